@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract between memattach and the payload that it has loaded into the target.
+ *
+ * The payload exports two symbols: memattach_session, a block that tells everything about the session (so that
+ * another memattach can finish what a dead one began), and memattach_control(op, argument), which a borrowed thread
+ * calls on a stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system
+ * calls; the hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
+ *
+ * A gate is the address that a patched slot holds: 16 bytes of code in a page of their own, outside the payload, so that
+ * a copied function pointer stays callable after the payload is gone:
+ *
+ *     lea  struct gate of this gate, %r11
+ *     jmp  *gate.entry
+ *
+ * While the session lives, gate.entry is a hook of the payload; an inert gate has gate.entry == gate.original. One gate
+ * serves all slots with the same function and the same original.
+ *
+ * Mapping of the gates: GATE_PAGE_BYTES of code (mapped from the payload's file at session.gate_code_offset), then
+ * GATE_PAGE_BYTES of struct gate.
+ */
+#ifndef MEMATTACH_CONTROL_H
+#define MEMATTACH_CONTROL_H
+
+#include <stdint.h>
+
+#define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
+#define CONTROL_VERSION 1u
+
+#define GATE_CODE_BYTES 16u
+#define GATE_MAX 256u
+#define GATE_PAGE_BYTES 4096u
+
+struct gate {
+	uint64_t entry;    /* (atomic) where the gate jumps to */
+	uint64_t original; /* the function of the target that is hooked */
+};
+
+/* A patched word of the target. */
+enum slot_state {
+	SLOT_EMPTY = 0,
+	SLOT_PATCHED = 1,  /* holds the address of its gate */
+	SLOT_RESTORED = 2, /* holds old_value again */
+	SLOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
+	SLOT_GONE = 4,     /* its module was unloaded: not to be touched (set by memattach) */
+	SLOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
+};
+#define SLOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
+
+struct slot {
+	uint64_t address;   /* of the word, multiple of 8 */
+	uint64_t old_value; /* exactly what it held */
+	uint32_t gate;      /* index */
+	uint16_t state;     /* enum slot_state */
+	uint16_t flags;
+	uint64_t page_protection; /* PROT_* that its page has and must have again */
+};
+
+enum control_op {
+	CONTROL_START = 1,   /* argument: struct control_start */
+	CONTROL_PATCH = 2,   /* argument: struct control_patch */
+	CONTROL_RESTORE = 3, /* argument: NULL. Every SLOT_PATCHED slot; results in the slots' states */
+	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
+	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
+	CONTROL_RATE = 6,    /* argument: uint64_t *: a new sampling rate in bytes */
+};
+
+/* Everything that the payload needs to begin. Descriptors are numbers in the target; the caller closes them. */
+struct control_start {
+	int32_t dump_fd;
+	int32_t tables_fd;
+	int32_t payload_fd;
+	uint32_t filter_log2;      /* size of the filter for free, 12 … 20 */
+	uint64_t dump_max_bytes;   /* address space to reserve for the dump */
+	uint64_t tables_max_bytes; /* the same for the tables */
+	uint64_t rate_bytes;       /* 1: every allocation */
+	uint64_t seed;             /* never 0 */
+	uint64_t main_stack_end;   /* upper end of the main thread's stack, 0 unknown */
+	uint64_t dl_handle;        /* what dlopen returned */
+	uint64_t session_id;
+	int32_t injector_pid;
+	uint32_t tid_offset;       /* of the kernel tid behind the thread pointer, 0 unknown */
+	uint64_t injector_start_ticks;
+	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
+};
+
+/* Set the gates and patch slots. Slots are appended to session.slots. All or nothing is not promised: each has its state. */
+struct control_patch {
+	uint32_t gate_count;       /* gates in use from now on, a prefix of the array */
+	uint32_t slot_count;
+	uint64_t gates;            /* struct control_gate[gate_count], address in the target */
+	uint64_t slots;            /* struct slot[slot_count]; old_value is what must be found; states are written back */
+};
+struct control_gate {
+	uint64_t original;
+	uint32_t hook;             /* enum hook_id */
+	uint32_t reserved_;
+};
+
+enum session_state {
+	SESSION_LOADED = 0,    /* dlopen done, nothing started */
+	SESSION_STARTED = 1,   /* memory mapped, recording may be on */
+	SESSION_INERT = 2,     /* switched off */
+	SESSION_STOPPED = 3,   /* dump and tables unmapped */
+};
+
+#define SESSION_SLOT_MAX 32768u
+
+struct memattach_session {
+	uint64_t magic;            /* CONTROL_MAGIC */
+	uint32_t version;          /* CONTROL_VERSION */
+	uint32_t state;            /* enum session_state */
+	uint64_t session_id;
+	uint64_t dl_handle;
+	uint64_t dump_address;
+	uint64_t dump_bytes;
+	uint64_t tables_address;
+	uint64_t tables_bytes;
+	uint64_t gates_address;
+	uint64_t gates_bytes;
+	uint64_t gate_code_offset; /* of the gates' code from the start of the payload's file, multiple of 4096 */
+	uint32_t gate_count;
+	uint32_t slot_count;       /* (atomic) */
+	uint64_t slots_address;    /* struct slot[SESSION_SLOT_MAX] */
+	uint64_t switch_address;   /* uint32_t (atomic): 1 while recording; wiped in forked children */
+	int32_t injector_pid;
+	uint32_t reserved_;
+	uint64_t injector_start_ticks;
+	uint64_t new_code;         /* (atomic) an address that no module of the index covers: memattach should look */
+	uint64_t text_start;       /* the payload's own code, for the proof that no thread is in it */
+	uint64_t text_end;
+};
+
+#ifdef MEMATTACH_PAYLOAD
+extern struct memattach_session memattach_session __attribute__((visibility("default")));
+int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility("default")));
+#endif
+
+_Static_assert(sizeof(struct gate) == 16, "gate");
+_Static_assert(sizeof(struct slot) == 32, "slot");
+_Static_assert(sizeof(struct control_start) == 96, "control_start");
+_Static_assert(sizeof(struct control_gate) == 16, "control_gate");
+_Static_assert(sizeof(struct control_patch) == 24, "control_patch");
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The dump file: written by the payload inside the target and by memattach beside it,
+ * read by memanalyze at any moment. man/memattach-dump.5 is the normative description.
+ *
+ * The file is a header of DUMP_HEADER_BYTES, followed by regions. memattach alone adds
+ * regions: it extends the file with fallocate(2), writes the region's descriptor, then
+ * releases header.region_count. The payload touches nothing outside published regions, so a
+ * full disk ends the growth of the record and never raises SIGBUS in the target.
+ *
+ *   DUMP_REGION_LIVE         hash table of the sampled blocks that are live now
+ *   DUMP_REGION_STACK_INDEX  hash table: hash of a stack -> its record
+ *   DUMP_REGION_STACKS       arena of stack records (frames and cumulative sums)
+ *   DUMP_REGION_HISTORY      ring of blocks of finished allocations
+ *   DUMP_REGION_MODULES      arena of module records          (written by memattach)
+ *   DUMP_REGION_THREADS      arena of thread records          (written by memattach)
+ *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
+ *
+ * Hash tables grow by levels: when the youngest level fills up, memattach publishes
+ * another of at least twice the capacity, and nothing is ever moved. A key stands in exactly one
+ * bucket of each level, so a lookup reads one cache line of keys per level.
+ *
+ * All integers are little-endian; all offsets are bytes from the start of the file; times are
+ * cycle counter stamps, converted by header.clock_start and header.clock_latest; doubles are IEEE 754
+ * binary64. Words marked (atomic) may change while a reader looks; the order of the stores is given with each.
+ */
+#ifndef MEMATTACH_DUMP_FORMAT_H
+#define MEMATTACH_DUMP_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DUMP_MAGIC "MEMATTCH" /* 8 bytes, no terminator */
+#define DUMP_VERSION 1u
+#define DUMP_HEADER_BYTES 16384u
+#define DUMP_REGION_MAX 400u
+#define DUMP_REGION_ALIGN 4096u
+
+/* header.features: a reader must refuse a file with a bit that it does not know. */
+#define DUMP_FEATURE_EXACT (1ull << 0)        /* rate 1: every allocation is recorded, weight 1 */
+#define DUMP_FEATURE_COARSE_CLOCK (1ull << 1) /* stamps are nanoseconds of CLOCK_MONOTONIC, coarse */
+#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_COARSE_CLOCK)
+
+/* header.state (atomic), how far the session is and how it ended. */
+enum dump_state {
+	DUMP_STATE_PREPARING = 0,   /* memattach fills the header; nothing is recorded yet */
+	DUMP_STATE_RUNNING = 1,     /* recording; believe it only until lease_realtime_ns */
+	DUMP_STATE_DETACHED = 2,    /* memattach detached */
+	DUMP_STATE_EXITED = 3,      /* the target ended by itself; end_detail is its exit status if known */
+	DUMP_STATE_KILLED = 4,      /* the target was ended by signal end_detail */
+	DUMP_STATE_ABANDONED = 5,   /* the lease ran out: the payload stopped recording by itself */
+	DUMP_STATE_EXECED = 6,      /* the target called execve: its heap is gone */
+};
+
+/* A point that ties the cycle counter to the two clocks. */
+struct dump_clock {
+	uint64_t stamp;        /* cycle counter (or coarse nanoseconds) */
+	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same instant */
+	uint64_t realtime_ns;  /* CLOCK_REALTIME at the same instant */
+};
+
+/* Named counters; each thread adds to one of DUMP_COUNTER_SHARDS rows, a reader adds the rows up. */
+#define DUMP_COUNTER_LIST(X)                                                                          \
+	X(samples_taken, "allocations that were sampled")                                            \
+	X(samples_freed, "sampled allocations that were freed again")                                \
+	X(lost_busy, "samples not taken: the hook was interrupted by a signal handler or had no thread state") \
+	X(lost_live_full, "samples not kept: no room in the live table")                             \
+	X(lost_stack_full, "samples whose stack could not be stored")                                \
+	X(lost_history, "finished allocations dropped from the history")                             \
+	X(stacks_truncated, "samples whose stack could not be walked to its end")                    \
+	X(stacks_deep, "samples whose stack is deeper than is recorded")                             \
+	X(frees_missed, "sampled blocks whose free was not seen (their address was given out again)") \
+	X(filter_hits, "frees that had to look into the live table")                                 \
+	X(frames_walked, "stack frames walked")                                                      \
+	X(frames_fallback, "stack frames walked by frame pointer")                                   \
+	X(slow_cycles, "cycles spent in taking samples")                                             \
+	X(children, "calls that were made in a forked child (not recorded)")
+
+#define DUMP_COUNTER_ENUM_(name, text) DUMP_COUNTER_##name,
+enum dump_counter { DUMP_COUNTER_LIST(DUMP_COUNTER_ENUM_) DUMP_COUNTER_COUNT };
+#undef DUMP_COUNTER_ENUM_
+#define DUMP_COUNTER_SHARDS 16u
+#define DUMP_COUNTER_ROW 16u
+
+enum dump_region_kind {
+	DUMP_REGION_NONE = 0,
+	DUMP_REGION_LIVE = 1,
+	DUMP_REGION_STACK_INDEX = 2,
+	DUMP_REGION_STACKS = 3,
+	DUMP_REGION_HISTORY = 4,
+	DUMP_REGION_MODULES = 5,
+	DUMP_REGION_THREADS = 6,
+	DUMP_REGION_NOTES = 7,
+};
+
+struct dump_region {
+	uint32_t kind;    /* enum dump_region_kind */
+	uint32_t serial;  /* 0, 1, 2 … within its kind, oldest first */
+	uint64_t offset;  /* multiple of DUMP_REGION_ALIGN */
+	uint64_t bytes;   /* multiple of DUMP_REGION_ALIGN */
+	uint64_t entries; /* hash tables: capacity in entries, a power of two >= 8; history: blocks; else 0 */
+};
+
+struct dump_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t header_bytes;         /* DUMP_HEADER_BYTES */
+	uint64_t features;
+	uint32_t state;                /* (atomic) enum dump_state, released last */
+	int32_t end_detail;
+	uint64_t max_bytes;            /* the file never grows beyond */
+	uint64_t rate_bytes;           /* (atomic) mean bytes between two samples, now */
+	uint64_t first_rate_bytes;     /* rate at the start of the session */
+	int32_t pid;                   /* target, in memattach's pid namespace */
+	int32_t injector_pid;
+	uint64_t target_start_ticks;   /* field 22 of /proc/PID/stat */
+	uint64_t injector_start_ticks;
+	char command[64];              /* name of the target, NUL-terminated */
+	char program[256];             /* path of the target's program, NUL-terminated, possibly cut */
+	char host[64];
+	struct dump_clock clock_start; /* when recording began */
+	struct dump_clock clock_latest;/* last renewal of the lease, or the end (atomic, by lease_sequence) */
+	uint32_t lease_sequence;       /* (atomic) odd while clock_latest changes */
+	uint32_t region_count;         /* (atomic) released after the descriptors */
+	uint64_t lease_stamp;          /* (atomic) recording stops when the cycle counter passes it; 0: none yet */
+	uint64_t lease_realtime_ns;    /* the same instant, for readers */
+	uint64_t seed;                 /* of the random numbers, 0: from the kernel */
+	uint64_t session_id;           /* random, the same in the payload's session block */
+	uint64_t private_start_bytes;  /* private memory of the target at attach (smaps_rollup), 0 unknown */
+	uint64_t private_latest_bytes; /* the same at the last look */
+	uint32_t unknown_stack;        /* stack reference of the record with no frames, for stacks that had no room */
+	uint32_t reserved32_;
+	uint64_t reserved_[16];
+
+	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
+	uint64_t hot_reserved_[7];
+	_Alignas(64) uint64_t counters[DUMP_COUNTER_SHARDS][DUMP_COUNTER_ROW]; /* (atomic) */
+
+	struct dump_region regions[DUMP_REGION_MAX];
+};
+
+/*
+ * A region of kind LIVE: entries keys (uint64_t), then entries records. Keys are grouped in buckets of 8 (one
+ * cache line); record i belongs to key i. Key states (atomic):
+ *     0              free
+ *     1              a record is being written or taken away
+ *     other          the record is complete; the key equals its address
+ * Insert: key 0 -> 1, write the record, release key = address. Remove: key address -> 1, copy the
+ * record to the history, release key = 0.
+ */
+#define DUMP_BUCKET 8u
+#define DUMP_KEY_FREE 0u
+#define DUMP_KEY_BUSY 1u
+
+struct dump_live_record {
+	uint64_t address;
+	uint64_t size;       /* bytes requested */
+	uint64_t usable;     /* bytes that the allocator gave, 0 unknown */
+	uint64_t stamp;      /* time of the allocation */
+	uint32_t stack;      /* stack reference, see dump_stack */
+	uint32_t rate_bytes; /* R at the time; 1: this sample has weight 1 */
+	uint32_t tid;        /* thread that allocated, 0 unknown */
+	uint16_t hook;       /* enum hook_id */
+	uint16_t flags;
+	uint64_t reserved_[2];
+};
+
+/*
+ * A region of kind STACK_INDEX: entries keys (uint64_t hash of the stack, 0 free; atomic), then entries
+ * references (uint32_t; atomic, 0: being written). A reference is the file offset of the record divided by 16.
+ * The record is complete before its reference is released.
+ */
+#define DUMP_STACK_ALIGN 16u
+
+/* A region of kind STACKS, MODULES, THREADS or NOTES starts with this, then records follow, each aligned to 16. */
+struct dump_arena {
+	uint64_t used; /* (atomic) bytes handed out behind this header; may exceed the room: then the arena is full */
+	uint64_t reserved_[7];
+};
+
+/* dump_stack.flags: why the walk ended before the outermost frame. */
+#define DUMP_STACK_TRUNCATED 1u /* no rule for a frame, or a frame that does not fit the stack */
+#define DUMP_STACK_DEEP 2u      /* more than DUMP_FRAMES_MAX frames */
+#define DUMP_FRAMES_MAX 128u
+
+/*
+ * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up
+ * address - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module).
+ * The sums are over all samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R)
+ * (S counted as 1 if 0; p = 1 if R is 1):
+ */
+struct dump_stack {
+	uint64_t hash;            /* not 0 */
+	uint32_t frame_count;
+	uint32_t flags;
+	uint64_t taken;           /* (atomic) samples */
+	double allocated_bytes;   /* (atomic) sum of S w */
+	double allocated_count;   /* (atomic) sum of w */
+	double variance_bytes;    /* (atomic) sum of S^2 (1 - p) / p^2 */
+	double variance_count;    /* (atomic) sum of (1 - p) / p^2 */
+	uint64_t freed;           /* (atomic) samples that were freed again */
+	uint64_t frames[];
+};
+#define DUMP_FRAME_ADDRESS(f) ((f) & 0xffffffffffffull)
+#define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
+
+/* A region of kind HISTORY: blocks of this shape, each owned by one thread at a time. Logical block k (counted by
+ * header.history_next) stands in physical block k mod (all blocks of all history regions at that time). */
+#define DUMP_HISTORY_BLOCK_BYTES 4096u
+#define DUMP_HISTORY_RECORDS 83u
+struct dump_history_record {
+	uint64_t size;
+	uint64_t usable;
+	uint64_t allocated_stamp;
+	uint64_t freed_stamp;
+	uint32_t stack;
+	uint32_t rate_bytes;
+	uint32_t tid;         /* thread that allocated */
+	uint16_t hook;        /* enum hook_id of the allocation */
+	uint16_t flags;
+};
+#define DUMP_HISTORY_FREE_MISSED 1u /* freed_stamp is when the address was given out again */
+struct dump_history_block {
+	uint64_t sequence;    /* k + 1; 0: never used; released before the first record */
+	uint32_t used;        /* (atomic) records that are complete */
+	uint32_t reserved_[13];
+	struct dump_history_record records[DUMP_HISTORY_RECORDS];
+	uint64_t padding_[6];
+};
+
+/* A module of the target. The strings follow: path, NUL, then nothing. bytes covers both, rounded up to 16. */
+#define DUMP_BUILD_ID_MAX 32u
+struct dump_module {
+	uint32_t bytes;          /* of this record; 0 ends the arena; released last */
+	uint32_t id;             /* as in the frames; 1 … 65535 */
+	uint64_t start;          /* lowest mapped address */
+	uint64_t end;            /* behind the highest */
+	uint64_t bias;           /* load bias: address = bias + p_vaddr */
+	uint64_t loaded_stamp;   /* when it was first seen */
+	uint64_t unloaded_stamp; /* (atomic) when it was found gone, 0: still there */
+	uint32_t unwind_rows;    /* rows in its unwind table, 0: none */
+	uint32_t slots;          /* slots patched in it */
+	uint32_t flags;
+	uint32_t build_id_bytes; /* 0 … DUMP_BUILD_ID_MAX */
+	uint8_t build_id[DUMP_BUILD_ID_MAX];
+	char path[];
+};
+#define DUMP_MODULE_MAIN 1u     /* the program itself */
+#define DUMP_MODULE_ALLOCATOR 2u/* defines the malloc that others are bound to */
+#define DUMP_MODULE_VDSO 4u
+
+struct dump_thread {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint32_t tid;
+	char name[16];
+};
+
+/* A sentence about what this session does not see. */
+struct dump_note {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint32_t kind;          /* enum dump_note_kind */
+	char text[];            /* NUL-terminated UTF-8 */
+};
+enum dump_note_kind {
+	DUMP_NOTE_NOT_PATCHED = 1, /* a module whose calls are not seen */
+	DUMP_NOTE_NO_UNWIND = 2,   /* a module without unwind table */
+	DUMP_NOTE_STATIC = 3,      /* an allocator inside a module */
+	DUMP_NOTE_FULL = 4,        /* recording lost room: disk full, size limit */
+	DUMP_NOTE_OTHER = 5,
+};
+
+#define DUMP_ASSERT_(c, text) _Static_assert(c, text)
+DUMP_ASSERT_(sizeof(struct dump_region) == 32, "dump_region");
+DUMP_ASSERT_(sizeof(struct dump_live_record) == 64, "dump_live_record");
+DUMP_ASSERT_(sizeof(struct dump_arena) == 64, "dump_arena");
+DUMP_ASSERT_(sizeof(struct dump_stack) == 64, "dump_stack");
+DUMP_ASSERT_(sizeof(struct dump_history_record) == 48, "dump_history_record");
+DUMP_ASSERT_(sizeof(struct dump_history_block) == DUMP_HISTORY_BLOCK_BYTES, "dump_history_block");
+DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");
+DUMP_ASSERT_(sizeof(struct dump_thread) == 24, "dump_thread");
+DUMP_ASSERT_(sizeof(struct dump_header) <= DUMP_HEADER_BYTES, "dump_header");
+DUMP_ASSERT_(DUMP_COUNTER_COUNT <= DUMP_COUNTER_ROW, "dump counters");
+
+#endif
