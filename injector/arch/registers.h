@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What the injector must know about the registers of a stopped thread. One implementation for each architecture. */
+#ifndef MEMATTACH_REGISTERS_H
+#define MEMATTACH_REGISTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+#include "stub.h"
+
+/* Bytes of the extended register state that XSAVE may write on this machine, 0 if it cannot be told. */
+uint64_t registers_extended_bytes(void);
+
+/*
+ * A system call that returned EINTR to a bare stop (epoll_wait, semop, sigtimedwait: signal(7)) is turned into one that
+ * the kernel restarts unless a handler runs. Returns true if regs were changed: set them at once.
+ */
+bool registers_hide_interruption(struct user_regs_struct *regs);
+
+/* Fills the registers of the stub's data: where the thread goes on without a tracer. */
+void registers_note(const struct user_regs_struct *regs, struct stub_data *data);
+
+/* Registers that start the stub: the same stack pointer, no system call to restart. */
+struct user_regs_struct registers_enter(const struct user_regs_struct *regs, uint64_t stub);
+
+/* The checkpoint at whose entry the thread stands (STUB_CHECKPOINT_*), 0 if at none. */
+uint64_t registers_checkpoint(const struct user_regs_struct *regs);
+
+uint64_t registers_pc(const struct user_regs_struct *regs);
+uint64_t registers_sp(const struct user_regs_struct *regs);
+/* The thread pointer (base of the TLS block). */
+uint64_t registers_tp(const struct user_regs_struct *regs);
+/* The system call that the thread was stopped in, -1 if none. */
+int64_t registers_syscall(const struct user_regs_struct *regs);
+/* Calls visit with the value of every general register. */
+void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t value, void *data), void *data);
+
+#endif

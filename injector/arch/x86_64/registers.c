@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "../registers.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <sys/syscall.h>
+
+/* Kernel-internal results that a stopped thread shows in rax (include/linux/errno.h of the kernel). */
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+#define SYSCALL_INSTRUCTION_BYTES 2
+#define CPUID_XSAVE 0xd
+
+uint64_t registers_extended_bytes(void)
+{
+	unsigned eax, ebx, ecx, edx;
+
+	/* Intel SDM vol. 1, 13.2: ecx is the size for all components that the processor supports. */
+	if (!__get_cpuid_count(CPUID_XSAVE, 0, &eax, &ebx, &ecx, &edx))
+		return 0;
+	return ecx;
+}
+
+static bool in_syscall(const struct user_regs_struct *regs)
+{
+	return (int64_t)regs->orig_rax >= 0;
+}
+
+bool registers_hide_interruption(struct user_regs_struct *regs)
+{
+	if (!in_syscall(regs) || (int64_t)regs->rax != -EINTR)
+		return false;
+	regs->rax = (uint64_t)-ERESTARTNOHAND;
+	return true;
+}
+
+void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
+{
+	data->flags = regs->eflags;
+	data->rax_restart = data->rax_handler = regs->rax;
+	data->rip_restart = data->rip_handler = regs->rip;
+	if (in_syscall(regs)) {
+		uint64_t again = regs->rip - SYSCALL_INSTRUCTION_BYTES;
+		switch (-(int64_t)regs->rax) {
+		case ERESTARTNOINTR:
+			data->rip_handler = again;
+			data->rax_handler = regs->orig_rax;
+			data->rip_restart = again;
+			data->rax_restart = regs->orig_rax;
+			break;
+		case ERESTARTSYS:
+		case ERESTARTNOHAND:
+			data->rax_handler = (uint64_t)-EINTR;
+			data->rip_restart = again;
+			data->rax_restart = regs->orig_rax;
+			break;
+		case ERESTART_RESTARTBLOCK:
+			data->rax_handler = (uint64_t)-EINTR;
+			data->rip_restart = again;
+			data->rax_restart = SYS_restart_syscall;
+			break;
+		}
+	}
+	data->rbx = regs->rbx;
+	data->rcx = regs->rcx;
+	data->rdx = regs->rdx;
+	data->rsi = regs->rsi;
+	data->rdi = regs->rdi;
+	data->rbp = regs->rbp;
+	data->rsp = regs->rsp;
+	data->r8 = regs->r8;
+	data->r9 = regs->r9;
+	data->r10 = regs->r10;
+	data->r11 = regs->r11;
+	data->r12 = regs->r12;
+	data->r13 = regs->r13;
+	data->r14 = regs->r14;
+	data->r15 = regs->r15;
+}
+
+struct user_regs_struct registers_enter(const struct user_regs_struct *regs, uint64_t stub)
+{
+	struct user_regs_struct enter = *regs;
+
+	enter.rip = stub;
+	enter.orig_rax = (uint64_t)-1;
+	enter.rax = 0;
+	return enter;
+}
+
+uint64_t registers_checkpoint(const struct user_regs_struct *regs)
+{
+	bool entry = (int64_t)regs->rax == -ENOSYS && regs->orig_rax == SYS_getpid;
+
+	if (entry && (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END))
+		return regs->rdi;
+	return 0;
+}
+
+uint64_t registers_pc(const struct user_regs_struct *regs)
+{
+	return regs->rip;
+}
+
+uint64_t registers_sp(const struct user_regs_struct *regs)
+{
+	return regs->rsp;
+}
+
+uint64_t registers_tp(const struct user_regs_struct *regs)
+{
+	return regs->fs_base;
+}
+
+int64_t registers_syscall(const struct user_regs_struct *regs)
+{
+	return in_syscall(regs) ? (int64_t)regs->orig_rax : -1;
+}
+
+void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t, void *), void *data)
+{
+	const uint64_t values[] = { regs->rip, regs->rax, regs->rbx, regs->rcx, regs->rdx, regs->rsi, regs->rdi, regs->rbp,
+				    regs->r8, regs->r9, regs->r10, regs->r11, regs->r12, regs->r13, regs->r14, regs->r15 };
+
+	for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
+		visit(values[i], data);
+}

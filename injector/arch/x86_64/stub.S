@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Position-independent; struct stub_data follows the last byte. Registers: rbx = data, rbp = area.
+ *
+ * From the first instruction to the last the stub finishes by itself if nobody traces it: at a checkpoint without
+ * a tracer it sees no calls, cleans up, and goes back to the interrupted code. Nothing is pushed on the thread's own
+ * stack (red zone, alternate stacks, goroutines); the flags are set before the last system calls, and only moves follow.
+ */
+#include "stub.h"
+
+#define SYS_mmap 9
+#define SYS_munmap 11
+#define SYS_rt_sigprocmask 14
+#define SYS_getpid 39
+#define SYS_rt_sigpending 127
+#define SIG_SETMASK 2
+#define SIGSET_BYTES 8
+#define PROT_READ_WRITE 3
+#define MAP_PRIVATE_ANONYMOUS_NOREPLACE 0x100022
+
+	.section .rodata
+	.balign 16
+	.globl stub_code, stub_code_end
+	.hidden stub_code, stub_code_end
+	.type stub_code, @object
+stub_code:
+	lea	stub_code_end(%rip), %rbx
+	mov	$SYS_rt_sigprocmask, %eax
+	mov	$SIG_SETMASK, %edi
+	lea	SD_ALL_SIGNALS(%rbx), %rsi
+	xor	%edx, %edx
+	mov	$SIGSET_BYTES, %r10d
+	syscall
+
+	mov	$SYS_mmap, %eax
+	mov	SD_AREA(%rbx), %rdi
+	mov	SD_AREA_BYTES(%rbx), %rsi
+	mov	$PROT_READ_WRITE, %edx
+	mov	$MAP_PRIVATE_ANONYMOUS_NOREPLACE, %r10d
+	or	$-1, %r8
+	xor	%r9d, %r9d
+	syscall
+	xor	%r12d, %r12d		/* r12: a signal handler is due */
+	cmp	%rax, SD_AREA(%rbx)
+	jne	.Lno_area
+	mov	%rax, %rbp
+	lea	SA_STACK_END(%rbp), %rsp
+	or	$-1, %eax
+	mov	%eax, %edx
+	xsave64	SA_XSAVE(%rbp)
+	cld				/* what the ABI promises to a function: */
+	fninit				/* the interrupted code may be anywhere */
+	ldmxcsr	SD_MXCSR(%rbx)
+
+.Lcheckpoint:
+	mov	$SYS_getpid, %eax
+	mov	$STUB_CHECKPOINT_CALLS, %edi
+	syscall
+	mov	SA_CALL_COUNT(%rbp), %r14
+	lea	SA_CALLS(%rbp), %r13
+	test	%r14, %r14
+	jnz	.Lrun
+	mov	SA_CLEANUP_COUNT(%rbp), %r14
+	lea	SA_CLEANUP(%rbp), %r13
+	test	%r14, %r14
+	jz	.Lend
+	andq	$0, SA_CLEANUP_COUNT(%rbp)
+.Lrun:
+	andq	$0, SA_CALL_COUNT(%rbp)
+.Lcall:
+	mov	SC_ARGUMENT+8(%r13), %rsi
+	mov	SC_ARGUMENT(%r13), %rdi
+	mov	SC_ARGUMENT+16(%r13), %rdx
+	mov	SC_ARGUMENT+24(%r13), %rcx
+	mov	SC_ARGUMENT+32(%r13), %r8
+	mov	SC_ARGUMENT+40(%r13), %r9
+	mov	(%r13), %rax
+	cmp	$SC_SYSCALL_LIMIT, %rax
+	jae	.Lfunction
+	mov	%rcx, %r10
+	syscall
+	jmp	.Lresult
+.Lfunction:
+	call	*%rax
+.Lresult:
+	mov	%rax, SC_RESULT(%r13)
+	add	$SC_BYTES, %r13
+	dec	%r14
+	jnz	.Lcall
+	jmp	.Lcheckpoint
+
+.Lend:
+	mov	SA_ERRNO_ADDRESS(%rbp), %rcx
+	jrcxz	.Lerrno_done
+	mov	SA_ERRNO_VALUE(%rbp), %eax
+	mov	%eax, (%rcx)
+.Lerrno_done:
+	or	$-1, %eax
+	mov	%eax, %edx
+	xrstor64 SA_XSAVE(%rbp)
+	/* Is a signal waiting that will run a handler (or end the process) as soon as it is unblocked? */
+	mov	$SYS_rt_sigpending, %eax
+	lea	SA_PENDING(%rbp), %rdi
+	mov	$SIGSET_BYTES, %esi
+	syscall
+	mov	SD_OLD_SIGNALS(%rbx), %r12
+	not	%r12
+	and	SA_PENDING(%rbp), %r12
+	pushq	SD_FLAGS(%rbx)
+	popfq
+	mov	$SYS_munmap, %eax
+	mov	%rbp, %rdi
+	mov	SD_AREA_BYTES(%rbx), %rsi
+	mov	SD_RSP(%rbx), %rsp
+	syscall
+	jmp	.Lleave
+
+.Lno_area:				/* flags are those of the interrupted code only if we get them back: */
+	/* no stack of ours; the tracer, which lives at this point or nearly so, restores them. Without a tracer the
+	   arithmetic flags are rebuilt with sahf (SF ZF AF PF CF) and the overflow flag by an addition. */
+	mov	SD_FLAGS(%rbx), %rcx
+	mov	%rcx, %rax
+	shl	$8, %eax		/* ah = low byte of the flags */
+	shr	$11, %ecx
+	and	$1, %ecx		/* OF */
+	add	$0x7fffffff, %ecx	/* overflows when it was set */
+	sahf				/* leaves OF alone */
+.Lleave:
+	mov	$SYS_getpid, %eax
+	mov	$STUB_CHECKPOINT_END, %edi
+	syscall
+	/* From here on only without a tracer. */
+	mov	$SYS_rt_sigprocmask, %eax
+	mov	$SIG_SETMASK, %edi
+	lea	SD_OLD_SIGNALS(%rbx), %rsi
+	mov	$0, %edx
+	mov	$SIGSET_BYTES, %r10d
+	syscall
+	mov	SD_RDX(%rbx), %rdx
+	mov	SD_RSI(%rbx), %rsi
+	mov	SD_RDI(%rbx), %rdi
+	mov	SD_RBP(%rbx), %rbp
+	mov	SD_R8(%rbx), %r8
+	mov	SD_R9(%rbx), %r9
+	mov	SD_R10(%rbx), %r10
+	mov	SD_R11(%rbx), %r11
+	mov	SD_R13(%rbx), %r13
+	mov	SD_R14(%rbx), %r14
+	mov	SD_R15(%rbx), %r15
+	mov	%r12, %rcx
+	mov	SD_R12(%rbx), %r12
+	mov	SD_RBX(%rbx), %rbx
+	jrcxz	.Lrestart
+	mov	stub_code_end+SD_RCX(%rip), %rcx
+	mov	stub_code_end+SD_RAX_HANDLER(%rip), %rax
+	jmp	*stub_code_end+SD_RIP_HANDLER(%rip)
+.Lrestart:
+	mov	stub_code_end+SD_RCX(%rip), %rcx
+	mov	stub_code_end+SD_RAX_RESTART(%rip), %rax
+	jmp	*stub_code_end+SD_RIP_RESTART(%rip)
+	.balign 8
+stub_code_end:
+	.size	stub_code, . - stub_code
+	.section .note.GNU-stack, "", @progbits

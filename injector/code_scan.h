@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading machine code without disassembling it: where does a module refer to its own GOT slots?
+ *
+ * A slot that is only called and jumped through gives its value to nobody, so after detach no copy of our gate can be left. Each
+ * byte position of the executable segments is taken for a RIP-relative displacement; a real reference cannot be missed by losing
+ * the instruction boundaries, and a chance match only makes the answer more careful ("may escape").
+ */
+#ifndef MEMATTACH_CODE_SCAN_H
+#define MEMATTACH_CODE_SCAN_H
+
+#include "module_file.h"
+
+struct code_slot {
+	uint64_t address; /* in: multiple of 8 */
+	uint32_t calls;   /* out: call *slot(%rip) seen */
+	uint32_t jumps;   /* out: jmp *slot(%rip) seen, PLT stubs among them */
+	uint32_t others;  /* out: anything else that addresses the slot */
+};
+
+/* The code before an indirect jump: where a PLT stub of the slot may begin. */
+struct code_stub {
+	uint64_t address; /* of the first byte: endbr64 and bnd included */
+	uint32_t slot;    /* index into slots */
+};
+
+struct code_scan {
+	struct code_slot *slots; /* sorted by address */
+	size_t slot_count;
+	struct code_stub *stubs; /* sorted by address: every jmp *slot(%rip) */
+	size_t stub_count;
+	uint64_t bytes;          /* text read */
+};
+
+/* One pass over the executable segments for all slots (count addresses in any order, duplicates allowed). code_scan_done after. */
+int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count,
+		     struct err *e) WARN_UNUSED;
+void code_scan_done(struct code_scan *scan);
+
+/* The pure part, for a buffer that is at address in the target: adds to what scan->slots holds; slots must be sorted. */
+int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, struct err *e) WARN_UNUSED;
+
+/* NULL if address is none of the slots. */
+const struct code_slot *code_scan_slot(const struct code_scan *scan, uint64_t address);
+
+/* The slot was seen to be called or jumped through and nothing else. */
+bool code_slot_call_only(const struct code_slot *slot);
+
+/* Is the address the beginning (with or without endbr64/bnd) of a stub that jumps through a slot? Gives the slot's index. */
+bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_t *slot);
+
+/*
+ * Which slots does the function body code[bytes] at address call or jump to: through the slot, or by call/jmp rel32 to one of
+ * its stubs. fn gets the index of the slot, possibly several times.
+ */
+typedef void (*code_call_fn)(void *context, uint32_t slot);
+void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
+		     void *context);
+
+/* Direct calls and jumps (rel32) of a body that lead outside of it: fn gets the destination. Chance matches are possible. */
+typedef void (*code_branch_fn)(void *context, uint64_t destination);
+void code_scan_branches(const uint8_t *code, size_t bytes, uint64_t address, code_branch_fn fn, void *context);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Which C library the target runs on, and where its functions are that memattach calls there. */
+#ifndef MEMATTACH_LIBC_H
+#define MEMATTACH_LIBC_H
+
+#include "modules.h"
+
+enum libc_kind {
+	LIBC_GLIBC,
+	LIBC_MUSL,
+};
+
+struct libc {
+	enum libc_kind kind;
+	char version[32];            /* "2.36"; "" unknown (musl does not tell) */
+	const struct elf_module *module; /* libc.so.6 or ld-musl-x86_64.so.1 */
+	/* dlopen(path, mode) … On old glibc without libdl.so.2: __libc_dlopen_mode, with mode | 0x80000000. */
+	uint64_t dlopen;
+	uint32_t dlopen_mode_extra;  /* to be or'ed into the mode: 0 or 0x80000000 */
+	uint64_t dlclose;            /* dlclose, or __libc_dlclose to go with __libc_dlopen_mode */
+	uint64_t dlerror;            /* 0: none */
+	uint64_t errno_location;     /* __errno_location */
+	bool dlclose_unmaps;         /* false on musl */
+	/* The allocator in force, by the global scope of the base namespace. */
+	const struct elf_module *allocator; /* module that defines malloc, NULL unknown */
+	uint64_t malloc;             /* address of its malloc, 0 if unknown or an ifunc */
+	uint64_t usable_size;        /* its malloc_usable_size, 0 none */
+};
+
+/* Pointers into m stay valid as long as m. -ENOEXEC: no C library that is known; -ENOSYS: it lacks a function (named). */
+int libc_find(struct libc *l, const struct modules *m, const struct target_memory *tm, struct err *e) WARN_UNUSED;
+
+/*
+ * Finds a symbol as the loader would for a module of a namespace: its global scope in the order of the link maps (the main program and what it
+ * needs, with preloaded libraries in their place), then the module itself and what it needs, then other
+ * modules of the namespace (RTLD_GLOBAL is not visible from outside). from may be NULL: the main program. Returns the definer.
+ */
+const struct elf_module *scope_find(const struct modules *m, const struct elf_module *from, const char *name,
+				    const char *version, struct elf_symbol *symbol);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "remote.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "arch/registers.h"
+
+#define MXCSR_DEFAULT 0x1f80
+
+static uint64_t stub_code_bytes(void)
+{
+	return (uint64_t)(stub_code_end - stub_code);
+}
+
+uint64_t remote_cave_bytes(void)
+{
+	return stub_code_bytes() + sizeof(struct stub_data);
+}
+
+static int write_area(struct remote *r, uint64_t offset, const void *data, size_t bytes, struct err *e)
+{
+	return target_memory_write(r->memory, r->area + offset, data, bytes, e);
+}
+
+static int write_word(struct remote *r, uint64_t offset, uint64_t value, struct err *e)
+{
+	return write_area(r, offset, &value, sizeof value, e);
+}
+
+int remote_prepare(struct remote *r, const struct target_memory *memory, uint64_t cave, uint64_t area,
+		   uint64_t extra_bytes, struct err *e)
+{
+	uint64_t extended = registers_extended_bytes();
+
+	*r = (struct remote){
+		.memory = memory,
+		.cave = cave,
+		.area = area,
+		.area_bytes = (SA_EXTRA + extra_bytes + 4095) & ~4095ull,
+		.extra_bytes = extra_bytes,
+	};
+	if (extended == 0 || extended > SA_XSAVE_MAX)
+		return err_set(e, ENOTSUP, "the extended registers of this processor take %llu bytes; at most %d are provided for",
+			       (unsigned long long)extended, SA_XSAVE_MAX);
+	return target_memory_write(memory, cave, stub_code, stub_code_bytes(), e);
+}
+
+/* Runs the thread to a checkpoint. Stops of system calls on the way, and job control, are passed. */
+static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t deadline_ns, struct err *e)
+{
+	for (;;) {
+		enum tracee_stop stop;
+		struct user_regs_struct regs;
+
+		int rc = tracee_run(r->tracee, PTRACE_SYSCALL, deadline_ns, &stop, e);
+		if (rc < 0)
+			return rc;
+		if (stop != TRACEE_STOP_SYSCALL)
+			continue;
+		rc = tracee_registers(r->tracee, &regs, e);
+		if (rc < 0)
+			return rc;
+		*checkpoint = registers_checkpoint(&regs);
+		if (*checkpoint)
+			return 0;
+	}
+}
+
+/* Nothing of the target has changed yet but its padding: the registers and the mask, for the stub. */
+static int note_state(struct remote *r, struct err *e)
+{
+	struct tracee *t = r->tracee;
+	struct stub_data data = {
+		.all_signals = ~0ull,
+		.area = r->area,
+		.area_bytes = r->area_bytes,
+		.mxcsr = MXCSR_DEFAULT,
+		.magic = STUB_MAGIC,
+		.tid = (uint64_t)t->tid,
+	};
+
+	int rc = tracee_registers(t, &r->saved, e);
+	if (rc < 0)
+		return rc;
+	if (registers_hide_interruption(&r->saved)) {
+		rc = tracee_set_registers(t, &r->saved, e);
+		if (rc < 0)
+			return rc;
+	}
+	rc = tracee_signal_mask(t, &r->saved_mask, e);
+	if (rc < 0)
+		return rc;
+	data.old_signals = r->saved_mask;
+	registers_note(&r->saved, &data);
+	return target_memory_write(r->memory, r->cave + stub_code_bytes(), &data, sizeof data, e);
+}
+
+/* At the last checkpoint: out of the system call, then everything as it was, in a stop that lets the kernel decide. */
+static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	struct tracee *t = r->tracee;
+	enum tracee_stop stop;
+
+	if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) < 0)
+		return err_sys(e, "thread %d: PTRACE_INTERRUPT", t->tid);
+	do {
+		int rc = tracee_run(t, PTRACE_CONT, deadline_ns, &stop, e);
+		if (rc < 0)
+			return rc;
+	} while (stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP);
+	int rc = tracee_set_signal_mask(t, r->saved_mask, e);
+	if (rc == 0)
+		rc = tracee_set_registers(t, &r->saved, e);
+	r->inside = rc < 0;
+	return rc;
+}
+
+int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t checkpoint = 0;
+
+	r->tracee = t;
+	r->cleanup_count = 0;
+	int rc = note_state(r, e);
+	if (rc < 0)
+		return rc;
+	struct user_regs_struct enter = registers_enter(&r->saved, r->cave);
+	rc = tracee_set_registers(t, &enter, e);
+	if (rc < 0)
+		return rc;
+	r->inside = true;
+	/* Only now: had memattach died in between, nobody would have given the mask back. The stub does the same first. */
+	rc = tracee_set_signal_mask(t, ~0ull, e);
+	if (rc == 0)
+		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	if (checkpoint == STUB_CHECKPOINT_END) {
+		rc = restore_state(r, deadline_ns, e);
+		return rc < 0 ? rc : err_set(e, EAGAIN, "the work area could not be mapped at 0x%llx", (unsigned long long)r->area);
+	}
+	return 0;
+}
+
+int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t checkpoint = 0;
+
+	if (count == 0 || count > SA_CALL_MAX)
+		return err_set(e, EINVAL, "a list of %u remote calls", count);
+	int rc = write_area(r, SA_CALLS, calls, count * sizeof *calls, e);
+	if (rc == 0)
+		rc = write_word(r, SA_CALL_COUNT, count, e);
+	if (rc == 0)
+		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	if (checkpoint != STUB_CHECKPOINT_CALLS)
+		return err_set(e, EPROTO, "thread %d: the stub left early", r->tracee->tid);
+	return target_memory_read(r->memory, r->area + SA_CALLS, calls, count * sizeof *calls, e);
+}
+
+int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
+		 struct err *e)
+{
+	struct stub_call call = { .target = target };
+
+	memcpy(call.argument, arguments, sizeof call.argument);
+	int rc = remote_call(r, &call, 1, deadline_ns, e);
+	if (rc == 0)
+		*result = call.result;
+	return rc;
+}
+
+int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1, struct err *e)
+{
+	struct stub_call call = { .target = number, .argument = { argument0, argument1 } };
+
+	if (r->cleanup_count == SA_CALL_MAX)
+		return err_set(e, ENOSPC, "too many clean-up calls");
+	int rc = write_area(r, SA_CLEANUP + r->cleanup_count * sizeof call, &call, sizeof call, e);
+	if (rc == 0)
+		rc = write_word(r, SA_CLEANUP_COUNT, r->cleanup_count + 1, e);
+	if (rc == 0)
+		r->cleanup_count++;
+	return rc;
+}
+
+int remote_cleanup_cancel_all(struct remote *r, struct err *e)
+{
+	int rc = write_word(r, SA_CLEANUP_COUNT, 0, e);
+	if (rc == 0)
+		r->cleanup_count = 0;
+	return rc;
+}
+
+int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
+{
+	int32_t value;
+
+	int rc = target_memory_read(r->memory, errno_address, &value, sizeof value, e);
+	if (rc == 0)
+		rc = write_word(r, SA_ERRNO_VALUE, (uint32_t)value, e);
+	if (rc == 0)
+		rc = write_word(r, SA_ERRNO_ADDRESS, errno_address, e);
+	return rc;
+}
+
+int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t checkpoint = 0;
+
+	while (checkpoint != STUB_CHECKPOINT_END) {
+		int rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+		if (rc < 0)
+			return rc;
+	}
+	int rc = restore_state(r, deadline_ns, e);
+	if (rc == 0)
+		tracee_detach(r->tracee);
+	return rc;
+}
+
+void remote_abandon(struct remote *r)
+{
+	if (r->inside)
+		tracee_detach(r->tracee);
+	r->inside = false;
+}
+
+int remote_erase(struct remote *r, struct err *e)
+{
+	static const unsigned char zeros[4096];
+	uint64_t bytes = remote_cave_bytes();
+
+	return target_memory_write(r->memory, r->cave, zeros, bytes, e);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the C library keeps the kernel's thread id, counted from the thread pointer (%fs base). */
+#ifndef MEMATTACH_TID_OFFSET_H
+#define MEMATTACH_TID_OFFSET_H
+
+#include "target_memory.h"
+
+#define TID_OFFSET_LIMIT 0x400u
+
+struct tid_pair {
+	uint64_t thread_pointer;
+	int32_t tid; /* as the target sees it: the innermost NSpid of /proc/PID/task/TID/status */
+};
+
+/*
+ * The offset, a multiple of 4 below TID_OFFSET_LIMIT, at which every thread has its tid; the smallest if several fit. 0: none fits or count is
+ * 0 (offset 0 is the thread pointer itself). Threads that cannot be read are passed over.
+ */
+uint32_t tid_offset_find(const struct target_memory *tm, const struct tid_pair *pairs, size_t count);
+
+#endif

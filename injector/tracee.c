@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "tracee.h"
+
+#include <elf.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#ifndef PTRACE_O_SUSPEND_SECCOMP
+#define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
+#endif
+
+uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int request(struct tracee *t, int what, const char *name, uintptr_t address, uintptr_t data, struct err *e)
+{
+	if (ptrace(what, t->tid, (void *)address, (void *)data) == 0)
+		return 0;
+	return err_sys(e, "thread %d: %s", t->tid, name);
+}
+
+int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e)
+{
+	uintptr_t options = PTRACE_O_TRACESYSGOOD | (suspend_seccomp ? (uintptr_t)PTRACE_O_SUSPEND_SECCOMP : 0);
+	uint64_t *longest = t->longest_ns;
+
+	*t = (struct tracee){ .pid = pid, .tid = tid, .longest_ns = longest };
+	int rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+	t->seized = rc == 0;
+	return rc;
+}
+
+static void hold_ends(struct tracee *t)
+{
+	if (t->held_since && t->longest_ns) {
+		uint64_t held = monotonic_ns() - t->held_since;
+		if (held > *t->longest_ns)
+			*t->longest_ns = held;
+	}
+	t->held_since = 0;
+	t->stopped = false;
+}
+
+/* What kind of stop a status of waitid tells of (ptrace(2), "Stopped states"). */
+static enum tracee_stop classify(struct tracee *t, int status)
+{
+	int signal = status & 0x7f;
+
+	t->signal = 0;
+	if (status >> 8 == PTRACE_EVENT_STOP)
+		return signal == SIGTRAP ? TRACEE_STOP_EVENT : TRACEE_STOP_GROUP;
+	if (status == (SIGTRAP | 0x80))
+		return TRACEE_STOP_SYSCALL;
+	t->signal = signal;
+	return TRACEE_STOP_SIGNAL;
+}
+
+static int gone(struct tracee *t, struct err *e)
+{
+	t->seized = t->stopped = false;
+	t->held_since = 0;
+	return err_set(e, ESRCH, "thread %d has ended", t->tid);
+}
+
+int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	for (;;) {
+		siginfo_t info = { 0 };
+		if (waitid(P_PID, (id_t)t->tid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+			return errno == ECHILD ? gone(t, e) : err_sys(e, "thread %d: waitid", t->tid);
+		if (info.si_pid == t->tid) {
+			if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+				waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL);
+				return gone(t, e);
+			}
+			*stop = classify(t, info.si_status);
+			t->stopped = true;
+			return 0;
+		}
+		uint64_t now = monotonic_ns();
+		if (now >= deadline_ns)
+			return err_set(e, ETIMEDOUT, "thread %d did not stop in time", t->tid);
+		/* SIGCHLD may have been merged with another thread's: look again at least every 20 ms. */
+		uint64_t pause = deadline_ns - now < 20000000 ? deadline_ns - now : 20000000;
+		struct timespec timeout = { .tv_nsec = (long)pause };
+		sigtimedwait(&child, NULL, &timeout);
+	}
+}
+
+int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
+{
+	for (;;) {
+		if (!t->held_since)
+			t->held_since = monotonic_ns();
+		int rc = request(t, PTRACE_INTERRUPT, "PTRACE_INTERRUPT", 0, 0, e);
+		if (rc == 0)
+			rc = tracee_wait(t, deadline_ns, stop, e);
+		if (rc == -ETIMEDOUT)
+			t->held_since = 0;
+		if (rc < 0)
+			return rc;
+		if (*stop == TRACEE_STOP_EVENT || *stop == TRACEE_STOP_GROUP)
+			return 0;
+		/* Any other stop has used up the interrupt: pass it on and ask again. */
+		rc = tracee_continue(t, e);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+static int resume(struct tracee *t, int how, struct err *e)
+{
+	int signal = t->signal;
+
+	t->signal = 0;
+	t->stopped = false;
+	int rc = request(t, how, "resume", 0, (uintptr_t)signal, e);
+	return rc == -ESRCH ? gone(t, e) : rc;
+}
+
+int tracee_continue(struct tracee *t, struct err *e)
+{
+	hold_ends(t);
+	return resume(t, PTRACE_CONT, e);
+}
+
+int tracee_run(struct tracee *t, int how, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
+{
+	int rc = resume(t, how, e);
+
+	return rc < 0 ? rc : tracee_wait(t, deadline_ns, stop, e);
+}
+
+void tracee_detach(struct tracee *t)
+{
+	struct err ignored = { 0 };
+	enum tracee_stop stop;
+
+	if (!t->seized)
+		return;
+	if (!t->stopped && tracee_interrupt(t, monotonic_ns() + 1000000000u, &stop, &ignored) < 0 && !t->stopped) {
+		/* Gone, or in an uninterruptible sleep: the kernel lets go when memattach ends. */
+		t->seized = false;
+		return;
+	}
+	request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored);
+	hold_ends(t);
+	t->seized = false;
+}
+
+int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e)
+{
+	struct iovec iov = { regs, sizeof *regs };
+
+	return request(t, PTRACE_GETREGSET, "PTRACE_GETREGSET", NT_PRSTATUS, (uintptr_t)&iov, e);
+}
+
+int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e)
+{
+	struct user_regs_struct copy = *regs;
+	struct iovec iov = { &copy, sizeof copy };
+
+	return request(t, PTRACE_SETREGSET, "PTRACE_SETREGSET", NT_PRSTATUS, (uintptr_t)&iov, e);
+}
+
+int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e)
+{
+	return request(t, PTRACE_GETSIGMASK, "PTRACE_GETSIGMASK", sizeof *mask, (uintptr_t)mask, e);
+}
+
+int tracee_set_signal_mask(struct tracee *t, uint64_t mask, struct err *e)
+{
+	return request(t, PTRACE_SETSIGMASK, "PTRACE_SETSIGMASK", sizeof mask, (uintptr_t)&mask, e);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread of the target under ptrace: seized, stopped, run to its next stop, let go.
+ *
+ * Always PTRACE_SEIZE (no SIGSTOP that could race with job control), never EXITKILL, and waitid(WNOWAIT): a stop that is
+ * not consumed keeps its signal, should memattach die at that moment. Signals that are met on the way are
+ * passed on, not kept.
+ *
+ * SIGCHLD must be blocked in memattach: it is what a wait with a deadline sleeps on.
+ */
+#ifndef MEMATTACH_TRACEE_H
+#define MEMATTACH_TRACEE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "err.h"
+
+enum tracee_stop {
+	TRACEE_STOP_EVENT,   /* PTRACE_EVENT_STOP: no system call or signal is half done */
+	TRACEE_STOP_GROUP,   /* the same, while the process is stopped by job control */
+	TRACEE_STOP_SYSCALL, /* entry or exit of a system call */
+	TRACEE_STOP_SIGNAL,  /* a signal is about to be delivered: tracee.signal */
+};
+
+struct tracee {
+	pid_t pid;
+	pid_t tid;
+	bool seized;
+	bool stopped;
+	int signal;           /* of a TRACEE_STOP_SIGNAL, to be passed on */
+	uint64_t held_since;  /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
+	uint64_t *longest_ns; /* longest hold of any one thread so far is kept here; may be NULL */
+};
+
+uint64_t monotonic_ns(void);
+
+/* -ESRCH the thread is gone, -EPERM with the reason as far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
+int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
+/* Stops the thread; signals met on the way are delivered first. -ETIMEDOUT, -ESRCH. */
+int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Lets the thread run to its next stop of any kind. request: PTRACE_CONT or PTRACE_SYSCALL. */
+int tracee_run(struct tracee *t, int request, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Waits for a stop without having resumed. */
+int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Resumes without waiting (still seized). */
+int tracee_continue(struct tracee *t, struct err *e) WARN_UNUSED;
+/* Lets go for good; a running thread is stopped first. Safe in any state, also after the thread's end. */
+void tracee_detach(struct tracee *t);
+
+int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
+int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
+int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e) WARN_UNUSED;
+int tracee_set_signal_mask(struct tracee *t, uint64_t mask, struct err *e) WARN_UNUSED;
+
+#endif
