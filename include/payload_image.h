@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* memattach-payload.so, embedded in memattach (CMake target memattach_payload_image). */
+#ifndef MEMATTACH_PAYLOAD_IMAGE_H
+#define MEMATTACH_PAYLOAD_IMAGE_H
+
+#include <stdint.h>
+
+extern const uint8_t payload_image[];
+extern const uint8_t payload_image_end[]; /* behind the last byte */
+
+#endif

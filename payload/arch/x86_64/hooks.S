@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The entries of the hooks: one for each function of HOOK_LIST, made from its shape and from where its size stands.
+ *
+ * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is the
+ * caller's. Only rax, r10 and r11 may be changed before the original is reached by `jmp *8(%r11)`.
+ *
+ * An allocation finds the slot of its thread by the thread pointer and takes the requested bytes (0 counts as 1) from
+ * slot.remaining; a borrow means that it is sampled. A free asks the filter whether its address may have been sampled. Everything
+ * else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++ exceptions and debuggers pass.
+ *
+ * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, meet the switch and go on.
+ */
+#include "hooks.h"
+#include "hook_call.h"
+
+#define ORIGINAL *8(%r11)
+
+	.hidden	hook_slow, thread_slots, filter_counters, filter_mask, payload_switch
+
+/* r10 = slot of this thread, or to \missing. */
+	.macro	find_slot missing
+	movabs	$HASH_MULTIPLIER, %r10
+	imul	%fs:0, %r10
+	shr	$(64 - THREAD_SLOT_LOG2), %r10
+	shl	$6, %r10
+	lea	thread_slots(%rip), %rax
+	add	%rax, %r10
+	mov	%fs:0, %rax
+	cmp	%rax, THREAD_SLOT_OWNER(%r10)
+	jne	\missing
+	.endm
+
+/* The cold half of find_slot. */
+	.macro	probe_slots found
+	.rept	THREAD_SLOT_PROBES - 1
+	add	$THREAD_SLOT_BYTES, %r10
+	cmp	%rax, THREAD_SLOT_OWNER(%r10)
+	je	\found
+	.endr
+	xor	%r10d, %r10d
+	.endm
+
+/* To \maybe if the filter knows arguments like argument 0. */
+	.macro	test_filter maybe
+	mov	%rdi, %rax
+	movabs	$HASH_MULTIPLIER, %r10
+	shr	$4, %rax
+	imul	%r10, %rax
+	shr	$FILTER_SHIFT, %rax
+	and	filter_mask(%rip), %eax
+	lea	filter_counters(%rip), %r10
+	cmpb	$0, (%r10,%rax)
+	jne	\maybe
+	.endm
+
+/* remaining -= max(\size, 1): cmp sets the carry for 0 only, sbb takes it along and borrows when remaining is too small. */
+	.macro	charge size
+	cmp	$1, \size
+	sbb	\size, THREAD_SLOT_REMAINING(%r10)
+	.endm
+
+	.macro	charge_product first, second, overflow
+	mov	\first, %rax
+	imul	\second, %rax
+	jo	\overflow
+	charge	%rax
+	.endm
+
+	.set	hook_number, 0
+
+	.macro	hook id, shape, size
+	.text
+	.p2align 5
+	.type	hook_\id, @function
+hook_\id:
+	.cfi_startproc
+	.if	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
+	test_filter .Luncharged_\id
+	.else
+	.if	\shape == SHAPE_MAP
+	test	$0x20, %cl		/* MAP_ANONYMOUS */
+	jz	.Loriginal_\id
+	.endif
+	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
+	test_filter .Luncharged_\id
+	.endif
+	find_slot .Lprobe_\id
+.Lfound_\id:
+	.if	\size == SIZE_ARG0
+	charge	%rdi
+	.elseif	\size == SIZE_ARG1
+	charge	%rsi
+	.elseif	\size == SIZE_ARG2
+	charge	%rdx
+	.elseif	\size == SIZE_ARG0_X_ARG1
+	charge_product %rdi, %rsi, .Loriginal_\id
+	.elseif	\size == SIZE_ARG1_X_ARG2
+	charge_product %rsi, %rdx, .Loriginal_\id
+	.else
+	.error	"a shape that allocates needs a size"
+	.endif
+	jb	.Lslow_\id
+	.endif
+.Loriginal_\id:
+	jmp	ORIGINAL
+	.cfi_endproc
+	.size	hook_\id, . - hook_\id
+
+	.subsection 1
+	.cfi_startproc
+	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
+.Lprobe_\id:
+	probe_slots .Lfound_\id
+	.endif
+	.if	\shape != SHAPE_ALLOC && \shape != SHAPE_OUT && \shape != SHAPE_MAP
+	jmp	.Lslow_\id
+.Luncharged_\id:
+	xor	%r10d, %r10d
+	.endif
+.Lslow_\id:
+	mov	$hook_number, %eax
+	jmp	hook_enter
+	.cfi_endproc
+	.previous
+
+	.set	hook_number, hook_number + 1
+	.endm
+
+	.text
+/* eax = id, r10 = charged slot or 0, r11 = gate: saves the call and lets hook_slow() make it. */
+	.p2align 4
+	.type	hook_enter, @function
+hook_enter:
+	.cfi_startproc
+	cmpl	$0, payload_switch(%rip)
+	jne	1f
+	jmp	ORIGINAL
+1:
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	sub	$HOOK_CALL_BYTES, %rsp
+	and	$-16, %rsp
+	mov	%rdi, HOOK_CALL_ARGUMENTS + 0(%rsp)
+	mov	%rsi, HOOK_CALL_ARGUMENTS + 8(%rsp)
+	mov	%rdx, HOOK_CALL_ARGUMENTS + 16(%rsp)
+	mov	%rcx, HOOK_CALL_ARGUMENTS + 24(%rsp)
+	mov	%r8, HOOK_CALL_ARGUMENTS + 32(%rsp)
+	mov	%r9, HOOK_CALL_ARGUMENTS + 40(%rsp)
+	mov	%r11, HOOK_CALL_GATE(%rsp)
+	mov	%r10, HOOK_CALL_SLOT(%rsp)
+	mov	(%rbp), %rcx
+	mov	%rcx, HOOK_CALL_FP(%rsp)
+	lea	8(%rbp), %rcx
+	mov	%rcx, HOOK_CALL_SP(%rsp)
+	mov	%eax, HOOK_CALL_HOOK(%rsp)
+	mov	%rsp, %rdi
+	call	hook_slow
+	leave
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	ret
+	.cfi_endproc
+	.size	hook_enter, . - hook_enter
+
+#define HOOK_ENTRY(id, symbol, shape, size, group) hook id, shape, size ;
+	HOOK_LIST(HOOK_ENTRY)
+
+/* Distances from the table to the entries, by id: no relocation is needed. */
+	.section .rodata
+	.globl	hook_offsets
+	.hidden	hook_offsets
+	.p2align 2
+	.type	hook_offsets, @object
+hook_offsets:
+#define HOOK_OFFSET(id, symbol, shape, size, group) .long hook_##id - hook_offsets ;
+	HOOK_LIST(HOOK_OFFSET)
+	.size	hook_offsets, . - hook_offsets
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control functions (include/control.h), run by a thread of the target that memattach has borrowed, one at a time.
+ *
+ * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads) begins
+ * again with all of its state forgotten, except that gates of an earlier session may still be in use: each START maps its own.
+ *
+ * What a forked child must not find (thread slots, filter, switch) is whole pages of .bss, marked MADV_WIPEONFORK. Those and the
+ * unwind cache are zeroed by giving the pages back.
+ */
+#include <errno.h>
+
+#include "control.h"
+
+#include "filter.h"
+#include "gate.h"
+#include "patch.h"
+#include "payload.h"
+#include "regions.h"
+#include "sampler.h"
+#include "session.h"
+#include "syscalls.h"
+#include "thread_slot.h"
+#include "unwind_rules.h"
+
+/* References of stacks are offsets / 16 in 32 bits. */
+#define DUMP_BYTES_MAX ((uint64_t)UINT32_MAX * DUMP_STACK_ALIGN)
+
+struct switch_page {
+	uint32_t on;
+	uint8_t fill[PAGE_BYTES - sizeof(uint32_t)];
+};
+
+struct payload_state payload;
+struct switch_page payload_switch_page PAYLOAD_PAGES HIDDEN;
+extern uint32_t payload_switch __attribute__((alias("payload_switch_page")));
+
+struct memattach_session session = {
+	.magic = CONTROL_MAGIC,
+	.version = CONTROL_VERSION,
+	.state = SESSION_LOADED,
+};
+extern struct memattach_session memattach_session __attribute__((alias("session")));
+
+struct pages {
+	void *address;
+	uint64_t bytes;
+};
+
+#define PAGES(object) { &(object), sizeof(object) }
+
+_Static_assert(sizeof(thread_slots) % PAGE_BYTES == 0, "thread_slots");
+_Static_assert(sizeof(filter_counters) % PAGE_BYTES == 0, "filter_counters");
+_Static_assert(sizeof(unwind_cache) % PAGE_BYTES == 0, "unwind_cache");
+_Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
+
+/* Empties the tables; advice is MADV_WIPEONFORK or MADV_KEEPONFORK for those that a forked child must find empty. */
+static int64_t tables_reset(int advice)
+{
+	const struct pages wiped[] = { PAGES(thread_slots), PAGES(filter_counters), PAGES(payload_switch_page) };
+	int64_t result = sys_madvise(unwind_cache, sizeof(unwind_cache), MADV_DONTNEED);
+
+	for (uint32_t i = 0; i < sizeof(wiped) / sizeof(wiped[0]) && result >= 0; i++) {
+		result = sys_madvise(wiped[i].address, wiped[i].bytes, MADV_DONTNEED);
+		if (result >= 0)
+			result = sys_madvise(wiped[i].address, wiped[i].bytes, advice);
+	}
+	return result;
+}
+
+static void files_unmap(void)
+{
+	struct payload_state gone = payload;
+
+	payload.dump = 0;
+	payload.tables = 0;
+	if (gone.dump)
+		sys_munmap((uint64_t)gone.dump, gone.dump_bytes);
+	if (gone.tables)
+		sys_munmap((uint64_t)gone.tables, gone.tables_bytes);
+	session.dump_address = session.dump_bytes = 0;
+	session.tables_address = session.tables_bytes = 0;
+}
+
+static int64_t file_map(int fd, uint64_t bytes, uint64_t least_bytes, int protection)
+{
+	int64_t size = sys_file_size(fd);
+
+	if (size < 0)
+		return size;
+	if ((uint64_t)size < least_bytes || bytes < least_bytes || bytes % PAGE_BYTES)
+		return -EINVAL;
+	return sys_mmap(0, bytes, protection, MAP_SHARED, fd, 0);
+}
+
+static int64_t dump_map(const struct control_start *start)
+{
+	int64_t address = file_map(start->dump_fd, start->dump_max_bytes, DUMP_HEADER_BYTES, PROT_READ | PROT_WRITE);
+	const struct dump_header *header = (const void *)address;
+
+	if (address < 0)
+		return address;
+	payload.dump = (void *)address;
+	payload.dump_bytes = start->dump_max_bytes;
+	if (__builtin_memcmp(header->magic, DUMP_MAGIC, sizeof(header->magic)) != 0 || header->version != DUMP_VERSION ||
+	    header->header_bytes != DUMP_HEADER_BYTES)
+		return -EBADMSG;
+	payload.coarse_clock = !!(header->features & DUMP_FEATURE_COARSE_CLOCK);
+	return 0;
+}
+
+static int64_t tables_map(const struct control_start *start)
+{
+	int64_t address =
+		file_map(start->tables_fd, start->tables_max_bytes, sizeof(struct unwind_header), PROT_READ);
+	const struct unwind_header *header = (const void *)address;
+
+	if (address < 0)
+		return address;
+	payload.tables = (void *)address;
+	payload.tables_bytes = start->tables_max_bytes;
+	return header->magic == UNWIND_MAGIC && header->version == UNWIND_VERSION ? 0 : -EBADMSG;
+}
+
+static int start_valid(const struct control_start *start)
+{
+	return start->filter_log2 >= FILTER_LOG2_MIN && start->filter_log2 <= FILTER_LOG2_MAX && start->rate_bytes &&
+	       start->rate_bytes <= UINT32_MAX && start->seed && start->dump_max_bytes <= DUMP_BYTES_MAX;
+}
+
+static void session_fill(const struct control_start *start)
+{
+	session.session_id = start->session_id;
+	session.dl_handle = start->dl_handle;
+	session.dump_address = (uint64_t)payload.dump;
+	session.dump_bytes = payload.dump_bytes;
+	session.tables_address = (uint64_t)payload.tables;
+	session.tables_bytes = payload.tables_bytes;
+	session.switch_address = (uint64_t)&payload_switch;
+	session.injector_pid = start->injector_pid;
+	session.injector_start_ticks = start->injector_start_ticks;
+	session.new_code = 0;
+}
+
+static int64_t control_start(const struct control_start *start)
+{
+	int64_t result;
+
+	if (session.state != SESSION_LOADED && session.state != SESSION_STOPPED)
+		return -EALREADY;
+	if (!start || !start_valid(start))
+		return -EINVAL;
+	payload = (struct payload_state){
+		.rate_bytes = start->rate_bytes,
+		.seed = start->seed,
+		.main_stack_end = start->main_stack_end,
+		.usable_size = start->usable_size,
+		.tid_offset = start->tid_offset,
+	};
+	result = dump_map(start);
+	if (result >= 0)
+		result = tables_map(start);
+	if (result >= 0)
+		result = tables_reset(MADV_WIPEONFORK);
+	if (result >= 0)
+		result = gates_map(start->payload_fd);
+	if (result < 0) {
+		tables_reset(MADV_KEEPONFORK);
+		files_unmap();
+		return result;
+	}
+	filter_init(start->filter_log2);
+	sampler_init();
+	regions_init();
+	patch_init();
+	session_fill(start);
+	regions_refresh();
+	__atomic_store_n(&session.state, SESSION_STARTED, __ATOMIC_RELEASE);
+	__atomic_store_n(&payload_switch, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int64_t control_patch(const struct control_patch *patch)
+{
+	int64_t result;
+
+	if (session.state != SESSION_STARTED)
+		return -EBADFD;
+	if (!patch)
+		return -EINVAL;
+	result = gates_set((const struct control_gate *)patch->gates, patch->gate_count);
+	return result < 0 ? result : patch_slots((struct slot *)patch->slots, patch->slot_count);
+}
+
+static int64_t control_restore(void)
+{
+	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
+		return -EBADFD;
+	patch_restore();
+	return 0;
+}
+
+static int64_t control_inert(void)
+{
+	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
+		return -EBADFD;
+	__atomic_store_n(&payload_switch, 0, __ATOMIC_SEQ_CST);
+	gates_inert();
+	__atomic_store_n(&session.state, SESSION_INERT, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int64_t control_stop(void)
+{
+	if (session.state != SESSION_INERT)
+		return -EBADFD;
+	files_unmap();
+	tables_reset(MADV_KEEPONFORK);
+	__atomic_store_n(&session.state, SESSION_STOPPED, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int64_t control_rate(const uint64_t *rate_bytes)
+{
+	if (session.state != SESSION_STARTED)
+		return -EBADFD;
+	if (!rate_bytes || !*rate_bytes || *rate_bytes > UINT32_MAX)
+		return -EINVAL;
+	__atomic_store_n(&payload.rate_bytes, *rate_bytes, __ATOMIC_RELEASE);
+	__atomic_store_n(&payload.dump->rate_bytes, *rate_bytes, __ATOMIC_RELAXED);
+	thread_slots_forget();
+	return 0;
+}
+
+int64_t memattach_control(uint64_t op, void *argument)
+{
+	switch (op) {
+	case CONTROL_START:
+		return control_start(argument);
+	case CONTROL_PATCH:
+		return control_patch(argument);
+	case CONTROL_RESTORE:
+		return control_restore();
+	case CONTROL_INERT:
+		return control_inert();
+	case CONTROL_STOP:
+		return control_stop();
+	case CONTROL_RATE:
+		return control_rate(argument);
+	default:
+		return -ENOSYS;
+	}
+}

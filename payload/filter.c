@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The filter of free, see filter.h. hooks.S holds a copy of filter_index(). */
+#include "filter.h"
+
+uint8_t filter_counters[1u << FILTER_LOG2_MAX] PAYLOAD_PAGES;
+uint32_t filter_mask;
+
+static uint8_t *filter_counter(uint64_t address)
+{
+	uint64_t hash = (address >> 4) * HASH_MULTIPLIER;
+
+	return &filter_counters[(uint32_t)(hash >> FILTER_SHIFT) & filter_mask];
+}
+
+void filter_init(uint32_t log2)
+{
+	filter_mask = (1u << log2) - 1;
+}
+
+void filter_add(uint64_t address)
+{
+	uint8_t *counter = filter_counter(address);
+	uint8_t old = __atomic_load_n(counter, __ATOMIC_RELAXED);
+
+	do {
+		if (old == FILTER_STICKY)
+			return;
+	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old + 1), false, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+void filter_remove(uint64_t address)
+{
+	uint8_t *counter = filter_counter(address);
+	uint8_t old = __atomic_load_n(counter, __ATOMIC_RELAXED);
+
+	do {
+		/* 0: wiped in a forked child in the middle of a call */
+		if (old == FILTER_STICKY || old == 0)
+			return;
+	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old - 1), false, __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+bool filter_maybe(uint64_t address)
+{
+	return __atomic_load_n(filter_counter(address), __ATOMIC_ACQUIRE) != 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The filter of free: how many sampled blocks there are by a hash of their addresses. hooks.S reads one byte of it for each free;
+ * 0 says that the block was not sampled. A counter that reaches 255 stays there: it may only ever say "maybe" too often.
+ */
+#ifndef MEMATTACH_PAYLOAD_FILTER_H
+#define MEMATTACH_PAYLOAD_FILTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hook_call.h"
+#include "payload.h"
+
+#define FILTER_STICKY 255u
+
+extern uint8_t filter_counters[1u << FILTER_LOG2_MAX] HIDDEN;
+extern uint32_t filter_mask HIDDEN;
+
+/* log2 in FILTER_LOG2_MIN … FILTER_LOG2_MAX; the counters must be zero. */
+void filter_init(uint32_t log2);
+void filter_add(uint64_t address);
+void filter_remove(uint64_t address);
+bool filter_maybe(uint64_t address);
+
+#endif

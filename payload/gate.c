@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* The gates, see gate.h. */
+#include "gate.h"
+
+#include <elf.h>
+#include <errno.h>
+
+#include "arch.h"
+#include "hooks.h"
+#include "session.h"
+#include "syscalls.h"
+
+extern const uint8_t gate_code[GATE_PAGE_BYTES] HIDDEN;
+extern const int32_t hook_offsets[HOOK_COUNT] HIDDEN;
+extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
+
+_Static_assert(GATE_CODE_BYTES * GATE_MAX == GATE_PAGE_BYTES, "gate code");
+_Static_assert(sizeof(struct gate) * GATE_MAX == GATE_PAGE_BYTES, "gates");
+
+static struct gate *gates(void)
+{
+	return (struct gate *)(session.gates_address + GATE_PAGE_BYTES);
+}
+
+uint64_t gate_address(uint32_t i)
+{
+	return session.gates_address + (uint64_t)i * GATE_CODE_BYTES;
+}
+
+/* The segment of this image that holds the gates' code: where in the file it is, and what else is code. */
+static const Elf64_Phdr *text_segment(uint64_t *bias)
+{
+	const Elf64_Ehdr *image = &__ehdr_start;
+	const Elf64_Phdr *phdr = (const void *)((const uint8_t *)image + image->e_phoff);
+	uint64_t first = UINT64_MAX;
+
+	for (uint32_t i = 0; i < image->e_phnum; i++) {
+		if (phdr[i].p_type == PT_LOAD && phdr[i].p_vaddr < first)
+			first = phdr[i].p_vaddr;
+	}
+	*bias = (uint64_t)image - (first & ~(uint64_t)(PAGE_BYTES - 1));
+	for (uint32_t i = 0; i < image->e_phnum; i++) {
+		uint64_t start = *bias + phdr[i].p_vaddr;
+
+		if (phdr[i].p_type == PT_LOAD && (uint64_t)gate_code >= start &&
+		    (uint64_t)gate_code - start < phdr[i].p_filesz)
+			return &phdr[i];
+	}
+	return 0;
+}
+
+int64_t gates_map(int payload_fd)
+{
+	uint64_t bias;
+	const Elf64_Phdr *text = text_segment(&bias);
+	int64_t place, result;
+	uint64_t offset;
+
+	if (!text)
+		return -ENOEXEC;
+	offset = (uint64_t)gate_code - bias - text->p_vaddr + text->p_offset;
+	place = sys_mmap(0, 2 * GATE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (place < 0)
+		return place;
+	result = sys_mmap((uint64_t)place, GATE_PAGE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd, offset);
+	if (result < 0) {
+		sys_munmap((uint64_t)place, 2 * GATE_PAGE_BYTES);
+		return result;
+	}
+	session.gate_code_offset = offset;
+	session.gates_address = (uint64_t)place;
+	session.gates_bytes = 2 * GATE_PAGE_BYTES;
+	session.gate_count = 0;
+	session.text_start = bias + text->p_vaddr;
+	session.text_end = session.text_start + text->p_memsz;
+	return 0;
+}
+
+void gates_unmap(void)
+{
+	sys_munmap(session.gates_address, session.gates_bytes);
+	session.gates_address = 0;
+	session.gates_bytes = 0;
+}
+
+int64_t gates_set(const struct control_gate *wanted, uint32_t count)
+{
+	if (count > GATE_MAX)
+		return -EINVAL;
+	for (uint32_t i = session.gate_count; i < count; i++) {
+		if (wanted[i].hook >= HOOK_COUNT || !wanted[i].original)
+			return -EINVAL;
+	}
+	for (uint32_t i = session.gate_count; i < count; i++) {
+		struct gate *gate = &gates()[i];
+
+		gate->original = wanted[i].original;
+		__atomic_store_n(&gate->entry, (uint64_t)hook_offsets + (uint64_t)(int64_t)hook_offsets[wanted[i].hook],
+				 __ATOMIC_RELEASE);
+	}
+	if (count > session.gate_count)
+		session.gate_count = count;
+	return 0;
+}
+
+void gates_inert(void)
+{
+	for (uint32_t i = 0; i < session.gate_count; i++) {
+		struct gate *gate = &gates()[i];
+
+		__atomic_store_n(&gate->entry, gate->original, __ATOMIC_RELEASE);
+	}
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The history ring.
+ *
+ * A thread owns a block until it is full, then takes the next one of the ring; header.history_next numbers them. When the ring
+ * has gone round while a thread still fills an old block, the block has a new sequence, and the thread takes another. The
+ * check and the store that follows are not one step: a thread that is held up exactly there may write one record into a block
+ * that has just become another's. Both are complete records of this session, so a reader sees at worst one of them twice.
+ */
+#include "history.h"
+
+#include "counters.h"
+#include "regions.h"
+
+static struct dump_history_block *block_at(uint32_t page)
+{
+	return (struct dump_history_block *)(void *)((uint8_t *)payload.dump + (uint64_t)page * DUMP_HISTORY_BLOCK_BYTES);
+}
+
+/* Physical block number k of all the history regions together. */
+static struct dump_history_block *block_number(uint64_t k)
+{
+	uint32_t count = regions_count(&regions_history);
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		total += regions_history.items[i].entries;
+	if (!total)
+		return 0;
+	k %= total;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct region *region = &regions_history.items[i];
+
+		if (k < region->entries)
+			return (struct dump_history_block *)(void *)region->base + k;
+		k -= region->entries;
+	}
+	return 0;
+}
+
+/* The block that the slot's thread fills, with room for a record: as before, or a new one. */
+static struct dump_history_block *block_current(struct thread_slot *slot, uint32_t shard)
+{
+	struct dump_history_block *block;
+	uint64_t k;
+	uint32_t dropped;
+
+	if (slot->history_page) {
+		block = block_at(slot->history_page);
+		if ((uint32_t)__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) == slot->history_sequence &&
+		    __atomic_load_n(&block->used, __ATOMIC_RELAXED) < DUMP_HISTORY_RECORDS)
+			return block;
+		slot->history_page = 0;
+	}
+	if (!regions_count(&regions_history))
+		return 0;
+	k = __atomic_fetch_add(&payload.dump->history_next, 1, __ATOMIC_RELAXED);
+	block = block_number(k);
+	if (!block)
+		return 0;
+	dropped = __atomic_exchange_n(&block->used, 0, __ATOMIC_ACQ_REL);
+	if (__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) && dropped)
+		counter_add(shard, DUMP_COUNTER_lost_history, dropped);
+	__atomic_store_n(&block->sequence, k + 1, __ATOMIC_RELEASE);
+	slot->history_page = (uint32_t)((uint64_t)((uint8_t *)block - (uint8_t *)payload.dump) / DUMP_HISTORY_BLOCK_BYTES);
+	slot->history_sequence = (uint32_t)(k + 1);
+	return block;
+}
+
+void history_append(struct thread_slot *slot, uint32_t shard, const struct dump_live_record *record, uint64_t stamp,
+		    uint16_t flags)
+{
+	struct dump_history_block *block = slot ? block_current(slot, shard) : 0;
+	uint32_t used;
+
+	if (!block) {
+		counter_add(shard, DUMP_COUNTER_lost_history, 1);
+		return;
+	}
+	used = __atomic_load_n(&block->used, __ATOMIC_RELAXED);
+	if (used >= DUMP_HISTORY_RECORDS)
+		return;
+	block->records[used] = (struct dump_history_record){
+		.size = record->size,
+		.usable = record->usable,
+		.allocated_stamp = record->stamp,
+		.freed_stamp = stamp,
+		.stack = record->stack,
+		.rate_bytes = record->rate_bytes,
+		.tid = record->tid,
+		.hook = record->hook,
+		.flags = flags,
+	};
+	__atomic_store_n(&block->used, used + 1, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow path of all hooks: what to record about a call, around the call of the original.
+ *
+ * - A free is recorded before the original runs, an allocation after it: between, the address may be another thread's block.
+ * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
+ * - The original runs with no slot taken and nothing locked; it may throw, call hooks, or never return.
+ * - No system call, no message, no change of errno other than the original's.
+ *
+ * The record is written with the slot of the thread taken, so that a signal handler that allocates meanwhile is counted as
+ * lost_busy, and leaves the slot's history block and random numbers alone. The tables themselves are lock-free.
+ */
+#include <stdbool.h>
+
+#include "arch.h"
+#include "clock.h"
+#include "control.h"
+#include "counters.h"
+#include "exponential.h"
+#include "history.h"
+#include "hook_call.h"
+#include "hooks.h"
+#include "live_table.h"
+#include "regions.h"
+#include "sampler.h"
+#include "stack_table.h"
+#include "unwind.h"
+
+#define MAP_FAILURE UINT64_MAX
+
+struct hook_facts {
+	uint8_t shape;
+	uint8_t size;
+};
+
+#define HOOK_FACTS(id, symbol, shape, size, group) { shape, size },
+static const struct hook_facts hook_facts[] = { HOOK_LIST(HOOK_FACTS) };
+
+/* Who takes part in one recording. */
+struct recorder {
+	struct thread_slot *slot; /* taken, or NULL */
+	uint64_t tp;
+	uint64_t stamp;
+	uint32_t shard;
+};
+
+typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+
+static uint64_t call_original(const struct hook_call *call)
+{
+	const uint64_t *a = call->arguments;
+	original_function original = (original_function)call->gate->original;
+
+	return original(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* The bytes that the caller asks for; false if they do not fit a word, which the allocator will refuse. */
+static bool requested_size(const struct hook_call *call, uint64_t *size)
+{
+	const uint64_t *a = call->arguments;
+
+	switch (hook_facts[call->hook].size) {
+	case SIZE_ARG0:
+		*size = a[0];
+		return true;
+	case SIZE_ARG1:
+		*size = a[1];
+		return true;
+	case SIZE_ARG2:
+		*size = a[2];
+		return true;
+	case SIZE_ARG0_X_ARG1:
+		return !__builtin_mul_overflow(a[0], a[1], size);
+	case SIZE_ARG1_X_ARG2:
+		return !__builtin_mul_overflow(a[1], a[2], size);
+	default:
+		return false;
+	}
+}
+
+static void recorder_open(struct recorder *r, const struct hook_call *call)
+{
+	int fresh;
+
+	r->tp = arch_thread_pointer();
+	r->shard = thread_slot_shard(r->tp);
+	r->slot = thread_slot_acquire(r->tp, call->sp, &fresh);
+	if (r->slot && fresh) {
+		/* Forgotten since it was charged. It stays ownerless: nothing has been drawn for it. */
+		thread_slot_release(r->slot);
+		r->slot = 0;
+	}
+	r->stamp = clock_stamp();
+	regions_refresh();
+}
+
+static void recorder_close(struct recorder *r)
+{
+	if (r->slot)
+		thread_slot_release(r->slot);
+	if (!payload.coarse_clock)
+		counter_add(r->shard, DUMP_COUNTER_slow_cycles, clock_stamp() - r->stamp);
+}
+
+/* A taken record becomes history. */
+static void entry_finish(struct recorder *r, const struct live_entry *entry, uint16_t flags)
+{
+	struct dump_stack *stack = regions_stack(entry->record->stack);
+
+	if (stack)
+		__atomic_fetch_add(&stack->freed, 1, __ATOMIC_RELAXED);
+	history_append(r->slot, r->shard, entry->record, r->stamp, flags);
+	live_table_drop(entry);
+	counter_add(r->shard, flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
+}
+
+static uint32_t thread_id(uint64_t tp)
+{
+	return payload.tid_offset ? *(const uint32_t *)(tp + payload.tid_offset) : 0;
+}
+
+/* Only for the C functions: an operator new of the target may return addresses inside of the allocator's blocks. */
+static uint64_t usable_size(const struct hook_call *call, uint64_t block)
+{
+	uint64_t function = payload.usable_size;
+
+	if (!function || call->hook >= HOOK_new)
+		return 0;
+	return ((uint64_t(*)(uint64_t))function)(block);
+}
+
+static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
+{
+	struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = r->tp };
+	uint64_t frames[DUMP_FRAMES_MAX];
+	struct unwind_result walked;
+	uint32_t reference;
+
+	unwind_walk(&start, r->slot, frames, &walked);
+	counter_add(r->shard, DUMP_COUNTER_frames_walked, walked.count);
+	if (walked.fallback)
+		counter_add(r->shard, DUMP_COUNTER_frames_fallback, walked.fallback);
+	if (walked.flags & DUMP_STACK_TRUNCATED)
+		counter_add(r->shard, DUMP_COUNTER_stacks_truncated, 1);
+	if (walked.flags & DUMP_STACK_DEEP)
+		counter_add(r->shard, DUMP_COUNTER_stacks_deep, 1);
+	reference = stack_table_intern(frames, walked.count, walked.flags);
+	if (reference)
+		return reference;
+	counter_add(r->shard, DUMP_COUNTER_lost_stack_full, 1);
+	return payload.dump->unknown_stack;
+}
+
+static void record_sample(const struct hook_call *call, struct recorder *r, struct dump_live_record *record)
+{
+	struct live_entry old;
+	struct dump_stack *stack;
+
+	if (live_table_take(record->address, &old))
+		entry_finish(r, &old, DUMP_HISTORY_FREE_MISSED);
+	record->stack = record_stack(call, r);
+	stack = regions_stack(record->stack);
+	if (stack) {
+		__atomic_fetch_add(&stack->taken, 1, __ATOMIC_RELAXED);
+		exponential_add_sample(stack, record->size, record->rate_bytes);
+	}
+	counter_add(r->shard, DUMP_COUNTER_samples_taken, 1);
+	if (!live_table_insert(record))
+		counter_add(r->shard, DUMP_COUNTER_lost_live_full, 1);
+}
+
+/* Records the new block of a sampled call. Out of line: its frames are not on the stack while the original runs. */
+static __attribute__((noinline)) void record_block(const struct hook_call *call, uint64_t block, uint64_t size,
+						   uint32_t rate)
+{
+	struct dump_live_record record = {
+		.address = block,
+		.size = size,
+		.usable = usable_size(call, block),
+		.rate_bytes = rate,
+		.hook = (uint16_t)call->hook,
+	};
+	struct recorder r;
+
+	if (!__atomic_load_n(&payload_switch, __ATOMIC_RELAXED))
+		return; /* a child that was forked during the call, or the session ends */
+	recorder_open(&r, call);
+	if (!r.slot) {
+		counter_add(r.shard, DUMP_COUNTER_lost_busy, 1);
+	} else if (clock_lease_holds(r.stamp)) {
+		record.stamp = r.stamp;
+		record.tid = thread_id(r.tp);
+		record_sample(call, &r, &record);
+	}
+	recorder_close(&r);
+}
+
+static __attribute__((noinline)) void record_free(const struct hook_call *call, uint64_t block)
+{
+	struct live_entry entry;
+	struct recorder r;
+
+	recorder_open(&r, call);
+	counter_add(r.shard, DUMP_COUNTER_filter_hits, 1);
+	if (clock_lease_holds(r.stamp) && live_table_take(block, &entry))
+		entry_finish(&r, &entry, 0);
+	recorder_close(&r);
+}
+
+static uint64_t slow_free(const struct hook_call *call)
+{
+	record_free(call, call->arguments[0]);
+	return call_original(call);
+}
+
+/* The block that the call has made, 0 if it failed. */
+static uint64_t new_block(const struct hook_call *call, uint64_t result)
+{
+	switch (hook_facts[call->hook].shape) {
+	case SHAPE_OUT:
+		return (uint32_t)result == 0 ? *(const uint64_t *)call->arguments[0] : 0;
+	case SHAPE_MAP:
+	case SHAPE_REMAP:
+		return result == MAP_FAILURE ? 0 : result;
+	case SHAPE_RESIZE:
+		return result >= call->arguments[1] ? call->arguments[0] : 0;
+	default:
+		return result;
+	}
+}
+
+static uint64_t slow_allocate(const struct hook_call *call)
+{
+	uint64_t size, block, result;
+	uint32_t rate = requested_size(call, &size) ? sampler_charge(call, size) : 0;
+
+	result = call_original(call);
+	if (!rate)
+		return result;
+	block = new_block(call, result);
+	if (block)
+		record_block(call, block, size, rate);
+	return result;
+}
+
+static __attribute__((noinline)) void record_successor(const struct hook_call *call, const struct live_entry *entry,
+						       bool gone)
+{
+	struct recorder r;
+
+	if (!gone) {
+		live_table_put_back(entry);
+		return;
+	}
+	recorder_open(&r, call);
+	entry_finish(&r, entry, 0);
+	recorder_close(&r);
+}
+
+/* realloc(p, 0) that returns NULL has freed p. */
+static bool frees_by_size(const struct hook_call *call, bool fits, uint64_t size)
+{
+	return hook_facts[call->hook].shape == SHAPE_REALLOC && fits && !size;
+}
+
+/* A block goes and its successor comes, in the same place or another. */
+static uint64_t slow_reallocate(const struct hook_call *call)
+{
+	uint64_t size = 0, block, result;
+	bool fits = requested_size(call, &size);
+	uint32_t rate = fits ? sampler_charge(call, size) : 0;
+	struct live_entry old;
+	bool known;
+
+	regions_refresh();
+	known = live_table_take(call->arguments[0], &old);
+	result = call_original(call);
+	block = new_block(call, result);
+	if (known)
+		record_successor(call, &old, block || frees_by_size(call, fits, size));
+	if (rate && block)
+		record_block(call, block, size, rate);
+	return result;
+}
+
+uint64_t hook_slow(struct hook_call *call)
+{
+	switch (hook_facts[call->hook].shape) {
+	case SHAPE_FREE:
+	case SHAPE_UNMAP:
+		return slow_free(call);
+	case SHAPE_REALLOC:
+	case SHAPE_RESIZE:
+	case SHAPE_REMAP:
+		return slow_reallocate(call);
+	default:
+		return slow_allocate(call);
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the assembly entries of the hooks and the C code behind them share: the layout of a call on its slow path, of the thread
+ * slots and of the filter, and the constants of their hash functions. The assembler reads this file too.
+ */
+#ifndef MEMATTACH_PAYLOAD_HOOK_CALL_H
+#define MEMATTACH_PAYLOAD_HOOK_CALL_H
+
+#define THREAD_SLOT_LOG2 12
+#define THREAD_SLOT_COUNT (1 << THREAD_SLOT_LOG2)
+#define THREAD_SLOT_PROBES 8 /* home and 7 more: the array has 64 slots behind the last home */
+#define THREAD_SLOT_ARRAY (THREAD_SLOT_COUNT + 64)
+#define THREAD_SLOT_BYTES 64
+#define THREAD_SLOT_OWNER 0
+#define THREAD_SLOT_REMAINING 8
+
+#define FILTER_LOG2_MIN 12
+#define FILTER_LOG2_MAX 20
+#define FILTER_SHIFT 40 /* the index is bits 40 … of the product, masked */
+
+/* 2^64 divided by the golden ratio: multiplicative (Fibonacci) hashing. */
+#define HASH_MULTIPLIER 0x9E3779B97F4A7C15
+
+#define HOOK_CALL_ARGUMENTS 0
+#define HOOK_CALL_GATE 48
+#define HOOK_CALL_SLOT 56
+#define HOOK_CALL_FP 64
+#define HOOK_CALL_SP 72
+#define HOOK_CALL_HOOK 80
+#define HOOK_CALL_BYTES 96
+
+#ifndef __ASSEMBLER__
+#include <stddef.h>
+#include <stdint.h>
+
+struct gate;
+struct thread_slot;
+
+/* A call that left the fast path, as the assembly entry found it. Lies in the frame of the entry. */
+struct hook_call {
+	uint64_t arguments[6];
+	struct gate *gate;
+	struct thread_slot *slot; /* already charged with the requested size, or NULL: nothing was charged */
+	uint64_t fp;              /* the caller's frame pointer register */
+	uint64_t sp;              /* stack pointer at entry: points to the return address */
+	uint32_t hook;            /* enum hook_id */
+	uint32_t reserved;
+};
+
+_Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
+_Static_assert(offsetof(struct hook_call, gate) == HOOK_CALL_GATE, "gate");
+_Static_assert(offsetof(struct hook_call, slot) == HOOK_CALL_SLOT, "slot");
+_Static_assert(offsetof(struct hook_call, fp) == HOOK_CALL_FP, "fp");
+_Static_assert(offsetof(struct hook_call, sp) == HOOK_CALL_SP, "sp");
+_Static_assert(offsetof(struct hook_call, hook) == HOOK_CALL_HOOK, "hook");
+_Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
+
+/* Does what the fast path could not, the original call included; returns what the original returned. */
+uint64_t hook_slow(struct hook_call *call);
+#endif
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes to the target's slots, and takes it back. Only the control thread calls these. */
+#ifndef MEMATTACH_PAYLOAD_PATCH_H
+#define MEMATTACH_PAYLOAD_PATCH_H
+
+#include <stdint.h>
+
+#include "control.h"
+
+/* Appends the slots to the session's and patches each to its gate; the states are written back too. 0 or -errno. */
+int64_t patch_slots(struct slot *slots, uint32_t count);
+/* Gives each patched slot its old value again, unless it holds something else than its gate by now. */
+void patch_restore(void);
+/* Forgets all slots. */
+void patch_init(void);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The payload's own state that more than one of its modules uses: where dump and tables are mapped, the switch, and the rate.
+ * Written by control.c alone, while no hook runs or by atomic stores; hooks read it.
+ *
+ * Memory that a forked child must find empty carries PAYLOAD_WIPED: such objects fill whole pages of .bss.
+ */
+#ifndef MEMATTACH_PAYLOAD_PAYLOAD_H
+#define MEMATTACH_PAYLOAD_PAYLOAD_H
+
+#include <stdint.h>
+
+#include "dump_format.h"
+
+#define PAGE_BYTES 4096u
+#define PAYLOAD_PAGES __attribute__((aligned(PAGE_BYTES)))
+#define HIDDEN __attribute__((visibility("hidden")))
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+struct payload_state {
+	struct dump_header *dump;
+	uint64_t dump_bytes;
+	const uint8_t *tables;
+	uint64_t tables_bytes;
+	uint64_t rate_bytes;     /* (atomic) */
+	uint64_t seed;
+	uint64_t main_stack_end;
+	uint64_t usable_size;    /* address of malloc_usable_size, 0 none */
+	uint32_t tid_offset;
+	uint32_t coarse_clock;   /* stamps are header.clock_latest.stamp */
+};
+
+extern struct payload_state payload HIDDEN;
+/* 1 while recording. Read by hooks.S; the first word of a page that is wiped in forked children. */
+extern uint32_t payload_switch HIDDEN;
+
+#endif

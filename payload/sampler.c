@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The countdown to the next sample.
+ *
+ * The fast path has subtracted the size from slot.remaining and got a borrow, or has found no slot. Either the allocation holds the
+ * sampled byte, and a new distance is drawn, or it is decided here with a new slot. The rate that a distance was drawn with is
+ * the rate that its sample is weighted with, so it is kept with it: CONTROL_RATE may come at any instant. It makes all threads
+ * forget their slots; a thread that comes with a charged slot which is no longer its own draws anew, which is right because the
+ * exponential distribution has no memory.
+ */
+#include "sampler.h"
+
+#include "arch.h"
+#include "counters.h"
+#include "exponential.h"
+#include "payload.h"
+#include "thread_slot.h"
+
+static uint64_t sampler_threads; /* (atomic) slots ever seeded: each gets its own stream */
+
+void sampler_init(void)
+{
+	__atomic_store_n(&sampler_threads, 0, __ATOMIC_RELAXED);
+}
+
+static uint64_t thread_seed(void)
+{
+	uint64_t state = payload.seed + 0xD1B54A32D192ED03ull * __atomic_fetch_add(&sampler_threads, 1, __ATOMIC_RELAXED);
+
+	return random_next(&state);
+}
+
+/* The fast path loads and stores these words without a lock, in the same thread. */
+static uint64_t remaining_load(const struct thread_slot *slot)
+{
+	return __atomic_load_n(&slot->remaining, __ATOMIC_RELAXED);
+}
+
+static void remaining_store(struct thread_slot *slot, uint64_t value)
+{
+	__atomic_store_n(&slot->remaining, value, __ATOMIC_RELAXED);
+}
+
+static void slot_draw(struct thread_slot *slot, uint32_t rate)
+{
+	slot->rate_bytes = rate;
+	remaining_store(slot, exponential_draw(&slot->random, rate));
+}
+
+static void slot_begin(struct thread_slot *slot, uint32_t rate)
+{
+	slot->random = thread_seed();
+	slot->history_page = 0;
+	slot->stack_start = slot->stack_end = 0;
+	slot_draw(slot, rate);
+}
+
+/* Nothing could be drawn: the charge is undone, so that whoever works with the slot finds what it left. */
+static uint32_t charge_lost(const struct hook_call *call, uint64_t tp, uint64_t charge)
+{
+	if (call->slot) {
+		__atomic_fetch_add(&call->slot->remaining, charge, __ATOMIC_RELAXED);
+		counter_add(thread_slot_shard(tp), DUMP_COUNTER_lost_busy, 1);
+	}
+	return 0;
+}
+
+uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
+{
+	uint64_t charge = size ? size : 1;
+	uint64_t tp = arch_thread_pointer();
+	uint32_t rate = (uint32_t)__atomic_load_n(&payload.rate_bytes, __ATOMIC_ACQUIRE), sampled = 0;
+	uint64_t before;
+	int fresh, charged;
+	struct thread_slot *slot = thread_slot_acquire(tp, call->sp, &fresh);
+
+	if (!slot)
+		return charge_lost(call, tp, charge);
+	charged = slot == call->slot && !fresh;
+	if (fresh) {
+		slot_begin(slot, rate);
+		thread_slot_publish(slot, tp);
+	}
+	before = remaining_load(slot);
+	if (charged)
+		before += charge;
+	if (before < charge) {
+		sampled = slot->rate_bytes;
+		slot_draw(slot, rate);
+	} else {
+		remaining_store(slot, before - charge);
+	}
+	thread_slot_release(slot);
+	return sampled;
+}

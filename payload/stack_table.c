@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The interned stacks.
+ *
+ * A stack is known by a 64-bit hash of its frames and flags; two stacks with one hash would be taken for one, which for a million
+ * stacks has a probability of 3e-8. The index has levels as the live table has. A new stack is written to an arena completely, then
+ * a free key of its bucket becomes the hash by compare-and-swap, then the reference is released: between these two, a
+ * thread that looks for the same stack finds the key without a reference and waits for a bounded time. A thread that
+ * lost the race for the same stack gives its record back if nothing was stored behind it, else that is left unused.
+ */
+#include "stack_table.h"
+
+#include <stdbool.h>
+
+#include "arch.h"
+#include "hook_call.h"
+#include "regions.h"
+
+#define WAIT_FOR_REFERENCE 1000
+
+static uint64_t stack_hash(const uint64_t *frames, uint32_t count, uint32_t flags)
+{
+	uint64_t a = HASH_MULTIPLIER ^ count, b = ~HASH_MULTIPLIER ^ flags;
+	uint32_t i = 0;
+
+	/* two lanes, so that the multiplications overlap */
+	for (; i + 1 < count; i += 2) {
+		a = (a ^ frames[i]) * 0xBF58476D1CE4E5B9ull;
+		a ^= a >> 32;
+		b = (b ^ frames[i + 1]) * 0x94D049BB133111EBull;
+		b ^= b >> 32;
+	}
+	if (i < count)
+		a = (a ^ frames[i]) * 0xBF58476D1CE4E5B9ull;
+	a ^= a >> 29;
+	a = (a ^ (b << 23 | b >> 41)) * 0x94D049BB133111EBull;
+	a ^= a >> 32;
+	a *= 0xBF58476D1CE4E5B9ull;
+	a ^= a >> 31;
+	return a ? a : 1;
+}
+
+static uint32_t *index_references(const struct region *table)
+{
+	return (uint32_t *)(void *)(table->base + table->entries * sizeof(uint64_t));
+}
+
+static uint32_t wait_for_reference(const uint32_t *reference)
+{
+	uint32_t value = 0;
+
+	for (uint32_t i = 0; i < WAIT_FOR_REFERENCE && !value; i++) {
+		value = __atomic_load_n(reference, __ATOMIC_ACQUIRE);
+		if (!value)
+			arch_pause();
+	}
+	return value;
+}
+
+enum find_result { FOUND, FREE_KEY, FULL };
+
+/* Looks for hash; else for the first free key, from the oldest level on. */
+static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **reference)
+{
+	uint32_t levels = regions_count(&regions_stack_index);
+	enum find_result result = FULL;
+
+	for (uint32_t level = 0; level < levels; level++) {
+		const struct region *table = &regions_stack_index.items[level];
+		uint64_t bucket = region_bucket(table, hash);
+		uint64_t *keys = (uint64_t *)(void *)table->base + bucket;
+
+		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
+			uint64_t value = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
+
+			if (value == hash || (!value && result == FULL)) {
+				*key = &keys[i];
+				*reference = index_references(table) + bucket + i;
+				result = FREE_KEY;
+			}
+			if (value == hash)
+				return FOUND;
+			if (!value)
+				break; /* keys of a bucket are taken in order and stay */
+		}
+	}
+	return result;
+}
+
+/* bytes out of an arena, from the oldest that has room. */
+static struct dump_stack *arena_allocate(uint64_t bytes, struct dump_arena **from)
+{
+	uint32_t count = regions_count(&regions_stacks);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct region *region = &regions_stacks.items[i];
+		struct dump_arena *arena = (struct dump_arena *)(void *)region->base;
+		uint64_t room = region->bytes - sizeof(*arena);
+		uint64_t used = __atomic_load_n(&arena->used, __ATOMIC_RELAXED);
+
+		if (used > room || bytes > room - used)
+			continue;
+		used = __atomic_fetch_add(&arena->used, bytes, __ATOMIC_RELAXED);
+		if (used > room || bytes > room - used || used % DUMP_STACK_ALIGN)
+			continue;
+		*from = arena;
+		return (struct dump_stack *)(void *)(region->base + sizeof(*arena) + used);
+	}
+	return 0;
+}
+
+static void arena_give_back(struct dump_arena *arena, const struct dump_stack *stack, uint64_t bytes)
+{
+	uint64_t start = (uint64_t)((const uint8_t *)stack - (const uint8_t *)(arena + 1));
+	uint64_t end = start + bytes;
+
+	__atomic_compare_exchange_n(&arena->used, &end, start, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void stack_write(struct dump_stack *stack, uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
+{
+	*stack = (struct dump_stack){ .hash = hash, .frame_count = count, .flags = flags };
+	for (uint32_t i = 0; i < count; i++)
+		stack->frames[i] = frames[i];
+}
+
+uint32_t stack_table_intern(const uint64_t *frames, uint32_t count, uint32_t flags)
+{
+	uint64_t bytes = (sizeof(struct dump_stack) + count * sizeof(uint64_t) + DUMP_STACK_ALIGN - 1) &
+			 ~(uint64_t)(DUMP_STACK_ALIGN - 1);
+	uint64_t hash = stack_hash(frames, count, flags);
+	uint64_t *key = 0, none;
+	uint32_t *reference = 0, value;
+	struct dump_arena *arena = 0;
+	struct dump_stack *stack = 0;
+	enum find_result found;
+
+	while ((found = index_find(hash, &key, &reference)) == FREE_KEY) {
+		if (!stack) {
+			stack = arena_allocate(bytes, &arena);
+			if (!stack)
+				return 0;
+			stack_write(stack, hash, frames, count, flags);
+		}
+		none = 0;
+		if (!__atomic_compare_exchange_n(key, &none, hash, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			continue;
+		value = (uint32_t)((uint64_t)((uint8_t *)stack - (uint8_t *)payload.dump) / DUMP_STACK_ALIGN);
+		__atomic_store_n(reference, value, __ATOMIC_RELEASE);
+		return value;
+	}
+	if (stack)
+		arena_give_back(arena, stack, bytes);
+	return found == FOUND ? wait_for_reference(reference) : 0;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The slots of the threads, see thread_slot.h. */
+#include "thread_slot.h"
+
+/* A busy word of a hook whose frame a longjmp has left lies below the present stack pointer, and not far. */
+#define STALE_FRAME_BYTES (8ull << 20)
+
+struct thread_slot thread_slots[THREAD_SLOT_ARRAY] PAYLOAD_PAGES;
+
+static uint32_t slot_home(uint64_t tp)
+{
+	return (uint32_t)(tp * HASH_MULTIPLIER >> (64 - THREAD_SLOT_LOG2));
+}
+
+static int slot_take(struct thread_slot *slot, uint64_t sp)
+{
+	uint64_t busy = 0;
+
+	if (__atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 1;
+	/* Left by siglongjmp: the stack pointer would be lower if that hook were still running. */
+	if (sp > busy && sp - busy < STALE_FRAME_BYTES)
+		return __atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static uint64_t slot_owner(const struct thread_slot *slot)
+{
+	return __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
+}
+
+struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
+{
+	struct thread_slot *home = &thread_slots[slot_home(tp)];
+	struct thread_slot *end = home + THREAD_SLOT_PROBES;
+
+	*fresh = 0;
+	for (struct thread_slot *slot = home; slot < end; slot++) {
+		if (slot_owner(slot) != tp)
+			continue;
+		if (!slot_take(slot, sp))
+			return NULL;
+		if (slot_owner(slot) == tp)
+			return slot;
+		thread_slot_release(slot);
+	}
+	*fresh = 1;
+	for (struct thread_slot *slot = home; slot < end; slot++) {
+		if (slot_owner(slot) || !slot_take(slot, sp))
+			continue;
+		if (!slot_owner(slot))
+			return slot;
+		thread_slot_release(slot);
+	}
+	/* All have owners: begin with one that differs from thread to thread, so that two do not steal from each other for ever. */
+	for (uint32_t i = 0; i < THREAD_SLOT_PROBES; i++) {
+		struct thread_slot *slot = home + ((tp >> 12) + i) % THREAD_SLOT_PROBES;
+		uint64_t busy = 0;
+
+		if (__atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&slot->owner, 0, __ATOMIC_RELAXED);
+			return slot;
+		}
+	}
+	*fresh = 0;
+	return NULL;
+}
+
+void thread_slot_publish(struct thread_slot *slot, uint64_t tp)
+{
+	__atomic_store_n(&slot->owner, tp, __ATOMIC_RELAXED);
+}
+
+void thread_slot_release(struct thread_slot *slot)
+{
+	__atomic_store_n(&slot->busy, 0, __ATOMIC_RELEASE);
+}
+
+void thread_slots_forget(void)
+{
+	for (uint32_t i = 0; i < THREAD_SLOT_ARRAY; i++)
+		__atomic_store_n(&thread_slots[i].owner, 0, __ATOMIC_RELAXED);
+}
+
+uint32_t thread_slot_shard(uint64_t tp)
+{
+	return slot_home(tp) % DUMP_COUNTER_SHARDS;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of each thread without TLS: 64-byte slots found by a hash of the thread pointer, in the home slot or one of
+ * the few behind it.
+ *
+ * - owner is the thread pointer, 0 if the slot is free. hooks.S compares it and charges `remaining` without a lock.
+ * - busy is 0, or the stack pointer at entry of the hook that works with the rest of the slot. Its owner takes it by
+ *   compare-and-swap, so a signal handler that interrupts a hook, or another thread that shares the thread pointer, finds it taken.
+ * - remaining is what is left of the distance to the next sample; outside of hook_slow() it is never negative.
+ *
+ * When all slots that a thread may use have other owners, it takes one of them: its owner may be dead, and a living owner
+ * notices by the comparison, and finds itself another. That is sound because the process of samples has no memory: a slot can be
+ * given a newly drawn distance at any time. The one thing that can get lost is a charge of the old owner at the same instant.
+ */
+#ifndef MEMATTACH_PAYLOAD_THREAD_SLOT_H
+#define MEMATTACH_PAYLOAD_THREAD_SLOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hook_call.h"
+#include "payload.h"
+
+struct thread_slot {
+	uint64_t owner;
+	uint64_t remaining;
+	uint64_t random;
+	uint64_t busy;
+	uint64_t stack_start;      /* range of the unwind index that held the stack pointer last */
+	uint64_t stack_end;
+	uint32_t stack_generation; /* of the index that the range is from */
+	uint32_t rate_bytes;       /* that `remaining` was drawn with */
+	uint32_t history_sequence; /* low half of the sequence of the history block that this thread fills */
+	uint32_t history_page;     /* offset of that block in the dump / 4096, 0: none */
+};
+
+_Static_assert(sizeof(struct thread_slot) == THREAD_SLOT_BYTES, "thread_slot");
+_Static_assert(offsetof(struct thread_slot, owner) == THREAD_SLOT_OWNER, "owner");
+_Static_assert(offsetof(struct thread_slot, remaining) == THREAD_SLOT_REMAINING, "remaining");
+
+extern struct thread_slot thread_slots[THREAD_SLOT_ARRAY] HIDDEN;
+
+/* The slot of tp, taken for the hook that was entered with stack pointer sp; *fresh says that it is newly tp's, with nothing in
+ * it. NULL: it is taken already, or there is none. */
+struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh);
+/* Makes *slot, acquired and fresh, visible to the fast path of tp. */
+void thread_slot_publish(struct thread_slot *slot, uint64_t tp);
+void thread_slot_release(struct thread_slot *slot);
+/* The next charge of each thread finds no slot, so it draws a new distance. */
+void thread_slots_forget(void);
+/* Which row of counters the thread adds to. */
+uint32_t thread_slot_shard(uint64_t tp);
+
+#endif

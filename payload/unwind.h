@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Walks a stack by the unwind tables. */
+#ifndef MEMATTACH_PAYLOAD_UNWIND_H
+#define MEMATTACH_PAYLOAD_UNWIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump_format.h"
+#include "unwind_rules.h"
+
+struct thread_slot;
+
+/* Where a walk begins: sp points to the return address that is the first frame, fp is the register. */
+struct unwind_start {
+	uint64_t sp;
+	uint64_t fp;
+	uint64_t thread_pointer;
+};
+
+struct unwind_result {
+	uint32_t count;
+	uint32_t flags;    /* DUMP_STACK_… */
+	uint32_t fallback; /* frames that were found by frame pointer */
+};
+
+/*
+ * Fills frames[DUMP_FRAMES_MAX] as dump_stack.frames. The frame of an interrupted instruction is stored as its address + 1, so that a
+ * reader may look up address - 1 everywhere. slot keeps what was found about the stack, NULL: not kept.
+ */
+void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, uint64_t *frames,
+		 struct unwind_result *result);
+
+#endif
