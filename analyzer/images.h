@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The program files behind the modules of a dump. A module is one mapping of a file at one address; an image is the file.
+ * Frames become places (image, offset from the load bias): the same in every process and after every dlopen, so stacks
+ * compare equal where the code is the same.
+ */
+#ifndef MEMATTACH_IMAGES_H
+#define MEMATTACH_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump_reader.h"
+
+/* Image in the upper 16 bits, 0: none; offset in the lower 48, the plain address if there is no image. */
+
+#define PLACE(image, offset) ((uint64_t)(image) << 48 | ((offset) & 0xffffffffffffu))
+#define PLACE_IMAGE(p) ((uint32_t)((p) >> 48))
+#define PLACE_OFFSET(p) ((p) & 0xffffffffffffu)
+
+struct image {
+	char *path; /* as the target's memory map named it, without " (deleted)" */
+	bool deleted;
+	uint32_t flags; /* DUMP_MODULE_* */
+	uint32_t build_id_bytes;
+	uint8_t build_id[DUMP_BUILD_ID_MAX];
+};
+
+struct images {
+	struct image *list; /* list[0] stands for no image */
+	uint32_t count;
+	uint16_t *image_of; /* by module id, 0: no such module */
+	uint64_t *bias_of;
+};
+
+/* Reads the modules of a dump. -ENOMEM. */
+int images_load(struct images *images, struct dump *dump) WARN_UNUSED;
+void images_done(struct images *images);
+
+/* The place of a frame word. */
+uint64_t images_place(const struct images *images, uint64_t frame);
+/* The last component of the path. */
+const char *image_name(const struct image *image);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* A hash map from uint64_t to uint32_t, open addressing; only ever grows. */
+#ifndef MEMATTACH_MAP_H
+#define MEMATTACH_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct map {
+	struct map_entry {
+		uint64_t key;
+		uint32_t value;
+		uint32_t used;
+	} *entries;
+	size_t room; /* a power of two */
+	size_t count;
+};
+
+/* The value of key, or NULL. Valid until the next map_put. */
+const uint32_t *map_find(const struct map *map, uint64_t key);
+/* Adds a key that is not there yet, or sets the value of one that is. -ENOMEM. */
+int map_put(struct map *map, uint64_t key, uint32_t value) WARN_UNUSED;
+void map_done(struct map *map);
+
+static inline uint64_t map_mix(uint64_t x)
+{
+	x ^= x >> 32;
+	x *= 0x9e3779b97f4a7c15u;
+	x ^= x >> 29;
+	x *= 0xbf58476d1ce4e5b9u;
+	return x ^ x >> 32;
+}
+
+#endif

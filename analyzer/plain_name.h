@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* C++ and Rust names as people write them. */
+#ifndef MEMATTACH_PLAIN_NAME_H
+#define MEMATTACH_PLAIN_NAME_H
+
+/* The demangled name, or a copy of the name; NULL if out of memory. To be freed. */
+char *plain_name(const char *name);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The report as JSON; the fields are documented in memanalyze(1). */
+#ifndef MEMATTACH_REPORT_JSON_H
+#define MEMATTACH_REPORT_JSON_H
+
+#include <stdio.h>
+
+#include "report.h"
+
+#define REPORT_JSON_FORMAT 1
+
+void report_json(const struct report *report, FILE *out);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From places in images to functions, files and lines. Each place is looked up once; each image is opened when the
+ * first of its places is asked for.
+ */
+#ifndef MEMATTACH_ANALYZER_SYMBOLS_H
+#define MEMATTACH_ANALYZER_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "image_file.h"
+#include "images.h"
+
+struct location {
+	const char *function; /* as people write it; NULL unknown */
+	const char *file;     /* NULL unknown */
+	int line;             /* 0 unknown */
+	bool inlined;         /* into the next location */
+};
+
+struct symbols;
+
+/* images and search must outlive the result; NULL if out of memory. */
+struct symbols *symbols_new(const struct images *images, const struct image_search *search);
+void symbols_free(struct symbols *symbols);
+
+/*
+ * The locations of a return address, innermost first, *count >= 1: the last one is the function that stands there, those
+ * before were inlined into it. Never NULL: without memory, a location that knows nothing.
+ */
+const struct location *symbols_find(struct symbols *symbols, uint64_t place, size_t *count);
+
+/* Whether the place is inside one of the hooked functions: a wrapper such as operator new or reallocarray. */
+bool symbols_in_allocator(struct symbols *symbols, uint64_t place);
+
+/* The file that was found for an image; NULL if none of its places was looked up. */
+const struct image_file *symbols_image_file(const struct symbols *symbols, uint32_t image);
+
+#endif

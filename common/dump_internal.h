@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the dump reader share. */
+#ifndef MEMATTACH_DUMP_INTERNAL_H
+#define MEMATTACH_DUMP_INTERNAL_H
+
+#include <stddef.h>
+
+#include "dump_reader.h"
+
+struct dump {
+	int fd;
+	bool owns_fd;
+	uint64_t file_bytes; /* when it was opened, after the header was read */
+	enum dump_end end;
+	uint32_t region_count;
+	struct dump_region regions[DUMP_REGION_MAX]; /* checked, in the order of the file */
+	uint64_t skipped[DUMP_SKIP_COUNT];
+	struct dump_header header;
+};
+
+/* No block is larger than the address space; more is damage. */
+#define DUMP_SIZE_LIMIT (1ull << 57)
+
+static inline void dump_skip(struct dump *dump, enum dump_skip reason)
+{
+	dump->skipped[reason]++;
+}
+
+/*
+ * The checked accessor: reads length bytes at offset, or as many as the file has; how many, 0 on failure. What is missing
+ * is counted as short_file or read_error.
+ */
+size_t dump_read(struct dump *dump, uint64_t offset, void *buffer, size_t length);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads a dump file (include/dump_format.h) that may be growing, changing under us, truncated, damaged or hostile.
+ *
+ * The file is read with pread(2) into buffers of bounded size, never mapped, so a file that shrinks while we read ends
+ * the data and raises no SIGBUS; nothing is allocated by a number that stands in the file. Every offset passes one checked
+ * accessor. What does not hold together is left out and counted by reason; only a file that is no dump, or that is from a
+ * newer memattach, cannot be opened at all.
+ *
+ * While a session runs, each dump_each_* sees the records that were complete when it came by. Read live records before
+ * stacks: then the cumulative sums of a stack are never older than its live records.
+ */
+#ifndef MEMATTACH_DUMP_READER_H
+#define MEMATTACH_DUMP_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump_format.h"
+#include "err.h"
+
+struct dump;
+
+/* Why something was left out. */
+#define DUMP_SKIP_LIST(X)                                                                     \
+	X(short_file, "the file ends before the data it announces")                           \
+	X(read_error, "reads that failed")                                                    \
+	X(header, "header fields that make no sense")                                         \
+	X(region, "regions with an impossible place, size or kind")                           \
+	X(busy, "live records that changed while they were read")                             \
+	X(live, "live records that contradict themselves")                                    \
+	X(stack, "stacks that cannot be read")                                                \
+	X(sums, "stacks whose sums make no sense")                                            \
+	X(history, "history records that contradict themselves")                              \
+	X(module, "module records that cannot be read")                                       \
+	X(thread, "thread records that cannot be read")                                       \
+	X(note, "notes that cannot be read")
+
+#define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
+enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
+#undef DUMP_SKIP_ENUM_
+
+/* How the session ended, as far as the file tells. */
+enum dump_end { DUMP_END_RUNNING, DUMP_END_DETACHED, DUMP_END_EXITED, DUMP_END_KILLED, DUMP_END_ABANDONED };
+
+/*
+ * -EPROTO: not a dump, or its header is destroyed. -ENOTSUP: made by a newer memattach. Else -errno of open or read.
+ * dump_open_fd takes a descriptor that can pread and leaves it to the caller.
+ */
+int dump_open(const char *path, struct dump **dump, struct err *e) WARN_UNUSED;
+int dump_open_fd(int fd, struct dump **dump, struct err *e) WARN_UNUSED;
+void dump_close(struct dump *dump);
+
+/* A copy of the header as it was at opening; its strings are NUL-terminated, its rates at least 1. */
+const struct dump_header *dump_header(const struct dump *dump);
+enum dump_end dump_end(const struct dump *dump);
+const char *dump_end_name(enum dump_end end);
+
+/* One of the named counters, summed over its shards. */
+uint64_t dump_counter(const struct dump *dump, enum dump_counter counter);
+
+/* How many things were left out so far for this reason; the text says what they are. */
+uint64_t dump_skipped(const struct dump *dump, enum dump_skip reason);
+const char *dump_skip_text(enum dump_skip reason);
+bool dump_complete(const struct dump *dump); /* nothing was left out that a whole file would have had */
+
+/* A stamp as nanoseconds of CLOCK_REALTIME, and how long the session recorded; 0 if the clocks make no sense. */
+uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp);
+uint64_t dump_duration_ns(const struct dump *dump);
+
+/*
+ * Each calls fn for every record that holds together, until fn returns other than 0, and returns that; 0 at the end;
+ * -ENOMEM. The record is only valid during the call.
+ */
+int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_live_record *record), void *arg);
+int dump_each_history(struct dump *dump, int (*fn)(void *arg, const struct dump_history_record *record), void *arg);
+int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg);
+int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_module *module), void *arg);
+int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg);
+int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
+
+/* A stack with room for the deepest. The sums are finite and not negative. */
+struct dump_stack_copy {
+	struct dump_stack stack;
+	uint64_t frames[DUMP_FRAMES_MAX];
+};
+
+/* Reads the stack of a reference: 0, or -EPROTO and counted if there is none that holds together. */
+int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_copy *copy) WARN_UNUSED;
+
+#endif

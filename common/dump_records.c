@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* The records of a dump: live blocks, history, stacks, modules, threads, notes. */
+#include "dump_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+
+#define CHUNK_ENTRIES 4096u
+#define BUSY_READS 8
+#define ARENA_RECORD_MAX 65536u
+#define SUM_LIMIT 1e30
+
+static uint64_t region_end(const struct dump *dump, const struct dump_region *r)
+{
+	uint64_t end = r->offset + r->bytes;
+
+	return end < dump->file_bytes ? end : dump->file_bytes;
+}
+
+static bool live_holds_together(const struct dump_live_record *r)
+{
+	return r->size <= DUMP_SIZE_LIMIT && r->rate_bytes >= 1;
+}
+
+struct live_chunk {
+	uint64_t keys[CHUNK_ENTRIES];
+	uint64_t keys_after[CHUNK_ENTRIES];
+	struct dump_live_record records[CHUNK_ENTRIES];
+};
+
+/*
+ * Reads one slot of the live table again until its key stood still while its record was read: 1 if it holds
+ * a record, 0 if it is free, -1 if it never stood still.
+ */
+static int read_live_slot(struct dump *dump, uint64_t key_offset, uint64_t record_offset, uint64_t *key,
+			  struct dump_live_record *record)
+{
+	for (int i = 0; i < BUSY_READS; i++) {
+		uint64_t after;
+		if (dump_read(dump, key_offset, key, sizeof *key) != sizeof *key)
+			return 0;
+		if (*key == DUMP_KEY_FREE)
+			return 0;
+		if (*key == DUMP_KEY_BUSY)
+			continue;
+		if (dump_read(dump, record_offset, record, sizeof *record) != sizeof *record ||
+		    dump_read(dump, key_offset, &after, sizeof after) != sizeof after)
+			return 0;
+		if (*key == after)
+			return 1;
+	}
+	return -1;
+}
+
+/* One chunk of one region: n keys from entry first on. */
+static int each_live_chunk(struct dump *dump, const struct dump_region *region, uint64_t first, size_t n,
+			   struct live_chunk *c, int (*fn)(void *, const struct dump_live_record *), void *arg)
+{
+	uint64_t keys_at = region->offset + first * sizeof(uint64_t);
+	uint64_t records_at = region->offset + region->entries * sizeof(uint64_t) + first * sizeof c->records[0];
+	bool any = false;
+
+	n = dump_read(dump, keys_at, c->keys, n * sizeof c->keys[0]) / sizeof c->keys[0];
+	for (size_t i = 0; i < n && !any; i++)
+		any = c->keys[i] != DUMP_KEY_FREE;
+	if (!any)
+		return 0;
+	n = dump_read(dump, records_at, c->records, n * sizeof c->records[0]) / sizeof c->records[0];
+	n = dump_read(dump, keys_at, c->keys_after, n * sizeof c->keys[0]) / sizeof c->keys[0];
+	for (size_t i = 0; i < n; i++) {
+		uint64_t key = c->keys[i];
+		struct dump_live_record *record = &c->records[i];
+		if (key == DUMP_KEY_FREE)
+			continue;
+		if (key == DUMP_KEY_BUSY || key != c->keys_after[i]) {
+			int got = read_live_slot(dump, keys_at + i * sizeof key, records_at + i * sizeof *record, &key, record);
+			if (got < 0)
+				dump_skip(dump, DUMP_SKIP_busy);
+			if (got <= 0)
+				continue;
+		}
+		if (record->address != key || !live_holds_together(record)) {
+			dump_skip(dump, DUMP_SKIP_live);
+			continue;
+		}
+		int r = fn(arg, record);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_live_record *record), void *arg)
+{
+	AUTO_FREE struct live_chunk *chunk = malloc(sizeof *chunk);
+
+	if (!chunk)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dump->region_count; i++) {
+		const struct dump_region *region = &dump->regions[i];
+		if (region->kind != DUMP_REGION_LIVE)
+			continue;
+		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {
+			uint64_t left = region->entries - first;
+			if (region->offset + first * sizeof(uint64_t) >= dump->file_bytes)
+				break;
+			int r = each_live_chunk(dump, region, first, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk,
+						fn, arg);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* A block that stands somewhere in a history region. */
+struct history_place {
+	uint64_t sequence;
+	uint64_t offset;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	uint64_t x = ((const struct history_place *)a)->sequence;
+	uint64_t y = ((const struct history_place *)b)->sequence;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The blocks that were ever used, sorted by sequence: as many as the file has, 16 bytes for each 4096. */
+static int find_history(struct dump *dump, struct history_place **places, size_t *count)
+{
+	size_t room = 0;
+
+	for (uint32_t i = 0; i < dump->region_count; i++) {
+		const struct dump_region *region = &dump->regions[i];
+		if (region->kind != DUMP_REGION_HISTORY)
+			continue;
+		for (uint64_t b = 0; b < region->entries; b++) {
+			uint64_t offset = region->offset + b * DUMP_HISTORY_BLOCK_BYTES;
+			uint64_t sequence;
+			if (offset >= dump->file_bytes || dump_read(dump, offset, &sequence, sizeof sequence) != sizeof sequence)
+				break;
+			if (!sequence)
+				continue;
+			if (*count == room) {
+				room = room ? 2 * room : 256;
+				struct history_place *more = realloc(*places, room * sizeof *more);
+				if (!more)
+					return -ENOMEM;
+				*places = more;
+			}
+			(*places)[(*count)++] = (struct history_place){ sequence, offset };
+		}
+	}
+	if (*count)
+		qsort(*places, *count, sizeof **places, compare_places);
+	return 0;
+}
+
+static int each_history_block(struct dump *dump, const struct history_place *place, struct dump_history_block *block,
+			      int (*fn)(void *, const struct dump_history_record *), void *arg)
+{
+	size_t got = dump_read(dump, place->offset, block, sizeof *block);
+	size_t head = offsetof(struct dump_history_block, records);
+
+	/* A ring that wrapped meanwhile gave the block to another: it is newer than the end that we read to. */
+	if (got < head || block->sequence != place->sequence)
+		return 0;
+	if (block->used > DUMP_HISTORY_RECORDS) {
+		dump_skip(dump, DUMP_SKIP_history);
+		return 0;
+	}
+	size_t whole = (got - head) / sizeof block->records[0];
+	for (size_t i = 0; i < block->used && i < whole; i++) {
+		const struct dump_history_record *record = &block->records[i];
+		if (record->size > DUMP_SIZE_LIMIT || !record->rate_bytes) {
+			dump_skip(dump, DUMP_SKIP_history);
+			continue;
+		}
+		int r = fn(arg, record);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int dump_each_history(struct dump *dump, int (*fn)(void *arg, const struct dump_history_record *record), void *arg)
+{
+	AUTO_FREE struct history_place *places = NULL;
+	AUTO_FREE struct dump_history_block *block = malloc(sizeof *block);
+	size_t count = 0;
+
+	if (!block)
+		return -ENOMEM;
+	int r = find_history(dump, &places, &count);
+	for (size_t i = 0; !r && i < count; i++)
+		r = each_history_block(dump, &places[i], block, fn, arg);
+	return r;
+}
+
+int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg)
+{
+	AUTO_FREE uint32_t *references = malloc(CHUNK_ENTRIES * sizeof *references);
+
+	if (!references)
+		return -ENOMEM;
+	/* The reference alone says whether there is a record: it is released last, and the record repeats the hash. */
+	for (uint32_t i = 0; i < dump->region_count; i++) {
+		const struct dump_region *region = &dump->regions[i];
+		if (region->kind != DUMP_REGION_STACK_INDEX)
+			continue;
+		uint64_t at = region->offset + region->entries * sizeof(uint64_t);
+		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {
+			uint64_t left = region->entries - first;
+			size_t want = left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES;
+			uint64_t offset = at + first * sizeof *references;
+			if (offset >= dump->file_bytes)
+				break;
+			size_t n = dump_read(dump, offset, references, want * sizeof *references) / sizeof *references;
+			for (size_t k = 0; k < n; k++) {
+				int r = references[k] ? fn(arg, references[k]) : 0;
+				if (r)
+					return r;
+			}
+		}
+	}
+	return 0;
+}
+
+static const struct dump_region *region_of_stack(const struct dump *dump, uint64_t offset)
+{
+	for (uint32_t i = 0; i < dump->region_count; i++) {
+		const struct dump_region *r = &dump->regions[i];
+		if (r->kind == DUMP_REGION_STACKS && offset >= r->offset + sizeof(struct dump_arena) &&
+		    offset < region_end(dump, r))
+			return r;
+	}
+	return NULL;
+}
+
+static bool sums_make_sense(const struct dump_stack *s)
+{
+	const double sums[] = { s->allocated_bytes, s->allocated_count, s->variance_bytes, s->variance_count };
+
+	for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+		if (!(sums[i] >= 0) || sums[i] > SUM_LIMIT)
+			return false;
+	return true;
+}
+
+int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_copy *copy)
+{
+	uint64_t offset = (uint64_t)reference * DUMP_STACK_ALIGN;
+	const struct dump_region *region = region_of_stack(dump, offset);
+	struct dump_stack_copy fresh = { 0 };
+	uint64_t room = region ? region_end(dump, region) - offset : 0;
+
+	if (room < sizeof fresh.stack)
+		goto bad;
+	size_t want = room < sizeof fresh ? room : sizeof fresh;
+	size_t got = dump_read(dump, offset, &fresh, want);
+	if (got < sizeof fresh.stack || !fresh.stack.hash || fresh.stack.frame_count > DUMP_FRAMES_MAX ||
+	    fresh.stack.frame_count > (got - sizeof fresh.stack) / sizeof fresh.frames[0])
+		goto bad;
+	if (!sums_make_sense(&fresh.stack)) {
+		dump_skip(dump, DUMP_SKIP_sums);
+		fresh.stack.allocated_bytes = fresh.stack.allocated_count = 0;
+		fresh.stack.variance_bytes = fresh.stack.variance_count = 0;
+		fresh.stack.taken = 0;
+	}
+	*copy = fresh;
+	return 0;
+bad:
+	dump_skip(dump, DUMP_SKIP_stack);
+	return -EPROTO;
+}
+
+/* The head that module, thread and note records have in common. */
+struct arena_record {
+	uint32_t bytes;
+};
+
+/*
+ * Walks the arenas of a kind. A record is handed out as a copy of its bytes, at least minimum of them, followed by a
+ * zero byte, so that a string at its end is terminated.
+ */
+static int each_arena_record(struct dump *dump, uint32_t kind, size_t minimum, enum dump_skip reason,
+			     int (*fn)(void *arg, char *record, uint32_t bytes), void *arg)
+{
+	AUTO_FREE char *buffer = malloc(ARENA_RECORD_MAX + 8);
+
+	if (!buffer)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < dump->region_count; i++) {
+		const struct dump_region *region = &dump->regions[i];
+		struct dump_arena arena;
+		if (region->kind != kind || dump_read(dump, region->offset, &arena, sizeof arena) != sizeof arena)
+			continue;
+		uint64_t at = region->offset + sizeof arena;
+		uint64_t end = region_end(dump, region);
+		if (end > at && arena.used < end - at)
+			end = at + arena.used;
+		while (at + sizeof(struct arena_record) <= end) {
+			struct arena_record head;
+			if (dump_read(dump, at, &head, sizeof head) != sizeof head || !head.bytes)
+				break;
+			if (head.bytes < minimum || head.bytes > ARENA_RECORD_MAX || head.bytes > end - at ||
+			    dump_read(dump, at, buffer, head.bytes) != head.bytes) {
+				dump_skip(dump, reason); /* where the next one begins is not known either */
+				break;
+			}
+			memset(buffer + head.bytes, 0, 8);
+			int r = fn(arg, buffer, head.bytes);
+			if (r)
+				return r;
+			at += (head.bytes + 15u) & ~15u;
+		}
+	}
+	return 0;
+}
+
+struct visit {
+	struct dump *dump;
+	int (*module)(void *, const struct dump_module *);
+	int (*thread)(void *, const struct dump_thread *);
+	int (*note)(void *, uint32_t, const char *);
+	void *arg;
+};
+
+static int visit_module(void *arg, char *record, uint32_t bytes)
+{
+	struct visit *v = arg;
+	struct dump_module *module = (struct dump_module *)record;
+
+	(void)bytes;
+	if (!module->id || module->id > UINT16_MAX || module->build_id_bytes > DUMP_BUILD_ID_MAX ||
+	    module->start >= module->end) {
+		dump_skip(v->dump, DUMP_SKIP_module);
+		return 0;
+	}
+	return v->module(v->arg, module);
+}
+
+static int visit_thread(void *arg, char *record, uint32_t bytes)
+{
+	struct visit *v = arg;
+	struct dump_thread *thread = (struct dump_thread *)record;
+
+	(void)bytes;
+	thread->name[sizeof thread->name - 1] = 0;
+	return v->thread(v->arg, thread);
+}
+
+static int visit_note(void *arg, char *record, uint32_t bytes)
+{
+	struct visit *v = arg;
+	struct dump_note *note = (struct dump_note *)record;
+
+	(void)bytes;
+	return v->note(v->arg, note->kind, note->text);
+}
+
+int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_module *module), void *arg)
+{
+	struct visit v = { .dump = dump, .module = fn, .arg = arg };
+
+	return each_arena_record(dump, DUMP_REGION_MODULES, sizeof(struct dump_module), DUMP_SKIP_module, visit_module,
+				 &v);
+}
+
+int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg)
+{
+	struct visit v = { .dump = dump, .thread = fn, .arg = arg };
+
+	return each_arena_record(dump, DUMP_REGION_THREADS, sizeof(struct dump_thread), DUMP_SKIP_thread, visit_thread,
+				 &v);
+}
+
+int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg)
+{
+	struct visit v = { .dump = dump, .note = fn, .arg = arg };
+
+	return each_arena_record(dump, DUMP_REGION_NOTES, sizeof(struct dump_note), DUMP_SKIP_note, visit_note, &v);
+}

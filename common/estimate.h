@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Estimates from samples, and intervals that hold the truth as often as they say.
+ *
+ * A block of S bytes is sampled with p = 1 - exp(-S / R). A sum of x over all blocks (x = S: bytes, x = 1: count) is
+ * estimated without bias by the sum of x / p over the samples (Horvitz and Thompson 1952), whose variance is
+ * estimated without bias by the sum of x^2 (1 - p) / p^2. Each sample is weighted first, then summed; variances of
+ * disjoint sets of blocks add up, whatever their rates.
+ *
+ * Interval: Fay and Feuer (1997), "Confidence intervals for directly standardized rates: a method based on the gamma
+ * distribution", Statistics in Medicine 16:791-801. With y the estimate, v its variance and w the weight of the next
+ * sample, the one not seen:
+ *
+ *   low  = v / (2y) * chi2(alpha / 2; 2 y^2 / v)
+ *   high = (v + w^2) / (2 (y + w)) * chi2(1 - alpha / 2; 2 (y + w)^2 / (v + w^2))
+ *
+ * The weight of the next sample:
+ *   bytes  S / p tends to R for S much below R, and blocks far above R do not stay unseen: w = R.
+ *   count  1 / p is R / S for small S, without bound as S falls. What is known of the sizes are those of the
+ *          samples: w = the largest 1 / p that was seen, as Fay and Feuer take the largest weight. So an interval of a
+ *          count is conditional on the sizes: blocks so small that none was sampled may hide behind it.
+ *
+ * No low end is below what was seen (sum of x over the samples). A sum without a sample lies below -ln(alpha) w with
+ * confidence 1 - alpha: 3 R bytes at 95 %, because the chance to see no sample among B bytes is exp(-B / R).
+ * If every block is recorded (R = 1) w is 0 and the interval has no width.
+ */
+#ifndef MEMATTACH_ESTIMATE_H
+#define MEMATTACH_ESTIMATE_H
+
+#include <stdint.h>
+
+struct estimate_sum {
+	double value;     /* sum of x / p */
+	double variance;  /* sum of x^2 (1 - p) / p^2 */
+	double seen;      /* sum of x: a floor for the truth */
+	double next;      /* weight of the next sample; 0: nothing can be unseen */
+	uint64_t samples;
+};
+
+struct estimate {
+	double value;
+	double error;     /* standard error */
+	double low, high; /* interval */
+};
+
+#define ESTIMATE_CONFIDENCE 0.95
+
+/* p of a block of size bytes at mean interval rate: 1 - exp(-S / R), S counted as 1 if 0; 1 if rate <= 1. */
+double estimate_probability(uint64_t size, uint64_t rate);
+
+/* Adds one sample of value x that was taken with probability p; the caller keeps sum->next. */
+void estimate_add(struct estimate_sum *sum, double x, double p);
+
+/* Adds a sum over other blocks. */
+void estimate_merge(struct estimate_sum *into, const struct estimate_sum *from);
+
+/* Raises sum->next to weight, if it is larger. */
+void estimate_expect(struct estimate_sum *sum, double weight);
+
+/* The estimate with its interval; 0 < confidence < 1. */
+struct estimate estimate_interval(const struct estimate_sum *sum, double confidence);
+
+/* What a sum without a sample may hold, weight by weight: -ln(1 - confidence) * next. */
+double estimate_detection_limit(double next, double confidence);
+
+#endif

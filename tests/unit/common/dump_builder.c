@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "dump_builder.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define START_NS 1700000000123456789ull
+#define SESSION_NS 30000000000ull
+#define STAMPS_PER_NS 3
+
+static uint64_t page_up(uint64_t n)
+{
+	return (n + DUMP_REGION_ALIGN - 1) & ~(uint64_t)(DUMP_REGION_ALIGN - 1);
+}
+
+static void add_region(struct dump_builder *b, uint32_t kind, uint64_t bytes, uint64_t entries)
+{
+	size_t size = b->size + page_up(bytes);
+	unsigned char *bigger = realloc(b->bytes, size);
+
+	if (!bigger)
+		abort();
+	memset(bigger + b->size, 0, size - b->size);
+	b->bytes = bigger;
+	struct dump_header *h = dump_builder_header(b);
+	h->regions[h->region_count++] =
+		(struct dump_region){ .kind = kind, .offset = b->size, .bytes = size - b->size, .entries = entries };
+	b->size = size;
+}
+
+void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entries, uint64_t stack_entries,
+		       uint64_t history_blocks)
+{
+	*b = (struct dump_builder){ .size = DUMP_HEADER_BYTES };
+	b->bytes = calloc(1, b->size);
+	if (!b->bytes)
+		abort();
+	struct dump_header *h = dump_builder_header(b);
+	memcpy(h->magic, DUMP_MAGIC, sizeof h->magic);
+	h->version = DUMP_VERSION;
+	h->header_bytes = DUMP_HEADER_BYTES;
+	h->features = rate == 1 ? DUMP_FEATURE_EXACT : 0;
+	h->state = DUMP_STATE_DETACHED;
+	h->max_bytes = 1ull << 32;
+	h->rate_bytes = h->first_rate_bytes = rate;
+	h->pid = 812;
+	strcpy(h->command, "leaky");
+	strcpy(h->program, "/usr/bin/leaky");
+	strcpy(h->host, "build7");
+	h->clock_start = (struct dump_clock){ 1000000, 5000000000, START_NS };
+	h->clock_latest = (struct dump_clock){ 1000000 + SESSION_NS * STAMPS_PER_NS, 5000000000 + SESSION_NS,
+					       START_NS + SESSION_NS };
+	h->lease_sequence = 2;
+	add_region(b, DUMP_REGION_LIVE, live_entries * (8 + sizeof(struct dump_live_record)), live_entries);
+	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * 12, stack_entries);
+	add_region(b, DUMP_REGION_STACKS, sizeof(struct dump_arena) + stack_entries * 512, 0);
+	if (history_blocks)
+		add_region(b, DUMP_REGION_HISTORY, history_blocks * DUMP_HISTORY_BLOCK_BYTES, history_blocks);
+	add_region(b, DUMP_REGION_MODULES, DUMP_REGION_ALIGN, 0);
+	add_region(b, DUMP_REGION_THREADS, DUMP_REGION_ALIGN, 0);
+	add_region(b, DUMP_REGION_NOTES, DUMP_REGION_ALIGN, 0);
+}
+
+void dump_builder_done(struct dump_builder *b)
+{
+	free(b->bytes);
+	*b = (struct dump_builder){ 0 };
+}
+
+struct dump_header *dump_builder_header(struct dump_builder *b)
+{
+	return (struct dump_header *)b->bytes;
+}
+
+struct dump_region *dump_builder_region(struct dump_builder *b, uint32_t kind)
+{
+	struct dump_header *h = dump_builder_header(b);
+
+	for (uint32_t i = 0; i < h->region_count; i++)
+		if (h->regions[i].kind == kind)
+			return &h->regions[i];
+	abort();
+}
+
+void *dump_builder_at(struct dump_builder *b, uint64_t offset)
+{
+	if (offset >= b->size)
+		abort();
+	return b->bytes + offset;
+}
+
+/* Hands out bytes of an arena, aligned to 16. */
+static void *arena_take(struct dump_builder *b, uint32_t kind, size_t bytes)
+{
+	struct dump_region *region = dump_builder_region(b, kind);
+	struct dump_arena *arena = dump_builder_at(b, region->offset);
+	uint64_t at = arena->used;
+
+	arena->used += (bytes + 15) & ~(size_t)15;
+	if (sizeof *arena + arena->used > region->bytes)
+		abort();
+	return dump_builder_at(b, region->offset + sizeof *arena + at);
+}
+
+uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, uint32_t flags)
+{
+	struct dump_stack *stack = arena_take(b, DUMP_REGION_STACKS, sizeof *stack + n * sizeof *frames);
+	struct dump_region *index = dump_builder_region(b, DUMP_REGION_STACK_INDEX);
+	uint32_t reference = (uint32_t)(((unsigned char *)stack - b->bytes) / DUMP_STACK_ALIGN);
+
+	stack->hash = 0x1234567 + b->index_used;
+	stack->frame_count = n;
+	stack->flags = flags;
+	if (n)
+		memcpy(stack->frames, frames, n * sizeof *frames);
+	if (b->index_used == index->entries)
+		abort();
+	uint64_t *keys = dump_builder_at(b, index->offset);
+	uint32_t *references = (uint32_t *)(keys + index->entries);
+	keys[b->index_used] = stack->hash;
+	references[b->index_used++] = reference;
+	return reference;
+}
+
+static void put_history(struct dump_builder *b, uint32_t stack, uint64_t size, uint32_t rate)
+{
+	struct dump_header *h = dump_builder_header(b);
+	struct dump_region *region = dump_builder_region(b, DUMP_REGION_HISTORY);
+	struct dump_history_block *blocks = dump_builder_at(b, region->offset);
+
+	if (!h->history_next || blocks[h->history_next - 1].used == DUMP_HISTORY_RECORDS) {
+		if (h->history_next == region->entries)
+			return;
+		blocks[h->history_next].sequence = h->history_next + 1;
+		h->history_next++;
+	}
+	struct dump_history_block *block = &blocks[h->history_next - 1];
+	block->records[block->used++] = (struct dump_history_record){ .size = size,
+								       .allocated_stamp = 2000000,
+								       .freed_stamp = 3000000,
+								       .stack = stack,
+								       .rate_bytes = rate,
+								       .tid = 812 };
+}
+
+void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t size, uint32_t rate, int live)
+{
+	struct dump_header *h = dump_builder_header(b);
+	struct dump_stack *stack = dump_builder_at(b, (uint64_t)reference * DUMP_STACK_ALIGN);
+	double p = rate <= 1 ? 1 : -expm1(-(double)(size ? size : 1) / rate);
+	double s = (double)size;
+
+	stack->taken++;
+	stack->allocated_bytes += s / p;
+	stack->allocated_count += 1 / p;
+	stack->variance_bytes += s * s * (1 - p) / (p * p);
+	stack->variance_count += (1 - p) / (p * p);
+	h->counters[stack->taken % DUMP_COUNTER_SHARDS][DUMP_COUNTER_samples_taken]++;
+	if (!live) {
+		stack->freed++;
+		h->counters[0][DUMP_COUNTER_samples_freed]++;
+		put_history(b, reference, size, rate);
+		return;
+	}
+	struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
+	if (b->live_used == region->entries)
+		abort();
+	uint64_t *keys = dump_builder_at(b, region->offset);
+	struct dump_live_record *records = (struct dump_live_record *)(keys + region->entries);
+	uint64_t address = 0x7f0000001000 + 0x1000 * b->live_used;
+	records[b->live_used] = (struct dump_live_record){
+		.address = address, .size = size, .stamp = 2000000, .stack = reference, .rate_bytes = rate, .tid = 812
+	};
+	keys[b->live_used++] = address;
+}
+
+void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,
+			 const void *build_id, uint32_t build_id_bytes, uint32_t flags)
+{
+	size_t bytes = (sizeof(struct dump_module) + strlen(path) + 1 + 15) & ~(size_t)15;
+	struct dump_module *m = arena_take(b, DUMP_REGION_MODULES, bytes);
+
+	*m = (struct dump_module){ .bytes = (uint32_t)bytes,
+				   .id = id,
+				   .start = start,
+				   .end = end,
+				   .bias = bias,
+				   .flags = flags,
+				   .build_id_bytes = build_id_bytes };
+	if (build_id_bytes)
+		memcpy(m->build_id, build_id, build_id_bytes);
+	memcpy((char *)m + offsetof(struct dump_module, path), path, strlen(path) + 1);
+}
+
+void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name)
+{
+	struct dump_thread *t = arena_take(b, DUMP_REGION_THREADS, sizeof *t);
+
+	*t = (struct dump_thread){ .bytes = sizeof *t, .tid = tid };
+	strncpy(t->name, name, sizeof t->name - 1);
+}
+
+void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text)
+{
+	size_t bytes = (sizeof(struct dump_note) + strlen(text) + 1 + 15) & ~(size_t)15;
+	struct dump_note *n = arena_take(b, DUMP_REGION_NOTES, bytes);
+
+	n->bytes = (uint32_t)bytes;
+	n->kind = kind;
+	memcpy(n->text, text, strlen(text) + 1);
+}
+
+int dump_builder_fd(const struct dump_builder *b, size_t size)
+{
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	size_t done = 0;
+
+	while (fd >= 0 && done < size) {
+		ssize_t n = pwrite(fd, b->bytes + done, size - done, (off_t)done);
+		if (n <= 0)
+			abort();
+		done += (size_t)n;
+	}
+	return fd;
+}
+
+int dump_builder_write(const struct dump_builder *b, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	size_t done = 0;
+
+	if (fd < 0)
+		return -1;
+	while (done < b->size) {
+		ssize_t n = write(fd, b->bytes + done, b->size - done);
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return close(fd) || done < b->size ? -1 : 0;
+}
+
+void dump_builder_sampler(struct dump_builder *b)
+{
+	const uint64_t leak[] = { DUMP_FRAME(2, 0x7f1000000234), DUMP_FRAME(1, 0x555500001234), DUMP_FRAME(1, 0x555500002345) };
+	const uint64_t cache[] = { DUMP_FRAME(1, 0x555500004321), DUMP_FRAME(0, 0x123456789a) };
+	static const unsigned char id1[20] = { 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+	static const unsigned char id2[20] = { 0xca, 0xfe, 1 };
+
+	dump_builder_init(b, 65536, 64, 8, 2);
+	uint32_t s = dump_builder_stack(b, leak, 3, 0);
+	uint32_t t = dump_builder_stack(b, cache, 2, DUMP_STACK_TRUNCATED);
+	dump_builder_header(b)->unknown_stack = dump_builder_stack(b, NULL, 0, 0);
+	for (int i = 0; i < 30; i++)
+		dump_builder_sample(b, s, 4096, 65536, i % 3 != 0);
+	for (int i = 0; i < 5; i++)
+		dump_builder_sample(b, t, 100, 65536, 1);
+	dump_builder_sample(b, t, 8 << 20, 65536, 1);
+	dump_builder_sample(b, dump_builder_header(b)->unknown_stack, 64, 65536, 1);
+	dump_builder_module(b, 1, 0x555500000000, 0x555500000000, 0x555500010000, "/usr/bin/leaky", id1, sizeof id1,
+			    DUMP_MODULE_MAIN);
+	dump_builder_module(b, 2, 0x7f1000000000, 0x7f1000000000, 0x7f1000010000, "/usr/lib/lib\xffodd\".so (deleted)", id2,
+			    sizeof id2, 0);
+	dump_builder_thread(b, 812, "leaky");
+	dump_builder_note(b, DUMP_NOTE_STATIC, "an allocator inside /usr/lib/libodd.so is not seen");
+	dump_builder_header(b)->counters[3][DUMP_COUNTER_stacks_truncated] = 6;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Builds dumps in memory as include/dump_format.h says, for the tests of what reads them. Offsets and references
+ * are real; a test may then damage the bytes as it likes.
+ */
+#ifndef MEMATTACH_DUMP_BUILDER_H
+#define MEMATTACH_DUMP_BUILDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dump_format.h"
+
+struct dump_builder {
+	unsigned char *bytes;
+	size_t size;
+	uint64_t live_used; /* next entry of the live table */
+	uint64_t index_used;
+	uint64_t stack_used; /* bytes used in the arena of stacks */
+};
+
+/*
+ * An empty dump of a detached session with live_entries and stack_entries (powers of two >= 8): one region of each kind,
+ * history_blocks blocks of history. Aborts when out of memory.
+ */
+void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entries, uint64_t stack_entries,
+		       uint64_t history_blocks);
+void dump_builder_done(struct dump_builder *b);
+
+struct dump_header *dump_builder_header(struct dump_builder *b);
+/* The region of a kind; serial 0. */
+struct dump_region *dump_builder_region(struct dump_builder *b, uint32_t kind);
+void *dump_builder_at(struct dump_builder *b, uint64_t offset);
+
+/* Interns a stack of n frames and returns its reference. */
+uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, uint32_t flags);
+/* Counts a sample of size into the stack's sums; returns its address in the live table if live, else the sample counts as
+ * freed and goes to the history if there is room in its first block. */
+void dump_builder_sample(struct dump_builder *b, uint32_t stack, uint64_t size, uint32_t rate, int live);
+void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,
+			 const void *build_id, uint32_t build_id_bytes, uint32_t flags);
+void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name);
+void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text);
+
+/* A descriptor of an unlinked file with the bytes, cut to size. */
+int dump_builder_fd(const struct dump_builder *b, size_t size);
+/* Writes the bytes to a new file; 0 or -1. */
+int dump_builder_write(const struct dump_builder *b, const char *path);
+
+#define DUMP_FRAME(module, address) ((uint64_t)(module) << 48 | (address))
+
+/* A small dump with something of everything, for tests that damage it. */
+void dump_builder_sampler(struct dump_builder *b);
+
+#endif
