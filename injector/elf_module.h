@@ -102,6 +102,9 @@ int elf_module_read(struct elf_module *m, const struct target_memory *tm, const 
 		    uint64_t dynamic, const char *path, struct err *e) WARN_UNUSED;
 void elf_module_done(struct elf_module *m);
 
+/* Is this the header of a 64-bit x86-64 program or shared object? -ENOEXEC with the reason. */
+int elf_header_check(const Elf64_Ehdr *header, struct err *e) WARN_UNUSED;
+
 /* Is address in one of its PT_LOAD segments (with these PF_ flags set)? */
 bool elf_module_holds(const struct elf_module *m, uint64_t address, uint64_t bytes, uint32_t flags);
 

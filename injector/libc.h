@@ -4,6 +4,7 @@
 #define MEMATTACH_LIBC_H
 
 #include "modules.h"
+#include "scope.h"
 
 enum libc_kind {
 	LIBC_GLIBC,
@@ -29,13 +30,5 @@ struct libc {
 
 /* Pointers into m stay valid as long as m. -ENOEXEC: no C library that is known; -ENOSYS: it lacks a function (named). */
 int libc_find(struct libc *l, const struct modules *m, const struct target_memory *tm, struct err *e) WARN_UNUSED;
-
-/*
- * Finds a symbol as the loader would for a module of a namespace: its global scope in the order of the link maps (the main program and what it
- * needs, with preloaded libraries in their place), then the module itself and what it needs, then other
- * modules of the namespace (RTLD_GLOBAL is not visible from outside). from may be NULL: the main program. Returns the definer.
- */
-const struct elf_module *scope_find(const struct modules *m, const struct elf_module *from, const char *name,
-				    const char *version, struct elf_symbol *symbol);
 
 #endif

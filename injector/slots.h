@@ -19,7 +19,7 @@
 #define MEMATTACH_SLOTS_H
 
 #include "control.h"
-#include "hooks.h"
+#include "hook_names.h"
 #include "libc.h"
 
 #define GROUP_BIT(group) (1u << (group))
@@ -69,11 +69,11 @@ struct slot_plans {
 
 struct slots_options {
 	uint32_t groups;         /* GROUP_BIT(GROUP_MALLOC) | … */
-	/* When planning again for later modules: gates in force, which keep their index; may be NULL, 0. */
+	/* When planning again for later modules: the gates in force keep their index; may be NULL, 0. */
 	const struct control_gate *gates;
 	size_t gate_count;
-	/* Addresses of slots that are patched already, sorted; their present value is a gate. May be NULL, 0. */
-	const uint64_t *patched;
+	/* Slots that hold a gate already, in any order; may be NULL, 0. They are not planned again, but routes follow them. */
+	const struct slot *patched;
 	size_t patched_count;
 	bool skip_notes;         /* no search of .symtab for allocators that are linked in */
 };
@@ -85,10 +85,5 @@ struct slots_options {
 int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc, const struct target_memory *tm,
 	       const struct maps *maps, const struct slots_options *options, struct err *e) WARN_UNUSED;
 void slots_free(struct slot_plans *plans);
-
-/* "malloc", "_Znwm"; "?" if out of range. */
-const char *hook_symbol(uint32_t hook);
-unsigned hook_shape(uint32_t hook);
-unsigned hook_group(uint32_t hook);
 
 #endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An instruction addresses a slot as disp32(%rip): slot = address of disp32 + disp32 + (4 + size of an immediate behind it). All
+ * slots of a module lie in a narrow range, so nearly every position is dismissed by one subtraction and comparison of 32-bit words,
+ * done for 16 positions at a time; only candidates are looked up.
+ *
+ * In a program at a fixed address below 2 GiB a slot could also be named by an absolute disp32 or imm32: that counts as "other".
+ */
+#include "code_scan.h"
+
+#include <emmintrin.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+
+#define CHUNK_BYTES (1u << 20)
+#define CONTEXT_BYTES 8u /* looked at before a displacement: endbr64, bnd, opcode, ModRM */
+#define IMMEDIATE_MAX 4u
+
+static int32_t load32(const uint8_t *p)
+{
+	int32_t v;
+
+	memcpy(&v, p, sizeof v);
+	return v;
+}
+
+/* ---- the set of slots ---- */
+
+static int compare_slots(const void *a, const void *b)
+{
+	const struct code_slot *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static int compare_stubs(const void *a, const void *b)
+{
+	const struct code_stub *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static size_t slot_index(const struct code_scan *scan, uint64_t address)
+{
+	size_t low = 0, high = scan->slot_count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (scan->slots[mid].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < scan->slot_count && scan->slots[low].address == address ? low : SIZE_MAX;
+}
+
+const struct code_slot *code_scan_slot(const struct code_scan *scan, uint64_t address)
+{
+	size_t i = slot_index(scan, address);
+
+	return i == SIZE_MAX ? NULL : &scan->slots[i];
+}
+
+bool code_slot_call_only(const struct code_slot *slot)
+{
+	return slot->others == 0 && (slot->calls > 0 || slot->jumps > 0);
+}
+
+static int add_stub(struct code_scan *scan, uint64_t address, size_t slot, struct err *e)
+{
+	/* Powers of two of room, so that no second count is needed. */
+	if ((scan->stub_count & (scan->stub_count - 1)) == 0) {
+		size_t room = scan->stub_count ? scan->stub_count * 2 : 1;
+		struct code_stub *more = reallocarray(scan->stubs, room, sizeof *more);
+		if (!more)
+			return err_set(e, ENOMEM, "no memory for the code scan");
+		scan->stubs = more;
+	}
+	scan->stubs[scan->stub_count++] = (struct code_stub){ address, (uint32_t)slot };
+	return 0;
+}
+
+/* ---- references ---- */
+
+/* The first byte of a stub whose FF 25 is at code[at]. */
+static size_t stub_begin(const uint8_t *code, size_t at)
+{
+	if (at >= 1 && code[at - 1] == 0xf2)
+		at--;
+	if (at >= 4 && !memcmp(code + at - 4, "\xf3\x0f\x1e\xfa", 4))
+		at -= 4;
+	return at;
+}
+
+/* code[at] is a displacement that leads to slot if bytes_behind follow it in its instruction. */
+static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, size_t slot,
+			  unsigned bytes_behind, struct err *e)
+{
+	struct code_slot *s = &scan->slots[slot];
+	bool indirect = bytes_behind == 0 && at >= 2 && code[at - 2] == 0xff;
+
+	if (indirect && code[at - 1] == 0x15) {
+		s->calls++;
+	} else if (indirect && code[at - 1] == 0x25) {
+		s->jumps++;
+		return add_stub(scan, address + stub_begin(code, at - 2), slot, e);
+	} else {
+		s->others++;
+	}
+	return 0;
+}
+
+/* A candidate: looks up all ways to read the four bytes at code[at]. */
+static int examine(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, struct err *e)
+{
+	static const unsigned behind[] = { 0, 1, 2, 4 };
+	int32_t displacement = load32(code + at);
+	uint64_t next = address + at + 4;
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof behind / sizeof behind[0] && !r; i++) {
+		size_t slot = slot_index(scan, next + behind[i] + (uint64_t)(int64_t)displacement);
+		if (slot != SIZE_MAX)
+			r = note_reference(scan, code, at, address, slot, behind[i], e);
+	}
+	return r;
+}
+
+/* Is any of the 16 words at code[at … at+15], plus its own position, in (low, low + span)? All modulo 2^32. */
+static bool block_has_candidate(const uint8_t *code, __m128i add, __m128i limit)
+{
+	const __m128i one = _mm_set1_epi32(1);
+	__m128i hits = _mm_setzero_si128();
+
+	/* Lane k of load i is the word at position i + 4 k. */
+	add = _mm_add_epi32(add, _mm_setr_epi32(0, 4, 8, 12));
+	for (unsigned i = 0; i < 4; i++) {
+		__m128i word = _mm_loadu_si128((const __m128i *)(const void *)(code + i));
+		hits = _mm_or_si128(hits, _mm_cmpgt_epi32(limit, _mm_add_epi32(word, add)));
+		add = _mm_add_epi32(add, one);
+	}
+	return _mm_movemask_epi8(hits) != 0;
+}
+
+static int scan_relative(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
+			 struct err *e)
+{
+	uint64_t low = scan->slots[0].address - IMMEDIATE_MAX;
+	uint64_t span = scan->slots[scan->slot_count - 1].address - low;
+	/* (word + add) as unsigned is below span + 1 exactly for candidates; shifted by 2^31 for the signed comparison. */
+	const __m128i limit = _mm_set1_epi32((int32_t)((uint32_t)(span + 1) + 0x80000000u));
+	bool filter = span < UINT32_MAX / 2;
+	size_t at = from;
+	int r = 0;
+
+	while (filter && !r && bytes - at >= 16 + 4) {
+		uint32_t add = (uint32_t)(address + at + 4 - low) + 0x80000000u;
+		if (block_has_candidate(code + at, _mm_set1_epi32((int32_t)add), limit))
+			for (size_t i = at; i < at + 16 && !r; i++)
+				r = examine(scan, code, i, address, e);
+		at += 16;
+	}
+	for (; !r && bytes >= 4 && at <= bytes - 4; at++)
+		r = examine(scan, code, at, address, e);
+	return r;
+}
+
+/* Absolute references: only where slots are below 2^32. */
+static void scan_absolute(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from)
+{
+	uint32_t low = (uint32_t)scan->slots[0].address;
+	uint32_t span = (uint32_t)(scan->slots[scan->slot_count - 1].address - low);
+
+	if (scan->slots[scan->slot_count - 1].address > UINT32_MAX)
+		return;
+	for (size_t at = from; bytes >= 4 && at <= bytes - 4; at++) {
+		uint32_t word = (uint32_t)load32(code + at);
+		size_t slot = word - low <= span ? slot_index(scan, word) : SIZE_MAX;
+		if (slot != SIZE_MAX)
+			scan->slots[slot].others++;
+	}
+}
+
+/* Displacements at code[from …]; what stands before from is only context. */
+static int scan_part(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
+		     struct err *e)
+{
+	if (scan->slot_count == 0 || from >= bytes)
+		return 0;
+	int r = scan_relative(scan, code, bytes, from, address, e);
+	if (!r)
+		scan_absolute(scan, code, bytes, from);
+	scan->bytes += bytes - from;
+	return r;
+}
+
+int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, struct err *e)
+{
+	int r = scan_part(scan, code, bytes, 0, address, e);
+
+	if (scan->stub_count)
+		qsort(scan->stubs, scan->stub_count, sizeof *scan->stubs, compare_stubs);
+	return r;
+}
+
+/* ---- a module ---- */
+
+static int scan_segment(struct code_scan *scan, const struct module_file *f, uint64_t start, uint64_t bytes, uint8_t *buffer,
+			struct err *e)
+{
+	/* Chunks overlap by the context before and by the three bytes that a displacement may reach over. */
+	for (uint64_t done = 0; done < bytes;) {
+		uint64_t before = done < CONTEXT_BYTES ? done : CONTEXT_BYTES;
+		uint64_t part = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
+		uint64_t behind = bytes - done - part < 3 ? bytes - done - part : 3;
+		uint64_t address = start + done - before;
+		int r = module_file_read(f, address, buffer, before + part + behind, e);
+
+		if (!r)
+			r = scan_part(scan, buffer, before + part + behind, before, address, e);
+		if (r)
+			return r;
+		done += part;
+	}
+	return 0;
+}
+
+static int scan_segments(struct code_scan *scan, const struct module_file *f, struct err *e)
+{
+	const struct elf_module *m = f->module;
+	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES + 2 * CONTEXT_BYTES);
+
+	if (!buffer)
+		return err_set(e, ENOMEM, "no memory for the code scan");
+	for (size_t i = 0; i < m->phdr_count; i++) {
+		const Elf64_Phdr *p = &m->phdrs[i];
+		int r = p->p_type == PT_LOAD && p->p_flags & PF_X ?
+				scan_segment(scan, f, m->bias + p->p_vaddr, p->p_filesz, buffer, e) : 0;
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count, struct err *e)
+{
+	struct code_scan out = { 0 };
+
+	out.slots = calloc(count + 1, sizeof *out.slots);
+	if (!out.slots)
+		return err_set(e, ENOMEM, "no memory for the code scan");
+	for (size_t i = 0; i < count; i++)
+		out.slots[i].address = slots[i];
+	qsort(out.slots, count, sizeof *out.slots, compare_slots);
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || out.slots[i].address != out.slots[out.slot_count - 1].address)
+			out.slots[out.slot_count++].address = out.slots[i].address;
+	int r = count ? scan_segments(&out, f, e) : 0;
+	if (r) {
+		code_scan_done(&out);
+		return r;
+	}
+	if (out.stub_count)
+		qsort(out.stubs, out.stub_count, sizeof *out.stubs, compare_stubs);
+	*scan = out;
+	return 0;
+}
+
+void code_scan_done(struct code_scan *scan)
+{
+	free(scan->slots);
+	free(scan->stubs);
+	*scan = (struct code_scan){ 0 };
+}
+
+/* ---- bodies ---- */
+
+/* A stub may be entered before or behind its endbr64 and bnd: up to 5 bytes from its begin. */
+#define STUB_PREFIX_MAX 5u
+
+bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_t *slot)
+{
+	size_t low = 0, high = scan->stub_count;
+
+	/* The last stub that begins at or before address. */
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (scan->stubs[mid].address <= address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == 0)
+		return false;
+	const struct code_stub *stub = &scan->stubs[low - 1];
+	uint64_t into = address - stub->address;
+	if (into > STUB_PREFIX_MAX)
+		return false;
+	*slot = stub->slot;
+	return into == 0 || into == 1 || into == 4 || into == 5;
+}
+
+void code_scan_branches(const uint8_t *code, size_t bytes, uint64_t address, code_branch_fn fn, void *context)
+{
+	for (size_t at = 0; bytes >= 5 && at <= bytes - 5; at++) {
+		bool near = code[at] == 0xe8 || code[at] == 0xe9;
+		/* jcc rel32 is 0F 8x: conditional tail calls. */
+		bool conditional = at > 0 && code[at - 1] == 0x0f && (code[at] & 0xf0) == 0x80;
+
+		if (!near && !conditional)
+			continue;
+		uint64_t to = address + at + 5 + (uint64_t)(int64_t)load32(code + at + 1);
+		if (to < address || to >= address + bytes)
+			fn(context, to);
+	}
+}
+
+struct branch_to_slot {
+	const struct code_scan *scan;
+	code_call_fn fn;
+	void *context;
+};
+
+static void branch_to_slot(void *context, uint64_t destination)
+{
+	const struct branch_to_slot *b = context;
+	uint32_t slot;
+
+	if (code_scan_stub_slot(b->scan, destination, &slot))
+		b->fn(b->context, slot);
+}
+
+void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
+		     void *context)
+{
+	struct branch_to_slot b = { scan, fn, context };
+
+	code_scan_branches(code, bytes, address, branch_to_slot, &b);
+	for (size_t at = 0; bytes >= 6 && at <= bytes - 6; at++) {
+		if (code[at] != 0xff || (code[at + 1] != 0x15 && code[at + 1] != 0x25))
+			continue;
+		size_t slot = slot_index(scan, address + at + 6 + (uint64_t)(int64_t)load32(code + at + 2));
+		if (slot != SIZE_MAX)
+			fn(context, (uint32_t)slot);
+	}
+}

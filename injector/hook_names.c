@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "hook_names.h"
+
+#include <string.h>
+
+static const struct {
+	const char *symbol;
+	uint8_t shape;
+	uint8_t group;
+} hooks[] = {
+#define HOOK_ROW_(id, symbol, shape, size, group) { symbol, shape, group },
+	HOOK_LIST(HOOK_ROW_)
+#undef HOOK_ROW_
+};
+
+const char *hook_symbol(uint32_t hook)
+{
+	return hook < HOOK_COUNT ? hooks[hook].symbol : "?";
+}
+
+unsigned hook_shape(uint32_t hook)
+{
+	return hook < HOOK_COUNT ? hooks[hook].shape : SHAPE_FREE;
+}
+
+unsigned hook_group(uint32_t hook)
+{
+	return hook < HOOK_COUNT ? hooks[hook].group : GROUP_MALLOC;
+}
+
+bool hook_allocates(uint32_t hook)
+{
+	return hook_shape(hook) == SHAPE_ALLOC || hook_shape(hook) == SHAPE_OUT;
+}
+
+bool hook_frees(uint32_t hook)
+{
+	return hook_shape(hook) == SHAPE_FREE;
+}
+
+uint32_t hook_by_symbol(const char *name)
+{
+	/* Most names of a C++ library begin with _ZN: dismiss them before any comparison of strings. */
+	if (name[0] == '_' && (name[1] != 'Z' || (name[2] != 'n' && name[2] != 'd')))
+		return HOOK_COUNT;
+	for (uint32_t i = 0; i < HOOK_COUNT; i++)
+		if (hooks[i].symbol[0] == name[0] && !strcmp(hooks[i].symbol, name))
+			return i;
+	return HOOK_COUNT;
+}

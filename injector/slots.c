@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#include "slots.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cleanup.h"
+#include "slots_internal.h"
+
+/* ---- growing the result ---- */
+
+int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
+		const char *format, ...)
+{
+	va_list ap;
+
+	if (p->out.refusal_count == p->refusal_room) {
+		size_t room = p->refusal_room ? p->refusal_room * 2 : 16;
+		struct slot_refusal *more = reallocarray(p->out.refusals, room, sizeof *more);
+		if (!more)
+			return err_set(e, ENOMEM, "no memory for the plan");
+		p->out.refusals = more;
+		p->refusal_room = room;
+	}
+	struct slot_refusal *r = &p->out.refusals[p->out.refusal_count++];
+	*r = (struct slot_refusal){ .module = module, .hook = hook, .address = address, .value = value };
+	int n = snprintf(r->text, sizeof r->text, "%.60s: %s not patched: ", elf_module_name(&p->m->list[module]),
+			 hook_symbol(hook));
+	va_start(ap, format);
+	if (n > 0 && (size_t)n < sizeof r->text)
+		vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, ap);
+	va_end(ap);
+	return 0;
+}
+
+int plan_note(struct planner *p, struct err *e, const char *format, ...)
+{
+	char *sentence, *notes;
+	va_list ap;
+
+	va_start(ap, format);
+	int n = vasprintf(&sentence, format, ap);
+	va_end(ap);
+	if (n < 0)
+		return err_set(e, ENOMEM, "no memory for the plan");
+	n = asprintf(&notes, "%s%s\n", p->out.notes ? p->out.notes : "", sentence);
+	free(sentence);
+	if (n < 0)
+		return err_set(e, ENOMEM, "no memory for the plan");
+	free(p->out.notes);
+	p->out.notes = notes;
+	return 0;
+}
+
+static int add_candidate(struct planner *p, const struct candidate *c, struct err *e)
+{
+	if (p->count == p->room) {
+		size_t room = p->room ? p->room * 2 : 256;
+		struct candidate *more = reallocarray(p->candidates, room, sizeof *more);
+		if (!more)
+			return err_set(e, ENOMEM, "no memory for the plan");
+		p->candidates = more;
+		p->room = room;
+	}
+	p->candidates[p->count++] = *c;
+	return 0;
+}
+
+/* ---- what is known about a module ---- */
+
+struct module_file *plan_file(struct planner *p, uint32_t module)
+{
+	struct module_work *w = &p->work[module];
+
+	if (!w->opened)
+		module_file_open(&w->file, &p->m->list[module], p->tm, p->maps);
+	w->opened = true;
+	return &w->file;
+}
+
+struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t address)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->candidates[i].plan.module == module && p->candidates[i].plan.address == address)
+			return &p->candidates[i];
+	return NULL;
+}
+
+const struct code_scan *plan_scan(struct planner *p, uint32_t module)
+{
+	struct module_work *w = &p->work[module];
+	struct err ignored;
+
+	if (w->scanned)
+		return w->scan_failed ? NULL : &w->scan;
+	w->scanned = true;
+	w->scan_failed = true;
+	AUTO_FREE uint64_t *addresses = calloc(p->count + 1, sizeof *addresses);
+	size_t count = 0;
+	/* Words of R_X86_64_64 are data: their value is always free to be copied, the code need not be asked. */
+	for (size_t i = 0; addresses && i < p->count; i++)
+		if (p->candidates[i].plan.module == module && p->candidates[i].plan.relocation != R_X86_64_64)
+			addresses[count++] = p->candidates[i].plan.address;
+	if (!addresses || code_scan_module(&w->scan, plan_file(p, module), addresses, count, &ignored))
+		return NULL;
+	w->scan_failed = false;
+	p->out.text_bytes += w->scan.bytes;
+	return &w->scan;
+}
+
+/* ---- collecting ---- */
+
+/* A relocation against a listed function. */
+struct found {
+	uint64_t address;
+	uint32_t symbol;
+	uint32_t hook;
+	uint32_t relocation;
+	uint32_t number;
+};
+
+struct found_list {
+	struct found *list;
+	size_t count, room;
+};
+
+static int add_found(struct found_list *l, const struct found *f, struct err *e)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (l->list[i].address == f->address)
+			return 0; /* DT_RELA may include DT_JMPREL */
+	if (l->count == l->room) {
+		size_t room = l->room ? l->room * 2 : 64;
+		struct found *more = reallocarray(l->list, room, sizeof *more);
+		if (!more)
+			return err_set(e, ENOMEM, "no memory for the plan");
+		l->list = more;
+		l->room = room;
+	}
+	l->list[l->count++] = *f;
+	return 0;
+}
+
+static int find_in_table(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table,
+			 const uint8_t *hook_of, struct found_list *l, struct err *e)
+{
+	AUTO_FREE Elf64_Rela *relas = NULL;
+	size_t count;
+	int r = elf_module_relocations(m, tm, table, &relas, &count, e);
+
+	for (size_t i = 0; !r && i < count; i++) {
+		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info), type = (uint32_t)ELF64_R_TYPE(relas[i].r_info);
+
+		if (symbol == 0 || symbol >= m->symbol_count || hook_of[symbol] >= HOOK_COUNT || relas[i].r_addend != 0 ||
+		    (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64))
+			continue;
+		r = add_found(l, &(struct found){ m->bias + relas[i].r_offset, symbol, hook_of[symbol], type,
+						  (uint32_t)i }, e);
+	}
+	return r;
+}
+
+_Static_assert(HOOK_COUNT < 255, "hook numbers fit a byte");
+
+/* DT_JMPREL first: canonical stubs are understood by the program's own jump slots. */
+static int find_relocations(struct planner *p, const struct elf_module *m, struct found_list *l, struct err *e)
+{
+	AUTO_FREE uint8_t *hook_of = malloc(m->symbol_count + 1);
+
+	if (!hook_of)
+		return err_set(e, ENOMEM, "no memory for the plan");
+	for (size_t i = 0; i < m->symbol_count; i++) {
+		uint32_t hook = hook_by_symbol(elf_module_symbol_name(m, (uint32_t)i));
+		bool wanted = hook < HOOK_COUNT && p->options->groups & GROUP_BIT(hook_group(hook));
+		hook_of[i] = wanted ? (uint8_t)hook : 255;
+	}
+	int r = find_in_table(m, p->tm, &m->jmprel, hook_of, l, e);
+	return r ? r : find_in_table(m, p->tm, &m->rela, hook_of, l, e);
+}
+
+static const struct slot *patched_slot(const struct planner *p, uint64_t address)
+{
+	for (size_t i = 0; i < p->options->patched_count; i++)
+		if (p->options->patched[i].address == address && p->options->patched[i].state == SLOT_PATCHED &&
+		    p->options->patched[i].gate < p->options->gate_count)
+			return &p->options->patched[i];
+	return NULL;
+}
+
+/* A slot that we have patched before: its gate tells what it stands for. */
+static int add_patched(struct planner *p, struct candidate *c, const struct slot *s, struct err *e)
+{
+	const struct control_gate *gate = &p->options->gates[s->gate];
+	const struct elf_module *definer = modules_find(p->m, gate->original, true);
+	struct elf_symbol symbol;
+
+	c->patched = true;
+	c->plan.hook = gate->hook;
+	c->plan.original = gate->original;
+	c->plan.value = s->old_value;
+	c->definer = definer ? (uint32_t)(definer - p->m->list) : UINT32_MAX;
+	if (definer && elf_module_defines_at(definer, hook_symbol(gate->hook), gate->original, &symbol))
+		c->definer_bytes = symbol.bytes;
+	return add_candidate(p, c, e);
+}
+
+static int add_slot(struct planner *p, uint32_t module, const struct found *f, uint64_t value, struct err *e)
+{
+	struct slot_question q = { module, f->symbol, f->hook, value, f->relocation == R_X86_64_JUMP_SLOT, f->number };
+	struct slot_answer a = { .definer = UINT32_MAX };
+	const struct mapping *map = maps_find(p->maps, f->address);
+	struct candidate c = { .plan = { .address = f->address, .value = value, .hook = f->hook, .module = module,
+					 .relocation = f->relocation } };
+	const struct slot *patched = patched_slot(p, f->address);
+
+	if (patched)
+		return add_patched(p, &c, patched, e);
+	switch (slot_resolve(p, &q, &a)) {
+	case VERDICT_NULL: return 0;
+	case VERDICT_FOREIGN: return plan_refuse(p, module, f->hook, f->address, value, e, "%s", a.reason);
+	case VERDICT_GOOD: break;
+	}
+	if (f->address % 8 || !map || !(map->prot & PROT_READ) || map->shared)
+		return plan_refuse(p, module, f->hook, f->address, value, e, "its slot is not an aligned word of private memory");
+	c.plan.original = a.original;
+	c.plan.page_protection = map->prot;
+	c.definer = a.definer;
+	c.definer_bytes = a.definer_bytes;
+	return add_candidate(p, &c, e);
+}
+
+static int collect_module(struct planner *p, uint32_t module, struct err *e)
+{
+	const struct elf_module *m = &p->m->list[module];
+	struct found_list l = { 0 };
+	int r = find_relocations(p, m, &l, e);
+	AUTO_FREE struct found *list = l.list;
+	AUTO_FREE uint64_t *values = calloc(l.count + 1, sizeof *values);
+	AUTO_FREE struct target_piece *pieces = calloc(l.count + 1, sizeof *pieces);
+
+	if (r)
+		return r;
+	if (!values || !pieces)
+		return err_set(e, ENOMEM, "no memory for the plan");
+	for (size_t i = 0; i < l.count; i++)
+		pieces[i] = (struct target_piece){ list[i].address, sizeof *values, &values[i] };
+	r = target_read_batch(p->tm, pieces, l.count, e);
+	for (size_t i = 0; !r && i < l.count; i++)
+		r = add_slot(p, module, &list[i], values[i], e);
+	return r;
+}
+
+/* glibc's loader keeps its own allocator in data that only it reads; its few slots must stay as they are. */
+static bool is_left_alone(const struct planner *p, const struct elf_module *m)
+{
+	return m->is_vdso || (m->is_loader && p->libc->kind == LIBC_GLIBC);
+}
+
+static int collect(struct planner *p, struct err *e)
+{
+	for (uint32_t i = 0; i < p->m->count; i++) {
+		int r = is_left_alone(p, &p->m->list[i]) ? 0 : collect_module(p, i, e);
+
+		if (r == -ESRCH || r == -ENOMEM)
+			return r;
+		if (r) {
+			struct err why = *e;
+			r = plan_note(p, e, "%s: its slots are not patched: %.200s", elf_module_name(&p->m->list[i]),
+				      why.text);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* ---- the result ---- */
+
+static uint32_t find_gate(const struct planner *p, uint32_t hook, uint64_t original)
+{
+	for (uint32_t i = 0; i < p->out.gate_count; i++)
+		if (p->out.gates[i].hook == hook && p->out.gates[i].original == original)
+			return i;
+	return UINT32_MAX;
+}
+
+static int give_gate(struct planner *p, struct slot_plan *s, struct err *e)
+{
+	s->gate = find_gate(p, s->hook, s->original);
+	if (s->gate != UINT32_MAX)
+		return 0;
+	if (p->out.gate_count == GATE_MAX)
+		return err_set(e, E2BIG, "the program uses more than %u different allocation functions", GATE_MAX);
+	s->gate = (uint32_t)p->out.gate_count;
+	p->out.gates[p->out.gate_count++] = (struct control_gate){ .original = s->original, .hook = s->hook };
+	return 0;
+}
+
+static bool is_hooked(const struct planner *p, const struct candidate *c)
+{
+	for (size_t i = 0; i < p->out.route_count; i++)
+		if (p->out.routes[i].hook == c->plan.hook && p->out.routes[i].original == c->plan.original)
+			return p->out.routes[i].hooked;
+	return true;
+}
+
+static uint32_t escape_flag(struct planner *p, const struct candidate *c)
+{
+	const struct code_scan *scan = c->plan.relocation == R_X86_64_64 ? NULL : plan_scan(p, c->plan.module);
+	const struct code_slot *s = scan ? code_scan_slot(scan, c->plan.address) : NULL;
+
+	return s && code_slot_call_only(s) ? 0 : SLOT_ESCAPES;
+}
+
+static int compare_plans(const void *a, const void *b)
+{
+	const struct slot_plan *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+static int finish(struct planner *p, struct err *e)
+{
+	struct slot_plans *out = &p->out;
+
+	out->slots = calloc(p->count + 1, sizeof *out->slots);
+	out->gates = calloc(GATE_MAX, sizeof *out->gates);
+	if (!out->slots || !out->gates)
+		return err_set(e, ENOMEM, "no memory for the plan");
+	out->gate_count = p->options->gate_count < GATE_MAX ? p->options->gate_count : GATE_MAX;
+	if (out->gate_count)
+		memcpy(out->gates, p->options->gates, out->gate_count * sizeof *out->gates);
+	for (size_t i = 0; i < p->count; i++) {
+		struct candidate *c = &p->candidates[i];
+
+		if (c->patched || c->excluded || !is_hooked(p, c))
+			continue;
+		int r = give_gate(p, &c->plan, e);
+		if (r)
+			return r;
+		c->plan.flags = escape_flag(p, c);
+		out->slots[out->slot_count++] = c->plan;
+	}
+	if (out->slot_count > SESSION_SLOT_MAX)
+		return err_set(e, E2BIG, "the program has more than %u slots of allocation functions", SESSION_SLOT_MAX);
+	qsort(out->slots, out->slot_count, sizeof *out->slots, compare_plans);
+	return 0;
+}
+
+static void planner_done(struct planner *p)
+{
+	for (size_t i = 0; p->work && i < p->m->count; i++) {
+		if (p->work[i].opened)
+			module_file_close(&p->work[i].file);
+		code_scan_done(&p->work[i].scan);
+	}
+	free(p->work);
+	free(p->candidates);
+}
+
+int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc, const struct target_memory *tm,
+	       const struct maps *maps, const struct slots_options *options, struct err *e)
+{
+	struct planner p = { .m = m, .libc = libc, .tm = tm, .maps = maps, .options = options };
+	int r = 0;
+
+	p.work = calloc(m->count + 1, sizeof *p.work);
+	if (!p.work)
+		return err_set(e, ENOMEM, "no memory for the plan");
+	r = collect(&p, e);
+	if (!r)
+		r = plan_routes(&p, e);
+	if (!r)
+		r = finish(&p, e);
+	if (!r && !options->skip_notes)
+		r = plan_allocator_notes(&p, e);
+	if (!r && !p.out.notes && !(p.out.notes = strdup("")))
+		r = err_set(e, ENOMEM, "no memory for the plan");
+	planner_done(&p);
+	if (r)
+		slots_free(&p.out);
+	else
+		*plans = p.out;
+	return r;
+}
+
+void slots_free(struct slot_plans *plans)
+{
+	free(plans->slots);
+	free(plans->gates);
+	free(plans->routes);
+	free(plans->refusals);
+	free(plans->notes);
+	*plans = (struct slot_plans){ 0 };
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "target_memory.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define PIECES_PER_CALL 1024u /* IOV_MAX */
+
+int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		if (errno == ENOENT)
+			return err_set(e, ESRCH, "no process or thread %d", (int)pid);
+		return err_sys(e, "cannot open %s", path);
+	}
+	tm->pid = pid;
+	tm->mem_fd = fd;
+	return 0;
+}
+
+void target_memory_close(struct target_memory *tm)
+{
+	if (tm->mem_fd >= 0)
+		close(tm->mem_fd);
+	tm->mem_fd = -1;
+}
+
+/* Reads as much as /proc/PID/mem gives from the start; the count. */
+static size_t read_mem_file(const struct target_memory *tm, uint64_t address, char *buffer, size_t bytes)
+{
+	size_t done = 0;
+
+	if (tm->mem_fd < 0 || address > INT64_MAX)
+		return 0;
+	while (done < bytes) {
+		ssize_t n = pread(tm->mem_fd, buffer + done, bytes - done, (off_t)(address + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return done;
+}
+
+/* Reads what can be read from the start; the count, 0 with errno set if nothing. */
+static size_t read_some(const struct target_memory *tm, uint64_t address, char *buffer, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		struct iovec local = { buffer + done, bytes - done };
+		struct iovec remote = { (void *)(uintptr_t)(address + done), bytes - done };
+		ssize_t n = process_vm_readv(tm->pid, &local, 1, &remote, 1, 0);
+		if (n <= 0) {
+			int saved = n < 0 ? errno : EFAULT;
+			size_t more = read_mem_file(tm, address + done, buffer + done, bytes - done);
+			errno = saved;
+			return done + more;
+		}
+		done += (size_t)n;
+	}
+	return done;
+}
+
+int target_read(const struct target_memory *tm, uint64_t address, void *buffer, size_t bytes, struct err *e)
+{
+	if (bytes == 0)
+		return 0;
+	errno = 0;
+	if (address + bytes < address || read_some(tm, address, buffer, bytes) != bytes) {
+		if (errno == 0)
+			errno = EFAULT;
+		return err_sys(e, "cannot read %zu bytes at 0x%" PRIx64 " of process %d", bytes, address,
+			       (int)tm->pid);
+	}
+	return 0;
+}
+
+int target_read_u64(const struct target_memory *tm, uint64_t address, uint64_t *value, struct err *e)
+{
+	uint64_t word;
+	int r = target_read(tm, address, &word, sizeof word, e);
+
+	if (r == 0)
+		*value = word;
+	return r;
+}
+
+int target_read_string(const struct target_memory *tm, uint64_t address, char *buffer, size_t size, struct err *e)
+{
+	size_t done = 0;
+
+	/* Page by page, so that a string at the end of a mapping is read. */
+	while (done < size) {
+		uint64_t at = address + done;
+		size_t chunk = 4096 - (size_t)(at & 4095);
+
+		if (chunk > size - done)
+			chunk = size - done;
+		if (chunk > 256)
+			chunk = 256;
+		int r = target_read(tm, at, buffer + done, chunk, e);
+		if (r)
+			return r;
+		if (memchr(buffer + done, 0, chunk))
+			return 0;
+		done += chunk;
+	}
+	return err_set(e, ENAMETOOLONG, "no string of less than %zu bytes at 0x%" PRIx64, size, address);
+}
+
+int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count, struct err *e)
+{
+	struct iovec local[PIECES_PER_CALL], remote[PIECES_PER_CALL];
+
+	while (count > 0) {
+		size_t n = count < PIECES_PER_CALL ? count : PIECES_PER_CALL;
+		size_t total = 0;
+
+		for (size_t i = 0; i < n; i++) {
+			local[i] = (struct iovec){ pieces[i].buffer, pieces[i].bytes };
+			remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].bytes };
+			total += pieces[i].bytes;
+		}
+		ssize_t got = process_vm_readv(tm->pid, local, n, remote, n, 0);
+		if (got < 0 || (size_t)got != total) {
+			/* A partial result does not tell which piece failed. */
+			for (size_t i = 0; i < n; i++) {
+				int r = target_read(tm, pieces[i].address, pieces[i].buffer, pieces[i].bytes, e);
+				if (r)
+					return r;
+			}
+		}
+		pieces += n;
+		count -= n;
+	}
+	return 0;
+}

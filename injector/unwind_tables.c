@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind_tables.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cleanup.h"
+
+#define THREADS_MAX 8u
+#define HEADER_PAGE 4096u
+
+/* Rows that are in the file already. Without a build-id the inode and the extent of the code must do. */
+struct unwind_stored {
+	uint8_t build_id[BUILD_ID_MAX];
+	uint32_t build_id_bytes;
+	uint32_t dev_major;
+	uint32_t dev_minor;
+	uint64_t inode;
+	uint64_t header;
+	uint64_t exec_bytes;
+	uint64_t offset;
+	uint32_t count;
+};
+
+int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err *e)
+{
+	AUTO_CLOSE int fd = memfd_create("memattach-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	max_bytes &= ~(uint64_t)(HEADER_PAGE - 1);
+	if (fd < 0)
+		return err_sys(e, "cannot create the memory file of unwind tables");
+	if (max_bytes < 2 * HEADER_PAGE)
+		return err_set(e, EINVAL, "no room for unwind tables");
+	if (ftruncate(fd, (off_t)max_bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		return err_sys(e, "cannot prepare the memory file of unwind tables");
+	struct unwind_header *header = mmap(NULL, HEADER_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (header == MAP_FAILED)
+		return err_sys(e, "cannot map the memory file of unwind tables");
+	header->magic = UNWIND_MAGIC;
+	header->version = UNWIND_VERSION;
+	*t = (struct unwind_tables){ .fd = steal_fd(&fd), .max_bytes = max_bytes, .used = sizeof *header, .header = header };
+	return 0;
+}
+
+void unwind_tables_close(struct unwind_tables *t)
+{
+	if (t->header)
+		munmap(t->header, HEADER_PAGE);
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t->stored);
+	*t = (struct unwind_tables){ .fd = -1 };
+}
+
+/* Writes behind what is there; the room was checked. */
+static int write_all(struct unwind_tables *t, const void *data, size_t bytes, uint64_t offset, struct err *e)
+{
+	const char *at = data;
+
+	while (bytes > 0) {
+		ssize_t n = pwrite(t->fd, at, bytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_sys(e, "cannot write unwind tables");
+		at += n;
+		offset += (uint64_t)n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+static int reserve(const struct unwind_tables *t, uint64_t bytes, struct err *e)
+{
+	return bytes > t->max_bytes - t->used ? err_set(e, ENOSPC, "the unwind tables are full") : 0;
+}
+
+static uint64_t align8(uint64_t n)
+{
+	return (n + 7) & ~7ull;
+}
+
+int unwind_tables_append(struct unwind_tables *t, const struct unwind_rows *rows, uint64_t *offset, struct err *e)
+{
+	uint64_t half = rows->count * sizeof(uint32_t), start = t->used;
+
+	if (rows->count == 0) {
+		*offset = 0;
+		return 0;
+	}
+	int r = reserve(t, align8(2 * half), e);
+	if (!r)
+		r = write_all(t, rows->pc, half, start, e);
+	if (!r)
+		r = write_all(t, rows->rule, half, start + half, e);
+	if (r)
+		return r;
+	t->used = align8(start + 2 * half);
+	*offset = start;
+	return 0;
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+	const struct unwind_module *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules, uint32_t module_count,
+			  const struct unwind_range *ranges, uint32_t range_count, struct err *e)
+{
+	uint32_t kept = 0;
+
+	qsort(modules, module_count, sizeof *modules, compare_modules);
+	for (uint32_t i = 0; i < module_count; i++)
+		if (modules[i].start < modules[i].end && (kept == 0 || modules[i].start >= modules[kept - 1].end))
+			modules[kept++] = modules[i];
+	struct unwind_index index = { .generation = t->generation + 1, .module_count = kept, .range_count = range_count };
+	uint64_t at = t->used, module_bytes = kept * sizeof *modules, range_bytes = range_count * sizeof *ranges;
+	int r = reserve(t, sizeof index + module_bytes + range_bytes, e);
+	if (!r)
+		r = write_all(t, &index, sizeof index, at, e);
+	if (!r)
+		r = write_all(t, modules, module_bytes, at + sizeof index, e);
+	if (!r)
+		r = write_all(t, ranges, range_bytes, at + sizeof index + module_bytes, e);
+	if (r)
+		return r;
+	t->used = align8(at + sizeof index + module_bytes + range_bytes);
+	t->generation++;
+	/* Partner: the payload's acquire at the start of each stack. */
+	__atomic_store_n(&t->header->index_offset, at, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- ranges ---- */
+
+static uint32_t range_flags(const struct mapping *m)
+{
+	bool stack = (m->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE) && !m->shared;
+
+	return (stack ? UNWIND_RANGE_STACK : 0) | (m->prot & PROT_EXEC ? UNWIND_RANGE_EXEC : 0);
+}
+
+int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count, struct err *e)
+{
+	struct unwind_range *list = calloc(maps->count + 1, sizeof *list);
+	uint32_t n = 0;
+
+	if (!list)
+		return err_set(e, ENOMEM, "no memory for the list of ranges");
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct mapping *m = &maps->list[i];
+		uint32_t flags = range_flags(m);
+
+		if (!flags)
+			continue;
+		if (n && list[n - 1].end == m->start && list[n - 1].flags == flags)
+			list[n - 1].end = m->end;
+		else
+			list[n++] = (struct unwind_range){ .start = m->start, .end = m->end, .flags = flags };
+	}
+	*ranges = list;
+	*count = n;
+	return 0;
+}
+
+/* ---- compiling many modules ---- */
+
+struct job {
+	const struct elf_module *module;
+	size_t index; /* in modules.list */
+	struct unwind_rows rows;
+	struct err error;
+	int result;
+};
+
+struct pool {
+	const struct target_memory *tm;
+	const struct maps *maps;
+	struct job *jobs;
+	size_t count;
+	atomic_size_t next; /* relaxed: jobs are independent, pthread_join publishes the results */
+};
+
+static void *work(void *argument)
+{
+	struct pool *pool = argument;
+
+	for (;;) {
+		size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+		if (i >= pool->count)
+			return NULL;
+		struct job *job = &pool->jobs[i];
+		struct module_file f;
+		module_file_open(&f, job->module, pool->tm, pool->maps);
+		job->result = unwind_compile_module(&job->rows, &f, &job->error);
+		module_file_close(&f);
+	}
+}
+
+/* The calling thread works too, so it goes on if no thread can be created. */
+static void run_jobs(struct pool *pool)
+{
+	pthread_t threads[THREADS_MAX];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t wanted = cpus > 1 ? (size_t)cpus - 1 : 1, started = 0;
+
+	if (wanted > THREADS_MAX)
+		wanted = THREADS_MAX;
+	while (started < wanted && started + 1 < pool->count &&
+	       !pthread_create(&threads[started], NULL, work, pool))
+		started++;
+	work(pool);
+	for (size_t i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static struct unwind_stored identity(const struct elf_module *m)
+{
+	struct unwind_stored s = { .build_id_bytes = m->build_id_bytes, .exec_bytes = m->exec_end - m->exec_start };
+
+	memcpy(s.build_id, m->build_id, m->build_id_bytes);
+	if (s.build_id_bytes == 0) {
+		s.dev_major = m->dev_major;
+		s.dev_minor = m->dev_minor;
+		s.inode = m->inode;
+		s.header = m->header;
+	}
+	return s;
+}
+
+static const struct unwind_stored *find_stored(const struct unwind_tables *t, const struct elf_module *m)
+{
+	struct unwind_stored wanted = identity(m);
+
+	for (size_t i = 0; i < t->stored_count; i++) {
+		const struct unwind_stored *s = &t->stored[i];
+		if (s->exec_bytes == wanted.exec_bytes && s->build_id_bytes == wanted.build_id_bytes &&
+		    !memcmp(s->build_id, wanted.build_id, sizeof s->build_id) && s->inode == wanted.inode &&
+		    s->dev_major == wanted.dev_major && s->dev_minor == wanted.dev_minor && s->header == wanted.header)
+			return s;
+	}
+	return NULL;
+}
+
+/* Appends the rows of a finished job and remembers them. */
+static int store(struct unwind_tables *t, const struct job *job, struct err *e)
+{
+	struct unwind_stored s = identity(job->module);
+	struct unwind_stored *more = reallocarray(t->stored, t->stored_count + 1, sizeof *more);
+
+	if (!more)
+		return err_set(e, ENOMEM, "no memory for unwind tables");
+	t->stored = more;
+	s.count = job->rows.count;
+	int r = unwind_tables_append(t, &job->rows, &s.offset, e);
+	if (!r)
+		t->stored[t->stored_count++] = s;
+	return r;
+}
+
+static bool needs_rows(const struct elf_module *m)
+{
+	return m->id != 0 && m->exec_end > m->exec_start;
+}
+
+static bool in_jobs(const struct pool *pool, const struct elf_module *m)
+{
+	struct unwind_stored wanted = identity(m);
+
+	for (size_t i = 0; i < pool->count; i++) {
+		struct unwind_stored other = identity(pool->jobs[i].module);
+		if (!memcmp(&wanted, &other, sizeof wanted))
+			return true;
+	}
+	return false;
+}
+
+/* Compiles what is not in the file yet, and appends it. */
+static int compile_missing(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
+			   const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+{
+	struct pool pool = { .tm = tm, .maps = maps };
+	int r = 0;
+
+	pool.jobs = calloc(m->count + 1, sizeof *pool.jobs);
+	if (!pool.jobs)
+		return err_set(e, ENOMEM, "no memory for unwind tables");
+	for (size_t i = 0; i < m->count; i++) {
+		coverage[i].reused = needs_rows(&m->list[i]) && find_stored(t, &m->list[i]);
+		if (needs_rows(&m->list[i]) && !coverage[i].reused && !in_jobs(&pool, &m->list[i]))
+			pool.jobs[pool.count++] = (struct job){ .module = &m->list[i], .index = i };
+	}
+	if (pool.count)
+		run_jobs(&pool);
+	for (size_t i = 0; i < pool.count; i++) {
+		struct job *job = &pool.jobs[i];
+		char *text = coverage[job->index].text;
+
+		if (job->result)
+			snprintf(text, sizeof coverage->text, "%.110s", job->error.text);
+		else if (!r)
+			r = store(t, job, e);
+		if (!job->result && job->rows.count == 0)
+			snprintf(text, sizeof coverage->text, "it has no call frame information");
+		unwind_rows_done(&job->rows);
+	}
+	free(pool.jobs);
+	return r;
+}
+
+int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
+			 const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+{
+	AUTO_FREE struct unwind_coverage *own = calloc(m->count + 1, sizeof *own);
+	AUTO_FREE struct unwind_module *list = calloc(m->count + 1, sizeof *list);
+	AUTO_FREE struct unwind_range *ranges = NULL;
+	uint32_t count = 0, range_count;
+
+	if (!own || !list)
+		return err_set(e, ENOMEM, "no memory for unwind tables");
+	int r = compile_missing(t, m, tm, maps, own, e);
+	if (!r)
+		r = unwind_ranges(maps, &ranges, &range_count, e);
+	if (r)
+		return r;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct elf_module *module = &m->list[i];
+		const struct unwind_stored *s = needs_rows(module) ? find_stored(t, module) : NULL;
+
+		own[i].rows = s ? s->count : 0;
+		if (module->exec_end > module->exec_start)
+			list[count++] = (struct unwind_module){ .start = module->exec_start, .end = module->exec_end,
+								.rows_offset = s ? s->offset : 0,
+								.row_count = s ? s->count : 0, .id = module->id };
+	}
+	r = unwind_tables_publish(t, list, count, ranges, range_count, e);
+	if (!r && coverage)
+		memcpy(coverage, own, m->count * sizeof *own);
+	return r;
+}
