@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+"""Known amounts from known functions: what the report says about them."""
+import os
+import shutil
+import time
+
+from harness import (Failure, Session, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
+                     stacks_with, sum_of, truncated_share)
+
+SEEDS = (1, 2, 3)
+
+
+def known_session(context, program, rate, *arguments):
+    """One session over a known heap; returns (report, truth, session). Addresses are fixed so that a seed fixes the result."""
+    victim = Victim(context, program, fixed_addresses=True)
+    session = Session(context, victim.pid, *arguments, rate=rate)
+    victim.send("go")
+    truth = victim.truth()
+    receipt = session.stop()
+    check_receipt(receipt, victim.pid)
+    report = analyze(context, session.dump)
+    victim.finish_by_stdin()
+    return report, truth, session
+
+
+def innermost(report, function):
+    """Stacks whose allocation is in function itself, inlined helpers aside."""
+    return [stack for stack in stacks_with(report, function)]
+
+
+@case(timeout=300)
+def known_heap_64k(context):
+    """The true live bytes and counts lie inside the 95 % interval of each function, for fixed seeds."""
+    for seed in SEEDS:
+        report, truth, _ = known_session(context, "known_heap", "64k", "--seed", str(seed))
+        assert report["rate_bytes"] == 65536 and report["complete"] is True, report["rate_bytes"]
+        assert report["samples"]["lost"] == 0, report["samples"]
+        for name in ("a", "b", "c"):
+            stacks = innermost(report, name)
+            if len(stacks) != 1:
+                raise Failure(f"seed {seed}: {name} has {len(stacks)} stacks, not 1")
+            for figure in ("live_bytes", "live_count"):
+                interval, true = stacks[0][figure], truth[name][figure]
+                if not interval["low"] <= true <= interval["high"]:
+                    raise Failure(f"seed {seed}: {name} {figure}: {true} is not in {interval}")
+            assert stacks[0]["truncated"] is False, stacks[0]
+            assert functions_of(stacks[0])[-1] in ("_start", "main", "__libc_start_main"), functions_of(stacks[0])
+        churn = innermost(report, "churn")
+        assert churn and sum_of(churn, "live_bytes") == 0, churn
+        allocated = churn[0]["allocated_bytes"]
+        true = truth["churn"]["allocated_bytes"]
+        if len(churn) == 1 and not allocated["low"] <= true <= allocated["high"]:
+            raise Failure(f"seed {seed}: churn allocated {true}, not in {allocated}")
+
+
+def check_exact(report, truth):
+    for name, true in truth.items():
+        stacks = innermost(report, name)
+        for figure in ("live_bytes", "live_count", "allocated_bytes", "allocated_count"):
+            for part in ("estimate", "low", "high"):
+                if sum_of(stacks, figure, part) != true[figure]:
+                    raise Failure(f"{name} {figure} {part}: {sum_of(stacks, figure, part)}, not {true[figure]}")
+            if sum_of(stacks, figure, "stderr") != 0:
+                raise Failure(f"{name} {figure}: not exact")
+    for figure in ("live_bytes", "live_count", "allocated_bytes", "allocated_count"):
+        total, true = report["total"][figure], sum(t[figure] for t in truth.values())
+        if not total["estimate"] == total["low"] == total["high"] == true:
+            raise Failure(f"total {figure}: {total}, not {true}")
+    if report["samples"]["lost"]:
+        raise Failure(f"lost: {report['samples']}")
+
+
+@case()
+def known_heap_exact(context):
+    """At --rate 1 every figure is exact to the byte and the interval has no width."""
+    report, truth, _ = known_session(context, "known_heap", "1")
+    assert report["rate_bytes"] == 1
+    check_exact(report, truth)
+
+
+@case()
+def known_heap_exact_nopie(context):
+    """The same where &malloc is a stub of the program itself."""
+    report, truth, _ = known_session(context, "known_heap_nopie", "1")
+    check_exact(report, truth)
+
+
+@case()
+def known_heap_exact_musl(context):
+    """The same on musl, whose dlclose never unmaps: what stays is named and the exit code is 2."""
+    victim = Victim(context, "known_heap_musl")
+    session = Session(context, victim.pid, rate="1")
+    victim.send("go")
+    truth = victim.truth()
+    session.process.send_signal(2)
+    receipt = session.end(expected=2)
+    check_receipt(receipt, victim.pid, clean=False)
+    assert receipt["slots"]["restored"] == receipt["slots"]["patched"], receipt
+    check_exact(analyze(context, session.dump), truth)
+    # The mapping that stayed is used again.
+    again = Session(context, victim.pid, rate="1")
+    again.process.send_signal(2)
+    again.end(expected=2)
+    victim.finish_by_stdin()
+
+
+@case()
+def known_heap_text(context):
+    """The text report: header, totals with intervals, stacks by live bytes, --top and --sort."""
+    _, _, session = known_session(context, "known_heap", "64k", "--seed", "7")
+    text = analyze_text(context, session.dump)
+    for word in ("known_heap", "64", "main", "known_heap.c"):
+        assert word in text, (word, text[:2000])
+    first = [line for line in text.splitlines() if any(f" {name} " in f" {line} " for name in "abc")]
+    assert first and " c " in f" {first[0]} ", first[:3]
+    by_count = analyze(context, session.dump, "--sort", "live-count")
+    assert "b" in functions_of(by_count["stacks"][0]), functions_of(by_count["stacks"][0])
+    by_bytes = analyze(context, session.dump, "--sort", "live-bytes")
+    assert "c" in functions_of(by_bytes["stacks"][0]), functions_of(by_bytes["stacks"][0])
+    assert len(analyze(context, session.dump, "--top", "1")["stacks"]) == 1
+
+
+@case()
+def analysis_of_a_copy(context):
+    """The dump is enough: elsewhere, after the process is gone."""
+    report, _, session = known_session(context, "known_heap", "1")
+    copy = context.path("copied to another place")
+    shutil.copy(session.dump, copy)
+    os.unlink(session.dump)
+    again = analyze(context, copy)
+    assert again["stacks"] == report["stacks"] and again["total"] == report["total"]
+
+
+@case()
+def read_while_running(context):
+    """memanalyze reads the dump again and again while the session writes it."""
+    victim = Victim(context, "alloc_loop")
+    session = Session(context, victim.pid, rate="16k")
+    taken = 0
+    for _ in range(10):
+        report = analyze(context, session.dump)
+        assert report["target"]["ended"] == "running", report["target"]
+        assert report["samples"]["taken"] >= taken, report["samples"]
+        taken = report["samples"]["taken"]
+        time.sleep(0.1)
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] == "detached" and report["samples"]["taken"] > taken, report["samples"]
+    victim.finish()
+
+
+@case()
+def small_limit(context):
+    """--max-size holds, the session goes on to its end, and what was lost is said."""
+    victim = Victim(context, "known_heap")
+    session = Session(context, victim.pid, "--max-size", "2M", rate="1")
+    victim.send("go")
+    victim.truth()
+    assert os.stat(session.dump).st_size <= 2 << 20, os.stat(session.dump).st_size
+    check_receipt(session.stop(), victim.pid)
+    assert os.stat(session.dump).st_size <= 2 << 20, os.stat(session.dump).st_size
+    report = analyze(context, session.dump)
+    assert report["samples"]["lost"] > 0, report["samples"]
+    victim.finish_by_stdin()
+
+
+@case()
+def late_module(context):
+    """A library that is loaded during the session is seen: its function, its module, exact figures."""
+    victim = Victim(context, "late_module", context.target("plugin.so"))
+    session = Session(context, victim.pid, rate="1")
+    victim.send("load")
+    victim.wait("^LOADED$")
+    session_saw_module(context, session)
+    victim.send("go")
+    truth = victim.truth()["plugin_keep"]
+    check_receipt(session.stop(), victim.pid)
+    stacks = stacks_with(analyze(context, session.dump), "plugin_keep")
+    assert sum_of(stacks, "live_bytes") == truth["live_bytes"], (sum_of(stacks, "live_bytes"), truth)
+    assert sum_of(stacks, "live_count") == truth["live_count"]
+    assert all(stack["frames"][0]["module"].endswith("plugin.so") for stack in stacks), stacks[0]["frames"][0]
+    assert truncated_share({"stacks": stacks}) == 0
+    victim.finish_by_stdin()
+
+
+def session_saw_module(context, session):
+    """Waits until memattach has patched the late library: the library's slots are its modules' record in the dump."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with open(session.dump, "rb") as file:
+            if b"/plugin.so\0" in file.read():
+                time.sleep(0.5)  # the record precedes the patch by an instant
+                return
+        time.sleep(0.1)
+    raise Failure("the late library is not in the dump's modules after 60 s")
+
+
+@case()
+def sampled_alloc_loop(context):
+    """Four threads: allocation is estimated, frames reach the start of a thread, no stack is cut short."""
+    victim = Victim(context, "alloc_loop")
+    session, _ = run_session(context, victim, seconds=2, rate="64k")
+    report = analyze(context, session.dump)
+    assert report["samples"]["taken"] > 100, report["samples"]
+    assert stacks_with(report, "loop"), "no stack names loop"
+    if truncated_share(report) > 0.001:
+        raise Failure(f"{truncated_share(report):.2%} of the samples have a stack that is cut short")
+    victim.finish()

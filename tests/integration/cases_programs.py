@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""Real programs as Debian ships them: redis-server, nginx, python3."""
+import http.client
+import os
+import socket
+import subprocess
+import threading
+import time
+
+from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, functions_of,
+                     log, run_session, tasks_of, truncated_share)
+
+SESSION_SECONDS = 10
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for_port(port, process):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise Failure(f"the server ended with {process.returncode}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise Failure(f"nothing listens on port {port} after {PATIENCE} s")
+
+
+def check_stacks(report):
+    """Most stacks reach main or a thread's start: at most 1 % of the samples are cut short."""
+    share = truncated_share(report)
+    log(f"samples {report['samples']}, truncated {share:.3%}")
+    if share >= 0.01:
+        raise Failure(f"{share:.2%} of the samples have a stack that is cut short")
+
+
+@case(timeout=300)
+def redis_under_load(context):
+    """redis-server under redis-benchmark: no error on the clients' side, and the report names who holds the keys."""
+    server_path = context.program("redis-server")
+    benchmark_path = context.program("redis-benchmark")
+    port = free_port()
+    with open(context.path("redis.log"), "wb") as server_log:
+        server = context.start([server_path, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+                                "--dir", context.work], stdout=server_log, stderr=subprocess.STDOUT)
+    wait_for_port(port, server)
+    before = Snapshot(server.pid)
+    benchmark = context.start([benchmark_path, "-p", str(port), "-t", "set,get", "-n", "100000000", "-r", "300000", "-d", "200",
+                               "-P", "16", "-c", "20", "-q"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    time.sleep(0.5)
+    session = Session(context, server.pid, rate="64k")
+    time.sleep(SESSION_SECONDS)
+    assert benchmark.poll() is None, f"the benchmark ended: {benchmark.stdout.read()[-500:]}"
+    receipt = session.stop()
+    time.sleep(0.5)
+    assert benchmark.poll() is None, f"the benchmark ended: {benchmark.stdout.read()[-500:]}"
+    benchmark.terminate()
+    said = benchmark.communicate(timeout=PATIENCE)[0]
+    assert b"rror" not in said, said[-500:]
+    check_receipt(receipt, server.pid)
+    check_same_but_connections(before, Snapshot(server.pid))
+    check = subprocess.run([benchmark_path, "-p", str(port), "-t", "set,get", "-n", "20000", "-P", "16", "-q"],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False)
+    assert check.returncode == 0 and b"rror" not in check.stdout, check.stdout[-500:]
+    assert server.poll() is None
+    with open(context.path("redis.log"), "rb") as server_log:
+        assert b"crashed" not in server_log.read(), "see redis.log"
+    report = analyze(context, session.dump)
+    check_stacks(report)
+    assert report["samples"]["taken"] > 100, report["samples"]
+    top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:5]
+    names = {name for stack in top for name in functions_of(stack)}
+    wanted = {"processCommand", "setCommand", "setGenericCommand", "call", "dbAdd", "tryObjectEncoding", "sdsnewlen",
+              "processInputBuffer", "readQueryFromClient", "genericSetKey", "setKey"}
+    assert names & wanted, sorted(names)
+
+
+def check_same_but_connections(before, after):
+    before.descriptors = {n: t for n, t in before.descriptors.items() if not t.startswith("socket:")}
+    after.descriptors = {n: t for n, t in after.descriptors.items() if not t.startswith("socket:")}
+    check_same(before, after, busy=True)
+
+
+@case()
+def redis_idle(context):
+    """An idle redis-server is as before to the last mapping; ten sessions."""
+    port = free_port()
+    server = context.start([context.program("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+                            "--dir", context.work], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for_port(port, server)
+    time.sleep(0.5)
+    before = Snapshot(server.pid)
+    for _ in range(10):
+        check_receipt(Session(context, server.pid).stop(), server.pid)
+    check_same_but_connections(before, Snapshot(server.pid))
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as client:
+        client.sendall(b"PING\r\n")
+        assert client.recv(16) == b"+PONG\r\n"
+
+
+NGINX = """
+daemon off;
+master_process on;
+worker_processes 1;
+{user}
+pid {work}/nginx.pid;
+error_log {work}/error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  client_body_temp_path {work}/body; proxy_temp_path {work}/proxy; fastcgi_temp_path {work}/fastcgi;
+  uwsgi_temp_path {work}/uwsgi; scgi_temp_path {work}/scgi;
+  server {{ listen 127.0.0.1:{port}; location / {{ return 200 "answer\\n"; }} }}
+}}
+"""
+
+
+def request_for_ever(port, stop, results):
+    while not stop.is_set():
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            for _ in range(20):
+                connection.request("GET", "/")
+                response = connection.getresponse()
+                results.append(response.status == 200 and response.read() == b"answer\n")
+            connection.close()
+        except OSError as error:
+            results.append(error)
+
+
+@case()
+def nginx_under_load(context):
+    """nginx's worker under requests: every answer is right."""
+    port = free_port()
+    user = "user root;" if os.geteuid() == 0 else ""
+    with open(context.path("nginx.conf"), "w", encoding="ascii") as file:
+        file.write(NGINX.format(work=context.work, port=port, user=user))
+    server = context.start([context.program("nginx"), "-p", context.work, "-c", context.path("nginx.conf")],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for_port(port, server)
+    with open(f"/proc/{server.pid}/task/{server.pid}/children", encoding="ascii") as file:
+        worker = int(file.read().split()[0])
+    stop, results = threading.Event(), []
+    clients = [threading.Thread(target=request_for_ever, args=(port, stop, results)) for _ in range(3)]
+    for client in clients:
+        client.start()
+    try:
+        time.sleep(0.3)
+        before = Snapshot(worker)
+        session = Session(context, worker, rate="4k")
+        time.sleep(5)
+        receipt = session.stop()
+        check_receipt(receipt, worker)
+        check_same_but_connections(before, Snapshot(worker))
+        time.sleep(0.3)
+    finally:
+        stop.set()
+        for client in clients:
+            client.join()
+    wrong = [result for result in results if result is not True]
+    assert len(results) > 100 and not wrong, (len(results), wrong[:3])
+    assert tasks_of(worker), "the worker is gone"
+    report = analyze(context, session.dump)
+    assert report["samples"]["taken"] > 10, report["samples"]
+    check_stacks(report)
+    server.terminate()
+    assert server.wait(PATIENCE) == 0
+
+
+PYTHON = r"""
+import json, os, signal, sys
+done = []
+signal.signal(signal.SIGUSR1, lambda *_: done.append(1))
+print("PID", os.getpid(), flush=True)
+print("READY", flush=True)
+rounds, kept = 0, []
+while not done:
+    value = {"key%d" % i: [i, str(i) * 20, {"nested": i / 3}] for i in range(300)}
+    text = json.dumps(value)
+    if json.loads(text) != value:
+        print("WRONG json", flush=True)
+        sys.exit(1)
+    kept.append(text)
+    del kept[:-200]
+    rounds += 1
+print("OK python rounds=%d" % rounds, flush=True)
+"""
+
+
+@case()
+def python3_default(context):
+    """Debian's python3 is non-PIE: its &malloc is its own PLT stub, and heaptrack -p crashes it."""
+    victim = Victim(context, [context.program("/usr/bin/python3"), "-c", PYTHON])
+    for _ in range(3):
+        session, _ = run_session(context, victim, seconds=1, rate="64k")
+    report = analyze(context, session.dump)
+    assert report["samples"]["taken"] > 0, report["samples"]
+    check_stacks(report)
+    victim.finish()
+
+
+@case()
+def python3_malloc(context):
+    """The same with PYTHONMALLOC=malloc: every object is one allocation."""
+    victim = Victim(context, [context.program("/usr/bin/python3"), "-c", PYTHON], environment={"PYTHONMALLOC": "malloc"})
+    session, _ = run_session(context, victim, seconds=5, rate="64k")
+    report = analyze(context, session.dump)
+    assert report["samples"]["taken"] > 100, report["samples"]
+    check_stacks(report)
+    victim.finish()
+
+
+@case()
+def demo_service(context):
+    """The C++ service of scripts/demo: the leak is the first stack, demangled."""
+    server = context.start([context.target("demo_service")], stdout=subprocess.PIPE, text=True)
+    assert server.stdout.readline() == f"PID {server.pid}\n"
+    time.sleep(1.5)  # the cache has its size
+    before = Snapshot(server.pid)
+    session = Session(context, server.pid, rate="64k")
+    time.sleep(6)
+    check_receipt(session.stop(), server.pid)
+    check_same(before, Snapshot(server.pid), busy=True)
+    report = analyze(context, session.dump)
+    check_stacks(report)
+    top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:3]
+    names = [name for stack in top for name in functions_of(stack)]
+    assert any("OrderCache::remember_rejected" in name for name in names), names
+    server.terminate()
+    assert server.wait(PATIENCE) == 0

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: MIT
+"""How a session begins and ends: options, signals, deaths on both sides, refusals and exit codes."""
+import ctypes
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+
+from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same,
+                     describe, memattach_once, run_session, stacks_with)
+
+USAGE = 64
+
+
+@case()
+def ctrl_c(context):
+    victim = Victim(context, "alloc_loop")
+    session, _ = run_session(context, victim, seconds=0.5)
+    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ slots in \d+ modules?, thread stopped [0-9.]+ ms, "
+                     r"sampling one per 64 KiB, writing \S+", session.attached), session.attached
+    assert analyze(context, session.dump)["target"]["ended"] == "detached"
+    victim.finish()
+
+
+@case()
+def sigterm(context):
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    check_receipt(session.stop(signal.SIGTERM), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def duration(context):
+    """--duration ends the session by itself."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, "--duration", "1.5s")
+    check_receipt(session.end(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] == "detached", report["target"]
+    assert report["target"]["duration_seconds"] >= 1.4, report["target"]
+    victim.finish()
+
+
+@case()
+def detach_from_elsewhere(context):
+    """memattach --detach ends the session of another memattach, which then ends with 0."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    result = memattach_once(context, "--detach", "-p", str(victim.pid))
+    assert result.returncode == 0, result
+    check_receipt(session.end(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def second_session_is_refused(context):
+    """One session at a time: the second memattach says so, changes nothing, ends with 1."""
+    victim = Victim(context, "alloc_loop")
+    session = Session(context, victim.pid)
+    before = Snapshot(victim.pid)
+    result = memattach_once(context, "-p", str(victim.pid), "-o", context.path("second.dump"))
+    assert result.returncode == 1, result
+    assert str(session.process.pid) in result.stderr or "session" in result.stderr, result.stderr
+    check_same(before, Snapshot(victim.pid), busy=True)
+    check_receipt(session.stop(), victim.pid)
+    victim.finish()
+
+
+@case()
+def memattach_killed_then_detach(context):
+    """SIGKILL of memattach: the target goes on with its hooks; --detach finishes what was left."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    time.sleep(0.3)
+    session.process.kill()
+    session.process.wait()
+    time.sleep(0.3)
+    victim.rounds_go_on()
+    victim.check_alive()
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] in ("running", "abandoned"), report["target"]
+    result = memattach_once(context, "--detach", "-p", str(victim.pid))
+    assert result.returncode == 0, result
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.rounds_go_on()
+    assert stacks_with(analyze(context, session.dump), "loop")
+    nothing = memattach_once(context, "--detach", "-p", str(victim.pid))
+    assert nothing.returncode == 1, nothing
+    victim.finish()
+
+
+@case()
+def recording_stops_when_the_lease_runs_out(context):
+    """A killed memattach renews nothing: the payload stops recording by itself, and says so in the dump."""
+    victim = Victim(context, "alloc_loop")
+    session = Session(context, victim.pid)
+    session.process.kill()
+    session.process.wait()
+    end = time.monotonic() + PATIENCE
+    while analyze(context, session.dump)["target"]["ended"] != "abandoned":
+        if time.monotonic() > end:
+            raise Failure(f"still recording {PATIENCE} s after the death of memattach")
+        time.sleep(0.2)
+    taken = analyze(context, session.dump)["samples"]["taken"]
+    time.sleep(1)
+    assert analyze(context, session.dump)["samples"]["taken"] == taken, "it records without a lease"
+    result = memattach_once(context, "--detach", "-p", str(victim.pid))
+    assert result.returncode == 0, result
+    victim.finish()
+
+
+@case()
+def target_killed(context):
+    """SIGKILL of the target: memattach ends with 0 and a line about it; the dump is whole."""
+    victim = Victim(context, "alloc_loop")
+    session = Session(context, victim.pid)
+    time.sleep(0.5)
+    victim.process.kill()
+    victim.process.wait()
+    session.end()
+    assert re.search(rf"{victim.pid}.*(kill|SIGKILL|signal 9|ended|gone)", session.said()), session.said()
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] in ("killed", "exited"), report["target"]
+    assert report["samples"]["taken"] > 0 and stacks_with(report, "loop")
+
+
+@case()
+def target_exits(context):
+    """The target's own end during the session is no error."""
+    victim = Victim(context, "alloc_loop")
+    session = Session(context, victim.pid)
+    time.sleep(0.5)
+    victim.finish()
+    session.end()
+    assert re.search(rf"{victim.pid}.*(exit|ended|gone)", session.said()), session.said()
+    assert analyze(context, session.dump)["target"]["ended"] == "exited"
+
+
+@case()
+def output_exists(context):
+    """An existing file is never written to; nothing is attached."""
+    victim = Victim(context, "sleeper", "pause")
+    before = Snapshot(victim.pid)
+    path = context.path("precious")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("content")
+    result = memattach_once(context, "-p", str(victim.pid), "-o", path)
+    assert result.returncode == 1 and path in result.stderr, result
+    with open(path, encoding="ascii") as file:
+        assert file.read() == "content"
+    check_same(before, Snapshot(victim.pid))
+    victim.finish()
+
+
+@case()
+def default_output(context):
+    """memattach.<comm>.<pid>.<date>-<time>.dump in the current directory, mode 0600."""
+    victim = Victim(context, "sleeper", "pause")
+    result = memattach_once(context, "-p", str(victim.pid), "-d", "300ms", "--deadline", "20s")
+    assert result.returncode == 0, result
+    names = [n for n in os.listdir(context.work)
+             if re.fullmatch(rf"memattach\.sleeper\.{victim.pid}\.\d{{8}}-\d{{6}}\.dump", n)]
+    assert len(names) == 1, os.listdir(context.work)
+    assert stat.S_IMODE(os.stat(context.path(names[0])).st_mode) == 0o600
+    assert names[0] in result.stderr, result.stderr
+    victim.finish()
+
+
+@case()
+def quiet(context):
+    """-q: not a word when all went well."""
+    victim = Victim(context, "sleeper", "pause")
+    result = memattach_once(context, "-q", "-p", str(victim.pid), "-d", "300ms", "-o", context.path("q.dump"),
+                            "--deadline", "20s")
+    assert result.returncode == 0 and result.stderr == "" and result.stdout == "", result
+    victim.finish()
+
+
+@case()
+def usage(context):
+    """Wrong command lines end with 64, --help and --version with 0 on stdout."""
+    wrong = ([], ["-p"], ["-p", "abc"], ["-p", "0"], ["-p", "-1"], ["--no-such-option"], ["-p", "1", "-r", "0"],
+             ["-p", "1", "-r", "12q"], ["-p", "1", "-d", "soon"], ["-p", "1", "extra"], ["--detach"])
+    for arguments in wrong:
+        result = memattach_once(context, *arguments)
+        if result.returncode != USAGE or not result.stderr.startswith("memattach: "):
+            raise Failure(f"memattach {' '.join(arguments)}: exit {result.returncode}, {result.stderr[:200]!r}")
+    for option in ("-h", "--help", "-V", "--version"):
+        result = memattach_once(context, option)
+        assert result.returncode == 0 and "memattach" in result.stdout and result.stderr == "", (option, result)
+    result = subprocess.run([context.memanalyze], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == USAGE, result
+
+
+@case()
+def analyze_refuses_foreign_files(context):
+    """memanalyze: 2 for a file that is no dump, 1 for a dump that is cut off, a message for both."""
+    def run(path):
+        return subprocess.run([context.memanalyze, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=PATIENCE, check=False)
+    foreign = run(context.memanalyze)
+    assert foreign.returncode == 2 and foreign.stderr.startswith("memanalyze: "), foreign
+    assert run(context.path("absent")).returncode == 2
+    victim = Victim(context, "known_heap")
+    session = Session(context, victim.pid, rate="64k")
+    victim.send("go")
+    victim.truth()
+    session.stop()
+    with open(session.dump, "rb") as file:
+        content = file.read()
+    for size, codes in ((100, (2,)), (16384, (1, 2)), (len(content) // 2, (1,))):
+        cut = context.unique("cut", ".dump")
+        with open(cut, "wb") as file:
+            file.write(content[:size])
+        result = run(cut)
+        assert result.returncode in codes and result.stderr, (size, result.returncode, result.stderr)
+    victim.finish_by_stdin()
+
+
+# Refusals: exit 1, a reason, and nothing changed.
+
+def refused(context, pid, *words):
+    result = memattach_once(context, "-p", str(pid), "-o", context.path("refused.dump"))
+    if result.returncode != 1:
+        raise Failure(f"exit {result.returncode}, not 1: {result.stderr}")
+    if not any(word in result.stderr for word in words):
+        raise Failure(f"none of {words} in {result.stderr!r}")
+    assert result.stderr.startswith("memattach: ") and len(result.stderr.splitlines()) <= 3, result.stderr
+    assert not os.path.exists(context.path("refused.dump")), "a dump was left"
+
+
+@case()
+def refuse_absent_process(context):
+    process = subprocess.Popen(["/bin/true"])
+    process.wait()
+    refused(context, process.pid, "no such process", "No such process", "does not exist", "no process")
+
+
+@case()
+def refuse_own_process(context):
+    result = subprocess.run(["/bin/sh", "-c", f"exec '{context.memattach}' -p $$ -o own.dump"], cwd=context.work,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 1 and "itself" in result.stderr, result
+    assert not os.path.exists(context.path("own.dump"))
+
+
+@case()
+def refuse_static_program(context):
+    victim = Victim(context, "static_sleeper", "pause")
+    before = Snapshot(victim.pid)
+    refused(context, victim.pid, "static")
+    check_same(before, Snapshot(victim.pid))
+    victim.finish()
+
+
+@case()
+def refuse_zombie(context):
+    victim = Victim(context, "zombie")
+    pid = next(int(line.split()[1]) for line in victim.lines.seen if line.startswith("ZOMBIE"))
+    refused(context, pid, "zombie")
+    victim.finish()
+
+
+@case()
+def refuse_kernel_thread(context):
+    try:
+        with open("/proc/2/comm", encoding="ascii") as file:
+            name = file.read().strip()
+    except OSError:
+        name = ""
+    if name != "kthreadd":
+        raise Skip("no kernel thread is visible in this pid namespace")
+    refused(context, 2, "kernel thread")
+
+
+@case()
+def refuse_traced_process(context):
+    """Already traced: the tracer is named."""
+    victim = Victim(context, "sleeper", "nanosleep")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    if libc.ptrace(0x4206, victim.pid, None, None):  # PTRACE_SEIZE
+        raise Skip(f"PTRACE_SEIZE: {os.strerror(ctypes.get_errno())}")
+    refused(context, victim.pid, str(os.getpid()))
+    libc.ptrace(0x4207, victim.pid, None, None)  # PTRACE_INTERRUPT: detaching needs a stop
+    os.waitpid(victim.pid, 0x40000000)
+    libc.ptrace(17, victim.pid, None, None)  # PTRACE_DETACH
+    victim.finish()
+
+
+@case()
+def no_safe_moment(context):
+    """Within a deadline that is too short nothing happens, or the attach succeeds: never anything between."""
+    victim = Victim(context, "alloc_loop")
+    for _ in range(10):
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, "-d", "100ms", deadline="1ms", wait=False)
+        code = session.process.wait(PATIENCE)
+        assert code in (0, 1), (code, session.said(), describe(victim.pid))
+        if code == 1:
+            assert not os.path.exists(session.dump), "a dump was left"
+        check_same(before, Snapshot(victim.pid), busy=True)
+        victim.rounds_go_on()
+    victim.finish()

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT
+"""Every victim, one attach and detach or many: it must go on computing right answers and be as before."""
+import concurrent.futures
+import os
+import signal
+import subprocess
+import time
+
+from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, describe,
+                     log, run_session, stacks_with)
+
+
+def once(context, name, *arguments, seconds=1.0, rate="64k", busy=True, compare=True):
+    victim = Victim(context, name, *arguments)
+    session, _ = run_session(context, victim, seconds=seconds, rate=rate, busy=busy, compare=compare)
+    victim.rounds_go_on()
+    victim.finish()
+    return analyze(context, session.dump)
+
+
+@case()
+def idle_sleeper_is_as_before(context):
+    """maps with protections, descriptors, threads, dispositions, masks, GOT words and code: all the same."""
+    victim = Victim(context, "sleeper", "pause")
+    before = Snapshot(victim.pid)
+    assert before.words and before.code, "the snapshot found no GOT words or no code"
+    assert any(word[1] == "malloc" for word in before.words.values()), "no word of malloc"
+    session = Session(context, victim.pid)
+    during = Snapshot(victim.pid)
+    assert before.differences(during), "the snapshot does not see an attached memattach"
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid))
+    victim.finish()
+
+
+@case()
+def attached_target_has_no_tracer_and_no_descriptors(context):
+    """While the session runs nobody traces the target, no thread is held and no descriptor is left open."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    during = Snapshot(victim.pid)
+    assert during.descriptors == before.descriptors, (before.descriptors, during.descriptors)
+    assert all(s["TracerPid"] == "0" for s in during.signals.values()), during.signals
+    victim.rounds_go_on()
+    check_receipt(session.stop(), victim.pid)
+    victim.finish()
+
+
+@case(timeout=600)
+def sleepers(context):
+    """No blocking call sees an EINTR or a wrong time: all kinds, five attaches each."""
+    modes = subprocess.run([context.target("sleeper"), "--list"], stdout=subprocess.PIPE, text=True,
+                           check=True).stdout.split()
+
+    def one(mode):
+        try:
+            victim = Victim(context, "sleeper", mode)
+            for _ in range(5):
+                run_session(context, victim, seconds=0.35, busy=False)
+            victim.finish()
+            return None
+        except Exception as error:
+            return f"{mode}: {error}"
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+        failures = [failure for failure in pool.map(one, modes) if failure]
+    if failures:
+        raise Failure(f"{len(failures)} of {len(modes)} kinds: " + "\n  ".join(failures))
+
+
+@case()
+def stopped_target_stays_stopped(context):
+    """A target in state T is attached and detached and stays T; SIGCONT then wakes it as ever."""
+    victim = Victim(context, "alloc_loop")
+    os.kill(victim.pid, signal.SIGSTOP)
+    os.waitpid(victim.pid, os.WUNTRACED)
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    receipt = session.stop()
+    after = Snapshot(victim.pid)
+    assert all(s["stopped"] for s in after.signals.values()), describe(victim.pid)
+    check_receipt(receipt, victim.pid)
+    check_same(before, after)
+    # Its parent must not have been told of another stop.
+    told = os.waitpid(victim.pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+    assert told == (0, 0), told
+    os.kill(victim.pid, signal.SIGCONT)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def alloc_loop_lazy(context):
+    once(context, "alloc_loop_lazy")
+
+
+@case()
+def alloc_loop_now(context):
+    once(context, "alloc_loop_now")
+
+
+@case()
+def alloc_loop_exact(context):
+    """Every allocation of four threads is recorded while they run."""
+    report = once(context, "alloc_loop", rate="1")
+    assert report["samples"]["taken"] > 10000, report["samples"]
+
+
+@case()
+def alloc_loop_musl(context):
+    """musl: dlclose never unmaps, so the exit code is 2 and the receipt names what stayed."""
+    victim = Victim(context, "alloc_loop_musl")
+    for _ in range(3):
+        session = Session(context, victim.pid)
+        time.sleep(0.5)
+        session.process.send_signal(signal.SIGINT)
+        receipt = session.end(expected=2)
+        check_receipt(receipt, victim.pid, clean=False)
+        assert receipt["slots"]["restored"] == receipt["slots"]["patched"], receipt
+        victim.rounds_go_on()
+    assert stacks_with(analyze(context, session.dump), "loop"), "no stack names loop"
+    victim.finish()
+
+
+@case()
+def thread_churn(context):
+    once(context, "thread_churn", seconds=2)
+
+
+@case()
+def thread_churn_main_exits(context):
+    """The first thread has ended: /proc/PID shows Z, the process is well."""
+    victim = Victim(context, "thread_churn", "main-exits")
+    time.sleep(0.2)
+    session = Session(context, victim.pid)
+    time.sleep(1)
+    check_receipt(session.stop(), victim.pid)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def fork_storm(context):
+    """Children of a profiled process run as ever and write nothing into the parent's dump."""
+    report = once(context, "fork_storm", seconds=2, rate="1")
+    children = stacks_with(report, "child")
+    assert not children, f"{len(children)} stacks of forked children are in the dump"
+    assert stacks_with(report, "allocate"), "the parent's thread is not in the dump"
+
+
+@case()
+def signals(context):
+    once(context, "signals", seconds=2, rate="1")
+
+
+@case()
+def vectors(context):
+    """All registers survive: general, red zone, vector, mask, rounding modes."""
+    victim = Victim(context, "vectors")
+    for _ in range(5):
+        run_session(context, victim, seconds=0.2, busy=False)
+    victim.finish()
+
+
+@case()
+def dlopen_storm(context):
+    once(context, "dlopen_storm", context.target("plugin.so"), seconds=2, compare=False)
+
+
+@case()
+def cxx_exceptions(context):
+    report = once(context, "cxx_exceptions", seconds=1.5, rate="4k")
+    names = {frame["function"] for stack in report["stacks"] for frame in stack["frames"]}
+    assert any(name and "containers" in name for name in names), sorted(filter(None, names))[:20]
+
+
+@case()
+def escaped_pointer(context):
+    """Addresses of hooks that the program copied stay callable after detach; what stays is named, or nothing escaped."""
+    victim = Victim(context, "escape")
+    session = Session(context, victim.pid)
+    victim.send("capture")
+    victim.wait("^CAPTURED$")
+    time.sleep(0.5)
+    session.process.send_signal(signal.SIGINT)
+    receipt = session.end(expected=2)
+    check_receipt(receipt, victim.pid, clean=False)
+    assert receipt["slots"]["restored"] == receipt["slots"]["patched"], receipt
+    victim.rounds_go_on()
+    # A second session over the remains, then the copies are used for a while.
+    again = Session(context, victim.pid)
+    time.sleep(0.3)
+    again.process.send_signal(signal.SIGINT)
+    again.process.wait(PATIENCE)
+    assert again.process.returncode in (0, 2), again.said()
+    victim.rounds_go_on()
+    time.sleep(0.3)
+    victim.finish_by_stdin()
+
+
+def cycles(context, name, *arguments, busy=True, compare=True):
+    """context.cycles times attach and detach of one process."""
+    victim = Victim(context, name, *arguments)
+    before = Snapshot(victim.pid)
+    worst = {"attach": 0.0, "detach": 0.0}
+    for i in range(context.cycles):
+        session = Session(context, victim.pid, rate="64k")
+        victim.check_alive()
+        receipt = session.stop()
+        check_receipt(receipt, victim.pid)
+        for key in worst:
+            worst[key] = max(worst[key], receipt["stopped_ms"][key])
+        if compare:
+            try:
+                check_same(before, Snapshot(victim.pid), busy)
+            except Failure as failure:
+                raise Failure(f"after cycle {i + 1}: {failure}") from None
+        victim.check_alive()
+        os.unlink(session.dump)
+    victim.rounds_go_on()
+    victim.finish()
+    log(f"{name}: {context.cycles} cycles, longest stop {worst['attach']:.2f} ms at attach, "
+        f"{worst['detach']:.2f} ms at detach")
+
+
+@case(timeout=300)
+def cycles_alloc_loop(context):
+    cycles(context, "alloc_loop")
+
+
+@case(timeout=300)
+def cycles_sleeper(context):
+    cycles(context, "sleeper", "nanosleep", busy=False)
+
+
+for victim_name, victim_arguments, victim_busy, victim_compare in (
+        ("alloc_loop", (), True, True), ("sleeper", ("nanosleep",), False, True),
+        ("sleeper", ("epoll_wait",), False, True), ("thread_churn", (), True, True), ("fork_storm", (), True, True),
+        ("signals", (), True, True), ("vectors", (), False, True), ("cxx_exceptions", (), True, True),
+        ("dlopen_storm", ("plugin.so",), True, False)):
+    def many(context, name=victim_name, arguments=victim_arguments, busy=victim_busy, compare=victim_compare):
+        cycles(context, name, *[context.target(a) if a.endswith(".so") else a for a in arguments], busy=busy,
+               compare=compare)
+    many.__name__ = "_".join(["many", victim_name] + [a for a in victim_arguments if "." not in a])
+    case(label="stress", timeout=7200)(many)

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs integration cases: run.py --memattach M --memanalyze A --targets DIR [--work DIR] [--cycles N] CASE...
+
+run.py --list prints one line per case: name, label, timeout in seconds. Exit code 0 right, 1 wrong, 77 skipped (the reason is
+printed). Each case gets a directory of its own, which is kept when it fails.
+"""
+import argparse
+import importlib
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE))
+
+import harness  # noqa: E402
+
+for path in sorted(HERE.glob("cases_*.py")):
+    importlib.import_module(path.stem)
+
+
+def run(case, options):
+    work = tempfile.mkdtemp(prefix=f"memattach-{case.name}-", dir=options.work)
+    context = harness.Context(options.memattach, options.memanalyze, options.targets, work, options.cycles)
+    code = 1
+    try:
+        case.function(context)
+        print(f"{case.name}: ok")
+        code = 0
+    except harness.Skip as reason:
+        print(f"{case.name}: skipped: {reason}")
+        code = 77
+    except Exception as error:  # every failure of a case is reported alike
+        if not isinstance(error, harness.Failure):
+            traceback.print_exc()
+        print(f"{case.name}: FAILED: {type(error).__name__}: {error}\n  files: {work}")
+    finally:
+        context.close()
+        if code != 1:
+            shutil.rmtree(work, ignore_errors=True)
+    sys.stdout.flush()
+    return code
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--list", action="store_true", help="print the cases")
+    parser.add_argument("--memattach", help="the program")
+    parser.add_argument("--memanalyze", help="the program")
+    parser.add_argument("--targets", help="directory of the built victims")
+    parser.add_argument("--work", help="where the cases may write (default: the system's temporary directory)")
+    parser.add_argument("--cycles", type=int, default=20, help="attach/detach cycles of the cases that repeat")
+    parser.add_argument("cases", nargs="*")
+    options = parser.parse_args()
+    if options.list:
+        for case in harness.CASES.values():
+            print(case.name, case.label, case.timeout)
+        return 0
+    for name in ("memattach", "memanalyze", "targets"):
+        if not getattr(options, name) or not os.path.exists(getattr(options, name)):
+            parser.error(f"--{name}: there is no {getattr(options, name)}")
+        setattr(options, name, os.path.abspath(getattr(options, name)))
+    unknown = [name for name in options.cases if name not in harness.CASES]
+    if unknown or not options.cases:
+        parser.error(f"unknown case {' '.join(unknown)}" if unknown else "no case was named")
+    codes = [run(harness.CASES[name], options) for name in options.cases]
+    return 1 if 1 in codes else max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
