@@ -19,9 +19,14 @@ uint64_t remote_cave_bytes(void)
 	return stub_code_bytes() + sizeof(struct stub_data);
 }
 
+uint64_t remote_cave_data(uint64_t cave)
+{
+	return cave + stub_code_bytes();
+}
+
 static int write_area(struct remote *r, uint64_t offset, const void *data, size_t bytes, struct err *e)
 {
-	return target_memory_write(r->memory, r->area + offset, data, bytes, e);
+	return target_write(r->writer, r->area + offset, data, bytes, e);
 }
 
 static int write_word(struct remote *r, uint64_t offset, uint64_t value, struct err *e)
@@ -29,13 +34,14 @@ static int write_word(struct remote *r, uint64_t offset, uint64_t value, struct 
 	return write_area(r, offset, &value, sizeof value, e);
 }
 
-int remote_prepare(struct remote *r, const struct target_memory *memory, uint64_t cave, uint64_t area,
-		   uint64_t extra_bytes, struct err *e)
+int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
+		   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e)
 {
 	uint64_t extended = registers_extended_bytes();
 
 	*r = (struct remote){
 		.memory = memory,
+		.writer = writer,
 		.cave = cave,
 		.area = area,
 		.area_bytes = (SA_EXTRA + extra_bytes + 4095) & ~4095ull,
@@ -44,7 +50,7 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, uint64_
 	if (extended == 0 || extended > SA_XSAVE_MAX)
 		return err_set(e, ENOTSUP, "the extended registers of this processor take %llu bytes; at most %d are provided for",
 			       (unsigned long long)extended, SA_XSAVE_MAX);
-	return target_memory_write(memory, cave, stub_code, stub_code_bytes(), e);
+	return target_write(writer, cave, stub_code, stub_code_bytes(), e);
 }
 
 /* Runs the thread to a checkpoint. Stops of system calls on the way, and job control, are passed. */
@@ -94,7 +100,7 @@ static int note_state(struct remote *r, struct err *e)
 		return rc;
 	data.old_signals = r->saved_mask;
 	registers_note(&r->saved, &data);
-	return target_memory_write(r->memory, r->cave + stub_code_bytes(), &data, sizeof data, e);
+	return target_write(r->writer, remote_cave_data(r->cave), &data, sizeof data, e);
 }
 
 /* At the last checkpoint: out of the system call, then everything as it was, in a stop that lets the kernel decide. */
@@ -159,7 +165,7 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 		return rc;
 	if (checkpoint != STUB_CHECKPOINT_CALLS)
 		return err_set(e, EPROTO, "thread %d: the stub left early", r->tracee->tid);
-	return target_memory_read(r->memory, r->area + SA_CALLS, calls, count * sizeof *calls, e);
+	return target_read(r->memory, r->area + SA_CALLS, calls, count * sizeof *calls, e);
 }
 
 int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
@@ -200,7 +206,7 @@ int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
 {
 	int32_t value;
 
-	int rc = target_memory_read(r->memory, errno_address, &value, sizeof value, e);
+	int rc = target_read(r->memory, errno_address, &value, sizeof value, e);
 	if (rc == 0)
 		rc = write_word(r, SA_ERRNO_VALUE, (uint32_t)value, e);
 	if (rc == 0)
@@ -235,5 +241,5 @@ int remote_erase(struct remote *r, struct err *e)
 	static const unsigned char zeros[4096];
 	uint64_t bytes = remote_cave_bytes();
 
-	return target_memory_write(r->memory, r->cave, zeros, bytes, e);
+	return target_write(r->writer, r->cave, zeros, bytes, e);
 }

@@ -30,11 +30,13 @@
 #include "arch/stub.h"
 #include "err.h"
 #include "target_memory.h"
+#include "target_write.h"
 #include "tracee.h"
 
 struct remote {
 	struct tracee *tracee;
 	const struct target_memory *memory;
+	const struct target_writer *writer;
 	uint64_t cave;         /* address of the stub in the target */
 	uint64_t area;         /* address of the work area */
 	uint64_t area_bytes;
@@ -47,10 +49,12 @@ struct remote {
 
 /* Bytes that a cave must have. */
 uint64_t remote_cave_bytes(void);
+/* Address of struct stub_data of a stub in the cave. */
+uint64_t remote_cave_data(uint64_t cave);
 
 /* Writes the stub's code into the cave. The thread must be seized (writing to code needs a tracer on hardened kernels). */
-int remote_prepare(struct remote *r, const struct target_memory *memory, uint64_t cave, uint64_t area,
-		   uint64_t extra_bytes, struct err *e) WARN_UNUSED;
+int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
+		   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e) WARN_UNUSED;
 /* The thread is in TRACEE_STOP_EVENT or _GROUP at a safe point. On failure it is as before, and still stopped. */
 int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* Makes count calls; results are in calls[].result. -ETIMEDOUT: the calls go on, the thread will finish by itself; only

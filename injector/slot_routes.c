@@ -6,7 +6,8 @@
  *   operator new → malloc         the inner call is counted, the wrapper is left alone ("routed")
  *   realloc → malloc + free       only some paths do so (others resize in place): realloc is hooked, and the slot of malloc in
  *                                 that module is left alone
- *   inside an allocator library   wrappers have fast paths of their own and call malloc only on the slow ones: as realloc
+ *   inside an allocator library   wrappers have fast paths of their own and call malloc only on the slow ones: they are hooked, and
+ *                                 the library's slots that lead back into it are left alone
  *
  * A wrapper may reach the slot by a direct call of another listed function in its module (operator new[] → operator new): such
  * calls are followed too.
@@ -203,23 +204,46 @@ static uint64_t body_bytes(const struct planner *p, const struct slot_route *r)
 	return 0;
 }
 
-/* Marks slots of the definer that its own functions use on some of their paths only. */
-static int exclude_slots(struct planner *p, const struct slot_route *r, const struct inquiry *q, struct err *e)
+static int exclude(struct planner *p, struct candidate *c, uint32_t because_of, struct err *e)
 {
-	bool mixed = (hook_shape(r->hook) == SHAPE_REALLOC && !q->reallocates) || is_allocator_library(p, r->definer);
+	const char *name = elf_module_name(&p->m->list[c->plan.module]);
 
-	for (size_t i = 0; mixed && i < q->called_count; i++) {
+	c->excluded = true;
+	if (because_of == HOOK_COUNT)
+		return 0;
+	return plan_note(p, e, "%s: its own calls of %s are not recorded, because its %s makes them too", name,
+			 hook_symbol(c->plan.hook), hook_symbol(because_of));
+}
+
+/* Marks slots of the C library that its own realloc uses on some of its paths only. */
+static int exclude_mixed(struct planner *p, const struct slot_route *r, const struct inquiry *q, struct err *e)
+{
+	bool mixed = hook_shape(r->hook) == SHAPE_REALLOC && !q->reallocates;
+	int err = 0;
+
+	for (size_t i = 0; mixed && i < q->called_count && !err; i++) {
 		struct candidate *c = q->called[i];
-		if (c->excluded || c->patched || c->definer != r->definer)
-			continue;
-		c->excluded = true;
-		int err = plan_note(p, e, "%s: its own calls of %s are not recorded, because its %s makes them too",
-				    elf_module_name(&p->m->list[r->definer]), hook_symbol(c->plan.hook),
-				    hook_symbol(r->hook));
-		if (err)
-			return err;
+		if (!c->excluded && !c->patched && c->definer == r->definer)
+			err = exclude(p, c, r->hook, e);
 	}
-	return 0;
+	return err;
+}
+
+/*
+ * In an allocator library the slow paths of the wrappers call the library's own functions from anywhere, so none of its slots that
+ * lead back into it and allocate is patched. Slots of free may be: a free that is seen twice is harmless.
+ */
+static int exclude_inside_allocators(struct planner *p, struct err *e)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->count && !err; i++) {
+		struct candidate *c = &p->candidates[i];
+		if (!c->patched && c->definer == c->plan.module && counts_memory(c->plan.hook) &&
+		    !hook_frees(c->plan.hook) && is_allocator_library(p, c->definer))
+			err = exclude(p, c, HOOK_COUNT, e);
+	}
+	return err;
 }
 
 /* One definition: first pass excludes slots, second decides. next[] gets the route that it passes on to. */
@@ -232,7 +256,7 @@ static int consider(struct planner *p, size_t index, bool decide, const struct l
 	if (!inquire(p, r, body_bytes(p, r), &q, near))
 		return 0;
 	if (!decide)
-		return exclude_slots(p, r, &q, e);
+		return exclude_mixed(p, r, &q, e);
 	const struct candidate *c = passes_on(&q);
 	/* A free that is seen twice is harmless; one that is missed is not. */
 	if (!c || is_allocator_library(p, r->definer))
@@ -267,6 +291,9 @@ int plan_routes(struct planner *p, struct err *e)
 		return r;
 	if (!near || !next)
 		return err_set(e, ENOMEM, "no memory for the plan");
+	r = exclude_inside_allocators(p, e);
+	if (r)
+		return r;
 	for (unsigned pass = 0; pass < 2; pass++) {
 		uint32_t prepared = UINT32_MAX;
 

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attach: everything is prepared while the target runs; then one thread is borrowed, once, for
+ *
+ *   descriptors → dlopen → CONTROL_START → CONTROL_PATCH
+ *
+ * each a list of remote calls of its own (remote.h), so that a death of memattach in between leaves: nothing; a loaded but idle
+ * payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach --detach`.
+ */
+#include "session.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/registers.h"
+#include "cleanup.h"
+#include "payload_symbols.h"
+#include "send_descriptors.h"
+#include "tid_offset.h"
+
+#define FILTER_LOG2 16u
+#define FILTER_LOG2_EXACT 20u
+
+/* Offsets in the data of the work area, behind what send_descriptors uses. */
+#define DATA_PATH 1024u
+#define DATA_START 2048u
+#define DATA_PATCH 2304u
+
+struct loader_call {
+	struct session *s;
+	struct remote *r;
+	uint64_t deadline_ns;
+};
+
+/* A call of the payload's control function. */
+static int control(struct loader_call *c, enum control_op op, uint64_t argument, const char *what, struct err *e)
+{
+	const uint64_t arguments[6] = { op, argument };
+	uint64_t result = 0;
+
+	int rc = remote_call1(c->r, c->s->payload.control, arguments, &result, c->deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	if ((int64_t)result < 0)
+		return err_set(e, (int)-(int64_t)result, "the payload could not %s: %s", what, strerror((int)-(int64_t)result));
+	return 0;
+}
+
+static void read_dlerror(struct loader_call *c, char *text, size_t size)
+{
+	const uint64_t none[6] = { 0 };
+	uint64_t message = 0;
+	struct err ignored;
+
+	snprintf(text, size, "unknown reason");
+	if (c->s->libc.dlerror && remote_call1(c->r, c->s->libc.dlerror, none, &message, c->deadline_ns, &ignored) == 0 && message)
+		if (target_read_string(&c->s->memory, message, text, size, &ignored) < 0)
+			snprintf(text, size, "unknown reason");
+}
+
+/*
+ * dlopen by descriptor number. glibc returns an old handle when a name was used before, and numbers are used again: so the name is different in
+ * each session, by as many "./" as the session id says.
+ */
+static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
+{
+	char name[700] = "/proc/self/", error[256];
+	uint64_t arguments[6] = { remote_data(c->r) + DATA_PATH, RTLD_NOW | RTLD_LOCAL | c->s->libc.dlopen_mode_extra };
+
+	for (unsigned i = 0; i < session_id % 251; i++)
+		strcat(name, "./");
+	snprintf(name + strlen(name), sizeof name - strlen(name), "fd/%d", payload_fd);
+	int rc = target_write(c->r->writer, arguments[0], name, strlen(name) + 1, e);
+	if (rc == 0)
+		rc = remote_call1(c->r, c->s->libc.dlopen, arguments, handle, c->deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	if (!*handle) {
+		read_dlerror(c, error, sizeof error);
+		return err_set(e, ENOEXEC, "the target's loader refused the payload: %s", error);
+	}
+	return 0;
+}
+
+static int unload(struct loader_call *c, uint64_t handle, struct err *e)
+{
+	const uint64_t arguments[6] = { handle };
+	uint64_t result;
+
+	return remote_call1(c->r, c->s->libc.dlclose, arguments, &result, c->deadline_ns, e);
+}
+
+/* Both C libraries keep the load address in the first word of what dlopen returns (struct link_map of <link.h>). */
+static int locate(struct session *s, uint64_t handle, struct err *e)
+{
+	uint64_t session_offset, control_offset, base;
+
+	int rc = target_read_u64(&s->memory, handle, &base, e);
+	if (rc == 0)
+		rc = payload_symbol("memattach_session", &session_offset, e);
+	if (rc == 0)
+		rc = payload_symbol("memattach_control", &control_offset, e);
+	if (rc < 0)
+		return rc;
+	s->payload.base = base;
+	s->payload.session = base + session_offset;
+	s->payload.control = base + control_offset;
+	rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	if (rc == 0 && s->payload.block.magic != CONTROL_MAGIC)
+		rc = err_set(e, EPROTO, "the payload is not where the loader says");
+	return rc;
+}
+
+static uint32_t find_tid_offset(struct session *s, const struct remote *r)
+{
+	struct tid_pair pair = { .thread_pointer = registers_tp(&r->saved), .tid = r->tracee->tid };
+	char path[64], text[4096];
+
+	/* The target may live in another pid namespace: the innermost number is what its C library keeps. */
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", s->target.pid, r->tracee->tid);
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+	text[n] = '\0';
+	char *at = strstr(text, "\nNSpid:");
+	if (at) {
+		at[strcspn(at + 1, "\n") + 1] = '\0';
+		char *last = strrchr(at, '\t');
+		if (last)
+			pair.tid = atoi(last);
+	}
+	return tid_offset_find(&s->memory, &pair, 1);
+}
+
+static uint64_t main_stack_end(const struct session *s)
+{
+	for (size_t i = 0; i < s->maps.count; i++)
+		if (!strcmp(s->maps.list[i].path, "[stack]"))
+			return s->maps.list[i].end;
+	return 0;
+}
+
+static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
+{
+	struct session *s = c->s;
+	struct control_start args = {
+		.payload_fd = remote_fds[0],
+		.dump_fd = remote_fds[1],
+		.tables_fd = remote_fds[2],
+		.filter_log2 = s->options.rate_bytes < 4096 ? FILTER_LOG2_EXACT : FILTER_LOG2,
+		.dump_max_bytes = s->dump.max_bytes,
+		.tables_max_bytes = s->tables.max_bytes,
+		.rate_bytes = s->options.rate_bytes,
+		.seed = s->options.seed,
+		.main_stack_end = main_stack_end(s),
+		.dl_handle = handle,
+		.session_id = session_id,
+		.injector_pid = getpid(),
+		.tid_offset = find_tid_offset(s, c->r),
+		.usable_size = s->libc.usable_size,
+	};
+
+	int rc = process_stat(getpid(), 22, &args.injector_start_ticks, e);
+	if (rc < 0)
+		return rc;
+	while (args.seed == 0)
+		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
+			args.seed = monotonic_ns();
+	uint64_t at = remote_data(c->r) + DATA_START;
+	rc = target_write(&s->writer, at, &args, sizeof args, e);
+	return rc < 0 ? rc : control(c, CONTROL_START, at, "start", e);
+}
+
+/* Plans as slots of the contract, behind the gates, in the extra data of the work area. */
+static int patch(struct loader_call *c, struct err *e)
+{
+	struct session *s = c->s;
+	const struct slot_plans *p = &s->plans;
+	uint64_t gates_bytes = p->gate_count * sizeof *p->gates;
+	struct control_patch args = {
+		.gate_count = (uint32_t)p->gate_count,
+		.slot_count = (uint32_t)p->slot_count,
+		.gates = remote_extra(c->r),
+		.slots = remote_extra(c->r) + gates_bytes,
+	};
+	AUTO_FREE struct slot *slots = calloc(p->slot_count + 1, sizeof *slots);
+
+	if (!slots)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->slot_count; i++) {
+		slots[i].address = p->slots[i].address;
+		slots[i].old_value = p->slots[i].value;
+		slots[i].gate = p->slots[i].gate;
+		slots[i].flags = (uint16_t)p->slots[i].flags;
+		slots[i].page_protection = p->slots[i].page_protection;
+	}
+	uint64_t at = remote_data(c->r) + DATA_PATCH;
+	int rc = target_write(&s->writer, args.gates, p->gates, gates_bytes, e);
+	if (rc == 0)
+		rc = target_write(&s->writer, args.slots, slots, p->slot_count * sizeof *slots, e);
+	if (rc == 0)
+		rc = target_write(&s->writer, at, &args, sizeof args, e);
+	if (rc == 0)
+		rc = control(c, CONTROL_PATCH, at, "patch", e);
+	if (rc == 0)
+		rc = target_read(&s->memory, args.slots, slots, p->slot_count * sizeof *slots, e);
+	for (size_t i = 0; i < p->slot_count && rc == 0; i++) {
+		s->slots_patched += slots[i].state == SLOT_PATCHED;
+		s->slots_refused += slots[i].state != SLOT_PATCHED;
+	}
+	return rc;
+}
+
+static uint64_t patch_bytes(const struct slot_plans *p)
+{
+	return p->gate_count * sizeof(struct control_gate) + p->slot_count * sizeof(struct slot);
+}
+
+static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
+{
+	struct session *s = c->s;
+	const int fds[3] = { payload_fd, s->dump.fd, s->tables.fd };
+	const uint64_t none[6] = { 0 };
+	int remote_fds[3];
+	uint64_t errno_address = 0, handle = s->payload.block.dl_handle;
+	bool reused = s->payload.base != 0;
+
+	int rc = remote_call1(c->r, s->libc.errno_location, none, &errno_address, c->deadline_ns, e);
+	if (rc == 0)
+		rc = remote_keep_errno(c->r, errno_address, e);
+	if (rc == 0)
+		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
+	if (rc == 0 && !reused)
+		rc = load(c, remote_fds[0], s->dump.header->session_id, &handle, e);
+	if (rc < 0)
+		return rc;
+	rc = locate(s, handle, e);
+	if (rc == 0)
+		rc = start(c, remote_fds, handle, s->dump.header->session_id, e);
+	if (rc == 0)
+		rc = patch(c, e);
+	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {
+		struct err second;
+		if (unload(c, handle, &second) == 0)
+			s->payload = (struct payload_place){ 0 };
+	}
+	return rc;
+}
+
+int session_attach(struct session *s, struct err *e)
+{
+	AUTO_CLOSE int payload_fd = -1;
+	struct tracee thread;
+	struct remote remote;
+	struct borrower borrower;
+
+	int rc = payload_memfd(&payload_fd, e);
+	if (rc < 0)
+		return rc;
+	session_borrower(s, &borrower, patch_bytes(&s->plans), &s->attach_longest_ns);
+	rc = borrow_enter(&borrower, &remote, &thread, e);
+	if (rc < 0)
+		return rc;
+	struct loader_call call = { s, &remote, monotonic_ns() + borrower.call_ns };
+	dump_writer_set_state(&s->dump, DUMP_STATE_RUNNING, 0);
+	rc = load_and_start(&call, payload_fd, e);
+	struct err leaving;
+	int left = rc == -ETIMEDOUT ? -ETIMEDOUT : remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving);
+	if (left < 0)
+		remote_abandon(&remote);
+	else if (remote_erase(&remote, &leaving) < 0)
+		session_say(s, "memattach: %s", leaving.text);
+	if (rc == 0 && left < 0) {
+		*e = leaving;
+		rc = left;
+	}
+	if (rc == 0)
+		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	return rc;
+}
+
+int session_patch_more(struct session *s, struct err *e)
+{
+	struct tracee thread;
+	struct remote remote;
+	struct borrower borrower;
+
+	session_borrower(s, &borrower, patch_bytes(&s->plans), &s->attach_longest_ns);
+	int rc = borrow_enter(&borrower, &remote, &thread, e);
+	if (rc < 0)
+		return rc;
+	struct loader_call call = { s, &remote, monotonic_ns() + borrower.call_ns };
+	rc = patch(&call, e);
+	struct err leaving;
+	if (remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving) < 0)
+		remote_abandon(&remote);
+	else if (remote_erase(&remote, &leaving) < 0)
+		session_say(s, "memattach: %s", leaving.text);
+	return rc;
+}

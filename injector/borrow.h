@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds a thread of the target that can be borrowed now, stops it at a safe point and puts it into the stub (remote.h). Threads are
+ * tried one at a time; a thread that is not at a safe point goes on at once.
+ */
+#ifndef MEMATTACH_BORROW_H
+#define MEMATTACH_BORROW_H
+
+#include "cave.h"
+#include "maps.h"
+#include "remote.h"
+#include "safe_point.h"
+#include "target.h"
+
+struct borrower {
+	const struct target *target;
+	const struct target_memory *memory;
+	const struct target_writer *writer;
+	const struct safe_points *points;
+	uint64_t cave;         /* address of at least remote_cave_bytes() of padding */
+	uint64_t search_ns;    /* how long to look for a safe point */
+	uint64_t call_ns;      /* how long one remote call may take */
+	uint64_t extra_bytes;  /* data room in the work area beyond SA_DATA_BYTES */
+	uint64_t *longest_ns;  /* longest time that any one thread was held */
+};
+
+/*
+ * On success the thread is in the stub at its first checkpoint: go on with remote_call, end with remote_leave. t and r must stay
+ * where they are. -ETIMEDOUT: no thread at a safe point in time, the text says what each of them was doing; -EPERM: seccomp
+ * would kill the calls, or ptrace is not permitted; -ESRCH: the target has ended. On failure nothing is changed.
+ */
+int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detach, for a session of this memattach or of one that died. All that is needed stands in the target (struct
+ * memattach_session). The order:
+ *
+ *   borrow a thread:  CONTROL_RESTORE, CONTROL_INERT     no thread can enter the payload any more
+ *   quiesce:          no thread is in it
+ *   escape:           may the gates go?
+ *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the gates
+ *   verify:           maps, descriptors, slots against the snapshot from before attach
+ */
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "arch/registers.h"
+#include "cleanup.h"
+#include "escape.h"
+#include "follow.h"
+#include "quiesce.h"
+
+#define QUIESCE_NS 3000000000ull
+#define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
+
+static int call_control(struct session *s, struct remote *r, enum control_op op, uint64_t deadline, struct err *e)
+{
+	const uint64_t arguments[6] = { op };
+	uint64_t result = 0;
+
+	int rc = remote_call1(r, s->payload.control, arguments, &result, deadline, e);
+	if (rc == 0 && (int64_t)result < 0)
+		rc = err_set(e, (int)-(int64_t)result, "the payload could not do step %d of detaching: %s", op,
+			     strerror((int)-(int64_t)result));
+	return rc;
+}
+
+/* errno of the borrowed thread survives what the loader does. */
+static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
+{
+	const uint64_t none[6] = { 0 };
+	struct borrower borrower;
+	uint64_t errno_address;
+
+	session_borrower(s, &borrower, 0, &s->detach_longest_ns);
+	int rc = borrow_enter(&borrower, r, t, e);
+	if (rc < 0)
+		return rc;
+	*deadline = monotonic_ns() + borrower.call_ns;
+	rc = remote_call1(r, s->libc.errno_location, none, &errno_address, *deadline, e);
+	if (rc == 0)
+		rc = remote_keep_errno(r, errno_address, e);
+	if (rc < 0)
+		remote_abandon(r);
+	return rc;
+}
+
+static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, struct err *e)
+{
+	struct err leaving;
+
+	if (remote_leave(r, deadline, &leaving) < 0) {
+		remote_abandon(r);
+		if (rc == 0)
+			*e = leaving;
+		return rc < 0 ? rc : -leaving.code;
+	}
+	if (remote_erase(r, &leaving) < 0)
+		session_add_residue(s, "stub in the padding at 0x%llx: %s", (unsigned long long)r->cave, leaving.text);
+	return rc;
+}
+
+static int restore(struct session *s, struct err *e)
+{
+	struct remote r;
+	struct tracee t;
+	uint64_t deadline;
+
+	int rc = session_mark_gone(s, e);
+	if (rc == 0)
+		rc = begin(s, &r, &t, &deadline, e);
+	if (rc < 0)
+		return rc;
+	rc = call_control(s, &r, CONTROL_RESTORE, deadline, e);
+	if (rc == 0)
+		rc = call_control(s, &r, CONTROL_INERT, deadline, e);
+	return end(s, &r, rc, deadline, e);
+}
+
+/*
+ * A slot that neither holds our gate nor got its old value back. Either the loader's lazy binding wrote the original over our gate, which is well,
+ * or another tool hooked it after us and may call on to the gate.
+ */
+static bool is_hooked_by_another(struct session *s, const struct slot *slot)
+{
+	struct gate gate;
+	uint64_t now;
+	struct err ignored;
+
+	if (target_read_u64(&s->memory, slot->address, &now, &ignored) < 0 ||
+	    target_read(&s->memory, s->payload.block.gates_address + GATE_PAGE_BYTES + slot->gate * sizeof gate, &gate,
+			sizeof gate, &ignored) < 0)
+		return true;
+	if (now == gate.original)
+		return false;
+	const struct elf_module *m = modules_find(&s->modules, slot->address, false);
+	session_add_residue(s, "slot 0x%llx of %s holds another tool's hook (0x%llx), which may lead to a gate",
+			    (unsigned long long)slot->address, m ? elf_module_name(m) : "?", (unsigned long long)now);
+	return true;
+}
+
+/* Counts the results of the restore. *escapes: a gate's address may have been copied. *foreign: another tool may call a gate. */
+static int count_slots(struct session *s, bool *escapes, bool *foreign, struct err *e)
+{
+	AUTO_FREE struct slot *slots = NULL;
+	uint32_t count;
+
+	*escapes = *foreign = false;
+	int rc = session_slots(s, &slots, &count, e);
+	if (rc < 0)
+		return rc;
+	s->slots_patched = s->slots_restored = s->slots_foreign = s->slots_gone = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (slots[i].state == SLOT_REFUSED || slots[i].state == SLOT_EMPTY)
+			continue;
+		s->slots_patched++;
+		*escapes |= (slots[i].flags & SLOT_ESCAPES) != 0;
+		if (slots[i].state == SLOT_GONE)
+			s->slots_gone++;
+		else if (slots[i].state == SLOT_RESTORED || !is_hooked_by_another(s, &slots[i]))
+			s->slots_restored++;
+		else
+			s->slots_foreign++;
+	}
+	*foreign = s->slots_foreign > 0;
+	return 0;
+}
+
+static int prove_outside(struct session *s, struct err *e)
+{
+	const struct memattach_session *b = &s->payload.block;
+	const struct quiesce_range ranges[] = {
+		{ s->payload.base, s->payload.end },
+		{ b->gates_address, b->gates_address + GATE_PAGE_BYTES },
+	};
+	const struct quiesce q = {
+		.target = &s->target,
+		.memory = &s->memory,
+		.walk = s->points.walk,
+		.ranges = ranges,
+		.range_count = b->gates_address ? 2 : 1,
+		.longest_ns = &s->detach_longest_ns,
+	};
+
+	return quiesce_wait(&q, monotonic_ns() + QUIESCE_NS, e);
+}
+
+/* The thread pointer of any thread: glibc keeps the pointer guard behind it. */
+static bool any_thread_pointer(struct session *s, uint64_t *tp)
+{
+	struct tracee t = { .longest_ns = &s->detach_longest_ns };
+	struct user_regs_struct regs;
+	enum tracee_stop stop;
+	struct err ignored;
+
+	if (tracee_seize(&t, s->target.pid, s->target.tid, false, &ignored) < 0)
+		return false;
+	bool got = tracee_interrupt(&t, monotonic_ns() + QUIESCE_NS, &stop, &ignored) == 0 &&
+		   tracee_registers(&t, &regs, &ignored) == 0;
+	tracee_detach(&t);
+	*tp = got ? registers_tp(&regs) : 0;
+	return got;
+}
+
+static int search_escaped(struct session *s, uint64_t *found, struct err *e)
+{
+	const struct memattach_session *b = &s->payload.block;
+	struct escape x = {
+		.start = b->gates_address,
+		.end = b->gates_address + GATE_PAGE_BYTES,
+		.skip_start = s->payload.base,
+		.skip_end = s->payload.end,
+	};
+	struct err ignored;
+	uint64_t tp;
+
+	x.has_guard = s->libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
+		      target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
+	return escape_search(&x, &s->target, &s->memory, found, e);
+}
+
+static int unload(struct session *s, bool keep_gates, bool keep_payload, struct err *e)
+{
+	const struct memattach_session *b = &s->payload.block;
+	struct remote r;
+	struct tracee t;
+	uint64_t deadline, result;
+
+	int rc = begin(s, &r, &t, &deadline, e);
+	if (rc < 0)
+		return rc;
+	if (b->state == SESSION_STARTED || b->state == SESSION_INERT)
+		rc = call_control(s, &r, CONTROL_STOP, deadline, e);
+	if (rc == 0 && !keep_payload) {
+		const uint64_t handle[6] = { b->dl_handle };
+		rc = remote_call1(&r, s->libc.dlclose, handle, &result, deadline, e);
+	}
+	if (rc == 0 && !keep_gates && b->gates_address) {
+		const uint64_t gates[6] = { b->gates_address, b->gates_bytes };
+		rc = remote_call1(&r, SYS_munmap, gates, &result, deadline, e);
+	}
+	return end(s, &r, rc, deadline, e);
+}
+
+/* On musl nothing is ever unloaded, and the payload must not remember gates that are gone. */
+static bool payload_stays(const struct session *s)
+{
+	return !s->libc.dlclose_unmaps;
+}
+
+static int refresh(struct session *s, struct err *e)
+{
+	int rc = session_look_again(s, e);
+	if (rc == 0)
+		rc = session_find_payload(s, e);
+	if (rc == 0)
+		rc = session_choose(s, e);
+	return rc;
+}
+
+int session_detach(struct session *s, struct err *e)
+{
+	bool escapes = false, foreign = false, keep_gates = false;
+	uint64_t found = 0;
+
+	int rc = refresh(s, e);
+	if (rc < 0 || !s->payload.base)
+		return rc;
+	if (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT) {
+		rc = restore(s, e);
+		if (rc == 0)
+			rc = refresh(s, e);
+		if (rc == 0)
+			rc = count_slots(s, &escapes, &foreign, e);
+		if (rc == 0)
+			rc = prove_outside(s, e);
+		if (rc == 0 && escapes)
+			rc = search_escaped(s, &found, e);
+		if (rc < 0)
+			return rc;
+		keep_gates = found || foreign;
+		if (keep_gates)
+			session_add_residue(s, "%llu bytes of inert gates at 0x%llx: a copied function pointer%s leads there; they call the "
+					    "original functions",
+					    (unsigned long long)s->payload.block.gates_bytes,
+					    (unsigned long long)s->payload.block.gates_address, found ? " (found in memory)" : "");
+	}
+	rc = unload(s, keep_gates, payload_stays(s), e);
+	if (rc < 0)
+		return rc;
+	if (payload_stays(s))
+		session_add_residue(s, "the payload's image at 0x%llx, idle: this C library never unloads; the next attach uses it again",
+				    (unsigned long long)s->payload.base);
+	return 0;
+}

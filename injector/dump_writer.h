@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memattach's side of the dump file: creates it, gives it room before the payload needs it, renews the lease, and writes what only the
+ * outside knows (modules, threads, notes, how the session ended). include/dump_format.h is the contract.
+ *
+ * Room is made by fallocate, so the target never meets a block that the disk cannot hold. When the disk is full or max_bytes is reached, the
+ * present regions are all there is; the payload counts what it then cannot keep.
+ */
+#ifndef MEMATTACH_DUMP_WRITER_H
+#define MEMATTACH_DUMP_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump_format.h"
+#include "err.h"
+#include "modules.h"
+
+struct dump_writer {
+	int fd;
+	struct dump_header *header; /* mapped, shared; the map covers max_bytes, only bytes below used are touched */
+	uint64_t max_bytes;
+	uint64_t used;
+	bool full;                  /* no more room: said once */
+	bool exact;
+	char path[4096];
+};
+
+struct dump_writer_options {
+	const char *path;      /* must not exist */
+	uint64_t max_bytes;
+	uint64_t rate_bytes;
+	uint64_t lease_ns;     /* how long the payload goes on without a renewal */
+};
+
+/* Creates the file, mode 0600, never over an existing one. -EEXIST, -ENOSPC … dump_writer_close afterwards. */
+int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *options, struct err *e) WARN_UNUSED;
+/* Unmaps and closes; the file stays. */
+void dump_writer_close(struct dump_writer *w);
+/* Removes the file again: for an attach that did not come about. */
+void dump_writer_discard(struct dump_writer *w);
+
+/* Makes room where it grows short. Cheap when there is nothing to do. */
+int dump_writer_grow(struct dump_writer *w, struct err *e) WARN_UNUSED;
+/* Clock and lease. */
+void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
+void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail);
+enum dump_state dump_writer_state(const struct dump_writer *w);
+
+/* rows and slots as in struct dump_module. */
+int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t slots, uint32_t flags,
+		       struct err *e) WARN_UNUSED;
+/* Sets unloaded_stamp of the module record with this id. */
+void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
+int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;
+int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
+
+uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter);
+
+/* Cycle counter of this machine, and how many of its ticks make a second (measured against CLOCK_MONOTONIC_RAW). */
+uint64_t dump_clock_stamp(void);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * While a session lasts: room in the dump before it is needed, the lease, modules that come and go, the status line; until somebody asks
+ * for the end, or the target ends.
+ */
+#include "session.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "follow.h"
+#include "status_line.h"
+
+#define TICK_NS 100000000u      /* room in the dump, modules */
+#define TICK_FAST_NS 5000000u   /* while the dump grows quickly */
+#define RENEW_NS 1000000000u
+#define MODULES_NS 200000000u
+#define SETTLE_NS 2000000000u   /* a module that cannot be patched is tried again for so long */
+
+struct follower {
+	struct session *s;
+	int signals, timer;
+	uint64_t next_renewal_ns, next_modules_ns, fast_until_ns;
+	uint64_t tick_ns;
+	bool said_full, said_abandoned;
+};
+
+static int set_timer(struct follower *f, uint64_t ns, struct err *e)
+{
+	const struct itimerspec spec = { .it_interval.tv_nsec = (long)ns, .it_value.tv_nsec = (long)ns };
+
+	if (f->tick_ns == ns)
+		return 0;
+	f->tick_ns = ns;
+	return timerfd_settime(f->timer, 0, &spec, NULL) == 0 ? 0 : err_sys(e, "timerfd_settime");
+}
+
+/* How a process ended that is not our child: its zombie tells, while it is there. */
+static enum session_end how_it_ended(const struct session *s, int *detail)
+{
+	struct err ignored;
+	uint64_t code;
+
+	*detail = -1;
+	if (process_stat(s->target.pid, 52, &code, &ignored) < 0)
+		return SESSION_END_EXITED;
+	if (code & 0x7f) {
+		*detail = (int)(code & 0x7f);
+		return SESSION_END_KILLED;
+	}
+	*detail = (int)(code >> 8 & 0xff);
+	return SESSION_END_EXITED;
+}
+
+static const struct elf_module *find_id(const struct modules *m, uint32_t id)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (m->list[i].id == id)
+			return &m->list[i];
+	return NULL;
+}
+
+/* Slots that are patched now, for planning the others. */
+static int patched_slots(struct session *s, struct slot **slots, size_t *count, struct err *e)
+{
+	uint32_t slot_count = 0;
+
+	int rc = session_slots(s, slots, &slot_count, e);
+	*count = 0;
+	for (uint32_t i = 0; i < slot_count && rc == 0; i++)
+		if ((*slots)[i].state == SLOT_PATCHED)
+			(*slots)[(*count)++] = (*slots)[i];
+	return rc;
+}
+
+/* The gates in force, as plans want them. */
+static int gates_in_force(struct session *s, struct control_gate **gates, size_t *count, struct err *e)
+{
+	*count = s->plans.gate_count;
+	*gates = calloc(*count + 1, sizeof **gates);
+	if (!*gates)
+		return err_set(e, ENOMEM, "out of memory");
+	memcpy(*gates, s->plans.gates, *count * sizeof **gates);
+	return 0;
+}
+
+/* New or gone modules: ids, unwind tables, records in the dump, and the slots that they brought with them. */
+static int modules_came_or_went(struct session *s, struct err *e)
+{
+	AUTO_FREE uint32_t *old_ids = calloc(s->modules.count + 1, sizeof *old_ids);
+	AUTO_FREE struct slot *patched = NULL;
+	AUTO_FREE struct control_gate *gates = NULL;
+	size_t old_count = s->modules.count, patched_count = 0, gate_count = 0;
+	uint32_t known = s->next_module_id;
+
+	if (!old_ids)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < old_count; i++)
+		old_ids[i] = s->modules.list[i].id;
+	int rc = gates_in_force(s, &gates, &gate_count, e);
+	if (rc == 0)
+		rc = session_look_again(s, e);
+	if (rc == 0)
+		rc = session_mark_gone(s, e);
+	if (rc == 0)
+		rc = patched_slots(s, &patched, &patched_count, e);
+	if (rc == 0)
+		rc = session_compile(s, e);
+	if (rc < 0)
+		return rc;
+	const struct slots_options options = {
+		.groups = s->options.groups,
+		.gates = gates,
+		.gate_count = gate_count,
+		.patched = patched,
+		.patched_count = patched_count,
+	};
+	rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+	if (rc < 0)
+		return rc;
+	s->have_plans = true;
+	for (size_t i = 0; i < old_count; i++)
+		if (old_ids[i] && !find_id(&s->modules, old_ids[i]))
+			dump_writer_module_gone(&s->dump, old_ids[i]);
+	rc = session_record_modules(s, known, e);
+	if (rc == 0)
+		rc = session_choose(s, e);
+	if (rc == 0 && s->plans.slot_count) {
+		uint32_t before = s->slots_patched;
+		rc = session_patch_more(s, e);
+		if (rc == 0 && s->options.verbose)
+			session_say(s, "%u slots more in modules loaded since", s->slots_patched - before);
+	}
+	return rc == 0 ? session_watch(s, e) : rc;
+}
+
+static int look_at_modules(struct follower *f)
+{
+	struct session *s = f->s;
+	bool changed = false, consistent = false;
+	struct err why = { 0 };
+
+	int rc = modules_changed(&s->modules, &s->memory, &changed, &consistent, &why);
+	if (rc == 0 && changed && consistent)
+		rc = modules_came_or_went(s, &why);
+	if (rc < 0 && s->options.verbose)
+		session_say(s, "memattach: modules loaded since: %s", why.text);
+	return rc;
+}
+
+static bool execed(struct session *s)
+{
+	uint64_t magic;
+	struct err ignored;
+
+	if (!s->payload.session || !target_alive(&s->target))
+		return false;
+	if (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0)
+		return magic != CONTROL_MAGIC;
+	return target_alive(&s->target);
+}
+
+/* One tick. 1: the session has ended. */
+static int tick(struct follower *f, enum session_end *end, struct err *e)
+{
+	struct session *s = f->s;
+	uint64_t now = monotonic_ns(), used = s->dump.used;
+	struct err why;
+
+	if (dump_writer_grow(&s->dump, &why) < 0 && !f->said_full) {
+		f->said_full = true;
+		session_say(s, "memattach: %s; from now on what has no room is counted, not kept", why.text);
+		if (dump_writer_note(&s->dump, DUMP_NOTE_FULL, why.text, &why) < 0)
+			session_say(s, "memattach: %s", why.text);
+	}
+	if (s->dump.used != used)
+		f->fast_until_ns = now + RENEW_NS;
+	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : TICK_NS, e);
+	if (rc < 0)
+		return rc;
+	if (now >= f->next_renewal_ns) {
+		f->next_renewal_ns = now + RENEW_NS;
+		if (execed(s)) {
+			*end = SESSION_END_EXECED;
+			return 1;
+		}
+		dump_writer_renew(&s->dump, SESSION_LEASE_NS);
+		status_line_show(s);
+	}
+	if (now >= f->next_modules_ns) {
+		f->next_modules_ns = now + MODULES_NS;
+		if (look_at_modules(f) < 0)
+			f->next_modules_ns = now + RENEW_NS;
+	}
+	if (dump_writer_state(&s->dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
+		f->said_abandoned = true;
+		session_say(s, "memattach: recording stopped: memattach was held up for longer than its lease of %llu s",
+			    SESSION_LEASE_NS / 1000000000ull);
+	}
+	return 0;
+}
+
+static int follow(struct follower *f, enum session_end *end, int *detail, struct err *e)
+{
+	struct session *s = f->s;
+	struct pollfd fds[] = {
+		{ .fd = s->target.pidfd, .events = POLLIN },
+		{ .fd = f->signals, .events = POLLIN },
+		{ .fd = f->timer, .events = POLLIN },
+	};
+
+	for (;;) {
+		uint64_t expired;
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			return err_sys(e, "poll");
+		if (fds[0].revents) {
+			*end = how_it_ended(s, detail);
+			return 0;
+		}
+		if (fds[1].revents) {
+			*end = SESSION_END_ASKED;
+			return 0;
+		}
+		if (fds[2].revents && read(f->timer, &expired, sizeof expired) == sizeof expired) {
+			int rc = tick(f, end, e);
+			if (rc != 0)
+				return rc < 0 ? rc : 0;
+		}
+		if (s->options.duration_ns && monotonic_ns() - s->started_ns >= s->options.duration_ns) {
+			*end = SESSION_END_ASKED;
+			return 0;
+		}
+	}
+}
+
+int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	AUTO_CLOSE int signals = signalfd(-1, &ends, SFD_CLOEXEC);
+	AUTO_CLOSE int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	struct follower f = { .s = s, .signals = signals, .timer = timer };
+
+	if (signals < 0 || timer < 0)
+		return err_sys(e, "cannot wait for events");
+	*detail = 0;
+	f.fast_until_ns = monotonic_ns() + (s->dump.exact ? RENEW_NS : 0);
+	int rc = set_timer(&f, TICK_FAST_NS, e);
+	if (rc == 0)
+		rc = session_watch(s, e);
+	if (rc == 0)
+		rc = follow(&f, end, detail, e);
+	status_line_end(s);
+	return rc;
+}

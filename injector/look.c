@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session knows before anything is touched. */
+#include "session.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cleanup.h"
+#include "payload_symbols.h"
+
+#define LOOK_TRIES 20
+#define LOOK_PAUSE_NS 10000000
+#define CALL_NS 5000000000ull /* one remote call; a loader that waits for a lock longer than that goes on alone */
+
+void session_init(struct session *s, const struct session_options *options)
+{
+	*s = (struct session){
+		.options = *options,
+		.target.pidfd = -1,
+		.memory.mem_fd = -1,
+		.writer.fd = -1,
+		.dump.fd = -1,
+		.tables.fd = -1,
+		.next_module_id = 1,
+	};
+}
+
+static void forget_modules(struct session *s)
+{
+	if (s->have_points)
+		safe_points_done(&s->points);
+	if (s->have_plans)
+		slots_free(&s->plans);
+	if (s->have_modules)
+		modules_free(&s->modules);
+	if (s->have_maps)
+		maps_free(&s->maps);
+	free(s->coverage);
+	s->coverage = NULL;
+	s->have_points = s->have_plans = s->have_modules = s->have_maps = false;
+}
+
+void session_done(struct session *s)
+{
+	forget_modules(s);
+	if (s->have_before)
+		snapshot_free(&s->before);
+	if (s->have_tables)
+		unwind_tables_close(&s->tables);
+	if (s->have_dump)
+		dump_writer_close(&s->dump);
+	target_writer_close(&s->writer);
+	if (s->have_memory)
+		target_memory_close(&s->memory);
+	if (s->have_target)
+		target_close(&s->target);
+	free(s->residue);
+	s->have_before = s->have_tables = s->have_dump = s->have_memory = s->have_target = false;
+	s->residue = NULL;
+}
+
+void session_say(const struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	if (s->options.quiet)
+		return;
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+void session_add_residue(struct session *s, const char *format, ...)
+{
+	AUTO_FREE char *line = NULL;
+	char *all = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	int n = vasprintf(&line, format, ap);
+	va_end(ap);
+	if (n < 0) {
+		line = NULL;
+		return;
+	}
+	if (asprintf(&all, "%s%s\n", s->residue ? s->residue : "", line) < 0)
+		return;
+	free(s->residue);
+	s->residue = all;
+}
+
+static int read_maps(struct session *s, struct maps *maps, struct err *e)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
+	int rc = maps_read(maps, path, e);
+	if (rc == -EACCES || rc == -EPERM)
+		target_explain_permission(&s->target, e);
+	return rc;
+}
+
+/* Maps and modules that fit each other, at a moment when the loader is at rest. */
+static int read_modules(struct session *s, struct maps *maps, struct modules *modules, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_PAUSE_NS };
+
+	for (int i = 0;; i++) {
+		int rc = read_maps(s, maps, e);
+		if (rc < 0)
+			return rc;
+		rc = modules_read(modules, &s->memory, maps, e);
+		if (rc == 0 && modules->consistent)
+			return 0;
+		if (rc == 0) {
+			modules_free(modules);
+			rc = err_set(e, EAGAIN, "the loader of the target is busy (a dlopen or dlclose does not end)");
+		}
+		maps_free(maps);
+		if (rc != -EAGAIN || i == LOOK_TRIES)
+			return rc;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static int look_modules(struct session *s, const struct modules *old, struct err *e)
+{
+	struct maps maps;
+	struct modules modules;
+
+	int rc = read_modules(s, &maps, &modules, e);
+	if (rc < 0)
+		return rc;
+	modules_number(&modules, old, &s->next_module_id);
+	forget_modules(s);
+	s->maps = maps;
+	s->modules = modules;
+	s->have_maps = s->have_modules = true;
+	return libc_find(&s->libc, &s->modules, &s->memory, e);
+}
+
+int session_look(struct session *s, struct err *e)
+{
+	int rc = target_open(&s->target, s->options.pid, e);
+	if (rc < 0)
+		return rc;
+	s->have_target = true;
+	rc = target_memory_open(&s->memory, s->target.tid, e);
+	if (rc < 0) {
+		if (rc == -EACCES || rc == -EPERM)
+			target_explain_permission(&s->target, e);
+		return rc;
+	}
+	s->have_memory = true;
+	rc = target_writer_open(&s->writer, s->target.tid, e);
+	if (rc < 0)
+		return rc;
+	return look_modules(s, NULL, e);
+}
+
+int session_look_again(struct session *s, struct err *e)
+{
+	struct modules old = s->modules;
+	struct maps old_maps = s->maps;
+
+	/* The old list is needed for the ids until the new one is there. */
+	s->have_modules = s->have_maps = false;
+	int rc = look_modules(s, &old, e);
+	if (!s->have_modules) {
+		s->modules = old;
+		s->maps = old_maps;
+		s->have_modules = s->have_maps = true;
+		return rc;
+	}
+	modules_free(&old);
+	maps_free(&old_maps);
+	return rc;
+}
+
+/* A stub of an earlier memattach may stand in the padding that would be chosen: then that place is used again. */
+static bool old_cave(struct session *s, uint64_t *cave)
+{
+	for (size_t i = 0; i < s->modules.count; i++) {
+		struct stub_data data;
+		struct cave found;
+		struct err ignored;
+		if (!cave_of_module(&found, &s->modules.list[i], &s->maps) || found.bytes < remote_cave_bytes())
+			continue;
+		if (target_read(&s->memory, remote_cave_data(found.address), &data, sizeof data, &ignored) == 0 &&
+		    data.magic == STUB_MAGIC) {
+			*cave = found.address;
+			return true;
+		}
+	}
+	return false;
+}
+
+int session_choose(struct session *s, struct err *e)
+{
+	struct cave cave;
+	int rc = 0;
+
+	if (!s->cave && !old_cave(s, &s->cave)) {
+		rc = cave_find(&cave, &s->modules, &s->memory, &s->maps, remote_cave_bytes(), e);
+		if (rc < 0)
+			return rc;
+		s->cave = cave.address;
+	}
+	if (s->have_points)
+		safe_points_done(&s->points);
+	s->have_points = false;
+	rc = safe_points_init(&s->points, &s->modules, &s->libc, &s->memory, e);
+	if (rc < 0)
+		return rc;
+	s->have_points = true;
+	rc = safe_points_add(&s->points, s->cave, s->cave + remote_cave_bytes(), "the last steps of an earlier memattach", e);
+	if (rc == 0 && s->payload.base)
+		rc = safe_points_add(&s->points, s->payload.base, s->payload.end, "the payload", e);
+	if (rc == 0 && s->payload.block.gates_address)
+		rc = safe_points_add(&s->points, s->payload.block.gates_address,
+				     s->payload.block.gates_address + s->payload.block.gates_bytes, "a gate of the payload", e);
+	return rc;
+}
+
+void session_borrower(const struct session *s, struct borrower *b, uint64_t extra_bytes, uint64_t *longest_ns)
+{
+	*b = (struct borrower){
+		.target = &s->target,
+		.memory = &s->memory,
+		.writer = &s->writer,
+		.points = &s->points,
+		.cave = s->cave,
+		.search_ns = s->options.deadline_ns,
+		.call_ns = CALL_NS,
+		.extra_bytes = extra_bytes,
+		.longest_ns = longest_ns,
+	};
+}
+
+int session_find_payload(struct session *s, struct err *e)
+{
+	const struct mapping *first = NULL, *last = NULL;
+	uint64_t session_offset, control_offset;
+
+	s->payload = (struct payload_place){ 0 };
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct elf_module *m = &s->modules.list[i];
+		if (strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 ||
+		    strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME)) {
+			s->payload.base = m->start;
+			s->payload.end = m->end;
+			first = last = maps_find(&s->maps, m->start);
+		}
+	}
+	if (!s->payload.base || !first || !last)
+		return 0;
+	int rc = payload_symbol("memattach_session", &session_offset, e);
+	if (rc == 0)
+		rc = payload_symbol("memattach_control", &control_offset, e);
+	if (rc < 0)
+		return rc;
+	s->payload.session = s->payload.base + session_offset;
+	s->payload.control = s->payload.base + control_offset;
+	rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	if (rc < 0)
+		return rc;
+	if (s->payload.block.magic != CONTROL_MAGIC || s->payload.block.version != CONTROL_VERSION)
+		return err_set(e, EPROTO, "the target holds the payload of another version of memattach: detach with that version");
+	return 0;
+}

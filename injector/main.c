@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "follow.h"
+#include "options.h"
+#include "other_session.h"
+#include "receipt.h"
+#include "size.h"
+
+enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_USAGE = 64 };
+
+/* SIGCHLD is what waits for ptrace stops sleep on; the others end a session through a descriptor. */
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void complain(const struct session *s, const struct err *e)
+{
+	fprintf(stderr, "memattach: PID %d: %s\n", s->options.pid, e->text);
+}
+
+/* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump; what does not belong into a file name becomes '_'. */
+static void make_name(const struct session *s, char *name, size_t size)
+{
+	char comm[sizeof s->target.comm], when[32];
+	time_t now = time(NULL);
+	struct tm local;
+
+	snprintf(comm, sizeof comm, "%s", s->target.comm);
+	for (char *c = comm; *c; c++)
+		if (*c == '/' || (unsigned char)*c <= ' ')
+			*c = '_';
+	strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+	snprintf(name, size, "memattach.%s.%d.%s.dump", comm, s->target.pid, when);
+}
+
+static int create_dump(struct session *s, struct err *e)
+{
+	char name[128];
+	struct dump_writer_options options = {
+		.path = s->options.output,
+		.max_bytes = s->options.max_bytes,
+		.rate_bytes = s->options.rate_bytes,
+	};
+
+	if (!options.path) {
+		make_name(s, name, sizeof name);
+		options.path = name;
+	}
+	int rc = dump_writer_create(&s->dump, &options, e);
+	if (rc < 0)
+		return rc;
+	s->have_dump = true;
+	struct dump_header *h = s->dump.header;
+	h->pid = s->target.pid;
+	h->injector_pid = getpid();
+	h->target_start_ticks = s->target.start_ticks;
+	h->seed = s->options.seed;
+	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
+	memcpy(h->program, s->target.program, sizeof h->program - 1);
+	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
+		h->session_id = monotonic_ns();
+	return process_stat(getpid(), 22, &h->injector_start_ticks, e);
+}
+
+/* All that can be done before anything stops. */
+static int prepare(struct session *s, struct err *e)
+{
+	const struct slots_options options = { .groups = s->options.groups };
+
+	int rc = session_look(s, e);
+	if (rc == 0)
+		rc = session_find_payload(s, e);
+	if (rc == 0)
+		rc = other_session_make_way(s, e);
+	if (rc == 0)
+		rc = session_choose(s, e);
+	if (rc == 0)
+		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+	if (rc < 0)
+		return rc;
+	s->have_plans = true;
+	if (s->plans.slot_count == 0)
+		return err_set(e, ENOENT, "no module calls an allocation function through a table that could be patched; nothing was changed");
+	rc = session_compile(s, e);
+	if (rc == 0)
+		rc = snapshot_take(&s->before, &s->target, e);
+	if (rc < 0)
+		return rc;
+	s->have_before = true;
+	rc = create_dump(s, e);
+	return rc < 0 ? rc : session_record_modules(s, 1, e);
+}
+
+static unsigned patched_modules(const struct session *s)
+{
+	unsigned modules = 0;
+
+	for (size_t i = 0; i < s->plans.slot_count; i++)
+		modules += i == 0 || s->plans.slots[i].module != s->plans.slots[i - 1].module;
+	return modules;
+}
+
+static void announce(const struct session *s)
+{
+	char rate[SIZE_TEXT], every[64];
+
+	if (s->options.rate_bytes == 1)
+		snprintf(every, sizeof every, "recording every allocation");
+	else
+		snprintf(every, sizeof every, "sampling one per %s", size_format((double)s->options.rate_bytes, rate));
+	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s", s->target.pid,
+		    s->target.comm, s->slots_patched, patched_modules(s), (double)s->attach_longest_ns / 1e6, every, s->dump.path);
+	if (s->slots_refused)
+		session_say(s, "not seen: %u slots could not be patched", s->slots_refused);
+}
+
+/* Undoes an attach that stopped half way. */
+static int give_up(struct session *s, const struct err *why)
+{
+	struct err e;
+
+	complain(s, why);
+	if (s->payload.base && target_alive(&s->target) && session_detach(s, &e) < 0) {
+		fprintf(stderr, "memattach: PID %d: the payload could not be taken out again: %s; finish with memattach --detach -p %d\n",
+			s->target.pid, e.text, s->target.pid);
+		return EXIT_RESIDUE;
+	}
+	if (s->have_dump)
+		dump_writer_discard(&s->dump);
+	return EXIT_NOT_ATTACHED;
+}
+
+static int report_residue(struct session *s)
+{
+	if (!s->residue) {
+		session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before", s->target.pid,
+			    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+		return EXIT_DONE;
+	}
+	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:\n%s", s->target.pid,
+		    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6, s->residue);
+	return EXIT_RESIDUE;
+}
+
+static int finish_dead(struct session *s, enum session_end end, int detail)
+{
+	struct err e;
+
+	dump_writer_renew(&s->dump, 0);
+	if (end == SESSION_END_KILLED) {
+		dump_writer_set_state(&s->dump, DUMP_STATE_KILLED, detail);
+		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm, detail,
+			    strsignal(detail));
+	} else if (end == SESSION_END_EXECED) {
+		dump_writer_set_state(&s->dump, DUMP_STATE_EXECED, 0);
+		session_say(s, "%d (%s) called execve: its heap is gone, the session ends", s->target.pid, s->target.comm);
+	} else {
+		dump_writer_set_state(&s->dump, DUMP_STATE_EXITED, detail);
+		if (detail >= 0)
+			session_say(s, "%d (%s) ended during the session with status %d", s->target.pid, s->target.comm, detail);
+		else
+			session_say(s, "%d (%s) ended during the session", s->target.pid, s->target.comm);
+	}
+	if (receipt_write(s, &e) < 0)
+		complain(s, &e);
+	return EXIT_DONE;
+}
+
+/* Takes the payload out; a target that ends meanwhile needs nothing more. */
+static int finish(struct session *s)
+{
+	struct err e;
+
+	int rc = session_detach(s, &e);
+	dump_writer_renew(&s->dump, 0);
+	if (rc == -ESRCH || (rc < 0 && !target_alive(&s->target)))
+		return finish_dead(s, SESSION_END_EXITED, -1);
+	if (rc == 0)
+		rc = receipt_verify(s, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		fprintf(stderr, "memattach: recording has stopped, but the payload is still there; finish with memattach --detach -p %d\n",
+			s->target.pid);
+		session_add_residue(s, "the payload: %s", e.text);
+	}
+	dump_writer_set_state(&s->dump, DUMP_STATE_DETACHED, 0);
+	if (receipt_write(s, &e) < 0)
+		complain(s, &e);
+	return report_residue(s);
+}
+
+static int profile(struct session *s)
+{
+	enum session_end end;
+	struct err e;
+	int detail;
+
+	if (prepare(s, &e) < 0)
+		return give_up(s, &e);
+	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
+	s->started_ns = monotonic_ns();
+	if (session_attach(s, &e) < 0)
+		return give_up(s, &e);
+	announce(s);
+	if (session_follow(s, &end, &detail, &e) < 0) {
+		complain(s, &e);
+		end = SESSION_END_ASKED;
+	}
+	int status = end == SESSION_END_ASKED ? finish(s) : finish_dead(s, end, detail);
+	session_say(s, "memanalyze %s", s->dump.path);
+	return status;
+}
+
+static int detach(struct session *s)
+{
+	struct err e;
+	bool done = false;
+
+	int rc = session_look(s, &e);
+	if (rc == 0)
+		rc = session_find_payload(s, &e);
+	if (rc == 0 && s->payload.base)
+		rc = other_session_end(s, &done, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
+	}
+	if (!s->payload.base) {
+		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
+		return EXIT_DONE;
+	}
+	if (done) {
+		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid, s->target.comm);
+		return EXIT_DONE;
+	}
+	rc = session_choose(s, &e);
+	if (rc == 0)
+		rc = session_detach(s, &e);
+	if (rc == 0)
+		rc = receipt_verify(s, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		return EXIT_RESIDUE;
+	}
+	if (receipt_write(s, &e) < 0)
+		complain(s, &e);
+	return report_residue(s);
+}
+
+int main(int argc, char **argv)
+{
+	struct session_options options;
+	enum command command;
+	struct session session;
+
+	if (options_parse(argc, argv, &options, &command) < 0)
+		return EXIT_USAGE;
+	if (command == COMMAND_NONE)
+		return EXIT_DONE;
+	block_signals();
+	session_init(&session, &options);
+	int status = command == COMMAND_DETACH ? detach(&session) : profile(&session);
+	session_done(&session);
+	return status;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "size.h"
+#include "version.h"
+
+#define DEFAULT_RATE (512ull << 10)
+#define DEFAULT_MAX_BYTES (1ull << 30)
+#define LEAST_MAX_BYTES (16ull << 20)
+#define DEFAULT_DEADLINE_NS 500000000ull
+#define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
+
+enum { OPTION_MAX_SIZE = 256, OPTION_RECEIPT, OPTION_DETACH, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE };
+
+static const struct option long_options[] = {
+	{ "pid", required_argument, NULL, 'p' },
+	{ "rate", required_argument, NULL, 'r' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "duration", required_argument, NULL, 'd' },
+	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
+	{ "receipt", required_argument, NULL, OPTION_RECEIPT },
+	{ "detach", no_argument, NULL, OPTION_DETACH },
+	{ "mmap", no_argument, NULL, OPTION_MMAP },
+	{ "seed", required_argument, NULL, OPTION_SEED },
+	{ "deadline", required_argument, NULL, OPTION_DEADLINE },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ 0 },
+};
+
+static void help(void)
+{
+	fputs("Usage: memattach -p PID [OPTION]...\n"
+	      "       memattach --detach -p PID\n"
+	      "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
+	      "\n"
+	      "  -p, --pid PID         the process\n"
+	      "  -r, --rate SIZE       mean bytes between two samples, default 512k; 1 records\n"
+	      "                        every allocation\n"
+	      "  -o, --output FILE     the dump; must not exist. Default\n"
+	      "                        memattach.COMM.PID.YYYYMMDD-HHMMSS.dump\n"
+	      "  -d, --duration TIME   detach after 30s, 5m, 1h; default: when told\n"
+	      "      --max-size SIZE   the dump never grows beyond, default 1G\n"
+	      "      --receipt FILE    write what was done to the process as JSON\n"
+	      "      --detach          end the session in PID that another memattach runs or,\n"
+	      "                        if it died, left behind\n"
+	      "      --mmap            sample anonymous mmap, mremap and munmap too\n"
+	      "      --seed N          of the random numbers, for tests\n"
+	      "      --deadline TIME   how long to look for a thread at a safe point, default\n"
+	      "                        500ms\n"
+	      "  -q, --quiet           errors only\n"
+	      "  -v, --verbose         say more\n"
+	      "  -h, --help            this text\n"
+	      "  -V, --version         the version\n"
+	      "\n"
+	      "SIZE takes k, M, G (binary); TIME takes ms, s, m, h. Read the dump with memanalyze.\n"
+	      "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
+	      "2 detached but something had to stay (named); 64 wrong usage.\n",
+	      stdout);
+}
+
+static __attribute__((format(printf, 1, 0))) int usage(const char *format, const char *argument)
+{
+	fputs("memattach: ", stderr);
+	fprintf(stderr, format, argument);
+	fputs("\nTry 'memattach --help'.\n", stderr);
+	return -EINVAL;
+}
+
+static int parse_pid(const char *text, pid_t *pid)
+{
+	char *end;
+
+	errno = 0;
+	long value = strtol(text, &end, 10);
+	if (errno || *end || end == text || value <= 0 || value > 0x7fffffff)
+		return usage("'%s' is not a process id", text);
+	*pid = (pid_t)value;
+	return 0;
+}
+
+static int parse_number(const char *text, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 0);
+	return errno || *end || end == text ? usage("'%s' is not a number", text) : 0;
+}
+
+static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
+{
+	struct err e;
+	int rc = 0;
+
+	switch (c) {
+	case 'p':
+		return parse_pid(argument, &o->pid);
+	case 'r':
+		rc = size_parse(argument, &o->rate_bytes, &e);
+		if (rc == 0 && (o->rate_bytes == 0 || o->rate_bytes > RATE_MAX))
+			return usage("a rate of %s is not possible: 1 … 4G-1", argument);
+		break;
+	case 'o':
+		o->output = argument;
+		break;
+	case 'd':
+		rc = time_parse(argument, &o->duration_ns, &e);
+		break;
+	case OPTION_MAX_SIZE:
+		rc = size_parse(argument, &o->max_bytes, &e);
+		if (rc == 0 && o->max_bytes < LEAST_MAX_BYTES)
+			return usage("--max-size %s is too small: at least 16M", argument);
+		break;
+	case OPTION_RECEIPT:
+		o->receipt = argument;
+		break;
+	case OPTION_DETACH:
+		*command = COMMAND_DETACH;
+		break;
+	case OPTION_MMAP:
+		o->groups |= GROUP_BIT(GROUP_MMAP);
+		break;
+	case OPTION_SEED:
+		return parse_number(argument, &o->seed);
+	case OPTION_DEADLINE:
+		rc = time_parse(argument, &o->deadline_ns, &e);
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'v':
+		o->verbose = true;
+		break;
+	case 'h':
+		help();
+		*command = COMMAND_NONE;
+		break;
+	case 'V':
+		puts("memattach " MEMATTACH_VERSION);
+		*command = COMMAND_NONE;
+		break;
+	default:
+		fputs("Try 'memattach --help'.\n", stderr);
+		return -EINVAL;
+	}
+	return rc < 0 ? usage("%s", e.text) : 0;
+}
+
+int options_parse(int argc, char **argv, struct session_options *o, enum command *command)
+{
+	*o = (struct session_options){
+		.rate_bytes = DEFAULT_RATE,
+		.max_bytes = DEFAULT_MAX_BYTES,
+		.deadline_ns = DEFAULT_DEADLINE_NS,
+		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
+	};
+	*command = COMMAND_PROFILE;
+	for (int c; (c = getopt_long(argc, argv, "p:r:o:d:qvhV", long_options, NULL)) != -1;) {
+		int rc = parse_one(c, optarg, o, command);
+		if (rc < 0 || *command == COMMAND_NONE)
+			return rc;
+	}
+	if (optind < argc)
+		return usage("what is '%s'? The process is given with -p", argv[optind]);
+	if (o->pid == 0)
+		return usage("%s", "which process? Give -p PID");
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of memattach. */
+#ifndef MEMATTACH_OPTIONS_H
+#define MEMATTACH_OPTIONS_H
+
+#include "session.h"
+
+enum command {
+	COMMAND_PROFILE, /* attach, follow, detach */
+	COMMAND_DETACH,  /* --detach: end the session that another memattach runs or left */
+	COMMAND_NONE,    /* --help, --version: done */
+};
+
+/* Parses; messages about wrong usage go to stderr, then -EINVAL. */
+int options_parse(int argc, char **argv, struct session_options *options, enum command *command) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "quiesce.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "arch/registers.h"
+#include "cleanup.h"
+
+#define STOP_NS 500000000ull
+#define PAUSE_NS 1000000
+#define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
+#define RED_ZONE_BYTES 128u
+
+struct examination {
+	const struct quiesce *q;
+	bool inside;
+};
+
+static bool in_ranges(const struct quiesce *q, uint64_t value)
+{
+	for (unsigned i = 0; i < q->range_count; i++)
+		if (value >= q->ranges[i].start && value < q->ranges[i].end)
+			return true;
+	return false;
+}
+
+static void look_at_register(uint64_t value, void *context)
+{
+	struct examination *x = context;
+
+	x->inside |= in_ranges(x->q, value);
+}
+
+static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
+{
+	struct examination *x = context;
+
+	(void)frame, (void)sp;
+	x->inside |= in_ranges(x->q, pc);
+	return !x->inside;
+}
+
+/* As much of the stack as is mapped above the stack pointer. */
+static bool stack_words_inside(const struct quiesce *q, uint64_t sp)
+{
+	uint64_t page[512];
+	struct err ignored;
+	uint64_t at = (sp - RED_ZONE_BYTES) & ~7ull;
+
+	for (uint64_t end = at + LIVE_STACK_BYTES; at < end;) {
+		size_t bytes = 4096 - at % 4096;
+		if (target_read(q->memory, at, page, bytes, &ignored) < 0)
+			break;
+		for (size_t i = 0; i < bytes / sizeof page[0]; i++)
+			if (in_ranges(q, page[i]))
+				return true;
+		at += bytes;
+	}
+	return false;
+}
+
+/* 0 outside, -EBUSY inside, -ESRCH gone, -ETIMEDOUT does not stop. */
+static int examine(const struct quiesce *q, pid_t tid, struct err *e)
+{
+	struct tracee t = { .longest_ns = q->longest_ns };
+	struct examination x = { .q = q };
+	struct user_regs_struct regs;
+	enum tracee_stop stop;
+	bool complete = false;
+
+	int rc = tracee_seize(&t, q->target->pid, tid, false, e);
+	if (rc < 0)
+		return rc;
+	rc = tracee_interrupt(&t, monotonic_ns() + STOP_NS, &stop, e);
+	if (rc == 0)
+		rc = tracee_registers(&t, &regs, e);
+	if (rc == 0) {
+		registers_each(&regs, look_at_register, &x);
+		if (!x.inside)
+			stack_walk(q->walk, &t, look_at_frame, &x, &complete);
+		if (!x.inside && !complete)
+			x.inside = stack_words_inside(q, registers_sp(&regs));
+	}
+	tracee_detach(&t);
+	if (rc == 0 && x.inside)
+		rc = err_set(e, EBUSY, "thread %d is inside the payload", tid);
+	return rc;
+}
+
+struct seen {
+	pid_t *list;
+	size_t count, room;
+};
+
+static bool was_seen(const struct seen *s, pid_t tid)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->list[i] == tid)
+			return true;
+	return false;
+}
+
+static int note_seen(struct seen *s, pid_t tid, struct err *e)
+{
+	if (s->count == s->room) {
+		size_t room = s->room ? s->room * 2 : 64;
+		void *grown = realloc(s->list, room * sizeof *s->list);
+		if (!grown)
+			return err_set(e, ENOMEM, "out of memory");
+		s->list = grown;
+		s->room = room;
+	}
+	s->list[s->count++] = tid;
+	return 0;
+}
+
+/* One round over the threads that were not yet seen outside. *left: how many could not be cleared. */
+static int examine_round(const struct quiesce *q, struct seen *seen, size_t *left, size_t *fresh, struct err *e)
+{
+	AUTO_FREE struct thread_info *threads = NULL;
+	size_t count;
+	struct err why;
+
+	*left = *fresh = 0;
+	int rc = target_threads(q->target, &threads, &count, e);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		if (was_seen(seen, threads[i].tid))
+			continue;
+		++*fresh;
+		int outside = examine(q, threads[i].tid, &why);
+		if (outside == 0) {
+			rc = note_seen(seen, threads[i].tid, e);
+		} else if (outside != -ESRCH) {
+			*e = why;
+			++*left;
+		}
+	}
+	return rc;
+}
+
+int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	struct seen seen = { 0 };
+	size_t left, fresh;
+	int rc;
+
+	/* Until a round finds nobody new: threads born during a round are examined in the next. */
+	for (;;) {
+		rc = examine_round(q, &seen, &left, &fresh, e);
+		if (rc < 0 || (left == 0 && fresh == 0))
+			break;
+		if (left && monotonic_ns() >= deadline_ns) {
+			rc = -EBUSY;
+			break;
+		}
+		if (left)
+			nanosleep(&pause, NULL);
+	}
+	free(seen.list);
+	return rc;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The proof that no thread of the target is inside code that is about to be unmapped.
+ *
+ * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread is examined
+ * once, one at a time and for microseconds, until it was seen outside: no register holds an address of the ranges, no walked frame
+ * returns into them, and if the walk does not reach the end of the stack, no word of the live stack does either. A thread that
+ * was seen outside stays outside; threads that are born meanwhile are looked at too.
+ */
+#ifndef MEMATTACH_QUIESCE_H
+#define MEMATTACH_QUIESCE_H
+
+#include "stack_walk.h"
+#include "target.h"
+
+struct quiesce_range {
+	uint64_t start;
+	uint64_t end;
+};
+
+struct quiesce {
+	const struct target *target;
+	const struct target_memory *memory;
+	struct stack_walk *walk;
+	const struct quiesce_range *ranges;
+	unsigned range_count;
+	uint64_t *longest_ns;
+};
+
+/* 0: proven. -EBUSY: a thread is inside (named) until the deadline. -ESRCH: the target has ended. */
+int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What the dump says about the modules of the target, and what will not be seen. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "follow.h"
+
+int session_compile(struct session *s, struct err *e)
+{
+	free(s->coverage);
+	s->coverage = calloc(s->modules.count + 1, sizeof *s->coverage);
+	if (!s->coverage)
+		return err_set(e, ENOMEM, "out of memory");
+	if (!s->have_tables) {
+		int rc = unwind_tables_create(&s->tables, UNWIND_TABLES_MAX_BYTES, e);
+		if (rc < 0)
+			return rc;
+		s->have_tables = true;
+	}
+	return unwind_tables_update(&s->tables, &s->modules, &s->memory, &s->maps, s->coverage, e);
+}
+
+static int note(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+{
+	session_say(s, "not seen: %s", text);
+	return dump_writer_note(&s->dump, kind, text, e);
+}
+
+/* One note per line of text. */
+static int note_lines(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
+{
+	AUTO_FREE char *copy = strdup(text ? text : "");
+	char *rest = NULL;
+	int rc = 0;
+
+	if (!copy)
+		return err_set(e, ENOMEM, "out of memory");
+	for (char *line = strtok_r(copy, "\n", &rest); line && rc == 0; line = strtok_r(NULL, "\n", &rest))
+		rc = note(s, kind, line, e);
+	return rc;
+}
+
+int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < s->modules.count && rc == 0; i++) {
+		const struct elf_module *m = &s->modules.list[i];
+		uint32_t slots = 0;
+		if (m->id < first_id)
+			continue;
+		for (size_t k = 0; k < s->plans.slot_count; k++)
+			slots += s->plans.slots[k].module == i;
+		rc = dump_writer_module(&s->dump, m, s->coverage[i].rows, slots,
+					m == s->libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
+		if (rc == 0 && s->coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
+			char text[300];
+			snprintf(text, sizeof text, "%s has no unwind table%s%s: stacks through it may end early", elf_module_name(m),
+				 s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+			rc = note(s, DUMP_NOTE_NO_UNWIND, text, e);
+		}
+	}
+	for (size_t i = 0; i < s->plans.refusal_count && rc == 0; i++)
+		rc = note(s, DUMP_NOTE_NOT_PATCHED, s->plans.refusals[i].text, e);
+	if (rc == 0)
+		rc = note_lines(s, DUMP_NOTE_STATIC, s->plans.notes, e);
+	if (rc == 0)
+		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->modules.unread, e);
+	return rc;
+}

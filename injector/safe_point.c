@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "safe_point.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "arch/registers.h"
+#include "hooks.h"
+
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
+
+/* Functions that hold locks of the loader, of the allocator, or of the exit handlers while they run. */
+static const char *const lock_holders[] = {
+	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dladdr", "dladdr1", "dlinfo", "dlerror", "dl_iterate_phdr",
+	"_dl_find_object", "__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose", "fork", "_Fork", "__libc_fork", "vfork",
+	"clone", "posix_spawn", "posix_spawnp", "system", "popen", "daemon", "forkpty", "exit", "_exit", "quick_exit", "abort",
+	"__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "atexit", "at_quick_exit", "on_exit", "pthread_create",
+	"pthread_exit", "pthread_join", "pthread_detach", "pthread_atfork", "__register_atfork", "pthread_setattr_default_np",
+	"__libc_freeres", "__tls_get_addr", "thrd_create", "thrd_exit", "mtrace", "muntrace", "iconv_open", "iconv_close",
+};
+
+/* The allocation functions as the C library defines them: what neighbours them belongs to the allocator too. */
+static bool is_allocation_name(const char *name)
+{
+#define NAME_(id, symbol, shape, size, group) symbol,
+	static const char *const hooked[] = { HOOK_LIST(NAME_) };
+#undef NAME_
+	static const char *const others[] = { "malloc_usable_size", "malloc_trim", "malloc_info", "malloc_stats", "mallinfo",
+					      "mallinfo2", "mallopt", "__libc_malloc", "__libc_free", "__libc_calloc",
+					      "__libc_realloc", "__libc_memalign", "__libc_valloc", "__libc_pvalloc",
+					      "__libc_mallopt", "__malloc_hugepage_config" };
+
+	for (unsigned i = 0; i < sizeof hooked / sizeof hooked[0]; i++)
+		if (i != HOOK_mmap && i != HOOK_mmap64 && i != HOOK_munmap && i != HOOK_mremap && !strcmp(name, hooked[i]))
+			return true;
+	for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (!strcmp(name, others[i]))
+			return true;
+	return false;
+}
+
+int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e)
+{
+	if (start >= end)
+		return 0;
+	struct code_range *grown = realloc(s->list, (s->count + 1) * sizeof *grown);
+	if (!grown)
+		return err_set(e, ENOMEM, "out of memory");
+	s->list = grown;
+	s->list[s->count].start = start;
+	s->list[s->count].end = end;
+	snprintf(s->list[s->count].what, sizeof s->list[s->count].what, "%s", what);
+	s->count++;
+	return 0;
+}
+
+struct function {
+	uint64_t start, end;
+	bool allocation;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/*
+ * The allocator inside a larger module. Static helpers have no dynamic symbol, but they stand in the same object file, so
+ * between the neighbours of the exported functions: from the end of the last other function before a run of
+ * allocation functions to the start of the first other function behind it.
+ */
+static int add_allocator_clusters(struct safe_points *s, const struct elf_module *m, struct err *e)
+{
+	struct function *list = calloc(m->symbol_count + 1, sizeof *list);
+	size_t count = 0;
+	int rc = 0;
+
+	if (!list)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < m->symbol_count; i++) {
+		const Elf64_Sym *sym = &m->symbols[i];
+		unsigned type = ELF64_ST_TYPE(sym->st_info);
+		if (sym->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC))
+			continue;
+		list[count].start = m->bias + sym->st_value;
+		list[count].end = list[count].start + (sym->st_size ? sym->st_size : 1);
+		list[count++].allocation = is_allocation_name(elf_module_symbol_name(m, (uint32_t)i));
+	}
+	qsort(list, count, sizeof *list, by_start);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		if (!list[i].allocation)
+			continue;
+		uint64_t start = m->exec_start, end = m->exec_end;
+		for (size_t before = i; before-- > 0;)
+			if (!list[before].allocation) {
+				start = list[before].end;
+				break;
+			}
+		size_t last = i;
+		while (last + 1 < count && (list[last + 1].allocation || list[last + 1].start < list[last].end))
+			last++;
+		if (last + 1 < count)
+			end = list[last + 1].start;
+		rc = safe_points_add(s, start < list[i].start ? start : list[i].start, end, "the allocator", e);
+		i = last;
+	}
+	free(list);
+	return rc;
+}
+
+/* A library that consists of an allocator and little else. */
+static bool is_allocator_library(const struct elf_module *m)
+{
+	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scalloc", "rpmalloc" };
+
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strstr(elf_module_name(m), names[i]))
+			return true;
+	return false;
+}
+
+static int add_lock_holders(struct safe_points *s, const struct elf_module *m, struct err *e)
+{
+	for (unsigned i = 0; i < sizeof lock_holders / sizeof lock_holders[0]; i++) {
+		struct elf_symbol symbol;
+		if (!elf_module_find(m, lock_holders[i], NULL, &symbol))
+			continue;
+		int rc = safe_points_add(s, symbol.address, symbol.address + (symbol.bytes ? symbol.bytes : 64),
+					 lock_holders[i], e);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
+		     const struct target_memory *memory, struct err *e)
+{
+	int rc = 0;
+
+	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory) };
+	if (!s->walk)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < modules->count && rc == 0; i++) {
+		const struct elf_module *m = &modules->list[i];
+		if (m->is_vdso)
+			continue;
+		if (m->is_loader && m != libc->module)
+			rc = safe_points_add(s, m->exec_start, m->exec_end, "the loader", e);
+		else if (is_allocator_library(m))
+			rc = safe_points_add(s, m->exec_start, m->exec_end, elf_module_name(m), e);
+		else if (m == libc->module || m == libc->allocator)
+			rc = add_allocator_clusters(s, m, e);
+		if (rc == 0 && (m == libc->module || strncmp(elf_module_name(m), "libdl", 5) == 0 ||
+				strncmp(elf_module_name(m), "libpthread", 10) == 0))
+			rc = add_lock_holders(s, m, e);
+	}
+	if (rc < 0)
+		safe_points_done(s);
+	return rc;
+}
+
+void safe_points_done(struct safe_points *s)
+{
+	stack_walk_free(s->walk);
+	free(s->list);
+	*s = (struct safe_points){ 0 };
+}
+
+/* Linux UAPI struct rseq (the part up to rseq_cs) and struct rseq_cs. */
+struct rseq_head {
+	uint32_t cpu_id_start, cpu_id;
+	uint64_t section;
+};
+struct rseq_section {
+	uint32_t version, flags;
+	uint64_t start_ip, post_commit_offset, abort_ip;
+};
+
+static bool in_rseq_section(const struct target_memory *memory, const struct tracee *t, uint64_t pc)
+{
+	struct {
+		uint64_t rseq_abi_pointer;
+		uint32_t rseq_abi_size, signature, flags, pad;
+	} config = { 0 };
+	struct rseq_head head;
+	struct rseq_section section;
+	struct err ignored;
+
+	if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof config, &config) < 0 ||
+	    !config.rseq_abi_pointer)
+		return false;
+	if (target_read(memory, config.rseq_abi_pointer, &head, sizeof head, &ignored) < 0 || !head.section)
+		return false;
+	if (target_read(memory, head.section, &section, sizeof section, &ignored) < 0)
+		return true;
+	return pc - section.start_ip < section.post_commit_offset;
+}
+
+struct look {
+	const struct safe_points *points;
+	const struct code_range *found;
+};
+
+static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
+{
+	struct look *look = context;
+	/* A return address may stand behind the end of a function that does not return. */
+	uint64_t at = frame == 0 ? pc : pc - 1;
+
+	(void)sp;
+	for (size_t i = 0; i < look->points->count; i++) {
+		const struct code_range *r = &look->points->list[i];
+		if (at >= r->start && at < r->end) {
+			look->found = r;
+			return false;
+		}
+	}
+	return true;
+}
+
+int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *e)
+{
+	struct look look = { .points = s };
+	struct user_regs_struct regs;
+	bool complete;
+
+	int rc = tracee_registers(t, &regs, e);
+	if (rc < 0)
+		return rc;
+	stack_walk(s->walk, t, look_at_frame, &look, &complete);
+	if (look.found)
+		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.found->what);
+	if (!complete)
+		return err_set(e, EBUSY, "the stack of thread %d cannot be walked to its end", t->tid);
+	if (in_rseq_section(stack_walk_memory(s->walk), t, registers_pc(&regs)))
+		return err_set(e, EBUSY, "thread %d is in a restartable sequence", t->tid);
+	return 0;
+}

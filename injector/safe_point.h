@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * May this stopped thread be borrowed? dlopen takes the locks of the loader and of the allocator. If the thread itself
+ * holds one of them, it would wait for itself for ever (or, with a recursive lock, see the loader's lists half
+ * changed). So a thread is unsafe if any of its frames is
+ *
+ *   - in the loader,
+ *   - in the allocator: the functions of the malloc family with everything between their neighbours in the symbol table (their
+ *     static helpers), or all of a library that is nothing but an allocator,
+ *   - in a function of the C library that holds such locks while it runs: dlopen, fork, pthread_create, exit …,
+ *   - in memattach's payload, gates or cave,
+ *
+ * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end: what
+ * cannot be seen counts as unsafe.
+ */
+#ifndef MEMATTACH_SAFE_POINT_H
+#define MEMATTACH_SAFE_POINT_H
+
+#include "libc.h"
+#include "stack_walk.h"
+
+struct code_range {
+	uint64_t start;
+	uint64_t end;
+	char what[48]; /* "malloc", "the loader" */
+};
+
+struct safe_points {
+	struct code_range *list; /* sorted by start */
+	size_t count;
+	struct stack_walk *walk;
+};
+
+int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
+		     const struct target_memory *memory, struct err *e) WARN_UNUSED;
+void safe_points_done(struct safe_points *s);
+/* Adds code in which no borrowed thread may be (payload, gates, cave). */
+int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e) WARN_UNUSED;
+
+/* The thread is stopped. 0: safe. -EBUSY: not now, the text says why ("in malloc"). */
+int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "send_descriptors.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+
+/* The message as the thread will receive it, laid out in its own memory. */
+struct message {
+	int32_t pair[2];
+	struct msghdr header;
+	struct iovec vector;
+	char byte[8];
+	union {
+		char bytes[CMSG_SPACE(SEND_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+};
+
+static int send_all(int socket, const int *fds, unsigned count, struct err *e)
+{
+	char byte = 'm';
+	struct iovec vector = { &byte, 1 };
+	union {
+		char bytes[CMSG_SPACE(SEND_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control,
+				 .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	if (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+		return err_sys(e, "cannot send descriptors to the target");
+	return 0;
+}
+
+static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t result = 0;
+	const uint64_t arguments[6] = { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, remote_data(r) };
+
+	int rc = remote_call1(r, SYS_socketpair, arguments, &result, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	if ((int64_t)result < 0)
+		return err_set(e, (int)-(int64_t)result, "the target cannot make a socket pair: %s", strerror((int)-(int64_t)result));
+	rc = target_read(r->memory, remote_data(r), m->pair, sizeof m->pair, e);
+	for (int i = 0; i < 2 && rc == 0; i++)
+		rc = remote_cleanup(r, SYS_close, (uint64_t)m->pair[i], 0, e);
+	return rc;
+}
+
+static int receive(struct remote *r, struct message *m, unsigned count, int *remote_fds, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t at = remote_data(r), result = 0;
+	const uint64_t arguments[6] = { (uint64_t)m->pair[0], at + offsetof(struct message, header), MSG_DONTWAIT | MSG_CMSG_CLOEXEC };
+	struct message back;
+
+	/* Pointers of the target's address space, written into a struct of ours. */
+	m->vector = (struct iovec){ (void *)(uintptr_t)(at + offsetof(struct message, byte)), 1 };
+	m->header = (struct msghdr){
+		.msg_iov = (void *)(uintptr_t)(at + offsetof(struct message, vector)),
+		.msg_iovlen = 1,
+		.msg_control = (void *)(uintptr_t)(at + offsetof(struct message, control)),
+		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
+	};
+	int rc = target_write(r->writer, at, m, sizeof *m, e);
+	if (rc == 0)
+		rc = remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	if ((int64_t)result < 0)
+		return err_set(e, (int)-(int64_t)result, "the target cannot receive descriptors: %s", strerror((int)-(int64_t)result));
+	rc = target_read(r->memory, at, &back, sizeof back, e);
+	if (rc < 0)
+		return rc;
+	/* The control buffer is ours now; its header is at the front. */
+	size_t got = back.control.align.cmsg_len >= CMSG_LEN(0) ? (back.control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	if (back.header.msg_controllen < CMSG_LEN(0))
+		got = 0;
+	memcpy(remote_fds, back.control.bytes + CMSG_LEN(0), (got < count ? got : count) * sizeof(int));
+	for (unsigned i = 0; i < count && i < got && rc == 0; i++)
+		rc = remote_cleanup(r, SYS_close, (uint64_t)remote_fds[i], 0, e);
+	if (rc == 0 && got < count)
+		rc = err_set(e, EMFILE, "the target has too few free descriptors (RLIMIT_NOFILE)");
+	return rc;
+}
+
+int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
+		     struct err *e)
+{
+	struct message m = { 0 };
+
+	if (count > SEND_MAX)
+		return err_set(e, EINVAL, "too many descriptors");
+	int rc = make_pair(r, &m, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	AUTO_CLOSE int socket = (int)syscall(SYS_pidfd_getfd, pidfd, m.pair[1], 0);
+	if (socket < 0)
+		return err_sys(e, "pidfd_getfd");
+	rc = send_all(socket, fds, count, e);
+	return rc < 0 ? rc : receive(r, &m, count, remote_fds, deadline_ns, e);
+}

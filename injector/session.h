@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session: everything that memattach knows about one target between the first look and the receipt. The steps are in look.c (only
+ * looks), attach.c, follow.c (while it lasts), detach.c and receipt.c.
+ */
+#ifndef MEMATTACH_SESSION_H
+#define MEMATTACH_SESSION_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "borrow.h"
+#include "control.h"
+#include "dump_writer.h"
+#include "libc.h"
+#include "slots.h"
+#include "snapshot.h"
+#include "target.h"
+#include "unwind_tables.h"
+
+struct session_options {
+	pid_t pid;
+	uint64_t rate_bytes;
+	const char *output;     /* NULL: a name is made */
+	uint64_t duration_ns;   /* 0: until told to end */
+	uint64_t max_bytes;
+	const char *receipt;    /* NULL: none */
+	uint64_t deadline_ns;   /* how long to look for a safe point */
+	uint64_t seed;          /* 0: from the kernel */
+	uint32_t groups;        /* GROUP_BIT() of the functions to hook */
+	bool quiet;
+	bool verbose;
+};
+
+/* Where the parts of the payload are in the target. */
+struct payload_place {
+	uint64_t base;          /* of the payload's image, 0: not loaded */
+	uint64_t end;
+	uint64_t session;       /* address of memattach_session */
+	uint64_t control;       /* address of memattach_control */
+	struct memattach_session block; /* as last read */
+};
+
+struct session {
+	struct session_options options;
+	struct target target;
+	struct target_memory memory;
+	struct target_writer writer;
+	struct maps maps;          /* as of the last look */
+	struct modules modules;
+	struct libc libc;
+	struct slot_plans plans;
+	struct safe_points points;
+	struct unwind_tables tables;
+	struct unwind_coverage *coverage; /* one for each module */
+	struct dump_writer dump;
+	struct snapshot before;
+	struct payload_place payload;
+	uint64_t cave;
+	uint32_t next_module_id;
+	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
+	uint64_t attach_longest_ns, detach_longest_ns;
+	uint64_t started_ns;       /* CLOCK_MONOTONIC when recording began */
+	char *residue;             /* lines: what had to stay */
+	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_before;
+};
+
+void session_init(struct session *s, const struct session_options *options);
+void session_done(struct session *s);
+
+/* Looks at the target: process, maps, modules, C library. Touches nothing. */
+int session_look(struct session *s, struct err *e) WARN_UNUSED;
+/* The same again after modules came or went; ids are kept. */
+int session_look_again(struct session *s, struct err *e) WARN_UNUSED;
+/* Chooses cave, safe points. */
+int session_choose(struct session *s, struct err *e) WARN_UNUSED;
+
+/* Loads the payload, starts recording, patches. On failure the target is as before. */
+int session_attach(struct session *s, struct err *e) WARN_UNUSED;
+/* Patches what modules that were loaded later brought with them. */
+int session_patch_more(struct session *s, struct err *e) WARN_UNUSED;
+/* Restores, proves, unloads, verifies. -EBUSY and the like: still attached. What had to stay is in residue. */
+int session_detach(struct session *s, struct err *e) WARN_UNUSED;
+/* Finds the payload of any session in the target; base 0 if there is none. */
+int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
+
+/* Runs until the end of the session is asked for, or the target ends. */
+enum session_end {
+	SESSION_END_ASKED,    /* signal or duration: detach now */
+	SESSION_END_EXITED,   /* the target has ended; detail: exit status */
+	SESSION_END_KILLED,   /* detail: signal */
+	SESSION_END_EXECED,
+};
+int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;
+
+void session_borrower(const struct session *s, struct borrower *b, uint64_t extra_bytes, uint64_t *longest_ns);
+void session_add_residue(struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Messages for people: stderr, not with --quiet. */
+void session_say(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

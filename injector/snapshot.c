@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "snapshot.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int take_descriptors(struct snapshot *s, const struct target *t, struct err *e)
+{
+	char path[64];
+	size_t room = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/fd", t->pid, t->tid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return err_sys(e, "cannot list the descriptors of the target");
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (s->descriptor_count == room) {
+			room = room ? room * 2 : 64;
+			void *grown = realloc(s->descriptors, room * sizeof *s->descriptors);
+			if (!grown) {
+				closedir(dir);
+				return err_set(e, ENOMEM, "out of memory");
+			}
+			s->descriptors = grown;
+		}
+		struct snapshot_descriptor *d = &s->descriptors[s->descriptor_count];
+		d->number = atoi(entry->d_name);
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, d->target, sizeof d->target - 1);
+		if (n < 0)
+			continue; /* closed meanwhile */
+		d->target[n] = '\0';
+		s->descriptor_count++;
+	}
+	closedir(dir);
+	return 0;
+}
+
+static uint64_t hex_field(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
+}
+
+static int take_signals(struct snapshot *s, const struct target *t, struct err *e)
+{
+	struct thread_info *threads;
+	size_t count;
+
+	int rc = target_threads(t, &threads, &count, e);
+	if (rc < 0)
+		return rc;
+	s->threads = calloc(count, sizeof *s->threads);
+	for (size_t i = 0; s->threads && i < count; i++) {
+		char path[64], text[4096];
+		snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, threads[i].tid);
+		FILE *f = fopen(path, "re");
+		if (!f)
+			continue;
+		size_t n = fread(text, 1, sizeof text - 1, f);
+		fclose(f);
+		text[n] = '\0';
+		s->threads[s->thread_count].tid = threads[i].tid;
+		s->threads[s->thread_count++].blocked = hex_field(text, "\nSigBlk:");
+		s->ignored = hex_field(text, "\nSigIgn:");
+		s->caught = hex_field(text, "\nSigCgt:");
+	}
+	free(threads);
+	return s->threads ? 0 : err_set(e, ENOMEM, "out of memory");
+}
+
+int snapshot_take(struct snapshot *s, const struct target *t, struct err *e)
+{
+	struct snapshot new = { 0 };
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", t->pid, t->tid);
+	int rc = maps_read(&new.maps, path, e);
+	if (rc == 0)
+		rc = take_descriptors(&new, t, e);
+	if (rc == 0)
+		rc = take_signals(&new, t, e);
+	if (rc < 0) {
+		snapshot_free(&new);
+		return rc;
+	}
+	*s = new;
+	return 0;
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	maps_free(&s->maps);
+	free(s->descriptors);
+	free(s->threads);
+	*s = (struct snapshot){ 0 };
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What of a process can be seen from outside and must be the same after detach: mappings with protections, descriptors, threads'
+ * signal masks, dispositions. A living program changes much of that by itself; so the comparison names only what memattach
+ * could have caused.
+ */
+#ifndef MEMATTACH_SNAPSHOT_H
+#define MEMATTACH_SNAPSHOT_H
+
+#include "maps.h"
+#include "target.h"
+
+struct snapshot_descriptor {
+	int number;
+	char target[96];
+};
+
+struct snapshot_thread {
+	pid_t tid;
+	uint64_t blocked; /* SigBlk */
+};
+
+struct snapshot {
+	struct maps maps;
+	struct snapshot_descriptor *descriptors;
+	size_t descriptor_count;
+	struct snapshot_thread *threads;
+	size_t thread_count;
+	uint64_t ignored; /* SigIgn */
+	uint64_t caught;  /* SigCgt */
+};
+
+int snapshot_take(struct snapshot *s, const struct target *t, struct err *e) WARN_UNUSED;
+void snapshot_free(struct snapshot *s);
+
+#endif

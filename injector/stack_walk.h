@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Walks the stack of a stopped thread with libunwind-ptrace.
+ *
+ * libunwind's own accessors map the ELF file of every frame anew and read the stack word by word; a thread is held
+ * meanwhile. So unwind information is found through the modules that are known already (search table of .eh_frame_hdr in the
+ * target's memory), and memory is read by pages through a cache that stays warm for what cannot change.
+ */
+#ifndef MEMATTACH_STACK_WALK_H
+#define MEMATTACH_STACK_WALK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "modules.h"
+#include "tracee.h"
+
+struct stack_walk;
+
+#define STACK_WALK_FRAMES 512
+
+/* modules and memory must outlive it; when the modules change, make a new one. NULL: out of memory. */
+struct stack_walk *stack_walk_new(const struct modules *modules, const struct target_memory *memory);
+void stack_walk_free(struct stack_walk *w);
+const struct target_memory *stack_walk_memory(const struct stack_walk *w);
+
+/* Called for each frame, innermost first; pc is the interrupted instruction in frame 0, else a return address. False ends the walk. */
+typedef bool (*stack_walk_fn)(void *context, unsigned frame, uint64_t pc, uint64_t sp);
+
+/* The thread must be stopped. *complete: the walk came to the outermost frame. Never fails otherwise. */
+void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, bool *complete);
+
+#endif

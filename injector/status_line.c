@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "status_line.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "estimate.h"
+#include "size.h"
+
+#define ENTRIES_MAX (1u << 20) /* more live samples are not added up every second */
+
+static bool wanted(const struct session *s)
+{
+	const char *term = getenv("TERM");
+
+	return !s->options.quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+/* Sum over the live table, as it is at this moment. */
+static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
+{
+	const struct dump_header *h = w->header;
+	uint64_t entries = 0;
+
+	for (uint32_t i = 0; i < h->region_count; i++) {
+		const struct dump_region *r = &h->regions[i];
+		if (r->kind != DUMP_REGION_LIVE)
+			continue;
+		entries += r->entries;
+		if (entries > ENTRIES_MAX)
+			return false;
+		const uint64_t *keys = (const void *)((const char *)h + r->offset);
+		const struct dump_live_record *records = (const void *)(keys + r->entries);
+		for (uint64_t k = 0; k < r->entries; k++) {
+			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&keys[k], memory_order_acquire);
+			if (key == DUMP_KEY_FREE || key == DUMP_KEY_BUSY)
+				continue;
+			estimate_add(sum, (double)records[k].size, estimate_probability(records[k].size, records[k].rate_bytes));
+			estimate_expect(sum, records[k].rate_bytes > 1 ? records[k].rate_bytes : 0);
+		}
+	}
+	if (!w->exact)
+		estimate_expect(sum, (double)h->rate_bytes);
+	return true;
+}
+
+void status_line_show(struct session *s)
+{
+	struct estimate_sum sum = { 0 };
+	char live[SIZE_TEXT] = "", low[SIZE_TEXT], high[SIZE_TEXT], file[SIZE_TEXT];
+
+	if (!wanted(s))
+		return;
+	unsigned seconds = (unsigned)((monotonic_ns() - s->started_ns) / 1000000000u);
+	fprintf(stderr, "\r\033[K%02u:%02u:%02u  %llu samples", seconds / 3600, seconds / 60 % 60, seconds % 60,
+		(unsigned long long)dump_writer_counter(&s->dump, DUMP_COUNTER_samples_taken));
+	if (live_sum(&s->dump, &sum)) {
+		struct estimate e = estimate_interval(&sum, ESTIMATE_CONFIDENCE);
+		fprintf(stderr, "  live %s (%s … %s)", size_format(e.value, live), size_format(e.low, low),
+			size_format(e.high, high));
+	}
+	fprintf(stderr, "  file %s", size_format((double)s->dump.used, file));
+	fflush(stderr);
+}
+
+void status_line_end(struct session *s)
+{
+	if (wanted(s))
+		fputs("\r\033[K", stderr);
+}

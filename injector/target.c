@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "target.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+
+/* Reads a small file of /proc whole, NUL-terminated; -errno. */
+static int read_file(const char *path, char *buffer, size_t size)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (used < size - 1) {
+		ssize_t n = read(fd, buffer + used, size - 1 - used);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		used += (size_t)n;
+	}
+	buffer[used] = '\0';
+	return 0;
+}
+
+/* The value behind "Name:" in a status file, -1 if absent. */
+static long status_value(const char *status, const char *name)
+{
+	char key[32];
+
+	snprintf(key, sizeof key, "\n%s:", name);
+	const char *at = strstr(status, key);
+	return at ? strtol(at + strlen(key), NULL, 10) : -1;
+}
+
+static int stat_field(const char *text, unsigned field, char *value, size_t size)
+{
+	/* The command (field 2) may hold anything, also ") ": fields are counted from its last closing parenthesis. */
+	const char *at = strrchr(text, ')');
+
+	for (unsigned i = 2; at && i < field; i++) {
+		at = strchr(at, ' ');
+		if (at)
+			at++;
+	}
+	if (!at)
+		return -EINVAL;
+	snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
+	return 0;
+}
+
+int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e)
+{
+	char path[40], text[1024], number[32];
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	if (read_file(path, text, sizeof text) < 0 || stat_field(text, field, number, sizeof number) < 0)
+		return err_set(e, ESRCH, "there is no process %d", pid);
+	*value = strtoull(number, NULL, 10);
+	return 0;
+}
+
+/* A thread that still runs, for a process whose main thread has exited; 0 none. */
+static pid_t live_thread(pid_t pid)
+{
+	char path[64], text[1024], state[32];
+	pid_t found = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return 0;
+	for (struct dirent *entry; !found && (entry = readdir(dir));) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+		if (tid <= 0)
+			continue;
+		snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+		if (read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 &&
+		    state[0] != 'Z' && state[0] != 'X')
+			found = tid;
+	}
+	closedir(dir);
+	return found;
+}
+
+static void comm_of(pid_t pid, char *comm, size_t size)
+{
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/%d/comm", pid);
+	if (read_file(path, comm, size) < 0)
+		snprintf(comm, size, "?");
+	comm[strcspn(comm, "\n")] = '\0';
+}
+
+void target_explain_permission(const struct target *t, struct err *e)
+{
+	char path[40], text[4096], scope[16] = "0";
+	struct stat st;
+	size_t used = strlen(e->text);
+
+	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
+	long uid = read_file(path, text, sizeof text) == 0 ? status_value(text, "Uid") : -1;
+	snprintf(path, sizeof path, "/proc/%d", t->pid);
+	const char *why = "a security module, a user namespace or a missing CAP_SYS_PTRACE; run memattach as root outside containers";
+	if (uid >= 0 && geteuid() != 0 && (uid_t)uid != geteuid())
+		why = "it belongs to another user; run memattach as that user or as root";
+	else if (geteuid() != 0 && stat(path, &st) == 0 && st.st_uid == 0 && uid != 0)
+		why = "it is not dumpable (set-id program or PR_SET_DUMPABLE); run memattach as root";
+	else if (geteuid() != 0 && read_file("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope) == 0 && atoi(scope) > 0)
+		why = atoi(scope) == 1 ? "kernel.yama.ptrace_scope is 1: only children may be traced; run memattach as root" :
+		      atoi(scope) == 2 ? "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace; run memattach as root" :
+					 "kernel.yama.ptrace_scope is 3: nobody may trace until the next boot";
+	snprintf(e->text + used, sizeof e->text - used, " (%s)", why);
+}
+
+/* Everything that can be refused by looking. */
+static int examine(struct target *t, struct err *e)
+{
+	char path[40], status[4096], state[32], stat_text[1024];
+
+	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
+	if (read_file(path, status, sizeof status) < 0)
+		return err_set(e, ESRCH, "there is no process %d", t->pid);
+	long group = status_value(status, "Tgid");
+	if (group > 0 && group != t->pid)
+		return err_set(e, EINVAL, "%d is a thread of process %ld; use -p %ld", t->pid, group, group);
+	snprintf(path, sizeof path, "/proc/%d/stat", t->pid);
+	if (read_file(path, stat_text, sizeof stat_text) < 0 || stat_field(stat_text, 3, state, sizeof state) < 0)
+		return err_set(e, ESRCH, "there is no process %d", t->pid);
+	t->tid = t->pid;
+	if (state[0] == 'Z' || state[0] == 'X') {
+		t->tid = live_thread(t->pid);
+		if (!t->tid)
+			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %ld)", t->comm,
+				       status_value(status, "PPid"));
+	}
+	if (strstr(status, "\nVmSize:") == NULL && t->tid == t->pid)
+		return err_set(e, EINVAL, "%s is a kernel thread: it has no heap", t->comm);
+	long tracer = status_value(status, "TracerPid");
+	if (tracer > 0) {
+		char name[32];
+		comm_of((pid_t)tracer, name, sizeof name);
+		return err_set(e, EBUSY, "it is already traced by PID %ld (%s); end that tracer first", tracer, name);
+	}
+	return 0;
+}
+
+int target_open(struct target *t, pid_t pid, struct err *e)
+{
+	struct target new = { .pid = pid, .tid = pid, .pidfd = -1 };
+	char path[40];
+
+	if (pid == getpid())
+		return err_set(e, EINVAL, "that is memattach itself");
+	new.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (new.pidfd < 0)
+		return errno == ESRCH || errno == EINVAL ? err_set(e, ESRCH, "there is no process %d", pid) : err_sys(e, "pidfd_open");
+	comm_of(pid, new.comm, sizeof new.comm);
+	int rc = examine(&new, e);
+	if (rc == 0)
+		rc = process_stat(pid, 22, &new.start_ticks, e);
+	if (rc < 0) {
+		target_close(&new);
+		return rc;
+	}
+	snprintf(path, sizeof path, "/proc/%d/exe", new.tid);
+	ssize_t n = readlink(path, new.program, sizeof new.program - 1);
+	new.program[n > 0 ? n : 0] = '\0';
+	*t = new;
+	return 0;
+}
+
+void target_close(struct target *t)
+{
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	t->pidfd = -1;
+}
+
+bool target_alive(const struct target *t)
+{
+	struct err ignored;
+	uint64_t start;
+
+	return process_stat(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks && live_thread(t->pid) != 0;
+}
+
+bool target_same_program(const struct target *t)
+{
+	char path[40], program[sizeof t->program];
+
+	snprintf(path, sizeof path, "/proc/%d/exe", t->tid);
+	ssize_t n = readlink(path, program, sizeof program - 1);
+	if (n < 0)
+		return true;
+	program[n] = '\0';
+	return strcmp(program, t->program) == 0;
+}
+
+static void thread_look(pid_t pid, struct thread_info *info)
+{
+	char path[64], text[4096], state[32];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, info->tid);
+	if (read_file(path, text, sizeof text) == 0)
+		info->filtered = status_value(text, "Seccomp") > 0;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, info->tid);
+	if (read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0)
+		info->state = state[0];
+	info->syscall = -1;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, info->tid);
+	if (read_file(path, text, sizeof text) == 0 && text[0] >= '0' && text[0] <= '9') {
+		info->syscall = strtoll(text, NULL, 10);
+		info->sleeping = true;
+	}
+}
+
+int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e)
+{
+	char path[40];
+	struct thread_info *threads = NULL;
+	size_t used = 0, room = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", t->pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return err_set(e, ESRCH, "the process has ended");
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+		if (tid <= 0)
+			continue;
+		if (used == room) {
+			room = room ? 2 * room : 32;
+			void *grown = realloc(threads, room * sizeof *threads);
+			if (!grown) {
+				free(threads);
+				closedir(dir);
+				return err_set(e, ENOMEM, "out of memory");
+			}
+			threads = grown;
+		}
+		threads[used] = (struct thread_info){ .tid = tid, .state = '?' };
+		thread_look(t->pid, &threads[used]);
+		if (threads[used].state != 'Z' && threads[used].state != 'X' && threads[used].state != '?')
+			used++;
+	}
+	closedir(dir);
+	if (used == 0) {
+		free(threads);
+		return err_set(e, ESRCH, "the process has ended");
+	}
+	*list = threads;
+	*count = used;
+	return 0;
+}

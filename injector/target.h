@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The process that is attached to: who it is, whether it may be touched, which threads it has. A pidfd and the start time guard
+ * against a pid that is given to another process. Nothing here changes the target.
+ */
+#ifndef MEMATTACH_TARGET_H
+#define MEMATTACH_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "err.h"
+
+struct target {
+	pid_t pid;
+	pid_t tid;            /* a live thread: the main one unless it has exited */
+	int pidfd;            /* -1 closed */
+	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
+	char comm[32];
+	char program[256];    /* what /proc/PID/exe points to, "" unknown */
+};
+
+/*
+ * Looks at the process and refuses, with the cause and what would help, what cannot be attached to: -ESRCH no such
+ * process, or a zombie; -EINVAL memattach itself, a kernel thread; -EBUSY traced by somebody (named); -EPERM not permitted.
+ */
+int target_open(struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
+void target_close(struct target *t);
+/* The same process, alive (not a zombie). */
+bool target_alive(const struct target *t);
+/* Still the program that it was: false after execve. */
+bool target_same_program(const struct target *t);
+/* Explains a ptrace EPERM: which rule, what would help. Appends to e. */
+void target_explain_permission(const struct target *t, struct err *e);
+
+/* A field of /proc/PID/stat counted from 1 as in proc(5), from 3 on; -ESRCH. */
+int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
+
+struct thread_info {
+	pid_t tid;
+	bool filtered;    /* has a seccomp filter */
+	bool sleeping;    /* in a system call, waiting */
+	int64_t syscall;  /* number, -1 unknown or running in user code */
+	char state;       /* R S D T t Z … of /proc/PID/task/TID/stat */
+};
+
+/* All threads; *list is malloc'ed. */
+int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e) WARN_UNUSED;
+
+#endif
