@@ -65,6 +65,10 @@ class Context:
         return path
 
     def program(self, *candidates):
+        """The path of an installed program that is to be attached, or that drives one."""
+        scope = read_text("/proc/sys/kernel/yama/ptrace_scope", "0").strip()
+        if scope != "0" and os.geteuid() != 0:
+            raise Skip(f"Yama's ptrace_scope is {scope} and this is not root: only victims that allow it can be attached")
         for candidate in candidates:
             path = shutil.which(candidate, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin:/sbin:/bin")
             if path:

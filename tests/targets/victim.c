@@ -69,6 +69,7 @@ void victim_start(const char *name)
 
 	victim_name = name;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* Yama: a victim may be attached by anybody of its user */
 	sigaction(SIGUSR1, &action, NULL);
 	victim_say("PID %d", (int)getpid());
 }

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash disable=SC2034 # the lists are used by the scripts that source this
+# Installs Debian packages that are missing; starts none of the services that they bring. Sourced by the other scripts.
+
+BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libunwind-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev)
+TEST_PACKAGES=(libcmocka-dev binutils groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "$0: not root, and there is no sudo: cannot run $*" >&2
+        return 1
+    fi
+}
+
+# Debian asks policy-rc.d whether a package may start its service; 101 forbids it. A file that is there already stays.
+forbid_services() {
+    [ -e /usr/sbin/policy-rc.d ] && return
+    printf '#!/bin/sh\nexit 101\n' | as_root tee /usr/sbin/policy-rc.d >/dev/null
+    as_root chmod 755 /usr/sbin/policy-rc.d
+    policy_is_ours=1
+}
+
+allow_services() {
+    [ -n "${policy_is_ours:-}" ] && as_root rm -f /usr/sbin/policy-rc.d
+    policy_is_ours=
+}
+
+# install_packages NAME...: what is installed already is left alone, and apt is not called at all when nothing is missing.
+install_packages() {
+    local missing=() name code=0
+    for name in "$@"; do
+        dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")
+    done
+    [ ${#missing[@]} = 0 ] && return 0
+    echo "installing ${missing[*]}"
+    trap allow_services EXIT
+    forbid_services
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update &&
+        as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qy --no-install-recommends install "${missing[@]}" ||
+        code=$?
+    allow_services
+    trap - EXIT
+    return $code
+}
