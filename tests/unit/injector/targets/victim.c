@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * victim [LIBRARY]: allocates, says "ready" on its standard output, and obeys the letters on its standard input: o opens the
+ * library, c closes it, each answered by a line. Ends at end of file.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Function pointers in data, as in Debian's redis-server, and one that is taken in code. */
+void *(*volatile table[])(size_t) = { malloc, NULL };
+void (*volatile release)(void *);
+
+static void say(const char *text)
+{
+	if (write(STDOUT_FILENO, text, 6) != 6)
+		_exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	void *library = NULL;
+	char order;
+
+	release = free;
+	free(malloc(100));
+	release(table[0](10));
+	say("ready\n");
+	while (read(STDIN_FILENO, &order, 1) == 1) {
+		if (order == 'o' && argc > 1)
+			library = dlopen(argv[1], RTLD_LAZY);
+		if (order == 'c' && library)
+			dlclose(library);
+		if (order == 'r')
+			free(realloc(calloc(1, 10), 20));
+		say("done.\n");
+	}
+	return 0;
+}

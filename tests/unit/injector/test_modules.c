@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules, C library, scope, caves and the watch, on real processes. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cave.h"
+
+static void test_modules_read_finds_all(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	victim_start(&v, "victim_now", NULL, NULL);
+	view_open(&view, v.pid, false);
+	assert_true(view.modules.consistent);
+	assert_string_equal(view.modules.unread, "");
+	assert_ptr_equal(modules_main(&view.modules), view_module(&view, "victim_now"));
+	assert_ptr_equal(modules_loader(&view.modules), view_module(&view, "ld-linux"));
+	assert_true(view_module(&view, "[vdso]")->is_vdso);
+	/* Every executable file mapping belongs to a module. */
+	for (size_t i = 0; i < view.maps.count; i++) {
+		const struct mapping *m = &view.maps.list[i];
+		if (m->prot & PROT_EXEC && m->inode)
+			assert_non_null(modules_find(&view.modules, m->start, true));
+	}
+	const struct elf_module *libc = view_module(&view, "libc.so.6");
+	assert_string_equal(libc->soname, "libc.so.6");
+	assert_true(libc->build_id_bytes >= 8 && libc->relro_end > libc->relro_start && libc->inode);
+	assert_true(libc->link_map && libc->exec_end > libc->exec_start && libc->symbol_count > 1000);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static void test_libc_find_on_glibc(void **state)
+{
+	struct victim v;
+	struct view view;
+	struct elf_symbol s;
+
+	(void)state;
+	victim_start(&v, "victim_lazy", NULL, NULL);
+	view_open(&view, v.pid, false);
+	assert_int_equal(view.libc.kind, LIBC_GLIBC);
+	assert_memory_equal(view.libc.version, "2.", 2);
+	assert_ptr_equal(view.libc.allocator, view.libc.module);
+	assert_true(view.libc.dlopen && view.libc.dlclose && view.libc.errno_location && view.libc.usable_size);
+	assert_true(elf_module_find(view.libc.module, "malloc", NULL, &s));
+	assert_int_equal(s.address, view.libc.malloc);
+	assert_true(elf_module_find(view.libc.module, "malloc", "GLIBC_2.2.5", &s));
+	assert_false(elf_module_find(view.libc.module, "malloc", "GLIBC_9.9", &s));
+	assert_false(elf_module_find(view.libc.module, "no_such_function", NULL, &s));
+	assert_true(elf_module_defines_ifunc(view.libc.module, "memcpy"));
+	/* Of several versions, the default one. */
+	if (elf_module_find(view.libc.module, "memcpy", "GLIBC_2.2.5", &s)) {
+		struct elf_symbol latest;
+		assert_true(elf_module_find(view.libc.module, "memcpy", NULL, &latest));
+		assert_string_equal(elf_module_symbol_version(view.libc.module, latest.number), "GLIBC_2.14");
+	}
+	view_close(&view);
+	victim_end(&v);
+}
+
+static void test_modules_changed_sees_dlopen(void **state)
+{
+	struct victim v;
+	struct view view, later;
+	struct err e;
+	bool changed, consistent;
+	uint32_t next_id = 100;
+
+	(void)state;
+	victim_start(&v, "victim_lazy", VICTIM_DIR "/libvictim_plugin.so", NULL);
+	view_open(&view, v.pid, false);
+	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, &consistent, &e), 0);
+	assert_false(changed);
+	assert_true(consistent);
+	victim_order(&v, 'o');
+	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, &consistent, &e), 0);
+	assert_true(changed);
+	view_open(&later, v.pid, false);
+	modules_number(&later.modules, &view.modules, &next_id);
+	assert_int_equal(view_module(&later, "libvictim_plugin.so")->id, 100);
+	assert_int_equal(view_module(&later, "libc.so.6")->id, view_module(&view, "libc.so.6")->id);
+	victim_order(&v, 'c');
+	assert_int_equal(modules_changed(&later.modules, &later.tm, &changed, NULL, &e), 0);
+	assert_true(changed);
+	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, NULL, &e), 0);
+	view_close(&later);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static void test_modules_watch_word_sees_a_fresh_image(void **state)
+{
+	struct victim v;
+	struct view view;
+	struct err e;
+	bool changed;
+	uint64_t value;
+
+	(void)state;
+	victim_start(&v, "victim_lazy", NULL, NULL);
+	view_open(&view, v.pid, true);
+	const struct slot_plan *s = view_slot(&view, modules_main(&view.modules), HOOK_calloc, R_X86_64_JUMP_SLOT);
+	assert_non_null(s);
+	assert_int_equal(target_read_u64(&view.tm, s->address, &value, &e), 0);
+	assert_int_equal(modules_watch_word(&view.modules, s->address, value, &e), 0);
+	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, NULL, &e), 0);
+	assert_false(changed);
+	victim_order(&v, 'r'); /* binds the lazy slot */
+	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, NULL, &e), 0);
+	assert_true(changed);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static void test_modules_read_refuses_static_programs(void **state)
+{
+	struct victim v;
+	struct target_memory tm;
+	struct maps maps;
+	struct modules modules;
+	struct err e;
+	char path[64];
+
+	(void)state;
+	victim_start(&v, "victim_static", NULL, NULL);
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)v.pid);
+	assert_int_equal(target_memory_open(&tm, v.pid, &e), 0);
+	assert_int_equal(maps_read(&maps, path, &e), 0);
+	assert_int_equal(modules_read(&modules, &tm, &maps, &e), -ENOEXEC);
+	assert_non_null(strstr(e.text, "static"));
+	maps_free(&maps);
+	target_memory_close(&tm);
+	victim_end(&v);
+}
+
+/* ld.so run by name: the kernel's AT_PHDR is that of ld.so. */
+static void test_modules_read_of_a_loader_run_by_name(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	if (access("/lib64/ld-linux-x86-64.so.2", X_OK))
+		skip();
+	victim_start(&v, "/lib64/ld-linux-x86-64.so.2", VICTIM_DIR "/victim_now", NULL);
+	view_open(&view, v.pid, true);
+	assert_ptr_equal(modules_main(&view.modules), view_module(&view, "victim_now"));
+	assert_true(view.plans.slot_count > 0);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static void test_cave_find_gives_zeros_in_text(void **state)
+{
+	struct victim v;
+	struct view view;
+	struct cave cave;
+	struct err e;
+	char bytes[512], zeros[512] = { 0 };
+
+	(void)state;
+	victim_start(&v, "victim_now", NULL, NULL);
+	view_open(&view, v.pid, false);
+	assert_int_equal(cave_find(&cave, &view.modules, &view.tm, &view.maps, sizeof bytes, &e), 0);
+	assert_true(cave.bytes >= sizeof bytes && cave.address % 16 == 0);
+	assert_int_equal((cave.address + cave.bytes) % 4096, 0);
+	assert_true(cave.address >= cave.module->exec_end);
+	assert_int_equal(target_read(&view.tm, cave.address, bytes, sizeof bytes, &e), 0);
+	assert_memory_equal(bytes, zeros, sizeof bytes);
+	assert_true(maps_find(&view.maps, cave.address)->prot & PROT_EXEC);
+	assert_int_equal(cave_find(&cave, &view.modules, &view.tm, &view.maps, 4096, &e), -ENOSPC);
+	view_close(&view);
+	victim_end(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_modules_read_finds_all), cmocka_unit_test(test_libc_find_on_glibc),
+		cmocka_unit_test(test_modules_changed_sees_dlopen),
+		cmocka_unit_test(test_modules_watch_word_sees_a_fresh_image),
+		cmocka_unit_test(test_modules_read_refuses_static_programs),
+		cmocka_unit_test(test_modules_read_of_a_loader_run_by_name),
+		cmocka_unit_test(test_cave_find_gives_zeros_in_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* The plan, on one program built in all the shapes that decide what a slot holds. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct elf_module *main_of(const struct view *view)
+{
+	return modules_main(&view->modules);
+}
+
+/* What must hold for every plan: originals are functions of that name, never stubs; gates fit; nothing is in the loader. */
+static void check_plan(const struct view *view)
+{
+	for (size_t i = 0; i < view->plans.slot_count; i++) {
+		const struct slot_plan *s = &view->plans.slots[i];
+		const struct elf_module *definer = modules_find(&view->modules, s->original, true);
+		struct elf_symbol symbol;
+		uint64_t value;
+		struct err e;
+
+		assert_non_null(definer);
+		assert_true(elf_module_defines_at(definer, hook_symbol(s->hook), s->original, &symbol));
+		assert_true(s->gate < view->plans.gate_count);
+		assert_int_equal(view->plans.gates[s->gate].original, s->original);
+		assert_int_equal(view->plans.gates[s->gate].hook, s->hook);
+		assert_int_equal(target_read_u64(&view->tm, s->address, &value, &e), 0);
+		assert_int_equal(value, s->value);
+		assert_int_equal(s->page_protection, maps_find(&view->maps, s->address)->prot);
+		assert_false(view->modules.list[s->module].is_loader && view->libc.kind == LIBC_GLIBC);
+		if (i)
+			assert_true(s[-1].module < s->module || s[-1].address < s->address);
+	}
+}
+
+static void begin(struct victim *v, struct view *view, const char *program, const char *environment)
+{
+	victim_start(v, program, NULL, environment);
+	view_open(view, v->pid, true);
+	check_plan(view);
+	assert_int_equal(view->plans.refusal_count, 0);
+}
+
+static void end(struct victim *v, struct view *view)
+{
+	view_close(view);
+	victim_end(v);
+}
+
+static void check_lazy(const char *program)
+{
+	struct victim v;
+	struct view view;
+
+	begin(&v, &view, program, NULL);
+	/* realloc and calloc are not called before the order comes: their slots hold lazy stubs. */
+	const struct slot_plan *s = view_slot(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT);
+	assert_non_null(s);
+	assert_true(elf_module_holds(main_of(&view), s->value, 1, PF_X));
+	assert_ptr_equal(modules_find(&view.modules, s->original, true), view.libc.module);
+	assert_int_equal(s->flags, 0);
+	uint64_t original = s->original, address = s->address;
+	victim_order(&v, 'r');
+	view_close(&view);
+	view_open(&view, v.pid, true);
+	check_plan(&view);
+	s = view_slot(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT);
+	assert_non_null(s);
+	/* What the loader has bound it to is what was foretold. */
+	assert_int_equal(s->address, address);
+	assert_int_equal(s->value, original);
+	assert_int_equal(s->original, original);
+	end(&v, &view);
+}
+
+static void test_slots_lazy(void **state)
+{
+	(void)state;
+	check_lazy("victim_lazy");
+}
+
+static void test_slots_lazy_ibt(void **state)
+{
+	(void)state;
+	check_lazy("victim_ibt");
+}
+
+static void test_slots_now_relro(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	begin(&v, &view, "victim_now", NULL);
+	const struct slot_plan *s = view_slot(&view, main_of(&view), HOOK_calloc, 0);
+	assert_non_null(s);
+	assert_int_equal(s->page_protection, PROT_READ);
+	/* malloc and free are also taken as values. */
+	assert_non_null(s = view_slot(&view, main_of(&view), HOOK_free, R_X86_64_GLOB_DAT));
+	assert_int_equal(s->flags, SLOT_ESCAPES);
+	assert_non_null(s = view_slot(&view, main_of(&view), HOOK_malloc, R_X86_64_64));
+	assert_int_equal(s->flags, SLOT_ESCAPES);
+	assert_int_equal(s->original, view.libc.malloc);
+	end(&v, &view);
+}
+
+static void test_slots_no_plt(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	begin(&v, &view, "victim_noplt", NULL);
+	const struct slot_plan *s = view_slot(&view, main_of(&view), HOOK_calloc, R_X86_64_GLOB_DAT);
+	assert_non_null(s);
+	assert_int_equal(s->flags, 0); /* called through, never loaded */
+	assert_non_null(s = view_slot(&view, main_of(&view), HOOK_free, R_X86_64_GLOB_DAT));
+	assert_int_equal(s->flags, SLOT_ESCAPES);
+	end(&v, &view);
+}
+
+/* &malloc is the program's own stub: every library's GLOB_DAT holds it. The original must be libc's. */
+static void test_slots_non_pie_canonical_stub(void **state)
+{
+	struct victim v;
+	struct view view;
+	unsigned stubs = 0;
+
+	(void)state;
+	begin(&v, &view, "victim_nonpie", NULL);
+	assert_int_equal(main_of(&view)->type, ET_EXEC);
+	for (size_t i = 0; i < view.plans.slot_count; i++) {
+		const struct slot_plan *s = &view.plans.slots[i];
+		assert_ptr_equal(modules_find(&view.modules, s->original, true), view.libc.module);
+		stubs += &view.modules.list[s->module] != main_of(&view) && s->value < main_of(&view)->end;
+	}
+	assert_true(stubs > 0);
+	end(&v, &view);
+}
+
+static void test_slots_of_the_c_library(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	begin(&v, &view, "victim_now", NULL);
+	assert_non_null(view_slot(&view, view.libc.module, HOOK_malloc, 0));
+	assert_non_null(view_slot(&view, view.libc.module, HOOK_free, 0));
+	const struct slot_route *r = view_route(&view, HOOK_malloc, view.libc.module);
+	assert_true(r && r->hooked);
+	r = view_route(&view, HOOK_reallocarray, view.libc.module);
+	assert_true(!r || (!r->hooked && r->via == HOOK_realloc));
+	end(&v, &view);
+}
+
+static void expect_via(const struct view *view, const struct elf_module *definer, uint32_t hook, uint32_t via)
+{
+	const struct slot_route *r = view_route(view, hook, definer);
+
+	assert_non_null(r);
+	assert_false(r->hooked);
+	assert_int_equal(r->via, via);
+	for (size_t i = 0; i < view->plans.slot_count; i++)
+		assert_false(view->plans.slots[i].hook == hook && view->plans.slots[i].original == r->original);
+}
+
+static void test_routes_of_libstdcxx(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	begin(&v, &view, "victim_cxx", NULL);
+	const struct elf_module *cxx = view_module(&view, "libstdc++");
+	expect_via(&view, cxx, HOOK_new, HOOK_malloc);
+	expect_via(&view, cxx, HOOK_new_array, HOOK_new);
+	expect_via(&view, cxx, HOOK_new_nothrow, HOOK_new);
+	expect_via(&view, cxx, HOOK_new_aligned, HOOK_aligned_alloc);
+	expect_via(&view, cxx, HOOK_delete, HOOK_free);
+	expect_via(&view, cxx, HOOK_delete_sized, HOOK_delete);
+	assert_non_null(view_slot(&view, cxx, HOOK_malloc, 0));
+	assert_non_null(view_slot(&view, cxx, HOOK_free, 0));
+	end(&v, &view);
+}
+
+static void test_slots_with_a_preloaded_allocator(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	begin(&v, &view, "victim_cxx", "LD_PRELOAD=" VICTIM_DIR "/libvictim_allocator.so");
+	const struct elf_module *allocator = view_module(&view, "libvictim_allocator.so");
+	assert_ptr_equal(view.libc.allocator, allocator);
+	assert_int_equal(view.libc.usable_size, 0);
+	const struct slot_plan *s = view_slot(&view, view.libc.module, HOOK_malloc, 0);
+	assert_non_null(s);
+	assert_ptr_equal(modules_find(&view.modules, s->original, true), allocator);
+	/* Its operator new is hooked, and the malloc that it calls on the slow path is not counted again. */
+	assert_non_null(s = view_slot(&view, main_of(&view), HOOK_new, 0));
+	assert_ptr_equal(modules_find(&view.modules, s->original, true), allocator);
+	assert_null(view_slot(&view, allocator, HOOK_malloc, 0));
+	/* What it does not define is still libstdc++'s, which passes on to it. */
+	expect_via(&view, view_module(&view, "libstdc++"), HOOK_new_array, HOOK_new);
+	end(&v, &view);
+}
+
+/* Another tool's hook: a value that is no function of that name. */
+static void test_slots_refuse_foreign_values(void **state)
+{
+	struct victim v;
+	struct view view;
+	const struct slots_options options = { .groups = GROUP_BIT(GROUP_MALLOC) };
+	struct slot_plans again;
+	struct err e;
+	uint64_t other;
+
+	(void)state;
+	victim_start(&v, "victim_lazy", NULL, NULL);
+	view_open(&view, v.pid, true);
+	const struct slot_plan *s = view_slot(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT);
+	assert_non_null(s);
+	uint64_t address = s->address, old = s->value;
+	struct elf_symbol strlen_like;
+	assert_true(elf_module_find(view.libc.module, "getpid", NULL, &strlen_like));
+	assert_int_equal(ptrace(PTRACE_SEIZE, v.pid, 0, 0), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, v.pid, 0, 0), 0);
+	assert_int_equal(waitpid(v.pid, NULL, 0), v.pid);
+	assert_int_equal(ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)strlen_like.address), 0);
+	assert_int_equal(slots_plan(&again, &view.modules, &view.libc, &view.tm, &view.maps, &options, &e), 0);
+	assert_int_equal(again.refusal_count, 1);
+	assert_non_null(strstr(again.refusals[0].text, "realloc not patched"));
+	assert_int_equal(again.slot_count, view.plans.slot_count - 1);
+	slots_free(&again);
+	other = (uint64_t)(uintptr_t)&other;
+	assert_int_equal(ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)other), 0);
+	assert_int_equal(slots_plan(&again, &view.modules, &view.libc, &view.tm, &view.maps, &options, &e), 0);
+	assert_int_equal(again.refusal_count, 1);
+	slots_free(&again);
+	assert_int_equal(ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)old), 0);
+	assert_int_equal(ptrace(PTRACE_DETACH, v.pid, 0, 0), 0);
+	end(&v, &view);
+}
+
+/* A second plan, when a library has come: gates keep their places, patched slots are followed but not planned again. */
+static void test_slots_plan_again_for_later_modules(void **state)
+{
+	struct victim v;
+	struct view view, later;
+	struct slot_plans more;
+	struct err e;
+
+	(void)state;
+	victim_start(&v, "victim_lazy", VICTIM_DIR "/libvictim_plugin.so", NULL);
+	view_open(&view, v.pid, true);
+	struct slot *patched = calloc(view.plans.slot_count, sizeof *patched);
+	assert_non_null(patched);
+	for (size_t i = 0; i < view.plans.slot_count; i++)
+		patched[i] = (struct slot){ .address = view.plans.slots[i].address, .old_value = view.plans.slots[i].value,
+					    .gate = view.plans.slots[i].gate, .state = SLOT_PATCHED };
+	victim_order(&v, 'o');
+	view_open(&later, v.pid, false);
+	const struct slots_options options = { .groups = GROUP_BIT(GROUP_MALLOC), .gates = view.plans.gates,
+					       .gate_count = view.plans.gate_count, .patched = patched,
+					       .patched_count = view.plans.slot_count, .skip_notes = true };
+	assert_int_equal(slots_plan(&more, &later.modules, &later.libc, &later.tm, &later.maps, &options, &e), 0);
+	assert_int_equal(more.slot_count, 2);
+	assert_int_equal(more.gate_count, view.plans.gate_count);
+	assert_memory_equal(more.gates, view.plans.gates, view.plans.gate_count * sizeof *more.gates);
+	for (size_t i = 0; i < more.slot_count; i++)
+		assert_ptr_equal(&later.modules.list[more.slots[i].module], view_module(&later, "libvictim_plugin.so"));
+	slots_free(&more);
+	free(patched);
+	view_close(&later);
+	view_close(&view);
+	victim_end(&v);
+}
+
+static void test_hook_names(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < HOOK_COUNT; i++)
+		assert_int_equal(hook_by_symbol(hook_symbol(i)), i);
+	assert_int_equal(hook_by_symbol("mallo"), HOOK_COUNT);
+	assert_int_equal(hook_by_symbol(""), HOOK_COUNT);
+	assert_int_equal(hook_by_symbol("_Z"), HOOK_COUNT);
+	assert_string_equal(hook_symbol(HOOK_COUNT), "?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hook_names), cmocka_unit_test(test_slots_lazy), cmocka_unit_test(test_slots_lazy_ibt),
+		cmocka_unit_test(test_slots_now_relro), cmocka_unit_test(test_slots_no_plt),
+		cmocka_unit_test(test_slots_non_pie_canonical_stub), cmocka_unit_test(test_slots_of_the_c_library),
+		cmocka_unit_test(test_routes_of_libstdcxx), cmocka_unit_test(test_slots_with_a_preloaded_allocator),
+		cmocka_unit_test(test_slots_refuse_foreign_values),
+		cmocka_unit_test(test_slots_plan_again_for_later_modules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
