@@ -7,6 +7,12 @@
 #define MEMATTACH_PAYLOAD_HOOK_CALL_H
 
 #define THREAD_SLOT_LOG2 12
+/*
+ * Home slot: bits 12 … 23 of tp ^ tp >> 12. Thread control blocks stand at like places of stacks that are neighbours: the fold keeps
+ * those apart for distances of 4 KiB to 16 MiB, powers of two included.
+ */
+#define THREAD_SLOT_SHIFT 12
+#define THREAD_SLOT_FOLD 12
 #define THREAD_SLOT_COUNT (1 << THREAD_SLOT_LOG2)
 #define THREAD_SLOT_PROBES 8 /* home and 7 more: the array has 64 slots behind the last home */
 #define THREAD_SLOT_ARRAY (THREAD_SLOT_COUNT + 64)

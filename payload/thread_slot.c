@@ -9,7 +9,7 @@ struct thread_slot thread_slots[THREAD_SLOT_ARRAY] PAYLOAD_PAGES;
 
 static uint32_t slot_home(uint64_t tp)
 {
-	return (uint32_t)(tp * HASH_MULTIPLIER >> (64 - THREAD_SLOT_LOG2));
+	return (uint32_t)((tp ^ tp >> THREAD_SLOT_FOLD) >> THREAD_SLOT_SHIFT) % THREAD_SLOT_COUNT;
 }
 
 static int slot_take(struct thread_slot *slot, uint64_t sp)

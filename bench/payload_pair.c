@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared object as it is
+ * shipped, in one process, in turns. Then what one warm sample costs, with a stack of some 30 frames, by the cycle counter.
+ *
+ *     payload_pair [rate_bytes]
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "control.h"
+#include "fixture.h"
+#include "hooks.h"
+
+#define PAIRS 20000000
+#define ROUNDS 7
+#define SAMPLES 200000
+#define FRAMES 30
+
+static void *(*volatile allocate)(size_t);
+static void (*volatile release)(void *);
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static double pair_ns(uint64_t pairs)
+{
+	double start = now_ns();
+
+	for (uint64_t i = 0; i < pairs; i++)
+		release(allocate(32));
+	return (now_ns() - start) / (double)pairs;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+static __attribute__((noinline)) double pairs_below(int frames, uint64_t pairs)
+{
+	double ns;
+
+	if (frames == 0)
+		return pair_ns(pairs);
+	ns = pairs_below(frames - 1, pairs);
+	__asm__ volatile("" : : : "memory");
+	return ns;
+}
+
+static int64_t (*control)(uint64_t op, void *argument);
+static struct memattach_session *session;
+
+static void load(void)
+{
+	void *handle = dlopen(PAYLOAD_PATH, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle) {
+		fprintf(stderr, "payload_pair: %s\n", dlerror());
+		exit(1);
+	}
+	*(void **)&control = dlsym(handle, "memattach_control");
+	session = dlsym(handle, "memattach_session");
+}
+
+static void run(struct fixture *f, uint64_t rate_bytes)
+{
+	struct control_gate gates[] = {
+		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
+		{ .original = (uint64_t)free, .hook = HOOK_free },
+	};
+	struct control_patch patch = { .gate_count = 2, .gates = (uint64_t)gates };
+	void *(*hooked_malloc)(size_t);
+	void (*hooked_free)(void *);
+	double plain = 1e9, hooked = 1e9, exact = 1e9;
+	uint64_t every = 1, walked, taken;
+
+	load();
+	fixture_regions(f);
+	fixture_index_self(f, 1);
+	if (control(CONTROL_START, &f->start) || control(CONTROL_PATCH, &patch)) {
+		fprintf(stderr, "payload_pair: no session\n");
+		exit(1);
+	}
+	hooked_malloc = (void *(*)(size_t))session->gates_address;
+	hooked_free = (void (*)(void *))(session->gates_address + GATE_CODE_BYTES);
+	for (int i = 0; i < ROUNDS; i++) {
+		allocate = malloc;
+		release = free;
+		plain = smaller(plain, pairs_below(FRAMES, PAIRS));
+		allocate = hooked_malloc;
+		release = hooked_free;
+		hooked = smaller(hooked, pairs_below(FRAMES, PAIRS));
+	}
+	printf("malloc/free pair: plain %.2f ns, hooked at %lu bytes %.2f ns, added %.2f ns\n", plain, rate_bytes, hooked,
+	       hooked - plain);
+	control(CONTROL_RATE, &every);
+	pairs_below(FRAMES, 1000);
+	walked = fixture_counter(f, DUMP_COUNTER_frames_walked);
+	taken = fixture_counter(f, DUMP_COUNTER_samples_taken);
+	for (int i = 0; i < ROUNDS; i++)
+		exact = smaller(exact, pairs_below(FRAMES, SAMPLES));
+	walked = fixture_counter(f, DUMP_COUNTER_frames_walked) - walked;
+	taken = fixture_counter(f, DUMP_COUNTER_samples_taken) - taken;
+	printf("sampled pair: %.0f ns with %.1f frames, allocation and free and history\n", exact - plain,
+	       (double)walked / (double)taken);
+	control(CONTROL_INERT, NULL);
+	control(CONTROL_STOP, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t rate_bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 512 << 10;
+	struct fixture f;
+
+	fixture_open(&f, rate_bytes, PAYLOAD_PATH);
+	run(&f, rate_bytes);
+	fixture_close(&f);
+	return 0;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of the dump as the hooks use them: regions, live table, filter, interned stacks, history; alone and by many threads. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "filter.h"
+#include "fixture.h"
+#include "history.h"
+#include "live_table.h"
+#include "regions.h"
+#include "stack_table.h"
+#include "thread_slot.h"
+
+#define THREADS 4
+
+static struct fixture f;
+
+static int open_session(void **state)
+{
+	(void)state;
+	fixture_open(&f, 1, "/proc/self/exe");
+	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
+	return 0;
+}
+
+static int close_session(void **state)
+{
+	(void)state;
+	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
+	fixture_close(&f);
+	return 0;
+}
+
+static struct dump_live_record record_of(uint64_t address)
+{
+	return (struct dump_live_record){ .address = address, .size = address * 3, .usable = ~address };
+}
+
+static void test_live_table_insert_and_take(void **state)
+{
+	struct dump_live_record record = record_of(0x1000), seen;
+	struct live_entry entry;
+
+	(void)state;
+	assert_false(live_table_insert(&record)); /* no region yet */
+	fixture_regions(&f);
+	regions_refresh();
+	assert_true(live_table_insert(&record));
+	assert_true(filter_maybe(0x1000));
+	assert_true(fixture_live(&f, (void *)0x1000, &seen));
+	assert_memory_equal(&seen, &record, sizeof(seen));
+	assert_false(live_table_take(0x2000, &entry));
+	assert_false(live_table_take(0, &entry));
+	assert_false(live_table_take(1, &entry));
+	assert_true(live_table_take(0x1000, &entry));
+	assert_false(fixture_live(&f, (void *)0x1000, &seen));
+	assert_false(live_table_take(0x1000, &entry));
+	live_table_put_back(&entry);
+	assert_true(fixture_live(&f, (void *)0x1000, &seen));
+	assert_true(live_table_take(0x1000, &entry));
+	live_table_drop(&entry);
+	assert_false(filter_maybe(0x1000));
+	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+static void test_live_table_fills_its_levels(void **state)
+{
+	struct live_entry entry;
+	uint64_t stored = 0, after;
+
+	(void)state;
+	fixture_region(&f, DUMP_REGION_LIVE, 8 * 72, 8);
+	regions_refresh();
+	for (uint64_t a = 1; a <= 20; a++) {
+		struct dump_live_record record = record_of(a * 64);
+
+		stored += live_table_insert(&record);
+	}
+	assert_int_equal(stored, 8);
+	fixture_region(&f, DUMP_REGION_LIVE, 64 * 72, 64);
+	regions_refresh();
+	for (uint64_t a = 21; a <= 40; a++) {
+		struct dump_live_record record = record_of(a * 64);
+
+		stored += live_table_insert(&record);
+	}
+	assert_true(stored > 20);
+	assert_int_equal(fixture_live_count(&f), stored);
+	after = stored;
+	for (uint64_t a = 1; a <= 40; a++) {
+		if (!live_table_take(a * 64, &entry))
+			continue;
+		assert_int_equal(entry.record->size, a * 64 * 3);
+		live_table_drop(&entry);
+		after--;
+	}
+	assert_int_equal(after, 0);
+	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+static char full[] = "full", lost[] = "lost", no_room[] = "no room";
+
+static void *live_worker(void *argument)
+{
+	uint64_t base = (uint64_t)argument << 32;
+
+	for (uint64_t round = 0; round < 30; round++) {
+		for (uint64_t i = 1; i <= 300; i++) {
+			struct dump_live_record record = record_of(base + i * 16);
+
+			if (!live_table_insert(&record))
+				return full;
+		}
+		for (uint64_t i = 1; i <= 300; i++) {
+			struct live_entry entry;
+			uint64_t a = base + i * 16;
+
+			if (!live_table_take(a, &entry) || entry.record->address != a || entry.record->size != a * 3)
+				return lost;
+			live_table_drop(&entry);
+		}
+	}
+	return NULL;
+}
+
+static void run_threads(void *(*function)(void *))
+{
+	pthread_t threads[THREADS];
+
+	for (uint64_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, function, (void *)(i + 1)), 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *complaint;
+
+		pthread_join(threads[i], &complaint);
+		if (complaint)
+			fail_msg("%s", (char *)complaint);
+	}
+}
+
+static void test_live_table_serves_threads(void **state)
+{
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	run_threads(live_worker);
+	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+static void test_filter_sticks_at_its_limit(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		filter_add(0x5000);
+	for (int i = 0; i < 300; i++)
+		filter_remove(0x5000);
+	assert_true(filter_maybe(0x5000));
+	filter_remove(0x123450); /* was never there: no underflow */
+	assert_false(filter_maybe(0x123450));
+}
+
+static void test_stack_table_interns_once(void **state)
+{
+	uint64_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
+	const struct dump_stack *stack;
+	uint32_t first;
+
+	(void)state;
+	assert_int_equal(stack_table_intern(a, 3, 0), 0);
+	fixture_regions(&f);
+	regions_refresh();
+	first = stack_table_intern(a, 3, 0);
+	assert_true(first);
+	assert_int_equal(stack_table_intern(a, 3, 0), first);
+	assert_int_not_equal(stack_table_intern(b, 3, 0), first);
+	assert_int_not_equal(stack_table_intern(a, 2, 0), first);
+	assert_int_not_equal(stack_table_intern(a, 3, DUMP_STACK_TRUNCATED), first);
+	assert_true(stack_table_intern(a, 0, DUMP_STACK_TRUNCATED));
+	stack = fixture_stack(&f, first);
+	assert_int_equal(stack->frame_count, 3);
+	assert_memory_equal(stack->frames, a, sizeof(a));
+	assert_true(stack->hash);
+	assert_ptr_equal((uint8_t *)regions_stack(first) - (uint8_t *)memattach_session.dump_address,
+			 (uint8_t *)stack - (uint8_t *)f.dump);
+}
+
+static void test_stack_table_is_full(void **state)
+{
+	uint64_t frames[DUMP_FRAMES_MAX] = { 0 };
+	uint32_t stored = 0;
+
+	(void)state;
+	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096, 256);
+	fixture_region(&f, DUMP_REGION_STACKS, 8192, 0);
+	regions_refresh();
+	for (frames[0] = 1; frames[0] < 100; frames[0]++)
+		stored += stack_table_intern(frames, DUMP_FRAMES_MAX, 0) != 0;
+	assert_int_equal(stored, (8192 - 64) / (64 + 8 * DUMP_FRAMES_MAX));
+	fixture_region(&f, DUMP_REGION_STACKS, 65536, 0);
+	regions_refresh();
+	frames[0] = 1000;
+	assert_true(stack_table_intern(frames, DUMP_FRAMES_MAX, 0));
+}
+
+static uint32_t references[THREADS + 1][1000];
+
+static void *stack_worker(void *argument)
+{
+	uint32_t *mine = references[(uint64_t)argument];
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t frames[] = { i, i * i, 7 };
+
+		mine[i] = stack_table_intern(frames, 3, 0);
+		if (!mine[i])
+			return no_room;
+	}
+	return NULL;
+}
+
+static void test_stack_table_serves_threads(void **state)
+{
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	run_threads(stack_worker);
+	for (int t = 2; t <= THREADS; t++)
+		assert_memory_equal(references[1], references[t], sizeof(references[1]));
+}
+
+static void test_history_append_wraps(void **state)
+{
+	struct thread_slot slot = { 0 };
+	struct dump_live_record record = record_of(0x1000);
+	uint64_t n = 4 * DUMP_HISTORY_RECORDS + 10;
+	struct dump_history_record past;
+
+	(void)state;
+	history_append(&slot, 0, &record, 5, 0);
+	history_append(NULL, 0, &record, 5, 0);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_lost_history), 2);
+	fixture_region(&f, DUMP_REGION_HISTORY, 3 * 4096, 3);
+	regions_refresh();
+	for (uint64_t i = 0; i < n; i++) {
+		record.size = i;
+		history_append(&slot, 0, &record, 100 + i, DUMP_HISTORY_FREE_MISSED);
+	}
+	assert_int_equal(f.dump->history_next, 5);
+	assert_int_equal(fixture_history_count(&f), 2 * DUMP_HISTORY_RECORDS + 10);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_lost_history), 2 + 2 * DUMP_HISTORY_RECORDS);
+	assert_true(fixture_history(&f, 0, &past)); /* block 3 stands in place 0 */
+	assert_int_equal(past.size, 3 * DUMP_HISTORY_RECORDS);
+	assert_int_equal(past.freed_stamp, 100 + 3 * DUMP_HISTORY_RECORDS);
+	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED);
+}
+
+static void test_history_append_leaves_a_block_that_was_overtaken(void **state)
+{
+	struct thread_slot slow = { 0 }, fast = { 0 };
+	struct dump_live_record record = record_of(0x1000);
+
+	(void)state;
+	fixture_region(&f, DUMP_REGION_HISTORY, 2 * 4096, 2);
+	regions_refresh();
+	history_append(&slow, 0, &record, 1, 0);
+	for (unsigned i = 0; i < 2 * DUMP_HISTORY_RECORDS; i++)
+		history_append(&fast, 0, &record, 2, 0);
+	history_append(&slow, 0, &record, 3, 0);
+	assert_int_equal(f.dump->history_next, 4);
+	assert_int_not_equal(slow.history_page, 0);
+}
+
+static void hostile(uint32_t kind, uint64_t offset, uint64_t bytes, uint64_t entries)
+{
+	uint32_t n = f.dump->region_count;
+
+	f.dump->regions[n] = (struct dump_region){ .kind = kind, .offset = offset, .bytes = bytes, .entries = entries };
+	f.dump->region_count = n + 1;
+}
+
+static void test_regions_refresh_refuses_hostile_descriptors(void **state)
+{
+	(void)state;
+	for (uint32_t kind = 0; kind < 12; kind++) {
+		hostile(kind, 0, 4096, 8);                              /* the header */
+		hostile(kind, DUMP_HEADER_BYTES + 1, 4096, 8);          /* not aligned */
+		hostile(kind, DUMP_HEADER_BYTES, 4095, 8);
+		hostile(kind, DUMP_HEADER_BYTES, 0, 0);                 /* empty */
+		hostile(kind, FIXTURE_DUMP_BYTES, 4096, 8);             /* behind the end */
+		hostile(kind, FIXTURE_DUMP_BYTES - 4096, 8192, 8);
+		hostile(kind, UINT64_MAX - 4095, 8192, 8);              /* wraps */
+		hostile(kind, DUMP_HEADER_BYTES, UINT64_MAX - 4095, 8);
+	}
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 4096, 64);         /* 64 entries need 4608 bytes */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 24);        /* no power of two */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 4);         /* less than a bucket */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 1ull << 62);/* the product wraps */
+	hostile(DUMP_REGION_STACK_INDEX, DUMP_HEADER_BYTES, 4096, 512);
+	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 2);
+	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 0);
+	regions_refresh();
+	assert_int_equal(regions_count(&regions_live), 0);
+	assert_int_equal(regions_count(&regions_stack_index), 0);
+	assert_int_equal(regions_count(&regions_stacks), 0);
+	assert_int_equal(regions_count(&regions_history), 0);
+	fixture_region(&f, DUMP_REGION_LIVE, 4096, 8);
+	f.dump->region_count = UINT32_MAX;
+	regions_refresh();
+	assert_int_equal(regions_count(&regions_live), 1);
+	assert_null(regions_stack(0));
+	assert_null(regions_stack(UINT32_MAX));
+}
+
+/* Arena and index say anything: references are checked before they are followed. */
+static void test_stack_table_survives_hostile_arena(void **state)
+{
+	uint64_t frames[] = { 1 };
+	uint64_t arena = fixture_region(&f, DUMP_REGION_STACKS, 8192, 0);
+	struct dump_arena *header = (struct dump_arena *)((uint8_t *)f.dump + arena);
+
+	(void)state;
+	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096, 256);
+	regions_refresh();
+	header->used = UINT64_MAX - 16;
+	assert_int_equal(stack_table_intern(frames, 1, 0), 0);
+	header->used = 13;
+	assert_int_equal(stack_table_intern(frames, 1, 0), 0);
+	assert_null(regions_stack((uint32_t)((arena + 8192) / 16)));
+	assert_null(regions_stack((uint32_t)(arena / 16)));
+}
+
+static void *slot_worker(void *argument)
+{
+	(void)argument;
+	for (uint64_t i = 0; i < 3000; i++) {
+		uint64_t tp = (i % 50 + 1) << 12;
+		int fresh;
+		struct thread_slot *slot = thread_slot_acquire(tp, 0x1000, &fresh);
+
+		if (!slot)
+			continue;
+		slot->random++; /* TSan proves the exclusion */
+		if (fresh)
+			thread_slot_publish(slot, tp);
+		thread_slot_release(slot);
+	}
+	return NULL;
+}
+
+static void test_thread_slot_acquire_excludes(void **state)
+{
+	(void)state;
+	run_threads(slot_worker);
+}
+
+static void test_thread_slot_acquire_finds_the_same_and_steals(void **state)
+{
+	struct thread_slot *slot, *again;
+	int fresh;
+
+	(void)state;
+	slot = thread_slot_acquire(0x7000, 0x10000, &fresh);
+	assert_true(slot && fresh);
+	thread_slot_publish(slot, 0x7000);
+	assert_null(thread_slot_acquire(0x7000, 0xf000, &fresh)); /* a signal handler: deeper in the stack */
+	again = thread_slot_acquire(0x7000, 0x10100, &fresh);     /* the hook's frame is gone */
+	assert_ptr_equal(slot, again);
+	assert_false(fresh);
+	thread_slot_release(slot);
+	/* more owners of one home than slots */
+	for (uint64_t i = 0; i < 3 * THREAD_SLOT_PROBES; i++) {
+		uint64_t tp = 0x7000 + i;
+
+		slot = thread_slot_acquire(tp, 0x1000, &fresh);
+		assert_non_null(slot);
+		if (fresh)
+			thread_slot_publish(slot, tp);
+		thread_slot_release(slot);
+		again = thread_slot_acquire(tp, 0x1000, &fresh);
+		assert_ptr_equal(slot, again);
+		assert_false(fresh);
+		thread_slot_release(again);
+	}
+	thread_slots_forget();
+	slot = thread_slot_acquire(0x7000, 0x1000, &fresh);
+	assert_true(slot && fresh);
+	thread_slot_release(slot);
+}
+
+#define SESSION_TEST(name) cmocka_unit_test_setup_teardown(name, open_session, close_session)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SESSION_TEST(test_live_table_insert_and_take),
+		SESSION_TEST(test_live_table_fills_its_levels),
+		SESSION_TEST(test_live_table_serves_threads),
+		SESSION_TEST(test_filter_sticks_at_its_limit),
+		SESSION_TEST(test_stack_table_interns_once),
+		SESSION_TEST(test_stack_table_is_full),
+		SESSION_TEST(test_stack_table_serves_threads),
+		SESSION_TEST(test_history_append_wraps),
+		SESSION_TEST(test_history_append_leaves_a_block_that_was_overtaken),
+		SESSION_TEST(test_regions_refresh_refuses_hostile_descriptors),
+		SESSION_TEST(test_stack_table_survives_hostile_arena),
+		SESSION_TEST(test_thread_slot_acquire_excludes),
+		SESSION_TEST(test_thread_slot_acquire_finds_the_same_and_steals),
+	};
+
+	return cmocka_run_group_tests_name("tables", tests, NULL, NULL);
+}
