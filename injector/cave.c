@@ -14,17 +14,21 @@ bool cave_of_module(struct cave *cave, const struct elf_module *module, const st
 	for (size_t i = 0; i < module->phdr_count; i++) {
 		const Elf64_Phdr *p = &module->phdrs[i];
 		/* Memory behind p_filesz would belong to the segment if p_memsz were larger. */
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || p->p_flags & PF_W || p->p_filesz != p->p_memsz ||
-		    p->p_memsz == 0)
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || p->p_flags & PF_W ||
+		    p->p_filesz != p->p_memsz || p->p_memsz == 0)
 			continue;
 		uint64_t end = module->bias + p->p_vaddr + p->p_memsz;
 		uint64_t address = (end + CAVE_ALIGN - 1) & ~(uint64_t)(CAVE_ALIGN - 1);
 		uint64_t page_end = (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 		const struct mapping *map = maps_find(maps, end - 1);
 
-		/* The page must be mapped from the module's file, executable, and no further segment may start in it. */
-		if (!map || !(map->prot & PROT_EXEC) || !map->inode || map->inode != module->inode || map->shared ||
-		    map->end < page_end || address >= page_end || elf_module_holds(module, page_end - 1, 1, 0))
+		/*
+		 * The page must be mapped from the module's file, executable, and no further segment may
+		 * start in it.
+		 */
+		if (!map || !(map->prot & PROT_EXEC) || !map->inode || map->inode != module->inode ||
+		    map->shared || map->end < page_end || address >= page_end ||
+		    elf_module_holds(module, page_end - 1, 1, 0))
 			continue;
 		if (!found || page_end - address > cave->bytes) {
 			*cave = (struct cave){ address, page_end - address, module };
@@ -55,7 +59,7 @@ static unsigned rank(const struct elf_module *m)
 }
 
 int cave_find(struct cave *cave, const struct modules *m, const struct target_memory *tm, const struct maps *maps,
-	      uint64_t bytes, struct err *e)
+              uint64_t bytes, struct err *e)
 {
 	for (unsigned wanted = 0; wanted <= 3; wanted++) {
 		for (size_t i = 0; i < m->count; i++) {

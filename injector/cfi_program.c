@@ -201,7 +201,9 @@ static void recall(struct machine *m)
 		*m->state = m->remembered[--m->depth];
 }
 
-/* The instructions with operands of their own; true if opcode is one of those that define the CFA or move on. */
+/*
+ * The instructions with operands of their own; true if opcode is one of those that define the CFA or move on.
+ */
 static bool run_cfa_instruction(struct machine *m, uint8_t opcode)
 {
 	uint64_t number;
@@ -251,7 +253,9 @@ static void run_register_instruction(struct machine *m, uint8_t opcode)
 	}
 	number = cfi_uleb(&m->r);
 	switch (opcode) {
-	case DW_CFA_offset_extended: set_rule(m, number, FRAME_OFFSET, factored(m, (int64_t)cfi_uleb(&m->r))); break;
+	case DW_CFA_offset_extended:
+		set_rule(m, number, FRAME_OFFSET, factored(m, (int64_t)cfi_uleb(&m->r)));
+		break;
 	case DW_CFA_offset_extended_sf: set_rule(m, number, FRAME_OFFSET, factored(m, cfi_sleb(&m->r))); break;
 	case DW_CFA_GNU_negative_offset_extended:
 		set_rule(m, number, FRAME_OFFSET, (int64_t)(0 - (uint64_t)factored(m, (int64_t)cfi_uleb(&m->r))));
@@ -265,8 +269,14 @@ static void run_register_instruction(struct machine *m, uint8_t opcode)
 		set_rule(m, number, FRAME_OTHER, 0);
 		break;
 	case DW_CFA_register:
-	case DW_CFA_val_offset: cfi_uleb(&m->r); set_rule(m, number, FRAME_OTHER, 0); break;
-	case DW_CFA_val_offset_sf: cfi_sleb(&m->r); set_rule(m, number, FRAME_OTHER, 0); break;
+	case DW_CFA_val_offset:
+		cfi_uleb(&m->r);
+		set_rule(m, number, FRAME_OTHER, 0);
+		break;
+	case DW_CFA_val_offset_sf:
+		cfi_sleb(&m->r);
+		set_rule(m, number, FRAME_OTHER, 0);
+		break;
 	default: m->r.bad = true;
 	}
 }
@@ -285,7 +295,8 @@ static void step(struct machine *m)
 	}
 }
 
-bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context, int *error)
+bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
+             int *error)
 {
 	struct machine m;
 

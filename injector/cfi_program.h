@@ -17,8 +17,8 @@ uint64_t cfi_uleb(struct cfi_reader *r);
 int64_t cfi_sleb(struct cfi_reader *r);
 
 /*
- * A pointer in one of the DW_EH_PE encodings; at_address is the address of r->at, for pc-relative ones. Indirect pointers and those
- * relative to anything else set bad.
+ * A pointer in one of the DW_EH_PE encodings; at_address is the address of r->at, for pc-relative ones.
+ * Indirect pointers and those relative to anything else set bad.
  */
 uint64_t cfi_pointer(struct cfi_reader *r, uint8_t encoding, uint64_t at_address);
 
@@ -27,9 +27,9 @@ struct cfi_program {
 	const uint8_t *end;
 	uint64_t code_align;
 	int64_t data_align;
-	uint8_t pointer_encoding;  /* for DW_CFA_set_loc */
-	uint64_t code_address;     /* address of code, for the same */
-	uint64_t location;         /* where it starts to hold */
+	uint8_t pointer_encoding; /* for DW_CFA_set_loc */
+	uint64_t code_address;    /* address of code, for the same */
+	uint64_t location;        /* where it starts to hold */
 	uint64_t location_end;
 	const struct frame_state *initial; /* what DW_CFA_restore goes back to; NULL in a CIE */
 };
@@ -38,6 +38,7 @@ struct cfi_program {
 typedef int (*cfi_stretch_fn)(void *context, uint64_t from, uint64_t to, const struct frame_state *state);
 
 /* Runs it on *state; fn may be NULL. False: damaged, or what fn returned is in *error. */
-bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context, int *error);
+bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
+             int *error);
 
 #endif

@@ -2,9 +2,10 @@
 /*
  * Reading machine code without disassembling it: where does a module refer to its own GOT slots?
  *
- * A slot that is only called and jumped through gives its value to nobody, so after detach no copy of our gate can be left. Each
- * byte position of the executable segments is taken for a RIP-relative displacement; a real reference cannot be missed by losing
- * the instruction boundaries, and a chance match only makes the answer more careful ("may escape").
+ * A slot that is only called and jumped through gives its value to nobody, so after detach no copy of our
+ * gate can be left. Each byte position of the executable segments is taken for a RIP-relative displacement; a
+ * real reference cannot be missed by losing the instruction boundaries, and a chance match only makes the
+ * answer more careful ("may escape").
  */
 #ifndef MEMATTACH_CODE_SCAN_H
 #define MEMATTACH_CODE_SCAN_H
@@ -29,16 +30,23 @@ struct code_scan {
 	size_t slot_count;
 	struct code_stub *stubs; /* sorted by address: every jmp *slot(%rip) */
 	size_t stub_count;
-	uint64_t bytes;          /* text read */
+	uint64_t bytes; /* text read */
 };
 
-/* One pass over the executable segments for all slots (count addresses in any order, duplicates allowed). code_scan_done after. */
+/*
+ * One pass over the executable segments for all slots (count addresses in any order, duplicates allowed).
+ * code_scan_done after.
+ */
 int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count,
-		     struct err *e) WARN_UNUSED;
+                     struct err *e) WARN_UNUSED;
 void code_scan_done(struct code_scan *scan);
 
-/* The pure part, for a buffer that is at address in the target: adds to what scan->slots holds; slots must be sorted. */
-int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, struct err *e) WARN_UNUSED;
+/*
+ * The pure part, for a buffer that is at address in the target: adds to what scan->slots holds; slots must be
+ * sorted.
+ */
+int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address,
+                    struct err *e) WARN_UNUSED;
 
 /* NULL if address is none of the slots. */
 const struct code_slot *code_scan_slot(const struct code_scan *scan, uint64_t address);
@@ -46,18 +54,24 @@ const struct code_slot *code_scan_slot(const struct code_scan *scan, uint64_t ad
 /* The slot was seen to be called or jumped through and nothing else. */
 bool code_slot_call_only(const struct code_slot *slot);
 
-/* Is the address the beginning (with or without endbr64/bnd) of a stub that jumps through a slot? Gives the slot's index. */
+/*
+ * Is the address the beginning (with or without endbr64/bnd) of a stub that jumps through a slot? Gives the
+ * slot's index.
+ */
 bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_t *slot);
 
 /*
- * Which slots does the function body code[bytes] at address call or jump to: through the slot, or by call/jmp rel32 to one of
- * its stubs. fn gets the index of the slot, possibly several times.
+ * Which slots does the function body code[bytes] at address call or jump to: through the slot, or by call/jmp
+ * rel32 to one of its stubs. fn gets the index of the slot, possibly several times.
  */
 typedef void (*code_call_fn)(void *context, uint32_t slot);
-void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
-		     void *context);
+void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address,
+                     code_call_fn fn, void *context);
 
-/* Direct calls and jumps (rel32) of a body that lead outside of it: fn gets the destination. Chance matches are possible. */
+/*
+ * Direct calls and jumps (rel32) of a body that lead outside of it: fn gets the destination. Chance matches
+ * are possible.
+ */
 typedef void (*code_branch_fn)(void *context, uint64_t destination);
 void code_scan_branches(const uint8_t *code, size_t bytes, uint64_t address, code_branch_fn fn, void *context);
 

@@ -223,7 +223,10 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 		switch (list[i].d_tag) {
 		case DT_NEEDED: m->needed[m->needed_count++] = v < STRINGS_MAX ? (uint32_t)v : UINT32_MAX; break;
 		case DT_SONAME: soname = v; break;
-		case DT_DEBUG: m->has_debug = true; m->debug = v; break;
+		case DT_DEBUG:
+			m->has_debug = true;
+			m->debug = v;
+			break;
 		case DT_SYMBOLIC: m->symbolic = true; break;
 		case DT_FLAGS: m->symbolic |= (v & DF_SYMBOLIC) != 0; break;
 		case DT_GNU_HASH: gnu_hash = v; break;
@@ -310,7 +313,7 @@ static uint64_t count_by_gnu_hash(const struct elf_module *m, const struct targe
 
 /* Undefined symbols may stand behind those that the hash tables reach: relocations name them. */
 static uint64_t count_by_relocations(const struct elf_module *m, const struct target_memory *tm,
-				     const struct elf_table *t)
+                                     const struct elf_table *t)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	struct err ignored;
@@ -509,14 +512,14 @@ static void note_file(struct elf_module *m, const struct maps *maps, const char 
 }
 
 int elf_module_read(struct elf_module *m, const struct target_memory *tm, const struct maps *maps, uint64_t header,
-		    uint64_t dynamic, const char *path, struct err *e)
+                    uint64_t dynamic, const char *path, struct err *e)
 {
 	struct elf_module out = { .header = header };
 	int r = read_headers(&out, tm, e);
 
 	if (!r && dynamic && out.dynamic != dynamic)
 		r = err_set(e, ENOEXEC, "the image at 0x%" PRIx64 " has no dynamic section at 0x%" PRIx64, header,
-			    dynamic);
+		            dynamic);
 	if (!r)
 		r = read_dynamic(&out, tm, e);
 	if (!r)
@@ -563,8 +566,8 @@ const char *elf_module_name(const struct elf_module *m)
 
 const char *elf_module_symbol_name(const struct elf_module *m, uint32_t n)
 {
-	return n < m->symbol_count && m->symbols[n].st_name < m->strings_bytes ?
-		       m->strings + m->symbols[n].st_name : "";
+	return n < m->symbol_count && m->symbols[n].st_name < m->strings_bytes ? m->strings + m->symbols[n].st_name
+	                                                                       : "";
 }
 
 const char *elf_module_symbol_version(const struct elf_module *m, uint32_t n)
@@ -628,7 +631,8 @@ bool elf_module_find(const struct elf_module *m, const char *name, const char *v
 	return best > 0;
 }
 
-bool elf_module_defines_at(const struct elf_module *m, const char *name, uint64_t address, struct elf_symbol *symbol)
+bool elf_module_defines_at(const struct elf_module *m, const char *name, uint64_t address,
+                           struct elf_symbol *symbol)
 {
 	for (uint32_t n = 0; next_defined(m, name, &n);) {
 		struct elf_symbol s = describe(m, n);
@@ -648,8 +652,8 @@ bool elf_module_defines_ifunc(const struct elf_module *m, const char *name)
 	return false;
 }
 
-int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table_,
-			   Elf64_Rela **relas, size_t *count, struct err *e)
+int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm,
+                           const struct elf_table *table_, Elf64_Rela **relas, size_t *count, struct err *e)
 {
 	size_t n = table_->bytes / sizeof(Elf64_Rela);
 

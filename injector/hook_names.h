@@ -8,11 +8,11 @@
 
 #include "hooks.h"
 
-const char *hook_symbol(uint32_t hook);  /* "malloc", "_Znwm"; "?" if out of range */
-unsigned hook_shape(uint32_t hook);      /* SHAPE_* */
-unsigned hook_group(uint32_t hook);      /* GROUP_* */
-bool hook_allocates(uint32_t hook);      /* SHAPE_ALLOC or SHAPE_OUT */
-bool hook_frees(uint32_t hook);          /* SHAPE_FREE */
+const char *hook_symbol(uint32_t hook);    /* "malloc", "_Znwm"; "?" if out of range */
+unsigned hook_shape(uint32_t hook);        /* SHAPE_* */
+unsigned hook_group(uint32_t hook);        /* GROUP_* */
+bool hook_allocates(uint32_t hook);        /* SHAPE_ALLOC or SHAPE_OUT */
+bool hook_frees(uint32_t hook);            /* SHAPE_FREE */
 uint32_t hook_by_symbol(const char *name); /* HOOK_COUNT if it is not on the list */
 
 #endif

@@ -62,9 +62,10 @@ static void print_modules(const struct subject *s)
 		struct cave cave = { 0 };
 
 		cave_of_module(&cave, m, &s->maps);
-		printf("module %u space %u %012" PRIx64 "-%012" PRIx64 " bias %" PRIx64 " text %" PRIx64 "-%" PRIx64
-		       " symbols %zu cave %" PRIu64 "%s%s%s %s\n", m->id, m->space, m->start, m->end, m->bias, m->exec_start,
-		       m->exec_end, m->symbol_count, cave.bytes, m->is_main ? " main" : "", m->is_loader ? " loader" : "",
+		printf("module %u space %u %012" PRIx64 "-%012" PRIx64 " bias %" PRIx64 " text %" PRIx64
+		       "-%" PRIx64 " symbols %zu cave %" PRIu64 "%s%s%s %s\n",
+		       m->id, m->space, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,
+		       cave.bytes, m->is_main ? " main" : "", m->is_loader ? " loader" : "",
 		       m->is_vdso ? " vdso" : "", m->path);
 	}
 	printf("%s%s", s->modules.unread, s->modules.consistent ? "" : "the loader is at work\n");
@@ -77,14 +78,15 @@ static void print_libc(const struct subject *s)
 	struct err e;
 
 	printf("libc %s %s dlopen %" PRIx64 " dlclose %" PRIx64 " dlerror %" PRIx64 " errno %" PRIx64 " in %s\n",
-	       l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version, l->dlopen, l->dlclose, l->dlerror, l->errno_location,
-	       l->module->path);
+	       l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version, l->dlopen, l->dlclose, l->dlerror,
+	       l->errno_location, l->module->path);
 	printf("allocator %s malloc %" PRIx64 " usable_size %" PRIx64 "\n",
 	       l->allocator ? l->allocator->path : "unknown", l->malloc, l->usable_size);
 	if (cave_find(&cave, &s->modules, &s->tm, &s->maps, 512, &e))
 		printf("cave: %s\n", e.text);
 	else
-		printf("cave %" PRIx64 " %" PRIu64 " bytes in %s\n", cave.address, cave.bytes, elf_module_name(cave.module));
+		printf("cave %" PRIx64 " %" PRIu64 " bytes in %s\n", cave.address, cave.bytes,
+		       elf_module_name(cave.module));
 }
 
 static const char *relocation_name(uint32_t type)
@@ -98,16 +100,16 @@ static void print_plan(const struct subject *s)
 
 	for (size_t i = 0; i < p->slot_count; i++) {
 		const struct slot_plan *q = &p->slots[i];
-		printf("slot %" PRIx64 " %-9s %-14s gate %u value %" PRIx64 " original %" PRIx64 " %s%s %s\n", q->address,
-		       relocation_name(q->relocation), hook_symbol(q->hook), q->gate, q->value, q->original,
-		       q->page_protection & PROT_WRITE ? "rw" : "r-", q->flags & SLOT_ESCAPES ? " escapes" : "",
-		       elf_module_name(&s->modules.list[q->module]));
+		printf("slot %" PRIx64 " %-9s %-14s gate %u value %" PRIx64 " original %" PRIx64 " %s%s %s\n",
+		       q->address, relocation_name(q->relocation), hook_symbol(q->hook), q->gate, q->value,
+		       q->original, q->page_protection & PROT_WRITE ? "rw" : "r-",
+		       q->flags & SLOT_ESCAPES ? " escapes" : "", elf_module_name(&s->modules.list[q->module]));
 	}
 	for (size_t i = 0; i < p->route_count; i++) {
 		const struct slot_route *r = &p->routes[i];
 		printf("route %-20s %" PRIx64 " in %-20s %u slots: %s%s\n", hook_symbol(r->hook), r->original,
-		       r->definer < s->modules.count ? elf_module_name(&s->modules.list[r->definer]) : "?", r->slots,
-		       r->hooked ? "hooked" : "calls ", r->hooked ? "" : hook_symbol(r->via));
+		       r->definer < s->modules.count ? elf_module_name(&s->modules.list[r->definer]) : "?",
+		       r->slots, r->hooked ? "hooked" : "calls ", r->hooked ? "" : hook_symbol(r->via));
 	}
 	for (size_t i = 0; i < p->refusal_count; i++)
 		printf("refused %" PRIx64 " %s\n", p->refusals[i].address, p->refusals[i].text);
@@ -130,14 +132,16 @@ static int print_tables(struct subject *s, struct err *e)
 	s->ms[3] = now_ms() - start;
 	uint64_t rows = 0;
 	for (size_t i = 0; i < s->modules.count; i++) {
-		printf("rows %u %s %s\n", coverage[i].rows, elf_module_name(&s->modules.list[i]), coverage[i].text);
+		printf("rows %u %s %s\n", coverage[i].rows, elf_module_name(&s->modules.list[i]),
+		       coverage[i].text);
 		rows += coverage[i].rows;
 	}
 	printf("%" PRIu64 " rows\n", rows);
 	return 0;
 }
 
-static const char *const kinds[16] = { "none", "rsp", "rbp", "*rsp", "*rsp+8", "*rbp", "end", "signal", "unsupported" };
+static const char *const kinds[16] = { "none", "rsp", "rbp",    "*rsp",       "*rsp+8",
+	                               "*rbp", "end", "signal", "unsupported" };
 
 static int print_rows(const struct subject *s, const char *name, struct err *e)
 {
@@ -156,7 +160,8 @@ static int print_rows(const struct subject *s, const char *name, struct err *e)
 			return r;
 		for (uint32_t k = 0; k < rows.count; k++)
 			printf("%" PRIx64 " %s %+" PRId64 " rbp %u\n", m->exec_start - m->bias + rows.pc[k],
-			       kinds[UNWIND_KIND(rows.rule[k])], UNWIND_N_BYTES(rows.rule[k]), UNWIND_RBP_FIELD(rows.rule[k]));
+			       kinds[UNWIND_KIND(rows.rule[k])], UNWIND_N_BYTES(rows.rule[k]),
+			       UNWIND_RBP_FIELD(rows.rule[k]));
 		unwind_rows_census(&rows, (uint32_t)(m->exec_end - m->exec_start), census);
 		for (unsigned k = 0; k < 16; k++)
 			if (census[k])
@@ -196,7 +201,8 @@ int main(int argc, char **argv)
 		print_plan(&s);
 		r = print_tables(&s, &e);
 		time_watch(&s);
-		printf("modules %.2f ms, libc %.2f ms, slots %.2f ms, unwind %.2f ms\n", s.ms[0], s.ms[1], s.ms[2], s.ms[3]);
+		printf("modules %.2f ms, libc %.2f ms, slots %.2f ms, unwind %.2f ms\n", s.ms[0], s.ms[1], s.ms[2],
+		       s.ms[3]);
 	}
 	if (r)
 		fprintf(stderr, "memattach-inspect: PID %s: %s\n", argv[1], e.text);

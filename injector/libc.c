@@ -59,7 +59,8 @@ static bool find_libc(struct libc *l, const struct modules *m)
 	for (size_t i = 0; i < m->count; i++) {
 		const struct elf_module *module = &m->list[i];
 
-		if (module->space != 0 || module->is_vdso || !elf_module_find(module, "__libc_start_main", NULL, &s))
+		if (module->space != 0 || module->is_vdso ||
+		    !elf_module_find(module, "__libc_start_main", NULL, &s))
 			continue;
 		/* Programs may define the name too; the libraries tell themselves by what only they have. */
 		bool glibc = elf_module_find(module, "gnu_get_libc_version", NULL, &s);
@@ -96,7 +97,10 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 		l->dlopen_mode_extra = DLOPEN_INTERNAL;
 	}
 	l->errno_location = function_in(l->module, "__errno_location");
-	const char *missing = !l->dlopen ? "dlopen" : !l->dlclose ? "dlclose" : !l->errno_location ? "__errno_location" : NULL;
+	const char *missing = !l->dlopen           ? "dlopen"
+	                      : !l->dlclose        ? "dlclose"
+	                      : !l->errno_location ? "__errno_location"
+	                                           : NULL;
 	return missing ? err_set(e, ENOSYS, "its C library (%s) has no %s", l->module->path, missing) : 0;
 }
 

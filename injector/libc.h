@@ -13,22 +13,27 @@ enum libc_kind {
 
 struct libc {
 	enum libc_kind kind;
-	char version[32];            /* "2.36"; "" unknown (musl does not tell) */
+	char version[32];                /* "2.36"; "" unknown (musl does not tell) */
 	const struct elf_module *module; /* libc.so.6 or ld-musl-x86_64.so.1 */
-	/* dlopen(path, mode) … On old glibc without libdl.so.2: __libc_dlopen_mode, with mode | 0x80000000. */
+	/*
+	 * dlopen(path, mode) … On old glibc without libdl.so.2: __libc_dlopen_mode, with mode | 0x80000000.
+	 */
 	uint64_t dlopen;
-	uint32_t dlopen_mode_extra;  /* to be or'ed into the mode: 0 or 0x80000000 */
-	uint64_t dlclose;            /* dlclose, or __libc_dlclose to go with __libc_dlopen_mode */
-	uint64_t dlerror;            /* 0: none */
-	uint64_t errno_location;     /* __errno_location */
-	bool dlclose_unmaps;         /* false on musl */
+	uint32_t dlopen_mode_extra; /* to be or'ed into the mode: 0 or 0x80000000 */
+	uint64_t dlclose;           /* dlclose, or __libc_dlclose to go with __libc_dlopen_mode */
+	uint64_t dlerror;           /* 0: none */
+	uint64_t errno_location;    /* __errno_location */
+	bool dlclose_unmaps;        /* false on musl */
 	/* The allocator in force, by the global scope of the base namespace. */
 	const struct elf_module *allocator; /* module that defines malloc, NULL unknown */
-	uint64_t malloc;             /* address of its malloc, 0 if unknown or an ifunc */
-	uint64_t usable_size;        /* its malloc_usable_size, 0 none */
+	uint64_t malloc;                    /* address of its malloc, 0 if unknown or an ifunc */
+	uint64_t usable_size;               /* its malloc_usable_size, 0 none */
 };
 
-/* Pointers into m stay valid as long as m. -ENOEXEC: no C library that is known; -ENOSYS: it lacks a function (named). */
+/*
+ * Pointers into m stay valid as long as m. -ENOEXEC: no C library that is known; -ENOSYS: it lacks a function
+ * (named).
+ */
 int libc_find(struct libc *l, const struct modules *m, const struct target_memory *tm, struct err *e) WARN_UNUSED;
 
 #endif

@@ -33,8 +33,9 @@ static bool take_number(struct cursor *c, unsigned base, uint64_t limit, uint64_
 
 	for (; c->at < c->end; c->at++, digits++) {
 		char ch = *c->at;
-		unsigned d = ch >= '0' && ch <= '9' ? (unsigned)(ch - '0') :
-			     ch >= 'a' && ch <= 'f' ? (unsigned)(ch - 'a') + 10 : 99;
+		unsigned d = ch >= '0' && ch <= '9'   ? (unsigned)(ch - '0')
+		             : ch >= 'a' && ch <= 'f' ? (unsigned)(ch - 'a') + 10
+		                                      : 99;
 		if (d >= base)
 			break;
 		if (v > (limit - d) / base)
@@ -76,9 +77,10 @@ static bool parse_line(struct cursor line, struct mapping *m)
 	bool r, w, x, shared;
 
 	if (!take_number(&line, 16, UINT64_MAX, &m->start) || !take_char(&line, '-') ||
-	    !take_number(&line, 16, UINT64_MAX, &m->end) || !take_char(&line, ' ') || !take_flag(&line, 'r', '-', &r) ||
-	    !take_flag(&line, 'w', '-', &w) || !take_flag(&line, 'x', '-', &x) || !take_flag(&line, 's', 'p', &shared) ||
-	    !take_char(&line, ' ') || !take_number(&line, 16, UINT64_MAX, &m->offset) || !take_char(&line, ' ') ||
+	    !take_number(&line, 16, UINT64_MAX, &m->end) || !take_char(&line, ' ') ||
+	    !take_flag(&line, 'r', '-', &r) || !take_flag(&line, 'w', '-', &w) ||
+	    !take_flag(&line, 'x', '-', &x) || !take_flag(&line, 's', 'p', &shared) || !take_char(&line, ' ') ||
+	    !take_number(&line, 16, UINT64_MAX, &m->offset) || !take_char(&line, ' ') ||
 	    !take_number(&line, 16, UINT32_MAX, &major) || !take_char(&line, ':') ||
 	    !take_number(&line, 16, UINT32_MAX, &minor) || !take_char(&line, ' ') ||
 	    !take_number(&line, 10, UINT64_MAX, &m->inode))
@@ -157,8 +159,8 @@ int maps_read(struct maps *m, const char *file, struct err *e)
 	size_t used = 0, size = 1u << 16;
 
 	if (fd < 0)
-		return errno == ENOENT ? err_set(e, ESRCH, "no %s: the process or thread is gone", file) :
-					 err_sys(e, "cannot open %s", file);
+		return errno == ENOENT ? err_set(e, ESRCH, "no %s: the process or thread is gone", file)
+		                       : err_sys(e, "cannot open %s", file);
 	char *text = malloc(size + 1);
 	while (text) {
 		ssize_t n = read(fd, text + used, size - used);
@@ -220,12 +222,16 @@ static bool same_at(const struct mapping *a, const struct mapping *b, uint64_t a
 {
 	if (!a || !b)
 		return a == b;
-	return a->prot == b->prot && a->shared == b->shared && a->inode == b->inode && a->dev_major == b->dev_major &&
-	       a->dev_minor == b->dev_minor && a->deleted == b->deleted && !strcmp(a->path, b->path) &&
+	return a->prot == b->prot && a->shared == b->shared && a->inode == b->inode &&
+	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && a->deleted == b->deleted &&
+	       !strcmp(a->path, b->path) &&
 	       (!a->inode || a->offset + (address - a->start) == b->offset + (address - b->start));
 }
 
-/* The mapping of m that holds at, starting to look at *i; *next becomes the next boundary behind at, if that is nearer. */
+/*
+ * The mapping of m that holds at, starting to look at *i; *next becomes the next boundary behind at, if that
+ * is nearer.
+ */
 static const struct mapping *step(const struct maps *m, size_t *i, uint64_t at, uint64_t *next)
 {
 	while (*i < m->count && m->list[*i].end <= at)
@@ -294,9 +300,10 @@ const char *maps_change_format(const struct maps_change *change, char *buffer, s
 	if (!was && is)
 		snprintf(buffer + used, size - used, "%s %s (new)", flags_text(is, new_flags), mapping_name(is));
 	else if (was && !is)
-		snprintf(buffer + used, size - used, "%s %s (gone)", flags_text(was, old_flags), mapping_name(was));
+		snprintf(buffer + used, size - used, "%s %s (gone)", flags_text(was, old_flags),
+		         mapping_name(was));
 	else if (was && is)
-		snprintf(buffer + used, size - used, "%s %s (was %s %s)", flags_text(is, new_flags), mapping_name(is),
-			 flags_text(was, old_flags), mapping_name(was));
+		snprintf(buffer + used, size - used, "%s %s (was %s %s)", flags_text(is, new_flags),
+		         mapping_name(is), flags_text(was, old_flags), mapping_name(was));
 	return buffer;
 }

@@ -84,13 +84,17 @@ static int open_named(const struct elf_module *m, const struct target_memory *tm
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || !same_headers(fd, m))
 		return -1;
-	/* Some file systems (overlay, btrfs) show another device in stat than in maps: there the build-id decides. */
-	bool same_inode = st.st_ino == m->inode && major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor;
+	/*
+	 * Some file systems (overlay, btrfs) show another device in stat than in maps: there the build-id
+	 * decides.
+	 */
+	bool same_inode = st.st_ino == m->inode && major(st.st_dev) == m->dev_major &&
+	                  minor(st.st_dev) == m->dev_minor;
 	return same_inode || same_build_id(fd, m) ? steal_fd(&fd) : -1;
 }
 
 void module_file_open(struct module_file *f, const struct elf_module *module, const struct target_memory *tm,
-		      const struct maps *maps)
+                      const struct maps *maps)
 {
 	f->module = module;
 	f->tm = tm;
@@ -132,8 +136,8 @@ static Elf_Data *section_data(Elf_Scn *section, const GElf_Shdr *header)
 	return elf_rawdata(section, NULL);
 }
 
-int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes, uint64_t *address,
-			struct err *e)
+int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes,
+                        uint64_t *address, struct err *e)
 {
 	int r = err_set(e, ENOENT, "%s has no section %s", elf_module_name(f->module), name);
 	size_t names;
@@ -167,7 +171,7 @@ int module_file_section(const struct module_file *f, const char *name, uint8_t *
 }
 
 static void each_symbol(const struct module_file *f, Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-			module_symbol_fn fn, void *context)
+                        module_symbol_fn fn, void *context)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t count = data && header->sh_entsize == sizeof(Elf64_Sym) ? data->d_size / sizeof(Elf64_Sym) : 0;

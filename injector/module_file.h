@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the constant parts of a module (text, unwind information, sections that are not loaded), preferably from its file:
- * reading megabytes of text through the target's memory would make them resident there.
+ * Reading the constant parts of a module (text, unwind information, sections that are not loaded), preferably
+ * from its file: reading megabytes of text through the target's memory would make them resident there.
  *
- * The file is /proc/PID/map_files/START-END, which is the mapped inode even if its name is gone or stands for another file now.
- * Where that is not permitted, /proc/PID/root/PATH, accepted only if device and inode are those of the mapping. If neither
- * works, loaded parts are read from the target's memory and sections are unavailable.
+ * The file is /proc/PID/map_files/START-END, which is the mapped inode even if its name is gone or stands for
+ * another file now. Where that is not permitted, /proc/PID/root/PATH, accepted only if device and inode are
+ * those of the mapping. If neither works, loaded parts are read from the target's memory and sections are
+ * unavailable.
  */
 #ifndef MEMATTACH_MODULE_FILE_H
 #define MEMATTACH_MODULE_FILE_H
@@ -20,21 +21,22 @@ struct module_file {
 
 /* Never fails: without a file, fd is -1. */
 void module_file_open(struct module_file *f, const struct elf_module *module, const struct target_memory *tm,
-		      const struct maps *maps);
+                      const struct maps *maps);
 void module_file_close(struct module_file *f);
 
 /*
- * Reads loaded, not writable bytes of the module at an address of the target. Falls back to memory for what the file does not
- * hold. Bytes of writable segments are always read from memory.
+ * Reads loaded, not writable bytes of the module at an address of the target. Falls back to memory for what
+ * the file does not hold. Bytes of writable segments are always read from memory.
  */
-int module_file_read(const struct module_file *f, uint64_t address, void *buffer, size_t bytes, struct err *e) WARN_UNUSED;
+int module_file_read(const struct module_file *f, uint64_t address, void *buffer, size_t bytes,
+                     struct err *e) WARN_UNUSED;
 
 /*
- * Reads a section by name from the file, decompressed. *data is malloc'ed. *address is sh_addr + bias if it is allocated, else
- * 0. -ENOENT: no file or no such section.
+ * Reads a section by name from the file, decompressed. *data is malloc'ed. *address is sh_addr + bias if it
+ * is allocated, else 0. -ENOENT: no file or no such section.
  */
-int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes, uint64_t *address,
-			struct err *e) WARN_UNUSED;
+int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes,
+                        uint64_t *address, struct err *e) WARN_UNUSED;
 
 /* Calls fn for each symbol defined in .symtab, until it returns false. False if there is no .symtab. */
 typedef bool (*module_symbol_fn)(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader changes its lists while we read them. So each node's back link is checked, everything that was read is remembered as a
- * list of pieces of memory (the watch), and at the end these are read again: equal means that we saw one state. The same
- * comparison, repeated by the session, tells when a library came or went.
+ * The loader changes its lists while we read them. So each node's back link is checked, everything that was
+ * read is remembered as a list of pieces of memory (the watch), and at the end these are read again: equal
+ * means that we saw one state. The same comparison, repeated by the session, tells when a library came or
+ * went.
  */
 #include "modules.h"
 
@@ -55,8 +56,8 @@ struct modules_watch {
 	size_t used, size;
 };
 
-static int watch_add(struct modules_watch *w, uint64_t address, const void *contents, size_t bytes, enum piece_kind kind,
-		     struct err *e)
+static int watch_add(struct modules_watch *w, uint64_t address, const void *contents, size_t bytes,
+                     enum piece_kind kind, struct err *e)
 {
 	if (w->count == w->room) {
 		size_t room = w->room ? w->room * 2 : 64;
@@ -106,7 +107,8 @@ static int read_auxv(struct auxv *a, pid_t pid, struct err *e)
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, words, sizeof words);
 	if (n < 0)
-		return errno == ENOENT ? err_set(e, ESRCH, "no process %d", (int)pid) : err_sys(e, "cannot read %s", path);
+		return errno == ENOENT ? err_set(e, ESRCH, "no process %d", (int)pid)
+		                       : err_sys(e, "cannot read %s", path);
 	*a = (struct auxv){ 0 };
 	for (size_t i = 0; i + 1 < (size_t)n / 8; i += 2) {
 		if (words[i] == AT_PHDR)
@@ -128,8 +130,10 @@ static int check_program(pid_t pid, struct err *e)
 	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? err_set(e, ESRCH, "process %d has no program (a zombie or a kernel thread)", (int)pid) :
-					 err_sys(e, "cannot open %s", path);
+		return errno == ENOENT
+		               ? err_set(e, ESRCH, "process %d has no program (a zombie or a kernel thread)",
+		                         (int)pid)
+		               : err_sys(e, "cannot open %s", path);
 	if (read(fd, &h, sizeof h) < 0)
 		return err_sys(e, "cannot read %s", path);
 	return elf_header_check(&h, e);
@@ -158,7 +162,10 @@ static bool has_segment(const struct elf_module *m, uint32_t type)
 	return false;
 }
 
-/* The address of struct r_debug as a loader exports it: _r_debug itself (glibc), _dl_debug_addr points to it (musl). */
+/*
+ * The address of struct r_debug as a loader exports it: _r_debug itself (glibc), _dl_debug_addr points to it
+ * (musl).
+ */
 static uint64_t exported_debug(const struct elf_module *loader, const struct target_memory *tm)
 {
 	struct elf_symbol s;
@@ -167,7 +174,8 @@ static uint64_t exported_debug(const struct elf_module *loader, const struct tar
 
 	if (elf_module_find(loader, "_r_debug", NULL, &s))
 		return s.address;
-	if (elf_module_find(loader, "_dl_debug_addr", NULL, &s) && !target_read_u64(tm, s.address, &address, &ignored))
+	if (elf_module_find(loader, "_dl_debug_addr", NULL, &s) &&
+	    !target_read_u64(tm, s.address, &address, &ignored))
 		return address;
 	return 0;
 }
@@ -184,8 +192,8 @@ static uint64_t loader_debug(const struct target_memory *tm, const struct maps *
 	return address;
 }
 
-static int find_debug(uint64_t *address, const struct auxv *a, const struct target_memory *tm, const struct maps *maps,
-		      struct err *e)
+static int find_debug(uint64_t *address, const struct auxv *a, const struct target_memory *tm,
+                      const struct maps *maps, struct err *e)
 {
 	struct elf_module program;
 	uint64_t header = find_header(maps, a->phdr);
@@ -196,7 +204,10 @@ static int find_debug(uint64_t *address, const struct auxv *a, const struct targ
 	if (r)
 		return r;
 	bool interpreted = has_segment(&program, PT_INTERP);
-	/* Without an interpreter it is static, or the loader itself, run by name with the program as its argument. */
+	/*
+	 * Without an interpreter it is static, or the loader itself, run by name with the program as its
+	 * argument.
+	 */
 	*address = interpreted ? program.debug : exported_debug(&program, tm);
 	if (interpreted && !program.has_debug)
 		*address = loader_debug(tm, maps, a->base);
@@ -204,7 +215,9 @@ static int find_debug(uint64_t *address, const struct auxv *a, const struct targ
 	if (*address)
 		return 0;
 	if (!interpreted)
-		return err_set(e, ENOEXEC, "it is a static program: there is no loader to load the payload and no slot to patch");
+		return err_set(
+			e, ENOEXEC,
+			"it is a static program: there is no loader to load the payload and no slot to patch");
 	return err_set(e, EAGAIN, "its loader has not set up the list of modules yet");
 }
 
@@ -230,9 +243,12 @@ static int note_unread(struct walk *w, const char *name, const char *why, struct
 	return 0;
 }
 
-/* Reads the image at header and puts it on the list, unless it is there already (ld.so stands in every namespace). */
-static int add_image(struct walk *w, uint64_t header, const struct map_node *node, uint64_t node_address, uint32_t space,
-		     const char *name, struct err *e)
+/*
+ * Reads the image at header and puts it on the list, unless it is there already (ld.so stands in every
+ * namespace).
+ */
+static int add_image(struct walk *w, uint64_t header, const struct map_node *node, uint64_t node_address,
+                     uint32_t space, const char *name, struct err *e)
 {
 	struct err why;
 	struct elf_module module;
@@ -248,8 +264,8 @@ static int add_image(struct walk *w, uint64_t header, const struct map_node *nod
 		w->out.list = more;
 		w->room = room;
 	}
-	int r = header ? elf_module_read(&module, w->tm, w->maps, header, node ? node->dynamic : 0, name, &why) :
-			 err_set(&why, ENOENT, "its ELF header is not mapped");
+	int r = header ? elf_module_read(&module, w->tm, w->maps, header, node ? node->dynamic : 0, name, &why)
+	               : err_set(&why, ENOENT, "its ELF header is not mapped");
 	if (r == -ESRCH || r == -ENOMEM) {
 		*e = why;
 		return r;
@@ -396,7 +412,7 @@ static bool debug_differs(const uint8_t *was, const uint8_t *now, size_t bytes, 
 }
 
 int modules_changed(const struct modules *m, const struct target_memory *tm, bool *changed, bool *consistent,
-		    struct err *e)
+                    struct err *e)
 {
 	const struct modules_watch *w = m->watch;
 	AUTO_FREE uint8_t *now = malloc(w->used + 1);
@@ -406,7 +422,8 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 	if (!now || !pieces)
 		return err_set(e, ENOMEM, "no memory to look at the modules");
 	for (size_t i = 0; i < w->count; i++)
-		pieces[i] = (struct target_piece){ w->pieces[i].address, w->pieces[i].bytes, now + w->pieces[i].offset };
+		pieces[i] = (struct target_piece){ w->pieces[i].address, w->pieces[i].bytes,
+			                           now + w->pieces[i].offset };
 	int r = target_read_batch(tm, pieces, w->count, e);
 	/* A node whose memory is gone was unloaded. */
 	if (r && r != -EFAULT)
@@ -458,8 +475,8 @@ const struct elf_module *modules_loader(const struct modules *m)
 
 bool elf_module_same(const struct elf_module *a, const struct elf_module *b)
 {
-	return a->link_map == b->link_map && a->bias == b->bias && a->header == b->header && a->inode == b->inode &&
-	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
+	return a->link_map == b->link_map && a->bias == b->bias && a->header == b->header &&
+	       a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
 	       a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes) &&
 	       !strcmp(a->path, b->path);
 }

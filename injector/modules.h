@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The modules of the target, as its loader knows them: the program, its libraries in all link-map namespaces, the loader and the
- * vdso. Found without its help: AT_PHDR in /proc/PID/auxv → PT_DYNAMIC → DT_DEBUG → struct r_debug → link maps, each one
- * checked against /proc/PID/maps.
+ * The modules of the target, as its loader knows them: the program, its libraries in all link-map namespaces,
+ * the loader and the vdso. Found without its help: AT_PHDR in /proc/PID/auxv → PT_DYNAMIC → DT_DEBUG → struct
+ * r_debug → link maps, each one checked against /proc/PID/maps.
  */
 #ifndef MEMATTACH_MODULES_H
 #define MEMATTACH_MODULES_H
@@ -12,31 +12,35 @@
 #define MODULES_MAX 16384u /* link maps; more is taken for a damaged list */
 
 struct modules {
-	struct elf_module *list; /* order of the link maps: base namespace first (main program first), then the others, then the vdso */
+	struct elf_module *
+		list; /* order of the link maps: base namespace first (main program first), then the others, then the vdso */
 	size_t count;
-	bool consistent;         /* every r_state was RT_CONSISTENT when it was read: no dlopen/dlclose under way */
-	char *unread;            /* sentences, one per line, on modules on the list that could not be read; "" none */
+	bool consistent; /* every r_state was RT_CONSISTENT when it was read: no dlopen/dlclose under way */
+	char *unread;    /* sentences, one per line, on modules on the list that could not be read; "" none */
 	struct modules_watch *watch;
 };
 
 /*
- * Enumerates. -ENOEXEC: not a dynamic 64-bit x86-64 program (the text says 32-bit, x32 or static); -EAGAIN: the list
- * changed under our hands, or is not set up yet (early in exec): try again. consistent == false is not an error: do
- * not patch then, try again. modules_free afterwards; on failure *m is untouched.
+ * Enumerates. -ENOEXEC: not a dynamic 64-bit x86-64 program (the text says 32-bit, x32 or static); -EAGAIN:
+ * the list changed under our hands, or is not set up yet (early in exec): try again. consistent == false is
+ * not an error: do not patch then, try again. modules_free afterwards; on failure *m is untouched.
  */
-int modules_read(struct modules *m, const struct target_memory *tm, const struct maps *maps, struct err *e) WARN_UNUSED;
+int modules_read(struct modules *m, const struct target_memory *tm, const struct maps *maps,
+                 struct err *e) WARN_UNUSED;
 void modules_free(struct modules *m);
 
 /*
- * Has the list changed since modules_read? One or two system calls, about 10 µs for 30 modules: fit to be called 10 times a
- * second. *consistent tells r_state now (may be NULL). Sees also changes of the words given to modules_watch_word.
+ * Has the list changed since modules_read? One or two system calls, about 10 µs for 30 modules: fit to be
+ * called 10 times a second. *consistent tells r_state now (may be NULL). Sees also changes of the words given
+ * to modules_watch_word.
  */
 int modules_changed(const struct modules *m, const struct target_memory *tm, bool *changed, bool *consistent,
-		    struct err *e) WARN_UNUSED;
+                    struct err *e) WARN_UNUSED;
 
 /*
- * A library that is closed and opened again at the same place between two looks leaves the list as it was, but its slots are fresh.
- * So give one patched slot per module here: modules_changed also compares the word at address with value.
+ * A library that is closed and opened again at the same place between two looks leaves the list as it was,
+ * but its slots are fresh. So give one patched slot per module here: modules_changed also compares the word
+ * at address with value.
  */
 int modules_watch_word(struct modules *m, uint64_t address, uint64_t value, struct err *e) WARN_UNUSED;
 
@@ -49,8 +53,8 @@ const struct elf_module *modules_loader(const struct modules *m); /* NULL if not
 bool elf_module_same(const struct elf_module *a, const struct elf_module *b);
 
 /*
- * Gives ids: a module that is elf_module_same as one of old (may be NULL) keeps its id, others get *next_id, counted up. Beyond
- * 65535 the id is 0 (unknown module).
+ * Gives ids: a module that is elf_module_same as one of old (may be NULL) keeps its id, others get *next_id,
+ * counted up. Beyond 65535 the id is 0 (unknown module).
  */
 void modules_number(struct modules *m, const struct modules *old, uint32_t *next_id);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loader's lists of scopes are private to it. What is public is the order of the link maps: the program, preloaded libraries,
- * then everything that these need, breadth first; what dlopen brought comes behind. So the global scope is the list up to the
- * last module that the program needs, directly or not.
+ * The loader's lists of scopes are private to it. What is public is the order of the link maps: the program,
+ * preloaded libraries, then everything that these need, breadth first; what dlopen brought comes behind. So
+ * the global scope is the list up to the last module that the program needs, directly or not.
  */
 #include "scope.h"
 
@@ -16,10 +16,14 @@ static bool answers_to(const struct elf_module *m, const char *name)
 {
 	const char *base = strrchr(name, '/');
 
-	return !strcmp(m->soname, name) || !strcmp(m->path, name) || !strcmp(elf_module_name(m), base ? base + 1 : name);
+	return !strcmp(m->soname, name) || !strcmp(m->path, name) ||
+	       !strcmp(elf_module_name(m), base ? base + 1 : name);
 }
 
-/* Fills order[] with the indexes of root and all that it needs, breadth first; returns how many. seen[] is zeroed, m->count long. */
+/*
+ * Fills order[] with the indexes of root and all that it needs, breadth first; returns how many. seen[] is
+ * zeroed, m->count long.
+ */
 static size_t needed_closure(const struct modules *m, size_t root, size_t *order, bool *seen)
 {
 	size_t count = 0;
@@ -30,7 +34,8 @@ static size_t needed_closure(const struct modules *m, size_t root, size_t *order
 		const struct elf_module *user = &m->list[order[next]];
 
 		for (size_t n = 0; n < user->needed_count; n++) {
-			const char *name = user->needed[n] < user->strings_bytes ? user->strings + user->needed[n] : "";
+			const char *name = user->needed[n] < user->strings_bytes ? user->strings + user->needed[n]
+			                                                         : "";
 			for (size_t i = 0; i < m->count; i++) {
 				if (seen[i] || m->list[i].space != user->space || !answers_to(&m->list[i], name))
 					continue;
@@ -61,13 +66,13 @@ static size_t global_end(const struct modules *m, uint32_t space, size_t *order,
 }
 
 static const struct elf_module *find_in(const struct elf_module *d, const char *name, const char *version,
-					struct elf_symbol *symbol)
+                                        struct elf_symbol *symbol)
 {
 	return elf_module_find(d, name, version, symbol) ? d : NULL;
 }
 
 const struct elf_module *scope_find(const struct modules *m, const struct elf_module *from, const char *name,
-				    const char *version, struct elf_symbol *symbol)
+                                    const char *version, struct elf_symbol *symbol)
 {
 	AUTO_FREE size_t *order = calloc(m->count + 1, sizeof *order);
 	AUTO_FREE bool *seen = calloc(m->count + 1, sizeof *seen);

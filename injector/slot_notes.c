@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocators that a module carries inside, bound at link time: no slot leads to them, so what they do is not seen. Best effort, by name. */
+/*
+ * Allocators that a module carries inside, bound at link time: no slot leads to them, so what they do is not
+ * seen. Best effort, by name.
+ */
 #include <string.h>
 
 #include "slots_internal.h"
@@ -64,13 +67,15 @@ int plan_allocator_notes(struct planner *p, struct err *e)
 		const struct elf_module *m = &p->m->list[i];
 		struct search s = { 0 };
 
-		if (m == p->libc->module || m == p->libc->allocator || m->is_loader || m->is_vdso || is_bound_to(p, i))
+		if (m == p->libc->module || m == p->libc->allocator || m->is_loader || m->is_vdso ||
+		    is_bound_to(p, i))
 			continue;
 		s.what = by_dynamic_symbols(m);
 		if (!s.what)
 			module_file_symbols(plan_file(p, i), on_symbol, &s);
 		int r = s.what ? plan_note(p, e, "%s contains %s: what it allocates by that is not seen",
-					   elf_module_name(m), s.what) : 0;
+		                           elf_module_name(m), s.what)
+		               : 0;
 		if (r)
 			return r;
 	}

@@ -12,7 +12,7 @@ static uint32_t index_of(const struct planner *p, const struct elf_module *m)
 }
 
 static void answer(const struct planner *p, struct slot_answer *a, const struct elf_module *definer,
-		   const struct elf_symbol *s)
+                   const struct elf_symbol *s)
 {
 	a->original = s->address;
 	a->definer = index_of(p, definer);
@@ -20,8 +20,8 @@ static void answer(const struct planner *p, struct slot_answer *a, const struct 
 }
 
 /*
- * A lazy slot points behind the jump of its own PLT entry (old PLT) or to its entry in .plt (IBT PLT): in both cases to
- * `push $number of the relocation`, perhaps behind endbr64.
+ * A lazy slot points behind the jump of its own PLT entry (old PLT) or to its entry in .plt (IBT PLT): in
+ * both cases to `push $number of the relocation`, perhaps behind endbr64.
  */
 static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
 {
@@ -37,7 +37,10 @@ static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
 	return push[0] == 0x68 && number == q->number;
 }
 
-/* Is value the PLT stub that stands for &name in this non-PIE program? Such a symbol is undefined, but has a value. */
+/*
+ * Is value the PLT stub that stands for &name in this non-PIE program? Such a symbol is undefined, but has a
+ * value.
+ */
 static bool is_canonical_stub(const struct elf_module *m, const char *name, uint64_t value)
 {
 	if (m->type != ET_EXEC)
@@ -56,26 +59,31 @@ static bool bind(const struct planner *p, const struct slot_question *q, struct 
 {
 	const struct elf_module *from = &p->m->list[q->module];
 	struct elf_symbol s;
-	const struct elf_module *definer = scope_find(p->m, from, hook_symbol(q->hook),
-						      elf_module_symbol_version(from, q->symbol), &s);
+	const struct elf_module *definer =
+		scope_find(p->m, from, hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s);
 
 	if (!definer || s.ifunc || !s.function) {
-		snprintf(a->reason, sizeof a->reason, definer ? "its function is chosen at run time and not bound yet" :
-								"it is not bound yet and no module defines it");
+		snprintf(a->reason, sizeof a->reason,
+		         definer ? "its function is chosen at run time and not bound yet"
+		                 : "it is not bound yet and no module defines it");
 		return false;
 	}
 	answer(p, a, definer, &s);
 	return true;
 }
 
-/* The stub's own slot, if it is understood already: what calls through the stub reach. The program is planned first. */
+/*
+ * The stub's own slot, if it is understood already: what calls through the stub reach. The program is planned
+ * first.
+ */
 static bool through_stub(const struct planner *p, const struct slot_question *q, uint32_t program,
-			 struct slot_answer *a)
+                         struct slot_answer *a)
 {
 	for (size_t i = 0; i < p->count; i++) {
 		const struct candidate *c = &p->candidates[i];
 
-		if (c->plan.module != program || c->plan.hook != q->hook || c->plan.relocation != R_X86_64_JUMP_SLOT)
+		if (c->plan.module != program || c->plan.hook != q->hook ||
+		    c->plan.relocation != R_X86_64_JUMP_SLOT)
 			continue;
 		a->original = c->plan.original;
 		a->definer = c->definer;
@@ -96,7 +104,9 @@ enum slot_verdict slot_resolve(const struct planner *p, const struct slot_questi
 	if (!holder) {
 		const struct mapping *map = maps_find(p->maps, q->value);
 		snprintf(a->reason, sizeof a->reason, "it leads to 0x%" PRIx64 " (%.60s)", q->value,
-			 !map ? "not mapped" : map->path[0] ? map->path : "anonymous memory");
+		         !map           ? "not mapped"
+		         : map->path[0] ? map->path
+		                        : "anonymous memory");
 		return VERDICT_FOREIGN;
 	}
 	if (elf_module_defines_at(holder, name, q->value, &s)) {
@@ -113,7 +123,7 @@ enum slot_verdict slot_resolve(const struct planner *p, const struct slot_questi
 		answer(p, a, holder, &s);
 		return VERDICT_GOOD;
 	}
-	snprintf(a->reason, sizeof a->reason, "it leads to 0x%" PRIx64 " in %.60s, which is not that function", q->value,
-		 elf_module_name(holder));
+	snprintf(a->reason, sizeof a->reason, "it leads to 0x%" PRIx64 " in %.60s, which is not that function",
+	         q->value, elf_module_name(holder));
 	return VERDICT_FOREIGN;
 }

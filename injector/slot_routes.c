@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which definitions are hooked? An allocation must be counted once although allocation functions call each other, and without a
- * flag at run time. So the machine code of each definition is searched for calls through slots of its own module:
+ * Which definitions are hooked? An allocation must be counted once although allocation functions call each
+ * other, and without a flag at run time. So the machine code of each definition is searched for calls through
+ * slots of its own module:
  *
- *   operator new → malloc         the inner call is counted, the wrapper is left alone ("routed")
- *   realloc → malloc + free       only some paths do so (others resize in place): realloc is hooked, and the slot of malloc in
- *                                 that module is left alone
- *   inside an allocator library   wrappers have fast paths of their own and call malloc only on the slow ones: they are hooked, and
- *                                 the library's slots that lead back into it are left alone
+ *   operator new → malloc        the inner call is counted, the wrapper is left alone ("routed")
+ *   realloc → malloc + free      only some paths do so (others resize in place): realloc is hooked, and the
+ *                                slot of malloc in that module is left alone
+ *   inside an allocator library  wrappers have fast paths of their own and call malloc only on the slow ones:
+ *                                they are hooked, and the library's slots that lead back into it are left alone
  *
- * A wrapper may reach the slot by a direct call of another listed function in its module (operator new[] → operator new): such
- * calls are followed too.
+ * A wrapper may reach the slot by a direct call of another listed function in its module (operator new[] →
+ * operator new): such calls are followed too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +38,14 @@ struct inquiry {
 	struct planner *p;
 	const struct code_scan *scan;
 	uint32_t module;
-	uint32_t hook;                        /* whose body is read */
+	uint32_t hook; /* whose body is read */
 	uint64_t original;
 	const struct local_definitions *near;
 	unsigned depth;
-	const struct candidate *allocates;    /* out: through which slots it passes on */
+	const struct candidate *allocates; /* out: through which slots it passes on */
 	const struct candidate *frees;
 	const struct candidate *reallocates;
-	struct candidate *called[16];         /* out: slots of allocating functions that it calls */
+	struct candidate *called[16]; /* out: slots of allocating functions that it calls */
 	size_t called_count;
 };
 
@@ -153,12 +154,16 @@ static bool is_allocator_library(const struct planner *p, uint32_t module)
 }
 
 static bool inquire(struct planner *p, const struct slot_route *route, uint64_t bytes, struct inquiry *q,
-		    const struct local_definitions *near)
+                    const struct local_definitions *near)
 {
 	const struct code_scan *scan = plan_scan(p, route->definer);
 
-	*q = (struct inquiry){ .p = p, .scan = scan, .module = route->definer, .hook = route->hook,
-			       .original = route->original, .near = near };
+	*q = (struct inquiry){ .p = p,
+		               .scan = scan,
+		               .module = route->definer,
+		               .hook = route->hook,
+		               .original = route->original,
+		               .near = near };
 	if (!scan || scan->slot_count == 0)
 		return false;
 	read_body(q, route->original, bytes);
@@ -212,7 +217,7 @@ static int exclude(struct planner *p, struct candidate *c, uint32_t because_of, 
 	if (because_of == HOOK_COUNT)
 		return 0;
 	return plan_note(p, e, "%s: its own calls of %s are not recorded, because its %s makes them too", name,
-			 hook_symbol(c->plan.hook), hook_symbol(because_of));
+	                 hook_symbol(c->plan.hook), hook_symbol(because_of));
 }
 
 /* Marks slots of the C library that its own realloc uses on some of its paths only. */
@@ -230,8 +235,9 @@ static int exclude_mixed(struct planner *p, const struct slot_route *r, const st
 }
 
 /*
- * In an allocator library the slow paths of the wrappers call the library's own functions from anywhere, so none of its slots that
- * lead back into it and allocate is patched. Slots of free may be: a free that is seen twice is harmless.
+ * In an allocator library the slow paths of the wrappers call the library's own functions from anywhere, so
+ * none of its slots that lead back into it and allocate is patched. Slots of free may be: a free that is seen
+ * twice is harmless.
  */
 static int exclude_inside_allocators(struct planner *p, struct err *e)
 {
@@ -247,8 +253,8 @@ static int exclude_inside_allocators(struct planner *p, struct err *e)
 }
 
 /* One definition: first pass excludes slots, second decides. next[] gets the route that it passes on to. */
-static int consider(struct planner *p, size_t index, bool decide, const struct local_definitions *near, size_t *next,
-		    struct err *e)
+static int consider(struct planner *p, size_t index, bool decide, const struct local_definitions *near,
+                    size_t *next, struct err *e)
 {
 	struct slot_route *r = &p->out.routes[index];
 	struct inquiry q;

@@ -14,7 +14,7 @@
 /* ---- growing the result ---- */
 
 int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
-		const char *format, ...)
+                const char *format, ...)
 {
 	va_list ap;
 
@@ -29,7 +29,7 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 	struct slot_refusal *r = &p->out.refusals[p->out.refusal_count++];
 	*r = (struct slot_refusal){ .module = module, .hook = hook, .address = address, .value = value };
 	int n = snprintf(r->text, sizeof r->text, "%.60s: %s not patched: ", elf_module_name(&p->m->list[module]),
-			 hook_symbol(hook));
+	                 hook_symbol(hook));
 	va_start(ap, format);
 	if (n > 0 && (size_t)n < sizeof r->text)
 		vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, ap);
@@ -101,7 +101,9 @@ const struct code_scan *plan_scan(struct planner *p, uint32_t module)
 	w->scan_failed = true;
 	AUTO_FREE uint64_t *addresses = calloc(p->count + 1, sizeof *addresses);
 	size_t count = 0;
-	/* Words of R_X86_64_64 are data: their value is always free to be copied, the code need not be asked. */
+	/*
+	 * Words of R_X86_64_64 are data: their value is always free to be copied, the code need not be asked.
+	 */
 	for (size_t i = 0; addresses && i < p->count; i++)
 		if (p->candidates[i].plan.module == module && p->candidates[i].plan.relocation != R_X86_64_64)
 			addresses[count++] = p->candidates[i].plan.address;
@@ -146,20 +148,24 @@ static int add_found(struct found_list *l, const struct found *f, struct err *e)
 }
 
 static int find_in_table(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table,
-			 const uint8_t *hook_of, struct found_list *l, struct err *e)
+                         const uint8_t *hook_of, struct found_list *l, struct err *e)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count;
 	int r = elf_module_relocations(m, tm, table, &relas, &count, e);
 
 	for (size_t i = 0; !r && i < count; i++) {
-		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info), type = (uint32_t)ELF64_R_TYPE(relas[i].r_info);
+		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info),
+			 type = (uint32_t)ELF64_R_TYPE(relas[i].r_info);
 
-		if (symbol == 0 || symbol >= m->symbol_count || hook_of[symbol] >= HOOK_COUNT || relas[i].r_addend != 0 ||
+		if (symbol == 0 || symbol >= m->symbol_count || hook_of[symbol] >= HOOK_COUNT ||
+		    relas[i].r_addend != 0 ||
 		    (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64))
 			continue;
-		r = add_found(l, &(struct found){ m->bias + relas[i].r_offset, symbol, hook_of[symbol], type,
-						  (uint32_t)i }, e);
+		r = add_found(
+			l,
+			&(struct found){ m->bias + relas[i].r_offset, symbol, hook_of[symbol], type, (uint32_t)i },
+			e);
 	}
 	return r;
 }
@@ -210,11 +216,15 @@ static int add_patched(struct planner *p, struct candidate *c, const struct slot
 
 static int add_slot(struct planner *p, uint32_t module, const struct found *f, uint64_t value, struct err *e)
 {
-	struct slot_question q = { module, f->symbol, f->hook, value, f->relocation == R_X86_64_JUMP_SLOT, f->number };
+	struct slot_question q = { module,   f->symbol, f->hook, value, f->relocation == R_X86_64_JUMP_SLOT,
+		                   f->number };
 	struct slot_answer a = { .definer = UINT32_MAX };
 	const struct mapping *map = maps_find(p->maps, f->address);
-	struct candidate c = { .plan = { .address = f->address, .value = value, .hook = f->hook, .module = module,
-					 .relocation = f->relocation } };
+	struct candidate c = { .plan = { .address = f->address,
+		                         .value = value,
+		                         .hook = f->hook,
+		                         .module = module,
+		                         .relocation = f->relocation } };
 	const struct slot *patched = patched_slot(p, f->address);
 
 	if (patched)
@@ -225,7 +235,8 @@ static int add_slot(struct planner *p, uint32_t module, const struct found *f, u
 	case VERDICT_GOOD: break;
 	}
 	if (f->address % 8 || !map || !(map->prot & PROT_READ) || map->shared)
-		return plan_refuse(p, module, f->hook, f->address, value, e, "its slot is not an aligned word of private memory");
+		return plan_refuse(p, module, f->hook, f->address, value, e,
+		                   "its slot is not an aligned word of private memory");
 	c.plan.original = a.original;
 	c.plan.page_protection = map->prot;
 	c.definer = a.definer;
@@ -269,8 +280,8 @@ static int collect(struct planner *p, struct err *e)
 			return r;
 		if (r) {
 			struct err why = *e;
-			r = plan_note(p, e, "%s: its slots are not patched: %.200s", elf_module_name(&p->m->list[i]),
-				      why.text);
+			r = plan_note(p, e, "%s: its slots are not patched: %.200s",
+			              elf_module_name(&p->m->list[i]), why.text);
 			if (r)
 				return r;
 		}
@@ -348,7 +359,8 @@ static int finish(struct planner *p, struct err *e)
 		out->slots[out->slot_count++] = c->plan;
 	}
 	if (out->slot_count > SESSION_SLOT_MAX)
-		return err_set(e, E2BIG, "the program has more than %u slots of allocation functions", SESSION_SLOT_MAX);
+		return err_set(e, E2BIG, "the program has more than %u slots of allocation functions",
+		               SESSION_SLOT_MAX);
 	qsort(out->slots, out->slot_count, sizeof *out->slots, compare_plans);
 	return 0;
 }
@@ -364,8 +376,9 @@ static void planner_done(struct planner *p)
 	free(p->candidates);
 }
 
-int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc, const struct target_memory *tm,
-	       const struct maps *maps, const struct slots_options *options, struct err *e)
+int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc,
+               const struct target_memory *tm, const struct maps *maps, const struct slots_options *options,
+               struct err *e)
 {
 	struct planner p = { .m = m, .libc = libc, .tm = tm, .maps = maps, .options = options };
 	int r = 0;

@@ -2,18 +2,20 @@
 /*
  * The plan: which words of the target are to be patched, with which gates.
  *
- * A slot is a word that the loader filled with the address of a listed function: by R_X86_64_JUMP_SLOT, GLOB_DAT or R_X86_64_64. What
- * it holds now is classified before it is trusted:
+ * A slot is a word that the loader filled with the address of a listed function: by R_X86_64_JUMP_SLOT,
+ * GLOB_DAT or R_X86_64_64. What it holds now is classified before it is trusted:
  *
- *   a definition   the address of a dynamic symbol of that name                          → that is the original
- *   a lazy stub    the module's own PLT entry that pushes this relocation's number       → resolved as the loader will
- *   a canonical stub  the PLT stub that stands for &function in a non-PIE program       → what the program's own slot leads to
- *   an ifunc's choice  in the module that defines the function as an ifunc             → the value itself
- *   null           a weak reference to nothing                                         → passed over
- *   anything else  another tool's hook, or half-relocated                              → refused, named
+ *   a definition        the address of a dynamic symbol of that name            → that is the original
+ *   a lazy stub         the module's own PLT entry that pushes this relocation's
+ *                       number                                                  → resolved as the loader will
+ *   a canonical stub    the PLT stub that stands for &function in a non-PIE
+ *                       program                                                 → what the program's own slot leads to
+ *   an ifunc's choice   in the module that defines the function as an ifunc     → the value itself
+ *   null                a weak reference to nothing                             → passed over
+ *   anything else       another tool's hook, or half-relocated                  → refused, named
  *
- * Whether a function is hooked or left alone because it passes on to another listed function through a slot of its own
- * module (operator new → malloc) is decided here, once for each definition: see struct slot_route.
+ * Whether a function is hooked or left alone because it passes on to another listed function through a slot
+ * of its own module (operator new → malloc) is decided here, once for each definition: see struct slot_route.
  */
 #ifndef MEMATTACH_SLOTS_H
 #define MEMATTACH_SLOTS_H
@@ -26,24 +28,24 @@
 
 struct slot_plan {
 	uint64_t address;
-	uint64_t value;     /* what it holds now: struct slot.old_value */
-	uint64_t original;  /* the function that it stands for */
-	uint32_t hook;      /* enum hook_id */
-	uint32_t module;    /* index in modules.list */
-	uint32_t gate;      /* index in gates */
-	uint32_t flags;     /* SLOT_ESCAPES or 0 */
+	uint64_t value;           /* what it holds now: struct slot.old_value */
+	uint64_t original;        /* the function that it stands for */
+	uint32_t hook;            /* enum hook_id */
+	uint32_t module;          /* index in modules.list */
+	uint32_t gate;            /* index in gates */
+	uint32_t flags;           /* SLOT_ESCAPES or 0 */
 	uint32_t page_protection; /* PROT_*, as in maps now */
-	uint32_t relocation;/* R_X86_64_* */
+	uint32_t relocation;      /* R_X86_64_* */
 };
 
 /* One definition that slots lead to. */
 struct slot_route {
 	uint32_t hook;
 	uint64_t original;
-	uint32_t definer;   /* module index, UINT32_MAX unknown */
-	uint32_t slots;     /* how many slots lead to it */
-	bool hooked;        /* false: it calls via (below) through a slot of its module, and that is counted instead */
-	uint32_t via;       /* enum hook_id, if not hooked */
+	uint32_t definer; /* module index, UINT32_MAX unknown */
+	uint32_t slots;   /* how many slots lead to it */
+	bool hooked;  /* false: it calls via (below) through a slot of its module, and that is counted instead */
+	uint32_t via; /* enum hook_id, if not hooked */
 };
 
 struct slot_refusal {
@@ -51,39 +53,43 @@ struct slot_refusal {
 	uint32_t hook;
 	uint64_t address;
 	uint64_t value;
-	char text[160];     /* "libfoo.so: malloc not patched: holds 0x…, a hook of another tool in libbar.so" */
+	char text[160]; /* "libfoo.so: malloc not patched: holds 0x…, a hook of another tool in libbar.so" */
 };
 
 struct slot_plans {
 	struct slot_plan *slots; /* to patch, sorted by module, then address; each address once */
 	size_t slot_count;
 	struct control_gate *gates;
-	size_t gate_count;       /* <= GATE_MAX */
+	size_t gate_count; /* <= GATE_MAX */
 	struct slot_route *routes;
 	size_t route_count;
 	struct slot_refusal *refusals;
 	size_t refusal_count;
-	char *notes;             /* sentences, one per line: allocators that are not seen, and the like; "" none */
-	uint64_t text_bytes;     /* code that was scanned */
+	char *notes;         /* sentences, one per line: allocators that are not seen, and the like; "" none */
+	uint64_t text_bytes; /* code that was scanned */
 };
 
 struct slots_options {
-	uint32_t groups;         /* GROUP_BIT(GROUP_MALLOC) | … */
+	uint32_t groups; /* GROUP_BIT(GROUP_MALLOC) | … */
 	/* When planning again for later modules: the gates in force keep their index; may be NULL, 0. */
 	const struct control_gate *gates;
 	size_t gate_count;
-	/* Slots that hold a gate already, in any order; may be NULL, 0. They are not planned again, but routes follow them. */
+	/*
+	 * Slots that hold a gate already, in any order; may be NULL, 0. They are not planned again, but
+	 * routes follow them.
+	 */
 	const struct slot *patched;
 	size_t patched_count;
-	bool skip_notes;         /* no search of .symtab for allocators that are linked in */
+	bool skip_notes; /* no search of .symtab for allocators that are linked in */
 };
 
 /*
- * Makes the plan. maps gives the page protections. Modules that cannot be read are noted, never an error. slots_free afterwards.
- * -E2BIG: more than GATE_MAX different functions or SESSION_SLOT_MAX slots.
+ * Makes the plan. maps gives the page protections. Modules that cannot be read are noted, never an error.
+ * slots_free afterwards. -E2BIG: more than GATE_MAX different functions or SESSION_SLOT_MAX slots.
  */
-int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc, const struct target_memory *tm,
-	       const struct maps *maps, const struct slots_options *options, struct err *e) WARN_UNUSED;
+int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc,
+               const struct target_memory *tm, const struct maps *maps, const struct slots_options *options,
+               struct err *e) WARN_UNUSED;
 void slots_free(struct slot_plans *plans);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files that make the plan: slots.c collects, slot_resolve.c classifies, slot_routes.c decides, slot_notes.c tells. */
+/*
+ * Shared by the files that make the plan: slots.c collects, slot_resolve.c classifies, slot_routes.c decides,
+ * slot_notes.c tells.
+ */
 #ifndef MEMATTACH_SLOTS_INTERNAL_H
 #define MEMATTACH_SLOTS_INTERNAL_H
 
@@ -9,10 +12,10 @@
 /* A slot whose value is understood. */
 struct candidate {
 	struct slot_plan plan;
-	uint32_t definer;      /* module index, UINT32_MAX unknown */
-	uint64_t definer_bytes;/* size of the definition's code, 0 unknown */
-	bool patched;          /* holds a gate already */
-	bool excluded;         /* not to be patched: the allocator itself calls through it */
+	uint32_t definer;       /* module index, UINT32_MAX unknown */
+	uint64_t definer_bytes; /* size of the definition's code, 0 unknown */
+	bool patched;           /* holds a gate already */
+	bool excluded;          /* not to be patched: the allocator itself calls through it */
 };
 
 /* A module on the way through the plan. */
@@ -30,14 +33,14 @@ struct planner {
 	const struct slots_options *options;
 	struct candidate *candidates; /* by module, then address */
 	size_t count, room;
-	struct module_work *work;     /* m->count entries */
+	struct module_work *work; /* m->count entries */
 	struct slot_plans out;
 	size_t refusal_room, route_room;
 };
 
 /* slots.c */
 int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
-		const char *format, ...) __attribute__((format(printf, 7, 8)));
+                const char *format, ...) __attribute__((format(printf, 7, 8)));
 int plan_note(struct planner *p, struct err *e, const char *format, ...) __attribute__((format(printf, 3, 4)));
 struct module_file *plan_file(struct planner *p, uint32_t module);
 /* The scan of a module over its candidates, made at the first call; NULL if that failed. */
@@ -49,17 +52,17 @@ struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t ad
 enum slot_verdict { VERDICT_GOOD, VERDICT_NULL, VERDICT_FOREIGN };
 struct slot_question {
 	uint32_t module;
-	uint32_t symbol;     /* number in the module's symbol table */
+	uint32_t symbol; /* number in the module's symbol table */
 	uint32_t hook;
 	uint64_t value;
 	bool jump_slot;
-	uint32_t number;     /* of the relocation in DT_JMPREL, if jump_slot */
+	uint32_t number; /* of the relocation in DT_JMPREL, if jump_slot */
 };
 struct slot_answer {
 	uint64_t original;
 	uint32_t definer;
 	uint64_t definer_bytes;
-	char reason[128];    /* if foreign */
+	char reason[128]; /* if foreign */
 };
 enum slot_verdict slot_resolve(const struct planner *p, const struct slot_question *q, struct slot_answer *a);
 

@@ -80,7 +80,7 @@ int target_read(const struct target_memory *tm, uint64_t address, void *buffer, 
 		if (errno == 0)
 			errno = EFAULT;
 		return err_sys(e, "cannot read %zu bytes at 0x%" PRIx64 " of process %d", bytes, address,
-			       (int)tm->pid);
+		               (int)tm->pid);
 	}
 	return 0;
 }
@@ -118,7 +118,8 @@ int target_read_string(const struct target_memory *tm, uint64_t address, char *b
 	return err_set(e, ENAMETOOLONG, "no string of less than %zu bytes at 0x%" PRIx64, size, address);
 }
 
-int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count, struct err *e)
+int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count,
+                      struct err *e)
 {
 	struct iovec local[PIECES_PER_CALL], remote[PIECES_PER_CALL];
 

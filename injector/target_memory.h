@@ -2,8 +2,8 @@
 /*
  * Reading the memory of the target while it runs. Nothing here writes, stops or traces.
  *
- * Reads use process_vm_readv(2); what that refuses (pages without PROT_READ, no CONFIG_CROSS_MEMORY_ATTACH) is tried again
- * through /proc/PID/mem. Contents may change between two reads: callers check what they read.
+ * Reads use process_vm_readv(2); what that refuses (pages without PROT_READ, no CONFIG_CROSS_MEMORY_ATTACH)
+ * is tried again through /proc/PID/mem. Contents may change between two reads: callers check what they read.
  */
 #ifndef MEMATTACH_TARGET_MEMORY_H
 #define MEMATTACH_TARGET_MEMORY_H
@@ -23,13 +23,17 @@ struct target_memory {
 int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e) WARN_UNUSED;
 void target_memory_close(struct target_memory *tm);
 
-/* Reads exactly bytes. -EFAULT: not all of it is mapped; -ESRCH: the target is gone. The buffer is then undefined. */
-int target_read(const struct target_memory *tm, uint64_t address, void *buffer, size_t bytes, struct err *e) WARN_UNUSED;
+/*
+ * Reads exactly bytes. -EFAULT: not all of it is mapped; -ESRCH: the target is gone. The buffer is then
+ * undefined.
+ */
+int target_read(const struct target_memory *tm, uint64_t address, void *buffer, size_t bytes,
+                struct err *e) WARN_UNUSED;
 int target_read_u64(const struct target_memory *tm, uint64_t address, uint64_t *value, struct err *e) WARN_UNUSED;
 
 /* Reads a NUL-terminated string into buffer[size]. -ENAMETOOLONG: no NUL within size bytes. */
 int target_read_string(const struct target_memory *tm, uint64_t address, char *buffer, size_t size,
-		       struct err *e) WARN_UNUSED;
+                       struct err *e) WARN_UNUSED;
 
 /* Reads many pieces with as few system calls as possible (1024 pieces a call). All or -errno. */
 struct target_piece {
@@ -38,6 +42,6 @@ struct target_piece {
 	void *buffer;
 };
 int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count,
-		      struct err *e) WARN_UNUSED;
+                      struct err *e) WARN_UNUSED;
 
 #endif

@@ -13,8 +13,9 @@ struct tid_pair {
 };
 
 /*
- * The offset, a multiple of 4 below TID_OFFSET_LIMIT, at which every thread has its tid; the smallest if several fit. 0: none fits or count is
- * 0 (offset 0 is the thread pointer itself). Threads that cannot be read are passed over.
+ * The offset, a multiple of 4 below TID_OFFSET_LIMIT, at which every thread has its tid; the smallest if
+ * several fit. 0: none fits or count is 0 (offset 0 is the thread pointer itself). Threads that cannot be
+ * read are passed over.
  */
 uint32_t tid_offset_find(const struct target_memory *tm, const struct tid_pair *pairs, size_t count);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libdw splits the section into CIEs and FDEs; cfi_program.c runs them; unwind_rule.c makes each state a word. Functions come in the order
- * of the object files, so their rows are collected first, then sorted and joined, with explicit gaps.
+ * libdw splits the section into CIEs and FDEs; cfi_program.c runs them; unwind_rule.c makes each state a
+ * word. Functions come in the order of the object files, so their rows are collected first, then sorted and
+ * joined, with explicit gaps.
  */
 #include "unwind_compile.h"
 
@@ -18,7 +19,7 @@ struct cie {
 	struct cfi_program program; /* of the FDEs: alignments and encoding */
 	struct frame_state initial;
 	bool signal_frame;
-	bool augmented;  /* FDEs have augmentation data */
+	bool augmented; /* FDEs have augmentation data */
 	bool usable;
 };
 
@@ -42,7 +43,8 @@ struct compiler {
 	uint32_t damaged;
 };
 
-static const unsigned char ident[EI_NIDENT] = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT };
+static const unsigned char ident[EI_NIDENT] = { ELFMAG0,    ELFMAG1,     ELFMAG2,   ELFMAG3,
+	                                        ELFCLASS64, ELFDATA2LSB, EV_CURRENT };
 
 static int push_row(struct unwind_rows *rows, uint32_t pc, uint32_t rule)
 {
@@ -72,7 +74,10 @@ void unwind_rows_done(struct unwind_rows *rows)
 
 /* ---- CIEs ---- */
 
-/* Reads the augmentation: the encoding of FDE pointers, signal frames. False: something that changes the format. */
+/*
+ * Reads the augmentation: the encoding of FDE pointers, signal frames. False: something that changes the
+ * format.
+ */
 static bool read_augmentation(const Dwarf_CIE *in, struct cie *out)
 {
 	struct cfi_reader r = { in->augmentation_data, in->augmentation_data + in->augmentation_data_size, false };
@@ -112,12 +117,13 @@ static struct cie *add_cie(struct compiler *c, uint64_t offset, const Dwarf_CIE 
 	}
 	struct cie *out = &c->cies[c->cie_count++];
 	*out = (struct cie){ .offset = offset };
-	out->program = (struct cfi_program){ .code = in->initial_instructions, .end = in->initial_instructions_end,
-					     .code_align = in->code_alignment_factor,
-					     .data_align = in->data_alignment_factor };
+	out->program = (struct cfi_program){ .code = in->initial_instructions,
+		                             .end = in->initial_instructions_end,
+		                             .code_align = in->code_alignment_factor,
+		                             .data_align = in->data_alignment_factor };
 	int error;
 	out->usable = in->return_address_register == return_address_number && in->initial_instructions &&
-		      read_augmentation(in, out) && cfi_run(&out->program, &out->initial, NULL, NULL, &error);
+	              read_augmentation(in, out) && cfi_run(&out->program, &out->initial, NULL, NULL, &error);
 	return out;
 }
 
@@ -130,7 +136,8 @@ static const struct cie *find_cie(struct compiler *c, uint64_t offset)
 	for (size_t i = c->cie_count; i-- > 0;)
 		if (c->cies[i].offset == offset)
 			return &c->cies[i];
-	if (offset >= c->source->bytes || dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) != 0 ||
+	if (offset >= c->source->bytes ||
+	    dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) != 0 ||
 	    !dwarf_cfi_cie_p(&entry))
 		return NULL;
 	return add_cie(c, offset, &entry.cie);
@@ -159,15 +166,16 @@ static int add_function(struct compiler *c, uint64_t start, uint64_t end)
 		c->functions = more;
 		c->function_room = room;
 	}
-	c->functions[c->function_count++] = (struct function){
-		.start = (uint32_t)(start - c->source->exec_start), .end = (uint32_t)(end - c->source->exec_start),
-		.first = c->first, .count = c->raw.count - c->first };
+	c->functions[c->function_count++] = (struct function){ .start = (uint32_t)(start - c->source->exec_start),
+		                                               .end = (uint32_t)(end - c->source->exec_start),
+		                                               .first = c->first,
+		                                               .count = c->raw.count - c->first };
 	return 0;
 }
 
 /* Reads where the function stands and positions r behind it, at its instructions. False: damaged. */
 static bool read_extent(const struct compiler *c, const struct cie *cie, struct cfi_reader *r, uint64_t *start,
-			uint64_t *length)
+                        uint64_t *length)
 {
 	const struct unwind_source *s = c->source;
 	uint8_t encoding = cie->program.pointer_encoding;
@@ -226,8 +234,9 @@ static int read_section(struct compiler *c)
 	/* 1 is the end, -1 damage that hides where the next entry begins unless next has moved on. */
 	for (int got = 0; !r && got != 1; offset = next) {
 		next = offset;
-		got = offset < c->source->bytes ?
-			      dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) : 1;
+		got = offset < c->source->bytes
+		              ? dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry)
+		              : 1;
 		if (got < 0 && next <= offset)
 			break;
 		if (got < 0)
@@ -291,8 +300,10 @@ int unwind_compile(struct unwind_rows *rows, const struct unwind_source *source,
 
 	if (source->exec_end - source->exec_start > UINT32_MAX)
 		return err_set(e, E2BIG, "its code is larger than 4 GiB");
-	c.data = (Elf_Data){ .d_buf = (void *)(uintptr_t)source->data, .d_type = ELF_T_BYTE, .d_version = EV_CURRENT,
-			     .d_size = source->bytes };
+	c.data = (Elf_Data){ .d_buf = (void *)(uintptr_t)source->data,
+		             .d_type = ELF_T_BYTE,
+		             .d_version = EV_CURRENT,
+		             .d_size = source->bytes };
 	if (source->bytes && source->exec_end > source->exec_start)
 		r = read_section(&c);
 	if (!r && c.function_count)

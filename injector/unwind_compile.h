@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiles call frame information into rows of include/unwind_table.h. A pure function of the module's contents: pcs are relative to
- * the start of its executable part, so rows may be kept and used again for every module with the same build-id.
+ * Compiles call frame information into rows of include/unwind_table.h. A pure function of the module's
+ * contents: pcs are relative to the start of its executable part, so rows may be kept and used again for
+ * every module with the same build-id.
  */
 #ifndef MEMATTACH_UNWIND_COMPILE_H
 #define MEMATTACH_UNWIND_COMPILE_H
@@ -10,33 +11,36 @@
 #include "unwind_table.h"
 
 struct unwind_rows {
-	uint32_t *pc;      /* ascending, first is 0 unless count is 0 */
-	uint32_t *rule;    /* UNWIND_RULE words; neighbours differ */
+	uint32_t *pc;   /* ascending, first is 0 unless count is 0 */
+	uint32_t *rule; /* UNWIND_RULE words; neighbours differ */
 	uint32_t count;
 	uint32_t capacity;
-	uint32_t fdes;     /* functions seen */
-	uint32_t damaged;  /* FDEs passed over because they could not be read or lie outside */
+	uint32_t fdes;    /* functions seen */
+	uint32_t damaged; /* FDEs passed over because they could not be read or lie outside */
 };
 
-/* Call frame information as bytes. Addresses may be link-time or run-time ones, as long as all are of one kind. */
+/*
+ * Call frame information as bytes. Addresses may be link-time or run-time ones, as long as all are of one
+ * kind.
+ */
 struct unwind_source {
 	const uint8_t *data;
 	size_t bytes;
-	uint64_t address;     /* of data, for pc-relative pointers */
-	bool debug_frame;     /* the format of .debug_frame */
-	uint64_t exec_start;  /* the code that the rows are for */
+	uint64_t address;    /* of data, for pc-relative pointers */
+	bool debug_frame;    /* the format of .debug_frame */
+	uint64_t exec_start; /* the code that the rows are for */
 	uint64_t exec_end;
 };
 
 /*
- * Compiles. Damaged entries are skipped and counted; the section ends where its lengths end to make sense. No FDE at all gives count 0.
- * unwind_rows_done afterwards. -ENOMEM; -E2BIG: code of 4 GiB or more.
+ * Compiles. Damaged entries are skipped and counted; the section ends where its lengths end to make sense. No
+ * FDE at all gives count 0. unwind_rows_done afterwards. -ENOMEM; -E2BIG: code of 4 GiB or more.
  */
 int unwind_compile(struct unwind_rows *rows, const struct unwind_source *source, struct err *e) WARN_UNUSED;
 
 /*
- * Finds the information of a module: .eh_frame by PT_GNU_EH_FRAME (file or memory), else by section name, else .debug_frame, and compiles it.
- * No information at all is not an error: count 0.
+ * Finds the information of a module: .eh_frame by PT_GNU_EH_FRAME (file or memory), else by section name,
+ * else .debug_frame, and compiles it. No information at all is not an error: count 0.
  */
 int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct err *e) WARN_UNUSED;
 void unwind_rows_done(struct unwind_rows *rows);

@@ -9,7 +9,7 @@
 
 /* How a register of the caller is found. */
 enum frame_register_kind {
-	FRAME_SAME,       /* unchanged (the default) */
+	FRAME_SAME, /* unchanged (the default) */
 	FRAME_UNDEFINED,
 	FRAME_OFFSET,     /* stored at CFA + offset */
 	FRAME_EXPRESSION, /* stored where the expression says */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a module keeps its call frame information. All addresses here are link-time ones: what a file holds is not relocated, and
- * pc-relative pointers do not care.
+ * Where a module keeps its call frame information. All addresses here are link-time ones: what a file holds
+ * is not relocated, and pc-relative pointers do not care.
  */
 #include <dwarf.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static uint64_t eh_frame_address(const struct module_file *f)
 	uint8_t head[12];
 	struct err ignored;
 
-	if (hdr->bytes < sizeof head || module_file_read(f, hdr->address, head, sizeof head, &ignored) || head[0] != 1)
+	if (hdr->bytes < sizeof head || module_file_read(f, hdr->address, head, sizeof head, &ignored) ||
+	    head[0] != 1)
 		return 0;
 	struct cfi_reader r = { head + 4, head + sizeof head, false };
 	uint64_t address = cfi_pointer(&r, head[1], hdr->address + 4);
@@ -55,7 +56,7 @@ static bool read_eh_frame(const struct module_file *f, uint8_t **data, size_t *b
 }
 
 static int compile_bytes(struct unwind_rows *rows, const struct module_file *f, const uint8_t *data, size_t bytes,
-			 uint64_t address, bool debug_frame, struct err *e)
+                         uint64_t address, bool debug_frame, struct err *e)
 {
 	const struct elf_module *m = f->module;
 	struct unwind_source source = {

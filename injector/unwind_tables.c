@@ -43,7 +43,9 @@ int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err
 		return err_sys(e, "cannot map the memory file of unwind tables");
 	header->magic = UNWIND_MAGIC;
 	header->version = UNWIND_VERSION;
-	*t = (struct unwind_tables){ .fd = steal_fd(&fd), .max_bytes = max_bytes, .used = sizeof *header, .header = header };
+	*t = (struct unwind_tables){
+		.fd = steal_fd(&fd), .max_bytes = max_bytes, .used = sizeof *header, .header = header
+	};
 	return 0;
 }
 
@@ -113,7 +115,7 @@ static int compare_modules(const void *a, const void *b)
 }
 
 int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules, uint32_t module_count,
-			  const struct unwind_range *ranges, uint32_t range_count, struct err *e)
+                          const struct unwind_range *ranges, uint32_t range_count, struct err *e)
 {
 	uint32_t kept = 0;
 
@@ -121,7 +123,9 @@ int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules
 	for (uint32_t i = 0; i < module_count; i++)
 		if (modules[i].start < modules[i].end && (kept == 0 || modules[i].start >= modules[kept - 1].end))
 			modules[kept++] = modules[i];
-	struct unwind_index index = { .generation = t->generation + 1, .module_count = kept, .range_count = range_count };
+	struct unwind_index index = { .generation = t->generation + 1,
+		                      .module_count = kept,
+		                      .range_count = range_count };
 	uint64_t at = t->used, module_bytes = kept * sizeof *modules, range_bytes = range_count * sizeof *ranges;
 	int r = reserve(t, sizeof index + module_bytes + range_bytes, e);
 	if (!r)
@@ -224,7 +228,8 @@ static void run_jobs(struct pool *pool)
 
 static struct unwind_stored identity(const struct elf_module *m)
 {
-	struct unwind_stored s = { .build_id_bytes = m->build_id_bytes, .exec_bytes = m->exec_end - m->exec_start };
+	struct unwind_stored s = { .build_id_bytes = m->build_id_bytes,
+		                   .exec_bytes = m->exec_end - m->exec_start };
 
 	memcpy(s.build_id, m->build_id, m->build_id_bytes);
 	if (s.build_id_bytes == 0) {
@@ -244,7 +249,8 @@ static const struct unwind_stored *find_stored(const struct unwind_tables *t, co
 		const struct unwind_stored *s = &t->stored[i];
 		if (s->exec_bytes == wanted.exec_bytes && s->build_id_bytes == wanted.build_id_bytes &&
 		    !memcmp(s->build_id, wanted.build_id, sizeof s->build_id) && s->inode == wanted.inode &&
-		    s->dev_major == wanted.dev_major && s->dev_minor == wanted.dev_minor && s->header == wanted.header)
+		    s->dev_major == wanted.dev_major && s->dev_minor == wanted.dev_minor &&
+		    s->header == wanted.header)
 			return s;
 	}
 	return NULL;
@@ -285,7 +291,7 @@ static bool in_jobs(const struct pool *pool, const struct elf_module *m)
 
 /* Compiles what is not in the file yet, and appends it. */
 static int compile_missing(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
-			   const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+                           const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
 {
 	struct pool pool = { .tm = tm, .maps = maps };
 	int r = 0;
@@ -317,7 +323,7 @@ static int compile_missing(struct unwind_tables *t, const struct modules *m, con
 }
 
 int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
-			 const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+                         const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
 {
 	AUTO_FREE struct unwind_coverage *own = calloc(m->count + 1, sizeof *own);
 	AUTO_FREE struct unwind_module *list = calloc(m->count + 1, sizeof *list);
@@ -337,9 +343,11 @@ int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const
 
 		own[i].rows = s ? s->count : 0;
 		if (module->exec_end > module->exec_start)
-			list[count++] = (struct unwind_module){ .start = module->exec_start, .end = module->exec_end,
-								.rows_offset = s ? s->offset : 0,
-								.row_count = s ? s->count : 0, .id = module->id };
+			list[count++] = (struct unwind_module){ .start = module->exec_start,
+				                                .end = module->exec_end,
+				                                .rows_offset = s ? s->offset : 0,
+				                                .row_count = s ? s->count : 0,
+				                                .id = module->id };
 	}
 	r = unwind_tables_publish(t, list, count, ranges, range_count, e);
 	if (!r && coverage)

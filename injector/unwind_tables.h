@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memfd of unwind tables (include/unwind_table.h): written here, mapped read-only into the target. Only appended to: rows, then a new
- * index behind them, then index_offset is released. What an older index refers to stays as it is.
+ * The memfd of unwind tables (include/unwind_table.h): written here, mapped read-only into the target. Only
+ * appended to: rows, then a new index behind them, then index_offset is released. What an older index refers
+ * to stays as it is.
  */
 #ifndef MEMATTACH_UNWIND_TABLES_H
 #define MEMATTACH_UNWIND_TABLES_H
@@ -15,10 +16,10 @@
 struct unwind_stored;
 
 struct unwind_tables {
-	int fd;              /* "memattach-tables", sealed against shrinking and growing; O_CLOEXEC */
+	int fd; /* "memattach-tables", sealed against shrinking and growing; O_CLOEXEC */
 	uint64_t max_bytes;
 	uint64_t used;
-	uint32_t generation; /* of the index in force, 0 none */
+	uint32_t generation;          /* of the index in force, 0 none */
 	struct unwind_header *header; /* mapped, shared */
 	struct unwind_stored *stored; /* rows that are in the file, by identity of the module */
 	size_t stored_count;
@@ -35,18 +36,21 @@ struct unwind_coverage {
 };
 
 /*
- * Compiles and appends the rows of every module that has none in the file yet, on several threads, and publishes a new index over all of m
- * with the ranges of maps. Modules that fail are without rows and say so in coverage (may be NULL, else m->count entries).
- * Modules with id 0 are indexed without rows. -ENOSPC: the memfd is full: nothing is published.
+ * Compiles and appends the rows of every module that has none in the file yet, on several threads, and
+ * publishes a new index over all of m with the ranges of maps. Modules that fail are without rows and say so
+ * in coverage (may be NULL, else m->count entries). Modules with id 0 are indexed without rows. -ENOSPC: the
+ * memfd is full: nothing is published.
  */
 int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
-			 const struct maps *maps, struct unwind_coverage *coverage, struct err *e) WARN_UNUSED;
+                         const struct maps *maps, struct unwind_coverage *coverage, struct err *e) WARN_UNUSED;
 
 /* The pieces of update, for tests and caches. */
-int unwind_tables_append(struct unwind_tables *t, const struct unwind_rows *rows, uint64_t *offset, struct err *e) WARN_UNUSED;
+int unwind_tables_append(struct unwind_tables *t, const struct unwind_rows *rows, uint64_t *offset,
+                         struct err *e) WARN_UNUSED;
 int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules, uint32_t module_count,
-			  const struct unwind_range *ranges, uint32_t range_count, struct err *e) WARN_UNUSED;
+                          const struct unwind_range *ranges, uint32_t range_count, struct err *e) WARN_UNUSED;
 /* Ranges of maps by UNWIND_RANGE_*, neighbours merged. *ranges is malloc'ed. */
-int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count, struct err *e) WARN_UNUSED;
+int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count,
+                  struct err *e) WARN_UNUSED;
 
 #endif

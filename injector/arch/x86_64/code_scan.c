@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An instruction addresses a slot as disp32(%rip): slot = address of disp32 + disp32 + (4 + size of an immediate behind it). All
- * slots of a module lie in a narrow range, so nearly every position is dismissed by one subtraction and comparison of 32-bit words,
- * done for 16 positions at a time; only candidates are looked up.
+ * An instruction addresses a slot as disp32(%rip): slot = address of disp32 + disp32 + (4 + size of an
+ * immediate behind it). All slots of a module lie in a narrow range, so nearly every position is dismissed by
+ * one subtraction and comparison of 32-bit words, done for 16 positions at a time; only candidates are looked
+ * up.
  *
- * In a program at a fixed address below 2 GiB a slot could also be named by an absolute disp32 or imm32: that counts as "other".
+ * In a program at a fixed address below 2 GiB a slot could also be named by an absolute disp32 or imm32: that
+ * counts as "other".
  */
 #include "code_scan.h"
 
@@ -97,7 +99,7 @@ static size_t stub_begin(const uint8_t *code, size_t at)
 
 /* code[at] is a displacement that leads to slot if bytes_behind follow it in its instruction. */
 static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, size_t slot,
-			  unsigned bytes_behind, struct err *e)
+                          unsigned bytes_behind, struct err *e)
 {
 	struct code_slot *s = &scan->slots[slot];
 	bool indirect = bytes_behind == 0 && at >= 2 && code[at - 2] == 0xff;
@@ -129,7 +131,9 @@ static int examine(struct code_scan *scan, const uint8_t *code, size_t at, uint6
 	return r;
 }
 
-/* Is any of the 16 words at code[at … at+15], plus its own position, in (low, low + span)? All modulo 2^32. */
+/*
+ * Is any of the 16 words at code[at … at+15], plus its own position, in (low, low + span)? All modulo 2^32.
+ */
 static bool block_has_candidate(const uint8_t *code, __m128i add, __m128i limit)
 {
 	const __m128i one = _mm_set1_epi32(1);
@@ -146,11 +150,14 @@ static bool block_has_candidate(const uint8_t *code, __m128i add, __m128i limit)
 }
 
 static int scan_relative(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
-			 struct err *e)
+                         struct err *e)
 {
 	uint64_t low = scan->slots[0].address - IMMEDIATE_MAX;
 	uint64_t span = scan->slots[scan->slot_count - 1].address - low;
-	/* (word + add) as unsigned is below span + 1 exactly for candidates; shifted by 2^31 for the signed comparison. */
+	/*
+	 * (word + add) as unsigned is below span + 1 exactly for candidates; shifted by 2^31 for the signed
+	 * comparison.
+	 */
 	const __m128i limit = _mm_set1_epi32((int32_t)((uint32_t)(span + 1) + 0x80000000u));
 	bool filter = span < UINT32_MAX / 2;
 	size_t at = from;
@@ -186,7 +193,7 @@ static void scan_absolute(struct code_scan *scan, const uint8_t *code, size_t by
 
 /* Displacements at code[from …]; what stands before from is only context. */
 static int scan_part(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
-		     struct err *e)
+                     struct err *e)
 {
 	if (scan->slot_count == 0 || from >= bytes)
 		return 0;
@@ -208,8 +215,8 @@ int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, u
 
 /* ---- a module ---- */
 
-static int scan_segment(struct code_scan *scan, const struct module_file *f, uint64_t start, uint64_t bytes, uint8_t *buffer,
-			struct err *e)
+static int scan_segment(struct code_scan *scan, const struct module_file *f, uint64_t start, uint64_t bytes,
+                        uint8_t *buffer, struct err *e)
 {
 	/* Chunks overlap by the context before and by the three bytes that a displacement may reach over. */
 	for (uint64_t done = 0; done < bytes;) {
@@ -237,15 +244,17 @@ static int scan_segments(struct code_scan *scan, const struct module_file *f, st
 		return err_set(e, ENOMEM, "no memory for the code scan");
 	for (size_t i = 0; i < m->phdr_count; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
-		int r = p->p_type == PT_LOAD && p->p_flags & PF_X ?
-				scan_segment(scan, f, m->bias + p->p_vaddr, p->p_filesz, buffer, e) : 0;
+		int r = p->p_type == PT_LOAD && p->p_flags & PF_X
+		                ? scan_segment(scan, f, m->bias + p->p_vaddr, p->p_filesz, buffer, e)
+		                : 0;
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count, struct err *e)
+int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count,
+                     struct err *e)
 {
 	struct code_scan out = { 0 };
 
@@ -333,8 +342,8 @@ static void branch_to_slot(void *context, uint64_t destination)
 		b->fn(b->context, slot);
 }
 
-void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
-		     void *context)
+void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address,
+                     code_call_fn fn, void *context)
 {
 	struct branch_to_slot b = { scan, fn, context };
 

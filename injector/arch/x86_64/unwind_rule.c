@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86-64: what compilers and hand-written code really use, by the psABI's DWARF register numbers (6 rbp, 7 rsp, 16 return address).
- * Everything else becomes UNWIND_UNSUPPORTED: the walk ends there and says so.
+ * x86-64: what compilers and hand-written code really use, by the psABI's DWARF register numbers (6 rbp, 7
+ * rsp, 16 return address). Everything else becomes UNWIND_UNSUPPORTED: the walk ends there and says so.
  */
 #include "unwind_rule.h"
 
@@ -96,7 +96,8 @@ static uint32_t rbp_field(const struct frame_register *r)
 		return UNWIND_RBP_LOST;
 	case FRAME_EXPRESSION:
 		/* Functions that realign their stack: rbp is saved at *(rbp + 0). */
-		if (parse_simple(r->expression, r->expression_bytes, &x) && x.base == RBP && x.offset == 0 && !x.deref)
+		if (parse_simple(r->expression, r->expression_bytes, &x) && x.base == RBP && x.offset == 0 &&
+		    !x.deref)
 			return UNWIND_RBP_AT_RBP;
 		return UNWIND_RBP_LOST;
 	default: return UNWIND_RBP_LOST;
@@ -110,7 +111,9 @@ static unsigned cfa_kind(const struct frame_state *s, int64_t *n)
 
 	*n = s->cfa_offset;
 	if (s->cfa == FRAME_CFA_REGISTER)
-		return s->cfa_register == RSP ? UNWIND_RSP : s->cfa_register == RBP ? UNWIND_RBP : UNWIND_UNSUPPORTED;
+		return s->cfa_register == RSP   ? UNWIND_RSP
+		       : s->cfa_register == RBP ? UNWIND_RBP
+		                                : UNWIND_UNSUPPORTED;
 	if (s->cfa != FRAME_CFA_EXPRESSION || !parse_simple(s->cfa_expression, s->cfa_expression_bytes, &x))
 		return UNWIND_UNSUPPORTED;
 	*n = x.offset;
@@ -140,6 +143,6 @@ uint32_t unwind_rule_word(const struct frame_state *s, bool signal_frame)
 	if (s->return_address.kind != FRAME_OFFSET || s->return_address.offset != -8)
 		return UNWIND_UNSUPPORTED;
 	unsigned kind = cfa_kind(s, &n);
-	return kind == UNWIND_UNSUPPORTED || !fits(n) ? UNWIND_UNSUPPORTED :
-							UNWIND_RULE(kind, n, rbp_field(&s->frame_pointer));
+	return kind == UNWIND_UNSUPPORTED || !fits(n) ? UNWIND_UNSUPPORTED
+	                                              : UNWIND_RULE(kind, n, rbp_field(&s->frame_pointer));
 }

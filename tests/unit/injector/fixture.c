@@ -22,7 +22,8 @@ void victim_start(struct victim *v, const char *program, const char *argument, c
 	char path[1024], copy[1024] = "";
 	int in[2], out[2];
 
-	snprintf(path, sizeof path, "%s%s%s", program[0] == '/' ? "" : VICTIM_DIR, program[0] == '/' ? "" : "/", program);
+	snprintf(path, sizeof path, "%s%s%s", program[0] == '/' ? "" : VICTIM_DIR, program[0] == '/' ? "" : "/",
+	         program);
 	if (environment)
 		snprintf(copy, sizeof copy, "%s", environment);
 	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
@@ -82,7 +83,8 @@ void view_open(struct view *view, pid_t pid, bool plan)
 	modules_number(&view->modules, NULL, &next_id);
 	must(libc_find(&view->libc, &view->modules, &view->tm, &e), &e);
 	if (plan)
-		must(slots_plan(&view->plans, &view->modules, &view->libc, &view->tm, &view->maps, &options, &e), &e);
+		must(slots_plan(&view->plans, &view->modules, &view->libc, &view->tm, &view->maps, &options, &e),
+		     &e);
 }
 
 void view_close(struct view *view)
@@ -102,11 +104,13 @@ const struct elf_module *view_module(const struct view *view, const char *part_o
 	return NULL;
 }
 
-const struct slot_plan *view_slot(const struct view *view, const struct elf_module *m, uint32_t hook, uint32_t relocation)
+const struct slot_plan *view_slot(const struct view *view, const struct elf_module *m, uint32_t hook,
+                                  uint32_t relocation)
 {
 	for (size_t i = 0; i < view->plans.slot_count; i++) {
 		const struct slot_plan *s = &view->plans.slots[i];
-		if (&view->modules.list[s->module] == m && s->hook == hook && (!relocation || s->relocation == relocation))
+		if (&view->modules.list[s->module] == m && s->hook == hook &&
+		    (!relocation || s->relocation == relocation))
 			return s;
 	}
 	return NULL;
@@ -116,7 +120,8 @@ const struct slot_route *view_route(const struct view *view, uint32_t hook, cons
 {
 	for (size_t i = 0; i < view->plans.route_count; i++) {
 		const struct slot_route *r = &view->plans.routes[i];
-		if (r->hook == hook && r->definer < view->modules.count && &view->modules.list[r->definer] == definer)
+		if (r->hook == hook && r->definer < view->modules.count &&
+		    &view->modules.list[r->definer] == definer)
 			return r;
 	}
 	return NULL;

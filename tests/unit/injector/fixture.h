@@ -37,7 +37,8 @@ void view_close(struct view *view);
 
 const struct elf_module *view_module(const struct view *view, const char *part_of_path);
 /* The planned slot of a hook in a module with this kind of relocation (0: any), or NULL. */
-const struct slot_plan *view_slot(const struct view *view, const struct elf_module *m, uint32_t hook, uint32_t relocation);
+const struct slot_plan *view_slot(const struct view *view, const struct elf_module *m, uint32_t hook,
+                                  uint32_t relocation);
 const struct slot_route *view_route(const struct view *view, uint32_t hook, const struct elf_module *definer);
 
 #endif

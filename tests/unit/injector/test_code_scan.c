@@ -56,10 +56,10 @@ static void test_code_scan_classifies(void **state)
 	(void)state;
 	for (size_t at = 4; at < 200; at++) { /* at every alignment */
 		sheet_begin(&s);
-		put(&s, at, "\xff\x15", 2, SLOT_A, 0);           /* call *A(%rip) */
-		put(&s, at + 10, "\xff\x25", 2, SLOT_A, 0);      /* jmp *A(%rip) */
-		put(&s, at + 20, "\x48\x8b\x05", 3, SLOT_B, 0);  /* mov B(%rip), %rax */
-		put(&s, at + 30, "\x48\x83\x3d", 3, SLOT_FAR, 1);/* cmpq $imm8, FAR(%rip) */
+		put(&s, at, "\xff\x15", 2, SLOT_A, 0);            /* call *A(%rip) */
+		put(&s, at + 10, "\xff\x25", 2, SLOT_A, 0);       /* jmp *A(%rip) */
+		put(&s, at + 20, "\x48\x8b\x05", 3, SLOT_B, 0);   /* mov B(%rip), %rax */
+		put(&s, at + 30, "\x48\x83\x3d", 3, SLOT_FAR, 1); /* cmpq $imm8, FAR(%rip) */
 		scan(&s);
 		assert_int_equal(s.slots[0].calls, 1);
 		assert_int_equal(s.slots[0].jumps, 1);
@@ -149,10 +149,10 @@ static void test_code_scan_calls_of_a_body(void **state)
 	sheet_begin(&s);
 	put(&s, 16, "\xff\x25", 2, SLOT_A, 0);
 	put(&s, 32, "\xff\x25", 2, SLOT_B, 0);
-	put(&s, 100, "\xe8", 1, CODE + 16, 0);           /* call stub of A */
-	put(&s, 110, "\xe9", 1, CODE + 32, 0);           /* jmp stub of B */
-	put(&s, 120, "\xff\x15", 2, SLOT_FAR, 0);        /* call *FAR(%rip) */
-	put(&s, 130, "\x0f\x84", 2, CODE + 16, 0);       /* je stub of A */
+	put(&s, 100, "\xe8", 1, CODE + 16, 0);     /* call stub of A */
+	put(&s, 110, "\xe9", 1, CODE + 32, 0);     /* jmp stub of B */
+	put(&s, 120, "\xff\x15", 2, SLOT_FAR, 0);  /* call *FAR(%rip) */
+	put(&s, 130, "\x0f\x84", 2, CODE + 16, 0); /* je stub of A */
 	scan(&s);
 	code_scan_calls(&s.scan, s.code + 96, 64, CODE + 96, on_call, &h);
 	assert_int_equal(h.of[0], 2);
@@ -212,9 +212,12 @@ static void test_code_scan_agrees_with_plain_search(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_code_scan_classifies), cmocka_unit_test(test_code_scan_knows_immediates),
-		cmocka_unit_test(test_code_scan_at_the_edges), cmocka_unit_test(test_code_scan_stubs_have_prefixes),
-		cmocka_unit_test(test_code_scan_calls_of_a_body), cmocka_unit_test(test_code_scan_absolute_references),
+		cmocka_unit_test(test_code_scan_classifies),
+		cmocka_unit_test(test_code_scan_knows_immediates),
+		cmocka_unit_test(test_code_scan_at_the_edges),
+		cmocka_unit_test(test_code_scan_stubs_have_prefixes),
+		cmocka_unit_test(test_code_scan_calls_of_a_body),
+		cmocka_unit_test(test_code_scan_absolute_references),
 		cmocka_unit_test(test_code_scan_agrees_with_plain_search),
 	};
 

@@ -37,7 +37,8 @@ static void image_open(struct image *im)
 	for (size_t i = 0; i < m->phdr_count; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
 		if (p->p_type == PT_LOAD)
-			assert_int_equal(target_read(&view.tm, m->bias + p->p_vaddr, good + p->p_vaddr, p->p_memsz, &e), 0);
+			assert_int_equal(
+				target_read(&view.tm, m->bias + p->p_vaddr, good + p->p_vaddr, p->p_memsz, &e), 0);
 	}
 	Elf64_Dyn *d = (Elf64_Dyn *)(void *)(good + (m->dynamic - m->bias));
 	for (; d->d_tag != DT_NULL; d++)
@@ -124,8 +125,9 @@ static void test_elf_module_read_survives_damaged_tables(void **state)
 	(void)state;
 	image_open(&im);
 	assert_int_equal(elf_module_read(&m, &im.tm, &im.maps, (uint64_t)(uintptr_t)im.copy, 0, "copy", &e), 0);
-	const uint64_t places[] = { m.dynamic, m.dynamic, m.dynamic, m.gnu_hash, m.versym, m.verdef, m.verneed,
-				    m.symtab.address, m.strtab.address, m.jmprel.address, m.rela.address };
+	const uint64_t places[] = { m.dynamic,        m.dynamic,        m.dynamic,     m.gnu_hash,
+		                    m.versym,         m.verdef,         m.verneed,     m.symtab.address,
+		                    m.strtab.address, m.jmprel.address, m.rela.address };
 	uint64_t base = (uint64_t)(uintptr_t)im.copy;
 	elf_module_done(&m);
 	srand(4);

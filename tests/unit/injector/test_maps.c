@@ -57,10 +57,20 @@ static void test_maps_parse_undoes_escapes(void **state)
 static void test_maps_parse_refuses_nonsense(void **state)
 {
 	static const char *const bad[] = {
-		"x", "\n", "1000-", "1000-2000", "2000-1000 r--p 0 0:0 0\n", "1000-1000 r--p 0 0:0 0\n",
-		"1000-2000 rzzp 0 0:0 0\n", "1000-2000 r--p 0 0:0\n", "1000-2000 r--p 0 00 0\n", "1000-2000 r--p 0 0:0 0x\n",
-		"11111111111111111-2 r--p 0 0:0 0\n", "1000-2000 r--p 0 0:0 99999999999999999999999\n",
-		"1000-2000 r--p 0 fffffffff:0 0\n", "2000-3000 r--p 0 0:0 0\n1000-2000 r--p 0 0:0 0\n",
+		"x",
+		"\n",
+		"1000-",
+		"1000-2000",
+		"2000-1000 r--p 0 0:0 0\n",
+		"1000-1000 r--p 0 0:0 0\n",
+		"1000-2000 rzzp 0 0:0 0\n",
+		"1000-2000 r--p 0 0:0\n",
+		"1000-2000 r--p 0 00 0\n",
+		"1000-2000 r--p 0 0:0 0x\n",
+		"11111111111111111-2 r--p 0 0:0 0\n",
+		"1000-2000 r--p 0 0:0 99999999999999999999999\n",
+		"1000-2000 r--p 0 fffffffff:0 0\n",
+		"2000-3000 r--p 0 0:0 0\n1000-2000 r--p 0 0:0 0\n",
 		"1000-3000 r--p 0 0:0 0\n2000-4000 r--p 0 0:0 0\n",
 	};
 	struct maps m = { 0 };
@@ -142,14 +152,17 @@ static void test_maps_diff_tells_what_changed(void **state)
 	expect_diff("", "", 0, NULL);
 	expect_diff("", "1000-2000 rw-p 0 0:0 0\n", 1, "1000-2000 rw-p anonymous (new)");
 	expect_diff("1000-2000 rw-p 0 0:0 0\n", "", 1, "1000-2000 rw-p anonymous (gone)");
-	expect_diff("1000-4000 r--p 0 0:1 5 /x\n", "1000-2000 r--p 0 0:1 5 /x\n2000-3000 rw-p 1000 0:1 5 /x\n3000-4000 r--p 2000 0:1 5 /x\n",
-		    1, "2000-3000 rw-p /x (was r--p /x)");
+	expect_diff("1000-4000 r--p 0 0:1 5 /x\n",
+	            "1000-2000 r--p 0 0:1 5 /x\n2000-3000 rw-p 1000 0:1 5 /x\n3000-4000 r--p 2000 0:1 5 /x\n", 1,
+	            "2000-3000 rw-p /x (was r--p /x)");
 	/* Split or merged alone is no change. */
-	expect_diff("1000-4000 r--p 0 0:1 5 /x\n", "1000-2000 r--p 0 0:1 5 /x\n2000-4000 r--p 1000 0:1 5 /x\n", 0, NULL);
+	expect_diff("1000-4000 r--p 0 0:1 5 /x\n", "1000-2000 r--p 0 0:1 5 /x\n2000-4000 r--p 1000 0:1 5 /x\n", 0,
+	            NULL);
 	/* Another place in the file is one. */
 	expect_diff("1000-2000 r--p 0 0:1 5 /x\n", "1000-2000 r--p 1000 0:1 5 /x\n", 1, NULL);
 	/* Two gaps are two changes. */
-	expect_diff("2000-3000 r--p 0 0:0 0\n", "1000-2000 rw-p 0 0:0 0\n2000-3000 r--p 0 0:0 0\n3000-4000 rw-p 0 0:0 0\n", 2, NULL);
+	expect_diff("2000-3000 r--p 0 0:0 0\n",
+	            "1000-2000 rw-p 0 0:0 0\n2000-3000 r--p 0 0:0 0\n3000-4000 rw-p 0 0:0 0\n", 2, NULL);
 }
 
 static void test_maps_read_of_self(void **state)
@@ -169,9 +182,12 @@ static void test_maps_read_of_self(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_maps_parse_reads_all_fields), cmocka_unit_test(test_maps_parse_undoes_escapes),
-		cmocka_unit_test(test_maps_parse_refuses_nonsense), cmocka_unit_test(test_maps_parse_survives_truncation),
-		cmocka_unit_test(test_maps_find_knows_borders), cmocka_unit_test(test_maps_diff_tells_what_changed),
+		cmocka_unit_test(test_maps_parse_reads_all_fields),
+		cmocka_unit_test(test_maps_parse_undoes_escapes),
+		cmocka_unit_test(test_maps_parse_refuses_nonsense),
+		cmocka_unit_test(test_maps_parse_survives_truncation),
+		cmocka_unit_test(test_maps_find_knows_borders),
+		cmocka_unit_test(test_maps_diff_tells_what_changed),
 		cmocka_unit_test(test_maps_read_of_self),
 	};
 

@@ -183,7 +183,8 @@ static void test_cave_find_gives_zeros_in_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_modules_read_finds_all), cmocka_unit_test(test_libc_find_on_glibc),
+		cmocka_unit_test(test_modules_read_finds_all),
+		cmocka_unit_test(test_libc_find_on_glibc),
 		cmocka_unit_test(test_modules_changed_sees_dlopen),
 		cmocka_unit_test(test_modules_watch_word_sees_a_fresh_image),
 		cmocka_unit_test(test_modules_read_refuses_static_programs),

@@ -233,7 +233,9 @@ static void test_slots_refuse_foreign_values(void **state)
 	assert_int_equal(ptrace(PTRACE_SEIZE, v.pid, 0, 0), 0);
 	assert_int_equal(ptrace(PTRACE_INTERRUPT, v.pid, 0, 0), 0);
 	assert_int_equal(waitpid(v.pid, NULL, 0), v.pid);
-	assert_int_equal(ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)strlen_like.address), 0);
+	assert_int_equal(
+		ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)strlen_like.address),
+		0);
 	assert_int_equal(slots_plan(&again, &view.modules, &view.libc, &view.tm, &view.maps, &options, &e), 0);
 	assert_int_equal(again.refusal_count, 1);
 	assert_non_null(strstr(again.refusals[0].text, "realloc not patched"));
@@ -263,24 +265,51 @@ static void test_slots_plan_again_for_later_modules(void **state)
 	struct slot *patched = calloc(view.plans.slot_count, sizeof *patched);
 	assert_non_null(patched);
 	for (size_t i = 0; i < view.plans.slot_count; i++)
-		patched[i] = (struct slot){ .address = view.plans.slots[i].address, .old_value = view.plans.slots[i].value,
-					    .gate = view.plans.slots[i].gate, .state = SLOT_PATCHED };
+		patched[i] = (struct slot){ .address = view.plans.slots[i].address,
+			                    .old_value = view.plans.slots[i].value,
+			                    .gate = view.plans.slots[i].gate,
+			                    .state = SLOT_PATCHED };
 	victim_order(&v, 'o');
 	view_open(&later, v.pid, false);
-	const struct slots_options options = { .groups = GROUP_BIT(GROUP_MALLOC), .gates = view.plans.gates,
-					       .gate_count = view.plans.gate_count, .patched = patched,
-					       .patched_count = view.plans.slot_count, .skip_notes = true };
+	const struct slots_options options = { .groups = GROUP_BIT(GROUP_MALLOC),
+		                               .gates = view.plans.gates,
+		                               .gate_count = view.plans.gate_count,
+		                               .patched = patched,
+		                               .patched_count = view.plans.slot_count,
+		                               .skip_notes = true };
 	assert_int_equal(slots_plan(&more, &later.modules, &later.libc, &later.tm, &later.maps, &options, &e), 0);
 	assert_int_equal(more.slot_count, 2);
 	assert_int_equal(more.gate_count, view.plans.gate_count);
 	assert_memory_equal(more.gates, view.plans.gates, view.plans.gate_count * sizeof *more.gates);
 	for (size_t i = 0; i < more.slot_count; i++)
-		assert_ptr_equal(&later.modules.list[more.slots[i].module], view_module(&later, "libvictim_plugin.so"));
+		assert_ptr_equal(&later.modules.list[more.slots[i].module],
+		                 view_module(&later, "libvictim_plugin.so"));
 	slots_free(&more);
 	free(patched);
 	view_close(&later);
 	view_close(&view);
 	victim_end(&v);
+}
+
+/* musl: d_ptr is not relocated, calloc calls malloc through a slot, the loader is the libc and is patched. */
+static void test_slots_on_musl(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	if (access(VICTIM_DIR "/victim_musl", X_OK)) {
+		print_message("  no musl-gcc here: passed over\n");
+		skip();
+	}
+	begin(&v, &view, "victim_musl", NULL);
+	assert_int_equal(view.libc.kind, LIBC_MUSL);
+	assert_true(view.libc.module->is_loader && !view.libc.dlclose_unmaps && view.libc.dlopen);
+	expect_via(&view, view.libc.module, HOOK_calloc, HOOK_malloc);
+	assert_non_null(view_slot(&view, view.libc.module, HOOK_malloc, 0));
+	assert_non_null(view_slot(&view, main_of(&view), HOOK_realloc, 0));
+	assert_non_null(view_slot(&view, main_of(&view), HOOK_malloc, R_X86_64_64));
+	end(&v, &view);
 }
 
 static void test_hook_names(void **state)
@@ -297,10 +326,16 @@ static void test_hook_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hook_names), cmocka_unit_test(test_slots_lazy), cmocka_unit_test(test_slots_lazy_ibt),
-		cmocka_unit_test(test_slots_now_relro), cmocka_unit_test(test_slots_no_plt),
-		cmocka_unit_test(test_slots_non_pie_canonical_stub), cmocka_unit_test(test_slots_of_the_c_library),
-		cmocka_unit_test(test_routes_of_libstdcxx), cmocka_unit_test(test_slots_with_a_preloaded_allocator),
+		cmocka_unit_test(test_hook_names),
+		cmocka_unit_test(test_slots_lazy),
+		cmocka_unit_test(test_slots_lazy_ibt),
+		cmocka_unit_test(test_slots_now_relro),
+		cmocka_unit_test(test_slots_no_plt),
+		cmocka_unit_test(test_slots_non_pie_canonical_stub),
+		cmocka_unit_test(test_slots_of_the_c_library),
+		cmocka_unit_test(test_routes_of_libstdcxx),
+		cmocka_unit_test(test_slots_with_a_preloaded_allocator),
+		cmocka_unit_test(test_slots_on_musl),
 		cmocka_unit_test(test_slots_refuse_foreign_values),
 		cmocka_unit_test(test_slots_plan_again_for_later_modules),
 	};

@@ -115,8 +115,10 @@ static void test_tid_offset_finds_own_tid(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_target_read_is_all_or_nothing), cmocka_unit_test(test_target_read_sees_unreadable_pages),
-		cmocka_unit_test(test_target_read_batch_takes_many), cmocka_unit_test(test_target_memory_open_of_nobody),
+		cmocka_unit_test(test_target_read_is_all_or_nothing),
+		cmocka_unit_test(test_target_read_sees_unreadable_pages),
+		cmocka_unit_test(test_target_read_batch_takes_many),
+		cmocka_unit_test(test_target_memory_open_of_nobody),
 		cmocka_unit_test(test_tid_offset_finds_own_tid),
 	};
 

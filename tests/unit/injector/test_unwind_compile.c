@@ -79,9 +79,10 @@ static uint32_t expected_rule(Dwarf_Frame *frame)
 	if (count == 0 && ops == memory)
 		return UNWIND_END;
 	bool usual = count == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst &&
-		     (int64_t)ops[1].number == -8;
+	             (int64_t)ops[1].number == -8;
 	assert_int_equal(dwarf_frame_cfa(frame, &ops, &count), 0);
-	if (signal_frame && count == 2 && ops[0].atom == DW_OP_breg7 && ops[0].number == 160 && ops[1].atom == DW_OP_deref)
+	if (signal_frame && count == 2 && ops[0].atom == DW_OP_breg7 && ops[0].number == 160 &&
+	    ops[1].atom == DW_OP_deref)
 		return UNWIND_SIGNAL;
 	if (count == 1 && ops[0].atom == DW_OP_bregx && (ops[0].number == 7 || ops[0].number == 6)) {
 		/* How libdw says register + offset. */
@@ -90,11 +91,12 @@ static uint32_t expected_rule(Dwarf_Frame *frame)
 	} else if (count == 1 && (ops[0].atom == DW_OP_breg7 || ops[0].atom == DW_OP_breg6)) {
 		kind = ops[0].atom == DW_OP_breg7 ? UNWIND_RSP : UNWIND_RBP;
 		n = (int64_t)ops[0].number;
-	} else if (count == 2 && ops[1].atom == DW_OP_deref && (ops[0].atom == DW_OP_breg7 || ops[0].atom == DW_OP_breg6)) {
+	} else if (count == 2 && ops[1].atom == DW_OP_deref &&
+	           (ops[0].atom == DW_OP_breg7 || ops[0].atom == DW_OP_breg6)) {
 		kind = ops[0].atom == DW_OP_breg7 ? UNWIND_AT_RSP : UNWIND_AT_RBP;
 		n = (int64_t)ops[0].number;
 	} else if (count == 3 && ops[0].atom == DW_OP_breg7 && ops[1].atom == DW_OP_deref &&
-		   ops[2].atom == DW_OP_plus_uconst && ops[2].number == 8) {
+	           ops[2].atom == DW_OP_plus_uconst && ops[2].number == 8) {
 		kind = UNWIND_AT_RSP_8;
 		n = (int64_t)ops[0].number;
 	}
@@ -105,7 +107,7 @@ static uint32_t expected_rule(Dwarf_Frame *frame)
 	if (count == 0)
 		rbp = ops == memory ? UNWIND_RBP_LOST : UNWIND_RBP_SAME;
 	else if (count == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst &&
-		 (int64_t)ops[1].number < 0 && (int64_t)ops[1].number >= -8 * (int64_t)UNWIND_RBP_MAX)
+	         (int64_t)ops[1].number < 0 && (int64_t)ops[1].number >= -8 * (int64_t)UNWIND_RBP_MAX)
 		rbp = (unsigned)(-(int64_t)ops[1].number / 8);
 	else if (count == 1 && ops[0].atom == DW_OP_breg6 && ops[0].number == 0)
 		rbp = UNWIND_RBP_AT_RBP;
@@ -118,7 +120,8 @@ struct tally {
 	unsigned mismatches;
 };
 
-static void compare_at(const struct image *im, const struct unwind_rows *rows, Dwarf_CFI *cfi, uint32_t pc, struct tally *t)
+static void compare_at(const struct image *im, const struct unwind_rows *rows, Dwarf_CFI *cfi, uint32_t pc,
+                       struct tally *t)
 {
 	Dwarf_Frame *frame = NULL;
 	uint32_t ours = unwind_rows_find(rows, pc), theirs = UNWIND_NONE;
@@ -129,7 +132,8 @@ static void compare_at(const struct image *im, const struct unwind_rows *rows, D
 	t->compared++;
 	t->unsupported += UNWIND_KIND(ours) == UNWIND_UNSUPPORTED;
 	if (ours != theirs && t->mismatches++ < 5)
-		print_message("  pc %llx: ours %08x, libdw %08x\n", (unsigned long long)(im->source.exec_start + pc), ours, theirs);
+		print_message("  pc %llx: ours %08x, libdw %08x\n",
+		              (unsigned long long)(im->source.exec_start + pc), ours, theirs);
 }
 
 static void check_file(const char *path)
@@ -162,9 +166,11 @@ static void check_file(const char *path)
 		compare_at(&im, &rows, cfi, rows.pc[i] + (end - rows.pc[i]) / 2, &t);
 	}
 	unwind_rows_census(&rows, length, census);
-	print_message("  %s: %u rows, %u functions, %u places compared, %u mismatches; unsupported %.3f %% of places, "
-		      "%.3f %% of code\n", path, rows.count, rows.fdes, t.compared, t.mismatches,
-		      100.0 * t.unsupported / t.compared, 100.0 * (double)census[UNWIND_UNSUPPORTED] / length);
+	print_message(
+		"  %s: %u rows, %u functions, %u places compared, %u mismatches; unsupported %.3f %% of places, "
+		"%.3f %% of code\n",
+		path, rows.count, rows.fdes, t.compared, t.mismatches, 100.0 * t.unsupported / t.compared,
+		100.0 * (double)census[UNWIND_UNSUPPORTED] / length);
 	assert_int_equal(t.mismatches, 0);
 	dwarf_cfi_end(cfi);
 	unwind_rows_done(&rows);
@@ -174,9 +180,15 @@ static void check_file(const char *path)
 static void test_unwind_compile_agrees_with_libdw(void **state)
 {
 	static const char *const files[] = {
-		"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
-		"/usr/bin/redis-server", "/usr/bin/python3", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/sbin/nginx",
-		"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "/proc/self/exe",
+		"/lib/x86_64-linux-gnu/libc.so.6",
+		"/lib64/ld-linux-x86-64.so.2",
+		"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+		"/usr/bin/redis-server",
+		"/usr/bin/python3",
+		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+		"/usr/sbin/nginx",
+		"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
+		"/proc/self/exe",
 	};
 
 	(void)state;
@@ -284,7 +296,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unwind_compile_agrees_with_libdw),
 		cmocka_unit_test(test_unwind_compile_finds_the_ends_of_stacks),
-		cmocka_unit_test(test_unwind_compile_survives_damage), cmocka_unit_test(test_unwind_compile_of_nothing),
+		cmocka_unit_test(test_unwind_compile_survives_damage),
+		cmocka_unit_test(test_unwind_compile_of_nothing),
 		cmocka_unit_test(test_unwind_compile_module_by_file_and_memory),
 	};
 
