@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The session of test_exception.cpp: the contracts are C headers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+int test_session_open(void);
+int test_session_close(void);
+uint64_t test_session_gate(void *original, uint32_t hook);
+uint64_t test_session_taken(void);
+
+static struct fixture f;
+
+int test_session_open(void)
+{
+	fixture_open(&f, 1, "/proc/self/exe");
+	fixture_regions(&f);
+	return (int)memattach_control(CONTROL_START, &f.start);
+}
+
+int test_session_close(void)
+{
+	return (int)(memattach_control(CONTROL_INERT, NULL) | memattach_control(CONTROL_STOP, NULL));
+}
+
+uint64_t test_session_gate(void *original, uint32_t hook)
+{
+	struct control_gate gate = { .original = (uint64_t)original, .hook = hook };
+	struct control_patch patch = { .gate_count = 1, .gates = (uint64_t)&gate };
+
+	return memattach_control(CONTROL_PATCH, &patch) ? 0 : memattach_session.gates_address;
+}
+
+uint64_t test_session_taken(void)
+{
+	return fixture_counter(&f, DUMP_COUNTER_samples_taken);
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every hook called through a gate of its own, with originals that check what they get: arguments and results pass unchanged, the
+ * dump holds what the shape of the function says. Also: patching of words, signal handlers, changes of the rate.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "hooks.h"
+
+typedef uint64_t (*hooked)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+
+static struct fixture f;
+static uint64_t seen[6];
+static uint64_t answer;
+static uint64_t out_value; /* what SHAPE_OUT stores */
+static bool store_out;
+static void (*inside)(void); /* runs in the original */
+
+static const struct {
+	const char *name;
+	int shape;
+	int size;
+} facts[] = {
+#define FACT(id, symbol, shape, size, group) { symbol, shape, size },
+	HOOK_LIST(FACT)
+};
+
+static uint64_t original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g)
+{
+	const uint64_t got[6] = { a, b, c, d, e, g };
+
+	memcpy(seen, got, sizeof(seen));
+	if (store_out)
+		*(uint64_t *)a = out_value;
+	if (inside)
+		inside();
+	return answer;
+}
+
+static uint64_t gate(uint32_t hook)
+{
+	return memattach_session.gates_address + hook * GATE_CODE_BYTES;
+}
+
+static uint64_t call(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g)
+{
+	return ((hooked)gate(hook))(a, b, c, d, e, g);
+}
+
+static void start(uint64_t rate, bool with_regions)
+{
+	struct control_gate gates[HOOK_COUNT];
+	struct control_patch patch = { .gate_count = HOOK_COUNT, .gates = (uint64_t)gates };
+
+	for (uint32_t i = 0; i < HOOK_COUNT; i++)
+		gates[i] = (struct control_gate){ .original = (uint64_t)original, .hook = i };
+	fixture_open(&f, rate, "/proc/self/exe");
+	if (with_regions)
+		fixture_regions(&f);
+	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
+	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
+	store_out = false;
+	inside = NULL;
+	answer = 0;
+}
+
+static int open_exact(void **state)
+{
+	(void)state;
+	start(1, true);
+	return 0;
+}
+
+static int close_session(void **state)
+{
+	(void)state;
+	inside = NULL;
+	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
+	munmap((void *)memattach_session.gates_address, 2 * GATE_PAGE_BYTES);
+	fixture_close(&f);
+	return 0;
+}
+
+/* All six arguments and the result, on the fast and the slow path, for each hook. */
+static void test_hook_passes_arguments_and_result(void **state)
+{
+	uint64_t every = 1, seldom = 1ull << 30, word;
+
+	(void)state;
+	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
+		for (int slow = 0; slow < 2; slow++) {
+			uint64_t first = (uint64_t)&word, wanted[] = { first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i };
+
+			assert_int_equal(memattach_control(CONTROL_RATE, slow ? &every : &seldom), 0);
+			answer = facts[i].shape == SHAPE_OUT ? 0x1100000000ull + (uint32_t)EINVAL : 0x7000000 + 4096 * i;
+			memset(seen, 0, sizeof(seen));
+			assert_int_equal(call(i, first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i), answer);
+			assert_memory_equal(seen, wanted, sizeof(seen));
+		}
+	}
+}
+
+static uint64_t size_of(uint32_t hook, const uint64_t *a)
+{
+	switch (facts[hook].size) {
+	case SIZE_ARG0:
+		return a[0];
+	case SIZE_ARG1:
+		return a[1];
+	case SIZE_ARG2:
+		return a[2];
+	case SIZE_ARG0_X_ARG1:
+		return a[0] * a[1];
+	default:
+		return a[1] * a[2];
+	}
+}
+
+/* What makes blocks makes a record with the size that was asked for; a failure makes none. */
+static void test_hook_records_new_blocks(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
+		uint64_t block = 0x10000000 + 4096ull * i, out = 0;
+		uint64_t a[4] = { 40, 50, 60, MAP_ANONYMOUS };
+		struct dump_live_record record;
+		uint64_t taken = fixture_counter(&f, DUMP_COUNTER_samples_taken);
+
+		if (facts[i].shape == SHAPE_FREE || facts[i].shape == SHAPE_UNMAP || facts[i].shape == SHAPE_RESIZE)
+			continue;
+		if (facts[i].shape == SHAPE_OUT)
+			a[0] = (uint64_t)&out;
+		store_out = facts[i].shape == SHAPE_OUT;
+		answer = store_out ? ENOMEM : facts[i].shape == SHAPE_MAP || facts[i].shape == SHAPE_REMAP ? UINT64_MAX : 0;
+		out_value = block;
+		call(i, a[0], a[1], a[2], a[3], 0, 0);
+		assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), taken);
+		answer = store_out ? 0 : block;
+		call(i, a[0], a[1], a[2], a[3], 0, 0);
+		store_out = false;
+		if (!fixture_live(&f, (void *)block, &record))
+			fail_msg("%s: no record", facts[i].name);
+		assert_int_equal(record.hook, i);
+		assert_int_equal(record.size, size_of(i, a));
+		assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), taken + 1);
+	}
+}
+
+static void make(uint64_t block, uint64_t size)
+{
+	answer = block;
+	call(HOOK_malloc, size, 0, 0, 0, 0, 0);
+	assert_true(fixture_live(&f, (void *)block, NULL));
+}
+
+static uint64_t watched;
+static int live_inside;
+
+static void look(void)
+{
+	live_inside = fixture_live(&f, (void *)watched, NULL);
+}
+
+/* The free is recorded before the block can be anybody else's. */
+static void test_hook_forgets_before_the_free(void **state)
+{
+	(void)state;
+	watched = 0x5550;
+	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
+		if (facts[i].shape != SHAPE_FREE && facts[i].shape != SHAPE_UNMAP)
+			continue;
+		make(watched, 10);
+		inside = look;
+		live_inside = -1;
+		call(i, watched, 1, 2, 3, 4, 5);
+		inside = NULL;
+		assert_int_equal(live_inside, 0);
+	}
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), fixture_counter(&f, DUMP_COUNTER_samples_freed));
+	assert_int_equal(fixture_history_count(&f), fixture_counter(&f, DUMP_COUNTER_samples_freed));
+}
+
+static void test_realloc_semantics(void **state)
+{
+	struct dump_live_record record;
+
+	(void)state;
+	make(0x1000, 10);
+	answer = 0; /* failed: the block is as it was */
+	call(HOOK_realloc, 0x1000, 20, 0, 0, 0, 0);
+	assert_true(fixture_live(&f, (void *)0x1000, &record));
+	assert_int_equal(record.size, 10);
+	answer = 0x1000; /* in place */
+	call(HOOK_realloc, 0x1000, 30, 0, 0, 0, 0);
+	assert_true(fixture_live(&f, (void *)0x1000, &record));
+	assert_int_equal(record.size, 30);
+	answer = 0x2000; /* moved */
+	call(HOOK_reallocarray, 0x1000, 8, 5, 0, 0, 0);
+	assert_false(fixture_live(&f, (void *)0x1000, &record));
+	assert_true(fixture_live(&f, (void *)0x2000, &record));
+	assert_int_equal(record.size, 40);
+	answer = 0; /* the product overflows: refused, though it wraps to 0 */
+	call(HOOK_reallocarray, 0x2000, 1ull << 63, 2, 0, 0, 0);
+	assert_true(fixture_live(&f, (void *)0x2000, &record));
+	call(HOOK_realloc, 0x2000, 0, 0, 0, 0, 0); /* freed */
+	assert_int_equal(fixture_live_count(&f), 0);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_frees_missed), 0);
+	assert_int_equal(fixture_history_count(&f), 3);
+	answer = UINT64_MAX; /* mremap to 0 bytes is an error, not a free */
+	make(0x3000, 4096);
+	answer = UINT64_MAX;
+	call(HOOK_mremap, 0x3000, 4096, 0, 0, 0, 0);
+	assert_int_equal(fixture_live_count(&f), 1);
+}
+
+static void test_xallocx_semantics(void **state)
+{
+	struct dump_live_record record;
+
+	(void)state;
+	make(0x1000, 10);
+	answer = 16; /* did not grow */
+	call(HOOK_xallocx, 0x1000, 100, 0, 0, 0, 0);
+	assert_true(fixture_live(&f, (void *)0x1000, &record));
+	assert_int_equal(record.size, 10);
+	answer = 112;
+	call(HOOK_xallocx, 0x1000, 100, 0, 0, 0, 0);
+	assert_true(fixture_live(&f, (void *)0x1000, &record));
+	assert_int_equal(record.size, 100);
+}
+
+static void test_mmap_records_anonymous_mappings_only(void **state)
+{
+	(void)state;
+	answer = 0x9000;
+	call(HOOK_mmap, 0, 4096, 3, MAP_PRIVATE, 5, 0);
+	assert_int_equal(fixture_live_count(&f), 0);
+	call(HOOK_mmap64, 0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0);
+	assert_int_equal(fixture_live_count(&f), 1);
+}
+
+static void test_calloc_overflow_records_nothing(void **state)
+{
+	(void)state;
+	answer = 0;
+	call(HOOK_calloc, 1ull << 33, 1ull << 33, 0, 0, 0, 0);
+	call(HOOK_malloc, UINT64_MAX, 0, 0, 0, 0, 0);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), 0);
+}
+
+static void test_missed_free_is_noticed(void **state)
+{
+	struct dump_history_record past;
+
+	(void)state;
+	make(0x1000, 10);
+	make(0x1000, 20);
+	assert_int_equal(fixture_live_count(&f), 1);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_frees_missed), 1);
+	assert_true(fixture_history(&f, 0, &past));
+	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED);
+	assert_int_equal(past.size, 10);
+}
+
+static int open_empty(void **state)
+{
+	(void)state;
+	start(1, false);
+	return 0;
+}
+
+static void test_hook_without_regions_counts_losses(void **state)
+{
+	(void)state;
+	answer = 0x1000;
+	call(HOOK_malloc, 10, 0, 0, 0, 0, 0);
+	call(HOOK_free, 0x1000, 0, 0, 0, 0, 0);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), 1);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_lost_live_full), 1);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_lost_stack_full), 1);
+}
+
+static void test_lease_that_ran_out_ends_the_recording(void **state)
+{
+	(void)state;
+	f.dump->lease_stamp = 1;
+	answer = 0x1000;
+	call(HOOK_malloc, 10, 0, 0, 0, 0, 0);
+	assert_int_equal(fixture_live_count(&f), 0);
+	assert_int_equal(f.dump->state, DUMP_STATE_ABANDONED);
+	assert_int_equal(*(uint32_t *)memattach_session.switch_address, 0);
+	assert_int_equal(call(HOOK_malloc, 10, 0, 0, 0, 0, 0), 0x1000);
+}
+
+static int open_rate(void **state)
+{
+	(void)state;
+	start(1000, true);
+	return 0;
+}
+
+/* The rate changes in the middle: each record carries the rate that it was drawn with, the estimate stays right. */
+static void test_rate_change_keeps_the_estimate(void **state)
+{
+	enum { N = 200000 };
+	double truth = 0, estimate = 0, variance = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < N; i++) {
+		uint64_t rates[] = { 500, 20000, 3000 }, size = i % 97;
+
+		if (i % 5000 == 0)
+			assert_int_equal(memattach_control(CONTROL_RATE, &rates[i / 5000 % 3]), 0);
+		answer = 0x100000 + 64 * (i % 20000);
+		call(HOOK_malloc, size, 0, 0, 0, 0, 0);
+		call(HOOK_free, answer, 0, 0, 0, 0, 0);
+		truth += (double)size;
+	}
+	for (uint64_t i = 0; i < fixture_history_count(&f); i++) {
+		struct dump_history_record past;
+		double s, p;
+
+		if (i % 64 == 0 && i > 6000) /* quadratic scan: enough */
+			break;
+		assert_true(fixture_history(&f, i, &past));
+		s = (double)past.size;
+		p = -expm1(-(s > 0 ? s : 1) / past.rate_bytes);
+		estimate += s / p;
+		variance += s * s * (1 - p) / (p * p);
+	}
+	if (fixture_history_count(&f) <= 6000)
+		assert_true(fabs(estimate - truth) < 5 * sqrt(variance));
+	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) > 1000);
+}
+
+/* Huge sizes do not upset the countdown. */
+static void test_huge_sizes_keep_the_countdown(void **state)
+{
+	const uint64_t huge[] = { UINT64_MAX, 1ull << 63, 3ull << 62, (1ull << 63) - 1 };
+	uint64_t before;
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		answer = 0;
+		call(HOOK_malloc, huge[i % 4], 0, 0, 0, 0, 0);
+		call(HOOK_calloc, huge[i % 4], 1, 0, 0, 0, 0);
+	}
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), 0);
+	before = fixture_counter(&f, DUMP_COUNTER_samples_taken);
+	for (int i = 0; i < 10000; i++) {
+		answer = 0x1000 + 16 * (uint64_t)i;
+		call(HOOK_malloc, 1000, 0, 0, 0, 0, 0);
+	}
+	/* 6321 expected, standard deviation 48 */
+	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) - before > 6000);
+	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) - before < 6600);
+}
+
+static volatile sig_atomic_t signals;
+
+static uint64_t quiet_original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g)
+{
+	(void)a, (void)b, (void)c, (void)d, (void)e, (void)g;
+	return 0x40000000 + (uint64_t)signals % 1000 * 16;
+}
+
+static void handler(int number)
+{
+	(void)number;
+	signals++;
+	call(HOOK_valloc, 64, 0, 0, 0, 0, 0);
+	call(HOOK_cfree, 0x40000000 + (uint64_t)signals % 1000 * 16, 0, 0, 0, 0, 0);
+}
+
+/* A timer interrupts hooks wherever they are; its handler calls hooks. */
+static void test_signal_handlers_may_call_hooks(void **state)
+{
+	struct sigaction action = { .sa_handler = handler }, old;
+	struct timeval step = { .tv_usec = 200 };
+	struct itimerval timer = { step, step }, off = { 0 };
+	struct gate *gates = (struct gate *)(memattach_session.gates_address + GATE_PAGE_BYTES);
+
+	(void)state;
+	gates[HOOK_valloc].original = gates[HOOK_cfree].original = (uint64_t)quiet_original;
+	assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
+	for (uint64_t i = 0; signals < 300; i++) {
+		answer = 0x10000 + i % 4096 * 64;
+		call(HOOK_malloc, 10, 0, 0, 0, 0, 0);
+		call(HOOK_free, 0x10000 + i % 4096 * 64, 0, 0, 0, 0, 0);
+	}
+	setitimer(ITIMER_REAL, &off, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	assert_true(fixture_live_count(&f) <= 1001);
+	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) > 300);
+}
+
+static void test_patch_slots_states(void **state)
+{
+	uint64_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t gone = (uint64_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct slot slots[5] = {
+		{ .address = (uint64_t)&page[0], .old_value = 11, .gate = 0, .page_protection = PROT_READ },
+		{ .address = (uint64_t)&page[1], .old_value = 99, .gate = 1, .page_protection = PROT_READ },
+		{ .address = (uint64_t)&page[512], .old_value = 13, .gate = 2, .page_protection = PROT_READ | PROT_WRITE },
+		{ .address = (uint64_t)&page[513] + 4, .old_value = 14, .gate = 2, .page_protection = PROT_READ | PROT_WRITE },
+		{ .address = gone, .old_value = 0, .gate = 0, .page_protection = PROT_READ },
+	};
+	struct control_patch patch = { .slot_count = 5, .slots = (uint64_t)slots };
+	const struct slot *kept;
+
+	(void)state;
+	page[0] = 11;
+	page[1] = 12;
+	page[512] = 13;
+	assert_int_equal(mprotect(page, 4096, PROT_READ), 0);
+	munmap((void *)gone, 4096);
+	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
+	assert_int_equal(slots[0].state, SLOT_PATCHED);
+	assert_int_equal(slots[1].state, SLOT_REFUSED);
+	assert_int_equal(slots[2].state, SLOT_PATCHED);
+	assert_int_equal(slots[3].state, SLOT_REFUSED);
+	assert_int_equal(slots[4].state, SLOT_REFUSED);
+	assert_int_equal(page[0], gate(0));
+	assert_int_equal(page[1], 12);
+	assert_int_equal(page[512], gate(2));
+	assert_int_equal(fixture_protection((uint64_t)page), PROT_READ);
+	assert_int_equal(fixture_protection((uint64_t)&page[512]), PROT_READ | PROT_WRITE);
+	page[512] = 77; /* somebody else's hook */
+	assert_int_equal(memattach_control(CONTROL_RESTORE, NULL), 0);
+	kept = (const struct slot *)memattach_session.slots_address;
+	assert_int_equal(kept[0].state, SLOT_RESTORED);
+	assert_int_equal(kept[2].state, SLOT_FOREIGN);
+	assert_int_equal(page[0], 11);
+	assert_int_equal(page[512], 77);
+	assert_int_equal(fixture_protection((uint64_t)page), PROT_READ);
+	munmap(page, 8192);
+}
+
+static void test_inert_gates_call_the_original(void **state)
+{
+	const struct gate *gates = (const struct gate *)(memattach_session.gates_address + GATE_PAGE_BYTES);
+
+	(void)state;
+	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
+		assert_int_equal(gates[i].entry, gates[i].original);
+		answer = i;
+		assert_int_equal(call(i, 1, 2, 3, 4, 5, 6), i);
+	}
+	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+#define EXACT(name) cmocka_unit_test_setup_teardown(name, open_exact, close_session)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		EXACT(test_hook_passes_arguments_and_result),
+		EXACT(test_hook_records_new_blocks),
+		EXACT(test_hook_forgets_before_the_free),
+		EXACT(test_realloc_semantics),
+		EXACT(test_xallocx_semantics),
+		EXACT(test_mmap_records_anonymous_mappings_only),
+		EXACT(test_calloc_overflow_records_nothing),
+		EXACT(test_missed_free_is_noticed),
+		EXACT(test_lease_that_ran_out_ends_the_recording),
+		EXACT(test_signal_handlers_may_call_hooks),
+		EXACT(test_patch_slots_states),
+		EXACT(test_inert_gates_call_the_original),
+		cmocka_unit_test_setup_teardown(test_hook_without_regions_counts_losses, open_empty, close_session),
+		cmocka_unit_test_setup_teardown(test_rate_change_keeps_the_estimate, open_rate, close_session),
+		cmocka_unit_test_setup_teardown(test_huge_sizes_keep_the_countdown, open_rate, close_session),
+	};
+
+	return cmocka_run_group_tests_name("hook", tests, NULL, NULL);
+}

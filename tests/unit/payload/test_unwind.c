@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* The walk of a stack over made-up stacks and tables: every kind of rule, and all that may be wrong with a stack. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arch.h"
+#include "fixture.h"
+#include "unwind.h"
+
+/* A module at CODE whose function number i covers 16 bytes and has rules[i]; return addresses point into its middle. */
+#define CODE 0x10000000ull
+#define PC(i) (CODE + 16 * (uint64_t)(i) + 8)
+#define WORDS 4096
+
+static struct fixture f;
+static _Alignas(4096) uint64_t stack[WORDS];
+static uint64_t frames[DUMP_FRAMES_MAX];
+static struct unwind_result result;
+
+static uint64_t at(uint32_t word)
+{
+	return (uint64_t)&stack[word];
+}
+
+static int open_session(void **state)
+{
+	(void)state;
+	fixture_open(&f, 1, "/proc/self/exe");
+	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
+	memset(stack, 0, sizeof(stack));
+	return 0;
+}
+
+static int close_session(void **state)
+{
+	(void)state;
+	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
+	fixture_close(&f);
+	return 0;
+}
+
+static void publish(const uint32_t *rules, uint32_t count)
+{
+	struct unwind_module module = { .start = CODE, .end = CODE + 16ull * count, .row_count = count, .id = 9 };
+	struct unwind_range ranges[] = {
+		{ .start = CODE, .end = CODE + (1 << 20), .flags = UNWIND_RANGE_EXEC },
+		{ .start = at(0), .end = at(WORDS - 1) + 8, .flags = UNWIND_RANGE_STACK },
+	};
+	uint32_t pcs[64];
+
+	assert_true(count <= 64);
+	for (uint32_t i = 0; i < count; i++)
+		pcs[i] = 16 * i;
+	module.rows_offset = fixture_rows(&f, pcs, rules, count);
+	fixture_index(&f, &module, 1, ranges, 2);
+}
+
+static void walk(uint32_t word, uint64_t fp)
+{
+	struct unwind_start start = { .sp = at(word), .fp = fp, .thread_pointer = 0 };
+
+	unwind_walk(&start, NULL, frames, &result);
+}
+
+static void assert_frame(uint32_t i, uint64_t pc)
+{
+	assert_true(i < result.count);
+	assert_int_equal(DUMP_FRAME_ADDRESS(frames[i]), pc);
+}
+
+static void test_walk_follows_each_kind(void **state)
+{
+	const uint32_t rules[] = {
+		UNWIND_RULE(UNWIND_RSP, 24, 2),                       /* 0: rbp saved at CFA - 16 */
+		UNWIND_RULE(UNWIND_RBP, 16, 2),                       /* 1: push rbp; mov rsp, rbp */
+		UNWIND_RULE(UNWIND_AT_RSP, 8, UNWIND_RBP_SAME),       /* 2 */
+		UNWIND_RULE(UNWIND_AT_RSP_8, 0, UNWIND_RBP_SAME),     /* 3 */
+		UNWIND_RULE(UNWIND_AT_RBP, -8, UNWIND_RBP_AT_RBP),    /* 4 */
+		UNWIND_RULE(UNWIND_END, 0, UNWIND_RBP_SAME),          /* 5 */
+	};
+
+	(void)state;
+	publish(rules, 6);
+	stack[10] = PC(0);      /* sp of 0 is word 11, its CFA word 14 */
+	stack[12] = at(20);     /* rbp of 1 */
+	stack[13] = PC(1);
+	stack[20] = at(40);     /* rbp of 2, 3 and 4; CFA of 1 is word 22 */
+	stack[21] = PC(2);
+	stack[23] = at(30);     /* CFA of 2 */
+	stack[29] = PC(3);
+	stack[30] = at(34);     /* CFA of 3 is word 35 */
+	stack[34] = PC(4);
+	stack[39] = at(50);     /* CFA of 4 */
+	stack[40] = 0x1234;
+	stack[49] = PC(5);
+	walk(10, 0xbad);
+	assert_int_equal(result.count, 6);
+	for (uint32_t i = 0; i < 6; i++) {
+		assert_frame(i, PC(i));
+		assert_int_equal(DUMP_FRAME_MODULE(frames[i]), 9);
+	}
+	assert_int_equal(result.flags, 0);
+	assert_int_equal(result.fallback, 0);
+}
+
+static void walk_one(uint32_t rule, uint64_t fp)
+{
+	publish(&rule, 1);
+	stack[10] = PC(0);
+	walk(10, fp);
+}
+
+static void assert_truncated(uint32_t count)
+{
+	assert_int_equal(result.count, count);
+	assert_int_equal(result.flags, DUMP_STACK_TRUNCATED);
+}
+
+static void test_walk_ends_at_a_frame_that_does_not_fit(void **state)
+{
+	(void)state;
+	walk_one(UNWIND_RULE(UNWIND_RSP, 0, 0), 0);                    /* the CFA does not grow */
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RSP, -8, 0), 0);
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RSP, UNWIND_N_MAX_BYTES, 0), 0);   /* behind the end */
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), 0);
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(5));               /* below */
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), UINT64_MAX - 7);
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(20) + 3);          /* not aligned */
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_AT_RBP, 0, 0), 8);
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_AT_RSP, -16, 0), 0);
+	assert_truncated(1);
+	stack[11] = UINT64_MAX;
+	walk_one(UNWIND_RULE(UNWIND_AT_RSP_8, 0, 0), 0);
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0), 0);
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(15, 8, 0), 0);                            /* no such kind */
+	assert_truncated(1);
+	walk_one(UNWIND_RULE(UNWIND_RSP, 8 * (WORDS - 11), 0), 0);     /* exactly the last word: 0, the outermost */
+	assert_int_equal(result.flags, 0);
+}
+
+static void test_walk_loses_the_frame_pointer(void **state)
+{
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, UNWIND_RBP_LOST), UNWIND_RULE(UNWIND_RBP, 16, 2) };
+
+	(void)state;
+	publish(rules, 2);
+	stack[10] = PC(0);
+	stack[11] = PC(1);
+	stack[21] = PC(0);
+	walk(10, at(20));
+	assert_truncated(2);
+}
+
+static void test_walk_stops_at_the_depth_limit(void **state)
+{
+	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);
+
+	(void)state;
+	publish(&rule, 1);
+	for (uint32_t i = 10; i < 10 + DUMP_FRAMES_MAX + 5; i++)
+		stack[i] = PC(0);
+	walk(10, 0);
+	assert_int_equal(result.count, DUMP_FRAMES_MAX);
+	assert_int_equal(result.flags, DUMP_STACK_DEEP);
+	stack[10 + DUMP_FRAMES_MAX] = 0;
+	walk(10, 0);
+	assert_int_equal(result.count, DUMP_FRAMES_MAX);
+	assert_int_equal(result.flags, 0);
+}
+
+static void test_walk_falls_back_to_frame_pointers(void **state)
+{
+	const uint32_t none = UNWIND_RULE(UNWIND_NONE, 0, 0);
+
+	(void)state;
+	publish(&none, 1);
+	stack[10] = PC(0);
+	stack[20] = at(30);
+	stack[21] = CODE + 0x8000; /* in no module, but executable */
+	stack[30] = 0;
+	stack[31] = 0;
+	walk(10, at(20));
+	assert_int_equal(result.count, 2);
+	assert_int_equal(DUMP_FRAME_MODULE(frames[1]), 0);
+	assert_int_equal(result.fallback, 2);
+	assert_int_equal(result.flags, 0);
+	assert_int_equal(memattach_session.new_code, CODE + 0x8000 - 1);
+
+	stack[21] = 0x666; /* no code */
+	walk(10, at(20));
+	assert_truncated(1);
+	stack[20] = at(20); /* a cycle */
+	stack[21] = PC(0);
+	walk(10, at(20));
+	assert_truncated(2);
+	walk(10, at(9)); /* below the frame */
+	assert_truncated(1);
+	walk(10, at(WORDS - 1)); /* the second word is behind the end */
+	assert_truncated(1);
+}
+
+static void test_walk_of_an_unknown_stack_needs_rules(void **state)
+{
+	struct unwind_module module = { .start = CODE, .end = CODE + 32, .row_count = 2, .id = 9 };
+	const uint32_t pcs[] = { 0, 16 }, rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_NONE };
+
+	(void)state;
+	module.rows_offset = fixture_rows(&f, pcs, rules, 2);
+	fixture_index(&f, &module, 1, NULL, 0);
+	stack[10] = PC(0);
+	stack[11] = PC(1);
+	stack[20] = 0;
+	stack[21] = PC(0);
+	walk(10, at(20));
+	assert_truncated(2);
+}
+
+/* The thread control block ends a thread's stack. */
+static void test_walk_ends_at_the_thread_pointer(void **state)
+{
+	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);
+	struct unwind_start start = { .sp = at(10), .thread_pointer = at(14) };
+
+	(void)state;
+	publish(&rule, 1);
+	for (uint32_t i = 10; i < 20; i++)
+		stack[i] = PC(0);
+	unwind_walk(&start, NULL, frames, &result);
+	assert_truncated(4);
+	fixture_index(&f, NULL, 0, NULL, 0); /* a thread that the index does not know yet */
+	unwind_walk(&start, NULL, frames, &result);
+	assert_truncated(1);
+}
+
+static void test_walk_passes_signal_frames(void **state)
+{
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_RBP, 16, 2),
+				   UNWIND_RULE(UNWIND_END, 0, 0) };
+	uint32_t context = 11;
+
+	(void)state;
+	publish(rules, 3);
+	stack[10] = PC(0);
+	stack[context + ARCH_UCONTEXT_FP / 8] = at(120);
+	stack[context + ARCH_UCONTEXT_SP / 8] = at(110);
+	stack[context + ARCH_UCONTEXT_PC / 8] = CODE + 16; /* the first instruction of function 1 */
+	stack[120] = 0;
+	stack[121] = PC(2);
+	walk(10, 0);
+	assert_int_equal(result.count, 3);
+	assert_frame(1, CODE + 17);
+	assert_frame(2, PC(2));
+	assert_int_equal(result.flags, 0);
+}
+
+static void test_walk_finds_a_trampoline_at_its_first_byte(void **state)
+{
+	const uint32_t rules[] = { UNWIND_NONE, UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_END, 0, 0) };
+
+	(void)state;
+	publish(rules, 3);
+	stack[10] = CODE + 16;
+	stack[11 + ARCH_UCONTEXT_SP / 8] = at(110);
+	stack[11 + ARCH_UCONTEXT_PC / 8] = CODE + 40;
+	walk(10, 0);
+	assert_int_equal(result.count, 2);
+	assert_frame(1, CODE + 41);
+}
+
+static void test_walk_leaves_a_circle_of_signal_frames(void **state)
+{
+	const uint32_t rule = UNWIND_RULE(UNWIND_SIGNAL, 0, 0);
+
+	(void)state;
+	publish(&rule, 1);
+	stack[10] = PC(0);
+	stack[11 + ARCH_UCONTEXT_SP / 8] = at(11);
+	stack[11 + ARCH_UCONTEXT_PC / 8] = PC(0) - 1;
+	walk(10, 0);
+	assert_true(result.count < 16);
+	assert_int_equal(result.flags, DUMP_STACK_TRUNCATED);
+}
+
+/* A new index makes cached rules void, and what a damaged one refers to is not read. */
+static void test_rules_follow_the_index(void **state)
+{
+	struct unwind_header *header = (struct unwind_header *)f.tables;
+	struct unwind_module module = { .start = CODE, .end = CODE + 16, .rows_offset = UINT64_MAX - 7, .row_count = 1, .id = 9 };
+	const uint32_t first = UNWIND_RULE(UNWIND_RSP, 8, 0), second = UNWIND_RULE(UNWIND_END, 0, 0);
+	struct unwind_view view;
+
+	(void)state;
+	publish(&first, 1);
+	unwind_view_open(&view);
+	assert_int_equal(unwind_rule_find(&view, CODE).rule, first);
+	assert_int_equal(unwind_rule_find(&view, CODE).rule, first);
+	assert_int_equal(unwind_rule_find(&view, CODE - 1).module, 0);
+	assert_int_equal(unwind_rule_find(&view, CODE + 16).module, 0);
+	publish(&second, 1);
+	unwind_view_open(&view);
+	assert_int_equal(unwind_rule_find(&view, CODE).rule, second);
+
+	fixture_index(&f, &module, 1, NULL, 0);
+	unwind_view_open(&view);
+	assert_int_equal(unwind_rule_find(&view, CODE).rule, UNWIND_NONE);
+	module.rows_offset = FIXTURE_TABLES_BYTES - 4;
+	fixture_index(&f, &module, 1, NULL, 0);
+	unwind_view_open(&view);
+	assert_int_equal(unwind_rule_find(&view, CODE).rule, UNWIND_NONE);
+	for (uint64_t bad = FIXTURE_TABLES_BYTES - 8;; bad = bad == 12 ? UINT64_MAX - 7 : 12) {
+		header->index_offset = bad;
+		unwind_view_open(&view);
+		assert_int_equal(view.module_count, 0);
+		if (bad > FIXTURE_TABLES_BYTES)
+			break;
+	}
+}
+
+static void test_range_find_checks_flags_and_ends(void **state)
+{
+	const uint32_t rule = UNWIND_NONE;
+	struct unwind_view view;
+
+	(void)state;
+	publish(&rule, 1);
+	unwind_view_open(&view);
+	assert_non_null(unwind_range_find(&view, CODE, UNWIND_RANGE_EXEC));
+	assert_null(unwind_range_find(&view, CODE, UNWIND_RANGE_STACK));
+	assert_null(unwind_range_find(&view, CODE - 1, 0));
+	assert_null(unwind_range_find(&view, CODE + (1 << 20), 0));
+}
+
+#define SESSION_TEST(name) cmocka_unit_test_setup_teardown(name, open_session, close_session)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SESSION_TEST(test_walk_follows_each_kind),
+		SESSION_TEST(test_walk_ends_at_a_frame_that_does_not_fit),
+		SESSION_TEST(test_walk_loses_the_frame_pointer),
+		SESSION_TEST(test_walk_stops_at_the_depth_limit),
+		SESSION_TEST(test_walk_falls_back_to_frame_pointers),
+		SESSION_TEST(test_walk_of_an_unknown_stack_needs_rules),
+		SESSION_TEST(test_walk_ends_at_the_thread_pointer),
+		SESSION_TEST(test_walk_passes_signal_frames),
+		SESSION_TEST(test_walk_finds_a_trampoline_at_its_first_byte),
+		SESSION_TEST(test_walk_leaves_a_circle_of_signal_frames),
+		SESSION_TEST(test_rules_follow_the_index),
+		SESSION_TEST(test_range_find_checks_flags_and_ends),
+	};
+
+	return cmocka_run_group_tests_name("unwind", tests, NULL, NULL);
+}
