@@ -19,7 +19,7 @@ def ctrl_c(context):
     victim = Victim(context, "alloc_loop")
     session, _ = run_session(context, victim, seconds=0.5)
     assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ slots in \d+ modules?, thread stopped [0-9.]+ ms, "
-                     r"sampling one per 64 KiB, writing \S+", session.attached), session.attached
+                     r"sampling one per 64(?:\.0)? KiB, writing \S+", session.attached), session.attached
     assert analyze(context, session.dump)["target"]["ended"] == "detached"
     victim.finish()
 
@@ -95,7 +95,7 @@ def memattach_killed_then_detach(context):
     victim.rounds_go_on()
     assert stacks_with(analyze(context, session.dump), "loop")
     nothing = memattach_once(context, "--detach", "-p", str(victim.pid))
-    assert nothing.returncode == 1, nothing
+    assert nothing.returncode == 0 and "nothing" in nothing.stderr, nothing
     victim.finish()
 
 
@@ -193,7 +193,7 @@ def usage(context):
              ["-p", "1", "-r", "12q"], ["-p", "1", "-d", "soon"], ["-p", "1", "extra"], ["--detach"])
     for arguments in wrong:
         result = memattach_once(context, *arguments)
-        if result.returncode != USAGE or not result.stderr.startswith("memattach: "):
+        if result.returncode != USAGE or not re.match(r"(\S*/)?memattach: ", result.stderr):
             raise Failure(f"memattach {' '.join(arguments)}: exit {result.returncode}, {result.stderr[:200]!r}")
     for option in ("-h", "--help", "-V", "--version"):
         result = memattach_once(context, option)

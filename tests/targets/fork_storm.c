@@ -21,11 +21,16 @@ static unsigned char *inherited[INHERITED];
 
 static void *allocate(void *argument)
 {
+	unsigned char fill = 0;
+
 	(void)argument;
 	while (!victim_done()) {
-		void *p = malloc(1000);
-		if (p)
-			memset(p, 1, 1000);
+		unsigned char *volatile p = malloc(1000);
+		if (!p)
+			continue;
+		memset(p, ++fill, 1000);
+		if (p[0] != fill || p[999] != fill)
+			victim_wrong("a block changed");
 		free(p);
 	}
 	return NULL;

@@ -122,7 +122,7 @@ int main(void)
 	while (!victim_done()) {
 		size_t bytes = 1 + victim_random(&random) % 1000;
 		errno = 33;
-		unsigned char *p = malloc(bytes);
+		unsigned char *volatile p = malloc(bytes);
 		if (p)
 			memset(p, 7, bytes);
 		free(p);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -71,6 +72,9 @@ void victim_start(const char *name)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* Yama: a victim may be attached by anybody of its user */
 	sigaction(SIGUSR1, &action, NULL);
+	/* It has a heap, as nearly every program: the loader allocates for a library, and would make one. */
+	void *volatile block = malloc(1000);
+	free(block);
 	victim_say("PID %d", (int)getpid());
 }
 
