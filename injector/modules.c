@@ -292,6 +292,9 @@ static int add_node(struct walk *w, uint64_t address, const struct map_node *nod
 		name[0] = 0;
 	if (r || !node->dynamic)
 		return r;
+	/* Mapped after maps was read, or unmapped by now. */
+	if (!maps_find(w->maps, node->dynamic))
+		return err_set(e, EAGAIN, "its list of modules is changing");
 	uint64_t header = find_header(w->maps, node->dynamic);
 	/* Text that was remapped onto other memory: the header is where the bias says, if anywhere. */
 	if (!header && maps_find(w->maps, node->bias))

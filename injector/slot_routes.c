@@ -145,12 +145,21 @@ static const struct candidate *passes_on(const struct inquiry *q)
 	}
 }
 
+/* The C library, or its copy in another namespace. */
+static bool is_libc(const struct planner *p, const struct elf_module *m)
+{
+	const struct elf_module *libc = p->libc->module;
+
+	return m == libc || (m->space != libc->space && libc->soname[0] && !strcmp(m->soname, libc->soname));
+}
+
 /* An allocator that is not the C library's: its wrappers are more than wrappers. */
 static bool is_allocator_library(const struct planner *p, uint32_t module)
 {
+	const struct elf_module *m = &p->m->list[module];
 	struct elf_symbol s;
 
-	return &p->m->list[module] != p->libc->module && elf_module_find(&p->m->list[module], "malloc", NULL, &s);
+	return !is_libc(p, m) && elf_module_find(m, "malloc", NULL, &s);
 }
 
 static bool inquire(struct planner *p, const struct slot_route *route, uint64_t bytes, struct inquiry *q,

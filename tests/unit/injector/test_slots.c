@@ -291,6 +291,32 @@ static void test_slots_plan_again_for_later_modules(void **state)
 	victim_end(&v);
 }
 
+/* A library in a namespace of its own is bound to its own copy of the C library. */
+static void test_slots_in_another_namespace(void **state)
+{
+	struct victim v;
+	struct view view;
+
+	(void)state;
+	victim_start(&v, "victim_lazy", VICTIM_DIR "/libvictim_plugin.so", NULL);
+	victim_order(&v, 'n');
+	view_open(&view, v.pid, true);
+	check_plan(&view);
+	const struct elf_module *plugin = view_module(&view, "libvictim_plugin.so"), *copy = NULL;
+	assert_int_equal(plugin->space, 1);
+	for (size_t i = 0; i < view.modules.count; i++)
+		if (view.modules.list[i].space == 1 && !strcmp(view.modules.list[i].soname, "libc.so.6"))
+			copy = &view.modules.list[i];
+	assert_non_null(copy);
+	assert_ptr_not_equal(copy, view.libc.module);
+	const struct slot_plan *s = view_slot(&view, plugin, HOOK_malloc, 0);
+	assert_non_null(s);
+	assert_ptr_equal(modules_find(&view.modules, s->original, true), copy);
+	assert_non_null(view_slot(&view, copy, HOOK_malloc, 0));
+	assert_non_null(view_slot(&view, copy, HOOK_realloc, 0));
+	end(&v, &view);
+}
+
 /* musl: d_ptr is not relocated, calloc calls malloc through a slot, the loader is the libc and is patched. */
 static void test_slots_on_musl(void **state)
 {
@@ -336,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_routes_of_libstdcxx),
 		cmocka_unit_test(test_slots_with_a_preloaded_allocator),
 		cmocka_unit_test(test_slots_on_musl),
+		cmocka_unit_test(test_slots_in_another_namespace),
 		cmocka_unit_test(test_slots_refuse_foreign_values),
 		cmocka_unit_test(test_slots_plan_again_for_later_modules),
 	};

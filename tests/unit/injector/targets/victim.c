@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * victim [LIBRARY]: allocates, says "ready" on its standard output, and obeys the letters on its standard input: o opens the
- * library, c closes it, each answered by a line. Ends at end of file.
+ * library, n opens it in a namespace of its own, c closes it, each answered by a line. Ends at end of file.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -32,6 +32,10 @@ int main(int argc, char **argv)
 			library = dlopen(argv[1], RTLD_LAZY);
 		if (order == 'c' && library)
 			dlclose(library);
+#ifdef LM_ID_NEWLM
+		if (order == 'n' && argc > 1)
+			library = dlmopen(LM_ID_NEWLM, argv[1], RTLD_LAZY);
+#endif
 		if (order == 'r')
 			free(realloc(calloc(1, 10), 20));
 		say("done.\n");
