@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks of the tree and of what was built: check.py --source DIR --build DIR [--cc CC] [--program NAME=PATH]... CHECK
+
+Each check prints what is wrong, one line for each finding, and ends with 1; 77 means that it was skipped, with the reason.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PARTS = ("payload", "injector", "analyzer", "common", "include")
+# What a file of a part may include with quotes, beside its own part.
+MAY_INCLUDE = {
+    "include": {"include"},
+    "common": {"common", "include", "generated"},
+    "payload": {"payload", "include"},
+    "injector": {"injector", "common", "include", "generated"},
+    "analyzer": {"analyzer", "common", "include", "generated"},
+}
+# Headers that only define constants and types: no function of theirs can be called by mistake.
+CONSTANTS = re.compile(r"^(errno\.h|elf\.h|linux/.*|asm/.*)$")
+# C11 4p6, and what gcc and clang bring along for freestanding programs.
+FREESTANDING = {"float.h", "iso646.h", "limits.h", "stdalign.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h",
+                "stdnoreturn.h", "stdatomic.h", "cpuid.h", "immintrin.h", "x86intrin.h"}
+SOURCES = {".c", ".h", ".cc", ".cpp", ".S", ".py", ".sh"}
+
+
+class Skip(Exception):
+    pass
+
+
+class Tree:
+    def __init__(self, options):
+        self.source = pathlib.Path(options.source).resolve()
+        self.build = pathlib.Path(options.build).resolve()
+        self.cc = options.cc
+        self.programs = dict(item.split("=", 1) for item in options.program)
+
+    def files(self):
+        """Every file that belongs to the project."""
+        listed = subprocess.run(["git", "-c", f"safe.directory={self.source}", "-C", self.source, "ls-files", "-co",
+                                 "--exclude-standard"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                check=False) if shutil.which("git") else None
+        if listed and listed.returncode == 0:
+            names = [self.source / name for name in listed.stdout.splitlines()]
+        else:
+            names = [path for path in self.source.rglob("*")
+                     if not any(part.startswith("build") or part == ".git"
+                                for part in path.relative_to(self.source).parts)]
+        return sorted(path for path in names if path.is_file() and not path.is_symlink())
+
+    def is_source(self, path):
+        if path.suffix in SOURCES:
+            return True
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+
+    def name(self, path):
+        return str(path.relative_to(self.source))
+
+    def part_files(self, part, suffixes=(".c", ".h", ".S")):
+        return sorted(path for path in (self.source / part).rglob("*") if path.suffix in suffixes)
+
+    def run(self, *command, **options):
+        return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=False, **options)
+
+    def need(self, program):
+        if not shutil.which(program):
+            raise Skip(f"{program} is not installed")
+
+
+def check_headers(tree):
+    """Each header compiles alone, warnings are errors."""
+    for part in PARTS:
+        directories = [tree.source / p for p in sorted(MAY_INCLUDE[part] - {"generated"})]
+        directories.append(tree.build / "generated")
+        directories += sorted({path.parent for path in tree.part_files(part, (".h",))})
+        includes = [f"-I{directory}" for directory in directories] + ["-isystem", "/usr/include/libiberty"]
+        payload = ["-DMEMATTACH_PAYLOAD", "-ffreestanding"] if part == "payload" else []
+        for path in tree.part_files(part, (".h",)):
+            result = tree.run(tree.cc, "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                              "-Wno-unused-function", *payload, *includes, "-x", "c", "-", input=f'#include "{path}"\n')
+            if result.returncode:
+                yield f"{tree.name(path)} does not compile alone: {result.stderr.strip().splitlines()[0]}"
+
+
+def check_includes(tree):
+    """The parts include each other only as agreed; the payload includes nothing of a C library."""
+    owners = {}
+    for part in PARTS:
+        for path in tree.part_files(part, (".h",)):
+            owners.setdefault(path.name, set()).add(part)
+    owners.setdefault("version.h", set()).add("generated")
+    for part in PARTS:
+        for path in tree.part_files(part):
+            text = path.read_text(encoding="utf-8")
+            for number, line in enumerate(text.splitlines(), 1):
+                include = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+                if not include:
+                    continue
+                quote, target = include.groups()
+                where = f"{tree.name(path)}:{number}"
+                if quote == '"':
+                    name = pathlib.PurePath(target).name
+                    if ".." in target and tree.source / part not in (path.parent / target).resolve().parents:
+                        yield f"{where}: {target} is outside its part"
+                    elif name not in owners:
+                        yield f"{where}: includes {target}, which is no header of the project"
+                    elif not owners[name] & MAY_INCLUDE[part]:
+                        yield f"{where}: {part} includes {target} of {'/'.join(sorted(owners[name]))}"
+                elif part == "payload" and target not in FREESTANDING and not CONSTANTS.match(target) \
+                        and not hosted_only(text, line):
+                    yield f"{where}: the payload includes <{target}>"
+                elif part == "include" and target not in FREESTANDING:
+                    yield f"{where}: a contract includes <{target}>"
+
+
+def hosted_only(text, line):
+    """Whether line stands between #ifdef MEMATTACH_HOSTED and its end."""
+    before = text[:text.index(line)]
+    return before.count("#ifdef MEMATTACH_HOSTED") > len(re.findall(r"#(?:endif|else) /\* MEMATTACH_HOSTED", before))
+
+
+MAY_IMPORT = {"dl_iterate_phdr"}
+
+
+def check_payload(tree):
+    """The built payload needs no library, has no TLS, no text relocation, no executable stack, and imports only what it may."""
+    tree.need("readelf")
+    payload = tree.programs["payload"]
+    dynamic = tree.run("readelf", "-dW", payload).stdout
+    for tag in ("NEEDED", "TEXTREL", "INIT", "FINI", "INIT_ARRAY", "FINI_ARRAY", "RUNPATH", "RPATH"):
+        if re.search(rf"\({tag}\)", dynamic):
+            yield f"the payload has DT_{tag}"
+    if "TEXTREL" in dynamic:
+        yield "the payload has text relocations"
+    segments = tree.run("readelf", "-lW", payload).stdout
+    if re.search(r"^\s*TLS\s", segments, re.M):
+        yield "the payload has a TLS segment"
+    stack = re.search(r"^\s*GNU_STACK\s.*?\s(R\S*)\s+0x", segments, re.M)
+    if not stack:
+        yield "the payload has no PT_GNU_STACK: glibc would make the main stack executable"
+    elif "E" in stack.group(1):
+        yield f"the payload asks for an executable stack ({stack.group(1)})"
+    if re.search(r"^\s*LOAD\s.*\sRWE\s", segments, re.M):
+        yield "the payload has a segment that is writable and executable"
+    symbols = tree.run("readelf", "--dyn-syms", "-W", payload).stdout
+    exported = set()
+    for line in symbols.splitlines():
+        fields = line.split()
+        if len(fields) < 8 or not fields[0].rstrip(":").isdigit():
+            continue
+        name = fields[7].split("@")[0]
+        if fields[6] == "UND":
+            if name not in MAY_IMPORT and fields[3] != "NOTYPE":
+                yield f"the payload imports {name}"
+        else:
+            exported.add(name)
+    for name in sorted({"memattach_session", "memattach_control"} - exported):
+        yield f"the payload does not export {name}"
+    for name in sorted(exported - {"memattach_session", "memattach_control"}):
+        yield f"the payload exports {name}"
+    relocations = tree.run("readelf", "-rW", payload).stdout
+    for kind in sorted(set(re.findall(r"R_X86_64_(?:DTP\w+|TP\w+|TLS\w+|COPY|IRELATIV\w*)", relocations))):
+        yield f"the payload has a relocation {kind}"
+
+
+def man_pages(tree):
+    return sorted((tree.source / "man").glob("*.[1-9]"))
+
+
+def check_man(tree):
+    """groff and mandoc read the pages without a warning."""
+    tree.need("groff")
+    for page in man_pages(tree):
+        result = tree.run("groff", "-man", "-t", "-ww", "-Tutf8", "-z", page)
+        if result.returncode or result.stderr:
+            yield f"{page.name}: groff: {result.stderr.strip()}"
+        if shutil.which("mandoc"):
+            result = tree.run("mandoc", "-T", "lint", "-W", "warning", page)
+            if result.stdout or result.stderr:
+                yield f"{page.name}: {(result.stdout + result.stderr).strip()}"
+        version = re.search(r"^project\(memattach VERSION (\S+)", (tree.source / "CMakeLists.txt").read_text(), re.M).group(1)
+        if f'"memattach {version}"' not in page.read_text(encoding="utf-8"):
+            yield f"{page.name}: its head does not say memattach {version}"
+
+
+def plain_page(page):
+    """The text of a page without its markup."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"\\f[BIRP]", "", text).replace("\\-", "-").replace("\\&", "").replace("\\ ", " ")
+    return text
+
+
+def page_options(page):
+    """Options with their arguments from the .TP paragraphs of OPTIONS: [(short or '', long, argument or '')]."""
+    section = re.search(r"^\.SH OPTIONS\n(.*?)^\.SH ", plain_page(page), re.M | re.S).group(1)
+    found = []
+    for head in re.findall(r"^\.TP\n(.*)$", section, re.M):
+        words = re.sub(r'^\.\w+ ', "", head).replace('" "', " ").replace('", "', ", ").replace('"', "")
+        option = re.match(r"(?:(-\w) ?, +)?(--[\w-]+)(?: *=? *([A-Z]+))?\s*$", words)
+        assert option, head
+        found.append((option.group(1) or "", option.group(2), option.group(3) or ""))
+    return found
+
+
+def help_options(tree, program):
+    text = tree.run(tree.programs[program], "--help").stdout
+    found = []
+    for line in text.splitlines():
+        option = re.match(r"\s+(?:(-\w), +)?(--[\w-]+)(?:[ =]([A-Z]+))?(?:  |$)", line)
+        if option:
+            found.append((option.group(1) or "", option.group(2), option.group(3) or ""))
+    return found
+
+
+def check_options(tree):
+    """The pages and --help list the same options in the same order, and the synopsis is not empty."""
+    for program in ("memattach", "memanalyze"):
+        page, told = page_options(tree.source / "man" / f"{program}.1"), help_options(tree, program)
+        if not told:
+            yield f"{program} --help lists no option"
+        for option in page:
+            if option not in told:
+                yield f"{program}: {' '.join(option).strip()} is on the page, not in --help"
+        for option in told:
+            if option not in page:
+                yield f"{program}: {' '.join(option).strip()} is in --help, not on the page"
+        if sorted(page) == sorted(told) and page != told:
+            yield f"{program}: the page and --help list the options in different orders"
+        for short, long, _ in told:
+            if not long.startswith("--"):
+                yield f"{program}: {short} has no long form"
+
+
+def check_hooks(tree):
+    """memattach(1) names every function of HOOK_LIST; C++ operators are named as such."""
+    listed = re.findall(r'X\(\w+, "(\w+)"', (tree.source / "include" / "hooks.h").read_text(encoding="utf-8"))
+    page = plain_page(tree.source / "man" / "memattach.1")
+    if len(listed) < 20:
+        yield "HOOK_LIST was not understood"
+    for symbol in listed:
+        name = symbol
+        if symbol.startswith("_Zn"):
+            name = "operator new"
+        elif symbol.startswith("_Zd"):
+            name = "operator delete"
+        if not re.search(rf"\b{name}\b", page):
+            yield f"memattach(1) does not name {name}"
+
+
+def check_dump_page(tree):
+    """memattach-dump(5) gives every field of include/dump_format.h its right offset and every structure its size."""
+    header = (tree.source / "include" / "dump_format.h").read_text(encoding="utf-8")
+    page = (tree.source / "man" / "memattach-dump.5").read_text(encoding="utf-8")
+    claims = {}
+    for name, size, rows in re.findall(r"^\.B struct (\w+), (\d+) bytes[^\n]*\n\.TS\n(.*?)^\.TE", page, re.M | re.S):
+        claims[name, None] = int(size)
+        for offset, field in re.findall(r"^(\d+)\t[^\t]+\t(\w+)\tT\{$", rows, re.M):
+            claims[name, field] = int(offset)
+    wanted = []
+    for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", header, re.M | re.S):
+        wanted.append((name, None))
+        body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+        for field in re.findall(r"(\w+)(?:\[\w*\])*;", body):
+            if "reserved" not in field and field != "padding_":
+                wanted.append((name, field))
+    for name, field in claims:
+        if (name, field) not in wanted:
+            yield f"memattach-dump(5): {name}.{field} does not exist"
+    lines = ['#include <stdio.h>', '#include "dump_format.h"', "int main(void) {"]
+    for name, field in wanted:
+        value = f"offsetof(struct {name}, {field})" if field else f"sizeof(struct {name})"
+        lines.append(f'printf("%zu\\n", {value});')
+    lines.append("}")
+    with tempfile.TemporaryDirectory() as directory:
+        program = pathlib.Path(directory) / "offsets"
+        result = tree.run(tree.cc, "-std=gnu11", f"-I{tree.source / 'include'}", "-o", program, "-x", "c", "-",
+                          input="\n".join(lines) + "\n")
+        if result.returncode:
+            yield f"the offsets cannot be compiled: {result.stderr.splitlines()[0]}"
+            return
+        values = [int(line) for line in tree.run(program).stdout.split()]
+    for (name, field), value in zip(wanted, values):
+        what = f"{name}.{field}" if field else f"the size of {name}"
+        if (name, field) not in claims:
+            yield f"memattach-dump(5): {what} is missing"
+        elif claims[name, field] != value:
+            yield f"memattach-dump(5): {what} is {claims[name, field]} there, {value} in the header"
+    numbered = re.findall(r"^\.IP (\d+)\. 5\n\.I (\w+)$", page, re.M)
+    counters = re.findall(r'^\tX\((\w+), "', re.search(r"DUMP_COUNTER_LIST\(X\)(.*?)\n\n", header, re.S).group(1), re.M)
+    if [name for _, name in numbered] != counters or [int(n) for n, _ in numbered] != list(range(1, len(counters) + 1)):
+        yield "memattach-dump(5): the counters are not those of DUMP_COUNTER_LIST, in its order"
+
+
+def check_tree(tree):
+    """An SPDX line in each source, no trailing white space, a final newline, no left-over marks."""
+    marks = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r"\b")
+    for path in tree.files():
+        content = path.read_bytes()
+        if b"\0" in content[:1024] or "corpus" in path.parts:
+            continue
+        name = tree.name(path)
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            yield f"{name}: not UTF-8"
+            continue
+        if content and not content.endswith(b"\n"):
+            yield f"{name}: no newline at its end"
+        if tree.is_source(path) and "SPDX-License-Identifier: MIT" not in "\n".join(text.splitlines()[:3]):
+            yield f"{name}: no SPDX line at its top"
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.rstrip(" \t\r") != line and path.suffix != ".md":
+                yield f"{name}:{number}: trailing white space"
+            if tree.is_source(path) and marks.search(line):
+                yield f"{name}:{number}: a left-over mark"
+
+
+def check_scripts(tree):
+    """Shell scripts parse, are executable, and shellcheck finds nothing where it is installed; Python compiles."""
+    for path in tree.files():
+        if not tree.is_source(path):
+            continue
+        first = path.read_text(encoding="utf-8", errors="replace").split("\n", 1)[0]
+        if first.startswith("#!"):
+            if not os.access(path, os.X_OK):
+                yield f"{tree.name(path)}: starts with #! but is not executable"
+        if "bash" in first or first.startswith("#!/bin/sh") or path.suffix == ".sh":
+            result = tree.run("bash", "-n", path)
+            if result.returncode:
+                yield f"{tree.name(path)}: {result.stderr.strip()}"
+            if shutil.which("shellcheck"):
+                result = tree.run("shellcheck", "-x", "-S", "warning", "-P", path.parent, path, cwd=tree.source)
+                if result.returncode:
+                    yield f"{tree.name(path)}: {result.stdout.strip()}"
+        elif path.suffix == ".py":
+            try:
+                compile(path.read_text(encoding="utf-8"), str(path), "exec")
+            except SyntaxError as error:
+                yield f"{tree.name(path)}: {error}"
+
+
+CHECKS = {name[len("check_"):]: function for name, function in list(globals().items()) if name.startswith("check_")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--source")
+    parser.add_argument("--build")
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--program", action="append", default=[])
+    parser.add_argument("check", nargs="?")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(CHECKS))
+        return 0
+    if options.check not in CHECKS:
+        parser.error(f"no check {options.check}")
+    try:
+        findings = list(CHECKS[options.check](Tree(options)))
+    except Skip as reason:
+        print(f"{options.check}: skipped: {reason}")
+        return 77
+    for finding in findings:
+        print(finding)
+    print(f"{options.check}: {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    sys.exit(main())
