@@ -4,19 +4,16 @@
  *
  * A stack is known by a 64-bit hash of its frames and flags; two stacks with one hash would be taken for one, which for a million
  * stacks has a probability of 3e-8. The index has levels as the live table has. A new stack is written to an arena completely, then
- * a free key of its bucket becomes the hash by compare-and-swap, then the reference is released: between these two, a
- * thread that looks for the same stack finds the key without a reference and waits for a bounded time. A thread that
- * lost the race for the same stack gives its record back if nothing was stored behind it, else that is left unused.
+ * a free key of its bucket becomes the hash by compare-and-swap, then the reference does. A thread that finds the key
+ * without a reference does not wait for the one that set it: it offers a record of its own, and the first reference stands. Who
+ * comes second gives its record back if nothing was stored behind it, else that is left unused, with all its sums 0.
  */
 #include "stack_table.h"
 
 #include <stdbool.h>
 
-#include "arch.h"
 #include "hook_call.h"
 #include "regions.h"
-
-#define WAIT_FOR_REFERENCE 1000
 
 static uint64_t stack_hash(const uint64_t *frames, uint32_t count, uint32_t flags)
 {
@@ -43,18 +40,6 @@ static uint64_t stack_hash(const uint64_t *frames, uint32_t count, uint32_t flag
 static uint32_t *index_references(const struct region *table)
 {
 	return (uint32_t *)(void *)(table->base + table->entries * sizeof(uint64_t));
-}
-
-static uint32_t wait_for_reference(const uint32_t *reference)
-{
-	uint32_t value = 0;
-
-	for (uint32_t i = 0; i < WAIT_FOR_REFERENCE && !value; i++) {
-		value = __atomic_load_n(reference, __ATOMIC_ACQUIRE);
-		if (!value)
-			arch_pause();
-	}
-	return value;
 }
 
 enum find_result { FOUND, FREE_KEY, FULL };
@@ -100,7 +85,7 @@ static struct dump_stack *arena_allocate(uint64_t bytes, struct dump_arena **fro
 
 		if (used > room || bytes > room - used)
 			continue;
-		used = __atomic_fetch_add(&arena->used, bytes, __ATOMIC_RELAXED);
+		used = __atomic_fetch_add(&arena->used, bytes, __ATOMIC_ACQUIRE); /* pairs with arena_give_back() */
 		if (used > room || bytes > room - used || used % DUMP_STACK_ALIGN)
 			continue;
 		*from = arena;
@@ -114,7 +99,7 @@ static void arena_give_back(struct dump_arena *arena, const struct dump_stack *s
 	uint64_t start = (uint64_t)((const uint8_t *)stack - (const uint8_t *)(arena + 1));
 	uint64_t end = start + bytes;
 
-	__atomic_compare_exchange_n(&arena->used, &end, start, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&arena->used, &end, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static void stack_write(struct dump_stack *stack, uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
@@ -129,27 +114,33 @@ uint32_t stack_table_intern(const uint64_t *frames, uint32_t count, uint32_t fla
 	uint64_t bytes = (sizeof(struct dump_stack) + count * sizeof(uint64_t) + DUMP_STACK_ALIGN - 1) &
 			 ~(uint64_t)(DUMP_STACK_ALIGN - 1);
 	uint64_t hash = stack_hash(frames, count, flags);
-	uint64_t *key = 0, none;
-	uint32_t *reference = 0, value;
-	struct dump_arena *arena = 0;
 	struct dump_stack *stack = 0;
+	struct dump_arena *arena = 0;
 	enum find_result found;
+	uint32_t *reference = 0, value, mine;
+	uint64_t *key = 0, none;
 
-	while ((found = index_find(hash, &key, &reference)) == FREE_KEY) {
-		if (!stack) {
+	while ((found = index_find(hash, &key, &reference)) != FULL) {
+		value = found == FOUND ? __atomic_load_n(reference, __ATOMIC_ACQUIRE) : 0;
+		if (!value && !stack) {
 			stack = arena_allocate(bytes, &arena);
 			if (!stack)
 				return 0;
 			stack_write(stack, hash, frames, count, flags);
 		}
 		none = 0;
-		if (!__atomic_compare_exchange_n(key, &none, hash, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		if (found == FREE_KEY &&
+		    !__atomic_compare_exchange_n(key, &none, hash, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			continue;
-		value = (uint32_t)((uint64_t)((uint8_t *)stack - (uint8_t *)payload.dump) / DUMP_STACK_ALIGN);
-		__atomic_store_n(reference, value, __ATOMIC_RELEASE);
+		mine = stack ? (uint32_t)((uint64_t)((uint8_t *)stack - (uint8_t *)payload.dump) / DUMP_STACK_ALIGN) : 0;
+		if (!value && __atomic_compare_exchange_n(reference, &value, mine, false, __ATOMIC_RELEASE,
+							  __ATOMIC_ACQUIRE))
+			return mine;
+		if (stack)
+			arena_give_back(arena, stack, bytes);
 		return value;
 	}
 	if (stack)
 		arena_give_back(arena, stack, bytes);
-	return found == FOUND ? wait_for_reference(reference) : 0;
+	return 0;
 }

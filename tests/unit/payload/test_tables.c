@@ -133,16 +133,18 @@ static void *live_worker(void *argument)
 static void run_threads(void *(*function)(void *))
 {
 	pthread_t threads[THREADS];
+	const char *complaint = NULL;
 
 	for (uint64_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, function, (void *)(i + 1)), 0);
 	for (int i = 0; i < THREADS; i++) {
-		void *complaint;
+		void *one;
 
-		pthread_join(threads[i], &complaint);
-		if (complaint)
-			fail_msg("%s", (char *)complaint);
+		pthread_join(threads[i], &one);
+		complaint = one ? one : complaint;
 	}
+	if (complaint)
+		fail_msg("%s", complaint);
 }
 
 static void test_live_table_serves_threads(void **state)
