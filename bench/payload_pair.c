@@ -3,7 +3,7 @@
  * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared object as it is
  * shipped, in one process, in turns. Then what one warm sample costs, with a stack of some 30 frames, by the cycle counter.
  *
- *     payload_pair [rate_bytes]
+ *     payload_pair [rate_bytes [pairs]]
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -21,11 +21,10 @@
 #include "fixture.h"
 #include "hooks.h"
 
-#define PAIRS 20000000
 #define ROUNDS 7
-#define SAMPLES 200000
 #define FRAMES 30
 
+static uint64_t pair_count = 20000000;
 static void *(*volatile allocate)(size_t);
 static void (*volatile release)(void *);
 
@@ -114,10 +113,10 @@ static void run(struct fixture *f, uint64_t rate_bytes)
 	for (int i = 0; i < ROUNDS; i++) {
 		allocate = malloc;
 		release = free;
-		plain = smaller(plain, pairs_below(FRAMES, PAIRS));
+		plain = smaller(plain, pairs_below(FRAMES, pair_count));
 		allocate = hooked_malloc;
 		release = hooked_free;
-		hooked = smaller(hooked, pairs_below(FRAMES, PAIRS));
+		hooked = smaller(hooked, pairs_below(FRAMES, pair_count));
 	}
 	printf("malloc/free pair: plain %.2f ns, hooked at %lu bytes %.2f ns, added %.2f ns\n", plain, rate_bytes, hooked,
 	       hooked - plain);
@@ -126,7 +125,7 @@ static void run(struct fixture *f, uint64_t rate_bytes)
 	walked = fixture_counter(f, DUMP_COUNTER_frames_walked);
 	taken = fixture_counter(f, DUMP_COUNTER_samples_taken);
 	for (int i = 0; i < ROUNDS; i++)
-		exact = smaller(exact, pairs_below(FRAMES, SAMPLES));
+		exact = smaller(exact, pairs_below(FRAMES, pair_count / 100));
 	walked = fixture_counter(f, DUMP_COUNTER_frames_walked) - walked;
 	taken = fixture_counter(f, DUMP_COUNTER_samples_taken) - taken;
 	printf("sampled pair: %.0f ns with %.1f frames, allocation and free and history\n", exact - plain,
@@ -140,6 +139,8 @@ int main(int argc, char **argv)
 	uint64_t rate_bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 512 << 10;
 	struct fixture f;
 
+	if (argc > 2)
+		pair_count = strtoull(argv[2], NULL, 0);
 	fixture_open(&f, rate_bytes, PAYLOAD_PATH);
 	run(&f, rate_bytes);
 	fixture_close(&f);

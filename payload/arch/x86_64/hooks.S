@@ -57,18 +57,19 @@
 	jne	\maybe
 	.endm
 
-/* remaining -= \size, with a borrow if remaining is too small. */
-	.macro	charge size, zero
-	test	\size, \size
-	jz	\zero
-	sub	\size, THREAD_SLOT_REMAINING(%r10)
+/* remaining -= max(\size, 1), with a borrow if remaining is too small. */
+	.macro	charge size
+	mov	\size, %rax
+	cmp	$1, \size
+	adc	$0, %rax
+	sub	%rax, THREAD_SLOT_REMAINING(%r10)
 	.endm
 
-	.macro	charge_product first, second, zero, overflow
+	.macro	charge_product first, second, overflow
 	mov	\first, %rax
 	imul	\second, %rax
 	jo	\overflow
-	charge	%rax, \zero
+	charge	%rax
 	.endm
 
 	.set	hook_number, 0
@@ -92,15 +93,15 @@ hook_\id:
 	find_slot .Lprobe_\id
 .Lfound_\id:
 	.if	\size == SIZE_ARG0
-	charge	%rdi, .Lzero_\id
+	charge	%rdi
 	.elseif	\size == SIZE_ARG1
-	charge	%rsi, .Lzero_\id
+	charge	%rsi
 	.elseif	\size == SIZE_ARG2
-	charge	%rdx, .Lzero_\id
+	charge	%rdx
 	.elseif	\size == SIZE_ARG0_X_ARG1
-	charge_product %rdi, %rsi, .Lzero_\id, .Loriginal_\id
+	charge_product %rdi, %rsi, .Loriginal_\id
 	.elseif	\size == SIZE_ARG1_X_ARG2
-	charge_product %rsi, %rdx, .Lzero_\id, .Loriginal_\id
+	charge_product %rsi, %rdx, .Loriginal_\id
 	.else
 	.error	"a shape that allocates needs a size"
 	.endif
@@ -114,10 +115,6 @@ hook_\id:
 	.subsection 1
 	.cfi_startproc
 	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
-.Lzero_\id:				/* 0 bytes count as 1 */
-	subq	$1, THREAD_SLOT_REMAINING(%r10)
-	jb	.Lslow_\id
-	jmp	ORIGINAL
 .Lprobe_\id:
 	probe_slots .Lfound_\id
 	.endif
