@@ -217,7 +217,7 @@ def python3_malloc(context):
 
 @case()
 def demo_service(context):
-    """The C++ service of scripts/demo: the leak is the first stack, demangled."""
+    """The service of scripts/demo: the leak is the first stack."""
     server = context.start([context.target("demo_service")], stdout=subprocess.PIPE, text=True)
     assert server.stdout.readline() == f"PID {server.pid}\n"
     time.sleep(1.5)  # the cache has its size
@@ -228,8 +228,8 @@ def demo_service(context):
     check_same(before, Snapshot(server.pid), busy=True)
     report = analyze(context, session.dump)
     check_stacks(report)
-    top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:3]
+    top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:1]
     names = [name for stack in top for name in functions_of(stack)]
-    assert any("OrderCache::remember_rejected" in name for name in names), names
+    assert "remember_rejected" in names, names
     server.terminate()
     assert server.wait(PATIENCE) == 0
