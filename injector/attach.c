@@ -271,7 +271,7 @@ int session_attach(struct session *s, struct err *e)
 	int left = rc == -ETIMEDOUT ? -ETIMEDOUT : remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving);
 	if (left < 0)
 		remote_abandon(&remote);
-	else if (remote_erase(&remote, &leaving) < 0)
+	else if (remote_erase(&s->writer, s->cave, &leaving) < 0)
 		session_say(s, "memattach: %s", leaving.text);
 	if (rc == 0 && left < 0) {
 		*e = leaving;
@@ -297,7 +297,7 @@ int session_patch_more(struct session *s, struct err *e)
 	struct err leaving;
 	if (remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving) < 0)
 		remote_abandon(&remote);
-	else if (remote_erase(&remote, &leaving) < 0)
+	else if (remote_erase(&s->writer, s->cave, &leaving) < 0)
 		session_say(s, "memattach: %s", leaving.text);
 	return rc;
 }

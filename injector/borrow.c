@@ -200,3 +200,18 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		       "try again, or give --deadline more time",
 		       (unsigned long long)(b->search_ns / 1000000u), last.text);
 }
+
+int borrow_erase_cave(const struct borrower *b, struct err *e)
+{
+	uint64_t deadline = monotonic_ns() + b->search_ns;
+	struct tracee t = { .longest_ns = b->longest_ns };
+
+	for (int rc; (rc = cave_is_free(b, e)) < 0; nap(RETRY_FIRST_NS))
+		if (rc != -EBUSY || monotonic_ns() >= deadline)
+			return rc == -EBUSY ? -ETIMEDOUT : rc;
+	int rc = tracee_seize(&t, b->target->pid, b->target->tid, false, e);
+	if (rc == 0)
+		rc = remote_erase(b->writer, b->cave, e);
+	tracee_detach(&t);
+	return rc;
+}

@@ -31,4 +31,7 @@ struct borrower {
  */
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
 
+/* Clears the cave of an earlier memattach's stub, when its thread has left it. -ETIMEDOUT: it has not within search_ns. */
+int borrow_erase_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
+
 #endif

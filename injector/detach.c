@@ -66,7 +66,7 @@ static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, s
 			*e = leaving;
 		return rc < 0 ? rc : -leaving.code;
 	}
-	if (remote_erase(r, &leaving) < 0)
+	if (remote_erase(&s->writer, r->cave, &leaving) < 0)
 		session_add_residue(s, "stub in the padding at 0x%llx: %s", (unsigned long long)r->cave, leaving.text);
 	return rc;
 }
@@ -190,6 +190,19 @@ static int search_escaped(struct session *s, uint64_t *found, struct err *e)
 	return escape_search(&x, &s->target, &s->memory, found, e);
 }
 
+/*
+ * What dlopen returned. A memattach that died between dlopen and CONTROL_START could not note it; then the link map tells, which is what both C
+ * libraries use as handle.
+ */
+static uint64_t payload_handle(const struct session *s)
+{
+	const struct elf_module *m = modules_find(&s->modules, s->payload.base, false);
+
+	if (s->payload.block.dl_handle)
+		return s->payload.block.dl_handle;
+	return m ? m->link_map : 0;
+}
+
 static int unload(struct session *s, bool keep_gates, bool keep_payload, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
@@ -197,15 +210,16 @@ static int unload(struct session *s, bool keep_gates, bool keep_payload, struct 
 	struct tracee t;
 	uint64_t deadline, result;
 
+	const uint64_t handle[6] = { payload_handle(s) };
+	if (!keep_payload && !handle[0])
+		return err_set(e, ENOENT, "the loader of the target does not know the payload");
 	int rc = begin(s, &r, &t, &deadline, e);
 	if (rc < 0)
 		return rc;
 	if (b->state == SESSION_STARTED || b->state == SESSION_INERT)
 		rc = call_control(s, &r, CONTROL_STOP, deadline, e);
-	if (rc == 0 && !keep_payload) {
-		const uint64_t handle[6] = { b->dl_handle };
+	if (rc == 0 && !keep_payload)
 		rc = remote_call1(&r, s->libc.dlclose, handle, &result, deadline, e);
-	}
 	if (rc == 0 && !keep_gates && b->gates_address) {
 		const uint64_t gates[6] = { b->gates_address, b->gates_bytes };
 		rc = remote_call1(&r, SYS_munmap, gates, &result, deadline, e);
@@ -263,4 +277,16 @@ int session_detach(struct session *s, struct err *e)
 		session_add_residue(s, "the payload's image at 0x%llx, idle: this C library never unloads; the next attach uses it again",
 				    (unsigned long long)s->payload.base);
 	return 0;
+}
+
+int session_erase_caves(struct session *s, struct err *e)
+{
+	uint64_t longest = 0;
+	struct borrower borrower;
+	int rc = 0;
+
+	session_borrower(s, &borrower, 0, &longest);
+	while (rc == 0 && session_old_cave(s, &borrower.cave))
+		rc = borrow_erase_cave(&borrower, e);
+	return rc;
 }

@@ -355,6 +355,8 @@ void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int det
 {
 	struct dump_header *h = w->header;
 
+	if (state == DUMP_STATE_RUNNING)
+		h->clock_start = h->clock_latest = clock_now();
 	h->end_detail = detail;
 	atomic_store_explicit(atomic32(&h->state), state, memory_order_release);
 }

@@ -180,17 +180,12 @@ int session_look_again(struct session *s, struct err *e)
 	return rc;
 }
 
-/* A stub of an earlier memattach may stand in the padding that would be chosen: then that place is used again. */
-static bool old_cave(struct session *s, uint64_t *cave)
+bool session_old_cave(const struct session *s, uint64_t *cave)
 {
 	for (size_t i = 0; i < s->modules.count; i++) {
-		struct stub_data data;
 		struct cave found;
-		struct err ignored;
-		if (!cave_of_module(&found, &s->modules.list[i], &s->maps) || found.bytes < remote_cave_bytes())
-			continue;
-		if (target_read(&s->memory, remote_cave_data(found.address), &data, sizeof data, &ignored) == 0 &&
-		    data.magic == STUB_MAGIC) {
+		if (cave_of_module(&found, &s->modules.list[i], &s->maps) && found.bytes >= remote_cave_bytes() &&
+		    remote_is_stub(&s->memory, found.address)) {
 			*cave = found.address;
 			return true;
 		}
@@ -203,7 +198,7 @@ int session_choose(struct session *s, struct err *e)
 	struct cave cave;
 	int rc = 0;
 
-	if (!s->cave && !old_cave(s, &s->cave)) {
+	if (!s->cave && !session_old_cave(s, &s->cave)) {
 		rc = cave_find(&cave, &s->modules, &s->memory, &s->maps, remote_cave_bytes(), e);
 		if (rc < 0)
 			return rc;

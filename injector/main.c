@@ -241,6 +241,17 @@ static int detach(struct session *s)
 		complain(s, &e);
 		return EXIT_NOT_ATTACHED;
 	}
+	if (!s->payload.base && session_old_cave(s, &s->cave)) {
+		rc = session_choose(s, &e);
+		if (rc == 0)
+			rc = session_erase_caves(s, &e);
+		if (rc < 0) {
+			complain(s, &e);
+			return EXIT_RESIDUE;
+		}
+		session_say(s, "cleared what a memattach that died left in the padding of %d (%s)", s->target.pid, s->target.comm);
+		return EXIT_DONE;
+	}
 	if (!s->payload.base) {
 		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
 		return EXIT_DONE;
@@ -252,6 +263,8 @@ static int detach(struct session *s)
 	rc = session_choose(s, &e);
 	if (rc == 0)
 		rc = session_detach(s, &e);
+	if (rc == 0)
+		rc = session_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
 	if (rc < 0) {

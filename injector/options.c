@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,10 +66,14 @@ static void help(void)
 	      stdout);
 }
 
-static __attribute__((format(printf, 1, 0))) int usage(const char *format, const char *argument)
+static __attribute__((format(printf, 1, 2))) int usage(const char *format, ...)
 {
+	va_list ap;
+
 	fputs("memattach: ", stderr);
-	fprintf(stderr, format, argument);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
 	fputs("\nTry 'memattach --help'.\n", stderr);
 	return -EINVAL;
 }

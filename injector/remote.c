@@ -236,10 +236,18 @@ void remote_abandon(struct remote *r)
 	r->inside = false;
 }
 
-int remote_erase(struct remote *r, struct err *e)
+int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *e)
 {
 	static const unsigned char zeros[4096];
-	uint64_t bytes = remote_cave_bytes();
 
-	return target_write(r->writer, r->cave, zeros, bytes, e);
+	return target_write(writer, cave, zeros, remote_cave_bytes(), e);
+}
+
+bool remote_is_stub(const struct target_memory *memory, uint64_t cave)
+{
+	unsigned char code[1024];
+	struct err ignored;
+
+	return stub_code_bytes() <= sizeof code && target_read(memory, cave, code, stub_code_bytes(), &ignored) == 0 &&
+	       memcmp(code, stub_code, stub_code_bytes()) == 0;
 }

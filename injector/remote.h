@@ -74,7 +74,9 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e) WARN_UNU
 /* Lets go of a thread whose calls do not end: the stub finishes alone. */
 void remote_abandon(struct remote *r);
 /* Puts the padding back to zeros. Only when no thread is in it. */
-int remote_erase(struct remote *r, struct err *e) WARN_UNUSED;
+int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *e) WARN_UNUSED;
+/* Does the code of a stub stand there? */
+bool remote_is_stub(const struct target_memory *memory, uint64_t cave);
 
 /* Addresses in the work area for arguments. */
 static inline uint64_t remote_data(const struct remote *r)

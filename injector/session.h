@@ -72,6 +72,8 @@ void session_done(struct session *s);
 int session_look(struct session *s, struct err *e) WARN_UNUSED;
 /* The same again after modules came or went; ids are kept. */
 int session_look_again(struct session *s, struct err *e) WARN_UNUSED;
+/* A stub that an earlier memattach left in the padding of some module: that place is used again. */
+bool session_old_cave(const struct session *s, uint64_t *cave);
 /* Chooses cave, safe points. */
 int session_choose(struct session *s, struct err *e) WARN_UNUSED;
 
@@ -81,6 +83,8 @@ int session_attach(struct session *s, struct err *e) WARN_UNUSED;
 int session_patch_more(struct session *s, struct err *e) WARN_UNUSED;
 /* Restores, proves, unloads, verifies. -EBUSY and the like: still attached. What had to stay is in residue. */
 int session_detach(struct session *s, struct err *e) WARN_UNUSED;
+/* Clears the padding that stubs of earlier memattachs stand in. */
+int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
 /* Finds the payload of any session in the target; base 0 if there is none. */
 int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
 
