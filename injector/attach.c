@@ -160,17 +160,15 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.session_id = session_id,
 		.injector_pid = getpid(),
 		.tid_offset = find_tid_offset(s, c->r),
+		.injector_start_ticks = s->dump.header->injector_start_ticks,
 		.usable_size = s->libc.usable_size,
 	};
 
-	int rc = process_stat(getpid(), 22, &args.injector_start_ticks, e);
-	if (rc < 0)
-		return rc;
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
 			args.seed = monotonic_ns();
 	uint64_t at = remote_data(c->r) + DATA_START;
-	rc = target_write(&s->writer, at, &args, sizeof args, e);
+	int rc = target_write(&s->writer, at, &args, sizeof args, e);
 	return rc < 0 ? rc : control(c, CONTROL_START, at, "start", e);
 }
 

@@ -15,13 +15,12 @@
 
 enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_USAGE = 64 };
 
-/* SIGCHLD is what waits for ptrace stops sleep on; the others end a session through a descriptor. */
+/* These end a session, through a descriptor. */
 static void block_signals(void)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);

@@ -71,32 +71,78 @@ static int gone(struct tracee *t, struct err *e)
 	return err_set(e, ESRCH, "thread %d has ended", t->tid);
 }
 
+/*
+ * waitid has no timeout. A timer of this process interrupts it at the deadline, and every few milliseconds after that: a single shot
+ * could fall between the look at the clock and the system call. It is armed once for a deadline, not once for a stop, because a
+ * thread is held while we wait: one system call per stop is what it may cost.
+ */
+#define WATCHDOG_SIGNAL SIGALRM
+#define WATCHDOG_REPEAT_NS 5000000
+
+static void interrupted(int signal)
+{
+	(void)signal;
+}
+
+static int watchdog_arm(uint64_t deadline_ns, struct err *e)
+{
+	static timer_t timer;
+	static bool made;
+	static uint64_t armed_ns;
+	struct itimerspec spec = {
+		.it_value = { .tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u) },
+		.it_interval = { .tv_nsec = WATCHDOG_REPEAT_NS },
+	};
+
+	if (deadline_ns == 0)
+		spec.it_interval.tv_nsec = 0; /* disarms */
+	if (made && armed_ns == deadline_ns)
+		return 0;
+	if (!made) {
+		struct sigaction action = { .sa_handler = interrupted }; /* no SA_RESTART */
+		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = WATCHDOG_SIGNAL };
+		if (sigaction(WATCHDOG_SIGNAL, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+			return err_sys(e, "cannot make a timer");
+		made = true;
+	}
+	if (timer_settime(timer, deadline_ns ? TIMER_ABSTIME : 0, &spec, NULL) < 0)
+		return err_sys(e, "cannot set a timer");
+	armed_ns = deadline_ns;
+	return 0;
+}
+
+/* No deadline is waited for any more. */
+static void watchdog_disarm(void)
+{
+	struct err ignored;
+
+	if (watchdog_arm(0, &ignored) < 0)
+		return;
+}
+
 int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
-	sigset_t child;
-
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
+	int rc = watchdog_arm(deadline_ns, e);
+	if (rc < 0)
+		return rc;
 	for (;;) {
 		siginfo_t info = { 0 };
-		if (waitid(P_PID, (id_t)t->tid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
-			return errno == ECHILD ? gone(t, e) : err_sys(e, "thread %d: waitid", t->tid);
-		if (info.si_pid == t->tid) {
-			if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
-				waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL);
+		if (waitid(P_PID, (id_t)t->tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
+			if (errno == ECHILD)
 				return gone(t, e);
-			}
-			*stop = classify(t, info.si_status);
-			t->stopped = true;
-			return 0;
+			if (errno != EINTR)
+				return err_sys(e, "thread %d: waitid", t->tid);
+			if (monotonic_ns() >= deadline_ns)
+				return err_set(e, ETIMEDOUT, "thread %d did not stop in time", t->tid);
+			continue;
 		}
-		uint64_t now = monotonic_ns();
-		if (now >= deadline_ns)
-			return err_set(e, ETIMEDOUT, "thread %d did not stop in time", t->tid);
-		/* SIGCHLD may have been merged with another thread's: look again at least every 20 ms. */
-		uint64_t pause = deadline_ns - now < 20000000 ? deadline_ns - now : 20000000;
-		struct timespec timeout = { .tv_nsec = (long)pause };
-		sigtimedwait(&child, NULL, &timeout);
+		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+			waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL);
+			return gone(t, e);
+		}
+		*stop = classify(t, info.si_status);
+		t->stopped = true;
+		return 0;
 	}
 }
 
@@ -158,6 +204,7 @@ void tracee_detach(struct tracee *t)
 	}
 	request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored);
 	hold_ends(t);
+	watchdog_disarm();
 	t->seized = false;
 }
 

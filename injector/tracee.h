@@ -6,7 +6,7 @@
  * not consumed keeps its signal, should memattach die at that moment. Signals that are met on the way are
  * passed on, not kept.
  *
- * SIGCHLD must be blocked in memattach: it is what a wait with a deadline sleeps on.
+ * Waits have deadlines, which a timer with SIGALRM enforces: not for programs that use that signal, nor for several threads.
  */
 #ifndef MEMATTACH_TRACEE_H
 #define MEMATTACH_TRACEE_H
