@@ -126,7 +126,7 @@ struct dump_header {
 	uint64_t lease_realtime_ns;    /* the same instant, for readers */
 	uint64_t seed;                 /* of the random numbers, 0: from the kernel */
 	uint64_t session_id;           /* random, the same in the payload's session block */
-	uint64_t private_start_bytes;  /* private memory of the target at attach (smaps_rollup), 0 unknown */
+	uint64_t private_start_bytes;  /* anonymous memory of the target at attach (RssAnon + VmSwap), 0 unknown */
 	uint64_t private_latest_bytes; /* the same at the last look */
 	uint32_t unknown_stack;        /* stack reference of the record with no frames, for stacks that had no room */
 	uint32_t reserved32_;

@@ -18,6 +18,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "follow.h"
 #include "payload_symbols.h"
 #include "send_descriptors.h"
 #include "tid_offset.h"
@@ -143,6 +144,20 @@ static uint64_t main_stack_end(const struct session *s)
 	return 0;
 }
 
+/*
+ * malloc_usable_size may be asked only for blocks of the allocator that it belongs to. Where modules are bound to different allocators, it is not asked at
+ * all.
+ */
+uint64_t session_usable_size(const struct session *s)
+{
+	for (size_t i = 0; i < s->plans.gate_count; i++) {
+		const struct control_gate *g = &s->plans.gates[i];
+		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new && s->libc.allocator != modules_find(&s->modules, g->original, true))
+			return 0;
+	}
+	return s->libc.usable_size;
+}
+
 static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
 {
 	struct session *s = c->s;
@@ -161,13 +176,14 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.injector_pid = getpid(),
 		.tid_offset = find_tid_offset(s, c->r),
 		.injector_start_ticks = s->dump.header->injector_start_ticks,
-		.usable_size = s->libc.usable_size,
+		.usable_size = session_usable_size(s),
 	};
 
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
 			args.seed = monotonic_ns();
 	uint64_t at = remote_data(c->r) + DATA_START;
+	s->asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, at, &args, sizeof args, e);
 	return rc < 0 ? rc : control(c, CONTROL_START, at, "start", e);
 }

@@ -21,12 +21,12 @@
 #define TICK_FAST_NS 5000000u   /* while the dump grows quickly */
 #define RENEW_NS 1000000000u
 #define MODULES_NS 200000000u
-#define SETTLE_NS 2000000000u   /* a module that cannot be patched is tried again for so long */
+#define THREADS_NS 10000000000u /* names of threads */
 
 struct follower {
 	struct session *s;
 	int signals, timer;
-	uint64_t next_renewal_ns, next_modules_ns, fast_until_ns;
+	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, fast_until_ns;
 	uint64_t tick_ns;
 	bool said_full, said_abandoned;
 };
@@ -131,6 +131,12 @@ static int modules_came_or_went(struct session *s, struct err *e)
 	rc = session_record_modules(s, known, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
+	if (rc == 0 && s->plans.slot_count && s->asks_usable_size && !session_usable_size(s)) {
+		static const char text[] = "a module loaded since brought another allocator: its allocations are seen after a new attach";
+		s->plans.slot_count = 0;
+		session_say(s, "not seen: %s", text);
+		rc = dump_writer_note(&s->dump, DUMP_NOTE_NOT_PATCHED, text, e);
+	}
 	if (rc == 0 && s->plans.slot_count) {
 		uint32_t before = s->slots_patched;
 		rc = session_patch_more(s, e);
@@ -191,7 +197,13 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 			return 1;
 		}
 		dump_writer_renew(&s->dump, SESSION_LEASE_NS);
+		s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
 		status_line_show(s);
+	}
+	if (now >= f->next_threads_ns) {
+		f->next_threads_ns = now + THREADS_NS;
+		if (session_record_threads(s, &why) < 0 && s->options.verbose)
+			session_say(s, "memattach: names of threads: %s", why.text);
 	}
 	if (now >= f->next_modules_ns) {
 		f->next_modules_ns = now + MODULES_NS;

@@ -57,6 +57,9 @@ void session_done(struct session *s)
 	if (s->have_target)
 		target_close(&s->target);
 	free(s->residue);
+	free(s->named_threads);
+	s->named_threads = NULL;
+	s->named_thread_count = 0;
 	s->have_before = s->have_tables = s->have_dump = s->have_memory = s->have_target = false;
 	s->residue = NULL;
 }

@@ -70,6 +70,7 @@ static int create_dump(struct session *s, struct err *e)
 	h->injector_pid = getpid();
 	h->target_start_ticks = s->target.start_ticks;
 	h->seed = s->options.seed;
+	h->private_start_bytes = h->private_latest_bytes = target_private_bytes(&s->target);
 	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
@@ -186,6 +187,9 @@ static int finish(struct session *s)
 {
 	struct err e;
 
+	if (session_record_threads(s, &e) < 0 && s->options.verbose)
+		complain(s, &e);
+	s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
 	int rc = session_detach(s, &e);
 	dump_writer_renew(&s->dump, 0);
 	if (rc == -ESRCH || (rc < 0 && !target_alive(&s->target)))

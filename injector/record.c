@@ -69,3 +69,46 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->modules.unread, e);
 	return rc;
 }
+
+static int by_tid(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void thread_name(const struct session *s, pid_t tid, char *name, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", s->target.pid, tid);
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	if (!f || !fgets(name, (int)size, f))
+		name[0] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+}
+
+int session_record_threads(struct session *s, struct err *e)
+{
+	AUTO_FREE struct thread_info *threads = NULL;
+	size_t count, known = s->named_thread_count;
+
+	int rc = target_threads(&s->target, &threads, &count, e);
+	if (rc < 0)
+		return rc;
+	pid_t *grown = realloc(s->named_threads, (known + count) * sizeof *grown);
+	if (!grown)
+		return err_set(e, ENOMEM, "out of memory");
+	s->named_threads = grown;
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		char name[16];
+		if (known && bsearch(&threads[i].tid, grown, known, sizeof *grown, by_tid))
+			continue;
+		thread_name(s, threads[i].tid, name, sizeof name);
+		rc = dump_writer_thread(&s->dump, (uint32_t)threads[i].tid, name, e);
+		if (rc == 0)
+			grown[s->named_thread_count++] = threads[i].tid;
+	}
+	qsort(grown, s->named_thread_count, sizeof *grown, by_tid);
+	return rc;
+}

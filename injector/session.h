@@ -58,10 +58,13 @@ struct session {
 	struct payload_place payload;
 	uint64_t cave;
 	uint32_t next_module_id;
+	pid_t *named_threads;      /* sorted: threads that the dump has names of */
+	size_t named_thread_count;
 	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
 	uint64_t attach_longest_ns, detach_longest_ns;
 	uint64_t started_ns;       /* CLOCK_MONOTONIC when recording began */
 	char *residue;             /* lines: what had to stay */
+	bool asks_usable_size;     /* the payload asks malloc_usable_size */
 	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_before;
 };
 

@@ -206,6 +206,17 @@ bool target_same_program(const struct target *t)
 	return strcmp(program, t->program) == 0;
 }
 
+uint64_t target_private_bytes(const struct target *t)
+{
+	char path[64], status[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, t->tid);
+	if (read_file(path, status, sizeof status) < 0)
+		return 0;
+	long resident = status_value(status, "RssAnon"), swapped = status_value(status, "VmSwap");
+	return resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
+}
+
 static void thread_look(pid_t pid, struct thread_info *info)
 {
 	char path[64], text[4096], state[32];

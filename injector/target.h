@@ -38,6 +38,9 @@ void target_explain_permission(const struct target *t, struct err *e);
 /* A field of /proc/PID/stat counted from 1 as in proc(5), from 3 on; -ESRCH. */
 int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
 
+/* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge targets); 0 unknown. */
+uint64_t target_private_bytes(const struct target *t);
+
 struct thread_info {
 	pid_t tid;
 	bool filtered;    /* has a seccomp filter */
