@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "arch/registers.h"
+
 #ifndef PTRACE_O_SUSPEND_SECCOMP
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
 #endif
@@ -120,6 +122,21 @@ static void watchdog_disarm(void)
 		return;
 }
 
+/*
+ * A stop alone, and a signal that the program ignores (a tracee is woken for it), make epoll_wait and a few others return EINTR. Before anything
+ * else that is turned into a restart, which the kernel makes unless a handler runs. Best effort: a thread that is gone needs nothing.
+ */
+static void hide_interruption(struct tracee *t)
+{
+	struct user_regs_struct regs;
+	struct err ignored;
+
+	int rc = tracee_registers(t, &regs, &ignored);
+	if (rc == 0 && registers_hide_interruption(&regs))
+		rc = tracee_set_registers(t, &regs, &ignored);
+	(void)rc;
+}
+
 int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
 	int rc = watchdog_arm(deadline_ns, e);
@@ -142,6 +159,8 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, 
 		}
 		*stop = classify(t, info.si_status);
 		t->stopped = true;
+		if (*stop != TRACEE_STOP_SYSCALL)
+			hide_interruption(t);
 		return 0;
 	}
 }
