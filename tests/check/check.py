@@ -301,7 +301,7 @@ def check_dump_page(tree):
 
 def check_tree(tree):
     """An SPDX line in each source, no trailing white space, a final newline, no left-over marks."""
-    marks = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r"\b")
+    marks = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
     for path in tree.files():
         content = path.read_bytes()
         if b"\0" in content[:1024] or "corpus" in path.parts:
