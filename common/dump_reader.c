@@ -3,6 +3,7 @@
 #include "dump_internal.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -296,7 +297,9 @@ uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp)
 		return 0;
 	/* The monotonic clock measures, the real-time clock only says when it began: it may be set meanwhile. */
 	double ns_per_stamp = (double)(b->monotonic_ns - a->monotonic_ns) / (double)(b->stamp - a->stamp);
-	double passed = stamp >= a->stamp ? (double)(stamp - a->stamp) : -(double)(a->stamp - stamp);
-	double ns = (double)a->realtime_ns + passed * ns_per_stamp;
-	return ns > 0 && ns < 1.8e19 ? (uint64_t)ns : 0;
+	double passed = (stamp >= a->stamp ? (double)(stamp - a->stamp) : -(double)(a->stamp - stamp)) * ns_per_stamp;
+	double ns = (double)a->realtime_ns + passed;
+	if (!(ns > 0) || !(ns < 1.8e19) || fabs(passed) > 9e18)
+		return 0;
+	return a->realtime_ns + (uint64_t)(int64_t)passed; /* the sum of doubles would round to 256 ns */
 }

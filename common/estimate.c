@@ -61,11 +61,6 @@ struct estimate estimate_interval(const struct estimate_sum *sum, double confide
 	double alpha = 1 - confidence;
 	struct estimate r = { .value = y, .error = sqrt(v), .low = y, .high = y };
 
-	if (!sum->samples) {
-		r.low = 0;
-		r.high = fmax(y, estimate_detection_limit(w, confidence));
-		return r;
-	}
 	if (y > 0 && v > 0)
 		r.low = gamma_quantile(y, v, alpha / 2, 0);
 	if (y + w > 0 && v + w * w > 0)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples heaps that are given as classes of equal blocks, block by block with the right chance but in O(samples). */
+#ifndef MEMATTACH_HEAP_SIMULATION_H
+#define MEMATTACH_HEAP_SIMULATION_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "estimate.h"
+
+struct random_source {
+	uint64_t state;
+};
+
+/* splitmix64 */
+static inline uint64_t random_next(struct random_source *r)
+{
+	uint64_t z = r->state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* In (0, 1). */
+static inline double random_unit(struct random_source *r)
+{
+	return ((double)(random_next(r) >> 11) + 0.5) * 0x1p-53;
+}
+
+struct block_class {
+	uint64_t size;
+	uint64_t blocks;
+};
+
+struct sampled_heap {
+	struct estimate_sum bytes, count;
+	double true_bytes, true_count;
+};
+
+/* The gap between two sampled blocks of a class is geometric. */
+static inline void heap_sample(struct sampled_heap *heap, const struct block_class *classes, int n, uint64_t rate,
+			       struct random_source *random)
+{
+	double largest = 0;
+
+	*heap = (struct sampled_heap){ 0 };
+	for (int c = 0; c < n; c++) {
+		double p = estimate_probability(classes[c].size, rate);
+		double log_q = log1p(-p);
+		heap->true_bytes += (double)classes[c].size * (double)classes[c].blocks;
+		heap->true_count += (double)classes[c].blocks;
+		double at = p < 1 ? floor(log(random_unit(random)) / log_q) : 0;
+		while (at < (double)classes[c].blocks) {
+			estimate_add(&heap->bytes, (double)classes[c].size, p);
+			estimate_add(&heap->count, 1, p);
+			largest = 1 / p > largest ? 1 / p : largest;
+			at += 1 + (p < 1 ? floor(log(random_unit(random)) / log_q) : 0);
+		}
+	}
+	heap->bytes.next = rate > 1 ? (double)rate : 0;
+	heap->count.next = largest > 0 ? largest : 1 / estimate_probability(classes[0].size, rate);
+}
+
+#endif

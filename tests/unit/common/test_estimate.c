@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "estimate.h"
+
+static void assert_close(double got, double want, double tolerance)
+{
+	if (!(fabs(got - want) <= tolerance * fabs(want)))
+		fail_msg("%.17g is not %.17g", got, want);
+}
+
+static void test_probability_of_sizes(void **state)
+{
+	(void)state;
+	assert_true(estimate_probability(0, 1) == 1 && estimate_probability(123, 1) == 1);
+	assert_close(estimate_probability(65536, 65536), 1 - exp(-1), 1e-15);
+	/* The naive 1 - exp(-x) would lose ten digits here. */
+	assert_close(estimate_probability(1, 1ull << 40), 0x1p-40, 1e-11);
+	assert_true(estimate_probability(0, 4096) == estimate_probability(1, 4096));
+	assert_true(estimate_probability(1ull << 50, 4096) == 1);
+}
+
+static void test_interval_is_exact_at_rate_1(void **state)
+{
+	struct estimate_sum sum = { 0 };
+
+	(void)state;
+	for (int i = 1; i <= 1000; i++)
+		estimate_add(&sum, i, estimate_probability((uint64_t)i, 1));
+	struct estimate x = estimate_interval(&sum, 0.95);
+	assert_true(x.value == 500500 && x.low == 500500 && x.high == 500500 && x.error == 0);
+	assert_int_equal(sum.samples, 1000);
+}
+
+/* One sample of weight R with w = R is one event of a Poisson process: Garwood's interval [0.0253, 5.572]. */
+static void test_interval_of_equal_weights_is_garwoods(void **state)
+{
+	static const struct {
+		int n;
+		double low, high;
+	} garwood[] = { { 1, 0.025317807984, 5.571643390938 }, { 3, 0.618672122804, 8.767273072120 },
+			{ 10, 4.795388699917, 18.390356042122 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof garwood / sizeof garwood[0]; i++) {
+		/* v = n w^2 in the limit of a small p. */
+		struct estimate_sum sum = { garwood[i].n, garwood[i].n, 0, 1, (uint64_t)garwood[i].n };
+		struct estimate x = estimate_interval(&sum, 0.95);
+		assert_close(x.low, garwood[i].low, 1e-9);
+		assert_close(x.high, garwood[i].high, 1e-9);
+	}
+}
+
+static void test_interval_never_below_what_was_seen(void **state)
+{
+	struct estimate_sum sum = { .next = 65536 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		estimate_add(&sum, 200000, estimate_probability(200000, 65536));
+	struct estimate x = estimate_interval(&sum, 0.95);
+	assert_true(x.low >= 600000 && x.low <= x.value && x.value <= x.high);
+}
+
+static void test_interval_without_a_sample(void **state)
+{
+	struct estimate_sum sum = { .next = 65536 };
+	struct estimate x = estimate_interval(&sum, 0.95);
+
+	(void)state;
+	assert_true(x.value == 0 && x.low == 0);
+	assert_close(x.high, -log(0.025) * 65536, 1e-12);
+	assert_close(estimate_detection_limit(65536, 0.95), 2.995732273553991 * 65536, 1e-12);
+	sum.next = 0;
+	x = estimate_interval(&sum, 0.95);
+	assert_true(x.high == 0);
+}
+
+static void test_interval_grows_with_confidence(void **state)
+{
+	struct estimate_sum sum = { .next = 4096 };
+	double width = 0;
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		estimate_add(&sum, 100, estimate_probability(100, 4096));
+	for (double c = 0.5; c < 0.9999; c += 0.05) {
+		struct estimate x = estimate_interval(&sum, c);
+		assert_true(x.high - x.low > width);
+		width = x.high - x.low;
+	}
+}
+
+static void test_merge_adds_variances(void **state)
+{
+	struct estimate_sum a = { .next = 10 };
+	struct estimate_sum b = { .next = 20 };
+	struct estimate_sum whole = { .next = 20 };
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		estimate_add(i % 2 ? &a : &b, 100 + i, 0.3);
+		estimate_add(&whole, 100 + i, 0.3);
+	}
+	estimate_merge(&a, &b);
+	assert_close(a.value, whole.value, 1e-14);
+	assert_close(a.variance, whole.variance, 1e-14);
+	assert_true(a.seen == whole.seen && a.samples == whole.samples && a.next == 20);
+}
+
+/* Sums as they come from a damaged or an enormous dump give finite numbers in order. */
+static void test_interval_of_extreme_sums(void **state)
+{
+	static const double values[] = { 0, 1e-300, 1, 1e18, 1e30 };
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		for (int k = 0; k < 5; k++)
+			for (int w = 0; w < 5; w++) {
+				struct estimate_sum sum = { values[i], values[k], 0, values[w], 1 };
+				struct estimate x = estimate_interval(&sum, 0.95);
+				assert_true(x.low <= x.value && x.value <= x.high && isfinite(x.high) && x.low >= 0);
+			}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_probability_of_sizes),
+		cmocka_unit_test(test_interval_is_exact_at_rate_1),
+		cmocka_unit_test(test_interval_of_equal_weights_is_garwoods),
+		cmocka_unit_test(test_interval_never_below_what_was_seen),
+		cmocka_unit_test(test_interval_without_a_sample),
+		cmocka_unit_test(test_interval_grows_with_confidence),
+		cmocka_unit_test(test_merge_adds_variances),
+		cmocka_unit_test(test_interval_of_extreme_sums),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
