@@ -81,8 +81,13 @@ int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const 
 
 /* A stack with room for the deepest. The sums are finite and not negative. */
 struct dump_stack_copy {
-	struct dump_stack stack;
-	uint64_t frames[DUMP_FRAMES_MAX];
+	union {
+		struct {
+			uint64_t head_[sizeof(struct dump_stack) / sizeof(uint64_t)];
+			uint64_t frames[DUMP_FRAMES_MAX];
+		};
+		struct dump_stack stack;
+	};
 };
 
 /* Reads the stack of a reference: 0, or -EPROTO and counted if there is none that holds together. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "json.h"
+
+/* What fn writes; to be freed. */
+static char *written(void (*fn)(struct json *))
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	struct json j = { .out = out };
+
+	assert_non_null(out);
+	fn(&j);
+	fclose(out);
+	return text;
+}
+
+static void nested(struct json *j)
+{
+	json_object(j, NULL);
+	json_unsigned(j, "a", UINT64_MAX);
+	json_array(j, "b");
+	json_array_end(j);
+	json_object(j, "c");
+	json_object_end(j);
+	json_array(j, "d");
+	json_object(j, NULL);
+	json_bool(j, "e", true);
+	json_string(j, "f", NULL);
+	json_object_end(j);
+	json_object(j, NULL);
+	json_object(j, "g");
+	json_object(j, "h");
+	json_bool(j, "i", false);
+	json_bool(j, "k", false);
+	json_object_end(j);
+	json_object_end(j);
+	json_object_end(j);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void test_nesting(void **state)
+{
+	char *text = written(nested);
+
+	(void)state;
+	assert_string_equal(text, "{\n"
+				  "  \"a\": 18446744073709551615,\n"
+				  "  \"b\": [],\n"
+				  "  \"c\": {},\n"
+				  "  \"d\": [\n"
+				  "    {\n"
+				  "      \"e\": true,\n"
+				  "      \"f\": null\n"
+				  "    },\n"
+				  "    {\n"
+				  "      \"g\": {\"h\": {\"i\": false, \"k\": false}}\n"
+				  "    }\n"
+				  "  ]\n"
+				  "}\n");
+	free(text);
+}
+
+static void strings(struct json *j)
+{
+	json_string(j, NULL, "q\" b\\ \n\t\001 \xff\xc3\xa9\x7f");
+}
+
+static void test_strings_are_escaped(void **state)
+{
+	char *text = written(strings);
+
+	(void)state;
+	assert_string_equal(text, "\"q\\\" b\\\\ \\u000a\\u0009\\u0001 \\ufffd\xc3\xa9\\u007f\"");
+	free(text);
+}
+
+static void numbers(struct json *j)
+{
+	json_array(j, NULL);
+	json_number(j, NULL, 0);
+	json_number(j, NULL, 4096);
+	json_number(j, NULL, -1.5);
+	json_number(j, NULL, 0.1);
+	json_number(j, NULL, 1.0 / 3);
+	json_number(j, NULL, 1e300);
+	json_number(j, NULL, NAN);
+	json_number(j, NULL, INFINITY);
+	json_array_end(j);
+}
+
+static void test_numbers_read_back(void **state)
+{
+	char *text = written(numbers);
+
+	(void)state;
+	assert_string_equal(text, "[\n  0,\n  4096,\n  -1.5,\n  0.1,\n  0.33333333333333331,\n  1e+300,\n  null,\n  null\n]\n");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nesting),
+		cmocka_unit_test(test_strings_are_escaped),
+		cmocka_unit_test(test_numbers_read_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* The program as users call it: exit status, what goes to which stream, options. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dump_builder.h"
+
+static char directory[] = "/tmp/memanalyze-test.XXXXXX";
+static char good[64], cut[64], future[64], foreign[64];
+
+struct run {
+	int status;
+	char out[65536], err[4096];
+};
+
+static void read_file(const char *name, char *buffer, size_t size)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/%s", directory, name);
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	buffer[fread(buffer, 1, size - 1, f)] = 0;
+	fclose(f);
+}
+
+static void run(struct run *r, const char *arguments)
+{
+	char command[1024];
+
+	snprintf(command, sizeof command, "NO_COLOR= " MEMANALYZE " %s >%s/out 2>%s/err", arguments, directory, directory);
+	int status = system(command);
+	assert_true(WIFEXITED(status));
+	r->status = WEXITSTATUS(status);
+	read_file("out", r->out, sizeof r->out);
+	read_file("err", r->err, sizeof r->err);
+}
+
+static void run_on(struct run *r, const char *options, const char *path)
+{
+	char arguments[256];
+
+	snprintf(arguments, sizeof arguments, "%s %s", options, path);
+	run(r, arguments);
+}
+
+static int make_files(void **state)
+{
+	struct dump_builder b;
+
+	(void)state;
+	if (!mkdtemp(directory))
+		return -1;
+	snprintf(good, sizeof good, "%s/good.dump", directory);
+	snprintf(cut, sizeof cut, "%s/cut.dump", directory);
+	snprintf(future, sizeof future, "%s/future.dump", directory);
+	snprintf(foreign, sizeof foreign, "%s/foreign.dump", directory);
+	dump_builder_sampler(&b);
+	int r = dump_builder_write(&b, good) || dump_builder_write(&b, cut) || truncate(cut, 20000);
+	dump_builder_header(&b)->version++;
+	r = r || dump_builder_write(&b, future);
+	memset(b.bytes, 'x', 100);
+	r = r || dump_builder_write(&b, foreign);
+	dump_builder_done(&b);
+	return r;
+}
+
+static int remove_files(void **state)
+{
+	static const char *const names[] = { "good.dump", "cut.dump", "future.dump", "foreign.dump", "out", "err" };
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+		unlink(path);
+	}
+	return rmdir(directory);
+}
+
+static void test_whole_dump(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_on(&r, "", good);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+	assert_non_null(strstr(r.out, "live bytes"));
+	assert_null(strchr(r.out, '\033')); /* not a terminal, and the dump's own are taken out */
+}
+
+static void test_json_is_json(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_on(&r, "--json --confidence=99", good);
+	assert_int_equal(r.status, 0);
+	assert_int_equal(r.out[0], '{');
+	if (system("command -v jq >/dev/null 2>&1")) {
+		print_message("jq is not here: only the first byte was looked at\n");
+		return;
+	}
+	char command[2048];
+	snprintf(command, sizeof command,
+		 "jq -e '.format == 1 and .confidence == 0.99 and .rate_bytes == 65536 and .complete and "
+		 ".target.ended == \"detached\" and .samples == {taken: 37, live: 27, lost: 0} and "
+		 "([.total, .stacks[]] | all([.live_bytes, .live_count, .allocated_bytes, .allocated_count] | "
+		 "all(.low <= .estimate and .estimate <= .high and .stderr >= 0))) and (.stacks | length == 3) and "
+		 "([.stacks[].frames[] | keys] | all(. == [\"address\", \"build_id\", \"file\", \"function\", \"inlined\", "
+		 "\"line\", \"module\"]))' %s/out >/dev/null",
+		 directory);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_damaged_dump_is_read_in_part(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_on(&r, "", cut);
+	assert_int_equal(r.status, 1);
+	assert_non_null(strstr(r.err, "damaged or cut off"));
+	assert_non_null(strstr(r.out, "leaky"));
+	run_on(&r, "--json", cut);
+	assert_int_equal(r.status, 1);
+	assert_non_null(strstr(r.out, "\"complete\": false"));
+}
+
+static void test_files_that_cannot_be_read(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run_on(&r, "", future);
+	assert_int_equal(r.status, 2);
+	assert_non_null(strstr(r.err, "made by a newer memattach"));
+	assert_string_equal(r.out, "");
+	run_on(&r, "", foreign);
+	assert_int_equal(r.status, 2);
+	assert_non_null(strstr(r.err, "not a dump"));
+	run_on(&r, "", "/nonexistent");
+	assert_int_equal(r.status, 2);
+	run_on(&r, "", directory);
+	assert_int_equal(r.status, 2);
+}
+
+static void test_usage(void **state)
+{
+	static const char *const wrong[] = { "",           "a b",         "--sort=size a", "--top=-1 a", "--depth=x a",
+					     "--confidence=100 a", "--confidence=0 a", "--nonsense a" };
+	struct run r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		run(&r, wrong[i]);
+		assert_int_equal(r.status, 64);
+		assert_string_equal(r.out, "");
+		assert_non_null(strstr(r.err, "--help"));
+	}
+	run(&r, "--help");
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.out, "--confidence"));
+	run(&r, "--version");
+	assert_int_equal(r.status, 0);
+	assert_true(!strncmp(r.out, "memanalyze ", 11));
+}
+
+static void test_full_disk_is_said(void **state)
+{
+	char command[256];
+
+	(void)state;
+	if (access("/dev/full", W_OK))
+		skip();
+	snprintf(command, sizeof command, MEMANALYZE " %s >/dev/full 2>/dev/null", good);
+	int status = system(command);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole_dump),
+		cmocka_unit_test(test_json_is_json),
+		cmocka_unit_test(test_damaged_dump_is_read_in_part),
+		cmocka_unit_test(test_files_that_cannot_be_read),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_full_disk_is_said),
+	};
+	return cmocka_run_group_tests(tests, make_files, remove_files);
+}

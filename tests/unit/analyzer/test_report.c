@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <unistd.h>
+
+#include "dump_builder.h"
+#include "report.h"
+#include "report_json.h"
+#include "report_text.h"
+
+struct made {
+	struct dump_builder b;
+	int fd;
+	struct dump *dump;
+	struct report report;
+	char *text, *json;
+};
+
+/* Opens what was built and makes the report with both its forms. */
+static void make(struct made *m, struct report_options options)
+{
+	struct err e;
+	size_t size;
+	FILE *out;
+
+	m->fd = dump_builder_fd(&m->b, m->b.size);
+	assert_true(m->fd >= 0);
+	assert_int_equal(dump_open_fd(m->fd, &m->dump, &e), 0);
+	if (options.confidence == 0)
+		options.confidence = 0.95;
+	assert_int_equal(report_make(&m->report, m->dump, &options, &e), 0);
+	out = open_memstream(&m->text, &size);
+	report_text(&m->report, "x.dump", out, false);
+	fclose(out);
+	out = open_memstream(&m->json, &size);
+	report_json(&m->report, out);
+	fclose(out);
+}
+
+static void done(struct made *m)
+{
+	free(m->text);
+	free(m->json);
+	report_done(&m->report);
+	dump_close(m->dump);
+	close(m->fd);
+	dump_builder_done(&m->b);
+}
+
+static const uint64_t frames_a[] = { DUMP_FRAME(1, 0x400100), DUMP_FRAME(1, 0x400200) };
+static const uint64_t frames_b[] = { DUMP_FRAME(1, 0x400300), DUMP_FRAME(1, 0x400200) };
+
+static void test_everything_recorded_is_exact(void **state)
+{
+	struct made m;
+
+	(void)state;
+	dump_builder_init(&m.b, 1, 1024, 8, 4);
+	uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0);
+	uint32_t b = dump_builder_stack(&m.b, frames_b, 2, 0);
+	for (int i = 0; i < 500; i++)
+		dump_builder_sample(&m.b, a, 1001, 1, 1);
+	for (int i = 0; i < 100; i++)
+		dump_builder_sample(&m.b, b, 3, 1, i < 50);
+	make(&m, (struct report_options){ 0 });
+	assert_true(report_exact(&m.report));
+	assert_int_equal(m.report.row_count, 2);
+	static const double want[2][FIGURE_COUNT] = { { 500500, 500, 500500, 500 }, { 150, 50, 300, 100 } };
+	for (int i = 0; i < 2; i++)
+		for (int f = 0; f < FIGURE_COUNT; f++) {
+			struct estimate x = report_estimate(&m.report, &m.report.rows[i], f);
+			assert_true(x.value == want[i][f] && x.low == want[i][f] && x.high == want[i][f] && x.error == 0);
+		}
+	assert_true(report_detection_limit(&m.report) == 0);
+	assert_non_null(strstr(m.json, "\"estimate\": 500500, \"stderr\": 0, \"low\": 500500, \"high\": 500500"));
+	assert_non_null(strstr(m.text, "exact"));
+	assert_null(strstr(m.text, "without a sample"));
+	done(&m);
+}
+
+static void test_each_sample_is_weighted_before_the_sum(void **state)
+{
+	struct made m;
+	double p1 = -expm1(-100.0 / 65536);
+	double p2 = -expm1(-200000.0 / 65536);
+	double p3 = -expm1(-100.0 / 4096); /* the rate changed */
+
+	(void)state;
+	dump_builder_init(&m.b, 65536, 64, 8, 1);
+	uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0);
+	dump_builder_sample(&m.b, a, 100, 65536, 1);
+	dump_builder_sample(&m.b, a, 200000, 65536, 1);
+	dump_builder_sample(&m.b, a, 100, 4096, 1);
+	make(&m, (struct report_options){ 0 });
+	struct estimate x = report_estimate(&m.report, &m.report.rows[0], FIGURE_LIVE_BYTES);
+	assert_true(fabs(x.value / (100 / p1 + 200000 / p2 + 100 / p3) - 1) < 1e-14);
+	assert_true(x.low >= 200200);
+	struct estimate n = report_estimate(&m.report, &m.report.rows[0], FIGURE_ALLOCATED_COUNT);
+	assert_true(fabs(n.value / (1 / p1 + 1 / p2 + 1 / p3) - 1) < 1e-14);
+	assert_true(fabs(report_detection_limit(&m.report) / (-log(0.05) * 65536) - 1) < 1e-12);
+	done(&m);
+}
+
+/* A library at two addresses, and a stack that was interned twice. */
+static void test_equal_stacks_are_one_row(void **state)
+{
+	const uint64_t first[] = { DUMP_FRAME(1, 0x7f0000001000) };
+	const uint64_t second[] = { DUMP_FRAME(2, 0x7f0000501000) };
+	const uint64_t other[] = { DUMP_FRAME(3, 0x7f0000a01000) };
+	struct made m;
+
+	(void)state;
+	dump_builder_init(&m.b, 65536, 64, 8, 1);
+	dump_builder_module(&m.b, 1, 0x7f0000000000, 0x7f0000000000, 0x7f0000100000, "/lib/a.so", "idid", 4, 0);
+	dump_builder_module(&m.b, 2, 0x7f0000500000, 0x7f0000500000, 0x7f0000600000, "/copy/a.so", "idid", 4, 0);
+	dump_builder_module(&m.b, 3, 0x7f0000a00000, 0x7f0000a00000, 0x7f0000b00000, "/lib/a.so", "IDID", 4, 0);
+	uint32_t s[] = { dump_builder_stack(&m.b, first, 1, 0), dump_builder_stack(&m.b, second, 1, 0),
+			 dump_builder_stack(&m.b, first, 1, 0), dump_builder_stack(&m.b, other, 1, 0) };
+	for (int i = 0; i < 4; i++)
+		dump_builder_sample(&m.b, s[i], 1000, 65536, 1);
+	make(&m, (struct report_options){ .symbols = true });
+	assert_int_equal(m.report.stack_count, 4);
+	assert_int_equal(m.report.row_count, 2);
+	assert_int_equal(m.report.rows[0].sum[FIGURE_LIVE_COUNT].samples, 3);
+	struct estimate all = report_estimate(&m.report, &m.report.rows[0], FIGURE_LIVE_BYTES);
+	struct estimate one = report_estimate(&m.report, &m.report.rows[1], FIGURE_LIVE_BYTES);
+	assert_true(fabs(all.value / one.value - 3) < 1e-12);
+	assert_true(fabs(all.error / one.error - sqrt(3)) < 1e-12);
+	assert_non_null(strstr(m.text, "a.so+0x1000"));
+	done(&m);
+}
+
+static void test_samples_without_a_stack_are_counted(void **state)
+{
+	struct made m;
+
+	(void)state;
+	dump_builder_init(&m.b, 65536, 64, 8, 1);
+	uint32_t none = dump_builder_stack(&m.b, NULL, 0, 0);
+	uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0);
+	dump_builder_header(&m.b)->unknown_stack = none;
+	dump_builder_sample(&m.b, none, 1000, 65536, 1);
+	dump_builder_sample(&m.b, a, 500, 65536, 1);
+	dump_builder_sample(&m.b, a, 500, 65536, 1);
+	/* The second live record loses its stack. */
+	struct dump_region *live = dump_builder_region(&m.b, DUMP_REGION_LIVE);
+	struct dump_live_record *records = dump_builder_at(&m.b, live->offset + live->entries * 8);
+	records[1].stack = 12345;
+	make(&m, (struct report_options){ 0 });
+	assert_int_equal(m.report.total.sum[FIGURE_LIVE_COUNT].samples, 3);
+	assert_int_equal(m.report.row_count, 2);
+	assert_non_null(strstr(m.text, "(stack not known)"));
+	assert_false(m.report.complete);
+	done(&m);
+}
+
+static void test_order_is_that_of_the_figure(void **state)
+{
+	struct made m;
+
+	(void)state;
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		dump_builder_init(&m.b, 1, 1024, 8, 4);
+		uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0); /* few large ones, churn */
+		uint32_t b = dump_builder_stack(&m.b, frames_b, 2, 0); /* many small ones that stay */
+		for (int i = 0; i < 200; i++)
+			dump_builder_sample(&m.b, a, 5000, 1, i < 2);
+		for (int i = 0; i < 100; i++)
+			dump_builder_sample(&m.b, b, 10, 1, 1);
+		make(&m, (struct report_options){ .sort = (enum report_figure)f, .top = 1 });
+		bool b_first = f == FIGURE_LIVE_COUNT;
+		assert_int_equal(m.report.rows[0].sum[FIGURE_ALLOCATED_COUNT].samples, b_first ? 100 : 200);
+		assert_int_equal(report_shown(&m.report), 1);
+		assert_non_null(strstr(m.text, "1 more stack"));
+		assert_int_equal(report_figure_parse(report_figure_name((enum report_figure)f)), f);
+		done(&m);
+	}
+	assert_int_equal(report_figure_parse("live"), -1);
+}
+
+static void test_depth_cuts_frames(void **state)
+{
+	struct made m;
+
+	(void)state;
+	dump_builder_sampler(&m.b);
+	make(&m, (struct report_options){ .depth = 1 });
+	assert_non_null(strstr(m.text, "... 1 more frame"));
+	assert_null(strstr(m.json, "0x2345"));
+	done(&m);
+}
+
+static void test_empty_dump(void **state)
+{
+	struct made m;
+
+	(void)state;
+	dump_builder_init(&m.b, 524288, 8, 8, 1);
+	make(&m, (struct report_options){ .symbols = true });
+	assert_int_equal(m.report.row_count, 0);
+	struct estimate x = report_estimate(&m.report, &m.report.total, FIGURE_LIVE_BYTES);
+	assert_true(x.value == 0 && x.low == 0 && x.high > 3 * 524288);
+	assert_non_null(strstr(m.json, "\"stacks\": []"));
+	done(&m);
+}
+
+static void test_losses_and_ends_are_said(void **state)
+{
+	struct made m;
+
+	(void)state;
+	dump_builder_sampler(&m.b);
+	struct dump_header *h = dump_builder_header(&m.b);
+	h->counters[2][DUMP_COUNTER_lost_live_full] = 5;
+	h->counters[4][DUMP_COUNTER_lost_busy] = 2;
+	h->state = DUMP_STATE_KILLED;
+	h->end_detail = 9;
+	make(&m, (struct report_options){ 0 });
+	assert_non_null(strstr(m.text, "7 lost"));
+	assert_non_null(strstr(m.text, "live figures are too low"));
+	assert_non_null(strstr(m.text, "killed by signal 9 (SIGKILL)"));
+	assert_non_null(strstr(m.text, "libodd.so is not seen"));
+	assert_non_null(strstr(m.json, "\"lost\": 7"));
+	assert_non_null(strstr(m.json, "\"ended\": \"killed\""));
+	assert_non_null(strstr(m.json, "\\ufffd"));
+	assert_null(strchr(m.json, '\xff'));
+	done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_everything_recorded_is_exact),
+		cmocka_unit_test(test_each_sample_is_weighted_before_the_sum),
+		cmocka_unit_test(test_equal_stacks_are_one_row),
+		cmocka_unit_test(test_samples_without_a_stack_are_counted),
+		cmocka_unit_test(test_order_is_that_of_the_figure),
+		cmocka_unit_test(test_depth_cuts_frames),
+		cmocka_unit_test(test_empty_dump),
+		cmocka_unit_test(test_losses_and_ends_are_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
