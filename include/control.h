@@ -16,6 +16,15 @@
  * While the session lives, gate.entry is a hook of the payload; an inert gate has gate.entry == gate.original. One gate
  * serves all slots with the same function and the same original.
  *
+ * Slots belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are "locked": they run while the
+ * loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked is one whose resolver runs the operation that
+ * session.locked_op asks for when memattach has the thread call dlsym(handle, "memattach_locked"). musl has no such lock and
+ * unloads nothing: there memattach_control is called directly.
+ *
+ * The protections of the slots' pages are only certain under that lock too. The operation asks for them: it makes the system
+ * call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes page_protection of the slots and sets
+ * session.protections_known. Without memattach nothing is written, and nothing is patched or restored.
+ *
  * Mapping of the gates: GATE_PAGE_BYTES of code (mapped from the payload's file at session.gate_code_offset), then
  * GATE_PAGE_BYTES of struct gate.
  */
@@ -36,6 +45,8 @@ struct gate {
 	uint64_t original; /* the function of the target that is hooked */
 };
 
+#define CONTROL_CHECKPOINT 0x4d415403
+
 /* A patched word of the target. */
 enum slot_state {
 	SLOT_EMPTY = 0,
@@ -45,6 +56,7 @@ enum slot_state {
 	SLOT_GONE = 4,     /* its module was unloaded: not to be touched (set by memattach) */
 	SLOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
 };
+#define SLOT_ABSENT UINT64_MAX /* page_protection: no file is mapped there any more */
 #define SLOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
 
 struct slot {
@@ -53,13 +65,13 @@ struct slot {
 	uint32_t gate;      /* index */
 	uint16_t state;     /* enum slot_state */
 	uint16_t flags;
-	uint64_t page_protection; /* PROT_* that its page has and must have again */
+	uint64_t page_protection; /* PROT_* that its page has and must have again, or SLOT_ABSENT */
 };
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
-	CONTROL_PATCH = 2,   /* argument: struct control_patch */
-	CONTROL_RESTORE = 3, /* argument: NULL. Every SLOT_PATCHED slot; results in the slots' states */
+	CONTROL_PATCH = 2,   /* argument: struct control_patch. Locked. -EINTR: nobody told the protections */
+	CONTROL_RESTORE = 3, /* argument: NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot whose module is there; results in the slots' states */
 	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
 	CONTROL_RATE = 6,    /* argument: uint64_t *: a new sampling rate in bytes */
@@ -82,6 +94,7 @@ struct control_start {
 	uint32_t tid_offset;       /* of the kernel tid behind the thread pointer, 0 unknown */
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
+	uint64_t dl_iterate_phdr;  /* address of the C library's, under whose lock slots are touched; 0: no module can be unloaded */
 };
 
 /* Set the gates and patch slots. Slots are appended to session.slots. All or nothing is not promised: each has its state. */
@@ -127,6 +140,11 @@ struct memattach_session {
 	uint32_t reserved_;
 	uint64_t injector_start_ticks;
 	uint64_t new_code;         /* (atomic) an address that no module of the index covers: memattach should look */
+	uint64_t dl_iterate_phdr;  /* as in control_start */
+	uint64_t locked_op;        /* enum control_op, 0 none; argument and result of what memattach_locked does */
+	uint64_t locked_argument;
+	int64_t locked_result;
+	uint64_t protections_known;/* (atomic) set by memattach at the checkpoint */
 	uint64_t text_start;       /* the payload's own code, for the proof that no thread is in it */
 	uint64_t text_end;
 };
@@ -134,11 +152,13 @@ struct memattach_session {
 #ifdef MEMATTACH_PAYLOAD
 extern struct memattach_session memattach_session __attribute__((visibility("default")));
 int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility("default")));
+/* Never called: looking it up is what matters. */
+void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
 _Static_assert(sizeof(struct gate) == 16, "gate");
 _Static_assert(sizeof(struct slot) == 32, "slot");
-_Static_assert(sizeof(struct control_start) == 96, "control_start");
+_Static_assert(sizeof(struct control_start) == 104, "control_start");
 _Static_assert(sizeof(struct control_gate) == 16, "control_gate");
 _Static_assert(sizeof(struct control_patch) == 24, "control_patch");
 

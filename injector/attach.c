@@ -18,6 +18,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "control_call.h"
 #include "follow.h"
 #include "payload_symbols.h"
 #include "send_descriptors.h"
@@ -36,20 +37,6 @@ struct loader_call {
 	struct remote *r;
 	uint64_t deadline_ns;
 };
-
-/* A call of the payload's control function. */
-static int control(struct loader_call *c, enum control_op op, uint64_t argument, const char *what, struct err *e)
-{
-	const uint64_t arguments[6] = { op, argument };
-	uint64_t result = 0;
-
-	int rc = remote_call1(c->r, c->s->payload.control, arguments, &result, c->deadline_ns, e);
-	if (rc < 0)
-		return rc;
-	if ((int64_t)result < 0)
-		return err_set(e, (int)-(int64_t)result, "the payload could not %s: %s", what, strerror((int)-(int64_t)result));
-	return 0;
-}
 
 static void read_dlerror(struct loader_call *c, char *text, size_t size)
 {
@@ -177,6 +164,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.tid_offset = find_tid_offset(s, c->r),
 		.injector_start_ticks = s->dump.header->injector_start_ticks,
 		.usable_size = session_usable_size(s),
+		.dl_iterate_phdr = s->libc.dl_iterate_phdr,
 	};
 
 	while (args.seed == 0)
@@ -185,7 +173,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 	uint64_t at = remote_data(c->r) + DATA_START;
 	s->asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, at, &args, sizeof args, e);
-	return rc < 0 ? rc : control(c, CONTROL_START, at, "start", e);
+	return rc < 0 ? rc : control_call(s, c->r, CONTROL_START, at, "start", c->deadline_ns, e);
 }
 
 /* Plans as slots of the contract, behind the gates, in the extra data of the work area. */
@@ -218,7 +206,7 @@ static int patch(struct loader_call *c, struct err *e)
 	if (rc == 0)
 		rc = target_write(&s->writer, at, &args, sizeof args, e);
 	if (rc == 0)
-		rc = control(c, CONTROL_PATCH, at, "patch", e);
+		rc = control_call_locked(s, c->r, CONTROL_PATCH, at, "patch the tables of the modules", c->deadline_ns, e);
 	if (rc == 0)
 		rc = target_read(&s->memory, args.slots, slots, p->slot_count * sizeof *slots, e);
 	for (size_t i = 0; i < p->slot_count && rc == 0; i++) {
@@ -239,9 +227,11 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	const int fds[3] = { payload_fd, s->dump.fd, s->tables.fd };
 	const uint64_t none[6] = { 0 };
 	int remote_fds[3];
-	uint64_t errno_address = 0, handle = s->payload.block.dl_handle;
+	uint64_t errno_address = 0, handle = 0;
 	bool reused = s->payload.base != 0;
 
+	if (reused)
+		handle = session_payload_handle(s);
 	int rc = remote_call1(c->r, s->libc.errno_location, none, &errno_address, c->deadline_ns, e);
 	if (rc == 0)
 		rc = remote_keep_errno(c->r, errno_address, e);
@@ -254,6 +244,8 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	rc = locate(s, handle, e);
 	if (rc == 0)
 		rc = start(c, remote_fds, handle, s->dump.header->session_id, e);
+	if (rc == 0)
+		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	if (rc == 0)
 		rc = patch(c, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {
@@ -279,6 +271,7 @@ int session_attach(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	struct loader_call call = { s, &remote, monotonic_ns() + borrower.call_ns };
+	s->touched = true;
 	dump_writer_set_state(&s->dump, DUMP_STATE_RUNNING, 0);
 	rc = load_and_start(&call, payload_fd, e);
 	struct err leaving;

@@ -11,6 +11,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "quiesce.h"
 
 #define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor */
 #define RETRY_FIRST_NS 500000ull  /* pause between two rounds over the threads, doubled each time up to … */
@@ -18,7 +19,7 @@
 #define AREA_GAP_MIN (64ull << 20)
 
 /* How well a thread suits: lower is better, negative not at all. */
-static int rank_of(const struct thread_info *thread)
+int borrow_rank(const struct thread_info *thread)
 {
 	static const short restarted_badly[] = {
 		/* return EINTR after any stop, with or without a handler: signal(7) */
@@ -36,7 +37,7 @@ static int rank_of(const struct thread_info *thread)
 
 static int by_rank(const void *a, const void *b)
 {
-	return rank_of(a) - rank_of(b);
+	return borrow_rank(a) - borrow_rank(b);
 }
 
 static void nap(uint64_t ns)
@@ -76,31 +77,43 @@ static int find_area(const struct target *target, uint64_t bytes, uint64_t *area
 	return 0;
 }
 
-struct cave_look {
-	uint64_t start, end;
-	bool found;
-};
-
 static bool look_for_cave(void *context, unsigned frame, uint64_t pc, uint64_t sp)
 {
-	struct cave_look *look = context;
+	const struct quiesce_range *cave = context;
 
 	(void)frame, (void)sp;
-	look->found = pc >= look->start && pc < look->end;
-	return !look->found;
+	return pc < cave->start || pc >= cave->end;
 }
 
 /*
- * A stub of a memattach that died may still stand in the cave, with its thread in it or in a signal handler above it. Its data must
- * not be overwritten before that thread has left: -EBUSY.
+ * Is the thread in the stub, in a call that the stub makes (then it is on the stack of the work area), or in a signal handler above the stub's last
+ * steps (then a signal frame holds an address of the cave)?
+ */
+static bool runs_stub(const struct borrower *b, const struct stub_data *data, struct tracee *t)
+{
+	struct quiesce_range cave = { b->cave, b->cave + remote_cave_bytes() };
+	struct user_regs_struct regs;
+	struct err ignored;
+	bool complete;
+
+	if (tracee_registers(t, &regs, &ignored) < 0)
+		return true;
+	uint64_t pc = registers_pc(&regs), sp = registers_sp(&regs);
+	if ((pc >= cave.start && pc < cave.end) || sp - data->area <= data->area_bytes)
+		return true;
+	stack_walk(b->points->walk, t, look_for_cave, &cave, &complete);
+	return !complete && quiesce_stack_holds(b->memory, sp, &cave, 1);
+}
+
+/*
+ * A stub of a memattach that died may still stand in the cave, and its thread may still run it. Its data must not be overwritten before that
+ * thread has left: -EBUSY.
  */
 static int cave_is_free(const struct borrower *b, struct err *e)
 {
-	struct cave_look look = { .start = b->cave, .end = b->cave + remote_cave_bytes() };
 	struct tracee t = { .longest_ns = b->longest_ns };
 	enum tracee_stop stop;
 	struct stub_data data;
-	bool complete;
 
 	int rc = target_read(b->memory, remote_cave_data(b->cave), &data, sizeof data, e);
 	if (rc < 0 || data.magic != STUB_MAGIC)
@@ -111,14 +124,11 @@ static int cave_is_free(const struct borrower *b, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = tracee_interrupt(&t, monotonic_ns() + STOP_NS, &stop, e);
-	if (rc == 0)
-		stack_walk(b->points->walk, &t, look_for_cave, &look, &complete);
+	bool busy = rc == 0 && runs_stub(b, &data, &t);
 	tracee_detach(&t);
-	if (rc == -ESRCH)
-		return 0;
-	if (rc == 0 && look.found)
+	if (busy)
 		return err_set(e, EBUSY, "thread %d still runs the last steps of an earlier memattach", (int)data.tid);
-	return rc;
+	return rc == -ESRCH ? 0 : rc;
 }
 
 /* One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; others are final. */
@@ -166,7 +176,7 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		for (size_t i = 0; i < count; i++)
 			free_of_filter += !threads[i].filtered;
 		for (size_t i = 0; i < count; i++) {
-			if (rank_of(&threads[i]) < 0 || (threads[i].filtered && free_of_filter))
+			if (borrow_rank(&threads[i]) < 0 || (threads[i].filtered && free_of_filter))
 				continue;
 			usable++;
 			*r = (struct remote){ 0 };
@@ -201,15 +211,24 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		       (unsigned long long)(b->search_ns / 1000000u), last.text);
 }
 
-int borrow_erase_cave(const struct borrower *b, struct err *e)
+int borrow_wait_cave(const struct borrower *b, struct err *e)
 {
 	uint64_t deadline = monotonic_ns() + b->search_ns;
-	struct tracee t = { .longest_ns = b->longest_ns };
 
 	for (int rc; (rc = cave_is_free(b, e)) < 0; nap(RETRY_FIRST_NS))
 		if (rc != -EBUSY || monotonic_ns() >= deadline)
 			return rc == -EBUSY ? -ETIMEDOUT : rc;
-	int rc = tracee_seize(&t, b->target->pid, b->target->tid, false, e);
+	return 0;
+}
+
+int borrow_erase_cave(const struct borrower *b, struct err *e)
+{
+	struct tracee t = { .longest_ns = b->longest_ns };
+
+	int rc = borrow_wait_cave(b, e);
+	if (rc < 0)
+		return rc;
+	rc = tracee_seize(&t, b->target->pid, b->target->tid, false, e);
 	if (rc == 0)
 		rc = remote_erase(b->writer, b->cave, e);
 	tracee_detach(&t);

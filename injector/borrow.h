@@ -31,6 +31,11 @@ struct borrower {
  */
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
 
+/* How well a thread suits, as far as /proc tells: 0 best; 2 it blocks in a call that a stop ends with EINTR; -1 not at all. */
+int borrow_rank(const struct thread_info *thread);
+
+/* Waits until no thread runs the stub of an earlier memattach in the cave any more. -ETIMEDOUT: one does, for search_ns. */
+int borrow_wait_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
 /* Clears the cave of an earlier memattach's stub, when its thread has left it. -ETIMEDOUT: it has not within search_ns. */
 int borrow_erase_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
 

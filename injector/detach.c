@@ -6,7 +6,7 @@
  *   borrow a thread:  CONTROL_RESTORE, CONTROL_INERT     no thread can enter the payload any more
  *   quiesce:          no thread is in it
  *   escape:           may the gates go?
- *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the gates
+ *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the gates, in one go
  *   verify:           maps, descriptors, slots against the snapshot from before attach
  */
 #include "session.h"
@@ -17,24 +17,13 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "control_call.h"
 #include "escape.h"
 #include "follow.h"
 #include "quiesce.h"
 
 #define QUIESCE_NS 3000000000ull
 #define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
-
-static int call_control(struct session *s, struct remote *r, enum control_op op, uint64_t deadline, struct err *e)
-{
-	const uint64_t arguments[6] = { op };
-	uint64_t result = 0;
-
-	int rc = remote_call1(r, s->payload.control, arguments, &result, deadline, e);
-	if (rc == 0 && (int64_t)result < 0)
-		rc = err_set(e, (int)-(int64_t)result, "the payload could not do step %d of detaching: %s", op,
-			     strerror((int)-(int64_t)result));
-	return rc;
-}
 
 /* errno of the borrowed thread survives what the loader does. */
 static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
@@ -82,9 +71,9 @@ static int restore(struct session *s, struct err *e)
 		rc = begin(s, &r, &t, &deadline, e);
 	if (rc < 0)
 		return rc;
-	rc = call_control(s, &r, CONTROL_RESTORE, deadline, e);
+	rc = control_call_locked(s, &r, CONTROL_RESTORE, 0, "restore the tables of the modules", deadline, e);
 	if (rc == 0)
-		rc = call_control(s, &r, CONTROL_INERT, deadline, e);
+		rc = control_call(s, &r, CONTROL_INERT, 0, "switch off", deadline, e);
 	return end(s, &r, rc, deadline, e);
 }
 
@@ -191,39 +180,42 @@ static int search_escaped(struct session *s, uint64_t *found, struct err *e)
 }
 
 /*
- * What dlopen returned. A memattach that died between dlopen and CONTROL_START could not note it; then the link map tells, which is what both C
- * libraries use as handle.
+ * CONTROL_STOP, dlclose and munmap of the gates are one list for the stub: they happen all or not at all, also if memattach dies meanwhile. Otherwise gates
+ * without a payload would stay that nobody finds any more. And only a session that was running has gates of ours at the address in
+ * its block: after CONTROL_STOP the program may have mapped something of its own there.
  */
-static uint64_t payload_handle(const struct session *s)
+static unsigned unload_calls(const struct session *s, bool keep_gates, bool keep_payload, struct stub_call *calls)
 {
-	const struct elf_module *m = modules_find(&s->modules, s->payload.base, false);
+	const struct memattach_session *b = &s->payload.block;
+	unsigned count = 0;
 
-	if (s->payload.block.dl_handle)
-		return s->payload.block.dl_handle;
-	return m ? m->link_map : 0;
+	if (b->state == SESSION_INERT)
+		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
+	if (!keep_payload)
+		calls[count++] = (struct stub_call){ .target = s->libc.dlclose, .argument = { session_payload_handle(s) } };
+	if (b->state == SESSION_INERT && !keep_gates && b->gates_address)
+		calls[count++] = (struct stub_call){ .target = SYS_munmap, .argument = { b->gates_address, b->gates_bytes } };
+	return count;
 }
 
 static int unload(struct session *s, bool keep_gates, bool keep_payload, struct err *e)
 {
-	const struct memattach_session *b = &s->payload.block;
+	struct stub_call calls[3] = { 0 };
 	struct remote r;
 	struct tracee t;
-	uint64_t deadline, result;
+	uint64_t deadline;
 
-	const uint64_t handle[6] = { payload_handle(s) };
-	if (!keep_payload && !handle[0])
+	if (!keep_payload && !session_payload_handle(s))
 		return err_set(e, ENOENT, "the loader of the target does not know the payload");
+	if (s->payload.block.state == SESSION_STARTED)
+		return err_set(e, EBUSY, "the session has begun again meanwhile");
+	unsigned count = unload_calls(s, keep_gates, keep_payload, calls);
+	if (count == 0)
+		return 0;
 	int rc = begin(s, &r, &t, &deadline, e);
 	if (rc < 0)
 		return rc;
-	if (b->state == SESSION_STARTED || b->state == SESSION_INERT)
-		rc = call_control(s, &r, CONTROL_STOP, deadline, e);
-	if (rc == 0 && !keep_payload)
-		rc = remote_call1(&r, s->libc.dlclose, handle, &result, deadline, e);
-	if (rc == 0 && !keep_gates && b->gates_address) {
-		const uint64_t gates[6] = { b->gates_address, b->gates_bytes };
-		rc = remote_call1(&r, SYS_munmap, gates, &result, deadline, e);
-	}
+	rc = remote_call(&r, calls, count, deadline, e);
 	return end(s, &r, rc, deadline, e);
 }
 
@@ -289,4 +281,21 @@ int session_erase_caves(struct session *s, struct err *e)
 	while (rc == 0 && session_old_cave(s, &borrower.cave))
 		rc = borrow_erase_cave(&borrower, e);
 	return rc;
+}
+
+int session_settle(struct session *s, struct err *e)
+{
+	uint64_t longest = 0;
+	struct borrower borrower;
+	int rc = 0;
+
+	if (session_old_cave(s, &s->cave)) {
+		rc = session_choose(s, e);
+		session_borrower(s, &borrower, 0, &longest);
+		if (rc == 0)
+			rc = borrow_wait_cave(&borrower, e);
+		if (rc == 0)
+			rc = session_look_again(s, e);
+	}
+	return rc == 0 ? session_find_payload(s, e) : rc;
 }

@@ -23,6 +23,8 @@ struct libc {
 	uint64_t dlclose;           /* dlclose, or __libc_dlclose to go with __libc_dlopen_mode */
 	uint64_t dlerror;           /* 0: none */
 	uint64_t errno_location;    /* __errno_location */
+	uint64_t dlsym;             /* resolves IFUNC symbols under the loader's lock; 0: it does not (musl) */
+	uint64_t dl_iterate_phdr;
 	bool dlclose_unmaps;        /* false on musl */
 	/* The allocator in force, by the global scope of the base namespace. */
 	const struct elf_module *allocator; /* module that defines malloc, NULL unknown */

@@ -269,3 +269,12 @@ int session_find_payload(struct session *s, struct err *e)
 		return err_set(e, EPROTO, "the target holds the payload of another version of memattach: detach with that version");
 	return 0;
 }
+
+uint64_t session_payload_handle(const struct session *s)
+{
+	const struct elf_module *m = modules_find(&s->modules, s->payload.base, false);
+
+	if (s->payload.block.dl_handle)
+		return s->payload.block.dl_handle;
+	return m ? m->link_map : 0;
+}

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "doctor.h"
 #include "follow.h"
 #include "options.h"
 #include "other_session.h"
@@ -85,7 +86,7 @@ static int prepare(struct session *s, struct err *e)
 
 	int rc = session_look(s, e);
 	if (rc == 0)
-		rc = session_find_payload(s, e);
+		rc = session_settle(s, e);
 	if (rc == 0)
 		rc = other_session_make_way(s, e);
 	if (rc == 0)
@@ -136,7 +137,7 @@ static int give_up(struct session *s, const struct err *why)
 	struct err e;
 
 	complain(s, why);
-	if (s->payload.base && target_alive(&s->target) && session_detach(s, &e) < 0) {
+	if (s->touched && s->payload.base && target_alive(&s->target) && session_detach(s, &e) < 0) {
 		fprintf(stderr, "memattach: PID %d: the payload could not be taken out again: %s; finish with memattach --detach -p %d\n",
 			s->target.pid, e.text, s->target.pid);
 		return EXIT_RESIDUE;
@@ -237,7 +238,7 @@ static int detach(struct session *s)
 
 	int rc = session_look(s, &e);
 	if (rc == 0)
-		rc = session_find_payload(s, &e);
+		rc = session_settle(s, &e);
 	if (rc == 0 && s->payload.base)
 		rc = other_session_end(s, &done, &e);
 	if (rc < 0) {
@@ -291,7 +292,8 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	block_signals();
 	session_init(&session, &options);
-	int status = command == COMMAND_DETACH ? detach(&session) : profile(&session);
+	int status = command == COMMAND_DETACH ? detach(&session) :
+		     command == COMMAND_DOCTOR ? doctor_report(&session) : profile(&session);
 	session_done(&session);
 	return status;
 }

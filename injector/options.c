@@ -15,7 +15,7 @@
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
-enum { OPTION_MAX_SIZE = 256, OPTION_RECEIPT, OPTION_DETACH, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE };
+enum { OPTION_MAX_SIZE = 256, OPTION_RECEIPT, OPTION_DETACH, OPTION_DOCTOR, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE };
 
 static const struct option long_options[] = {
 	{ "pid", required_argument, NULL, 'p' },
@@ -25,6 +25,7 @@ static const struct option long_options[] = {
 	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
 	{ "receipt", required_argument, NULL, OPTION_RECEIPT },
 	{ "detach", no_argument, NULL, OPTION_DETACH },
+	{ "doctor", no_argument, NULL, OPTION_DOCTOR },
 	{ "mmap", no_argument, NULL, OPTION_MMAP },
 	{ "seed", required_argument, NULL, OPTION_SEED },
 	{ "deadline", required_argument, NULL, OPTION_DEADLINE },
@@ -39,6 +40,7 @@ static void help(void)
 {
 	fputs("Usage: memattach -p PID [OPTION]...\n"
 	      "       memattach --detach -p PID\n"
+	      "       memattach --doctor -p PID\n"
 	      "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
 	      "\n"
 	      "  -p, --pid PID         the process\n"
@@ -51,6 +53,7 @@ static void help(void)
 	      "      --receipt FILE    write what was done to the process as JSON\n"
 	      "      --detach          end the session in PID that another memattach runs or,\n"
 	      "                        if it died, left behind\n"
+	      "      --doctor          tell what an attach would meet, without touching PID\n"
 	      "      --mmap            sample anonymous mmap, mremap and munmap too\n"
 	      "      --seed N          of the random numbers, for tests\n"
 	      "      --deadline TIME   how long to look for a thread at a safe point, default\n"
@@ -128,6 +131,9 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 		break;
 	case OPTION_DETACH:
 		*command = COMMAND_DETACH;
+		break;
+	case OPTION_DOCTOR:
+		*command = COMMAND_DOCTOR;
 		break;
 	case OPTION_MMAP:
 		o->groups |= GROUP_BIT(GROUP_MMAP);

@@ -8,6 +8,7 @@
 enum command {
 	COMMAND_PROFILE, /* attach, follow, detach */
 	COMMAND_DETACH,  /* --detach: end the session that another memattach runs or left */
+	COMMAND_DOCTOR,  /* --doctor: look and tell */
 	COMMAND_NONE,    /* --help, --version: done */
 };
 

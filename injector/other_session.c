@@ -24,11 +24,16 @@ static bool is_active(const struct session *s)
 	return s->payload.base && (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT);
 }
 
+bool other_session_runs(const struct session *s)
+{
+	return is_active(s) && injector_lives(&s->payload.block);
+}
+
 int other_session_make_way(struct session *s, struct err *e)
 {
 	if (!s->payload.base || (s->payload.block.state == SESSION_STOPPED && !s->libc.dlclose_unmaps))
 		return 0;
-	if (is_active(s) && injector_lives(&s->payload.block))
+	if (other_session_runs(s))
 		return err_set(e, EBUSY, "it is being profiled already by memattach, PID %d; end that with memattach --detach -p %d",
 			       s->payload.block.injector_pid, s->target.pid);
 	session_say(s, "taking out what a memattach that died left in %d", s->target.pid);
@@ -48,7 +53,7 @@ int other_session_end(struct session *s, bool *done, struct err *e)
 	pid_t injector = s->payload.block.injector_pid;
 
 	*done = false;
-	if (!is_active(s) || !injector_lives(&s->payload.block))
+	if (!other_session_runs(s))
 		return 0;
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, injector, 0);
 	if (pidfd < 0)

@@ -5,6 +5,9 @@
 
 #include "session.h"
 
+/* The payload that was found belongs to a memattach that lives: payload.block.injector_pid. */
+bool other_session_runs(const struct session *s);
+
 /*
  * Before an attach. A running session of another memattach: -EBUSY, it is named. What a dead one left is taken out first (said). An idle payload that the C
  * library never unloads stays, to be used again.

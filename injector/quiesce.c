@@ -18,12 +18,17 @@ struct examination {
 	bool inside;
 };
 
-static bool in_ranges(const struct quiesce *q, uint64_t value)
+static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
 {
-	for (unsigned i = 0; i < q->range_count; i++)
-		if (value >= q->ranges[i].start && value < q->ranges[i].end)
+	for (unsigned i = 0; i < range_count; i++)
+		if (value >= ranges[i].start && value < ranges[i].end)
 			return true;
 	return false;
+}
+
+static bool in_ranges(const struct quiesce *q, uint64_t value)
+{
+	return in_any(q->ranges, q->range_count, value);
 }
 
 static void look_at_register(uint64_t value, void *context)
@@ -43,7 +48,7 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 }
 
 /* As much of the stack as is mapped above the stack pointer. */
-static bool stack_words_inside(const struct quiesce *q, uint64_t sp)
+bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count)
 {
 	uint64_t page[512];
 	struct err ignored;
@@ -51,10 +56,10 @@ static bool stack_words_inside(const struct quiesce *q, uint64_t sp)
 
 	for (uint64_t end = at + LIVE_STACK_BYTES; at < end;) {
 		size_t bytes = 4096 - at % 4096;
-		if (target_read(q->memory, at, page, bytes, &ignored) < 0)
+		if (target_read(memory, at, page, bytes, &ignored) < 0)
 			break;
 		for (size_t i = 0; i < bytes / sizeof page[0]; i++)
-			if (in_ranges(q, page[i]))
+			if (in_any(ranges, range_count, page[i]))
 				return true;
 		at += bytes;
 	}
@@ -81,7 +86,7 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 		if (!x.inside)
 			stack_walk(q->walk, &t, look_at_frame, &x, &complete);
 		if (!x.inside && !complete)
-			x.inside = stack_words_inside(q, registers_sp(&regs));
+			x.inside = quiesce_stack_holds(q->memory, registers_sp(&regs), q->ranges, q->range_count);
 	}
 	tracee_detach(&t);
 	if (rc == 0 && x.inside)

@@ -27,6 +27,9 @@ struct quiesce {
 	uint64_t *longest_ns;
 };
 
+/* Does a word of the live stack above sp hold an address of the range? For threads whose stack cannot be walked to its end. */
+bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count);
+
 /* 0: proven. -EBUSY: a thread is inside (named) until the deadline. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 

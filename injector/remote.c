@@ -6,6 +6,7 @@
 #include <sys/ptrace.h>
 
 #include "arch/registers.h"
+#include "control.h"
 
 #define MXCSR_DEFAULT 0x1f80
 
@@ -159,8 +160,11 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 	int rc = write_area(r, SA_CALLS, calls, count * sizeof *calls, e);
 	if (rc == 0)
 		rc = write_word(r, SA_CALL_COUNT, count, e);
-	if (rc == 0)
+	while (rc == 0 && checkpoint != STUB_CHECKPOINT_CALLS && checkpoint != STUB_CHECKPOINT_END) {
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+		if (rc == 0 && checkpoint == CONTROL_CHECKPOINT && r->at_lock)
+			rc = r->at_lock(r->at_lock_context, e);
+	}
 	if (rc < 0)
 		return rc;
 	if (checkpoint != STUB_CHECKPOINT_CALLS)
@@ -192,6 +196,11 @@ int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64
 	if (rc == 0)
 		r->cleanup_count++;
 	return rc;
+}
+
+int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e)
+{
+	return remote_cleanup(r, number | 1ull << SC_INDIRECT_BIT, address, 0, e);
 }
 
 int remote_cleanup_cancel_all(struct remote *r, struct err *e)

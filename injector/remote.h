@@ -45,6 +45,9 @@ struct remote {
 	uint64_t saved_mask;
 	unsigned cleanup_count;
 	bool inside;           /* the thread is in the stub */
+	/* Called when the payload asks for protections (control.h), with at_lock_context; NULL: it is left without an answer. */
+	int (*at_lock)(void *context, struct err *e);
+	void *at_lock_context;
 };
 
 /* Bytes that a cave must have. */
@@ -66,6 +69,11 @@ int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6],
 		 struct err *e) WARN_UNUSED;
 /* Adds a system call that the stub makes before it leaves; index for remote_cleanup_cancel. */
 int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1, struct err *e) WARN_UNUSED;
+/*
+ * The same with the int that stands at address (in the target) when the stub leaves. So a descriptor can be cared for before the call
+ * that makes it: had memattach to note its number afterwards, a death in between would leave it open.
+ */
+int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e) WARN_UNUSED;
 int remote_cleanup_cancel_all(struct remote *r, struct err *e) WARN_UNUSED;
 /* errno of the thread is put back when it leaves. */
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e) WARN_UNUSED;

@@ -20,6 +20,12 @@ struct message {
 	} control;
 };
 
+/* At the end of the data room: until the thread leaves, the clean-up calls read the numbers there. */
+static uint64_t message_address(const struct remote *r)
+{
+	return remote_data(r) + SA_DATA_BYTES - sizeof(struct message);
+}
+
 static int send_all(int socket, const int *fds, unsigned count, struct err *e)
 {
 	char byte = 'm';
@@ -44,22 +50,24 @@ static int send_all(int socket, const int *fds, unsigned count, struct err *e)
 static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, struct err *e)
 {
 	uint64_t result = 0;
-	const uint64_t arguments[6] = { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, remote_data(r) };
+	const uint64_t arguments[6] = { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, message_address(r) };
 
-	int rc = remote_call1(r, SYS_socketpair, arguments, &result, deadline_ns, e);
+	m->pair[0] = m->pair[1] = -1;
+	int rc = target_write(r->writer, message_address(r), m->pair, sizeof m->pair, e);
+	for (unsigned i = 0; i < 2 && rc == 0; i++)
+		rc = remote_cleanup_indirect(r, SYS_close, message_address(r) + i * sizeof m->pair[0], e);
+	if (rc == 0)
+		rc = remote_call1(r, SYS_socketpair, arguments, &result, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	if ((int64_t)result < 0)
 		return err_set(e, (int)-(int64_t)result, "the target cannot make a socket pair: %s", strerror((int)-(int64_t)result));
-	rc = target_read(r->memory, remote_data(r), m->pair, sizeof m->pair, e);
-	for (int i = 0; i < 2 && rc == 0; i++)
-		rc = remote_cleanup(r, SYS_close, (uint64_t)m->pair[i], 0, e);
-	return rc;
+	return target_read(r->memory, message_address(r), m->pair, sizeof m->pair, e);
 }
 
 static int receive(struct remote *r, struct message *m, unsigned count, int *remote_fds, uint64_t deadline_ns, struct err *e)
 {
-	uint64_t at = remote_data(r), result = 0;
+	uint64_t at = message_address(r), result = 0;
 	const uint64_t arguments[6] = { (uint64_t)m->pair[0], at + offsetof(struct message, header), MSG_DONTWAIT | MSG_CMSG_CLOEXEC };
 	struct message back;
 
@@ -71,7 +79,10 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 		.msg_control = (void *)(uintptr_t)(at + offsetof(struct message, control)),
 		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
 	};
+	memset(m->control.bytes, 0xff, sizeof m->control.bytes); /* descriptors -1 until they are received */
 	int rc = target_write(r->writer, at, m, sizeof *m, e);
+	for (unsigned i = 0; i < count && rc == 0; i++)
+		rc = remote_cleanup_indirect(r, SYS_close, at + offsetof(struct message, control) + CMSG_LEN(0) + i * sizeof(int), e);
 	if (rc == 0)
 		rc = remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
 	if (rc < 0)
@@ -86,9 +97,7 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 	if (back.header.msg_controllen < CMSG_LEN(0))
 		got = 0;
 	memcpy(remote_fds, back.control.bytes + CMSG_LEN(0), (got < count ? got : count) * sizeof(int));
-	for (unsigned i = 0; i < count && i < got && rc == 0; i++)
-		rc = remote_cleanup(r, SYS_close, (uint64_t)remote_fds[i], 0, e);
-	if (rc == 0 && got < count)
+	if (got < count)
 		rc = err_set(e, EMFILE, "the target has too few free descriptors (RLIMIT_NOFILE)");
 	return rc;
 }

@@ -64,6 +64,7 @@ struct session {
 	uint64_t attach_longest_ns, detach_longest_ns;
 	uint64_t started_ns;       /* CLOCK_MONOTONIC when recording began */
 	char *residue;             /* lines: what had to stay */
+	bool touched;              /* this memattach has loaded or started the payload */
 	bool asks_usable_size;     /* the payload asks malloc_usable_size */
 	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_before;
 };
@@ -86,10 +87,17 @@ int session_attach(struct session *s, struct err *e) WARN_UNUSED;
 int session_patch_more(struct session *s, struct err *e) WARN_UNUSED;
 /* Restores, proves, unloads, verifies. -EBUSY and the like: still attached. What had to stay is in residue. */
 int session_detach(struct session *s, struct err *e) WARN_UNUSED;
+/* Looks for a payload as session_find_payload, after a thread that a dead memattach left on its way has come to its end. */
+int session_settle(struct session *s, struct err *e) WARN_UNUSED;
 /* Clears the padding that stubs of earlier memattachs stand in. */
 int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
 /* Finds the payload of any session in the target; base 0 if there is none. */
 int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
+/*
+ * What dlopen returned for the payload. A memattach that died between dlopen and CONTROL_START could not note it; then the link map tells, which is
+ * what both C libraries use as handle. 0: unknown.
+ */
+uint64_t session_payload_handle(const struct session *s);
 
 /* Runs until the end of the session is asked for, or the target ends. */
 enum session_end {

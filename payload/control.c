@@ -140,6 +140,7 @@ static void session_fill(const struct control_start *start)
 	session.injector_pid = start->injector_pid;
 	session.injector_start_ticks = start->injector_start_ticks;
 	session.new_code = 0;
+	session.dl_iterate_phdr = start->dl_iterate_phdr;
 }
 
 static int64_t control_start(const struct control_start *start)
@@ -196,8 +197,7 @@ static int64_t control_restore(void)
 {
 	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
 		return -EBADFD;
-	patch_restore();
-	return 0;
+	return patch_restore();
 }
 
 static int64_t control_inert(void)
@@ -251,3 +251,20 @@ int64_t memattach_control(uint64_t op, void *argument)
 		return -ENOSYS;
 	}
 }
+
+static void nothing(void)
+{
+}
+
+/* Runs under the loader's lock (control.h). */
+static void (*locked_resolve(void))(void)
+{
+	uint64_t op = session.locked_op;
+
+	session.locked_op = 0;
+	if (op)
+		session.locked_result = memattach_control(op, (void *)session.locked_argument);
+	return nothing;
+}
+
+void memattach_locked(void) __attribute__((ifunc("locked_resolve")));

@@ -6,13 +6,21 @@
  * same instant, or another tool, wins. A page that is not writable (RELRO) is made writable for the time of its slots and gets
  * exactly its own protection again; slots of one page come together, so that costs two calls for each page. While it is open, the
  * page is writable for all threads, as it was when the loader relocated it.
+ *
+ * Another thread may call dlopen or dlclose at any time. So all this happens under the loader's lock (control.h), and slots are
+ * touched only in a visit of their module (loader.h): a slot whose module is not visited is not there any more, and its address must not
+ * even be read. If another library was mapped in the same place, the word does not hold what is expected, and the compare-and-swap
+ * leaves it alone. The protection to put back is asked for under the lock as well: a protection that was read while the loader
+ * was half way (it maps a library read-only as a whole first) would leave the library's data read-only.
  */
 #include "patch.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "gate.h"
+#include "loader.h"
 #include "session.h"
 #include "syscalls.h"
 
@@ -65,48 +73,98 @@ static enum slot_state slot_patch(const struct slot *slot, struct open_page *pag
 	return SLOT_PATCHED;
 }
 
-int64_t patch_slots(struct slot *slots, uint32_t count)
-{
-	struct open_page page = { 0 };
-
-	if (count > SESSION_SLOT_MAX - session.slot_count)
-		return -ENOSPC;
-	for (uint32_t i = 0; i < count; i++) {
-		struct slot *kept = &session_slots[session.slot_count];
-
-		/* Listed before it is patched: whoever finishes for a dead memattach finds it. */
-		*kept = slots[i];
-		kept->state = SLOT_PATCHED;
-		__atomic_store_n(&session.slot_count, session.slot_count + 1, __ATOMIC_RELEASE);
-		kept->state = (uint16_t)slot_patch(kept, &page);
-		slots[i].state = kept->state;
-	}
-	page_close(&page);
-	return 0;
-}
-
 static enum slot_state slot_restore(const struct slot *slot, struct open_page *page)
 {
-	uint64_t gate = gate_address(slot->gate);
+	uint64_t gate = gate_address(slot->gate), now = __atomic_load_n((uint64_t *)slot->address, __ATOMIC_ACQUIRE);
 
-	if (__atomic_load_n((uint64_t *)slot->address, __ATOMIC_ACQUIRE) != gate)
+	if (now == slot->old_value)
+		return SLOT_RESTORED; /* listed, but memattach died before it was patched */
+	if (now != gate)
 		return SLOT_FOREIGN;
 	if (!page_open(page, slot))
 		return SLOT_PATCHED;
 	return word_change(slot->address, gate, slot->old_value) ? SLOT_RESTORED : SLOT_FOREIGN;
 }
 
-void patch_restore(void)
+/* Slots [first, end) of the session go through change when their module is visited. */
+struct change {
+	enum slot_state (*change)(const struct slot *slot, struct open_page *page);
+	uint32_t first, end;
+	bool visited[SESSION_SLOT_MAX];
+};
+
+static struct change pending;
+
+static void change_slots(const struct loader_module *module, void *context)
 {
+	struct change *c = context;
 	struct open_page page = { 0 };
 
-	for (uint32_t i = 0; i < session.slot_count; i++) {
+	for (uint32_t i = c->first; i < c->end; i++) {
 		struct slot *slot = &session_slots[i];
 
-		if (slot->state == SLOT_PATCHED)
-			slot->state = (uint16_t)slot_restore(slot, &page);
+		if (c->visited[i] || slot->state != SLOT_PATCHED || slot->page_protection == SLOT_ABSENT ||
+		    (module && !loader_module_holds(module, slot->address)))
+			continue;
+		c->visited[i] = true;
+		slot->state = (uint16_t)c->change(slot, &page);
 	}
 	page_close(&page);
+}
+
+/* False: there is no memattach that could tell. */
+static bool protections_ask(void)
+{
+	__atomic_store_n(&session.protections_known, 0, __ATOMIC_RELAXED);
+	sys_checkpoint(CONTROL_CHECKPOINT);
+	return __atomic_load_n(&session.protections_known, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* absent: the state of slots whose module is not there. */
+static int64_t change_all(enum slot_state (*change)(const struct slot *, struct open_page *), uint32_t first, uint32_t end,
+			  enum slot_state absent)
+{
+	if (session.dl_iterate_phdr && !protections_ask())
+		return -EINTR;
+	pending.change = change;
+	pending.first = first;
+	pending.end = end;
+	for (uint32_t i = first; i < end; i++)
+		pending.visited[i] = false;
+	if (session.dl_iterate_phdr)
+		loader_each_module(session.dl_iterate_phdr, change_slots, &pending);
+	else
+		change_slots(NULL, &pending);
+	for (uint32_t i = first; i < end; i++)
+		if (!pending.visited[i] && session_slots[i].state == SLOT_PATCHED)
+			session_slots[i].state = (uint16_t)absent;
+	return 0;
+}
+
+int64_t patch_slots(struct slot *slots, uint32_t count)
+{
+	uint32_t first = session.slot_count;
+
+	if (count > SESSION_SLOT_MAX - first)
+		return -ENOSPC;
+	for (uint32_t i = 0; i < count; i++) {
+		session_slots[first + i] = slots[i];
+		session_slots[first + i].state = SLOT_PATCHED;
+	}
+	/* Listed before they are patched: whoever finishes for a dead memattach finds them. */
+	__atomic_store_n(&session.slot_count, first + count, __ATOMIC_RELEASE);
+	int64_t result = change_all(slot_patch, first, first + count, SLOT_REFUSED);
+
+	if (result < 0)
+		__atomic_store_n(&session.slot_count, first, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < count && result == 0; i++)
+		slots[i].state = session_slots[first + i].state;
+	return result;
+}
+
+int64_t patch_restore(void)
+{
+	return change_all(slot_restore, 0, session.slot_count, SLOT_GONE);
 }
 
 void patch_init(void)

@@ -7,10 +7,11 @@
 
 #include "control.h"
 
-/* Appends the slots to the session's and patches each to its gate; the states are written back too. 0 or -errno. */
+/* Appends the slots to the session's and patches each to its gate; the states are written back too. 0 or -errno; -EINTR: nothing was
+ * patched, because nobody told the protections (control.h). */
 int64_t patch_slots(struct slot *slots, uint32_t count);
-/* Gives each patched slot its old value again, unless it holds something else than its gate by now. */
-void patch_restore(void);
+/* Gives each patched slot its old value again, unless it holds something else than its gate by now. -EINTR as above. */
+int64_t patch_restore(void);
 /* Forgets all slots. */
 void patch_init(void);
 

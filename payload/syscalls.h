@@ -41,6 +41,12 @@ static inline int64_t sys_madvise(const void *address, uint64_t bytes, int advic
 	return arch_syscall(ARCH_SYS_MADVISE, (uint64_t)address, bytes, (uint64_t)advice, 0, 0, 0);
 }
 
+/* Where memattach takes over for a moment, if it lives. */
+static inline void sys_checkpoint(uint64_t which)
+{
+	arch_syscall(ARCH_SYS_GETPID, which, 0, 0, 0, 0, 0);
+}
+
 /* Size of the file, or -errno. */
 static inline int64_t sys_file_size(int fd)
 {

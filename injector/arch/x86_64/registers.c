@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "control.h"
+
 /* Kernel-internal results that a stopped thread shows in rax (include/linux/errno.h of the kernel). */
 #define ERESTARTSYS 512
 #define ERESTARTNOINTR 513
@@ -95,7 +97,7 @@ uint64_t registers_checkpoint(const struct user_regs_struct *regs)
 {
 	bool entry = (int64_t)regs->rax == -ENOSYS && regs->orig_rax == SYS_getpid;
 
-	if (entry && (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END))
+	if (entry && (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END || regs->rdi == CONTROL_CHECKPOINT))
 		return regs->rdi;
 	return 0;
 }

@@ -75,6 +75,10 @@ stub_code:
 	mov	SC_ARGUMENT+32(%r13), %r8
 	mov	SC_ARGUMENT+40(%r13), %r9
 	mov	(%r13), %rax
+	btr	$SC_INDIRECT_BIT, %rax
+	jnc	.Ldirect
+	movslq	(%rdi), %rdi
+.Ldirect:
 	cmp	$SC_SYSCALL_LIMIT, %rax
 	jae	.Lfunction
 	mov	%rcx, %r10

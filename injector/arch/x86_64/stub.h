@@ -64,6 +64,7 @@
 #define SC_RESULT 56
 #define SC_BYTES 64
 #define SC_SYSCALL_LIMIT 4096
+#define SC_INDIRECT_BIT 63 /* in SC_TARGET: argument 0 is the address of an int, and that int is meant */
 
 /* First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. */
 #define STUB_CHECKPOINT_CALLS 0x4d415401

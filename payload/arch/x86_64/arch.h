@@ -14,6 +14,7 @@
 #define ARCH_SYS_MPROTECT 10
 #define ARCH_SYS_MUNMAP 11
 #define ARCH_SYS_MADVISE 28
+#define ARCH_SYS_GETPID 39
 
 /* Offset of st_size in the struct stat that the kernel fills, and the size of that struct. */
 #define ARCH_STAT_BYTES 144

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "control_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cleanup.h"
+#include "follow.h"
+
+#define LOCKED_SYMBOL "memattach_locked"
+
+static int check(int64_t result, const char *what, struct err *e)
+{
+	return result < 0 ? err_set(e, (int)-result, "the payload could not %s: %s", what, strerror((int)-result)) : 0;
+}
+
+int control_call(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
+		 uint64_t deadline_ns, struct err *e)
+{
+	const uint64_t arguments[6] = { op, argument };
+	uint64_t result = 0;
+
+	int rc = remote_call1(r, s->payload.control, arguments, &result, deadline_ns, e);
+	return rc < 0 ? rc : check((int64_t)result, what, e);
+}
+
+/* A slot is in file-backed memory that can be read; anything else there is not its module. */
+static uint64_t protection_at(const struct maps *maps, uint64_t address)
+{
+	const struct mapping *m = maps_find(maps, address);
+
+	return m && m->inode && !m->shared && (m->prot & PROT_READ) ? m->prot : SLOT_ABSENT;
+}
+
+/* The loader's lock is held by the borrowed thread: what maps say now stays true for modules. */
+static int tell_protections(void *context, struct err *e)
+{
+	struct session *s = context;
+	AUTO_FREE struct slot *slots = NULL;
+	uint32_t count = 0;
+	struct maps maps;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
+	int rc = maps_read(&maps, path, e);
+	if (rc < 0)
+		return rc;
+	rc = session_slots(s, &slots, &count, e);
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		slots[i].page_protection = protection_at(&maps, slots[i].address);
+	maps_free(&maps);
+	if (rc == 0 && count)
+		rc = target_write(&s->writer, s->payload.block.slots_address, slots, count * sizeof *slots, e);
+	const uint64_t known = 1;
+	if (rc == 0)
+		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, protections_known), &known,
+				  sizeof known, e);
+	return rc;
+}
+
+static int locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
+		  uint64_t deadline_ns, struct err *e)
+{
+	const uint64_t request[3] = { op, argument, (uint64_t)-EIO };
+	const uint64_t arguments[6] = { s->payload.block.dl_handle, remote_data(r) };
+	uint64_t address, result;
+
+	int rc = target_write(&s->writer, remote_data(r), LOCKED_SYMBOL, sizeof LOCKED_SYMBOL, e);
+	if (rc == 0)
+		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, locked_op), request,
+				  sizeof request, e);
+	if (rc == 0)
+		rc = remote_call1(r, s->libc.dlsym, arguments, &address, deadline_ns, e);
+	if (rc == 0)
+		rc = target_read_u64(&s->memory, s->payload.session + offsetof(struct memattach_session, locked_result), &result, e);
+	return rc < 0 ? rc : check((int64_t)result, what, e);
+}
+
+int control_call_locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
+			uint64_t deadline_ns, struct err *e)
+{
+	r->at_lock = tell_protections;
+	r->at_lock_context = s;
+	int rc = s->libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
+			       : control_call(s, r, op, argument, what, deadline_ns, e);
+	r->at_lock = NULL;
+	return rc;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of the payload's control function by a borrowed thread (include/control.h). */
+#ifndef MEMATTACH_CONTROL_CALL_H
+#define MEMATTACH_CONTROL_CALL_H
+
+#include "remote.h"
+#include "session.h"
+
+/* What the payload could not do is in e. what completes "the payload could not …". */
+int control_call(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
+		 uint64_t deadline_ns, struct err *e) WARN_UNUSED;
+/* The same for operations that touch slots: under the loader's lock, telling the payload the protections of their pages. */
+int control_call_locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
+			uint64_t deadline_ns, struct err *e) WARN_UNUSED;
+
+#endif

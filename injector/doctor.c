@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "follow.h"
+#include "other_session.h"
+#include "size.h"
+
+#define NAME_WIDTH 16
+
+static __attribute__((format(printf, 2, 3))) void fact(const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	printf("%-*s", NAME_WIDTH, name);
+	va_start(ap, format);
+	vprintf(format, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* Each line of text under one name. */
+static void facts(const char *name, const char *text)
+{
+	for (const char *line = text; line && *line;) {
+		int length = (int)strcspn(line, "\n");
+		fact(line == text ? name : "", "%.*s", length, line);
+		line += length + (line[length] == '\n');
+	}
+}
+
+/* The value of a field of /proc/PID/status without leading white space, "" if absent. */
+static void status_field(pid_t pid, const char *name, char *value, size_t size)
+{
+	char path[40], line[256];
+	size_t length = strlen(name);
+
+	value[0] = '\0';
+	snprintf(path, sizeof path, "/proc/%d/status", pid);
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (strncmp(line, name, length) != 0 || line[length] != ':')
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(value, size, "%s", line + length + 1 + strspn(line + length + 1, " \t"));
+	}
+}
+
+/* Is it in a frozen cgroup? Version 2 only: "0::/path" in /proc/PID/cgroup. */
+static bool is_frozen(pid_t pid)
+{
+	char path[40], line[512], file[600], text[256] = "";
+
+	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "0::", 3) != 0)
+			continue;
+		snprintf(file, sizeof file, "/sys/fs/cgroup%s/cgroup.events", line + 3);
+		AUTO_FCLOSE FILE *events = fopen(file, "re");
+		size_t n = events ? fread(text, 1, sizeof text - 1, events) : 0;
+		text[n] = '\0';
+		return strstr(text, "frozen 1") != NULL;
+	}
+	return false;
+}
+
+static void tell_process(const struct session *s)
+{
+	char uid[64], threads[32], name[32];
+
+	status_field(s->options.pid, "Uid", uid, sizeof uid);
+	status_field(s->options.pid, "Threads", threads, sizeof threads);
+	status_field(s->options.pid, "Name", name, sizeof name);
+	uid[strcspn(uid, "\t ")] = '\0';
+	if (name[0])
+		fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads, strcmp(threads, "1") ? "s" : "");
+}
+
+static void tell_permission(const struct session *s)
+{
+	char scope[16] = "", tracer[16];
+
+	AUTO_FCLOSE FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	if (!f || !fgets(scope, sizeof scope, f))
+		snprintf(scope, sizeof scope, "absent");
+	scope[strcspn(scope, "\n")] = '\0';
+	status_field(s->options.pid, "TracerPid", tracer, sizeof tracer);
+	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->have_memory ? "yes" : "no", (int)geteuid(), scope);
+	fact("tracer", "%s", tracer[0] && strcmp(tracer, "0") ? tracer : "none");
+}
+
+static const char *name_of_state(char state)
+{
+	switch (state) {
+	case 'R': return "running";
+	case 'S': return "sleeping";
+	case 'D': return "in uninterruptible sleep";
+	case 'T': return "stopped by job control";
+	case 't': return "stopped by a tracer";
+	default:  return "in another state";
+	}
+}
+
+/* The thread that an attach would try first. Returns false if there is none. */
+static bool tell_threads(const struct session *s, size_t *filtered, size_t *count)
+{
+	AUTO_FREE struct thread_info *threads = NULL;
+	const struct thread_info *best = NULL;
+	size_t stuck = 0;
+	struct err e;
+
+	*filtered = *count = 0;
+	if (target_threads(&s->target, &threads, count, &e) < 0)
+		return false;
+	for (size_t i = 0; i < *count; i++) {
+		int rank = borrow_rank(&threads[i]);
+		*filtered += threads[i].filtered;
+		stuck += rank < 0;
+		if (rank >= 0 && (!best || borrow_rank(best) > rank || (best->filtered && !threads[i].filtered)))
+			best = &threads[i];
+	}
+	fact("threads", "%zu, %zu of them in uninterruptible sleep", *count, stuck);
+	fact("seccomp", "%zu of %zu threads have a filter", *filtered, *count);
+	if (!best)
+		return false;
+	if (best->syscall >= 0)
+		fact("to be borrowed", "thread %d, %s in system call %lld%s", best->tid, name_of_state(best->state), (long long)best->syscall,
+		     borrow_rank(best) > 1 ? ", which returns EINTR once if memattach is killed in that moment" : "");
+	else
+		fact("to be borrowed", "thread %d, %s", best->tid, name_of_state(best->state));
+	return true;
+}
+
+static void tell_libc(const struct session *s)
+{
+	const struct libc *l = &s->libc;
+
+	fact("C library", "%s%s%s, %s", l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version[0] ? " " : "", l->version,
+	     l->module->path);
+	fact("allocator", "%s%s", l->allocator ? l->allocator->path : "unknown",
+	     l->allocator == l->module ? " (the C library's own)" : "");
+	if (!l->dlclose_unmaps)
+		fact("", "this C library never unloads: the payload's image stays after detach, idle");
+}
+
+static void tell_modules(const struct session *s)
+{
+	size_t with_slots = 0, with_rows = 0;
+	uint64_t rows = 0;
+
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct elf_module *m = &s->modules.list[i];
+		size_t slots = 0;
+		if (m->start == s->payload.base)
+			continue;
+		for (size_t k = 0; k < s->plans.slot_count; k++)
+			slots += s->plans.slots[k].module == i;
+		with_slots += slots > 0;
+		with_rows += s->coverage[i].rows > 0;
+		rows += s->coverage[i].rows;
+		fact(i ? "" : "modules", "%-32s %4zu slots %8u unwind rows%s%s", elf_module_name(m), slots, s->coverage[i].rows,
+		     s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+	}
+	fact("", "%zu modules, %zu with slots, %zu with unwind tables", s->modules.count, with_slots, with_rows);
+}
+
+static void tell_uncovered(const struct session *s)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < s->plans.refusal_count; i++, any = true)
+		fact("not covered", "%s", s->plans.refusals[i].text);
+	facts("not covered", s->plans.notes);
+	facts("not covered", s->modules.unread);
+	any |= s->plans.notes[0] || s->modules.unread[0];
+	for (size_t i = 0; i < s->modules.count; i++) {
+		const struct elf_module *m = &s->modules.list[i];
+		if (s->coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
+			continue;
+		any = true;
+		fact("not covered", "%s has no unwind table: stacks through it may end early", elf_module_name(m));
+	}
+	if (!any)
+		fact("not covered", "nothing known");
+}
+
+static void tell_cost(const struct session *s, uint64_t prepared_ns)
+{
+	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT];
+
+	fact("cost", "%s of code scanned, %s of unwind tables, %zu slots by %zu gates", size_format((double)s->plans.text_bytes, text),
+	     size_format((double)s->tables.used, tables), s->plans.slot_count, s->plans.gate_count);
+	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s", (double)prepared_ns / 1e6,
+	     size_format((double)s->options.max_bytes, most));
+}
+
+static void tell_remains(const struct session *s)
+{
+	uint64_t cave;
+
+	if (s->payload.base)
+		fact("remains", "the payload of memattach %d, which %s, at 0x%llx", s->payload.block.injector_pid,
+		     other_session_runs(s) ? "is running" : "has ended", (unsigned long long)s->payload.base);
+	else if (session_old_cave(s, &cave))
+		fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave);
+	else
+		fact("remains", "none of an earlier memattach");
+}
+
+/* What an attach prepares, without the dump. */
+static int prepare(struct session *s, struct err *e)
+{
+	const struct slots_options options = { .groups = s->options.groups };
+
+	int rc = session_find_payload(s, e);
+	if (rc == 0)
+		rc = session_choose(s, e);
+	if (rc == 0)
+		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+	if (rc < 0)
+		return rc;
+	s->have_plans = true;
+	return session_compile(s, e);
+}
+
+static bool may_suspend_seccomp(void)
+{
+	char text[32];
+
+	status_field(getpid(), "CapEff", text, sizeof text);
+	return strtoull(text, NULL, 16) >> 21 & 1; /* CAP_SYS_ADMIN */
+}
+
+static int verdict(const char *why)
+{
+	fact("verdict", "%s%s", why ? "an attach would be refused: " : "can be attached to", why ? why : "");
+	return why != NULL;
+}
+
+int doctor_report(struct session *s)
+{
+	struct err e;
+	size_t filtered, threads;
+
+	tell_process(s);
+	uint64_t start = monotonic_ns();
+	int rc = session_look(s, &e);
+	tell_permission(s);
+	if (rc < 0)
+		return verdict(e.text);
+	bool suitable = tell_threads(s, &filtered, &threads);
+	tell_libc(s);
+	rc = prepare(s, &e);
+	tell_remains(s);
+	if (rc < 0)
+		return verdict(e.text);
+	if (other_session_runs(s))
+		return verdict("another memattach profiles it");
+	tell_modules(s);
+	tell_uncovered(s);
+	tell_cost(s, monotonic_ns() - start);
+	if (is_frozen(s->options.pid))
+		return verdict("its cgroup is frozen; thaw it first");
+	if (!suitable)
+		return verdict("no thread can be stopped now");
+	if (filtered == threads && !may_suspend_seccomp())
+		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
+	if (s->plans.slot_count == 0 && !s->payload.base)
+		return verdict("no module calls an allocation function through a table that could be patched");
+	return verdict(NULL);
+}
