@@ -19,6 +19,7 @@
 #define STACK_ENTRIES 8192u
 #define STACKS_BYTES (1u << 20)
 #define HISTORY_BLOCKS 256u
+#define EXACT_LIVE_FACTOR 64u /* all of a common heap in the first level: each level is a cache miss more */
 #define EXACT_FACTOR 16u /* rate 1 fills everything at the rate of the allocations */
 #define MODULES_BYTES (256u << 10)
 #define THREADS_BYTES (64u << 10)
@@ -126,12 +127,12 @@ static int add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint
 
 static int add_first_regions(struct dump_writer *w, struct err *e)
 {
-	uint64_t factor = w->exact ? EXACT_FACTOR : 1;
+	uint64_t factor = w->exact ? EXACT_FACTOR : 1, live = LIVE_ENTRIES * (w->exact ? EXACT_LIVE_FACTOR : 1);
 	const struct {
 		uint32_t kind;
 		uint64_t bytes, entries;
 	} first[] = {
-		{ DUMP_REGION_LIVE, LIVE_ENTRIES * factor * LIVE_ENTRY_BYTES, LIVE_ENTRIES * factor },
+		{ DUMP_REGION_LIVE, live * LIVE_ENTRY_BYTES, live },
 		{ DUMP_REGION_STACK_INDEX, STACK_ENTRIES * STACK_ENTRY_BYTES, STACK_ENTRIES },
 		{ DUMP_REGION_STACKS, STACKS_BYTES * (w->exact ? 4 : 1), 0 },
 		{ DUMP_REGION_HISTORY, HISTORY_BLOCKS * factor * DUMP_HISTORY_BLOCK_BYTES, HISTORY_BLOCKS * factor },
@@ -281,7 +282,8 @@ static int grow_live(struct dump_writer *w, struct err *e)
 			dump_writer_counter(w, DUMP_COUNTER_lost_live_full);
 	uint64_t live = taken > gone ? taken - gone : 0;
 
-	if (live <= capacity / 2)
+	/* Of a bucket for 8 with 2 entries on average one in a thousand is full; with 4, one in twenty. */
+	if (live <= capacity / 4)
 		return 0;
 	return add_region(w, DUMP_REGION_LIVE, last->entries * 2 * LIVE_ENTRY_BYTES, last->entries * 2, e);
 }
