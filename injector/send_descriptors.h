@@ -11,7 +11,7 @@
 
 #define SEND_MAX 4
 
-/* At a checkpoint. Uses the first kilobyte of the data of the work area. remote_fds are numbers in the target. */
+/* At a checkpoint. Uses the last kilobyte of the data of the work area, until the thread leaves. remote_fds are numbers in the target. */
 int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
 		     struct err *e) WARN_UNUSED;
 
