@@ -17,40 +17,38 @@ static bool is_open(const struct json *j)
 
 static void new_line(struct json *j, int depth)
 {
-	putc('\n', j->out);
-	for (int i = 0; i < depth; i++)
-		fputs("  ", j->out);
+	fprintf(j->out, "\n%*s", 2 * depth, "");
 }
 
 static void quote(struct json *j, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
+	const unsigned char *run = s; /* what goes out as it is */
 
-	putc('"', j->out);
-	while (*s) {
-		size_t n = utf8_length(s);
-		if (!n) {
+	putc_unlocked('"', j->out);
+	for (size_t n; *s; s += n ? n : 1) {
+		n = utf8_length(s);
+		if (n > 1 || (n == 1 && *s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7f))
+			continue;
+		fwrite(run, 1, (size_t)(s - run), j->out);
+		if (!n)
 			fputs("\\ufffd", j->out);
-			s++;
-		} else if (n == 1 && (*s < 0x20 || *s == '"' || *s == '\\' || *s == 0x7f)) {
+		else
 			fprintf(j->out, *s == '"' || *s == '\\' ? "\\%c" : "\\u%04x", *s);
-			s++;
-		} else {
-			fwrite(s, 1, n, j->out);
-			s += n;
-		}
+		run = s + 1;
 	}
-	putc('"', j->out);
+	fwrite(run, 1, (size_t)(s - run), j->out);
+	putc_unlocked('"', j->out);
 }
 
 static void separate(struct json *j, const char *name)
 {
 	if (j->filled)
-		putc(',', j->out);
+		putc_unlocked(',', j->out);
 	if (is_open(j))
 		new_line(j, j->depth);
 	else if (j->filled)
-		putc(' ', j->out);
+		putc_unlocked(' ', j->out);
 	j->filled = true;
 	if (name) {
 		quote(j, name);
@@ -61,7 +59,7 @@ static void separate(struct json *j, const char *name)
 static void begin(struct json *j, const char *name, char bracket)
 {
 	separate(j, name);
-	putc(bracket, j->out);
+	putc_unlocked(bracket, j->out);
 	j->depth++;
 	j->arrays = (j->arrays & ~(1ull << j->depth)) | (uint64_t)(bracket == '[') << j->depth;
 	j->filled = false;
@@ -72,10 +70,10 @@ static void end(struct json *j, char bracket)
 	if (j->filled && is_open(j))
 		new_line(j, j->depth - 1);
 	j->depth--;
-	putc(bracket, j->out);
+	putc_unlocked(bracket, j->out);
 	j->filled = true;
 	if (!j->depth)
-		putc('\n', j->out);
+		putc_unlocked('\n', j->out);
 }
 
 void json_object(struct json *j, const char *name)
