@@ -16,6 +16,7 @@
 #include "gate.h"
 #include "patch.h"
 #include "payload.h"
+#include "recent_stack.h"
 #include "regions.h"
 #include "sampler.h"
 #include "session.h"
@@ -52,6 +53,7 @@ struct pages {
 _Static_assert(sizeof(thread_slots) % PAGE_BYTES == 0, "thread_slots");
 _Static_assert(sizeof(filter_counters) % PAGE_BYTES == 0, "filter_counters");
 _Static_assert(sizeof(unwind_cache) % PAGE_BYTES == 0, "unwind_cache");
+_Static_assert(sizeof(recent_stacks) % PAGE_BYTES == 0, "recent_stacks");
 _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
 
 /* Empties the tables; advice is MADV_WIPEONFORK or MADV_KEEPONFORK for those that a forked child must find empty. */
@@ -59,6 +61,9 @@ static int64_t tables_reset(int advice)
 {
 	const struct pages wiped[] = { PAGES(thread_slots), PAGES(filter_counters), PAGES(payload_switch_page) };
 	int64_t result = sys_madvise(unwind_cache, sizeof(unwind_cache), MADV_DONTNEED);
+
+	if (result >= 0)
+		result = sys_madvise(recent_stacks, sizeof(recent_stacks), MADV_DONTNEED);
 
 	for (uint32_t i = 0; i < sizeof(wiped) / sizeof(wiped[0]) && result >= 0; i++) {
 		result = sys_madvise(wiped[i].address, wiped[i].bytes, MADV_DONTNEED);
@@ -170,7 +175,10 @@ static int64_t control_start(const struct control_start *start)
 		files_unmap();
 		return result;
 	}
-	filter_init(start->filter_log2);
+	if (start->rate_bytes == 1)
+		filter_init_exact();
+	else
+		filter_init(start->filter_log2);
 	sampler_init();
 	regions_init();
 	patch_init();

@@ -1,14 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* The named counters of the dump's header: each thread adds to the row of its shard. */
+/*
+ * The named counters of the dump's header. The first rows are for all threads, which add to them atomically; each other row
+ * belongs to one thread slot, and whoever has taken that slot adds to it by a plain load and store.
+ */
 #ifndef MEMATTACH_PAYLOAD_COUNTERS_H
 #define MEMATTACH_PAYLOAD_COUNTERS_H
 
 #include "payload.h"
 #include "thread_slot.h"
 
-static inline void counter_add(uint32_t shard, enum dump_counter counter, uint64_t n)
+#define COUNTER_ROWS_SHARED 4u
+
+struct counter_row {
+	uint64_t *words;
+	uint32_t owned;
+};
+
+/* slot is acquired, or NULL. */
+static inline struct counter_row counter_row(const struct thread_slot *slot, uint64_t tp)
 {
-	__atomic_fetch_add(&payload.dump->counters[shard][counter], n, __ATOMIC_RELAXED);
+	uint32_t row = slot ? slot->counter_row : 0;
+
+	if (row && row < DUMP_COUNTER_SHARDS)
+		return (struct counter_row){ .words = payload.dump->counters[row], .owned = 1 };
+	return (struct counter_row){ .words = payload.dump->counters[thread_slot_shard(tp)] };
+}
+
+static inline void counter_add(const struct counter_row *row, enum dump_counter counter, uint64_t n)
+{
+	uint64_t *word = &row->words[counter];
+
+	if (row->owned)
+		__atomic_store_n(word, __atomic_load_n(word, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
 }
 
 #endif

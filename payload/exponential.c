@@ -161,9 +161,28 @@ static OUT_OF_LINE void add_weights(struct dump_stack *stack, const uint64_t *si
 	double_add(&stack->variance_count, variance);
 }
 
+#define EXACT_BELOW (1ull << 52)
+
+/* Weight 1: sums of integers below 2^53 are exact in any rounding and raise no flag, so the environment need not be changed. */
+static OUT_OF_LINE int add_exactly(struct dump_stack *stack, uint64_t size)
+{
+	uint64_t limit = 0x4330000000000000ull; /* 2^52 */
+
+	if (size >= EXACT_BELOW || __atomic_load_n((uint64_t *)(void *)&stack->allocated_bytes, __ATOMIC_RELAXED) >= limit ||
+	    __atomic_load_n((uint64_t *)(void *)&stack->allocated_count, __ATOMIC_RELAXED) >= limit)
+		return 0;
+	double_add(&stack->allocated_bytes, (double)(int64_t)size);
+	double_add(&stack->allocated_count, 1);
+	return 1;
+}
+
 void exponential_add_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes)
 {
-	uint32_t saved = arch_float_enter();
+	uint32_t saved;
+
+	if (rate_bytes == 1 && add_exactly(stack, size))
+		return;
+	saved = arch_float_enter();
 
 	add_weights(stack, &size, &rate_bytes);
 	arch_float_leave(saved);

@@ -17,6 +17,13 @@ void filter_init(uint32_t log2)
 	filter_mask = (1u << log2) - 1;
 }
 
+void filter_init_exact(void)
+{
+	filter_init(FILTER_LOG2_MIN);
+	for (uint32_t i = 0; i <= filter_mask; i++)
+		filter_counters[i] = FILTER_STICKY;
+}
+
 void filter_add(uint64_t address)
 {
 	uint8_t *counter = filter_counter(address);

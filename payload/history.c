@@ -9,7 +9,6 @@
  */
 #include "history.h"
 
-#include "counters.h"
 #include "regions.h"
 
 static struct dump_history_block *block_at(uint32_t page)
@@ -39,7 +38,7 @@ static struct dump_history_block *block_number(uint64_t k)
 }
 
 /* The block that the slot's thread fills, with room for a record: as before, or a new one. */
-static struct dump_history_block *block_current(struct thread_slot *slot, uint32_t shard)
+static struct dump_history_block *block_current(struct thread_slot *slot, const struct counter_row *counters)
 {
 	struct dump_history_block *block;
 	uint64_t k;
@@ -60,21 +59,21 @@ static struct dump_history_block *block_current(struct thread_slot *slot, uint32
 		return 0;
 	dropped = __atomic_exchange_n(&block->used, 0, __ATOMIC_ACQ_REL);
 	if (__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) && dropped)
-		counter_add(shard, DUMP_COUNTER_lost_history, dropped);
+		counter_add(counters, DUMP_COUNTER_lost_history, dropped);
 	__atomic_store_n(&block->sequence, k + 1, __ATOMIC_RELEASE);
 	slot->history_page = (uint32_t)((uint64_t)((uint8_t *)block - (uint8_t *)payload.dump) / DUMP_HISTORY_BLOCK_BYTES);
 	slot->history_sequence = (uint32_t)(k + 1);
 	return block;
 }
 
-void history_append(struct thread_slot *slot, uint32_t shard, const struct dump_live_record *record, uint64_t stamp,
-		    uint16_t flags)
+void history_append(struct thread_slot *slot, const struct counter_row *counters, const struct dump_live_record *record,
+		    uint64_t stamp, uint16_t flags)
 {
-	struct dump_history_block *block = slot ? block_current(slot, shard) : 0;
+	struct dump_history_block *block = slot ? block_current(slot, counters) : 0;
 	uint32_t used;
 
 	if (!block) {
-		counter_add(shard, DUMP_COUNTER_lost_history, 1);
+		counter_add(counters, DUMP_COUNTER_lost_history, 1);
 		return;
 	}
 	used = __atomic_load_n(&block->used, __ATOMIC_RELAXED);

@@ -5,11 +5,12 @@
 
 #include <stdint.h>
 
+#include "counters.h"
 #include "dump_format.h"
 #include "thread_slot.h"
 
 /* Appends what became of *record. slot is acquired, or NULL: then the record is counted as lost. */
-void history_append(struct thread_slot *slot, uint32_t shard, const struct dump_live_record *record, uint64_t stamp,
-		    uint16_t flags);
+void history_append(struct thread_slot *slot, const struct counter_row *counters, const struct dump_live_record *record,
+		    uint64_t stamp, uint16_t flags);
 
 #endif

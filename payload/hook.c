@@ -21,12 +21,14 @@
 #include "hook_call.h"
 #include "hooks.h"
 #include "live_table.h"
+#include "recent_stack.h"
 #include "regions.h"
 #include "sampler.h"
 #include "stack_table.h"
 #include "unwind.h"
 
 #define MAP_FAILURE UINT64_MAX
+#define TIMED_ONE_IN 16
 
 struct hook_facts {
 	uint8_t shape;
@@ -39,9 +41,9 @@ static const struct hook_facts hook_facts[] = { HOOK_LIST(HOOK_FACTS) };
 /* Who takes part in one recording. */
 struct recorder {
 	struct thread_slot *slot; /* taken, or NULL */
+	struct counter_row counters;
 	uint64_t tp;
 	uint64_t stamp;
-	uint32_t shard;
 };
 
 typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
@@ -83,23 +85,36 @@ static void recorder_open(struct recorder *r, const struct hook_call *call)
 	int fresh;
 
 	r->tp = arch_thread_pointer();
-	r->shard = thread_slot_shard(r->tp);
 	r->slot = thread_slot_acquire(r->tp, call->sp, &fresh);
 	if (r->slot && fresh) {
 		/* Forgotten since it was charged. It stays ownerless: nothing has been drawn for it. */
 		thread_slot_release(r->slot);
 		r->slot = 0;
 	}
+	r->counters = counter_row(r->slot, r->tp);
 	r->stamp = clock_stamp();
 	regions_refresh();
 }
 
+/* Reading the clock takes as long as walking five frames: where all is recorded, one of TIMED_ONE_IN is timed for the others. */
+static void recorder_count_cycles(const struct recorder *r)
+{
+	uint64_t weight = 1;
+
+	if (r->slot && r->slot->rate_bytes == 1) {
+		weight = TIMED_ONE_IN;
+		if (++r->slot->samples % TIMED_ONE_IN != 1)
+			return;
+	}
+	counter_add(&r->counters, DUMP_COUNTER_slow_cycles, weight * (clock_stamp() - r->stamp));
+}
+
 static void recorder_close(struct recorder *r)
 {
+	if (!payload.coarse_clock)
+		recorder_count_cycles(r);
 	if (r->slot)
 		thread_slot_release(r->slot);
-	if (!payload.coarse_clock)
-		counter_add(r->shard, DUMP_COUNTER_slow_cycles, clock_stamp() - r->stamp);
 }
 
 /* A taken record becomes history. */
@@ -109,9 +124,9 @@ static void entry_finish(struct recorder *r, const struct live_entry *entry, uin
 
 	if (stack)
 		__atomic_fetch_add(&stack->freed, 1, __ATOMIC_RELAXED);
-	history_append(r->slot, r->shard, entry->record, r->stamp, flags);
+	history_append(r->slot, &r->counters, entry->record, r->stamp, flags);
 	live_table_drop(entry);
-	counter_add(r->shard, flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
+	counter_add(&r->counters, flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
 }
 
 static uint32_t thread_id(uint64_t tp)
@@ -132,41 +147,50 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
 {
 	struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = r->tp };
+	struct recent_stack *recent = thread_slot_recent(r->slot);
 	uint64_t frames[DUMP_FRAMES_MAX];
 	struct unwind_result walked;
 	uint32_t reference;
 
-	unwind_walk(&start, r->slot, frames, &walked);
-	counter_add(r->shard, DUMP_COUNTER_frames_walked, walked.count);
+	unwind_walk(&start, r->slot, recent, frames, &walked);
+	counter_add(&r->counters, DUMP_COUNTER_frames_walked, walked.count);
 	if (walked.fallback)
-		counter_add(r->shard, DUMP_COUNTER_frames_fallback, walked.fallback);
+		counter_add(&r->counters, DUMP_COUNTER_frames_fallback, walked.fallback);
 	if (walked.flags & DUMP_STACK_TRUNCATED)
-		counter_add(r->shard, DUMP_COUNTER_stacks_truncated, 1);
+		counter_add(&r->counters, DUMP_COUNTER_stacks_truncated, 1);
 	if (walked.flags & DUMP_STACK_DEEP)
-		counter_add(r->shard, DUMP_COUNTER_stacks_deep, 1);
-	reference = stack_table_intern(frames, walked.count, walked.flags);
-	if (reference)
+		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
+	if (recent && recent->stack_hash == walked.hash)
+		return recent->reference;
+	reference = stack_table_intern(walked.hash, frames, walked.count, walked.flags);
+	if (reference) {
+		if (recent) {
+			recent->stack_hash = walked.hash;
+			recent->reference = reference;
+		}
 		return reference;
-	counter_add(r->shard, DUMP_COUNTER_lost_stack_full, 1);
+	}
+	counter_add(&r->counters, DUMP_COUNTER_lost_stack_full, 1);
 	return payload.dump->unknown_stack;
 }
 
 static void record_sample(const struct hook_call *call, struct recorder *r, struct dump_live_record *record)
 {
+	enum live_inserted inserted;
 	struct live_entry old;
 	struct dump_stack *stack;
 
-	if (live_table_take(record->address, &old))
-		entry_finish(r, &old, DUMP_HISTORY_FREE_MISSED);
 	record->stack = record_stack(call, r);
 	stack = regions_stack(record->stack);
 	if (stack) {
 		__atomic_fetch_add(&stack->taken, 1, __ATOMIC_RELAXED);
 		exponential_add_sample(stack, record->size, record->rate_bytes);
 	}
-	counter_add(r->shard, DUMP_COUNTER_samples_taken, 1);
-	if (!live_table_insert(record))
-		counter_add(r->shard, DUMP_COUNTER_lost_live_full, 1);
+	counter_add(&r->counters, DUMP_COUNTER_samples_taken, 1);
+	while ((inserted = live_table_insert(record, &old)) == LIVE_PRESENT)
+		entry_finish(r, &old, DUMP_HISTORY_FREE_MISSED);
+	if (inserted == LIVE_FULL)
+		counter_add(&r->counters, DUMP_COUNTER_lost_live_full, 1);
 }
 
 /* Records the new block of a sampled call. Out of line: its frames are not on the stack while the original runs. */
@@ -182,11 +206,12 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	};
 	struct recorder r;
 
+	live_table_prefetch(block);
 	if (!__atomic_load_n(&payload_switch, __ATOMIC_RELAXED))
 		return; /* a child that was forked during the call, or the session ends */
 	recorder_open(&r, call);
 	if (!r.slot) {
-		counter_add(r.shard, DUMP_COUNTER_lost_busy, 1);
+		counter_add(&r.counters, DUMP_COUNTER_lost_busy, 1);
 	} else if (clock_lease_holds(r.stamp)) {
 		record.stamp = r.stamp;
 		record.tid = thread_id(r.tp);
@@ -195,21 +220,52 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	recorder_close(&r);
 }
 
+static void finish_or_put_back(struct recorder *r, const struct live_entry *entry)
+{
+	if (clock_lease_holds(r->stamp))
+		entry_finish(r, entry, 0);
+	else
+		live_table_put_back(entry);
+}
+
+/* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no clock. */
 static __attribute__((noinline)) void record_free(const struct hook_call *call, uint64_t block)
 {
 	struct live_entry entry;
 	struct recorder r;
 
+	if (!live_table_take(block, &entry)) {
+		r.counters = counter_row(0, arch_thread_pointer());
+		counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
+		return;
+	}
 	recorder_open(&r, call);
-	counter_add(r.shard, DUMP_COUNTER_filter_hits, 1);
-	if (clock_lease_holds(r.stamp) && live_table_take(block, &entry))
-		entry_finish(&r, &entry, 0);
+	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
+	finish_or_put_back(&r, &entry);
+	recorder_close(&r);
+}
+
+/* Where every block is recorded: the cache misses of the table, and that of the allocator's free, while the slot is taken. */
+static __attribute__((noinline)) void record_free_exact(const struct hook_call *call, uint64_t block)
+{
+	struct live_entry entry;
+	struct recorder r;
+
+	live_table_prefetch(block);
+	__builtin_prefetch((const void *)(block - 16), 1);
+	recorder_open(&r, call);
+	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
+	if (live_table_take(block, &entry))
+		finish_or_put_back(&r, &entry);
 	recorder_close(&r);
 }
 
 static uint64_t slow_free(const struct hook_call *call)
 {
-	record_free(call, call->arguments[0]);
+	if (__atomic_load_n(&payload.rate_bytes, __ATOMIC_RELAXED) == 1)
+		record_free_exact(call, call->arguments[0]);
+	else
+		record_free(call, call->arguments[0]);
 	return call_original(call);
 }
 

@@ -16,17 +16,36 @@ static struct dump_live_record *table_record(const struct region *table, uint64_
 	return (struct dump_live_record *)(void *)(table->base + table->entries * sizeof(uint64_t)) + i;
 }
 
-static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
+static uint64_t address_hash(uint64_t address)
 {
-	return __atomic_load_n(key, __ATOMIC_RELAXED) == from &&
-	       __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return (address >> 4) * HASH_MULTIPLIER;
 }
 
-/* Makes the first key of address's buckets that holds `from` busy, from the oldest level on. */
-static bool table_claim(uint64_t address, uint64_t from, struct live_entry *entry)
+void live_table_prefetch(uint64_t address)
 {
-	uint64_t hash = (address >> 4) * HASH_MULTIPLIER;
 	uint32_t levels = regions_count(&regions_live);
+
+	for (uint32_t level = 0; level < levels; level++) {
+		const struct region *table = &regions_live.items[level];
+
+		uint64_t bucket = region_bucket(table, address_hash(address));
+
+		__builtin_prefetch(table_keys(table) + bucket, 1);
+		__builtin_prefetch(table_record(table, bucket), 1); /* where it is as long as the table is not crowded */
+	}
+}
+
+static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
+{
+	return __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* The key of address, or else the first free one from the oldest level on, or else NULL; *entry is where it stands. */
+static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry *entry)
+{
+	uint64_t hash = address_hash(address);
+	uint32_t levels = regions_count(&regions_live);
+	uint64_t *free_key = 0;
 
 	for (uint32_t level = 0; level < levels; level++) {
 		const struct region *table = &regions_live.items[level];
@@ -34,33 +53,46 @@ static bool table_claim(uint64_t address, uint64_t from, struct live_entry *entr
 		uint64_t *keys = table_keys(table) + bucket;
 
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
-			if (!key_change(&keys[i], from, DUMP_KEY_BUSY))
+			uint64_t key = __atomic_load_n(&keys[i], __ATOMIC_RELAXED);
+
+			if (key != address && (key != DUMP_KEY_FREE || !want_free || free_key))
 				continue;
 			entry->key = &keys[i];
 			entry->record = table_record(table, bucket + i);
-			return true;
+			if (key == address)
+				return entry->key;
+			free_key = entry->key;
 		}
 	}
-	return false;
+	return free_key;
 }
 
-bool live_table_insert(const struct dump_live_record *record)
+enum live_inserted live_table_insert(const struct dump_live_record *record, struct live_entry *entry)
 {
-	struct live_entry entry;
+	uint64_t address = record->address, *key, was;
 
-	if (!table_claim(record->address, DUMP_KEY_FREE, &entry))
-		return false;
-	*entry.record = *record;
-	filter_add(record->address);
-	__atomic_store_n(entry.key, record->address, __ATOMIC_RELEASE);
-	return true;
+	while ((key = table_find(address, true, entry))) {
+		was = __atomic_load_n(key, __ATOMIC_RELAXED);
+		if ((was != address && was != DUMP_KEY_FREE) || !key_change(key, was, DUMP_KEY_BUSY))
+			continue; /* changed under us: another one, or none */
+		if (was == address)
+			return LIVE_PRESENT;
+		*entry->record = *record;
+		filter_add(address);
+		__atomic_store_n(key, address, __ATOMIC_RELEASE);
+		return LIVE_INSERTED;
+	}
+	return LIVE_FULL;
 }
 
 bool live_table_take(uint64_t address, struct live_entry *entry)
 {
+	uint64_t *key;
+
 	if (address <= DUMP_KEY_BUSY || !filter_maybe(address))
 		return false;
-	return table_claim(address, address, entry);
+	key = table_find(address, false, entry);
+	return key && key_change(key, address, DUMP_KEY_BUSY);
 }
 
 void live_table_drop(const struct live_entry *entry)

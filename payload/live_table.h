@@ -20,8 +20,14 @@ struct live_entry {
 	struct dump_live_record *record;
 };
 
-/* Puts *record under its address and adds it to the filter. False: no room in any level. */
-bool live_table_insert(const struct dump_live_record *record);
+/* What an insertion or removal of address will look at is wanted soon. */
+void live_table_prefetch(uint64_t address);
+enum live_inserted { LIVE_INSERTED, LIVE_FULL, LIVE_PRESENT };
+/*
+ * Puts *record under its address and adds it to the filter. LIVE_FULL: no room in any level. LIVE_PRESENT: the address has a record,
+ * which is now taken as by live_table_take(): the caller drops it and tries again.
+ */
+enum live_inserted live_table_insert(const struct dump_live_record *record, struct live_entry *present);
 /* Takes the record of address out of the readers' sight. False: there is none. */
 bool live_table_take(uint64_t address, struct live_entry *entry);
 /* After live_table_take: for good, and out of the filter; or back as it was. */

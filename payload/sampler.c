@@ -21,6 +21,7 @@ static uint64_t sampler_threads; /* (atomic) slots ever seeded: each gets its ow
 void sampler_init(void)
 {
 	__atomic_store_n(&sampler_threads, 0, __ATOMIC_RELAXED);
+	thread_slots_init();
 }
 
 static uint64_t thread_seed(void)
@@ -52,6 +53,7 @@ static void slot_begin(struct thread_slot *slot, uint32_t rate)
 	slot->random = thread_seed();
 	slot->history_page = 0;
 	slot->stack_start = slot->stack_end = 0;
+	thread_slot_equip(slot, rate);
 	slot_draw(slot, rate);
 }
 
@@ -59,8 +61,10 @@ static void slot_begin(struct thread_slot *slot, uint32_t rate)
 static uint32_t charge_lost(const struct hook_call *call, uint64_t tp, uint64_t charge)
 {
 	if (call->slot) {
+		struct counter_row counters = counter_row(0, tp);
+
 		__atomic_fetch_add(&call->slot->remaining, charge, __ATOMIC_RELAXED);
-		counter_add(thread_slot_shard(tp), DUMP_COUNTER_lost_busy, 1);
+		counter_add(&counters, DUMP_COUNTER_lost_busy, 1);
 	}
 	return 0;
 }
@@ -70,10 +74,16 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 	uint64_t charge = size ? size : 1;
 	uint64_t tp = arch_thread_pointer();
 	uint32_t rate = (uint32_t)__atomic_load_n(&payload.rate_bytes, __ATOMIC_ACQUIRE), sampled = 0;
+	struct thread_slot *slot = call->slot;
 	uint64_t before;
 	int fresh, charged;
-	struct thread_slot *slot = thread_slot_acquire(tp, call->sp, &fresh);
 
+	/* All distances are 0, whoever interrupts whom. */
+	if (rate == 1 && slot && slot->rate_bytes == 1) {
+		remaining_store(slot, 0);
+		return 1;
+	}
+	slot = thread_slot_acquire(tp, call->sp, &fresh);
 	if (!slot)
 		return charge_lost(call, tp, charge);
 	charged = slot == call->slot && !fresh;

@@ -12,30 +12,11 @@
 
 #include <stdbool.h>
 
-#include "hook_call.h"
 #include "regions.h"
 
-static uint64_t stack_hash(const uint64_t *frames, uint32_t count, uint32_t flags)
-{
-	uint64_t a = HASH_MULTIPLIER ^ count, b = ~HASH_MULTIPLIER ^ flags;
-	uint32_t i = 0;
-
-	/* two lanes, so that the multiplications overlap */
-	for (; i + 1 < count; i += 2) {
-		a = (a ^ frames[i]) * 0xBF58476D1CE4E5B9ull;
-		a ^= a >> 32;
-		b = (b ^ frames[i + 1]) * 0x94D049BB133111EBull;
-		b ^= b >> 32;
-	}
-	if (i < count)
-		a = (a ^ frames[i]) * 0xBF58476D1CE4E5B9ull;
-	a ^= a >> 29;
-	a = (a ^ (b << 23 | b >> 41)) * 0x94D049BB133111EBull;
-	a ^= a >> 32;
-	a *= 0xBF58476D1CE4E5B9ull;
-	a ^= a >> 31;
-	return a ? a : 1;
-}
+/* Records are aligned so that the sums, which threads share, are in one cache line. */
+#define LINE_BYTES 64u
+_Static_assert(LINE_BYTES % DUMP_STACK_ALIGN == 0 && sizeof(struct dump_arena) % LINE_BYTES == 0, "alignment of stacks");
 
 static uint32_t *index_references(const struct region *table)
 {
@@ -109,11 +90,9 @@ static void stack_write(struct dump_stack *stack, uint64_t hash, const uint64_t 
 		stack->frames[i] = frames[i];
 }
 
-uint32_t stack_table_intern(const uint64_t *frames, uint32_t count, uint32_t flags)
+uint32_t stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
 {
-	uint64_t bytes = (sizeof(struct dump_stack) + count * sizeof(uint64_t) + DUMP_STACK_ALIGN - 1) &
-			 ~(uint64_t)(DUMP_STACK_ALIGN - 1);
-	uint64_t hash = stack_hash(frames, count, flags);
+	uint64_t bytes = (sizeof(struct dump_stack) + count * sizeof(uint64_t) + LINE_BYTES - 1) & ~(uint64_t)(LINE_BYTES - 1);
 	struct dump_stack *stack = 0;
 	struct dump_arena *arena = 0;
 	enum find_result found;

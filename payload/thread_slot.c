@@ -2,6 +2,9 @@
 /* The slots of the threads, see thread_slot.h. */
 #include "thread_slot.h"
 
+#include "counters.h"
+#include "recent_stack.h"
+
 /* A busy word of a hook whose frame a longjmp has left lies below the present stack pointer, and not far. */
 #define STALE_FRAME_BYTES (8ull << 20)
 
@@ -82,7 +85,51 @@ void thread_slots_forget(void)
 		__atomic_store_n(&thread_slots[i].owner, 0, __ATOMIC_RELAXED);
 }
 
+static uint32_t rows_given;   /* (atomic) */
+static uint32_t recent_given; /* (atomic) */
+
+void thread_slots_init(void)
+{
+	rows_given = COUNTER_ROWS_SHARED;
+	recent_given = 0;
+}
+
+/* The next number below limit, or limit. */
+static uint32_t number_take(uint32_t *given, uint32_t limit)
+{
+	uint32_t n = __atomic_load_n(given, __ATOMIC_RELAXED);
+
+	while (n < limit && !__atomic_compare_exchange_n(given, &n, n + 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return n;
+}
+
+void thread_slot_equip(struct thread_slot *slot, uint64_t rate_bytes)
+{
+	uint32_t n;
+
+	if (!slot->counter_row) {
+		n = number_take(&rows_given, DUMP_COUNTER_SHARDS);
+		slot->counter_row = n < DUMP_COUNTER_SHARDS ? n : 0;
+	}
+	if (!slot->recent_stack && rate_bytes <= RECENT_RATE_MAX) {
+		n = number_take(&recent_given, RECENT_STACKS);
+		slot->recent_stack = n < RECENT_STACKS ? n + 1 : 0;
+	}
+}
+
+struct recent_stack *thread_slot_recent(const struct thread_slot *slot)
+{
+	uint32_t n = slot->recent_stack;
+
+	if (!n || n > RECENT_STACKS)
+		return 0;
+	if (!recent_stacks[n - 1].used)
+		recent_stack_forget(&recent_stacks[n - 1]);
+	return &recent_stacks[n - 1];
+}
+
 uint32_t thread_slot_shard(uint64_t tp)
 {
-	return slot_home(tp) % DUMP_COUNTER_SHARDS;
+	return slot_home(tp) % COUNTER_ROWS_SHARED;
 }

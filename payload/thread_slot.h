@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of each thread without TLS: 64-byte slots found by a hash of the thread pointer, in the home slot or one of
+ * The state of each thread without TLS: slots of two cache lines found by a hash of the thread pointer, in the home slot or one of
  * the few behind it.
  *
  * - owner is the thread pointer, 0 if the slot is free. hooks.S compares it and charges `remaining` without a lock.
@@ -32,6 +32,10 @@ struct thread_slot {
 	uint32_t rate_bytes;       /* that `remaining` was drawn with */
 	uint32_t history_sequence; /* low half of the sequence of the history block that this thread fills */
 	uint32_t history_page;     /* offset of that block in the dump / 4096, 0: none */
+	uint32_t counter_row;      /* that no other slot adds to, 0: none */
+	uint32_t recent_stack;     /* number of its recent stack + 1, 0: none */
+	uint64_t samples;          /* taken and freed: which of them are timed */
+	uint64_t reserved[6];
 };
 
 _Static_assert(sizeof(struct thread_slot) == THREAD_SLOT_BYTES, "thread_slot");
@@ -48,7 +52,13 @@ void thread_slot_publish(struct thread_slot *slot, uint64_t tp);
 void thread_slot_release(struct thread_slot *slot);
 /* The next charge of each thread finds no slot, so it draws a new distance. */
 void thread_slots_forget(void);
-/* Which row of counters the thread adds to. */
+/* Gives *slot, which is acquired, what is not for all: a row of counters, and a recent stack if the rate is small. */
+void thread_slot_equip(struct thread_slot *slot, uint64_t rate_bytes);
+/* Nobody has a row or a recent stack. */
+void thread_slots_init(void);
+/* The recent stack of the slot, or NULL. */
+struct recent_stack *thread_slot_recent(const struct thread_slot *slot);
+/* Which of the rows of counters that are for all the thread adds to. */
 uint32_t thread_slot_shard(uint64_t tp);
 
 #endif

@@ -4,7 +4,10 @@
  *
  * Nothing of the target's memory is trusted: a rule may be wrong for hand-written code, and a register may hold anything. So
  * every word is read inside [sp of the frame, end of the stack), the CFA grows with each frame, and a frame that does not fit ends
- * the walk: the stack is marked truncated, nothing is made up.
+ * the walk: the stack is marked truncated, nothing is made up. Nor is the recent stack of the thread trusted (recent_stack.h).
+ *
+ * The common rules are followed in walk_on() with everything in registers. What each frame waits for is: return address -> cache
+ * entry -> its CFA -> the next return address, two loads and a few additions; all else is beside that.
  *
  * The end of the stack is, in this order: the end of the readable and writable range of the index that holds sp (a guard page
  * ends it), cut at the thread pointer if that lies above sp in the range, since both libcs put the thread control block on top
@@ -17,36 +20,45 @@
 #include "unwind.h"
 
 #include "arch.h"
+#include "recent_stack.h"
 #include "thread_slot.h"
 
 #define STACK_MAX_BYTES (64ull << 20)
 #define UNKNOWN_BYTES (256ull << 10)
 #define SIGNAL_FRAMES_MAX 8
 
+/* A frame that the walk has arrived at. */
+struct place {
+	uint64_t pc;   /* the return address, or the interrupted instruction + 1 */
+	uint64_t sp;
+	uint64_t fp;   /* the frame pointer register, FP_UNKNOWN: lost */
+	uint64_t room; /* words from sp to the end of the stack */
+};
+
+#define FP_UNKNOWN 1u /* like every odd value it leads nowhere */
+
 struct walk {
 	struct unwind_view view;
-	uint64_t pc; /* the return address, or the interrupted instruction + 1 */
-	uint64_t sp;
-	uint64_t fp;
+	struct place at;
+	uint64_t salt;
 	uint64_t stack_end;
 	uint64_t thread_pointer;
-	bool fp_known;
 	bool stack_known;
 	uint32_t signal_frames;
 	uint32_t fallback;
 };
 
-enum step { STEP_ON, STEP_END, STEP_LOST };
+enum step { STEP_ON, STEP_END, STEP_LOST, STEP_SLOW };
 
 /* Reads the target's stack: words that no C object of ours covers. */
-__attribute__((no_sanitize("address", "thread"))) static uint64_t stack_word(uint64_t address)
+__attribute__((no_sanitize("address", "thread", "undefined"))) static uint64_t stack_word(uint64_t address)
 {
 	return *(const volatile uint64_t *)address;
 }
 
 static bool walk_covers(const struct walk *w, uint64_t address, uint64_t bytes)
 {
-	return !(address & 7) && address >= w->sp && address < w->stack_end && bytes <= w->stack_end - address;
+	return !(address & 7) && address >= w->at.sp && address < w->stack_end && bytes <= w->stack_end - address;
 }
 
 static bool walk_read(const struct walk *w, uint64_t address, uint64_t *value)
@@ -61,12 +73,12 @@ static bool range_of_stack(struct walk *w, struct thread_slot *slot, uint64_t *e
 {
 	const struct unwind_range *range;
 
-	if (slot && slot->stack_generation == w->view.generation && w->sp >= slot->stack_start &&
-	    w->sp < slot->stack_end) {
+	if (slot && slot->stack_generation == w->view.generation && w->at.sp >= slot->stack_start &&
+	    w->at.sp < slot->stack_end) {
 		*end = slot->stack_end;
 		return true;
 	}
-	range = unwind_range_find(&w->view, w->sp, UNWIND_RANGE_STACK);
+	range = unwind_range_find(&w->view, w->at.sp, UNWIND_RANGE_STACK);
 	if (!range)
 		return false;
 	*end = range->end;
@@ -80,7 +92,7 @@ static bool range_of_stack(struct walk *w, struct thread_slot *slot, uint64_t *e
 
 static bool ends_at(const struct walk *w, uint64_t end)
 {
-	return w->sp < end && end - w->sp <= STACK_MAX_BYTES;
+	return w->at.sp < end && end - w->at.sp <= STACK_MAX_BYTES;
 }
 
 static void walk_find_stack(struct walk *w, struct thread_slot *slot)
@@ -98,96 +110,139 @@ static void walk_find_stack(struct walk *w, struct thread_slot *slot)
 		w->stack_end = payload.main_stack_end;
 	} else {
 		w->stack_known = false;
-		w->stack_end = w->sp + UNKNOWN_BYTES;
+		w->stack_end = w->at.sp + UNKNOWN_BYTES;
 	}
+	w->at.room = (w->stack_end - w->at.sp) / 8;
 }
 
-static enum step step_to(struct walk *w, uint64_t cfa, uint64_t pc)
+/* The frame whose CFA, checked already, lies so many words above sp. */
+static inline enum step step_to(struct place *at, uint64_t words, uint64_t fp)
 {
-	w->sp = cfa;
-	w->pc = pc;
-	return pc ? STEP_ON : STEP_END;
+	at->sp += words * 8;
+	at->room -= words;
+	at->fp = fp;
+	at->pc = stack_word(at->sp - 8);
+	return at->pc ? STEP_ON : STEP_END;
 }
 
-static void restore_fp(struct walk *w, uint32_t field, uint64_t cfa)
+/* One comparison for both: the CFA grows, and the return address is within the stack. */
+static inline bool words_fit(const struct place *at, uint64_t words)
 {
-	if (field == UNWIND_RBP_SAME)
-		return;
+	return words - 1 < at->room;
+}
+
+/*
+ * The rules of nearly all frames: CFA = rsp + n, or rbp + n. The CFA is sp and a number of words, which is huge if it lies below.
+ * *fp_below says where fp was read, as in struct recent_frame.
+ */
+static inline __attribute__((always_inline)) enum step step_quick(struct place *at, uint64_t found, uint32_t *fp_below)
+{
+	uint64_t words = UNWIND_FOUND_WORDS(found), distance, fp;
+	uint32_t shape = UNWIND_FOUND_SHAPE(found), field = UNWIND_FOUND_FIELD(found);
+
+	*fp_below = 0;
+	if (shape == UNWIND_SHAPE(UNWIND_RSP, UNWIND_RBP_SAME))
+		return words_fit(at, words) ? step_to(at, words, at->fp) : STEP_LOST;
+	if (UNWIND_FOUND_KIND(found) == UNWIND_RBP) {
+		distance = at->fp + words * 8 - at->sp;
+		if (distance & 7)
+			return STEP_LOST;
+		words = distance / 8;
+	} else if (UNWIND_FOUND_KIND(found) != UNWIND_RSP) {
+		return STEP_SLOW;
+	}
+	if (!words_fit(at, words))
+		return STEP_LOST;
+	fp = at->fp;
 	if (field == UNWIND_RBP_AT_RBP)
-		w->fp_known = w->fp_known && walk_read(w, w->fp, &w->fp);
-	else
-		w->fp_known = field != UNWIND_RBP_LOST && walk_read(w, cfa - 8ull * field, &w->fp);
+		return STEP_SLOW;
+	if (field != UNWIND_RBP_SAME) {
+		fp = FP_UNKNOWN;
+		if (field <= UNWIND_RBP_MAX && field <= words) {
+			fp = stack_word(at->sp + (words - field) * 8);
+			*fp_below = field * 8;
+		}
+	}
+	return step_to(at, words, fp);
 }
 
-static enum step step_by_rule(struct walk *w, uint32_t rule)
+/* All other rules. */
+static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
-	uint64_t n = (uint64_t)UNWIND_N_BYTES(rule), cfa, pc;
+	uint64_t n = UNWIND_FOUND_WORDS(found) * 8, sp = w->at.sp, fp = w->at.fp, cfa, words;
+	uint32_t field = UNWIND_FOUND_FIELD(found);
 
-	switch (UNWIND_KIND(rule)) {
+	*fp_below = RECENT_UNCHECKED;
+	switch (UNWIND_FOUND_KIND(found)) {
 	case UNWIND_RSP:
-		cfa = w->sp + n;
+		cfa = sp + n;
 		break;
 	case UNWIND_AT_RSP:
 	case UNWIND_AT_RSP_8:
-		if (!walk_read(w, w->sp + n, &cfa))
+		if (!walk_read(w, sp + n, &cfa))
 			return STEP_LOST;
-		cfa += UNWIND_KIND(rule) == UNWIND_AT_RSP_8 ? 8 : 0;
+		cfa += UNWIND_FOUND_KIND(found) == UNWIND_AT_RSP_8 ? 8 : 0;
 		break;
 	case UNWIND_RBP:
-		if (!w->fp_known)
-			return STEP_LOST;
-		cfa = w->fp + n;
+		cfa = fp + n;
 		break;
 	case UNWIND_AT_RBP:
-		if (!w->fp_known || !walk_read(w, w->fp + n, &cfa))
+		if (!walk_read(w, fp + n, &cfa))
 			return STEP_LOST;
 		break;
 	default:
 		return STEP_LOST;
 	}
-	if (cfa <= w->sp || !walk_read(w, cfa - 8, &pc))
+	words = (cfa - sp) / 8;
+	if ((cfa & 7) || !words_fit(&w->at, words))
 		return STEP_LOST;
-	restore_fp(w, UNWIND_RBP_FIELD(rule), cfa);
-	return step_to(w, cfa, pc);
+	if (field == UNWIND_RBP_AT_RBP) {
+		if (!walk_read(w, fp, &fp))
+			fp = FP_UNKNOWN;
+	} else if (field != UNWIND_RBP_SAME) {
+		fp = field <= UNWIND_RBP_MAX && field <= words ? stack_word(cfa - 8ull * field) : FP_UNKNOWN;
+	}
+	return step_to(&w->at, words, fp);
 }
 
 /* No rule: the saved frame pointer and return address where -fno-omit-frame-pointer puts them, if they look right. */
-static enum step step_by_fp(struct walk *w)
+static enum step step_by_fp(struct walk *w, uint32_t *fp_below)
 {
-	uint64_t fp = w->fp, caller_fp, pc;
+	uint64_t fp = w->at.fp, pc;
 
-	if (!w->stack_known || !w->fp_known || !walk_covers(w, fp, 16) || !walk_read(w, fp, &caller_fp) ||
-	    !walk_read(w, fp + 8, &pc))
+	if (!w->stack_known || !walk_covers(w, fp, 16))
 		return STEP_LOST;
+	pc = stack_word(fp + 8);
 	if (pc && !unwind_range_find(&w->view, pc - 1, UNWIND_RANGE_EXEC))
 		return STEP_LOST;
-	w->fp = caller_fp;
 	w->fallback++;
-	return step_to(w, fp + 16, pc);
+	*fp_below = 16;
+	return step_to(&w->at, (fp + 16 - w->at.sp) / 8, stack_word(fp));
 }
 
 static enum step step_over_signal(struct walk *w, struct thread_slot *slot)
 {
-	uint64_t context = w->sp, pc, sp;
+	uint64_t context = w->at.sp, pc, sp;
 
 	if (++w->signal_frames > SIGNAL_FRAMES_MAX || !walk_covers(w, context, ARCH_UCONTEXT_BYTES))
 		return STEP_LOST;
 	pc = stack_word(context + ARCH_UCONTEXT_PC);
 	sp = stack_word(context + ARCH_UCONTEXT_SP);
-	w->fp = stack_word(context + ARCH_UCONTEXT_FP);
-	w->fp_known = true;
+	w->at.fp = stack_word(context + ARCH_UCONTEXT_FP);
 	if (!pc || (sp & 7))
 		return STEP_LOST;
-	w->sp = sp;
+	w->at.sp = sp;
 	if (sp <= context || sp >= w->stack_end)
 		walk_find_stack(w, slot);
-	w->pc = pc + 1;
+	w->at.room = (w->stack_end - sp) / 8;
+	w->at.pc = pc + 1;
 	return STEP_ON;
 }
 
-static enum step walk_step(struct walk *w, uint32_t rule, struct thread_slot *slot)
+static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t found, struct thread_slot *slot,
+						     uint32_t *fp_below)
 {
-	switch (UNWIND_KIND(rule)) {
+	switch (UNWIND_FOUND_KIND(found)) {
 	case UNWIND_END:
 		return STEP_END;
 	case UNWIND_SIGNAL:
@@ -195,48 +250,200 @@ static enum step walk_step(struct walk *w, uint32_t rule, struct thread_slot *sl
 	case UNWIND_UNSUPPORTED:
 		return STEP_LOST;
 	case UNWIND_NONE:
-		return step_by_fp(w);
+		return step_by_fp(w, fp_below);
 	default:
-		return step_by_rule(w, rule);
+		return step_by_rule(w, found, fp_below);
 	}
 }
 
-/* The rule for the frame. A signal trampoline begins at the return address: looked for one byte before it, it may not be found. */
-static struct unwind_rule frame_rule(const struct walk *w)
+/*
+ * The walk is at frames[i] of the recent stack: the frames outwards from it as far as the stack still holds what they were made
+ * of. Returns how many hold, the one at i included, written to frames; the walk is at the last of them.
+ */
+static __attribute__((noinline)) uint32_t recent_follow(const struct recent_stack *recent, uint32_t i, struct walk *w,
+							uint64_t *frames)
 {
-	struct unwind_rule found = unwind_rule_find(&w->view, w->pc - 1), at;
+	const struct recent_frame *f = &recent->frames[i], *end = &recent->frames[DUMP_FRAMES_MAX];
+	uint64_t sp = w->at.sp, stack_end = w->stack_end, *out = frames;
 
-	if (UNLIKELY(UNWIND_KIND(found.rule) == UNWIND_NONE && found.module)) {
-		at = unwind_rule_find(&w->view, w->pc);
-		if (UNWIND_KIND(at.rule) == UNWIND_SIGNAL)
-			return at;
+	*out++ = f->frame;
+	while (++f < end) {
+		uint64_t next = f->sp, below = f->fp_below;
+
+		if (next <= sp || next > stack_end || stack_word(next - 8) != DUMP_FRAME_ADDRESS(f->frame))
+			break;
+		if (below && (below > next - sp || stack_word(next - below) != f->fp))
+			break;
+		*out++ = f->frame;
+		sp = next;
 	}
-	return found;
+	f--;
+	w->at = (struct place){
+		.pc = DUMP_FRAME_ADDRESS(f->frame), .sp = f->sp, .fp = f->fp, .room = (stack_end - f->sp) / 8,
+	};
+	return (uint32_t)(out - frames);
 }
 
-void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, uint64_t *frames,
+/* Frames that hold but do not reach to the end: as if they had been walked. */
+static void recent_copy(struct recent_stack *recent, uint32_t i, uint32_t count, uint32_t to, uint32_t fp_below)
+{
+	for (uint32_t k = 0; k < count; k++) {
+		recent->fresh[to + k] = recent->frames[i + k];
+		recent->fresh[to + k].fallback -= i + k + 1 < DUMP_FRAMES_MAX ? recent->frames[i + k + 1].fallback : 0;
+	}
+	recent->fresh[to].fp_below = fp_below;
+}
+
+static const struct recent_frame recent_none = { .sp = UINT64_MAX };
+
+static const struct recent_frame *recent_open(struct recent_stack *recent, const struct walk *w)
+{
+	if (!recent || !recent->used)
+		return &recent_none;
+	recent->frames[DUMP_FRAMES_MAX].sp = UINT64_MAX;
+	if (recent->generation != w->view.generation || recent->stack_end != w->stack_end || !w->stack_known ||
+	    recent->first >= DUMP_FRAMES_MAX)
+		return &recent_none;
+	return &recent->frames[recent->first];
+}
+
+static void recent_close(struct recent_stack *recent, const struct walk *w, uint32_t count, uint32_t from, uint32_t flags)
+{
+	recent_stack_forget(recent);
+	if (w->signal_frames || !w->stack_known || (flags & DUMP_STACK_DEEP))
+		return;
+	recent->generation = w->view.generation;
+	recent->stack_end = w->stack_end;
+	recent_stack_keep(recent, count, from);
+}
+
+static inline __attribute__((always_inline)) enum step step_on(struct walk *w, struct place *at, uint64_t found,
+							       struct thread_slot *slot, uint32_t *fp_below)
+{
+	enum step step = step_quick(at, found, fp_below);
+
+	if (UNLIKELY(step == STEP_SLOW)) {
+		w->at = *at; /* *at itself stays in registers */
+		step = step_slow(w, found, slot, fp_below);
+		*at = w->at;
+	}
+	return step;
+}
+
+/* What a walk has collected. */
+struct trail {
+	uint64_t *frames;
+	struct recent_stack *recent; /* or NULL */
+	uint32_t count;
+	uint32_t from;  /* first frame of the recent stack that was taken over, DUMP_FRAMES_MAX: none */
+	uint64_t hash;  /* of the frames that were not taken over, and the power of P for the next one */
+	uint64_t power;
+};
+
+static inline void trail_hash(struct trail *t, uint64_t frame)
+{
+	t->hash += stack_hash_frame(frame) * t->power;
+	t->power *= STACK_HASH_P;
+}
+
+/* The walk has come to frame i of the recent stack: takes over what holds, and steps on from the last of it. */
+static __attribute__((noinline)) enum step trail_join(struct trail *t, const struct recent_frame **near, struct walk *w,
+						      struct thread_slot *slot, uint32_t *fp_below)
+{
+	uint32_t i = (uint32_t)(*near - t->recent->frames);
+	uint32_t held = recent_follow(t->recent, i, w, t->frames + t->count), arrived = *fp_below;
+	uint32_t fallback = w->fallback, last = i + held - 1;
+	enum step step = step_on(w, &w->at, unwind_frame_find(&w->view, w->salt, w->at.pc), slot, fp_below);
+
+	if (step != STEP_ON && last == DUMP_FRAMES_MAX - 1) {
+		t->recent->frames[i].fp_below = arrived;
+		t->from = i;
+		t->hash += t->power * t->recent->frames[i].hash;
+		w->fallback = fallback + t->recent->frames[i].fallback;
+		return step;
+	}
+	*near += held; /* frames further out may be the same again */
+	recent_copy(t->recent, i, held, t->count, arrived);
+	t->recent->fresh[t->count + held - 1].fallback = w->fallback - fallback;
+	w->fallback += t->recent->frames[i].fallback - t->recent->frames[last].fallback;
+	for (uint32_t k = 0; k < held; k++)
+		trail_hash(t, t->frames[t->count + k]);
+	t->count += held;
+	return step;
+}
+
+static inline bool arrives(const struct recent_frame *near, const struct place *at)
+{
+	return near->sp == at->sp && near->fp == at->fp && DUMP_FRAME_ADDRESS(near->frame) == at->pc;
+}
+
+static enum step walk_on(struct walk *w, struct trail *trail, struct thread_slot *slot, const struct recent_frame *near)
+{
+	struct trail t = *trail;
+	struct place at = w->at;
+	uint32_t fp_below = 0;
+	enum step step = STEP_ON;
+
+	while (step == STEP_ON && t.count < DUMP_FRAMES_MAX) {
+		uint64_t found, frame;
+
+		while (near->sp < at.sp)
+			near++;
+		if (arrives(near, &at) && t.count <= (uint32_t)(near - t.recent->frames)) {
+			w->at = at;
+			*trail = t;
+			step = trail_join(trail, &near, w, slot, &fp_below);
+			t = *trail;
+			at = w->at;
+			continue;
+		}
+		found = unwind_frame_find(&w->view, w->salt, at.pc);
+		frame = DUMP_FRAME_ADDRESS(at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
+		t.frames[t.count] = frame;
+		trail_hash(&t, frame);
+		if (t.recent)
+			t.recent->fresh[t.count] = (struct recent_frame){ .sp = at.sp, .frame = frame, .fp = at.fp, .fp_below = fp_below };
+		step = step_quick(&at, found, &fp_below);
+		if (UNLIKELY(step == STEP_SLOW)) {
+			uint32_t fallback = w->fallback;
+
+			w->at = at;
+			step = step_slow(w, found, slot, &fp_below);
+			at = w->at;
+			if (t.recent)
+				t.recent->fresh[t.count].fallback = w->fallback - fallback;
+		}
+		t.count++;
+	}
+	*trail = t;
+	return step;
+}
+
+void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result)
 {
-	struct walk w = {
-		.sp = start->sp,
-		.fp = start->fp,
-		.fp_known = true,
-		.thread_pointer = start->thread_pointer,
-	};
+	struct walk w; /* each member is set: a clearing of all of it costs as much as four frames */
+	struct trail t = { .frames = frames, .recent = recent, .from = DUMP_FRAMES_MAX, .power = 1 };
 	enum step step = STEP_LOST;
-	uint32_t count = 0;
+	uint32_t taken_over;
 
+	w.at.sp = start->sp;
+	w.at.fp = start->fp;
+	w.at.pc = 0;
+	w.thread_pointer = start->thread_pointer;
+	w.signal_frames = w.fallback = 0;
 	unwind_view_open(&w.view);
+	w.salt = unwind_salt(&w.view);
 	walk_find_stack(&w, slot);
-	if (walk_read(&w, w.sp, &w.pc))
-		step = step_to(&w, w.sp + 8, w.pc);
-	while (step == STEP_ON && count < DUMP_FRAMES_MAX) {
-		struct unwind_rule found = frame_rule(&w);
-
-		frames[count++] = DUMP_FRAME_ADDRESS(w.pc) | (uint64_t)found.module << 48;
-		step = walk_step(&w, found.rule, slot);
-	}
-	result->count = count;
+	if (!(start->sp & 7) && words_fit(&w.at, 1))
+		step = step_to(&w.at, 1, w.at.fp);
+	if (step == STEP_ON)
+		step = walk_on(&w, &t, slot, recent_open(recent, &w));
+	taken_over = DUMP_FRAMES_MAX - t.from;
+	result->count = t.count + taken_over;
 	result->fallback = w.fallback;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
+	result->hash = stack_hash_end(t.hash, result->count, result->flags);
+	if (recent)
+		recent_close(recent, &w, t.count, t.from, result->flags);
 }

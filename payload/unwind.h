@@ -9,6 +9,7 @@
 #include "dump_format.h"
 #include "unwind_rules.h"
 
+struct recent_stack;
 struct thread_slot;
 
 /* Where a walk begins: sp points to the return address that is the first frame, fp is the register. */
@@ -22,13 +23,14 @@ struct unwind_result {
 	uint32_t count;
 	uint32_t flags;    /* DUMP_STACK_… */
 	uint32_t fallback; /* frames that were found by frame pointer */
+	uint64_t hash;     /* of frames and flags, never 0 */
 };
 
 /*
  * Fills frames[DUMP_FRAMES_MAX] as dump_stack.frames. The frame of an interrupted instruction is stored as its address + 1, so that a
- * reader may look up address - 1 everywhere. slot keeps what was found about the stack, NULL: not kept.
+ * reader may look up address - 1 everywhere. slot keeps what was found about the stack and recent its frames, NULL: not kept.
  */
-void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, uint64_t *frames,
+void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result);
 
 #endif

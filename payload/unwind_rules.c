@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Unwind rules from the tables and from the cache, see unwind_rules.h.
- *
- * A cache entry is two words that are written and read separately: the value, and the value xor a key made of pc and generation. A
- * reader that meets halves of two different entries computes a wrong key. Keys are spread over 64 bits by a multiplication (which is
- * a bijection), so halves that fit by chance are as rare as a collision of 64-bit hashes.
- */
+/* Unwind rules from the tables, see unwind_rules.h. */
 #include "unwind_rules.h"
 
 #include "control.h"
-#include "hook_call.h"
 #include "session.h"
 
 struct unwind_cache_entry unwind_cache[1u << UNWIND_CACHE_LOG2] PAYLOAD_PAGES;
@@ -80,26 +73,38 @@ static uint32_t module_rule(const struct unwind_module *module, uint64_t pc)
 static uint64_t rule_search(const struct unwind_view *view, uint64_t pc)
 {
 	const struct unwind_module *module = module_find(view, pc);
+	uint32_t rule;
 
 	if (!module) {
 		__atomic_store_n(&session.new_code, pc, __ATOMIC_RELAXED);
 		return UNWIND_NONE;
 	}
-	return module_rule(module, pc) | (uint64_t)(uint16_t)module->id << 32;
+	rule = module_rule(module, pc);
+	return (uint32_t)(UNWIND_N_BYTES(rule) / 8) | (uint64_t)UNWIND_RBP_FIELD(rule) << 32 |
+	       (uint64_t)UNWIND_KIND(rule) << 42 | (uint64_t)(uint16_t)module->id << 48;
 }
 
-struct unwind_rule unwind_rule_find(const struct unwind_view *view, uint64_t pc)
+/* A call is looked for one byte before its return address. A signal trampoline begins there, so it may not be found that way. */
+uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc)
 {
-	uint64_t key = (pc ^ (uint64_t)view->generation << 48) * HASH_MULTIPLIER;
-	struct unwind_cache_entry *entry = &unwind_cache[key >> (64 - UNWIND_CACHE_LOG2)];
-	uint64_t value = __atomic_load_n(&entry->value, __ATOMIC_RELAXED);
+	uint64_t found = rule_search(view, pc - 1), at;
 
-	if (UNLIKELY((__atomic_load_n(&entry->mixed, __ATOMIC_RELAXED) ^ value) != key)) {
-		value = rule_search(view, pc);
-		__atomic_store_n(&entry->value, value, __ATOMIC_RELAXED);
-		__atomic_store_n(&entry->mixed, key ^ value, __ATOMIC_RELAXED);
+	if (UNWIND_FOUND_KIND(found) == UNWIND_NONE && found) {
+		at = rule_search(view, pc);
+		if (UNWIND_FOUND_KIND(at) == UNWIND_SIGNAL)
+			return at;
 	}
-	return (struct unwind_rule){ .rule = (uint32_t)value, .module = (uint32_t)(value >> 32) };
+	return found;
+}
+
+uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key)
+{
+	struct unwind_cache_entry *entry = &unwind_cache[pc % (1u << UNWIND_CACHE_LOG2)];
+	uint64_t found = unwind_frame_search(view, pc);
+
+	__atomic_store_n(&entry->found, found, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->mixed, key ^ found, __ATOMIC_RELAXED);
+	return found;
 }
 
 const struct unwind_range *unwind_range_find(const struct unwind_view *view, uint64_t address, uint32_t flags)

@@ -28,7 +28,7 @@
 	shr	$THREAD_SLOT_FOLD, %r10
 	xor	%rax, %r10
 	and	$((THREAD_SLOT_COUNT - 1) << THREAD_SLOT_SHIFT), %r10d
-	shr	$(THREAD_SLOT_SHIFT - 6), %r10d
+	shr	$(THREAD_SLOT_SHIFT - THREAD_SLOT_BYTES_LOG2), %r10d
 	lea	thread_slots(%rip), %rax
 	add	%rax, %r10
 	mov	%fs:0, %rax

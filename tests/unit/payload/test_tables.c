@@ -14,6 +14,7 @@
 #include "history.h"
 #include "live_table.h"
 #include "regions.h"
+#include "stack_hash.h"
 #include "stack_table.h"
 #include "thread_slot.h"
 
@@ -24,9 +25,27 @@ static struct fixture f;
 static int open_session(void **state)
 {
 	(void)state;
-	fixture_open(&f, 1, "/proc/self/exe");
+	fixture_open(&f, 64, "/proc/self/exe");
 	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
 	return 0;
+}
+
+static uint32_t intern(const uint64_t *frames, uint32_t count, uint32_t flags)
+{
+	uint64_t hash = 0;
+
+	for (uint32_t i = count; i > 0; i--)
+		hash = stack_hash_push(hash, frames[i - 1]);
+	return stack_table_intern(stack_hash_end(hash, count, flags), frames, count, flags);
+}
+
+static bool insert(const struct dump_live_record *record)
+{
+	struct live_entry present;
+	enum live_inserted inserted = live_table_insert(record, &present);
+
+	assert_int_not_equal(inserted, LIVE_PRESENT);
+	return inserted == LIVE_INSERTED;
 }
 
 static int close_session(void **state)
@@ -49,10 +68,10 @@ static void test_live_table_insert_and_take(void **state)
 	struct live_entry entry;
 
 	(void)state;
-	assert_false(live_table_insert(&record)); /* no region yet */
+	assert_false(insert(&record)); /* no region yet */
 	fixture_regions(&f);
 	regions_refresh();
-	assert_true(live_table_insert(&record));
+	assert_true(insert(&record));
 	assert_true(filter_maybe(0x1000));
 	assert_true(fixture_live(&f, (void *)0x1000, &seen));
 	assert_memory_equal(&seen, &record, sizeof(seen));
@@ -70,6 +89,23 @@ static void test_live_table_insert_and_take(void **state)
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
+static void test_live_table_insert_finds_what_is_present(void **state)
+{
+	struct dump_live_record first = record_of(0x1000), second = record_of(0x1000);
+	struct live_entry present;
+
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	second.size = 5;
+	assert_true(insert(&first));
+	assert_int_equal(live_table_insert(&second, &present), LIVE_PRESENT);
+	assert_memory_equal(present.record, &first, sizeof(first));
+	live_table_drop(&present);
+	assert_true(insert(&second));
+	assert_int_equal(fixture_live_count(&f), 1);
+}
+
 static void test_live_table_fills_its_levels(void **state)
 {
 	struct live_entry entry;
@@ -81,7 +117,7 @@ static void test_live_table_fills_its_levels(void **state)
 	for (uint64_t a = 1; a <= 20; a++) {
 		struct dump_live_record record = record_of(a * 64);
 
-		stored += live_table_insert(&record);
+		stored += insert(&record);
 	}
 	assert_int_equal(stored, 8);
 	fixture_region(&f, DUMP_REGION_LIVE, 64 * 72, 64);
@@ -89,7 +125,7 @@ static void test_live_table_fills_its_levels(void **state)
 	for (uint64_t a = 21; a <= 40; a++) {
 		struct dump_live_record record = record_of(a * 64);
 
-		stored += live_table_insert(&record);
+		stored += insert(&record);
 	}
 	assert_true(stored > 20);
 	assert_int_equal(fixture_live_count(&f), stored);
@@ -115,7 +151,7 @@ static void *live_worker(void *argument)
 		for (uint64_t i = 1; i <= 300; i++) {
 			struct dump_live_record record = record_of(base + i * 16);
 
-			if (!live_table_insert(&record))
+			if (!insert(&record))
 				return full;
 		}
 		for (uint64_t i = 1; i <= 300; i++) {
@@ -168,6 +204,42 @@ static void test_filter_sticks_at_its_limit(void **state)
 	assert_false(filter_maybe(0x123450));
 }
 
+/* Nothing is spared where every block is recorded, and nothing is counted. */
+static void test_filter_says_maybe_in_exact_mode(void **state)
+{
+	(void)state;
+	filter_init_exact();
+	assert_true(filter_maybe(0x123450));
+	filter_add(0x123450);
+	filter_remove(0x123450);
+	filter_remove(0x123450);
+	for (uint64_t a = 0x1000; a < 0x100000; a += 16)
+		assert_true(filter_maybe(a));
+}
+
+/* The first threads get rows of their own; all others share, and what is added together is the same. */
+static void test_counters_add_up_over_the_rows(void **state)
+{
+	struct thread_slot slots[2 * DUMP_COUNTER_SHARDS];
+	uint32_t owned = 0;
+
+	(void)state;
+	memset(slots, 0, sizeof(slots));
+	for (uint32_t i = 0; i < 2 * DUMP_COUNTER_SHARDS; i++) {
+		struct counter_row row;
+
+		thread_slot_equip(&slots[i], 1);
+		thread_slot_equip(&slots[i], 1);
+		row = counter_row(&slots[i], 0x1000ull * i);
+		owned += row.owned;
+		assert_true(row.words >= payload.dump->counters[row.owned ? COUNTER_ROWS_SHARED : 0]);
+		assert_true(row.words < payload.dump->counters[row.owned ? DUMP_COUNTER_SHARDS : COUNTER_ROWS_SHARED]);
+		counter_add(&row, DUMP_COUNTER_samples_taken, i);
+	}
+	assert_int_equal(owned, DUMP_COUNTER_SHARDS - COUNTER_ROWS_SHARED);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), (2 * DUMP_COUNTER_SHARDS - 1) * DUMP_COUNTER_SHARDS);
+}
+
 static void test_stack_table_interns_once(void **state)
 {
 	uint64_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
@@ -175,16 +247,16 @@ static void test_stack_table_interns_once(void **state)
 	uint32_t first;
 
 	(void)state;
-	assert_int_equal(stack_table_intern(a, 3, 0), 0);
+	assert_int_equal(intern(a, 3, 0), 0);
 	fixture_regions(&f);
 	regions_refresh();
-	first = stack_table_intern(a, 3, 0);
+	first = intern(a, 3, 0);
 	assert_true(first);
-	assert_int_equal(stack_table_intern(a, 3, 0), first);
-	assert_int_not_equal(stack_table_intern(b, 3, 0), first);
-	assert_int_not_equal(stack_table_intern(a, 2, 0), first);
-	assert_int_not_equal(stack_table_intern(a, 3, DUMP_STACK_TRUNCATED), first);
-	assert_true(stack_table_intern(a, 0, DUMP_STACK_TRUNCATED));
+	assert_int_equal(intern(a, 3, 0), first);
+	assert_int_not_equal(intern(b, 3, 0), first);
+	assert_int_not_equal(intern(a, 2, 0), first);
+	assert_int_not_equal(intern(a, 3, DUMP_STACK_TRUNCATED), first);
+	assert_true(intern(a, 0, DUMP_STACK_TRUNCATED));
 	stack = fixture_stack(&f, first);
 	assert_int_equal(stack->frame_count, 3);
 	assert_memory_equal(stack->frames, a, sizeof(a));
@@ -203,12 +275,12 @@ static void test_stack_table_is_full(void **state)
 	fixture_region(&f, DUMP_REGION_STACKS, 8192, 0);
 	regions_refresh();
 	for (frames[0] = 1; frames[0] < 100; frames[0]++)
-		stored += stack_table_intern(frames, DUMP_FRAMES_MAX, 0) != 0;
+		stored += intern(frames, DUMP_FRAMES_MAX, 0) != 0;
 	assert_int_equal(stored, (8192 - 64) / (64 + 8 * DUMP_FRAMES_MAX));
 	fixture_region(&f, DUMP_REGION_STACKS, 65536, 0);
 	regions_refresh();
 	frames[0] = 1000;
-	assert_true(stack_table_intern(frames, DUMP_FRAMES_MAX, 0));
+	assert_true(intern(frames, DUMP_FRAMES_MAX, 0));
 }
 
 static uint32_t references[THREADS + 1][1000];
@@ -220,7 +292,7 @@ static void *stack_worker(void *argument)
 	for (uint64_t i = 0; i < 1000; i++) {
 		uint64_t frames[] = { i, i * i, 7 };
 
-		mine[i] = stack_table_intern(frames, 3, 0);
+		mine[i] = intern(frames, 3, 0);
 		if (!mine[i])
 			return no_room;
 	}
@@ -231,6 +303,7 @@ static void test_stack_table_serves_threads(void **state)
 {
 	(void)state;
 	fixture_regions(&f);
+	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * 12, 4096); /* one bucket of the first level may overflow */
 	regions_refresh();
 	run_threads(stack_worker);
 	for (int t = 2; t <= THREADS; t++)
@@ -241,18 +314,19 @@ static void test_history_append_wraps(void **state)
 {
 	struct thread_slot slot = { 0 };
 	struct dump_live_record record = record_of(0x1000);
+	struct counter_row counters = counter_row(NULL, 0);
 	uint64_t n = 4 * DUMP_HISTORY_RECORDS + 10;
 	struct dump_history_record past;
 
 	(void)state;
-	history_append(&slot, 0, &record, 5, 0);
-	history_append(NULL, 0, &record, 5, 0);
+	history_append(&slot, &counters, &record, 5, 0);
+	history_append(NULL, &counters, &record, 5, 0);
 	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_lost_history), 2);
 	fixture_region(&f, DUMP_REGION_HISTORY, 3 * 4096, 3);
 	regions_refresh();
 	for (uint64_t i = 0; i < n; i++) {
 		record.size = i;
-		history_append(&slot, 0, &record, 100 + i, DUMP_HISTORY_FREE_MISSED);
+		history_append(&slot, &counters, &record, 100 + i, DUMP_HISTORY_FREE_MISSED);
 	}
 	assert_int_equal(f.dump->history_next, 5);
 	assert_int_equal(fixture_history_count(&f), 2 * DUMP_HISTORY_RECORDS + 10);
@@ -266,15 +340,16 @@ static void test_history_append_wraps(void **state)
 static void test_history_append_leaves_a_block_that_was_overtaken(void **state)
 {
 	struct thread_slot slow = { 0 }, fast = { 0 };
+	struct counter_row counters = counter_row(NULL, 0);
 	struct dump_live_record record = record_of(0x1000);
 
 	(void)state;
 	fixture_region(&f, DUMP_REGION_HISTORY, 2 * 4096, 2);
 	regions_refresh();
-	history_append(&slow, 0, &record, 1, 0);
+	history_append(&slow, &counters, &record, 1, 0);
 	for (unsigned i = 0; i < 2 * DUMP_HISTORY_RECORDS; i++)
-		history_append(&fast, 0, &record, 2, 0);
-	history_append(&slow, 0, &record, 3, 0);
+		history_append(&fast, &counters, &record, 2, 0);
+	history_append(&slow, &counters, &record, 3, 0);
 	assert_int_equal(f.dump->history_next, 4);
 	assert_int_not_equal(slow.history_page, 0);
 }
@@ -331,9 +406,9 @@ static void test_stack_table_survives_hostile_arena(void **state)
 	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096, 256);
 	regions_refresh();
 	header->used = UINT64_MAX - 16;
-	assert_int_equal(stack_table_intern(frames, 1, 0), 0);
+	assert_int_equal(intern(frames, 1, 0), 0);
 	header->used = 13;
-	assert_int_equal(stack_table_intern(frames, 1, 0), 0);
+	assert_int_equal(intern(frames, 1, 0), 0);
 	assert_null(regions_stack((uint32_t)((arena + 8192) / 16)));
 	assert_null(regions_stack((uint32_t)(arena / 16)));
 }
@@ -402,9 +477,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SESSION_TEST(test_live_table_insert_and_take),
+		SESSION_TEST(test_live_table_insert_finds_what_is_present),
 		SESSION_TEST(test_live_table_fills_its_levels),
 		SESSION_TEST(test_live_table_serves_threads),
 		SESSION_TEST(test_filter_sticks_at_its_limit),
+		SESSION_TEST(test_filter_says_maybe_in_exact_mode),
+		SESSION_TEST(test_counters_add_up_over_the_rows),
 		SESSION_TEST(test_stack_table_interns_once),
 		SESSION_TEST(test_stack_table_is_full),
 		SESSION_TEST(test_stack_table_serves_threads),

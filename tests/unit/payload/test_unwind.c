@@ -9,6 +9,7 @@
 
 #include "arch.h"
 #include "fixture.h"
+#include "recent_stack.h"
 #include "unwind.h"
 
 /* A module at CODE whose function number i covers 16 bytes and has rules[i]; return addresses point into its middle. */
@@ -64,7 +65,7 @@ static void walk(uint32_t word, uint64_t fp)
 {
 	struct unwind_start start = { .sp = at(word), .fp = fp, .thread_pointer = 0 };
 
-	unwind_walk(&start, NULL, frames, &result);
+	unwind_walk(&start, NULL, NULL, frames, &result);
 }
 
 static void assert_frame(uint32_t i, uint64_t pc)
@@ -240,10 +241,10 @@ static void test_walk_ends_at_the_thread_pointer(void **state)
 	publish(&rule, 1);
 	for (uint32_t i = 10; i < 20; i++)
 		stack[i] = PC(0);
-	unwind_walk(&start, NULL, frames, &result);
+	unwind_walk(&start, NULL, NULL, frames, &result);
 	assert_truncated(4);
 	fixture_index(&f, NULL, 0, NULL, 0); /* a thread that the index does not know yet */
-	unwind_walk(&start, NULL, frames, &result);
+	unwind_walk(&start, NULL, NULL, frames, &result);
 	assert_truncated(1);
 }
 
@@ -296,6 +297,11 @@ static void test_walk_leaves_a_circle_of_signal_frames(void **state)
 	assert_int_equal(result.flags, DUMP_STACK_TRUNCATED);
 }
 
+static uint32_t kind_at(const struct unwind_view *view, uint64_t pc)
+{
+	return UNWIND_FOUND_KIND(unwind_frame_find(view, unwind_salt(view), pc));
+}
+
 /* A new index makes cached rules void, and what a damaged one refers to is not read. */
 static void test_rules_follow_the_index(void **state)
 {
@@ -307,27 +313,178 @@ static void test_rules_follow_the_index(void **state)
 	(void)state;
 	publish(&first, 1);
 	unwind_view_open(&view);
-	assert_int_equal(unwind_rule_find(&view, CODE).rule, first);
-	assert_int_equal(unwind_rule_find(&view, CODE).rule, first);
-	assert_int_equal(unwind_rule_find(&view, CODE - 1).module, 0);
-	assert_int_equal(unwind_rule_find(&view, CODE + 16).module, 0);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_RSP);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_RSP);
+	assert_int_equal(unwind_frame_search(&view, CODE), UNWIND_NONE); /* the call before it would be outside */
+	assert_int_equal(unwind_frame_search(&view, CODE + 17), UNWIND_NONE);
 	publish(&second, 1);
 	unwind_view_open(&view);
-	assert_int_equal(unwind_rule_find(&view, CODE).rule, second);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_END);
 
 	fixture_index(&f, &module, 1, NULL, 0);
 	unwind_view_open(&view);
-	assert_int_equal(unwind_rule_find(&view, CODE).rule, UNWIND_NONE);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_NONE);
 	module.rows_offset = FIXTURE_TABLES_BYTES - 4;
 	fixture_index(&f, &module, 1, NULL, 0);
 	unwind_view_open(&view);
-	assert_int_equal(unwind_rule_find(&view, CODE).rule, UNWIND_NONE);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_NONE);
 	for (uint64_t bad = FIXTURE_TABLES_BYTES - 8;; bad = bad == 12 ? UINT64_MAX - 7 : 12) {
 		header->index_offset = bad;
 		unwind_view_open(&view);
 		assert_int_equal(view.module_count, 0);
 		if (bad > FIXTURE_TABLES_BYTES)
 			break;
+	}
+}
+
+static struct recent_stack recent;
+
+static void assert_same_with_recent(uint32_t word, uint64_t fp)
+{
+	struct unwind_start start = { .sp = at(word), .fp = fp };
+	uint64_t seen[DUMP_FRAMES_MAX];
+	struct unwind_result again;
+
+	unwind_walk(&start, NULL, NULL, frames, &result);
+	for (int i = 0; i < 2; i++) {
+		unwind_walk(&start, NULL, &recent, seen, &again);
+		assert_int_equal(again.count, result.count);
+		assert_int_equal(again.flags, result.flags);
+		assert_int_equal(again.fallback, result.fallback);
+		assert_true(again.hash == result.hash);
+		assert_memory_equal(seen, frames, result.count * sizeof(frames[0]));
+	}
+}
+
+static uint64_t dice = 88172645463325252u;
+
+static uint32_t roll(uint32_t sides)
+{
+	dice ^= dice << 13;
+	dice ^= dice >> 7;
+	dice ^= dice << 17;
+	return (uint32_t)(dice >> 33) % sides;
+}
+
+/* Walks with a recent stack find exactly what walks without one find, whatever changes on the stack between them. */
+static void test_recent_stack_changes_nothing(void **state)
+{
+	const uint32_t rules[] = {
+		UNWIND_RULE(UNWIND_RSP, 8, 0),
+		UNWIND_RULE(UNWIND_RSP, 24, 0),
+		UNWIND_RULE(UNWIND_RSP, 40, 2),
+		UNWIND_RULE(UNWIND_RSP, 48, 4),
+		UNWIND_RULE(UNWIND_RSP, 16, UNWIND_RBP_LOST),
+		UNWIND_RULE(UNWIND_RBP, 16, 2),
+		UNWIND_RULE(UNWIND_RBP, 32, UNWIND_RBP_AT_RBP),
+		UNWIND_RULE(UNWIND_AT_RSP, 8, 0),
+		UNWIND_RULE(UNWIND_AT_RBP, -8, UNWIND_RBP_AT_RBP),
+		UNWIND_NONE,
+		UNWIND_RULE(UNWIND_END, 0, 0),
+		UNWIND_RULE(UNWIND_RSP, 32, 0),
+		UNWIND_RULE(UNWIND_RSP, 56, 0),
+	};
+	const uint32_t plain[] = { 0, 1, 2, 3, 11, 12 };
+	uint64_t frames_seen = 0;
+
+	(void)state;
+	memset(&recent, 0, sizeof(recent));
+	publish(rules, 13);
+	for (int round = 0; round < 20000; round++) {
+		uint32_t from = 10 + roll(8), word = from;
+		bool wild = roll(8) == 0;
+
+		if (roll(50) == 0) /* another outermost part */
+			memset(stack, 0, sizeof(stack));
+		/* innermost frames anew, and now and then one anywhere */
+		for (uint32_t i = 0; i < 6 + roll(30) && word < 600; i++) {
+			uint32_t rule = wild ? roll(13) : plain[roll(6)];
+
+			if (i < 6 || !stack[word] || roll(100) == 0)
+				stack[word] = PC(rule);
+			word += UNWIND_KIND(rules[(stack[word] - CODE) / 16]) == UNWIND_RSP ?
+					(uint32_t)UNWIND_N_BYTES(rules[(stack[word] - CODE) / 16]) / 8 : 1 + roll(6);
+			if (!stack[word])
+				stack[word] = PC(rule);
+			else if (stack[word] < CODE || stack[word] >= CODE + 16 * 13)
+				break;
+		}
+		if (roll(3) == 0)
+			stack[10 + roll(300)] = at(10 + roll(300)); /* a saved frame pointer, perhaps */
+		if (roll(20) == 0)
+			stack[10 + roll(600)] = 0;
+		assert_same_with_recent(from, roll(2) ? at(10 + roll(300)) : 0);
+		frames_seen += result.count;
+	}
+	assert_true(frames_seen > 100000);
+}
+
+/* A step by frame pointer that was read elsewhere is not taken for the same. */
+static void test_recent_stack_notices_a_changed_frame_pointer(void **state)
+{
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RBP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
+
+	(void)state;
+	memset(&recent, 0, sizeof(recent));
+	publish(rules, 3);
+	stack[10] = PC(0);
+	stack[13] = at(20);
+	stack[14] = PC(1);
+	stack[21] = PC(2);
+	stack[31] = PC(1);
+	stack[30] = at(40);
+	stack[41] = PC(2);
+	assert_same_with_recent(10, 0);
+	assert_int_equal(result.count, 3);
+	stack[13] = at(30);
+	assert_same_with_recent(10, 0);
+	assert_int_equal(result.count, 4);
+}
+
+/* The same outer frames, but the frame pointer was saved in another place by the frame inside. */
+static void test_recent_stack_knows_where_the_frame_pointer_was_saved(void **state)
+{
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RSP, 32, 3), UNWIND_RULE(UNWIND_RBP, 16, 2),
+				   UNWIND_RULE(UNWIND_END, 0, 0) };
+
+	(void)state;
+	memset(&recent, 0, sizeof(recent));
+	publish(rules, 4);
+	stack[10] = PC(0);
+	stack[12] = stack[13] = at(20);
+	stack[14] = PC(2);
+	stack[21] = PC(3);
+	stack[31] = PC(2);
+	stack[30] = at(40);
+	stack[41] = PC(3);
+	assert_same_with_recent(10, 0);
+	stack[10] = PC(1);
+	assert_same_with_recent(10, 0);
+	assert_int_equal(result.count, 3);
+	stack[12] = at(30);
+	assert_same_with_recent(10, 0);
+	assert_int_equal(result.count, 4);
+}
+
+/* Nothing that stands in its memory leads a walk out of the stack. */
+static void test_recent_stack_is_not_trusted(void **state)
+{
+	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);
+
+	(void)state;
+	memset(&recent, 0, sizeof(recent));
+	publish(&rule, 1);
+	for (uint32_t i = 10; i < 30; i++)
+		stack[i] = PC(0);
+	for (uint32_t round = 0; round < 2000; round++) {
+		struct unwind_start start = { .sp = at(10) };
+		struct recent_frame *hit = &recent.frames[DUMP_FRAMES_MAX - 1 - roll(18)];
+
+		unwind_walk(&start, NULL, &recent, frames, &result);
+		assert_int_equal(result.flags, 0);
+		hit->sp = roll(2) ? dice : hit->sp + 8ull * roll(WORDS);
+		if (roll(2))
+			hit->fp_below = (uint32_t)dice;
 	}
 }
 
@@ -361,6 +518,10 @@ int main(void)
 		SESSION_TEST(test_walk_finds_a_trampoline_at_its_first_byte),
 		SESSION_TEST(test_walk_leaves_a_circle_of_signal_frames),
 		SESSION_TEST(test_rules_follow_the_index),
+		SESSION_TEST(test_recent_stack_changes_nothing),
+		SESSION_TEST(test_recent_stack_notices_a_changed_frame_pointer),
+		SESSION_TEST(test_recent_stack_knows_where_the_frame_pointer_was_saved),
+		SESSION_TEST(test_recent_stack_is_not_trusted),
 		SESSION_TEST(test_range_find_checks_flags_and_ends),
 	};
 
