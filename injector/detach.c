@@ -23,6 +23,7 @@
 #include "quiesce.h"
 
 #define QUIESCE_NS 3000000000ull
+#define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
 #define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
 /* errno of the borrowed thread survives what the loader does. */
@@ -33,6 +34,8 @@ static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t
 	uint64_t errno_address;
 
 	session_borrower(s, &borrower, 0, &s->detach_longest_ns);
+	if (borrower.search_ns < PATIENCE_NS)
+		borrower.search_ns = PATIENCE_NS;
 	int rc = borrow_enter(&borrower, r, t, e);
 	if (rc < 0)
 		return rc;
@@ -102,13 +105,16 @@ static bool is_hooked_by_another(struct session *s, const struct slot *slot)
 /* Counts the results of the restore. *escapes: a gate's address may have been copied. *foreign: another tool may call a gate. */
 static int count_slots(struct session *s, bool *escapes, bool *foreign, struct err *e)
 {
-	AUTO_FREE struct slot *slots = NULL;
+	struct slot *slots = NULL;
 	uint32_t count;
 
 	*escapes = *foreign = false;
 	int rc = session_slots(s, &slots, &count, e);
 	if (rc < 0)
 		return rc;
+	free(s->final_slots);
+	s->final_slots = slots;
+	s->final_slot_count = count;
 	s->slots_patched = s->slots_restored = s->slots_foreign = s->slots_gone = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		if (slots[i].state == SLOT_REFUSED || slots[i].state == SLOT_EMPTY)
@@ -126,7 +132,7 @@ static int count_slots(struct session *s, bool *escapes, bool *foreign, struct e
 	return 0;
 }
 
-static int prove_outside(struct session *s, struct err *e)
+static int prove_outside(struct session *s, struct quiesce_stacks *stacks, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	const struct quiesce_range ranges[] = {
@@ -140,6 +146,7 @@ static int prove_outside(struct session *s, struct err *e)
 		.ranges = ranges,
 		.range_count = b->gates_address ? 2 : 1,
 		.longest_ns = &s->detach_longest_ns,
+		.stacks = stacks,
 	};
 
 	return quiesce_wait(&q, monotonic_ns() + QUIESCE_NS, e);
@@ -162,7 +169,7 @@ static bool any_thread_pointer(struct session *s, uint64_t *tp)
 	return got;
 }
 
-static int search_escaped(struct session *s, uint64_t *found, struct err *e)
+static int search_escaped(struct session *s, const struct quiesce_stacks *stacks, uint64_t *found, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct escape x = {
@@ -170,6 +177,8 @@ static int search_escaped(struct session *s, uint64_t *found, struct err *e)
 		.end = b->gates_address + GATE_PAGE_BYTES,
 		.skip_start = s->payload.base,
 		.skip_end = s->payload.end,
+		.stacks = stacks->list,
+		.stack_count = stacks->count,
 	};
 	struct err ignored;
 	uint64_t tp;
@@ -235,34 +244,53 @@ static int refresh(struct session *s, struct err *e)
 	return rc;
 }
 
+static void say_gates_stay(struct session *s, uint64_t found)
+{
+	const struct mapping *m = found ? maps_find(&s->maps, found) : NULL;
+	char where[128] = "";
+
+	if (found)
+		snprintf(where, sizeof where, " (in memory at 0x%llx, %.60s)", (unsigned long long)found,
+			 m && m->path[0] ? m->path : "anonymous");
+	session_add_residue(s, "%llu bytes of inert gates at 0x%llx: a copied function pointer%s leads there; they call the original "
+			    "functions", (unsigned long long)s->payload.block.gates_bytes,
+			    (unsigned long long)s->payload.block.gates_address, where);
+}
+
+/* Until no thread can be in the payload and none is. *keep_gates: somebody may still call them. */
+static int silence(struct session *s, bool *keep_gates, struct err *e)
+{
+	struct quiesce_stacks stacks = { 0 };
+	bool escapes = false, foreign = false;
+	uint64_t found = 0;
+
+	int rc = restore(s, e);
+	if (rc == 0)
+		rc = refresh(s, e);
+	if (rc == 0)
+		rc = count_slots(s, &escapes, &foreign, e);
+	if (rc == 0)
+		rc = prove_outside(s, &stacks, e);
+	if (rc == 0 && escapes)
+		rc = search_escaped(s, &stacks, &found, e);
+	free(stacks.list);
+	*keep_gates = found || foreign;
+	if (rc == 0 && *keep_gates)
+		say_gates_stay(s, found);
+	return rc;
+}
+
 int session_detach(struct session *s, struct err *e)
 {
-	bool escapes = false, foreign = false, keep_gates = false;
-	uint64_t found = 0;
+	bool keep_gates = false;
 
 	int rc = refresh(s, e);
 	if (rc < 0 || !s->payload.base)
 		return rc;
-	if (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT) {
-		rc = restore(s, e);
-		if (rc == 0)
-			rc = refresh(s, e);
-		if (rc == 0)
-			rc = count_slots(s, &escapes, &foreign, e);
-		if (rc == 0)
-			rc = prove_outside(s, e);
-		if (rc == 0 && escapes)
-			rc = search_escaped(s, &found, e);
-		if (rc < 0)
-			return rc;
-		keep_gates = found || foreign;
-		if (keep_gates)
-			session_add_residue(s, "%llu bytes of inert gates at 0x%llx: a copied function pointer%s leads there; they call the "
-					    "original functions",
-					    (unsigned long long)s->payload.block.gates_bytes,
-					    (unsigned long long)s->payload.block.gates_address, found ? " (found in memory)" : "");
-	}
-	rc = unload(s, keep_gates, payload_stays(s), e);
+	if (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT)
+		rc = silence(s, &keep_gates, e);
+	if (rc == 0)
+		rc = unload(s, keep_gates, payload_stays(s), e);
 	if (rc < 0)
 		return rc;
 	if (payload_stays(s))

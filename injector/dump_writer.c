@@ -14,13 +14,17 @@
 
 #include "tracee.h"
 
-/* Sizes at the start of a session; each region after the first is twice as large as the one before, up to a limit. */
-#define LIVE_ENTRIES 8192u
+/*
+ * Sizes at the start of a session; each region after the first ones is twice as large as the one before, up to a limit. The live table
+ * starts with several levels, because a bucket that is full in one level must find room in the next: at half load about one in fifty is.
+ */
+#define LIVE_ENTRIES 2048u
+#define LIVE_ENTRIES_EXACT 65536u /* rate 1 fills everything at the rate of the allocations */
+#define LIVE_LEVELS 3u            /* entries, 2 entries, 4 entries … */
 #define STACK_ENTRIES 8192u
-#define STACKS_BYTES (1u << 20)
-#define HISTORY_BLOCKS 256u
-#define EXACT_LIVE_FACTOR 64u /* all of a common heap in the first level: each level is a cache miss more */
-#define EXACT_FACTOR 16u /* rate 1 fills everything at the rate of the allocations */
+#define STACKS_BYTES (1ull << 20)
+#define HISTORY_BLOCKS 256ull
+#define EXACT_FACTOR 16u
 #define MODULES_BYTES (256u << 10)
 #define THREADS_BYTES (64u << 10)
 #define NOTES_BYTES (64u << 10)
@@ -125,28 +129,37 @@ static int add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint
 	return 0;
 }
 
+/* The wanted number, halved until that many pieces fit into a part of the dump. */
+static uint64_t fitting(uint64_t wanted, uint64_t piece_bytes, uint64_t part_bytes)
+{
+	while (wanted > DUMP_BUCKET && wanted * piece_bytes > part_bytes)
+		wanted /= 2;
+	return wanted;
+}
+
 static int add_first_regions(struct dump_writer *w, struct err *e)
 {
-	uint64_t factor = w->exact ? EXACT_FACTOR : 1, live = LIVE_ENTRIES * (w->exact ? EXACT_LIVE_FACTOR : 1);
+	uint64_t factor = w->exact ? EXACT_FACTOR : 1, part = w->max_bytes / 8;
+	uint64_t live = fitting(w->exact ? LIVE_ENTRIES_EXACT : LIVE_ENTRIES, ((1u << LIVE_LEVELS) - 1) * LIVE_ENTRY_BYTES, part);
+	uint64_t history = fitting(HISTORY_BLOCKS * factor, DUMP_HISTORY_BLOCK_BYTES, part);
 	const struct {
 		uint32_t kind;
 		uint64_t bytes, entries;
 	} first[] = {
-		{ DUMP_REGION_LIVE, live * LIVE_ENTRY_BYTES, live },
 		{ DUMP_REGION_STACK_INDEX, STACK_ENTRIES * STACK_ENTRY_BYTES, STACK_ENTRIES },
-		{ DUMP_REGION_STACKS, STACKS_BYTES * (w->exact ? 4 : 1), 0 },
-		{ DUMP_REGION_HISTORY, HISTORY_BLOCKS * factor * DUMP_HISTORY_BLOCK_BYTES, HISTORY_BLOCKS * factor },
+		{ DUMP_REGION_STACKS, fitting(STACKS_BYTES * (w->exact ? 4 : 1), 1, part), 0 },
+		{ DUMP_REGION_HISTORY, history * DUMP_HISTORY_BLOCK_BYTES, history },
 		{ DUMP_REGION_MODULES, MODULES_BYTES, 0 },
 		{ DUMP_REGION_THREADS, THREADS_BYTES, 0 },
 		{ DUMP_REGION_NOTES, NOTES_BYTES, 0 },
 	};
+	int rc = 0;
 
-	for (unsigned i = 0; i < sizeof first / sizeof first[0]; i++) {
-		int rc = add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	for (unsigned i = 0; i < LIVE_LEVELS && rc == 0; i++)
+		rc = add_region(w, DUMP_REGION_LIVE, (live << i) * LIVE_ENTRY_BYTES, live << i, e);
+	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
+		rc = add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
+	return rc;
 }
 
 /* Hands out bytes of the youngest arena of a kind, adding one if it is full. */

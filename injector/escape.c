@@ -40,6 +40,26 @@ static bool is_hit(const struct escape *x, uint64_t word)
 	return plain >= x->start && plain < x->end;
 }
 
+/* Where the mapping begins to be alive: a stack below its stack pointer is not, but for the page that the pointer is in. */
+static uint64_t alive_from(const struct escape *x, const struct mapping *m)
+{
+	uint64_t lowest = m->end;
+
+	for (size_t i = 0; i < x->stack_count; i++)
+		if (x->stacks[i] >= m->start && x->stacks[i] < lowest)
+			lowest = x->stacks[i];
+	return lowest < m->end ? lowest & ~(uint64_t)(PAGE_BYTES - 1) : m->start;
+}
+
+/* A word that is below the stack pointer in the stack pointer's own page. */
+static bool is_dead(const struct escape *x, uint64_t address)
+{
+	for (size_t i = 0; i < x->stack_count; i++)
+		if (address < x->stacks[i] && address >= (x->stacks[i] & ~(uint64_t)(PAGE_BYTES - 1)))
+			return true;
+	return false;
+}
+
 static uint64_t search_pages(const struct search *q, uint64_t start, uint64_t bytes)
 {
 	struct err ignored;
@@ -48,7 +68,8 @@ static uint64_t search_pages(const struct search *q, uint64_t start, uint64_t by
 		return 0; /* unmapped meanwhile, or beyond the end of its file */
 	for (size_t i = 0; i < bytes / sizeof *q->buffer; i++) {
 		uint64_t where = start + i * sizeof *q->buffer;
-		if (is_hit(q->x, q->buffer[i]) && (where < q->x->skip_start || where >= q->x->skip_end))
+		if (is_hit(q->x, q->buffer[i]) && (where < q->x->skip_start || where >= q->x->skip_end) &&
+		    !is_dead(q->x, where))
 			return where;
 	}
 	return 0;
@@ -59,7 +80,7 @@ static uint64_t search_mapping(const struct search *q, const struct mapping *m)
 {
 	uint64_t entries[CHUNK_PAGES];
 
-	for (uint64_t at = m->start; at < m->end; at += CHUNK_BYTES) {
+	for (uint64_t at = alive_from(q->x, m); at < m->end; at += CHUNK_BYTES) {
 		size_t pages = (m->end - at < CHUNK_BYTES ? m->end - at : CHUNK_BYTES) / PAGE_BYTES;
 		ssize_t n = pread(q->pagemap, entries, pages * sizeof *entries, (off_t)(at / PAGE_BYTES * sizeof *entries));
 		if (n != (ssize_t)(pages * sizeof *entries))

@@ -21,6 +21,8 @@ struct escape {
 	uint64_t guard;          /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */
+	const uint64_t *stacks;  /* stack pointers of the threads: what lies below in the same mapping is dead */
+	size_t stack_count;
 };
 
 /* *found: address of the first word, 0 none. Memory that cannot be read is passed over: it is being unmapped. */

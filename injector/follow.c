@@ -18,7 +18,8 @@
 #include "status_line.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
-#define TICK_FAST_NS 5000000u   /* while the dump grows quickly */
+#define TICK_EXACT_NS 10000000u /* the same when every allocation is recorded */
+#define TICK_FAST_NS 2000000u   /* while the dump grows quickly */
 #define RENEW_NS 1000000000u
 #define MODULES_NS 200000000u
 #define THREADS_NS 10000000000u /* names of threads */
@@ -187,7 +188,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (s->dump.used != used)
 		f->fast_until_ns = now + RENEW_NS;
-	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : TICK_NS, e);
+	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : s->dump.exact ? TICK_EXACT_NS : TICK_NS, e);
 	if (rc < 0)
 		return rc;
 	if (now >= f->next_renewal_ns) {

@@ -58,6 +58,8 @@ void session_done(struct session *s)
 		target_close(&s->target);
 	free(s->residue);
 	free(s->named_threads);
+	free(s->final_slots);
+	s->final_slots = NULL;
 	s->named_threads = NULL;
 	s->named_thread_count = 0;
 	s->have_before = s->have_tables = s->have_dump = s->have_memory = s->have_target = false;

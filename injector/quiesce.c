@@ -66,6 +66,20 @@ bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const 
 	return false;
 }
 
+static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, struct err *e)
+{
+	if (stacks->count == stacks->room) {
+		size_t room = stacks->room ? stacks->room * 2 : 64;
+		void *grown = realloc(stacks->list, room * sizeof *stacks->list);
+		if (!grown)
+			return err_set(e, ENOMEM, "out of memory");
+		stacks->list = grown;
+		stacks->room = room;
+	}
+	stacks->list[stacks->count++] = sp - RED_ZONE_BYTES;
+	return 0;
+}
+
 /* 0 outside, -EBUSY inside, -ESRCH gone, -ETIMEDOUT does not stop. */
 static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 {
@@ -89,6 +103,8 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 			x.inside = quiesce_stack_holds(q->memory, registers_sp(&regs), q->ranges, q->range_count);
 	}
 	tracee_detach(&t);
+	if (rc == 0 && !x.inside && q->stacks)
+		rc = note_stack(q->stacks, registers_sp(&regs), e);
 	if (rc == 0 && x.inside)
 		rc = err_set(e, EBUSY, "thread %d is inside the payload", tid);
 	return rc;

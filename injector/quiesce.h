@@ -18,6 +18,11 @@ struct quiesce_range {
 	uint64_t end;
 };
 
+struct quiesce_stacks {
+	uint64_t *list;
+	size_t count, room;
+};
+
 struct quiesce {
 	const struct target *target;
 	const struct target_memory *memory;
@@ -25,6 +30,8 @@ struct quiesce {
 	const struct quiesce_range *ranges;
 	unsigned range_count;
 	uint64_t *longest_ns;
+	/* Where each thread's stack pointer was when it was seen outside: below is nothing alive. May be NULL. */
+	struct quiesce_stacks *stacks;
 };
 
 /* Does a word of the live stack above sp hold an address of the range? For threads whose stack cannot be walked to its end. */

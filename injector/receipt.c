@@ -3,14 +3,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cleanup.h"
 #include "follow.h"
 #include "payload_symbols.h"
 
-struct comparison {
-	struct session *s;
-};
+#define SETTLE_NS 5000000
+#define SETTLE_TRIES 40
 
 static bool is_ours(const struct session *s, const char *name)
 {
@@ -18,21 +18,51 @@ static bool is_ours(const struct session *s, const char *name)
 	       (s->dump.path[0] && strcmp(name, s->dump.path) == 0);
 }
 
-/*
- * The program maps and unmaps by itself; what memattach can have caused are mappings of its files, mappings at its addresses, and changed
- * protections of memory that was there before.
- */
-static void compare_mapping(void *context, const struct maps_change *change)
+static void add_mapping(void *context, const struct maps_change *change)
 {
-	struct session *s = ((struct comparison *)context)->s;
-	const struct mapping *after = change->after, *before = change->before;
+	struct session *s = context;
 	char text[300];
 
-	bool file = after && is_ours(s, after->path);
-	bool protection = before && after && before->prot != after->prot && before->inode == after->inode &&
-			  modules_find(&s->modules, change->start, false);
-	if (file || protection)
+	if (change->after && is_ours(s, change->after->path))
 		session_add_residue(s, "mapping %s", maps_change_format(change, text, sizeof text));
+}
+
+/* First slot whose page has another protection than it had when the loader's lock was held; NULL none. */
+static const struct slot *wrong_protection(const struct session *s, const struct maps *maps)
+{
+	for (uint32_t i = 0; i < s->final_slot_count; i++) {
+		const struct slot *slot = &s->final_slots[i];
+		const struct mapping *m = maps_find(maps, slot->address);
+		if (slot->state == SLOT_RESTORED && m && m->inode && m->prot != slot->page_protection)
+			return slot;
+	}
+	return NULL;
+}
+
+/*
+ * A library that the program loads again in the same place has other protections while the loader is at work: only a difference that
+ * stays is one.
+ */
+static int compare_protections(struct session *s, const struct maps *maps, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = SETTLE_NS };
+	const struct slot *wrong = wrong_protection(s, maps);
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
+	for (int i = 0; wrong && i < SETTLE_TRIES; i++) {
+		struct maps again;
+		nanosleep(&pause, NULL);
+		int rc = maps_read(&again, path, e);
+		if (rc < 0)
+			return rc;
+		wrong = wrong_protection(s, &again);
+		maps_free(&again);
+	}
+	if (wrong)
+		session_add_residue(s, "the page of slot 0x%llx had protection %llu (PROT_*) and has another now",
+				    (unsigned long long)wrong->address, (unsigned long long)wrong->page_protection);
+	return 0;
 }
 
 static void compare_descriptors(struct session *s, const struct snapshot *after)
@@ -57,14 +87,13 @@ static void compare_signals(struct session *s, const struct snapshot *after)
 
 int receipt_verify(struct session *s, struct err *e)
 {
-	struct comparison comparison = { s };
 	struct snapshot after;
 
 	int rc = snapshot_take(&after, &s->target, e);
 	if (rc < 0)
 		return rc;
 	if (s->have_before) {
-		maps_diff(&s->before.maps, &after.maps, compare_mapping, &comparison);
+		maps_diff(&s->before.maps, &after.maps, add_mapping, s);
 		compare_signals(s, &after);
 	} else {
 		for (size_t i = 0; i < after.maps.count; i++)
@@ -73,8 +102,9 @@ int receipt_verify(struct session *s, struct err *e)
 						    (unsigned long long)after.maps.list[i].end, after.maps.list[i].path);
 	}
 	compare_descriptors(s, &after);
+	rc = compare_protections(s, &after.maps, e);
 	snapshot_free(&after);
-	return 0;
+	return rc;
 }
 
 static void put_string(FILE *f, const char *text, size_t length)

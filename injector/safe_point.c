@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "arch/registers.h"
 #include "hooks.h"
@@ -144,7 +145,7 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 {
 	int rc = 0;
 
-	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory) };
+	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory), .sleepers_are_safe = libc->kind == LIBC_MUSL };
 	if (!s->walk)
 		return err_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < modules->count && rc == 0; i++) {
@@ -237,7 +238,8 @@ int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *
 	stack_walk(s->walk, t, look_at_frame, &look, &complete);
 	if (look.found)
 		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.found->what);
-	if (!complete)
+	bool asleep = s->sleepers_are_safe && registers_sleeping(&regs) && registers_syscall(&regs) != SYS_futex;
+	if (!complete && !asleep)
 		return err_set(e, EBUSY, "the stack of thread %d cannot be walked to its end", t->tid);
 	if (in_rseq_section(stack_walk_memory(s->walk), t, registers_pc(&regs)))
 		return err_set(e, EBUSY, "thread %d is in a restartable sequence", t->tid);

@@ -12,6 +12,10 @@
  *
  * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end: what
  * cannot be seen counts as unsafe.
+ *
+ * musl comes without unwind information, so nothing above its functions can be seen. Its allocator and its loader never sleep
+ * in a system call that a signal interrupts, but for their locks (futex), and it runs constructors without them: there a thread
+ * that sleeps in any other call is safe too.
  */
 #ifndef MEMATTACH_SAFE_POINT_H
 #define MEMATTACH_SAFE_POINT_H
@@ -29,6 +33,7 @@ struct safe_points {
 	struct code_range *list; /* sorted by start */
 	size_t count;
 	struct stack_walk *walk;
+	bool sleepers_are_safe; /* musl */
 };
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,

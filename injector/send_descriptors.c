@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "send_descriptors.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cleanup.h"
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
 
 /* The message as the thread will receive it, laid out in its own memory. */
 struct message {
@@ -112,7 +117,9 @@ int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count
 	int rc = make_pair(r, &m, deadline_ns, e);
 	if (rc < 0)
 		return rc;
-	AUTO_CLOSE int socket = (int)syscall(SYS_pidfd_getfd, pidfd, m.pair[1], 0);
+	/* A main thread that has exited has no descriptors any more; Linux 6.9 and later can name the thread itself. */
+	AUTO_CLOSE int thread = (int)syscall(SYS_pidfd_open, r->tracee->tid, PIDFD_THREAD);
+	AUTO_CLOSE int socket = (int)syscall(SYS_pidfd_getfd, thread >= 0 ? thread : pidfd, m.pair[1], 0);
 	if (socket < 0)
 		return err_sys(e, "pidfd_getfd");
 	rc = send_all(socket, fds, count, e);

@@ -63,6 +63,8 @@ struct session {
 	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
 	uint64_t attach_longest_ns, detach_longest_ns;
 	uint64_t started_ns;       /* CLOCK_MONOTONIC when recording began */
+	struct slot *final_slots;  /* as they stood after the restore */
+	uint32_t final_slot_count;
 	char *residue;             /* lines: what had to stay */
 	bool touched;              /* this memattach has loaded or started the payload */
 	bool asks_usable_size;     /* the payload asks malloc_usable_size */

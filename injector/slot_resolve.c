@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "slots_internal.h"
 
@@ -29,7 +30,7 @@ static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
 	uint32_t number;
 	struct err ignored;
 
-	if (!q->jump_slot || !elf_module_holds(&p->m->list[q->module], q->value, sizeof code, PF_X) ||
+	if (q->relocation != R_X86_64_JUMP_SLOT || !elf_module_holds(&p->m->list[q->module], q->value, sizeof code, PF_X) ||
 	    target_read(p->tm, q->value, code, sizeof code, &ignored))
 		return false;
 	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;
@@ -93,6 +94,19 @@ static bool through_stub(const struct planner *p, const struct slot_question *q,
 	return bind(p, q, a);
 }
 
+/*
+ * A word of writable data is the program's own: it may have put another function of its module there. Debian
+ * 13's redis-server does so with the allocator's table of a library that it carries.
+ */
+static bool is_redirected_by_its_module(const struct planner *p, const struct slot_question *q)
+{
+	const struct elf_module *m = &p->m->list[q->module];
+	const struct mapping *map = maps_find(p->maps, q->address);
+
+	return q->relocation == R_X86_64_64 && map && (map->prot & PROT_WRITE) &&
+	       elf_module_holds(m, q->value, 1, PF_X);
+}
+
 enum slot_verdict slot_resolve(const struct planner *p, const struct slot_question *q, struct slot_answer *a)
 {
 	const char *name = hook_symbol(q->hook);
@@ -100,7 +114,7 @@ enum slot_verdict slot_resolve(const struct planner *p, const struct slot_questi
 	struct elf_symbol s;
 
 	if (q->value == 0)
-		return VERDICT_NULL;
+		return VERDICT_NOTHING;
 	if (!holder) {
 		const struct mapping *map = maps_find(p->maps, q->value);
 		snprintf(a->reason, sizeof a->reason, "it leads to 0x%" PRIx64 " (%.60s)", q->value,
@@ -123,6 +137,8 @@ enum slot_verdict slot_resolve(const struct planner *p, const struct slot_questi
 		answer(p, a, holder, &s);
 		return VERDICT_GOOD;
 	}
+	if (is_redirected_by_its_module(p, q))
+		return VERDICT_NOTHING;
 	snprintf(a->reason, sizeof a->reason, "it leads to 0x%" PRIx64 " in %.60s, which is not that function",
 	         q->value, elf_module_name(holder));
 	return VERDICT_FOREIGN;

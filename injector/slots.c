@@ -158,9 +158,13 @@ static int find_in_table(const struct elf_module *m, const struct target_memory 
 		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info),
 			 type = (uint32_t)ELF64_R_TYPE(relas[i].r_info);
 
+		/*
+		 * The addend counts in data only. In a jump slot the loader does not look at it, and ld -z mark-plt
+		 * keeps the address of the PLT entry there.
+		 */
 		if (symbol == 0 || symbol >= m->symbol_count || hook_of[symbol] >= HOOK_COUNT ||
-		    relas[i].r_addend != 0 ||
-		    (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64))
+		    (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) ||
+		    (type == R_X86_64_64 && relas[i].r_addend != 0))
 			continue;
 		r = add_found(
 			l,
@@ -216,8 +220,7 @@ static int add_patched(struct planner *p, struct candidate *c, const struct slot
 
 static int add_slot(struct planner *p, uint32_t module, const struct found *f, uint64_t value, struct err *e)
 {
-	struct slot_question q = { module,   f->symbol, f->hook, value, f->relocation == R_X86_64_JUMP_SLOT,
-		                   f->number };
+	struct slot_question q = { module, f->symbol, f->hook, f->address, value, f->relocation, f->number };
 	struct slot_answer a = { .definer = UINT32_MAX };
 	const struct mapping *map = maps_find(p->maps, f->address);
 	struct candidate c = { .plan = { .address = f->address,
@@ -230,7 +233,7 @@ static int add_slot(struct planner *p, uint32_t module, const struct found *f, u
 	if (patched)
 		return add_patched(p, &c, patched, e);
 	switch (slot_resolve(p, &q, &a)) {
-	case VERDICT_NULL: return 0;
+	case VERDICT_NOTHING: return 0;
 	case VERDICT_FOREIGN: return plan_refuse(p, module, f->hook, f->address, value, e, "%s", a.reason);
 	case VERDICT_GOOD: break;
 	}

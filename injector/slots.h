@@ -12,6 +12,9 @@
  *                       program                                                 → what the program's own slot leads to
  *   an ifunc's choice   in the module that defines the function as an ifunc     → the value itself
  *   null                a weak reference to nothing                             → passed over
+ *   the module's own    in a word of writable data: the program has put another
+ *                       function of its own there                               → passed over: what that calls
+ *                                                                                 is seen by its own slots
  *   anything else       another tool's hook, or half-relocated                  → refused, named
  *
  * Whether a function is hooked or left alone because it passes on to another listed function through a slot

@@ -49,14 +49,19 @@ const struct code_scan *plan_scan(struct planner *p, uint32_t module);
 struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t address);
 
 /* slot_resolve.c */
-enum slot_verdict { VERDICT_GOOD, VERDICT_NULL, VERDICT_FOREIGN };
+enum slot_verdict {
+	VERDICT_GOOD,
+	VERDICT_NOTHING, /* it stands for no listed function, by the program's own will */
+	VERDICT_FOREIGN,
+};
 struct slot_question {
 	uint32_t module;
 	uint32_t symbol; /* number in the module's symbol table */
 	uint32_t hook;
+	uint64_t address; /* of the slot */
 	uint64_t value;
-	bool jump_slot;
-	uint32_t number; /* of the relocation in DT_JMPREL, if jump_slot */
+	uint32_t relocation; /* R_X86_64_* */
+	uint32_t number;     /* of the relocation in its table */
 };
 struct slot_answer {
 	uint64_t original;

@@ -33,6 +33,8 @@ uint64_t registers_sp(const struct user_regs_struct *regs);
 uint64_t registers_tp(const struct user_regs_struct *regs);
 /* The system call that the thread was stopped in, -1 if none. */
 int64_t registers_syscall(const struct user_regs_struct *regs);
+/* Was it stopped while it slept in a system call that signals interrupt? */
+bool registers_sleeping(const struct user_regs_struct *regs);
 /* Calls visit with the value of every general register. */
 void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t value, void *data), void *data);
 

@@ -162,9 +162,10 @@ def check_payload(tree):
                 yield f"the payload imports {name}"
         else:
             exported.add(name)
-    for name in sorted({"memattach_session", "memattach_control"} - exported):
+    expected = {"memattach_session", "memattach_control", "memattach_locked"}
+    for name in sorted(expected - exported):
         yield f"the payload does not export {name}"
-    for name in sorted(exported - {"memattach_session", "memattach_control"}):
+    for name in sorted(exported - expected):
         yield f"the payload exports {name}"
     relocations = tree.run("readelf", "-rW", payload).stdout
     for kind in sorted(set(re.findall(r"R_X86_64_(?:DTP\w+|TP\w+|TLS\w+|COPY|IRELATIV\w*)", relocations))):

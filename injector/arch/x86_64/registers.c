@@ -122,6 +122,14 @@ int64_t registers_syscall(const struct user_regs_struct *regs)
 	return in_syscall(regs) ? (int64_t)regs->orig_rax : -1;
 }
 
+bool registers_sleeping(const struct user_regs_struct *regs)
+{
+	int64_t result = -(int64_t)regs->rax;
+
+	return in_syscall(regs) && (result == ERESTARTSYS || result == ERESTARTNOINTR || result == ERESTARTNOHAND ||
+				    result == ERESTART_RESTARTBLOCK || result == EINTR);
+}
+
 void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t, void *), void *data)
 {
 	const uint64_t values[] = { regs->rip, regs->rax, regs->rbx, regs->rcx, regs->rdx, regs->rsi, regs->rdi, regs->rbp,
