@@ -30,7 +30,8 @@ static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
 	uint32_t number;
 	struct err ignored;
 
-	if (q->relocation != R_X86_64_JUMP_SLOT || !elf_module_holds(&p->m->list[q->module], q->value, sizeof code, PF_X) ||
+	if (q->relocation != R_X86_64_JUMP_SLOT ||
+	    !elf_module_holds(&p->m->list[q->module], q->value, sizeof code, PF_X) ||
 	    target_read(p->tm, q->value, code, sizeof code, &ignored))
 		return false;
 	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;

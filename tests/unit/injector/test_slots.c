@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cleanup.h"
+
 static const struct elf_module *main_of(const struct view *view)
 {
 	return modules_main(&view->modules);
@@ -110,6 +112,48 @@ static void test_slots_now_relro(void **state)
 	end(&v, &view);
 }
 
+/* Words of data that the program has put functions of its own into are passed over, what those call is planned. */
+static void test_slots_redirected_data(void **state)
+{
+	struct victim v;
+	struct view view;
+	unsigned words = 0;
+
+	(void)state;
+	begin(&v, &view, "victim_now", NULL);
+	for (size_t i = 0; i < view.plans.slot_count; i++)
+		words += view.plans.slots[i].relocation == R_X86_64_64 &&
+			 &view.modules.list[view.plans.slots[i].module] == main_of(&view);
+	assert_int_equal(words, 1); /* table; not allocate and discard */
+	assert_non_null(view_slot(&view, main_of(&view), HOOK_malloc, R_X86_64_JUMP_SLOT));
+	end(&v, &view);
+}
+
+/* ld -z mark-plt keeps the address of the PLT entry in the addend of each jump slot. */
+static void test_slots_mark_plt(void **state)
+{
+	struct victim v;
+	struct view view;
+	unsigned addends = 0;
+	struct err e;
+
+	(void)state;
+	if (access(VICTIM_DIR "/victim_markplt", X_OK)) {
+		print_message("  the linker has no -z mark-plt: passed over\n");
+		skip();
+	}
+	begin(&v, &view, "victim_markplt", NULL);
+	AUTO_FREE Elf64_Rela *relas = NULL;
+	size_t count;
+	assert_int_equal(elf_module_relocations(main_of(&view), &view.tm, &main_of(&view)->jmprel, &relas, &count, &e), 0);
+	for (size_t i = 0; i < count; i++)
+		addends += relas[i].r_addend != 0;
+	assert_true(addends > 0);
+	assert_non_null(view_slot(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT));
+	assert_non_null(view_slot(&view, main_of(&view), HOOK_calloc, R_X86_64_JUMP_SLOT));
+	end(&v, &view);
+}
+
 static void test_slots_no_plt(void **state)
 {
 	struct victim v;
@@ -153,6 +197,8 @@ static void test_slots_of_the_c_library(void **state)
 	begin(&v, &view, "victim_now", NULL);
 	assert_non_null(view_slot(&view, view.libc.module, HOOK_malloc, 0));
 	assert_non_null(view_slot(&view, view.libc.module, HOOK_free, 0));
+	assert_non_null(view_slot(&view, view.libc.module, HOOK_realloc, 0));
+	assert_non_null(view_slot(&view, view.libc.module, HOOK_calloc, 0));
 	const struct slot_route *r = view_route(&view, HOOK_malloc, view.libc.module);
 	assert_true(r && r->hooked);
 	r = view_route(&view, HOOK_reallocarray, view.libc.module);
@@ -171,6 +217,14 @@ static void expect_via(const struct view *view, const struct elf_module *definer
 		assert_false(view->plans.slots[i].hook == hook && view->plans.slots[i].original == r->original);
 }
 
+static bool imports(const struct elf_module *m, const char *name)
+{
+	for (uint32_t i = 1; i < m->symbol_count; i++)
+		if (m->symbols[i].st_shndx == SHN_UNDEF && !strcmp(elf_module_symbol_name(m, i), name))
+			return true;
+	return false;
+}
+
 static void test_routes_of_libstdcxx(void **state)
 {
 	struct victim v;
@@ -182,7 +236,8 @@ static void test_routes_of_libstdcxx(void **state)
 	expect_via(&view, cxx, HOOK_new, HOOK_malloc);
 	expect_via(&view, cxx, HOOK_new_array, HOOK_new);
 	expect_via(&view, cxx, HOOK_new_nothrow, HOOK_new);
-	expect_via(&view, cxx, HOOK_new_aligned, HOOK_aligned_alloc);
+	/* GCC 12 has it call aligned_alloc, GCC 14 posix_memalign. */
+	expect_via(&view, cxx, HOOK_new_aligned, imports(cxx, "aligned_alloc") ? HOOK_aligned_alloc : HOOK_posix_memalign);
 	expect_via(&view, cxx, HOOK_delete, HOOK_free);
 	expect_via(&view, cxx, HOOK_delete_sized, HOOK_delete);
 	assert_non_null(view_slot(&view, cxx, HOOK_malloc, 0));
@@ -356,6 +411,8 @@ int main(void)
 		cmocka_unit_test(test_slots_lazy),
 		cmocka_unit_test(test_slots_lazy_ibt),
 		cmocka_unit_test(test_slots_now_relro),
+		cmocka_unit_test(test_slots_redirected_data),
+		cmocka_unit_test(test_slots_mark_plt),
 		cmocka_unit_test(test_slots_no_plt),
 		cmocka_unit_test(test_slots_non_pie_canonical_stub),
 		cmocka_unit_test(test_slots_of_the_c_library),

@@ -12,6 +12,20 @@
 void *(*volatile table[])(size_t) = { malloc, NULL };
 void (*volatile release)(void *);
 
+/* Tables of an allocator that the program puts functions of its own into, as Debian 13's redis-server does. */
+void *(*volatile allocate)(size_t) = malloc;
+void (*volatile discard)(void *) = free;
+
+static void *own_allocate(size_t bytes)
+{
+	return malloc(bytes + 1);
+}
+
+static void own_discard(void *block)
+{
+	free(block);
+}
+
 static void say(const char *text)
 {
 	if (write(STDOUT_FILENO, text, 6) != 6)
@@ -24,6 +38,9 @@ int main(int argc, char **argv)
 	char order;
 
 	release = free;
+	allocate = own_allocate;
+	discard = own_discard;
+	discard(allocate(10));
 	free(malloc(100));
 	release(table[0](10));
 	say("ready\n");
