@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -51,12 +52,12 @@ static void read_dlerror(struct loader_call *c, char *text, size_t size)
 }
 
 /*
- * dlopen by descriptor number. glibc returns an old handle when a name was used before, and numbers are used again: so the name is different in
+ * dlopen by descriptor number; of the thread, because a main thread that has exited has none any more. glibc returns an old handle when a name was used before, and numbers are used again: so the name is different in
  * each session, by as many "./" as the session id says.
  */
 static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
 {
-	char name[700] = "/proc/self/", error[256];
+	char name[700] = "/proc/thread-self/", error[1024];
 	uint64_t arguments[6] = { remote_data(c->r) + DATA_PATH, RTLD_NOW | RTLD_LOCAL | c->s->libc.dlopen_mode_extra };
 
 	for (unsigned i = 0; i < session_id % 251; i++)
@@ -69,7 +70,8 @@ static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint
 		return rc;
 	if (!*handle) {
 		read_dlerror(c, error, sizeof error);
-		return err_set(e, ENOEXEC, "the target's loader refused the payload: %s", error);
+		const char *why = strncmp(error, name, strlen(name)) == 0 ? error + strlen(name) : error;
+		return err_set(e, ENOEXEC, "the target's loader refused the payload%s%s", why == error ? ": " : "", why);
 	}
 	return 0;
 }
@@ -221,6 +223,21 @@ static uint64_t patch_bytes(const struct slot_plans *p)
 	return p->gate_count * sizeof(struct control_gate) + p->slot_count * sizeof(struct slot);
 }
 
+/* The hooks read the cycle counter; PR_SET_TSC may have made that a fault (a flag of each thread, inherited by the threads that it makes). */
+static int check_cycle_counter(struct loader_call *c, struct err *e)
+{
+	const uint64_t arguments[6] = { PR_GET_TSC, remote_data(c->r) };
+	uint64_t result = 0;
+	int32_t mode = 0;
+
+	int rc = remote_call1(c->r, SYS_prctl, arguments, &result, c->deadline_ns, e);
+	if (rc == 0 && result == 0)
+		rc = target_read(&c->s->memory, remote_data(c->r), &mode, sizeof mode, e);
+	if (rc == 0 && mode == PR_TSC_SIGSEGV)
+		rc = err_set(e, EPERM, "the process has forbidden itself to read the cycle counter (PR_SET_TSC), which recording needs; nothing was changed");
+	return rc;
+}
+
 static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 {
 	struct session *s = c->s;
@@ -235,6 +252,8 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	int rc = remote_call1(c->r, s->libc.errno_location, none, &errno_address, c->deadline_ns, e);
 	if (rc == 0)
 		rc = remote_keep_errno(c->r, errno_address, e);
+	if (rc == 0)
+		rc = check_cycle_counter(c, e);
 	if (rc == 0)
 		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
 	if (rc == 0 && !reused)
