@@ -16,9 +16,15 @@ static bool same_image(const struct image *image, const struct dump_module *m, c
 	return !strcmp(image->path, path);
 }
 
+struct addition {
+	struct images *images;
+	struct image_map *map;
+};
+
 static int add_module(void *arg, const struct dump_module *m)
 {
-	struct images *images = arg;
+	struct images *images = ((struct addition *)arg)->images;
+	struct image_map *map = ((struct addition *)arg)->map;
 	char *path = strdup(m->path);
 	uint32_t i = 1;
 
@@ -29,7 +35,7 @@ static int add_module(void *arg, const struct dump_module *m)
 	bool deleted = length > suffix && !strcmp(path + length - suffix, DELETED);
 	if (deleted)
 		path[length - suffix] = 0;
-	if (images->image_of[m->id])
+	if (map->image_of[m->id])
 		goto done; /* the first one is the one that the frames knew */
 	while (i < images->count && !same_image(&images->list[i], m, path))
 		i++;
@@ -48,22 +54,18 @@ static int add_module(void *arg, const struct dump_module *m)
 		path = NULL;
 	}
 	images->list[i].flags |= m->flags;
-	images->image_of[m->id] = (uint16_t)i;
-	images->bias_of[m->id] = m->bias;
+	map->image_of[m->id] = (uint16_t)i;
+	map->bias_of[m->id] = m->bias;
 done:
 	free(path);
 	return 0;
 }
 
-int images_load(struct images *images, struct dump *dump)
+int images_init(struct images *images)
 {
 	*images = (struct images){ .count = 1 };
 	images->list = calloc(1, sizeof *images->list);
-	images->image_of = calloc(MODULE_IDS, sizeof *images->image_of);
-	images->bias_of = calloc(MODULE_IDS, sizeof *images->bias_of);
-	if (!images->list || !images->image_of || !images->bias_of)
-		return -ENOMEM;
-	return dump_each_module(dump, add_module, images);
+	return images->list ? 0 : -ENOMEM;
 }
 
 void images_done(struct images *images)
@@ -71,19 +73,35 @@ void images_done(struct images *images)
 	for (uint32_t i = 0; i < images->count && images->list; i++)
 		free(images->list[i].path);
 	free(images->list);
-	free(images->image_of);
-	free(images->bias_of);
 	*images = (struct images){ 0 };
 }
 
-uint64_t images_place(const struct images *images, uint64_t frame)
+int images_add(struct images *images, struct dump *dump, struct image_map *map)
+{
+	struct addition addition = { images, map };
+
+	map->image_of = calloc(MODULE_IDS, sizeof *map->image_of);
+	map->bias_of = calloc(MODULE_IDS, sizeof *map->bias_of);
+	if (!map->image_of || !map->bias_of)
+		return -ENOMEM;
+	return dump_each_module(dump, add_module, &addition);
+}
+
+void image_map_done(struct image_map *map)
+{
+	free(map->image_of);
+	free(map->bias_of);
+	*map = (struct image_map){ 0 };
+}
+
+uint64_t images_place(const struct image_map *map, uint64_t frame)
 {
 	uint32_t id = DUMP_FRAME_MODULE(frame);
-	uint32_t image = images->image_of[id];
+	uint32_t image = map->image_of[id];
 
 	if (!image)
 		return PLACE(0, frame);
-	return PLACE(image, DUMP_FRAME_ADDRESS(frame) - images->bias_of[id]);
+	return PLACE(image, DUMP_FRAME_ADDRESS(frame) - map->bias_of[id]);
 }
 
 const char *image_name(const struct image *image)

@@ -26,19 +26,28 @@ struct image {
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
 };
 
+/* The images of all dumps that were read; equal build-ids are one image, wherever each was loaded. */
 struct images {
 	struct image *list; /* list[0] stands for no image */
 	uint32_t count;
+};
+
+/* Where one dump had them. */
+struct image_map {
 	uint16_t *image_of; /* by module id, 0: no such module */
 	uint64_t *bias_of;
 };
 
-/* Reads the modules of a dump. -ENOMEM. */
-int images_load(struct images *images, struct dump *dump) WARN_UNUSED;
+/* -ENOMEM. */
+int images_init(struct images *images) WARN_UNUSED;
 void images_done(struct images *images);
 
-/* The place of a frame word. */
-uint64_t images_place(const struct images *images, uint64_t frame);
+/* Adds the modules of a dump and says in map where they are; to be freed by image_map_done, whatever is returned. -ENOMEM. */
+int images_add(struct images *images, struct dump *dump, struct image_map *map) WARN_UNUSED;
+void image_map_done(struct image_map *map);
+
+/* The place of a frame word of that dump. */
+uint64_t images_place(const struct image_map *map, uint64_t frame);
 /* The last component of the path. */
 const char *image_name(const struct image *image);
 

@@ -12,6 +12,7 @@
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
+#include "size.h"
 #include "version.h"
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
@@ -19,7 +20,8 @@ enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 #define TEXT_TOP 20
 
 struct arguments {
-	const char *path;
+	char **paths;
+	int path_count;
 	bool json;
 	bool top_given;
 	struct report_options report;
@@ -27,31 +29,49 @@ struct arguments {
 };
 
 static const char help[] =
-	"Usage: memanalyze [OPTION]... DUMP\n"
-	"Shows what a dump of memattach says about the heap of its target.\n"
+	"Usage: memanalyze [OPTION]... DUMP...\n"
+	"  or:  memanalyze --diff [OPTION]... OLD NEW\n"
+	"Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
+	"merged: stacks of the same code are one row, figures add up.\n"
 	"\n"
-	"  -n, --top=N               show the first N stacks, 0: all (20; with --json all)\n"
+	"  -n, --top=N               show the first N rows, 0: all (20; with --json all)\n"
 	"  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
 	"                            or allocated-count\n"
 	"  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
+	"  -b, --by=WHAT             sum up by stack (default), function or module\n"
 	"  -j, --json                write JSON\n"
 	"  -c, --confidence=PERCENT  of the intervals (95)\n"
+	"  -x, --diff                compare two dumps: growth per stack\n"
+	"  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
+	"  -i, --since=TIME          growth since this time after the attach\n"
+	"  -l, --leaks               stacks whose old blocks become more and more\n"
+	"  -g, --age=TIME            old is older than this (a third of the session)\n"
+	"  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
 	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 	"  -S, --no-symbols          show modules and offsets only\n"
+	"  -F, --full-names          do not shorten names in the text\n"
 	"  -h, --help                show this help\n"
 	"  -V, --version             show the version\n"
 	"\n"
-	"Exit status: 0 all was read, 1 the dump is damaged and was read in part,\n"
-	"2 it could not be read, 64 wrong usage.\n";
+	"Exit status: 0 all was read, 1 a dump is damaged and was read in part,\n"
+	"2 no dump could be read, 64 wrong usage.\n";
 
 static const struct option long_options[] = {
 	{ "top", required_argument, NULL, 'n' },
 	{ "sort", required_argument, NULL, 's' },
 	{ "depth", required_argument, NULL, 'd' },
+	{ "by", required_argument, NULL, 'b' },
 	{ "json", no_argument, NULL, 'j' },
 	{ "confidence", required_argument, NULL, 'c' },
+	{ "diff", no_argument, NULL, 'x' },
+	{ "at", required_argument, NULL, 'a' },
+	{ "since", required_argument, NULL, 'i' },
+	{ "leaks", no_argument, NULL, 'l' },
+	{ "age", required_argument, NULL, 'g' },
+	{ "plan", required_argument, NULL, 'p' },
 	{ "debug-path", required_argument, NULL, 'D' },
 	{ "no-symbols", no_argument, NULL, 'S' },
+	{ "full-names", no_argument, NULL, 'F' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -69,17 +89,38 @@ static int parse_count(const char *option, const char *text, size_t *value, stru
 	return 0;
 }
 
-static int parse_confidence(const char *text, double *value, struct err *e)
+/* low .. high percent, as a fraction */
+static int parse_percent(const char *option, const char *text, double low, double high, double *value, struct err *e)
 {
 	char *end;
 	double percent = strtod(text, &end);
 
 	if (*end == '%')
 		end++;
-	if (end == text || *end || !(percent >= 1) || !(percent <= 99.9999))
-		return err_set(e, EINVAL, "--confidence: '%s' is not a percentage from 1 to 99.9999", text);
+	if (end == text || *end || !(percent >= low) || !(percent <= high))
+		return err_set(e, EINVAL, "--%s: '%s' is not a percentage from %g to %g", option, text, low, high);
 	*value = percent / 100;
 	return 0;
+}
+
+static int parse_time(const char *option, const char *text, uint64_t *ns, struct err *e)
+{
+	int r = time_parse(text, ns, e);
+
+	return r ? err_prefix(e, "--%s", option) : 0;
+}
+
+static int parse_by(const char *text, enum group_by *by, struct err *e)
+{
+	static const char *const names[] = { [BY_STACK] = "stack", [BY_FUNCTION] = "function", [BY_MODULE] = "module" };
+
+	for (int i = 0; i <= BY_MODULE; i++) {
+		if (!strcmp(text, names[i])) {
+			*by = (enum group_by)i;
+			return 0;
+		}
+	}
+	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module", text);
 }
 
 static int parse_option(struct arguments *a, int option, const char *value, struct err *e)
@@ -89,9 +130,17 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	switch (option) {
 	case 'n': a->top_given = true; return parse_count("top", value, &a->report.top, e);
 	case 'd': return parse_count("depth", value, &a->report.depth, e);
-	case 'c': return parse_confidence(value, &a->report.confidence, e);
+	case 'b': return parse_by(value, &a->report.by, e);
+	case 'c': return parse_percent("confidence", value, 1, 99.9999, &a->report.confidence, e);
+	case 'p': return parse_percent("plan", value, 0.01, 1000, &a->report.plan, e);
+	case 'a': return parse_time("at", value, &a->report.at_ns, e);
+	case 'i': return parse_time("since", value, &a->report.since_ns, e);
+	case 'g': return parse_time("age", value, &a->report.age_ns, e);
+	case 'x': a->report.diff = true; return 0;
+	case 'l': a->report.leaks = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
+	case 'F': a->report.full_names = true; return 0;
 	case 's':
 		figure = report_figure_parse(value);
 		if (figure < 0)
@@ -108,13 +157,35 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	}
 }
 
+/* What does not go together. */
+static int check_arguments(const struct arguments *a, struct err *e)
+{
+	const struct report_options *o = &a->report;
+
+	if (!a->path_count)
+		return err_set(e, EINVAL, "which dump?");
+	if (o->diff && a->path_count != 2)
+		return err_set(e, EINVAL, "--diff takes two dumps, the older first");
+	if (o->diff && (o->at_ns || o->since_ns))
+		return err_set(e, EINVAL, "--diff compares dumps, --since and --at times of one dump: not both");
+	if (o->leaks && (o->diff || o->at_ns || o->since_ns))
+		return err_set(e, EINVAL, "--leaks looks at whole sessions: not with --diff, --at or --since");
+	if (o->since_ns && o->at_ns && o->since_ns >= o->at_ns)
+		return err_set(e, EINVAL, "--since must be before --at");
+	if (o->age_ns && !o->leaks)
+		return err_set(e, EINVAL, "--age goes with --leaks");
+	if (o->by != BY_STACK && (o->diff || o->since_ns || o->leaks || o->plan > 0))
+		return err_set(e, EINVAL, "--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
+	return 0;
+}
+
 /* 0 go on, 1 all is done, -errno. */
 static int parse_arguments(struct arguments *a, int argc, char **argv, struct err *e)
 {
 	int option;
 
 	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true };
-	while ((option = getopt_long(argc, argv, "n:s:d:jc:D:ShV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;
@@ -127,12 +198,11 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		if (r)
 			return r;
 	}
-	if (optind + 1 != argc)
-		return err_set(e, EINVAL, optind == argc ? "which dump?" : "one dump at a time");
-	a->path = argv[optind];
+	a->paths = argv + optind;
+	a->path_count = argc - optind;
 	if (a->json && !a->top_given)
 		a->report.top = 0;
-	return 0;
+	return check_arguments(a, e);
 }
 
 static bool wants_colour(void)
@@ -143,30 +213,87 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
 }
 
+static int complain(const char *path, const struct err *e)
+{
+	fprintf(stderr, "memanalyze: %s: %s\n", path, e->text);
+	return EXIT_UNREADABLE;
+}
+
+static int read_pair(struct report *report, char **paths)
+{
+	struct err e = { 0 };
+	struct dump *old, *new;
+
+	if (dump_open(paths[0], &old, &e))
+		return complain(paths[0], &e);
+	if (dump_open(paths[1], &new, &e)) {
+		dump_close(old);
+		return complain(paths[1], &e);
+	}
+	int r = report_add_pair(report, old, paths[0], new, paths[1], &e);
+	dump_close(old);
+	dump_close(new);
+	return r ? complain(paths[1], &e) : 0;
+}
+
+/* One after the other; those that cannot be read are named and left out. */
+static int read_all(struct report *report, char **paths, int count)
+{
+	int status = 0;
+
+	for (int i = 0; i < count; i++) {
+		struct err e = { 0 };
+		struct dump *dump;
+		if (dump_open(paths[i], &dump, &e)) {
+			complain(paths[i], &e);
+			status = EXIT_PARTIAL;
+			continue;
+		}
+		int r = report_add(report, dump, paths[i], &e);
+		dump_close(dump);
+		if (r)
+			return complain(paths[i], &e);
+	}
+	return report->session_count ? status : EXIT_UNREADABLE;
+}
+
+static int show_report(const struct arguments *a, struct report *report)
+{
+	struct err e = { 0 };
+	char name[PATH_MAX + 64];
+	int status = a->report.diff ? read_pair(report, a->paths) : read_all(report, a->paths, a->path_count);
+
+	if (status == EXIT_UNREADABLE)
+		return status;
+	if (report_finish(report, &e))
+		return complain(a->paths[0], &e);
+	if (a->report.diff)
+		snprintf(name, sizeof name, "%.2000s -> %.2000s", a->paths[0], a->paths[1]);
+	else if (report->session_count > 1)
+		snprintf(name, sizeof name, "%.2000s and %zu more", report->sessions[0].name, report->session_count - 1);
+	else
+		snprintf(name, sizeof name, "%s", report->sessions[0].name);
+	if (a->json)
+		report_json(report, stdout);
+	else
+		report_text(report, name, stdout, wants_colour());
+	for (size_t i = 0; i < report->session_count; i++) {
+		if (report->sessions[i].whole)
+			continue;
+		fprintf(stderr, "memanalyze: %s: the dump is damaged or cut off: this is what could be read of it\n",
+			report->sessions[i].name);
+		status = EXIT_PARTIAL;
+	}
+	return status;
+}
+
 static int show(const struct arguments *a)
 {
 	struct err e = { 0 };
-	struct dump *dump;
 	struct report report;
+	int status = report_init(&report, &a->report, &e) ? complain(a->paths[0], &e) : show_report(a, &report);
 
-	if (dump_open(a->path, &dump, &e)) {
-		fprintf(stderr, "memanalyze: %s: %s\n", a->path, e.text);
-		return EXIT_UNREADABLE;
-	}
-	if (report_make(&report, dump, &a->report, &e)) {
-		fprintf(stderr, "memanalyze: %s: %s\n", a->path, e.text);
-		dump_close(dump);
-		return EXIT_UNREADABLE;
-	}
-	if (a->json)
-		report_json(&report, stdout);
-	else
-		report_text(&report, a->path, stdout, wants_colour());
-	int status = report.complete ? 0 : EXIT_PARTIAL;
-	if (!report.complete)
-		fprintf(stderr, "memanalyze: %s: the dump is damaged or cut off: this is what could be read of it\n", a->path);
 	report_done(&report);
-	dump_close(dump);
 	return status;
 }
 

@@ -5,23 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map.h"
+#include "collect.h"
+#include "compare.h"
 
-/* What is collected for one stack of the dump before equal ones are merged. */
-struct slot {
-	uint32_t reference;
-	struct estimate_sum live_bytes, live_count;
-	double history_bytes;  /* bytes of its samples that stand in the history */
-	double largest_weight; /* largest 1 / p among its samples, 0 none seen */
-};
-
-struct build {
-	struct report *report;
-	struct slot *slots; /* slots[0]: the stack is not known */
-	size_t count, room;
-	struct map slot_of;
-	struct map row_of; /* hash of the frames -> row; collisions step by one */
-};
+/* A growth of private memory below this says nothing: arenas, stacks and caches of the allocator. */
+#define MEMORY_NOISE_BYTES (4u << 20)
 
 static const char *const figure_names[] = { "live-bytes", "live-count", "allocated-bytes", "allocated-count" };
 
@@ -38,80 +26,20 @@ const char *report_figure_name(enum report_figure figure)
 	return figure_names[figure];
 }
 
-static int add_slot(struct build *b, uint32_t reference)
+static int fail(int s, struct err *e)
 {
-	if (b->count == b->room) {
-		size_t room = b->room ? 2 * b->room : 64;
-		struct slot *more = reallocarray(b->slots, room, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		b->slots = more;
-		b->room = room;
-	}
-	b->slots[b->count] = (struct slot){ .reference = reference };
-	return map_put(&b->slot_of, reference, (uint32_t)b->count++);
-}
-
-/* The slot of a reference, slots[0] if there is no such stack; NULL if out of memory. */
-static struct slot *slot_of(struct build *b, uint32_t reference)
-{
-	const uint32_t *known = map_find(&b->slot_of, reference);
-	struct dump_stack_copy copy;
-
-	if (known)
-		return &b->slots[*known];
-	/* Only stacks that hold together get a slot, so a damaged file cannot ask for more memory than it has stacks. */
-	if (dump_read_stack(b->report->dump, reference, &copy))
-		return &b->slots[0];
-	return add_slot(b, reference) ? NULL : &b->slots[b->count - 1];
-}
-
-static void note_sample(struct build *b, struct slot *slot, uint64_t size, uint32_t rate)
-{
-	double weight = 1 / estimate_probability(size, rate);
-
-	if (weight > slot->largest_weight)
-		slot->largest_weight = weight;
-	if (rate > b->report->largest_rate)
-		b->report->largest_rate = rate;
-}
-
-static int on_live(void *arg, const struct dump_live_record *record)
-{
-	struct build *b = arg;
-	struct slot *slot = slot_of(b, record->stack);
-	double p = estimate_probability(record->size, record->rate_bytes);
-
-	if (!slot)
-		return -ENOMEM;
-	estimate_add(&slot->live_bytes, (double)record->size, p);
-	estimate_add(&slot->live_count, 1, p);
-	note_sample(b, slot, record->size, record->rate_bytes);
-	return 0;
-}
-
-static int on_history(void *arg, const struct dump_history_record *record)
-{
-	struct build *b = arg;
-	struct slot *slot = slot_of(b, record->stack);
-
-	if (!slot)
-		return -ENOMEM;
-	slot->history_bytes += (double)record->size;
-	note_sample(b, slot, record->size, record->rate_bytes);
-	return 0;
-}
-
-static int on_stack(void *arg, uint32_t reference)
-{
-	return slot_of(arg, reference) ? 0 : -ENOMEM;
+	return err_set(e, -s, "%s", s == -ENOMEM ? "out of memory" : strerror(-s));
 }
 
 static int on_note(void *arg, uint32_t kind, const char *text)
 {
 	struct report *r = arg;
-	struct report_note *more = reallocarray(r->notes, r->note_count + 1, sizeof *more);
 
+	/* The dumps of one program have the same notes. */
+	for (size_t i = 0; i < r->note_count; i++)
+		if (r->notes[i].kind == kind && !strcmp(r->notes[i].text, text))
+			return 0;
+	struct report_note *more = reallocarray(r->notes, r->note_count + 1, sizeof *more);
 	if (!more)
 		return -ENOMEM;
 	r->notes = more;
@@ -120,158 +48,179 @@ static int on_note(void *arg, uint32_t kind, const char *text)
 }
 
 /* What the header and the counters say that a reader of the figures must know. */
-static int make_notes(struct report *r)
+static int make_notes(struct report *r, struct dump *dump)
 {
-	const struct dump_header *h = dump_header(r->dump);
+	const struct dump_header *h = dump_header(dump);
 	int s = 0;
 
 	if (h->state == DUMP_STATE_PREPARING)
 		s = on_note(r, DUMP_NOTE_OTHER, "recording had not begun when this was read");
 	if (!s && h->state == DUMP_STATE_EXECED)
 		s = on_note(r, DUMP_NOTE_OTHER, "the target called execve: its heap is gone, the figures are from before");
-	if (!s && dump_counter(r->dump, DUMP_COUNTER_lost_live_full))
+	if (!s && dump_counter(dump, DUMP_COUNTER_lost_live_full))
 		s = on_note(r, DUMP_NOTE_FULL, "the live table was full for a time: live figures are too low");
-	if (!s && dump_counter(r->dump, DUMP_COUNTER_lost_stack_full))
+	if (!s && dump_counter(dump, DUMP_COUNTER_lost_stack_full))
 		s = on_note(r, DUMP_NOTE_FULL, "there was no room for some stacks: their samples count as unknown stack");
-	return s ? s : dump_each_note(r->dump, on_note, r);
+	if (!s && r->options.leaks && dump_counter(dump, DUMP_COUNTER_lost_history))
+		s = on_note(r, DUMP_NOTE_OTHER, "some of the history was dropped: the test for leaks takes it to be like the rest");
+	return s ? s : dump_each_note(dump, on_note, r);
 }
 
-/*
- * The weight of the next count that was not seen: the largest that was, or what the sums say where the records are
- * gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. Nothing known: one byte.
- */
-static double next_count(const struct report *r, const struct slot *slot, const struct dump_stack *stack)
+int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
-	double next = slot->largest_weight;
-
-	if (r->largest_rate <= 1)
-		return 0;
-	if (stack && stack->allocated_count > 0)
-		next = fmax(next, stack->variance_count / stack->allocated_count + 1);
-	return next > 0 ? next : 1 / estimate_probability(1, r->largest_rate);
-}
-
-static void fill_row(const struct report *r, struct report_row *row, const struct slot *slot, const struct dump_stack *stack)
-{
-	struct estimate_sum *bytes = &row->sum[FIGURE_ALLOCATED_BYTES];
-	struct estimate_sum *count = &row->sum[FIGURE_ALLOCATED_COUNT];
-
-	row->sum[FIGURE_LIVE_BYTES] = slot->live_bytes;
-	row->sum[FIGURE_LIVE_COUNT] = slot->live_count;
-	if (stack && stack->taken >= slot->live_count.samples) {
-		*bytes = (struct estimate_sum){ stack->allocated_bytes, stack->variance_bytes,
-						slot->live_bytes.seen + slot->history_bytes, 0, stack->taken };
-		*count = (struct estimate_sum){ stack->allocated_count, stack->variance_count, (double)stack->taken, 0,
-						stack->taken };
-	} else {
-		*bytes = slot->live_bytes; /* the sums are lost; at least this was allocated */
-		*count = slot->live_count;
+	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1 };
+	int s = images_init(&r->images);
+	if (!s && options->symbols) {
+		r->symbols = symbols_new(&r->images, &r->options.search);
+		s = r->symbols ? 0 : -ENOMEM;
 	}
-	for (int i = 0; i < FIGURE_COUNT; i++)
-		row->sum[i].next = i == FIGURE_LIVE_COUNT || i == FIGURE_ALLOCATED_COUNT ?
-					   next_count(r, slot, stack) :
-				   r->largest_rate > 1 ? (double)r->largest_rate :
-							 0;
+	return s ? fail(s, e) : 0;
 }
 
-/* The frames as places, without the allocator's own wrappers in front (operator new, reallocarray). */
-static uint32_t make_frames(struct report *r, const struct dump_stack_copy *copy, uint64_t places[DUMP_FRAMES_MAX])
+static int add_session(struct report *r, struct dump *dump, const char *name)
 {
-	uint32_t n = copy->stack.frame_count;
-	uint32_t wrappers = 0;
+	struct session *more = reallocarray(r->sessions, r->session_count + 1, sizeof *more);
 
-	for (uint32_t i = 0; i < n; i++)
-		places[i] = images_place(&r->images, copy->frames[i]);
-	while (r->symbols && wrappers < n && symbols_in_allocator(r->symbols, places[wrappers]))
-		wrappers++;
-	if (wrappers == n)
-		return n; /* nothing would be left */
-	memmove(places, places + wrappers, (n - wrappers) * sizeof *places);
-	return n - wrappers;
-}
-
-static struct report_row *row_of(struct build *b, const uint64_t *places, uint32_t n, bool unknown)
-{
-	struct report *r = b->report;
-	uint64_t hash = map_mix(n + 1u + ((uint64_t)unknown << 32));
-	const uint32_t *known;
-
-	for (uint32_t i = 0; i < n; i++)
-		hash = map_mix(hash ^ places[i]);
-	while ((known = map_find(&b->row_of, hash))) {
-		struct report_row *row = &r->rows[*known];
-		if (row->unknown == unknown && row->frame_count == n &&
-		    (!n || !memcmp(row->frames, places, n * sizeof *places)))
-			return row;
-		hash++;
-	}
-	struct report_row *row = &r->rows[r->row_count];
-	*row = (struct report_row){ .frame_count = n, .unknown = unknown };
-	if (n) {
-		row->frames = malloc(n * sizeof *places);
-		if (!row->frames)
-			return NULL;
-		memcpy(row->frames, places, n * sizeof *places);
-	}
-	r->row_count++;
-	return map_put(&b->row_of, hash, (uint32_t)(r->row_count - 1)) ? NULL : row;
-}
-
-static int make_rows(struct build *b)
-{
-	struct report *r = b->report;
-
-	r->rows = calloc(b->count, sizeof *r->rows);
-	if (!r->rows)
+	if (!more)
 		return -ENOMEM;
-	for (size_t i = 0; i < b->count; i++) {
-		struct slot *slot = &b->slots[i];
-		struct dump_stack_copy copy;
-		struct report_row part = { 0 };
-		uint64_t places[DUMP_FRAMES_MAX];
-		bool known = i && !dump_read_stack(r->dump, slot->reference, &copy);
-		bool unknown = !known || !copy.stack.frame_count;
-		uint32_t n = known ? make_frames(r, &copy, places) : 0;
+	r->sessions = more;
+	int s = session_init(&more[r->session_count++], dump, name);
+	/* The files of a process that still runs are found below its root directory, too. */
+	if (!s && dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && more[r->session_count - 1].pid > 0)
+		r->options.search.pid = more[r->session_count - 1].pid;
+	return s;
+}
 
-		fill_row(r, &part, slot, known ? &copy.stack : NULL);
-		if (!part.sum[FIGURE_ALLOCATED_COUNT].samples && !part.sum[FIGURE_LIVE_COUNT].samples)
-			continue;
-		r->stack_count += !unknown;
-		struct report_row *row = row_of(b, places, n, unknown);
-		if (!row)
-			return -ENOMEM;
-		for (int f = 0; f < FIGURE_COUNT; f++)
-			estimate_merge(&row->sum[f], &part.sum[f]);
-		row->flags |= known ? copy.stack.flags : 0;
+static int add(struct report *r, struct dump *dump, const char *name, enum collect_side side, struct map *kept)
+{
+	int s = add_session(r, dump, name);
+
+	if (!s)
+		s = make_notes(r, dump);
+	if (!s)
+		s = collect_dump(r, dump, side, kept);
+	if (s)
+		return s;
+	struct session *session = &r->sessions[r->session_count - 1];
+	session_finish(session, dump);
+	r->whole = r->whole && session->whole;
+	if (side != COLLECT_OLD && side != COLLECT_EARLIER) {
+		r->lost_busy += session->counters[DUMP_COUNTER_lost_busy];
+		r->lost_live += session->counters[DUMP_COUNTER_lost_live_full];
 	}
 	return 0;
 }
 
-static void make_total(struct report *r)
+int report_add(struct report *r, struct dump *dump, const char *name, struct err *e)
 {
-	for (int f = 0; f < FIGURE_COUNT; f++) {
-		for (size_t i = 0; i < r->row_count; i++)
-			estimate_merge(&r->total.sum[f], &r->rows[i].sum[f]);
-		if (!r->row_count && r->largest_rate > 1)
-			r->total.sum[f].next = (double)r->largest_rate;
+	int s = add(r, dump, name, COLLECT_ONLY, NULL);
+
+	return s ? fail(s, e) : 0;
+}
+
+/* What was allocated between two states of one session: the sums only grow. */
+static void subtract_allocated(struct report *r)
+{
+	for (size_t i = 0; i < r->rows.count; i++) {
+		for (int f = FIGURE_ALLOCATED_BYTES; f < FIGURE_COUNT; f++) {
+			struct report_row *row = &r->rows.list[i];
+			const struct estimate_sum *new = &row->sum[f];
+			const struct estimate_sum *old = &row->old[f];
+			row->plus[f] = (struct estimate_sum){ .value = fmax(0, new->value - old->value),
+							      .variance = fmax(0, new->variance - old->variance),
+							      .seen = fmax(0, new->seen - old->seen),
+							      .next = fmax(new->next, old->next),
+							      .samples = new->samples > old->samples ?
+										 new->samples - old->samples :
+										 0 };
+			/* The history may have dropped more than it had then. */
+			row->plus[f].seen = fmin(row->plus[f].seen, row->plus[f].value);
+			row->minus[f] = (struct estimate_sum){ 0 };
+		}
 	}
 }
+
+int report_add_pair(struct report *r, struct dump *old, const char *old_name, struct dump *new, const char *new_name,
+		    struct err *e)
+{
+	const struct dump_header *a = dump_header(old);
+	const struct dump_header *b = dump_header(new);
+	struct map kept = { 0 };
+	int s = 0;
+
+	r->same_session = a->session_id && a->session_id == b->session_id;
+	if (r->same_session)
+		s = collect_keys(old, &kept);
+	if (!s)
+		s = add(r, new, new_name, r->same_session ? COLLECT_LATER : COLLECT_NEW, r->same_session ? &kept : NULL);
+	if (!s)
+		s = add(r, old, old_name, r->same_session ? COLLECT_EARLIER : COLLECT_OLD, r->same_session ? &kept : NULL);
+	map_done(&kept);
+	if (s)
+		return fail(s, e);
+	if (r->same_session)
+		subtract_allocated(r);
+	return 0;
+}
+
+/* Sets p-values and, among them, what is called grown. */
+static int test_rows(struct report *r)
+{
+	double *p = calloc(r->rows.count ? r->rows.count : 1, sizeof *p);
+	size_t n = 0;
+
+	if (!p)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->rows.count; i++) {
+		struct report_row *row = &r->rows.list[i];
+		if (r->options.leaks)
+			row->p_value = leak_p_value(&row->leak);
+		else
+			row->p_value = compare_p_value(&row->plus[r->options.sort], &row->minus[r->options.sort]);
+		/* A stack without any old block is no candidate for a leak. */
+		if (!r->options.leaks || row->leak.count.samples)
+			p[n++] = row->p_value;
+	}
+	r->total.p_value = compare_p_value(&r->total.plus[r->options.sort], &r->total.minus[r->options.sort]);
+	r->total.grown = r->total.p_value <= 1 - r->options.confidence;
+	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
+	for (size_t i = 0; i < r->rows.count; i++) {
+		struct report_row *row = &r->rows.list[i];
+		row->grown = row->p_value < 1 && row->p_value <= threshold &&
+			     (!r->options.leaks || leak_shape(&row->leak) == LEAK_GROWTH);
+	}
+	free(p);
+	return 0;
+}
+
+/* What rows are sorted by, worked out once. */
+struct ranked {
+	struct report_row row;
+	double rank;
+	bool first;
+};
 
 static enum report_figure sort_figure;
 
 /* Largest first; ties by what was allocated, then by the frames, so that the order is the same each time. */
-static int compare_rows(const void *a, const void *b)
+static int compare_ranked(const void *a, const void *b)
 {
-	const struct report_row *x = a;
-	const struct report_row *y = b;
+	const struct ranked *p = a;
+	const struct ranked *q = b;
+	const struct report_row *x = &p->row;
+	const struct report_row *y = &q->row;
 	const enum report_figure order[] = { sort_figure, FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES,
 					     FIGURE_ALLOCATED_COUNT };
 
+	if (p->first != q->first)
+		return p->first ? -1 : 1;
+	if (p->rank != q->rank)
+		return p->rank > q->rank ? -1 : 1;
 	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-		double p = x->sum[order[i]].value;
-		double q = y->sum[order[i]].value;
-		if (p != q)
-			return p > q ? -1 : 1;
+		double v = x->sum[order[i]].value;
+		double w = y->sum[order[i]].value;
+		if (v != w)
+			return v > w ? -1 : 1;
 	}
 	for (uint32_t i = 0; i < x->frame_count && i < y->frame_count; i++)
 		if (x->frames[i] != y->frames[i])
@@ -279,78 +228,130 @@ static int compare_rows(const void *a, const void *b)
 	return x->frame_count < y->frame_count ? -1 : x->frame_count > y->frame_count;
 }
 
-static int collect(struct build *b)
+static int sort_rows(struct report *r)
 {
-	struct report *r = b->report;
-	const struct dump_header *h = dump_header(r->dump);
-	int s = add_slot(b, 0);
+	struct ranked *ranked = calloc(r->rows.count ? r->rows.count : 1, sizeof *ranked);
 
-	/* Live records first: a stack's sums are then never older than its live records. */
-	if (!s)
-		s = dump_each_live(r->dump, on_live, b);
-	if (!s)
-		s = dump_each_history(r->dump, on_history, b);
-	if (!s)
-		s = dump_each_stack(r->dump, on_stack, b);
-	if (!s && h->unknown_stack)
-		s = on_stack(b, h->unknown_stack);
-	if (!s)
-		s = make_notes(r);
-	return s ? s : make_rows(b);
+	if (!ranked)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->rows.count; i++) {
+		struct report_row *row = &r->rows.list[i];
+		ranked[i].row = *row;
+		ranked[i].first = row->grown;
+		if (r->options.leaks)
+			ranked[i].rank = row->leak.bytes.value;
+		else if (report_compares(r))
+			ranked[i].rank = report_growth(r, row, r->options.sort).low;
+		else
+			ranked[i].rank = row->sum[r->options.sort].value;
+	}
+	sort_figure = r->options.sort;
+	qsort(ranked, r->rows.count, sizeof *ranked, compare_ranked);
+	for (size_t i = 0; i < r->rows.count; i++)
+		r->rows.list[i] = ranked[i].row;
+	free(ranked);
+	map_done(&r->rows.row_of); /* it knew the old places */
+	return 0;
 }
 
-int report_make(struct report *r, struct dump *dump, const struct report_options *options, struct err *e)
+static void make_total(struct report *r)
 {
-	const struct dump_header *h = dump_header(dump);
-	struct build b = { .report = r };
+	for (size_t i = 0; i < r->rows.count; i++)
+		row_merge(&r->total, &r->rows.list[i]);
+	for (int f = 0; !r->rows.count && r->largest_rate > 1 && f < FIGURE_COUNT; f++)
+		r->total.sum[f].next = (double)r->largest_rate;
+	r->total.flags = 0;
+	if (r->total.lost_live > r->lost_live)
+		r->total.lost_live = r->lost_live;
+}
 
-	*r = (struct report){ .options = *options, .dump = dump };
-	r->largest_rate = h->rate_bytes > h->first_rate_bytes ? h->rate_bytes : h->first_rate_bytes;
-	r->lost = dump_counter(dump, DUMP_COUNTER_lost_busy) + dump_counter(dump, DUMP_COUNTER_lost_live_full);
-	int s = images_load(&r->images, dump);
-	if (!s && options->symbols) {
-		if (dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && h->pid > 0)
-			r->options.search.pid = h->pid;
-		r->symbols = symbols_new(&r->images, &r->options.search);
-		s = r->symbols ? 0 : -ENOMEM;
+static void make_memory(struct report *r)
+{
+	struct report_memory *m = &r->memory;
+
+	if (report_compares(r) || r->options.at_ns || !r->session_count)
+		return; /* the sizes are those of the whole session */
+	m->known = true;
+	for (size_t i = 0; i < r->session_count; i++) {
+		const struct session *s = &r->sessions[i];
+		m->known = m->known && s->private_start_bytes && s->private_latest_bytes;
+		m->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
 	}
-	if (!s)
-		s = collect(&b);
-	free(b.slots);
-	map_done(&b.slot_of);
-	map_done(&b.row_of);
-	if (s) {
-		report_done(r);
-		return err_set(e, -s, "%s", s == -ENOMEM ? "out of memory" : strerror(-s));
-	}
+	m->live = report_estimate(r, &r->total, FIGURE_LIVE_BYTES);
+	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->live.high < m->private_growth / 2;
+}
+
+int report_finish(struct report *r, struct err *e)
+{
+	int s = 0;
+
 	make_total(r);
-	sort_figure = options->sort;
-	qsort(r->rows, r->row_count, sizeof *r->rows, compare_rows);
-	r->complete = dump_complete(dump);
-	return 0;
+	make_memory(r);
+	if (r->options.leaks || report_compares(r))
+		s = test_rows(r);
+	if (!s && r->options.by != BY_STACK)
+		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort);
+	if (!s)
+		s = sort_rows(r);
+	return s ? fail(s, e) : 0;
 }
 
 void report_done(struct report *r)
 {
-	for (size_t i = 0; i < r->row_count; i++)
-		free(r->rows[i].frames);
+	for (size_t i = 0; i < r->session_count; i++)
+		session_done(&r->sessions[i]);
 	for (size_t i = 0; i < r->note_count; i++)
 		free(r->notes[i].text);
-	free(r->rows);
+	free(r->sessions);
 	free(r->notes);
+	rows_done(&r->rows);
+	groups_done(&r->groups);
 	symbols_free(r->symbols);
 	images_done(&r->images);
 	*r = (struct report){ 0 };
 }
 
+int report_make(struct report *r, struct dump *dump, const char *name, const struct report_options *options, struct err *e)
+{
+	int s = report_init(r, options, e);
+
+	if (!s)
+		s = report_add(r, dump, name, e);
+	if (!s)
+		s = report_finish(r, e);
+	if (s)
+		report_done(r);
+	return s;
+}
+
 size_t report_shown(const struct report *r)
 {
-	return r->options.top && r->options.top < r->row_count ? r->options.top : r->row_count;
+	size_t n = r->options.by == BY_STACK ? r->rows.count : r->groups.count;
+
+	return r->options.top && r->options.top < n ? r->options.top : n;
+}
+
+bool report_compares(const struct report *r)
+{
+	return r->options.diff || r->options.since_ns;
 }
 
 struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
-	return estimate_interval(&row->sum[figure], r->options.confidence);
+	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
+	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
+	uint64_t lost = r->lost_busy + (live ? row->lost_live : 0);
+	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
+	const struct estimate_sum *all = &r->total.sum[allocated];
+
+	if (lost && all->samples)
+		x.high += (double)lost * all->value / (double)all->samples;
+	return x;
+}
+
+struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
+{
+	return compare_interval(&row->plus[figure], &row->minus[figure], r->options.confidence);
 }
 
 double report_share(const struct report *r, const struct report_row *row, enum report_figure figure)
@@ -365,7 +366,65 @@ double report_detection_limit(const struct report *r)
 	return r->largest_rate > 1 ? estimate_detection_limit((double)r->largest_rate, r->options.confidence) : 0;
 }
 
+uint64_t report_lost(const struct report *r)
+{
+	return r->lost_busy + r->lost_live;
+}
+
+uint64_t report_counter(const struct report *r, enum dump_counter counter)
+{
+	uint64_t sum = 0;
+
+	/* Of a pair, the newer one comes first. */
+	for (size_t i = 0; i < (r->options.diff ? r->session_count > 0 : r->session_count); i++)
+		sum += r->sessions[i].counters[counter];
+	return sum;
+}
+
+uint64_t report_skipped(const struct report *r, enum dump_skip reason)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < r->session_count; i++)
+		sum += r->sessions[i].skipped[reason];
+	return sum;
+}
+
+bool report_complete(const struct report *r)
+{
+	return r->whole && !report_lost(r) && !r->past_unknown;
+}
+
 bool report_exact(const struct report *r)
 {
-	return r->largest_rate <= 1 && !r->lost;
+	return r->largest_rate <= 1 && report_complete(r);
+}
+
+/*
+ * With n blocks of the size s that are seen with p: relative variance (1 - p) / (n p) = s / (B (e^(s/R) - 1)). Solved for R, and for B
+ * at the same R; B grows with time.
+ */
+struct report_plan report_plan(const struct report *r, const struct report_row *row)
+{
+	enum report_figure f = r->options.sort;
+	struct estimate x = report_estimate(r, row, f);
+	double bytes = row->sum[f == FIGURE_LIVE_COUNT ? FIGURE_LIVE_BYTES :
+				f == FIGURE_ALLOCATED_COUNT ? FIGURE_ALLOCATED_BYTES :
+							      f].value;
+	double count = row->sum[f == FIGURE_LIVE_BYTES ? FIGURE_LIVE_COUNT :
+				f == FIGURE_ALLOCATED_BYTES ? FIGURE_ALLOCATED_COUNT :
+							      f].value;
+	double half = x.value > 0 ? (x.high - x.low) / 2 / x.value : INFINITY;
+	struct report_plan plan = { .now = half, .rate = INFINITY, .seconds = INFINITY };
+
+	if (!(bytes > 0) || !(count > 0) || !(x.value > 0))
+		return plan;
+	/* The interval is a little wider than the normal one; the ratio is kept. */
+	double z = x.error > 0 ? half * x.value / x.error : 1;
+	double t = r->options.plan / z;
+	double size = bytes / count;
+	double duration = r->session_count ? (double)r->sessions[0].duration_ns / 1e9 : 0;
+	plan.rate = fmax(1, size / log1p(size / (bytes * t * t)));
+	plan.seconds = x.error > 0 ? duration * (half / r->options.plan) * (half / r->options.plan) : 0;
+	return plan;
 }

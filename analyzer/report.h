@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a dump says, ready to be shown: totals and one row for each stack, sorted. The text and the JSON report show the
+ * What one or more dumps say, ready to be shown: totals and one row for each stack, sorted. The text and the JSON report show the
  * same report. Stacks are told apart by their frames (image and offset) after the allocator's own wrappers
- * are taken off; equal ones are one row, their variances add up.
+ * are taken off; equal ones are one row, of whatever dump, and their variances add up. Dumps are read one after the other:
+ * memory grows with the number of different stacks, not with the number of dumps or samples.
+ *
+ *   report_init, report_add for each dump (or report_add_pair), report_finish, then show it, report_done
  */
 #ifndef MEMATTACH_REPORT_H
 #define MEMATTACH_REPORT_H
@@ -13,30 +16,36 @@
 
 #include "dump_reader.h"
 #include "estimate.h"
+#include "groups.h"
 #include "images.h"
+#include "rows.h"
+#include "session.h"
 #include "symbols.h"
-
-enum report_figure { FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT, FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT, FIGURE_COUNT };
 
 /* "live-bytes" …; -1 if there is none of that name. */
 int report_figure_parse(const char *name);
 const char *report_figure_name(enum report_figure figure);
+/* Whether it is bytes, else blocks. */
+static inline bool report_is_bytes(enum report_figure f)
+{
+	return f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES;
+}
 
 struct report_options {
 	enum report_figure sort;
 	double confidence;
-	size_t top;   /* rows to show, 0: all */
-	size_t depth; /* frames to show of each, 0: all */
+	size_t top;        /* rows to show, 0: all */
+	size_t depth;      /* frames to show of each, 0: all */
 	bool symbols;
+	bool full_names;   /* do not abbreviate template arguments in the text */
+	bool diff;         /* two dumps, the older first */
+	bool leaks;
+	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
+	uint64_t at_ns;    /* the heap at this time after the attach, 0: at the end */
+	uint64_t since_ns; /* growth since this time, 0: none */
+	double plan;       /* the precision that is wanted, as a fraction, 0: none */
+	enum group_by by;
 	struct image_search search;
-};
-
-struct report_row {
-	struct estimate_sum sum[FIGURE_COUNT];
-	uint64_t *frames; /* places, from the caller of the allocator outward */
-	uint32_t frame_count;
-	uint32_t flags;   /* DUMP_STACK_*; of any of the stacks in this row */
-	bool unknown;     /* the samples whose stack is not known */
 };
 
 struct report_note {
@@ -44,34 +53,73 @@ struct report_note {
 	char *text;
 };
 
-struct report {
-	struct report_options options;
-	struct dump *dump;
-	struct images images;
-	struct symbols *symbols; /* NULL: none wanted */
-	struct report_row *rows; /* sorted, the largest first */
-	size_t row_count;
-	size_t stack_count;      /* before equal ones were merged */
-	struct report_row total; /* no frames */
-	uint64_t largest_rate;   /* of the session and of all samples; 1: every allocation is recorded */
-	uint64_t lost;           /* samples that are missing from the figures */
-	struct report_note *notes;
-	size_t note_count;
-	bool complete;           /* nothing of the file was left out */
+/* How much of the growth of private memory the live blocks explain; of the sessions for which it is known. */
+struct report_memory {
+	bool known;
+	double private_growth; /* bytes; may be negative */
+	struct estimate live;  /* of what was captured and is live */
+	bool mostly_unseen;    /* a large growth, most of which is not ours for certain */
 };
 
-/* Reads all of the dump, which must outlive the report. -ENOMEM or -errno. */
-int report_make(struct report *report, struct dump *dump, const struct report_options *options, struct err *e) WARN_UNUSED;
+struct report {
+	struct report_options options;
+	struct session *sessions;
+	size_t session_count;
+	struct images images;
+	struct symbols *symbols; /* NULL: none wanted */
+	struct rows rows;        /* sorted by report_finish, the largest first */
+	size_t stack_count;      /* before equal ones were merged */
+	struct report_row total; /* no frames */
+	struct groups groups;    /* if options.by asks for them */
+	uint64_t largest_rate;   /* of the sessions and of all samples; 1: every allocation is recorded */
+	uint64_t lost_busy;      /* samples not taken */
+	uint64_t lost_live;      /* samples taken that the live table had no room for */
+	uint64_t age_ns;         /* of leaks: as it was used in the last dump */
+	bool same_session;       /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;       /* the history has dropped what --at or --since would need */
+	bool whole;              /* nothing of the files was left out */
+	struct report_memory memory;
+	struct report_note *notes;
+	size_t note_count;
+};
+
+/* All return 0, -ENOMEM or -errno with a text. After a failure only report_done is allowed. */
+int report_init(struct report *report, const struct report_options *options, struct err *e) WARN_UNUSED;
+int report_add(struct report *report, struct dump *dump, const char *name, struct err *e) WARN_UNUSED;
+int report_add_pair(struct report *report, struct dump *old, const char *old_name, struct dump *new, const char *new_name,
+		    struct err *e) WARN_UNUSED;
+int report_finish(struct report *report, struct err *e) WARN_UNUSED;
 void report_done(struct report *report);
+/* All of this for one dump; leaves nothing behind on failure. */
+int report_make(struct report *report, struct dump *dump, const char *name, const struct report_options *options,
+		struct err *e) WARN_UNUSED;
 
 /* How many rows are to be shown. */
 size_t report_shown(const struct report *report);
+/* Lost samples raise the upper end: they are counted as if they were like the others and all of this row. */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* Whether rows have a growth: --diff or --since. */
+bool report_compares(const struct report *report);
 /* The row's part of the total, 0 … 1. */
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */
 double report_detection_limit(const struct report *report);
-/* Whether every figure is exact: every allocation was recorded and no sample was lost. */
+/* Samples that are missing from the figures. */
+uint64_t report_lost(const struct report *report);
+uint64_t report_counter(const struct report *report, enum dump_counter counter);
+uint64_t report_skipped(const struct report *report, enum dump_skip reason);
+/* Whether every figure is exact: every allocation was recorded, no sample was lost, all was read. */
 bool report_exact(const struct report *report);
+/* Whether the figures have all that they should: all was read, no sample was lost, no needed history was dropped. */
+bool report_complete(const struct report *report);
+
+/* What the wanted precision takes for a row: a rate for the same time, or a time at the same rate (both may be infinite). */
+struct report_plan {
+	double now;       /* half of the interval's width in relation to the estimate */
+	double rate;      /* bytes */
+	double seconds;   /* if allocation goes on as in the session */
+};
+struct report_plan report_plan(const struct report *report, const struct report_row *row);
 
 #endif

@@ -5,20 +5,36 @@
 #include <time.h>
 
 #include "json.h"
+#include "leaks.h"
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
 
+static void put_estimate(struct json *j, const char *name, struct estimate x)
+{
+	json_object(j, name);
+	json_number(j, "estimate", x.value);
+	json_number(j, "stderr", x.error);
+	json_number(j, "low", x.low);
+	json_number(j, "high", x.high);
+	json_object_end(j);
+}
+
 static void put_figures(struct json *j, const struct report *r, const struct report_row *row)
 {
-	for (int f = 0; f < FIGURE_COUNT; f++) {
-		struct estimate x = report_estimate(r, row, f);
-		json_object(j, figure_keys[f]);
-		json_number(j, "estimate", x.value);
-		json_number(j, "stderr", x.error);
-		json_number(j, "low", x.low);
-		json_number(j, "high", x.high);
-		json_object_end(j);
-	}
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		put_estimate(j, figure_keys[f], report_estimate(r, row, f));
+}
+
+static void put_sums(struct json *j, const struct report *r, const char *name, const struct estimate_sum sum[FIGURE_COUNT],
+		     uint64_t lost_live)
+{
+	struct report_row row = { .lost_live = lost_live };
+
+	json_object(j, name);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		row.sum[f] = sum[f];
+	put_figures(j, r, &row);
+	json_object_end(j);
 }
 
 static void put_build_id(struct json *j, const struct image *image)
@@ -50,6 +66,68 @@ static void put_frame(struct json *j, const struct report *r, uint64_t place, co
 	json_object_end(j);
 }
 
+static void put_growth(struct json *j, const struct report *r, const struct report_row *row)
+{
+	put_sums(j, r, "old", row->old, 0);
+	json_object(j, "growth");
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		put_estimate(j, figure_keys[f], report_growth(r, row, f));
+	json_number(j, "p_value", row->p_value);
+	json_bool(j, "significant", row->grown);
+	json_object_end(j);
+}
+
+static void put_leak(struct json *j, const struct report *r, const struct report_row *row)
+{
+	static const char *const shapes[] = { [LEAK_NONE] = "none", [LEAK_STEP] = "step", [LEAK_GROWTH] = "growth" };
+	const struct leak_tally *t = &row->leak;
+
+	json_object(j, "leak");
+	put_estimate(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
+	put_estimate(j, "older_count", estimate_interval(&t->count, r->options.confidence));
+	json_unsigned(j, "samples_older", t->count.samples);
+	json_unsigned(j, "samples_gained", t->gained);
+	json_unsigned(j, "samples_lost", t->lost);
+	json_unsigned(j, "history_dropped", t->dropped);
+	json_number(j, "p_value", row->p_value);
+	json_string(j, "shape", shapes[leak_shape(t)]);
+	json_bool(j, "leaks", row->grown);
+	json_object_end(j);
+}
+
+static void put_slack(struct json *j, const struct report *r, const struct report_row *row)
+{
+	if (!row->slack.samples)
+		return;
+	json_object(j, "fragmentation");
+	json_number(j, "requested_bytes", row->slack_requested);
+	put_estimate(j, "slack_bytes", estimate_interval(&row->slack, r->options.confidence));
+	json_object_end(j);
+}
+
+static void put_plan(struct json *j, const struct report *r, const struct report_row *row)
+{
+	struct report_plan plan = report_plan(r, row);
+
+	json_object(j, "plan");
+	json_number(j, "precision", r->options.plan);
+	json_number(j, "precision_now", plan.now);
+	json_number(j, "rate_bytes", plan.rate);
+	json_number(j, "seconds", plan.seconds);
+	json_object_end(j);
+}
+
+static void put_details(struct json *j, const struct report *r, const struct report_row *row)
+{
+	if (report_compares(r))
+		put_growth(j, r, row);
+	if (r->options.leaks)
+		put_leak(j, r, row);
+	put_slack(j, r, row);
+	if (r->options.plan > 0)
+		put_plan(j, r, row);
+}
+
 static void put_stack(struct json *j, const struct report *r, const struct report_row *row)
 {
 	static const struct location nothing;
@@ -58,6 +136,7 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
+	put_details(j, r, row);
 	json_bool(j, "truncated", row->flags || row->unknown);
 	json_array(j, "frames");
 	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++) {
@@ -70,6 +149,34 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 	}
 	json_array_end(j);
 	json_object_end(j);
+}
+
+static void put_stacks(struct json *j, const struct report *r)
+{
+	json_array(j, "stacks");
+	for (size_t i = 0; r->options.by == BY_STACK && i < report_shown(r); i++)
+		put_stack(j, r, &r->rows.list[i]);
+	json_array_end(j);
+}
+
+static void put_groups(struct json *j, const struct report *r)
+{
+	if (r->options.by == BY_STACK)
+		return;
+	json_string(j, "by", r->options.by == BY_FUNCTION ? "function" : "module");
+	json_unsigned(j, "group_count", r->groups.count);
+	json_array(j, "groups");
+	for (size_t i = 0; i < report_shown(r); i++) {
+		const struct group *g = &r->groups.list[i];
+		json_object(j, NULL);
+		if (r->options.by == BY_FUNCTION)
+			json_string(j, "function", g->name);
+		json_string(j, "module", r->images.list[g->image].path);
+		put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive);
+		put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive);
+		json_object_end(j);
+	}
+	json_array_end(j);
 }
 
 static void put_time(struct json *j, const char *name, uint64_t ns)
@@ -86,23 +193,43 @@ static void put_time(struct json *j, const char *name, uint64_t ns)
 	json_string(j, name, whole);
 }
 
-static void put_target(struct json *j, const struct report *r)
+static void put_target_members(struct json *j, const struct session *s)
 {
-	const struct dump_header *h = dump_header(r->dump);
+	json_number(j, "pid", s->pid);
+	json_string(j, "command", s->command);
+	json_string(j, "program", s->program[0] ? s->program : NULL);
+	json_string(j, "host", s->host[0] ? s->host : NULL);
+	put_time(j, "attached_at", s->start_ns);
+	json_number(j, "duration_seconds", (double)s->duration_ns / 1e9);
+	json_string(j, "ended", dump_end_name(s->end));
+	if (s->state == DUMP_STATE_EXITED)
+		json_number(j, "exit_status", s->end_detail);
+	if (s->state == DUMP_STATE_KILLED)
+		json_number(j, "signal", s->end_detail);
+}
 
+static void put_targets(struct json *j, const struct report *r)
+{
 	json_object(j, "target");
-	json_number(j, "pid", h->pid);
-	json_string(j, "command", h->command);
-	json_string(j, "program", h->program[0] ? h->program : NULL);
-	json_string(j, "host", h->host[0] ? h->host : NULL);
-	put_time(j, "attached_at", h->clock_start.realtime_ns);
-	json_number(j, "duration_seconds", (double)dump_duration_ns(r->dump) / 1e9);
-	json_string(j, "ended", dump_end_name(dump_end(r->dump)));
-	if (h->state == DUMP_STATE_EXITED)
-		json_number(j, "exit_status", h->end_detail);
-	if (h->state == DUMP_STATE_KILLED)
-		json_number(j, "signal", h->end_detail);
+	if (r->session_count)
+		put_target_members(j, &r->sessions[0]);
 	json_object_end(j);
+	if (r->session_count < 2)
+		return;
+	json_array(j, "dumps");
+	for (size_t i = 0; i < r->session_count; i++) {
+		const struct session *s = &r->sessions[i];
+		json_object(j, NULL);
+		json_string(j, "name", s->name);
+		if (r->options.diff)
+			json_string(j, "side", i ? "old" : "new");
+		put_target_members(j, s);
+		json_unsigned(j, "rate_bytes", s->rate_bytes);
+		json_unsigned(j, "samples_taken", s->counters[DUMP_COUNTER_samples_taken]);
+		json_bool(j, "damaged", !s->whole);
+		json_object_end(j);
+	}
+	json_array_end(j);
 }
 
 static void put_samples(struct json *j, const struct report *r)
@@ -112,13 +239,13 @@ static void put_samples(struct json *j, const struct report *r)
 #undef COUNTER_NAME_
 
 	json_object(j, "samples");
-	json_unsigned(j, "taken", dump_counter(r->dump, DUMP_COUNTER_samples_taken));
+	json_unsigned(j, "taken", report_counter(r, DUMP_COUNTER_samples_taken));
 	json_unsigned(j, "live", r->total.sum[FIGURE_LIVE_COUNT].samples);
-	json_unsigned(j, "lost", r->lost);
+	json_unsigned(j, "lost", report_lost(r));
 	json_object_end(j);
 	json_object(j, "counters");
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)
-		json_unsigned(j, names[i], dump_counter(r->dump, i));
+		json_unsigned(j, names[i], report_counter(r, i));
 	json_object_end(j);
 }
 
@@ -130,8 +257,8 @@ static void put_skipped(struct json *j, const struct report *r)
 
 	json_object(j, "skipped");
 	for (int i = 0; i < DUMP_SKIP_COUNT; i++)
-		if (dump_skipped(r->dump, i))
-			json_unsigned(j, names[i], dump_skipped(r->dump, i));
+		if (report_skipped(r, i))
+			json_unsigned(j, names[i], report_skipped(r, i));
 	json_object_end(j);
 }
 
@@ -150,6 +277,39 @@ static void put_notes(struct json *j, const struct report *r)
 		json_object_end(j);
 	}
 	json_array_end(j);
+}
+
+static void put_memory(struct json *j, const struct report *r)
+{
+	const struct report_memory *m = &r->memory;
+
+	if (!m->known) {
+		json_string(j, "memory", NULL);
+		return;
+	}
+	json_object(j, "memory");
+	json_number(j, "private_growth_bytes", m->private_growth);
+	put_estimate(j, "captured_live_bytes", m->live);
+	json_bool(j, "mostly_unseen", m->mostly_unseen);
+	json_object_end(j);
+}
+
+static void put_view(struct json *j, const struct report *r)
+{
+	const struct report_options *o = &r->options;
+
+	json_object(j, "view");
+	json_string(j, "kind", o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
+	if (o->at_ns)
+		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
+	if (o->since_ns)
+		json_number(j, "since_seconds", (double)o->since_ns / 1e9);
+	if (o->leaks)
+		json_number(j, "age_seconds", (double)r->age_ns / 1e9);
+	if (o->diff)
+		json_bool(j, "same_session", r->same_session);
+	json_bool(j, "past_unknown", r->past_unknown);
+	json_object_end(j);
 }
 
 static void put_modules(struct json *j, const struct report *r)
@@ -180,22 +340,27 @@ void report_json(const struct report *r, FILE *out)
 
 	json_object(&j, NULL);
 	json_unsigned(&j, "format", REPORT_JSON_FORMAT);
-	json_unsigned(&j, "rate_bytes", dump_header(r->dump)->rate_bytes);
+	json_unsigned(&j, "rate_bytes", r->session_count ? r->sessions[0].rate_bytes : 1);
 	json_number(&j, "confidence", r->options.confidence);
-	json_bool(&j, "complete", r->complete);
-	put_target(&j, r);
+	json_bool(&j, "complete", report_complete(r));
+	json_bool(&j, "damaged", !r->whole);
+	json_bool(&j, "exact", report_exact(r));
+	put_targets(&j, r);
+	put_view(&j, r);
 	put_samples(&j, r);
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
+	put_memory(&j, r);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);
+	put_slack(&j, r, &r->total);
+	if (report_compares(r))
+		put_growth(&j, r, &r->total);
 	json_object_end(&j);
 	put_notes(&j, r);
-	json_unsigned(&j, "stack_count", r->row_count);
-	json_array(&j, "stacks");
-	for (size_t i = 0; i < report_shown(r); i++)
-		put_stack(&j, r, &r->rows[i]);
-	json_array_end(&j);
+	json_unsigned(&j, "stack_count", r->rows.count);
+	put_stacks(&j, r);
+	put_groups(&j, r);
 	put_modules(&j, r);
 	json_object_end(&j);
 }

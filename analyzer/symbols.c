@@ -25,7 +25,8 @@ struct known {
 struct symbols {
 	const struct images *images;
 	const struct image_search *search;
-	struct image_symbols *image; /* by image number */
+	struct image_symbols **image; /* by image number, as far as they were asked for */
+	uint32_t image_count;
 	struct map known_at;         /* place -> index in known */
 	struct known *known;
 	size_t known_count, known_room;
@@ -41,11 +42,6 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 		return NULL;
 	s->images = images;
 	s->search = search;
-	s->image = calloc(images->count, sizeof *s->image);
-	if (!s->image) {
-		free(s);
-		return NULL;
-	}
 	elf_version(EV_CURRENT);
 	return s;
 }
@@ -59,10 +55,13 @@ void symbols_free(struct symbols *s)
 			free((char *)s->known[i].list[k].function);
 		free(s->known[i].list);
 	}
-	for (uint32_t i = 0; i < s->images->count; i++) {
-		symbol_table_done(&s->image[i].table);
-		source_lines_close(&s->image[i].lines);
-		image_file_close(&s->image[i].file);
+	for (uint32_t i = 0; i < s->image_count; i++) {
+		if (!s->image[i])
+			continue;
+		symbol_table_done(&s->image[i]->table);
+		source_lines_close(&s->image[i]->lines);
+		image_file_close(&s->image[i]->file);
+		free(s->image[i]);
 	}
 	map_done(&s->known_at);
 	free(s->known);
@@ -70,11 +69,27 @@ void symbols_free(struct symbols *s)
 	free(s);
 }
 
+/* Makes room for the images that dumps have added meanwhile. */
+static struct image_symbols *image_entry(struct symbols *s, uint32_t i)
+{
+	if (i >= s->image_count) {
+		struct image_symbols **more = reallocarray(s->image, s->images->count, sizeof(struct image_symbols *));
+		if (!more)
+			return NULL;
+		memset(more + s->image_count, 0, (s->images->count - s->image_count) * sizeof(struct image_symbols *));
+		s->image = more;
+		s->image_count = s->images->count;
+	}
+	if (!s->image[i])
+		s->image[i] = calloc(1, sizeof *s->image[i]);
+	return s->image[i];
+}
+
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 {
-	struct image_symbols *image = &s->image[i];
+	struct image_symbols *image = i && i < s->images->count ? image_entry(s, i) : NULL;
 
-	if (!i || i >= s->images->count)
+	if (!image)
 		return NULL;
 	if (!image->opened) {
 		image->opened = true;
@@ -88,7 +103,7 @@ static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 
 const struct image_file *symbols_image_file(const struct symbols *s, uint32_t i)
 {
-	return i < s->images->count && s->image[i].opened ? &s->image[i].file : NULL;
+	return i < s->image_count && s->image[i] && s->image[i]->opened ? &s->image[i]->file : NULL;
 }
 
 /* The call before a return address. */

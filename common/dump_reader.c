@@ -303,3 +303,14 @@ uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp)
 		return 0;
 	return a->realtime_ns + (uint64_t)(int64_t)passed; /* the sum of doubles would round to 256 ns */
 }
+
+uint64_t dump_stamp_after(const struct dump *dump, uint64_t ns)
+{
+	const struct dump_clock *a = &dump->header.clock_start;
+	const struct dump_clock *b = &dump->header.clock_latest;
+	double stamps = (double)ns;
+
+	if (b->stamp > a->stamp && b->monotonic_ns > a->monotonic_ns)
+		stamps *= (double)(b->stamp - a->stamp) / (double)(b->monotonic_ns - a->monotonic_ns);
+	return stamps < (double)(UINT64_MAX - a->stamp) * 0.99 ? a->stamp + (uint64_t)stamps : UINT64_MAX - 1;
+}

@@ -67,6 +67,8 @@ bool dump_complete(const struct dump *dump); /* nothing was left out that a whol
 /* A stamp as nanoseconds of CLOCK_REALTIME, and how long the session recorded; 0 if the clocks make no sense. */
 uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp);
 uint64_t dump_duration_ns(const struct dump *dump);
+/* The stamp ns nanoseconds after recording began; plain nanoseconds after it if the clocks make no sense. */
+uint64_t dump_stamp_after(const struct dump *dump, uint64_t ns);
 
 /*
  * Each calls fn for every record that holds together, until fn returns other than 0, and returns that; 0 at the end;

@@ -28,11 +28,11 @@ static inline int damage_report(const void *bytes, size_t size)
 	if (fd < 0 || !null || write(fd, bytes, size) != (ssize_t)size)
 		abort();
 	if (!dump_open_fd(fd, &dump, &e)) {
-		if (report_make(&report, dump, &options, &e))
+		if (report_make(&report, dump, "damaged", &options, &e))
 			abort();
 		report_text(&report, "damaged", null, true);
 		report_json(&report, null);
-		result = report.complete ? DAMAGE_NONE : DAMAGE_PARTIAL;
+		result = report.whole ? DAMAGE_NONE : DAMAGE_PARTIAL;
 		report_done(&report);
 		dump_close(dump);
 	}

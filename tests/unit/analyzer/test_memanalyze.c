@@ -157,8 +157,11 @@ static void test_files_that_cannot_be_read(void **state)
 
 static void test_usage(void **state)
 {
-	static const char *const wrong[] = { "",           "a b",         "--sort=size a", "--top=-1 a", "--depth=x a",
-					     "--confidence=100 a", "--confidence=0 a", "--nonsense a" };
+	static const char *const wrong[] = {
+		"", "--diff a", "--diff a b c", "--sort=size a", "--top=-1 a", "--depth=x a", "--confidence=100 a",
+		"--confidence=0 a", "--nonsense a", "--by=line a", "--at=never a", "--since=5s --at=5s a",
+		"--diff --since=5s a b", "--leaks --at=5s a", "--age=5s a", "--by=function --leaks a", "--plan=0 a",
+	};
 	struct run r;
 
 	(void)state;

@@ -37,7 +37,7 @@ static void make(struct made *m, struct report_options options)
 	assert_int_equal(dump_open_fd(m->fd, &m->dump, &e), 0);
 	if (options.confidence == 0)
 		options.confidence = 0.95;
-	assert_int_equal(report_make(&m->report, m->dump, &options, &e), 0);
+	assert_int_equal(report_make(&m->report, m->dump, "x.dump", &options, &e), 0);
 	out = open_memstream(&m->text, &size);
 	report_text(&m->report, "x.dump", out, false);
 	fclose(out);
@@ -73,11 +73,11 @@ static void test_everything_recorded_is_exact(void **state)
 		dump_builder_sample(&m.b, b, 3, 1, i < 50);
 	make(&m, (struct report_options){ 0 });
 	assert_true(report_exact(&m.report));
-	assert_int_equal(m.report.row_count, 2);
+	assert_int_equal(m.report.rows.count, 2);
 	static const double want[2][FIGURE_COUNT] = { { 500500, 500, 500500, 500 }, { 150, 50, 300, 100 } };
 	for (int i = 0; i < 2; i++)
 		for (int f = 0; f < FIGURE_COUNT; f++) {
-			struct estimate x = report_estimate(&m.report, &m.report.rows[i], f);
+			struct estimate x = report_estimate(&m.report, &m.report.rows.list[i], f);
 			assert_true(x.value == want[i][f] && x.low == want[i][f] && x.high == want[i][f] && x.error == 0);
 		}
 	assert_true(report_detection_limit(&m.report) == 0);
@@ -101,10 +101,10 @@ static void test_each_sample_is_weighted_before_the_sum(void **state)
 	dump_builder_sample(&m.b, a, 200000, 65536, 1);
 	dump_builder_sample(&m.b, a, 100, 4096, 1);
 	make(&m, (struct report_options){ 0 });
-	struct estimate x = report_estimate(&m.report, &m.report.rows[0], FIGURE_LIVE_BYTES);
+	struct estimate x = report_estimate(&m.report, &m.report.rows.list[0], FIGURE_LIVE_BYTES);
 	assert_true(fabs(x.value / (100 / p1 + 200000 / p2 + 100 / p3) - 1) < 1e-14);
 	assert_true(x.low >= 200200);
-	struct estimate n = report_estimate(&m.report, &m.report.rows[0], FIGURE_ALLOCATED_COUNT);
+	struct estimate n = report_estimate(&m.report, &m.report.rows.list[0], FIGURE_ALLOCATED_COUNT);
 	assert_true(fabs(n.value / (1 / p1 + 1 / p2 + 1 / p3) - 1) < 1e-14);
 	assert_true(fabs(report_detection_limit(&m.report) / (-log(0.05) * 65536) - 1) < 1e-12);
 	done(&m);
@@ -129,10 +129,10 @@ static void test_equal_stacks_are_one_row(void **state)
 		dump_builder_sample(&m.b, s[i], 1000, 65536, 1);
 	make(&m, (struct report_options){ .symbols = true });
 	assert_int_equal(m.report.stack_count, 4);
-	assert_int_equal(m.report.row_count, 2);
-	assert_int_equal(m.report.rows[0].sum[FIGURE_LIVE_COUNT].samples, 3);
-	struct estimate all = report_estimate(&m.report, &m.report.rows[0], FIGURE_LIVE_BYTES);
-	struct estimate one = report_estimate(&m.report, &m.report.rows[1], FIGURE_LIVE_BYTES);
+	assert_int_equal(m.report.rows.count, 2);
+	assert_int_equal(m.report.rows.list[0].sum[FIGURE_LIVE_COUNT].samples, 3);
+	struct estimate all = report_estimate(&m.report, &m.report.rows.list[0], FIGURE_LIVE_BYTES);
+	struct estimate one = report_estimate(&m.report, &m.report.rows.list[1], FIGURE_LIVE_BYTES);
 	assert_true(fabs(all.value / one.value - 3) < 1e-12);
 	assert_true(fabs(all.error / one.error - sqrt(3)) < 1e-12);
 	assert_non_null(strstr(m.text, "a.so+0x1000"));
@@ -157,9 +157,9 @@ static void test_samples_without_a_stack_are_counted(void **state)
 	records[1].stack = 12345;
 	make(&m, (struct report_options){ 0 });
 	assert_int_equal(m.report.total.sum[FIGURE_LIVE_COUNT].samples, 3);
-	assert_int_equal(m.report.row_count, 2);
+	assert_int_equal(m.report.rows.count, 2);
 	assert_non_null(strstr(m.text, "(stack not known)"));
-	assert_false(m.report.complete);
+	assert_false(m.report.whole);
 	done(&m);
 }
 
@@ -178,7 +178,7 @@ static void test_order_is_that_of_the_figure(void **state)
 			dump_builder_sample(&m.b, b, 10, 1, 1);
 		make(&m, (struct report_options){ .sort = (enum report_figure)f, .top = 1 });
 		bool b_first = f == FIGURE_LIVE_COUNT;
-		assert_int_equal(m.report.rows[0].sum[FIGURE_ALLOCATED_COUNT].samples, b_first ? 100 : 200);
+		assert_int_equal(m.report.rows.list[0].sum[FIGURE_ALLOCATED_COUNT].samples, b_first ? 100 : 200);
 		assert_int_equal(report_shown(&m.report), 1);
 		assert_non_null(strstr(m.text, "1 more stack"));
 		assert_int_equal(report_figure_parse(report_figure_name((enum report_figure)f)), f);
@@ -206,7 +206,7 @@ static void test_empty_dump(void **state)
 	(void)state;
 	dump_builder_init(&m.b, 524288, 8, 8, 1);
 	make(&m, (struct report_options){ .symbols = true });
-	assert_int_equal(m.report.row_count, 0);
+	assert_int_equal(m.report.rows.count, 0);
 	struct estimate x = report_estimate(&m.report, &m.report.total, FIGURE_LIVE_BYTES);
 	assert_true(x.value == 0 && x.low == 0 && x.high > 3 * 524288);
 	assert_non_null(strstr(m.json, "\"stacks\": []"));

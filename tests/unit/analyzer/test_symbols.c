@@ -25,6 +25,7 @@ struct self {
 	struct dump *dump;
 	int fd;
 	struct images images;
+	struct image_map map;
 	struct image_search search;
 	struct symbols *symbols;
 	uint32_t next_id;
@@ -87,7 +88,8 @@ static void open_self(struct self *self, bool wrong_build_id)
 	dl_iterate_phdr(add_module, self);
 	self->fd = dump_builder_fd(&self->b, self->b.size);
 	assert_int_equal(dump_open_fd(self->fd, &self->dump, &e), 0);
-	assert_int_equal(images_load(&self->images, self->dump), 0);
+	assert_int_equal(images_init(&self->images), 0);
+	assert_int_equal(images_add(&self->images, self->dump, &self->map), 0);
 	self->symbols = symbols_new(&self->images, &self->search);
 	assert_non_null(self->symbols);
 }
@@ -95,6 +97,7 @@ static void open_self(struct self *self, bool wrong_build_id)
 static void close_self(struct self *self)
 {
 	symbols_free(self->symbols);
+	image_map_done(&self->map);
 	images_done(&self->images);
 	dump_close(self->dump);
 	close(self->fd);
@@ -132,7 +135,7 @@ static uint64_t frame_of(const void *address)
 
 static uint64_t place_of(const struct self *self, const void *address)
 {
-	return images_place(&self->images, frame_of(address));
+	return images_place(&self->map, frame_of(address));
 }
 
 static void *pcs[32];

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads the records of one dump into the rows of a report. */
+#ifndef MEMATTACH_COLLECT_H
+#define MEMATTACH_COLLECT_H
+
+#include "report.h"
+
+enum collect_side {
+	COLLECT_ONLY, /* the report is about this dump, or it is merged with others */
+	COLLECT_NEW,  /* compared with another session */
+	COLLECT_OLD,
+	COLLECT_LATER, /* compared with an earlier state of the same session */
+	COLLECT_EARLIER,
+};
+
+/* kept: of a pair of one session, the live blocks of the earlier state, 1 if they still live; filled by COLLECT_EARLIER passes
+ * in collect_keys and collect_dump, marked by COLLECT_LATER. */
+int collect_keys(struct dump *dump, struct map *kept) WARN_UNUSED;
+int collect_dump(struct report *report, struct dump *dump, enum collect_side side, struct map *kept) WARN_UNUSED;
+
+#endif

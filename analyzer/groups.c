@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "groups.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct group *group_of(struct groups *g, uint32_t image, const char *name)
+{
+	uint64_t hash = map_mix(image + 1u);
+	const uint32_t *known;
+
+	for (const char *s = name; *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
+	hash = map_mix(hash);
+	while ((known = map_find(&g->group_of, hash))) {
+		if (g->list[*known].image == image && !strcmp(g->list[*known].name, name))
+			return &g->list[*known];
+		hash++;
+	}
+	if (g->count == g->room) {
+		size_t room = g->room ? 2 * g->room : 64;
+		struct group *more = reallocarray(g->list, room, sizeof *more);
+		if (!more)
+			return NULL;
+		g->list = more;
+		g->room = room;
+	}
+	struct group *group = &g->list[g->count];
+	*group = (struct group){ .name = strdup(name), .image = image };
+	if (!group->name)
+		return NULL;
+	if (map_put(&g->group_of, hash, (uint32_t)g->count)) {
+		free(group->name);
+		return NULL;
+	}
+	g->count++;
+	return group;
+}
+
+static int add_row(struct groups *g, uint32_t image, const char *name, const struct report_row *row, size_t number, bool first)
+{
+	struct group *group = group_of(g, image, name);
+
+	if (!group)
+		return -ENOMEM;
+	bool again = group->last_row == number + 1;
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		if (first)
+			estimate_merge(&group->exclusive[f], &row->sum[f]);
+		if (!again)
+			estimate_merge(&group->inclusive[f], &row->sum[f]);
+	}
+	group->lost_live_exclusive += first ? row->lost_live : 0;
+	group->lost_live_inclusive += again ? 0 : row->lost_live;
+	group->last_row = number + 1;
+	return 0;
+}
+
+static int add_functions(struct groups *g, struct symbols *symbols, const struct report_row *row, size_t number)
+{
+	static const struct location nothing;
+
+	for (uint32_t i = 0; i < row->frame_count; i++) {
+		const struct location *list = &nothing;
+		size_t n = 1;
+		char offset[32];
+		if (symbols)
+			list = symbols_find(symbols, row->frames[i], &n);
+		snprintf(offset, sizeof offset, "%s0x%" PRIx64, PLACE_IMAGE(row->frames[i]) ? "+" : "",
+			 PLACE_OFFSET(row->frames[i]));
+		for (size_t k = 0; k < n; k++)
+			if (add_row(g, PLACE_IMAGE(row->frames[i]), list[k].function ? list[k].function : offset, row, number,
+				    !i && !k))
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_modules(struct groups *g, const struct images *images, const struct report_row *row, size_t number)
+{
+	for (uint32_t i = 0; i < row->frame_count; i++) {
+		uint32_t image = PLACE_IMAGE(row->frames[i]);
+		const char *path = image ? images->list[image].path : NULL;
+		if (add_row(g, image, path ? path : "(no module)", row, number, !i))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static enum report_figure sort_figure;
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct group *x = a;
+	const struct group *y = b;
+	double d = y->inclusive[sort_figure].value - x->inclusive[sort_figure].value;
+
+	if (d == 0)
+		d = y->exclusive[sort_figure].value - x->exclusive[sort_figure].value;
+	return d > 0 ? 1 : d < 0 ? -1 : strcmp(x->name, y->name);
+}
+
+int groups_make(struct groups *g, const struct rows *rows, const struct images *images, struct symbols *symbols,
+		enum group_by by, enum report_figure sort)
+{
+	*g = (struct groups){ 0 };
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct report_row *row = &rows->list[i];
+		int s = row->unknown || !row->frame_count ? add_row(g, 0, "(stack not known)", row, i, true) :
+			by == BY_FUNCTION		  ? add_functions(g, symbols, row, i) :
+							    add_modules(g, images, row, i);
+		if (s)
+			return s;
+	}
+	sort_figure = sort;
+	if (g->count)
+		qsort(g->list, g->count, sizeof *g->list, compare_groups);
+	return 0;
+}
+
+void groups_done(struct groups *g)
+{
+	for (size_t i = 0; i < g->count; i++)
+		free(g->list[i].name);
+	free(g->list);
+	map_done(&g->group_of);
+	*g = (struct groups){ 0 };
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows summed up by function or by module: exclusive where it called the allocator itself, inclusive where it stands anywhere. */
+#ifndef MEMATTACH_GROUPS_H
+#define MEMATTACH_GROUPS_H
+
+#include <stddef.h>
+
+#include "images.h"
+#include "rows.h"
+#include "symbols.h"
+
+enum group_by { BY_STACK, BY_FUNCTION, BY_MODULE };
+
+struct group {
+	char *name;         /* function, "+0xoffset" where none is known, or path of the module */
+	uint32_t image;     /* 0: none */
+	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
+	uint64_t lost_live_inclusive, lost_live_exclusive;
+	size_t last_row;    /* the row that was counted last, + 1: recursion counts once */
+};
+
+struct groups {
+	struct group *list; /* the largest inclusive first */
+	size_t count, room;
+	struct map group_of; /* hash of image and name; collisions step by one */
+};
+
+/* -ENOMEM. symbols may be NULL. */
+int groups_make(struct groups *groups, const struct rows *rows, const struct images *images, struct symbols *symbols,
+		enum group_by by, enum report_figure sort) WARN_UNUSED;
+void groups_done(struct groups *groups);
+
+#endif

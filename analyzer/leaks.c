@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "leaks.h"
+
+#include <math.h>
+
+#define STEP_LEVEL 0.01
+#define EXACT_LIMIT 100000u
+
+struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age)
+{
+	struct leak_window w = { .start = start, .end = end, .age = age ? age : (end - start) / 3 };
+
+	if (w.age > end - start)
+		w.age = end - start;
+	w.middle = start + w.age + (end - start - w.age) / 2;
+	return w;
+}
+
+void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, uint32_t rate, uint64_t born, uint64_t freed)
+{
+	bool live = !freed || freed > w->end;
+	bool old_at_middle = born + w->age <= w->middle && (live || freed > w->middle);
+	bool old_at_end = live && born + w->age <= w->end;
+
+	if (!live) {
+		t->kept++;
+		t->kept_long += freed - born >= w->age;
+	}
+	t->lost += old_at_middle && !live;
+	if (!old_at_end)
+		return;
+	t->gained += !old_at_middle;
+	double p = estimate_probability(size, rate);
+	estimate_add(&t->bytes, (double)size, p);
+	estimate_add(&t->count, 1, p);
+	estimate_expect(&t->bytes, rate > 1 ? rate : 0);
+	estimate_expect(&t->count, rate > 1 ? 1 / p : 0);
+	if (born - w->start < (w->end - w->age - w->start) / 2 || born < w->start)
+		t->first_half++;
+	else
+		t->second_half++;
+	if (w->end - born > t->oldest && born >= w->start)
+		t->oldest = w->end - born;
+}
+
+void leak_merge(struct leak_tally *into, const struct leak_tally *from)
+{
+	estimate_merge(&into->bytes, &from->bytes);
+	estimate_merge(&into->count, &from->count);
+	into->gained += from->gained;
+	into->lost += from->lost;
+	into->first_half += from->first_half;
+	into->second_half += from->second_half;
+	into->kept_long += from->kept_long;
+	into->kept += from->kept;
+	into->dropped += from->dropped;
+	if (from->oldest > into->oldest)
+		into->oldest = from->oldest;
+}
+
+double binomial_upper_tail(uint64_t n, uint64_t k)
+{
+	if (!k)
+		return 1;
+	if (k > n)
+		return 0;
+	if (n > EXACT_LIMIT) /* the normal approximation, with the correction for continuity */
+		return 0.5 * erfc(((double)k - 0.5 - (double)n / 2) / sqrt((double)n / 2));
+	double term = exp(lgamma((double)n + 1) - lgamma((double)k + 1) - lgamma((double)(n - k) + 1) - (double)n * M_LN2);
+	double sum = 0;
+	for (uint64_t i = k; i <= n && term > 0; i++) {
+		sum += term;
+		term *= (double)(n - i) / (double)(i + 1);
+		if (term < sum * 1e-17 && i > n / 2)
+			break;
+	}
+	return fmin(sum, 1);
+}
+
+double leak_p_value(const struct leak_tally *t)
+{
+	uint64_t lost = t->lost;
+
+	/* Of the samples that the history has dropped, as many were old ones as of those that it has kept. */
+	if (t->dropped && t->kept)
+		lost += (uint64_t)ceil((double)t->dropped * (double)t->kept_long / (double)t->kept);
+	return t->gained > lost ? binomial_upper_tail(t->gained + lost, t->gained) : 1;
+}
+
+enum leak_verdict leak_shape(const struct leak_tally *t)
+{
+	uint64_t n = t->first_half + t->second_half;
+	uint64_t more = t->first_half > t->second_half ? t->first_half : t->second_half;
+
+	if (!t->gained)
+		return LEAK_NONE;
+	return 2 * binomial_upper_tail(n, more) < STEP_LEVEL ? LEAK_STEP : LEAK_GROWTH;
+}

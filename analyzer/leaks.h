@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which stacks leak. Everything that was allocated since the attach grows at first, so growth alone says nothing; what tells
+ * a leak is that old blocks become more.
+ *
+ * Let M(t) be the number of a stack's blocks that are older than an age A at time t. Of a program in a steady state,
+ * whatever the lifetimes are, M stands still once the session is longer than they are; of a leak it rises for ever. From the middle m
+ * of [start + A, end] to the end, M changes by gained - lost, where
+ *     gained  blocks that are alive at the end, older than A then, but were not at m
+ *     lost    blocks that were older than A at m and are freed since
+ * Both are counts of disjoint sets of samples, so, if allocations come as a Poisson process, independent and Poisson with
+ * equal means in a steady state: given their sum, gained is binomial (1/2). The p-value is the upper tail of that (a conditional
+ * test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
+ *
+ * A cache that is filled once at the start gains nothing; one that is filled in one go later gains all at once: so the
+ * samples that survive must also have been born all over the session (two-sided binomial test of its halves at 1 %). What
+ * lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
+ */
+#ifndef MEMATTACH_LEAKS_H
+#define MEMATTACH_LEAKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "estimate.h"
+
+/* Times of one session, all in its stamps. */
+struct leak_window {
+	uint64_t start, middle, end, age;
+};
+
+struct leak_tally {
+	struct estimate_sum bytes, count; /* live blocks older than the age */
+	uint64_t gained, lost;
+	uint64_t first_half, second_half; /* births of the samples that are older than the age, by halves of the session but the last age */
+	uint64_t kept_long, kept;         /* history records: freed after the age or later, all */
+	uint64_t dropped;                 /* freed samples that the history has lost */
+	uint64_t oldest;                  /* age of the oldest, in nanoseconds */
+};
+
+enum leak_verdict {
+	LEAK_NONE,   /* no old block, or no more of them than before */
+	LEAK_STEP,   /* more, but they came in one go */
+	LEAK_GROWTH, /* more, all through the session */
+};
+
+/* age 0: a third of the session. */
+struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age);
+/* Adds a sample that was born and freed at these stamps, freed 0: live at the end. */
+void leak_add(struct leak_tally *tally, const struct leak_window *window, uint64_t size, uint32_t rate, uint64_t born,
+	      uint64_t freed);
+void leak_merge(struct leak_tally *into, const struct leak_tally *from);
+/* The chance of this much growth, or more, in a steady state. */
+double leak_p_value(const struct leak_tally *tally);
+/* What an unusual p-value means, if it is one. */
+enum leak_verdict leak_shape(const struct leak_tally *tally);
+
+/* P(X >= k) for X binomial (n, 1/2). */
+double binomial_upper_tail(uint64_t n, uint64_t k);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of a report: one for each stack, found by its frames. */
+#ifndef MEMATTACH_ROWS_H
+#define MEMATTACH_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "estimate.h"
+#include "leaks.h"
+#include "map.h"
+
+enum report_figure { FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT, FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT, FIGURE_COUNT };
+
+struct report_row {
+	struct estimate_sum sum[FIGURE_COUNT];
+	/* Of a comparison: before, and the disjoint sets of blocks whose difference is the growth. */
+	struct estimate_sum old[FIGURE_COUNT], plus[FIGURE_COUNT], minus[FIGURE_COUNT];
+	struct estimate_sum slack; /* usable - requested bytes of the live blocks for which the former is known */
+	double slack_requested;    /* their requested bytes, estimated */
+	struct leak_tally leak;
+	uint64_t lost_live;        /* samples that had no room in the live table */
+	double p_value;            /* of the growth, one-sided; 1 if there is none */
+	bool grown;                /* more than chance explains, all rows considered */
+	uint64_t *frames;          /* places, from the caller of the allocator outward */
+	uint32_t frame_count;
+	uint32_t flags;            /* DUMP_STACK_*; of any of the stacks in this row */
+	bool unknown;              /* the samples whose stack is not known */
+};
+
+struct rows {
+	struct report_row *list;
+	size_t count, room;
+	struct map row_of; /* hash of the frames -> row; collisions step by one */
+};
+
+/* The row of these frames, a new one if there is none yet; valid until the next call. NULL if out of memory. */
+struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown);
+/* Adds all that is summed up. */
+void row_merge(struct report_row *into, const struct report_row *from);
+void rows_done(struct rows *rows);
+
+#endif

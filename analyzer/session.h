@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What is kept of a dump when it has been read: a report over a thousand dumps has a thousand of these. */
+#ifndef MEMATTACH_SESSION_H
+#define MEMATTACH_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump_reader.h"
+
+struct session {
+	char *name; /* as the user called the dump */
+	char command[64], program[256], host[64];
+	int32_t pid, end_detail;
+	uint32_t state; /* enum dump_state */
+	enum dump_end end;
+	uint64_t id;
+	uint64_t start_ns;    /* CLOCK_REALTIME, 0 unknown */
+	uint64_t duration_ns; /* that was recorded */
+	uint64_t rate_bytes;  /* at the end */
+	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
+	uint64_t counters[DUMP_COUNTER_COUNT];
+	uint64_t skipped[DUMP_SKIP_COUNT];
+	bool whole; /* nothing of the file was left out */
+};
+
+/* Fills in all but what is only known after reading. -ENOMEM. */
+int session_init(struct session *session, struct dump *dump, const char *name) WARN_UNUSED;
+/* After the last record was read: what was left out. */
+void session_finish(struct session *session, const struct dump *dump);
+void session_done(struct session *session);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "short_name.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ELLIPSIS "\xe2\x80\xa6"
+#define SHORT_ARGUMENTS 8
+#define NAME_BYTES 4096
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
+}
+
+/* The '>' that belongs to the '<' at s, or NULL. */
+static const char *closing(const char *s)
+{
+	int angles = 0;
+	int round = 0;
+
+	for (; *s; s++) {
+		if (*s == '(')
+			round++;
+		else if (*s == ')')
+			round--;
+		else if (*s == '<' && !round)
+			angles++;
+		else if (*s == '>' && !round && s[-1] != '-' && !--angles)
+			return s;
+	}
+	return NULL;
+}
+
+/* The length of "operator<", "operator<<", "operator>" … at s, 0 if there is none. */
+static size_t operator_length(const char *begin, const char *s)
+{
+	static const char word[] = "operator";
+	size_t n = sizeof word - 1;
+
+	if (strncmp(s, word, n) || (s > begin && is_word(s[-1])) || !strchr("<>-", s[n]) || !s[n])
+		return 0;
+	while (s[n] && strchr("<>=-*", s[n])) {
+		/* operator<<int>: the second one opens the arguments unless a third follows */
+		if (s[n] == '<' && s[n - 1] == '<' && closing(s + n) && s[n + 1] != '<' && s[n + 1] != '(')
+			break;
+		n++;
+	}
+	return n;
+}
+
+void short_name_templates(const char *name, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (const char *s = name; *s && used + 8 < size;) {
+		size_t n = operator_length(name, s);
+		const char *end = !n && *s == '<' && s > name && is_word(s[-1]) ? closing(s) : NULL;
+		if (end && end - s - 1 > SHORT_ARGUMENTS) {
+			memcpy(out + used, "<" ELLIPSIS ">", 5);
+			used += 5;
+			s = end + 1;
+			continue;
+		}
+		for (n = n ? n : 1; n && used + 8 < size; n--)
+			out[used++] = *s++;
+	}
+	out[used] = 0;
+}
+
+static size_t columns_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* f(a, b) const -> f(…) const */
+static void drop_parameters(char *name)
+{
+	char *close = strrchr(name, ')');
+	int depth = 0;
+
+	for (char *s = close; s && s >= name; s--) {
+		depth += (*s == ')') - (*s == '(');
+		if (depth)
+			continue;
+		if (close - s > 3 && s > name && strncmp(s, "(anonymous", 10) != 0) {
+			memmove(s + 4, close, strlen(close) + 1);
+			memcpy(s + 1, ELLIPSIS, 3);
+		}
+		return;
+	}
+}
+
+size_t short_name_cut(char *text, size_t columns)
+{
+	size_t have = columns_of(text);
+	char *s = text;
+
+	if (have <= columns)
+		return have;
+	for (size_t drop = have - columns + 1; drop; drop--)
+		for (s++; ((unsigned char)*s & 0xc0) == 0x80; s++)
+			;
+	/* What is dropped has at least two columns; they may be two bytes, the mark has three. */
+	if (s - text < 3) {
+		memmove(text, s, strlen(s) + 1);
+		return columns - 1;
+	}
+	memcpy(text, ELLIPSIS, 3);
+	memmove(text + 3, s, strlen(s) + 1);
+	return columns;
+}
+
+void short_name(const char *name, size_t columns, char *out, size_t size)
+{
+	char text[NAME_BYTES];
+
+	short_name_templates(name, text, sizeof text);
+	if (columns_of(text) > columns)
+		drop_parameters(text);
+	short_name_cut(text, columns);
+	snprintf(out, size, "%.*s", (int)size - 1, text);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "text.h"
+
+#include <string.h>
+
+#include "size.h"
+#include "utf8.h"
+
+const char *text_grouped(double value, char buffer[40])
+{
+	char digits[32];
+	size_t used = 0;
+
+	if (value < -0.5) {
+		buffer[used++] = '-';
+		value = -value;
+	}
+	snprintf(digits, sizeof digits, "%.0f", value < 0.5 ? 0 : value < 1e18 ? value : 1e18);
+	size_t n = strlen(digits);
+	for (size_t i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			buffer[used++] = ',';
+		buffer[used++] = digits[i];
+	}
+	buffer[used] = 0;
+	return buffer;
+}
+
+const char *text_amount(enum report_figure f, double value, char buffer[40])
+{
+	if (!report_is_bytes(f))
+		return text_grouped(value, buffer);
+	if (value >= 0)
+		return size_format(value, buffer);
+	buffer[0] = '-';
+	size_format(-value, buffer + 1);
+	return buffer;
+}
+
+const char *text_interval(enum report_figure f, const struct estimate *x, char buffer[96])
+{
+	char low[40], high[40];
+
+	if (x->low == x->high)
+		snprintf(buffer, 96, "exact");
+	else
+		snprintf(buffer, 96, "%s .. %s", text_amount(f, x->low, low), text_amount(f, x->high, high));
+	return buffer;
+}
+
+const char *text_percent(double share, char buffer[16])
+{
+	snprintf(buffer, 16, "%.*f %%", share > 0 && share < 0.0995 ? 2 : 1, 100 * share);
+	return buffer;
+}
+
+void text_label(const struct text *t, const char *name)
+{
+	fprintf(t->out, "  %s%-10s%s ", t->dim, name, t->plain);
+}
+
+void text_warning(const struct text *t, const char *what, const char *text)
+{
+	char clean[LINE_TEXT];
+
+	utf8_printable(text, clean, sizeof clean);
+	text_label(t, what);
+	fprintf(t->out, "%s%s%s\n", t->warn, clean, t->plain);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the text report share. */
+#ifndef MEMATTACH_TEXT_H
+#define MEMATTACH_TEXT_H
+
+#include <stdio.h>
+
+#include "report.h"
+
+#define LINE_TEXT 4096
+
+struct text {
+	const struct report *report;
+	FILE *out;
+	const char *bold, *dim, *warn, *plain; /* ANSI sequences or "" */
+};
+
+/* 1234567 -> "1,234,567" */
+const char *text_grouped(double value, char buffer[40]);
+/* Bytes with their unit, or blocks; negative ones with a minus. */
+const char *text_amount(enum report_figure f, double value, char buffer[40]);
+/* "exact", or "low .. high" */
+const char *text_interval(enum report_figure f, const struct estimate *x, char buffer[96]);
+const char *text_percent(double share, char buffer[16]);
+void text_label(const struct text *t, const char *name);
+void text_warning(const struct text *t, const char *what, const char *text);
+
+/* Which sessions these are, the samples, what the figures lack. */
+void text_head(const struct text *t);
+/* The stacks, or the tables by function and module; returns how many were shown. */
+size_t text_rows(const struct text *t);
+size_t text_groups(const struct text *t);
+
+#endif

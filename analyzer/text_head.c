@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of the text report. */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "size.h"
+#include "text.h"
+#include "utf8.h"
+
+#define SESSIONS_LISTED 8
+
+static void put_end(const struct text *t, const struct session *s)
+{
+	switch (s->end) {
+	case DUMP_END_RUNNING: fputs("still running", t->out); break;
+	case DUMP_END_DETACHED: fputs("ended by detaching", t->out); break;
+	case DUMP_END_ABANDONED: fputs("abandoned: memattach died or could not go on", t->out); break;
+	case DUMP_END_KILLED:
+		fprintf(t->out, "target killed by signal %d", s->end_detail);
+		if (sigabbrev_np(s->end_detail))
+			fprintf(t->out, " (SIG%s)", sigabbrev_np(s->end_detail));
+		break;
+	case DUMP_END_EXITED:
+		if (s->state == DUMP_STATE_EXECED)
+			fputs("target called execve", t->out);
+		else
+			fprintf(t->out, "target exited with status %d", s->end_detail);
+		break;
+	}
+}
+
+static void put_session(const struct text *t, const struct session *s, const char *name)
+{
+	char command[128], program[512], host[128], when[64] = "at an unknown time";
+	time_t seconds = (time_t)(s->start_ns / 1000000000u);
+	struct tm tm;
+
+	utf8_printable(s->command, command, sizeof command);
+	utf8_printable(s->program, program, sizeof program);
+	utf8_printable(s->host, host, sizeof host);
+	text_label(t, name);
+	fprintf(t->out, "%s%s%s, PID %d", t->bold, command, t->plain, s->pid);
+	if (host[0])
+		fprintf(t->out, " on %s", host);
+	if (program[0])
+		fprintf(t->out, ", %s", program);
+	putc('\n', t->out);
+
+	if (s->start_ns && localtime_r(&seconds, &tm))
+		strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S %z", &tm);
+	text_label(t, "session");
+	fprintf(t->out, "%s, recorded for %.1f s, ", when, (double)s->duration_ns / 1e9);
+	put_end(t, s);
+	putc('\n', t->out);
+}
+
+static void put_sessions(const struct text *t)
+{
+	const struct report *r = t->report;
+	char number[40];
+
+	if (r->options.diff && r->session_count == 2) {
+		put_session(t, &r->sessions[1], "old");
+		put_session(t, &r->sessions[0], "new");
+		text_label(t, "comparison");
+		fputs(r->same_session ? "one session at two times: blocks that live in both cancel out\n" :
+					"two sessions: each knows only what was allocated since its own attach\n",
+		      t->out);
+		return;
+	}
+	for (size_t i = 0; i < r->session_count && i < SESSIONS_LISTED; i++)
+		put_session(t, &r->sessions[i], "target");
+	if (r->session_count > SESSIONS_LISTED) {
+		text_label(t, "");
+		fprintf(t->out, "... and %s more\n", text_grouped((double)(r->session_count - SESSIONS_LISTED), number));
+	}
+	if (r->session_count > 1) {
+		text_label(t, "merged");
+		fprintf(t->out, "the figures are sums over %s dumps\n", text_grouped((double)r->session_count, number));
+	}
+}
+
+static void put_rate(const struct text *t)
+{
+	const struct report *r = t->report;
+	uint64_t low = UINT64_MAX;
+	uint64_t high = 0;
+	char a[40], b[40];
+
+	for (size_t i = 0; i < r->session_count; i++) {
+		low = r->sessions[i].rate_bytes < low ? r->sessions[i].rate_bytes : low;
+		high = r->sessions[i].rate_bytes > high ? r->sessions[i].rate_bytes : high;
+	}
+	text_label(t, "sampling");
+	if (r->largest_rate <= 1)
+		fputs("every allocation\n", t->out);
+	else if (low == high)
+		fprintf(t->out, "one sample per %s allocated, on average, at random\n", size_format((double)high, a));
+	else
+		fprintf(t->out, "one sample per %s to %s allocated, on average, at random\n", size_format((double)low, a),
+			size_format((double)high, b));
+}
+
+static void put_window(const struct text *t)
+{
+	const struct report_options *o = &t->report->options;
+
+	text_label(t, "window");
+	if (o->since_ns && o->at_ns)
+		fprintf(t->out, "from %g s to %g s after the attach\n", (double)o->since_ns / 1e9, (double)o->at_ns / 1e9);
+	else if (o->since_ns)
+		fprintf(t->out, "since %g s after the attach\n", (double)o->since_ns / 1e9);
+	else if (o->at_ns)
+		fprintf(t->out, "the heap as it was %g s after the attach\n", (double)o->at_ns / 1e9);
+	else
+		fputs("only what was allocated since memattach attached is seen\n", t->out);
+}
+
+static void put_samples(const struct text *t)
+{
+	const struct report *r = t->report;
+	uint64_t taken = report_counter(r, DUMP_COUNTER_samples_taken);
+	char a[40], b[40], c[40];
+
+	text_label(t, "samples");
+	fprintf(t->out, "%s taken, %s live, %s lost\n", text_grouped((double)taken, a),
+		text_grouped((double)r->total.sum[FIGURE_LIVE_COUNT].samples, b), text_grouped((double)report_lost(r), c));
+	text_label(t, "stacks");
+	fprintf(t->out, "%s different; ", text_grouped((double)r->rows.count, a));
+	uint64_t cut = report_counter(r, DUMP_COUNTER_stacks_truncated);
+	uint64_t deep = report_counter(r, DUMP_COUNTER_stacks_deep);
+	if (taken)
+		fprintf(t->out, "%s of the samples have a stack that ends early",
+			text_percent(fmin(1, (double)(cut + deep) / (double)taken), a));
+	else
+		fputs("no sample", t->out);
+	if (deep)
+		fprintf(t->out, " (%s deeper than %u frames)", text_grouped((double)deep, b), DUMP_FRAMES_MAX);
+	putc('\n', t->out);
+}
+
+/* Losses by name, and what they do to the figures. */
+static void put_losses(const struct text *t)
+{
+	static const enum dump_counter losses[] = { DUMP_COUNTER_lost_busy, DUMP_COUNTER_lost_live_full,
+						    DUMP_COUNTER_lost_stack_full, DUMP_COUNTER_lost_history,
+						    DUMP_COUNTER_frees_missed };
+#define COUNTER_TEXT_(name, text) text,
+	static const char *const texts[] = { DUMP_COUNTER_LIST(COUNTER_TEXT_) };
+#undef COUNTER_TEXT_
+	const struct report *r = t->report;
+	char line[LINE_TEXT], number[40];
+
+	if (report_lost(r)) {
+		snprintf(line, sizeof line, "samples were lost: the figures are %s; the upper ends allow for what is missing",
+			 r->largest_rate <= 1 ? "NOT exact but lower limits" : "too low");
+		text_warning(t, "INCOMPLETE", line);
+	}
+	for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+		uint64_t n = report_counter(r, losses[i]);
+		if (!n)
+			continue;
+		snprintf(line, sizeof line, "%s %s", text_grouped((double)n, number), texts[losses[i]]);
+		text_warning(t, losses[i] == DUMP_COUNTER_lost_history ? "dropped" : "lost", line);
+	}
+	if (r->past_unknown)
+		text_warning(t, "INCOMPLETE", "the history no longer reaches back to that time: blocks that lived then and were "
+			     "freed since are missing");
+}
+
+static void put_memory(const struct text *t)
+{
+	const struct report_memory *m = &t->report->memory;
+	char growth[40], live[40], line[LINE_TEXT];
+
+	if (!m->known)
+		return;
+	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
+	size_format(m->live.value, live);
+	if (m->mostly_unseen) {
+		snprintf(line, sizeof line, "private memory grew by %s, the live blocks below are %s: MOST OF IT WENT PAST US", growth, live);
+		text_warning(t, "NOT SEEN", line);
+		text_label(t, "");
+		fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n", t->out);
+		return;
+	}
+	text_label(t, "memory");
+	fprintf(t->out, "private memory changed by %s meanwhile; the live blocks below are %s\n", growth, live);
+}
+
+/* What the figures lack: losses, what memattach noted, what of the files could not be read. */
+static void put_warnings(const struct text *t)
+{
+	const struct report *r = t->report;
+	char line[LINE_TEXT], number[40];
+
+	put_losses(t);
+	for (size_t i = 0; i < r->note_count; i++) {
+		bool told = r->notes[i].kind == DUMP_NOTE_OTHER || r->notes[i].kind == DUMP_NOTE_FULL;
+		text_warning(t, told ? "" : "not seen", r->notes[i].text);
+	}
+	for (int i = 0; i < DUMP_SKIP_COUNT; i++) {
+		uint64_t n = report_skipped(r, i);
+		if (!n)
+			continue;
+		snprintf(line, sizeof line, "%s: %s", dump_skip_text(i), text_grouped((double)n, number));
+		text_warning(t, i == DUMP_SKIP_busy ? "skipped" : "damage", line);
+	}
+}
+
+void text_head(const struct text *t)
+{
+	put_sessions(t);
+	put_rate(t);
+	put_samples(t);
+	put_window(t);
+	put_warnings(t);
+	put_memory(t);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/* The stacks of the text report, and its tables by function and module. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "leaks.h"
+#include "short_name.h"
+#include "size.h"
+#include "text.h"
+#include "utf8.h"
+
+/* Indentation 8, function, 2, source, 2, module, " inlined": 120 columns. */
+#define FUNCTION_COLUMNS 50
+#define SOURCE_COLUMNS 28
+#define MODULE_COLUMNS 22
+#define UNLIKELY 0.01
+
+/* One line below a stack, ready to be aligned. */
+struct line {
+	char function[LINE_TEXT], source[LINE_TEXT], module[LINE_TEXT];
+	size_t function_columns, source_columns;
+	bool inlined;
+};
+
+/* The last two components say which file it is. */
+static const char *short_path(const char *path)
+{
+	const char *p = path + strlen(path);
+
+	for (int slashes = 0; p > path; p--)
+		if (p[-1] == '/' && ++slashes == 2)
+			break;
+	return p;
+}
+
+static size_t put_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
+{
+	char clean[LINE_TEXT];
+	size_t have = utf8_printable(name, clean, sizeof clean);
+
+	if (r->options.full_names) {
+		memcpy(out, clean, sizeof clean);
+		return have;
+	}
+	short_name(clean, columns, out, LINE_TEXT);
+	return short_name_cut(out, columns);
+}
+
+static void make_line(const struct report *r, uint64_t place, const struct location *l, struct line *line)
+{
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	char raw[LINE_TEXT];
+
+	line->inlined = l->inlined;
+	line->module[0] = 0;
+	if (PLACE_IMAGE(place))
+		utf8_printable(image_name(image), line->module, sizeof line->module);
+	if (!r->options.full_names)
+		short_name_cut(line->module, MODULE_COLUMNS - 2);
+	if (l->function)
+		snprintf(raw, sizeof raw, "%s", l->function);
+	else if (PLACE_IMAGE(place))
+		snprintf(raw, sizeof raw, "%.512s+0x%" PRIx64, line->module, PLACE_OFFSET(place));
+	else
+		snprintf(raw, sizeof raw, "0x%" PRIx64, PLACE_OFFSET(place));
+	line->function_columns = put_name(r, raw, FUNCTION_COLUMNS, line->function);
+	raw[0] = 0;
+	if (l->file && l->line)
+		snprintf(raw, sizeof raw, "%s:%d", short_path(l->file), l->line);
+	else if (l->file)
+		snprintf(raw, sizeof raw, "%s", short_path(l->file));
+	line->source_columns = utf8_printable(raw, line->source, sizeof line->source);
+	if (!r->options.full_names)
+		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
+}
+
+/* Calls fn for each line of the frames of a row. */
+static void each_line(const struct text *t, const struct report_row *row, void (*fn)(void *, const struct line *), void *arg)
+{
+	static const struct location nothing;
+	const struct report *r = t->report;
+	struct line line;
+
+	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++) {
+		const struct location *list = &nothing;
+		size_t n = 1;
+		if (r->symbols)
+			list = symbols_find(r->symbols, row->frames[i], &n);
+		for (size_t k = 0; k < n; k++) {
+			make_line(r, row->frames[i], &list[k], &line);
+			fn(arg, &line);
+		}
+	}
+}
+
+struct columns {
+	const struct text *text;
+	size_t function, source;
+};
+
+static void measure(void *arg, const struct line *line)
+{
+	struct columns *c = arg;
+
+	if (line->function_columns <= FUNCTION_COLUMNS && line->function_columns > c->function)
+		c->function = line->function_columns;
+	if (line->source_columns <= SOURCE_COLUMNS && line->source_columns > c->source)
+		c->source = line->source_columns;
+}
+
+static int padding(size_t width, size_t columns)
+{
+	return width > columns ? (int)(width - columns) : 0;
+}
+
+static void put_line(void *arg, const struct line *line)
+{
+	const struct columns *c = arg;
+	const struct text *t = c->text;
+
+	fprintf(t->out, "        %s", line->function);
+	if (line->source[0] || line->module[0])
+		fprintf(t->out, "%*s", padding(c->function, line->function_columns), "");
+	if (c->source && (line->source[0] || line->module[0]))
+		fprintf(t->out, "  %s%*s", line->source, padding(c->source, line->source_columns), "");
+	if (line->module[0])
+		fprintf(t->out, "  %s(%s)%s", t->dim, line->module, t->plain);
+	fputs(line->inlined ? " inlined\n" : "\n", t->out);
+}
+
+/* The figure that goes with the one that is sorted by: blocks with bytes. */
+static enum report_figure companion(enum report_figure f)
+{
+	switch (f) {
+	case FIGURE_LIVE_BYTES: return FIGURE_LIVE_COUNT;
+	case FIGURE_LIVE_COUNT: return FIGURE_LIVE_BYTES;
+	case FIGURE_ALLOCATED_BYTES: return FIGURE_ALLOCATED_COUNT;
+	default: return FIGURE_ALLOCATED_BYTES;
+	}
+}
+
+static const char *samples_word(uint64_t n)
+{
+	return n == 1 ? "sample" : "samples";
+}
+
+static void put_row_state(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	enum report_figure g = companion(f);
+	struct estimate x = report_estimate(r, row, f);
+	struct estimate y = report_estimate(r, row, g);
+	char value[40], range[96], share[16], count[40];
+
+	fprintf(t->out, "%s%s%s  %s", t->bold, text_amount(f, x.value, value), t->plain, text_interval(f, &x, range));
+	if (!report_is_bytes(f))
+		fputs(" blocks", t->out);
+	fprintf(t->out, "   %s%s%s   %s %s\n", t->bold, text_percent(report_share(r, row, f), share), t->plain,
+		text_grouped((double)row->sum[f].samples, count), samples_word(row->sum[f].samples));
+	fprintf(t->out, "      %sin %s%s  %s%s\n", t->dim, text_amount(g, y.value, value), report_is_bytes(g) ? "" : " blocks",
+		text_interval(g, &y, range), t->plain);
+}
+
+static void put_row_growth(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	struct estimate x = report_growth(r, row, f);
+	char value[40], range[96], before[40], after[40];
+
+	fprintf(t->out, "%s%s%s%s  %s%s", t->bold, x.value > 0 ? "+" : "", text_amount(f, x.value, value), t->plain,
+		text_interval(f, &x, range), report_is_bytes(f) ? "" : " blocks");
+	fprintf(t->out, "   %s -> %s", text_amount(f, row->old[f].value, before), text_amount(f, row->sum[f].value, after));
+	if (row->grown)
+		fprintf(t->out, "   %sgrown%s\n", t->warn, t->plain);
+	else if (x.low > 0)
+		fputs("   could be chance: many stacks are compared\n", t->out);
+	else
+		fputs(x.high < 0 ? "   shrunk\n" : "   not distinguishable from zero\n", t->out);
+}
+
+static void put_row_leak(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	const struct leak_tally *k = &row->leak;
+	struct estimate x = estimate_interval(&k->bytes, r->options.confidence);
+	struct estimate y = estimate_interval(&k->count, r->options.confidence);
+	char value[40], range[96];
+
+	fprintf(t->out, "%s%s%s  %s   ", t->bold, size_format(x.value, value), t->plain, text_interval(FIGURE_LIVE_BYTES, &x, range));
+	if (row->grown)
+		fprintf(t->out, "%sLEAK%s", t->warn, t->plain);
+	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
+		fputs("no leak: came in one go", t->out);
+	else
+		fputs("growth not distinguishable from zero", t->out);
+	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, samples_word(k->count.samples));
+	fprintf(t->out, "      %sin %s blocks  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old ones were freed%s\n",
+		t->dim, text_grouped(y.value, value), text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained,
+		samples_word(k->gained), k->lost, t->plain);
+}
+
+static void put_row_details(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	char a[40], b[40], c[40];
+
+	if (row->slack.samples && row->slack.value > 0 && !report_compares(r))
+		fprintf(t->out, "      %sthe allocator adds %s to %s requested (%s)%s\n", t->dim, size_format(row->slack.value, a),
+			size_format(row->slack_requested, b),
+			row->slack_requested > 0 ? text_percent(row->slack.value / row->slack_requested, c) : "-", t->plain);
+	if (!(r->options.plan > 0))
+		return;
+	struct report_plan plan = report_plan(r, row);
+	fprintf(t->out, "      known to +-%s;", text_percent(plan.now, a));
+	if (plan.now <= r->options.plan)
+		fprintf(t->out, " that is as good as +-%s\n", text_percent(r->options.plan, b));
+	else
+		fprintf(t->out, " +-%s takes --rate %s for the same time, or %.3g s at the same rate\n",
+			text_percent(r->options.plan, b), size_format(plan.rate, c), plan.seconds);
+}
+
+static void put_row(const struct text *t, size_t number, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct columns c = { .text = t };
+
+	fprintf(t->out, "\n%4zu. ", number);
+	if (r->options.leaks)
+		put_row_leak(t, row);
+	else if (report_compares(r))
+		put_row_growth(t, row);
+	else
+		put_row_state(t, row);
+	put_row_details(t, row);
+	if (row->unknown) {
+		fputs("        (stack not known)\n", t->out);
+		return;
+	}
+	each_line(t, row, measure, &c);
+	each_line(t, row, put_line, &c);
+	if (r->options.depth && row->frame_count > r->options.depth)
+		fprintf(t->out, "        %s... %zu more frames%s\n", t->dim, row->frame_count - r->options.depth, t->plain);
+	else if (row->flags & DUMP_STACK_TRUNCATED)
+		fprintf(t->out, "        %s... the stack could not be walked further%s\n", t->dim, t->plain);
+	else if (row->flags & DUMP_STACK_DEEP)
+		fprintf(t->out, "        %s... deeper than %u frames%s\n", t->dim, DUMP_FRAMES_MAX, t->plain);
+}
+
+/* Whether a row has anything to say in this view. */
+static bool has_part(const struct report *r, const struct report_row *row)
+{
+	enum report_figure f = r->options.sort;
+
+	if (r->options.leaks)
+		return row->leak.count.samples;
+	if (report_compares(r))
+		return row->plus[f].samples || row->minus[f].samples;
+	return row->sum[f].samples;
+}
+
+static void put_title(const struct text *t)
+{
+	static const char *const titles[] = { "live bytes", "live blocks", "allocated bytes", "allocated blocks" };
+	const struct report *r = t->report;
+
+	if (r->options.leaks)
+		fprintf(t->out, "\nBlocks that are older than %.3g s, stacks that leak first\n", (double)r->age_ns / 1e9);
+	else if (report_compares(r))
+		fprintf(t->out, "\nStacks by growth of %s, by the lower end of its interval\n", titles[r->options.sort]);
+	else
+		fprintf(t->out, "\nStacks by %s\n", titles[r->options.sort]);
+}
+
+size_t text_rows(const struct text *t)
+{
+	const struct report *r = t->report;
+	size_t shown = 0;
+
+	if (!r->rows.count)
+		return 0;
+	put_title(t);
+	for (size_t i = 0; i < r->rows.count && (!r->options.top || shown < r->options.top); i++)
+		if (has_part(r, &r->rows.list[i]))
+			put_row(t, ++shown, &r->rows.list[i]);
+	if (!shown)
+		fputs("\n      none\n", t->out);
+	return shown;
+}
+
+static struct estimate group_estimate(const struct report *r, const struct estimate_sum *sum, uint64_t lost_live)
+{
+	struct report_row row = { .lost_live = lost_live };
+
+	row.sum[r->options.sort] = *sum;
+	return report_estimate(r, &row, r->options.sort);
+}
+
+size_t text_groups(const struct text *t)
+{
+	static const char *const titles[] = { "live bytes", "live blocks", "allocated bytes", "allocated blocks" };
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	bool functions = r->options.by == BY_FUNCTION;
+	char name[LINE_TEXT], module[LINE_TEXT], a[40], b[40], range[96];
+	size_t shown = 0;
+
+	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %12s  %s%s\n", functions ? "Functions" : "Modules", titles[f], t->dim,
+		"inclusive", "interval", "exclusive", functions ? "function (module)" : "module", t->plain);
+	for (size_t i = 0; i < report_shown(r); i++) {
+		const struct group *g = &r->groups.list[i];
+		struct estimate x = group_estimate(r, &g->inclusive[f], g->lost_live_inclusive);
+		if (!g->inclusive[f].samples)
+			break;
+		put_name(r, g->name, functions ? 44 : 62, name);
+		module[0] = 0;
+		if (functions && g->image)
+			utf8_printable(image_name(&r->images.list[g->image]), module, sizeof module);
+		if (!r->options.full_names)
+			short_name_cut(module, 14);
+		fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
+			text_amount(f, g->exclusive[f].value, b), name, module[0] ? " (" : "", module, module[0] ? ")" : "");
+		shown++;
+	}
+	return shown;
+}
