@@ -6,7 +6,7 @@
  * every word is read inside [sp of the frame, end of the stack), the CFA grows with each frame, and a frame that does not fit ends
  * the walk: the stack is marked truncated, nothing is made up. Nor is the recent stack of the thread trusted (recent_stack.h).
  *
- * The common rules are followed in walk_on() with everything in registers. What each frame waits for is: return address -> cache
+ * The common rules are followed in trail_quick() with everything in registers. What each frame waits for is: return address -> cache
  * entry -> its CFA -> the next return address, two loads and a few additions; all else is beside that.
  *
  * The end of the stack is, in this order: the end of the readable and writable range of the index that holds sp (a guard page
@@ -48,7 +48,7 @@ struct walk {
 	uint32_t fallback;
 };
 
-enum step { STEP_ON, STEP_END, STEP_LOST, STEP_SLOW };
+enum step { STEP_ON, STEP_END, STEP_LOST, STEP_SLOW, STEP_JOIN };
 
 /* Reads the target's stack: words that no C object of ours covers. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static uint64_t stack_word(uint64_t address)
@@ -131,48 +131,13 @@ static inline bool words_fit(const struct place *at, uint64_t words)
 	return words - 1 < at->room;
 }
 
-/*
- * The rules of nearly all frames: CFA = rsp + n, or rbp + n. The CFA is sp and a number of words, which is huge if it lies below.
- * *fp_below says where fp was read, as in struct recent_frame.
- */
-static inline __attribute__((always_inline)) enum step step_quick(struct place *at, uint64_t found, uint32_t *fp_below)
-{
-	uint64_t words = UNWIND_FOUND_WORDS(found), distance, fp;
-	uint32_t shape = UNWIND_FOUND_SHAPE(found), field = UNWIND_FOUND_FIELD(found);
-
-	*fp_below = 0;
-	if (shape == UNWIND_SHAPE(UNWIND_RSP, UNWIND_RBP_SAME))
-		return words_fit(at, words) ? step_to(at, words, at->fp) : STEP_LOST;
-	if (UNWIND_FOUND_KIND(found) == UNWIND_RBP) {
-		distance = at->fp + words * 8 - at->sp;
-		if (distance & 7)
-			return STEP_LOST;
-		words = distance / 8;
-	} else if (UNWIND_FOUND_KIND(found) != UNWIND_RSP) {
-		return STEP_SLOW;
-	}
-	if (!words_fit(at, words))
-		return STEP_LOST;
-	fp = at->fp;
-	if (field == UNWIND_RBP_AT_RBP)
-		return STEP_SLOW;
-	if (field != UNWIND_RBP_SAME) {
-		fp = FP_UNKNOWN;
-		if (field <= UNWIND_RBP_MAX && field <= words) {
-			fp = stack_word(at->sp + (words - field) * 8);
-			*fp_below = field * 8;
-		}
-	}
-	return step_to(at, words, fp);
-}
-
-/* All other rules. */
+/* Any rule. *fp_below says where fp was read, as in struct recent_frame. */
 static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
 	uint64_t n = UNWIND_FOUND_WORDS(found) * 8, sp = w->at.sp, fp = w->at.fp, cfa, words;
 	uint32_t field = UNWIND_FOUND_FIELD(found);
 
-	*fp_below = RECENT_UNCHECKED;
+	*fp_below = 0;
 	switch (UNWIND_FOUND_KIND(found)) {
 	case UNWIND_RSP:
 		cfa = sp + n;
@@ -182,6 +147,7 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 		if (!walk_read(w, sp + n, &cfa))
 			return STEP_LOST;
 		cfa += UNWIND_FOUND_KIND(found) == UNWIND_AT_RSP_8 ? 8 : 0;
+		*fp_below = RECENT_UNCHECKED;
 		break;
 	case UNWIND_RBP:
 		cfa = fp + n;
@@ -189,6 +155,7 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 	case UNWIND_AT_RBP:
 		if (!walk_read(w, fp + n, &cfa))
 			return STEP_LOST;
+		*fp_below = RECENT_UNCHECKED;
 		break;
 	default:
 		return STEP_LOST;
@@ -197,10 +164,15 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 	if ((cfa & 7) || !words_fit(&w->at, words))
 		return STEP_LOST;
 	if (field == UNWIND_RBP_AT_RBP) {
+		*fp_below = RECENT_UNCHECKED;
 		if (!walk_read(w, fp, &fp))
 			fp = FP_UNKNOWN;
+	} else if (field > words) { /* UNWIND_RBP_LOST perhaps */
+		fp = FP_UNKNOWN;
 	} else if (field != UNWIND_RBP_SAME) {
-		fp = field <= UNWIND_RBP_MAX && field <= words ? stack_word(cfa - 8ull * field) : FP_UNKNOWN;
+		fp = stack_word(cfa - 8ull * field);
+		if (*fp_below == 0)
+			*fp_below = 8 * field;
 	}
 	return step_to(&w->at, words, fp);
 }
@@ -317,113 +289,147 @@ static void recent_close(struct recent_stack *recent, const struct walk *w, uint
 	recent_stack_keep(recent, count, from);
 }
 
-static inline __attribute__((always_inline)) enum step step_on(struct walk *w, struct place *at, uint64_t found,
-							       struct thread_slot *slot, uint32_t *fp_below)
-{
-	enum step step = step_quick(at, found, fp_below);
-
-	if (UNLIKELY(step == STEP_SLOW)) {
-		w->at = *at; /* *at itself stays in registers */
-		step = step_slow(w, found, slot, fp_below);
-		*at = w->at;
-	}
-	return step;
-}
-
 /* What a walk has collected. */
 struct trail {
 	uint64_t *frames;
-	struct recent_stack *recent; /* or NULL */
+	struct recent_stack *recent;      /* or NULL */
+	const struct recent_frame *near;  /* innermost of its frames that may be met */
 	uint32_t count;
-	uint32_t from;  /* first frame of the recent stack that was taken over, DUMP_FRAMES_MAX: none */
-	uint64_t hash;  /* of the frames that were not taken over, and the power of P for the next one */
-	uint64_t power;
+	uint32_t from;     /* first frame of the recent stack that was taken over, DUMP_FRAMES_MAX: none */
+	uint32_t fp_below; /* where the frame pointer of the present frame was read */
 };
 
-static inline void trail_hash(struct trail *t, uint64_t frame)
+/* The walk has come to a frame of the recent stack: takes over what holds, and steps on from the last of it. */
+static __attribute__((noinline)) enum step trail_join(struct trail *t, struct walk *w, struct thread_slot *slot)
 {
-	t->hash += stack_hash_frame(frame) * t->power;
-	t->power *= STACK_HASH_P;
-}
-
-/* The walk has come to frame i of the recent stack: takes over what holds, and steps on from the last of it. */
-static __attribute__((noinline)) enum step trail_join(struct trail *t, const struct recent_frame **near, struct walk *w,
-						      struct thread_slot *slot, uint32_t *fp_below)
-{
-	uint32_t i = (uint32_t)(*near - t->recent->frames);
-	uint32_t held = recent_follow(t->recent, i, w, t->frames + t->count), arrived = *fp_below;
-	uint32_t fallback = w->fallback, last = i + held - 1;
-	enum step step = step_on(w, &w->at, unwind_frame_find(&w->view, w->salt, w->at.pc), slot, fp_below);
+	uint32_t i = (uint32_t)(t->near - t->recent->frames), arrived = t->fp_below, fallback = w->fallback;
+	uint32_t held = recent_follow(t->recent, i, w, t->frames + t->count), last = i + held - 1;
+	enum step step = step_slow(w, unwind_frame_find(&w->view, w->salt, w->at.pc), slot, &t->fp_below);
 
 	if (step != STEP_ON && last == DUMP_FRAMES_MAX - 1) {
 		t->recent->frames[i].fp_below = arrived;
 		t->from = i;
-		t->hash += t->power * t->recent->frames[i].hash;
 		w->fallback = fallback + t->recent->frames[i].fallback;
 		return step;
 	}
-	*near += held; /* frames further out may be the same again */
+	t->near += held; /* frames further out may be the same again */
 	recent_copy(t->recent, i, held, t->count, arrived);
 	t->recent->fresh[t->count + held - 1].fallback = w->fallback - fallback;
 	w->fallback += t->recent->frames[i].fallback - t->recent->frames[last].fallback;
-	for (uint32_t k = 0; k < held; k++)
-		trail_hash(t, t->frames[t->count + k]);
 	t->count += held;
 	return step;
 }
 
-static inline bool arrives(const struct recent_frame *near, const struct place *at)
+/* One frame of any kind. */
+static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct walk *w, struct thread_slot *slot)
 {
-	return near->sp == at->sp && near->fp == at->fp && DUMP_FRAME_ADDRESS(near->frame) == at->pc;
+	uint64_t found = unwind_frame_find(&w->view, w->salt, w->at.pc);
+	uint64_t frame = DUMP_FRAME_ADDRESS(w->at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
+	struct recent_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
+	uint32_t fallback = w->fallback;
+	enum step step = step_slow(w, found, slot, &t->fp_below);
+
+	fresh.fallback = w->fallback - fallback;
+	if (t->recent)
+		t->recent->fresh[t->count] = fresh;
+	t->frames[t->count++] = frame;
+	return step;
 }
 
-static enum step walk_on(struct walk *w, struct trail *trail, struct thread_slot *slot, const struct recent_frame *near)
+/*
+ * Frames with cached rules CFA = rsp + n or rbp + n, until another one (STEP_SLOW), one of the recent stack (STEP_JOIN), the end,
+ * or the limit (STEP_ON). No call leaves the loop, so that all stands in registers.
+ */
+static inline __attribute__((always_inline)) enum step trail_quick(struct trail *t, struct walk *w, bool recording)
 {
-	struct trail t = *trail;
-	struct place at = w->at;
-	uint32_t fp_below = 0;
+	uint64_t sp = w->at.sp, fp = w->at.fp, pc = w->at.pc, salt = w->salt, below = t->fp_below;
+	uint64_t *out = t->frames + t->count, *end = t->frames + DUMP_FRAMES_MAX;
+	struct recent_frame *fresh = recording ? &t->recent->fresh[t->count] : 0;
+	const struct recent_frame *near = t->near;
 	enum step step = STEP_ON;
 
-	while (step == STEP_ON && t.count < DUMP_FRAMES_MAX) {
-		uint64_t found, frame;
+	while (out < end) {
+		const struct unwind_cache_entry *entry = &unwind_cache[pc % (1u << UNWIND_CACHE_LOG2)];
+		uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED), next;
+		uint32_t shape = UNWIND_FOUND_SHAPE(found), field = UNWIND_FOUND_FIELD(found);
 
-		while (near->sp < at.sp)
-			near++;
-		if (arrives(near, &at) && t.count <= (uint32_t)(near - t.recent->frames)) {
-			w->at = at;
-			*trail = t;
-			step = trail_join(trail, &near, w, slot, &fp_below);
-			t = *trail;
-			at = w->at;
-			continue;
+		if (recording) {
+			while (near->sp < sp)
+				near++;
+			if (near->sp == sp && near->fp == fp && DUMP_FRAME_ADDRESS(near->frame) == pc &&
+			    out - t->frames <= near - t->recent->frames) {
+				step = STEP_JOIN;
+				break;
+			}
 		}
-		found = unwind_frame_find(&w->view, w->salt, at.pc);
-		frame = DUMP_FRAME_ADDRESS(at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
-		t.frames[t.count] = frame;
-		trail_hash(&t, frame);
-		if (t.recent)
-			t.recent->fresh[t.count] = (struct recent_frame){ .sp = at.sp, .frame = frame, .fp = at.fp, .fp_below = fp_below };
-		step = step_quick(&at, found, &fp_below);
-		if (UNLIKELY(step == STEP_SLOW)) {
-			uint32_t fallback = w->fallback;
+		step = STEP_SLOW;
+		if ((__atomic_load_n(&entry->mixed, __ATOMIC_RELAXED) ^ found) != (pc ^ salt) * HASH_MULTIPLIER)
+			break;
+		next = UNWIND_FOUND_WORDS(found) * 8;
+		if (shape == UNWIND_SHAPE(UNWIND_RSP, UNWIND_RBP_SAME)) {
+			next += sp;
+		} else {
+			uint32_t kind = UNWIND_FOUND_KIND(found);
 
-			w->at = at;
-			step = step_slow(w, found, slot, &fp_below);
-			at = w->at;
-			if (t.recent)
-				t.recent->fresh[t.count].fallback = w->fallback - fallback;
+			if ((kind != UNWIND_RSP && kind != UNWIND_RBP) || field > UNWIND_RBP_MAX)
+				break;
+			next += kind == UNWIND_RSP ? sp : fp;
+			if (next & 7)
+				break;
 		}
-		t.count++;
+		if (next <= sp || next > w->stack_end)
+			break; /* the end of this walk, but not here */
+		*out++ = DUMP_FRAME_ADDRESS(pc) | (found & UNWIND_FOUND_MODULE_BITS);
+		if (recording)
+			*fresh++ = (struct recent_frame){ .sp = sp, .frame = out[-1], .fp = fp, .fp_below = (uint32_t)below };
+		below = 8 * field;
+		if (field) {
+			fp = FP_UNKNOWN;
+			if (below <= next - sp)
+				fp = stack_word(next - below);
+			else
+				below = 0;
+		}
+		sp = next;
+		pc = stack_word(next - 8);
+		step = STEP_END;
+		if (!pc)
+			break;
+		step = STEP_ON;
 	}
-	*trail = t;
+	t->count = (uint32_t)(out - t->frames);
+	t->near = near;
+	t->fp_below = (uint32_t)below;
+	w->at = (struct place){ .pc = pc, .sp = sp, .fp = fp, .room = (w->stack_end - sp) / 8 };
 	return step;
+}
+
+static enum step trail_walk(struct trail *t, struct walk *w, struct thread_slot *slot)
+{
+	enum step step = STEP_ON;
+
+	while (step == STEP_ON && t->count < DUMP_FRAMES_MAX) {
+		step = t->recent ? trail_quick(t, w, true) : trail_quick(t, w, false);
+		if (step == STEP_JOIN)
+			step = trail_join(t, w, slot);
+		else if (step == STEP_SLOW)
+			step = trail_slow(t, w, slot);
+	}
+	return step;
+}
+
+static uint64_t trail_hash(const struct trail *t)
+{
+	uint64_t hash = t->from < DUMP_FRAMES_MAX ? t->recent->frames[t->from].hash : 0;
+
+	return stack_hash_frames(hash, t->frames, t->count);
 }
 
 void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result)
 {
 	struct walk w; /* each member is set: a clearing of all of it costs as much as four frames */
-	struct trail t = { .frames = frames, .recent = recent, .from = DUMP_FRAMES_MAX, .power = 1 };
+	struct trail t = { .frames = frames, .recent = recent, .from = DUMP_FRAMES_MAX };
 	enum step step = STEP_LOST;
 	uint32_t taken_over;
 
@@ -437,13 +443,14 @@ void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, str
 	walk_find_stack(&w, slot);
 	if (!(start->sp & 7) && words_fit(&w.at, 1))
 		step = step_to(&w.at, 1, w.at.fp);
+	t.near = recent_open(recent, &w);
 	if (step == STEP_ON)
-		step = walk_on(&w, &t, slot, recent_open(recent, &w));
+		step = trail_walk(&t, &w, slot);
 	taken_over = DUMP_FRAMES_MAX - t.from;
 	result->count = t.count + taken_over;
 	result->fallback = w.fallback;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
-	result->hash = stack_hash_end(t.hash, result->count, result->flags);
+	result->hash = stack_hash_end(trail_hash(&t), result->count, result->flags);
 	if (recent)
 		recent_close(recent, &w, t.count, t.from, result->flags);
 }
