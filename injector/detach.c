@@ -173,7 +173,7 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct escape x = {
-		.start = b->gates_address,
+		.start = b->gates_address + GATE_FIRST * GATE_CODE_BYTES,
 		.end = b->gates_address + GATE_PAGE_BYTES,
 		.skip_start = s->payload.base,
 		.skip_end = s->payload.end,

@@ -296,7 +296,7 @@ static int collect(struct planner *p, struct err *e)
 
 static uint32_t find_gate(const struct planner *p, uint32_t hook, uint64_t original)
 {
-	for (uint32_t i = 0; i < p->out.gate_count; i++)
+	for (uint32_t i = GATE_FIRST; i < p->out.gate_count; i++)
 		if (p->out.gates[i].hook == hook && p->out.gates[i].original == original)
 			return i;
 	return UINT32_MAX;
@@ -309,6 +309,8 @@ static int give_gate(struct planner *p, struct slot_plan *s, struct err *e)
 		return 0;
 	if (p->out.gate_count == GATE_MAX)
 		return err_set(e, E2BIG, "the program uses more than %u different allocation functions", GATE_MAX);
+	while (p->out.gate_count < GATE_FIRST)
+		p->out.gates[p->out.gate_count++] = (struct control_gate){ .original = s->original, .hook = s->hook };
 	s->gate = (uint32_t)p->out.gate_count;
 	p->out.gates[p->out.gate_count++] = (struct control_gate){ .original = s->original, .hook = s->hook };
 	return 0;

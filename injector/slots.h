@@ -29,6 +29,13 @@
 
 #define GROUP_BIT(group) (1u << (group))
 
+/*
+ * Gate 0 serves no slot. The target maps the gates where there is room, often right behind memory of the
+ * program, and a pointer to the end of that memory is the address of gate 0: glibc's loader keeps one to its
+ * first page of heap. A search for copied addresses of gates must not take it for one.
+ */
+#define GATE_FIRST 1u
+
 struct slot_plan {
 	uint64_t address;
 	uint64_t value;           /* what it holds now: struct slot.old_value */

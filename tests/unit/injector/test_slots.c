@@ -29,7 +29,7 @@ static void check_plan(const struct view *view)
 
 		assert_non_null(definer);
 		assert_true(elf_module_defines_at(definer, hook_symbol(s->hook), s->original, &symbol));
-		assert_true(s->gate < view->plans.gate_count);
+		assert_true(s->gate >= GATE_FIRST && s->gate < view->plans.gate_count);
 		assert_int_equal(view->plans.gates[s->gate].original, s->original);
 		assert_int_equal(view->plans.gates[s->gate].hook, s->hook);
 		assert_int_equal(target_read_u64(&view->tm, s->address, &value, &e), 0);
