@@ -11,6 +11,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "sharers.h"
 #include "quiesce.h"
 
 #define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor */
@@ -144,17 +145,23 @@ static int try_thread(const struct borrower *b, const struct thread_info *thread
 		return rc;
 	rc = find_area(b->target, SA_EXTRA + b->extra_bytes, &area, e);
 	if (rc == 0)
-		rc = remote_prepare(r, b->memory, b->writer, b->cave, area, b->extra_bytes, e);
-	if (rc == 0)
 		rc = tracee_interrupt(t, monotonic_ns() + STOP_NS, &stop, e);
 	if (rc == 0)
 		rc = safe_point_check(b->points, t, e);
+	/* Not before: a refusal leaves the padding as it was. */
+	bool written = rc == 0;
+	if (rc == 0)
+		rc = remote_prepare(r, b->memory, b->writer, b->cave, area, b->extra_bytes, e);
 	if (rc == 0)
 		rc = remote_enter(r, t, monotonic_ns() + b->call_ns, e);
-	if (rc < 0 && r->inside)
+	if (rc < 0 && r->inside) {
 		remote_abandon(r);
-	else if (rc < 0)
+	} else if (rc < 0) {
+		struct err second;
+		if (written && remote_erase(b->writer, b->cave, &second) < 0)
+			err_prefix(e, "%s", second.text);
 		tracee_detach(t);
+	}
 	return rc;
 }
 
@@ -170,7 +177,7 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		int rc = target_threads(b->target, &threads, &count, e);
 		if (rc < 0)
 			return rc;
-		if (cave_is_free(b, &last) < 0)
+		if (cave_is_free(b, &last) < 0 || sharers_check_thread_pointers(b->target, threads, count, &last) < 0)
 			count = 0;
 		qsort(threads, count, sizeof *threads, by_rank);
 		for (size_t i = 0; i < count; i++)

@@ -7,6 +7,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "sharers.h"
 
 #define STOP_NS 500000000ull
 #define PAUSE_NS 1000000
@@ -161,13 +162,33 @@ static int examine_round(const struct quiesce *q, struct seen *seen, size_t *lef
 	return rc;
 }
 
+/*
+ * A child of vfork that was there when the last slot was restored may be in the payload, and is no thread: it is waited for. One that is born later
+ * starts outside.
+ */
+static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	AUTO_FREE pid_t *sharers = NULL;
+	size_t count = 0;
+
+	int rc = sharers_find(q->target, &sharers, &count, e);
+	for (size_t i = 0; i < count && rc == 0; i++)
+		for (; rc == 0 && sharers_is_one(q->target, sharers[i]); nanosleep(&pause, NULL))
+			if (monotonic_ns() >= deadline_ns)
+				rc = err_set(e, EBUSY, "process %d, a child of vfork or clone, still runs in its memory", sharers[i]);
+	return rc;
+}
+
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct seen seen = { 0 };
 	size_t left, fresh;
-	int rc;
 
+	int rc = wait_for_sharers(q, deadline_ns, e);
+	if (rc < 0)
+		return rc;
 	/* Until a round finds nobody new: threads born during a round are examined in the next. */
 	for (;;) {
 		rc = examine_round(q, &seen, &left, &fresh, e);

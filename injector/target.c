@@ -109,7 +109,8 @@ void target_explain_permission(const struct target *t, struct err *e)
 
 	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
 	long uid = read_file(path, text, sizeof text) == 0 ? status_value(text, "Uid") : -1;
-	snprintf(path, sizeof path, "/proc/%d", t->pid);
+	/* Of the directory itself the kernel always shows the process's user. */
+	snprintf(path, sizeof path, "/proc/%d/maps", t->pid);
 	const char *why = "a security module, a user namespace or a missing CAP_SYS_PTRACE; run memattach as root outside containers";
 	if (uid >= 0 && geteuid() != 0 && (uid_t)uid != geteuid())
 		why = "it belongs to another user; run memattach as that user or as root";
@@ -162,10 +163,11 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	if (pid == getpid())
 		return err_set(e, EINVAL, "that is memattach itself");
 	new.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (new.pidfd < 0)
-		return errno == ESRCH || errno == EINVAL ? err_set(e, ESRCH, "there is no process %d", pid) : err_sys(e, "pidfd_open");
+	int error = errno;
 	comm_of(pid, new.comm, sizeof new.comm);
-	int rc = examine(&new, e);
+	int rc = examine(&new, e); /* knows better than pidfd_open why not */
+	if (rc == 0 && new.pidfd < 0)
+		rc = err_set(e, error, "pidfd_open: %s", strerror(error));
 	if (rc == 0)
 		rc = process_stat(pid, 22, &new.start_ticks, e);
 	if (rc < 0) {

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "sharers.h"
+
+#include <dirent.h>
+#include <linux/kcmp.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+
+bool sharers_is_one(const struct target *t, pid_t pid)
+{
+	return syscall(SYS_kcmp, t->tid, pid, KCMP_VM, 0, 0) == 0;
+}
+
+static int add(pid_t **list, size_t *count, pid_t pid, struct err *e)
+{
+	/* Grows at powers of two. */
+	if ((*count & (*count - 1)) == 0) {
+		void *grown = realloc(*list, (*count ? 2 * *count : 1) * sizeof **list);
+		if (!grown)
+			return err_set(e, ENOMEM, "out of memory");
+		*list = grown;
+	}
+	(*list)[(*count)++] = pid;
+	return 0;
+}
+
+int sharers_find(const struct target *t, pid_t **list, size_t *count, struct err *e)
+{
+	pid_t *found = NULL;
+	size_t found_count = 0;
+	int rc = 0;
+
+	DIR *dir = opendir("/proc");
+	if (!dir)
+		return err_sys(e, "/proc");
+	for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		if (pid > 0 && pid != t->pid && sharers_is_one(t, pid))
+			rc = add(&found, &found_count, pid, e);
+	}
+	closedir(dir);
+	if (rc < 0) {
+		free(found);
+		return rc;
+	}
+	*list = found;
+	*count = found_count;
+	return 0;
+}
+
+int sharers_check_thread_pointers(const struct target *t, const struct thread_info *threads, size_t count, struct err *e)
+{
+	AUTO_FREE pid_t *sharers = NULL;
+	size_t sharer_count = 0, waiting = 0;
+
+	int rc = sharers_find(t, &sharers, &sharer_count, e);
+	if (rc < 0 || sharer_count == 0)
+		return rc;
+	for (size_t i = 0; i < count; i++)
+		waiting += threads[i].state == 'D';
+	if (sharer_count <= waiting)
+		return 0;
+	return err_set(e, EBUSY, "process %d runs in its memory without being one of its threads (clone with CLONE_VM), on the thread pointer of one",
+		       sharers[0]);
+}
