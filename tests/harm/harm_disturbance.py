@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""No visible disturbance: interrupted calls, registers, signals, restartable sequences, job control, parents."""
+import concurrent.futures
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harm import cycle, harm_victim, settle, State
+from harness import Failure, Skip, Snapshot, case, check_same, describe, log
+
+CYCLES = 20
+NAP_MS = 1000
+LATE_MS = 500  # half of the time: a call that started anew even once in the middle would be later
+
+
+def blocked_modes(context, promise):
+    listed = subprocess.run([os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_blocked")), "--list"],
+                            stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line.split()[0] for line in listed.splitlines() if line.split()[1] == promise]
+
+
+def check_times(mode, victim, promise, ends):
+    """Each finished call took as long as promised; early is always wrong."""
+    calls = [tuple(map(int, line.split()[1:])) for line in victim.lines.seen if line.startswith("CALL ")]
+    for start, end in calls:
+        took = (end - start) / 1e6
+        if took < NAP_MS - 1:
+            raise Failure(f"{mode} returned after {took:.1f} of {NAP_MS} ms")
+        last_touch = max([start] + [e for e in ends if e <= end])
+        late = took - NAP_MS if promise == "kept" else (end - last_touch) / 1e6 - NAP_MS
+        if late > LATE_MS:
+            raise Failure(f"{mode} returned {late:.0f} ms late (took {took:.0f})")
+    return len(calls)
+
+
+def undisturbed(context, promise):
+    def one(mode):
+        try:
+            victim = harm_victim(context, "blocked", mode)
+            before = Snapshot(victim.pid)
+            ends = []
+            for _ in range(max(CYCLES, context.cycles if context.cycles != 20 else 0)):
+                ends.append(cycle(context, victim.pid))
+                victim.check_alive()
+            check_same(before, Snapshot(victim.pid))
+            if promise != "none":
+                victim.wait("^CALL")
+            victim.finish()
+            if promise != "none" and not check_times(mode, victim, promise, ends):
+                raise Failure("not one call was finished")
+            return None
+        except Skip as reason:
+            return f"{mode}: skipped: {reason}"
+        except Exception as error:
+            return f"{mode}: {error}"
+
+    modes = blocked_modes(context, promise)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
+        results = [result for result in pool.map(one, modes) if result]
+    for result in results:
+        log(result)
+    failures = [result for result in results if ": skipped: " not in result]
+    if failures:
+        raise Failure(f"{len(failures)} of {len(modes)} kinds:\n  " + "\n  ".join(failures))
+
+
+@case(timeout=600)
+def blocked_calls_keep_their_time(context):
+    """poll, select, nanosleep, futex …: 20 sessions each, no EINTR, errno as it was, not early, not late."""
+    undisturbed(context, "kept")
+
+
+@case(timeout=600)
+def blocked_calls_that_start_anew(context):
+    """epoll_wait, semtimedop, sigtimedwait, recv with SO_RCVTIMEO, io_getevents: no EINTR, not early; the time may start anew."""
+    undisturbed(context, "anew")
+
+
+@case(timeout=600)
+def blocked_calls_without_time(context):
+    """read, accept, futex, wait4, pause, semop, msgrcv, locks …: 20 sessions each and they never return."""
+    undisturbed(context, "none")
+
+
+def many(context, name, *arguments, busy=True, compare=True):
+    victim = harm_victim(context, name, *arguments)
+    before = Snapshot(victim.pid)
+    for _ in range(CYCLES):
+        cycle(context, victim.pid)
+        victim.check_alive()
+    if compare:
+        check_same(before, Snapshot(victim.pid), busy)
+    victim.rounds_go_on()
+    victim.finish()
+    return victim
+
+
+@case()
+def flags_and_x87_survive(context):
+    """Direction flag, arithmetic flags, x87 control word and stack, MXCSR with its sticky bits."""
+    many(context, "flags", busy=False)
+
+
+@case()
+def vector_registers_survive(context):
+    """xmm, ymm, zmm, mask registers and the red zone."""
+    many(context, "/vectors", busy=False)
+
+
+@case()
+def restartable_sequences_are_aborted(context):
+    """A thread that was stopped in an rseq section is let go, and the kernel aborts the section: none is committed."""
+    victim = many(context, "rseq", busy=False)
+    aborted, committed = map(int, re.search(r"ABORTED (\d+) COMMITTED (\d+)", "\n".join(victim.lines.seen)).groups())
+    assert aborted > 0 and committed > 0, (aborted, committed)
+
+
+@case()
+def signals_come_once_and_in_order(context):
+    """Queued real-time signals with numbers, a 1 ms timer, an alternate stack, an ignored SIGTRAP."""
+    many(context, "/signals")
+
+
+@case()
+def parent_sees_no_stop(context):
+    """waitpid with WUNTRACED and WCONTINUED never returns, no SIGCHLD comes."""
+    victim = harm_victim(context, "parent")
+    child = int(next(line for line in victim.lines.seen if line.startswith("CHILD")).split()[1])
+    for _ in range(CYCLES):
+        cycle(context, child)
+        victim.check_alive()
+    victim.finish()
+
+
+@case()
+def stopped_state_is_kept(context):
+    """20 sessions on a process in state T: it stays T, its parent is not told again, SIGCONT wakes it."""
+    victim = harm_victim(context, "/alloc_loop")
+    os.kill(victim.pid, signal.SIGSTOP)
+    os.waitpid(victim.pid, os.WUNTRACED)
+    before = State(victim.pid)
+    for _ in range(CYCLES):
+        cycle(context, victim.pid)
+        settle(before)
+    told = os.waitpid(victim.pid, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
+    assert told == (0, 0), told
+    os.kill(victim.pid, signal.SIGCONT)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def stop_and_continue_during_sessions(context):
+    """SIGSTOP and SIGCONT at any moment of attach and detach take effect as ever."""
+    victim = harm_victim(context, "/alloc_loop")
+    command = [context.memattach, "-q", "-p", str(victim.pid), "-d", "20ms", "--deadline", "20s"]
+    for i in range(CYCLES * 3):
+        dump = context.unique("job", ".dump")
+        session = context.start(command + ["-o", dump], stderr=subprocess.PIPE, text=True)
+        time.sleep(0.002 * (i % 40))
+        os.kill(victim.pid, signal.SIGSTOP)
+        os.waitpid(victim.pid, os.WUNTRACED)
+        time.sleep(0.005)
+        os.kill(victim.pid, signal.SIGCONT)
+        if session.wait(60) != 0:
+            raise Failure(f"memattach ended with {session.returncode}: {session.stderr.read()}; {describe(victim.pid)}")
+        os.unlink(dump)
+        victim.rounds_go_on()
+    victim.finish()

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: MIT
+"""The life of the process goes on: threads, forks, exec, exit, libraries and other tools at any moment of a session."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import harm
+from harm import cycle, harm_victim, remains, run_memattach
+from harm_disturbance import many
+from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe, log
+
+
+@case(timeout=300)
+def thread_churn(context):
+    many(context, "/thread_churn")
+
+
+@case(timeout=300)
+def thread_churn_main_has_exited(context):
+    many(context, "/thread_churn", "main-exits", compare=False)
+
+
+@case(timeout=300)
+def fork_storm(context):
+    many(context, "/fork_storm")
+
+
+@case(timeout=300)
+def dlopen_storm(context):
+    many(context, "/dlopen_storm", context.target("plugin.so"), compare=False)
+
+
+@case(timeout=300)
+def cxx_exceptions(context):
+    many(context, "/cxx_exceptions")
+
+
+def at_moments(context, mode, check, rounds=30):
+    """A session with a victim that does something after a random time; memattach must end by itself and tell it."""
+    generator = random.Random(4711)
+    for _ in range(rounds):
+        moment = generator.randrange(0, 120)
+        victim = harm_victim(context, "lives", mode, str(moment))
+        dump = context.unique("moment", ".dump")
+        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", dump, "--deadline", "20s")
+        try:
+            check(victim, result)
+        except (AssertionError, Failure) as failure:
+            raise Failure(f"{mode} after {moment} ms: {failure}; {result.stderr}; {describe(victim.pid)}") from None
+        if os.path.exists(dump):
+            os.unlink(dump)
+
+
+@case(timeout=300)
+def exit_at_any_moment(context):
+    def check(victim, result):
+        assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
+        assert victim.process.wait(PATIENCE) == 7, f"the victim ended with {victim.process.returncode}"
+    at_moments(context, "exit", check)
+
+
+@case(timeout=300)
+def exec_at_any_moment(context):
+    def check(victim, result):
+        assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
+        end = time.monotonic() + PATIENCE
+        while sum(line == "READY" for line in victim.lines.seen) < 2:
+            assert victim.process.poll() is None, f"the victim ended with {victim.process.returncode}"
+            assert time.monotonic() < end, "the new program does not start"
+            time.sleep(0.01)
+        assert not remains(victim.pid), remains(victim.pid)
+        cycle(context, victim.pid)
+        victim.finish()
+    at_moments(context, "exec", check)
+
+
+@case()
+def exec_during_session(context):
+    """The session notices that the program was replaced, ends without restoring anything, and says so."""
+    victim = harm_victim(context, "lives", "exec", "-1")
+    session = Session(context, victim.pid)
+    victim.send("now")
+    session.lines.wait("execve")
+    session.process.wait(PATIENCE)
+    assert session.process.returncode == 0, session.said()
+    victim.rounds_go_on()
+    cycle(context, victim.pid)
+    victim.finish()
+
+
+@case()
+def exit_during_session(context):
+    victim = harm_victim(context, "lives", "exit", "-1")
+    session = Session(context, victim.pid)
+    victim.send("now")
+    session.lines.wait("status 7|ended")
+    assert session.process.wait(PATIENCE) == 0, session.said()
+    assert victim.process.wait(PATIENCE) == 7
+
+
+@case()
+def child_that_shares_the_memory(context):
+    """A CLONE_VM child runs on the thread pointer of a thread: no call is made on such a thread, the process is refused, the child named."""
+    victim = harm_victim(context, "lives", "clone_vm")
+    time.sleep(0.1)
+    before = Snapshot(victim.pid)
+    result = run_memattach(context, "-p", victim.pid, "-o", context.path("c.dump"), "--deadline", "300ms")
+    assert result.returncode == 1 and "CLONE_VM" in result.stderr and harm.UNCHANGED in result.stderr, result
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case(timeout=300)
+def vfork_child_at_detach(context):
+    """A child of vfork that is in the payload is no thread of the process: nothing is unmapped under it."""
+    victim = harm_victim(context, "lives", "vfork_busy")
+    for _ in range(30):
+        cycle(context, victim.pid, "-r", "1k")
+        victim.check_alive()
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def vfork_during_session(context):
+    """A vfork child comes and goes during the session, attach and detach while there is none."""
+    victim = harm_victim(context, "lives", "vfork")
+    session = Session(context, victim.pid)
+    victim.send("go")
+    victim.wait("^BACK")
+    check_receipt(session.stop(), victim.pid)
+    victim.send("go")
+    victim.wait("^BACK")
+    victim.finish_by_stdin()
+
+
+@case()
+def hook_of_another_tool_over_ours(context):
+    """Another tool takes a slot during the session and calls on to the gate: left alone, named, and callable for ever."""
+    victim = harm_victim(context, "lives", "overhook")
+    session = Session(context, victim.pid)
+    victim.send("hook")
+    assert int(victim.wait("^DONE hook").split()[2]) > 0
+    session.process.send_signal(signal.SIGINT)
+    receipt = session.end(expected=2)
+    check_receipt(receipt, victim.pid, clean=False) if receipt["slots"]["foreign"] == 0 else None
+    assert receipt["slots"]["foreign"] == 1, receipt
+    assert any("another tool" in text for text in receipt["residue"]), receipt
+    victim.send("more")
+    assert int(victim.wait("^DONE more").split()[2]) > 0
+    # Attach and detach again below the tool's hook; then the tool goes.
+    cycle(context, victim.pid, expected=(0, 2))
+    victim.send("unhook")
+    assert victim.wait("^DONE unhook").split()[2] == "0"
+    cycle(context, victim.pid, expected=(0, 2))
+    victim.send("end")
+    assert victim.process.wait(PATIENCE) == 0, victim.lines.seen
+
+
+@case()
+def pid_is_used_again(context):
+    """The process ends during the session and another gets its number: the newcomer is not touched."""
+    try:
+        with open("/proc/sys/kernel/ns_last_pid", "r+", encoding="ascii") as file:
+            file.write(file.read())
+    except OSError as error:
+        raise Skip(f"process numbers cannot be chosen: {error.strerror}") from None
+    for _ in range(20):
+        victim = harm_victim(context, "/alloc_loop")
+        pid = victim.pid
+        session = Session(context, pid)
+        session.process.send_signal(signal.SIGSTOP)
+        victim.process.kill()
+        victim.process.wait(PATIENCE)
+        with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
+            file.write(str(pid - 1))
+        newcomer = harm_victim(context, "/alloc_loop")
+        if newcomer.pid == pid:
+            before = Snapshot(pid)
+            session.process.send_signal(signal.SIGCONT)
+            assert session.process.wait(PATIENCE) == 0, session.said()
+            check_same(before, Snapshot(pid), busy=True)
+            newcomer.rounds_go_on()
+            newcomer.finish()
+            return
+        session.process.send_signal(signal.SIGCONT)
+        session.process.wait(PATIENCE)
+        newcomer.finish()
+    raise Skip("the number was not given again in 20 tries")

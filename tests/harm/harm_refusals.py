@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Refusals: exit 1, one precise reason, and the process as before. --doctor gives the same verdict without touching it."""
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import harm
+from harm import State, cycle, harm_victim, run_memattach, settle
+from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_same, describe
+
+NOBODY = 65534
+
+
+def refused(context, pid, *words, arguments=(), prefix=(), doctor=True, alive=True, busy=False):
+    """memattach -p refuses, each of words is in its message; --doctor says so too; nothing changed, nothing was left."""
+    before = Snapshot(pid) if alive else None
+    dump = context.unique("refused", ".dump")
+    for command in (["-p", str(pid), "-o", dump, *arguments],) + ((["--doctor", "-p", str(pid)],) if doctor else ()):
+        result = subprocess.run([*prefix, context.memattach, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+        said = result.stderr + result.stdout
+        if result.returncode != 1:
+            raise Failure(f"{command}: exit {result.returncode}, not 1: {said}")
+        for word in words:
+            if word not in said:
+                raise Failure(f"{command}: {word!r} is not in {said!r}")
+    assert not os.path.exists(dump), "a dump was left"
+    if alive:
+        check_same(before, Snapshot(pid), busy)
+
+
+@case()
+def refuse_another_user(context):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    victim = harm_victim(context, "/sleeper", "pause")
+    refused(context, victim.pid, "another user", prefix=["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"])
+    victim.finish()
+
+
+@case()
+def refuse_undumpable(context):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    path = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_lives"))
+    victim = harm.Victim(context, [*become, path], "undumpable")
+    refused(context, victim.pid, "not dumpable", prefix=become, busy=True)
+    victim.finish()
+
+
+@case()
+def refuse_traced_by_strace(context):
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    victim = harm_victim(context, "/sleeper", "nanosleep")
+    tracer = context.start([strace, "-qq", "-o", "/dev/null", "-p", str(victim.pid)])
+    end = time.monotonic() + PATIENCE
+    while f"TracerPid:\t{tracer.pid}" not in harm.read_text(f"/proc/{victim.pid}/status"):
+        assert time.monotonic() < end, "strace does not attach"
+        time.sleep(0.01)
+    refused(context, victim.pid, "already traced", f"PID {tracer.pid} (strace)")
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait(PATIENCE)
+    victim.finish()
+
+
+@case()
+def refuse_thread_id(context):
+    victim = harm_victim(context, "/alloc_loop")
+    tid = max(harm.tasks_of(victim.pid))
+    refused(context, tid, f"a thread of process {victim.pid}", alive=False)
+    victim.finish()
+
+
+@case()
+def refuse_32bit(context):
+    victim = harm_victim(context, "32bit")
+    refused(context, victim.pid, "32-bit")
+    victim.finish()
+
+
+@case()
+def refuse_gone_and_own(context):
+    gone = subprocess.Popen(["/bin/true"])
+    gone.wait()
+    refused(context, gone.pid, "no process", alive=False)
+    for option in ("-p", "--doctor"):
+        arguments = f"{option} $$" if option == "-p" else f"{option} -p $$"
+        result = subprocess.run(["/bin/sh", "-c", f"exec '{context.memattach}' {arguments}"], cwd=context.work,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False)
+        assert result.returncode == 1 and "memattach itself" in result.stdout, result
+
+
+@case()
+def refuse_static_and_zombie(context):
+    victim = harm_victim(context, "/static_sleeper", "pause")
+    refused(context, victim.pid, "static")
+    victim.finish()
+    zombie = harm_victim(context, "/zombie")
+    pid = next(int(line.split()[1]) for line in zombie.lines.seen if line.startswith("ZOMBIE"))
+    refused(context, pid, "zombie", alive=False)
+    zombie.finish()
+
+
+@case()
+def refuse_without_safe_thread(context):
+    """The only thread sleeps inside malloc: not within the deadline, named; with more time it works."""
+    slow = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_slow_malloc.so"))
+    victim = harm_victim(context, "lives", "held", environment={"LD_PRELOAD": slow})
+    victim.wait("^HELD")
+    refused(context, victim.pid, "no thread came to a safe point", f"thread {victim.pid} is in ", harm.UNCHANGED,
+            arguments=["--deadline", "200ms"], doctor=False, busy=True)
+    cycle(context, victim.pid)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def refuse_seccomp_without_capability(context):
+    """The filter would kill the process at a system call of ours."""
+    if os.geteuid() != 0:
+        raise Skip("only root can drop one capability and keep CAP_SYS_PTRACE")
+    victim = harm_victim(context, "lives", "seccomp")
+    refused(context, victim.pid, "seccomp filter", "CAP_SYS_ADMIN", prefix=["setpriv", "--bounding-set=-sys_admin"],
+            busy=True)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def seccomp_is_suspended(context):
+    """With CAP_SYS_ADMIN the filter of one thread is suspended while it is borrowed, and is in force again afterwards."""
+    if os.geteuid() != 0:
+        raise Skip("needs CAP_SYS_ADMIN")
+    victim = harm_victim(context, "lives", "seccomp")
+    for _ in range(5):
+        cycle(context, victim.pid)
+        victim.rounds_go_on()
+    assert "Seccomp:\t2" in harm.read_text(f"/proc/{victim.pid}/status")
+    victim.finish()
+
+
+@case()
+def refuse_uninterruptible(context):
+    """A vfork parent is in D state: given up within the deadline; afterwards it works."""
+    victim = harm_victim(context, "lives", "vfork")
+    before = State(victim.pid)
+    victim.send("go")
+    time.sleep(0.3)
+    start = time.monotonic()
+    result = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.path("d.dump"), "--deadline", "300ms")
+    assert result.returncode == 1 and "uninterruptible sleep" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert not os.path.exists(context.path("d.dump"))
+    assert time.monotonic() - start < 60
+    victim.wait("^BACK")
+    settle(before)
+    cycle(context, victim.pid)
+    victim.finish()
+
+
+@case()
+def refuse_frozen(context):
+    """A frozen cgroup never stops: given up within the deadline, and nothing is found changed after the thaw."""
+    group = f"/sys/fs/cgroup/memattach-test-{os.getpid()}"
+    try:
+        os.mkdir(group)
+    except OSError as error:
+        raise Skip(f"no cgroup can be made: {error.strerror}") from None
+    try:
+        if not os.path.exists(group + "/cgroup.freeze"):
+            raise Skip("this cgroup hierarchy has no freezer (version 1)")
+        victim = harm_victim(context, "/alloc_loop")
+        before = State(victim.pid)
+        try:
+            with open(group + "/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(victim.pid))
+            with open(group + "/cgroup.freeze", "w", encoding="ascii") as file:
+                file.write("1")
+        except OSError as error:
+            raise Skip(f"the victim cannot be frozen: {error.strerror}") from None
+        time.sleep(0.1)
+        result = run_memattach(context, "-p", victim.pid, "-o", context.path("f.dump"), "--deadline", "300ms")
+        assert result.returncode == 1 and "frozen" in result.stderr, result
+        doctor = run_memattach(context, "--doctor", "-p", victim.pid)
+        assert doctor.returncode == 1 and "frozen" in doctor.stdout, doctor
+        with open(group + "/cgroup.freeze", "w", encoding="ascii") as file:
+            file.write("0")
+        settle(before)
+        victim.rounds_go_on()
+        cycle(context, victim.pid)
+        victim.finish()
+    finally:
+        context.close()
+        for _ in range(100):
+            try:
+                os.rmdir(group)
+                break
+            except OSError:
+                time.sleep(0.02)
+
+
+@case()
+def refuse_forbidden_cycle_counter(context):
+    """PR_SET_TSC: the hooks read the cycle counter, which would raise SIGSEGV in such a process."""
+    victim = harm_victim(context, "lives", "notsc")
+    refused(context, victim.pid, "cycle counter", doctor=False, busy=True)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def refuse_profiled_process(context):
+    """A second memattach names the first and touches nothing."""
+    victim = harm_victim(context, "/alloc_loop")
+    session = Session(context, victim.pid)
+    result = run_memattach(context, "-p", victim.pid, "-o", context.path("second.dump"))
+    assert result.returncode == 1 and f"PID {session.process.pid}" in result.stderr, result
+    assert not os.path.exists(context.path("second.dump"))
+    doctor = run_memattach(context, "--doctor", "-p", victim.pid)
+    assert doctor.returncode == 1 and f"memattach {session.process.pid}" in doctor.stdout, doctor
+    session.stop()
+    victim.finish()
+
+
+@case()
+def doctor_touches_nothing(context):
+    """--doctor: the facts are there, no ptrace request, no write to the target, the process is as before."""
+    victim = harm_victim(context, "/alloc_loop")
+    before = Snapshot(victim.pid)
+    prefix = []
+    trace = context.path("doctor.strace")
+    if shutil.which("strace"):
+        prefix = ["strace", "-f", "-qq", "-o", trace, "-e", "trace=ptrace,process_vm_writev,kill,tgkill,pidfd_send_signal"]
+    result = subprocess.run([*prefix, context.memattach, "--doctor", "-p", str(victim.pid)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 0 and not result.stderr, result
+    for word in ("process", "permission", "tracer", "threads", "seccomp", "C library", "allocator", "modules", "libc.so.6",
+                 "not covered", "cost", "remains", "verdict"):
+        assert f"\n{word}" in "\n" + result.stdout or f" {word}" in result.stdout, (word, result.stdout)
+    assert not prefix or not harm.read_text(trace).strip(), harm.read_text(trace)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()

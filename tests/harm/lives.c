@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process may do in its life while memattach is there, one mode each:
+ *
+ *     exec MS        executes itself anew (as "calm") after MS milliseconds, -1: at a line of stdin
+ *     exit MS        exits with status 7, likewise
+ *     calm           allocates and checks
+ *     vfork          single-threaded, waits in vfork for a child that sleeps: D state until a line comes
+ *     vfork_busy     one thread allocates, and so do children of vfork
+ *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
+ *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
+ *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
+ *     notsc          forbids itself the cycle counter
+ *     seccomp        a filter kills the process for any system call but the few that it makes itself
+ *     undumpable     PR_SET_DUMPABLE 0
+ */
+#include "victim.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HELD_BYTES 4242 /* known to slow_malloc.c */
+
+/* One round of allocations that are checked. */
+static void allocate(uint64_t *random)
+{
+	unsigned char *blocks[16];
+	size_t bytes[16];
+
+	for (int i = 0; i < 16; i++) {
+		bytes[i] = 1 + victim_random(random) % 3000;
+		blocks[i] = malloc(bytes[i]);
+		if (blocks[i])
+			memset(blocks[i], i + 1, bytes[i]);
+	}
+	for (int i = 0; i < 16; i++) {
+		if (blocks[i] && (blocks[i][0] != i + 1 || blocks[i][bytes[i] - 1] != i + 1))
+			victim_wrong("a block of %zu bytes changed", bytes[i]);
+		free(blocks[i]);
+	}
+	victim_round();
+}
+
+static void *allocator(void *argument)
+{
+	uint64_t random = 12345 + (uint64_t)(uintptr_t)argument;
+
+	while (!victim_done())
+		allocate(&random);
+	return NULL;
+}
+
+static void calm(void)
+{
+	uint64_t random = 99991;
+
+	while (!victim_done())
+		allocate(&random);
+}
+
+static void wait_for(const char *when)
+{
+	char line[32];
+
+	if (atoi(when) >= 0)
+		usleep((useconds_t)atoi(when) * 1000);
+	else if (!victim_line(line, sizeof line))
+		victim_wrong("no line came");
+}
+
+static void run_vfork(void)
+{
+	int ends[2];
+	char line[32];
+
+	while (!victim_done() && victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
+		uint64_t random = 5;
+		if (pipe(ends))
+			victim_wrong("pipe: %s", strerror(errno));
+		/* The child sleeps for a second; its parent is in D state so long. */
+		pid_t child = vfork();
+		if (child == 0) {
+			struct timespec second = { .tv_sec = 1, .tv_nsec = 500000000 };
+			syscall(SYS_nanosleep, &second, NULL);
+			_exit(5);
+		}
+		int status = 0;
+		if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 5)
+			victim_wrong("the vfork child ended with %x", (unsigned)status);
+		close(ends[0]);
+		close(ends[1]);
+		allocate(&random);
+		victim_say("BACK");
+	}
+}
+
+/* Another thread allocates, and so do children of vfork, for 0.3 s each. */
+static void run_vfork_busy(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, allocator, NULL))
+		victim_wrong("pthread_create: %s", strerror(errno));
+	while (!victim_done()) {
+		pid_t child = vfork();
+		if (child == 0) {
+			uint64_t random = 4;
+			for (uint64_t end = victim_monotonic_ns() + 300000000; victim_monotonic_ns() < end;)
+				allocate(&random);
+			_exit(6);
+		}
+		int status = 0;
+		while (waitpid(child, &status, 0) < 0 && errno == EINTR && victim_done())
+			;
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != 6)
+			victim_wrong("the vfork child ended with %x", (unsigned)status);
+	}
+	pthread_join(thread, NULL);
+}
+
+static atomic_bool child_ends;
+static atomic_ulong child_rounds;
+
+static int shared_child(void *argument)
+{
+	uint64_t random = 777;
+
+	(void)argument;
+	while (!atomic_load(&child_ends)) {
+		allocate(&random);
+		atomic_fetch_add(&child_rounds, 1);
+	}
+	return 3;
+}
+
+static void run_clone_vm(void)
+{
+	static unsigned char stack[256 << 10] __attribute__((aligned(64)));
+	int status = 0;
+
+	/* It allocates on this thread's TLS: so this thread must not allocate meanwhile, and does not. */
+	pid_t child = clone(shared_child, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+	while (!victim_done())
+		usleep(1000);
+	atomic_store(&child_ends, true);
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 3)
+		victim_wrong("the child that shares the memory ended with %x", (unsigned)status);
+	if (!atomic_load(&child_rounds))
+		victim_wrong("the child that shares the memory did nothing");
+}
+
+static void *(*before_hook)(size_t);
+static atomic_ulong hook_calls;
+
+static void *tool_malloc(size_t bytes)
+{
+	atomic_fetch_add(&hook_calls, 1);
+	return before_hook(bytes);
+}
+
+/* The word of this program that JUMP_SLOT or GLOB_DAT fills with malloc. */
+static void **slot_of_malloc(void)
+{
+	const Elf64_Sym *symbols = NULL;
+	const char *strings = NULL;
+	const Elf64_Rela *tables[2] = { NULL, NULL };
+	size_t bytes[2] = { 0, 0 };
+
+	for (const Elf64_Dyn *d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			symbols = (const void *)d->d_un.d_ptr;
+		else if (d->d_tag == DT_STRTAB)
+			strings = (const void *)d->d_un.d_ptr;
+		else if (d->d_tag == DT_JMPREL)
+			tables[0] = (const void *)d->d_un.d_ptr;
+		else if (d->d_tag == DT_PLTRELSZ)
+			bytes[0] = d->d_un.d_val;
+		else if (d->d_tag == DT_RELA)
+			tables[1] = (const void *)d->d_un.d_ptr;
+		else if (d->d_tag == DT_RELASZ)
+			bytes[1] = d->d_un.d_val;
+	}
+	uint64_t bias = _r_debug.r_map->l_addr;
+	for (int t = 0; t < 2; t++)
+		for (size_t i = 0; tables[t] && i < bytes[t] / sizeof *tables[t]; i++)
+			if (!strcmp(strings + symbols[ELF64_R_SYM(tables[t][i].r_info)].st_name, "malloc"))
+				return (void **)(uintptr_t)(bias + tables[t][i].r_offset);
+	return NULL;
+}
+
+static void run_overhook(void)
+{
+	uint64_t random = 31;
+	char line[32];
+	void **slot = slot_of_malloc();
+
+	if (!slot || mprotect((void *)((uintptr_t)slot & ~4095ul), 4096, PROT_READ | PROT_WRITE)) {
+		victim_wrong("no slot of malloc");
+		return;
+	}
+	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
+		if (!strcmp(line, "hook")) {
+			memcpy(&before_hook, slot, sizeof before_hook);
+			void *(*mine)(size_t) = tool_malloc;
+			memcpy(slot, &mine, sizeof mine);
+		} else if (!strcmp(line, "unhook")) {
+			memcpy(slot, &before_hook, sizeof before_hook);
+		}
+		unsigned long before = atomic_load(&hook_calls);
+		for (int i = 0; i < 2000; i++)
+			allocate(&random);
+		victim_say("DONE %s %lu", line, atomic_load(&hook_calls) - before);
+	}
+}
+
+static void run_held(void)
+{
+	uint64_t random = 8;
+
+	while (!victim_done()) {
+		victim_say("HELD");
+		void *volatile p = malloc(HELD_BYTES);
+		free(p);
+		for (uint64_t end = victim_monotonic_ns() + 1000000000; victim_monotonic_ns() < end;)
+			allocate(&random);
+	}
+}
+
+static int forbid_system_calls(void)
+{
+#define ALLOW(n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (n), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOW(SYS_write),
+		ALLOW(SYS_brk),
+		ALLOW(SYS_rt_sigreturn),
+		ALLOW(SYS_clock_nanosleep),
+		ALLOW(SYS_nanosleep),
+		ALLOW(SYS_restart_syscall),
+		ALLOW(SYS_exit_group),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { sizeof filter / sizeof filter[0], filter };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "calm", *when = argc > 2 ? argv[2] : "-1";
+	pthread_t thread;
+
+	victim_start("lives");
+	if (!strcmp(mode, "notsc") && prctl(PR_SET_TSC, PR_TSC_SIGSEGV)) {
+		victim_say("CANNOT %s", strerror(errno));
+		victim_ready();
+		return 77;
+	}
+	if (!strcmp(mode, "seccomp") && forbid_system_calls()) {
+		victim_say("CANNOT %s", strerror(errno));
+		victim_ready();
+		return 77;
+	}
+	if (!strcmp(mode, "undumpable"))
+		prctl(PR_SET_DUMPABLE, 0);
+	if (!strcmp(mode, "exec") || !strcmp(mode, "exit"))
+		pthread_create(&thread, NULL, allocator, NULL);
+	victim_ready();
+	if (!strcmp(mode, "exec")) {
+		wait_for(when);
+		execl("/proc/self/exe", "lives", "calm", NULL);
+		victim_wrong("execl: %s", strerror(errno));
+	} else if (!strcmp(mode, "exit")) {
+		wait_for(when);
+		exit(7);
+	} else if (!strcmp(mode, "vfork")) {
+		run_vfork();
+	} else if (!strcmp(mode, "vfork_busy")) {
+		run_vfork_busy();
+	} else if (!strcmp(mode, "clone_vm")) {
+		run_clone_vm();
+	} else if (!strcmp(mode, "overhook")) {
+		run_overhook();
+	} else if (!strcmp(mode, "held")) {
+		run_held();
+	} else {
+		calm();
+	}
+	return victim_report();
+}
