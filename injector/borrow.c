@@ -177,6 +177,8 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		int rc = target_threads(b->target, &threads, &count, e);
 		if (rc < 0)
 			return rc;
+		if (!target_same_program(b->target))
+			return err_set(e, ESRCH, "it has called execve: another program runs now");
 		if (cave_is_free(b, &last) < 0 || sharers_check_thread_pointers(b->target, threads, count, &last) < 0)
 			count = 0;
 		qsort(threads, count, sizeof *threads, by_rank);

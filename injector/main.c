@@ -137,7 +137,8 @@ static int give_up(struct session *s, const struct err *why)
 	struct err e;
 
 	complain(s, why);
-	if (s->touched && s->payload.base && target_alive(&s->target) && session_detach(s, &e) < 0) {
+	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
+	    session_detach(s, &e) < 0) {
 		fprintf(stderr, "memattach: PID %d: the payload could not be taken out again: %s; finish with memattach --detach -p %d\n",
 			s->target.pid, e.text, s->target.pid);
 		return EXIT_RESIDUE;
@@ -193,6 +194,8 @@ static int finish(struct session *s)
 	s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
 	int rc = session_detach(s, &e);
 	dump_writer_renew(&s->dump, 0);
+	if (rc < 0 && target_alive(&s->target) && !target_same_program(&s->target))
+		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (rc == -ESRCH || (rc < 0 && !target_alive(&s->target)))
 		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc == 0)

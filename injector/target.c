@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -101,6 +102,21 @@ static void comm_of(pid_t pid, char *comm, size_t size)
 	comm[strcspn(comm, "\n")] = '\0';
 }
 
+/* Fields 26 and 28 of a live thread's stat: start of the code and of the stack. Zero if they cannot be read. */
+static void image_of(const struct target *t, uint64_t image[2])
+{
+	char path[64], text[1024], number[32];
+
+	image[0] = image[1] = 0;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", t->pid, t->tid);
+	if (read_file(path, text, sizeof text) < 0)
+		return;
+	if (stat_field(text, 26, number, sizeof number) == 0)
+		image[0] = strtoull(number, NULL, 10);
+	if (stat_field(text, 28, number, sizeof number) == 0)
+		image[1] = strtoull(number, NULL, 10);
+}
+
 void target_explain_permission(const struct target *t, struct err *e)
 {
 	char path[40], text[4096], scope[16] = "0";
@@ -177,6 +193,7 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	snprintf(path, sizeof path, "/proc/%d/exe", new.tid);
 	ssize_t n = readlink(path, new.program, sizeof new.program - 1);
 	new.program[n > 0 ? n : 0] = '\0';
+	image_of(&new, new.image);
 	*t = new;
 	return 0;
 }
@@ -199,7 +216,11 @@ bool target_alive(const struct target *t)
 bool target_same_program(const struct target *t)
 {
 	char path[40], program[sizeof t->program];
+	uint64_t image[2];
 
+	image_of(t, image);
+	if (image[1] && t->image[1] && (image[0] != t->image[0] || image[1] != t->image[1]))
+		return false;
 	snprintf(path, sizeof path, "/proc/%d/exe", t->tid);
 	ssize_t n = readlink(path, program, sizeof program - 1);
 	if (n < 0)

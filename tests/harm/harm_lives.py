@@ -37,7 +37,7 @@ def cxx_exceptions(context):
     many(context, "/cxx_exceptions")
 
 
-def at_moments(context, mode, check, rounds=30):
+def at_moments(context, mode, check, rounds=60):
     """A session with a victim that does something after a random time; memattach must end by itself and tell it."""
     generator = random.Random(4711)
     for _ in range(rounds):
