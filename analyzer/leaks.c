@@ -94,5 +94,5 @@ enum leak_verdict leak_shape(const struct leak_tally *t)
 
 	if (!t->gained)
 		return LEAK_NONE;
-	return 2 * binomial_upper_tail(n, more) < STEP_LEVEL ? LEAK_STEP : LEAK_GROWTH;
+	return more == n || 2 * binomial_upper_tail(n, more) < STEP_LEVEL ? LEAK_STEP : LEAK_GROWTH;
 }

@@ -13,8 +13,9 @@
  * test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
  *
  * A cache that is filled once at the start gains nothing; one that is filled in one go later gains all at once: so the
- * samples that survive must also have been born all over the session (two-sided binomial test of its halves at 1 %). What
- * lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
+ * samples that survive must also have been born all over the session (in both halves of it, by a two-sided binomial test at
+ * 1 %). Those that are not take no part in the choice among many stacks, else the certain growth of a few would lower
+ * the bar for the rest. What lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
  */
 #ifndef MEMATTACH_LEAKS_H
 #define MEMATTACH_LEAKS_H

@@ -177,9 +177,11 @@ static int test_rows(struct report *r)
 			row->p_value = leak_p_value(&row->leak);
 		else
 			row->p_value = compare_p_value(&row->plus[r->options.sort], &row->minus[r->options.sort]);
-		/* A stack without any old block is no candidate for a leak. */
-		if (!r->options.leaks || row->leak.count.samples)
+		/* A stack without any old block is no candidate for a leak, one that grew in one go is none either. */
+		if (!r->options.leaks)
 			p[n++] = row->p_value;
+		else if (row->leak.count.samples)
+			p[n++] = leak_shape(&row->leak) == LEAK_GROWTH ? row->p_value : 1;
 	}
 	r->total.p_value = compare_p_value(&r->total.plus[r->options.sort], &r->total.minus[r->options.sort]);
 	r->total.grown = r->total.p_value <= 1 - r->options.confidence;

@@ -167,8 +167,7 @@ static void put_losses(const struct text *t)
 		text_warning(t, losses[i] == DUMP_COUNTER_lost_history ? "dropped" : "lost", line);
 	}
 	if (r->past_unknown)
-		text_warning(t, "INCOMPLETE", "the history no longer reaches back to that time: blocks that lived then and were "
-			     "freed since are missing");
+		text_warning(t, "INCOMPLETE", "the history does not reach back to that time: blocks that were freed since are missing");
 }
 
 static void put_memory(const struct text *t)

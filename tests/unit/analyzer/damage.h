@@ -15,9 +15,33 @@
 
 enum { DAMAGE_NONE, DAMAGE_PARTIAL, DAMAGE_REFUSED };
 
+static inline int damage_show(struct report *report, struct dump *dump, const struct report_options *options, FILE *null)
+{
+	struct err e;
+
+	if (!options->diff ? report_make(report, dump, "damaged", options, &e) :
+			     (report_init(report, options, &e) || report_add_pair(report, dump, "old", dump, "new", &e) ||
+			      report_finish(report, &e)))
+		abort();
+	report_text(report, "damaged", null, true);
+	report_json(report, null);
+	int result = report->whole ? DAMAGE_NONE : DAMAGE_PARTIAL;
+	report_done(report);
+	return result;
+}
+
+/* The plain view of the dump, whose result it is, and one of the others in turn. */
 static inline int damage_report(const void *bytes, size_t size)
 {
-	struct report_options options = { .confidence = 0.95, .symbols = true };
+	static size_t turn;
+	static const struct report_options views[] = {
+		{ .confidence = 0.95, .symbols = true },
+		{ .confidence = 0.95, .symbols = true, .leaks = true, .full_names = true },
+		{ .confidence = 0.8, .since_ns = 1, .at_ns = 5000000000, .sort = FIGURE_ALLOCATED_COUNT },
+		{ .confidence = 0.99, .by = BY_FUNCTION, .sort = FIGURE_LIVE_COUNT },
+		{ .confidence = 0.95, .by = BY_MODULE, .at_ns = UINT64_MAX },
+		{ .confidence = 0.95, .diff = true, .plan = 0.05 },
+	};
 	struct dump *dump = NULL;
 	struct report report;
 	struct err e;
@@ -28,12 +52,8 @@ static inline int damage_report(const void *bytes, size_t size)
 	if (fd < 0 || !null || write(fd, bytes, size) != (ssize_t)size)
 		abort();
 	if (!dump_open_fd(fd, &dump, &e)) {
-		if (report_make(&report, dump, "damaged", &options, &e))
-			abort();
-		report_text(&report, "damaged", null, true);
-		report_json(&report, null);
-		result = report.whole ? DAMAGE_NONE : DAMAGE_PARTIAL;
-		report_done(&report);
+		result = damage_show(&report, dump, &views[0], null);
+		damage_show(&report, dump, &views[1 + turn++ % (sizeof views / sizeof views[0] - 1)], null);
 		dump_close(dump);
 	}
 	fclose(null);
