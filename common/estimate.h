@@ -20,7 +20,7 @@
  *          samples: w = the largest 1 / p that was seen, as Fay and Feuer take the largest weight. So an interval of a
  *          count is conditional on the sizes: blocks so small that none was sampled may hide behind it.
  *          test_estimate_coverage.c has the measure: where sizes are alike, or beyond about 20 samples of a mixture
- *          of two, a nominal 95 % covers >= 95 %; for widely spread sizes (log-normal, sigma 1.8) it is 88-92 %.
+ *          of two, a nominal 95 % covers >= 95 %; for widely spread sizes (log-normal, sigma 1.8) as low as 69 % (docs/statistics.md).
  *
  * No low end is below what was seen (sum of x over the samples). If every block is recorded (R = 1) w is 0 and the
  * interval has no width; blocks that are certain to be sampled at R > 1 leave room for others that are not.
