@@ -90,6 +90,16 @@ static struct cell run_cell(const struct heap_kind *kind, double samples, uint64
 	return cell;
 }
 
+static void put_cell(const struct heap_kind *kind, double samples, const struct cell *c)
+{
+	char width[16] = "-";
+
+	if (c->width > 0)
+		snprintf(width, sizeof width, "%.2f", c->width);
+	printf("| %s | 64k | %g | %.3f | %.3f | %.3f | %s | %+.1f |\n", kind->name, samples, c->bytes, c->plain, c->count, width,
+	       c->z);
+}
+
 static void put_coverage(int heaps, double confidence, struct random_source *random)
 {
 	double lowest = 1;
@@ -104,8 +114,7 @@ static void put_coverage(int heaps, double confidence, struct random_source *ran
 				largest_z = fmax(largest_z, fabs(c.z));
 				/* All rates are looked at; what they have in common is shown for one. */
 				if (rates[r] == 65536)
-					printf("| %s | 64k | %g | %.3f | %.3f | %.3f | %.2f | %+.1f |\n", kinds[k].name,
-					       expected[i], c.bytes, c.plain, c.count, c.width, c.z);
+					put_cell(&kinds[k], expected[i], &c);
 			}
 		}
 	}
