@@ -225,7 +225,7 @@ int borrow_wait_cave(const struct borrower *b, struct err *e)
 	uint64_t deadline = monotonic_ns() + b->search_ns;
 
 	for (int rc; (rc = cave_is_free(b, e)) < 0; nap(RETRY_FIRST_NS))
-		if (rc != -EBUSY || monotonic_ns() >= deadline)
+		if ((rc != -EBUSY && rc != -ETIMEDOUT) || monotonic_ns() >= deadline)
 			return rc == -EBUSY ? -ETIMEDOUT : rc;
 	return 0;
 }

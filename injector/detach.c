@@ -26,6 +26,13 @@
 #define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
 #define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
+static void patient_borrower(const struct session *s, struct borrower *b, uint64_t *longest_ns)
+{
+	session_borrower(s, b, 0, longest_ns);
+	if (b->search_ns < PATIENCE_NS)
+		b->search_ns = PATIENCE_NS;
+}
+
 /* errno of the borrowed thread survives what the loader does. */
 static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
 {
@@ -33,9 +40,7 @@ static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t
 	struct borrower borrower;
 	uint64_t errno_address;
 
-	session_borrower(s, &borrower, 0, &s->detach_longest_ns);
-	if (borrower.search_ns < PATIENCE_NS)
-		borrower.search_ns = PATIENCE_NS;
+	patient_borrower(s, &borrower, &s->detach_longest_ns);
 	int rc = borrow_enter(&borrower, r, t, e);
 	if (rc < 0)
 		return rc;
@@ -132,19 +137,16 @@ static int count_slots(struct session *s, bool *escapes, bool *foreign, struct e
 	return 0;
 }
 
-static int prove_outside(struct session *s, struct quiesce_stacks *stacks, struct err *e)
+static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *gates_held, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
-	const struct quiesce_range ranges[] = {
-		{ s->payload.base, s->payload.end },
-		{ b->gates_address, b->gates_address + GATE_PAGE_BYTES },
-	};
 	const struct quiesce q = {
 		.target = &s->target,
 		.memory = &s->memory,
 		.walk = s->points.walk,
-		.ranges = ranges,
-		.range_count = b->gates_address ? 2 : 1,
+		.code = { s->payload.base, s->payload.code_end },
+		.gates = { b->gates_address, b->gates_address ? b->gates_address + GATE_PAGE_BYTES : 0 },
+		.gates_held = gates_held,
 		.longest_ns = &s->detach_longest_ns,
 		.stacks = stacks,
 	};
@@ -174,7 +176,7 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 	const struct memattach_session *b = &s->payload.block;
 	struct escape x = {
 		.start = b->gates_address + GATE_FIRST * GATE_CODE_BYTES,
-		.end = b->gates_address + GATE_PAGE_BYTES,
+		.end = b->gates_address + (uint64_t)b->gate_count * GATE_CODE_BYTES,
 		.skip_start = s->payload.base,
 		.skip_end = s->payload.end,
 		.stacks = stacks->list,
@@ -261,7 +263,7 @@ static void say_gates_stay(struct session *s, uint64_t found)
 static int silence(struct session *s, bool *keep_gates, struct err *e)
 {
 	struct quiesce_stacks stacks = { 0 };
-	bool escapes = false, foreign = false;
+	bool escapes = false, foreign = false, held = false;
 	uint64_t found = 0;
 
 	int rc = restore(s, e);
@@ -270,11 +272,11 @@ static int silence(struct session *s, bool *keep_gates, struct err *e)
 	if (rc == 0)
 		rc = count_slots(s, &escapes, &foreign, e);
 	if (rc == 0)
-		rc = prove_outside(s, &stacks, e);
-	if (rc == 0 && escapes)
+		rc = prove_outside(s, &stacks, &held, e);
+	if (rc == 0 && escapes && !held)
 		rc = search_escaped(s, &stacks, &found, e);
 	free(stacks.list);
-	*keep_gates = found || foreign;
+	*keep_gates = found || foreign || held;
 	if (rc == 0 && *keep_gates)
 		say_gates_stay(s, found);
 	return rc;
@@ -305,7 +307,7 @@ int session_erase_caves(struct session *s, struct err *e)
 	struct borrower borrower;
 	int rc = 0;
 
-	session_borrower(s, &borrower, 0, &longest);
+	patient_borrower(s, &borrower, &longest);
 	while (rc == 0 && session_old_cave(s, &borrower.cave))
 		rc = borrow_erase_cave(&borrower, e);
 	return rc;
@@ -319,7 +321,7 @@ int session_settle(struct session *s, struct err *e)
 
 	if (session_old_cave(s, &s->cave)) {
 		rc = session_choose(s, e);
-		session_borrower(s, &borrower, 0, &longest);
+		patient_borrower(s, &borrower, &longest);
 		if (rc == 0)
 			rc = borrow_wait_cave(&borrower, e);
 		if (rc == 0)
