@@ -192,8 +192,9 @@ static int finish(struct session *s)
 	if (session_record_threads(s, &e) < 0 && s->options.verbose)
 		complain(s, &e);
 	s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
+	/* The recording ends here; how long the detach takes is no part of it. */
+	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	int rc = session_detach(s, &e);
-	dump_writer_renew(&s->dump, 0);
 	if (rc < 0 && target_alive(&s->target) && !target_same_program(&s->target))
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (rc == -ESRCH || (rc < 0 && !target_alive(&s->target)))
