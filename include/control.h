@@ -37,6 +37,7 @@
 #define CONTROL_VERSION 1u
 
 #define GATE_CODE_BYTES 16u
+#define GATE_JUMP_OFFSET 7u /* of the second of a gate's two instructions */
 #define GATE_MAX 256u
 #define GATE_PAGE_BYTES 4096u
 

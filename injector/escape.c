@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "control.h"
 
 #define PAGE_BYTES 4096u
 #define CHUNK_PAGES 256u
@@ -30,14 +31,19 @@ static uint64_t rotate_right(uint64_t value, unsigned bits)
 	return value >> bits | value << (64 - bits);
 }
 
+/*
+ * A program can only have copied the address of a gate; a saved context, that of one of its two instructions. Other words
+ * that happen to lie in the page are pointers to what was mapped there before.
+ */
+static bool is_gate(const struct escape *x, uint64_t word)
+{
+	return word >= x->start && word < x->end &&
+	       ((word - x->start) % GATE_CODE_BYTES == 0 || (word - x->start) % GATE_CODE_BYTES == GATE_JUMP_OFFSET);
+}
+
 static bool is_hit(const struct escape *x, uint64_t word)
 {
-	if (word >= x->start && word < x->end)
-		return true;
-	if (!x->has_guard)
-		return false;
-	uint64_t plain = rotate_right(word, 17) ^ x->guard;
-	return plain >= x->start && plain < x->end;
+	return is_gate(x, word) || (x->has_guard && is_gate(x, rotate_right(word, 17) ^ x->guard));
 }
 
 /* Where the mapping begins to be alive: a stack below its stack pointer is not, but for the page that the pointer is in. */

@@ -17,7 +17,7 @@
 #include "target_memory.h"
 
 struct escape {
-	uint64_t start, end;     /* the gates */
+	uint64_t start, end;     /* code of the gates that slots led to; start is the first instruction of one */
 	uint64_t guard;          /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */

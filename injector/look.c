@@ -252,6 +252,7 @@ int session_find_payload(struct session *s, struct err *e)
 		    strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME)) {
 			s->payload.base = m->start;
 			s->payload.end = m->end;
+			s->payload.code_end = m->exec_end;
 			first = last = maps_find(&s->maps, m->start);
 		}
 	}

@@ -11,12 +11,14 @@
 
 #define STOP_NS 500000000ull
 #define PAUSE_NS 1000000
+#define GATE_PATIENCE_NS 500000000ull /* for a thread that holds the address of a gate */
 #define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
 
 struct examination {
 	const struct quiesce *q;
 	bool inside;
+	bool holds_gate;
 };
 
 static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
@@ -27,16 +29,17 @@ static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uin
 	return false;
 }
 
-static bool in_ranges(const struct quiesce *q, uint64_t value)
+static bool in_range(const struct quiesce_range *range, uint64_t value)
 {
-	return in_any(q->ranges, q->range_count, value);
+	return in_any(range, 1, value);
 }
 
 static void look_at_register(uint64_t value, void *context)
 {
 	struct examination *x = context;
 
-	x->inside |= in_ranges(x->q, value);
+	x->inside |= in_range(&x->q->code, value);
+	x->holds_gate |= in_range(&x->q->gates, value);
 }
 
 static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
@@ -44,7 +47,7 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	struct examination *x = context;
 
 	(void)frame, (void)sp;
-	x->inside |= in_ranges(x->q, pc);
+	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->gates, pc);
 	return !x->inside;
 }
 
@@ -81,7 +84,13 @@ static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, struct err *e)
 	return 0;
 }
 
-/* 0 outside, -EBUSY inside, -ESRCH gone, -ETIMEDOUT does not stop. */
+static void look_at_stack(struct examination *x, uint64_t sp)
+{
+	x->inside |= quiesce_stack_holds(x->q->memory, sp, &x->q->code, 1);
+	x->holds_gate |= quiesce_stack_holds(x->q->memory, sp, &x->q->gates, 1);
+}
+
+/* 0 outside, -EBUSY inside, -EAGAIN holds the address of a gate, -ESRCH gone, -ETIMEDOUT does not stop. */
 static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 {
 	struct tracee t = { .longest_ns = q->longest_ns };
@@ -101,13 +110,15 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 		if (!x.inside)
 			stack_walk(q->walk, &t, look_at_frame, &x, &complete);
 		if (!x.inside && !complete)
-			x.inside = quiesce_stack_holds(q->memory, registers_sp(&regs), q->ranges, q->range_count);
+			look_at_stack(&x, registers_sp(&regs));
 	}
 	tracee_detach(&t);
 	if (rc == 0 && !x.inside && q->stacks)
 		rc = note_stack(q->stacks, registers_sp(&regs), e);
 	if (rc == 0 && x.inside)
 		rc = err_set(e, EBUSY, "thread %d is inside the payload", tid);
+	else if (rc == 0 && x.holds_gate)
+		rc = err_set(e, EAGAIN, "thread %d holds the address of a gate", tid);
 	return rc;
 }
 
@@ -139,7 +150,7 @@ static int note_seen(struct seen *s, pid_t tid, struct err *e)
 }
 
 /* One round over the threads that were not yet seen outside. *left: how many could not be cleared. */
-static int examine_round(const struct quiesce *q, struct seen *seen, size_t *left, size_t *fresh, struct err *e)
+static int examine_round(const struct quiesce *q, bool gates_may_stay, struct seen *seen, size_t *left, size_t *fresh, struct err *e)
 {
 	AUTO_FREE struct thread_info *threads = NULL;
 	size_t count;
@@ -152,6 +163,10 @@ static int examine_round(const struct quiesce *q, struct seen *seen, size_t *lef
 			continue;
 		++*fresh;
 		int outside = examine(q, threads[i].tid, &why);
+		if (outside == -EAGAIN && gates_may_stay) {
+			*q->gates_held = true;
+			outside = 0;
+		}
 		if (outside == 0) {
 			rc = note_seen(seen, threads[i].tid, e);
 		} else if (outside != -ESRCH) {
@@ -183,6 +198,7 @@ static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struc
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	uint64_t patience_ns = monotonic_ns() + GATE_PATIENCE_NS;
 	struct seen seen = { 0 };
 	size_t left, fresh;
 
@@ -191,7 +207,7 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 		return rc;
 	/* Until a round finds nobody new: threads born during a round are examined in the next. */
 	for (;;) {
-		rc = examine_round(q, &seen, &left, &fresh, e);
+		rc = examine_round(q, monotonic_ns() >= patience_ns, &seen, &left, &fresh, e);
 		if (rc < 0 || (left == 0 && fresh == 0))
 			break;
 		if (left && monotonic_ns() >= deadline_ns) {

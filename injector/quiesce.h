@@ -3,9 +3,14 @@
  * The proof that no thread of the target is inside code that is about to be unmapped.
  *
  * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread is examined
- * once, one at a time and for microseconds, until it was seen outside: no register holds an address of the ranges, no walked frame
- * returns into them, and if the walk does not reach the end of the stack, no word of the live stack does either. A thread that
- * was seen outside stays outside; threads that are born meanwhile are looked at too.
+ * once, one at a time and for microseconds, until it was seen outside: no register holds an address of the payload's code, no walked
+ * frame returns into it, and if the walk does not reach the end of the stack, no word of the live stack does either. Addresses of the
+ * payload's data do not count: only its code follows them, and they stay in registers that the program does not happen to
+ * use. A thread that was seen outside stays outside; threads that are born meanwhile are looked at too.
+ *
+ * The gates are another matter: the program may have copied their addresses, and a thread that calls through the copy in a
+ * loop has it in a register for ever. So an address of a gate in a register or on a stack is waited for only a while; then
+ * the thread counts as outside, and the gates have to stay.
  */
 #ifndef MEMATTACH_QUIESCE_H
 #define MEMATTACH_QUIESCE_H
@@ -27,8 +32,9 @@ struct quiesce {
 	const struct target *target;
 	const struct target_memory *memory;
 	struct stack_walk *walk;
-	const struct quiesce_range *ranges;
-	unsigned range_count;
+	struct quiesce_range code;  /* of the payload */
+	struct quiesce_range gates; /* their code; empty: there are none */
+	bool *gates_held;           /* out: a thread holds the address of a gate */
 	uint64_t *longest_ns;
 	/* Where each thread's stack pointer was when it was seen outside: below is nothing alive. May be NULL. */
 	struct quiesce_stacks *stacks;

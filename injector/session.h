@@ -36,6 +36,7 @@ struct session_options {
 struct payload_place {
 	uint64_t base;          /* of the payload's image, 0: not loaded */
 	uint64_t end;
+	uint64_t code_end;      /* behind its executable segment, which is its first */
 	uint64_t session;       /* address of memattach_session */
 	uint64_t control;       /* address of memattach_control */
 	struct memattach_session block; /* as last read */
