@@ -177,11 +177,17 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 	return step_to(&w->at, words, fp);
 }
 
-/* No rule: the saved frame pointer and return address where -fno-omit-frame-pointer puts them, if they look right. */
-static enum step step_by_fp(struct walk *w, uint32_t *fp_below)
+/*
+ * No rule: the saved frame pointer and return address where -fno-omit-frame-pointer puts them, if they look right. Code of a module
+ * without a frame pointer is the outermost: the psABI has a zero %rbp mark the deepest frame (3.4.1), and Debian's
+ * musl starts programs and threads so, without any unwind information.
+ */
+static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
 	uint64_t fp = w->at.fp, pc;
 
+	if (fp == 0 && w->stack_known && (found & UNWIND_FOUND_MODULE_BITS))
+		return STEP_END;
 	if (!w->stack_known || !walk_covers(w, fp, 16))
 		return STEP_LOST;
 	pc = stack_word(fp + 8);
@@ -222,7 +228,7 @@ static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t fo
 	case UNWIND_UNSUPPORTED:
 		return STEP_LOST;
 	case UNWIND_NONE:
-		return step_by_fp(w, fp_below);
+		return step_by_fp(w, found, fp_below);
 	default:
 		return step_by_rule(w, found, fp_below);
 	}

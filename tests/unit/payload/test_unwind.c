@@ -215,6 +215,29 @@ static void test_walk_falls_back_to_frame_pointers(void **state)
 	assert_truncated(1);
 }
 
+/* "mark the deepest frame by zeroing the frame pointer" (psABI), as musl's start code does, which has no rules. */
+static void test_walk_ends_at_a_zero_frame_pointer(void **state)
+{
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 16, 2), UNWIND_RULE(UNWIND_NONE, 0, 0) };
+
+	(void)state;
+	publish(rules, 2);
+	stack[10] = PC(0);
+	stack[11] = 0; /* the frame pointer that the first function saved */
+	stack[12] = PC(1);
+	walk(10, at(20));
+	assert_int_equal(result.count, 2);
+	assert_int_equal(result.flags, 0);
+	assert_int_equal(result.fallback, 0);
+	stack[11] = 1; /* any other value that leads nowhere */
+	walk(10, at(20));
+	assert_truncated(2);
+	stack[12] = CODE + 0x8000; /* code of no module may use the register for anything */
+	stack[11] = 0;
+	walk(10, at(20));
+	assert_truncated(2);
+}
+
 static void test_walk_of_an_unknown_stack_needs_rules(void **state)
 {
 	struct unwind_module module = { .start = CODE, .end = CODE + 32, .row_count = 2, .id = 9 };
@@ -512,6 +535,7 @@ int main(void)
 		SESSION_TEST(test_walk_loses_the_frame_pointer),
 		SESSION_TEST(test_walk_stops_at_the_depth_limit),
 		SESSION_TEST(test_walk_falls_back_to_frame_pointers),
+		SESSION_TEST(test_walk_ends_at_a_zero_frame_pointer),
 		SESSION_TEST(test_walk_of_an_unknown_stack_needs_rules),
 		SESSION_TEST(test_walk_ends_at_the_thread_pointer),
 		SESSION_TEST(test_walk_passes_signal_frames),
