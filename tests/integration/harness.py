@@ -247,6 +247,7 @@ def describe(pid):
 MAPS_LINE = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+)\s*(.*)$")
 STATUS_OF_PROCESS = ("SigIgn", "SigCgt", "ShdPnd", "TracerPid", "NoNewPrivs", "Seccomp", "CoreDumping")
 STATUS_OF_THREAD = ("SigBlk", "SigPnd")
+GLIBC_SIGNALS = 1 << 31 | 1 << 32
 R_64, R_GLOB_DAT, R_JUMP_SLOT, R_RELATIVE = 1, 6, 7, 8
 ALLOCATION = re.compile(rb"^(malloc|calloc|realloc|reallocarray|free|cfree|posix_memalign|aligned_alloc|memalign|valloc|"
                         rb"pvalloc|free_sized|free_aligned_sized|_Zn[wa]m.*|_Zd[la]Pv.*|[rxsd]?d?allocx|mallocx|mmap|mmap64|"
@@ -363,6 +364,17 @@ def relocated_words(memory, base, end):
     return words
 
 
+def thread_state(pid, tid):
+    status = dict(re.findall(r"^(\w+):\s*(.*)$", read_text(f"/proc/{pid}/task/{tid}/status"), re.M))
+    state = [(key, status.get(key)) for key in STATUS_OF_PROCESS + STATUS_OF_THREAD]
+    return tuple(state + [("stopped", status.get("State", "?")[0] in "Tt")])
+
+
+def in_critical_section(state):
+    """glibc keeps SIGCANCEL and SIGSETXID (32, 33) from programs, and blocks them only around some of its own steps."""
+    return int(state["SigBlk"] or "0", 16) & GLIBC_SIGNALS == GLIBC_SIGNALS
+
+
 class Snapshot:
     """A process from outside. Taken while it runs: a busy one changes what is its own (compare with busy=True)."""
 
@@ -376,16 +388,20 @@ class Snapshot:
         self.threads = {tid: read_text(f"/proc/{pid}/task/{tid}/comm").strip() for tid in tasks_of(pid)}
         self.signals = {}
         # A thread that runs a signal handler or is just being born has another mask for an instant: what is seen most
-        # often in 30 ms counts.
+        # often in 30 ms counts. On a loaded machine the instant may last: glibc's own signals are blocked only in
+        # its critical sections, so a thread that has them blocked is looked at until it has not.
         seen = {tid: collections.Counter() for tid in self.threads}
         for _ in range(15):
             for tid, counter in seen.items():
-                status = dict(re.findall(r"^(\w+):\s*(.*)$", read_text(f"/proc/{pid}/task/{tid}/status"), re.M))
-                state = [(key, status.get(key)) for key in STATUS_OF_PROCESS + STATUS_OF_THREAD]
-                counter[tuple(state + [("stopped", status.get("State", "?")[0] in "Tt")])] += 1
+                counter[thread_state(pid, tid)] += 1
             time.sleep(0.002)
         for tid, counter in seen.items():
-            self.signals[tid] = dict(counter.most_common(1)[0][0])
+            state = dict(counter.most_common(1)[0][0])
+            end = time.monotonic() + 10
+            while in_critical_section(state) and time.monotonic() < end:
+                time.sleep(0.01)
+                state = dict(thread_state(pid, tid))
+            self.signals[tid] = state
         memory = Memory(pid)
         self.words = {}
         for _, base, end in self.maps.bases():
