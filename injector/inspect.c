@@ -164,7 +164,7 @@ static int print_rows(const struct subject *s, const char *name, struct err *e)
 			       UNWIND_RBP_FIELD(rows.rule[k]));
 		unwind_rows_census(&rows, (uint32_t)(m->exec_end - m->exec_start), census);
 		for (unsigned k = 0; k < 16; k++)
-			if (census[k])
+			if (census[k] && kinds[k])
 				printf("%s: %" PRIu64 " bytes\n", kinds[k], census[k]);
 		unwind_rows_done(&rows);
 	}

@@ -208,7 +208,7 @@ void target_close(struct target *t)
 bool target_alive(const struct target *t)
 {
 	struct err ignored;
-	uint64_t start;
+	uint64_t start = 0;
 
 	return process_stat(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks && live_thread(t->pid) != 0;
 }
