@@ -73,7 +73,7 @@ class State:
 
 def remains(pid):
     """What of memattach is mapped in the process."""
-    return [line for line in Maps(pid).text() if "memattach" in line or ".dump" in line]
+    return [line for line in Maps(pid).text() if "memfd:memattach" in line or line.split(" (deleted)")[0].endswith(".dump")]
 
 
 def settle(state, patience=5.0):
