@@ -7,7 +7,7 @@ uint32_t filter_mask;
 
 static uint8_t *filter_counter(uint64_t address)
 {
-	uint64_t hash = address * HASH_MULTIPLIER;
+	uint64_t hash = address * FILTER_MULTIPLIER;
 
 	return &filter_counters[(uint32_t)(hash >> FILTER_SHIFT) & filter_mask];
 }

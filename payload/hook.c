@@ -206,7 +206,7 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	};
 	struct recorder r;
 
-	live_table_prefetch(block);
+	live_table_prefetch(block, true);
 	if (!__atomic_load_n(&payload_switch, __ATOMIC_RELAXED))
 		return; /* a child that was forked during the call, or the session ends */
 	recorder_open(&r, call);
@@ -251,7 +251,7 @@ static __attribute__((noinline)) void record_free_exact(const struct hook_call *
 	struct live_entry entry;
 	struct recorder r;
 
-	live_table_prefetch(block);
+	live_table_prefetch(block, false);
 	__builtin_prefetch((const void *)(block - 16), 1);
 	recorder_open(&r, call);
 	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);

@@ -23,7 +23,9 @@
 
 #define FILTER_LOG2_MIN 12
 #define FILTER_LOG2_MAX 20
-#define FILTER_SHIFT 40 /* the index is bits 40 … of the product, masked */
+/* The index is bits 28 … of the product with an odd constant that fits an immediate operand, masked. */
+#define FILTER_SHIFT 28
+#define FILTER_MULTIPLIER 0x1E3779B9
 
 /* 2^64 divided by the golden ratio: multiplicative (Fibonacci) hashing. */
 #define HASH_MULTIPLIER 0x9E3779B97F4A7C15

@@ -21,17 +21,21 @@ static uint64_t address_hash(uint64_t address)
 	return (address >> 4) * HASH_MULTIPLIER;
 }
 
-void live_table_prefetch(uint64_t address)
+void live_table_prefetch(uint64_t address, bool to_insert)
 {
-	uint32_t levels = regions_count(&regions_live);
+	uint32_t level = regions_count(&regions_live);
+	uint64_t hash = address_hash(address), bucket;
+	const struct region *table;
 
-	for (uint32_t level = 0; level < levels; level++) {
-		const struct region *table = &regions_live.items[level];
-
-		uint64_t bucket = region_bucket(table, address_hash(address));
-
-		__builtin_prefetch(table_keys(table) + bucket, 1);
-		__builtin_prefetch(table_record(table, bucket), 1); /* where it is as long as the table is not crowded */
+	if (!level)
+		return;
+	table = &regions_live.items[--level];
+	bucket = region_bucket(table, hash);
+	__builtin_prefetch(table_keys(table) + bucket, 1);
+	__builtin_prefetch(table_record(table, bucket), 1); /* where it is as long as the table is not crowded */
+	while (to_insert && level-- > 0) {
+		table = &regions_live.items[level];
+		__builtin_prefetch(table_keys(table) + region_bucket(table, hash));
 	}
 }
 
@@ -40,14 +44,16 @@ static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
 	return __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* The key of address, or else the first free one from the oldest level on, or else NULL; *entry is where it stands. */
+/*
+ * The key of address, or else the first free one, or else NULL; *entry is where it stands. From the youngest level on, which is
+ * the largest: there is room, so most records are found at the first look.
+ */
 static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry *entry)
 {
 	uint64_t hash = address_hash(address);
-	uint32_t levels = regions_count(&regions_live);
 	uint64_t *free_key = 0;
 
-	for (uint32_t level = 0; level < levels; level++) {
+	for (uint32_t level = regions_count(&regions_live); level-- > 0;) {
 		const struct region *table = &regions_live.items[level];
 		uint64_t bucket = region_bucket(table, hash);
 		uint64_t *keys = table_keys(table) + bucket;

@@ -21,7 +21,7 @@ struct live_entry {
 };
 
 /* What an insertion or removal of address will look at is wanted soon. */
-void live_table_prefetch(uint64_t address);
+void live_table_prefetch(uint64_t address, bool to_insert);
 enum live_inserted { LIVE_INSERTED, LIVE_FULL, LIVE_PRESENT };
 /*
  * Puts *record under its address and adds it to the filter. LIVE_FULL: no room in any level. LIVE_PRESENT: the address has a record,

@@ -9,6 +9,8 @@
 #define STALE_FRAME_BYTES (8ull << 20)
 
 struct thread_slot thread_slots[THREAD_SLOT_ARRAY] PAYLOAD_PAGES;
+/* For hooks.S, which has no register to spare for an address. */
+struct thread_slot *const thread_slots_address = thread_slots;
 
 static uint32_t slot_home(uint64_t tp)
 {

@@ -43,6 +43,7 @@ _Static_assert(offsetof(struct thread_slot, owner) == THREAD_SLOT_OWNER, "owner"
 _Static_assert(offsetof(struct thread_slot, remaining) == THREAD_SLOT_REMAINING, "remaining");
 
 extern struct thread_slot thread_slots[THREAD_SLOT_ARRAY] HIDDEN;
+extern struct thread_slot *const thread_slots_address HIDDEN;
 
 /* The slot of tp, taken for the hook that was entered with stack pointer sp; *fresh says that it is newly tp's, with nothing in
  * it. NULL: it is taken already, or there is none. */

@@ -16,40 +16,37 @@
 
 #define ORIGINAL *8(%r11)
 
-	.hidden	hook_slow, thread_slots, filter_counters, filter_mask, payload_switch
+	.hidden	hook_slow, thread_slots_address, filter_counters, filter_mask, payload_switch
 
 /*
- * r10 = slot of this thread, or to \missing. The address of the slot must be known early: the loads of the allocator behind it wait
- * for the address of the store in `charge` (measured: a multiplication here costs 1.5 ns).
+ * rax = slot of this thread, or to \missing with r10 = thread pointer. The address of the slot must be known early: the loads of the
+ * allocator behind it wait for the address of the store in `charge` (measured: a multiplication here costs 1.5 ns).
  */
 	.macro	find_slot missing
-	mov	%fs:0, %rax
-	mov	%rax, %r10
-	shr	$THREAD_SLOT_FOLD, %r10
-	xor	%rax, %r10
-	and	$((THREAD_SLOT_COUNT - 1) << THREAD_SLOT_SHIFT), %r10d
-	shr	$(THREAD_SLOT_SHIFT - THREAD_SLOT_BYTES_LOG2), %r10d
-	lea	thread_slots(%rip), %rax
-	add	%rax, %r10
-	mov	%fs:0, %rax
-	cmp	%rax, THREAD_SLOT_OWNER(%r10)
+	mov	%fs:0, %r10
+	mov	%r10, %rax
+	shr	$THREAD_SLOT_FOLD, %rax
+	xor	%r10, %rax
+	and	$((THREAD_SLOT_COUNT - 1) << THREAD_SLOT_SHIFT), %eax
+	shr	$(THREAD_SLOT_SHIFT - THREAD_SLOT_BYTES_LOG2), %eax
+	add	thread_slots_address(%rip), %rax
+	cmp	%r10, THREAD_SLOT_OWNER(%rax)
 	jne	\missing
 	.endm
 
 /* The cold half of find_slot. */
 	.macro	probe_slots found
 	.rept	THREAD_SLOT_PROBES - 1
-	add	$THREAD_SLOT_BYTES, %r10
-	cmp	%rax, THREAD_SLOT_OWNER(%r10)
+	add	$THREAD_SLOT_BYTES, %rax
+	cmp	%r10, THREAD_SLOT_OWNER(%rax)
 	je	\found
 	.endr
-	xor	%r10d, %r10d
+	xor	%eax, %eax
 	.endm
 
 /* To \maybe if the filter knows arguments like argument 0. */
 	.macro	test_filter maybe
-	movabs	$HASH_MULTIPLIER, %rax
-	imul	%rdi, %rax
+	imul	$FILTER_MULTIPLIER, %rdi, %rax
 	shr	$FILTER_SHIFT, %rax
 	and	filter_mask(%rip), %eax
 	lea	filter_counters(%rip), %r10
@@ -59,17 +56,19 @@
 
 /* remaining -= max(\size, 1), with a borrow if remaining is too small. */
 	.macro	charge size
-	mov	\size, %rax
+	mov	\size, %r10
 	cmp	$1, \size
-	adc	$0, %rax
-	sub	%rax, THREAD_SLOT_REMAINING(%r10)
+	adc	$0, %r10
+	sub	%r10, THREAD_SLOT_REMAINING(%rax)
 	.endm
 
 	.macro	charge_product first, second, overflow
-	mov	\first, %rax
-	imul	\second, %rax
+	mov	\first, %r10
+	imul	\second, %r10
 	jo	\overflow
-	charge	%rax
+	cmp	$1, %r10
+	adc	$0, %r10
+	sub	%r10, THREAD_SLOT_REMAINING(%rax)
 	.endm
 
 	.set	hook_number, 0
@@ -121,10 +120,10 @@ hook_\id:
 	.if	\shape != SHAPE_ALLOC && \shape != SHAPE_OUT && \shape != SHAPE_MAP
 	jmp	.Lslow_\id
 .Luncharged_\id:
-	xor	%r10d, %r10d
+	xor	%eax, %eax
 	.endif
 .Lslow_\id:
-	mov	$hook_number, %eax
+	mov	$hook_number, %r10d
 	jmp	hook_enter
 	.cfi_endproc
 	.previous
@@ -133,7 +132,7 @@ hook_\id:
 	.endm
 
 	.text
-/* eax = id, r10 = charged slot or 0, r11 = gate: saves the call and lets hook_slow() make it. */
+/* r10d = id, rax = charged slot or 0, r11 = gate: saves the call and lets hook_slow() make it. */
 	.p2align 4
 	.type	hook_enter, @function
 hook_enter:
@@ -156,12 +155,12 @@ hook_enter:
 	mov	%r8, HOOK_CALL_ARGUMENTS + 32(%rsp)
 	mov	%r9, HOOK_CALL_ARGUMENTS + 40(%rsp)
 	mov	%r11, HOOK_CALL_GATE(%rsp)
-	mov	%r10, HOOK_CALL_SLOT(%rsp)
+	mov	%rax, HOOK_CALL_SLOT(%rsp)
 	mov	(%rbp), %rcx
 	mov	%rcx, HOOK_CALL_FP(%rsp)
 	lea	8(%rbp), %rcx
 	mov	%rcx, HOOK_CALL_SP(%rsp)
-	mov	%eax, HOOK_CALL_HOOK(%rsp)
+	mov	%r10d, HOOK_CALL_HOOK(%rsp)
 	mov	%rsp, %rdi
 	call	hook_slow
 	leave
