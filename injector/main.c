@@ -137,8 +137,9 @@ static int give_up(struct session *s, const struct err *why)
 	struct err e;
 
 	complain(s, why);
+	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
-	    session_detach(s, &e) < 0) {
+	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
 		fprintf(stderr, "memattach: PID %d: the payload could not be taken out again: %s; finish with memattach --detach -p %d\n",
 			s->target.pid, e.text, s->target.pid);
 		return EXIT_RESIDUE;

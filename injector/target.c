@@ -69,10 +69,10 @@ int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e)
 	return 0;
 }
 
-/* A thread that still runs, for a process whose main thread has exited; 0 none. */
+/* A thread that still runs, for a process whose main thread has exited; 0 none. One that is exiting has no memory any more. */
 static pid_t live_thread(pid_t pid)
 {
-	char path[64], text[1024], state[32];
+	char path[64], text[1024], state[32], memory[32];
 	pid_t found = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -85,7 +85,8 @@ static pid_t live_thread(pid_t pid)
 			continue;
 		snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
 		if (read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 &&
-		    state[0] != 'Z' && state[0] != 'X')
+		    state[0] != 'Z' && state[0] != 'X' && stat_field(text, 23, memory, sizeof memory) == 0 &&
+		    strcmp(memory, "0") != 0)
 			found = tid;
 	}
 	closedir(dir);
