@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static inline void cleanup_free_(void *p)
@@ -39,5 +40,16 @@ static inline int steal_fd(int *fd)
 	*fd = -1;
 	return value;
 }
+
+/* The same for heap. */
+static inline void *steal_pointer_(void *p)
+{
+	void *value;
+
+	memcpy(&value, p, sizeof value);
+	memset(p, 0, sizeof value);
+	return value;
+}
+#define steal_pointer(p) ((__typeof__(*(p)))steal_pointer_(p))
 
 #endif

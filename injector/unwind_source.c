@@ -44,13 +44,13 @@ static bool read_eh_frame(const struct module_file *f, uint8_t **data, size_t *b
 
 		if (p->p_type != PT_LOAD || at >= p->p_filesz || p->p_filesz - at > EH_FRAME_MAX)
 			continue;
+		AUTO_FREE uint8_t *read = malloc(p->p_filesz - at);
+		if (!read || module_file_read(f, start, read, p->p_filesz - at, &ignored))
+			return false;
+		*data = steal_pointer(&read);
 		*bytes = p->p_filesz - at;
 		*address = start;
-		*data = malloc(*bytes);
-		if (*data && !module_file_read(f, start, *data, *bytes, &ignored))
-			return true;
-		free(*data);
-		return false;
+		return true;
 	}
 	return false;
 }

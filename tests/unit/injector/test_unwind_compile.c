@@ -291,6 +291,32 @@ static void test_unwind_compile_module_by_file_and_memory(void **state)
 	victim_end(&v);
 }
 
+/* The target may end at any moment: the table's head can be read, the table itself no more. */
+static void test_unwind_compile_module_that_goes_away(void **state)
+{
+	struct victim v;
+	struct view view;
+	struct err e;
+
+	(void)state;
+	victim_start(&v, "victim_now", NULL, NULL);
+	view_open(&view, v.pid, false);
+	for (size_t i = 0; i < view.modules.count; i++) {
+		const struct elf_module *m = &view.modules.list[i];
+		const struct module_file memory = { m, &view.tm, -1 };
+		struct unwind_rows rows;
+
+		/* Beyond what is mapped: the read ends as that of a process that has gone. */
+		for (size_t k = 0; k < m->phdr_count; k++)
+			m->phdrs[k].p_filesz += 1u << 29;
+		assert_int_equal(unwind_compile_module(&rows, &memory, &e), 0);
+		assert_int_equal(rows.count, 0);
+		unwind_rows_done(&rows);
+	}
+	view_close(&view);
+	victim_end(&v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_unwind_compile_survives_damage),
 		cmocka_unit_test(test_unwind_compile_of_nothing),
 		cmocka_unit_test(test_unwind_compile_module_by_file_and_memory),
+		cmocka_unit_test(test_unwind_compile_module_that_goes_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
