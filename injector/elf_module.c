@@ -16,6 +16,7 @@
 #define RELOCATIONS_MAX (64u << 20)
 #define VERSIONS_MAX 4096u
 #define NOTE_MAX 65536u
+#define NAME_HASHED 24 /* characters of a name */
 
 #define PAGE 4096u
 
@@ -345,12 +346,13 @@ static uint64_t count_symbols(const struct elf_module *m, const struct target_me
 	return more > count ? more : count;
 }
 
+/* What is looked up are short names; going through all of a long C++ name took a third of an attach to node. */
 static uint32_t name_hash(const char *name)
 {
 	uint32_t h = 5381;
 
-	for (; *name; name++)
-		h = h * 33 + (uint8_t)*name;
+	for (int i = 0; i < NAME_HASHED && name[i]; i++)
+		h = h * 33 + (uint8_t)name[i];
 	return h;
 }
 

@@ -154,7 +154,7 @@ static int print_rows(const struct subject *s, const char *name, struct err *e)
 		if (!strstr(m->path, name))
 			continue;
 		module_file_open(&f, m, &s->tm, &s->maps);
-		int r = unwind_compile_module(&rows, &f, e);
+		int r = unwind_compile_module(&rows, &f, NULL, e);
 		module_file_close(&f);
 		if (r)
 			return r;

@@ -15,7 +15,7 @@
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
-enum { OPTION_MAX_SIZE = 256, OPTION_RECEIPT, OPTION_DETACH, OPTION_DOCTOR, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE };
+enum { OPTION_MAX_SIZE = 256, OPTION_RECEIPT, OPTION_DETACH, OPTION_DOCTOR, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE, OPTION_NO_CACHE };
 
 static const struct option long_options[] = {
 	{ "pid", required_argument, NULL, 'p' },
@@ -29,6 +29,7 @@ static const struct option long_options[] = {
 	{ "mmap", no_argument, NULL, OPTION_MMAP },
 	{ "seed", required_argument, NULL, OPTION_SEED },
 	{ "deadline", required_argument, NULL, OPTION_DEADLINE },
+	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -58,6 +59,7 @@ static void help(void)
 	      "      --seed N          of the random numbers, for tests\n"
 	      "      --deadline TIME   how long to look for a thread at a safe point, default\n"
 	      "                        500ms\n"
+	      "      --no-cache        neither use nor keep unwind tables in ~/.cache/memattach\n"
 	      "  -q, --quiet           errors only\n"
 	      "  -v, --verbose         say more\n"
 	      "  -h, --help            this text\n"
@@ -142,6 +144,9 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 		return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE:
 		rc = time_parse(argument, &o->deadline_ns, &e);
+		break;
+	case OPTION_NO_CACHE:
+		o->no_cache = true;
 		break;
 	case 'q':
 		o->quiet = true;

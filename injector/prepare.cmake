@@ -15,6 +15,7 @@ add_library(memattach_prepare STATIC
   slots.c
   target_memory.c
   tid_offset.c
+  unwind_cache.c
   unwind_compile.c
   unwind_source.c
   unwind_tables.c

@@ -5,6 +5,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
+#include "unwind_cache.h"
 
 int session_compile(struct session *s, struct err *e)
 {
@@ -18,7 +19,14 @@ int session_compile(struct session *s, struct err *e)
 			return rc;
 		s->have_tables = true;
 	}
-	return unwind_tables_update(&s->tables, &s->modules, &s->memory, &s->maps, s->coverage, e);
+	struct unwind_cache cache = { .dir = -1 };
+	if (!s->options.no_cache)
+		unwind_cache_open(&cache, UNWIND_CACHE_MAX_BYTES);
+	s->tables.cache = &cache;
+	int rc = unwind_tables_update(&s->tables, &s->modules, &s->memory, &s->maps, s->coverage, e);
+	s->tables.cache = NULL;
+	unwind_cache_close(&cache);
+	return rc;
 }
 
 static int note(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)

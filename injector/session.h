@@ -28,6 +28,7 @@ struct session_options {
 	uint64_t deadline_ns;   /* how long to look for a safe point */
 	uint64_t seed;          /* 0: from the kernel */
 	uint32_t groups;        /* GROUP_BIT() of the functions to hook */
+	bool no_cache;          /* compile unwind tables anew, keep none */
 	bool quiet;
 	bool verbose;
 };

@@ -10,6 +10,8 @@
 #include "module_file.h"
 #include "unwind_table.h"
 
+struct unwind_cache;
+
 struct unwind_rows {
 	uint32_t *pc;   /* ascending, first is 0 unless count is 0 */
 	uint32_t *rule; /* UNWIND_RULE words; neighbours differ */
@@ -40,9 +42,11 @@ int unwind_compile(struct unwind_rows *rows, const struct unwind_source *source,
 
 /*
  * Finds the information of a module: .eh_frame by PT_GNU_EH_FRAME (file or memory), else by section name,
- * else .debug_frame, and compiles it. No information at all is not an error: count 0.
+ * else .debug_frame, and compiles it, or takes what the cache (may be NULL) has of it. No information at all is
+ * not an error: count 0.
  */
-int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct err *e) WARN_UNUSED;
+int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct unwind_cache *cache,
+                          struct err *e) WARN_UNUSED;
 void unwind_rows_done(struct unwind_rows *rows);
 
 /* The rule in force at pc (relative); UNWIND_NONE outside. */

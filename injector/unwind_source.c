@@ -9,6 +9,7 @@
 
 #include "cfi_program.h"
 #include "cleanup.h"
+#include "unwind_cache.h"
 #include "unwind_compile.h"
 
 #define EH_FRAME_MAX (1ull << 30)
@@ -56,7 +57,7 @@ static bool read_eh_frame(const struct module_file *f, uint8_t **data, size_t *b
 }
 
 static int compile_bytes(struct unwind_rows *rows, const struct module_file *f, const uint8_t *data, size_t bytes,
-                         uint64_t address, bool debug_frame, struct err *e)
+                         uint64_t address, bool debug_frame, struct unwind_cache *cache, struct err *e)
 {
 	const struct elf_module *m = f->module;
 	struct unwind_source source = {
@@ -68,10 +69,19 @@ static int compile_bytes(struct unwind_rows *rows, const struct module_file *f, 
 		.exec_end = m->exec_end - m->bias,
 	};
 
-	return unwind_compile(rows, &source, e);
+	if (!cache)
+		return unwind_compile(rows, &source, e);
+	const struct unwind_cache_key key = unwind_cache_key(m, &source);
+	if (unwind_cache_load(cache, &key, rows))
+		return 0;
+	int r = unwind_compile(rows, &source, e);
+	if (!r)
+		unwind_cache_store(cache, &key, rows);
+	return r;
 }
 
-int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct err *e)
+int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct unwind_cache *cache,
+                          struct err *e)
 {
 	AUTO_FREE uint8_t *data = NULL;
 	struct unwind_rows out = { 0 };
@@ -82,12 +92,12 @@ int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f,
 
 	if (read_eh_frame(f, &data, &bytes, &address) ||
 	    !module_file_section(f, ".eh_frame", &data, &bytes, &address, &ignored))
-		r = compile_bytes(&out, f, data, bytes, address, false, e);
+		r = compile_bytes(&out, f, data, bytes, address, false, cache, e);
 	if (!r && out.count == 0) {
 		free(data);
 		data = NULL;
 		if (!module_file_section(f, ".debug_frame", &data, &bytes, &address, &ignored))
-			r = compile_bytes(&out, f, data, bytes, f->module->bias, true, e);
+			r = compile_bytes(&out, f, data, bytes, f->module->bias, true, cache, e);
 	}
 	if (!r)
 		*rows = out;

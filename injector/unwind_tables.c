@@ -188,6 +188,7 @@ struct job {
 struct pool {
 	const struct target_memory *tm;
 	const struct maps *maps;
+	struct unwind_cache *cache;
 	struct job *jobs;
 	size_t count;
 	atomic_size_t next; /* relaxed: jobs are independent, pthread_join publishes the results */
@@ -204,7 +205,7 @@ static void *work(void *argument)
 		struct job *job = &pool->jobs[i];
 		struct module_file f;
 		module_file_open(&f, job->module, pool->tm, pool->maps);
-		job->result = unwind_compile_module(&job->rows, &f, &job->error);
+		job->result = unwind_compile_module(&job->rows, &f, pool->cache, &job->error);
 		module_file_close(&f);
 	}
 }
@@ -293,7 +294,7 @@ static bool in_jobs(const struct pool *pool, const struct elf_module *m)
 static int compile_missing(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
                            const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
 {
-	struct pool pool = { .tm = tm, .maps = maps };
+	struct pool pool = { .tm = tm, .maps = maps, .cache = t->cache };
 	int r = 0;
 
 	pool.jobs = calloc(m->count + 1, sizeof *pool.jobs);

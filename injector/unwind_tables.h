@@ -13,6 +13,7 @@
 
 #define UNWIND_TABLES_MAX_BYTES (1ull << 30) /* of address space; the memfd is sparse */
 
+struct unwind_cache;
 struct unwind_stored;
 
 struct unwind_tables {
@@ -23,6 +24,7 @@ struct unwind_tables {
 	struct unwind_header *header; /* mapped, shared */
 	struct unwind_stored *stored; /* rows that are in the file, by identity of the module */
 	size_t stored_count;
+	struct unwind_cache *cache; /* of rows from earlier sessions, the caller's; NULL after create: none */
 };
 
 int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err *e) WARN_UNUSED;

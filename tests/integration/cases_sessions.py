@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same,
-                     describe, memattach_once, run_session, stacks_with)
+                     describe, functions_of, memattach_once, run_session, stacks_with, truncated_share)
 
 USAGE = 64
 
@@ -45,6 +45,41 @@ def duration(context):
     report = analyze(context, session.dump)
     assert report["target"]["ended"] == "detached", report["target"]
     assert report["target"]["duration_seconds"] >= 1.4, report["target"]
+    victim.finish()
+
+
+@case()
+def unwind_cache(context):
+    """Unwind tables are kept for the next session; damaged ones do no harm; --no-cache leaves no trace."""
+    folder = os.path.join(os.environ["XDG_CACHE_HOME"], "memattach")
+    victim = Victim(context, "alloc_loop")
+
+    def files():
+        return {name: os.stat(os.path.join(folder, name)) for name in os.listdir(folder)} if os.path.isdir(folder) else {}
+
+    def whole_stacks(*arguments):
+        session, _ = run_session(context, victim, *arguments, seconds=0.3, rate="4k")
+        report = analyze(context, session.dump)
+        assert report["stacks"] and truncated_share(report) < 0.01, report["stacks"][:3]
+        return {tuple(functions_of(stack)) for stack in report["stacks"]}
+
+    first = whole_stacks("--no-cache")
+    assert not files(), files()
+    assert whole_stacks() & first
+    kept = files()
+    assert kept and all(stat.S_IMODE(s.st_mode) == 0o600 and s.st_size > 0 for s in kept.values()), kept
+    assert whole_stacks() & first
+    assert {name: s.st_ino for name, s in files().items()} == {name: s.st_ino for name, s in kept.items()}, "written again"
+    for i, name in enumerate(kept):
+        with open(os.path.join(folder, name), "r+b") as f:
+            if i % 2:
+                f.truncate(kept[name].st_size // 2)
+            else:
+                f.seek(60)
+                f.write(b"\xff" * 64)
+    assert whole_stacks() & first
+    for name, s in files().items():
+        assert s.st_size == kept[name].st_size and s.st_ino != kept[name].st_ino, f"{name} was not written anew"
     victim.finish()
 
 

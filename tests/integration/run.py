@@ -26,6 +26,7 @@ for path in sorted(HERE.glob("cases_*.py")):
 
 def run(case, options):
     work = tempfile.mkdtemp(prefix=f"memattach-{case.name}-", dir=options.work)
+    os.environ["XDG_CACHE_HOME"] = work  # not the user's own
     context = harness.Context(options.memattach, options.memanalyze, options.targets, work, options.cycles)
     code = 1
     try:

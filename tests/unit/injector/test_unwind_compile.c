@@ -277,8 +277,8 @@ static void test_unwind_compile_module_by_file_and_memory(void **state)
 
 		module_file_open(&f, m, &view.tm, &view.maps);
 		assert_true(f.fd >= 0 || m->is_vdso);
-		assert_int_equal(unwind_compile_module(&by_file, &f, &e), 0);
-		assert_int_equal(unwind_compile_module(&by_memory, &none, &e), 0);
+		assert_int_equal(unwind_compile_module(&by_file, &f, NULL, &e), 0);
+		assert_int_equal(unwind_compile_module(&by_memory, &none, NULL, &e), 0);
 		assert_true(by_file.count > 0);
 		assert_int_equal(by_file.count, by_memory.count);
 		assert_memory_equal(by_file.pc, by_memory.pc, by_file.count * 4);
@@ -309,7 +309,7 @@ static void test_unwind_compile_module_that_goes_away(void **state)
 		/* Beyond what is mapped: the read ends as that of a process that has gone. */
 		for (size_t k = 0; k < m->phdr_count; k++)
 			m->phdrs[k].p_filesz += 1u << 29;
-		assert_int_equal(unwind_compile_module(&rows, &memory, &e), 0);
+		assert_int_equal(unwind_compile_module(&rows, &memory, NULL, &e), 0);
 		assert_int_equal(rows.count, 0);
 		unwind_rows_done(&rows);
 	}
