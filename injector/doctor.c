@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "doctor.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,8 @@ static void tell_modules(const struct session *s)
 		fact(i ? "" : "modules", "%-32s %4zu slots %8u unwind rows%s%s", elf_module_name(m), slots, s->coverage[i].rows,
 		     s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
 	}
-	fact("", "%zu modules, %zu with slots, %zu with unwind tables", s->modules.count, with_slots, with_rows);
+	fact("", "%zu modules, %zu with slots, %zu with unwind tables of %" PRIu64 " rows", s->modules.count, with_slots, with_rows,
+	     rows);
 }
 
 static void tell_uncovered(const struct session *s)

@@ -265,7 +265,7 @@ static void nothing(void)
 }
 
 /* Runs under the loader's lock (control.h). */
-static void (*locked_resolve(void))(void)
+static __attribute__((used)) void (*locked_resolve(void))(void)
 {
 	uint64_t op = session.locked_op;
 

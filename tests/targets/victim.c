@@ -23,7 +23,7 @@ static void on_finish(int signal_number)
 	atomic_store_explicit(&done, true, memory_order_relaxed);
 }
 
-static void say(const char *prefix, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static void say(const char *prefix, const char *format, va_list ap)
 {
 	char line[512];
 	int used = snprintf(line, sizeof line - 1, "%s", prefix);
