@@ -53,7 +53,7 @@ def at_moments(context, mode, check, rounds=60):
             os.unlink(dump)
 
 
-@case(timeout=300)
+@case(timeout=300, sanitized=True)
 def exit_at_any_moment(context):
     def check(victim, result):
         assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
@@ -61,7 +61,7 @@ def exit_at_any_moment(context):
     at_moments(context, "exit", check)
 
 
-@case(timeout=300)
+@case(timeout=300, sanitized=True)
 def exec_at_any_moment(context):
     def check(victim, result):
         assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
@@ -136,7 +136,7 @@ def vfork_during_session(context):
     victim.finish_by_stdin()
 
 
-@case()
+@case(sanitized=True)
 def hook_of_another_tool_over_ours(context):
     """Another tool takes a slot during the session and calls on to the gate: left alone, named, and callable for ever."""
     victim = harm_victim(context, "lives", "overhook")

@@ -39,7 +39,7 @@ def check_stacks(report):
         raise Failure(f"{share:.2%} of the samples have a stack that is cut short")
 
 
-@case(timeout=300)
+@case(timeout=300, sanitized=True)
 def redis_under_load(context):
     """redis-server under redis-benchmark: no error on the clients' side, and the report names who holds the keys."""
     server_path = context.program("redis-server")
@@ -192,7 +192,7 @@ print("OK python rounds=%d" % rounds, flush=True)
 """
 
 
-@case()
+@case(sanitized=True)
 def python3_default(context):
     """Debian's python3 is non-PIE: its &malloc is its own PLT stub, and heaptrack -p crashes it."""
     victim = Victim(context, [context.program("/usr/bin/python3"), "-c", PYTHON])

@@ -48,7 +48,7 @@ def duration(context):
     victim.finish()
 
 
-@case()
+@case(sanitized=True)
 def unwind_cache(context):
     """Unwind tables are kept for the next session; damaged ones do no harm; --no-cache leaves no trace."""
     folder = os.path.join(os.environ["XDG_CACHE_HOME"], "memattach")
@@ -83,7 +83,7 @@ def unwind_cache(context):
     victim.finish()
 
 
-@case()
+@case(sanitized=True)
 def detach_from_elsewhere(context):
     """memattach --detach ends the session of another memattach, which then ends with 0."""
     victim = Victim(context, "alloc_loop")
@@ -110,7 +110,7 @@ def second_session_is_refused(context):
     victim.finish()
 
 
-@case()
+@case(sanitized=True)
 def memattach_killed_then_detach(context):
     """SIGKILL of memattach: the target goes on with its hooks; --detach finishes what was left."""
     victim = Victim(context, "alloc_loop")

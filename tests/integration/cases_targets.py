@@ -107,7 +107,7 @@ def alloc_loop_exact(context):
     assert report["samples"]["taken"] > 10000, report["samples"]
 
 
-@case()
+@case(sanitized=True)
 def alloc_loop_musl(context):
     """musl: dlclose never unmaps, so the exit code is 2 and the receipt names what stayed."""
     victim = Victim(context, "alloc_loop_musl")
@@ -126,7 +126,7 @@ def alloc_loop_musl(context):
     victim.finish()
 
 
-@case()
+@case(sanitized=True)
 def thread_churn(context):
     once(context, "thread_churn", seconds=2)
 
@@ -166,19 +166,19 @@ def vectors(context):
     victim.finish()
 
 
-@case()
+@case(sanitized=True)
 def dlopen_storm(context):
     once(context, "dlopen_storm", context.target("plugin.so"), seconds=2, compare=False)
 
 
-@case()
+@case(sanitized=True)
 def cxx_exceptions(context):
     report = once(context, "cxx_exceptions", seconds=1.5, rate="4k")
     names = {frame["function"] for stack in report["stacks"] for frame in stack["frames"]}
     assert any(name and "containers" in name for name in names), sorted(filter(None, names))[:20]
 
 
-@case()
+@case(sanitized=True)
 def escaped_pointer(context):
     """Addresses of hooks that the program copied stay callable after detach; what stays is named, or nothing escaped."""
     victim = Victim(context, "escape")

@@ -33,18 +33,19 @@ class Skip(Exception):
 
 
 class Case:
-    def __init__(self, function, label, timeout):
-        self.function, self.label, self.timeout = function, label, timeout
+    def __init__(self, function, labels, timeout):
+        self.function, self.labels, self.timeout = function, labels, timeout
         self.name = function.__name__
 
 
 CASES = {}
 
 
-def case(label="integration", timeout=180):
+def case(label="integration", timeout=180, sanitized=False):
+    """sanitized: run again with memattach itself under AddressSanitizer."""
     def register(function):
         assert function.__name__ not in CASES, function.__name__
-        CASES[function.__name__] = Case(function, label, timeout)
+        CASES[function.__name__] = Case(function, [label, "sanitized"] if sanitized else [label], timeout)
         return function
     return register
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs integration cases: run.py --memattach M --memanalyze A --targets DIR [--work DIR] [--cycles N] CASE...
 
-run.py --list prints one line per case: name, label, timeout in seconds. Exit code 0 right, 1 wrong, 77 skipped (the reason is
+run.py --list prints one line per case: name, labels, timeout in seconds. Exit code 0 right, 1 wrong, 77 skipped (the reason is
 printed). Each case gets a directory of its own, which is kept when it fails.
 """
 import argparse
@@ -60,7 +60,7 @@ def main():
     options = parser.parse_args()
     if options.list:
         for case in harness.CASES.values():
-            print(case.name, case.label, case.timeout)
+            print(case.name, ",".join(case.labels), case.timeout)
         return 0
     for name in ("memattach", "memanalyze", "targets"):
         if not getattr(options, name) or not os.path.exists(getattr(options, name)):
