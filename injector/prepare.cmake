@@ -3,6 +3,7 @@ add_library(memattach_prepare STATIC
   cave.c
   cfi_program.c
   elf_module.c
+  elf_symbols.c
   hook_names.c
   libc.c
   maps.c
