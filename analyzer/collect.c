@@ -315,7 +315,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	const struct dump_header *h = dump_header(dump);
 	struct build b = { .report = r, .dump = dump, .side = side, .kept = kept };
 
-	b.rate = h->rate_bytes > h->first_rate_bytes ? h->rate_bytes : h->first_rate_bytes;
+	b.rate = r->sessions[r->session_count - 1].largest_rate_bytes; /* there may be blocks that only this one would have seen */
 	set_times(&b);
 	int s = images_add(&r->images, dump, &b.modules);
 	if (!s)

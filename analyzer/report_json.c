@@ -2,6 +2,7 @@
 #include "report_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <time.h>
 
 #include "json.h"
@@ -193,6 +194,26 @@ static void put_time(struct json *j, const char *name, uint64_t ns)
 	json_string(j, name, whole);
 }
 
+static void put_rates(struct json *j, const struct session *s)
+{
+	json_unsigned(j, "first_rate_bytes", s->first_rate_bytes);
+	json_number(j, "max_overhead", s->max_overhead > 0 ? s->max_overhead : NAN);
+	json_number(j, "cpu_seconds", s->cpu_seconds);
+	json_number(j, "overhead", s->overhead);
+	json_array(j, "rate_changes");
+	for (size_t i = 0; i < s->rate_count; i++) {
+		const struct session_rate *c = &s->rates[i];
+		json_object(j, NULL);
+		json_number(j, "seconds", c->seconds);
+		json_unsigned(j, "old_bytes", c->old_bytes);
+		json_unsigned(j, "new_bytes", c->new_bytes);
+		json_string(j, "reason", session_rate_reason(c->reason));
+		json_number(j, "overhead", c->overhead);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void put_target_members(struct json *j, const struct session *s)
 {
 	json_number(j, "pid", s->pid);
@@ -206,6 +227,7 @@ static void put_target_members(struct json *j, const struct session *s)
 		json_number(j, "exit_status", s->end_detail);
 	if (s->state == DUMP_STATE_KILLED)
 		json_number(j, "signal", s->end_detail);
+	put_rates(j, s);
 }
 
 static void put_targets(struct json *j, const struct report *r)

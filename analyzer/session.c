@@ -1,8 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct rate_reading {
+	struct session *session;
+	struct dump *dump;
+};
+
+static int on_rate(void *arg, const struct dump_rate_change *change)
+{
+	struct rate_reading *reading = arg;
+	struct session *s = reading->session;
+	struct session_rate *more = reallocarray(s->rates, s->rate_count + 1, sizeof *more);
+
+	if (!more)
+		return -ENOMEM;
+	s->rates = more;
+	uint64_t at = dump_stamp_realtime_ns(reading->dump, change->stamp);
+	more[s->rate_count++] = (struct session_rate){ .seconds = at > s->start_ns ? (double)(at - s->start_ns) / 1e9 : 0,
+						       .old_bytes = change->old_bytes,
+						       .new_bytes = change->new_bytes,
+						       .reason = change->reason,
+						       .overhead = change->overhead_ppm / 1e6 };
+	for (int i = 0; i < 2; i++) {
+		uint64_t rate = i ? change->new_bytes : change->old_bytes;
+		s->largest_rate_bytes = rate > s->largest_rate_bytes ? rate : s->largest_rate_bytes;
+		s->least_rate_bytes = rate < s->least_rate_bytes ? rate : s->least_rate_bytes;
+	}
+	return 0;
+}
+
+static int read_rates(struct session *s, struct dump *dump)
+{
+	const struct dump_header *h = dump_header(dump);
+	struct rate_reading reading = { s, dump };
+
+	s->first_rate_bytes = h->first_rate_bytes;
+	s->least_rate_bytes = h->rate_bytes < h->first_rate_bytes ? h->rate_bytes : h->first_rate_bytes;
+	s->largest_rate_bytes = h->rate_bytes > h->first_rate_bytes ? h->rate_bytes : h->first_rate_bytes;
+	return dump_each_rate(dump, on_rate, &reading);
+}
+
+const char *session_rate_reason(uint32_t reason)
+{
+	static const char *const reasons[] = { [DUMP_RATE_COSTLY] = "costly", [DUMP_RATE_CHEAP] = "cheap" };
+
+	return reason >= 1 && reason < sizeof reasons / sizeof reasons[0] ? reasons[reason] : "other";
+}
 
 int session_init(struct session *s, struct dump *dump, const char *name)
 {
@@ -17,6 +64,9 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 			       .start_ns = h->clock_start.realtime_ns,
 			       .duration_ns = dump_duration_ns(dump),
 			       .rate_bytes = h->rate_bytes,
+			       .max_overhead = h->max_overhead_ppm / 1e6,
+			       .cpu_seconds = h->cpu_ns ? (double)h->cpu_ns / 1e9 : NAN,
+			       .overhead = h->cpu_ns ? (double)h->cost_ns / (double)h->cpu_ns : NAN,
 			       .private_start_bytes = h->private_start_bytes,
 			       .private_latest_bytes = h->private_latest_bytes };
 	memcpy(s->command, h->command, sizeof s->command);
@@ -24,7 +74,7 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 	memcpy(s->host, h->host, sizeof s->host);
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)
 		s->counters[i] = dump_counter(dump, i);
-	return s->name ? 0 : -ENOMEM;
+	return s->name ? read_rates(s, dump) : -ENOMEM;
 }
 
 void session_finish(struct session *s, const struct dump *dump)
@@ -37,5 +87,8 @@ void session_finish(struct session *s, const struct dump *dump)
 void session_done(struct session *s)
 {
 	free(s->name);
+	free(s->rates);
+	s->rates = NULL;
+	s->rate_count = 0;
 	s->name = NULL;
 }

@@ -8,6 +8,14 @@
 
 #include "dump_reader.h"
 
+/* A change of the rate. */
+struct session_rate {
+	double seconds; /* after the start */
+	uint64_t old_bytes, new_bytes;
+	uint32_t reason; /* enum dump_rate_reason, or what a later memattach adds */
+	double overhead;
+};
+
 struct session {
 	char *name; /* as the user called the dump */
 	char command[64], program[256], host[64];
@@ -18,6 +26,12 @@ struct session {
 	uint64_t start_ns;    /* CLOCK_REALTIME, 0 unknown */
 	uint64_t duration_ns; /* that was recorded */
 	uint64_t rate_bytes;  /* at the end */
+	uint64_t first_rate_bytes, least_rate_bytes, largest_rate_bytes;
+	struct session_rate *rates; /* its changes, in their order */
+	size_t rate_count;
+	double max_overhead;  /* the limit, as a part of the CPU time; 0: none */
+	double cpu_seconds;   /* CPU time of the process, NAN unknown */
+	double overhead;      /* what sampling took of it, NAN unknown */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
 	uint64_t counters[DUMP_COUNTER_COUNT];
 	uint64_t skipped[DUMP_SKIP_COUNT];
@@ -28,6 +42,8 @@ struct session {
 int session_init(struct session *session, struct dump *dump, const char *name) WARN_UNUSED;
 /* After the last record was read: what was left out. */
 void session_finish(struct session *session, const struct dump *dump);
+/* The name of a reason in JSON. */
+const char *session_rate_reason(uint32_t reason);
 void session_done(struct session *session);
 
 #endif

@@ -11,6 +11,7 @@
 #include "utf8.h"
 
 #define SESSIONS_LISTED 8
+#define RATES_LISTED 16
 
 static void put_end(const struct text *t, const struct session *s)
 {
@@ -91,8 +92,8 @@ static void put_rate(const struct text *t)
 	char a[40], b[40];
 
 	for (size_t i = 0; i < r->session_count; i++) {
-		low = r->sessions[i].rate_bytes < low ? r->sessions[i].rate_bytes : low;
-		high = r->sessions[i].rate_bytes > high ? r->sessions[i].rate_bytes : high;
+		low = r->sessions[i].least_rate_bytes < low ? r->sessions[i].least_rate_bytes : low;
+		high = r->sessions[i].largest_rate_bytes > high ? r->sessions[i].largest_rate_bytes : high;
 	}
 	text_label(t, "sampling");
 	if (r->largest_rate <= 1)
@@ -102,6 +103,43 @@ static void put_rate(const struct text *t)
 	else
 		fprintf(t->out, "one sample per %s to %s allocated, on average, at random\n", size_format((double)low, a),
 			size_format((double)high, b));
+}
+
+static void put_rate_change(const struct text *t, const struct session *s, const struct session_rate *c)
+{
+	char from[40], to[40], share[16];
+
+	fprintf(t->out, "%.1f s: from %s to %s, ", c->seconds, size_format((double)c->old_bytes, from),
+		size_format((double)c->new_bytes, to));
+	fprintf(t->out, "sampling took %s of the CPU time", text_percent(c->overhead, share));
+	if (c->reason == DUMP_RATE_COSTLY)
+		fprintf(t->out, " (limit %g %%)", 100 * s->max_overhead);
+	putc('\n', t->out);
+}
+
+/* What sampling has cost, and how the rate was changed for it. */
+static void put_cost(const struct text *t)
+{
+	const struct report *r = t->report;
+	char share[16], number[40];
+	size_t listed = 0, changes = 0;
+
+	if (r->session_count == 1 && !isnan(r->sessions[0].overhead)) {
+		text_label(t, "cost");
+		fprintf(t->out, "sampling took %s of the process's CPU time\n", text_percent(fmin(1, r->sessions[0].overhead), share));
+	}
+	for (size_t i = 0; i < r->session_count; i++) {
+		const struct session *s = &r->sessions[i];
+		changes += s->rate_count;
+		for (size_t k = 0; k < s->rate_count && listed < RATES_LISTED; k++) {
+			text_label(t, listed++ ? "" : "rate");
+			put_rate_change(t, s, &s->rates[k]);
+		}
+	}
+	if (changes > listed) {
+		text_label(t, "");
+		fprintf(t->out, "... and %s more changes (--json has them all)\n", text_grouped((double)(changes - listed), number));
+	}
 }
 
 static void put_window(const struct text *t)
@@ -214,6 +252,7 @@ void text_head(const struct text *t)
 {
 	put_sessions(t);
 	put_rate(t);
+	put_cost(t);
 	put_samples(t);
 	put_window(t);
 	put_warnings(t);

@@ -110,7 +110,7 @@ static uint64_t entry_bytes(uint32_t kind)
 
 static bool region_holds_together(const struct dump_region *r)
 {
-	if (r->kind < DUMP_REGION_LIVE || r->kind > DUMP_REGION_NOTES)
+	if (r->kind < DUMP_REGION_LIVE)
 		return false;
 	if (r->offset % DUMP_REGION_ALIGN || r->bytes % DUMP_REGION_ALIGN || r->offset < DUMP_HEADER_BYTES)
 		return false;
@@ -125,7 +125,8 @@ static bool region_holds_together(const struct dump_region *r)
 	       (r->entries >= DUMP_BUCKET && !(r->entries & (r->entries - 1)));
 }
 
-/* Keeps the regions that hold together, lie in the file at least in part, and overlap none that was kept before. */
+/* Keeps the regions that hold together, lie in the file at least in part, and overlap none that was kept before. One of a later kind is
+ * kept like the others; nothing asks for it. */
 static void check_regions(struct dump *dump, size_t got)
 {
 	size_t have = (got - HEADER_MIN_BYTES) / sizeof(struct dump_region);

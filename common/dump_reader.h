@@ -34,7 +34,8 @@ struct dump;
 	X(history, "history records that contradict themselves")                              \
 	X(module, "module records that cannot be read")                                       \
 	X(thread, "thread records that cannot be read")                                       \
-	X(note, "notes that cannot be read")
+	X(note, "notes that cannot be read")                                                  \
+	X(rate, "changes of the rate that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
@@ -79,6 +80,7 @@ int dump_each_history(struct dump *dump, int (*fn)(void *arg, const struct dump_
 int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg);
 int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_module *module), void *arg);
 int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg);
+int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rate_change *change), void *arg);
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
 
 /* A stack with room for the deepest. The sums are finite and not negative. */

@@ -327,6 +327,7 @@ struct visit {
 	int (*module)(void *, const struct dump_module *);
 	int (*thread)(void *, const struct dump_thread *);
 	int (*note)(void *, uint32_t, const char *);
+	int (*rate)(void *, const struct dump_rate_change *);
 	void *arg;
 };
 
@@ -384,4 +385,24 @@ int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const 
 	struct visit v = { .dump = dump, .note = fn, .arg = arg };
 
 	return each_arena_record(dump, DUMP_REGION_NOTES, sizeof(struct dump_note), DUMP_SKIP_note, visit_note, &v);
+}
+
+static int visit_rate(void *arg, char *record, uint32_t bytes)
+{
+	struct visit *v = arg;
+	const struct dump_rate_change *change = (const struct dump_rate_change *)record;
+
+	(void)bytes;
+	if (!change->old_bytes || change->old_bytes > UINT32_MAX || !change->new_bytes || change->new_bytes > UINT32_MAX) {
+		dump_skip(v->dump, DUMP_SKIP_rate);
+		return 0;
+	}
+	return v->rate(v->arg, change);
+}
+
+int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rate_change *change), void *arg)
+{
+	struct visit v = { .dump = dump, .rate = fn, .arg = arg };
+
+	return each_arena_record(dump, DUMP_REGION_RATES, sizeof(struct dump_rate_change), DUMP_SKIP_rate, visit_rate, &v);
 }

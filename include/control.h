@@ -75,18 +75,20 @@ enum control_op {
 	CONTROL_RESTORE = 3, /* argument: NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot whose module is there; results in the slots' states */
 	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
-	CONTROL_RATE = 6,    /* argument: uint64_t *: a new sampling rate in bytes */
+	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate, in force at once. (memattach raises header.rate_bytes instead.) */
 };
+
+#define FILTER_NONE 0u /* every free is looked at: where all that is freed was recorded */
 
 /* Everything that the payload needs to begin. Descriptors are numbers in the target; the caller closes them. */
 struct control_start {
 	int32_t dump_fd;
 	int32_t tables_fd;
 	int32_t payload_fd;
-	uint32_t filter_log2;      /* size of the filter for free, 12 … 20 */
+	uint32_t filter_log2;      /* size of the filter for free, 12 … 20, or FILTER_NONE */
 	uint64_t dump_max_bytes;   /* address space to reserve for the dump */
 	uint64_t tables_max_bytes; /* the same for the tables */
-	uint64_t rate_bytes;       /* 1: every allocation */
+	uint64_t rate_bytes;       /* the least; header.rate_bytes may be raised later. 1: every allocation */
 	uint64_t seed;             /* never 0 */
 	uint64_t main_stack_end;   /* upper end of the main thread's stack, 0 unknown */
 	uint64_t dl_handle;        /* what dlopen returned */

@@ -15,6 +15,7 @@
  *   DUMP_REGION_MODULES      arena of module records          (written by memattach)
  *   DUMP_REGION_THREADS      arena of thread records          (written by memattach)
  *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
+ *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes
  * another of at least twice the capacity, and nothing is ever moved. A key stands in exactly one
@@ -73,7 +74,7 @@ struct dump_clock {
 	X(filter_hits, "frees that had to look into the live table")                                 \
 	X(frames_walked, "stack frames walked")                                                      \
 	X(frames_fallback, "stack frames walked by frame pointer")                                   \
-	X(slow_cycles, "cycles spent in taking samples")                                             \
+	X(slow_cycles, "cycles spent in taking samples and in looking for freed ones")                                             \
 	X(children, "calls that were made in a forked child (not recorded)")
 
 #define DUMP_COUNTER_ENUM_(name, text) DUMP_COUNTER_##name,
@@ -91,6 +92,7 @@ enum dump_region_kind {
 	DUMP_REGION_MODULES = 5,
 	DUMP_REGION_THREADS = 6,
 	DUMP_REGION_NOTES = 7,
+	DUMP_REGION_RATES = 8,
 };
 
 struct dump_region {
@@ -109,7 +111,7 @@ struct dump_header {
 	uint32_t state;                /* (atomic) enum dump_state, released last */
 	int32_t end_detail;
 	uint64_t max_bytes;            /* the file never grows beyond */
-	uint64_t rate_bytes;           /* (atomic) mean bytes between two samples, now */
+	uint64_t rate_bytes;           /* (atomic) mean bytes between two samples, now: memattach may change it at any time */
 	uint64_t first_rate_bytes;     /* rate at the start of the session */
 	int32_t pid;                   /* target, in memattach's pid namespace */
 	int32_t injector_pid;
@@ -129,8 +131,10 @@ struct dump_header {
 	uint64_t private_start_bytes;  /* anonymous memory of the target at attach (RssAnon + VmSwap), 0 unknown */
 	uint64_t private_latest_bytes; /* the same at the last look */
 	uint32_t unknown_stack;        /* stack reference of the record with no frames, for stacks that had no room */
-	uint32_t reserved32_;
-	uint64_t reserved_[16];
+	uint32_t max_overhead_ppm;     /* limit for the cost of sampling, in millionths of the CPU time; 0: none */
+	uint64_t cpu_ns;               /* CPU time of the target since the start of the session, at the last look */
+	uint64_t cost_ns;              /* how much of that went into sampling, as memattach reckons */
+	uint64_t reserved_[14];
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
 	uint64_t hot_reserved_[7];
@@ -269,6 +273,25 @@ enum dump_note_kind {
 	DUMP_NOTE_OTHER = 5,
 };
 
+/*
+ * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next distance with the new one, so
+ * for a time there are samples of both.
+ */
+struct dump_rate_change {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint32_t reason;        /* enum dump_rate_reason */
+	uint64_t stamp;         /* when */
+	uint64_t old_bytes;
+	uint64_t new_bytes;
+	uint32_t overhead_ppm;  /* what sampling cost then, in millionths of the target's CPU time */
+	uint32_t reserved_;
+	uint64_t reserved64_;
+};
+enum dump_rate_reason {
+	DUMP_RATE_COSTLY = 1, /* sampling cost more than max_overhead_ppm */
+	DUMP_RATE_CHEAP = 2,  /* it cost much less: back towards first_rate_bytes */
+};
+
 #define DUMP_ASSERT_(c, text) _Static_assert(c, text)
 DUMP_ASSERT_(sizeof(struct dump_region) == 32, "dump_region");
 DUMP_ASSERT_(sizeof(struct dump_live_record) == 64, "dump_live_record");
@@ -278,6 +301,7 @@ DUMP_ASSERT_(sizeof(struct dump_history_record) == 48, "dump_history_record");
 DUMP_ASSERT_(sizeof(struct dump_history_block) == DUMP_HISTORY_BLOCK_BYTES, "dump_history_block");
 DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");
 DUMP_ASSERT_(sizeof(struct dump_thread) == 24, "dump_thread");
+DUMP_ASSERT_(sizeof(struct dump_rate_change) == 48, "dump_rate_change");
 DUMP_ASSERT_(sizeof(struct dump_header) <= DUMP_HEADER_BYTES, "dump_header");
 DUMP_ASSERT_(DUMP_COUNTER_COUNT <= DUMP_COUNTER_ROW, "dump counters");
 

@@ -26,7 +26,7 @@
 #include "tid_offset.h"
 
 #define FILTER_LOG2 16u
-#define FILTER_LOG2_EXACT 20u
+#define FILTER_LOG2_SMALL_RATE 20u
 
 /* Offsets in the data of the work area, behind what send_descriptors uses. */
 #define DATA_PATH 1024u
@@ -147,6 +147,13 @@ uint64_t session_usable_size(const struct session *s)
 	return s->libc.usable_size;
 }
 
+static uint32_t filter_log2(const struct session_options *o)
+{
+	if (o->rate_bytes == 1 && !(o->max_overhead > 0))
+		return FILTER_NONE;
+	return o->rate_bytes < 4096 ? FILTER_LOG2_SMALL_RATE : FILTER_LOG2;
+}
+
 static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
 {
 	struct session *s = c->s;
@@ -154,7 +161,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.payload_fd = remote_fds[0],
 		.dump_fd = remote_fds[1],
 		.tables_fd = remote_fds[2],
-		.filter_log2 = s->options.rate_bytes < 4096 ? FILTER_LOG2_EXACT : FILTER_LOG2,
+		.filter_log2 = filter_log2(&s->options),
 		.dump_max_bytes = s->dump.max_bytes,
 		.tables_max_bytes = s->tables.max_bytes,
 		.rate_bytes = s->options.rate_bytes,

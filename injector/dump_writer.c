@@ -28,6 +28,7 @@
 #define MODULES_BYTES (256u << 10)
 #define THREADS_BYTES (64u << 10)
 #define NOTES_BYTES (64u << 10)
+#define RATES_BYTES (64u << 10)
 #define STACKS_BYTES_MAX (64ull << 20)
 #define HISTORY_BYTES_MAX (64ull << 20) /* all history regions together; older records are dropped then */
 #define STACK_BYTES_TYPICAL 192u        /* of one stack record with its frames */
@@ -152,6 +153,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 		{ DUMP_REGION_MODULES, MODULES_BYTES, 0 },
 		{ DUMP_REGION_THREADS, THREADS_BYTES, 0 },
 		{ DUMP_REGION_NOTES, NOTES_BYTES, 0 },
+		{ DUMP_REGION_RATES, RATES_BYTES, 0 },
 	};
 	int rc = 0;
 
@@ -231,7 +233,8 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 	struct dump_header *h = w->header;
 	h->version = DUMP_VERSION;
 	h->header_bytes = DUMP_HEADER_BYTES;
-	h->features = w->exact ? DUMP_FEATURE_EXACT : 0;
+	h->features = w->exact && !(options->max_overhead > 0) ? DUMP_FEATURE_EXACT : 0;
+	h->max_overhead_ppm = (uint32_t)(options->max_overhead * 1e6 + 0.5);
 	h->max_bytes = w->max_bytes;
 	h->rate_bytes = h->first_rate_bytes = options->rate_bytes;
 	h->clock_start = h->clock_latest = clock_now();
@@ -449,4 +452,23 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 	struct dump_note record = { .kind = kind };
 
 	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, e);
+}
+
+int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
+{
+	/* Recorded first: a reader never meets a sample with a rate that it cannot know of. */
+	int rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, e);
+
+	atomic_store_explicit(atomic64(&w->header->rate_bytes), change->new_bytes, memory_order_release);
+	return rc;
+}
+
+uint64_t dump_writer_rate_changes_left(const struct dump_writer *w)
+{
+	const struct dump_region *last = NULL;
+
+	capacity_of(w, DUMP_REGION_RATES, &last);
+	const struct dump_arena *arena = at(w, last->offset);
+	uint64_t used = sizeof *arena + arena->used;
+	return used < last->bytes ? (last->bytes - used) / sizeof(struct dump_rate_change) : 0;
 }

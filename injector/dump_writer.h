@@ -22,7 +22,7 @@ struct dump_writer {
 	uint64_t max_bytes;
 	uint64_t used;
 	bool full;                  /* no more room: said once */
-	bool exact;
+	bool exact;                 /* it began with every allocation */
 	char path[4096];
 };
 
@@ -30,7 +30,7 @@ struct dump_writer_options {
 	const char *path;      /* must not exist */
 	uint64_t max_bytes;
 	uint64_t rate_bytes;
-	uint64_t lease_ns;     /* how long the payload goes on without a renewal */
+	double max_overhead;   /* of sampling, 0: the rate stays as it is */
 };
 
 /* Creates the file, mode 0600, never over an existing one. -EEXIST, -ENOSPC … dump_writer_close afterwards. */
@@ -54,6 +54,11 @@ int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32
 void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
 int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;
 int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
+
+/* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in force all the same. */
+int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e) WARN_UNUSED;
+/* How many changes have room without another region. */
+uint64_t dump_writer_rate_changes_left(const struct dump_writer *w);
 
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter);
 

@@ -15,6 +15,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
+#include "govern.h"
 #include "status_line.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
@@ -27,7 +28,7 @@
 struct follower {
 	struct session *s;
 	int signals, timer;
-	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, fast_until_ns;
+	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, fast_until_ns;
 	uint64_t tick_ns;
 	bool said_full, said_abandoned;
 };
@@ -199,7 +200,12 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		}
 		dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 		s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
+		govern_note_cost(s);
 		status_line_show(s);
+	}
+	if (now >= f->next_govern_ns) {
+		f->next_govern_ns = now + GOVERNOR_LOOK_NS;
+		govern_look(s);
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;

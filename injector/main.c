@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "doctor.h"
 #include "follow.h"
+#include "govern.h"
 #include "options.h"
 #include "other_session.h"
 #include "receipt.h"
@@ -56,6 +57,7 @@ static int create_dump(struct session *s, struct err *e)
 		.path = s->options.output,
 		.max_bytes = s->options.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
+		.max_overhead = s->options.max_overhead,
 	};
 
 	if (!options.path) {
@@ -119,12 +121,14 @@ static unsigned patched_modules(const struct session *s)
 
 static void announce(const struct session *s)
 {
-	char rate[SIZE_TEXT], every[64];
+	char rate[SIZE_TEXT], every[128], limit[64] = "";
 
+	if (s->options.max_overhead > 0)
+		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time", 100 * s->options.max_overhead);
 	if (s->options.rate_bytes == 1)
-		snprintf(every, sizeof every, "recording every allocation");
+		snprintf(every, sizeof every, "recording every allocation%s", limit[0] ? limit : ", whatever that costs");
 	else
-		snprintf(every, sizeof every, "sampling one per %s", size_format((double)s->options.rate_bytes, rate));
+		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate), limit);
 	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s", s->target.pid,
 		    s->target.comm, s->slots_patched, patched_modules(s), (double)s->attach_longest_ns / 1e6, every, s->dump.path);
 	if (s->slots_refused)
@@ -193,6 +197,7 @@ static int finish(struct session *s)
 	if (session_record_threads(s, &e) < 0 && s->options.verbose)
 		complain(s, &e);
 	s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
+	govern_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	int rc = session_detach(s, &e);
@@ -224,6 +229,7 @@ static int profile(struct session *s)
 		return give_up(s, &e);
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	s->started_ns = monotonic_ns();
+	govern_start(s);
 	if (session_attach(s, &e) < 0)
 		return give_up(s, &e);
 	announce(s);

@@ -13,15 +13,20 @@
 #define DEFAULT_MAX_BYTES (1ull << 30)
 #define LEAST_MAX_BYTES (16ull << 20)
 #define DEFAULT_DEADLINE_NS 500000000ull
+#define DEFAULT_MAX_OVERHEAD 0.01
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
-enum { OPTION_MAX_SIZE = 256, OPTION_RECEIPT, OPTION_DETACH, OPTION_DOCTOR, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE, OPTION_NO_CACHE };
+enum {
+	OPTION_MAX_SIZE = 256, OPTION_MAX_OVERHEAD, OPTION_RECEIPT, OPTION_DETACH, OPTION_DOCTOR, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE,
+	OPTION_NO_CACHE
+};
 
 static const struct option long_options[] = {
 	{ "pid", required_argument, NULL, 'p' },
 	{ "rate", required_argument, NULL, 'r' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "duration", required_argument, NULL, 'd' },
+	{ "max-overhead", required_argument, NULL, OPTION_MAX_OVERHEAD },
 	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
 	{ "receipt", required_argument, NULL, OPTION_RECEIPT },
 	{ "detach", no_argument, NULL, OPTION_DETACH },
@@ -50,6 +55,8 @@ static void help(void)
 	      "  -o, --output FILE     the dump; must not exist. Default\n"
 	      "                        memattach.COMM.PID.YYYYMMDD-HHMMSS.dump\n"
 	      "  -d, --duration TIME   detach after 30s, 5m, 1h; default: when told\n"
+	      "      --max-overhead PERCENT  of the CPU time for sampling, default 1, off with\n"
+	      "                        -r 1: SIZE of -r is raised while it takes more; 0: never\n"
 	      "      --max-size SIZE   the dump never grows beyond, default 1G\n"
 	      "      --receipt FILE    write what was done to the process as JSON\n"
 	      "      --detach          end the session in PID that another memattach runs or,\n"
@@ -104,6 +111,19 @@ static int parse_number(const char *text, uint64_t *number)
 	return errno || *end || end == text ? usage("'%s' is not a number", text) : 0;
 }
 
+/* A percentage as a fraction; "off" is 0. */
+static int parse_percent(const char *text, double *part)
+{
+	char *end;
+
+	errno = 0;
+	double value = strtod(strcmp(text, "off") ? text : "0", &end);
+	if (errno || (*end && strcmp(end, "%")) || end == text || !(value >= 0) || value > 100)
+		return usage("'%s' is not a percentage from 0 to 100", text);
+	*part = value / 100;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -123,6 +143,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case 'd':
 		rc = time_parse(argument, &o->duration_ns, &e);
 		break;
+	case OPTION_MAX_OVERHEAD:
+		return parse_percent(argument, &o->max_overhead);
 	case OPTION_MAX_SIZE:
 		rc = size_parse(argument, &o->max_bytes, &e);
 		if (rc == 0 && o->max_bytes < LEAST_MAX_BYTES)
@@ -174,6 +196,7 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 	*o = (struct session_options){
 		.rate_bytes = DEFAULT_RATE,
 		.max_bytes = DEFAULT_MAX_BYTES,
+		.max_overhead = -1,
 		.deadline_ns = DEFAULT_DEADLINE_NS,
 		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
 	};
@@ -187,5 +210,8 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		return usage("what is '%s'? The process is given with -p", argv[optind]);
 	if (o->pid == 0)
 		return usage("%s", "which process? Give -p PID");
+	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
+	if (o->max_overhead < 0)
+		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "borrow.h"
 #include "control.h"
 #include "dump_writer.h"
+#include "governor.h"
 #include "libc.h"
 #include "slots.h"
 #include "snapshot.h"
@@ -27,6 +28,7 @@ struct session_options {
 	const char *receipt;    /* NULL: none */
 	uint64_t deadline_ns;   /* how long to look for a safe point */
 	uint64_t seed;          /* 0: from the kernel */
+	double max_overhead;    /* of sampling, as a part of the target's CPU time; 0: no limit */
 	uint32_t groups;        /* GROUP_BIT() of the functions to hook */
 	bool no_cache;          /* compile unwind tables anew, keep none */
 	bool quiet;
@@ -65,6 +67,8 @@ struct session {
 	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
 	uint64_t attach_longest_ns, detach_longest_ns;
 	uint64_t started_ns;       /* CLOCK_MONOTONIC when recording began */
+	uint64_t cpu_start_ns;     /* CPU time that the target had used then */
+	struct governor governor;
 	struct slot *final_slots;  /* as they stood after the restore */
 	uint32_t final_slot_count;
 	char *residue;             /* lines: what had to stay */

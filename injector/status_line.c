@@ -42,7 +42,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 			estimate_expect(sum, records[k].rate_bytes > 1 ? records[k].rate_bytes : 0);
 		}
 	}
-	if (!w->exact)
+	if (h->rate_bytes > 1)
 		estimate_expect(sum, (double)h->rate_bytes);
 	return true;
 }
@@ -50,7 +50,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 void status_line_show(struct session *s)
 {
 	struct estimate_sum sum = { 0 };
-	char live[SIZE_TEXT] = "", low[SIZE_TEXT], high[SIZE_TEXT], file[SIZE_TEXT];
+	char live[SIZE_TEXT] = "", low[SIZE_TEXT], high[SIZE_TEXT], file[SIZE_TEXT], rate[SIZE_TEXT];
 
 	if (!wanted(s))
 		return;
@@ -63,6 +63,8 @@ void status_line_show(struct session *s)
 			size_format(e.high, high));
 	}
 	fprintf(stderr, "  file %s", size_format((double)s->dump.used, file));
+	if (s->governor.limit > 0)
+		fprintf(stderr, "  rate %s, cost %.2f %%", size_format((double)s->governor.rate, rate), 100 * s->governor.overhead);
 	fflush(stderr);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -228,6 +229,16 @@ bool target_same_program(const struct target *t)
 		return true;
 	program[n] = '\0';
 	return strcmp(program, t->program) == 0;
+}
+
+uint64_t target_cpu_ns(const struct target *t)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(t->pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+		return 0;
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 uint64_t target_private_bytes(const struct target *t)

@@ -42,6 +42,9 @@ int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN
 /* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge targets); 0 unknown. */
 uint64_t target_private_bytes(const struct target *t);
 
+/* CPU time of all its threads since it began, those that have ended included; 0 if it has ended. */
+uint64_t target_cpu_ns(const struct target *t);
+
 struct thread_info {
 	pid_t tid;
 	bool filtered;    /* has a seccomp filter */

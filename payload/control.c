@@ -9,6 +9,7 @@
  * unwind cache are zeroed by giving the pages back.
  */
 #include <errno.h>
+#include <stdbool.h>
 
 #include "control.h"
 
@@ -129,8 +130,10 @@ static int64_t tables_map(const struct control_start *start)
 
 static int start_valid(const struct control_start *start)
 {
-	return start->filter_log2 >= FILTER_LOG2_MIN && start->filter_log2 <= FILTER_LOG2_MAX && start->rate_bytes &&
-	       start->rate_bytes <= UINT32_MAX && start->seed && start->dump_max_bytes <= DUMP_BYTES_MAX;
+	bool filter = start->filter_log2 == FILTER_NONE ||
+		      (start->filter_log2 >= FILTER_LOG2_MIN && start->filter_log2 <= FILTER_LOG2_MAX);
+
+	return filter && start->rate_bytes && start->rate_bytes <= UINT32_MAX && start->seed && start->dump_max_bytes <= DUMP_BYTES_MAX;
 }
 
 static void session_fill(const struct control_start *start)
@@ -175,7 +178,7 @@ static int64_t control_start(const struct control_start *start)
 		files_unmap();
 		return result;
 	}
-	if (start->rate_bytes == 1)
+	if (start->filter_log2 == FILTER_NONE)
 		filter_init_exact();
 	else
 		filter_init(start->filter_log2);

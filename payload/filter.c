@@ -12,8 +12,11 @@ static uint8_t *filter_counter(uint64_t address)
 	return &filter_counters[(uint32_t)(hash >> FILTER_SHIFT) & filter_mask];
 }
 
+static bool exact;
+
 void filter_init(uint32_t log2)
 {
+	exact = false;
 	filter_mask = (1u << log2) - 1;
 }
 
@@ -22,6 +25,12 @@ void filter_init_exact(void)
 	filter_init(FILTER_LOG2_MIN);
 	for (uint32_t i = 0; i <= filter_mask; i++)
 		filter_counters[i] = FILTER_STICKY;
+	exact = true;
+}
+
+bool filter_is_exact(void)
+{
+	return exact;
 }
 
 void filter_add(uint64_t address)

@@ -2,7 +2,8 @@
 /*
  * The filter of free: how many sampled blocks there are by a hash of their addresses. hooks.S reads one byte of it for each free;
  * 0 says that the block was not sampled. A counter that reaches 255 stays there: it may only ever say "maybe" too often. Where every
- * allocation is recorded all counters are 255 from the start, and few: they spare nothing, and shall not cost cache misses.
+ * allocation will be recorded (FILTER_NONE) all counters are 255 from the start, and few: they spare nothing, and shall not cost
+ * cache misses.
  */
 #ifndef MEMATTACH_PAYLOAD_FILTER_H
 #define MEMATTACH_PAYLOAD_FILTER_H
@@ -21,6 +22,8 @@ extern uint32_t filter_mask HIDDEN;
 /* log2 in FILTER_LOG2_MIN … FILTER_LOG2_MAX; the counters must be zero. */
 void filter_init(uint32_t log2);
 void filter_init_exact(void);
+/* Whether it was filter_init_exact(). */
+bool filter_is_exact(void);
 void filter_add(uint64_t address);
 void filter_remove(uint64_t address);
 bool filter_maybe(uint64_t address);

@@ -17,6 +17,7 @@
 #include "control.h"
 #include "counters.h"
 #include "exponential.h"
+#include "filter.h"
 #include "history.h"
 #include "hook_call.h"
 #include "hooks.h"
@@ -29,6 +30,7 @@
 
 #define MAP_FAILURE UINT64_MAX
 #define TIMED_ONE_IN 16
+#define CYCLES_MAX (1u << 17) /* more is no work but a thread that was preempted meanwhile */
 
 struct hook_facts {
 	uint8_t shape;
@@ -96,6 +98,11 @@ static void recorder_open(struct recorder *r, const struct hook_call *call)
 	regions_refresh();
 }
 
+static void count_cycles(const struct counter_row *counters, uint64_t weight, uint64_t cycles)
+{
+	counter_add(counters, DUMP_COUNTER_slow_cycles, weight * (cycles < CYCLES_MAX ? cycles : CYCLES_MAX));
+}
+
 /* Reading the clock takes as long as walking five frames: where all is recorded, one of TIMED_ONE_IN is timed for the others. */
 static void recorder_count_cycles(const struct recorder *r)
 {
@@ -106,7 +113,7 @@ static void recorder_count_cycles(const struct recorder *r)
 		if (++r->slot->samples % TIMED_ONE_IN != 1)
 			return;
 	}
-	counter_add(&r->counters, DUMP_COUNTER_slow_cycles, weight * (clock_stamp() - r->stamp));
+	count_cycles(&r->counters, weight, clock_stamp() - r->stamp);
 }
 
 static void recorder_close(struct recorder *r)
@@ -231,12 +238,16 @@ static void finish_or_put_back(struct recorder *r, const struct live_entry *entr
 /* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no clock. */
 static __attribute__((noinline)) void record_free(const struct hook_call *call, uint64_t block)
 {
+	bool timed = block * HASH_MULTIPLIER >> 60 == 0 && !payload.coarse_clock; /* one in TIMED_ONE_IN, for all */
+	uint64_t stamp = timed ? clock_stamp() : 0;
 	struct live_entry entry;
 	struct recorder r;
 
 	if (!live_table_take(block, &entry)) {
 		r.counters = counter_row(0, arch_thread_pointer());
 		counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
+		if (timed)
+			count_cycles(&r.counters, TIMED_ONE_IN, clock_stamp() - stamp);
 		return;
 	}
 	recorder_open(&r, call);
@@ -262,7 +273,7 @@ static __attribute__((noinline)) void record_free_exact(const struct hook_call *
 
 static uint64_t slow_free(const struct hook_call *call)
 {
-	if (__atomic_load_n(&payload.rate_bytes, __ATOMIC_RELAXED) == 1)
+	if (filter_is_exact())
 		record_free_exact(call, call->arguments[0]);
 	else
 		record_free(call, call->arguments[0]);

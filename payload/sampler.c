@@ -3,10 +3,21 @@
  * The countdown to the next sample.
  *
  * The fast path has subtracted the size from slot.remaining and got a borrow, or has found no slot. Either the allocation holds the
- * sampled byte, and a new distance is drawn, or it is decided here with a new slot. The rate that a distance was drawn with is
- * the rate that its sample is weighted with, so it is kept with it: CONTROL_RATE may come at any instant. It makes all threads
- * forget their slots; a thread that comes with a charged slot which is no longer its own draws anew, which is right because the
- * exponential distribution has no memory.
+ * sampled byte, and a new distance is drawn, or it is decided here with a new slot.
+ *
+ * The rate may change at any instant: memattach stores another one in the dump's header, and each thread draws its next distance with what
+ * it finds there. This biases nothing, however the rate is chosen from what was seen so far. The rate that a distance was drawn with is kept
+ * with it and is the one that its sample is weighted with. At every byte of the distance the chance that the next S bytes hold its end is
+ * 1 - exp(-S/R) with that R, whatever has passed before, because the exponential distribution has no memory; so given the past,
+ * each allocation counts S on average, sampled or not, and sums of such terms have no bias (a martingale). What must not happen is that a
+ * distance is drawn with one rate and recorded with another, or that a rate depends on how far away the next sample is. A thread with
+ * a long distance at a large rate goes on with it: the change comes late there, and that is all.
+ *
+ * The file may be written by others: what stands in the header is taken only if it is no less than the session's own rate, which
+ * is kept in private memory, so nobody can make the target slower by it than it was asked for.
+ *
+ * CONTROL_RATE changes that least rate. It makes all threads forget their slots; a thread that comes with a charged slot which is no longer
+ * its own draws anew, which is right for the same reason.
  */
 #include "sampler.h"
 
@@ -42,6 +53,14 @@ static void remaining_store(struct thread_slot *slot, uint64_t value)
 	__atomic_store_n(&slot->remaining, value, __ATOMIC_RELAXED);
 }
 
+static uint32_t rate_now(void)
+{
+	uint64_t least = __atomic_load_n(&payload.rate_bytes, __ATOMIC_ACQUIRE);
+	uint64_t wanted = __atomic_load_n(&payload.dump->rate_bytes, __ATOMIC_RELAXED); /* only its value matters */
+
+	return (uint32_t)(wanted <= least || wanted > UINT32_MAX ? least : wanted);
+}
+
 static void slot_draw(struct thread_slot *slot, uint32_t rate)
 {
 	slot->rate_bytes = rate;
@@ -73,7 +92,7 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 {
 	uint64_t charge = size ? size : 1;
 	uint64_t tp = arch_thread_pointer();
-	uint32_t rate = (uint32_t)__atomic_load_n(&payload.rate_bytes, __ATOMIC_ACQUIRE), sampled = 0;
+	uint32_t rate = rate_now(), sampled = 0;
 	struct thread_slot *slot = call->slot;
 	uint64_t before;
 	int fresh, charged;

@@ -63,6 +63,7 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 	add_region(b, DUMP_REGION_MODULES, DUMP_REGION_ALIGN, 0);
 	add_region(b, DUMP_REGION_THREADS, DUMP_REGION_ALIGN, 0);
 	add_region(b, DUMP_REGION_NOTES, DUMP_REGION_ALIGN, 0);
+	add_region(b, DUMP_REGION_RATES, DUMP_REGION_ALIGN, 0);
 }
 
 void dump_builder_done(struct dump_builder *b)
@@ -202,6 +203,15 @@ void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name)
 
 	*t = (struct dump_thread){ .bytes = sizeof *t, .tid = tid };
 	strncpy(t->name, name, sizeof t->name - 1);
+}
+
+void dump_builder_rate(struct dump_builder *b, const struct dump_rate_change *change)
+{
+	struct dump_rate_change *c = arena_take(b, DUMP_REGION_RATES, sizeof *c);
+
+	*c = *change;
+	c->bytes = sizeof *c;
+	dump_builder_header(b)->rate_bytes = change->new_bytes;
 }
 
 void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text)

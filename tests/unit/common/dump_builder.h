@@ -40,6 +40,7 @@ void dump_builder_sample(struct dump_builder *b, uint32_t stack, uint64_t size, 
 void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,
 			 const void *build_id, uint32_t build_id_bytes, uint32_t flags);
 void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name);
+void dump_builder_rate(struct dump_builder *b, const struct dump_rate_change *change);
 void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text);
 
 /* A descriptor of an unlinked file with the bytes, cut to size. */

@@ -361,7 +361,7 @@ static void test_wild_regions(void **state)
 		{ .kind = DUMP_REGION_STACK_INDEX, .offset = 1 << 20, .bytes = 4096, .entries = 4 },
 		{ .kind = DUMP_REGION_HISTORY, .offset = 1 << 20, .bytes = 4096, .entries = 2 },
 		{ .kind = DUMP_REGION_STACKS, .offset = 1 << 20, .bytes = 0 },
-		{ .kind = 77, .offset = 1 << 20, .bytes = 4096 },
+		{ .kind = 0, .offset = 1 << 20, .bytes = 4096 },
 		{ .kind = DUMP_REGION_NOTES, .offset = DUMP_HEADER_BYTES, .bytes = 4096 }, /* over the first */
 	};
 	struct dump_builder b;
@@ -429,7 +429,8 @@ static void test_wild_stacks(void **state)
 
 static void test_wild_arenas(void **state)
 {
-	static const uint32_t kinds[] = { DUMP_REGION_MODULES, DUMP_REGION_THREADS, DUMP_REGION_NOTES };
+	static const uint32_t kinds[] = { DUMP_REGION_MODULES, DUMP_REGION_THREADS, DUMP_REGION_NOTES,
+					  DUMP_REGION_RATES };
 	static const uint32_t lengths[] = { 1, 5, 15, 4096, 65536, 65537, UINT32_MAX, UINT32_MAX - 15 };
 
 	(void)state;
@@ -449,6 +450,60 @@ static void test_wild_arenas(void **state)
 			dump_builder_done(&b);
 		}
 	}
+}
+
+static int on_change(void *arg, const struct dump_rate_change *change)
+{
+	uint64_t *sum = arg;
+
+	*sum += change->new_bytes - change->old_bytes;
+	return 0;
+}
+
+static void test_changes_of_the_rate(void **state)
+{
+	struct dump_builder b;
+	uint64_t sum = 0;
+
+	(void)state;
+	dump_builder_init(&b, 1000, 8, 16, 0);
+	for (uint64_t rate = 1000; rate < 16000; rate *= 2)
+		dump_builder_rate(&b, &(struct dump_rate_change){ .reason = DUMP_RATE_COSTLY, .old_bytes = rate, .new_bytes = 2 * rate });
+	struct opened o = open_built(&b);
+	assert_int_equal(o.status, 0);
+	assert_int_equal(dump_each_rate(o.dump, on_change, &sum), 0);
+	assert_int_equal(sum, 15000);
+	assert_true(dump_complete(o.dump));
+	close_opened(&o);
+	/* One that cannot be is left out and said. */
+	dump_builder_rate(&b, &(struct dump_rate_change){ .old_bytes = 0, .new_bytes = 1ull << 40 });
+	sum = 0;
+	o = open_built(&b);
+	assert_int_equal(dump_each_rate(o.dump, on_change, &sum), 0);
+	assert_int_equal(sum, 15000);
+	assert_int_equal(dump_skipped(o.dump, DUMP_SKIP_rate), 1);
+	close_opened(&o);
+	dump_builder_done(&b);
+}
+
+/* What a later memattach adds is passed over, and is no damage. */
+static void test_region_of_a_later_kind(void **state)
+{
+	struct dump_builder b;
+
+	(void)state;
+	dump_builder_sampler(&b);
+	struct dump_header *h = dump_builder_header(&b);
+	for (uint32_t i = 0; i < h->region_count; i++)
+		if (h->regions[i].kind == DUMP_REGION_RATES)
+			h->regions[i].kind = 77;
+	struct opened o = open_built(&b);
+	assert_int_equal(o.status, 0);
+	struct tally t = read_all(o.dump);
+	assert_int_equal(t.live, 27);
+	assert_true(dump_complete(o.dump));
+	close_opened(&o);
+	dump_builder_done(&b);
 }
 
 static void test_clock_that_stands_half_written(void **state)
@@ -530,6 +585,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_dump),
 		cmocka_unit_test(test_several_regions_of_each_kind),
+		cmocka_unit_test(test_changes_of_the_rate),
+		cmocka_unit_test(test_region_of_a_later_kind),
 		cmocka_unit_test(test_busy_and_torn_keys),
 		cmocka_unit_test(test_states),
 		cmocka_unit_test(test_foreign_and_future_files),

@@ -49,7 +49,7 @@ void fixture_open(struct fixture *f, uint64_t rate_bytes, const char *payload_pa
 		.dump_fd = f->dump_fd,
 		.tables_fd = f->tables_fd,
 		.payload_fd = f->payload_fd,
-		.filter_log2 = 16,
+		.filter_log2 = rate_bytes == 1 ? FILTER_NONE : 16,
 		.dump_max_bytes = FIXTURE_DUMP_BYTES,
 		.tables_max_bytes = FIXTURE_TABLES_BYTES,
 		.rate_bytes = rate_bytes,

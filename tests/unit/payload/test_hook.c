@@ -313,38 +313,127 @@ static int open_rate(void **state)
 	return 0;
 }
 
-/* The rate changes in the middle: each record carries the rate that it was drawn with, the estimate stays right. */
-static void test_rate_change_keeps_the_estimate(void **state)
+/* What the stacks' sums say was allocated: bytes, count, and the variances of both. */
+static void sums(double sum[4])
 {
-	enum { N = 200000 };
-	double truth = 0, estimate = 0, variance = 0;
+	memset(sum, 0, 4 * sizeof(*sum));
+	for (uint32_t i = 0; i < f.dump->region_count; i++) {
+		const struct dump_region *region = &f.dump->regions[i];
+		const uint8_t *bytes = (const uint8_t *)f.dump + region->offset;
+		const uint32_t *references = (const uint32_t *)(bytes + region->entries * sizeof(uint64_t));
 
-	(void)state;
-	for (uint64_t i = 0; i < N; i++) {
-		uint64_t rates[] = { 500, 20000, 3000 }, size = i % 97;
+		for (uint64_t k = 0; region->kind == DUMP_REGION_STACK_INDEX && k < region->entries; k++) {
+			const struct dump_stack *stack = fixture_stack(&f, references[k]);
+
+			sum[0] += stack ? stack->allocated_bytes : 0;
+			sum[1] += stack ? stack->allocated_count : 0;
+			sum[2] += stack ? stack->variance_bytes : 0;
+			sum[3] += stack ? stack->variance_count : 0;
+		}
+	}
+}
+
+static void order_rate(uint64_t rate)
+{
+	__atomic_store_n(&f.dump->rate_bytes, rate, __ATOMIC_RELAXED);
+}
+
+static void order_at_once(uint64_t rate)
+{
+	assert_int_equal(memattach_control(CONTROL_RATE, &rate), 0);
+}
+
+/* The rate changes in the middle: each record carries the rate that it was drawn with, the estimate stays right. 4.5 standard errors. */
+static void check_rate_changes(void (*order)(uint64_t rate))
+{
+	static const uint64_t rates[] = { 500, 20000, 3000, 500000, 1000 };
+	double truth = 0, sum[4];
+	uint32_t met = 0;
+
+	for (uint64_t i = 0; i < 1000000; i++) {
+		uint64_t size = i % 997 ? i % 97 : 30000;
 
 		if (i % 5000 == 0)
-			assert_int_equal(memattach_control(CONTROL_RATE, &rates[i / 5000 % 3]), 0);
+			order(rates[i / 5000 % 5]);
 		answer = 0x100000 + 64 * (i % 20000);
 		call(HOOK_malloc, size, 0, 0, 0, 0, 0);
 		call(HOOK_free, answer, 0, 0, 0, 0, 0);
 		truth += (double)size;
 	}
-	for (uint64_t i = 0; i < fixture_history_count(&f); i++) {
-		struct dump_history_record past;
-		double s, p;
+	sums(sum);
+	assert_true(fabs(sum[0] - truth) < 4.5 * sqrt(sum[2]));
+	assert_true(fabs(sum[1] - 1000000) < 4.5 * sqrt(sum[3]));
+	assert_true(sqrt(sum[2]) < truth / 10); /* most of it from the rate 500000 */
+	for (int k = 0; k < 5; k++) {
+		for (uint64_t i = 0; i < 2000; i++) {
+			struct dump_history_record past;
 
-		if (i % 64 == 0 && i > 6000) /* quadratic scan: enough */
+			if (!fixture_history(&f, i, &past) || past.rate_bytes != rates[k])
+				continue;
+			met |= 1u << k;
 			break;
-		assert_true(fixture_history(&f, i, &past));
-		s = (double)past.size;
-		p = -expm1(-(s > 0 ? s : 1) / past.rate_bytes);
-		estimate += s / p;
-		variance += s * s * (1 - p) / (p * p);
+		}
 	}
-	if (fixture_history_count(&f) <= 6000)
-		assert_true(fabs(estimate - truth) < 5 * sqrt(variance));
-	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) > 1000);
+	assert_true((met & 21) == 21); /* those with many samples */
+}
+
+static int open_least(void **state)
+{
+	(void)state;
+	start(500, true);
+	return 0;
+}
+
+static void test_rate_in_the_header_keeps_the_estimate(void **state)
+{
+	(void)state;
+	check_rate_changes(order_rate);
+}
+
+static void test_rate_change_at_once_keeps_the_estimate(void **state)
+{
+	(void)state;
+	check_rate_changes(order_at_once);
+}
+
+/* Who can write to the dump cannot have more samples taken than the session asked for, nor break the countdown. */
+static void test_rate_in_the_header_is_not_trusted(void **state)
+{
+	static const uint64_t wild[] = { 0, 1, 499, UINT64_MAX, 1ull << 32, 1ull << 63 };
+
+	(void)state;
+	for (int k = 0; k < 6; k++) {
+		uint64_t taken = fixture_counter(&f, DUMP_COUNTER_samples_taken);
+
+		order_rate(wild[k]);
+		for (uint64_t i = 0; i < 20000; i++) {
+			answer = 0x100000 + 64 * i;
+			call(HOOK_malloc, 50, 0, 0, 0, 0, 0);
+			call(HOOK_free, answer, 0, 0, 0, 0, 0);
+		}
+		taken = fixture_counter(&f, DUMP_COUNTER_samples_taken) - taken;
+		assert_true(taken > 1700 && taken < 2110); /* 1903 expected, standard deviation 42 */
+	}
+}
+
+/* From every allocation to samples, and back: what was drawn with 1 has the weight 1. */
+static void test_rate_in_the_header_ends_exactness(void **state)
+{
+	double sum[4];
+
+	(void)state;
+	for (uint64_t i = 0; i < 100000; i++) {
+		order_rate(i / 20000 % 2 ? 1000 : 1);
+		answer = 0x100000 + 64 * (i % 20000);
+		call(HOOK_malloc, 100, 0, 0, 0, 0, 0);
+		call(HOOK_free, answer, 0, 0, 0, 0, 0);
+	}
+	sums(sum);
+	assert_true(fabs(sum[0] - 1e7) < 4.5 * sqrt(sum[2]));
+	assert_true(sum[2] > 0);
+	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) > 60000);
+	assert_true(fixture_counter(&f, DUMP_COUNTER_samples_taken) < 66000);
+	assert_int_equal(fixture_live_count(&f), 0);
 }
 
 /* Huge sizes do not upset the countdown. */
@@ -487,7 +576,10 @@ int main(void)
 		EXACT(test_patch_slots_states),
 		EXACT(test_inert_gates_call_the_original),
 		cmocka_unit_test_setup_teardown(test_hook_without_regions_counts_losses, open_empty, close_session),
-		cmocka_unit_test_setup_teardown(test_rate_change_keeps_the_estimate, open_rate, close_session),
+		cmocka_unit_test_setup_teardown(test_rate_in_the_header_keeps_the_estimate, open_least, close_session),
+		cmocka_unit_test_setup_teardown(test_rate_change_at_once_keeps_the_estimate, open_least, close_session),
+		cmocka_unit_test_setup_teardown(test_rate_in_the_header_is_not_trusted, open_least, close_session),
+		EXACT(test_rate_in_the_header_ends_exactness),
 		cmocka_unit_test_setup_teardown(test_huge_sizes_keep_the_countdown, open_rate, close_session),
 	};
 

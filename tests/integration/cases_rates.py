@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""The governor: the rate changes in mid-session, the cost is held, and the figures stay right."""
+import time
+
+from harness import Failure, PATIENCE, Session, Victim, analyze, analyze_text, case, check_receipt, stacks_with
+
+LIMIT = 0.01
+SURE = ("--confidence", "99.99")  # the sessions depend on the time, so no seed fixes their result
+
+
+def until(context, session, what, condition):
+    """Reads the dump until the condition holds; returns the report."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        report = analyze(context, session.dump)
+        if condition(report):
+            return report
+        time.sleep(0.25)
+    raise Failure(f"{what}: not in {PATIENCE} s; {report['target']}")
+
+
+def changes(report, reason):
+    return [change for change in report["target"]["rate_changes"] if change["reason"] == reason]
+
+
+def check_truth(report, truth, figures):
+    for name, true in truth.items():
+        stacks = stacks_with(report, name)
+        assert len(stacks) == 1, (name, len(stacks))
+        for figure in figures:
+            interval = stacks[0][figure]
+            if not interval["low"] <= true[figure] <= interval["high"]:
+                raise Failure(f"{name} {figure}: {true[figure]} is not in {interval}; {report['target']['rate_changes']}")
+
+
+def check_chain(report):
+    """The changes lead from the first rate to the last one, and their times rise."""
+    target, rate, seconds = report["target"], report["target"]["first_rate_bytes"], 0
+    for change in target["rate_changes"]:
+        assert change["old_bytes"] == rate and change["seconds"] >= seconds, target
+        assert change["new_bytes"] >= target["first_rate_bytes"], target
+        rate, seconds = change["new_bytes"], change["seconds"]
+    assert rate == report["rate_bytes"], target
+
+
+@case(timeout=400)
+def governor_holds_the_limit(context):
+    """Allocation grows a hundredfold: the rate follows up and down, each change is reported, estimates stay right."""
+    victim = Victim(context, "jump")
+    session = Session(context, victim.pid, "--max-overhead", "1", rate="2k")
+    victim.send("slow")
+    time.sleep(2)
+    victim.send("fast")
+    report = until(context, session, "the rate is raised", lambda report: changes(report, "costly"))
+    assert report["target"]["max_overhead"] == LIMIT, report["target"]
+    for change in changes(report, "costly"):
+        assert change["overhead"] > LIMIT and change["new_bytes"] >= 2 * change["old_bytes"], change
+    held(context, session)
+    victim.send("slow")
+    report = until(context, session, "the rate is lowered", lambda report: changes(report, "cheap"))
+    for change in changes(report, "cheap"):
+        assert change["overhead"] < LIMIT / 2 and change["new_bytes"] < change["old_bytes"], change
+    victim.send("sum")
+    truth = victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump, *SURE)
+    check_chain(report)
+    assert report["complete"] is True and report["exact"] is False, report["samples"]
+    check_truth(report, truth, ("live_bytes", "allocated_bytes"))
+    text = analyze_text(context, session.dump)
+    for change in report["target"]["rate_changes"][:16]:
+        assert f"{change['seconds']:.1f} s: from " in text, (change, text[:3000])
+    victim.finish_by_stdin()
+
+
+def held(context, session):
+    """In some stretch of three seconds sampling takes no more than the limit. Without a change of the rate there is none."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        before = analyze(context, session.dump)["target"]
+        time.sleep(3)
+        after = analyze(context, session.dump)["target"]
+        cpu = after["cpu_seconds"] - before["cpu_seconds"]
+        cost = after["overhead"] * after["cpu_seconds"] - before["overhead"] * before["cpu_seconds"]
+        if cpu > 0.1 and cost / cpu <= LIMIT:
+            return
+    raise Failure(f"the limit is not held: {before} {after}")
+
+
+@case()
+def governor_off(context):
+    """--max-overhead 0 leaves the rate as it is, and so does --rate 1 alone, which says so."""
+    victim = Victim(context, "jump")
+    for options, rate in ((("--max-overhead", "off"), "1k"), ((), "1")):
+        session = Session(context, victim.pid, *options, rate=rate)
+        if not options:
+            assert "recording every allocation, whatever that costs" in session.attached, session.attached
+        victim.send("fast")
+        until(context, session, "sampling costs more than 1 %", lambda report: (report["target"]["overhead"] or 0) > LIMIT)
+        time.sleep(3)
+        victim.send("idle")
+        check_receipt(session.stop(), victim.pid)
+        report = analyze(context, session.dump)
+        assert report["target"]["rate_changes"] == [] and report["target"]["max_overhead"] is None, report["target"]
+        assert report["rate_bytes"] == report["target"]["first_rate_bytes"], report["target"]
+    victim.finish_by_stdin()
+
+
+@case()
+def governor_of_every_allocation(context):
+    """--rate 1 with a limit begins exactly and ends as estimates with intervals."""
+    victim = Victim(context, "jump")
+    session = Session(context, victim.pid, "--max-overhead", "1", rate="1")
+    assert "recording every allocation while that takes at most 1 %" in session.attached, session.attached
+    victim.send("fast")
+    until(context, session, "the rate is raised", lambda report: changes(report, "costly"))
+    held(context, session)
+    victim.send("sum")
+    truth = victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump, *SURE)
+    check_chain(report)
+    assert report["exact"] is False and report["target"]["first_rate_bytes"] == 1, report["target"]
+    check_truth(report, truth, ("live_bytes", "allocated_bytes"))
+    victim.finish_by_stdin()
