@@ -7,28 +7,10 @@ import subprocess
 import threading
 import time
 
-from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, functions_of,
-                     log, run_session, tasks_of, truncated_share)
+from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, free_port,
+                     functions_of, log, run_session, tasks_of, truncated_share, wait_for_port)
 
 SESSION_SECONDS = 10
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for_port(port, process):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            raise Failure(f"the server ended with {process.returncode}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise Failure(f"nothing listens on port {port} after {PATIENCE} s")
 
 
 def check_stacks(report):

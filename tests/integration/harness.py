@@ -14,6 +14,7 @@ import queue
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -609,6 +610,24 @@ def memattach_once(context, *arguments, patience=PATIENCE):
     """A run that ends by itself; returns the finished process."""
     return subprocess.run([context.memattach, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           timeout=patience, cwd=context.work, check=False)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for_port(port, process):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise Failure(f"the server ended with {process.returncode}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise Failure(f"nothing listens on port {port} after {PATIENCE} s")
 
 
 def log(*words):
