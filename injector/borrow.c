@@ -94,16 +94,16 @@ static bool runs_stub(const struct borrower *b, const struct stub_data *data, st
 {
 	struct quiesce_range cave = { b->cave, b->cave + remote_cave_bytes() };
 	struct user_regs_struct regs;
+	struct stack_walk_end end;
 	struct err ignored;
-	bool complete;
 
 	if (tracee_registers(t, &regs, &ignored) < 0)
 		return true;
 	uint64_t pc = registers_pc(&regs), sp = registers_sp(&regs);
 	if ((pc >= cave.start && pc < cave.end) || sp - data->area <= data->area_bytes)
 		return true;
-	stack_walk(b->points->walk, t, look_for_cave, &cave, &complete);
-	return !complete && quiesce_stack_holds(b->memory, sp, &cave, 1);
+	stack_walk(b->points->walk, t, look_for_cave, &cave, &end);
+	return !stack_walk_complete(&end) && quiesce_stack_holds(b->memory, sp, &cave, 1);
 }
 
 /*

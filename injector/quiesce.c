@@ -96,8 +96,8 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 	struct tracee t = { .longest_ns = q->longest_ns };
 	struct examination x = { .q = q };
 	struct user_regs_struct regs;
+	struct stack_walk_end end = { 0 };
 	enum tracee_stop stop;
-	bool complete = false;
 
 	int rc = tracee_seize(&t, q->target->pid, tid, false, e);
 	if (rc < 0)
@@ -108,8 +108,8 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 	if (rc == 0) {
 		registers_each(&regs, look_at_register, &x);
 		if (!x.inside)
-			stack_walk(q->walk, &t, look_at_frame, &x, &complete);
-		if (!x.inside && !complete)
+			stack_walk(q->walk, &t, look_at_frame, &x, &end);
+		if (!x.inside && !stack_walk_complete(&end))
 			look_at_stack(&x, registers_sp(&regs));
 	}
 	tracee_detach(&t);

@@ -140,6 +140,13 @@ static int add_lock_holders(struct safe_points *s, const struct elf_module *m, s
 	return 0;
 }
 
+/* The C library, the allocator and the loader: two or three modules, which may be one. */
+static void note_lock_code(struct safe_points *s, const struct elf_module *m)
+{
+	if (s->lock_code_count < SAFE_POINT_LOCK_MODULES)
+		s->lock_code[s->lock_code_count++] = (struct lock_code){ m->exec_start, m->exec_end };
+}
+
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
 		     const struct target_memory *memory, struct err *e)
 {
@@ -152,6 +159,8 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 		const struct elf_module *m = &modules->list[i];
 		if (m->is_vdso)
 			continue;
+		if (m == libc->module || m == libc->allocator || m->is_loader)
+			note_lock_code(s, m);
 		if (m->is_loader && m != libc->module)
 			rc = safe_points_add(s, m->exec_start, m->exec_end, "the loader", e);
 		else if (is_allocator_library(m))
@@ -226,20 +235,35 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	return true;
 }
 
+/*
+ * A frame without unwind information in the C library, the loader or the allocator may be anything: also one of a function that holds their locks.
+ * Unless it is the outermost: Debian's musl has no such information, and a thread in the program's own code stands right above its start code,
+ * which the psABI asks to clear %rbp (3.4.1).
+ */
+static bool hides_locks(const struct safe_points *s, const struct stack_walk_end *end)
+{
+	if (!end->guessed || (end->guess_frame > 0 && end->guess_frame + 1 == end->frames))
+		return false;
+	for (size_t i = 0; i < s->lock_code_count; i++)
+		if (end->guess_pc >= s->lock_code[i].start && end->guess_pc < s->lock_code[i].end)
+			return true;
+	return false;
+}
+
 int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *e)
 {
 	struct look look = { .points = s };
 	struct user_regs_struct regs;
-	bool complete;
+	struct stack_walk_end end;
 
 	int rc = tracee_registers(t, &regs, e);
 	if (rc < 0)
 		return rc;
-	stack_walk(s->walk, t, look_at_frame, &look, &complete);
+	stack_walk(s->walk, t, look_at_frame, &look, &end);
 	if (look.found)
 		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.found->what);
 	bool asleep = s->sleepers_are_safe && registers_sleeping(&regs) && registers_syscall(&regs) != SYS_futex;
-	if (!complete && !asleep)
+	if ((!end.reached || hides_locks(s, &end)) && !asleep)
 		return err_set(e, EBUSY, "the stack of thread %d cannot be walked to its end", t->tid);
 	if (in_rseq_section(stack_walk_memory(s->walk), t, registers_pc(&regs)))
 		return err_set(e, EBUSY, "thread %d is in a restartable sequence", t->tid);

@@ -11,7 +11,8 @@
  *   - in memattach's payload, gates or cave,
  *
  * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end: what
- * cannot be seen counts as unsafe.
+ * cannot be seen counts as unsafe. Code without unwind information is passed by frame pointers where it is the program's own
+ * (Go, JIT compilers); in the C library, the allocator and the loader it ends the walk.
  *
  * musl comes without unwind information, so nothing above its functions can be seen. Its allocator and its loader never sleep
  * in a system call that a signal interrupts, but for their locks (futex), and it runs constructors without them: there a thread
@@ -29,9 +30,18 @@ struct code_range {
 	char what[48]; /* "malloc", "the loader" */
 };
 
+struct lock_code {
+	uint64_t start;
+	uint64_t end;
+};
+
+#define SAFE_POINT_LOCK_MODULES 4
+
 struct safe_points {
 	struct code_range *list; /* sorted by start */
 	size_t count;
+	struct lock_code lock_code[SAFE_POINT_LOCK_MODULES]; /* modules in which locks are held */
+	unsigned lock_code_count;
 	struct stack_walk *walk;
 	bool sleepers_are_safe; /* musl */
 };

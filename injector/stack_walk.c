@@ -39,6 +39,7 @@ struct stack_walk {
 	unw_addr_space_t space;
 	void *ptrace_info; /* of the present walk */
 	uint32_t walk;
+	bool blind; /* in this step a frame had no unwind information */
 	struct cached_page cache[CACHE_PAGES];
 };
 
@@ -100,9 +101,8 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
 	return !write && read_bytes(arg, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
 }
 
-static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, void *arg)
+static int search_tables(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, struct stack_walk *w)
 {
-	struct stack_walk *w = arg;
 	const struct elf_module *m = modules_find(w->modules, ip, true);
 	struct eh_frame_header header;
 
@@ -121,7 +121,16 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
 			.table_len = header.count * TABLE_ENTRY_BYTES / sizeof(unw_word_t),
 		},
 	};
-	return search_unwind_table(as, ip, &di, pi, need, arg);
+	return search_unwind_table(as, ip, &di, pi, need, w);
+}
+
+static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, void *arg)
+{
+	struct stack_walk *w = arg;
+	int rc = search_tables(as, ip, pi, need, w);
+
+	w->blind |= rc < 0;
+	return rc;
 }
 
 /* The rest is libunwind-ptrace's, which wants its own argument. */
@@ -200,30 +209,40 @@ const struct target_memory *stack_walk_memory(const struct stack_walk *w)
 	return w->memory;
 }
 
-void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, bool *complete)
+/* One step outwards; false: there is no further frame to visit. */
+static bool step_out(struct stack_walk *w, unw_cursor_t *cursor, unw_word_t pc, struct stack_walk_end *end)
+{
+	w->blind = false;
+	int step = unw_step(cursor);
+
+	if (w->blind && !end->guessed) {
+		end->guessed = true;
+		end->guess_frame = end->frames - 1;
+		end->guess_pc = pc;
+	}
+	end->reached = step == 0;
+	return step > 0;
+}
+
+void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end)
 {
 	unw_cursor_t cursor;
 
-	*complete = false;
+	*end = (struct stack_walk_end){ 0 };
 	w->walk++;
 	w->ptrace_info = _UPT_create(t->tid);
 	if (!w->ptrace_info)
 		return;
 	if (unw_init_remote(&cursor, w->space, w) == 0) {
-		for (unsigned frame = 0; frame < STACK_WALK_FRAMES; frame++) {
+		while (end->frames < STACK_WALK_FRAMES) {
 			unw_word_t pc, sp;
 			if (unw_get_reg(&cursor, UNW_REG_IP, &pc) < 0 || unw_get_reg(&cursor, UNW_REG_SP, &sp) < 0)
 				break;
 			if (pc == 0) {
-				*complete = true;
+				end->reached = true;
 				break;
 			}
-			if (!visit(context, frame, pc, sp))
-				break;
-			int step = unw_step(&cursor);
-			if (step == 0)
-				*complete = true;
-			if (step <= 0)
+			if (!visit(context, end->frames++, pc, sp) || !step_out(w, &cursor, pc, end))
 				break;
 		}
 	}

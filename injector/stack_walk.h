@@ -27,7 +27,25 @@ const struct target_memory *stack_walk_memory(const struct stack_walk *w);
 /* Called for each frame, innermost first; pc is the interrupted instruction in frame 0, else a return address. False ends the walk. */
 typedef bool (*stack_walk_fn)(void *context, unsigned frame, uint64_t pc, uint64_t sp);
 
-/* The thread must be stopped. *complete: the walk came to the outermost frame. Never fails otherwise. */
-void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, bool *complete);
+/*
+ * How a walk ended. A frame without unwind information is passed by its frame pointer, as if it had one: that is a guess. %rbp may hold
+ * anything there; zero looks like the outermost frame, and a pointer to other data leads past frames that exist.
+ */
+struct stack_walk_end {
+	bool reached;         /* something that looks like the outermost frame */
+	bool guessed;         /* a frame without unwind information was passed or was the last */
+	unsigned frames;      /* how many were visited */
+	unsigned guess_frame; /* the innermost such frame … */
+	uint64_t guess_pc;    /* … and where it is */
+};
+
+/* Every frame of the thread was visited. */
+static inline bool stack_walk_complete(const struct stack_walk_end *end)
+{
+	return end->reached && !end->guessed;
+}
+
+/* The thread must be stopped. Never fails; end says what it is worth. */
+void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end);
 
 #endif

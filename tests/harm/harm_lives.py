@@ -124,6 +124,23 @@ def vfork_child_at_detach(context):
 
 
 @case()
+def thread_below_the_payload_at_detach(context):
+    """A thread is in the allocator, called by the payload: it is seen there with unwind information and without."""
+    for name in ("slow", "blind"):
+        library = os.path.realpath(os.path.join(context.targets, "..", "harm", f"harm_{name}_malloc.so"))
+        victim = harm_victim(context, "lives", "held_beside", environment={"LD_PRELOAD": library})
+        for _ in range(3):
+            session = Session(context, victim.pid, rate="1")
+            victim.wait("^HELD")
+            victim.wait("^HELD")  # now it is in malloc for a second
+            time.sleep(0.1)
+            check_receipt(session.stop(), victim.pid)
+            victim.rounds_go_on()
+            victim.check_alive()
+        victim.finish()
+
+
+@case()
 def vfork_during_session(context):
     """A vfork child comes and goes during the session, attach and detach while there is none."""
     victim = harm_victim(context, "lives", "vfork")

@@ -10,6 +10,7 @@
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
  *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
  *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
+ *     held_beside    likewise, while another thread allocates
  *     notsc          forbids itself the cycle counter
  *     seccomp        a filter kills the process for any system call but the few that it makes itself
  *     undumpable     PR_SET_DUMPABLE 0
@@ -278,7 +279,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "undumpable"))
 		prctl(PR_SET_DUMPABLE, 0);
-	if (!strcmp(mode, "exec") || !strcmp(mode, "exit"))
+	if (!strcmp(mode, "exec") || !strcmp(mode, "exit") || !strcmp(mode, "held_beside"))
 		pthread_create(&thread, NULL, allocator, NULL);
 	victim_ready();
 	if (!strcmp(mode, "exec")) {
@@ -296,7 +297,7 @@ int main(int argc, char **argv)
 		run_clone_vm();
 	} else if (!strcmp(mode, "overhook")) {
 		run_overhook();
-	} else if (!strcmp(mode, "held")) {
+	} else if (!strncmp(mode, "held", 4)) {
 		run_held();
 	} else {
 		calm();
