@@ -5,7 +5,7 @@
  *     CALL start_ns end_ns
  *
  * No signal of its own comes but the SIGUSR1 that ends it (and the timer's, in the modes that set one): no call may return EINTR, none
- * may return before its time, errno of a call that succeeds stays. Whether a call is late is judged by the test, which
+ * may return before its time, errno of a call that succeeds stays. (read_restarting has a handler for SIGUSR2, with SA_RESTART.) Whether a call is late is judged by the test, which
  * knows when memattach was there. Modes are listed with the promise that holds for their time:
  *
  *     kept     what remains after a stop is what remained before it
@@ -396,6 +396,7 @@ static const struct {
 	{ "pause", call_pause, NONE },
 	{ "sigsuspend", call_sigsuspend, NONE },
 	{ "read", call_read, NONE },
+	{ "read_restarting", call_read, NONE },
 	{ "read_eventfd", call_read_fd, NONE },
 	{ "read_signalfd", call_read_fd, NONE },
 	{ "read_socket", call_read_fd, NONE },
@@ -513,6 +514,10 @@ static int setup(const char *mode)
 		return fd = eventfd(0, EFD_CLOEXEC);
 	if (!strcmp(mode, "timerfd"))
 		return fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (!strcmp(mode, "read_restarting")) {
+		struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+		return sigaction(SIGUSR2, &action, NULL);
+	}
 	if (!strcmp(mode, "pause_alarm"))
 		return signal(SIGALRM, on_alarm) == SIG_ERR ? -1 : 0;
 	return 0;

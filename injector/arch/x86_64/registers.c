@@ -54,6 +54,8 @@ void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
 			data->rax_restart = regs->orig_rax;
 			break;
 		case ERESTARTSYS:
+			data->restarts = 1;
+			/* fallthrough */
 		case ERESTARTNOHAND:
 			data->rax_handler = (uint64_t)-EINTR;
 			data->rip_restart = again;

@@ -10,11 +10,14 @@
 
 #define SYS_mmap 9
 #define SYS_munmap 11
+#define SYS_rt_sigaction 13
 #define SYS_rt_sigprocmask 14
 #define SYS_getpid 39
 #define SYS_rt_sigpending 127
 #define SIG_SETMASK 2
 #define SIGSET_BYTES 8
+#define SIG_IGN 1
+#define SIGACTION_RESTART 0x10000000 /* SA_RESTART of <signal.h> */
 #define PROT_READ_WRITE 3
 #define MAP_PRIVATE_ANONYMOUS_NOREPLACE 0x100022
 
@@ -40,7 +43,7 @@ stub_code:
 	or	$-1, %r8
 	xor	%r9d, %r9d
 	syscall
-	xor	%r12d, %r12d		/* r12: a signal handler is due */
+	xor	%r12d, %r12d		/* r12: a signal handler is due that makes the call return EINTR */
 	cmp	%rax, SD_AREA(%rbx)
 	jne	.Lno_area
 	mov	%rax, %rbp
@@ -102,7 +105,10 @@ stub_code:
 	or	$-1, %eax
 	mov	%eax, %edx
 	xrstor64 SA_XSAVE(%rbp)
-	/* Is a signal waiting that will run a handler (or end the process) as soon as it is unblocked? */
+	/*
+	 * Is a signal waiting that will run a handler as soon as it is unblocked, so that the interrupted call returns EINTR? One that is
+	 * ignored, by default or by the program, stays pending while it is blocked, and interrupts nothing when it is unblocked.
+	 */
 	mov	$SYS_rt_sigpending, %eax
 	lea	SA_PENDING(%rbp), %rdi
 	mov	$SIGSET_BYTES, %esi
@@ -110,6 +116,26 @@ stub_code:
 	mov	SD_OLD_SIGNALS(%rbx), %r12
 	not	%r12
 	and	SA_PENDING(%rbp), %r12
+.Lsignal:
+	bsf	%r12, %r13
+	jz	.Lsignals_done
+	mov	$SYS_rt_sigaction, %eax
+	lea	1(%r13), %edi
+	xor	%esi, %esi
+	lea	SA_ACTION(%rbp), %rdx
+	mov	$SIGSET_BYTES, %r10d
+	syscall
+	cmpq	$SIG_IGN, SA_ACTION(%rbp)	/* or SIG_DFL, which is 0 */
+	ja	.Lhandler
+	btr	%r13, %r12
+	jmp	.Lsignal
+.Lhandler:
+	testl	$SIGACTION_RESTART, SA_ACTION+8(%rbp)
+	jz	.Lsignals_done
+	cmpq	$0, SD_RESTARTS(%rbx)
+	je	.Lsignals_done
+	xor	%r12d, %r12d
+.Lsignals_done:
 	pushq	SD_FLAGS(%rbx)
 	popfq
 	mov	$SYS_munmap, %eax

@@ -40,7 +40,8 @@
 #define SD_R15 192
 #define SD_MAGIC 200 /* tells a later memattach whose stub this is */
 #define SD_TID 208
-#define SD_BYTES 216
+#define SD_RESTARTS 216 /* the interrupted call is one that SA_RESTART starts again */
+#define SD_BYTES 224
 
 /* struct stub_area */
 #define SA_CALL_COUNT 0
@@ -51,6 +52,7 @@
 #define SA_CALLS 64
 #define SA_CALL_MAX 16
 #define SA_CLEANUP (SA_CALLS + SA_CALL_MAX * SC_BYTES)
+#define SA_ACTION (SA_CLEANUP + SA_CALL_MAX * SC_BYTES) /* what rt_sigaction tells: handler, flags, … */
 #define SA_XSAVE 4096
 #define SA_XSAVE_MAX 16384
 #define SA_DATA (SA_XSAVE + SA_XSAVE_MAX)
@@ -87,6 +89,7 @@ struct stub_data {
 	uint64_t rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15;
 	uint64_t magic;
 	uint64_t tid;
+	uint64_t restarts;
 };
 
 struct stub_call {
@@ -104,14 +107,17 @@ struct stub_area {
 	uint64_t reserved[3];
 	struct stub_call calls[SA_CALL_MAX];
 	struct stub_call cleanup[SA_CALL_MAX];
+	uint64_t action[4];
 };
 
 _Static_assert(sizeof(struct stub_data) == SD_BYTES, "stub_data");
 _Static_assert(offsetof(struct stub_data, rbx) == SD_RBX && offsetof(struct stub_data, r15) == SD_R15, "stub_data");
+_Static_assert(offsetof(struct stub_data, restarts) == SD_RESTARTS, "stub_data");
 _Static_assert(offsetof(struct stub_data, rip_handler) == SD_RIP_HANDLER, "stub_data");
 _Static_assert(sizeof(struct stub_call) == SC_BYTES && offsetof(struct stub_call, result) == SC_RESULT, "stub_call");
 _Static_assert(offsetof(struct stub_area, calls) == SA_CALLS, "stub_area");
 _Static_assert(offsetof(struct stub_area, cleanup) == SA_CLEANUP, "stub_area");
+_Static_assert(offsetof(struct stub_area, action) == SA_ACTION, "stub_area");
 _Static_assert(sizeof(struct stub_area) <= SA_XSAVE, "stub_area");
 
 extern const unsigned char stub_code[], stub_code_end[];
