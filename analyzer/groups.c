@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 static struct group *group_of(struct groups *g, uint32_t image, const char *name)
 {
 	uint64_t hash = map_mix(image + 1u);
@@ -19,14 +21,8 @@ static struct group *group_of(struct groups *g, uint32_t image, const char *name
 			return &g->list[*known];
 		hash++;
 	}
-	if (g->count == g->room) {
-		size_t room = g->room ? 2 * g->room : 64;
-		struct group *more = reallocarray(g->list, room, sizeof *more);
-		if (!more)
-			return NULL;
-		g->list = more;
-		g->room = room;
-	}
+	if (!grow_list(g->list, g->count))
+		return NULL;
 	struct group *group = &g->list[g->count];
 	*group = (struct group){ .name = strdup(name), .image = image };
 	if (!group->name)

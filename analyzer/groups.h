@@ -21,7 +21,7 @@ struct group {
 
 struct groups {
 	struct group *list; /* the largest inclusive first */
-	size_t count, room;
+	size_t count;
 	struct map group_of; /* hash of image and name; collisions step by one */
 };
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 #define MODULE_IDS 65536u
 #define DELETED " (deleted)"
 
@@ -42,14 +44,12 @@ static int add_module(void *arg, const struct dump_module *m)
 	if (i == MODULE_IDS)
 		goto done;
 	if (i == images->count) {
-		struct image *more = realloc(images->list, (i + 1) * sizeof *more);
-		if (!more) {
+		if (!grow_list(images->list, i)) {
 			free(path);
 			return -ENOMEM;
 		}
-		images->list = more;
-		more[i] = (struct image){ .path = path, .deleted = deleted, .build_id_bytes = m->build_id_bytes };
-		memcpy(more[i].build_id, m->build_id, m->build_id_bytes);
+		images->list[i] = (struct image){ .path = path, .deleted = deleted, .build_id_bytes = m->build_id_bytes };
+		memcpy(images->list[i].build_id, m->build_id, m->build_id_bytes);
 		images->count++;
 		path = NULL;
 	}
@@ -63,9 +63,11 @@ done:
 
 int images_init(struct images *images)
 {
-	*images = (struct images){ .count = 1 };
-	images->list = calloc(1, sizeof *images->list);
-	return images->list ? 0 : -ENOMEM;
+	*images = (struct images){ 0 };
+	if (!grow_list(images->list, 0))
+		return -ENOMEM;
+	images->list[images->count++] = (struct image){ 0 };
+	return 0;
 }
 
 void images_done(struct images *images)

@@ -7,6 +7,7 @@
 
 #include "collect.h"
 #include "compare.h"
+#include "grow.h"
 
 /* A growth of private memory below this says nothing: arenas, stacks and caches of the allocator. */
 #define MEMORY_NOISE_BYTES (4u << 20)
@@ -39,12 +40,11 @@ static int on_note(void *arg, uint32_t kind, const char *text)
 	for (size_t i = 0; i < r->note_count; i++)
 		if (r->notes[i].kind == kind && !strcmp(r->notes[i].text, text))
 			return 0;
-	struct report_note *more = reallocarray(r->notes, r->note_count + 1, sizeof *more);
-	if (!more)
+	if (!grow_list(r->notes, r->note_count))
 		return -ENOMEM;
-	r->notes = more;
-	more[r->note_count] = (struct report_note){ .kind = kind, .text = strdup(text) };
-	return more[r->note_count].text ? (r->note_count++, 0) : -ENOMEM;
+	struct report_note *note = &r->notes[r->note_count];
+	*note = (struct report_note){ .kind = kind, .text = strdup(text) };
+	return note->text ? (r->note_count++, 0) : -ENOMEM;
 }
 
 /* What the header and the counters say that a reader of the figures must know. */
@@ -79,15 +79,13 @@ int report_init(struct report *r, const struct report_options *options, struct e
 
 static int add_session(struct report *r, struct dump *dump, const char *name)
 {
-	struct session *more = reallocarray(r->sessions, r->session_count + 1, sizeof *more);
-
-	if (!more)
+	if (!grow_list(r->sessions, r->session_count))
 		return -ENOMEM;
-	r->sessions = more;
-	int s = session_init(&more[r->session_count++], dump, name);
+	struct session *session = &r->sessions[r->session_count++];
+	int s = session_init(session, dump, name);
 	/* The files of a process that still runs are found below its root directory, too. */
-	if (!s && dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && more[r->session_count - 1].pid > 0)
-		r->options.search.pid = more[r->session_count - 1].pid;
+	if (!s && dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && session->pid > 0)
+		r->options.search.pid = session->pid;
 	return s;
 }
 

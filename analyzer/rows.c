@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown)
 {
 	uint64_t hash = map_mix(n + 1u + ((uint64_t)unknown << 32));
@@ -18,14 +20,8 @@ struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t 
 			return row;
 		hash++;
 	}
-	if (rows->count == rows->room) {
-		size_t room = rows->room ? 2 * rows->room : 64;
-		struct report_row *more = reallocarray(rows->list, room, sizeof *more);
-		if (!more)
-			return NULL;
-		rows->list = more;
-		rows->room = room;
-	}
+	if (!grow_list(rows->list, rows->count))
+		return NULL;
 	struct report_row *row = &rows->list[rows->count];
 	*row = (struct report_row){ .frame_count = n, .unknown = unknown, .p_value = 1 };
 	if (n) {

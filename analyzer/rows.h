@@ -31,7 +31,7 @@ struct report_row {
 
 struct rows {
 	struct report_row *list;
-	size_t count, room;
+	size_t count;
 	struct map row_of; /* hash of the frames -> row; collisions step by one */
 };
 

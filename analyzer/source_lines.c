@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 #define WALK_DEPTH_MAX 64
 
 struct unit_range {
@@ -20,7 +22,7 @@ struct function_range {
 
 struct unit {
 	struct function_range *functions;
-	size_t count, room;
+	size_t count;
 };
 
 static int compare_ranges(const void *a, const void *b)
@@ -30,20 +32,6 @@ static int compare_ranges(const void *a, const void *b)
 	const Dwarf_Addr *y = b;
 
 	return x[0] != y[0] ? (x[0] < y[0] ? -1 : 1) : (x[1] > y[1]) - (x[1] < y[1]);
-}
-
-/* Makes room for one more element of an array; false: out of memory. */
-static bool reserve(void **list, size_t count, size_t *room, size_t size)
-{
-	if (count < *room)
-		return true;
-	size_t more = *room ? 2 * *room : 64;
-	void *bigger = reallocarray(*list, more, size);
-	if (!bigger)
-		return false;
-	*list = bigger;
-	*room = more;
-	return true;
 }
 
 /* The DIE that has the functions: with split DWARF it stands in the .dwo file, if that is there. */
@@ -63,14 +51,13 @@ static void make_unit_ranges(struct source_lines *lines)
 {
 	Dwarf_Die *die = NULL;
 	Dwarf_Addr bias;
-	size_t room = 0;
 
 	lines->ranges_made = 1;
 	while ((die = dwfl_module_nextcu(lines->module, die, &bias))) {
 		Dwarf_Addr base, low, high;
 		ptrdiff_t at = 0;
 		while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-			if (!reserve((void **)&lines->ranges, lines->range_count, &room, sizeof *lines->ranges))
+			if (!grow_list(lines->ranges, lines->range_count))
 				return;
 			lines->ranges[lines->range_count++] = (struct unit_range){ low, high, *die };
 		}
@@ -107,7 +94,7 @@ static bool add_function(struct unit *unit, Dwarf_Die *die)
 	ptrdiff_t at = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-		if (!reserve((void **)&unit->functions, unit->count, &unit->room, sizeof *unit->functions))
+		if (!grow_list(unit->functions, unit->count))
 			return false;
 		unit->functions[unit->count++] = (struct function_range){ low, high, *die };
 	}
@@ -151,11 +138,9 @@ static struct unit *functions_of(struct source_lines *lines, Dwarf_Die *die)
 
 	if (known)
 		return &lines->units[*known];
-	struct unit *more = reallocarray(lines->units, lines->unit_count + 1, sizeof *more);
-	if (!more)
+	if (!grow_list(lines->units, lines->unit_count))
 		return NULL;
-	lines->units = more;
-	struct unit *unit = &more[lines->unit_count];
+	struct unit *unit = &lines->units[lines->unit_count];
 	*unit = (struct unit){ 0 };
 	if (map_put(&lines->unit_of, key, (uint32_t)lines->unit_count))
 		return NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
 #include "map.h"
 #include "plain_name.h"
 #include "source_lines.h"
@@ -29,7 +30,7 @@ struct symbols {
 	uint32_t image_count;
 	struct map known_at;         /* place -> index in known */
 	struct known *known;
-	size_t known_count, known_room;
+	size_t known_count;
 };
 
 static const struct location nothing;
@@ -160,14 +161,8 @@ const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *c
 
 	*count = 1;
 	if (!at) {
-		if (s->known_count == s->known_room) {
-			size_t room = s->known_room ? 2 * s->known_room : 256;
-			struct known *more = reallocarray(s->known, room, sizeof *more);
-			if (!more)
-				return &nothing;
-			s->known = more;
-			s->known_room = room;
-		}
+		if (!grow_list(s->known, s->known_count))
+			return &nothing;
 		struct known known = look_up(s, place);
 		if (!known.list)
 			return &nothing;

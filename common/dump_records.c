@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define CHUNK_ENTRIES 4096u
 #define BUSY_READS 8
@@ -132,7 +133,6 @@ static int compare_places(const void *a, const void *b)
 /* The blocks that were ever used, sorted by sequence: as many as the file has, 16 bytes for each 4096. */
 static int find_history(struct dump *dump, struct history_place **places, size_t *count)
 {
-	size_t room = 0;
 
 	for (uint32_t i = 0; i < dump->region_count; i++) {
 		const struct dump_region *region = &dump->regions[i];
@@ -145,13 +145,8 @@ static int find_history(struct dump *dump, struct history_place **places, size_t
 				break;
 			if (!sequence)
 				continue;
-			if (*count == room) {
-				room = room ? 2 * room : 256;
-				struct history_place *more = realloc(*places, room * sizeof *more);
-				if (!more)
-					return -ENOMEM;
-				*places = more;
-			}
+			if (!grow_list(*places, *count))
+				return -ENOMEM;
 			(*places)[(*count)++] = (struct history_place){ sequence, offset };
 		}
 	}

@@ -15,6 +15,7 @@
 #include <sys/auxv.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define SPACES_MAX 64u /* glibc has 16 namespaces */
 #define NAME_MAX_BYTES 4096u
@@ -51,7 +52,7 @@ struct watch_piece {
 
 struct modules_watch {
 	struct watch_piece *pieces;
-	size_t count, room;
+	size_t count;
 	uint8_t *contents;
 	size_t used, size;
 };
@@ -59,14 +60,8 @@ struct modules_watch {
 static int watch_add(struct modules_watch *w, uint64_t address, const void *contents, size_t bytes,
                      enum piece_kind kind, struct err *e)
 {
-	if (w->count == w->room) {
-		size_t room = w->room ? w->room * 2 : 64;
-		struct watch_piece *more = reallocarray(w->pieces, room, sizeof *more);
-		if (!more)
-			return err_set(e, ENOMEM, "no memory for the list of modules");
-		w->pieces = more;
-		w->room = room;
-	}
+	if (!grow_list(w->pieces, w->count))
+		return err_set(e, ENOMEM, "no memory for the list of modules");
 	if (w->size - w->used < bytes) {
 		size_t size = (w->size ? w->size * 2 : 8192) + bytes;
 		uint8_t *more = realloc(w->contents, size);
@@ -228,7 +223,6 @@ struct walk {
 	const struct target_memory *tm;
 	const struct maps *maps;
 	struct auxv auxv;
-	size_t room;
 	uint64_t loader_base;
 };
 
@@ -256,14 +250,8 @@ static int add_image(struct walk *w, uint64_t header, const struct map_node *nod
 	for (size_t i = 0; header && i < w->out.count; i++)
 		if (w->out.list[i].header == header)
 			return 0;
-	if (w->out.count == w->room) {
-		size_t room = w->room ? w->room * 2 : 32;
-		struct elf_module *more = reallocarray(w->out.list, room, sizeof *more);
-		if (!more)
-			return err_set(e, ENOMEM, "no memory for the list of modules");
-		w->out.list = more;
-		w->room = room;
-	}
+	if (!grow_list(w->out.list, w->out.count))
+		return err_set(e, ENOMEM, "no memory for the list of modules");
 	int r = header ? elf_module_read(&module, w->tm, w->maps, header, node ? node->dynamic : 0, name, &why)
 	               : err_set(&why, ENOENT, "its ELF header is not mapped");
 	if (r == -ESRCH || r == -ENOMEM) {

@@ -7,6 +7,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "grow.h"
 #include "sharers.h"
 
 #define STOP_NS 500000000ull
@@ -72,14 +73,8 @@ bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const 
 
 static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, struct err *e)
 {
-	if (stacks->count == stacks->room) {
-		size_t room = stacks->room ? stacks->room * 2 : 64;
-		void *grown = realloc(stacks->list, room * sizeof *stacks->list);
-		if (!grown)
-			return err_set(e, ENOMEM, "out of memory");
-		stacks->list = grown;
-		stacks->room = room;
-	}
+	if (!grow_list(stacks->list, stacks->count))
+		return err_set(e, ENOMEM, "out of memory");
 	stacks->list[stacks->count++] = sp - RED_ZONE_BYTES;
 	return 0;
 }
@@ -124,7 +119,7 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 
 struct seen {
 	pid_t *list;
-	size_t count, room;
+	size_t count;
 };
 
 static bool was_seen(const struct seen *s, pid_t tid)
@@ -137,14 +132,8 @@ static bool was_seen(const struct seen *s, pid_t tid)
 
 static int note_seen(struct seen *s, pid_t tid, struct err *e)
 {
-	if (s->count == s->room) {
-		size_t room = s->room ? s->room * 2 : 64;
-		void *grown = realloc(s->list, room * sizeof *s->list);
-		if (!grown)
-			return err_set(e, ENOMEM, "out of memory");
-		s->list = grown;
-		s->room = room;
-	}
+	if (!grow_list(s->list, s->count))
+		return err_set(e, ENOMEM, "out of memory");
 	s->list[s->count++] = tid;
 	return 0;
 }

@@ -25,7 +25,7 @@ struct quiesce_range {
 
 struct quiesce_stacks {
 	uint64_t *list;
-	size_t count, room;
+	size_t count;
 };
 
 struct quiesce {

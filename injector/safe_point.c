@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "arch/registers.h"
+#include "grow.h"
 #include "hooks.h"
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -48,10 +49,8 @@ int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const c
 {
 	if (start >= end)
 		return 0;
-	struct code_range *grown = realloc(s->list, (s->count + 1) * sizeof *grown);
-	if (!grown)
+	if (!grow_list(s->list, s->count))
 		return err_set(e, ENOMEM, "out of memory");
-	s->list = grown;
 	s->list[s->count].start = start;
 	s->list[s->count].end = end;
 	snprintf(s->list[s->count].what, sizeof s->list[s->count].what, "%s", what);

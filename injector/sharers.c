@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 bool sharers_is_one(const struct target *t, pid_t pid)
 {
@@ -16,13 +17,8 @@ bool sharers_is_one(const struct target *t, pid_t pid)
 
 static int add(pid_t **list, size_t *count, pid_t pid, struct err *e)
 {
-	/* Grows at powers of two. */
-	if ((*count & (*count - 1)) == 0) {
-		void *grown = realloc(*list, (*count ? 2 * *count : 1) * sizeof **list);
-		if (!grown)
-			return err_set(e, ENOMEM, "out of memory");
-		*list = grown;
-	}
+	if (!grow_list(*list, *count))
+		return err_set(e, ENOMEM, "out of memory");
 	(*list)[(*count)++] = pid;
 	return 0;
 }

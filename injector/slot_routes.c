@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "slots_internal.h"
 
 #define BODY_MAX 65536u
@@ -193,14 +194,9 @@ static int collect_routes(struct planner *p, struct err *e)
 		const struct candidate *c = &p->candidates[i];
 		struct slot_route *r = find_route(p, c->plan.hook, c->plan.original);
 
-		if (!r && p->out.route_count == p->route_room) {
-			p->route_room = p->route_room ? p->route_room * 2 : 64;
-			struct slot_route *more = reallocarray(p->out.routes, p->route_room, sizeof *more);
-			if (!more)
-				return err_set(e, ENOMEM, "no memory for the plan");
-			p->out.routes = more;
-		}
 		if (!r) {
+			if (!grow_list(p->out.routes, p->out.route_count))
+				return err_set(e, ENOMEM, "no memory for the plan");
 			r = &p->out.routes[p->out.route_count++];
 			*r = (struct slot_route){ c->plan.hook, c->plan.original, c->definer, 0, true, 0 };
 		}

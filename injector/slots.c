@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "slots_internal.h"
 
 /* ---- growing the result ---- */
@@ -18,14 +19,8 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 {
 	va_list ap;
 
-	if (p->out.refusal_count == p->refusal_room) {
-		size_t room = p->refusal_room ? p->refusal_room * 2 : 16;
-		struct slot_refusal *more = reallocarray(p->out.refusals, room, sizeof *more);
-		if (!more)
-			return err_set(e, ENOMEM, "no memory for the plan");
-		p->out.refusals = more;
-		p->refusal_room = room;
-	}
+	if (!grow_list(p->out.refusals, p->out.refusal_count))
+		return err_set(e, ENOMEM, "no memory for the plan");
 	struct slot_refusal *r = &p->out.refusals[p->out.refusal_count++];
 	*r = (struct slot_refusal){ .module = module, .hook = hook, .address = address, .value = value };
 	int n = snprintf(r->text, sizeof r->text, "%.60s: %s not patched: ", elf_module_name(&p->m->list[module]),
@@ -58,14 +53,8 @@ int plan_note(struct planner *p, struct err *e, const char *format, ...)
 
 static int add_candidate(struct planner *p, const struct candidate *c, struct err *e)
 {
-	if (p->count == p->room) {
-		size_t room = p->room ? p->room * 2 : 256;
-		struct candidate *more = reallocarray(p->candidates, room, sizeof *more);
-		if (!more)
-			return err_set(e, ENOMEM, "no memory for the plan");
-		p->candidates = more;
-		p->room = room;
-	}
+	if (!grow_list(p->candidates, p->count))
+		return err_set(e, ENOMEM, "no memory for the plan");
 	p->candidates[p->count++] = *c;
 	return 0;
 }
@@ -127,7 +116,7 @@ struct found {
 
 struct found_list {
 	struct found *list;
-	size_t count, room;
+	size_t count;
 };
 
 static int add_found(struct found_list *l, const struct found *f, struct err *e)
@@ -135,14 +124,8 @@ static int add_found(struct found_list *l, const struct found *f, struct err *e)
 	for (size_t i = 0; i < l->count; i++)
 		if (l->list[i].address == f->address)
 			return 0; /* DT_RELA may include DT_JMPREL */
-	if (l->count == l->room) {
-		size_t room = l->room ? l->room * 2 : 64;
-		struct found *more = reallocarray(l->list, room, sizeof *more);
-		if (!more)
-			return err_set(e, ENOMEM, "no memory for the plan");
-		l->list = more;
-		l->room = room;
-	}
+	if (!grow_list(l->list, l->count))
+		return err_set(e, ENOMEM, "no memory for the plan");
 	l->list[l->count++] = *f;
 	return 0;
 }

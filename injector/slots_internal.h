@@ -32,10 +32,9 @@ struct planner {
 	const struct maps *maps;
 	const struct slots_options *options;
 	struct candidate *candidates; /* by module, then address */
-	size_t count, room;
+	size_t count;
 	struct module_work *work; /* m->count entries */
 	struct slot_plans out;
-	size_t refusal_room, route_room;
 };
 
 /* slots.c */

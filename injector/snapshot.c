@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "grow.h"
+
 static int take_descriptors(struct snapshot *s, const struct target *t, struct err *e)
 {
 	char path[64];
-	size_t room = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/fd", t->pid, t->tid);
 	DIR *dir = opendir(path);
@@ -19,14 +20,9 @@ static int take_descriptors(struct snapshot *s, const struct target *t, struct e
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (entry->d_name[0] == '.')
 			continue;
-		if (s->descriptor_count == room) {
-			room = room ? room * 2 : 64;
-			void *grown = realloc(s->descriptors, room * sizeof *s->descriptors);
-			if (!grown) {
-				closedir(dir);
-				return err_set(e, ENOMEM, "out of memory");
-			}
-			s->descriptors = grown;
+		if (!grow_list(s->descriptors, s->descriptor_count)) {
+			closedir(dir);
+			return err_set(e, ENOMEM, "out of memory");
 		}
 		struct snapshot_descriptor *d = &s->descriptors[s->descriptor_count];
 		d->number = atoi(entry->d_name);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 /* Reads a small file of /proc whole, NUL-terminated; -errno. */
 static int read_file(const char *path, char *buffer, size_t size)
@@ -274,7 +275,7 @@ int target_threads(const struct target *t, struct thread_info **list, size_t *co
 {
 	char path[40];
 	struct thread_info *threads = NULL;
-	size_t used = 0, room = 0;
+	size_t used = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/task", t->pid);
 	DIR *dir = opendir(path);
@@ -284,15 +285,10 @@ int target_threads(const struct target *t, struct thread_info **list, size_t *co
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0)
 			continue;
-		if (used == room) {
-			room = room ? 2 * room : 32;
-			void *grown = realloc(threads, room * sizeof *threads);
-			if (!grown) {
-				free(threads);
-				closedir(dir);
-				return err_set(e, ENOMEM, "out of memory");
-			}
-			threads = grown;
+		if (!grow_list(threads, used)) {
+			free(threads);
+			closedir(dir);
+			return err_set(e, ENOMEM, "out of memory");
 		}
 		threads[used] = (struct thread_info){ .tid = tid, .state = '?' };
 		thread_look(t->pid, &threads[used]);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define SUFFIX ".unwind"
 #define NAME_BYTES (2 * BUILD_ID_MAX + 32)
@@ -77,7 +78,7 @@ static struct entry *list(int dir, size_t *count)
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct entry *entries = NULL;
-	size_t n = 0, room = 0;
+	size_t n = 0;
 
 	if (!d && fd >= 0)
 		close(fd);
@@ -87,13 +88,8 @@ static struct entry *list(int dir, size_t *count)
 		if (!strstr(name->d_name, SUFFIX) || strlen(name->d_name) >= sizeof entries->name ||
 		    fstatat(dir, name->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
-		if (n == room) {
-			room = room ? room * 2 : 64;
-			struct entry *more = reallocarray(entries, room, sizeof *more);
-			if (!more)
-				break;
-			entries = more;
-		}
+		if (!grow_list(entries, n))
+			break;
 		entries[n] = (struct entry){ .used = st.st_mtim, .bytes = (uint64_t)st.st_size };
 		strcpy(entries[n++].name, name->d_name);
 	}

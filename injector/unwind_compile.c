@@ -13,6 +13,7 @@
 
 #include "cfi_program.h"
 #include "cleanup.h"
+#include "grow.h"
 
 struct cie {
 	uint64_t offset;
@@ -34,9 +35,9 @@ struct compiler {
 	const struct unwind_source *source;
 	Elf_Data data;
 	struct cie *cies;
-	size_t cie_count, cie_room;
+	size_t cie_count;
 	struct function *functions;
-	size_t function_count, function_room;
+	size_t function_count;
 	struct unwind_rows raw; /* rows of all functions, one after the other */
 	uint32_t first;         /* row of the function at work */
 	bool signal_frame;
@@ -107,14 +108,8 @@ static bool read_augmentation(const Dwarf_CIE *in, struct cie *out)
 
 static struct cie *add_cie(struct compiler *c, uint64_t offset, const Dwarf_CIE *in)
 {
-	if (c->cie_count == c->cie_room) {
-		size_t room = c->cie_room ? c->cie_room * 2 : 8;
-		struct cie *more = reallocarray(c->cies, room, sizeof *more);
-		if (!more)
-			return NULL;
-		c->cies = more;
-		c->cie_room = room;
-	}
+	if (!grow_list(c->cies, c->cie_count))
+		return NULL;
 	struct cie *out = &c->cies[c->cie_count++];
 	*out = (struct cie){ .offset = offset };
 	out->program = (struct cfi_program){ .code = in->initial_instructions,
@@ -158,14 +153,8 @@ static int on_stretch(void *context, uint64_t from, uint64_t to, const struct fr
 
 static int add_function(struct compiler *c, uint64_t start, uint64_t end)
 {
-	if (c->function_count == c->function_room) {
-		size_t room = c->function_room ? c->function_room * 2 : 256;
-		struct function *more = reallocarray(c->functions, room, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		c->functions = more;
-		c->function_room = room;
-	}
+	if (!grow_list(c->functions, c->function_count))
+		return -ENOMEM;
 	c->functions[c->function_count++] = (struct function){ .start = (uint32_t)(start - c->source->exec_start),
 		                                               .end = (uint32_t)(end - c->source->exec_start),
 		                                               .first = c->first,

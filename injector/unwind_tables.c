@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define THREADS_MAX 8u
 #define HEADER_PAGE 4096u
@@ -261,11 +262,9 @@ static const struct unwind_stored *find_stored(const struct unwind_tables *t, co
 static int store(struct unwind_tables *t, const struct job *job, struct err *e)
 {
 	struct unwind_stored s = identity(job->module);
-	struct unwind_stored *more = reallocarray(t->stored, t->stored_count + 1, sizeof *more);
 
-	if (!more)
+	if (!grow_list(t->stored, t->stored_count))
 		return err_set(e, ENOMEM, "no memory for unwind tables");
-	t->stored = more;
 	s.count = job->rows.count;
 	int r = unwind_tables_append(t, &job->rows, &s.offset, e);
 	if (!r)

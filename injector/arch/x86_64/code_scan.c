@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 
 #define CHUNK_BYTES (1u << 20)
 #define CONTEXT_BYTES 8u /* looked at before a displacement: endbr64, bnd, opcode, ModRM */
@@ -73,14 +74,8 @@ bool code_slot_call_only(const struct code_slot *slot)
 
 static int add_stub(struct code_scan *scan, uint64_t address, size_t slot, struct err *e)
 {
-	/* Powers of two of room, so that no second count is needed. */
-	if ((scan->stub_count & (scan->stub_count - 1)) == 0) {
-		size_t room = scan->stub_count ? scan->stub_count * 2 : 1;
-		struct code_stub *more = reallocarray(scan->stubs, room, sizeof *more);
-		if (!more)
-			return err_set(e, ENOMEM, "no memory for the code scan");
-		scan->stubs = more;
-	}
+	if (!grow_list(scan->stubs, scan->stub_count))
+		return err_set(e, ENOMEM, "no memory for the code scan");
 	scan->stubs[scan->stub_count++] = (struct code_stub){ address, (uint32_t)slot };
 	return 0;
 }

@@ -1,0 +1,30 @@
+# memattach_add_cases(RUN PREFIX STRESS_OPTIONS [LABEL...]): one test for each case of the Python files beside RUN, named
+# <first label>_<PREFIX><case>. `RUN --list` is the single list; a file that changes lets CMake look again.
+function(memattach_add_cases run prefix stress_options)
+  find_program(PYTHON3 NAMES python3 PATHS /usr/bin REQUIRED)
+  get_filename_component(folder ${run} DIRECTORY)
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.py)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(work ${CMAKE_CURRENT_BINARY_DIR}/work)
+  file(MAKE_DIRECTORY ${work})
+  execute_process(COMMAND ${PYTHON3} ${run} --list OUTPUT_VARIABLE cases COMMAND_ERROR_IS_FATAL ANY)
+  string(STRIP "${cases}" cases)
+  string(REPLACE "\n" ";" cases "${cases}")
+  foreach(line IN LISTS cases)
+    string(REPLACE " " ";" fields "${line}")
+    list(GET fields 0 name)
+    list(GET fields 1 labels)
+    list(GET fields 2 timeout)
+    string(REPLACE "," ";" labels "${labels}")
+    list(GET labels 0 label)
+    set(options)
+    if(label STREQUAL "stress")
+      set(options ${stress_options})
+    endif()
+    add_test(NAME ${label}_${prefix}${name}
+      COMMAND ${PYTHON3} ${run} --memattach $<TARGET_FILE:memattach> --memanalyze $<TARGET_FILE:memanalyze>
+        --targets ${CMAKE_BINARY_DIR}/tests/targets --work ${work} ${options} ${name})
+    set_tests_properties(${label}_${prefix}${name} PROPERTIES
+      LABELS "${labels};${ARGN}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+  endforeach()
+endfunction()
