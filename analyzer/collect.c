@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define READS_MAX 16
+
 /* What is collected for one stack of the dump. */
 struct slot {
 	uint32_t reference;
@@ -99,9 +101,19 @@ static void add_slack(struct slot *slot, const struct dump_live_record *record, 
 	slot->part.slack_requested += (double)record->size / p;
 }
 
-/* One sample that was born and freed at these stamps; freed 0: it lives at the end. Returns its p. */
-static double add_sample(struct build *b, struct slot *slot, uint64_t size, uint32_t rate, uint64_t born, uint64_t freed)
+/* What a sample adds, from whichever record. */
+struct sample {
+	uint64_t size;
+	uint32_t rate;
+	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample */
+	uint64_t born, freed; /* stamps; freed 0: it lives at the end */
+};
+
+/* Returns its p. */
+static double add_sample(struct build *b, struct slot *slot, const struct sample *sample)
 {
+	uint64_t size = sample->size, born = sample->born, freed = sample->freed;
+	uint32_t rate = sample->rate;
 	double p = estimate_probability(size, rate);
 	bool live = born <= b->at && (!freed || freed > b->at);
 	bool was_live = b->since && born <= b->since && (!freed || freed > b->since);
@@ -122,18 +134,22 @@ static double add_sample(struct build *b, struct slot *slot, uint64_t size, uint
 		estimate_add(&slot->born_count, 1, p);
 	}
 	if (b->report->options.leaks)
-		leak_add(&slot->part.leak, &b->window, size, rate, born, freed);
+		leak_add(&slot->part.leak, &b->window, size, rate, sample->survival > (double)b->rate, born, freed);
 	return p;
 }
 
 static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct build *b = arg;
-	struct slot *slot = slot_of(b, record->stack);
+	uint32_t rate = dump_live_rate(b->dump, record);
 
+	if (!rate)
+		return 0; /* given up; others stand for it */
+	struct slot *slot = slot_of(b, record->stack);
 	if (!slot)
 		return -ENOMEM;
-	double p = add_sample(b, slot, record->size, record->rate_bytes, record->stamp, 0);
+	const struct sample sample = { record->size, rate, dump_live_survival(record), record->stamp, 0 };
+	double p = add_sample(b, slot, &sample);
 	if (record->stamp <= b->at)
 		add_slack(slot, record, p);
 	return b->kept ? add_to_pair(b, slot, record, p) : 0;
@@ -150,7 +166,11 @@ static int on_history(void *arg, const struct dump_history_record *record)
 		b->oldest_freed = record->freed_stamp;
 	slot->history_bytes += (double)record->size;
 	slot->history++;
-	add_sample(b, slot, record->size, record->rate_bytes, record->allocated_stamp, record->freed_stamp ? record->freed_stamp : 1);
+	uint32_t rate = dump_history_rate(b->dump, record);
+	const struct sample sample = { record->size, rate, dump_history_survival(record), record->allocated_stamp,
+				       record->freed_stamp ? record->freed_stamp : 1 };
+	if (rate)
+		add_sample(b, slot, &sample);
 	return 0;
 }
 
@@ -221,8 +241,13 @@ static void fill_row(const struct build *b, struct slot *slot, const struct dump
 	fill_next(b, slot, stack);
 	if (stack && stack->freed > slot->history)
 		row->leak.dropped = stack->freed - slot->history;
-	if (stack && dump_counter(b->dump, DUMP_COUNTER_lost_live_full) && stack->taken > stack->freed + live)
+	uint64_t lost_live = dump_counter(b->dump, DUMP_COUNTER_lost_live_full);
+	if (stack && lost_live && stack->taken > stack->freed + live) {
+		/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
 		row->lost_live = stack->taken - stack->freed - live;
+		if (row->lost_live > lost_live)
+			row->lost_live = lost_live;
+	}
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		if (b->side == COLLECT_NEW)
 			row->plus[f] = row->sum[f];
@@ -310,6 +335,28 @@ static bool needs_lost_history(const struct build *b)
 	       (!b->oldest_freed || first < b->oldest_freed);
 }
 
+/* Live records and history; again if the live samples were thinned meanwhile. */
+static int read_samples(struct build *b)
+{
+	int s = 1;
+
+	for (int i = 0; s == 1 && i < READS_MAX; i++) {
+		free(b->slots);
+		map_done(&b->slot_of);
+		b->slots = NULL;
+		b->count = b->room = 0;
+		b->oldest_freed = 0;
+		s = add_slot(b, 0);
+		if (!s)
+			s = dump_each_live(b->dump, on_live, b);
+		if (!s)
+			s = dump_each_history(b->dump, on_history, b);
+		if (!s)
+			s = dump_thinned_meanwhile(b->dump);
+	}
+	return s == 1 ? 0 : s;
+}
+
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
 {
 	const struct dump_header *h = dump_header(dump);
@@ -319,11 +366,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	set_times(&b);
 	int s = images_add(&r->images, dump, &b.modules);
 	if (!s)
-		s = add_slot(&b, 0);
-	if (!s)
-		s = dump_each_live(dump, on_live, &b);
-	if (!s)
-		s = dump_each_history(dump, on_history, &b);
+		s = read_samples(&b);
 	if (!s)
 		s = dump_each_stack(dump, on_stack, &b);
 	if (!s && h->unknown_stack)

@@ -16,31 +16,34 @@ struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age)
 	return w;
 }
 
-void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, uint32_t rate, uint64_t born, uint64_t freed)
+void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, uint32_t rate, bool comparable,
+	      uint64_t born, uint64_t freed)
 {
 	bool live = !freed || freed > w->end;
 	bool old_at_middle = born + w->age <= w->middle && (live || freed > w->middle);
 	bool old_at_end = live && born + w->age <= w->end;
 
-	if (!live) {
+	if (!live && comparable) {
 		t->kept++;
 		t->kept_long += freed - born >= w->age;
 	}
-	t->lost += old_at_middle && !live;
+	t->lost += comparable && old_at_middle && !live;
 	if (!old_at_end)
 		return;
-	t->gained += !old_at_middle;
 	double p = estimate_probability(size, rate);
 	estimate_add(&t->bytes, (double)size, p);
 	estimate_add(&t->count, 1, p);
 	estimate_expect(&t->bytes, rate > 1 ? rate : 0);
 	estimate_expect(&t->count, rate > 1 ? 1 / p : 0);
+	if (w->end - born > t->oldest && born >= w->start)
+		t->oldest = w->end - born;
+	if (!comparable)
+		return;
+	t->gained += !old_at_middle;
 	if (born - w->start < (w->end - w->age - w->start) / 2 || born < w->start)
 		t->first_half++;
 	else
 		t->second_half++;
-	if (w->end - born > t->oldest && born >= w->start)
-		t->oldest = w->end - born;
 }
 
 void leak_merge(struct leak_tally *into, const struct leak_tally *from)

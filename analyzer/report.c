@@ -151,6 +151,8 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 		s = collect_keys(old, &kept);
 	if (!s)
 		s = add(r, new, new_name, r->same_session ? COLLECT_LATER : COLLECT_NEW, r->same_session ? &kept : NULL);
+	if (!s && r->same_session)
+		s = dump_take_thinnings(old, new);
 	if (!s)
 		s = add(r, old, old_name, r->same_session ? COLLECT_EARLIER : COLLECT_OLD, r->same_session ? &kept : NULL);
 	map_done(&kept);

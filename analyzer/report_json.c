@@ -208,6 +208,7 @@ static void put_rates(struct json *j, const struct session *s)
 		json_unsigned(j, "old_bytes", c->old_bytes);
 		json_unsigned(j, "new_bytes", c->new_bytes);
 		json_string(j, "reason", session_rate_reason(c->reason));
+		json_unsigned(j, "thinned_bytes", c->thinned_bytes);
 		json_number(j, "overhead", c->overhead);
 		json_object_end(j);
 	}

@@ -24,6 +24,7 @@ static int on_rate(void *arg, const struct dump_rate_change *change)
 						       .old_bytes = change->old_bytes,
 						       .new_bytes = change->new_bytes,
 						       .reason = change->reason,
+						       .thinned_bytes = change->thinned_bytes,
 						       .overhead = change->overhead_ppm / 1e6 };
 	for (int i = 0; i < 2; i++) {
 		uint64_t rate = i ? change->new_bytes : change->old_bytes;
@@ -46,7 +47,8 @@ static int read_rates(struct session *s, struct dump *dump)
 
 const char *session_rate_reason(uint32_t reason)
 {
-	static const char *const reasons[] = { [DUMP_RATE_COSTLY] = "costly", [DUMP_RATE_CHEAP] = "cheap" };
+	static const char *const reasons[] = { [DUMP_RATE_COSTLY] = "costly", [DUMP_RATE_CHEAP] = "cheap",
+						[DUMP_RATE_FULL] = "full" };
 
 	return reason >= 1 && reason < sizeof reasons / sizeof reasons[0] ? reasons[reason] : "other";
 }

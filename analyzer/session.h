@@ -13,6 +13,7 @@ struct session_rate {
 	double seconds; /* after the start */
 	uint64_t old_bytes, new_bytes;
 	uint32_t reason; /* enum dump_rate_reason, or what a later memattach adds */
+	uint64_t thinned_bytes; /* live samples of smaller rates were thinned to this one; 0: none */
 	double overhead;
 };
 

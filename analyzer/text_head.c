@@ -111,10 +111,12 @@ static void put_rate_change(const struct text *t, const struct session *s, const
 
 	fprintf(t->out, "%.1f s: from %s to %s, ", c->seconds, size_format((double)c->old_bytes, from),
 		size_format((double)c->new_bytes, to));
-	fprintf(t->out, "sampling took %s of the CPU time", text_percent(c->overhead, share));
-	if (c->reason == DUMP_RATE_COSTLY)
-		fprintf(t->out, " (limit %g %%)", 100 * s->max_overhead);
-	putc('\n', t->out);
+	if (c->reason == DUMP_RATE_FULL)
+		fprintf(t->out, "the table of live samples was crowded: thinned to one per %s\n", size_format((double)c->thinned_bytes, share));
+	else if (c->reason == DUMP_RATE_COSTLY)
+		fprintf(t->out, "sampling took %s of the CPU time (limit %g %%)\n", text_percent(c->overhead, share), 100 * s->max_overhead);
+	else
+		fprintf(t->out, "sampling took %s of the CPU time\n", text_percent(c->overhead, share));
 }
 
 /* What sampling has cost, and how the rate was changed for it. */

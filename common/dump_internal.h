@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "dump_reader.h"
+#include "thinning.h"
 
 struct dump {
 	int fd;
@@ -15,11 +16,16 @@ struct dump {
 	uint32_t region_count;
 	struct dump_region regions[DUMP_REGION_MAX]; /* checked, in the order of the file */
 	uint64_t skipped[DUMP_SKIP_COUNT];
+	struct thinning *thinnings;
+	size_t thinning_count;
 	struct dump_header header;
 };
 
 /* No block is larger than the address space; more is damage. */
 #define DUMP_SIZE_LIMIT (1ull << 57)
+
+/* Reads dump->thinnings anew. -ENOMEM */
+int dump_read_thinnings(struct dump *dump) WARN_UNUSED;
 
 static inline void dump_skip(struct dump *dump, enum dump_skip reason)
 {

@@ -202,6 +202,11 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 	if (dump->header.state > DUMP_STATE_EXECED)
 		dump_skip(dump, DUMP_SKIP_header);
 	dump->end = find_end(&dump->header);
+	r = dump_read_thinnings(dump);
+	if (r) {
+		free(dump->thinnings);
+		return err_set(e, -r, "out of memory");
+	}
 	*out = dump;
 	dump = NULL;
 	return 0;
@@ -227,6 +232,7 @@ void dump_close(struct dump *dump)
 		return;
 	if (dump->owns_fd)
 		close(dump->fd);
+	free(dump->thinnings);
 	free(dump);
 }
 

@@ -83,6 +83,21 @@ int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_t
 int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rate_change *change), void *arg);
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
 
+/*
+ * Thinning (thinning.h): the rate that a record counts with, 0 if it does not count. Records are to be asked for the thinnings that were known
+ * when the dump was opened. dump_thinned_meanwhile says, after reading, that there was another one, which the records that were read and those that
+ * were not may know of or not: then the thinnings have been read again, and so must be the records. dump_take_thinnings makes the
+ * records of an earlier copy of the same session comparable to those of a later one.
+ */
+uint32_t dump_live_rate(const struct dump *dump, const struct dump_live_record *record);
+uint32_t dump_history_rate(const struct dump *dump, const struct dump_history_record *record);
+/* The sample counts in a session of which every rate is below this. */
+double dump_live_survival(const struct dump_live_record *record);
+double dump_history_survival(const struct dump_history_record *record);
+/* 1: read again; 0; -ENOMEM. */
+int dump_thinned_meanwhile(struct dump *dump) WARN_UNUSED;
+int dump_take_thinnings(struct dump *earlier, const struct dump *later) WARN_UNUSED;
+
 /* A stack with room for the deepest. The sums are finite and not negative. */
 struct dump_stack_copy {
 	union {

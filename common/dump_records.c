@@ -388,7 +388,8 @@ static int visit_rate(void *arg, char *record, uint32_t bytes)
 	const struct dump_rate_change *change = (const struct dump_rate_change *)record;
 
 	(void)bytes;
-	if (!change->old_bytes || change->old_bytes > UINT32_MAX || !change->new_bytes || change->new_bytes > UINT32_MAX) {
+	if (!change->old_bytes || change->old_bytes > UINT32_MAX || !change->new_bytes || change->new_bytes > UINT32_MAX ||
+	    change->thinned_bytes > UINT32_MAX) {
 		dump_skip(v->dump, DUMP_SKIP_rate);
 		return 0;
 	}

@@ -75,7 +75,8 @@ struct dump_clock {
 	X(frames_walked, "stack frames walked")                                                      \
 	X(frames_fallback, "stack frames walked by frame pointer")                                   \
 	X(slow_cycles, "cycles spent in taking samples and in looking for freed ones")                                             \
-	X(children, "calls that were made in a forked child (not recorded)")
+	X(children, "calls that were made in a forked child (not recorded)")                          \
+	X(samples_thinned, "live samples given up to make room (those that are left stand for them)")
 
 #define DUMP_COUNTER_ENUM_(name, text) DUMP_COUNTER_##name,
 enum dump_counter { DUMP_COUNTER_LIST(DUMP_COUNTER_ENUM_) DUMP_COUNTER_COUNT };
@@ -134,7 +135,9 @@ struct dump_header {
 	uint32_t max_overhead_ppm;     /* limit for the cost of sampling, in millionths of the CPU time; 0: none */
 	uint64_t cpu_ns;               /* CPU time of the target since the start of the session, at the last look */
 	uint64_t cost_ns;              /* how much of that went into sampling, as memattach reckons */
-	uint64_t reserved_[14];
+	uint32_t thinnings;            /* (atomic) changes of the rate that thin; released before what they give up is removed */
+	uint32_t reserved32_;
+	uint64_t reserved_[13];
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
 	uint64_t hot_reserved_[7];
@@ -285,11 +288,12 @@ struct dump_rate_change {
 	uint64_t new_bytes;
 	uint32_t overhead_ppm;  /* what sampling cost then, in millionths of the target's CPU time */
 	uint32_t reserved_;
-	uint64_t reserved64_;
+	uint64_t thinned_bytes; /* samples born before and not freed before, of smaller rates, were thinned to this one; 0: none */
 };
 enum dump_rate_reason {
 	DUMP_RATE_COSTLY = 1, /* sampling cost more than max_overhead_ppm */
 	DUMP_RATE_CHEAP = 2,  /* it cost much less: back towards first_rate_bytes */
+	DUMP_RATE_FULL = 3,   /* the live table could not grow */
 };
 
 #define DUMP_ASSERT_(c, text) _Static_assert(c, text)

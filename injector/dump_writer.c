@@ -31,6 +31,7 @@
 #define RATES_BYTES (64u << 10)
 #define STACKS_BYTES_MAX (64ull << 20)
 #define HISTORY_BYTES_MAX (64ull << 20) /* all history regions together; older records are dropped then */
+#define STACKS_PART 8u                   /* of the file, at least, is for stacks */
 #define STACK_BYTES_TYPICAL 192u        /* of one stack record with its frames */
 
 #define LIVE_ENTRY_BYTES (sizeof(uint64_t) + sizeof(struct dump_live_record))
@@ -84,13 +85,18 @@ static uint64_t align_up(uint64_t value, uint64_t to)
 	return (value + to - 1) / to * to;
 }
 
+static int full(struct err *e)
+{
+	return err_set(e, ENOSPC, "the dump has reached its size limit (--max-size)");
+}
+
 /* Room on the disk for [used, used + bytes). File systems without fallocate get zeros written. */
 static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 {
 	static const char zeros[1 << 16];
 
 	if (w->used + bytes > w->max_bytes)
-		return err_set(e, ENOSPC, "the dump has reached its size limit (--max-size)");
+		return full(e);
 	if (fallocate(w->fd, 0, (off_t)w->used, (off_t)bytes) == 0)
 		return 0;
 	if (errno != EOPNOTSUPP && errno != ENOSYS)
@@ -256,6 +262,9 @@ void dump_writer_close(struct dump_writer *w)
 		munmap(w->header, w->max_bytes);
 	if (w->fd >= 0)
 		close(w->fd);
+	free(w->thinnings);
+	w->thinnings = NULL;
+	w->thinning_count = 0;
 	w->header = NULL;
 	w->fd = -1;
 }
@@ -265,6 +274,12 @@ void dump_writer_discard(struct dump_writer *w)
 	if (w->fd >= 0)
 		unlink(w->path);
 	dump_writer_close(w);
+}
+
+void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n)
+{
+	/* The first row is for all; others may add to it at the same time. */
+	atomic_fetch_add_explicit(atomic64(&w->header->counters[0][counter]), n, memory_order_relaxed);
 }
 
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter)
@@ -289,19 +304,47 @@ static uint64_t capacity_of(const struct dump_writer *w, uint32_t kind, const st
 	return entries;
 }
 
+uint64_t dump_writer_live(const struct dump_writer *w)
+{
+	uint64_t taken = dump_writer_counter(w, DUMP_COUNTER_samples_taken);
+	uint64_t gone = dump_writer_counter(w, DUMP_COUNTER_samples_freed) + dump_writer_counter(w, DUMP_COUNTER_frees_missed) +
+			dump_writer_counter(w, DUMP_COUNTER_lost_live_full) + dump_writer_counter(w, DUMP_COUNTER_samples_thinned);
+
+	return taken > gone ? taken - gone : 0;
+}
+
+uint64_t dump_writer_live_capacity(const struct dump_writer *w)
+{
+	const struct dump_region *last;
+
+	return capacity_of(w, DUMP_REGION_LIVE, &last);
+}
+
+/* Live samples can be thinned, stacks cannot: so a part of the file is kept back for those. */
+static uint64_t kept_back(const struct dump_writer *w)
+{
+	uint64_t part = w->max_bytes / STACKS_PART, bytes = 0;
+
+	for (uint32_t i = 0; i < w->header->region_count; i++) {
+		const struct dump_region *r = &w->header->regions[i];
+		if (r->kind == DUMP_REGION_STACKS || r->kind == DUMP_REGION_STACK_INDEX)
+			bytes += r->bytes;
+	}
+	return bytes < part ? part - bytes : 0;
+}
+
 static int grow_live(struct dump_writer *w, struct err *e)
 {
 	const struct dump_region *last = NULL;
 	uint64_t capacity = capacity_of(w, DUMP_REGION_LIVE, &last);
-	uint64_t taken = dump_writer_counter(w, DUMP_COUNTER_samples_taken);
-	uint64_t gone = dump_writer_counter(w, DUMP_COUNTER_samples_freed) + dump_writer_counter(w, DUMP_COUNTER_frees_missed) +
-			dump_writer_counter(w, DUMP_COUNTER_lost_live_full);
-	uint64_t live = taken > gone ? taken - gone : 0;
 
 	/* Of a bucket for 8 with 2 entries on average one in a thousand is full; with 4, one in twenty. */
-	if (live <= capacity / 4)
+	if (dump_writer_live(w) <= capacity / 4)
 		return 0;
-	return add_region(w, DUMP_REGION_LIVE, last->entries * 2 * LIVE_ENTRY_BYTES, last->entries * 2, e);
+	uint64_t bytes = last->entries * 2 * LIVE_ENTRY_BYTES;
+	if (w->used + bytes + kept_back(w) > w->max_bytes)
+		return full(e);
+	return add_region(w, DUMP_REGION_LIVE, bytes, last->entries * 2, e);
 }
 
 static int grow_stacks(struct dump_writer *w, struct err *e)
@@ -337,17 +380,27 @@ static int grow_history(struct dump_writer *w, struct err *e)
 	return add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES, last->entries * 2, e);
 }
 
+/* Once. */
+static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct dump_writer *, struct err *), const char *what,
+		       struct err *e)
+{
+	struct err why;
+
+	if (*is_full || grow(w, &why) == 0)
+		return 0;
+	*is_full = true;
+	return err_set(e, ENOSPC, "%s: %s", why.text, what);
+}
+
 int dump_writer_grow(struct dump_writer *w, struct err *e)
 {
-	if (w->full)
-		return 0;
-	int rc = grow_live(w, e);
+	int rc = try_to_grow(w, &w->live_full, grow_live,
+			     "from now on live samples are thinned when their table is crowded", e);
 	if (rc == 0)
-		rc = grow_stacks(w, e);
+		rc = try_to_grow(w, &w->stacks_full, grow_stacks,
+				 "from now on a stack that is new may find no room, its samples then count as unknown stack", e);
 	if (rc == 0)
-		rc = grow_history(w, e);
-	if (rc < 0)
-		w->full = true;
+		rc = try_to_grow(w, &w->history_full, grow_history, "from now on the oldest of the history is dropped sooner", e);
 	return rc;
 }
 
@@ -454,12 +507,33 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, e);
 }
 
+static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
+{
+	struct thinning *more = reallocarray(w->thinnings, w->thinning_count + 1, sizeof *more);
+
+	if (!more)
+		return err_set(e, ENOMEM, "out of memory");
+	w->thinnings = more;
+	more[w->thinning_count] = (struct thinning){ change->stamp, change->thinned_bytes };
+	return 0;
+}
+
 int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
 {
-	/* Recorded first: a reader never meets a sample with a rate that it cannot know of. */
-	int rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, e);
+	struct dump_header *h = w->header;
 
-	atomic_store_explicit(atomic64(&w->header->rate_bytes), change->new_bytes, memory_order_release);
+	int rc = change->thinned_bytes ? keep_thinning(w, change, e) : 0;
+	/* Recorded first: a reader never meets a sample with a rate that it cannot know of. */
+	if (rc == 0)
+		rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, e);
+	if (change->new_bytes > 1)
+		h->features &= ~DUMP_FEATURE_EXACT;
+	atomic_store_explicit(atomic64(&h->rate_bytes), change->new_bytes, memory_order_release);
+	if (rc == 0 && change->thinned_bytes) {
+		w->thinning_count++;
+		/* Acquired by readers at their end: what is removed after this, they know of or read again. */
+		atomic_store_explicit(atomic32(&h->thinnings), (uint32_t)w->thinning_count, memory_order_seq_cst);
+	}
 	return rc;
 }
 

@@ -15,13 +15,16 @@
 #include "dump_format.h"
 #include "err.h"
 #include "modules.h"
+#include "thinning.h"
 
 struct dump_writer {
 	int fd;
 	struct dump_header *header; /* mapped, shared; the map covers max_bytes, only bytes below used are touched */
 	uint64_t max_bytes;
 	uint64_t used;
-	bool full;                  /* no more room: said once */
+	bool live_full, stacks_full, history_full; /* that can grow no more */
+	struct thinning *thinnings; /* as recorded */
+	size_t thinning_count;
 	bool exact;                 /* it began with every allocation */
 	char path[4096];
 };
@@ -40,8 +43,11 @@ void dump_writer_close(struct dump_writer *w);
 /* Removes the file again: for an attach that did not come about. */
 void dump_writer_discard(struct dump_writer *w);
 
-/* Makes room where it grows short. Cheap when there is nothing to do. */
+/* Makes room where it grows short. Cheap when there is nothing to do. What cannot grow any more fails once, with what follows from it. */
 int dump_writer_grow(struct dump_writer *w, struct err *e) WARN_UNUSED;
+/* Live samples, and how many the table has entries for. */
+uint64_t dump_writer_live(const struct dump_writer *w);
+uint64_t dump_writer_live_capacity(const struct dump_writer *w);
 /* Clock and lease. */
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail);
@@ -55,11 +61,13 @@ void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
 int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;
 int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
 
-/* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in force all the same. */
+/* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in force all the same,
+ * except that nothing may be thinned then. */
 int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e) WARN_UNUSED;
 /* How many changes have room without another region. */
 uint64_t dump_writer_rate_changes_left(const struct dump_writer *w);
 
+void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n);
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter);
 
 /* Cycle counter of this machine, and how many of its ticks make a second (measured against CLOCK_MONOTONIC_RAW). */

@@ -16,7 +16,9 @@
 #include "cleanup.h"
 #include "follow.h"
 #include "govern.h"
+#include "size.h"
 #include "status_line.h"
+#include "thinner.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
 #define TICK_EXACT_NS 10000000u /* the same when every allocation is recorded */
@@ -30,7 +32,7 @@ struct follower {
 	int signals, timer;
 	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, fast_until_ns;
 	uint64_t tick_ns;
-	bool said_full, said_abandoned;
+	bool said_no_thinning, said_abandoned;
 };
 
 static int set_timer(struct follower *f, uint64_t ns, struct err *e)
@@ -174,6 +176,24 @@ static bool execed(struct session *s)
 	return target_alive(&s->target);
 }
 
+static void make_room(struct follower *f)
+{
+	uint64_t rate, given_up;
+	char text[SIZE_TEXT];
+	struct err why;
+
+	/* A large table takes a second; the lease is good for ten. */
+	if (thinner_make_room(&f->s->dump, &rate, &given_up, &why) < 0) {
+		f->said_no_thinning = true;
+		session_say(f->s, "memattach: %s; from now on what has no room is counted, not kept", why.text);
+		return;
+	}
+	govern_least(f->s, rate);
+	if (f->s->options.verbose)
+		session_say(f->s, "the live table was crowded: %llu samples given up, one sample per %s from now on",
+			    (unsigned long long)given_up, size_format((double)rate, text));
+}
+
 /* One tick. 1: the session has ended. */
 static int tick(struct follower *f, enum session_end *end, struct err *e)
 {
@@ -181,14 +201,17 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	uint64_t now = monotonic_ns(), used = s->dump.used;
 	struct err why;
 
-	if (dump_writer_grow(&s->dump, &why) < 0 && !f->said_full) {
-		f->said_full = true;
-		session_say(s, "memattach: %s; from now on what has no room is counted, not kept", why.text);
+	if (dump_writer_grow(&s->dump, &why) < 0) {
+		session_say(s, "memattach: %s", why.text);
 		if (dump_writer_note(&s->dump, DUMP_NOTE_FULL, why.text, &why) < 0)
 			session_say(s, "memattach: %s", why.text);
 	}
-	if (s->dump.used != used)
+	if (s->dump.used != used || thinner_is_near(&s->dump))
 		f->fast_until_ns = now + RENEW_NS;
+	if (thinner_is_needed(&s->dump) && !f->said_no_thinning)
+		make_room(f);
+	if (s->governor.least > s->options.rate_bytes && thinner_has_much_room(&s->dump))
+		s->governor.least = s->options.rate_bytes;
 	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : s->dump.exact ? TICK_EXACT_NS : TICK_NS, e);
 	if (rc < 0)
 		return rc;

@@ -47,6 +47,13 @@ void govern_note_cost(struct session *s)
 	s->dump.header->cost_ns = look.cost_ns;
 }
 
+void govern_least(struct session *s, uint64_t rate)
+{
+	struct governor_look look = look_now(s);
+
+	governor_init(&s->governor, s->options.max_overhead, rate, &look);
+}
+
 void govern_look(struct session *s)
 {
 	struct governor_look look = look_now(s);

@@ -70,26 +70,29 @@ static void lower_rate(struct governor *g)
 
 uint64_t governor_decide(struct governor *g, const struct governor_look *look, bool may_lower)
 {
+	bool may = may_lower && g->rate > g->least;
+
 	/* Counters that others can write to need not rise. */
-	if (!(g->limit > 0) || look->now_ns <= g->last.now_ns || look->cost_ns < g->last.cost_ns || look->cpu_ns < g->last.cpu_ns) {
+	if (look->now_ns <= g->last.now_ns || look->cost_ns < g->last.cost_ns || look->cpu_ns < g->last.cpu_ns) {
 		g->last = *look;
 		return g->rate;
 	}
 	sum_up(g, look);
-	if (g->cpu_ns < (double)GOVERNOR_CPU_NS) {
-		/* An idle target: what it costs is nothing. */
-		if (g->rate > g->least && may_lower && look->now_ns - g->changed_ns >= GOVERNOR_SETTLE_NS)
+	bool settled = look->now_ns - g->changed_ns >= GOVERNOR_SETTLE_NS;
+	if (!(g->limit > 0) || g->cpu_ns < (double)GOVERNOR_CPU_NS) {
+		/* Nobody minds the cost, or the target is idle and it costs nothing. */
+		if (may && settled)
 			lower_rate(g);
 		return g->rate;
 	}
 	g->overhead = g->cost_ns / g->cpu_ns;
-	if (look->now_ns - g->changed_ns < GOVERNOR_SETTLE_NS && g->overhead < GOVERNOR_HURRY * g->limit)
+	if (!settled && g->overhead < GOVERNOR_HURRY * g->limit)
 		return g->rate;
 	if (g->overhead > g->limit)
 		raise_rate(g);
 	else if (g->overhead >= CALM * g->limit)
 		g->calm_ns = 0;
-	else if (g->rate > g->least && may_lower)
+	else if (may)
 		lower_rate(g);
 	return g->rate;
 }

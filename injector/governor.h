@@ -30,8 +30,8 @@ struct governor_look {
 };
 
 struct governor {
-	double limit;          /* part of the CPU time; 0: none, the rate stays */
-	uint64_t least;        /* the user's rate */
+	double limit;          /* part of the CPU time; 0: none, the rate is never raised */
+	uint64_t least;        /* never below: the user's rate, or what room there is */
 	uint64_t rate;         /* in force */
 	double overhead;       /* as of the last look that had enough CPU time */
 	struct governor_look last;

@@ -38,8 +38,12 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&keys[k], memory_order_acquire);
 			if (key == DUMP_KEY_FREE || key == DUMP_KEY_BUSY)
 				continue;
-			estimate_add(sum, (double)records[k].size, estimate_probability(records[k].size, records[k].rate_bytes));
-			estimate_expect(sum, records[k].rate_bytes > 1 ? records[k].rate_bytes : 0);
+			const struct thinning_sample sample = thinning_of_live(&records[k]);
+			uint32_t rate = thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX);
+			if (!rate)
+				continue;
+			estimate_add(sum, (double)sample.size, estimate_probability(sample.size, rate));
+			estimate_expect(sum, rate > 1 ? rate : 0);
 		}
 	}
 	if (h->rate_bytes > 1)

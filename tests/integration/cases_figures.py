@@ -14,7 +14,7 @@ SEEDS = (1, 2, 3)
 def known_session(context, program, rate, *arguments):
     """One session over a known heap; returns (report, truth, session). Addresses are fixed so that a seed fixes the result."""
     victim = Victim(context, program, fixed_addresses=True)
-    session = Session(context, victim.pid, *arguments, rate=rate)
+    session = Session(context, victim.pid, "--max-overhead", "off", *arguments, rate=rate)
     victim.send("go")
     truth = victim.truth()
     receipt = session.stop()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The governor: the rate changes in mid-session, the cost is held, and the figures stay right."""
+"""The rate changes in mid-session, for the cost or for room: the limits hold, and the figures stay right."""
+import os
 import time
 
 from harness import Failure, PATIENCE, Session, Victim, analyze, analyze_text, case, check_receipt, stacks_with
@@ -123,3 +124,37 @@ def governor_of_every_allocation(context):
     assert report["exact"] is False and report["target"]["first_rate_bytes"] == 1, report["target"]
     check_truth(report, truth, ("live_bytes", "allocated_bytes"))
     victim.finish_by_stdin()
+
+
+def crowded(context, rate):
+    """A heap with more samples than the dump has room for; returns (report, truth)."""
+    victim = Victim(context, "jump")
+    session = Session(context, victim.pid, "--max-size", "16M", "--max-overhead", "off", rate=rate)
+    victim.send("fast")
+    until(context, session, "samples are thinned", lambda report: len(changes(report, "full")) >= 2)
+    victim.send("sum")
+    truth = victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    assert os.stat(session.dump).st_size <= 16 << 20, os.stat(session.dump).st_size
+    report = analyze(context, session.dump, *SURE)
+    check_chain(report)
+    for change in changes(report, "full"):
+        assert change["thinned_bytes"] > report["target"]["first_rate_bytes"], change
+    assert report["counters"]["samples_thinned"] > 0 and report["exact"] is False, report["counters"]
+    check_truth(report, truth, ("live_bytes", "allocated_bytes"))
+    assert "the table of live samples was crowded: thinned to one per" in analyze_text(context, session.dump)
+    victim.finish_by_stdin()
+    return report
+
+
+@case()
+def crowded_table_is_thinned(context):
+    """Where --max-size leaves no room, live samples are thinned: estimates stay right, and nothing is lost."""
+    report = crowded(context, "256")
+    assert report["counters"]["lost_live_full"] == 0 and report["complete"] is True, report["counters"]
+
+
+@case()
+def crowded_table_of_every_allocation(context):
+    """The same from --rate 1: exact figures become estimates with intervals, not lower limits."""
+    crowded(context, "1")

@@ -144,7 +144,7 @@ static struct leak_tally run_stack(enum lifetime kind, double samples, struct ra
 			return tally;
 		double at = kind == CACHE ? born / 50 : kind == STEP ? 0.5 * SESSION + born / 50 : born;
 		double died = at + draw_lifetime(kind, random);
-		leak_add(&tally, &window, 100, RATE, (uint64_t)at, died < SESSION ? (uint64_t)died + 1 : 0);
+		leak_add(&tally, &window, 100, RATE, true, (uint64_t)at, died < SESSION ? (uint64_t)died + 1 : 0);
 	}
 }
 
