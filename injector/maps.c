@@ -11,6 +11,7 @@
 #include "cleanup.h"
 
 #define DELETED " (deleted)"
+#define READ_TRIES 20
 
 /* Text that is consumed from the left; every step checks the end. */
 struct cursor {
@@ -111,8 +112,19 @@ static size_t count_lines(const char *text, size_t bytes)
 	return n;
 }
 
-/* Takes over text, which has bytes and one more for a NUL. */
-static int parse_owned(struct maps *m, char *text, size_t bytes, struct err *e)
+/* What of next lies behind the mapping before it; false: nothing. */
+static bool clip(struct mapping *next, const struct mapping *before)
+{
+	if (next->end <= before->end)
+		return false;
+	if (next->inode)
+		next->offset += before->end - next->start;
+	next->start = before->end;
+	return true;
+}
+
+/* Takes over text, which has bytes and one more for a NUL. torn: lines may overlap. */
+static int parse_owned(struct maps *m, char *text, size_t bytes, bool torn, struct err *e)
 {
 	struct maps out = { .text = text };
 	size_t line_number = 0;
@@ -133,7 +145,10 @@ static int parse_owned(struct maps *m, char *text, size_t bytes, struct err *e)
 		at = line.end + 1;
 		bool ok = !memchr(line.at, 0, (size_t)(line.end - line.at)) && parse_line(line, next);
 		/* The vsyscall page comes last and is above everything: sorted all the same. */
-		if (!ok || (out.count && next->start < out.list[out.count - 1].end)) {
+		bool overlaps = ok && out.count && next->start < out.list[out.count - 1].end;
+		if (overlaps && torn && !clip(next, next - 1))
+			continue;
+		if (!ok || (overlaps && !torn)) {
 			maps_free(&out);
 			return err_set(e, EINVAL, "line %zu of the list of mappings makes no sense", line_number);
 		}
@@ -150,10 +165,10 @@ int maps_parse(struct maps *m, const char *text, size_t bytes, struct err *e)
 	if (!copy)
 		return err_set(e, ENOMEM, "no memory for the list of mappings");
 	memcpy(copy, text, bytes);
-	return parse_owned(m, copy, bytes, e);
+	return parse_owned(m, copy, bytes, false, e);
 }
 
-int maps_read(struct maps *m, const char *file, struct err *e)
+static int read_once(struct maps *m, const char *file, bool torn, struct err *e)
 {
 	AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
 	size_t used = 0, size = 1u << 16;
@@ -188,7 +203,24 @@ int maps_read(struct maps *m, const char *file, struct err *e)
 		free(text);
 		return err_set(e, ESRCH, "%s is empty: the thread has exited", file);
 	}
-	return parse_owned(m, text, used, e);
+	return parse_owned(m, text, used, torn, e);
+}
+
+/*
+ * Since Linux 6.17 the kernel writes the list without a lock on all of it: while the program splits and merges mappings, a line may
+ * reach back into the one before. Such a list is read again; if they overlap each time, the program has no other than such mappings in that
+ * place, and what the first line said counts.
+ */
+int maps_read(struct maps *m, const char *file, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 1; i <= READ_TRIES; i++) {
+		rc = read_once(m, file, i == READ_TRIES, e);
+		if (rc != -EINVAL)
+			break;
+	}
+	return rc;
 }
 
 void maps_free(struct maps *m)

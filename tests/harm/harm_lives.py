@@ -37,6 +37,12 @@ def cxx_exceptions(context):
     many(context, "/cxx_exceptions")
 
 
+@case(timeout=300)
+def mappings_change(context):
+    """A program that splits and merges mappings while its list of mappings is read."""
+    many(context, "lives", "mappings")
+
+
 def at_moments(context, mode, check, rounds=60):
     """A session with a victim that does something after a random time; memattach must end by itself and tell it."""
     generator = random.Random(4711)

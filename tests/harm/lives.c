@@ -12,6 +12,7 @@
  *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
  *     held_beside    likewise, while another thread allocates
  *     notsc          forbids itself the cycle counter
+ *     mappings       two threads change the protection of pages all the time: mappings are split and merged
  *     seccomp        a filter kills the process for any system call but the few that it makes itself
  *     undumpable     PR_SET_DUMPABLE 0
  */
@@ -242,6 +243,22 @@ static void run_held(void)
 	}
 }
 
+static void *change_mappings(void *argument)
+{
+	enum { PAGES = 64 };
+	uint64_t random = 1 + (uint64_t)(uintptr_t)argument;
+	char *const base = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	while (base != MAP_FAILED && !victim_done()) {
+		uint64_t n = victim_random(&random);
+		size_t first = n % PAGES, count = 1 + (n >> 8) % (PAGES - first);
+		if (mprotect(base + first * 4096, count * 4096, n >> 32 & 1 ? PROT_READ : PROT_READ | PROT_WRITE))
+			victim_wrong("mprotect: %s", strerror(errno));
+		victim_round();
+	}
+	return NULL;
+}
+
 static int forbid_system_calls(void)
 {
 #define ALLOW(n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (n), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -264,6 +281,7 @@ static int forbid_system_calls(void)
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "calm", *when = argc > 2 ? argv[2] : "-1";
+	uint64_t random = 3;
 	pthread_t thread;
 
 	victim_start("lives");
@@ -297,6 +315,10 @@ int main(int argc, char **argv)
 		run_clone_vm();
 	} else if (!strcmp(mode, "overhook")) {
 		run_overhook();
+	} else if (!strcmp(mode, "mappings")) {
+		pthread_create(&thread, NULL, change_mappings, &random);
+		change_mappings(NULL);
+		pthread_join(thread, NULL);
 	} else if (!strncmp(mode, "held", 4)) {
 		run_held();
 	} else {
