@@ -31,10 +31,18 @@
 #ifndef MEMATTACH_CONTROL_H
 #define MEMATTACH_CONTROL_H
 
+/*
+ * In the frame of each hook that has left its fast path there is, from its first instructions to its last, a word that holds this
+ * number exclusive-or its own address. The end of the hook clears it: a return address that an ended hook left in memory that
+ * is a part of a later frame tells nothing, this word does.
+ */
+#define HOOK_LIVE_MAGIC 0x4b4f4f484556494c
+
+#ifndef __ASSEMBLER__
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 1u
+#define CONTROL_VERSION 2u
 
 #define GATE_CODE_BYTES 16u
 #define GATE_JUMP_OFFSET 7u /* of the second of a gate's two instructions */
@@ -164,5 +172,7 @@ _Static_assert(sizeof(struct slot) == 32, "slot");
 _Static_assert(sizeof(struct control_start) == 104, "control_start");
 _Static_assert(sizeof(struct control_gate) == 16, "control_gate");
 _Static_assert(sizeof(struct control_patch) == 24, "control_patch");
+
+#endif
 
 #endif

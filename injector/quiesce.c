@@ -7,6 +7,7 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "control.h"
 #include "grow.h"
 #include "sharers.h"
 
@@ -52,8 +53,9 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	return !x->inside;
 }
 
-/* As much of the stack as is mapped above the stack pointer. */
-bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count)
+/* Visits as much of the stack as is mapped above the stack pointer, word by word; true ends it. */
+static bool any_word(const struct target_memory *memory, uint64_t sp, bool (*visit)(uint64_t at, uint64_t word, void *context),
+		     void *context)
 {
 	uint64_t page[512];
 	struct err ignored;
@@ -64,11 +66,54 @@ bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const 
 		if (target_read(memory, at, page, bytes, &ignored) < 0)
 			break;
 		for (size_t i = 0; i < bytes / sizeof page[0]; i++)
-			if (in_any(ranges, range_count, page[i]))
+			if (visit(at + i * sizeof page[0], page[i], context))
 				return true;
 		at += bytes;
 	}
 	return false;
+}
+
+struct wanted {
+	const struct quiesce_range *ranges;
+	unsigned count;
+};
+
+static bool is_wanted(uint64_t at, uint64_t word, void *context)
+{
+	const struct wanted *w = context;
+
+	(void)at;
+	return in_any(w->ranges, w->count, word);
+}
+
+bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count)
+{
+	struct wanted wanted = { ranges, range_count };
+
+	return any_word(memory, sp, is_wanted, &wanted);
+}
+
+struct hook_search {
+	const struct quiesce_range *code;
+	uint64_t before[2]; /* the two words below */
+};
+
+static bool is_hook(uint64_t at, uint64_t word, void *context)
+{
+	struct hook_search *h = context;
+	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
+		     (in_range(h->code, h->before[1]) && registers_follow_pc(h->before[0], word));
+
+	h->before[1] = h->before[0];
+	h->before[0] = word;
+	return found;
+}
+
+bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *code)
+{
+	struct hook_search search = { .code = code };
+
+	return any_word(memory, sp, is_hook, &search);
 }
 
 static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, struct err *e)
@@ -81,7 +126,7 @@ static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, struct err *e)
 
 static void look_at_stack(struct examination *x, uint64_t sp)
 {
-	x->inside |= quiesce_stack_holds(x->q->memory, sp, &x->q->code, 1);
+	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code);
 	x->holds_gate |= quiesce_stack_holds(x->q->memory, sp, &x->q->gates, 1);
 }
 

@@ -4,7 +4,9 @@
  *
  * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread is examined
  * once, one at a time and for microseconds, until it was seen outside: no register holds an address of the payload's code, no walked
- * frame returns into it, and if the walk does not reach the end of the stack, no word of the live stack does either. Addresses of the
+ * frame returns into it, and if the walk is not by unwind information to the end of the stack, no hook has its mark of life
+ * there (HOOK_LIVE_MAGIC) and no signal interrupted the payload. Words that hold addresses of its code do not count: they may be what an
+ * ended hook left in a frame that uses only a part of its memory, and a thread that sleeps keeps them for ever. Addresses of the
  * payload's data do not count: only its code follows them, and they stay in registers that the program does not happen to
  * use. A thread that was seen outside stays outside; threads that are born meanwhile are looked at too.
  *
@@ -42,6 +44,9 @@ struct quiesce {
 
 /* Does a word of the live stack above sp hold an address of the range? For threads whose stack cannot be walked to its end. */
 bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count);
+
+/* Is a hook alive on the stack above sp, or was code interrupted by a signal whose handler runs? For the same threads. */
+bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *code);
 
 /* 0: proven. -EBUSY: a thread is inside (named) until the deadline. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;

@@ -36,6 +36,7 @@
 #define HOOK_CALL_FP 64
 #define HOOK_CALL_SP 72
 #define HOOK_CALL_HOOK 80
+#define HOOK_CALL_LIVE 88
 #define HOOK_CALL_BYTES 96
 
 #ifndef __ASSEMBLER__
@@ -54,6 +55,7 @@ struct hook_call {
 	uint64_t sp;              /* stack pointer at entry: points to the return address */
 	uint32_t hook;            /* enum hook_id */
 	uint32_t reserved;
+	uint64_t live;            /* HOOK_LIVE_MAGIC of control.h */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
@@ -62,6 +64,7 @@ _Static_assert(offsetof(struct hook_call, slot) == HOOK_CALL_SLOT, "slot");
 _Static_assert(offsetof(struct hook_call, fp) == HOOK_CALL_FP, "fp");
 _Static_assert(offsetof(struct hook_call, sp) == HOOK_CALL_SP, "sp");
 _Static_assert(offsetof(struct hook_call, hook) == HOOK_CALL_HOOK, "hook");
+_Static_assert(offsetof(struct hook_call, live) == HOOK_CALL_LIVE, "live");
 _Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
 
 /* Does what the fast path could not, the original call included; returns what the original returned. */

@@ -140,3 +140,10 @@ void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t,
 	for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
 		visit(values[i], data);
 }
+
+bool registers_follow_pc(uint64_t first, uint64_t second)
+{
+	const uint64_t flags_always = 0x202, segment_cs = 0x33; /* interrupts enabled, bit 1; user code */
+
+	return (first & flags_always) == flags_always && first < 1u << 22 && (second & 0xffffffff) == segment_cs;
+}

@@ -11,6 +11,7 @@
  *
  * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, meet the switch and go on.
  */
+#include "control.h"
 #include "hooks.h"
 #include "hook_call.h"
 
@@ -161,8 +162,13 @@ hook_enter:
 	lea	8(%rbp), %rcx
 	mov	%rcx, HOOK_CALL_SP(%rsp)
 	mov	%r10d, HOOK_CALL_HOOK(%rsp)
+	movabs	$HOOK_LIVE_MAGIC, %rcx
+	lea	HOOK_CALL_LIVE(%rsp), %rdi
+	xor	%rdi, %rcx
+	mov	%rcx, (%rdi)
 	mov	%rsp, %rdi
 	call	hook_slow
+	andq	$0, HOOK_CALL_LIVE(%rsp)
 	leave
 	.cfi_def_cfa %rsp, 8
 	.cfi_restore %rbp
