@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""Targets that are large in one respect each (bench/scale.c): nothing is lost, nothing stays, figures are right."""
+import shutil
+import subprocess
+
+from harness import PATIENCE, Lines, Session, Snapshot, analyze, case, check_receipt, check_same, sum_of
+
+
+class Large:
+    """A target of bench/scale.c: it waits for a line, works, says DONE, waits for another."""
+
+    def __init__(self, context, kind, size):
+        self.process = context.start([context.target("scale"), kind, str(size)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     text=True)
+        self.lines = Lines(self.process.stdout)
+        self.pid = int(self.lines.wait(r"^PID \d+$").split()[1])
+
+    def go(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def work(self, patience=PATIENCE):
+        self.go()
+        self.lines.wait(r"^DONE$", patience)
+
+    def value(self, what):
+        return float(next(line.split()[2] for line in self.lines.seen if line.startswith(f"R {what} ")))
+
+    def finish(self):
+        self.go()
+        assert self.process.wait(PATIENCE) == 0, self.process.returncode
+
+
+def whole_session(context, target, *arguments, rate="1", patience=PATIENCE, compare=True):
+    """Attached while it works, compared, asked to end; returns the report."""
+    before = Snapshot(target.pid) if compare else None
+    session = Session(context, target.pid, *arguments, rate=rate)
+    target.work(patience)
+    check_receipt(session.stop(), target.pid)
+    if compare:
+        check_same(before, Snapshot(target.pid), busy=True)
+    target.finish()
+    return analyze(context, session.dump)
+
+
+def total(report):
+    return sum_of(report["stacks"], "allocated_count")
+
+
+@case(timeout=300)
+def many_modules(context):
+    """Three hundred libraries, each with slots of its own, all restored; calls through each are seen."""
+    folder = context.path("modules")
+    subprocess.run(["mkdir", folder], check=True)
+    for i in range(300):
+        shutil.copy(context.target("scale_module.so"), f"{folder}/m{i}.so")
+    target = Large(context, "modules", folder)
+    assert target.value("modules") == 300
+    report = whole_session(context, target)
+    assert target.value("calls") == 300000
+    seen = sum_of([s for s in report["stacks"] if any("/m" in (f["module"] or "") for f in s["frames"])], "allocated_count")
+    assert seen == 300000, seen
+
+
+@case(timeout=300)
+def hundred_gigabytes_of_mappings(context):
+    """Address space costs nothing: what is not resident is neither read nor touched."""
+    target = Large(context, "mappings", 100)
+    assert target.value("mapped") == 100
+    report = whole_session(context, target, compare=False)
+    assert sum_of([s for s in report["stacks"] if any(f["function"] == "frame_5" for f in s["frames"])],
+                  "allocated_count") == 1000000, total(report)
+
+
+@case(label="stress", timeout=900)
+def many_stacks(context):
+    """A hundred thousand distinct stacks: every call is counted, also those whose stack had no room when it came."""
+    target = Large(context, "stacks", 100000)
+    report = whole_session(context, target, patience=300)
+    assert total(report) == 100000, (total(report), report["samples"])
+
+
+@case(label="stress", timeout=900)
+def million_live_blocks(context):
+    """A million live blocks at rate 1: each recorded, each found again when it is freed."""
+    target = Large(context, "live", 1000000)
+    report = whole_session(context, target, "--max-size", "4G", patience=300)
+    mine = [s for s in report["stacks"] if any(f["function"] == "frame_5" for f in s["frames"])]
+    assert sum_of(mine, "allocated_count") == 1000000, report["samples"]
+    assert sum_of(mine, "live_count") == 0, report["samples"]

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* A library with slots of its own, of which bench/scale.c loads many copies. */
+#include <stdlib.h>
+
+void *scale_allocate(size_t bytes);
+
+void *scale_allocate(size_t bytes)
+{
+	void *block = malloc(bytes);
+
+	__asm__ volatile("" : : "r"(block) : "memory");
+	return block;
+}
