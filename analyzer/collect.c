@@ -20,7 +20,7 @@ struct slot {
 	struct estimate_sum born_bytes, born_count; /* what was allocated in the window, from records */
 	double history_bytes;  /* bytes of its samples that stand in the history */
 	uint64_t history;      /* how many they are */
-	double largest_weight; /* largest 1 / p among its samples, 0 none seen */
+	struct estimate_sum sizes; /* of all its samples that still have a record: what is known of its sizes */
 };
 
 struct build {
@@ -73,7 +73,7 @@ static uint64_t key_of(const struct dump_live_record *record)
 static void add_pair(struct estimate_sum pair[FIGURE_COUNT], uint64_t size, double p)
 {
 	estimate_add(&pair[FIGURE_LIVE_BYTES], (double)size, p);
-	estimate_add(&pair[FIGURE_LIVE_COUNT], 1, p);
+	estimate_add_block(&pair[FIGURE_LIVE_COUNT], p);
 }
 
 /* Of two states of one session, a block that is in both changes nothing. */
@@ -118,7 +118,7 @@ static double add_sample(struct build *b, struct slot *slot, const struct sample
 	bool live = born <= b->at && (!freed || freed > b->at);
 	bool was_live = b->since && born <= b->since && (!freed || freed > b->since);
 
-	slot->largest_weight = fmax(slot->largest_weight, 1 / p);
+	estimate_add_block(&slot->sizes, p);
 	if (rate > b->rate)
 		b->rate = rate;
 	if (live)
@@ -131,7 +131,7 @@ static double add_sample(struct build *b, struct slot *slot, const struct sample
 		add_pair(slot->part.minus, size, p);
 	if (born <= b->at && born > b->since) {
 		estimate_add(&slot->born_bytes, (double)size, p);
-		estimate_add(&slot->born_count, 1, p);
+		estimate_add_block(&slot->born_count, p);
 	}
 	if (b->report->options.leaks)
 		leak_add(&slot->part.leak, &b->window, size, rate, sample->survival > (double)b->rate, born, freed);
@@ -179,21 +179,6 @@ static int on_stack(void *arg, uint32_t reference)
 	return slot_of(arg, reference) ? 0 : -ENOMEM;
 }
 
-/*
- * The weight of the next count that was not seen: the largest that was, or what the sums say where the records are
- * gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. Nothing known: one byte.
- */
-static double next_count(const struct build *b, const struct slot *slot, const struct dump_stack *stack)
-{
-	double next = slot->largest_weight;
-
-	if (b->rate <= 1)
-		return 0;
-	if (stack && stack->allocated_count > 0)
-		next = fmax(next, stack->variance_count / stack->allocated_count + 1);
-	return next > 0 ? next : 1 / estimate_probability(1, b->rate);
-}
-
 /* What was allocated: the stack's sums, or in a window of time what records are left of it. */
 static void fill_allocated(const struct build *b, struct slot *slot, const struct dump_stack *stack)
 {
@@ -207,29 +192,56 @@ static void fill_allocated(const struct build *b, struct slot *slot, const struc
 		row->plus[FIGURE_ALLOCATED_BYTES] = *bytes;
 		row->plus[FIGURE_ALLOCATED_COUNT] = *count;
 	} else if (stack && stack->taken >= row->sum[FIGURE_LIVE_COUNT].samples) {
-		*bytes = (struct estimate_sum){ stack->allocated_bytes, stack->variance_bytes,
-						row->sum[FIGURE_LIVE_BYTES].seen + slot->history_bytes, 0, stack->taken };
-		*count = (struct estimate_sum){ stack->allocated_count, stack->variance_count, (double)stack->taken, 0,
-						stack->taken };
+		/* The sums do not know how sizes are spread, but the records that are left do. */
+		double share = slot->sizes.variance > 0 ? stack->variance_count / slot->sizes.variance : 0;
+		*bytes = (struct estimate_sum){ .value = stack->allocated_bytes,
+						.variance = stack->variance_bytes,
+						.seen = row->sum[FIGURE_LIVE_BYTES].seen + slot->history_bytes,
+						.samples = stack->taken };
+		*count = (struct estimate_sum){ .value = stack->allocated_count,
+						.variance = stack->variance_count,
+						.seen = (double)stack->taken,
+						.samples = stack->taken,
+						.log_sum = share * slot->sizes.log_sum,
+						.log_square = share * slot->sizes.log_square };
 	} else {
 		*bytes = row->sum[FIGURE_LIVE_BYTES]; /* the sums are lost; at least this was allocated */
 		*count = row->sum[FIGURE_LIVE_COUNT];
 	}
 }
 
+/*
+ * Lets a count know all that is known of the sizes of this stack: blocks so small that no sample shows them are hidden among all that
+ * it allocated, so every record of it tells, live or not.
+ */
+static void know_sizes(const struct build *b, struct estimate_sum *count, const struct slot *slot, double next)
+{
+	count->known = slot->sizes.known;
+	count->next = next;
+	estimate_hide(count, b->rate);
+}
+
 /* Says what an unseen sample would weigh, in every set that this dump may have one in. */
 static void fill_next(const struct build *b, struct slot *slot, const struct dump_stack *stack)
 {
-	double count = next_count(b, slot, stack);
-	double bytes = b->rate > 1 ? (double)b->rate : 0;
 	struct report_row *row = &slot->part;
+	double bytes = b->rate > 1 ? (double)b->rate : 0;
+	double count = slot->sizes.next;
 
+	/* Where records are gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. */
+	if (b->rate > 1 && stack && stack->allocated_count > 0)
+		count = fmax(count, stack->variance_count / stack->allocated_count + 1);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
-		double next = report_is_bytes(f) ? bytes : count;
-		row->sum[f].next = row->old[f].next = row->plus[f].next = row->minus[f].next = next;
+		struct estimate_sum *sums[] = { &row->sum[f], &row->old[f], &row->plus[f], &row->minus[f] };
+		for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+			if (report_is_bytes(f))
+				sums[i]->next = bytes;
+			else
+				know_sizes(b, sums[i], slot, count);
+		}
 	}
 	estimate_expect(&row->leak.bytes, bytes);
-	estimate_expect(&row->leak.count, count);
+	know_sizes(b, &row->leak.count, slot, count);
 }
 
 static void fill_row(const struct build *b, struct slot *slot, const struct dump_stack *stack)

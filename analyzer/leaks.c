@@ -32,9 +32,8 @@ void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, 
 		return;
 	double p = estimate_probability(size, rate);
 	estimate_add(&t->bytes, (double)size, p);
-	estimate_add(&t->count, 1, p);
+	estimate_add_block(&t->count, p);
 	estimate_expect(&t->bytes, rate > 1 ? rate : 0);
-	estimate_expect(&t->count, rate > 1 ? 1 / p : 0);
 	if (w->end - born > t->oldest && born >= w->start)
 		t->oldest = w->end - born;
 	if (!comparable)

@@ -128,6 +128,10 @@ static void subtract_allocated(struct report *r)
 							      .variance = fmax(0, new->variance - old->variance),
 							      .seen = fmax(0, new->seen - old->seen),
 							      .next = fmax(new->next, old->next),
+							      .hidden = fmax(new->hidden, old->hidden),
+							      .known = new->known > old->known ? new->known : old->known,
+							      .log_sum = fmax(0, new->log_sum - old->log_sum),
+							      .log_square = fmax(0, new->log_square - old->log_square),
 							      .samples = new->samples > old->samples ?
 										 new->samples - old->samples :
 										 0 };
@@ -161,6 +165,34 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 	if (r->same_session)
 		subtract_allocated(r);
 	return 0;
+}
+
+/* Of a comparison, both sides of a row tell of the sizes that its stack allocates. */
+static void share_sizes(struct report *r)
+{
+	for (size_t i = 0; i < r->rows.count; i++) {
+		struct report_row *row = &r->rows.list[i];
+		struct estimate_sum *sums[2 * FIGURE_COUNT];
+		size_t n = 0;
+		struct estimate_sum all = { 0 };
+		for (int f = 0; f < FIGURE_COUNT; f++) {
+			if (report_is_bytes(f))
+				continue;
+			struct estimate_sum *of[] = { &row->sum[f], &row->old[f], &row->plus[f], &row->minus[f] };
+			for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
+				sums[n++] = of[k];
+		}
+		for (size_t k = 0; k < n; k++) {
+			all.known = sums[k]->known > all.known ? sums[k]->known : all.known;
+			all.hidden = fmax(all.hidden, sums[k]->hidden);
+			estimate_expect(&all, sums[k]->next);
+		}
+		for (size_t k = 0; k < n; k++) {
+			sums[k]->known = all.known;
+			sums[k]->hidden = all.hidden;
+			sums[k]->next = all.next;
+		}
+	}
 }
 
 /* Sets p-values and, among them, what is called grown. */
@@ -260,8 +292,12 @@ static void make_total(struct report *r)
 {
 	for (size_t i = 0; i < r->rows.count; i++)
 		row_merge(&r->total, &r->rows.list[i]);
-	for (int f = 0; !r->rows.count && r->largest_rate > 1 && f < FIGURE_COUNT; f++)
-		r->total.sum[f].next = (double)r->largest_rate;
+	for (int f = 0; !r->rows.count && r->largest_rate > 1 && f < FIGURE_COUNT; f++) {
+		if (report_is_bytes(f))
+			r->total.sum[f].next = (double)r->largest_rate;
+		else
+			estimate_hide(&r->total.sum[f], r->largest_rate);
+	}
 	r->total.flags = 0;
 	if (r->total.lost_live > r->lost_live)
 		r->total.lost_live = r->lost_live;
@@ -287,6 +323,8 @@ int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
 
+	if (report_compares(r))
+		share_sizes(r);
 	make_total(r);
 	make_memory(r);
 	if (r->options.leaks || report_compares(r))
@@ -366,6 +404,11 @@ double report_share(const struct report *r, const struct report_row *row, enum r
 double report_detection_limit(const struct report *r)
 {
 	return r->largest_rate > 1 ? estimate_detection_limit((double)r->largest_rate, r->options.confidence) : 0;
+}
+
+unsigned report_hidden_bytes(const struct report *r)
+{
+	return r->largest_rate > 1 ? ESTIMATE_HIDDEN_BYTES : 0;
 }
 
 uint64_t report_lost(const struct report *r)

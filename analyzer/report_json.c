@@ -373,6 +373,7 @@ void report_json(const struct report *r, FILE *out)
 	put_samples(&j, r);
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
+	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);

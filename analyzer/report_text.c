@@ -61,6 +61,9 @@ static void put_rest(const struct text *t, size_t shown)
 	if (report_detection_limit(r) > 0)
 		fprintf(t->out, "A stack without a sample holds less than %s with %g %% confidence.\n",
 			size_format(report_detection_limit(r), value), 100 * r->options.confidence);
+	if (report_hidden_bytes(r))
+		fprintf(t->out, "The upper ends of numbers of blocks allow for blocks of %u bytes or more that no sample shows.\n",
+			report_hidden_bytes(r));
 }
 
 /* Why frames have no names. */

@@ -14,13 +14,17 @@
  *   low  = v / (2y) * chi2(alpha / 2; 2 y^2 / v)
  *   high = (v + w^2) / (2 (y + w)) * chi2(1 - alpha / 2; 2 (y + w)^2 / (v + w^2))
  *
- * The weight of the next sample:
- *   bytes  S / p tends to R for S much below R, and blocks far above R do not stay unseen: w = R.
- *   count  1 / p is R / S for small S, without bound as S falls. What is known of the sizes are those of the
- *          samples: w = the largest 1 / p that was seen, as Fay and Feuer take the largest weight. So an interval of a
- *          count is conditional on the sizes: blocks so small that none was sampled may hide behind it.
- *          test_estimate_coverage.c has the measure: where sizes are alike, or beyond about 20 samples of a mixture
- *          of two, a nominal 95 % covers >= 95 %; for widely spread sizes (log-normal, sigma 1.8) as low as 69 % (docs/statistics.md).
+ * The weight of the next sample, of bytes: S / p tends to R for S much below R, and blocks far above R do not stay unseen, so w = R.
+ *
+ * A count is harder: 1 / p is R / S for small S, so blocks so small that none was sampled may be many. Where they may be
+ * of any size no interval can both cover them and be near the normal one (docs/statistics.md has the proof). What is
+ * assumed here: no block is hidden that is smaller than ESTIMATE_HIDDEN_BYTES (or than what was seen), and samples come in no
+ * particular order. Then the next one is smaller than all n whose sizes are known with a chance of 1 / (n + 1) at most (as the
+ * smallest of n + 1 it may stand at each place alike), and the upper end is that of a mixture: with that chance w is the weight of the
+ * smallest hidden block, else it is
+ *     the largest 1 / p seen * exp(3 s / sqrt(1 + 2 ln n)),   s the spread of ln (1 / p) where the variance is,
+ * since the largest of n log-normal weights falls short of the next larger one by about s / sqrt(2 ln n); 3 of these
+ * steps are enough (coverage_table). s is 0 where the blocks that matter are alike.
  *
  * No low end is below what was seen (sum of x over the samples). If every block is recorded (R = 1) w is 0 and the
  * interval has no width; blocks that are certain to be sampled at R > 1 leave room for others that are not.
@@ -41,6 +45,11 @@ struct estimate_sum {
 	double seen;      /* sum of x: a floor for the truth */
 	double next;      /* weight of the next sample; 0: nothing can be unseen */
 	uint64_t samples;
+	/* Of counts; 0 in other sums: */
+	uint64_t known;   /* samples that next, and with it the sizes, are known from; these or more of the same kind */
+	double hidden;    /* weight of the smallest block that may be hidden, 0: none is */
+	double log_sum;   /* sum of v ln (1 / p) over the samples, v its part of the variance */
+	double log_square; /* sum of v ln^2 (1 / p) */
 };
 
 struct estimate {
@@ -50,6 +59,8 @@ struct estimate {
 };
 
 #define ESTIMATE_CONFIDENCE 0.95
+/* Blocks smaller than this are taken into account in counts only if they were seen. */
+#define ESTIMATE_HIDDEN_BYTES 16u
 
 /* p of a block of size bytes at mean interval rate: 1 - exp(-S / R), S counted as 1 if 0; 1 if rate <= 1. */
 double estimate_probability(uint64_t size, uint64_t rate);
@@ -57,11 +68,17 @@ double estimate_probability(uint64_t size, uint64_t rate);
 /* Adds one sample of value x that was taken with probability p; the caller keeps sum->next. */
 void estimate_add(struct estimate_sum *sum, double x, double p);
 
+/* Counts a sampled block, whose size gave p, in a sum of counts: 1 / p, and what is known of the sizes by it. */
+void estimate_add_block(struct estimate_sum *sum, double p);
+
 /* Adds a sum over other blocks. */
 void estimate_merge(struct estimate_sum *into, const struct estimate_sum *from);
 
 /* Raises sum->next to weight, if it is larger. */
 void estimate_expect(struct estimate_sum *sum, double weight);
+
+/* Lets a sum of counts allow for hidden blocks at this rate. */
+void estimate_hide(struct estimate_sum *sum, uint64_t rate);
 
 /* The estimate with its interval; 0 < confidence < 1. */
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence);

@@ -9,7 +9,7 @@ import sys
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
          ["--by=module"], ["--plan=5"], ["--sort=allocated-count", "--top=1", "--depth=1"], ["--no-symbols", "--confidence=50"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
-          "detection_limit_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
+          "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
 
 

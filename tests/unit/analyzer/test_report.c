@@ -80,7 +80,7 @@ static void test_everything_recorded_is_exact(void **state)
 			struct estimate x = report_estimate(&m.report, &m.report.rows.list[i], f);
 			assert_true(x.value == want[i][f] && x.low == want[i][f] && x.high == want[i][f] && x.error == 0);
 		}
-	assert_true(report_detection_limit(&m.report) == 0);
+	assert_true(report_detection_limit(&m.report) == 0 && report_hidden_bytes(&m.report) == 0);
 	assert_non_null(strstr(m.json, "\"estimate\": 500500, \"stderr\": 0, \"low\": 500500, \"high\": 500500"));
 	assert_non_null(strstr(m.text, "exact"));
 	assert_null(strstr(m.text, "without a sample"));
@@ -111,6 +111,34 @@ static void test_each_sample_is_weighted_before_the_sum(void **state)
 }
 
 /* A library at two addresses, and a stack that was interned twice. */
+/* What may hide behind the live blocks of a stack is bounded by the sizes of all its samples, also of those that were freed. */
+static void test_counts_know_the_sizes_of_freed_samples(void **state)
+{
+	double p = estimate_probability(4096, 524288);
+	double hidden = 1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, 524288);
+	struct made m;
+
+	(void)state;
+	dump_builder_init(&m.b, 524288, 64, 8, 8);
+	uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0);
+	uint32_t b = dump_builder_stack(&m.b, frames_b, 2, 0);
+	dump_builder_sample(&m.b, a, 4096, 524288, 1);
+	dump_builder_sample(&m.b, b, 4096, 524288, 1);
+	for (int i = 0; i < 400; i++)
+		dump_builder_sample(&m.b, b, 4096, 524288, 0);
+	make(&m, (struct report_options){ .sort = FIGURE_ALLOCATED_COUNT });
+	const struct report_row *much = &m.report.rows.list[0];
+	const struct report_row *little = &m.report.rows.list[1];
+	assert_int_equal(much->sum[FIGURE_ALLOCATED_COUNT].samples, 401);
+	assert_true(report_estimate(&m.report, much, FIGURE_LIVE_COUNT).high < 1.02 * 5.572 / p);
+	assert_true(report_estimate(&m.report, little, FIGURE_LIVE_COUNT).high > 2.9 * hidden);
+	struct estimate all = report_estimate(&m.report, much, FIGURE_ALLOCATED_COUNT);
+	assert_true(all.high - all.low < 1.05 * 2 * 1.96 * all.error);
+	assert_non_null(strstr(m.json, "\"hidden_block_bytes\": 16"));
+	assert_non_null(strstr(m.text, "blocks of 16 bytes or more that no sample shows"));
+	done(&m);
+}
+
 static void test_equal_stacks_are_one_row(void **state)
 {
 	const uint64_t first[] = { DUMP_FRAME(1, 0x7f0000001000) };
@@ -241,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything_recorded_is_exact),
 		cmocka_unit_test(test_each_sample_is_weighted_before_the_sum),
+		cmocka_unit_test(test_counts_know_the_sizes_of_freed_samples),
 		cmocka_unit_test(test_equal_stacks_are_one_row),
 		cmocka_unit_test(test_samples_without_a_stack_are_counted),
 		cmocka_unit_test(test_order_is_that_of_the_figure),

@@ -22,13 +22,16 @@ struct heap_kind {
 static const struct heap_kind kinds[] = {
 	{ "16 B", 16, 0, 0 },	  { "256 B", 256, 0, 0 },	{ "4 KiB", 4096, 0, 0 },	  { "R/4", -0.25, 0, 0 },
 	{ "R", -1, 0, 0 },	  { "4 R", -4, 0, 0 },		{ "64 R", -64, 0, 0 },	  { "64 B and 4 KiB", 64, 0, 4096 },
-	{ "64 B and 4 R", 64, 0, -4 }, { "log-normal 100 B, 0.5", 100, 0.5, 0 }, { "log-normal 100 B, 1.8", 100, 1.8, 0 },
+	{ "64 B and 4 R", 64, 0, -4 }, { "16 B and R", 16, 0, -1 }, { "4 KiB and R/4", 4096, 0, -0.25 },
+	{ "log-normal 100 B, 0.5", 100, 0.5, 0 }, { "log-normal 100 B, 1.0", 100, 1, 0 }, { "log-normal 100 B, 1.8", 100, 1.8, 0 },
+	{ "log-normal 1 KiB, 1.2", 1024, 1.2, 0 }, { "log-normal 1 KiB, 1.8", 1024, 1.8, 0 },
 };
 static const double expected[] = { 1, 3, 10, 100, 1000 };
 static const uint64_t rates[] = { 1024, 65536, 524288, 4194304 };
 
 struct cell {
-	double bytes, plain, count, width, z;
+	double bytes, plain, width, z;
+	double count, count_plain, count_width;
 };
 
 static uint64_t size_at(double size, uint64_t rate)
@@ -65,6 +68,7 @@ static struct cell run_cell(const struct heap_kind *kind, double samples, uint64
 	double sum = 0;
 	double square = 0;
 	double plain_width = 0;
+	double count_plain_width = 0;
 
 	for (int i = 0; i < heaps; i++) {
 		struct sampled_heap heap;
@@ -75,6 +79,9 @@ static struct cell run_cell(const struct heap_kind *kind, double samples, uint64
 		double error = b.value - t;
 		cell.bytes += b.low <= t * (1 + 1e-12) && t * (1 - 1e-12) <= b.high;
 		cell.count += c.low <= heap.true_count * (1 + 1e-12) && heap.true_count * (1 - 1e-12) <= c.high;
+		cell.count_plain += fabs(c.value - heap.true_count) <= z * c.error + 1e-12 * heap.true_count;
+		cell.count_width += c.high - c.low;
+		count_plain_width += 2 * z * c.error;
 		cell.plain += fabs(error) <= z * b.error + 1e-12 * t;
 		cell.width += b.high - b.low;
 		plain_width += 2 * z * b.error;
@@ -86,31 +93,42 @@ static struct cell run_cell(const struct heap_kind *kind, double samples, uint64
 	cell.bytes /= heaps;
 	cell.count /= heaps;
 	cell.plain /= heaps;
+	cell.count_plain /= heaps;
+	cell.count_width = count_plain_width > 0 ? cell.count_width / count_plain_width : NAN;
 	cell.width = plain_width > 0 ? cell.width / plain_width : NAN;
 	return cell;
 }
 
+/* Ratios of widths; where blocks are seen for certain there is no normal interval to compare with. */
+static const char *ratio(double width, char text[16])
+{
+	snprintf(text, 16, "-");
+	if (width > 0 && width < 1e5)
+		snprintf(text, 16, width < 10 ? "%.2f" : "%.0f", width);
+	return text;
+}
+
 static void put_cell(const struct heap_kind *kind, double samples, const struct cell *c)
 {
-	char width[16] = "-";
+	char width[16], count_width[16];
 
-	if (c->width > 0)
-		snprintf(width, sizeof width, "%.2f", c->width);
-	printf("| %s | 64k | %g | %.3f | %.3f | %.3f | %s | %+.1f |\n", kind->name, samples, c->bytes, c->plain, c->count, width,
-	       c->z);
+	printf("| %s | %g | %.3f | %.3f | %s | %.3f | %.3f | %s | %+.1f |\n", kind->name, samples, c->bytes, c->plain,
+	       ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width), c->z);
 }
 
 static void put_coverage(int heaps, double confidence, struct random_source *random)
 {
 	double lowest = 1;
+	double lowest_count = 1;
 	double largest_z = 0;
 
-	printf("| sizes | rate | expected samples | bytes | normal | count | width | z |\n|---|---|---|---|---|---|---|---|\n");
+	printf("| sizes | expected samples | bytes | normal | width | count | normal | width | z |\n|---|---|---|---|---|---|---|---|---|\n");
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
 		for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
 			for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
 				struct cell c = run_cell(&kinds[k], expected[i], rates[r], heaps, confidence, random);
 				lowest = fmin(lowest, c.bytes);
+				lowest_count = fmin(lowest_count, c.count);
 				largest_z = fmax(largest_z, fabs(c.z));
 				/* All rates are looked at; what they have in common is shown for one. */
 				if (rates[r] == 65536)
@@ -118,7 +136,8 @@ static void put_coverage(int heaps, double confidence, struct random_source *ran
 			}
 		}
 	}
-	printf("\nAll rates (1k, 64k, 512k, 4M): lowest coverage of bytes %.4f, largest |z| of the bias %.1f.\n", lowest, largest_z);
+	printf("\nAll rates (1k, 64k, 512k, 4M): lowest coverage of bytes %.4f, of counts %.4f, largest |z| of the bias %.1f.\n\n",
+	       lowest, lowest_count, largest_z);
 }
 
 static void put_seen(double confidence)

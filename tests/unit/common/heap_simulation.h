@@ -42,8 +42,6 @@ struct sampled_heap {
 static inline void heap_sample(struct sampled_heap *heap, const struct block_class *classes, int n, uint64_t rate,
 			       struct random_source *random)
 {
-	double largest = 0;
-
 	*heap = (struct sampled_heap){ 0 };
 	for (int c = 0; c < n; c++) {
 		double p = estimate_probability(classes[c].size, rate);
@@ -53,13 +51,12 @@ static inline void heap_sample(struct sampled_heap *heap, const struct block_cla
 		double at = p < 1 ? floor(log(random_unit(random)) / log_q) : 0;
 		while (at < (double)classes[c].blocks) {
 			estimate_add(&heap->bytes, (double)classes[c].size, p);
-			estimate_add(&heap->count, 1, p);
-			largest = 1 / p > largest ? 1 / p : largest;
+			estimate_add_block(&heap->count, p);
 			at += 1 + (p < 1 ? floor(log(random_unit(random)) / log_q) : 0);
 		}
 	}
 	heap->bytes.next = rate > 1 ? (double)rate : 0;
-	heap->count.next = largest > 0 ? largest : 1 / estimate_probability(classes[0].size, rate);
+	estimate_hide(&heap->count, rate);
 }
 
 #endif

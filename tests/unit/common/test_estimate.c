@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "estimate.h"
+#include "gamma.h"
 
 static void assert_close(double got, double want, double tolerance)
 {
@@ -29,6 +30,7 @@ static void test_probability_of_sizes(void **state)
 static void test_interval_is_exact_at_rate_1(void **state)
 {
 	struct estimate_sum sum = { 0 };
+	struct estimate_sum count = { 0 };
 
 	(void)state;
 	for (int i = 1; i <= 1000; i++)
@@ -36,6 +38,11 @@ static void test_interval_is_exact_at_rate_1(void **state)
 	struct estimate x = estimate_interval(&sum, 0.95);
 	assert_true(x.value == 500500 && x.low == 500500 && x.high == 500500 && x.error == 0);
 	assert_int_equal(sum.samples, 1000);
+	for (int i = 1; i <= 1000; i++)
+		estimate_add_block(&count, estimate_probability((uint64_t)i, 1));
+	estimate_hide(&count, 1);
+	x = estimate_interval(&count, 0.95);
+	assert_true(x.value == 1000 && x.low == 1000 && x.high == 1000 && x.error == 0);
 }
 
 /* One sample of weight R with w = R is one event of a Poisson process: Garwood's interval [0.0253, 5.572]. */
@@ -50,7 +57,8 @@ static void test_interval_of_equal_weights_is_garwoods(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof garwood / sizeof garwood[0]; i++) {
 		/* v = n w^2 in the limit of a small p. */
-		struct estimate_sum sum = { garwood[i].n, garwood[i].n, 0, 1, (uint64_t)garwood[i].n };
+		struct estimate_sum sum = { .value = garwood[i].n, .variance = garwood[i].n, .next = 1,
+						.samples = (uint64_t)garwood[i].n };
 		struct estimate x = estimate_interval(&sum, 0.95);
 		assert_close(x.low, garwood[i].low, 1e-9);
 		assert_close(x.high, garwood[i].high, 1e-9);
@@ -114,6 +122,78 @@ static void test_merge_adds_variances(void **state)
 	assert_true(a.seen == whole.seen && a.samples == whole.samples && a.next == 20);
 }
 
+/* The upper end of a count falls from what hidden small blocks could add to what alike blocks need, as sizes become known. */
+static void test_count_allows_for_hidden_blocks(void **state)
+{
+	double p = estimate_probability(4096, 524288);
+	double hidden = 1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, 524288);
+	struct estimate_sum none = { 0 };
+	struct estimate_sum alike = { 0 };
+	double last = INFINITY;
+
+	(void)state;
+	estimate_hide(&none, 524288);
+	assert_close(none.hidden, hidden, 1e-15);
+	assert_close(estimate_interval(&none, 0.95).high, -log(0.025) * hidden, 1e-12);
+	estimate_hide(&alike, 524288);
+	for (int n = 1; n <= 10000; n++) {
+		estimate_add_block(&alike, p);
+		struct estimate x = estimate_interval(&alike, 0.95);
+		struct estimate_sum plain = alike;
+		plain.hidden = 0;
+		double near = estimate_interval(&plain, 0.95).high;
+		double excess = (x.high - near) / (near - x.value);
+		assert_true(x.high >= near && excess < last);
+		last = excess;
+		/* The one sample has told half of it: half of what may come is hidden, 2.5 % of that is left out. */
+		if (n == 1)
+			assert_true(x.high > log(0.5 / 0.025) * hidden && x.high < log(0.5 / 0.025) * hidden + 6 / p);
+		if (n == 100)
+			assert_true(excess < 0.11);
+	}
+	assert_true(last < 1e-3);
+	/* What other samples of the same kind have shown counts, too. */
+	struct estimate_sum one = { 0 };
+	estimate_hide(&one, 524288);
+	estimate_add_block(&one, p);
+	one.known = 1000;
+	assert_true(estimate_interval(&one, 0.95).high < 1.01 * 5.572 / p);
+	/* A wider spread of sizes leaves more room, an exact tail below. */
+	struct estimate_sum spread = { 0 };
+	estimate_hide(&spread, 524288);
+	for (int n = 0; n < 1000; n++)
+		estimate_add_block(&spread, estimate_probability(1024u << n % 5, 524288));
+	struct estimate_sum plain = spread;
+	plain.hidden = 0;
+	assert_true(estimate_interval(&spread, 0.95).high > estimate_interval(&plain, 0.95).high);
+}
+
+/* The end of the mixture is where its tail has the wanted size: worked out from the two gamma distributions. */
+static void test_count_upper_end_is_the_mixtures(void **state)
+{
+	static const double levels[] = { 0.5, 0.9, 0.95, 0.99, 0.999 };
+
+	(void)state;
+	for (int n = 1; n <= 300; n += 13) {
+		for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+			struct estimate_sum sum = { 0 };
+			double w = 1 / estimate_probability(3000, 65536);
+			double tail = (1 - levels[i]) / 2;
+			estimate_hide(&sum, 65536);
+			for (int k = 0; k < n; k++)
+				estimate_add_block(&sum, 1 / w);
+			double x = estimate_interval(&sum, levels[i]).high;
+			double v = sum.variance + w * w;
+			double y = sum.value + w;
+			double near = gamma_q(y * y / v, x * y / v);
+			v = sum.variance + sum.hidden * sum.hidden;
+			y = sum.value + sum.hidden;
+			double far = gamma_q(y * y / v, x * y / v);
+			assert_close((n * near + far) / (n + 1), tail, 1e-7);
+		}
+	}
+}
+
 /* Sums as they come from a damaged or an enormous dump give finite numbers in order. */
 static void test_interval_of_extreme_sums(void **state)
 {
@@ -123,8 +203,15 @@ static void test_interval_of_extreme_sums(void **state)
 	for (int i = 0; i < 5; i++)
 		for (int k = 0; k < 5; k++)
 			for (int w = 0; w < 5; w++) {
-				struct estimate_sum sum = { values[i], values[k], 0, values[w], 1 };
+				struct estimate_sum sum = { .value = values[i], .variance = values[k], .next = values[w],
+							    .samples = 1 };
 				struct estimate x = estimate_interval(&sum, 0.95);
+				assert_true(x.low <= x.value && x.value <= x.high && isfinite(x.high) && x.low >= 0);
+				sum.hidden = values[(i + k) % 5];
+				sum.known = values[w] > 1e15 ? UINT64_MAX - 1 : 1;
+				sum.log_sum = values[4 - i];
+				sum.log_square = values[4 - w];
+				x = estimate_interval(&sum, 0.95);
 				assert_true(x.low <= x.value && x.value <= x.high && isfinite(x.high) && x.low >= 0);
 			}
 }
@@ -139,6 +226,8 @@ int main(void)
 		cmocka_unit_test(test_interval_without_a_sample),
 		cmocka_unit_test(test_interval_grows_with_confidence),
 		cmocka_unit_test(test_merge_adds_variances),
+		cmocka_unit_test(test_count_allows_for_hidden_blocks),
+		cmocka_unit_test(test_count_upper_end_is_the_mixtures),
 		cmocka_unit_test(test_interval_of_extreme_sums),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
