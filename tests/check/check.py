@@ -348,6 +348,17 @@ def check_scripts(tree):
                 yield f"{tree.name(path)}: {error}"
 
 
+def check_plots(tree):
+    """The pictures of docs/statistics.md are those of its tables, and it shows each of them."""
+    result = tree.run(sys.executable, tree.source / "scripts" / "plots", "--check")
+    if result.returncode:
+        yield (result.stdout + result.stderr).strip()
+    page = (tree.source / "docs" / "statistics.md").read_text(encoding="utf-8")
+    for path in sorted((tree.source / "docs" / "plots").glob("*.svg")):
+        if f"](plots/{path.name})" not in page:
+            yield f"docs/statistics.md does not show {path.name}"
+
+
 CHECKS = {name[len("check_"):]: function for name, function in list(globals().items()) if name.startswith("check_")}
 
 
