@@ -96,9 +96,9 @@ static void add_slack(struct slot *slot, const struct dump_live_record *record, 
 
 	if (record->usable < record->size || record->usable > record->size + (1ull << 40))
 		return; /* 0: unknown */
-	estimate_add(&slot->part.slack, slack, p);
-	estimate_expect(&slot->part.slack, p < 1 ? slack / p : 0);
-	slot->part.slack_requested += (double)record->size / p;
+	estimate_add(&slot->part.slack.sum, slack, p);
+	estimate_expect(&slot->part.slack.sum, p < 1 ? slack / p : 0);
+	slot->part.slack.requested += (double)record->size / p;
 }
 
 /* What a sample adds, from whichever record. */
@@ -133,6 +133,8 @@ static double add_sample(struct build *b, struct slot *slot, const struct sample
 		estimate_add(&slot->born_bytes, (double)size, p);
 		estimate_add_block(&slot->born_count, p);
 	}
+	if (b->report->efficiency)
+		efficiency_add(b->report->efficiency, size, p, live);
 	if (b->report->options.leaks)
 		leak_add(&slot->part.leak, &b->window, size, rate, sample->survival > (double)b->rate, born, freed);
 	return p;
@@ -271,8 +273,7 @@ static void fill_row(const struct build *b, struct slot *slot, const struct dump
 			row->sum[f] = (struct estimate_sum){ 0 };
 	}
 	if (b->side == COLLECT_OLD || b->side == COLLECT_EARLIER) {
-		row->slack = (struct estimate_sum){ 0 };
-		row->slack_requested = 0;
+		row->slack = (struct slack){ 0 };
 		row->leak = (struct leak_tally){ 0 };
 		row->lost_live = 0;
 	}
@@ -350,9 +351,15 @@ static bool needs_lost_history(const struct build *b)
 /* Live records and history; again if the live samples were thinned meanwhile. */
 static int read_samples(struct build *b)
 {
+	struct efficiency *efficiency = b->report->efficiency;
+	struct efficiency before = { 0 };
 	int s = 1;
 
+	if (efficiency)
+		before = *efficiency;
 	for (int i = 0; s == 1 && i < READS_MAX; i++) {
+		if (efficiency)
+			*efficiency = before;
 		free(b->slots);
 		map_done(&b->slot_of);
 		b->slots = NULL;

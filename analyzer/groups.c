@@ -48,6 +48,10 @@ static int add_row(struct groups *g, uint32_t image, const char *name, const str
 		if (!again)
 			estimate_merge(&group->inclusive[f], &row->sum[f]);
 	}
+	if (first)
+		slack_merge(&group->slack_exclusive, &row->slack);
+	if (!again)
+		slack_merge(&group->slack_inclusive, &row->slack);
 	group->lost_live_exclusive += first ? row->lost_live : 0;
 	group->lost_live_inclusive += again ? 0 : row->lost_live;
 	group->last_row = number + 1;

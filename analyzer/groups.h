@@ -15,6 +15,7 @@ struct group {
 	char *name;         /* function, "+0xoffset" where none is known, or path of the module */
 	uint32_t image;     /* 0: none */
 	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
+	struct slack slack_inclusive, slack_exclusive;
 	uint64_t lost_live_inclusive, lost_live_exclusive;
 	size_t last_row;    /* the row that was counted last, + 1: recursion counts once */
 };

@@ -47,6 +47,7 @@ static const char help[] =
 	"  -l, --leaks               stacks whose old blocks become more and more\n"
 	"  -g, --age=TIME            old is older than this (a third of the session)\n"
 	"  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
+	"  -e, --efficiency          compare the sampling with the best for the live bytes\n"
 	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 	"  -S, --no-symbols          show modules and offsets only\n"
 	"  -F, --full-names          do not shorten names in the text\n"
@@ -69,6 +70,7 @@ static const struct option long_options[] = {
 	{ "leaks", no_argument, NULL, 'l' },
 	{ "age", required_argument, NULL, 'g' },
 	{ "plan", required_argument, NULL, 'p' },
+	{ "efficiency", no_argument, NULL, 'e' },
 	{ "debug-path", required_argument, NULL, 'D' },
 	{ "no-symbols", no_argument, NULL, 'S' },
 	{ "full-names", no_argument, NULL, 'F' },
@@ -138,6 +140,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);
 	case 'x': a->report.diff = true; return 0;
 	case 'l': a->report.leaks = true; return 0;
+	case 'e': a->report.efficiency = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
 	case 'F': a->report.full_names = true; return 0;
@@ -176,6 +179,8 @@ static int check_arguments(const struct arguments *a, struct err *e)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	if (o->by != BY_STACK && (o->diff || o->since_ns || o->leaks || o->plan > 0))
 		return err_set(e, EINVAL, "--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
+	if (o->efficiency && (o->diff || o->at_ns || o->since_ns || o->leaks || o->plan > 0 || o->by != BY_STACK))
+		return err_set(e, EINVAL, "--efficiency stands alone: not with --diff, --at, --since, --leaks, --plan, --by");
 	return 0;
 }
 
@@ -185,7 +190,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	int option;
 
 	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true };
-	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:eD:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "dump_reader.h"
+#include "efficiency.h"
 #include "estimate.h"
 #include "groups.h"
 #include "images.h"
@@ -43,6 +44,7 @@ struct report_options {
 	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
 	uint64_t at_ns;    /* the heap at this time after the attach, 0: at the end */
 	uint64_t since_ns; /* growth since this time, 0: none */
+	bool efficiency;   /* compare the sampling with the best one */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
 	struct image_search search;
@@ -74,6 +76,9 @@ struct report {
 	uint64_t largest_rate;   /* of the sessions and of all samples; 1: every allocation is recorded */
 	uint64_t lost_busy;      /* samples not taken */
 	uint64_t lost_live;      /* samples taken that the live table had no room for */
+	struct efficiency *efficiency; /* NULL: not asked for */
+	struct efficiency_result efficiency_result;
+	bool efficiency_known;   /* there is a result */
 	uint64_t age_ns;         /* of leaks: as it was used in the last dump */
 	bool same_session;       /* the pair is two states of one session: blocks in both cancel out */
 	bool past_unknown;       /* the history has dropped what --at or --since would need */

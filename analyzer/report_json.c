@@ -26,8 +26,18 @@ static void put_figures(struct json *j, const struct report *r, const struct rep
 		put_estimate(j, figure_keys[f], report_estimate(r, row, f));
 }
 
+static void put_slack(struct json *j, const struct report *r, const struct slack *slack)
+{
+	if (!slack->sum.samples)
+		return;
+	json_object(j, "fragmentation");
+	json_number(j, "requested_bytes", slack->requested);
+	put_estimate(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
+	json_object_end(j);
+}
+
 static void put_sums(struct json *j, const struct report *r, const char *name, const struct estimate_sum sum[FIGURE_COUNT],
-		     uint64_t lost_live)
+		     uint64_t lost_live, const struct slack *slack)
 {
 	struct report_row row = { .lost_live = lost_live };
 
@@ -35,6 +45,8 @@ static void put_sums(struct json *j, const struct report *r, const char *name, c
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		row.sum[f] = sum[f];
 	put_figures(j, r, &row);
+	if (slack)
+		put_slack(j, r, slack);
 	json_object_end(j);
 }
 
@@ -69,7 +81,7 @@ static void put_frame(struct json *j, const struct report *r, uint64_t place, co
 
 static void put_growth(struct json *j, const struct report *r, const struct report_row *row)
 {
-	put_sums(j, r, "old", row->old, 0);
+	put_sums(j, r, "old", row->old, 0, NULL);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		put_estimate(j, figure_keys[f], report_growth(r, row, f));
@@ -96,16 +108,6 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	json_object_end(j);
 }
 
-static void put_slack(struct json *j, const struct report *r, const struct report_row *row)
-{
-	if (!row->slack.samples)
-		return;
-	json_object(j, "fragmentation");
-	json_number(j, "requested_bytes", row->slack_requested);
-	put_estimate(j, "slack_bytes", estimate_interval(&row->slack, r->options.confidence));
-	json_object_end(j);
-}
-
 static void put_plan(struct json *j, const struct report *r, const struct report_row *row)
 {
 	struct report_plan plan = report_plan(r, row);
@@ -124,7 +126,7 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_growth(j, r, row);
 	if (r->options.leaks)
 		put_leak(j, r, row);
-	put_slack(j, r, row);
+	put_slack(j, r, &row->slack);
 	if (r->options.plan > 0)
 		put_plan(j, r, row);
 }
@@ -137,8 +139,12 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
+	json_number(j, "share", report_share(r, row, r->options.sort));
 	put_details(j, r, row);
 	json_bool(j, "truncated", row->flags || row->unknown);
+	json_bool(j, "deep", row->flags & DUMP_STACK_DEEP);
+	json_bool(j, "unknown", row->unknown);
+	json_unsigned(j, "frame_count", row->frame_count);
 	json_array(j, "frames");
 	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++) {
 		const struct location *list = &nothing;
@@ -173,8 +179,8 @@ static void put_groups(struct json *j, const struct report *r)
 		if (r->options.by == BY_FUNCTION)
 			json_string(j, "function", g->name);
 		json_string(j, "module", r->images.list[g->image].path);
-		put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive);
-		put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive);
+		put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
+		put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -223,7 +229,7 @@ static void put_target_members(struct json *j, const struct session *s)
 	json_string(j, "host", s->host[0] ? s->host : NULL);
 	put_time(j, "attached_at", s->start_ns);
 	json_number(j, "duration_seconds", (double)s->duration_ns / 1e9);
-	json_string(j, "ended", dump_end_name(s->end));
+	json_string(j, "ended", s->state == DUMP_STATE_EXECED ? "execed" : dump_end_name(s->end));
 	if (s->state == DUMP_STATE_EXITED)
 		json_number(j, "exit_status", s->end_detail);
 	if (s->state == DUMP_STATE_KILLED)
@@ -317,12 +323,45 @@ static void put_memory(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void put_efficiency(struct json *j, const struct report *r)
+{
+	const struct efficiency_result *e = &r->efficiency_result;
+
+	if (!r->options.efficiency)
+		return;
+	if (!r->efficiency_known) {
+		json_string(j, "efficiency", NULL);
+		return;
+	}
+	json_object(j, "efficiency");
+	json_number(j, "samples", e->samples);
+	json_number(j, "stderr_bytes", e->error_now);
+	json_number(j, "best_stderr_bytes", e->error_best);
+	json_number(j, "efficiency", e->ratio);
+	json_number(j, "best_samples", e->samples_best);
+	json_array(j, "sizes");
+	for (size_t i = 0; i < e->group_count; i++) {
+		const struct efficiency_group *g = &e->groups[i];
+		json_object(j, NULL);
+		json_number(j, "least_bytes", ceil(g->least));
+		json_number(j, "most_bytes", ceil(g->most) - 1);
+		json_number(j, "allocated_count", g->allocated);
+		json_number(j, "live_share", g->survival);
+		json_number(j, "probability", g->now);
+		json_number(j, "best_probability", g->best);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
 static void put_view(struct json *j, const struct report *r)
 {
 	const struct report_options *o = &r->options;
 
 	json_object(j, "view");
-	json_string(j, "kind", o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
+	json_string(j, "kind", o->efficiency ? "efficiency" : o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
+	json_string(j, "sort", report_figure_name(o->sort));
 	if (o->at_ns)
 		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
 	if (o->since_ns)
@@ -375,9 +414,10 @@ void report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
+	put_efficiency(&j, r);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);
-	put_slack(&j, r, &r->total);
+	put_slack(&j, r, &r->total.slack);
 	if (report_compares(r))
 		put_growth(&j, r, &r->total);
 	json_object_end(&j);

@@ -7,30 +7,28 @@
 #include "text.h"
 #include "utf8.h"
 
-static const char *const figure_titles[] = { "live bytes", "live blocks", "allocated bytes", "allocated blocks" };
-
 static void put_totals(const struct text *t)
 {
 	const struct report *r = t->report;
 	char level[40], value[40], range[96], growth[40], growth_range[96];
 
 	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
-	fprintf(t->out, "\n  %s%-18s %14s   %-26s%s%s\n", t->dim, "", "estimate", level, report_compares(r) ? "  growth" : "",
-		t->plain);
+	fprintf(t->out, "\n  %s%-18s %14s   %-*s%s%s\n", t->dim, "", "estimate", report_compares(r) ? 26 : 0, level,
+		report_compares(r) ? "  growth" : "", t->plain);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate x = report_estimate(r, &r->total, f);
 		struct estimate d = report_growth(r, &r->total, f);
-		fprintf(t->out, "  %-18s %s%14s%s   ", figure_titles[f], t->bold, text_amount(f, x.value, value), t->plain);
+		fprintf(t->out, "  %-18s %s%14s%s   ", text_title(f), t->bold, text_amount(f, x.value, value), t->plain);
 		if (report_compares(r))
 			fprintf(t->out, "%-26s  %s  %s\n", text_interval(f, &x, range), text_amount(f, d.value, growth),
 				text_interval(f, &d, growth_range));
 		else
 			fprintf(t->out, "%s\n", text_interval(f, &x, range));
 	}
-	if (r->total.slack.samples && r->total.slack_requested > 0 && !report_compares(r)) {
-		struct estimate x = estimate_interval(&r->total.slack, r->options.confidence);
+	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
+		struct estimate x = estimate_interval(&r->total.slack.sum, r->options.confidence);
 		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack", size_format(x.value, value),
-			text_interval(FIGURE_LIVE_BYTES, &x, range), text_percent(x.value / r->total.slack_requested, growth));
+			text_interval(FIGURE_LIVE_BYTES, &x, range), text_percent(x.value / r->total.slack.requested, growth));
 	}
 }
 
@@ -48,8 +46,9 @@ static void put_rest(const struct text *t, size_t shown)
 	}
 	putc('\n', t->out);
 	if (more)
-		fprintf(t->out, "%s more stacks hold %s%s (%s); --top 0 shows all.\n", text_grouped((double)more, number),
-			text_amount(f, rest.sum[f].value, value), report_is_bytes(f) ? "" : " blocks",
+		fprintf(t->out, "%s more %s %s%s (%s); --top 0 shows all.\n", text_grouped((double)more, number),
+			text_plural((double)more, "stack holds", "stacks hold"), text_amount(f, rest.sum[f].value, value),
+			text_unit(f, rest.sum[f].value),
 			text_percent(report_share(r, &rest, f), share));
 	if (r->options.leaks)
 		fputs("LEAK: old blocks became more all through the session; false alarms are limited over all stacks\n"
@@ -96,7 +95,9 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
 	text_head(&t);
 	put_totals(&t);
-	size_t shown = r->options.by == BY_STACK ? text_rows(&t) : text_groups(&t);
-	put_rest(&t, shown);
+	if (r->options.efficiency)
+		text_efficiency(&t);
+	else
+		put_rest(&t, r->options.by == BY_STACK ? text_rows(&t) : text_groups(&t));
 	put_missing_symbols(&t);
 }

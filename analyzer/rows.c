@@ -38,6 +38,12 @@ struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t 
 	return row;
 }
 
+void slack_merge(struct slack *into, const struct slack *from)
+{
+	estimate_merge(&into->sum, &from->sum);
+	into->requested += from->requested;
+}
+
 void row_merge(struct report_row *into, const struct report_row *from)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++) {
@@ -46,8 +52,7 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		estimate_merge(&into->plus[f], &from->plus[f]);
 		estimate_merge(&into->minus[f], &from->minus[f]);
 	}
-	estimate_merge(&into->slack, &from->slack);
-	into->slack_requested += from->slack_requested;
+	slack_merge(&into->slack, &from->slack);
 	leak_merge(&into->leak, &from->leak);
 	into->lost_live += from->lost_live;
 	into->flags |= from->flags;

@@ -13,12 +13,17 @@
 
 enum report_figure { FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT, FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT, FIGURE_COUNT };
 
+/* What the allocator adds to live blocks whose real size is known. */
+struct slack {
+	struct estimate_sum sum; /* usable - requested bytes */
+	double requested;        /* estimated */
+};
+
 struct report_row {
 	struct estimate_sum sum[FIGURE_COUNT];
 	/* Of a comparison: before, and the disjoint sets of blocks whose difference is the growth. */
 	struct estimate_sum old[FIGURE_COUNT], plus[FIGURE_COUNT], minus[FIGURE_COUNT];
-	struct estimate_sum slack; /* usable - requested bytes of the live blocks for which the former is known */
-	double slack_requested;    /* their requested bytes, estimated */
+	struct slack slack;
 	struct leak_tally leak;
 	uint64_t lost_live;        /* samples that had no room in the live table */
 	double p_value;            /* of the growth, one-sided; 1 if there is none */
@@ -37,6 +42,7 @@ struct rows {
 
 /* The row of these frames, a new one if there is none yet; valid until the next call. NULL if out of memory. */
 struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown);
+void slack_merge(struct slack *into, const struct slack *from);
 /* Adds all that is summed up. */
 void row_merge(struct report_row *into, const struct report_row *from);
 void rows_done(struct rows *rows);

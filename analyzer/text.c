@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "text.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "size.h"
@@ -52,6 +53,23 @@ const char *text_percent(double share, char buffer[16])
 {
 	snprintf(buffer, 16, "%.*f %%", share > 0 && share < 0.0995 ? 2 : 1, 100 * share);
 	return buffer;
+}
+
+const char *text_plural(double n, const char *one, const char *many)
+{
+	return n >= 0.5 && n < 1.5 ? one : many;
+}
+
+const char *text_unit(enum report_figure f, double value)
+{
+	return report_is_bytes(f) ? "" : text_plural(fabs(value), " block", " blocks");
+}
+
+const char *text_title(enum report_figure f)
+{
+	static const char *const titles[] = { "live bytes", "live blocks", "allocated bytes", "allocated blocks" };
+
+	return titles[f];
 }
 
 void text_label(const struct text *t, const char *name)

@@ -22,6 +22,12 @@ const char *text_amount(enum report_figure f, double value, char buffer[40]);
 /* "exact", or "low .. high" */
 const char *text_interval(enum report_figure f, const struct estimate *x, char buffer[96]);
 const char *text_percent(double share, char buffer[16]);
+/* The word that goes with a number as it is printed. */
+const char *text_plural(double n, const char *one, const char *many);
+/* " block", " blocks", or nothing for bytes. */
+const char *text_unit(enum report_figure f, double value);
+/* "live bytes" … */
+const char *text_title(enum report_figure f);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 
@@ -30,5 +36,7 @@ void text_head(const struct text *t);
 /* The stacks, or the tables by function and module; returns how many were shown. */
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
+/* What --efficiency asks for. */
+void text_efficiency(const struct text *t);
 
 #endif

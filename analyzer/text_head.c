@@ -140,7 +140,8 @@ static void put_cost(const struct text *t)
 	}
 	if (changes > listed) {
 		text_label(t, "");
-		fprintf(t->out, "... and %s more changes (--json has them all)\n", text_grouped((double)(changes - listed), number));
+		fprintf(t->out, "... and %s more %s (--json has them all)\n", text_grouped((double)(changes - listed), number),
+			text_plural((double)(changes - listed), "change", "changes"));
 	}
 }
 
@@ -203,7 +204,7 @@ static void put_losses(const struct text *t)
 		uint64_t n = report_counter(r, losses[i]);
 		if (!n)
 			continue;
-		snprintf(line, sizeof line, "%s %s", text_grouped((double)n, number), texts[losses[i]]);
+		snprintf(line, sizeof line, "%s: %s", texts[losses[i]], text_grouped((double)n, number));
 		text_warning(t, losses[i] == DUMP_COUNTER_lost_history ? "dropped" : "lost", line);
 	}
 	if (r->past_unknown)

@@ -142,7 +142,7 @@ static enum report_figure companion(enum report_figure f)
 
 static const char *samples_word(uint64_t n)
 {
-	return n == 1 ? "sample" : "samples";
+	return text_plural((double)n, "sample", "samples");
 }
 
 static void put_row_state(const struct text *t, const struct report_row *row)
@@ -154,12 +154,11 @@ static void put_row_state(const struct text *t, const struct report_row *row)
 	struct estimate y = report_estimate(r, row, g);
 	char value[40], range[96], share[16], count[40];
 
-	fprintf(t->out, "%s%s%s  %s", t->bold, text_amount(f, x.value, value), t->plain, text_interval(f, &x, range));
-	if (!report_is_bytes(f))
-		fputs(" blocks", t->out);
+	fprintf(t->out, "%s%s%s%s  %s", t->bold, text_amount(f, x.value, value), t->plain, text_unit(f, x.value),
+		text_interval(f, &x, range));
 	fprintf(t->out, "   %s%s%s   %s %s\n", t->bold, text_percent(report_share(r, row, f), share), t->plain,
 		text_grouped((double)row->sum[f].samples, count), samples_word(row->sum[f].samples));
-	fprintf(t->out, "      %sin %s%s  %s%s\n", t->dim, text_amount(g, y.value, value), report_is_bytes(g) ? "" : " blocks",
+	fprintf(t->out, "      %sin %s%s  %s%s\n", t->dim, text_amount(g, y.value, value), text_unit(g, y.value),
 		text_interval(g, &y, range), t->plain);
 }
 
@@ -170,8 +169,8 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 	struct estimate x = report_growth(r, row, f);
 	char value[40], range[96], before[40], after[40];
 
-	fprintf(t->out, "%s%s%s%s  %s%s", t->bold, x.value > 0 ? "+" : "", text_amount(f, x.value, value), t->plain,
-		text_interval(f, &x, range), report_is_bytes(f) ? "" : " blocks");
+	fprintf(t->out, "%s%s%s%s%s  %s", t->bold, x.value > 0 ? "+" : "", text_amount(f, x.value, value), t->plain,
+		text_unit(f, x.value), text_interval(f, &x, range));
 	fprintf(t->out, "   %s -> %s", text_amount(f, row->old[f].value, before), text_amount(f, row->sum[f].value, after));
 	if (row->grown)
 		fprintf(t->out, "   %sgrown%s\n", t->warn, t->plain);
@@ -197,9 +196,22 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 	else
 		fputs("growth not distinguishable from zero", t->out);
 	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, samples_word(k->count.samples));
-	fprintf(t->out, "      %sin %s blocks  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old ones were freed%s\n",
-		t->dim, text_grouped(y.value, value), text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained,
-		samples_word(k->gained), k->lost, t->plain);
+	fprintf(t->out, "      %sin %s%s  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old %s freed%s\n",
+		t->dim, text_grouped(y.value, value), text_unit(FIGURE_LIVE_COUNT, y.value), text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained,
+		samples_word(k->gained), k->lost, text_plural((double)k->lost, "one was", "ones were"), t->plain);
+}
+
+static void put_slack(const struct text *t, const struct slack *slack)
+{
+	struct estimate x = estimate_interval(&slack->sum, t->report->options.confidence);
+	char value[40], range[96], requested[40], share[16];
+
+	if (!slack->sum.samples || !(x.value > 0))
+		return;
+	fprintf(t->out, "      %sthe allocator adds %s to %s requested (%s)  %s%s\n", t->dim, size_format(x.value, value),
+		size_format(slack->requested, requested),
+		slack->requested > 0 ? text_percent(x.value / slack->requested, share) : "-",
+		text_interval(FIGURE_LIVE_BYTES, &x, range), t->plain);
 }
 
 static void put_row_details(const struct text *t, const struct report_row *row)
@@ -207,10 +219,8 @@ static void put_row_details(const struct text *t, const struct report_row *row)
 	const struct report *r = t->report;
 	char a[40], b[40], c[40];
 
-	if (row->slack.samples && row->slack.value > 0 && !report_compares(r))
-		fprintf(t->out, "      %sthe allocator adds %s to %s requested (%s)%s\n", t->dim, size_format(row->slack.value, a),
-			size_format(row->slack_requested, b),
-			row->slack_requested > 0 ? text_percent(row->slack.value / row->slack_requested, c) : "-", t->plain);
+	if (!report_compares(r))
+		put_slack(t, &row->slack);
 	if (!(r->options.plan > 0))
 		return;
 	struct report_plan plan = report_plan(r, row);
@@ -242,7 +252,8 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 	each_line(t, row, measure, &c);
 	each_line(t, row, put_line, &c);
 	if (r->options.depth && row->frame_count > r->options.depth)
-		fprintf(t->out, "        %s... %zu more frames%s\n", t->dim, row->frame_count - r->options.depth, t->plain);
+		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, row->frame_count - r->options.depth,
+			text_plural((double)(row->frame_count - r->options.depth), "frame", "frames"), t->plain);
 	else if (row->flags & DUMP_STACK_TRUNCATED)
 		fprintf(t->out, "        %s... the stack could not be walked further%s\n", t->dim, t->plain);
 	else if (row->flags & DUMP_STACK_DEEP)
@@ -263,15 +274,14 @@ static bool has_part(const struct report *r, const struct report_row *row)
 
 static void put_title(const struct text *t)
 {
-	static const char *const titles[] = { "live bytes", "live blocks", "allocated bytes", "allocated blocks" };
 	const struct report *r = t->report;
 
 	if (r->options.leaks)
 		fprintf(t->out, "\nBlocks that are older than %.3g s, stacks that leak first\n", (double)r->age_ns / 1e9);
 	else if (report_compares(r))
-		fprintf(t->out, "\nStacks by growth of %s, by the lower end of its interval\n", titles[r->options.sort]);
+		fprintf(t->out, "\nStacks by growth of %s, by the lower end of its interval\n", text_title(r->options.sort));
 	else
-		fprintf(t->out, "\nStacks by %s\n", titles[r->options.sort]);
+		fprintf(t->out, "\nStacks by %s\n", text_title(r->options.sort));
 }
 
 size_t text_rows(const struct text *t)
@@ -300,14 +310,13 @@ static struct estimate group_estimate(const struct report *r, const struct estim
 
 size_t text_groups(const struct text *t)
 {
-	static const char *const titles[] = { "live bytes", "live blocks", "allocated bytes", "allocated blocks" };
 	const struct report *r = t->report;
 	enum report_figure f = r->options.sort;
 	bool functions = r->options.by == BY_FUNCTION;
 	char name[LINE_TEXT], module[LINE_TEXT], a[40], b[40], range[96];
 	size_t shown = 0;
 
-	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %12s  %s%s\n", functions ? "Functions" : "Modules", titles[f], t->dim,
+	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %12s  %s%s\n", functions ? "Functions" : "Modules", text_title(f), t->dim,
 		"inclusive", "interval", "exclusive", functions ? "function (module)" : "module", t->plain);
 	for (size_t i = 0; i < report_shown(r); i++) {
 		const struct group *g = &r->groups.list[i];
@@ -322,6 +331,11 @@ size_t text_groups(const struct text *t)
 			short_name_cut(module, 14);
 		fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
 			text_amount(f, g->exclusive[f].value, b), name, module[0] ? " (" : "", module, module[0] ? ")" : "");
+		struct estimate own = group_estimate(r, &g->exclusive[f], g->lost_live_exclusive);
+		if (g->exclusive[f].samples)
+			fprintf(t->out, "      %sexclusive %s  %s%s\n", t->dim, text_amount(f, own.value, a),
+				text_interval(f, &own, range), t->plain);
+		put_slack(t, &g->slack_inclusive);
 		shown++;
 	}
 	return shown;

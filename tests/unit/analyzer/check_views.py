@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--plan=5"], ["--sort=allocated-count", "--top=1", "--depth=1"], ["--no-symbols", "--confidence=50"])
+         ["--by=module"], ["--plan=5"], ["--efficiency"], ["--sort=allocated-count", "--top=1", "--depth=1"], ["--no-symbols", "--confidence=50"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
           "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
@@ -34,6 +34,15 @@ def check_json(text, where):
             if "growth" in part:
                 growth = part["growth"][name]
                 assert growth["low"] <= growth["estimate"] <= growth["high"], (where, name, growth)
+    for stack in report["stacks"]:
+        assert {"share", "samples", "samples_live", "truncated", "deep", "unknown", "frame_count", "frames"} <= set(stack), where
+    if report.get("groups") and "fragmentation" in report["total"]:
+        assert any("fragmentation" in group["inclusive"] for group in report["groups"]), where
+    for group in report.get("groups", []):
+        for name in FIGURES:
+            for part in (group["inclusive"], group["exclusive"]):
+                assert part[name]["low"] <= part[name]["estimate"] <= part[name]["high"], (where, name, part)
+            assert group["exclusive"][name]["estimate"] <= group["inclusive"][name]["estimate"], (where, group)
     assert not report["exact"] or report["complete"], where
 
 

@@ -215,6 +215,38 @@ static void test_order_is_that_of_the_figure(void **state)
 	assert_int_equal(report_figure_parse("live"), -1);
 }
 
+/* One of a thing is not "blocks". */
+static void test_one_is_not_many(void **state)
+{
+	struct made m;
+
+	(void)state;
+	dump_builder_init(&m.b, 1, 64, 8, 2);
+	uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0);
+	uint32_t b = dump_builder_stack(&m.b, frames_b, 2, 0);
+	for (int i = 0; i < 3; i++)
+		dump_builder_sample(&m.b, a, 5000, 1, 1);
+	dump_builder_sample(&m.b, b, 100, 1, 1);
+	make(&m, (struct report_options){ .top = 1, .depth = 1 });
+	assert_non_null(strstr(m.text, "in 3 blocks  exact\n"));
+	assert_non_null(strstr(m.text, "   3 samples\n"));
+	assert_non_null(strstr(m.text, "... 1 more frame\n"));
+	assert_non_null(strstr(m.text, "\n1 more stack holds 100 B"));
+	done(&m);
+	dump_builder_init(&m.b, 1, 64, 8, 2);
+	b = dump_builder_stack(&m.b, frames_b, 2, 0);
+	dump_builder_sample(&m.b, b, 100, 1, 1);
+	make(&m, (struct report_options){ .sort = FIGURE_LIVE_COUNT });
+	assert_non_null(strstr(m.text, "   1. 1 block  exact   100.0 %   1 sample\n"));
+	done(&m);
+	dump_builder_init(&m.b, 1, 64, 8, 2);
+	b = dump_builder_stack(&m.b, frames_b, 2, 0);
+	dump_builder_sample(&m.b, b, 100, 1, 1);
+	make(&m, (struct report_options){ .leaks = true });
+	assert_non_null(strstr(m.text, "in 1 block  exact   in the later part"));
+	done(&m);
+}
+
 static void test_depth_cuts_frames(void **state)
 {
 	struct made m;
@@ -273,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_equal_stacks_are_one_row),
 		cmocka_unit_test(test_samples_without_a_stack_are_counted),
 		cmocka_unit_test(test_order_is_that_of_the_figure),
+		cmocka_unit_test(test_one_is_not_many),
 		cmocka_unit_test(test_depth_cuts_frames),
 		cmocka_unit_test(test_empty_dump),
 		cmocka_unit_test(test_losses_and_ends_are_said),

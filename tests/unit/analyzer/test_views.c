@@ -437,9 +437,20 @@ static void test_fragmentation(void **state)
 		live_record(&b, i)->usable = i == 9 ? 0 : 104; /* one is not known */
 	}
 	make(&r, &b, (struct report_options){ 0 });
-	assert_true(r.total.slack.value == 36 && r.total.slack_requested == 900);
-	assert_says(text_of(&r), "the allocator adds 36 B to 900 B requested (4.00 %)");
+	assert_true(r.total.slack.sum.value == 36 && r.total.slack.requested == 900);
+	assert_says(text_of(&r), "the allocator adds 36 B to 900 B requested (4.00 %)  exact\n");
 	assert_says(json_of(&r), "\"slack_bytes\"");
+	report_done(&r);
+	/* By function, too: inclusive everywhere, exclusive in the caller of the allocator. */
+	make(&r, &b, (struct report_options){ .by = BY_FUNCTION });
+	assert_int_equal(r.groups.count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct group *g = &r.groups.list[i];
+		bool own = !strcmp(g->name, "+0x400100") || !strcmp(g->name, "0x400100");
+		assert_true(g->slack_inclusive.sum.value == 36 && g->slack_inclusive.requested == 900);
+		assert_true(g->slack_exclusive.sum.value == (own ? 36 : 0));
+	}
+	assert_says(text_of(&r), "      exclusive 1000 B  exact\n");
 	report_done(&r);
 	dump_builder_done(&b);
 }
