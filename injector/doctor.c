@@ -53,26 +53,6 @@ static void status_field(pid_t pid, const char *name, char *value, size_t size)
 	}
 }
 
-/* Is it in a frozen cgroup? Version 2 only: "0::/path" in /proc/PID/cgroup. */
-static bool is_frozen(pid_t pid)
-{
-	char path[40], line[512], file[600], text[256] = "";
-
-	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "0::", 3) != 0)
-			continue;
-		snprintf(file, sizeof file, "/sys/fs/cgroup%s/cgroup.events", line + 3);
-		AUTO_FCLOSE FILE *events = fopen(file, "re");
-		size_t n = events ? fread(text, 1, sizeof text - 1, events) : 0;
-		text[n] = '\0';
-		return strstr(text, "frozen 1") != NULL;
-	}
-	return false;
-}
-
 static void tell_process(const struct session *s)
 {
 	char uid[64], threads[32], name[32];
@@ -269,8 +249,6 @@ int doctor_report(struct session *s)
 	tell_modules(s);
 	tell_uncovered(s);
 	tell_cost(s, monotonic_ns() - start);
-	if (is_frozen(s->options.pid))
-		return verdict("its cgroup is frozen; thaw it first");
 	if (!suitable)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && !may_suspend_seccomp())

@@ -142,6 +142,37 @@ void target_explain_permission(const struct target *t, struct err *e)
 	snprintf(e->text + used, sizeof e->text - used, " (%s)", why);
 }
 
+static bool file_holds(const char *directory, const char *group, const char *name, const char *text)
+{
+	char path[700], content[256];
+
+	snprintf(path, sizeof path, "%s%s/%s", directory, group, name);
+	return read_file(path, content, sizeof content) == 0 && strstr(content, text) != NULL;
+}
+
+/*
+ * Its threads stop for no tracer while a cgroup of it is frozen. /proc/PID/cgroup has a line "0::/group" for version 2 and
+ * "number:controllers:/group" for each hierarchy of version 1, which are mounted where systemd and container engines mount them.
+ */
+static bool is_frozen(pid_t pid)
+{
+	char path[40], text[4096], *rest = text;
+
+	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+	if (read_file(path, text, sizeof text) < 0)
+		return false;
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		char *group = strstr(line, ":/");
+		if (!group++)
+			continue;
+		if (strncmp(line, "0::", 3) == 0 ? file_holds("/sys/fs/cgroup", group, "cgroup.events", "frozen 1") ||
+							   file_holds("/sys/fs/cgroup/unified", group, "cgroup.events", "frozen 1") :
+						   strstr(line, "freezer") && file_holds("/sys/fs/cgroup/freezer", group, "freezer.state", "FR"))
+			return true;
+	}
+	return false;
+}
+
 /* Everything that can be refused by looking. */
 static int examine(struct target *t, struct err *e)
 {
@@ -171,6 +202,8 @@ static int examine(struct target *t, struct err *e)
 		comm_of((pid_t)tracer, name, sizeof name);
 		return err_set(e, EBUSY, "it is already traced by PID %ld (%s); end that tracer first", tracer, name);
 	}
+	if (is_frozen(t->pid))
+		return err_set(e, EBUSY, "its cgroup is frozen; thaw it first; nothing was changed");
 	return 0;
 }
 

@@ -35,7 +35,7 @@ def run_memattach(context, *arguments, patience=PATIENCE, **options):
 def cycle(context, pid, *arguments, duration="20ms", expected=(0,)):
     """One attach and detach that must succeed; returns when it ended (CLOCK_MONOTONIC, ns)."""
     dump = context.unique("cycle", ".dump")
-    result = run_memattach(context, "-q", "-p", pid, "-d", duration, "-o", dump, "--deadline", "20s", *arguments)
+    result = run_memattach(context, "-p", pid, "-d", duration, "-o", dump, "--deadline", "20s", *arguments)
     if os.path.exists(dump):
         os.unlink(dump)
     if result.returncode not in expected:
@@ -46,13 +46,18 @@ def cycle(context, pid, *arguments, duration="20ms", expected=(0,)):
 class State:
     """The part of a process's state that a kill of memattach could harm at once, cheap enough for each of 10 000 kills."""
 
-    def __init__(self, pid):
+    def __init__(self, pid, looks=1):
+        """With several looks only descriptors count that are there each time: a library that is being opened has one for a moment."""
         self.pid = pid
         status = read_text(f"/proc/{pid}/status")
         self.process = dict(re.findall(r"^(SigIgn|SigCgt|ShdPnd):\s*(\S+)", status, re.M))
         self.process.pop("ShdPnd", None)
         self.threads = {tid: self.thread(tid) for tid in tasks_of(pid)}
-        self.descriptors = sorted(os.listdir(f"/proc/{pid}/fd"))
+        descriptors = set(os.listdir(f"/proc/{pid}/fd"))
+        for _ in range(looks - 1):
+            time.sleep(0.003)
+            descriptors &= set(os.listdir(f"/proc/{pid}/fd"))
+        self.descriptors = sorted(descriptors)
 
     def thread(self, tid):
         status = read_text(f"/proc/{self.pid}/task/{tid}/status")

@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -77,11 +78,39 @@ def refuse_thread_id(context):
     victim.finish()
 
 
+ELF_32 = {"32-bit": (3, "b81d000000cd80ebf7"),          # EM_386: mov $SYS_pause, %eax; int $0x80; jmp back
+          "x32": (62, "b8220000400f05ebf7")}            # EM_X86_64: mov $__X32_SYSCALL_BIT + SYS_pause, %eax; syscall; jmp back
+
+
+def write_elf32(path, machine, code):
+    """A static program of 32-bit class that calls pause for ever: no compiler for it is needed."""
+    base, code = 0x08048000, bytes.fromhex(code)
+    header = struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\x01\x01\x01", 2, machine, 1, base + 84, 52, 0, 0, 52, 32, 1, 40, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, base, base, 84 + len(code), 84 + len(code), 5, 4096)
+    with open(path, "wb") as file:
+        file.write(header + segment + code)
+    os.chmod(path, 0o755)
+
+
+def refuse_class_32(context, kind):
+    path = context.path(kind)
+    write_elf32(path, *ELF_32[kind])
+    try:
+        process = context.start([path])
+    except OSError as error:
+        raise Skip(f"this kernel runs no {kind} programs: {error.strerror}") from None
+    refused(context, process.pid, kind)
+    assert process.poll() is None, f"the program ended with {process.returncode}"
+
+
 @case()
 def refuse_32bit(context):
-    victim = harm_victim(context, "32bit")
-    refused(context, victim.pid, "32-bit")
-    victim.finish()
+    refuse_class_32(context, "32-bit")
+
+
+@case()
+def refuse_x32(context):
+    refuse_class_32(context, "x32")
 
 
 @case()
@@ -163,45 +192,70 @@ def refuse_uninterruptible(context):
     victim.finish()
 
 
-@case()
-def refuse_frozen(context):
-    """A frozen cgroup never stops: given up within the deadline, and nothing is found changed after the thaw."""
-    group = f"/sys/fs/cgroup/memattach-test-{os.getpid()}"
+def freezers():
+    """(version, directory) of the cgroup hierarchies that can freeze."""
+    found = []
+    for line in harm.read_text("/proc/self/mounts").splitlines():
+        _, directory, kind, options = line.split()[:4]
+        if kind == "cgroup2":
+            found.append((2, directory))
+        elif kind == "cgroup" and "freezer" in options.split(","):
+            found.append((1, directory))
+    return found
+
+
+def write_word(path, word):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(word)
+
+
+def frozen(context, version, directory):
+    group = os.path.join(directory, f"memattach-test-{os.getpid()}")
     try:
         os.mkdir(group)
     except OSError as error:
-        raise Skip(f"no cgroup can be made: {error.strerror}") from None
+        return f"no cgroup of version {version} can be made: {error.strerror}"
+    victim = harm_victim(context, "/alloc_loop")
+    switch, on, off = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))[version - 1]
+    switch = os.path.join(group, switch)
+    time.sleep(0.3)  # threads that are being born block all signals
+    before = State(victim.pid)
     try:
-        if not os.path.exists(group + "/cgroup.freeze"):
-            raise Skip("this cgroup hierarchy has no freezer (version 1)")
-        victim = harm_victim(context, "/alloc_loop")
-        before = State(victim.pid)
-        try:
-            with open(group + "/cgroup.procs", "w", encoding="ascii") as file:
-                file.write(str(victim.pid))
-            with open(group + "/cgroup.freeze", "w", encoding="ascii") as file:
-                file.write("1")
-        except OSError as error:
-            raise Skip(f"the victim cannot be frozen: {error.strerror}") from None
-        time.sleep(0.1)
-        result = run_memattach(context, "-p", victim.pid, "-o", context.path("f.dump"), "--deadline", "300ms")
-        assert result.returncode == 1 and "frozen" in result.stderr, result
+        write_word(os.path.join(group, "cgroup.procs"), str(victim.pid))
+        write_word(switch, on)
+    except OSError as error:
+        victim.finish()
+        os.rmdir(group)
+        return f"the victim cannot be frozen in a cgroup of version {version}: {error.strerror}"
+    try:
+        time.sleep(0.2)
         doctor = run_memattach(context, "--doctor", "-p", victim.pid)
         assert doctor.returncode == 1 and "frozen" in doctor.stdout, doctor
-        with open(group + "/cgroup.freeze", "w", encoding="ascii") as file:
-            file.write("0")
-        settle(before)
-        victim.rounds_go_on()
-        cycle(context, victim.pid)
-        victim.finish()
+        dump = context.unique("frozen", ".dump")
+        result = run_memattach(context, "-p", victim.pid, "-o", dump, "--deadline", "300ms")
+        assert result.returncode == 1 and "frozen" in result.stderr and harm.UNCHANGED in result.stderr, result
+        assert not os.path.exists(dump)
     finally:
-        context.close()
-        for _ in range(100):
-            try:
-                os.rmdir(group)
-                break
-            except OSError:
-                time.sleep(0.02)
+        write_word(switch, off)
+    settle(before)
+    victim.rounds_go_on()
+    cycle(context, victim.pid)
+    victim.finish()
+    for _ in range(100):
+        try:
+            os.rmdir(group)
+            break
+        except OSError:
+            time.sleep(0.02)
+    return None
+
+
+@case()
+def refuse_frozen(context):
+    """A frozen cgroup: refused, and nothing is found changed after the thaw."""
+    reasons = [frozen(context, version, directory) for version, directory in freezers()]
+    if None not in reasons:
+        raise Skip("; ".join(reasons) or "no cgroup hierarchy is mounted")
 
 
 @case()
