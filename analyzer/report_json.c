@@ -206,6 +206,14 @@ static void put_rates(struct json *j, const struct session *s)
 	json_number(j, "max_overhead", s->max_overhead > 0 ? s->max_overhead : NAN);
 	json_number(j, "cpu_seconds", s->cpu_seconds);
 	json_number(j, "overhead", s->overhead);
+	if (s->frees_known) {
+		json_object(j, "frees_unseen");
+		json_unsigned(j, "count", s->frees_unseen);
+		json_unsigned(j, "bytes", s->frees_unseen_bytes);
+		json_object_end(j);
+	} else {
+		json_string(j, "frees_unseen", NULL);
+	}
 	json_array(j, "rate_changes");
 	for (size_t i = 0; i < s->rate_count; i++) {
 		const struct session_rate *c = &s->rates[i];

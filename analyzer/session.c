@@ -76,7 +76,13 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 	memcpy(s->host, h->host, sizeof s->host);
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)
 		s->counters[i] = dump_counter(dump, i);
-	return s->name ? read_rates(s, dump) : -ENOMEM;
+	s->frees_unseen = h->frees_unseen;
+	s->frees_unseen_bytes = h->frees_unseen_bytes;
+	int r = s->name ? read_rates(s, dump) : -ENOMEM;
+	/* With a limit for the cost, or where blocks have no record, a free of one that has none says nothing. */
+	s->frees_known = s->largest_rate_bytes == 1 && !h->max_overhead_ppm && !s->counters[DUMP_COUNTER_lost_busy] &&
+			 !s->counters[DUMP_COUNTER_lost_live_full];
+	return r;
 }
 
 void session_finish(struct session *s, const struct dump *dump)

@@ -34,6 +34,8 @@ struct session {
 	double cpu_seconds;   /* CPU time of the process, NAN unknown */
 	double overhead;      /* what sampling took of it, NAN unknown */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
+	bool frees_known;     /* those of blocks that were not seen allocated */
+	uint64_t frees_unseen, frees_unseen_bytes;
 	uint64_t counters[DUMP_COUNTER_COUNT];
 	uint64_t skipped[DUMP_SKIP_COUNT];
 	bool whole; /* nothing of the file was left out */

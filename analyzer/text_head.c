@@ -145,6 +145,23 @@ static void put_cost(const struct text *t)
 	}
 }
 
+/* What is known of the frees of blocks that are not in the figures. */
+static void put_frees(const struct text *t)
+{
+	const struct report *r = t->report;
+	char bytes[40], number[40];
+
+	if (report_compares(r) || r->session_count != 1)
+		return;
+	const struct session *s = &r->sessions[0];
+	text_label(t, "");
+	if (s->frees_known)
+		fprintf(t->out, "%s blocks of %s that were not seen allocated were freed: older ones, or the C library's own\n",
+			text_grouped((double)s->frees_unseen, number), size_format((double)s->frees_unseen_bytes, bytes));
+	else
+		fputs("frees of older blocks are not counted: they cannot be told from those of blocks that were not sampled\n", t->out);
+}
+
 static void put_window(const struct text *t)
 {
 	const struct report_options *o = &t->report->options;
@@ -158,6 +175,7 @@ static void put_window(const struct text *t)
 		fprintf(t->out, "the heap as it was %g s after the attach\n", (double)o->at_ns / 1e9);
 	else
 		fputs("only what was allocated since memattach attached is seen\n", t->out);
+	put_frees(t);
 }
 
 static void put_samples(const struct text *t)

@@ -140,7 +140,13 @@ struct dump_header {
 	uint64_t reserved_[13];
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
-	uint64_t hot_reserved_[7];
+	/*
+	 * (atomic) Frees of blocks that were not seen allocated, and the bytes of those whose size the allocator tells. Counted only where every free
+	 * is looked at (rate 1 without a limit for the cost); mean that only as long as the rate stays 1 and nothing is lost.
+	 */
+	uint64_t frees_unseen;
+	uint64_t frees_unseen_bytes;
+	uint64_t hot_reserved_[5];
 	_Alignas(64) uint64_t counters[DUMP_COUNTER_SHARDS][DUMP_COUNTER_ROW]; /* (atomic) */
 
 	struct dump_region regions[DUMP_REGION_MAX];

@@ -256,6 +256,21 @@ static __attribute__((noinline)) void record_free(const struct hook_call *call, 
 	recorder_close(&r);
 }
 
+/*
+ * A block of which no allocation was seen goes: it is from before the session, or from within the allocator's own module. Only where every block
+ * is recorded can it be told from the others; a sampled session would have to count all frees and subtract, and the error of that
+ * difference is that of all that was allocated and freed again.
+ */
+static void count_unseen(const struct hook_call *call, uint64_t block)
+{
+	struct dump_header *dump = payload.dump;
+
+	if (!block || hook_facts[call->hook].shape != SHAPE_FREE)
+		return;
+	__atomic_fetch_add(&dump->frees_unseen, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&dump->frees_unseen_bytes, usable_size(call, block), __ATOMIC_RELAXED);
+}
+
 /* Where every block is recorded: the cache misses of the table, and that of the allocator's free, while the slot is taken. */
 static __attribute__((noinline)) void record_free_exact(const struct hook_call *call, uint64_t block)
 {
@@ -268,6 +283,8 @@ static __attribute__((noinline)) void record_free_exact(const struct hook_call *
 	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
 	if (live_table_take(block, &entry))
 		finish_or_put_back(&r, &entry);
+	else if (clock_lease_holds(r.stamp))
+		count_unseen(call, block);
 	recorder_close(&r);
 }
 

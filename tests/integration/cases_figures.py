@@ -80,6 +80,32 @@ def known_heap_exact(context):
 
 
 @case()
+def frees_of_older_blocks(context):
+    """What was allocated before the attach and is freed during the session: counted where all is recorded, else said."""
+    for rate, counted in (("1", True), ("64k", False)):
+        victim = Victim(context, "known_heap")
+        victim.send("go")
+        truth = victim.truth()
+        session = Session(context, victim.pid, rate=rate)
+        victim.send("free")
+        victim.wait("^FREED$")
+        check_receipt(session.stop(), victim.pid)
+        report = analyze(context, session.dump)
+        assert report["total"]["live_bytes"]["estimate"] == 0, report["total"]
+        text = analyze_text(context, session.dump)
+        if counted:
+            frees = report["target"]["frees_unseen"]
+            requested = sum(entry["live_bytes"] for entry in truth.values())
+            assert frees["count"] == sum(entry["live_count"] for entry in truth.values()), (frees, truth)
+            assert requested <= frees["bytes"] <= requested + 4096 * frees["count"], (frees, requested)
+            assert "that were not seen allocated were freed" in text, text[:2000]
+        else:
+            assert report["target"]["frees_unseen"] is None, report["target"]
+            assert "frees of older blocks are not counted" in text, text[:2000]
+        victim.finish_by_stdin()
+
+
+@case()
 def known_heap_exact_nopie(context):
     """The same where &malloc is a stub of the program itself."""
     report, truth, _ = known_session(context, "known_heap_nopie", "1")

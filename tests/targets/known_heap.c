@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Known amounts from known functions, after the line "go" on stdin: then it prints TRUTH and a JSON object, and keeps the
- * blocks until the line "end", when their contents are checked. It never allocates anything else.
+ * blocks until the line "end", when their contents are checked. The line "free" checks and frees them at once, then prints FREED. It
+ * never allocates anything else.
  */
 #include "victim.h"
 
@@ -76,6 +77,21 @@ static void check(unsigned char **blocks, unsigned count, size_t bytes, const ch
 	victim_round();
 }
 
+static void free_all(unsigned char **blocks, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		free(blocks[i]);
+		blocks[i] = NULL;
+	}
+}
+
+static void check_all(void)
+{
+	check(a_blocks, A_COUNT, A_BYTES, "a");
+	check(b_blocks, B_COUNT, B_BYTES, "b");
+	check(c_blocks, C_COUNT, C_BYTES, "c");
+}
+
 static void say_function(const char *name, uint64_t count, uint64_t bytes, uint64_t allocated_count,
                          uint64_t allocated_bytes, const char *prefix)
 {
@@ -109,13 +125,17 @@ int main(void)
 		if (!ran && !strcmp(line, "go"))
 			run();
 		ran = true;
+		if (!strcmp(line, "free")) {
+			check_all();
+			free_all(a_blocks, A_COUNT);
+			free_all(b_blocks, B_COUNT);
+			free_all(c_blocks, C_COUNT);
+			victim_say("FREED");
+		}
 	}
-	if (!ran)
+	if (ran)
+		check_all();
+	else
 		victim_round(); /* ended before it was asked to do anything */
-	else {
-		check(a_blocks, A_COUNT, A_BYTES, "a");
-		check(b_blocks, B_COUNT, B_BYTES, "b");
-		check(c_blocks, C_COUNT, C_BYTES, "c");
-	}
 	return victim_report();
 }

@@ -19,6 +19,7 @@
 
 #include "fixture.h"
 #include "hooks.h"
+#include "payload.h"
 
 typedef uint64_t (*hooked)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -274,6 +275,29 @@ static void test_missed_free_is_noticed(void **state)
 	assert_true(fixture_history(&f, 0, &past));
 	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED);
 	assert_int_equal(past.size, 10);
+}
+
+static uint64_t usable_of(uint64_t block)
+{
+	return block == 0x7770 ? 48 : 1000;
+}
+
+/* A free of a block without a record is counted, with its size; NULL, munmap and recorded blocks are not. */
+static void test_frees_of_unseen_blocks_are_counted(void **state)
+{
+	(void)state;
+	payload.usable_size = (uint64_t)usable_of;
+	make(0x1000, 10);
+	call(HOOK_free, 0x1000, 0, 0, 0, 0, 0);
+	call(HOOK_free, 0, 0, 0, 0, 0, 0);
+	call(HOOK_munmap, 0x9000, 4096, 0, 0, 0, 0);
+	assert_int_equal(f.dump->frees_unseen, 0);
+	call(HOOK_free, 0x7770, 0, 0, 0, 0, 0);
+	call(HOOK_free_sized, 0x8880, 0, 0, 0, 0, 0);
+	call(HOOK_delete, 0x9990, 0, 0, 0, 0, 0);
+	assert_int_equal(f.dump->frees_unseen, 3);
+	assert_int_equal(f.dump->frees_unseen_bytes, 1048);
+	assert_int_equal(fixture_history_count(&f), 1);
 }
 
 static int open_empty(void **state)
@@ -571,6 +595,7 @@ int main(void)
 		EXACT(test_mmap_records_anonymous_mappings_only),
 		EXACT(test_calloc_overflow_records_nothing),
 		EXACT(test_missed_free_is_noticed),
+		EXACT(test_frees_of_unseen_blocks_are_counted),
 		EXACT(test_lease_that_ran_out_ends_the_recording),
 		EXACT(test_signal_handlers_may_call_hooks),
 		EXACT(test_patch_slots_states),
