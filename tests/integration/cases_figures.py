@@ -5,7 +5,7 @@ import re
 import shutil
 import time
 
-from harness import (Failure, Session, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
+from harness import (Failure, Session, Skip, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
                      stacks_with, sum_of, truncated_share)
 
 SEEDS = (1, 2, 3)
@@ -110,6 +110,21 @@ def known_heap_exact_nopie(context):
     """The same where &malloc is a stub of the program itself."""
     report, truth, _ = known_session(context, "known_heap_nopie", "1")
     check_exact(report, truth)
+
+
+@case()
+def known_heap_exact_jemalloc(context):
+    """The same with another allocator in front of the C library's."""
+    library = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+    if not os.path.exists(library):
+        raise Skip("libjemalloc2 is not installed")
+    victim = Victim(context, "known_heap", environment={"LD_PRELOAD": library})
+    session = Session(context, victim.pid, rate="1")
+    victim.send("go")
+    truth = victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    check_exact(analyze(context, session.dump), truth)
+    victim.finish_by_stdin()
 
 
 @case()

@@ -277,6 +277,38 @@ static void test_missed_free_is_noticed(void **state)
 	assert_int_equal(past.size, 10);
 }
 
+static uint64_t calls_of_other;
+
+static uint64_t other_original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g)
+{
+	(void)a, (void)b, (void)c, (void)d, (void)e, (void)g;
+	return 0x6660 + 0x1000 * ++calls_of_other;
+}
+
+/* Two allocators in one process: each gate calls its own, the blocks of both are recorded, and either's free finds them. */
+static void test_gates_of_two_allocators(void **state)
+{
+	struct gate *gates = (struct gate *)(memattach_session.gates_address + GATE_PAGE_BYTES);
+
+	(void)state;
+	gates[HOOK_malloc].original = (uint64_t)other_original;
+	calls_of_other = 0;
+	answer = 0x5550;
+	for (int i = 0; i < 10; i++) {
+		answer += 0x1000;
+		assert_int_equal(call(HOOK_malloc, 10, 0, 0, 0, 0, 0), 0x6660 + 0x1000 * (uint64_t)(i + 1));
+		assert_int_equal(call(HOOK_calloc, 1, 20, 0, 0, 0, 0), answer);
+	}
+	assert_int_equal(calls_of_other, 10);
+	assert_int_equal(fixture_live_count(&f), 20);
+	for (uint64_t i = 0; i < 10; i++) {
+		call(HOOK_free, 0x7660 + 0x1000 * i, 0, 0, 0, 0, 0);
+		call(HOOK_cfree, 0x6550 + 0x1000 * i, 0, 0, 0, 0, 0);
+	}
+	assert_int_equal(fixture_live_count(&f), 0);
+	assert_int_equal(fixture_history_count(&f), 20);
+}
+
 static uint64_t usable_of(uint64_t block)
 {
 	return block == 0x7770 ? 48 : 1000;
@@ -596,6 +628,7 @@ int main(void)
 		EXACT(test_calloc_overflow_records_nothing),
 		EXACT(test_missed_free_is_noticed),
 		EXACT(test_frees_of_unseen_blocks_are_counted),
+		EXACT(test_gates_of_two_allocators),
 		EXACT(test_lease_that_ran_out_ends_the_recording),
 		EXACT(test_signal_handlers_may_call_hooks),
 		EXACT(test_patch_slots_states),

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Which allocations are sampled, asked of the countdown itself: distances, sizes, threads that are independent or come and go, seeds. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+#include "sampler.h"
+
+static struct fixture f;
+
+static void start(uint64_t rate, uint64_t seed)
+{
+	fixture_open(&f, rate, "/proc/self/exe");
+	fixture_regions(&f);
+	f.start.seed = seed;
+	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
+}
+
+static void end(void)
+{
+	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
+	fixture_close(&f);
+}
+
+/* An allocation of this thread, as the hooks see it. */
+static bool sampled(uint64_t size)
+{
+	uint64_t here;
+	const struct hook_call call = { .sp = (uint64_t)&here };
+
+	return sampler_charge(&call, size) != 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Kolmogorov and Smirnov: D sqrt(n) > 2.23 has a probability of 1e-4. */
+static void test_distances_are_exponential(void **state)
+{
+	enum { N = 20000, RATE = 2000 };
+	double *distance = malloc(N * sizeof(*distance)), d = 0;
+
+	(void)state;
+	assert_non_null(distance);
+	start(RATE, 99);
+	for (int i = 0; i < N; i++) {
+		uint64_t bytes = 0;
+
+		while (!sampled(1))
+			bytes++;
+		distance[i] = (double)bytes;
+	}
+	end();
+	qsort(distance, N, sizeof(*distance), ascending);
+	for (int i = 0; i < N; i++) {
+		double low = -expm1(-distance[i] / RATE), high = -expm1(-(distance[i] + 1) / RATE); /* of a whole byte */
+
+		d = fmax(d, fmax((double)i / N - high, low - (double)(i + 1) / N));
+	}
+	free(distance);
+	assert_true(d * sqrt(N) < 2.23);
+}
+
+/* 1 - exp(-S/R) whatever else is allocated; 0 counts as 1. 4.5 standard deviations. */
+static void test_each_size_has_its_probability(void **state)
+{
+	static const uint64_t sizes[] = { 0, 1, 16, 100, 1000, 4096, 100000 };
+	enum { N = 200000, KINDS = sizeof(sizes) / sizeof(sizes[0]), RATE = 4096 };
+	int taken[KINDS] = { 0 };
+
+	(void)state;
+	start(RATE, 7);
+	for (int i = 0; i < N; i++)
+		for (int k = 0; k < KINDS; k++)
+			taken[k] += sampled(sizes[k]);
+	end();
+	for (int k = 0; k < KINDS; k++) {
+		double p = -expm1(-(double)(sizes[k] ? sizes[k] : 1) / RATE);
+
+		assert_true(fabs(taken[k] - N * p) <= 4.5 * sqrt(N * p * (1 - p)) + 1);
+	}
+}
+
+#define STEPS 200000
+
+static void *walk(void *argument)
+{
+	unsigned char *taken = argument;
+
+	for (int i = 0; i < STEPS; i++)
+		taken[i] = sampled(100);
+	return NULL;
+}
+
+/* Threads that do the same at the same time are not sampled alike: no correlation at any of some lags. */
+static void test_threads_are_independent(void **state)
+{
+	enum { THREADS = 4, LAGS = 3 };
+	unsigned char *taken[THREADS];
+	pthread_t threads[THREADS];
+	const double p = -expm1(-100.0 / 200), sd = sqrt((double)STEPS) * p * (1 - p);
+
+	(void)state;
+	start(200, 5);
+	for (int i = 0; i < THREADS; i++) {
+		taken[i] = malloc(STEPS);
+		assert_non_null(taken[i]);
+		assert_int_equal(pthread_create(&threads[i], NULL, walk, taken[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	end();
+	for (int i = 0; i < THREADS; i++) {
+		for (int k = 0; k <= i; k++) {
+			for (int lag = i == k; lag < LAGS; lag++) {
+				double sum = 0;
+
+				for (int n = lag; n < STEPS; n++)
+					sum += (taken[i][n] - p) * (taken[k][n - lag] - p);
+				assert_true(fabs(sum) < 4.5 * sd);
+			}
+		}
+	}
+	for (int i = 0; i < THREADS; i++)
+		free(taken[i]);
+}
+
+static void *short_life(void *argument)
+{
+	uint64_t *count = argument;
+
+	for (int i = 0; i < 20; i++)
+		*count += sampled(50);
+	return NULL;
+}
+
+/* Threads that end long before their next sample, and others that get their slots, lose and add nothing. */
+static void test_threads_that_end_bias_nothing(void **state)
+{
+	enum { THREADS = 4000 };
+	const double p = -expm1(-50.0 / 5000), n = 20.0 * THREADS;
+	uint64_t counts[2] = { 0, 0 };
+
+	(void)state;
+	start(5000, 11);
+	for (int i = 0; i < THREADS; i += 2) {
+		pthread_t threads[2];
+
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(pthread_create(&threads[k], NULL, short_life, &counts[k]), 0);
+		for (int k = 0; k < 2; k++)
+			pthread_join(threads[k], NULL);
+	}
+	end();
+	assert_true(fabs((double)(counts[0] + counts[1]) - n * p) < 4.5 * sqrt(n * p * (1 - p)));
+}
+
+static uint64_t fingerprint(uint64_t seed)
+{
+	uint64_t bits = 0;
+
+	start(1000, seed);
+	for (int i = 0; i < 64; i++)
+		bits |= (uint64_t)sampled(700) << i;
+	end();
+	return bits;
+}
+
+static void test_seed_decides(void **state)
+{
+	uint64_t a = fingerprint(42);
+
+	(void)state;
+	assert_int_equal(fingerprint(42), a);
+	assert_int_not_equal(fingerprint(43), a);
+	assert_int_not_equal(fingerprint(42ull << 32), a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_distances_are_exponential),
+		cmocka_unit_test(test_each_size_has_its_probability),
+		cmocka_unit_test(test_threads_are_independent),
+		cmocka_unit_test(test_threads_that_end_bias_nothing),
+		cmocka_unit_test(test_seed_decides),
+	};
+
+	return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
+}
