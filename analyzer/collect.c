@@ -18,9 +18,13 @@ struct slot {
 	uint32_t reference;
 	struct report_row part;
 	struct estimate_sum born_bytes, born_count; /* what was allocated in the window, from records */
-	double history_bytes;  /* bytes of its samples that stand in the history */
-	uint64_t history;      /* how many they are */
+};
+
+/* What every sample adds to, kept apart so that a long history finds it in the caches. */
+struct tally {
 	struct estimate_sum sizes; /* of all its samples that still have a record: what is known of its sizes */
+	double history_bytes;      /* bytes of its samples that stand in the history */
+	uint64_t history;          /* how many they are */
 };
 
 struct build {
@@ -34,6 +38,7 @@ struct build {
 	uint64_t rate;       /* largest of the session and its samples */
 	uint64_t oldest_freed; /* of the oldest history record, 0: none */
 	struct slot *slots;  /* slots[0]: the stack is not known */
+	struct tally *tallies; /* one for each slot */
 	size_t count, room;
 	struct map slot_of;
 };
@@ -46,9 +51,14 @@ static int add_slot(struct build *b, uint32_t reference)
 		if (!more)
 			return -ENOMEM;
 		b->slots = more;
+		struct tally *tallies = reallocarray(b->tallies, room, sizeof *tallies);
+		if (!tallies)
+			return -ENOMEM;
+		b->tallies = tallies;
 		b->room = room;
 	}
 	b->slots[b->count] = (struct slot){ .reference = reference };
+	b->tallies[b->count] = (struct tally){ 0 };
 	return map_put(&b->slot_of, reference, (uint32_t)b->count++);
 }
 
@@ -63,6 +73,11 @@ static struct slot *slot_of(struct build *b, uint32_t reference)
 	if (dump_read_stack(b->dump, reference, &copy))
 		return &b->slots[0];
 	return add_slot(b, reference) ? NULL : &b->slots[b->count - 1];
+}
+
+static struct tally *tally_of(const struct build *b, const struct slot *slot)
+{
+	return &b->tallies[slot - b->slots];
 }
 
 static uint64_t key_of(const struct dump_live_record *record)
@@ -105,7 +120,7 @@ static void add_slack(struct slot *slot, const struct dump_live_record *record, 
 struct sample {
 	uint64_t size;
 	uint32_t rate;
-	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample */
+	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample; for leaks only */
 	uint64_t born, freed; /* stamps; freed 0: it lives at the end */
 };
 
@@ -118,7 +133,7 @@ static double add_sample(struct build *b, struct slot *slot, const struct sample
 	bool live = born <= b->at && (!freed || freed > b->at);
 	bool was_live = b->since && born <= b->since && (!freed || freed > b->since);
 
-	estimate_add_block(&slot->sizes, p);
+	estimate_add_block(&tally_of(b, slot)->sizes, p);
 	if (rate > b->rate)
 		b->rate = rate;
 	if (live)
@@ -129,7 +144,7 @@ static double add_sample(struct build *b, struct slot *slot, const struct sample
 		add_pair(slot->part.plus, size, p);
 	if (was_live && !live)
 		add_pair(slot->part.minus, size, p);
-	if (born <= b->at && born > b->since) {
+	if ((b->since || b->at != UINT64_MAX) && born <= b->at && born > b->since) {
 		estimate_add(&slot->born_bytes, (double)size, p);
 		estimate_add_block(&slot->born_count, p);
 	}
@@ -150,7 +165,8 @@ static int on_live(void *arg, const struct dump_live_record *record)
 	struct slot *slot = slot_of(b, record->stack);
 	if (!slot)
 		return -ENOMEM;
-	const struct sample sample = { record->size, rate, dump_live_survival(record), record->stamp, 0 };
+	const struct sample sample = { record->size, rate, b->report->options.leaks ? dump_live_survival(record) : 0,
+				       record->stamp, 0 };
 	double p = add_sample(b, slot, &sample);
 	if (record->stamp <= b->at)
 		add_slack(slot, record, p);
@@ -166,10 +182,12 @@ static int on_history(void *arg, const struct dump_history_record *record)
 		return -ENOMEM;
 	if (!b->oldest_freed)
 		b->oldest_freed = record->freed_stamp;
-	slot->history_bytes += (double)record->size;
-	slot->history++;
+	struct tally *tally = tally_of(b, slot);
+	tally->history_bytes += (double)record->size;
+	tally->history++;
 	uint32_t rate = dump_history_rate(b->dump, record);
-	const struct sample sample = { record->size, rate, dump_history_survival(record), record->allocated_stamp,
+	const struct sample sample = { record->size, rate, b->report->options.leaks ? dump_history_survival(record) : 0,
+				       record->allocated_stamp,
 				       record->freed_stamp ? record->freed_stamp : 1 };
 	if (rate)
 		add_sample(b, slot, &sample);
@@ -195,17 +213,18 @@ static void fill_allocated(const struct build *b, struct slot *slot, const struc
 		row->plus[FIGURE_ALLOCATED_COUNT] = *count;
 	} else if (stack && stack->taken >= row->sum[FIGURE_LIVE_COUNT].samples) {
 		/* The sums do not know how sizes are spread, but the records that are left do. */
-		double share = slot->sizes.variance > 0 ? stack->variance_count / slot->sizes.variance : 0;
+		const struct estimate_sum *sizes = &tally_of(b, slot)->sizes;
+		double share = sizes->variance > 0 ? stack->variance_count / sizes->variance : 0;
 		*bytes = (struct estimate_sum){ .value = stack->allocated_bytes,
 						.variance = stack->variance_bytes,
-						.seen = row->sum[FIGURE_LIVE_BYTES].seen + slot->history_bytes,
+						.seen = row->sum[FIGURE_LIVE_BYTES].seen + tally_of(b, slot)->history_bytes,
 						.samples = stack->taken };
 		*count = (struct estimate_sum){ .value = stack->allocated_count,
 						.variance = stack->variance_count,
 						.seen = (double)stack->taken,
 						.samples = stack->taken,
-						.log_sum = share * slot->sizes.log_sum,
-						.log_square = share * slot->sizes.log_square };
+						.log_sum = share * sizes->log_sum,
+						.log_square = share * sizes->log_square };
 	} else {
 		*bytes = row->sum[FIGURE_LIVE_BYTES]; /* the sums are lost; at least this was allocated */
 		*count = row->sum[FIGURE_LIVE_COUNT];
@@ -218,7 +237,7 @@ static void fill_allocated(const struct build *b, struct slot *slot, const struc
  */
 static void know_sizes(const struct build *b, struct estimate_sum *count, const struct slot *slot, double next)
 {
-	count->known = slot->sizes.known;
+	count->known = tally_of(b, slot)->sizes.known;
 	count->next = next;
 	estimate_hide(count, b->rate);
 }
@@ -228,7 +247,7 @@ static void fill_next(const struct build *b, struct slot *slot, const struct dum
 {
 	struct report_row *row = &slot->part;
 	double bytes = b->rate > 1 ? (double)b->rate : 0;
-	double count = slot->sizes.next;
+	double count = tally_of(b, slot)->sizes.next;
 
 	/* Where records are gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. */
 	if (b->rate > 1 && stack && stack->allocated_count > 0)
@@ -253,8 +272,8 @@ static void fill_row(const struct build *b, struct slot *slot, const struct dump
 
 	fill_allocated(b, slot, stack);
 	fill_next(b, slot, stack);
-	if (stack && stack->freed > slot->history)
-		row->leak.dropped = stack->freed - slot->history;
+	if (stack && stack->freed > tally_of(b, slot)->history)
+		row->leak.dropped = stack->freed - tally_of(b, slot)->history;
 	uint64_t lost_live = dump_counter(b->dump, DUMP_COUNTER_lost_live_full);
 	if (stack && lost_live && stack->taken > stack->freed + live) {
 		/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
@@ -361,6 +380,8 @@ static int read_samples(struct build *b)
 		if (efficiency)
 			*efficiency = before;
 		free(b->slots);
+		free(b->tallies);
+		b->tallies = NULL;
 		map_done(&b->slot_of);
 		b->slots = NULL;
 		b->count = b->room = 0;
@@ -397,6 +418,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (needs_lost_history(&b))
 		r->past_unknown = true;
 	free(b.slots);
+	free(b.tallies);
 	map_done(&b.slot_of);
 	image_map_done(&b.modules);
 	return s;
