@@ -286,16 +286,33 @@ uint64_t target_private_bytes(const struct target *t)
 	return resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
 }
 
+/* '?': there is no such thread. */
+static char thread_state(pid_t pid, pid_t tid)
+{
+	char path[64], text[1024], state[32];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+	return read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 ? state[0] : '?';
+}
+
+static bool has_ended(char state)
+{
+	return state == 'Z' || state == 'X' || state == '?';
+}
+
+bool thread_has_ended(pid_t pid, pid_t tid)
+{
+	return has_ended(thread_state(pid, tid));
+}
+
 static void thread_look(pid_t pid, struct thread_info *info)
 {
-	char path[64], text[4096], state[32];
+	char path[64], text[4096];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, info->tid);
 	if (read_file(path, text, sizeof text) == 0)
 		info->filtered = status_value(text, "Seccomp") > 0;
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, info->tid);
-	if (read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0)
-		info->state = state[0];
+	info->state = thread_state(pid, info->tid);
 	info->syscall = -1;
 	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, info->tid);
 	if (read_file(path, text, sizeof text) == 0 && text[0] >= '0' && text[0] <= '9') {
@@ -323,9 +340,9 @@ int target_threads(const struct target *t, struct thread_info **list, size_t *co
 			closedir(dir);
 			return err_set(e, ENOMEM, "out of memory");
 		}
-		threads[used] = (struct thread_info){ .tid = tid, .state = '?' };
+		threads[used] = (struct thread_info){ .tid = tid };
 		thread_look(t->pid, &threads[used]);
-		if (threads[used].state != 'Z' && threads[used].state != 'X' && threads[used].state != '?')
+		if (!has_ended(threads[used].state))
 			used++;
 	}
 	closedir(dir);

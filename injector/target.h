@@ -53,6 +53,9 @@ struct thread_info {
 	char state;       /* R S D T t Z … of /proc/PID/task/TID/stat */
 };
 
+/* Also true while it waits, as a zombie, for its last rites. */
+bool thread_has_ended(pid_t pid, pid_t tid);
+
 /* All threads; *list is malloc'ed. */
 int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e) WARN_UNUSED;
 

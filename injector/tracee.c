@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "arch/registers.h"
+#include "target.h"
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
@@ -38,6 +39,9 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 
 	*t = (struct tracee){ .pid = pid, .tid = tid, .longest_ns = longest };
 	int rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+	/* That is also what ptrace says of a thread between its exit and its disappearance. */
+	if (rc == -EPERM && thread_has_ended(pid, tid))
+		return err_set(e, ESRCH, "thread %d has ended", tid);
 	t->seized = rc == 0;
 	return rc;
 }
