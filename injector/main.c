@@ -189,11 +189,19 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	return EXIT_DONE;
 }
 
+/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
+static bool has_execed(const struct session *s)
+{
+	return target_alive(&s->target) && !target_same_program(&s->target);
+}
+
 /* Takes the payload out; a target that ends meanwhile needs nothing more. */
 static int finish(struct session *s)
 {
 	struct err e;
 
+	if (has_execed(s))
+		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (session_record_threads(s, &e) < 0 && s->options.verbose)
 		complain(s, &e);
 	s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
@@ -201,7 +209,7 @@ static int finish(struct session *s)
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	int rc = session_detach(s, &e);
-	if (rc < 0 && target_alive(&s->target) && !target_same_program(&s->target))
+	if (has_execed(s))
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (rc == -ESRCH || (rc < 0 && !target_alive(&s->target)))
 		return finish_dead(s, SESSION_END_EXITED, -1);
@@ -234,7 +242,8 @@ static int profile(struct session *s)
 		return give_up(s, &e);
 	announce(s);
 	if (session_follow(s, &end, &detail, &e) < 0) {
-		complain(s, &e);
+		if (!has_execed(s))
+			complain(s, &e);
 		end = SESSION_END_ASKED;
 	}
 	int status = end == SESSION_END_ASKED ? finish(s) : finish_dead(s, end, detail);

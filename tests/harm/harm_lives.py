@@ -67,33 +67,57 @@ def exit_at_any_moment(context):
     at_moments(context, "exit", check)
 
 
+def wait_for_new_program(victim):
+    end = time.monotonic() + PATIENCE
+    while sum(line == "READY" for line in victim.lines.seen) < 2:
+        assert victim.process.poll() is None, f"the victim ended with {victim.process.returncode}"
+        assert time.monotonic() < end, "the new program does not start"
+        time.sleep(0.01)
+
+
 @case(timeout=300, sanitized=True)
 def exec_at_any_moment(context):
     def check(victim, result):
         assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
-        end = time.monotonic() + PATIENCE
-        while sum(line == "READY" for line in victim.lines.seen) < 2:
-            assert victim.process.poll() is None, f"the victim ended with {victim.process.returncode}"
-            assert time.monotonic() < end, "the new program does not start"
-            time.sleep(0.01)
+        wait_for_new_program(victim)
         assert not remains(victim.pid), remains(victim.pid)
         cycle(context, victim.pid)
         victim.finish()
     at_moments(context, "exec", check)
 
 
-@case()
-def exec_during_session(context):
-    """The session notices that the program was replaced, ends without restoring anything, and says so."""
-    victim = harm_victim(context, "lives", "exec", "-1")
-    session = Session(context, victim.pid)
-    victim.send("now")
+def told_of_exec(context, victim, session):
+    """The session ends without restoring anything, and says why and nothing else."""
     session.lines.wait("execve")
-    session.process.wait(PATIENCE)
-    assert session.process.returncode == 0, session.said()
+    assert session.process.wait(PATIENCE) == 0, session.said()
+    assert "memattach:" not in session.said() and "detached" not in session.said(), session.said()
     victim.rounds_go_on()
     cycle(context, victim.pid)
     victim.finish()
+
+
+@case()
+def exec_during_session(context):
+    """The session notices that the program was replaced."""
+    for pause in (0, 0, 0, 1.2):
+        victim = harm_victim(context, "lives", "exec", "-1")
+        session = Session(context, victim.pid)
+        time.sleep(pause)
+        victim.send("now")
+        told_of_exec(context, victim, session)
+
+
+@case()
+def exec_before_detach(context):
+    """Told to detach, memattach notices first that the program was replaced: here it could not have noticed earlier."""
+    victim = harm_victim(context, "lives", "exec", "-1")
+    session = Session(context, victim.pid)
+    session.process.send_signal(signal.SIGSTOP)
+    victim.send("now")
+    wait_for_new_program(victim)
+    session.process.send_signal(signal.SIGINT)
+    session.process.send_signal(signal.SIGCONT)
+    told_of_exec(context, victim, session)
 
 
 @case()

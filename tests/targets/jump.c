@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates at a rate that the lines of stdin choose: "slow", "fast" (a hundred times as much for the same work), "idle". Of each batch
- * one block in eight is kept. "sum" makes it idle and prints TRUTH lines with the amounts so far; "end" checks what was kept.
+ * Allocates at a rate that the lines of stdin choose: "slow", "brisk" (twenty times as much for the same work), "fast" (a hundred times),
+ * "idle". Of each batch one block in eight is kept. "sum" makes it idle and prints TRUTH lines with the amounts so far; "end" checks what was kept.
  */
 #include "victim.h"
 
@@ -12,11 +12,12 @@
 
 #define KEEP_ONE_IN 8
 #define BATCH 128
-#define BATCHES_FAST 100
 #define WORK 400000 /* steps between two rounds */
 #define KEPT_MAX (1u << 19) /* beyond, the oldest is given back */
 
-enum mode { IDLE, SLOW, FAST, END };
+enum mode { IDLE, SLOW, BRISK, FAST, END };
+
+static const unsigned batches[] = { [SLOW] = 1, [BRISK] = 20, [FAST] = 100 };
 
 static _Atomic enum mode wanted = IDLE, present = IDLE;
 static unsigned char *kept[KEPT_MAX];
@@ -107,7 +108,7 @@ static void *run(void *argument)
 			present = mode;
 		if (mode == END)
 			return NULL;
-		for (unsigned i = 0; i < (mode == FAST ? BATCHES_FAST : mode == SLOW ? 1 : 0); i++)
+		for (unsigned i = 0; i < batches[mode]; i++)
 			batch(&random);
 		for (unsigned i = 0; i < WORK; i++)
 			victim_random(&random);
@@ -140,8 +141,12 @@ int main(void)
 		return 2;
 	victim_ready();
 	while (victim_line(line, sizeof line) && strcmp(line, "end")) {
-		if (!strcmp(line, "slow") || !strcmp(line, "fast")) {
-			change(!strcmp(line, "slow") ? SLOW : FAST);
+		if (!strcmp(line, "slow")) {
+			change(SLOW);
+		} else if (!strcmp(line, "brisk")) {
+			change(BRISK);
+		} else if (!strcmp(line, "fast")) {
+			change(FAST);
 		} else if (!strcmp(line, "idle") || !strcmp(line, "sum")) {
 			change(IDLE);
 		}
