@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grow.h"
+
 struct rate_reading {
 	struct session *session;
 	struct dump *dump;
@@ -14,13 +16,11 @@ static int on_rate(void *arg, const struct dump_rate_change *change)
 {
 	struct rate_reading *reading = arg;
 	struct session *s = reading->session;
-	struct session_rate *more = reallocarray(s->rates, s->rate_count + 1, sizeof *more);
 
-	if (!more)
+	if (!grow_list(s->rates, s->rate_count))
 		return -ENOMEM;
-	s->rates = more;
 	uint64_t at = dump_stamp_realtime_ns(reading->dump, change->stamp);
-	more[s->rate_count++] = (struct session_rate){ .seconds = at > s->start_ns ? (double)(at - s->start_ns) / 1e9 : 0,
+	s->rates[s->rate_count++] = (struct session_rate){ .seconds = at > s->start_ns ? (double)(at - s->start_ns) / 1e9 : 0,
 						       .old_bytes = change->old_bytes,
 						       .new_bytes = change->new_bytes,
 						       .reason = change->reason,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "grow.h"
 #include "tracee.h"
 
 /*
@@ -509,12 +510,9 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
 {
-	struct thinning *more = reallocarray(w->thinnings, w->thinning_count + 1, sizeof *more);
-
-	if (!more)
+	if (!grow_list(w->thinnings, w->thinning_count))
 		return err_set(e, ENOMEM, "out of memory");
-	w->thinnings = more;
-	more[w->thinning_count] = (struct thinning){ change->stamp, change->thinned_bytes };
+	w->thinnings[w->thinning_count] = (struct thinning){ change->stamp, change->thinned_bytes };
 	return 0;
 }
 

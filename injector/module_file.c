@@ -12,23 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "cleanup.h"
-
-static bool pread_all(int fd, void *buffer, size_t bytes, uint64_t offset)
-{
-	size_t done = 0;
-
-	if (offset > INT64_MAX || bytes > INT64_MAX - offset)
-		return false;
-	while (done < bytes) {
-		ssize_t n = pread(fd, (char *)buffer + done, bytes - done, (off_t)(offset + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
-}
+#include "whole_io.h"
 
 /* A file written over in place would not have the program headers that were loaded. */
 static bool same_headers(int fd, const struct elf_module *m)

@@ -11,6 +11,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "whole_io.h"
 
 #define SUFFIX ".unwind"
 #define NAME_BYTES (2 * BUILD_ID_MAX + 32)
@@ -199,16 +200,9 @@ static bool is_sound(const struct unwind_cache_file *f, size_t bytes, const stru
 static struct unwind_cache_file *read_file(int fd, size_t bytes)
 {
 	AUTO_FREE uint8_t *data = malloc(bytes);
-	size_t done = 0;
 
-	while (data && done < bytes) {
-		ssize_t n = pread(fd, data + done, bytes - done, (off_t)done);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return NULL;
-		done += (size_t)n;
-	}
+	if (!data || !pread_all(fd, data, bytes, 0))
+		return NULL;
 	return (struct unwind_cache_file *)(void *)steal_pointer(&data);
 }
 
@@ -245,22 +239,6 @@ bool unwind_cache_load(const struct unwind_cache *c, const struct unwind_cache_k
 	return true;
 }
 
-static bool write_all(int fd, const void *data, size_t bytes)
-{
-	const uint8_t *at = data;
-
-	while (bytes > 0) {
-		ssize_t n = write(fd, at, bytes);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 void unwind_cache_store(struct unwind_cache *c, const struct unwind_cache_key *key, const struct unwind_rows *rows)
 {
 	char name[NAME_BYTES], temporary[NAME_BYTES + 16];
@@ -283,7 +261,7 @@ void unwind_cache_store(struct unwind_cache *c, const struct unwind_cache_key *k
 	AUTO_CLOSE int fd = openat(c->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	if (!write_all(fd, f, bytes) || renameat(c->dir, temporary, c->dir, name) < 0)
+	if (!pwrite_all(fd, f, bytes, 0) || renameat(c->dir, temporary, c->dir, name) < 0)
 		unlinkat(c->dir, temporary, 0);
 	else
 		atomic_store_explicit(&c->stored, true, memory_order_relaxed);

@@ -11,6 +11,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "whole_io.h"
 
 #define THREADS_MAX 8u
 #define HEADER_PAGE 4096u
@@ -63,18 +64,8 @@ void unwind_tables_close(struct unwind_tables *t)
 /* Writes behind what is there; the room was checked. */
 static int write_all(struct unwind_tables *t, const void *data, size_t bytes, uint64_t offset, struct err *e)
 {
-	const char *at = data;
-
-	while (bytes > 0) {
-		ssize_t n = pwrite(t->fd, at, bytes, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_sys(e, "cannot write unwind tables");
-		at += n;
-		offset += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
+	if (!pwrite_all(t->fd, data, bytes, offset))
+		return err_sys(e, "cannot write unwind tables");
 	return 0;
 }
 

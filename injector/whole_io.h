@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads and writes of a file that are done wholly or count as failed. */
+#ifndef MEMATTACH_WHOLE_IO_H
+#define MEMATTACH_WHOLE_IO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* False: an error, with errno, or the end of the file; the buffer is then undefined. */
+bool pread_all(int fd, void *buffer, size_t bytes, uint64_t offset);
+/* False: an error, with errno; a part may have been written. */
+bool pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset);
+
+#endif
