@@ -265,6 +265,10 @@ static int detach(struct session *s)
 		complain(s, &e);
 		return EXIT_NOT_ATTACHED;
 	}
+	if (done) {
+		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid, s->target.comm);
+		return EXIT_DONE;
+	}
 	if (!s->payload.base && session_old_cave(s, &s->cave)) {
 		rc = session_choose(s, &e);
 		if (rc == 0)
@@ -278,10 +282,6 @@ static int detach(struct session *s)
 	}
 	if (!s->payload.base) {
 		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
-		return EXIT_DONE;
-	}
-	if (done) {
-		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid, s->target.comm);
 		return EXIT_DONE;
 	}
 	rc = session_choose(s, &e);
