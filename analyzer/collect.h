@@ -13,9 +13,7 @@ enum collect_side {
 	COLLECT_EARLIER,
 };
 
-/* kept: of a pair of one session, the live blocks of the earlier state, 1 if they still live; filled by COLLECT_EARLIER passes
- * in collect_keys and collect_dump, marked by COLLECT_LATER. */
-int collect_keys(struct dump *dump, struct map *kept) WARN_UNUSED;
+/* kept: of a pair of one session, see struct sample_options; NULL otherwise. */
 int collect_dump(struct report *report, struct dump *dump, enum collect_side side, struct map *kept) WARN_UNUSED;
 
 #endif

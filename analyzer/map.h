@@ -33,4 +33,11 @@ static inline uint64_t map_mix(uint64_t x)
 	return x ^ x >> 32;
 }
 
+/* Brings what map_find of this key will look at into the caches. */
+static inline void map_fetch(const struct map *map, uint64_t key)
+{
+	if (map->room)
+		__builtin_prefetch(&map->entries[map_mix(key) & (map->room - 1)]);
+}
+
 #endif

@@ -8,6 +8,7 @@
 #include "collect.h"
 #include "compare.h"
 #include "grow.h"
+#include "samples.h"
 
 /* A growth of private memory below this says nothing: arenas, stacks and caches of the allocator. */
 #define MEMORY_NOISE_BYTES (4u << 20)
@@ -70,6 +71,11 @@ int report_init(struct report *r, const struct report_options *options, struct e
 {
 	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1 };
 	int s = images_init(&r->images);
+	r->rows.changes = options->leaks || report_compares(r);
+	if (!s && r->rows.changes) {
+		r->total.change = calloc(1, sizeof *r->total.change);
+		s = r->total.change ? 0 : -ENOMEM;
+	}
 	if (!s && options->symbols) {
 		r->symbols = symbols_new(&r->images, &r->options.search);
 		s = r->symbols ? 0 : -ENOMEM;
@@ -127,8 +133,9 @@ static void subtract_allocated(struct report *r)
 		for (int f = FIGURE_ALLOCATED_BYTES; f < FIGURE_COUNT; f++) {
 			struct report_row *row = &r->rows.list[i];
 			const struct estimate_sum *new = &row->sum[f];
-			const struct estimate_sum *old = &row->old[f];
-			row->plus[f] = (struct estimate_sum){ .value = fmax(0, new->value - old->value),
+			struct row_change *change = row->change;
+			const struct estimate_sum *old = &change->old[f];
+			change->plus[f] = (struct estimate_sum){ .value = fmax(0, new->value - old->value),
 							      .variance = fmax(0, new->variance - old->variance),
 							      .seen = fmax(0, new->seen - old->seen),
 							      .next = fmax(new->next, old->next),
@@ -140,8 +147,8 @@ static void subtract_allocated(struct report *r)
 										 new->samples - old->samples :
 										 0 };
 			/* The history may have dropped more than it had then. */
-			row->plus[f].seen = fmin(row->plus[f].seen, row->plus[f].value);
-			row->minus[f] = (struct estimate_sum){ 0 };
+			change->plus[f].seen = fmin(change->plus[f].seen, change->plus[f].value);
+			change->minus[f] = (struct estimate_sum){ 0 };
 		}
 	}
 }
@@ -156,7 +163,7 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 
 	r->same_session = a->session_id && a->session_id == b->session_id;
 	if (r->same_session)
-		s = collect_keys(old, &kept);
+		s = samples_keys(old, &kept);
 	if (!s)
 		s = add(r, new, new_name, r->same_session ? COLLECT_LATER : COLLECT_NEW, r->same_session ? &kept : NULL);
 	if (!s && r->same_session)
@@ -182,7 +189,8 @@ static void share_sizes(struct report *r)
 		for (int f = 0; f < FIGURE_COUNT; f++) {
 			if (report_is_bytes(f))
 				continue;
-			struct estimate_sum *of[] = { &row->sum[f], &row->old[f], &row->plus[f], &row->minus[f] };
+			struct row_change *change = row->change;
+			struct estimate_sum *of[] = { &row->sum[f], &change->old[f], &change->plus[f], &change->minus[f] };
 			for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
 				sums[n++] = of[k];
 		}
@@ -203,41 +211,44 @@ static void share_sizes(struct report *r)
 static int test_rows(struct report *r)
 {
 	double *p = calloc(r->rows.count ? r->rows.count : 1, sizeof *p);
+	enum report_figure f = r->options.sort;
 	size_t n = 0;
 
 	if (!p)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
+		const struct row_change *change = row->change;
 		if (r->options.leaks)
-			row->p_value = leak_p_value(&row->leak);
+			row->p_value = leak_p_value(&change->leak);
 		else
-			row->p_value = compare_p_value(&row->plus[r->options.sort], &row->minus[r->options.sort]);
+			row->p_value = compare_p_value(&change->plus[f], &change->minus[f]);
 		/* A stack without any old block is no candidate for a leak, one that grew in one go is none either. */
 		if (!r->options.leaks)
 			p[n++] = row->p_value;
-		else if (row->leak.count.samples)
-			p[n++] = leak_shape(&row->leak) == LEAK_GROWTH ? row->p_value : 1;
+		else if (change->leak.count.samples)
+			p[n++] = leak_shape(&change->leak) == LEAK_GROWTH ? row->p_value : 1;
 	}
-	r->total.p_value = compare_p_value(&r->total.plus[r->options.sort], &r->total.minus[r->options.sort]);
+	r->total.p_value = compare_p_value(&r->total.change->plus[f], &r->total.change->minus[f]);
 	r->total.grown = r->total.p_value <= 1 - r->options.confidence;
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
 		row->grown = row->p_value < 1 && row->p_value <= threshold &&
-			     (!r->options.leaks || leak_shape(&row->leak) == LEAK_GROWTH);
+			     (!r->options.leaks || leak_shape(&row->change->leak) == LEAK_GROWTH);
 	}
 	free(p);
 	return 0;
 }
 
-/* What rows are sorted by, worked out once. */
+/* What a row is sorted by, worked out once. */
 struct ranked {
-	struct report_row row;
 	double rank;
+	uint32_t row;
 	bool first;
 };
 
+static const struct report_row *sort_rows_of;
 static enum report_figure sort_figure;
 
 /* Largest first; ties by what was allocated, then by the frames, so that the order is the same each time. */
@@ -245,15 +256,15 @@ static int compare_ranked(const void *a, const void *b)
 {
 	const struct ranked *p = a;
 	const struct ranked *q = b;
-	const struct report_row *x = &p->row;
-	const struct report_row *y = &q->row;
-	const enum report_figure order[] = { sort_figure, FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES,
-					     FIGURE_ALLOCATED_COUNT };
 
 	if (p->first != q->first)
 		return p->first ? -1 : 1;
 	if (p->rank != q->rank)
 		return p->rank > q->rank ? -1 : 1;
+	const struct report_row *x = &sort_rows_of[p->row];
+	const struct report_row *y = &sort_rows_of[q->row];
+	const enum report_figure order[] = { sort_figure, FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES,
+					     FIGURE_ALLOCATED_COUNT };
 	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
 		double v = x->sum[order[i]].value;
 		double w = y->sum[order[i]].value;
@@ -266,6 +277,23 @@ static int compare_ranked(const void *a, const void *b)
 	return x->frame_count < y->frame_count ? -1 : x->frame_count > y->frame_count;
 }
 
+/* Moves each row to its place, along the cycles of the permutation: there is no room for a second list. */
+static void permute_rows(struct report_row *list, struct ranked *ranked, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct report_row first = list[i];
+		size_t to = i;
+		while (ranked[to].row != i) {
+			size_t from = ranked[to].row;
+			list[to] = list[from];
+			ranked[to].row = (uint32_t)to;
+			to = from;
+		}
+		list[to] = first;
+		ranked[to].row = (uint32_t)to;
+	}
+}
+
 static int sort_rows(struct report *r)
 {
 	struct ranked *ranked = calloc(r->rows.count ? r->rows.count : 1, sizeof *ranked);
@@ -273,22 +301,22 @@ static int sort_rows(struct report *r)
 	if (!ranked)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->rows.count; i++) {
-		struct report_row *row = &r->rows.list[i];
-		ranked[i].row = *row;
+		const struct report_row *row = &r->rows.list[i];
+		ranked[i].row = (uint32_t)i;
 		ranked[i].first = row->grown;
 		if (r->options.leaks)
-			ranked[i].rank = row->leak.bytes.value;
+			ranked[i].rank = row->change->leak.bytes.value;
 		else if (report_compares(r))
 			ranked[i].rank = report_growth(r, row, r->options.sort).low;
 		else
 			ranked[i].rank = row->sum[r->options.sort].value;
 	}
+	sort_rows_of = r->rows.list;
 	sort_figure = r->options.sort;
+	map_done(&r->rows.row_of); /* it knows the old places */
 	qsort(ranked, r->rows.count, sizeof *ranked, compare_ranked);
-	for (size_t i = 0; i < r->rows.count; i++)
-		r->rows.list[i] = ranked[i].row;
+	permute_rows(r->rows.list, ranked, r->rows.count);
 	free(ranked);
-	map_done(&r->rows.row_of); /* it knew the old places */
 	return 0;
 }
 
@@ -361,6 +389,7 @@ void report_done(struct report *r)
 	for (size_t i = 0; i < r->note_count; i++)
 		free(r->notes[i].text);
 	free(r->efficiency);
+	free(r->total.change);
 	free(r->sessions);
 	free(r->notes);
 	rows_done(&r->rows);
@@ -410,7 +439,7 @@ struct estimate report_estimate(const struct report *r, const struct report_row 
 
 struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
-	return compare_interval(&row->plus[figure], &row->minus[figure], r->options.confidence);
+	return compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
 }
 
 double report_share(const struct report *r, const struct report_row *row, enum report_figure figure)

@@ -81,7 +81,7 @@ static void put_frame(struct json *j, const struct report *r, uint64_t place, co
 
 static void put_growth(struct json *j, const struct report *r, const struct report_row *row)
 {
-	put_sums(j, r, "old", row->old, 0, NULL);
+	put_sums(j, r, "old", row->change->old, 0, NULL);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		put_estimate(j, figure_keys[f], report_growth(r, row, f));
@@ -93,7 +93,7 @@ static void put_growth(struct json *j, const struct report *r, const struct repo
 static void put_leak(struct json *j, const struct report *r, const struct report_row *row)
 {
 	static const char *const shapes[] = { [LEAK_NONE] = "none", [LEAK_STEP] = "step", [LEAK_GROWTH] = "growth" };
-	const struct leak_tally *t = &row->leak;
+	const struct leak_tally *t = &row->change->leak;
 
 	json_object(j, "leak");
 	put_estimate(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));

@@ -17,13 +17,14 @@ static void put_totals(const struct text *t)
 		report_compares(r) ? "  growth" : "", t->plain);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate x = report_estimate(r, &r->total, f);
-		struct estimate d = report_growth(r, &r->total, f);
 		fprintf(t->out, "  %-18s %s%14s%s   ", text_title(f), t->bold, text_amount(f, x.value, value), t->plain);
-		if (report_compares(r))
+		if (report_compares(r)) {
+			struct estimate d = report_growth(r, &r->total, f);
 			fprintf(t->out, "%-26s  %s  %s\n", text_interval(f, &x, range), text_amount(f, d.value, growth),
 				text_interval(f, &d, growth_range));
-		else
+		} else {
 			fprintf(t->out, "%s\n", text_interval(f, &x, range));
+		}
 	}
 	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
 		struct estimate x = estimate_interval(&r->total.slack.sum, r->options.confidence);

@@ -6,6 +6,25 @@
 
 #include "grow.h"
 
+static void row_done(struct report_row *row)
+{
+	free(row->frames);
+	free(row->change);
+}
+
+static int fill(const struct rows *rows, struct report_row *row, const uint64_t *places)
+{
+	size_t bytes = row->frame_count * sizeof *places;
+
+	row->frames = bytes ? malloc(bytes) : NULL;
+	row->change = rows->changes ? calloc(1, sizeof *row->change) : NULL;
+	if ((bytes && !row->frames) || (rows->changes && !row->change))
+		return -ENOMEM;
+	if (bytes)
+		memcpy(row->frames, places, bytes);
+	return 0;
+}
+
 struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown)
 {
 	uint64_t hash = map_mix(n + 1u + ((uint64_t)unknown << 32));
@@ -24,14 +43,8 @@ struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t 
 		return NULL;
 	struct report_row *row = &rows->list[rows->count];
 	*row = (struct report_row){ .frame_count = n, .unknown = unknown, .p_value = 1 };
-	if (n) {
-		row->frames = malloc(n * sizeof *places);
-		if (!row->frames)
-			return NULL;
-		memcpy(row->frames, places, n * sizeof *places);
-	}
-	if (map_put(&rows->row_of, hash, (uint32_t)rows->count)) {
-		free(row->frames);
+	if (fill(rows, row, places) || map_put(&rows->row_of, hash, (uint32_t)rows->count)) {
+		row_done(row);
 		return NULL;
 	}
 	rows->count++;
@@ -44,16 +57,23 @@ void slack_merge(struct slack *into, const struct slack *from)
 	into->requested += from->requested;
 }
 
-void row_merge(struct report_row *into, const struct report_row *from)
+static void change_merge(struct row_change *into, const struct row_change *from)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++) {
-		estimate_merge(&into->sum[f], &from->sum[f]);
 		estimate_merge(&into->old[f], &from->old[f]);
 		estimate_merge(&into->plus[f], &from->plus[f]);
 		estimate_merge(&into->minus[f], &from->minus[f]);
 	}
-	slack_merge(&into->slack, &from->slack);
 	leak_merge(&into->leak, &from->leak);
+}
+
+void row_merge(struct report_row *into, const struct report_row *from)
+{
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		estimate_merge(&into->sum[f], &from->sum[f]);
+	if (into->change && from->change)
+		change_merge(into->change, from->change);
+	slack_merge(&into->slack, &from->slack);
 	into->lost_live += from->lost_live;
 	into->flags |= from->flags;
 }
@@ -61,7 +81,7 @@ void row_merge(struct report_row *into, const struct report_row *from)
 void rows_done(struct rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++)
-		free(rows->list[i].frames);
+		row_done(&rows->list[i]);
 	free(rows->list);
 	map_done(&rows->row_of);
 	*rows = (struct rows){ 0 };

@@ -19,12 +19,17 @@ struct slack {
 	double requested;        /* estimated */
 };
 
+/* Of a comparison or a search for leaks. */
+struct row_change {
+	/* Before, and the disjoint sets of blocks whose difference is the growth. */
+	struct estimate_sum old[FIGURE_COUNT], plus[FIGURE_COUNT], minus[FIGURE_COUNT];
+	struct leak_tally leak;
+};
+
 struct report_row {
 	struct estimate_sum sum[FIGURE_COUNT];
-	/* Of a comparison: before, and the disjoint sets of blocks whose difference is the growth. */
-	struct estimate_sum old[FIGURE_COUNT], plus[FIGURE_COUNT], minus[FIGURE_COUNT];
 	struct slack slack;
-	struct leak_tally leak;
+	struct row_change *change; /* NULL: nothing is compared */
 	uint64_t lost_live;        /* samples that had no room in the live table */
 	double p_value;            /* of the growth, one-sided; 1 if there is none */
 	bool grown;                /* more than chance explains, all rows considered */
@@ -37,13 +42,14 @@ struct report_row {
 struct rows {
 	struct report_row *list;
 	size_t count;
+	bool changes;      /* rows have a change: to be set before the first */
 	struct map row_of; /* hash of the frames -> row; collisions step by one */
 };
 
 /* The row of these frames, a new one if there is none yet; valid until the next call. NULL if out of memory. */
 struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown);
 void slack_merge(struct slack *into, const struct slack *from);
-/* Adds all that is summed up. */
+/* Adds all that is summed up; of the change, if both have one. */
 void row_merge(struct report_row *into, const struct report_row *from);
 void rows_done(struct rows *rows);
 

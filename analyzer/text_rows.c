@@ -171,7 +171,7 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 
 	fprintf(t->out, "%s%s%s%s%s  %s", t->bold, x.value > 0 ? "+" : "", text_amount(f, x.value, value), t->plain,
 		text_unit(f, x.value), text_interval(f, &x, range));
-	fprintf(t->out, "   %s -> %s", text_amount(f, row->old[f].value, before), text_amount(f, row->sum[f].value, after));
+	fprintf(t->out, "   %s -> %s", text_amount(f, row->change->old[f].value, before), text_amount(f, row->sum[f].value, after));
 	if (row->grown)
 		fprintf(t->out, "   %sgrown%s\n", t->warn, t->plain);
 	else if (x.low > 0)
@@ -183,7 +183,7 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 static void put_row_leak(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
-	const struct leak_tally *k = &row->leak;
+	const struct leak_tally *k = &row->change->leak;
 	struct estimate x = estimate_interval(&k->bytes, r->options.confidence);
 	struct estimate y = estimate_interval(&k->count, r->options.confidence);
 	char value[40], range[96];
@@ -266,9 +266,9 @@ static bool has_part(const struct report *r, const struct report_row *row)
 	enum report_figure f = r->options.sort;
 
 	if (r->options.leaks)
-		return row->leak.count.samples;
+		return row->change->leak.count.samples;
 	if (report_compares(r))
-		return row->plus[f].samples || row->minus[f].samples;
+		return row->change->plus[f].samples || row->change->minus[f].samples;
 	return row->sum[f].samples;
 }
 

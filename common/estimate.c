@@ -25,17 +25,28 @@ void estimate_add(struct estimate_sum *sum, double x, double p)
 	sum->samples++;
 }
 
+struct estimate_block estimate_block(double p)
+{
+	double variance = (1 - p) / (p * p);
+	double logarithm = -log(p);
+
+	return (struct estimate_block){ .p = p,
+					.weight = 1 / p,
+					.variance = variance,
+					.log_sum = variance * logarithm,
+					.log_square = variance * logarithm * logarithm };
+}
+
 void estimate_add_block(struct estimate_sum *sum, double p)
 {
-	double part = (1 - p) / (p * p);
-	double weight = -log(p);
+	const struct estimate_block block = estimate_block(p);
 
 	estimate_add(sum, 1, p);
 	sum->known++;
-	sum->log_sum += part * weight;
-	sum->log_square += part * weight * weight;
+	sum->log_sum += block.log_sum;
+	sum->log_square += block.log_square;
 	if (p < 1)
-		estimate_expect(sum, 1 / p);
+		estimate_expect(sum, block.weight);
 }
 
 void estimate_merge(struct estimate_sum *into, const struct estimate_sum *from)

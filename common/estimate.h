@@ -68,7 +68,15 @@ double estimate_probability(uint64_t size, uint64_t rate);
 /* Adds one sample of value x that was taken with probability p; the caller keeps sum->next. */
 void estimate_add(struct estimate_sum *sum, double x, double p);
 
-/* Counts a sampled block, whose size gave p, in a sum of counts: 1 / p, and what is known of the sizes by it. */
+/* What a sampled block, whose size gave p, adds to a sum of counts. */
+struct estimate_block {
+	double p;
+	double weight;     /* 1 / p */
+	double variance;
+	double log_sum, log_square;
+};
+struct estimate_block estimate_block(double p);
+/* Adds one: 1 / p, and what is known of the sizes by it. */
 void estimate_add_block(struct estimate_sum *sum, double p);
 
 /* Adds a sum over other blocks. */

@@ -322,7 +322,7 @@ static void test_diff_of_one_session(void **state)
 	const struct report_row *still = row_with(&r, 0x400100);
 	struct estimate x = report_growth(&r, still, FIGURE_LIVE_BYTES);
 	assert_true(x.value == 0 && x.error == 0 && !still->grown);
-	assert_int_equal(still->old[FIGURE_LIVE_COUNT].samples, 100);
+	assert_int_equal(still->change->old[FIGURE_LIVE_COUNT].samples, 100);
 	const struct report_row *grown = &r.rows.list[0];
 	assert_true(grown->grown && PLACE_OFFSET(grown->frames[0]) == 0x400300);
 	x = report_growth(&r, grown, FIGURE_ALLOCATED_BYTES);
@@ -357,13 +357,13 @@ static void test_leaks(void **state)
 	make(&r, &b, (struct report_options){ .leaks = true });
 	assert_true(PLACE_OFFSET(r.rows.list[0].frames[0]) == 0x400100 && r.rows.list[0].grown);
 	assert_false(r.rows.list[1].grown);
-	assert_int_equal(r.rows.list[0].leak.count.samples, 41); /* born within the first 20 s */
-	assert_int_equal(r.rows.list[0].leak.gained, 20);
+	assert_int_equal(r.rows.list[0].change->leak.count.samples, 41); /* born within the first 20 s */
+	assert_int_equal(r.rows.list[0].change->leak.gained, 20);
 	assert_says(text_of(&r), "LEAK");
 	assert_says(json_of(&r), "\"leaks\": true");
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .leaks = true, .age_ns = 29000000000u });
-	assert_int_equal(r.rows.list[0].leak.count.samples, 3);
+	assert_int_equal(r.rows.list[0].change->leak.count.samples, 3);
 	report_done(&r);
 	dump_builder_done(&b);
 }

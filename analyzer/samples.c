@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define READS_MAX 16
+#define BATCH 64
+#define CHANCES 2048u /* a power of two */
+
+/* A record of either kind. */
+struct sample {
+	uint64_t address, size, usable;
+	uint64_t born, freed; /* stamps; freed 0: it is a live record */
+	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample; for leaks only */
+	uint32_t stack, rate; /* rate 0: given up; others stand for it */
+	uint32_t number;      /* of the stack */
+};
+
+/* What a block of this size adds; sizes come again and again, and logarithms are dear. */
+struct chance {
+	_Alignas(64) uint64_t size;
+	uint32_t rate; /* 0: nothing here yet */
+	struct estimate_block block;
+};
+
+struct sample_batch {
+	struct chance chances[CHANCES];
+	struct sample list[BATCH];
+	size_t count;
+};
+
+/* Makes room for more elements of a list, all of them beginning a cache line. */
+static int grow_lines(void **list, size_t count, size_t room, size_t element_bytes)
+{
+	void *more = aligned_alloc(64, (room * element_bytes + 63) & ~(size_t)63);
+
+	if (!more)
+		return -ENOMEM;
+	if (count)
+		memcpy(more, *list, count * element_bytes);
+	free(*list);
+	*list = more;
+	return 0;
+}
+
+static int grow(struct samples *s)
+{
+	size_t room = s->room ? 2 * s->room : 64;
+	bool windows = s->options.since || s->options.at != UINT64_MAX || s->options.kept;
+	void *tallies = s->tallies;
+	int r = grow_lines(&tallies, s->count, room, sizeof *s->tallies);
+
+	s->tallies = tallies;
+	if (r)
+		return r;
+	struct live_part *lives = reallocarray(s->lives, room, sizeof *lives);
+	if (!lives)
+		return -ENOMEM;
+	s->lives = lives;
+	if (windows) {
+		struct window_part *more = reallocarray(s->windows, room, sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		s->windows = more;
+	}
+	if (s->options.leaks) {
+		struct leak_tally *more = reallocarray(s->leaks, room, sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		s->leaks = more;
+	}
+	s->room = room;
+	return 0;
+}
+
+static int add_stack(struct samples *s, uint32_t reference)
+{
+	int r = s->count == s->room ? grow(s) : 0;
+
+	if (r)
+		return r;
+	s->tallies[s->count] = (struct tally){ .reference = reference };
+	s->lives[s->count] = (struct live_part){ 0 };
+	if (s->windows)
+		s->windows[s->count] = (struct window_part){ 0 };
+	if (s->leaks)
+		s->leaks[s->count] = (struct leak_tally){ 0 };
+	return map_put(&s->stack_of, reference, (uint32_t)s->count++);
+}
+
+/*
+ * Only stacks that hold together get a number, so a damaged file cannot ask for more memory than it has stacks; samples of others
+ * are those of stack 0.
+ */
+static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
+{
+	const uint32_t *known = map_find(&s->stack_of, reference);
+	struct dump_stack_copy copy;
+
+	*number = known ? *known : 0;
+	if (known || dump_read_stack(s->dump, reference, &copy))
+		return 0;
+	*number = (uint32_t)s->count;
+	return add_stack(s, reference);
+}
+
+static uint64_t key_of(uint64_t address, uint64_t stamp)
+{
+	return map_mix(address ^ map_mix(stamp));
+}
+
+static void add_pair(struct estimate_sum pair[2], uint64_t size, double p)
+{
+	estimate_add(&pair[FIGURE_LIVE_BYTES], (double)size, p);
+	estimate_add_block(&pair[FIGURE_LIVE_COUNT], p);
+}
+
+static int add_to_pair(struct samples *s, const struct sample *sample, double p)
+{
+	struct window_part *window = &s->windows[sample->number];
+	uint64_t key = key_of(sample->address, sample->born);
+	const uint32_t *known = map_find(s->options.kept, key);
+
+	if (s->options.later && !known)
+		add_pair(window->plus, sample->size, p);
+	else if (s->options.later)
+		return map_put(s->options.kept, key, 1);
+	else if (!known || !*known)
+		add_pair(window->minus, sample->size, p);
+	return 0;
+}
+
+static void add_slack(struct slack *slack, const struct sample *sample, double p)
+{
+	double extra = (double)sample->usable - (double)sample->size;
+
+	if (sample->usable < sample->size || sample->usable > sample->size + (1ull << 40))
+		return; /* 0: unknown */
+	estimate_add(&slack->sum, extra, p);
+	estimate_expect(&slack->sum, p < 1 ? extra / p : 0);
+	slack->requested += (double)sample->size / p;
+}
+
+static const struct estimate_block *block_of(struct sample_batch *batch, uint64_t size, uint32_t rate)
+{
+	struct chance *c = &batch->chances[(size ^ size >> 11 ^ rate * 0x9e3779b1u >> 16) % CHANCES];
+
+	if (c->size != size || c->rate != rate)
+		*c = (struct chance){ size, rate, estimate_block(estimate_probability(size, rate)) };
+	return &c->block;
+}
+
+static void add_to_tally(struct tally *tally, const struct estimate_block *block)
+{
+	tally->variance += block->variance;
+	tally->log_sum += block->log_sum;
+	tally->log_square += block->log_square;
+	tally->known++;
+	if (block->p < 1 && block->weight > tally->next)
+		tally->next = block->weight;
+}
+
+static void add_to_window(struct window_part *window, const struct sample_options *o, const struct sample *sample, bool live,
+			  double p)
+{
+	uint64_t born = sample->born, freed = sample->freed;
+	bool was_live = o->since && born <= o->since && (!freed || freed > o->since);
+
+	if (was_live)
+		add_pair(window->old, sample->size, p);
+	if (o->since && live && !was_live)
+		add_pair(window->plus, sample->size, p);
+	if (was_live && !live)
+		add_pair(window->minus, sample->size, p);
+	if ((o->since || o->at != UINT64_MAX) && born <= o->at && born > o->since)
+		add_pair(window->born, sample->size, p);
+}
+
+static int add_sample(struct samples *s, const struct sample *sample)
+{
+	const struct sample_options *o = &s->options;
+	struct tally *tally = &s->tallies[sample->number];
+	struct live_part *part = &s->lives[sample->number];
+
+	if (sample->freed) {
+		tally->history_bytes += (double)sample->size;
+		tally->history++;
+	}
+	if (!sample->rate)
+		return 0;
+	const struct estimate_block *block = block_of(s->batch, sample->size, sample->rate);
+	double p = block->p;
+	bool live = sample->born <= o->at && (!sample->freed || sample->freed > o->at);
+	add_to_tally(tally, block);
+	if (sample->rate > s->rate)
+		s->rate = sample->rate;
+	if (live)
+		add_pair(part->sum, sample->size, p);
+	if (s->windows)
+		add_to_window(&s->windows[sample->number], o, sample, live, p);
+	if (o->efficiency)
+		efficiency_add(o->efficiency, sample->size, p, live);
+	if (o->leaks)
+		leak_add(&s->leaks[sample->number], o->leaks, sample->size, sample->rate, sample->survival > (double)s->rate,
+			 sample->born, sample->freed);
+	if (sample->freed)
+		return 0;
+	if (live)
+		add_slack(&part->slack, sample, p);
+	return o->kept ? add_to_pair(s, sample, p) : 0;
+}
+
+/* Adds what is in the batch: each pass fetches what the next one needs. */
+static int add_batch(struct samples *s)
+{
+	struct sample_batch *b = s->batch;
+	int r = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		map_fetch(&s->stack_of, b->list[i].stack);
+	for (size_t i = 0; !r && i < b->count; i++) {
+		r = number_of(s, b->list[i].stack, &b->list[i].number);
+		__builtin_prefetch(&s->tallies[b->list[i].number], 1);
+	}
+	for (size_t i = 0; !r && i < b->count; i++)
+		r = add_sample(s, &b->list[i]);
+	b->count = 0;
+	return r;
+}
+
+static int on_live(void *arg, const struct dump_live_record *record)
+{
+	struct samples *s = arg;
+	uint32_t rate = dump_live_rate(s->dump, record);
+
+	if (!rate)
+		return 0;
+	s->batch->list[s->batch->count++] =
+		(struct sample){ .address = record->address,
+				 .size = record->size,
+				 .usable = record->usable,
+				 .born = record->stamp,
+				 .survival = s->options.leaks ? dump_live_survival(record) : 0,
+				 .stack = record->stack,
+				 .rate = rate };
+	return s->batch->count == BATCH ? add_batch(s) : 0;
+}
+
+static int on_history(void *arg, const struct dump_history_record *record)
+{
+	struct samples *s = arg;
+
+	if (!s->oldest_freed)
+		s->oldest_freed = record->freed_stamp;
+	s->batch->list[s->batch->count++] =
+		(struct sample){ .size = record->size,
+				 .born = record->allocated_stamp,
+				 .freed = record->freed_stamp ? record->freed_stamp : 1,
+				 .survival = s->options.leaks ? dump_history_survival(record) : 0,
+				 .stack = record->stack,
+				 .rate = dump_history_rate(s->dump, record) };
+	return s->batch->count == BATCH ? add_batch(s) : 0;
+}
+
+static int on_stack(void *arg, uint32_t reference)
+{
+	uint32_t number;
+
+	return number_of(arg, reference, &number);
+}
+
+static int read_records(struct samples *s)
+{
+	int r = add_stack(s, 0);
+
+	s->batch->count = 0;
+	if (!r)
+		r = dump_each_live(s->dump, on_live, s);
+	if (!r)
+		r = add_batch(s);
+	if (!r)
+		r = dump_each_history(s->dump, on_history, s);
+	return r ? r : add_batch(s);
+}
+
+static void clear(struct samples *s)
+{
+	free(s->tallies);
+	free(s->lives);
+	free(s->windows);
+	free(s->leaks);
+	map_done(&s->stack_of);
+	s->tallies = NULL;
+	s->lives = NULL;
+	s->windows = NULL;
+	s->leaks = NULL;
+	s->count = s->room = 0;
+	s->oldest_freed = 0;
+}
+
+static int read_stacks(struct samples *s)
+{
+	uint32_t unknown = dump_header(s->dump)->unknown_stack;
+	int r = dump_each_stack(s->dump, on_stack, s);
+
+	return r || !unknown ? r : on_stack(s, unknown);
+}
+
+int samples_read(struct samples *s, struct dump *dump, const struct sample_options *options)
+{
+	struct efficiency before = { 0 };
+	int r = 1;
+
+	s->dump = dump;
+	s->options = *options;
+	s->batch = aligned_alloc(64, sizeof *s->batch);
+	if (!s->batch)
+		return -ENOMEM;
+	memset(s->batch->chances, 0, sizeof s->batch->chances);
+	if (options->efficiency)
+		before = *options->efficiency;
+	for (int i = 0; r == 1 && i < READS_MAX; i++) {
+		if (options->efficiency)
+			*options->efficiency = before;
+		clear(s);
+		r = read_records(s);
+		if (!r)
+			r = dump_thinned_meanwhile(dump);
+	}
+	return r < 0 ? r : read_stacks(s);
+}
+
+void samples_done(struct samples *s)
+{
+	clear(s);
+	free(s->batch);
+	s->batch = NULL;
+}
+
+static int on_key(void *arg, const struct dump_live_record *record)
+{
+	return map_put(arg, key_of(record->address, record->stamp), 0);
+}
+
+int samples_keys(struct dump *dump, struct map *kept)
+{
+	return dump_each_live(dump, on_key, kept);
+}

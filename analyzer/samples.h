@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The samples of one dump, added up for each of its stacks. A long history touches one small tally for each record, in no order: so
+ * what every sample adds to stands apart from the rest, the rest is there only if it is asked for, and records are taken in
+ * batches, for which the tallies are fetched ahead.
+ */
+#ifndef MEMATTACH_SAMPLES_H
+#define MEMATTACH_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dump_reader.h"
+#include "efficiency.h"
+#include "estimate.h"
+#include "leaks.h"
+#include "map.h"
+#include "rows.h"
+
+/* Of all samples that still have a record: one cache line. */
+struct tally {
+	_Alignas(64) double variance; /* of their number, */
+	double log_sum, log_square;   /* as in a sum of counts: what is known of the sizes */
+	double next;
+	uint64_t known;
+	double history_bytes;         /* bytes of the samples that stand in the history */
+	uint64_t history;             /* how many they are */
+	uint32_t reference;           /* of the stack; 0: it is not known */
+};
+
+/* Of those that are live. */
+struct live_part {
+	struct estimate_sum sum[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT */
+	struct slack slack;
+};
+
+/* Of those in a window of time, or of the later and the earlier state of a session: see struct row_change. */
+struct window_part {
+	struct estimate_sum born[2], old[2], plus[2], minus[2];
+};
+
+/* What is asked for. */
+struct sample_options {
+	uint64_t at, since;            /* stamps; at: UINT64_MAX the end, since: 0 none */
+	const struct leak_window *leaks; /* NULL: not asked for */
+	struct efficiency *efficiency; /* NULL: not asked for */
+	/* Of two states of one session, a block that is in both changes nothing: the live blocks of the earlier one, which is read
+	 * second, with 1 if they are in the later one, too. NULL: no such pair. */
+	struct map *kept;
+	bool later;
+};
+
+struct sample_batch;
+
+struct samples {
+	struct sample_options options;
+	uint64_t rate;         /* largest of all samples, and of what it was set to before */
+	uint64_t oldest_freed; /* stamp of the oldest history record, 0: none */
+	size_t count;          /* stacks; number 0: the stack is not known */
+	struct tally *tallies;
+	struct live_part *lives;
+	struct window_part *windows; /* NULL: not asked for */
+	struct leak_tally *leaks;    /* NULL: not asked for */
+	/* private: */
+	struct dump *dump;
+	size_t room;
+	struct map stack_of;
+	struct sample_batch *batch;
+};
+
+/* Reads live records, history and stacks, in this order; again if the live samples were thinned meanwhile. 0, -ENOMEM; samples_done
+ * in any case. */
+int samples_read(struct samples *samples, struct dump *dump, const struct sample_options *options) WARN_UNUSED;
+void samples_done(struct samples *samples);
+
+/* The keys of the live blocks, as options.kept of the later state wants them. */
+int samples_keys(struct dump *dump, struct map *kept) WARN_UNUSED;
+
+#endif
