@@ -16,16 +16,21 @@
 #include "tracee.h"
 
 /*
- * Sizes at the start of a session; each region after the first ones is twice as large as the one before, up to a limit. The live table
- * starts with several levels, because a bucket that is full in one level must find room in the next: at half load about one in fifty is.
+ * Sizes at the start of a session; each region after the first ones is twice as large as the one before, up to a limit. The hash tables
+ * start with several levels, because a bucket that is full in one level must find room in the next: at half load about one in twenty is.
+ * A small rate fills everything at the rate of the allocations, while memattach may have to wait for a processor: there more is made ahead.
  */
+#define LEVELS 3u /* entries, 2 entries, 4 entries … */
 #define LIVE_ENTRIES 2048u
-#define LIVE_ENTRIES_EXACT 65536u /* rate 1 fills everything at the rate of the allocations */
-#define LIVE_LEVELS 3u            /* entries, 2 entries, 4 entries … */
-#define STACK_ENTRIES 8192u
+#define LIVE_ENTRIES_DENSE 65536u
+#define STACK_ENTRIES 2048u
+#define STACK_ENTRIES_DENSE 16384u
 #define STACKS_BYTES (1ull << 20)
+#define STACKS_BYTES_DENSE (16ull << 20)
+#define STACKS_BYTES_LEAST (64ull << 10) /* where what is wanted has no room */
 #define HISTORY_BLOCKS 256ull
-#define EXACT_FACTOR 16u
+#define HISTORY_BLOCKS_DENSE 4096ull
+#define DENSE_RATE 8192u
 #define MODULES_BYTES (256u << 10)
 #define THREADS_BYTES (64u << 10)
 #define NOTES_BYTES (64u << 10)
@@ -33,7 +38,7 @@
 #define STACKS_BYTES_MAX (64ull << 20)
 #define HISTORY_BYTES_MAX (64ull << 20) /* all history regions together; older records are dropped then */
 #define STACKS_PART 8u                   /* of the file, at least, is for stacks */
-#define STACK_BYTES_TYPICAL 192u        /* of one stack record with its frames */
+#define STACK_BYTES_FEW 128u            /* of one stack record with a few frames */
 
 #define LIVE_ENTRY_BYTES (sizeof(uint64_t) + sizeof(struct dump_live_record))
 #define STACK_ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
@@ -147,15 +152,15 @@ static uint64_t fitting(uint64_t wanted, uint64_t piece_bytes, uint64_t part_byt
 
 static int add_first_regions(struct dump_writer *w, struct err *e)
 {
-	uint64_t factor = w->exact ? EXACT_FACTOR : 1, part = w->max_bytes / 8;
-	uint64_t live = fitting(w->exact ? LIVE_ENTRIES_EXACT : LIVE_ENTRIES, ((1u << LIVE_LEVELS) - 1) * LIVE_ENTRY_BYTES, part);
-	uint64_t history = fitting(HISTORY_BLOCKS * factor, DUMP_HISTORY_BLOCK_BYTES, part);
+	uint64_t part = w->max_bytes / 8, all_levels = (1u << LEVELS) - 1;
+	uint64_t live = fitting(w->dense ? LIVE_ENTRIES_DENSE : LIVE_ENTRIES, all_levels * LIVE_ENTRY_BYTES, part);
+	uint64_t index = fitting(w->dense ? STACK_ENTRIES_DENSE : STACK_ENTRIES, all_levels * STACK_ENTRY_BYTES, part / 8);
+	uint64_t history = fitting(w->dense ? HISTORY_BLOCKS_DENSE : HISTORY_BLOCKS, DUMP_HISTORY_BLOCK_BYTES, part);
 	const struct {
 		uint32_t kind;
 		uint64_t bytes, entries;
 	} first[] = {
-		{ DUMP_REGION_STACK_INDEX, STACK_ENTRIES * STACK_ENTRY_BYTES, STACK_ENTRIES },
-		{ DUMP_REGION_STACKS, fitting(STACKS_BYTES * (w->exact ? 4 : 1), 1, part), 0 },
+		{ DUMP_REGION_STACKS, fitting(w->dense ? STACKS_BYTES_DENSE : STACKS_BYTES, 1, part), 0 },
 		{ DUMP_REGION_HISTORY, history * DUMP_HISTORY_BLOCK_BYTES, history },
 		{ DUMP_REGION_MODULES, MODULES_BYTES, 0 },
 		{ DUMP_REGION_THREADS, THREADS_BYTES, 0 },
@@ -164,8 +169,10 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	};
 	int rc = 0;
 
-	for (unsigned i = 0; i < LIVE_LEVELS && rc == 0; i++)
+	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
 		rc = add_region(w, DUMP_REGION_LIVE, (live << i) * LIVE_ENTRY_BYTES, live << i, e);
+	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
+		rc = add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * STACK_ENTRY_BYTES, index << i, e);
 	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
 		rc = add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
 	return rc;
@@ -215,7 +222,7 @@ static int add_unknown_stack(struct dump_writer *w, struct err *e)
 int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *options, struct err *e)
 {
 	*w = (struct dump_writer){ .fd = -1, .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
-				   .exact = options->rate_bytes == 1 };
+				   .exact = options->rate_bytes == 1, .dense = options->rate_bytes < DENSE_RATE };
 	if ((size_t)snprintf(w->path, sizeof w->path, "%s", options->path) >= sizeof w->path)
 		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
 	w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -348,25 +355,42 @@ static int grow_live(struct dump_writer *w, struct err *e)
 	return add_region(w, DUMP_REGION_LIVE, bytes, last->entries * 2, e);
 }
 
-static int grow_stacks(struct dump_writer *w, struct err *e)
+/* An arena of so many bytes, or of half as many, and so on: the last ones are small. */
+static int add_arena(struct dump_writer *w, uint64_t bytes, struct err *e)
 {
-	const struct dump_region *arena_region = NULL, *index = NULL;
-	uint64_t capacity = capacity_of(w, DUMP_REGION_STACK_INDEX, &index), used = 0;
+	while (w->used + bytes > w->max_bytes && bytes > STACKS_BYTES_LEAST)
+		bytes /= 2;
+	return add_region(w, DUMP_REGION_STACKS, bytes, 0, e);
+}
 
-	capacity_of(w, DUMP_REGION_STACKS, &arena_region);
-	for (uint32_t i = 0; i < w->header->region_count; i++)
-		if (w->header->regions[i].kind == DUMP_REGION_STACKS)
-			used += ((struct dump_arena *)at(w, w->header->regions[i].offset))->used;
-	struct dump_arena *arena = at(w, arena_region->offset);
-	if (atomic_load_explicit(atomic64(&arena->used), memory_order_relaxed) > arena_region->bytes / 2) {
-		uint64_t bytes = arena_region->bytes * 2 < STACKS_BYTES_MAX ? arena_region->bytes * 2 : STACKS_BYTES_MAX;
-		int rc = add_region(w, DUMP_REGION_STACKS, bytes, 0, e);
-		if (rc < 0)
-			return rc;
-	}
-	if (used / STACK_BYTES_TYPICAL <= capacity / 2)
+/* Grown well ahead: what is left is as much as half of the youngest arena. */
+static int grow_arenas(struct dump_writer *w, struct err *e)
+{
+	const struct dump_region *last = NULL;
+
+	capacity_of(w, DUMP_REGION_STACKS, &last);
+	struct dump_arena *arena = at(w, last->offset);
+	if (atomic_load_explicit(atomic64(&arena->used), memory_order_relaxed) <= last->bytes / 2)
 		return 0;
-	return add_region(w, DUMP_REGION_STACK_INDEX, index->entries * 2 * STACK_ENTRY_BYTES, index->entries * 2, e);
+	return add_arena(w, last->bytes * 2 < STACKS_BYTES_MAX ? last->bytes * 2 : STACKS_BYTES_MAX, e);
+}
+
+/* By the load of the live table, with an upper bound for the number of stacks. */
+static int grow_index(struct dump_writer *w, struct err *e)
+{
+	const struct dump_region *last = NULL;
+	uint64_t capacity = capacity_of(w, DUMP_REGION_STACK_INDEX, &last), used = 0;
+
+	for (uint32_t i = 0; i < w->header->region_count; i++) {
+		const struct dump_region *r = &w->header->regions[i];
+		if (r->kind != DUMP_REGION_STACKS)
+			continue;
+		uint64_t taken = ((struct dump_arena *)at(w, r->offset))->used;
+		used += taken < r->bytes ? taken : r->bytes;
+	}
+	if (used / STACK_BYTES_FEW <= capacity / 4)
+		return 0;
+	return add_region(w, DUMP_REGION_STACK_INDEX, last->entries * 2 * STACK_ENTRY_BYTES, last->entries * 2, e);
 }
 
 static int grow_history(struct dump_writer *w, struct err *e)
@@ -398,8 +422,11 @@ int dump_writer_grow(struct dump_writer *w, struct err *e)
 	int rc = try_to_grow(w, &w->live_full, grow_live,
 			     "from now on live samples are thinned when their table is crowded", e);
 	if (rc == 0)
-		rc = try_to_grow(w, &w->stacks_full, grow_stacks,
+		rc = try_to_grow(w, &w->stacks_full, grow_arenas,
 				 "from now on a stack that is new may find no room, its samples then count as unknown stack", e);
+	if (rc == 0)
+		rc = try_to_grow(w, &w->index_full, grow_index,
+				 "from now on a stack that is new may find no room in the index, its samples then count as unknown stack", e);
 	if (rc == 0)
 		rc = try_to_grow(w, &w->history_full, grow_history, "from now on the oldest of the history is dropped sooner", e);
 	return rc;

@@ -22,10 +22,11 @@ struct dump_writer {
 	struct dump_header *header; /* mapped, shared; the map covers max_bytes, only bytes below used are touched */
 	uint64_t max_bytes;
 	uint64_t used;
-	bool live_full, stacks_full, history_full; /* that can grow no more */
+	bool live_full, stacks_full, index_full, history_full; /* that can grow no more */
 	struct thinning *thinnings; /* as recorded */
 	size_t thinning_count;
 	bool exact;                 /* it began with every allocation */
+	bool dense;                 /* it began with so small a rate that room is filled quickly */
 	char path[4096];
 };
 

@@ -21,7 +21,7 @@
 #include "thinner.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
-#define TICK_EXACT_NS 10000000u /* the same when every allocation is recorded */
+#define TICK_DENSE_NS 10000000u /* the same when every allocation is recorded, or nearly */
 #define TICK_FAST_NS 2000000u   /* while the dump grows quickly */
 #define RENEW_NS 1000000000u
 #define MODULES_NS 200000000u
@@ -212,7 +212,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		make_room(f);
 	if (s->governor.least > s->options.rate_bytes && thinner_has_much_room(&s->dump))
 		s->governor.least = s->options.rate_bytes;
-	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : s->dump.exact ? TICK_EXACT_NS : TICK_NS, e);
+	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : s->dump.dense ? TICK_DENSE_NS : TICK_NS, e);
 	if (rc < 0)
 		return rc;
 	if (now >= f->next_renewal_ns) {
@@ -296,7 +296,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	if (signals < 0 || timer < 0)
 		return err_sys(e, "cannot wait for events");
 	*detail = 0;
-	f.fast_until_ns = monotonic_ns() + (s->dump.exact ? RENEW_NS : 0);
+	f.fast_until_ns = monotonic_ns() + (s->dump.dense ? RENEW_NS : 0);
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	if (rc == 0)
 		rc = session_watch(s, e);

@@ -25,11 +25,13 @@ static uint32_t *index_references(const struct region *table)
 
 enum find_result { FOUND, FREE_KEY, FULL };
 
-/* Looks for hash; else for the first free key, from the oldest level on. */
+/*
+ * Looks for hash; else for the first free key, from the oldest level on. The keys of a bucket are taken in order and stay, and a younger
+ * level is only used for what finds no room in the older ones: so behind a free key there is nothing to be found.
+ */
 static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **reference)
 {
 	uint32_t levels = regions_count(&regions_stack_index);
-	enum find_result result = FULL;
 
 	for (uint32_t level = 0; level < levels; level++) {
 		const struct region *table = &regions_stack_index.items[level];
@@ -39,18 +41,14 @@ static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **ref
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
 			uint64_t value = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
 
-			if (value == hash || (!value && result == FULL)) {
-				*key = &keys[i];
-				*reference = index_references(table) + bucket + i;
-				result = FREE_KEY;
-			}
-			if (value == hash)
-				return FOUND;
-			if (!value)
-				break; /* keys of a bucket are taken in order and stay */
+			if (value != hash && value)
+				continue;
+			*key = &keys[i];
+			*reference = index_references(table) + bucket + i;
+			return value ? FOUND : FREE_KEY;
 		}
 	}
-	return result;
+	return FULL;
 }
 
 /* bytes out of an arena, from the oldest that has room. */

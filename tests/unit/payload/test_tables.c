@@ -283,6 +283,33 @@ static void test_stack_table_is_full(void **state)
 	assert_true(intern(frames, DUMP_FRAMES_MAX, 0));
 }
 
+/* What the writer gives at the start (dump_writer.c), at the load at which it adds another level, and again after that. */
+static void test_stack_table_finds_in_all_levels(void **state)
+{
+	static uint32_t seen[4 * 7 * 64];
+	uint64_t n = 0;
+
+	(void)state;
+	for (uint32_t entries = 64; entries <= 256; entries *= 2)
+		fixture_region(&f, DUMP_REGION_STACK_INDEX, entries * 12, entries);
+	fixture_region(&f, DUMP_REGION_STACKS, 1 << 20, 0);
+	for (uint32_t capacity = 7 * 64, next = 512; next <= 2048; capacity += next, next *= 2) {
+		regions_refresh();
+		for (; n < capacity / 4; n++) {
+			uint64_t frames[] = { n, 0x5555 + n * 16, 7 };
+
+			seen[n] = intern(frames, 3, 0);
+			assert_true(seen[n]);
+		}
+		for (uint64_t i = 0; i < n; i++) {
+			uint64_t frames[] = { i, 0x5555 + i * 16, 7 };
+
+			assert_int_equal(intern(frames, 3, 0), seen[i]);
+		}
+		fixture_region(&f, DUMP_REGION_STACK_INDEX, next * 12, next);
+	}
+}
+
 static uint32_t references[THREADS + 1][1000];
 
 static void *stack_worker(void *argument)
@@ -485,6 +512,7 @@ int main(void)
 		SESSION_TEST(test_counters_add_up_over_the_rows),
 		SESSION_TEST(test_stack_table_interns_once),
 		SESSION_TEST(test_stack_table_is_full),
+		SESSION_TEST(test_stack_table_finds_in_all_levels),
 		SESSION_TEST(test_stack_table_serves_threads),
 		SESSION_TEST(test_history_append_wraps),
 		SESSION_TEST(test_history_append_leaves_a_block_that_was_overtaken),
