@@ -109,7 +109,7 @@ static void run(struct fixture *f, uint64_t rate_bytes)
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 	};
-	struct control_patch patch = { .gate_count = 2, .gates = (uint64_t)gates };
+	struct control_patch patch = { .channel = -1, .gate_count = 2, .gates = (uint64_t)gates };
 	void *(*hooked_malloc)(size_t);
 	void (*hooked_free)(void *);
 	uint64_t every = 1, walked, taken, slices = pair_count / SLICE + 1;

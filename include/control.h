@@ -23,7 +23,8 @@
  *
  * The protections of the slots' pages are only certain under that lock too. The operation asks for them: it makes the system
  * call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes page_protection of the slots and sets
- * session.protections_known. Without memattach nothing is written, and nothing is patched or restored.
+ * session.protections_known. With a channel (control_patch.channel) it sends the lowest byte of CONTROL_CHECKPOINT and waits for one byte
+ * instead. Without memattach nothing is written, and nothing is patched or restored.
  *
  * Mapping of the gates: GATE_PAGE_BYTES of code (mapped from the payload's file at session.gate_code_offset), then
  * GATE_PAGE_BYTES of struct gate.
@@ -42,7 +43,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 2u
+#define CONTROL_VERSION 3u
 
 #define GATE_CODE_BYTES 16u
 #define GATE_JUMP_OFFSET 7u /* of the second of a gate's two instructions */
@@ -114,6 +115,8 @@ struct control_patch {
 	uint32_t slot_count;
 	uint64_t gates;            /* struct control_gate[gate_count], address in the target */
 	uint64_t slots;            /* struct slot[slot_count]; old_value is what must be found; states are written back */
+	int32_t channel;           /* descriptor of a socket whose other end memattach holds, -1 none */
+	uint32_t reserved_;
 };
 struct control_gate {
 	uint64_t original;
@@ -171,7 +174,7 @@ _Static_assert(sizeof(struct gate) == 16, "gate");
 _Static_assert(sizeof(struct slot) == 32, "slot");
 _Static_assert(sizeof(struct control_start) == 104, "control_start");
 _Static_assert(sizeof(struct control_gate) == 16, "control_gate");
-_Static_assert(sizeof(struct control_patch) == 24, "control_patch");
+_Static_assert(sizeof(struct control_patch) == 32, "control_patch");
 
 #endif
 

@@ -154,7 +154,7 @@ static uint32_t filter_log2(const struct session_options *o)
 	return o->rate_bytes < 4096 ? FILTER_LOG2_SMALL_RATE : FILTER_LOG2;
 }
 
-static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
+static int start(struct loader_call *c, const int remote_fds[4], uint64_t handle, uint64_t session_id, struct err *e)
 {
 	struct session *s = c->s;
 	struct control_start args = {
@@ -196,6 +196,7 @@ static int patch(struct loader_call *c, struct err *e)
 		.slot_count = (uint32_t)p->slot_count,
 		.gates = remote_extra(c->r),
 		.slots = remote_extra(c->r) + gates_bytes,
+		.channel = c->r->channel.there,
 	};
 	AUTO_FREE struct slot *slots = calloc(p->slot_count + 1, sizeof *slots);
 
@@ -230,39 +231,64 @@ static uint64_t patch_bytes(const struct slot_plans *p)
 	return p->gate_count * sizeof(struct control_gate) + p->slot_count * sizeof(struct slot);
 }
 
-/* The hooks read the cycle counter; PR_SET_TSC may have made that a fault (a flag of each thread, inherited by the threads that it makes). */
-static int check_cycle_counter(struct loader_call *c, struct err *e)
+/*
+ * What the thread alone can tell: where its errno is, which is kept, and whether it may read the cycle counter, which the hooks do. PR_SET_TSC may have
+ * made that a fault (a flag of each thread, inherited by the threads that it makes).
+ */
+static int ask_thread(struct loader_call *c, struct err *e)
 {
-	const uint64_t arguments[6] = { PR_GET_TSC, remote_data(c->r) };
-	uint64_t result = 0;
+	struct stub_call calls[] = {
+		{ .target = c->s->libc.errno_location },
+		{ .target = SYS_prctl, .argument = { PR_GET_TSC, remote_data(c->r) } },
+	};
 	int32_t mode = 0;
 
-	int rc = remote_call1(c->r, SYS_prctl, arguments, &result, c->deadline_ns, e);
-	if (rc == 0 && result == 0)
+	int rc = remote_call(c->r, calls, sizeof calls / sizeof calls[0], c->deadline_ns, e);
+	if (rc == 0)
+		rc = remote_keep_errno(c->r, calls[0].result, e);
+	if (rc == 0 && calls[1].result == 0)
 		rc = target_read(&c->s->memory, remote_data(c->r), &mode, sizeof mode, e);
 	if (rc == 0 && mode == PR_TSC_SIGSEGV)
 		rc = err_set(e, EPERM, "the process has forbidden itself to read the cycle counter (PR_SET_TSC), which recording needs; nothing was changed");
 	return rc;
 }
 
+/*
+ * What the payload begins with, and the channel, through which the thread meets us from now on. A filtered thread gets none: if memattach dies its
+ * filter is in force at once, and might kill the process at one system call more.
+ */
+static int send_files(struct loader_call *c, int payload_fd, int remote_fds[4], struct err *e)
+{
+	struct session *s = c->s;
+	bool meets = !c->r->tracee->filtered;
+	struct channel channel = CHANNEL_NONE;
+	AUTO_CLOSE int other = -1;
+
+	int rc = meets ? channel_open(&channel, &other, e) : 0;
+	if (rc < 0)
+		return rc;
+	const int fds[4] = { payload_fd, s->dump.fd, s->tables.fd, other };
+	rc = send_descriptors(c->r, s->target.pidfd, fds, meets ? 4 : 3, remote_fds, c->deadline_ns, e);
+	if (rc < 0 || !meets) {
+		channel_close(&channel);
+		return rc;
+	}
+	channel.there = remote_fds[3];
+	return remote_channel(c->r, &channel, e);
+}
+
 static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 {
 	struct session *s = c->s;
-	const int fds[3] = { payload_fd, s->dump.fd, s->tables.fd };
-	const uint64_t none[6] = { 0 };
-	int remote_fds[3];
-	uint64_t errno_address = 0, handle = 0;
+	int remote_fds[4];
+	uint64_t handle = 0;
 	bool reused = s->payload.base != 0;
 
 	if (reused)
 		handle = session_payload_handle(s);
-	int rc = remote_call1(c->r, s->libc.errno_location, none, &errno_address, c->deadline_ns, e);
+	int rc = ask_thread(c, e);
 	if (rc == 0)
-		rc = remote_keep_errno(c->r, errno_address, e);
-	if (rc == 0)
-		rc = check_cycle_counter(c, e);
-	if (rc == 0)
-		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
+		rc = send_files(c, payload_fd, remote_fds, e);
 	if (rc == 0 && !reused)
 		rc = load(c, remote_fds[0], s->dump.header->session_id, &handle, e);
 	if (rc < 0)

@@ -47,6 +47,7 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, const s
 		.area = area,
 		.area_bytes = (SA_EXTRA + extra_bytes + 4095) & ~4095ull,
 		.extra_bytes = extra_bytes,
+		.channel = CHANNEL_NONE,
 	};
 	if (extended == 0 || extended > SA_XSAVE_MAX)
 		return err_set(e, ENOTSUP, "the extended registers of this processor take %llu bytes; at most %d are provided for",
@@ -54,9 +55,21 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, const s
 	return target_write(writer, cave, stub_code, stub_code_bytes(), e);
 }
 
+/* The same checkpoint as the argument of a system call. */
+static uint64_t checkpoint_said(unsigned byte)
+{
+	return (STUB_CHECKPOINT_CALLS & ~0xffull) | byte;
+}
+
 /* Runs the thread to a checkpoint. Stops of system calls on the way, and job control, are passed. */
 static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t deadline_ns, struct err *e)
 {
+	if (r->channel.here >= 0) {
+		unsigned said = 0;
+		int rc = channel_meet(&r->channel, r->tracee, &said, deadline_ns, e);
+		*checkpoint = checkpoint_said(said);
+		return rc;
+	}
 	for (;;) {
 		enum tracee_stop stop;
 		struct user_regs_struct regs;
@@ -211,6 +224,26 @@ int remote_cleanup_cancel_all(struct remote *r, struct err *e)
 	return rc;
 }
 
+int remote_channel(struct remote *r, const struct channel *channel, struct err *e)
+{
+	r->channel = *channel;
+	return write_word(r, SA_CHANNEL, (uint64_t)channel->there + 1, e);
+}
+
+/* The thread waits at the channel: stopped there, it goes on as one that is traced. */
+static int end_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	enum tracee_stop stop;
+
+	int rc = r->tracee->stopped ? 0 : tracee_interrupt(r->tracee, deadline_ns, &stop, e);
+	if (rc == 0)
+		rc = write_word(r, SA_CHANNEL, 0, e);
+	if (rc == 0)
+		rc = channel_answer(&r->channel, e);
+	channel_close(&r->channel);
+	return rc;
+}
+
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
 {
 	int32_t value;
@@ -227,12 +260,11 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
 	uint64_t checkpoint = 0;
 
-	while (checkpoint != STUB_CHECKPOINT_END) {
-		int rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
-		if (rc < 0)
-			return rc;
-	}
-	int rc = restore_state(r, deadline_ns, e);
+	int rc = end_channel(r, deadline_ns, e);
+	while (rc == 0 && checkpoint != STUB_CHECKPOINT_END)
+		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+	if (rc == 0)
+		rc = restore_state(r, deadline_ns, e);
 	if (rc == 0)
 		tracee_detach(r->tracee);
 	return rc;
@@ -242,6 +274,7 @@ void remote_abandon(struct remote *r)
 {
 	if (r->inside)
 		tracee_detach(r->tracee);
+	channel_close(&r->channel);
 	r->inside = false;
 }
 

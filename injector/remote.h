@@ -13,6 +13,8 @@
  *                    at the first checkpoint: a harmless system call that only a tracer notices.
  *   remote_call      at a checkpoint, the tracer writes a list of calls and resumes; the stub makes them and
  *                    comes to the next checkpoint. A stub without a tracer finds an empty list.
+ *   remote_channel   once the target has a socket whose other end only memattach holds, the thread runs freely: its checkpoints are
+ *                    messages (channel.h) instead of stops.
  *   remote_leave     an empty list: the stub makes the clean-up calls, puts errno and the extended registers back, unmaps the
  *                    area, and stops at the last checkpoint. There a living tracer restores everything else in a stop that
  *                    is no system call stop, so that the kernel decides about restarting an interrupted call; a
@@ -28,6 +30,7 @@
 #include <stdint.h>
 
 #include "arch/stub.h"
+#include "channel.h"
 #include "err.h"
 #include "target_memory.h"
 #include "target_write.h"
@@ -41,6 +44,7 @@ struct remote {
 	uint64_t area;         /* address of the work area */
 	uint64_t area_bytes;
 	uint64_t extra_bytes;  /* room for data behind the stack */
+	struct channel channel;
 	struct user_regs_struct saved;
 	uint64_t saved_mask;
 	unsigned cleanup_count;
@@ -75,6 +79,8 @@ int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64
  */
 int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e) WARN_UNUSED;
 int remote_cleanup_cancel_all(struct remote *r, struct err *e) WARN_UNUSED;
+/* The other end of the opened channel is descriptor `there` of the target now: the thread meets memattach through it. */
+int remote_channel(struct remote *r, const struct channel *channel, struct err *e) WARN_UNUSED;
 /* errno of the thread is put back when it leaves. */
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e) WARN_UNUSED;
 /* Brings the thread back to exactly where it was and lets go of it. */

@@ -37,7 +37,7 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 	uintptr_t options = PTRACE_O_TRACESYSGOOD | (suspend_seccomp ? (uintptr_t)PTRACE_O_SUSPEND_SECCOMP : 0);
 	uint64_t *longest = t->longest_ns;
 
-	*t = (struct tracee){ .pid = pid, .tid = tid, .longest_ns = longest };
+	*t = (struct tracee){ .pid = pid, .tid = tid, .filtered = suspend_seccomp, .longest_ns = longest };
 	int rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
 	/* That is also what ptrace says of a thread between its exit and its disappearance. */
 	if (rc == -EPERM && thread_has_ended(pid, tid))
@@ -167,32 +167,44 @@ static void hide_interruption(struct tracee *t)
 	(void)rc;
 }
 
+/* 1: it stands in a stop; 0: not, or a signal of ours came first. options: WNOHANG or 0. */
+static int look_for_stop(struct tracee *t, int options, enum tracee_stop *stop, struct err *e)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, (id_t)t->tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL | options) < 0) {
+		if (errno == EINTR)
+			return 0;
+		return errno == ECHILD ? gone(t, e) : err_sys(e, "thread %d: waitid", t->tid);
+	}
+	if (info.si_pid == 0)
+		return 0;
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+		waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL);
+		return gone(t, e);
+	}
+	*stop = classify(t, info.si_status);
+	t->stopped = true;
+	if (*stop != TRACEE_STOP_SYSCALL)
+		hide_interruption(t);
+	return 1;
+}
+
 int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
 	int rc = watchdog_arm(deadline_ns, e);
-	if (rc < 0)
-		return rc;
-	for (;;) {
-		siginfo_t info = { 0 };
-		if (waitid(P_PID, (id_t)t->tid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) < 0) {
-			if (errno == ECHILD)
-				return gone(t, e);
-			if (errno != EINTR)
-				return err_sys(e, "thread %d: waitid", t->tid);
-			if (monotonic_ns() >= deadline_ns)
-				return err_set(e, ETIMEDOUT, "thread %d did not stop in time", t->tid);
-			continue;
-		}
-		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
-			waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL);
-			return gone(t, e);
-		}
-		*stop = classify(t, info.si_status);
-		t->stopped = true;
-		if (*stop != TRACEE_STOP_SYSCALL)
-			hide_interruption(t);
-		return 0;
+
+	while (rc == 0) {
+		rc = look_for_stop(t, 0, stop, e);
+		if (rc == 0 && monotonic_ns() >= deadline_ns)
+			rc = err_set(e, ETIMEDOUT, "thread %d did not stop in time", t->tid);
 	}
+	return rc < 0 ? rc : 0;
+}
+
+int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e)
+{
+	return look_for_stop(t, WNOHANG, stop, e);
 }
 
 int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
@@ -217,7 +229,7 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 	}
 }
 
-static int resume(struct tracee *t, int how, struct err *e)
+int tracee_resume(struct tracee *t, int how, struct err *e)
 {
 	int signal = t->signal;
 
@@ -230,12 +242,12 @@ static int resume(struct tracee *t, int how, struct err *e)
 int tracee_continue(struct tracee *t, struct err *e)
 {
 	hold_ends(t);
-	return resume(t, PTRACE_CONT, e);
+	return tracee_resume(t, PTRACE_CONT, e);
 }
 
 int tracee_run(struct tracee *t, int how, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
-	int rc = resume(t, how, e);
+	int rc = tracee_resume(t, how, e);
 
 	return rc < 0 ? rc : tracee_wait(t, deadline_ns, stop, e);
 }

@@ -29,6 +29,7 @@ struct tracee {
 	pid_t pid;
 	pid_t tid;
 	bool seized;
+	bool filtered;        /* has a seccomp filter, which is suspended as long as it is seized */
 	bool stopped;
 	int signal;           /* of a TRACEE_STOP_SIGNAL, to be passed on */
 	uint64_t held_since;  /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
@@ -45,7 +46,11 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 int tracee_run(struct tracee *t, int request, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
 /* Waits for a stop without having resumed. */
 int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
-/* Resumes without waiting (still seized). */
+/* 1: the thread stands in a stop that was not seen yet; 0: it runs. */
+int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Resumes without waiting, while the hold goes on: what runs is not the thread's own program. */
+int tracee_resume(struct tracee *t, int request, struct err *e) WARN_UNUSED;
+/* Resumes the thread's own program without waiting (still seized). */
 int tracee_continue(struct tracee *t, struct err *e) WARN_UNUSED;
 /* Lets go for good; a running thread is stopped first. Safe in any state, also after the thread's end. */
 void tracee_detach(struct tracee *t);

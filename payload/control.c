@@ -201,7 +201,7 @@ static int64_t control_patch(const struct control_patch *patch)
 	if (!patch)
 		return -EINVAL;
 	result = gates_set((const struct control_gate *)patch->gates, patch->gate_count);
-	return result < 0 ? result : patch_slots((struct slot *)patch->slots, patch->slot_count);
+	return result < 0 ? result : patch_slots((struct slot *)patch->slots, patch->slot_count, patch->channel);
 }
 
 static int64_t control_restore(void)

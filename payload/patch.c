@@ -113,18 +113,21 @@ static void change_slots(const struct loader_module *module, void *context)
 }
 
 /* False: there is no memattach that could tell. */
-static bool protections_ask(void)
+static bool protections_ask(int channel)
 {
 	__atomic_store_n(&session.protections_known, 0, __ATOMIC_RELAXED);
-	sys_checkpoint(CONTROL_CHECKPOINT);
+	if (channel < 0)
+		sys_checkpoint(CONTROL_CHECKPOINT);
+	else
+		sys_meet(channel, CONTROL_CHECKPOINT);
 	return __atomic_load_n(&session.protections_known, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* absent: the state of slots whose module is not there. */
 static int64_t change_all(enum slot_state (*change)(const struct slot *, struct open_page *), uint32_t first, uint32_t end,
-			  enum slot_state absent)
+			  enum slot_state absent, int channel)
 {
-	if (session.dl_iterate_phdr && !protections_ask())
+	if (session.dl_iterate_phdr && !protections_ask(channel))
 		return -EINTR;
 	pending.change = change;
 	pending.first = first;
@@ -141,7 +144,7 @@ static int64_t change_all(enum slot_state (*change)(const struct slot *, struct 
 	return 0;
 }
 
-int64_t patch_slots(struct slot *slots, uint32_t count)
+int64_t patch_slots(struct slot *slots, uint32_t count, int channel)
 {
 	uint32_t first = session.slot_count;
 
@@ -153,7 +156,7 @@ int64_t patch_slots(struct slot *slots, uint32_t count)
 	}
 	/* Listed before they are patched: whoever finishes for a dead memattach finds them. */
 	__atomic_store_n(&session.slot_count, first + count, __ATOMIC_RELEASE);
-	int64_t result = change_all(slot_patch, first, first + count, SLOT_REFUSED);
+	int64_t result = change_all(slot_patch, first, first + count, SLOT_REFUSED, channel);
 
 	if (result < 0)
 		__atomic_store_n(&session.slot_count, first, __ATOMIC_RELEASE);
@@ -164,7 +167,7 @@ int64_t patch_slots(struct slot *slots, uint32_t count)
 
 int64_t patch_restore(void)
 {
-	return change_all(slot_restore, 0, session.slot_count, SLOT_GONE);
+	return change_all(slot_restore, 0, session.slot_count, SLOT_GONE, -1);
 }
 
 void patch_init(void)

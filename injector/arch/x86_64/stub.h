@@ -49,6 +49,8 @@
 #define SA_ERRNO_ADDRESS 16
 #define SA_ERRNO_VALUE 24
 #define SA_PENDING 32
+#define SA_CHANNEL 40      /* descriptor + 1 of the channel (channel.h), 0: none */
+#define SA_CHANNEL_BYTE 48 /* what is said through it */
 #define SA_CALLS 64
 #define SA_CALL_MAX 16
 #define SA_CLEANUP (SA_CALLS + SA_CALL_MAX * SC_BYTES)
@@ -68,7 +70,10 @@
 #define SC_SYSCALL_LIMIT 4096
 #define SC_INDIRECT_BIT 63 /* in SC_TARGET: argument 0 is the address of an int, and that int is meant */
 
-/* First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. */
+/*
+ * First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. Their lowest byte is what is said
+ * through a channel instead.
+ */
 #define STUB_CHECKPOINT_CALLS 0x4d415401
 #define STUB_CHECKPOINT_END 0x4d415402
 #define STUB_MAGIC 0x425554534d454d31
@@ -104,7 +109,9 @@ struct stub_area {
 	uint64_t errno_address;
 	uint64_t errno_value;
 	uint64_t pending;
-	uint64_t reserved[3];
+	uint64_t channel;
+	uint64_t channel_byte;
+	uint64_t reserved;
 	struct stub_call calls[SA_CALL_MAX];
 	struct stub_call cleanup[SA_CALL_MAX];
 	uint64_t action[4];
@@ -115,6 +122,7 @@ _Static_assert(offsetof(struct stub_data, rbx) == SD_RBX && offsetof(struct stub
 _Static_assert(offsetof(struct stub_data, restarts) == SD_RESTARTS, "stub_data");
 _Static_assert(offsetof(struct stub_data, rip_handler) == SD_RIP_HANDLER, "stub_data");
 _Static_assert(sizeof(struct stub_call) == SC_BYTES && offsetof(struct stub_call, result) == SC_RESULT, "stub_call");
+_Static_assert(offsetof(struct stub_area, channel) == SA_CHANNEL && offsetof(struct stub_area, channel_byte) == SA_CHANNEL_BYTE, "stub_area");
 _Static_assert(offsetof(struct stub_area, calls) == SA_CALLS, "stub_area");
 _Static_assert(offsetof(struct stub_area, cleanup) == SA_CLEANUP, "stub_area");
 _Static_assert(offsetof(struct stub_area, action) == SA_ACTION, "stub_area");

@@ -70,7 +70,7 @@ static void payload_hook(struct loaded *p)
 		{ .original = (uint64_t)calloc, .hook = HOOK_calloc },
 		{ .original = (uint64_t)posix_memalign, .hook = HOOK_posix_memalign },
 	};
-	struct control_patch patch = { .gate_count = 5, .gates = (uint64_t)gates, .slots = (uint64_t)p->slots };
+	struct control_patch patch = { .channel = -1, .gate_count = 5, .gates = (uint64_t)gates, .slots = (uint64_t)p->slots };
 
 	slot_add(p, SLOT_OF(malloc), 0);
 	slot_add(p, SLOT_OF(free), 1);

@@ -64,7 +64,7 @@ static uint64_t call(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t
 static void start(uint64_t rate, bool with_regions)
 {
 	struct control_gate gates[HOOK_COUNT];
-	struct control_patch patch = { .gate_count = HOOK_COUNT, .gates = (uint64_t)gates };
+	struct control_patch patch = { .channel = -1, .gate_count = HOOK_COUNT, .gates = (uint64_t)gates };
 
 	for (uint32_t i = 0; i < HOOK_COUNT; i++)
 		gates[i] = (struct control_gate){ .original = (uint64_t)original, .hook = i };
@@ -569,7 +569,7 @@ static void test_patch_slots_states(void **state)
 		{ .address = (uint64_t)&page[513] + 4, .old_value = 14, .gate = 2, .page_protection = PROT_READ | PROT_WRITE },
 		{ .address = gone, .old_value = 0, .gate = 0, .page_protection = PROT_READ },
 	};
-	struct control_patch patch = { .slot_count = 5, .slots = (uint64_t)slots };
+	struct control_patch patch = { .channel = -1, .slot_count = 5, .slots = (uint64_t)slots };
 	const struct slot *kept;
 
 	(void)state;
