@@ -1,14 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 #include "json.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "number.h"
 #include "utf8.h"
 
 /* Objects deeper than this stand on one line each: figures and frames. */
 #define INLINE_DEPTH 3
+
+static void flush(struct json *j)
+{
+	fwrite(j->buffer, 1, j->used, j->out);
+	j->used = 0;
+}
+
+static void put(struct json *j, const char *text, size_t length)
+{
+	if (length > sizeof j->buffer - j->used) {
+		flush(j);
+		if (length > sizeof j->buffer) {
+			fwrite(text, 1, length, j->out);
+			return;
+		}
+	}
+	memcpy(j->buffer + j->used, text, length);
+	j->used += length;
+}
+
+static void put_char(struct json *j, char c)
+{
+	if (j->used == sizeof j->buffer)
+		flush(j);
+	j->buffer[j->used++] = c;
+}
+
+#define PUT_LITERAL(j, text) put(j, text, sizeof(text) - 1)
 
 static bool is_open(const struct json *j)
 {
@@ -17,49 +45,77 @@ static bool is_open(const struct json *j)
 
 static void new_line(struct json *j, int depth)
 {
-	fprintf(j->out, "\n%*s", 2 * depth, "");
+	put_char(j, '\n');
+	for (int i = 0; i < depth; i++)
+		PUT_LITERAL(j, "  ");
+}
+
+/* How many bytes from s on go out as they are. */
+static size_t plain_run(const unsigned char *s)
+{
+	size_t n = 0;
+
+	for (size_t each;; n += each) {
+		while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+			n++;
+		each = utf8_length(s + n);
+		if (each < 2)
+			return n;
+	}
 }
 
 static void quote(struct json *j, const char *text)
 {
 	const unsigned char *s = (const unsigned char *)text;
-	const unsigned char *run = s; /* what goes out as it is */
 
-	putc_unlocked('"', j->out);
-	for (size_t n; *s; s += n ? n : 1) {
-		n = utf8_length(s);
-		if (n > 1 || (n == 1 && *s >= 0x20 && *s != '"' && *s != '\\' && *s != 0x7f))
-			continue;
-		fwrite(run, 1, (size_t)(s - run), j->out);
-		if (!n)
-			fputs("\\ufffd", j->out);
-		else
-			fprintf(j->out, *s == '"' || *s == '\\' ? "\\%c" : "\\u%04x", *s);
-		run = s + 1;
+	put_char(j, '"');
+	for (;; s++) {
+		size_t run = plain_run(s);
+		put(j, (const char *)s, run);
+		s += run;
+		if (!*s)
+			break;
+		if (*s >= 0x80) {
+			PUT_LITERAL(j, "\\ufffd");
+		} else if (*s == '"' || *s == '\\') {
+			put_char(j, '\\');
+			put_char(j, (char)*s);
+		} else {
+			PUT_LITERAL(j, "\\u00");
+			put_char(j, (char)('0' + (*s >> 4)));
+			put_char(j, "0123456789abcdef"[*s & 15]);
+		}
 	}
-	fwrite(run, 1, (size_t)(s - run), j->out);
-	putc_unlocked('"', j->out);
+	put_char(j, '"');
 }
 
 static void separate(struct json *j, const char *name)
 {
 	if (j->filled)
-		putc_unlocked(',', j->out);
+		put_char(j, ',');
 	if (is_open(j))
 		new_line(j, j->depth);
 	else if (j->filled)
-		putc_unlocked(' ', j->out);
+		put_char(j, ' ');
 	j->filled = true;
 	if (name) {
-		quote(j, name);
-		fputs(": ", j->out);
+		put_char(j, '"');
+		put(j, name, strlen(name));
+		PUT_LITERAL(j, "\": ");
 	}
+}
+
+/* A value that no container holds is all there is. */
+static void end_value(struct json *j)
+{
+	if (!j->depth)
+		flush(j);
 }
 
 static void begin(struct json *j, const char *name, char bracket)
 {
 	separate(j, name);
-	putc_unlocked(bracket, j->out);
+	put_char(j, bracket);
 	j->depth++;
 	j->arrays = (j->arrays & ~(1ull << j->depth)) | (uint64_t)(bracket == '[') << j->depth;
 	j->filled = false;
@@ -70,10 +126,11 @@ static void end(struct json *j, char bracket)
 	if (j->filled && is_open(j))
 		new_line(j, j->depth - 1);
 	j->depth--;
-	putc_unlocked(bracket, j->out);
+	put_char(j, bracket);
 	j->filled = true;
 	if (!j->depth)
-		putc_unlocked('\n', j->out);
+		put_char(j, '\n');
+	end_value(j);
 }
 
 void json_object(struct json *j, const char *name)
@@ -102,37 +159,48 @@ void json_string(struct json *j, const char *name, const char *value)
 	if (value)
 		quote(j, value);
 	else
-		fputs("null", j->out);
+		PUT_LITERAL(j, "null");
+	end_value(j);
 }
 
 void json_number(struct json *j, const char *name, double value)
 {
-	char text[40];
+	char text[NUMBER_TEXT];
 
 	separate(j, name);
-	if (!isfinite(value)) {
-		fputs("null", j->out);
-		return;
-	}
-	if (value == floor(value) && fabs(value) < 9007199254740992.0) {
-		fprintf(j->out, "%.0f", value);
-		return;
-	}
-	/* The shortest that reads back as the same number. */
-	snprintf(text, sizeof text, "%.15g", value);
-	if (strtod(text, NULL) != value)
-		snprintf(text, sizeof text, "%.17g", value);
-	fputs(text, j->out);
+	if (isfinite(value))
+		put(j, text, number_double(value, text));
+	else
+		PUT_LITERAL(j, "null");
+	end_value(j);
 }
 
 void json_unsigned(struct json *j, const char *name, uint64_t value)
 {
+	char text[NUMBER_TEXT];
+
 	separate(j, name);
-	fprintf(j->out, "%" PRIu64, value);
+	put(j, text, number_decimal(value, text));
+	end_value(j);
+}
+
+void json_hex(struct json *j, const char *name, uint64_t value)
+{
+	char text[NUMBER_TEXT];
+
+	separate(j, name);
+	put_char(j, '"');
+	put(j, text, number_hex(value, text));
+	put_char(j, '"');
+	end_value(j);
 }
 
 void json_bool(struct json *j, const char *name, bool value)
 {
 	separate(j, name);
-	fputs(value ? "true" : "false", j->out);
+	if (value)
+		PUT_LITERAL(j, "true");
+	else
+		PUT_LITERAL(j, "false");
+	end_value(j);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes JSON to a stream: commas, indentation and escapes are its business. Strings may hold any bytes; what is not UTF-8
- * becomes U+FFFD. Numbers that are not finite become null. The caller looks at ferror of the stream.
+ * becomes U+FFFD. Numbers that are not finite become null. All is handed to the stream when the outermost value ends; the caller looks
+ * at its ferror.
  */
 #ifndef MEMATTACH_JSON_H
 #define MEMATTACH_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -15,9 +17,11 @@ struct json {
 	int depth;
 	uint64_t arrays; /* bit i: the container at depth i is an array */
 	bool filled; /* the innermost object or array has an element */
+	size_t used;
+	char buffer[16384];
 };
 
-/* name: of the member, NULL inside an array and at the top. */
+/* name: of the member, plain ASCII; NULL inside an array and at the top. */
 void json_object(struct json *j, const char *name);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *name);
@@ -25,6 +29,7 @@ void json_array_end(struct json *j);
 void json_string(struct json *j, const char *name, const char *value); /* NULL: null */
 void json_number(struct json *j, const char *name, double value);
 void json_unsigned(struct json *j, const char *name, uint64_t value);
+void json_hex(struct json *j, const char *name, uint64_t value); /* a string: "0x1f" */
 void json_bool(struct json *j, const char *name, bool value);
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "figures.h"
 #include "json.h"
 #include "leaks.h"
 
@@ -52,21 +53,23 @@ static void put_sums(struct json *j, const struct report *r, const char *name, c
 
 static void put_build_id(struct json *j, const struct image *image)
 {
-	char hex[2 * DUMP_BUILD_ID_MAX + 1] = "";
+	static const char digits[] = "0123456789abcdef";
+	char hex[2 * DUMP_BUILD_ID_MAX + 1];
 
-	for (uint32_t i = 0; i < image->build_id_bytes; i++)
-		snprintf(hex + 2 * i, 3, "%02x", image->build_id[i]);
+	for (uint32_t i = 0; i < image->build_id_bytes; i++) {
+		hex[2 * i] = digits[image->build_id[i] >> 4];
+		hex[2 * i + 1] = digits[image->build_id[i] & 15];
+	}
+	hex[2 * image->build_id_bytes] = 0;
 	json_string(j, "build_id", hex[0] ? hex : NULL);
 }
 
 static void put_frame(struct json *j, const struct report *r, uint64_t place, const struct location *l)
 {
 	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
-	char address[24];
 
-	snprintf(address, sizeof address, "0x%" PRIx64, PLACE_OFFSET(place));
 	json_object(j, NULL);
-	json_string(j, "address", address);
+	json_hex(j, "address", PLACE_OFFSET(place));
 	json_string(j, "function", l->function);
 	json_string(j, "file", l->file);
 	if (l->file && l->line)
@@ -131,12 +134,13 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row)
+static void put_stack(struct json *j, const struct report *r, const struct report_row *row, const struct estimate *figures)
 {
 	static const struct location nothing;
 
 	json_object(j, NULL);
-	put_figures(j, r, row);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		put_estimate(j, figure_keys[f], figures[f]);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_number(j, "share", report_share(r, row, r->options.sort));
@@ -160,10 +164,15 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 
 static void put_stacks(struct json *j, const struct report *r)
 {
+	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
+	struct figures figures;
+
+	figures_init(&figures, r, shown);
 	json_array(j, "stacks");
-	for (size_t i = 0; r->options.by == BY_STACK && i < report_shown(r); i++)
-		put_stack(j, r, &r->rows.list[i]);
+	for (size_t i = 0; i < shown; i++)
+		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i));
 	json_array_end(j);
+	figures_done(&figures);
 }
 
 static void put_groups(struct json *j, const struct report *r)
