@@ -9,14 +9,15 @@
 
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence)
 {
-	struct estimate x = estimate_interval(plus, confidence);
-	struct estimate y = estimate_interval(minus, confidence);
+	struct estimate x = estimate_interval_smooth(plus, confidence);
+	struct estimate y = estimate_interval_smooth(minus, confidence);
 	double d = x.value - y.value;
 
 	return (struct estimate){ .value = d,
 				  .error = hypot(x.error, y.error),
 				  .low = d - hypot(x.value - x.low, y.high - y.value),
-				  .high = d + hypot(x.high - x.value, y.value - y.low) };
+				  .high = d + hypot(x.high - x.value, y.value - y.low),
+				  .exact = x.exact && y.exact };
 }
 
 double compare_p_value(const struct estimate_sum *plus, const struct estimate_sum *minus)

@@ -42,7 +42,7 @@ const char *text_interval(enum report_figure f, const struct estimate *x, char b
 {
 	char low[40], high[40];
 
-	if (x->low == x->high)
+	if (x->low == x->high && x->exact)
 		snprintf(buffer, 96, "exact");
 	else
 		snprintf(buffer, 96, "%s .. %s", text_amount(f, x->low, low), text_amount(f, x->high, high));

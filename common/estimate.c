@@ -7,8 +7,8 @@
 
 /* Above this shape a gamma distribution is the normal one within double precision. */
 #define NORMAL_SHAPE 1e14
-/* See estimate.h: how far the next weight may be above the largest that was seen. */
-#define RECORD_STEPS 3
+/* Ends of counts are rounded to whole numbers, but for what rounding errors of the sums may have added. */
+#define ROUNDING 1e-9
 
 double estimate_probability(uint64_t size, uint64_t rate)
 {
@@ -84,6 +84,8 @@ static double gamma_quantile(double mean, double variance, double tail, int uppe
 {
 	double shape = mean * mean / variance;
 
+	if (!(mean > 0) || !(variance > 0))
+		return fmax(mean, 0);
 	if (shape > NORMAL_SHAPE)
 		return mean + (upper ? -1 : 1) * normal_quantile(tail) * sqrt(variance);
 	return variance / mean * (upper ? gamma_q_inverse(shape, tail) : gamma_p_inverse(shape, tail));
@@ -94,49 +96,58 @@ static double gamma_above(double mean, double variance, double x)
 {
 	double shape = mean * mean / variance;
 
+	if (!(mean > 0) || !(variance > 0))
+		return x < mean;
 	if (shape > NORMAL_SHAPE)
 		return 0.5 * erfc((x - mean) / sqrt(2 * variance));
 	return gamma_q(shape, x * mean / variance);
 }
 
-/* The weight of a block that is hidden behind those of a sum of counts, if it is not of another kind: see estimate.h. */
-static double next_block(const struct estimate_sum *sum)
+/* The weight of a block that is hidden behind those of a count, if it is not of another kind: see estimate.h. */
+static double next_block(const struct estimate_sum *sum, double confidence)
 {
-	double n = (double)sum->samples;
-
-	if (!(sum->variance > 0) || n < 2)
-		return sum->next;
+	if (!(sum->variance > 0))
+		return fmax(sum->next, 1);
 	double mean = sum->log_sum / sum->variance;
 	double spread = sqrt(fmax(0, sum->log_square / sum->variance - mean * mean));
-	/* What is left of equal logarithms is rounding. */
-	if (!(spread > 1e-6))
-		return sum->next;
+	double reach = exp(mean + fmax(0, normal_quantile(confidence)) * spread);
 	/* A byte is the least that a block has. */
-	return fmin(sum->next * exp(RECORD_STEPS * spread / sqrt(1 + 2 * log(n))),
-		    fmax(ESTIMATE_HIDDEN_BYTES * sum->hidden, sum->next));
+	return fmax(fmax(sum->next, 1), fmin(reach, ESTIMATE_HIDDEN_BYTES * sum->hidden));
+}
+
+/* Two gamma distributions by mean and variance. */
+struct mixture {
+	double mean, variance;           /* usually */
+	double rare;                     /* the chance of the other one, */
+	double rare_mean, rare_variance; /* which reaches farther */
+};
+
+static double mixture_above(const struct mixture *m, double x)
+{
+	return (1 - m->rare) * gamma_above(m->mean, m->variance, x) + m->rare * gamma_above(m->rare_mean, m->rare_variance, x);
 }
 
 /*
- * Upper end of a mixture: with the chance rare the next block weighs hidden, else next. The logarithm of a tail is nearly
- * straight, so that false position on it ends after a few steps (Illinois: halve the weight of an end that stays).
+ * The quantile with so much above it. The logarithm of a tail is nearly straight, so that false position on it ends after a few
+ * steps (Illinois: halve the weight of an end that stays).
  */
-static double mixture_quantile(double y, double v, double next, double hidden, double rare, double tail)
+static double mixture_quantile(const struct mixture *m, double tail)
 {
-	double low = gamma_quantile(y + next, v + next * next, tail, 1);
-	double high = gamma_quantile(y + hidden, v + hidden * hidden, tail, 1);
-	double at_low, at_high;
+	double low = gamma_quantile(m->mean, m->variance, tail, 1);
+	if (!(m->rare_mean > m->mean))
+		return low;
+	double high = gamma_quantile(m->rare_mean, m->rare_variance, tail, 1);
+	double at_low = log(mixture_above(m, low) / tail);
+	double at_high = log(mixture_above(m, high) / tail);
 	int side = 0;
 
-	at_low = log(((1 - rare) * tail + rare * gamma_above(y + hidden, v + hidden * hidden, low)) / tail);
-	at_high = log(((1 - rare) * gamma_above(y + next, v + next * next, high) + rare * tail) / tail);
 	if (!(at_low > 0) || !(at_high < 0) || !isfinite(at_low) || !isfinite(at_high))
 		return at_low > 0 ? high : low;
 	for (int i = 0; i < 60 && high - low > 1e-9 * high; i++) {
 		double x = low + (high - low) * at_low / (at_low - at_high);
 		if (!(x > low) || !(x < high))
 			x = low + (high - low) / 2;
-		double above = (1 - rare) * gamma_above(y + next, v + next * next, x) +
-			       rare * gamma_above(y + hidden, v + hidden * hidden, x);
+		double above = mixture_above(m, x);
 		double at = above > 0 ? log(above / tail) : -700;
 		if (fabs(at) < 1e-10)
 			return x;
@@ -155,30 +166,59 @@ static double mixture_quantile(double y, double v, double next, double hidden, d
 	return high;
 }
 
-static double upper_end(const struct estimate_sum *sum, double tail)
+/* Fay and Feuer's, of bytes and the like. */
+static struct estimate plain_interval(const struct estimate_sum *sum, double tail)
 {
 	double y = sum->value;
 	double v = sum->variance;
-	double next = sum->hidden > 0 && sum->known ? fmax(next_block(sum), 1) : sum->next;
-	double hidden = fmax(sum->hidden, next);
+	double w = sum->next;
+	struct estimate r = { 0 };
 
-	if (!(y + hidden > 0) || !(v + hidden * hidden > 0))
-		return y;
-	if (!(next < hidden) || !sum->known)
-		return gamma_quantile(y + hidden, v + hidden * hidden, tail, 1);
-	return mixture_quantile(y, v, next, hidden, 1 / ((double)sum->known + 1), tail);
+	r.low = v > 0 ? gamma_quantile(y, v, tail, 0) : y;
+	r.high = gamma_quantile(y + w, v + w * w, tail, 1);
+	return r;
+}
+
+/* Of a number of blocks: those that were seen, and a number of others. */
+static struct estimate count_interval(const struct estimate_sum *sum, double confidence, double tail)
+{
+	double unseen = fmax(0, sum->value - sum->seen);
+	double v = sum->variance;
+	double next = next_block(sum, confidence);
+	double hidden = fmax(sum->hidden, next);
+	struct mixture m = { .mean = unseen + next - 1,
+			     .variance = v + next * (next - 1),
+			     .rare = 1 / ((double)sum->known + 1),
+			     .rare_mean = unseen + hidden - 1,
+			     .rare_variance = v + hidden * (hidden - 1) };
+	double few = gamma_quantile(unseen, v, tail, 0);
+	double many = sum->known ? mixture_quantile(&m, tail) : gamma_quantile(m.rare_mean, m.rare_variance, tail, 1);
+
+	return (struct estimate){ .low = sum->seen + few - 0.5, .high = sum->seen + many + 0.5 };
+}
+
+struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence)
+{
+	double y = sum->value;
+	double tail = (1 - confidence) / 2;
+	/* Of counts; where nothing can be hidden every block was seen. */
+	struct estimate r = sum->hidden > 0 ? count_interval(sum, confidence, tail) : plain_interval(sum, tail);
+
+	r.value = y;
+	r.error = sqrt(sum->variance);
+	r.low = fmin(fmax(r.low, sum->seen), y);
+	r.high = fmax(r.high, y);
+	r.exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0);
+	return r;
 }
 
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence)
 {
-	double y = sum->value;
-	double v = sum->variance;
-	double alpha = 1 - confidence;
-	struct estimate r = { .value = y, .error = sqrt(v), .low = y };
+	struct estimate r = estimate_interval_smooth(sum, confidence);
 
-	if (y > 0 && v > 0)
-		r.low = gamma_quantile(y, v, alpha / 2, 0);
-	r.low = fmin(fmax(r.low, sum->seen), y);
-	r.high = fmax(upper_end(sum, alpha / 2), y);
+	if (sum->hidden > 0) {
+		r.low = fmin(ceil(r.low * (1 - ROUNDING)), r.value);
+		r.high = fmax(floor(r.high * (1 + ROUNDING)), r.value);
+	}
 	return r;
 }

@@ -21,10 +21,13 @@
  * assumed here: no block is hidden that is smaller than ESTIMATE_HIDDEN_BYTES (or than what was seen), and samples come in no
  * particular order. Then the next one is smaller than all n whose sizes are known with a chance of 1 / (n + 1) at most (as the
  * smallest of n + 1 it may stand at each place alike), and the upper end is that of a mixture: with that chance w is the weight of the
- * smallest hidden block, else it is
- *     the largest 1 / p seen * exp(3 s / sqrt(1 + 2 ln n)),   s the spread of ln (1 / p) where the variance is,
- * since the largest of n log-normal weights falls short of the next larger one by about s / sqrt(2 ln n); 3 of these
- * steps are enough (coverage_table). s is 0 where the blocks that matter are alike.
+ * smallest hidden block, else it is the largest weight that was seen or, if that is more, exp(m + z s): m and s are mean and spread of
+ * ln (1 / p), each sample weighted by its part of the variance, z is the normal quantile at the confidence. Of log-normal weights this is
+ * how far those reach that make the variance; where the blocks that matter are alike s is 0.
+ *
+ * What is added to the seen blocks of a count is a negative binomial number: n sampled blocks of a size leave n (1 - p) / p unseen on average,
+ * with the variance n (1 - p) / p^2. The gamma distribution stands for it (for small p it is one), half a block to either side makes up for
+ * the steps of a whole number, and both ends are whole numbers.
  *
  * No low end is below what was seen (sum of x over the samples). If every block is recorded (R = 1) w is 0 and the
  * interval has no width; blocks that are certain to be sampled at R > 1 leave room for others that are not.
@@ -37,6 +40,7 @@
 #ifndef MEMATTACH_ESTIMATE_H
 #define MEMATTACH_ESTIMATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct estimate_sum {
@@ -55,7 +59,8 @@ struct estimate_sum {
 struct estimate {
 	double value;
 	double error;     /* standard error */
-	double low, high; /* interval */
+	double low, high; /* interval; of a number of blocks whole numbers */
+	bool exact;       /* nothing can be unseen */
 };
 
 #define ESTIMATE_CONFIDENCE 0.95
@@ -90,6 +95,9 @@ void estimate_hide(struct estimate_sum *sum, uint64_t rate);
 
 /* The estimate with its interval; 0 < confidence < 1. */
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence);
+
+/* The same with ends that need not be whole numbers, so that they move with the confidence: for differences. */
+struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence);
 
 /* What a sum without a sample holds less than, one-sided: -ln(1 - confidence) * next. */
 double estimate_detection_limit(double next, double confidence);

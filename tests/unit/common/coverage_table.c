@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tables of docs/statistics.md, in Markdown: coverage_table [HEAPS [CONFIDENCE-PERCENT [SEED]]]. Each cell samples
- * HEAPS heaps whose contents are known and counts how often the interval holds the truth.
+ * HEAPS heaps whose contents are known and counts how often the interval holds the truth. The first table is the grid that the
+ * interval was made with; the second one checks it with sizes that had no part in that: other spreads, mixtures drawn at random, real programs.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -9,8 +10,12 @@
 
 #include "gamma.h"
 #include "heap_simulation.h"
+#include "real_sizes.h"
 
-#define CLASSES_MAX 50
+#define CLASSES_MAX 100
+#define LOGNORMAL_CLASSES 100
+#define TABLE_RATE 65536u
+#define MIXTURES 8
 
 struct heap_kind {
 	const char *name;
@@ -26,12 +31,23 @@ static const struct heap_kind kinds[] = {
 	{ "log-normal 100 B, 0.5", 100, 0.5, 0 }, { "log-normal 100 B, 1.0", 100, 1, 0 }, { "log-normal 100 B, 1.8", 100, 1.8, 0 },
 	{ "log-normal 1 KiB, 1.2", 1024, 1.2, 0 }, { "log-normal 1 KiB, 1.8", 1024, 1.8, 0 },
 };
+static const struct heap_kind others[] = {
+	{ "2 R", -2, 0, 0 },	  { "3 KiB and 3 R", 3072, 0, -3 },
+	{ "log-normal 60 B, 0.3", 60, 0.3, 0 }, { "log-normal 200 B, 0.7", 200, 0.7, 0 }, { "log-normal 40 B, 1.2", 40, 1.2, 0 },
+	{ "log-normal 300 B, 1.4", 300, 1.4, 0 }, { "log-normal 5 KiB, 1.5", 5120, 1.5, 0 }, { "log-normal 500 B, 2.2", 500, 2.2, 0 },
+};
 static const double expected[] = { 1, 3, 10, 100, 1000 };
-static const uint64_t rates[] = { 1024, 65536, 524288, 4194304 };
+static const double expected_check[] = { 10, 100, 1000 };
+static const uint64_t rates[] = { 1024, TABLE_RATE, 524288, 4194304 };
 
 struct cell {
 	double bytes, plain, width, z;
 	double count, count_plain, count_width;
+	double count_error; /* of the normal interval's mean standard error, against the true one */
+};
+
+struct limits {
+	double bytes, count, z;
 };
 
 static uint64_t size_at(double size, uint64_t rate)
@@ -39,43 +55,83 @@ static uint64_t size_at(double size, uint64_t rate)
 	return (uint64_t)fmax(1, size < 0 ? -size * (double)rate : size);
 }
 
-/* A heap of the kind with so many expected samples of bytes (B / R). */
+/* Takes the numbers of blocks for shares, and makes them so many that this many samples are expected. */
+static void fill_heap(struct block_class *heap, const double *shares, int n, double samples, uint64_t rate)
+{
+	double sampled = 0;
+
+	for (int i = 0; i < n; i++)
+		sampled += shares[i] * estimate_probability(heap[i].size, rate);
+	for (int i = 0; i < n; i++)
+		heap[i].blocks = (uint64_t)fmax(n == 1, round(shares[i] * samples / sampled));
+}
+
 static int make_heap(const struct heap_kind *kind, double samples, uint64_t rate, struct block_class heap[CLASSES_MAX])
 {
-	double bytes = samples * (double)rate;
-	int n = kind->sigma > 0 ? CLASSES_MAX : kind->second != 0 ? 2 : 1;
-	double mean = 0;
+	double shares[CLASSES_MAX];
+	int n = kind->sigma > 0 ? LOGNORMAL_CLASSES : kind->second != 0 ? 2 : 1;
 
+	/* Quantiles, of which each has a block. */
+	if (kind->sigma > 0)
+		n = (int)fmin(n, ceil(samples / estimate_probability((uint64_t)kind->size, rate)));
 	for (int i = 0; i < n; i++) {
 		double size = kind->sigma > 0 ? kind->size * exp(kind->sigma * normal_quantile((i + 0.5) / n)) : kind->size;
 		heap[i].size = size_at(i && kind->second != 0 ? kind->second : size, rate);
-		mean += (double)heap[i].size / n;
+		shares[i] = kind->second != 0 ? 1 / (double)heap[i].size : 1;
 	}
-	for (int i = 0; i < n; i++) {
-		double each = kind->sigma > 0 ? bytes / mean / n : bytes / n / (double)heap[i].size;
-		heap[i].blocks = (uint64_t)fmax(1, round(each));
-	}
+	fill_heap(heap, shares, n, samples, rate);
 	return n;
 }
 
-static struct cell run_cell(const struct heap_kind *kind, double samples, uint64_t rate, int heaps, double confidence,
+/* Two to ten sizes between 16 bytes and 8 R, log-uniform, each with an exponential share of the bytes. */
+static int make_mixture(uint64_t seed, double samples, uint64_t rate, struct block_class heap[CLASSES_MAX])
+{
+	struct random_source random = { seed };
+	double shares[CLASSES_MAX];
+	int n = 2 + (int)(random_next(&random) % 9);
+
+	for (int i = 0; i < n; i++) {
+		heap[i].size = (uint64_t)(16 * exp(random_unit(&random) * log(8 * (double)rate / 16)));
+		shares[i] = -log(random_unit(&random)) / (double)heap[i].size;
+	}
+	fill_heap(heap, shares, n, samples, rate);
+	return n;
+}
+
+static int make_real(const struct real_sizes *real, double samples, uint64_t rate, struct block_class heap[CLASSES_MAX])
+{
+	double shares[CLASSES_MAX];
+
+	for (int i = 0; i < real->count; i++) {
+		heap[i].size = real->list[i].size;
+		shares[i] = (double)real->list[i].blocks;
+	}
+	fill_heap(heap, shares, real->count, samples, rate);
+	return real->count;
+}
+
+static struct cell run_cell(const struct block_class *classes, int n, uint64_t rate, int heaps, double confidence,
 			    struct random_source *random)
 {
-	struct block_class classes[CLASSES_MAX];
-	int n = make_heap(kind, samples, rate, classes);
 	double z = normal_quantile(1 - (1 - confidence) / 2);
 	struct cell cell = { 0 };
 	double sum = 0;
 	double square = 0;
 	double plain_width = 0;
 	double count_plain_width = 0;
+	double count_variance = 0;
+	double truth = 0;
 
+	for (int i = 0; i < n; i++) {
+		double p = estimate_probability(classes[i].size, rate);
+		count_variance += (double)classes[i].blocks * (1 - p) / p;
+	}
 	for (int i = 0; i < heaps; i++) {
 		struct sampled_heap heap;
 		heap_sample(&heap, classes, n, rate, random);
 		struct estimate b = estimate_interval(&heap.bytes, confidence);
 		struct estimate c = estimate_interval(&heap.count, confidence);
-		double t = heap.true_bytes;
+		double t = truth = heap.true_bytes;
 		double error = b.value - t;
 		cell.bytes += b.low <= t * (1 + 1e-12) && t * (1 - 1e-12) <= b.high;
 		cell.count += c.low <= heap.true_count * (1 + 1e-12) && heap.true_count * (1 - 1e-12) <= c.high;
@@ -89,55 +145,102 @@ static struct cell run_cell(const struct heap_kind *kind, double samples, uint64
 		square += error * error;
 	}
 	double spread = sqrt(fmax(0, square / heaps - sum / heaps * (sum / heaps)));
-	cell.z = spread > 1e-9 * size_at(kind->size, rate) ? sum / sqrt(heaps) / spread : 0;
+	cell.z = spread > 1e-9 * truth ? sum / sqrt(heaps) / spread : 0;
 	cell.bytes /= heaps;
 	cell.count /= heaps;
 	cell.plain /= heaps;
 	cell.count_plain /= heaps;
-	cell.count_width = count_plain_width > 0 ? cell.count_width / count_plain_width : NAN;
-	cell.width = plain_width > 0 ? cell.width / plain_width : NAN;
+	/* Where all is seen but for less than a hundredth of a block there is no normal interval to compare with. */
+	cell.count_width = count_plain_width > 0.01 * heaps ? cell.count_width / count_plain_width : NAN;
+	cell.count_error = count_variance > 1e-5 ? count_plain_width / heaps / (2 * z * sqrt(count_variance)) : NAN;
+	cell.width = plain_width > 1e-6 * truth * heaps ? cell.width / plain_width : NAN;
 	return cell;
 }
 
-/* Ratios of widths; where blocks are seen for certain there is no normal interval to compare with. */
+/* Ratios of widths. */
 static const char *ratio(double width, char text[16])
 {
 	snprintf(text, 16, "-");
-	if (width > 0 && width < 1e5)
+	if (width > 0)
 		snprintf(text, 16, width < 10 ? "%.2f" : "%.0f", width);
 	return text;
 }
 
-static void put_cell(const struct heap_kind *kind, double samples, const struct cell *c)
+static void put_cell(const char *name, double samples, const struct cell *c)
 {
-	char width[16], count_width[16];
+	char width[16], count_width[16], error[16];
 
-	printf("| %s | %g | %.3f | %.3f | %s | %.3f | %.3f | %s | %+.1f |\n", kind->name, samples, c->bytes, c->plain,
-	       ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width), c->z);
+	printf("| %s | %g | %.3f | %.3f | %s | %.3f | %.3f | %s | %s | %+.1f |\n", name, samples, c->bytes, c->plain,
+	       ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width), ratio(c->count_error, error), c->z);
+}
+
+static void put_heading(void)
+{
+	printf("| sizes | expected samples | bytes | normal | width | count | normal | width | its error | z |\n"
+	       "|---|---|---|---|---|---|---|---|---|---|\n");
+}
+
+static void worst(struct limits *l, const struct cell *c)
+{
+	l->bytes = fmin(l->bytes, c->bytes);
+	l->count = fmin(l->count, c->count);
+	l->z = fmax(l->z, fabs(c->z));
+}
+
+static void put_limits(const char *of, const struct limits *l)
+{
+	printf("\n%s: lowest coverage of bytes %.4f, of counts %.4f, largest |z| of the bias %.1f.\n\n", of, l->bytes, l->count, l->z);
 }
 
 static void put_coverage(int heaps, double confidence, struct random_source *random)
 {
-	double lowest = 1;
-	double lowest_count = 1;
-	double largest_z = 0;
+	struct block_class heap[CLASSES_MAX];
+	struct limits limits = { 1, 1, 0 };
 
-	printf("| sizes | expected samples | bytes | normal | width | count | normal | width | z |\n|---|---|---|---|---|---|---|---|---|\n");
+	put_heading();
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
 		for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
 			for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-				struct cell c = run_cell(&kinds[k], expected[i], rates[r], heaps, confidence, random);
-				lowest = fmin(lowest, c.bytes);
-				lowest_count = fmin(lowest_count, c.count);
-				largest_z = fmax(largest_z, fabs(c.z));
+				int n = make_heap(&kinds[k], expected[i], rates[r], heap);
+				struct cell c = run_cell(heap, n, rates[r], heaps, confidence, random);
+				worst(&limits, &c);
 				/* All rates are looked at; what they have in common is shown for one. */
-				if (rates[r] == 65536)
-					put_cell(&kinds[k], expected[i], &c);
+				if (rates[r] == TABLE_RATE)
+					put_cell(kinds[k].name, expected[i], &c);
 			}
 		}
 	}
-	printf("\nAll rates (1k, 64k, 512k, 4M): lowest coverage of bytes %.4f, of counts %.4f, largest |z| of the bias %.1f.\n\n",
-	       lowest, lowest_count, largest_z);
+	put_limits("All rates (1k, 64k, 512k, 4M)", &limits);
+}
+
+static void put_check(int heaps, double confidence, struct random_source *random)
+{
+	struct block_class heap[CLASSES_MAX];
+	struct limits limits = { 1, 1, 0 };
+	char name[40];
+
+	put_heading();
+	for (size_t k = 0; k < sizeof others / sizeof others[0] + MIXTURES + sizeof real_sizes / sizeof real_sizes[0]; k++) {
+		for (size_t i = 0; i < sizeof expected_check / sizeof expected_check[0]; i++) {
+			size_t j = k;
+			int n;
+			if (j < sizeof others / sizeof others[0]) {
+				n = make_heap(&others[j], expected_check[i], TABLE_RATE, heap);
+				snprintf(name, sizeof name, "%s", others[j].name);
+			} else if ((j -= sizeof others / sizeof others[0]) < MIXTURES) {
+				n = make_mixture(j + 1, expected_check[i], TABLE_RATE, heap);
+				snprintf(name, sizeof name, "mixture %zu (%d sizes)", j + 1, n);
+			} else {
+				j -= MIXTURES;
+				n = make_real(&real_sizes[j], expected_check[i], TABLE_RATE, heap);
+				snprintf(name, sizeof name, "%s", real_sizes[j].name);
+			}
+			struct cell c = run_cell(heap, n, TABLE_RATE, heaps, confidence, random);
+			worst(&limits, &c);
+			put_cell(name, expected_check[i], &c);
+		}
+	}
+	put_limits("Checked", &limits);
 }
 
 static void put_seen(double confidence)
@@ -166,6 +269,7 @@ int main(int argc, char **argv)
 		return 64;
 	}
 	put_coverage(heaps, confidence, &random);
+	put_check(heaps, confidence, &random);
 	put_seen(confidence);
 	return 0;
 }
