@@ -4,10 +4,11 @@
  * struct) while it was profiled. Unmapping the gate would then crash it later.
  *
  * Most slots cannot leak: all code that refers to them calls or jumps through them (SLOT_ESCAPES is not set). Where at least one can, the
- * writable memory of the target is searched for words that hold an address of the gates, plain or as glibc mangles pointers in
+ * memory that the target has written is searched for words that hold an address of the gates, plain or as glibc mangles pointers in
  * jmp_buf and exit handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
  * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit that is
- * nothing but an old number keeps the gates too: the error is on the safe side.
+ * nothing but an old number keeps the gates too: the error is on the safe side. Only what is provably dead does not count: a stack below its
+ * stack pointer, and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
  */
 #ifndef MEMATTACH_ESCAPE_H
 #define MEMATTACH_ESCAPE_H
@@ -16,12 +17,18 @@
 #include "target.h"
 #include "target_memory.h"
 
+/* Where a thread's stack was when it was seen outside of the payload. */
+struct escape_stack {
+	uint64_t sp;             /* below, the red zone left out, nothing of this stack is alive */
+	uint64_t thread_pointer;
+};
+
 struct escape {
 	uint64_t start, end;     /* code of the gates that slots led to; start is the first instruction of one */
 	uint64_t guard;          /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */
-	const uint64_t *stacks;  /* stack pointers of the threads: what lies below in the same mapping is dead */
+	const struct escape_stack *stacks;
 	size_t stack_count;
 };
 

@@ -116,11 +116,11 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
 	return any_word(memory, sp, is_hook, &search);
 }
 
-static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, struct err *e)
+static int note_stack(struct quiesce_stacks *stacks, const struct user_regs_struct *regs, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = sp - RED_ZONE_BYTES;
+	stacks->list[stacks->count++] = (struct escape_stack){ registers_sp(regs) - RED_ZONE_BYTES, registers_tp(regs) };
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static int examine(const struct quiesce *q, pid_t tid, struct err *e)
 	}
 	tracee_detach(&t);
 	if (rc == 0 && !x.inside && q->stacks)
-		rc = note_stack(q->stacks, registers_sp(&regs), e);
+		rc = note_stack(q->stacks, &regs, e);
 	if (rc == 0 && x.inside)
 		rc = err_set(e, EBUSY, "thread %d is inside the payload", tid);
 	else if (rc == 0 && x.holds_gate)

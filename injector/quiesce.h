@@ -17,6 +17,7 @@
 #ifndef MEMATTACH_QUIESCE_H
 #define MEMATTACH_QUIESCE_H
 
+#include "escape.h"
 #include "stack_walk.h"
 #include "target.h"
 
@@ -26,7 +27,7 @@ struct quiesce_range {
 };
 
 struct quiesce_stacks {
-	uint64_t *list;
+	struct escape_stack *list;
 	size_t count;
 };
 
@@ -38,7 +39,7 @@ struct quiesce {
 	struct quiesce_range gates; /* their code; empty: there are none */
 	bool *gates_held;           /* out: a thread holds the address of a gate */
 	uint64_t *longest_ns;
-	/* Where each thread's stack pointer was when it was seen outside: below is nothing alive. May be NULL. */
+	/* Where each thread's stack pointer was when it was seen outside. May be NULL. */
 	struct quiesce_stacks *stacks;
 };
 

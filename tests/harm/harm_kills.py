@@ -27,13 +27,12 @@ SESSION = ("-q", "-d", "5ms", "--deadline", "20s")
 class Sufferer:
     """A victim with its state before, and what is to be said at the end."""
 
-    def __init__(self, context, victim, busy=True, compare=True, interrupted=False, residue=False, gates=False):
-        """residue: this C library never unloads. gates: inert gates may stay, which are counted."""
+    def __init__(self, context, victim, busy=True, compare=True, interrupted=False, residue=False):
+        """residue: this C library never unloads."""
         self.context, self.busy, self.compare, self.interrupted = context, busy, compare, interrupted
-        self.gates, self.gates_left = gates, 0
         self.victim = victim
         self.pid = self.victim.pid
-        self.codes = (0, 2) if residue or gates else (0,)
+        self.codes = (0, 2) if residue else (0,)
         self.residue = residue
         cycle(context, self.pid, expected=self.codes)  # what the first dlopen of a process changes by itself
         self.before = Snapshot(self.pid)
@@ -54,9 +53,7 @@ class Sufferer:
 
     def check_nothing_remains(self):
         left = remains(self.pid)
-        if self.gates and all(" r-xp " in line for line in left):
-            self.gates_left = len(left)
-        elif left and not self.residue:
+        if left and not self.residue:
             raise Failure(f"still mapped: {left}")
         settle(self.state)
 
@@ -89,7 +86,7 @@ class Sufferer:
         return [line for line in said if not (self.interrupted and "Interrupted system call" in line)]
 
     def whole_check(self):
-        if self.compare and not self.residue and not self.gates_left:
+        if self.compare and not self.residue:
             check_same(self.before, Snapshot(self.pid), self.busy)
         cycle(self.context, self.pid, expected=self.codes)
 
@@ -224,8 +221,7 @@ def system_call_kills(context, sufferer, limit, detaching):
 VICTIMS = {
     "storm": dict(name="/alloc_loop"),
     "redis": dict(make=RedisUnderLoad),
-    # A signal that arrives in a gate leaves that gate's address on the alternate stack: it counts as a copied pointer.
-    "signals": dict(name="/signals", gates=True),
+    "signals": dict(name="/signals"),
     "churn": dict(name="/thread_churn"),
     "forks": dict(name="/fork_storm"),
     "dlopen": dict(name="/dlopen_storm", plugin=True, compare=False),

@@ -139,7 +139,6 @@ def slice_of(options, ledger, part, first):
         entry["done"] = {"cycles": sufferer.cycles, "kills": sufferer.kills - sufferer.ended, "calls": sufferer.kills}[kind]
         entry["missed"] = sufferer.ended if kind == "calls" else 0
         entry["interrupted"] = sufferer.interruptions()
-        entry["gates"] = sufferer.gates_left
     entry["seconds"] = round(time.monotonic() - start, 1)
     if not entry["harmed"]:
         shutil.rmtree(work, ignore_errors=True)
@@ -218,12 +217,11 @@ def summary(ledger, per_victim):
         row["done"] += entry["done"] - entry.get("missed", 0)
         row["harmed"] += entry["harmed"]
         row["interrupted"] += entry.get("interrupted", 0)
-        row["gates"] += entry.get("gates", 0)
-    print("| what | victim | count | harmed | EINTR | gates left |\n|---|---|---:|---:|---:|---:|")
+    print("| what | victim | count | harmed | EINTR |\n|---|---|---:|---:|---:|")
     order = list(WHAT.values())
     for (what, victim), row in sorted(rows.items(), key=lambda item: (order.index(next(w for w in order if item[0][0].startswith(w))),
                                                                         item[0])):
-        print(f"| {what} | {victim or 'all'} | {row['done']} | {row['harmed']} | {row['interrupted']} | {row['gates']} |")
+        print(f"| {what} | {victim or 'all'} | {row['done']} | {row['harmed']} | {row['interrupted']} |")
     for entry in ledger.entries():
         if entry["harmed"]:
             print(f"{entry['part']}: {entry['failure']}")

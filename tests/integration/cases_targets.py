@@ -2,6 +2,7 @@
 """Every victim, one attach and detach or many: it must go on computing right answers and be as before."""
 import concurrent.futures
 import os
+import re
 import signal
 import subprocess
 import time
@@ -200,6 +201,24 @@ def escaped_pointer(context):
     victim.rounds_go_on()
     time.sleep(0.3)
     victim.finish_by_stdin()
+
+
+@case(sanitized=True)
+def escaped_pointer_is_found_anywhere(context):
+    """The only copy is in memory that was protected since, in made code, or beside the stack of a coroutine: found, named, callable."""
+    for where in ("sealed", "shut", "code", "below"):
+        victim = Victim(context, "escape")
+        session = Session(context, victim.pid)
+        victim.send("hide " + where)
+        page = int(victim.wait("^HIDDEN").split()[1], 16)
+        session.process.send_signal(signal.SIGINT)
+        receipt = session.end(expected=2)
+        check_receipt(receipt, victim.pid, clean=False)
+        copies = [int(at, 16) for at in re.findall(r"in memory at 0x([0-9a-f]+)", " ".join(receipt["residue"]))]
+        assert copies and page <= copies[0] < page + 4096, (where, hex(page), receipt)
+        victim.send("use")
+        victim.wait("^USED")
+        victim.finish_by_stdin()
 
 
 def cycles(context, name, *arguments, busy=True, compare=True):

@@ -2,14 +2,24 @@
 /*
  * Copies the addresses of malloc and free into a structure when the line "capture" comes, as plugins do, and calls them
  * through the copy until it ends. During a session the copies are addresses of hooks: they must work for ever.
+ *
+ * "hide WHERE" makes the only copy instead, calls it at "use", and answers where it is:
+ *     sealed    in a page that is read-only then
+ *     shut      in a page that nobody may read until it is used
+ *     code      in the instructions of code that jumps to it
+ *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack pointer
  */
 #include "victim.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 struct allocator {
 	void *(*allocate)(size_t);
@@ -50,20 +60,98 @@ static void *use(void *argument)
 	return NULL;
 }
 
-int main(void)
+#define ARENA_BYTES (256u << 10)
+
+static uint64_t *hidden; /* where the copy is, in a page of its own */
+static char *arena;
+static bool in_code;
+
+/* Writes the address where it shall be found and leaves it nowhere else: it is put together from two halves. */
+static VICTIM_FRAME void put_address(volatile uint32_t *to, void *(*const volatile *function)(size_t))
 {
-	pthread_t thread;
+	const volatile uint32_t *from = (const volatile uint32_t *)function;
+
+	to[0] = from[0];
+	to[1] = from[1];
+}
+
+static void *(*const volatile allocate_by_table)(size_t) = malloc;
+
+static void hide(const char *where)
+{
+	static const uint8_t before[] = { 0x90, 0x48, 0xb8 }, behind[] = { 0xff, 0xe0 }; /* nop; mov $…, %rax; jmp *%rax */
+	char *page = arena;
+	int protection = PROT_READ | PROT_WRITE;
+
+	if (strcmp(where, "below") != 0)
+		page = mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	hidden = (uint64_t *)page;
+	in_code = !strcmp(where, "code");
+	if (in_code) {
+		memcpy(page, before, sizeof before);
+		memcpy(page + sizeof before + 8, behind, sizeof behind);
+	}
+	put_address((volatile uint32_t *)(page + (in_code ? sizeof before : 0)), &allocate_by_table);
+	protection = in_code ? PROT_READ | PROT_EXEC : !strcmp(where, "shut") ? PROT_NONE : !strcmp(where, "sealed") ? PROT_READ : protection;
+	if (mprotect(page, 4096, protection))
+		victim_wrong("mprotect: %s", strerror(errno));
+	victim_say("HIDDEN %" PRIx64, (uint64_t)hidden);
+}
+
+static void use_hidden(void)
+{
+	unsigned char *p = NULL;
+
+	if (!in_code && mprotect(hidden, 4096, PROT_READ | PROT_WRITE))
+		victim_wrong("mprotect: %s", strerror(errno));
+	if (in_code)
+		p = ((void *(*)(size_t))(uintptr_t)hidden)(100);
+	else
+		p = ((void *(*)(size_t))(uintptr_t)*hidden)(100);
+	memset(p, 1, 100);
+	free(p);
+	victim_say("USED");
+}
+
+static void read_lines(void)
+{
 	char line[32];
 
-	victim_start("escape");
-	if (pthread_create(&thread, NULL, use, NULL))
-		return 2;
-	victim_ready();
-	while (victim_line(line, sizeof line) && strcmp(line, "end"))
+	while (victim_line(line, sizeof line) && strcmp(line, "end")) {
 		if (!strcmp(line, "capture")) {
 			capture();
 			victim_say("CAPTURED");
+		} else if (!strncmp(line, "hide ", 5)) {
+			hide(line + 5);
+		} else if (!strcmp(line, "use")) {
+			use_hidden();
 		}
+	}
+}
+
+/* The rest of the main thread's life on a stack in the upper half of an arena. */
+static void read_lines_on_arena(void)
+{
+	static ucontext_t home, away;
+
+	getcontext(&away);
+	away.uc_stack.ss_sp = arena + ARENA_BYTES / 2;
+	away.uc_stack.ss_size = ARENA_BYTES / 2;
+	away.uc_link = &home;
+	makecontext(&away, read_lines, 0);
+	swapcontext(&home, &away);
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	victim_start("escape");
+	arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (arena == MAP_FAILED || pthread_create(&thread, NULL, use, NULL))
+		return 2;
+	victim_ready();
+	read_lines_on_arena();
 	raise(SIGUSR1);
 	pthread_join(thread, NULL);
 	return victim_report();
