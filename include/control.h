@@ -21,10 +21,12 @@
  * session.locked_op asks for when memattach has the thread call dlsym(handle, "memattach_locked"). musl has no such lock and
  * unloads nothing: there memattach_control is called directly.
  *
- * The protections of the slots' pages are only certain under that lock too. The operation asks for them: it makes the system
- * call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes page_protection of the slots and sets
+ * What is mapped at the slots, and with which protection, is only certain under that lock too. The operation asks for it: it makes the
+ * system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes page_protection of the slots and sets
  * session.protections_known. With a channel (control_patch.channel) it sends the lowest byte of CONTROL_CHECKPOINT and waits for one byte
- * instead. Without memattach nothing is written, and nothing is patched or restored.
+ * instead. Without memattach nothing is written, and nothing is patched or restored. A program may also tear at a library
+ * by itself (munmap, mremap, another file over it): slots whose page is not private memory that can be read are absent, not to be
+ * touched; so are, for PATCH, those whose page is not mapped as it was when they were planned.
  *
  * Mapping of the gates: GATE_PAGE_BYTES of code (mapped from the payload's file at session.gate_code_offset), then
  * GATE_PAGE_BYTES of struct gate.
@@ -63,10 +65,10 @@ enum slot_state {
 	SLOT_PATCHED = 1,  /* holds the address of its gate */
 	SLOT_RESTORED = 2, /* holds old_value again */
 	SLOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
-	SLOT_GONE = 4,     /* its module was unloaded: not to be touched (set by memattach) */
+	SLOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: not to be touched */
 	SLOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
 };
-#define SLOT_ABSENT UINT64_MAX /* page_protection: no file is mapped there any more */
+#define SLOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
 #define SLOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
 
 struct slot {
@@ -81,7 +83,7 @@ struct slot {
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
 	CONTROL_PATCH = 2,   /* argument: struct control_patch. Locked. -EINTR: nobody told the protections */
-	CONTROL_RESTORE = 3, /* argument: NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot whose module is there; results in the slots' states */
+	CONTROL_RESTORE = 3, /* argument: NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot that is there; results in the slots' states */
 	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
 	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate, in force at once. (memattach raises header.rate_bytes instead.) */
@@ -106,7 +108,7 @@ struct control_start {
 	uint32_t tid_offset;       /* of the kernel tid behind the thread pointer, 0 unknown */
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
-	uint64_t dl_iterate_phdr;  /* address of the C library's, under whose lock slots are touched; 0: no module can be unloaded */
+	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach for them; 0: those in the slots hold (tests) */
 };
 
 /* Set the gates and patch slots. Slots are appended to session.slots. All or nothing is not promised: each has its state. */
@@ -154,7 +156,7 @@ struct memattach_session {
 	uint32_t reserved_;
 	uint64_t injector_start_ticks;
 	uint64_t new_code;         /* (atomic) an address that no module of the index covers: memattach should look */
-	uint64_t dl_iterate_phdr;  /* as in control_start */
+	uint64_t ask_protections;  /* as in control_start */
 	uint64_t locked_op;        /* enum control_op, 0 none; argument and result of what memattach_locked does */
 	uint64_t locked_argument;
 	int64_t locked_result;

@@ -173,7 +173,7 @@ static int start(struct loader_call *c, const int remote_fds[4], uint64_t handle
 		.tid_offset = find_tid_offset(s, c->r),
 		.injector_start_ticks = s->dump.header->injector_start_ticks,
 		.usable_size = session_usable_size(s),
-		.dl_iterate_phdr = s->libc.dl_iterate_phdr,
+		.ask_protections = 1,
 	};
 
 	while (args.seed == 0)

@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
+#include "slot_place.h"
 
 #define LOCKED_SYMBOL "memattach_locked"
 
@@ -25,18 +26,16 @@ int control_call(struct session *s, struct remote *r, enum control_op op, uint64
 	return rc < 0 ? rc : check((int64_t)result, what, e);
 }
 
-/* A slot is in file-backed memory that can be read; anything else there is not its module. */
-static uint64_t protection_at(const struct maps *maps, uint64_t address)
-{
-	const struct mapping *m = maps_find(maps, address);
-
-	return m && m->inode && !m->shared && (m->prot & PROT_READ) ? m->prot : SLOT_ABSENT;
-}
+struct lock_holder {
+	struct session *s;
+	bool patches; /* slots, as they were planned; else it restores */
+};
 
 /* The loader's lock is held by the borrowed thread: what maps say now stays true for modules. */
 static int tell_protections(void *context, struct err *e)
 {
-	struct session *s = context;
+	const struct lock_holder *holder = context;
+	struct session *s = holder->s;
 	AUTO_FREE struct slot *slots = NULL;
 	uint32_t count = 0;
 	struct maps maps;
@@ -47,8 +46,8 @@ static int tell_protections(void *context, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = session_slots(s, &slots, &count, e);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
-		slots[i].page_protection = protection_at(&maps, slots[i].address);
+	if (rc == 0)
+		rc = slot_places_find(slots, count, &maps, holder->patches ? &s->maps : NULL, &s->memory, e);
 	maps_free(&maps);
 	if (rc == 0 && count)
 		rc = target_write(&s->writer, s->payload.block.slots_address, slots, count * sizeof *slots, e);
@@ -80,8 +79,10 @@ static int locked(struct session *s, struct remote *r, enum control_op op, uint6
 int control_call_locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
 			uint64_t deadline_ns, struct err *e)
 {
+	struct lock_holder holder = { s, op == CONTROL_PATCH };
+
 	r->at_lock = tell_protections;
-	r->at_lock_context = s;
+	r->at_lock_context = &holder;
 	int rc = s->libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
 			       : control_call(s, r, op, argument, what, deadline_ns, e);
 	r->at_lock = NULL;

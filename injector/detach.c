@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "aftermath.h"
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
@@ -83,58 +84,6 @@ static int restore(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = control_call(s, &r, CONTROL_INERT, 0, "switch off", deadline, e);
 	return end(s, &r, rc, deadline, e);
-}
-
-/*
- * A slot that neither holds our gate nor got its old value back. Either the loader's lazy binding wrote the original over our gate, which is well,
- * or another tool hooked it after us and may call on to the gate.
- */
-static bool is_hooked_by_another(struct session *s, const struct slot *slot)
-{
-	struct gate gate;
-	uint64_t now;
-	struct err ignored;
-
-	if (target_read_u64(&s->memory, slot->address, &now, &ignored) < 0 ||
-	    target_read(&s->memory, s->payload.block.gates_address + GATE_PAGE_BYTES + slot->gate * sizeof gate, &gate,
-			sizeof gate, &ignored) < 0)
-		return true;
-	if (now == gate.original)
-		return false;
-	const struct elf_module *m = modules_find(&s->modules, slot->address, false);
-	session_add_residue(s, "slot 0x%llx of %s holds another tool's hook (0x%llx), which may lead to a gate",
-			    (unsigned long long)slot->address, m ? elf_module_name(m) : "?", (unsigned long long)now);
-	return true;
-}
-
-/* Counts the results of the restore. *escapes: a gate's address may have been copied. *foreign: another tool may call a gate. */
-static int count_slots(struct session *s, bool *escapes, bool *foreign, struct err *e)
-{
-	struct slot *slots = NULL;
-	uint32_t count;
-
-	*escapes = *foreign = false;
-	int rc = session_slots(s, &slots, &count, e);
-	if (rc < 0)
-		return rc;
-	free(s->final_slots);
-	s->final_slots = slots;
-	s->final_slot_count = count;
-	s->slots_patched = s->slots_restored = s->slots_foreign = s->slots_gone = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		if (slots[i].state == SLOT_REFUSED || slots[i].state == SLOT_EMPTY)
-			continue;
-		s->slots_patched++;
-		*escapes |= (slots[i].flags & SLOT_ESCAPES) != 0;
-		if (slots[i].state == SLOT_GONE)
-			s->slots_gone++;
-		else if (slots[i].state == SLOT_RESTORED || !is_hooked_by_another(s, &slots[i]))
-			s->slots_restored++;
-		else
-			s->slots_foreign++;
-	}
-	*foreign = s->slots_foreign > 0;
-	return 0;
 }
 
 static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *gates_held, struct err *e)
@@ -263,20 +212,21 @@ static void say_gates_stay(struct session *s, uint64_t found)
 static int silence(struct session *s, bool *keep_gates, struct err *e)
 {
 	struct quiesce_stacks stacks = { 0 };
-	bool escapes = false, foreign = false, held = false;
+	struct aftermath after = { 0 };
+	bool held = false;
 	uint64_t found = 0;
 
 	int rc = restore(s, e);
 	if (rc == 0)
 		rc = refresh(s, e);
 	if (rc == 0)
-		rc = count_slots(s, &escapes, &foreign, e);
+		rc = aftermath_count(s, &after, e);
 	if (rc == 0)
 		rc = prove_outside(s, &stacks, &held, e);
-	if (rc == 0 && escapes && !held)
+	if (rc == 0 && after.escapes && !held)
 		rc = search_escaped(s, &stacks, &found, e);
 	free(stacks.list);
-	*keep_gates = found || foreign || held;
+	*keep_gates = found || after.foreign || held;
 	if (rc == 0 && *keep_gates)
 		say_gates_stay(s, found);
 	return rc;

@@ -98,11 +98,9 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 		l->dlopen_mode_extra = DLOPEN_INTERNAL;
 	}
 	l->errno_location = function_in(l->module, "__errno_location");
-	l->dl_iterate_phdr = function_in(l->module, "dl_iterate_phdr");
 	const char *missing = !l->dlopen           ? "dlopen"
 	                      : !l->dlclose        ? "dlclose"
 	                      : !l->errno_location ? "__errno_location"
-	                      : !l->dl_iterate_phdr ? "dl_iterate_phdr"
 	                                           : NULL;
 	return missing ? err_set(e, ENOSYS, "its C library (%s) has no %s", l->module->path, missing) : 0;
 }

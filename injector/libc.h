@@ -24,7 +24,6 @@ struct libc {
 	uint64_t dlerror;           /* 0: none */
 	uint64_t errno_location;    /* __errno_location */
 	uint64_t dlsym;             /* resolves IFUNC symbols under the loader's lock; 0: it does not (musl) */
-	uint64_t dl_iterate_phdr;
 	bool dlclose_unmaps;        /* false on musl */
 	/* The allocator in force, by the global scope of the base namespace. */
 	const struct elf_module *allocator; /* module that defines malloc, NULL unknown */

@@ -57,13 +57,14 @@ void session_done(struct session *s)
 	if (s->have_target)
 		target_close(&s->target);
 	free(s->residue);
+	free(s->notes);
 	free(s->named_threads);
 	free(s->final_slots);
 	s->final_slots = NULL;
 	s->named_threads = NULL;
 	s->named_thread_count = 0;
 	s->have_before = s->have_tables = s->have_dump = s->have_memory = s->have_target = false;
-	s->residue = NULL;
+	s->residue = s->notes = NULL;
 }
 
 void session_say(const struct session *s, const char *format, ...)
@@ -78,23 +79,37 @@ void session_say(const struct session *s, const char *format, ...)
 	fputc('\n', stderr);
 }
 
-void session_add_residue(struct session *s, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static void add_line(char **lines, const char *format, va_list ap)
 {
 	AUTO_FREE char *line = NULL;
 	char *all = NULL;
-	va_list ap;
 
-	va_start(ap, format);
-	int n = vasprintf(&line, format, ap);
-	va_end(ap);
-	if (n < 0) {
+	if (vasprintf(&line, format, ap) < 0) {
 		line = NULL;
 		return;
 	}
-	if (asprintf(&all, "%s%s\n", s->residue ? s->residue : "", line) < 0)
+	if (asprintf(&all, "%s%s\n", *lines ? *lines : "", line) < 0)
 		return;
-	free(s->residue);
-	s->residue = all;
+	free(*lines);
+	*lines = all;
+}
+
+void session_add_residue(struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	add_line(&s->residue, format, ap);
+	va_end(ap);
+}
+
+void session_add_note(struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	add_line(&s->notes, format, ap);
+	va_end(ap);
 }
 
 static int read_maps(struct session *s, struct maps *maps, struct err *e)
@@ -196,6 +211,14 @@ bool session_old_cave(const struct session *s, uint64_t *cave)
 		}
 	}
 	return false;
+}
+
+int session_check_loader(const struct session *s, struct err *e)
+{
+	if (!s->modules.broken)
+		return 0;
+	return err_set(e, EFAULT, "%s has been torn apart (its names cannot be read), and the program's loader would crash on that when it loads the payload; "
+		       "nothing was changed", s->modules.broken);
 }
 
 int session_choose(struct session *s, struct err *e)

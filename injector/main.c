@@ -92,6 +92,8 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = other_session_make_way(s, e);
 	if (rc == 0)
+		rc = session_check_loader(s, e);
+	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
 		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
@@ -155,6 +157,8 @@ static int give_up(struct session *s, const struct err *why)
 
 static int report_residue(struct session *s)
 {
+	if (s->notes)
+		session_say(s, "%.*s", (int)strlen(s->notes) - 1, s->notes);
 	if (!s->residue) {
 		session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before", s->target.pid,
 			    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);

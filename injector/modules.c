@@ -19,6 +19,7 @@
 
 #define SPACES_MAX 64u /* glibc has 16 namespaces */
 #define NAME_MAX_BYTES 4096u
+#define DYNAMIC_MAX 4096u
 #define RT_CONSISTENT_ 0
 
 /* <link.h> as it lies in the target. */
@@ -237,6 +238,45 @@ static int note_unread(struct walk *w, const char *name, const char *why, struct
 	return 0;
 }
 
+/* The first one is enough. */
+static int note_broken(struct walk *w, const char *name, struct err *e)
+{
+	if (!w->out.broken && asprintf(&w->out.broken, "%s", *name ? name : "the program") < 0) {
+		w->out.broken = NULL;
+		return err_set(e, ENOMEM, "no memory for the list of modules");
+	}
+	return 0;
+}
+
+/*
+ * glibc compares the name of what dlopen is to open with the DT_SONAME of each library that is loaded, through its dynamic section and
+ * string table, and trusts both. So must we: they are where the loader found them, and can be read.
+ */
+static bool loader_can_read(const struct walk *w, const struct map_node *node)
+{
+	uint64_t strings = 0, name = 0;
+	bool has_name = false;
+	Elf64_Dyn entry;
+	struct err ignored;
+	char byte;
+
+	for (unsigned i = 0;; i++) {
+		if (i == DYNAMIC_MAX || target_read(w->tm, node->dynamic + i * sizeof entry, &entry, sizeof entry, &ignored))
+			return false;
+		if (entry.d_tag == DT_NULL)
+			break;
+		if (entry.d_tag == DT_STRTAB)
+			strings = entry.d_un.d_ptr;
+		if (entry.d_tag == DT_SONAME) {
+			name = entry.d_un.d_val;
+			has_name = true;
+		}
+	}
+	/* Absolute on glibc, relative on musl; every shared object has a string table. */
+	return strings && (!has_name || !target_read(w->tm, strings + name, &byte, 1, &ignored) ||
+			   !target_read(w->tm, node->bias + strings + name, &byte, 1, &ignored));
+}
+
 /*
  * Reads the image at header and puts it on the list, unless it is there already (ld.so stands in every
  * namespace).
@@ -268,6 +308,14 @@ static int add_image(struct walk *w, uint64_t header, const struct map_node *nod
 	return 0;
 }
 
+static bool has_strings(const struct walk *w, uint64_t header)
+{
+	for (size_t i = 0; header && i < w->out.count; i++)
+		if (w->out.list[i].header == header)
+			return w->out.list[i].strings != NULL;
+	return false;
+}
+
 static int add_node(struct walk *w, uint64_t address, const struct map_node *node, uint32_t space, struct err *e)
 {
 	char name[NAME_MAX_BYTES] = "";
@@ -280,14 +328,21 @@ static int add_node(struct walk *w, uint64_t address, const struct map_node *nod
 		name[0] = 0;
 	if (r || !node->dynamic)
 		return r;
-	/* Mapped after maps was read, or unmapped by now. */
-	if (!maps_find(w->maps, node->dynamic))
-		return err_set(e, EAGAIN, "its list of modules is changing");
+	/* Mapped after maps was read; or a library that the program has torn apart, if the list stays as it is. */
+	if (!maps_find(w->maps, node->dynamic)) {
+		uint64_t word;
+		r = target_read_u64(w->tm, node->dynamic, &word, &ignored);
+		if (r != -EFAULT)
+			return err_set(e, EAGAIN, "its list of modules is changing");
+		r = note_unread(w, name, "its dynamic section is not mapped", e);
+		return r ? r : note_broken(w, name, e);
+	}
 	uint64_t header = find_header(w->maps, node->dynamic);
 	/* Text that was remapped onto other memory: the header is where the bias says, if anywhere. */
 	if (!header && maps_find(w->maps, node->bias))
 		header = node->bias;
-	return add_image(w, header, node, address, space, name, e);
+	r = add_image(w, header, node, address, space, name, e);
+	return !r && !has_strings(w, header) && !loader_can_read(w, node) ? note_broken(w, name, e) : r;
 }
 
 static int walk_list(struct walk *w, uint64_t first, uint32_t space, struct err *e)
@@ -385,6 +440,7 @@ void modules_free(struct modules *m)
 		elf_module_done(&m->list[i]);
 	free(m->list);
 	free(m->unread);
+	free(m->broken);
 	watch_free(m->watch);
 	*m = (struct modules){ 0 };
 }
@@ -416,20 +472,25 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 		pieces[i] = (struct target_piece){ w->pieces[i].address, w->pieces[i].bytes,
 			                           now + w->pieces[i].offset };
 	int r = target_read_batch(tm, pieces, w->count, e);
-	/* A node whose memory is gone was unloaded. */
 	if (r && r != -EFAULT)
 		return r;
-	for (size_t i = 0; !r && i < w->count; i++) {
+	for (size_t i = 0; i < w->count; i++) {
 		const struct watch_piece *p = &w->pieces[i];
+		struct err ignored;
 
-		if (p->kind == PIECE_DEBUG)
+		/* A node whose memory is gone was unloaded; whether the loader has come to an end only its own words tell. */
+		if (r && p->kind == PIECE_EXACT)
+			continue;
+		if (r && target_read(tm, p->address, now + p->offset, p->bytes, &ignored))
+			steady = false;
+		else if (p->kind == PIECE_DEBUG)
 			differs |= debug_differs(w->contents + p->offset, now + p->offset, p->bytes, &steady);
 		else
 			differs |= memcmp(w->contents + p->offset, now + p->offset, p->bytes) != 0;
 	}
 	*changed = differs || r;
 	if (consistent)
-		*consistent = steady && !r;
+		*consistent = steady;
 	return 0;
 }
 

@@ -17,6 +17,7 @@ struct modules {
 	size_t count;
 	bool consistent; /* every r_state was RT_CONSISTENT when it was read: no dlopen/dlclose under way */
 	char *unread;    /* sentences, one per line, on modules on the list that could not be read; "" none */
+	char *broken;    /* name of a module whose names the loader itself could not read: dlopen would crash; NULL none */
 	struct modules_watch *watch;
 };
 

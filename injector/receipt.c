@@ -122,6 +122,19 @@ static void put_string(FILE *f, const char *text, size_t length)
 	fputc('"', f);
 }
 
+static void put_lines(FILE *f, const char *lines)
+{
+	fputc('[', f);
+	for (const char *line = lines; line && *line;) {
+		size_t length = strcspn(line, "\n");
+		if (line != lines)
+			fputc(',', f);
+		put_string(f, line, length);
+		line += length + (line[length] == '\n');
+	}
+	fputc(']', f);
+}
+
 int receipt_write(const struct session *s, struct err *e)
 {
 	if (!s->options.receipt)
@@ -133,15 +146,11 @@ int receipt_write(const struct session *s, struct err *e)
 		(double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
 	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->slots_patched, s->slots_restored,
 		s->slots_foreign, s->slots_gone);
-	fprintf(f, "\"clean\":%s,\"residue\":[", s->residue ? "false" : "true");
-	for (const char *line = s->residue; line && *line;) {
-		size_t length = strcspn(line, "\n");
-		if (line != s->residue)
-			fputc(',', f);
-		put_string(f, line, length);
-		line += length + (line[length] == '\n');
-	}
-	fprintf(f, "]}\n");
+	fprintf(f, "\"clean\":%s,\"residue\":", s->residue ? "false" : "true");
+	put_lines(f, s->residue);
+	fputs(",\"notes\":", f);
+	put_lines(f, s->notes);
+	fputs("}\n", f);
 	if (fclose(f) != 0)
 		return err_sys(e, "cannot write the receipt %s", s->options.receipt);
 	return 0;

@@ -72,6 +72,7 @@ struct session {
 	struct slot *final_slots;  /* as they stood after the restore */
 	uint32_t final_slot_count;
 	char *residue;             /* lines: what had to stay */
+	char *notes;               /* lines: what the program itself did to its slots, nothing that had to stay */
 	bool touched;              /* this memattach has loaded or started the payload */
 	bool asks_usable_size;     /* the payload asks malloc_usable_size */
 	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_before;
@@ -86,6 +87,8 @@ int session_look(struct session *s, struct err *e) WARN_UNUSED;
 int session_look_again(struct session *s, struct err *e) WARN_UNUSED;
 /* A stub that an earlier memattach left in the padding of some module: that place is used again. */
 bool session_old_cave(const struct session *s, uint64_t *cave);
+/* Would dlopen crash on a library that the program has torn apart? -EFAULT, named. */
+int session_check_loader(const struct session *s, struct err *e) WARN_UNUSED;
 /* Chooses cave, safe points. */
 int session_choose(struct session *s, struct err *e) WARN_UNUSED;
 
@@ -118,6 +121,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 
 void session_borrower(const struct session *s, struct borrower *b, uint64_t extra_bytes, uint64_t *longest_ns);
 void session_add_residue(struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void session_add_note(struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Messages for people: stderr, not with --quiet. */
 void session_say(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

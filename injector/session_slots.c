@@ -28,25 +28,34 @@ int session_slots(struct session *s, struct slot **slots, uint32_t *count, struc
 	return 0;
 }
 
+/*
+ * Does the word tell that a slot is not ours any more? One that holds our gate is ours, whatever became of its module's headers, and one that cannot be read
+ * may come back with its page. A fresh module in the same place (closed and opened again) holds what the loader wrote: the value as before the
+ * patch, or the way to the loader.
+ */
+static bool is_gone(const struct session *s, const struct slot *slot)
+{
+	const struct elf_module *home = modules_find(&s->modules, slot->address, false);
+	uint64_t now;
+	struct err ignored;
+
+	if (target_read_u64(&s->memory, slot->address, &now, &ignored) < 0 ||
+	    now == s->payload.block.gates_address + slot->gate * GATE_CODE_BYTES)
+		return false;
+	return !home || now == slot->old_value || modules_find(&s->modules, now, true) == home;
+}
+
 int session_mark_gone(struct session *s, struct err *e)
 {
 	AUTO_FREE struct slot *slots = NULL;
+	const uint16_t gone = SLOT_GONE;
 	uint32_t count = 0;
 
 	int rc = session_slots(s, &slots, &count, e);
-	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		uint64_t now, gate = s->payload.block.gates_address + slots[i].gate * GATE_CODE_BYTES;
-		const uint16_t gone = SLOT_GONE;
-		struct err ignored;
-		bool there = modules_find(&s->modules, slots[i].address, false) != NULL;
-		/* A fresh module in the same place (closed and opened again) holds what the loader wrote, as before the patch. */
-		bool fresh = there && target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0 && now != gate &&
-			     now == slots[i].old_value;
-		if (slots[i].state != SLOT_PATCHED || (there && !fresh))
-			continue;
-		rc = target_write(&s->writer, s->payload.block.slots_address + i * sizeof *slots + offsetof(struct slot, state),
-				  &gone, sizeof gone, e);
-	}
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		if (slots[i].state == SLOT_PATCHED && is_gone(s, &slots[i]))
+			rc = target_write(&s->writer, s->payload.block.slots_address + i * sizeof *slots + offsetof(struct slot, state),
+					  &gone, sizeof gone, e);
 	return rc;
 }
 
@@ -59,11 +68,14 @@ int session_watch(struct session *s, struct err *e)
 	int rc = session_slots(s, &slots, &count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		const struct elf_module *m = modules_find(&s->modules, slots[i].address, false);
-		if (slots[i].state != SLOT_PATCHED || !m || m == last)
+		uint64_t now, gate = s->payload.block.gates_address + slots[i].gate * GATE_CODE_BYTES;
+		struct err ignored;
+		/* A word that is not ours any more, or out of reach, would look like a change for ever. */
+		if (slots[i].state != SLOT_PATCHED || !m || m == last ||
+		    target_read_u64(&s->memory, slots[i].address, &now, &ignored) < 0 || now != gate)
 			continue;
 		last = m;
-		rc = modules_watch_word(&s->modules, slots[i].address,
-					s->payload.block.gates_address + slots[i].gate * GATE_CODE_BYTES, e);
+		rc = modules_watch_word(&s->modules, slots[i].address, gate, e);
 	}
 	return rc;
 }

@@ -148,7 +148,7 @@ static void session_fill(const struct control_start *start)
 	session.injector_pid = start->injector_pid;
 	session.injector_start_ticks = start->injector_start_ticks;
 	session.new_code = 0;
-	session.dl_iterate_phdr = start->dl_iterate_phdr;
+	session.ask_protections = start->ask_protections;
 }
 
 static int64_t control_start(const struct control_start *start)

@@ -7,11 +7,12 @@
  * exactly its own protection again; slots of one page come together, so that costs two calls for each page. While it is open, the
  * page is writable for all threads, as it was when the loader relocated it.
  *
- * Another thread may call dlopen or dlclose at any time. So all this happens under the loader's lock (control.h), and slots are
- * touched only in a visit of their module (loader.h): a slot whose module is not visited is not there any more, and its address must not
- * even be read. If another library was mapped in the same place, the word does not hold what is expected, and the compare-and-swap
- * leaves it alone. The protection to put back is asked for under the lock as well: a protection that was read while the loader
- * was half way (it maps a library read-only as a whole first) would leave the library's data read-only.
+ * Another thread may call dlopen or dlclose at any time. So all this happens under the loader's lock (control.h), and there memattach is
+ * asked what is mapped at each slot: one that is not there any more must not even be read. If another library was mapped in the same
+ * place, the word does not hold what is expected, and the compare-and-swap leaves it alone. The protection to put back comes with the
+ * answer: one that was read while the loader was half way (it maps a library read-only as a whole first) would leave the library's data
+ * read-only. A program that unmaps a part of a library by itself, without the loader, has only the microseconds between the answer and
+ * the compare-and-swap to do it unseen.
  */
 #include "patch.h"
 
@@ -20,7 +21,6 @@
 #include <stddef.h>
 
 #include "gate.h"
-#include "loader.h"
 #include "session.h"
 #include "syscalls.h"
 
@@ -75,8 +75,12 @@ static enum slot_state slot_patch(const struct slot *slot, struct open_page *pag
 
 static enum slot_state slot_restore(const struct slot *slot, struct open_page *page)
 {
-	uint64_t gate = gate_address(slot->gate), now = __atomic_load_n((uint64_t *)slot->address, __ATOMIC_ACQUIRE);
+	uint64_t gate = gate_address(slot->gate), now;
 
+	/* The program itself has taken away the right to read it. */
+	if (!(slot->page_protection & PROT_READ) && !page_open(page, slot))
+		return SLOT_PATCHED;
+	now = __atomic_load_n((uint64_t *)slot->address, __ATOMIC_ACQUIRE);
 	if (now == slot->old_value)
 		return SLOT_RESTORED; /* listed, but memattach died before it was patched */
 	if (now != gate)
@@ -84,32 +88,6 @@ static enum slot_state slot_restore(const struct slot *slot, struct open_page *p
 	if (!page_open(page, slot))
 		return SLOT_PATCHED;
 	return word_change(slot->address, gate, slot->old_value) ? SLOT_RESTORED : SLOT_FOREIGN;
-}
-
-/* Slots [first, end) of the session go through change when their module is visited. */
-struct change {
-	enum slot_state (*change)(const struct slot *slot, struct open_page *page);
-	uint32_t first, end;
-	bool visited[SESSION_SLOT_MAX];
-};
-
-static struct change pending;
-
-static void change_slots(const struct loader_module *module, void *context)
-{
-	struct change *c = context;
-	struct open_page page = { 0 };
-
-	for (uint32_t i = c->first; i < c->end; i++) {
-		struct slot *slot = &session_slots[i];
-
-		if (c->visited[i] || slot->state != SLOT_PATCHED || slot->page_protection == SLOT_ABSENT ||
-		    (module && !loader_module_holds(module, slot->address)))
-			continue;
-		c->visited[i] = true;
-		slot->state = (uint16_t)c->change(slot, &page);
-	}
-	page_close(&page);
 }
 
 /* False: there is no memattach that could tell. */
@@ -123,24 +101,21 @@ static bool protections_ask(int channel)
 	return __atomic_load_n(&session.protections_known, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* absent: the state of slots whose module is not there. */
+/* Slots [first, end) of the session go through change; absent: the state of those that are not there. */
 static int64_t change_all(enum slot_state (*change)(const struct slot *, struct open_page *), uint32_t first, uint32_t end,
 			  enum slot_state absent, int channel)
 {
-	if (session.dl_iterate_phdr && !protections_ask(channel))
+	struct open_page page = { 0 };
+
+	if (session.ask_protections && !protections_ask(channel))
 		return -EINTR;
-	pending.change = change;
-	pending.first = first;
-	pending.end = end;
-	for (uint32_t i = first; i < end; i++)
-		pending.visited[i] = false;
-	if (session.dl_iterate_phdr)
-		loader_each_module(session.dl_iterate_phdr, change_slots, &pending);
-	else
-		change_slots(NULL, &pending);
-	for (uint32_t i = first; i < end; i++)
-		if (!pending.visited[i] && session_slots[i].state == SLOT_PATCHED)
-			session_slots[i].state = (uint16_t)absent;
+	for (uint32_t i = first; i < end; i++) {
+		struct slot *slot = &session_slots[i];
+
+		if (slot->state == SLOT_PATCHED)
+			slot->state = (uint16_t)(slot->page_protection == SLOT_ABSENT ? absent : change(slot, &page));
+	}
+	page_close(&page);
 	return 0;
 }
 

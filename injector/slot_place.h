@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is mapped where a slot is, and what may be done to it. A program can tear at its libraries without the loader: unmap a part, move it
+ * onto other memory, map a file over it, take away its protection, cut its file on disk. So a slot is touched only in private memory that can be
+ * read, and patched only where still the same is mapped as when it was planned.
+ */
+#ifndef MEMATTACH_SLOT_PLACE_H
+#define MEMATTACH_SLOT_PLACE_H
+
+#include <stddef.h>
+
+#include "control.h"
+#include "maps.h"
+#include "modules.h"
+#include "target_memory.h"
+
+/*
+ * The PROT_* of the slot's page, or SLOT_ABSENT: not to be touched. planned: the mappings as they were when the slot was planned; NULL: it is to be
+ * restored, and a private copy of the page in the same place is as good as the page.
+ */
+uint64_t slot_place_protection(const struct maps *now, const struct maps *planned, uint64_t address);
+
+/*
+ * Sets page_protection of all slots, after a look whether their pages can be read at all: those behind the end of a file that was cut raise
+ * SIGBUS. Slots of one page should come together.
+ */
+int slot_places_find(struct slot *slots, size_t count, const struct maps *now, const struct maps *planned,
+		     const struct target_memory *memory, struct err *e) WARN_UNUSED;
+
+/* What a word holds that neither is patched nor got its old value back. */
+enum slot_found {
+	SLOT_FOUND_NOTHING,  /* it cannot be read: unmapped, or behind the end of its file */
+	SLOT_FOUND_GATE,     /* our gate, in memory that is not to be written to */
+	SLOT_FOUND_ORIGINAL, /* the original, or the way to it through its own module: the loader has bound it (anew) */
+	SLOT_FOUND_CODE,     /* other code: another tool's hook */
+	SLOT_FOUND_DATA,     /* something that is no code: other memory took the page's place */
+};
+
+/* gate: the slot's address of it; original: what that gate leads to when it is inert. */
+enum slot_found slot_place_look(const struct slot *slot, uint64_t gate, uint64_t original, const struct modules *modules, const struct maps *maps,
+				const struct target_memory *memory);
+
+#endif
