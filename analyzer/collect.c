@@ -189,6 +189,7 @@ static int make_rows(struct build *b)
 		bool unknown = !known || !copy.stack.frame_count;
 		uint32_t n = known ? make_frames(b, &copy, places) : 0;
 
+		progress_at(r->options.progress, "adding up stacks", i, b->samples.count);
 		fill_part(b, &part, i, known ? &copy.stack : NULL);
 		if (is_empty(&part))
 			continue;
@@ -232,7 +233,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
 					  .efficiency = r->efficiency,
 					  .kept = kept,
-					  .later = side == COLLECT_LATER };
+					  .later = side == COLLECT_LATER,
+					  .progress = r->options.progress };
 
 	b.samples.rate = r->sessions[r->session_count - 1].largest_rate_bytes; /* there may be blocks that only this one would have seen */
 	set_times(&b, &options);

@@ -103,11 +103,12 @@ static int compare_groups(const void *a, const void *b)
 }
 
 int groups_make(struct groups *g, const struct rows *rows, const struct images *images, struct symbols *symbols,
-		enum group_by by, enum report_figure sort)
+		enum group_by by, enum report_figure sort, struct progress *progress)
 {
 	*g = (struct groups){ 0 };
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct report_row *row = &rows->list[i];
+		progress_at(progress, "looking up functions", i, rows->count);
 		int s = row->unknown || !row->frame_count ? add_row(g, 0, "(stack not known)", row, i, true) :
 			by == BY_FUNCTION		  ? add_functions(g, symbols, row, i) :
 							    add_modules(g, images, row, i);

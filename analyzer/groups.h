@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "images.h"
+#include "progress.h"
 #include "rows.h"
 #include "symbols.h"
 
@@ -28,7 +29,7 @@ struct groups {
 
 /* -ENOMEM. symbols may be NULL. */
 int groups_make(struct groups *groups, const struct rows *rows, const struct images *images, struct symbols *symbols,
-		enum group_by by, enum report_figure sort) WARN_UNUSED;
+		enum group_by by, enum report_figure sort, struct progress *progress) WARN_UNUSED;
 void groups_done(struct groups *groups);
 
 #endif

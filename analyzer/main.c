@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "dump_reader.h"
+#include "progress.h"
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
@@ -18,6 +19,8 @@
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
 #define TEXT_TOP 20
+
+static struct progress progress;
 
 struct arguments {
 	char **paths;
@@ -189,7 +192,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 {
 	int option;
 
-	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true };
+	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true, .progress = &progress };
 	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:eD:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
@@ -220,6 +223,7 @@ static bool wants_colour(void)
 
 static int complain(const char *path, const struct err *e)
 {
+	progress_clear(&progress);
 	fprintf(stderr, "memanalyze: %s: %s\n", path, e->text);
 	return EXIT_UNREADABLE;
 }
@@ -278,10 +282,15 @@ static int show_report(const struct arguments *a, struct report *report)
 		snprintf(name, sizeof name, "%.2000s and %zu more", report->sessions[0].name, report->session_count - 1);
 	else
 		snprintf(name, sizeof name, "%s", report->sessions[0].name);
+	/* What goes to the same terminal must not meet the line there. */
+	if (isatty(STDOUT_FILENO))
+		progress_stop(&progress);
 	if (a->json)
 		report_json(report, stdout);
 	else
 		report_text(report, name, stdout, wants_colour());
+	fflush(stdout);
+	progress_stop(&progress);
 	for (size_t i = 0; i < report->session_count; i++) {
 		if (report->sessions[i].whole)
 			continue;
@@ -296,8 +305,11 @@ static int show(const struct arguments *a)
 {
 	struct err e = { 0 };
 	struct report report;
+
+	progress_start(&progress, STDERR_FILENO, PROGRESS_DELAY_NS);
 	int status = report_init(&report, &a->report, &e) ? complain(a->paths[0], &e) : show_report(a, &report);
 
+	progress_stop(&progress);
 	report_done(&report);
 	return status;
 }

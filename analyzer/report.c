@@ -219,6 +219,7 @@ static int test_rows(struct report *r)
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
 		const struct row_change *change = row->change;
+		progress_at(r->options.progress, "comparing", i, r->rows.count);
 		if (r->options.leaks)
 			row->p_value = leak_p_value(&change->leak);
 		else
@@ -376,7 +377,8 @@ int report_finish(struct report *r, struct err *e)
 	if (r->options.leaks || report_compares(r))
 		s = test_rows(r);
 	if (!s && r->options.by != BY_STACK)
-		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort);
+		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort,
+				r->options.progress);
 	if (!s)
 		s = sort_rows(r);
 	return s ? fail(s, e) : 0;

@@ -19,6 +19,7 @@
 #include "estimate.h"
 #include "groups.h"
 #include "images.h"
+#include "progress.h"
 #include "rows.h"
 #include "session.h"
 #include "symbols.h"
@@ -48,6 +49,7 @@ struct report_options {
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
 	struct image_search search;
+	struct progress *progress; /* NULL: nobody wants to know */
 };
 
 struct report_note {

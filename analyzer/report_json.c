@@ -169,8 +169,10 @@ static void put_stacks(struct json *j, const struct report *r)
 
 	figures_init(&figures, r, shown);
 	json_array(j, "stacks");
-	for (size_t i = 0; i < shown; i++)
+	for (size_t i = 0; i < shown; i++) {
+		progress_at(r->options.progress, "writing", i, shown);
 		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i));
+	}
 	json_array_end(j);
 	figures_done(&figures);
 }

@@ -225,7 +225,9 @@ static int add_batch(struct samples *s)
 	}
 	for (size_t i = 0; !r && i < b->count; i++)
 		r = add_sample(s, &b->list[i]);
+	s->taken += b->count;
 	b->count = 0;
+	progress_at(s->options.progress, "reading samples", s->taken, s->expected);
 	return r;
 }
 
@@ -296,6 +298,7 @@ static void clear(struct samples *s)
 	s->windows = NULL;
 	s->leaks = NULL;
 	s->count = s->room = 0;
+	s->taken = 0;
 	s->oldest_freed = 0;
 }
 
@@ -314,6 +317,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 
 	s->dump = dump;
 	s->options = *options;
+	s->expected = dump_expected_samples(dump);
 	s->batch = aligned_alloc(64, sizeof *s->batch);
 	if (!s->batch)
 		return -ENOMEM;

@@ -15,6 +15,7 @@
 #include "estimate.h"
 #include "leaks.h"
 #include "map.h"
+#include "progress.h"
 #include "rows.h"
 
 /* Of all samples that still have a record: one cache line. */
@@ -48,6 +49,7 @@ struct sample_options {
 	 * second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
+	struct progress *progress;     /* NULL: nobody wants to know */
 };
 
 struct sample_batch;
@@ -65,6 +67,7 @@ struct samples {
 	struct dump *dump;
 	size_t room;
 	struct map stack_of;
+	uint64_t taken, expected; /* samples */
 	struct sample_batch *batch;
 };
 

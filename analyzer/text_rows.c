@@ -292,9 +292,11 @@ size_t text_rows(const struct text *t)
 	if (!r->rows.count)
 		return 0;
 	put_title(t);
-	for (size_t i = 0; i < r->rows.count && (!r->options.top || shown < r->options.top); i++)
+	for (size_t i = 0; i < r->rows.count && (!r->options.top || shown < r->options.top); i++) {
+		progress_at(r->options.progress, "writing", i, report_shown(r));
 		if (has_part(r, &r->rows.list[i]))
 			put_row(t, ++shown, &r->rows.list[i]);
+	}
 	if (!shown)
 		fputs("\n      none\n", t->out);
 	return shown;

@@ -83,6 +83,9 @@ int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_t
 int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rate_change *change), void *arg);
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg);
 
+/* About how many live records and history records there are, to tell how far a reader is. */
+uint64_t dump_expected_samples(const struct dump *dump);
+
 /*
  * Thinning (thinning.h): the rate that a record counts with, 0 if it does not count. Records are to be asked for the thinnings that were known
  * when the dump was opened. dump_thinned_meanwhile says, after reading, that there was another one, which the records that were read and those that

@@ -196,6 +196,20 @@ int dump_each_history(struct dump *dump, int (*fn)(void *arg, const struct dump_
 	return r;
 }
 
+uint64_t dump_expected_samples(const struct dump *dump)
+{
+	uint64_t taken = dump_counter(dump, DUMP_COUNTER_samples_taken);
+	uint64_t freed = dump_counter(dump, DUMP_COUNTER_samples_freed);
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < dump->region_count; i++)
+		if (dump->regions[i].kind == DUMP_REGION_HISTORY)
+			blocks += dump->regions[i].entries;
+	if (blocks > dump->header.history_next)
+		blocks = dump->header.history_next;
+	return (taken > freed ? taken - freed : 0) + blocks * DUMP_HISTORY_RECORDS;
+}
+
 int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg)
 {
 	AUTO_FREE uint32_t *references = malloc(CHUNK_ENTRIES * sizeof *references);

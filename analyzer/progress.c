@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "progress.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REDRAW_NS 200000000ull
+#define ERASE "\r\033[K"
+
+/* What a signal handler has to erase; -1: nothing is shown. */
+static volatile sig_atomic_t shown_on = -1;
+static const int endings[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void put(int fd, const char *text)
+{
+	ssize_t n = write(fd, text, strlen(text));
+
+	(void)n; /* a terminal that is gone needs no progress */
+}
+
+/* The handler was for this one time: the second signal ends the program as if there had been none. */
+static void on_ending(int sig)
+{
+	if (shown_on >= 0)
+		put(shown_on, ERASE);
+	raise(sig);
+}
+
+static void catch_endings(void)
+{
+	struct sigaction erase = { .sa_handler = on_ending, .sa_flags = SA_RESETHAND | SA_NODEFER }, old;
+
+	sigemptyset(&erase.sa_mask);
+	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+		if (!sigaction(endings[i], NULL, &old) && old.sa_handler == SIG_DFL)
+			sigaction(endings[i], &erase, NULL);
+}
+
+void progress_start(struct progress *p, int fd, uint64_t delay_ns)
+{
+	const char *term = getenv("TERM");
+	bool erasable = isatty(fd) && term && term[0] && strcmp(term, "dumb") != 0;
+
+	*p = (struct progress){ .fd = erasable ? fd : -1, .due_ns = now_ns() + delay_ns };
+}
+
+void progress_at(struct progress *p, const char *what, uint64_t done, uint64_t total)
+{
+	char text[sizeof p->text], line[sizeof text + sizeof ERASE];
+
+	if (!p || p->fd < 0)
+		return;
+	uint64_t now = now_ns();
+	if (now < p->due_ns)
+		return;
+	p->due_ns = now + REDRAW_NS;
+	pid_t foreground = tcgetpgrp(p->fd); /* -1: this is not the terminal of our session */
+	if (foreground >= 0 && foreground != getpgrp())
+		return;
+	double share = total ? 100.0 * (double)done / (double)total : 0;
+	if (total)
+		snprintf(text, sizeof text, "memanalyze: %.40s %.0f %%", what, share < 99 ? share : 99);
+	else
+		snprintf(text, sizeof text, "memanalyze: %.40s", what);
+	if (shown_on >= 0 && !strcmp(text, p->text))
+		return;
+	if (shown_on < 0)
+		catch_endings();
+	shown_on = p->fd;
+	memcpy(p->text, text, sizeof text);
+	snprintf(line, sizeof line, ERASE "%s", text);
+	put(p->fd, line);
+}
+
+void progress_clear(struct progress *p)
+{
+	if (p->fd < 0 || shown_on != p->fd)
+		return;
+	put(p->fd, ERASE);
+	shown_on = -1;
+}
+
+void progress_stop(struct progress *p)
+{
+	progress_clear(p);
+	p->fd = -1;
+}
