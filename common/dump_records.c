@@ -42,7 +42,7 @@ static int read_live_slot(struct dump *dump, uint64_t key_offset, uint64_t recor
 		uint64_t after;
 		if (dump_read(dump, key_offset, key, sizeof *key) != sizeof *key)
 			return 0;
-		if (*key == DUMP_KEY_FREE)
+		if (DUMP_KEY_IS_FREE(*key))
 			return 0;
 		if (*key == DUMP_KEY_BUSY)
 			continue;
@@ -65,7 +65,7 @@ static int each_live_chunk(struct dump *dump, const struct dump_region *region, 
 
 	n = dump_read(dump, keys_at, c->keys, n * sizeof c->keys[0]) / sizeof c->keys[0];
 	for (size_t i = 0; i < n && !any; i++)
-		any = c->keys[i] != DUMP_KEY_FREE;
+		any = !DUMP_KEY_IS_FREE(c->keys[i]);
 	if (!any)
 		return 0;
 	n = dump_read(dump, records_at, c->records, n * sizeof c->records[0]) / sizeof c->records[0];
@@ -73,7 +73,7 @@ static int each_live_chunk(struct dump *dump, const struct dump_region *region, 
 	for (size_t i = 0; i < n; i++) {
 		uint64_t key = c->keys[i];
 		struct dump_live_record *record = &c->records[i];
-		if (key == DUMP_KEY_FREE)
+		if (DUMP_KEY_IS_FREE(key))
 			continue;
 		if (key == DUMP_KEY_BUSY || key != c->keys_after[i]) {
 			int got = read_live_slot(dump, keys_at + i * sizeof key, records_at + i * sizeof *record, &key, record);

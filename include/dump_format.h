@@ -157,13 +157,16 @@ struct dump_header {
  * cache line); record i belongs to key i. Key states (atomic):
  *     0              free
  *     1              a record is being written or taken away
+ *     bit 63 set     free, too: memattach has given the sample at that address (the other bits) up; the target's filter of frees knows it still
  *     other          the record is complete; the key equals its address
- * Insert: key 0 -> 1, write the record, release key = address. Remove: key address -> 1, copy the
+ * Insert: key 0 (or one with bit 63) -> 1, write the record, release key = address. Remove: key address -> 1, copy the
  * record to the history, release key = 0.
  */
 #define DUMP_BUCKET 8u
 #define DUMP_KEY_FREE 0u
 #define DUMP_KEY_BUSY 1u
+#define DUMP_KEY_GIVEN_UP (1ull << 63)
+#define DUMP_KEY_IS_FREE(key) ((key) == DUMP_KEY_FREE || ((key) & DUMP_KEY_GIVEN_UP))
 
 struct dump_live_record {
 	uint64_t address;

@@ -36,7 +36,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		const struct dump_live_record *records = (const void *)(keys + r->entries);
 		for (uint64_t k = 0; k < r->entries; k++) {
 			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&keys[k], memory_order_acquire);
-			if (key == DUMP_KEY_FREE || key == DUMP_KEY_BUSY)
+			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 				continue;
 			const struct thinning_sample sample = thinning_of_live(&records[k]);
 			uint32_t rate = thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX);

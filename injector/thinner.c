@@ -54,7 +54,7 @@ static bool read_record(const struct table *t, uint64_t k, struct dump_live_reco
 {
 	uint64_t key = atomic_load_explicit(&t->keys[k], memory_order_acquire);
 
-	if (key == DUMP_KEY_FREE || key == DUMP_KEY_BUSY)
+	if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 		return false;
 	*record = t->records[k];
 	atomic_thread_fence(memory_order_acquire);
@@ -95,7 +95,10 @@ static uint64_t choose_rate(struct dump_writer *w)
 	return best > 0 ? least << best : 0;
 }
 
-/* Takes the record away, if it still is the one that was looked at. */
+/*
+ * Takes the record away, if it still is the one that was looked at. The key stays as a note for the target, whose filter of frees counts the
+ * address until somebody takes the place.
+ */
 static bool give_up(const struct table *t, uint64_t k, const struct dump_live_record *seen)
 {
 	uint64_t key = seen->address;
@@ -105,7 +108,7 @@ static bool give_up(const struct table *t, uint64_t k, const struct dump_live_re
 		return false;
 	/* The block may have been freed, and another sampled at its address and put in its place, since we looked. */
 	same = t->records[k].stamp == seen->stamp && t->records[k].stack == seen->stack;
-	atomic_store_explicit(&t->keys[k], same ? DUMP_KEY_FREE : seen->address, memory_order_release);
+	atomic_store_explicit(&t->keys[k], same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address, memory_order_release);
 	return same;
 }
 

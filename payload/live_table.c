@@ -46,7 +46,7 @@ static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
 
 /*
  * The key of address, or else the first free one, or else NULL; *entry is where it stands. From the youngest level on, which is
- * the largest: there is room, so most records are found at the first look.
+ * the largest: there is room, so most records are found at the first look. Keys of samples that were given up are free.
  */
 static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry *entry)
 {
@@ -61,7 +61,7 @@ static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry 
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
 			uint64_t key = __atomic_load_n(&keys[i], __ATOMIC_RELAXED);
 
-			if (key != address && (key != DUMP_KEY_FREE || !want_free || free_key))
+			if (key != address && (!DUMP_KEY_IS_FREE(key) || !want_free || free_key))
 				continue;
 			entry->key = &keys[i];
 			entry->record = table_record(table, bucket + i);
@@ -79,16 +79,36 @@ enum live_inserted live_table_insert(const struct dump_live_record *record, stru
 
 	while ((key = table_find(address, true, entry))) {
 		was = __atomic_load_n(key, __ATOMIC_RELAXED);
-		if ((was != address && was != DUMP_KEY_FREE) || !key_change(key, was, DUMP_KEY_BUSY))
+		if ((was != address && !DUMP_KEY_IS_FREE(was)) || !key_change(key, was, DUMP_KEY_BUSY))
 			continue; /* changed under us: another one, or none */
 		if (was == address)
 			return LIVE_PRESENT;
+		if (was & DUMP_KEY_GIVEN_UP)
+			filter_remove(was & ~DUMP_KEY_GIVEN_UP);
 		*entry->record = *record;
 		filter_add(address);
 		__atomic_store_n(key, address, __ATOMIC_RELEASE);
 		return LIVE_INSERTED;
 	}
 	return LIVE_FULL;
+}
+
+/* The filter knew a sample that was given up until now. */
+static void forget_given_up(uint64_t address)
+{
+	uint64_t hash = address_hash(address);
+
+	for (uint32_t level = regions_count(&regions_live); level-- > 0;) {
+		const struct region *table = &regions_live.items[level];
+		uint64_t *keys = table_keys(table) + region_bucket(table, hash);
+
+		for (uint32_t i = 0; i < DUMP_BUCKET; i++)
+			if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == (address | DUMP_KEY_GIVEN_UP) &&
+			    key_change(&keys[i], address | DUMP_KEY_GIVEN_UP, DUMP_KEY_FREE)) {
+				filter_remove(address);
+				return;
+			}
+	}
 }
 
 bool live_table_take(uint64_t address, struct live_entry *entry)
@@ -98,6 +118,8 @@ bool live_table_take(uint64_t address, struct live_entry *entry)
 	if (address <= DUMP_KEY_BUSY || !filter_maybe(address))
 		return false;
 	key = table_find(address, false, entry);
+	if (!key && __atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
+		forget_given_up(address);
 	return key && key_change(key, address, DUMP_KEY_BUSY);
 }
 

@@ -64,7 +64,7 @@ static bool put(uint64_t i)
 		struct dump_live_record *records = (struct dump_live_record *)(keys + r->entries);
 		uint64_t bucket = ((address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET))) * DUMP_BUCKET;
 		for (unsigned k = 0; k < DUMP_BUCKET; k++) {
-			if (keys[bucket + k])
+			if (!DUMP_KEY_IS_FREE(keys[bucket + k]))
 				continue;
 			records[bucket + k] = record;
 			__atomic_store_n(&keys[bucket + k], address, __ATOMIC_RELEASE);

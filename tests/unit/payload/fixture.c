@@ -211,7 +211,7 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 		for (uint64_t k = 0; k < entries; k++) {
 			uint64_t key = __atomic_load_n(&keys[k], __ATOMIC_ACQUIRE);
 
-			if (key <= DUMP_KEY_BUSY || (address && key != address))
+			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY || (address && key != address))
 				continue;
 			if (record)
 				*record = records[k];

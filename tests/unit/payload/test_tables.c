@@ -89,6 +89,54 @@ static void test_live_table_insert_and_take(void **state)
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
+/* As memattach does it from outside. */
+static void give_up(uint64_t address)
+{
+	for (uint32_t i = 0; i < f.dump->region_count; i++) {
+		const struct dump_region *region = &f.dump->regions[i];
+		uint64_t *keys = (uint64_t *)(void *)((uint8_t *)f.dump + region->offset);
+
+		for (uint64_t k = 0; region->kind == DUMP_REGION_LIVE && k < region->entries; k++)
+			if (keys[k] == address)
+				keys[k] |= DUMP_KEY_GIVEN_UP;
+	}
+}
+
+/* The filter forgets a sample that was given up when its place is taken, or when its block is freed. */
+static void test_live_table_forgets_what_was_given_up(void **state)
+{
+	struct dump_live_record record = record_of(0x1000);
+	struct live_entry entry;
+
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	assert_true(insert(&record));
+	give_up(0x1000);
+	assert_int_equal(fixture_live_count(&f), 0);
+	assert_true(filter_maybe(0x1000));
+	f.dump->thinnings = 1;
+	assert_false(live_table_take(0x1000, &entry));
+	assert_false(filter_maybe(0x1000));
+	/* At its address another block is sampled. */
+	assert_true(insert(&record));
+	give_up(0x1000);
+	assert_true(insert(&record));
+	assert_int_equal(fixture_live_count(&f), 1);
+	assert_true(live_table_take(0x1000, &entry));
+	live_table_drop(&entry);
+	assert_false(filter_maybe(0x1000));
+	/* Others find room where it stood, however many they are; the filter knows no more than the table has places. */
+	uint64_t known = 0;
+	for (uint64_t a = 1; a <= 20000; a++) {
+		assert_true(insert(&(struct dump_live_record){ .address = a << 4 }));
+		give_up(a << 4);
+	}
+	for (uint64_t a = 1; a <= 20000; a++)
+		known += filter_maybe(a << 4);
+	assert_true(known < 20000);
+}
+
 static void test_live_table_insert_finds_what_is_present(void **state)
 {
 	struct dump_live_record first = record_of(0x1000), second = record_of(0x1000);
@@ -504,6 +552,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SESSION_TEST(test_live_table_insert_and_take),
+		SESSION_TEST(test_live_table_forgets_what_was_given_up),
 		SESSION_TEST(test_live_table_insert_finds_what_is_present),
 		SESSION_TEST(test_live_table_fills_its_levels),
 		SESSION_TEST(test_live_table_serves_threads),
