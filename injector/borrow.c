@@ -14,7 +14,9 @@
 #include "sharers.h"
 #include "quiesce.h"
 
-#define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor */
+#define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor, … */
+#define TURN_NS 10000000ull       /* … for so long more for each thread that runs */
+#define LOOK_AT 64u               /* so many threads in one round */
 #define RETRY_FIRST_NS 500000ull  /* pause between two rounds over the threads, doubled each time up to … */
 #define RETRY_LAST_NS 16000000ull
 #define AREA_GAP_MIN (64ull << 20)
@@ -133,7 +135,7 @@ static int cave_is_free(const struct borrower *b, struct err *e)
 }
 
 /* One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; others are final. */
-static int try_thread(const struct borrower *b, const struct thread_info *thread, bool suspend, struct remote *r,
+static int try_thread(const struct borrower *b, const struct thread_info *thread, bool suspend, uint64_t stop_ns, struct remote *r,
 		      struct tracee *t, struct err *e)
 {
 	enum tracee_stop stop;
@@ -145,7 +147,7 @@ static int try_thread(const struct borrower *b, const struct thread_info *thread
 		return rc;
 	rc = find_area(b->target, SA_EXTRA + b->extra_bytes, &area, e);
 	if (rc == 0)
-		rc = tracee_interrupt(t, monotonic_ns() + STOP_NS, &stop, e);
+		rc = tracee_interrupt(t, monotonic_ns() + stop_ns, &stop, e);
 	if (rc == 0)
 		rc = safe_point_check(b->points, t, e);
 	/* Not before: a refusal leaves the padding as it was. */
@@ -165,59 +167,126 @@ static int try_thread(const struct borrower *b, const struct thread_info *thread
 	return rc;
 }
 
+struct search {
+	const struct borrower *b;
+	uint64_t deadline_ns;
+	uint64_t turns_ns;  /* what a thread may have to wait for a processor */
+	size_t looked;      /* at threads, from the first one on */
+	size_t total;
+	bool without_filter; /* one has no seccomp filter */
+};
+
+/* A clone with CLONE_VM may run on the thread pointer of a thread: none may be borrowed. */
+static int check_strangers(const struct search *s, const struct thread_info *threads, size_t count, struct err *e)
+{
+	const struct target *target = s->b->target;
+	AUTO_FREE struct thread_info *all = NULL;
+	size_t all_count;
+
+	int rc = sharers_check_thread_pointers(target, threads, count, e);
+	if (rc == 0 || count == s->total)
+		return rc;
+	/* What it has found may be the children of threads that were not looked at. */
+	rc = target_threads(target, &all, &all_count, e);
+	return rc == 0 ? sharers_check_thread_pointers(target, all, all_count, e) : rc;
+}
+
+/* The next threads to be tried. *busy: with none of them it can be now, e says why. */
+static int look_for_threads(struct search *s, struct thread_info **threads, size_t *count, bool *busy, struct err *e)
+{
+	size_t running = 0;
+
+	int rc = target_some_threads(s->b->target, s->looked, LOOK_AT, threads, count, &s->total, e);
+	if (rc < 0)
+		return rc;
+	if (!target_same_program(s->b->target))
+		return err_set(e, ESRCH, "it has called execve: another program runs now");
+	for (size_t i = 0; i < *count; i++) {
+		running += (*threads)[i].state == 'R';
+		s->without_filter |= !(*threads)[i].filtered;
+	}
+	if (s->looked == 0 && *count) {
+		s->turns_ns = running * s->total / *count * TURN_NS;
+		s->deadline_ns += s->turns_ns;
+	}
+	s->looked += LOOK_AT;
+	*busy = cave_is_free(s->b, e) < 0 || check_strangers(s, *threads, *count, e) < 0;
+	qsort(*threads, *count, sizeof **threads, by_rank);
+	return 0;
+}
+
+/* A thread with a filter only if there is no other: that is known when all have been looked at. */
+static bool may_borrow(const struct search *s, const struct thread_info *thread)
+{
+	return borrow_rank(thread) >= 0 && (!thread->filtered || (!s->without_filter && s->looked >= s->total));
+}
+
+static bool is_over(const struct search *s)
+{
+	return monotonic_ns() >= s->deadline_ns;
+}
+
+/* 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried. */
+static int try_threads(const struct search *s, const struct thread_info *threads, size_t count, size_t *usable, struct remote *r,
+		       struct tracee *t, struct err *last, struct err *e)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!may_borrow(s, &threads[i]))
+			continue;
+		++*usable;
+		*r = (struct remote){ 0 };
+		int rc = try_thread(s->b, &threads[i], threads[i].filtered, STOP_NS + s->turns_ns, r, t, last);
+		if (rc == 0)
+			return 0;
+		if (rc == -EPERM && threads[i].filtered) {
+			return err_set(e, EPERM, "every thread has a seccomp filter, which could kill the process at a system call of ours; "
+				       "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
+		}
+		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
+			if (is_over(s))
+				break;
+			continue;
+		}
+		*e = *last;
+		if (rc == -EPERM || rc == -EACCES)
+			target_explain_permission(s->b->target, e);
+		return rc;
+	}
+	return -EAGAIN;
+}
+
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e)
 {
-	uint64_t deadline = monotonic_ns() + b->search_ns, pause = RETRY_FIRST_NS;
+	struct search s = { .b = b, .deadline_ns = monotonic_ns() + b->search_ns };
+	uint64_t pause = RETRY_FIRST_NS;
 	struct err last = { .text = "no thread could be stopped" };
 
 	for (;;) {
 		AUTO_FREE struct thread_info *threads = NULL;
-		size_t count = 0, usable = 0, free_of_filter = 0;
+		size_t count = 0, usable = 0;
+		bool busy = false;
 
-		int rc = target_threads(b->target, &threads, &count, e);
+		int rc = look_for_threads(&s, &threads, &count, &busy, e);
 		if (rc < 0)
 			return rc;
-		if (!target_same_program(b->target))
-			return err_set(e, ESRCH, "it has called execve: another program runs now");
-		if (cave_is_free(b, &last) < 0 || sharers_check_thread_pointers(b->target, threads, count, &last) < 0)
-			count = 0;
-		qsort(threads, count, sizeof *threads, by_rank);
-		for (size_t i = 0; i < count; i++)
-			free_of_filter += !threads[i].filtered;
-		for (size_t i = 0; i < count; i++) {
-			if (borrow_rank(&threads[i]) < 0 || (threads[i].filtered && free_of_filter))
-				continue;
-			usable++;
-			*r = (struct remote){ 0 };
-			rc = try_thread(b, &threads[i], threads[i].filtered, r, t, &last);
-			if (rc == 0)
-				return 0;
-			if (rc == -EPERM && threads[i].filtered) {
-				return err_set(e, EPERM, "every thread has a seccomp filter, which could kill the process at a system call of ours; "
-					       "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
-			}
-			if (rc == -EPERM || rc == -EACCES) {
-				*e = last;
-				target_explain_permission(b->target, e);
-				return rc;
-			}
-			if (rc != -EBUSY && rc != -ETIMEDOUT && rc != -ESRCH && rc != -EAGAIN) {
-				*e = last;
-				return rc;
-			}
-			if (monotonic_ns() >= deadline)
-				break;
-		}
-		if (!usable && count)
+		if (busy)
+			last = *e;
+		else
+			rc = try_threads(&s, threads, count, &usable, r, t, &last, e);
+		if (!busy && rc != -EAGAIN)
+			return rc;
+		if (!busy && !usable && count && s.looked >= s.total)
 			err_set(&last, EBUSY, "all its threads are in uninterruptible sleep");
-		if (monotonic_ns() >= deadline)
+		if (is_over(&s))
 			break;
+		if (!busy && !usable && s.looked < s.total)
+			continue;
 		nap(pause);
 		pause = pause * 2 < RETRY_LAST_NS ? pause * 2 : RETRY_LAST_NS;
 	}
 	return err_set(e, ETIMEDOUT, "no thread came to a safe point within %llu ms: %s; nothing was changed; "
 		       "try again, or give --deadline more time",
-		       (unsigned long long)(b->search_ns / 1000000u), last.text);
+		       (unsigned long long)((b->search_ns + s.turns_ns) / 1000000u), last.text);
 }
 
 int borrow_wait_cave(const struct borrower *b, struct err *e)

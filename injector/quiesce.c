@@ -8,12 +8,13 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control.h"
+#include "crowd.h"
 #include "grow.h"
 #include "sharers.h"
 
-#define STOP_NS 500000000ull
 #define PAUSE_NS 1000000
 #define GATE_PATIENCE_NS 500000000ull /* for a thread that holds the address of a gate */
+#define TURN_NS 10000000ull           /* for each thread: its turn on a processor */
 #define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
 
@@ -130,84 +131,126 @@ static void look_at_stack(struct examination *x, uint64_t sp)
 	x->holds_gate |= quiesce_stack_holds(x->q->memory, sp, &x->q->gates, 1);
 }
 
-/* 0 outside, -EBUSY inside, -EAGAIN holds the address of a gate, -ESRCH gone, -ETIMEDOUT does not stop. */
-static int examine(const struct quiesce *q, pid_t tid, struct err *e)
+static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs)
 {
-	struct tracee t = { .longest_ns = q->longest_ns };
-	struct examination x = { .q = q };
-	struct user_regs_struct regs;
 	struct stack_walk_end end = { 0 };
-	enum tracee_stop stop;
 
-	int rc = tracee_seize(&t, q->target->pid, tid, false, e);
-	if (rc < 0)
-		return rc;
-	rc = tracee_interrupt(&t, monotonic_ns() + STOP_NS, &stop, e);
-	if (rc == 0)
-		rc = tracee_registers(&t, &regs, e);
-	if (rc == 0) {
-		registers_each(&regs, look_at_register, &x);
-		if (!x.inside)
-			stack_walk(q->walk, &t, look_at_frame, &x, &end);
-		if (!x.inside && !stack_walk_complete(&end))
-			look_at_stack(&x, registers_sp(&regs));
-	}
-	tracee_detach(&t);
-	if (rc == 0 && !x.inside && q->stacks)
-		rc = note_stack(q->stacks, &regs, e);
-	if (rc == 0 && x.inside)
-		rc = err_set(e, EBUSY, "thread %d is inside the payload", tid);
-	else if (rc == 0 && x.holds_gate)
-		rc = err_set(e, EAGAIN, "thread %d holds the address of a gate", tid);
-	return rc;
+	registers_each(regs, look_at_register, x);
+	if (!x->inside)
+		stack_walk(x->q->walk, t, look_at_frame, x, &end);
+	if (!x->inside && !stack_walk_complete(&end))
+		look_at_stack(x, registers_sp(regs));
 }
 
-struct seen {
-	pid_t *list;
-	size_t count;
+/* A round over the threads that were not yet seen outside. */
+struct round {
+	const struct quiesce *q;
+	bool gates_may_stay;
+	pid_t *outside; /* or ended: room for all of them */
+	size_t outside_count, left;
+	struct err why; /* the last one is left */
+	int rc;
+	struct err failure;
 };
 
-static bool was_seen(const struct seen *s, pid_t tid)
+static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (s->list[i] == tid)
-			return true;
-	return false;
-}
+	struct examination x = { .q = r->q };
+	struct user_regs_struct regs;
 
-static int note_seen(struct seen *s, pid_t tid, struct err *e)
-{
-	if (!grow_list(s->list, s->count))
-		return err_set(e, ENOMEM, "out of memory");
-	s->list[s->count++] = tid;
+	int rc = tracee_registers(t, &regs, e);
+	if (rc < 0)
+		return rc;
+	examine(&x, t, &regs);
+	if (x.inside)
+		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
+	if (r->q->stacks && r->rc == 0)
+		r->rc = note_stack(r->q->stacks, &regs, &r->failure);
+	if (x.holds_gate && !r->gates_may_stay)
+		return err_set(e, EAGAIN, "thread %d holds the address of a gate", t->tid);
+	if (x.holds_gate)
+		*r->q->gates_held = true;
 	return 0;
 }
 
-/* One round over the threads that were not yet seen outside. *left: how many could not be cleared. */
-static int examine_round(const struct quiesce *q, bool gates_may_stay, struct seen *seen, size_t *left, size_t *fresh, struct err *e)
+static void visit(void *context, pid_t tid, struct tracee *t, int rc, const struct err *why)
 {
-	AUTO_FREE struct thread_info *threads = NULL;
-	size_t count;
-	struct err why;
+	struct round *r = context;
+	struct err e;
 
-	*left = *fresh = 0;
-	int rc = target_threads(q->target, &threads, &count, e);
-	for (size_t i = 0; i < count && rc == 0; i++) {
-		if (was_seen(seen, threads[i].tid))
-			continue;
-		++*fresh;
-		int outside = examine(q, threads[i].tid, &why);
-		if (outside == -EAGAIN && gates_may_stay) {
-			*q->gates_held = true;
-			outside = 0;
-		}
-		if (outside == 0) {
-			rc = note_seen(seen, threads[i].tid, e);
-		} else if (outside != -ESRCH) {
-			*e = why;
-			++*left;
-		}
+	if (rc == 0) {
+		rc = look_at_thread(r, t, &e);
+		why = &e;
 	}
+	if (rc == 0 || rc == -ESRCH) {
+		r->outside[r->outside_count++] = tid;
+	} else {
+		r->why = *why;
+		r->left++;
+	}
+}
+
+struct seen {
+	pid_t *list; /* sorted */
+	size_t count;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const pid_t *)a - *(const pid_t *)b;
+}
+
+static int note_seen(struct seen *s, const pid_t *tids, size_t count, struct err *e)
+{
+	if (count == 0)
+		return 0;
+	pid_t *list = realloc(s->list, (s->count + count) * sizeof *list);
+	if (!list)
+		return err_set(e, ENOMEM, "out of memory");
+	memcpy(list + s->count, tids, count * sizeof *list);
+	s->list = list;
+	s->count += count;
+	qsort(s->list, s->count, sizeof *s->list, by_number);
+	return 0;
+}
+
+/* Threads that were not yet seen, in place. */
+static size_t keep_fresh(const struct seen *s, pid_t *tids, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!s->count || !bsearch(&tids[i], s->list, s->count, sizeof *s->list, by_number))
+			tids[kept++] = tids[i];
+	return kept;
+}
+
+/* *left: how many could not be cleared, the last one with its reason in e. */
+static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t deadline_ns, struct seen *seen, size_t *left, size_t *fresh,
+			 struct err *e)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	int rc = target_tids(q->target, &tids, &count, e);
+	if (rc < 0)
+		return rc;
+	count = *fresh = keep_fresh(seen, tids, count);
+	AUTO_FREE pid_t *outside = calloc(count + 1, sizeof *outside);
+	if (!outside)
+		return err_set(e, ENOMEM, "out of memory");
+	struct round r = { .q = q, .gates_may_stay = gates_may_stay, .outside = outside };
+	const struct crowd crowd = { q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r };
+	rc = crowd_visit(&crowd, e);
+	if (rc == 0 && r.rc < 0) {
+		*e = r.failure;
+		rc = r.rc;
+	}
+	if (rc == 0)
+		rc = note_seen(seen, outside, r.outside_count, e);
+	*left = r.left;
+	if (rc == 0 && r.left)
+		*e = r.why;
 	return rc;
 }
 
@@ -229,6 +272,17 @@ static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struc
 	return rc;
 }
 
+/* A thread among many that run waits long for its turn. */
+static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err *e)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	int rc = target_tids(q->target, &tids, &count, e);
+	*deadline_ns += count * TURN_NS;
+	return rc;
+}
+
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
@@ -236,12 +290,14 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 	struct seen seen = { 0 };
 	size_t left, fresh;
 
-	int rc = wait_for_sharers(q, deadline_ns, e);
+	int rc = add_turns(q, &deadline_ns, e);
+	if (rc == 0)
+		rc = wait_for_sharers(q, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	/* Until a round finds nobody new: threads born during a round are examined in the next. */
 	for (;;) {
-		rc = examine_round(q, monotonic_ns() >= patience_ns, &seen, &left, &fresh, e);
+		rc = examine_round(q, monotonic_ns() >= patience_ns, deadline_ns, &seen, &left, &fresh, e);
 		if (rc < 0 || (left == 0 && fresh == 0))
 			break;
 		if (left && monotonic_ns() >= deadline_ns) {

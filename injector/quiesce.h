@@ -3,7 +3,7 @@
  * The proof that no thread of the target is inside code that is about to be unmapped.
  *
  * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread is examined
- * once, one at a time and for microseconds, until it was seen outside: no register holds an address of the payload's code, no walked
+ * once and for microseconds, when it comes to a stop (crowd.h), until it was seen outside: no register holds an address of the payload's code, no walked
  * frame returns into it, and if the walk is not by unwind information to the end of the stack, no hook has its mark of life
  * there (HOOK_LIVE_MAGIC) and no signal interrupted the payload. Words that hold addresses of its code do not count: they may be what an
  * ended hook left in a frame that uses only a part of its memory, and a thread that sleeps keeps them for ever. Addresses of the
@@ -49,7 +49,7 @@ bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const 
 /* Is a hook alive on the stack above sp, or was code interrupted by a signal whose handler runs? For the same threads. */
 bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *code);
 
-/* 0: proven. -EBUSY: a thread is inside (named) until the deadline. -ESRCH: the target has ended. */
+/* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each thread. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 
 #endif

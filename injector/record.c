@@ -7,6 +7,9 @@
 #include "follow.h"
 #include "unwind_cache.h"
 
+/* A target that makes and ends threads all the time shall not fill the dump with their names. */
+#define NAMED_THREADS_MAX 65536u
+
 int session_compile(struct session *s, struct err *e)
 {
 	free(s->coverage);
@@ -98,24 +101,26 @@ static void thread_name(const struct session *s, pid_t tid, char *name, size_t s
 
 int session_record_threads(struct session *s, struct err *e)
 {
-	AUTO_FREE struct thread_info *threads = NULL;
+	AUTO_FREE pid_t *tids = NULL;
 	size_t count, known = s->named_thread_count;
 
-	int rc = target_threads(&s->target, &threads, &count, e);
+	int rc = target_tids(&s->target, &tids, &count, e);
 	if (rc < 0)
 		return rc;
 	pid_t *grown = realloc(s->named_threads, (known + count) * sizeof *grown);
 	if (!grown)
 		return err_set(e, ENOMEM, "out of memory");
 	s->named_threads = grown;
-	for (size_t i = 0; i < count && rc == 0; i++) {
+	for (size_t i = 0; i < count && rc == 0 && s->named_thread_count < NAMED_THREADS_MAX; i++) {
 		char name[16];
-		if (known && bsearch(&threads[i].tid, grown, known, sizeof *grown, by_tid))
+		if (known && bsearch(&tids[i], grown, known, sizeof *grown, by_tid))
 			continue;
-		thread_name(s, threads[i].tid, name, sizeof name);
-		rc = dump_writer_thread(&s->dump, (uint32_t)threads[i].tid, name, e);
+		thread_name(s, tids[i], name, sizeof name);
+		if (!name[0])
+			continue; /* gone meanwhile */
+		rc = dump_writer_thread(&s->dump, (uint32_t)tids[i], name, e);
 		if (rc == 0)
-			grown[s->named_thread_count++] = threads[i].tid;
+			grown[s->named_thread_count++] = tids[i];
 	}
 	qsort(grown, s->named_thread_count, sizeof *grown, by_tid);
 	return rc;

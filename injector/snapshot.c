@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "grow.h"
 
 static int take_descriptors(struct snapshot *s, const struct target *t, struct err *e)
@@ -45,28 +46,29 @@ static uint64_t hex_field(const char *text, const char *name)
 
 static int take_signals(struct snapshot *s, const struct target *t, struct err *e)
 {
-	struct thread_info *threads;
+	AUTO_FREE pid_t *tids = NULL;
 	size_t count;
 
-	int rc = target_threads(t, &threads, &count, e);
+	int rc = target_tids(t, &tids, &count, e);
 	if (rc < 0)
 		return rc;
 	s->threads = calloc(count, sizeof *s->threads);
 	for (size_t i = 0; s->threads && i < count; i++) {
 		char path[64], text[4096];
-		snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, threads[i].tid);
+		snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, tids[i]);
 		FILE *f = fopen(path, "re");
 		if (!f)
 			continue;
 		size_t n = fread(text, 1, sizeof text - 1, f);
 		fclose(f);
 		text[n] = '\0';
-		s->threads[s->thread_count].tid = threads[i].tid;
+		if (strstr(text, "\nState:\tZ"))
+			continue; /* it has no dispositions any more */
+		s->threads[s->thread_count].tid = tids[i];
 		s->threads[s->thread_count++].blocked = hex_field(text, "\nSigBlk:");
 		s->ignored = hex_field(text, "\nSigIgn:");
 		s->caught = hex_field(text, "\nSigCgt:");
 	}
-	free(threads);
 	return s->threads ? 0 : err_set(e, ENOMEM, "out of memory");
 }
 

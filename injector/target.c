@@ -321,10 +321,10 @@ static void thread_look(pid_t pid, struct thread_info *info)
 	}
 }
 
-int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e)
+int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)
 {
 	char path[40];
-	struct thread_info *threads = NULL;
+	pid_t *tids = NULL;
 	size_t used = 0;
 
 	snprintf(path, sizeof path, "/proc/%d/task", t->pid);
@@ -335,22 +335,54 @@ int target_threads(const struct target *t, struct thread_info **list, size_t *co
 		pid_t tid = (pid_t)atoi(entry->d_name);
 		if (tid <= 0)
 			continue;
-		if (!grow_list(threads, used)) {
-			free(threads);
+		if (!grow_list(tids, used)) {
+			free(tids);
 			closedir(dir);
 			return err_set(e, ENOMEM, "out of memory");
 		}
-		threads[used] = (struct thread_info){ .tid = tid };
+		tids[used++] = tid;
+	}
+	closedir(dir);
+	if (used == 0)
+		return err_set(e, ESRCH, "the process has ended");
+	*list = tids;
+	*count = used;
+	return 0;
+}
+
+int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
+			struct err *e)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t all, used = 0;
+
+	int rc = target_tids(t, &tids, &all, e);
+	if (rc < 0)
+		return rc;
+	if (max > all)
+		max = all;
+	struct thread_info *threads = calloc(max, sizeof *threads);
+	if (!threads)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < max; i++) {
+		threads[used] = (struct thread_info){ .tid = tids[(first + i) % all] };
 		thread_look(t->pid, &threads[used]);
 		if (!has_ended(threads[used].state))
 			used++;
 	}
-	closedir(dir);
-	if (used == 0) {
+	if (used == 0 && max == all) {
 		free(threads);
 		return err_set(e, ESRCH, "the process has ended");
 	}
 	*list = threads;
 	*count = used;
+	*total = all;
 	return 0;
+}
+
+int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e)
+{
+	size_t total;
+
+	return target_some_threads(t, 0, SIZE_MAX, list, count, &total, e);
 }

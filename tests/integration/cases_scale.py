@@ -89,3 +89,12 @@ def million_live_blocks(context):
     mine = [s for s in report["stacks"] if any(f["function"] == "frame_5" for f in s["frames"])]
     assert sum_of(mine, "allocated_count") == 1000000, report["samples"]
     assert sum_of(mine, "live_count") == 0, report["samples"]
+
+
+@case(label="stress", timeout=900)
+def many_running_threads(context):
+    """Two hundred threads that never sleep: attached, every sample kept, each thread shown to be outside at the detach."""
+    target = Large(context, "threads", 200)
+    report = whole_session(context, target, "--deadline", "10s", rate="64k", patience=300)
+    assert report["samples"]["lost"] == 0, report["samples"]
+    assert sum_of([s for s in report["stacks"] if any(f["function"] == "frame_5" for f in s["frames"])], "allocated_count") > 0
