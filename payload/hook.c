@@ -169,6 +169,7 @@ static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
 	if (recent && recent->stack_hash == walked.hash)
 		return recent->reference;
+	unwind_frames_complete(recent, &walked, frames);
 	reference = stack_table_intern(walked.hash, frames, walked.count, walked.flags);
 	if (reference) {
 		if (recent) {
@@ -204,13 +205,8 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 static __attribute__((noinline)) void record_block(const struct hook_call *call, uint64_t block, uint64_t size,
 						   uint32_t rate)
 {
-	struct dump_live_record record = {
-		.address = block,
-		.size = size,
-		.usable = usable_size(call, block),
-		.rate_bytes = rate,
-		.hook = (uint16_t)call->hook,
-	};
+	uint64_t usable = usable_size(call, block);
+	struct dump_live_record record;
 	struct recorder r;
 
 	live_table_prefetch(block, true);
@@ -220,8 +216,16 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	if (!r.slot) {
 		counter_add(&r.counters, DUMP_COUNTER_lost_busy, 1);
 	} else if (clock_lease_holds(r.stamp)) {
+		/* Member by member: an initializer of the whole becomes `rep stos`, which costs as much as four frames. */
+		record.address = block;
+		record.size = size;
+		record.usable = usable;
 		record.stamp = r.stamp;
+		record.rate_bytes = rate;
 		record.tid = thread_id(r.tp);
+		record.hook = (uint16_t)call->hook;
+		record.flags = 0;
+		record.reserved_[0] = record.reserved_[1] = 0;
 		record_sample(call, &r, &record);
 	}
 	recorder_close(&r);

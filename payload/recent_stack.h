@@ -3,9 +3,10 @@
  * The stack that a thread was sampled with last.
  *
  * Stacks that follow each other share their outer frames. A frame is determined by its CFA, return address and frame pointer,
- * together with the words that the walk read from the stack beyond it. So when a walk arrives at a frame of the recent stack, it
- * need not go on by rules: it compares the words that the outer frames were made of, which do not depend on each other, and
- * takes over what is unchanged. Only a frame whose CFA itself was read from memory ends that.
+ * together with the words that the walk read from the stack beyond it. So before a walk the words that the recent frames were made
+ * of, which do not depend on each other, are compared with the stack as it is, from the outermost frame inwards as far as they are
+ * unchanged; a walk that arrives at one of these frames need not go on by rules and takes over the rest. Only a frame whose CFA itself
+ * was read from memory ends that.
  *
  * Frames stand outermost last, up to the end of the array, so that the outer ones stay in place. A walk writes its own frames to
  * `fresh` and recent_stack_keep() puts them in front of those that it took over.

@@ -235,34 +235,30 @@ static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t fo
 }
 
 /*
- * The walk is at frames[i] of the recent stack: the frames outwards from it as far as the stack still holds what they were made
- * of. Returns how many hold, the one at i included, written to frames; the walk is at the last of them.
+ * The innermost frame of the recent stack from which on the present stack still holds all words that the outer frames were made of: a
+ * walk that arrives at that frame, or at one further out, would go on as the recent one did. Looked for from the outermost frame
+ * inwards, since stacks that follow each other differ in their inner frames: one branch is mispredicted, where it ends.
  */
-static __attribute__((noinline)) uint32_t recent_follow(const struct recent_stack *recent, uint32_t i, struct walk *w,
-							uint64_t *frames)
+static const struct recent_frame *recent_unchanged(const struct recent_stack *recent, const struct walk *w)
 {
-	const struct recent_frame *f = &recent->frames[i], *end = &recent->frames[DUMP_FRAMES_MAX];
-	uint64_t sp = w->at.sp, stack_end = w->stack_end, *out = frames;
+	const struct recent_frame *f = &recent->frames[DUMP_FRAMES_MAX - 1], *first = &recent->frames[recent->first];
+	uint64_t start = w->at.sp, bytes = f->sp - start; /* bytes: from there to the frame, all of it stack */
 
-	*out++ = f->frame;
-	while (++f < end) {
-		uint64_t next = f->sp, below = f->fp_below;
+	if (bytes > w->stack_end - start)
+		return f;
+	for (; f > first; f--) {
+		uint64_t sp = start + bytes, inner = f[-1].sp - start, below = f->fp_below;
 
-		if (next <= sp || next > stack_end || stack_word(next - 8) != DUMP_FRAME_ADDRESS(f->frame))
+		if (bytes < 8 || inner > bytes - 8 || stack_word(sp - 8) != DUMP_FRAME_ADDRESS(f->frame))
 			break;
-		if (below && (below > next - sp || stack_word(next - below) != f->fp))
+		if (below && (below > bytes - inner || stack_word(sp - below) != f->fp))
 			break;
-		*out++ = f->frame;
-		sp = next;
+		bytes = inner;
 	}
-	f--;
-	w->at = (struct place){
-		.pc = DUMP_FRAME_ADDRESS(f->frame), .sp = f->sp, .fp = f->fp, .room = (stack_end - f->sp) / 8,
-	};
-	return (uint32_t)(out - frames);
+	return f;
 }
 
-/* Frames that hold but do not reach to the end: as if they had been walked. */
+/* Frames that were taken over but are not the outermost any more: as if they had been walked. */
 static void recent_copy(struct recent_stack *recent, uint32_t i, uint32_t count, uint32_t to, uint32_t fp_below)
 {
 	for (uint32_t k = 0; k < count; k++) {
@@ -282,7 +278,7 @@ static const struct recent_frame *recent_open(struct recent_stack *recent, const
 	if (recent->generation != w->view.generation || recent->stack_end != w->stack_end || !w->stack_known ||
 	    recent->first >= DUMP_FRAMES_MAX)
 		return &recent_none;
-	return &recent->frames[recent->first];
+	return recent_unchanged(recent, w);
 }
 
 static void recent_close(struct recent_stack *recent, const struct walk *w, uint32_t count, uint32_t from, uint32_t flags)
@@ -305,23 +301,31 @@ struct trail {
 	uint32_t fp_below; /* where the frame pointer of the present frame was read */
 };
 
-/* The walk has come to a frame of the recent stack: takes over what holds, and steps on from the last of it. */
+/* The walk has come to a frame of the recent stack: takes it over with all outer ones, and tries a step from the last of them. */
 static __attribute__((noinline)) enum step trail_join(struct trail *t, struct walk *w, struct thread_slot *slot)
 {
-	uint32_t i = (uint32_t)(t->near - t->recent->frames), arrived = t->fp_below, fallback = w->fallback;
-	uint32_t held = recent_follow(t->recent, i, w, t->frames + t->count), last = i + held - 1;
-	enum step step = step_slow(w, unwind_frame_find(&w->view, w->salt, w->at.pc), slot, &t->fp_below);
+	uint32_t i = (uint32_t)(t->near - t->recent->frames), held = DUMP_FRAMES_MAX - i;
+	const struct recent_frame *last = &t->recent->frames[DUMP_FRAMES_MAX - 1];
+	uint32_t arrived = t->fp_below, fallback = w->fallback;
+	enum step step;
 
-	if (step != STEP_ON && last == DUMP_FRAMES_MAX - 1) {
+	w->at = (struct place){
+		.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
+	};
+	step = step_slow(w, unwind_frame_find(&w->view, w->salt, w->at.pc), slot, &t->fp_below);
+	if (step != STEP_ON) {
 		t->recent->frames[i].fp_below = arrived;
 		t->from = i;
 		w->fallback = fallback + t->recent->frames[i].fallback;
 		return step;
 	}
-	t->near += held; /* frames further out may be the same again */
+	/* The stack goes on where it ended before. */
+	t->near = last + 1;
+	for (uint32_t k = 0; k < held; k++)
+		t->frames[t->count + k] = t->recent->frames[i + k].frame;
 	recent_copy(t->recent, i, held, t->count, arrived);
 	t->recent->fresh[t->count + held - 1].fallback = w->fallback - fallback;
-	w->fallback += t->recent->frames[i].fallback - t->recent->frames[last].fallback;
+	w->fallback += t->recent->frames[i].fallback - last->fallback;
 	t->count += held;
 	return step;
 }
@@ -437,7 +441,6 @@ void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, str
 	struct walk w; /* each member is set: a clearing of all of it costs as much as four frames */
 	struct trail t = { .frames = frames, .recent = recent, .from = DUMP_FRAMES_MAX };
 	enum step step = STEP_LOST;
-	uint32_t taken_over;
 
 	w.at.sp = start->sp;
 	w.at.fp = start->fp;
@@ -452,11 +455,19 @@ void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, str
 	t.near = recent_open(recent, &w);
 	if (step == STEP_ON)
 		step = trail_walk(&t, &w, slot);
-	taken_over = DUMP_FRAMES_MAX - t.from;
-	result->count = t.count + taken_over;
+	result->recent = DUMP_FRAMES_MAX - t.from;
+	result->count = t.count + result->recent;
 	result->fallback = w.fallback;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
 	result->hash = stack_hash_end(trail_hash(&t), result->count, result->flags);
 	if (recent)
 		recent_close(recent, &w, t.count, t.from, result->flags);
+}
+
+void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames)
+{
+	uint32_t from = DUMP_FRAMES_MAX - result->recent;
+
+	for (uint32_t i = 0; i < result->recent; i++)
+		frames[result->count - result->recent + i] = recent->frames[from + i].frame;
 }

@@ -371,6 +371,7 @@ static void assert_same_with_recent(uint32_t word, uint64_t fp)
 	unwind_walk(&start, NULL, NULL, frames, &result);
 	for (int i = 0; i < 2; i++) {
 		unwind_walk(&start, NULL, &recent, seen, &again);
+		unwind_frames_complete(&recent, &again, seen);
 		assert_int_equal(again.count, result.count);
 		assert_int_equal(again.flags, result.flags);
 		assert_int_equal(again.fallback, result.fallback);
