@@ -94,7 +94,7 @@ static int parse_count(const char *option, const char *text, size_t *value, stru
 	return 0;
 }
 
-/* low .. high percent, as a fraction */
+/* Between low and high percent, as a fraction; low and high themselves are not. */
 static int parse_percent(const char *option, const char *text, double low, double high, double *value, struct err *e)
 {
 	char *end;
@@ -102,8 +102,8 @@ static int parse_percent(const char *option, const char *text, double low, doubl
 
 	if (*end == '%')
 		end++;
-	if (end == text || *end || !(percent >= low) || !(percent <= high))
-		return err_set(e, EINVAL, "--%s: '%s' is not a percentage from %g to %g", option, text, low, high);
+	if (end == text || *end || !(percent > low) || !(percent < high) || !(percent / 100 < high / 100))
+		return err_set(e, EINVAL, "--%s: '%s' is not a percentage between %g and %g", option, text, low, high);
 	*value = percent / 100;
 	return 0;
 }
@@ -136,8 +136,8 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'n': a->top_given = true; return parse_count("top", value, &a->report.top, e);
 	case 'd': return parse_count("depth", value, &a->report.depth, e);
 	case 'b': return parse_by(value, &a->report.by, e);
-	case 'c': return parse_percent("confidence", value, 1, 99.9999, &a->report.confidence, e);
-	case 'p': return parse_percent("plan", value, 0.01, 1000, &a->report.plan, e);
+	case 'c': return parse_percent("confidence", value, 0, 100, &a->report.confidence, e);
+	case 'p': return parse_percent("plan", value, 0, 1000, &a->report.plan, e);
 	case 'a': return parse_time("at", value, &a->report.at_ns, e);
 	case 'i': return parse_time("since", value, &a->report.since_ns, e);
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);

@@ -112,10 +112,15 @@ static int add(struct report *r, struct dump *dump, const char *name, enum colle
 	struct session *session = &r->sessions[r->session_count - 1];
 	session_finish(session, dump);
 	r->whole = r->whole && session->whole;
+	uint64_t busy = session->counters[DUMP_COUNTER_lost_busy];
+	uint64_t full = session->counters[DUMP_COUNTER_lost_live_full];
 	if (side != COLLECT_OLD && side != COLLECT_EARLIER) {
-		r->lost_busy += session->counters[DUMP_COUNTER_lost_busy];
-		r->lost_live += session->counters[DUMP_COUNTER_lost_live_full];
+		r->lost_busy += busy;
+		r->lost_live += full;
+		r->lost_stack += session->counters[DUMP_COUNTER_lost_stack_full];
 	}
+	if (side == COLLECT_OLD || side == COLLECT_EARLIER || r->options.since_ns)
+		r->lost_before += busy + full;
 	return 0;
 }
 
@@ -207,6 +212,12 @@ static void share_sizes(struct report *r)
 	}
 }
 
+/* Whether it has grown even if all that the older side has lost was of this row. */
+static bool not_for_losses(const struct report *r, const struct report_row *row)
+{
+	return !r->lost_before || report_growth(r, row, r->options.sort).low > 0;
+}
+
 /* Sets p-values and, among them, what is called grown. */
 static int test_rows(struct report *r)
 {
@@ -231,12 +242,12 @@ static int test_rows(struct report *r)
 			p[n++] = leak_shape(&change->leak) == LEAK_GROWTH ? row->p_value : 1;
 	}
 	r->total.p_value = compare_p_value(&r->total.change->plus[f], &r->total.change->minus[f]);
-	r->total.grown = r->total.p_value <= 1 - r->options.confidence;
+	r->total.grown = r->total.p_value <= 1 - r->options.confidence && not_for_losses(r, &r->total);
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
 		row->grown = row->p_value < 1 && row->p_value <= threshold &&
-			     (!r->options.leaks || leak_shape(&row->change->leak) == LEAK_GROWTH);
+			     (r->options.leaks ? leak_shape(&row->change->leak) == LEAK_GROWTH : not_for_losses(r, row));
 	}
 	free(p);
 	return 0;
@@ -426,22 +437,42 @@ bool report_compares(const struct report *r)
 	return r->options.diff || r->options.since_ns;
 }
 
+/* What so many samples would add, if they were like the others. */
+static double lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
+{
+	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
+	const struct estimate_sum *all = &r->total.sum[allocated];
+
+	if (!all->samples && r->total.change)
+		all = &r->total.change->old[allocated];
+	return lost && all->samples ? (double)lost * all->value / (double)all->samples : 0;
+}
+
+/* Samples that the row may lack. */
+static uint64_t missing(const struct report *r, const struct report_row *row, bool live)
+{
+	bool all = row == &r->total || row->unknown;
+
+	return r->lost_busy + (live ? row->lost_live : 0) + (all ? 0 : r->lost_stack);
+}
+
 struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
 	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
 	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
-	uint64_t lost = r->lost_busy + (live ? row->lost_live : 0);
-	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
-	const struct estimate_sum *all = &r->total.sum[allocated];
 
-	if (lost && all->samples)
-		x.high += (double)lost * all->value / (double)all->samples;
+	x.high += lost_weight(r, figure, missing(r, row, live));
 	return x;
 }
 
 struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
-	return compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
+	struct estimate x = compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
+	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
+
+	x.high += lost_weight(r, figure, missing(r, row, live));
+	x.low -= lost_weight(r, figure, r->lost_before);
+	return x;
 }
 
 double report_share(const struct report *r, const struct report_row *row, enum report_figure figure)
@@ -487,39 +518,10 @@ uint64_t report_skipped(const struct report *r, enum dump_skip reason)
 
 bool report_complete(const struct report *r)
 {
-	return r->whole && !report_lost(r) && !r->past_unknown;
+	return r->whole && !report_lost(r) && !r->lost_stack && !r->lost_before && !r->past_unknown;
 }
 
 bool report_exact(const struct report *r)
 {
 	return r->largest_rate <= 1 && report_complete(r);
-}
-
-/*
- * With n blocks of the size s that are seen with p: relative variance (1 - p) / (n p) = s / (B (e^(s/R) - 1)). Solved for R, and for B
- * at the same R; B grows with time.
- */
-struct report_plan report_plan(const struct report *r, const struct report_row *row)
-{
-	enum report_figure f = r->options.sort;
-	struct estimate x = report_estimate(r, row, f);
-	double bytes = row->sum[f == FIGURE_LIVE_COUNT ? FIGURE_LIVE_BYTES :
-				f == FIGURE_ALLOCATED_COUNT ? FIGURE_ALLOCATED_BYTES :
-							      f].value;
-	double count = row->sum[f == FIGURE_LIVE_BYTES ? FIGURE_LIVE_COUNT :
-				f == FIGURE_ALLOCATED_BYTES ? FIGURE_ALLOCATED_COUNT :
-							      f].value;
-	double half = x.value > 0 ? (x.high - x.low) / 2 / x.value : INFINITY;
-	struct report_plan plan = { .now = half, .rate = INFINITY, .seconds = INFINITY };
-
-	if (!(bytes > 0) || !(count > 0) || !(x.value > 0))
-		return plan;
-	/* The interval is a little wider than the normal one; the ratio is kept. */
-	double z = x.error > 0 ? half * x.value / x.error : 1;
-	double t = r->options.plan / z;
-	double size = bytes / count;
-	double duration = r->session_count ? (double)r->sessions[0].duration_ns / 1e9 : 0;
-	plan.rate = fmax(1, size / log1p(size / (bytes * t * t)));
-	plan.seconds = x.error > 0 ? duration * (half / r->options.plan) * (half / r->options.plan) : 0;
-	return plan;
 }

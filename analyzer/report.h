@@ -78,6 +78,8 @@ struct report {
 	uint64_t largest_rate;   /* of the sessions and of all samples; 1: every allocation is recorded */
 	uint64_t lost_busy;      /* samples not taken */
 	uint64_t lost_live;      /* samples taken that the live table had no room for */
+	uint64_t lost_stack;     /* samples whose stack had no room: they are in the total, and in the row whose stack is not known */
+	uint64_t lost_before;    /* of a comparison: samples not taken, or not kept, by the older session or before the time */
 	struct efficiency *efficiency; /* NULL: not asked for */
 	struct efficiency_result efficiency_result;
 	bool efficiency_known;   /* there is a result */
@@ -103,7 +105,10 @@ int report_make(struct report *report, struct dump *dump, const char *name, cons
 
 /* How many rows are to be shown. */
 size_t report_shown(const struct report *report);
-/* Lost samples raise the upper end: they are counted as if they were like the others and all of this row. */
+/*
+ * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those without a stack, but in the
+ * total. Of a growth, what the older side has lost lowers the lower end.
+ */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* Whether rows have a growth: --diff or --since. */

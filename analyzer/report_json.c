@@ -290,6 +290,8 @@ static void put_samples(struct json *j, const struct report *r)
 	json_unsigned(j, "taken", report_counter(r, DUMP_COUNTER_samples_taken));
 	json_unsigned(j, "live", r->total.sum[FIGURE_LIVE_COUNT].samples);
 	json_unsigned(j, "lost", report_lost(r));
+	json_unsigned(j, "without_stack", r->lost_stack);
+	json_unsigned(j, "lost_before", r->lost_before);
 	json_object_end(j);
 	json_object(j, "counters");
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)

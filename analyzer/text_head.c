@@ -185,8 +185,11 @@ static void put_samples(const struct text *t)
 	char a[40], b[40], c[40];
 
 	text_label(t, "samples");
-	fprintf(t->out, "%s taken, %s live, %s lost\n", text_grouped((double)taken, a),
+	fprintf(t->out, "%s taken, %s live, %s lost", text_grouped((double)taken, a),
 		text_grouped((double)r->total.sum[FIGURE_LIVE_COUNT].samples, b), text_grouped((double)report_lost(r), c));
+	if (r->lost_stack)
+		fprintf(t->out, ", %s without a stack", text_grouped((double)r->lost_stack, a));
+	putc('\n', t->out);
 	text_label(t, "stacks");
 	fprintf(t->out, "%s different; ", text_grouped((double)r->rows.count, a));
 	uint64_t cut = report_counter(r, DUMP_COUNTER_stacks_truncated);
@@ -218,6 +221,11 @@ static void put_losses(const struct text *t)
 			 r->largest_rate <= 1 ? "NOT exact but lower limits" : "too low");
 		text_warning(t, "INCOMPLETE", line);
 	}
+	if (r->lost_stack)
+		text_warning(t, "INCOMPLETE",
+			     "samples have no stack, which had no room: each row may lack them; the upper ends allow for that");
+	if (r->lost_before)
+		text_warning(t, "INCOMPLETE", "samples were lost on the older side: the lower ends of growth allow for them");
 	for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
 		uint64_t n = report_counter(r, losses[i]);
 		if (!n)

@@ -17,6 +17,70 @@ static void save(struct dump_builder *b, const char *directory, const char *name
 	}
 }
 
+/* Times are seconds after the start; three stamps are a nanosecond (dump_builder_init). */
+static void put_life(struct dump_builder *b, uint32_t stack, uint64_t size, double born, double freed)
+{
+	const struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
+	struct dump_header *h = dump_builder_header(b);
+	uint64_t k = b->live_used;
+
+	dump_builder_sample(b, stack, size, 65536, freed == 0);
+	if (freed != 0) {
+		struct dump_history_block *block = dump_builder_at(b, dump_builder_region(b, DUMP_REGION_HISTORY)->offset);
+		struct dump_history_record *record = &block->records[block->used - 1];
+		record->allocated_stamp = h->clock_start.stamp + (uint64_t)(born * 3e9);
+		record->freed_stamp = h->clock_start.stamp + (uint64_t)(freed * 3e9);
+		return;
+	}
+	struct dump_live_record *records = dump_builder_at(b, region->offset + region->entries * sizeof(uint64_t));
+	records[k].stamp = h->clock_start.stamp + (uint64_t)(born * 3e9);
+	records[k].usable = size + 24;
+}
+
+/* A session with all that may happen: several rates, thinning, losses, a limit for the cost, memory that went past, blocks of all ages. */
+static void make_eventful(struct dump_builder *b)
+{
+	const uint64_t leak[] = { DUMP_FRAME(1, 0x400123), DUMP_FRAME(1, 0x400456) };
+	const uint64_t churn[] = { DUMP_FRAME(1, 0x400789) };
+	static const struct dump_rate_change changes[] = {
+		{ .reason = DUMP_RATE_COSTLY, .stamp = 3000000000, .old_bytes = 16384, .new_bytes = 65536, .overhead_ppm = 23456 },
+		{ .reason = DUMP_RATE_CHEAP, .stamp = 12000000000, .old_bytes = 65536, .new_bytes = 32768, .overhead_ppm = 1234 },
+		{ .reason = DUMP_RATE_FULL, .stamp = 27000000000, .old_bytes = 32768, .new_bytes = 65536, .thinned_bytes = 40960 },
+	};
+
+	dump_builder_init(b, 65536, 256, 8, 2);
+	struct dump_header *h = dump_builder_header(b);
+	uint32_t s = dump_builder_stack(b, leak, 2, 0);
+	uint32_t t = dump_builder_stack(b, churn, 1, DUMP_STACK_DEEP);
+	h->unknown_stack = dump_builder_stack(b, NULL, 0, 0);
+	for (int i = 0; i < 40; i++) {
+		put_life(b, s, 1000 + 10 * (uint64_t)i, 0.1 + 0.7 * i, 0);
+		put_life(b, t, 300 + 100 * (uint64_t)i, 0.2 + 0.7 * i, i % 8 ? 0.3 + 0.7 * i : 0);
+	}
+	put_life(b, h->unknown_stack, 77, 3, 0);
+	dump_builder_module(b, 1, 0, 0x400000, 0x500000, "/opt/eventful", NULL, 0, DUMP_MODULE_MAIN);
+	dump_builder_note(b, DUMP_NOTE_NOT_PATCHED, "libodd.so is bound otherwise");
+	h->first_rate_bytes = 16384;
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+		struct dump_rate_change c = changes[i];
+		c.stamp += h->clock_start.stamp;
+		dump_builder_rate(b, &c);
+	}
+	h->thinnings = 1;
+	h->max_overhead_ppm = 10000;
+	h->cpu_ns = 12345678901;
+	h->cost_ns = 98765432;
+	h->private_start_bytes = 10 << 20;
+	h->private_latest_bytes = 777 << 20;
+	h->counters[1][DUMP_COUNTER_lost_busy] = 5;
+	h->counters[2][DUMP_COUNTER_lost_live_full] = 3;
+	h->counters[2][DUMP_COUNTER_lost_stack_full] = 1;
+	h->counters[0][DUMP_COUNTER_lost_history] = 2;
+	h->counters[0][DUMP_COUNTER_frees_missed] = 4;
+	h->counters[0][DUMP_COUNTER_stacks_deep] = 40;
+	h->counters[0][DUMP_COUNTER_samples_thinned] = 11;
+}
+
 int main(int argc, char **argv)
 {
 	struct dump_builder b;
@@ -32,6 +96,10 @@ int main(int argc, char **argv)
 	save(&b, argv[1], "abandoned");
 	b.size = 20000;
 	save(&b, argv[1], "cut");
+	dump_builder_done(&b);
+
+	make_eventful(&b);
+	save(&b, argv[1], "eventful");
 	dump_builder_done(&b);
 
 	dump_builder_init(&b, 1, 8, 8, 0);

@@ -1,16 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_views.py MEMANALYZE DUMP...: every view of each dump is JSON with the documented members, and text of 120 columns."""
+"""check_views.py MEMANALYZE PAGE DUMP...: every view of each dump is JSON with the documented members, and text of 120 columns, and
+
+- every number of the text follows from the JSON: those of a row from the members of that stack, function or module, the others from the rest;
+- every member of the JSON is named in the manual PAGE.
+"""
 import itertools
 import json
+import pathlib
+import re
 import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--plan=5"], ["--efficiency"], ["--sort=allocated-count", "--top=1", "--depth=1"], ["--no-symbols", "--confidence=50"])
+         ["--by=module"], ["--plan=5"], ["--plan=5", "--sort=live-count"], ["--efficiency"], ["--sort=allocated-count", "--top=1", "--depth=1"],
+         ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
           "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
+FRAMES_MAX = 128
+NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?: (?:B|KiB|MiB|GiB|TiB|%))?")
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def run(program, *arguments):
@@ -44,6 +54,7 @@ def check_json(text, where):
                 assert part[name]["low"] <= part[name]["estimate"] <= part[name]["high"], (where, name, part)
             assert group["exclusive"][name]["estimate"] <= group["inclusive"][name]["estimate"], (where, group)
     assert not report["exact"] or report["complete"], where
+    return report
 
 
 def check_text(text, where):
@@ -52,13 +63,167 @@ def check_text(text, where):
         assert line.isprintable(), (where, line)
 
 
+def leaves(value):
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from leaves(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from leaves(member)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield float(value)
+
+
+def members(value):
+    """Names of all members, but of the objects whose names are those of another page or are data."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield name
+            if name not in ("counters", "skipped"):
+                yield from members(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from members(member)
+
+
+def as_size(value):
+    unit = 0
+    while abs(value) >= 1023.995 and unit < 6:
+        value /= 1024
+        unit += 1
+    decimals = 0 if unit == 0 or abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
+    return f"{value:.{decimals}f} {UNITS[unit]}"
+
+
+def as_percent(share):
+    return f"{100 * share:.{2 if 0 < share < 0.0995 else 1}f} %"
+
+
+def spellings(value):
+    """How the text may write a number of the JSON."""
+    small = f"{value:.1e}"
+    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", f"{value:.4f}", small,
+                as_percent(value), f"{100 * value:g} %")
+
+
+def ratio(a, b):
+    return a / b if b else 0
+
+
+def derived(report, part):
+    """Numbers that the text works out of those of the JSON."""
+    slack = isinstance(part, dict) and (part.get("fragmentation") or part.get("inclusive", {}).get("fragmentation"))
+    if slack:
+        yield ratio(slack["slack_bytes"]["estimate"], slack["requested_bytes"])
+    if isinstance(part, dict) and "frames" in part:
+        yield part["frame_count"] - sum(not frame["inlined"] for frame in part["frames"])
+    if part is report:
+        counters = report["counters"]
+        taken = counters["samples_taken"]
+        yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
+        yield from derived(report, report["total"])
+        efficiency = report.get("efficiency")
+        if efficiency:
+            live = report["total"]["live_bytes"]["estimate"]
+            yield from (ratio(efficiency["stderr_bytes"], live), ratio(efficiency["best_stderr_bytes"], live))
+        for dump in report.get("dumps", [report["target"]]):
+            rates = [change[name] for change in dump["rate_changes"] for name in ("old_bytes", "new_bytes")]
+            yield from (min(rates + [dump["first_rate_bytes"]]), max(rates + [dump["first_rate_bytes"]]))
+        yield from (FRAMES_MAX, len(report.get("dumps", [])), 1 - report["confidence"])
+
+
+def known(report, *parts):
+    found = set()
+    for part in parts:
+        for value in itertools.chain(leaves(part), derived(report, part)):
+            found.update(spellings(value))
+    return found
+
+
+def rest_of(report, all_rows, shown):
+    """What the last lines say of the rows that are not shown."""
+    figure = report["view"]["sort"].replace("-", "_")
+    live = figure.startswith("live")
+    rows = [row for row in all_rows[shown:] if row["samples_live" if live else "samples"]]
+    amount = sum(row[figure]["estimate"] for row in rows)
+    return [len(rows), amount, ratio(amount, report["total"][figure]["estimate"])]
+
+
+def numbers_of(line, words):
+    """The numbers of a line, without the words of the JSON in it (paths, notes, names)."""
+    for word in sorted(words, key=len, reverse=True):
+        line = line.replace(word, " ")
+    line = line.replace("+-", " ")
+    return NUMBER.findall(line)
+
+
+def words_of(value):
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from words_of(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from words_of(member)
+    elif isinstance(value, str) and any(c.isdigit() for c in value):
+        yield value
+
+
+def next_row(rows, wanted, report, general):
+    """The next row of the JSON that has these numbers; views leave out rows that have nothing to say."""
+    for row in rows:
+        if set(wanted) <= known(report, row) | general:
+            return row
+    return None
+
+
+def check_numbers(text, report, whole, where):
+    """text and report are of the same view, whole has all rows."""
+    head = {key: value for key, value in report.items() if key not in ("stacks", "groups")}
+    words = set(words_of(head))
+    general = known(report, report["total"], report if not report["stacks"] else head)
+    general |= known(report, rest_of(report, whole["stacks"], len(report["stacks"]))) | {"0", "0 %"}
+    for value in derived(report, report):
+        general.update(spellings(value))
+    by_stack, section, row, wrong = not report.get("groups"), "head", None, []
+    rows = iter(report["stacks"] if by_stack else report["groups"])
+    for line in text.splitlines()[1:]:
+        if not line.startswith(" ") and line:
+            section, row = "head", None  # a title, or the lines behind the rows
+        if re.match(r"  session|  (target|old|new) |No symbols for|Debug file used for", line):
+            continue  # paths; and a time of this place
+        first = re.match(r" *\d+\. ", line) if by_stack else section == "groups" and re.match(r" +[\d.,]+( \w+)?  \S", line)
+        if by_stack and re.match(r"        \S", line) and row and "... " not in line:
+            continue  # a frame: names, lines and offsets
+        if re.match(r" +inclusive  interval ", line):
+            section = "groups"
+        elif first:
+            found = numbers_of(re.sub(r"^ *\d+\. ", "", line) if by_stack else line[:57], words)
+            row = next_row(rows, found, report, general)
+            wrong += [] if row else [(line, found)]
+        else:
+            allowed = known(report, row) | general if row else general
+            wrong += [(line, token) for token in numbers_of(line, words | set(words_of(row or {}))) if token not in allowed]
+    assert not wrong, (where, wrong[:5], text)
+
+
 def main():
-    program, *dumps = sys.argv[1:]
+    program, page, *dumps = sys.argv[1:]
     assert dumps
+    page = pathlib.Path(page).read_text(encoding="utf-8")
+    documented = set(re.findall(r"[a-z_]+", page[page.index(".SH JSON"):page.index(".SH EXIT STATUS")].replace("\\-", "-")))
     pairs = [["--diff", *pair] for pair in itertools.permutations(dumps, 2)]
     for arguments in [view + [dump] for view in VIEWS for dump in dumps] + pairs + [dumps]:
-        check_json(run(program, "--json", *arguments), arguments)
-        check_text(run(program, *arguments), arguments)
+        whole = check_json(run(program, "--json", *arguments), arguments)
+        missing = set(members(whole)) - documented
+        assert not missing, (arguments, "not in the page", missing)
+        text = run(program, *arguments)
+        check_text(text, arguments)
+        # The text shows 20 rows where JSON shows all.
+        top = [] if any(word.startswith("--top") for word in arguments) else ["--top=20"]
+        report = json.loads(run(program, "--json", *top, *arguments)) if len(whole["stacks"]) > 20 else whole
+        if "--top=1" in arguments:
+            whole = json.loads(run(program, "--json", "--top=0", *[word for word in arguments if word != "--top=1"]))
+        check_numbers(text, report, whole, arguments)
 
 
 main()

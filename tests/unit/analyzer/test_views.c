@@ -455,25 +455,132 @@ static void test_fragmentation(void **state)
 	dump_builder_done(&b);
 }
 
+/* As many samples as an average session at this rate and of this length has, of blocks of which there are so many at length 1. */
+static void make_planned(struct report *r, double blocks, uint64_t size, double rate, enum report_figure sort, double precision)
+{
+	struct dump_builder b;
+	uint64_t n = (uint64_t)round(blocks * estimate_probability(size, (uint64_t)rate));
+
+	dump_builder_init(&b, (uint64_t)rate, 1 << 14, 8, 1);
+	uint32_t s = dump_builder_stack(&b, frames_a, 2, 0);
+	for (uint64_t i = 0; i < n; i++)
+		dump_builder_sample(&b, s, size, (uint32_t)rate, 1);
+	make(r, &b, (struct report_options){ .plan = precision, .sort = sort });
+	dump_builder_done(&b);
+}
+
 static void test_plan(void **state)
+{
+	struct report r;
+
+	(void)state;
+	make_planned(&r, 400 / estimate_probability(64, RATE), 64, RATE, FIGURE_LIVE_BYTES, 0.05);
+	struct report_plan plan = report_plan(&r, &r.rows.list[0]);
+	assert_true(plan.now > 0.095 && plan.now < 0.11);
+	/* Four times the samples: a quarter of the rate, four times as long; a little less, since the interval is wide for so few. */
+	assert_true(plan.rate > RATE * 0.24 && plan.rate < RATE * 0.26);
+	assert_true(plan.seconds > 30 * 3.85 && plan.seconds < 30 * 4.15);
+	assert_says(text_of(&r), "takes --rate");
+	report_done(&r);
+}
+
+/* Who does as the plan says knows what was wanted: with few samples, where an interval of blocks allows for much, and with many. */
+static void test_plan_comes_true(void **state)
+{
+	static const uint64_t sizes[] = { 16, 200, 4096, RATE };
+	static const double samples[] = { 2, 6, 30, 200 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		for (size_t k = 0; k < sizeof samples / sizeof samples[0]; k++) {
+			for (int f = FIGURE_LIVE_BYTES; f <= FIGURE_LIVE_COUNT; f++) {
+				double blocks = samples[k] / estimate_probability(sizes[i], RATE);
+				struct report r;
+				make_planned(&r, blocks, sizes[i], RATE, f, 0.1);
+				struct report_plan plan = report_plan(&r, &r.rows.list[0]);
+				report_done(&r);
+				if (plan.now <= 0.1) { /* nothing to do */
+					assert_true(plan.rate == RATE && plan.seconds == 30);
+					continue;
+				}
+				assert_true(plan.rate >= 1 && plan.rate < RATE && plan.seconds > 30);
+				/* 384 samples are known to 10 %; blocks of the size of the rate are counted by fewer. */
+				assert_true(plan.seconds < 30 * 500 / samples[k]);
+				if (plan.rate > 100) {
+					make_planned(&r, blocks, sizes[i], plan.rate, f, 0.1);
+					double now = report_plan(&r, &r.rows.list[0]).now;
+					if (!(now < 0.112))
+						fail_msg("%g samples of %llu: %g", samples[k], (unsigned long long)sizes[i], now);
+					report_done(&r);
+				}
+				make_planned(&r, blocks * plan.seconds / 30, sizes[i], RATE, f, 0.1);
+				double now = report_plan(&r, &r.rows.list[0]).now;
+				assert_true(now > 0.08 && now < 0.112);
+				report_done(&r);
+			}
+		}
+	}
+}
+
+/* Samples whose stack had no room are in the total; any row may lack them. */
+static void test_samples_without_a_stack(void **state)
 {
 	struct dump_builder b;
 	struct report r;
 
 	(void)state;
-	dump_builder_init(&b, RATE, 1024, 8, 1);
-	uint32_t s = dump_builder_stack(&b, frames_a, 2, 0);
-	for (int i = 0; i < 400; i++)
-		dump_builder_sample(&b, s, 64, RATE, 1);
-	make(&r, &b, (struct report_options){ .plan = 0.05 });
-	struct report_plan plan = report_plan(&r, &r.rows.list[0]);
-	assert_true(plan.now > 0.095 && plan.now < 0.11);
-	/* Four times the samples: a quarter of the rate, four times as long. */
-	assert_true(fabs(plan.rate / (RATE * 0.0025 / (plan.now * plan.now)) - 1) < 0.01);
-	assert_true(fabs(plan.seconds / (30 * plan.now * plan.now / 0.0025) - 1) < 1e-9);
-	assert_says(text_of(&r), "takes --rate");
+	dump_builder_init(&b, 1, 64, 8, 1);
+	uint32_t a = dump_builder_stack(&b, frames_a, 2, 0);
+	uint32_t none = dump_builder_stack(&b, frames_a, 0, 0);
+	dump_builder_header(&b)->unknown_stack = none;
+	for (int i = 0; i < 10; i++)
+		dump_builder_sample(&b, i < 7 ? a : none, 100, 1, 1);
+	dump_builder_header(&b)->counters[0][DUMP_COUNTER_lost_stack_full] = 3;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_false(report_exact(&r) || report_complete(&r));
+	struct estimate total = report_estimate(&r, &r.total, FIGURE_LIVE_BYTES);
+	struct estimate row = report_estimate(&r, row_with(&r, 0x400100), FIGURE_LIVE_BYTES);
+	assert_true(total.low == 1000 && total.high == 1000 && row.low == 700 && row.high == 1000);
+	assert_says(text_of(&r), "3 without a stack");
+	assert_says(text_of(&r), "INCOMPLETE samples have no stack");
+	assert_says(json_of(&r), "\"without_stack\": 3");
 	report_done(&r);
 	dump_builder_done(&b);
+}
+
+/* What the older of two sessions has lost may be all the growth there seems to be. */
+static void test_growth_allows_for_lost_samples(void **state)
+{
+	struct dump_builder old, new;
+	struct report r;
+
+	(void)state;
+	dump_builder_init(&old, 1, 64, 8, 1);
+	dump_builder_init(&new, 1, 64, 8, 1);
+	uint32_t s = dump_builder_stack(&old, frames_a, 2, 0);
+	uint32_t t = dump_builder_stack(&new, frames_a, 2, 0);
+	for (int i = 0; i < 20; i++) {
+		if (i < 10)
+			dump_builder_sample(&old, s, 100, 1, 1);
+		dump_builder_sample(&new, t, 100, 1, 1);
+	}
+	for (int lost = 0; lost < 12; lost += 4) {
+		dump_builder_header(&old)->counters[0][DUMP_COUNTER_lost_busy] = (uint64_t)lost;
+		dump_builder_header(&new)->counters[0][DUMP_COUNTER_lost_busy] = (uint64_t)lost / 4;
+		compare(&r, &old, &new);
+		struct estimate x = report_growth(&r, &r.rows.list[0], FIGURE_LIVE_BYTES);
+		assert_true(x.value == 1000 && x.low == 1000 - 100 * lost && x.high == 1000 + 25 * lost);
+		assert_true(r.rows.list[0].grown && report_complete(&r) == !lost);
+		report_done(&r);
+	}
+	dump_builder_header(&old)->counters[0][DUMP_COUNTER_lost_busy] = 10;
+	compare(&r, &old, &new);
+	assert_false(r.rows.list[0].grown || r.total.grown);
+	assert_says(text_of(&r), "lost on the older side");
+	assert_says(json_of(&r), "\"lost_before\": 10");
+	report_done(&r);
+	dump_builder_done(&old);
+	dump_builder_done(&new);
 }
 
 int main(void)
@@ -489,6 +596,9 @@ int main(void)
 		cmocka_unit_test(test_memory_that_went_past),
 		cmocka_unit_test(test_fragmentation),
 		cmocka_unit_test(test_plan),
+		cmocka_unit_test(test_plan_comes_true),
+		cmocka_unit_test(test_samples_without_a_stack),
+		cmocka_unit_test(test_growth_allows_for_lost_samples),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
