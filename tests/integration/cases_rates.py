@@ -67,7 +67,7 @@ def governor_holds_the_limit(context):
     report = analyze(context, session.dump, *SURE)
     check_chain(report)
     assert report["complete"] is True and report["exact"] is False, report["samples"]
-    check_truth(report, truth, ("live_bytes", "allocated_bytes"))
+    check_truth(report, truth, ("live_bytes", "live_count", "allocated_bytes", "allocated_count"))
     text = analyze_text(context, session.dump)
     for change in report["target"]["rate_changes"][:16]:
         assert f"{change['seconds']:.1f} s: from " in text, (change, text[:3000])
@@ -122,7 +122,7 @@ def governor_of_every_allocation(context):
     report = analyze(context, session.dump, *SURE)
     check_chain(report)
     assert report["exact"] is False and report["target"]["first_rate_bytes"] == 1, report["target"]
-    check_truth(report, truth, ("live_bytes", "allocated_bytes"))
+    check_truth(report, truth, ("live_bytes", "live_count", "allocated_bytes", "allocated_count"))
     victim.finish_by_stdin()
 
 
@@ -141,7 +141,7 @@ def crowded(context, rate):
     for change in changes(report, "full"):
         assert change["thinned_bytes"] > report["target"]["first_rate_bytes"], change
     assert report["counters"]["samples_thinned"] > 0 and report["exact"] is False, report["counters"]
-    check_truth(report, truth, ("live_bytes", "allocated_bytes"))
+    check_truth(report, truth, ("live_bytes", "live_count", "allocated_bytes", "allocated_count"))
     assert "the table of live samples was crowded: thinned to one per" in analyze_text(context, session.dump)
     victim.finish_by_stdin()
     return report

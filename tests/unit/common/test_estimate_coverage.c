@@ -135,12 +135,58 @@ static void test_interval_covers_lognormal_sizes(void **state)
 	}
 }
 
+/* A third of the blocks is recorded at each of three rates, as where the governor changes it: every sum knows them all. */
+static void test_interval_covers_changes_of_rate(void **state)
+{
+	static const uint64_t rates[] = { RATE / 8, RATE, RATE * 8 };
+	static const uint64_t sizes[][2] = { { 16, 16 }, { 500, 500 }, { 64, 4096 }, { 4096, RATE } };
+	static const double expected[] = { 6, 20, 200, 1000 };
+
+	(void)state;
+	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+		for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++) {
+			struct random_source random = { 99 + 100 * s + k };
+			int bytes_covered = 0;
+			int count_covered = 0;
+			double sum = 0;
+			double square = 0;
+			for (int i = 0; i < HEAPS; i++) {
+				struct sampled_heap all = { 0 };
+				for (int r = 0; r < 3; r++) {
+					struct block_class heap[2];
+					struct sampled_heap part;
+					for (int c = 0; c < 2; c++)
+						heap[c] = (struct block_class){ sizes[s][c], (uint64_t)(expected[k] * RATE / 6 / (double)sizes[s][c]) };
+					heap_sample(&part, heap, 2, rates[r], &random);
+					estimate_merge(&all.bytes, &part.bytes);
+					estimate_merge(&all.count, &part.count);
+					all.true_bytes += part.true_bytes;
+					all.true_count += part.true_count;
+				}
+				struct estimate b = estimate_interval(&all.bytes, 0.95);
+				struct estimate c = estimate_interval(&all.count, 0.95);
+				bytes_covered += b.low <= all.true_bytes && all.true_bytes <= b.high;
+				count_covered += c.low <= all.true_count && all.true_count <= c.high;
+				sum += c.value - all.true_count;
+				square += (c.value - all.true_count) * (c.value - all.true_count);
+			}
+			double z = sum / sqrt(square);
+			if (getenv("VERBOSE"))
+				printf("| %llu and %llu B | %g | %.3f | %.3f | %+.1f |\n", (unsigned long long)sizes[s][0],
+				       (unsigned long long)sizes[s][1], expected[k], (double)bytes_covered / HEAPS,
+				       (double)count_covered / HEAPS, z);
+			assert_true(bytes_covered >= 0.94 * HEAPS && count_covered >= 0.94 * HEAPS && fabs(z) < 5);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_interval_covers_blocks_of_one_size),
 		cmocka_unit_test(test_interval_covers_mixtures),
 		cmocka_unit_test(test_interval_covers_lognormal_sizes),
+		cmocka_unit_test(test_interval_covers_changes_of_rate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
