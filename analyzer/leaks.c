@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define STEP_LEVEL 0.01
+#define LEAST_SHARE 0.25 /* of a steady stream's part */
 #define EXACT_LIMIT 100000u
 
 struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age)
@@ -39,10 +39,9 @@ void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, 
 	if (!comparable)
 		return;
 	t->gained += !old_at_middle;
-	if (born - w->start < (w->end - w->age - w->start) / 2 || born < w->start)
-		t->first_half++;
-	else
-		t->second_half++;
+	uint64_t span = w->end - w->age - w->start;
+	uint64_t after = born > w->start ? born - w->start : 0;
+	t->births[after < span ? (size_t)((double)after / (double)span * LEAK_PARTS) : LEAK_PARTS - 1]++;
 }
 
 void leak_merge(struct leak_tally *into, const struct leak_tally *from)
@@ -51,8 +50,8 @@ void leak_merge(struct leak_tally *into, const struct leak_tally *from)
 	estimate_merge(&into->count, &from->count);
 	into->gained += from->gained;
 	into->lost += from->lost;
-	into->first_half += from->first_half;
-	into->second_half += from->second_half;
+	for (size_t i = 0; i < LEAK_PARTS; i++)
+		into->births[i] += from->births[i];
 	into->kept_long += from->kept_long;
 	into->kept += from->kept;
 	into->dropped += from->dropped;
@@ -91,10 +90,14 @@ double leak_p_value(const struct leak_tally *t)
 
 enum leak_verdict leak_shape(const struct leak_tally *t)
 {
-	uint64_t n = t->first_half + t->second_half;
-	uint64_t more = t->first_half > t->second_half ? t->first_half : t->second_half;
+	uint64_t least = UINT64_MAX;
+	uint64_t n = 0;
 
 	if (!t->gained)
 		return LEAK_NONE;
-	return more == n || 2 * binomial_upper_tail(n, more) < STEP_LEVEL ? LEAK_STEP : LEAK_GROWTH;
+	for (size_t i = 0; i < LEAK_PARTS; i++) {
+		n += t->births[i];
+		least = t->births[i] < least ? t->births[i] : least;
+	}
+	return least && (double)least >= LEAST_SHARE * (double)n / LEAK_PARTS ? LEAK_GROWTH : LEAK_STEP;
 }

@@ -13,8 +13,8 @@
  * test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
  *
  * A cache that is filled once at the start gains nothing; one that is filled in one go later gains all at once: so the
- * samples that survive must also have been born all over the session (in both halves of it, by a two-sided binomial test at
- * 1 %). Those that are not take no part in the choice among many stacks, else the certain growth of a few would lower
+ * samples that survive must also have been born all over the session: in each quarter of the time in which what is old can have been born a quarter of the
+ * share that it would have of a steady stream, and one at least. A leak may come in bursts, or begin late in the first quarter. Those that do not take no part in the choice among many stacks, else the certain growth of a few would lower
  * the bar for the rest. What lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
  */
 #ifndef MEMATTACH_LEAKS_H
@@ -31,10 +31,12 @@ struct leak_window {
 	uint64_t start, middle, end, age;
 };
 
+#define LEAK_PARTS 4
+
 struct leak_tally {
 	struct estimate_sum bytes, count; /* live blocks older than the age */
 	uint64_t gained, lost;
-	uint64_t first_half, second_half; /* births of the samples that are older than the age, by halves of the session but the last age */
+	uint64_t births[LEAK_PARTS];      /* of the samples that are older than the age, by equal parts of the session but the last age */
 	uint64_t kept_long, kept;         /* history records: freed after the age or later, all */
 	uint64_t dropped;                 /* freed samples that the history has lost */
 	uint64_t oldest;                  /* age of the oldest, in nanoseconds */
