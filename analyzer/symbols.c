@@ -11,7 +11,7 @@
 #include "symbol_table.h"
 
 struct image_symbols {
-	bool opened;
+	bool opened, has_lines; /* the debug information is read when a line is asked for: it may be large, and compressed */
 	struct image_file file;
 	struct symbol_table table;
 	struct source_lines lines;
@@ -95,7 +95,6 @@ static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 	if (!image->opened) {
 		image->opened = true;
 		image_file_open(&image->file, &s->images->list[i], s->search);
-		source_lines_open(&image->lines, image->file.module);
 		if (image->file.module && symbol_table_load(&image->table, image->file.module))
 			symbol_table_done(&image->table);
 	}
@@ -133,11 +132,19 @@ static char *best_name(const struct source_line *line, const struct symbol *symb
 	return line && line->name ? strdup(line->name) : NULL;
 }
 
+static size_t find_lines(struct image_symbols *image, uint64_t address, struct source_line lines[SOURCE_DEPTH_MAX])
+{
+	if (!image->has_lines)
+		source_lines_open(&image->lines, image->file.module);
+	image->has_lines = true;
+	return source_lines_find(&image->lines, address, lines);
+}
+
 static struct known look_up(struct symbols *s, uint64_t place)
 {
 	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
 	struct source_line lines[SOURCE_DEPTH_MAX];
-	size_t depth = image ? source_lines_find(&image->lines, call_of(place), lines) : 0;
+	size_t depth = image ? find_lines(image, call_of(place), lines) : 0;
 	const struct symbol *symbol = image ? symbol_table_find(&image->table, call_of(place)) : NULL;
 	struct known known = { .count = depth ? depth : 1 };
 
