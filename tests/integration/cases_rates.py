@@ -3,7 +3,7 @@
 import os
 import time
 
-from harness import Failure, PATIENCE, Session, Victim, analyze, analyze_text, case, check_receipt, stacks_with
+from harness import Failure, PATIENCE, Session, Victim, analyze, analyze_text, case, check_receipt, log, stacks_with
 
 LIMIT = 0.01
 SURE = ("--confidence", "99.99")  # the sessions depend on the time, so no seed fixes their result
@@ -126,11 +126,18 @@ def governor_of_every_allocation(context):
     victim.finish_by_stdin()
 
 
-def crowded(context, rate):
-    """A heap with more samples than the dump has room for; returns (report, truth)."""
+def crowded(context, rate, seconds=0):
+    """A heap with more samples than the dump has room for, and a history that goes round its ring; returns the report."""
     victim = Victim(context, "jump")
     session = Session(context, victim.pid, "--max-size", "16M", "--max-overhead", "off", rate=rate)
-    victim.send("brisk")
+    victim.send("fast" if seconds else "brisk")
+    resident = []
+    for _ in range(seconds):
+        time.sleep(1)
+        resident.append(resident_kilobytes(session.process.pid))
+        assert os.stat(session.dump).st_size <= 16 << 20, os.stat(session.dump).st_size
+    if max(resident[len(resident) // 4:], default=0) > max(resident[:len(resident) // 4], default=0) + 1024:
+        raise Failure(f"memattach grows: {resident}")
     until(context, session, "samples are thinned", lambda report: len(changes(report, "full")) >= 2)
     victim.send("sum")
     truth = victim.truth()
@@ -141,10 +148,33 @@ def crowded(context, rate):
     for change in changes(report, "full"):
         assert change["thinned_bytes"] > report["target"]["first_rate_bytes"], change
     assert report["counters"]["samples_thinned"] > 0 and report["exact"] is False, report["counters"]
+    assert report["counters"]["lost_history"] > 0, report["counters"]
     check_truth(report, truth, ("live_bytes", "live_count", "allocated_bytes", "allocated_count"))
     assert "the table of live samples was crowded: thinned to one per" in analyze_text(context, session.dump)
     victim.finish_by_stdin()
     return report
+
+
+def resident_kilobytes(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return int(next(line for line in status if line.startswith("VmRSS:")).split()[1]) - shared_kilobytes(pid)
+
+
+def shared_kilobytes(pid):
+    """The dump is mapped: its pages are no memory of memattach's own."""
+    with open(f"/proc/{pid}/status") as status:
+        return sum(int(line.split()[1]) for line in status if line.startswith(("RssFile:", "RssShmem:")))
+
+
+@case(label="stress", timeout=7200)
+def day_of_a_busy_server(context):
+    """As many samples as a day of a busy server brings, in minutes: 16 MB hold them, live heap and totals are right, memattach does not grow."""
+    seconds = int(os.environ.get("MEMATTACH_DAY_SECONDS", "60"))
+    report = crowded(context, "512", seconds)
+    counters = report["counters"]
+    log(f"{counters['samples_taken']} samples in {seconds} s, {counters['lost_history']} dropped from the history, "
+        f"{counters['samples_thinned']} thinned, {counters['lost_live_full']} lost, one per {report['rate_bytes']} bytes at the end")
+    assert counters["samples_taken"] > 20 * (counters["samples_freed"] - counters["lost_history"]), counters
 
 
 @case()
