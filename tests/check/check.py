@@ -256,6 +256,28 @@ def check_hooks(tree):
             yield f"memattach(1) does not name {name}"
 
 
+def check_harm(tree):
+    """Each line of docs/harm.md's table of what can go wrong names tests, and these exist."""
+    runs = [tree.run(sys.executable, str(tree.source / "tests" / kind / "run.py"), "--list") for kind in ("harm", "integration")]
+    cases = {line.split()[0] for run in runs for line in run.stdout.splitlines()}
+    units = {path.stem for path in (tree.source / "tests" / "unit").glob("*/test_*")}
+    page = (tree.source / "docs" / "harm.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:-1] for line in page.partition("|---|---|---|")[2].partition("\n\n")[0].strip().splitlines()]
+    if len(rows) < 40 or not cases or not units:
+        yield "the table or the lists of tests were not understood"
+    for row in rows:
+        named = re.findall(r"`([\w*]+)`", row[2])
+        for name in named:
+            if not any(re.fullmatch(name.replace("*", r"\w+"), case) for case in cases):
+                yield f"{row[0].strip()}: there is no case {name}"
+        for name in re.findall(r"unit (test_\w+)", row[2]):
+            named.append(name)
+            if name not in units:
+                yield f"{row[0].strip()}: there is no {name}"
+        if not named and row[2].strip() != "none" and "check of" not in row[2]:
+            yield f"{row[0].strip()}: no test is named"
+
+
 def check_dump_page(tree):
     """memattach-dump(5) gives every field of include/dump_format.h its right offset and every structure its size."""
     header = (tree.source / "include" / "dump_format.h").read_text(encoding="utf-8")

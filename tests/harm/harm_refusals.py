@@ -192,6 +192,36 @@ def refuse_uninterruptible(context):
     victim.finish()
 
 
+@case()
+def refuse_thread_that_does_not_stop(context):
+    """Seized, it no longer comes to a stop, here because it has called vfork: given up, let go, nothing changed; afterwards it works."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    victim = harm_victim(context, "lives", "vfork")
+    before, whole = State(victim.pid), Snapshot(victim.pid)
+    dump = context.path("d.dump")
+    # Between PTRACE_SEIZE and PTRACE_INTERRUPT there is time for the victim's vfork.
+    memattach = subprocess.Popen(["strace", "-f", "-qq", "-o", context.path("trace.txt"), "-e", "trace=ptrace", "-e",
+                                  "inject=ptrace:delay_enter=600000:when=2", context.memattach, "-p", str(victim.pid), "-o", dump,
+                                  "--deadline", "100ms"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    context.processes.append(memattach)
+    end = time.monotonic() + PATIENCE
+    while "TracerPid:\t0" in harm.read_text(f"/proc/{victim.pid}/status"):
+        assert time.monotonic() < end and memattach.poll() is None, "memattach does not seize the victim"
+        time.sleep(0.002)
+    victim.send("go")
+    said = memattach.communicate(timeout=PATIENCE)[1]
+    assert memattach.returncode == 1, (memattach.returncode, said)
+    for words in (f"thread {victim.pid} did not stop in time", harm.UNCHANGED, "--deadline"):
+        assert words in said, (words, said)
+    assert not os.path.exists(dump), "a dump was left"
+    victim.wait("^BACK")
+    settle(before)
+    check_same(whole, Snapshot(victim.pid), busy=True)
+    cycle(context, victim.pid)
+    victim.finish()
+
+
 def freezers():
     """(version, directory) of the cgroup hierarchies that can freeze."""
     found = []
