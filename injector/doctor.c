@@ -249,7 +249,7 @@ int doctor_report(struct session *s)
 	tell_modules(s);
 	tell_uncovered(s);
 	tell_cost(s, monotonic_ns() - start);
-	if (session_check_loader(s, &e) < 0)
+	if (session_check_loader(s, &e) < 0 || session_check_threads(s, &e) < 0)
 		return verdict(e.text);
 	if (!suitable)
 		return verdict("no thread can be stopped now");

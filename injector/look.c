@@ -221,6 +221,19 @@ int session_check_loader(const struct session *s, struct err *e)
 		       "nothing was changed", s->modules.broken);
 }
 
+int session_check_threads(const struct session *s, struct err *e)
+{
+	AUTO_FREE struct thread_info *threads = NULL;
+	size_t count = 0;
+
+	int rc = target_threads(&s->target, &threads, &count, e);
+	for (size_t i = 0; i < count && rc == 0; i++)
+		if (threads[i].strict)
+			rc = err_set(e, EPERM, "thread %d is in seccomp's strict mode, in which the cycle counter is forbidden, which recording needs; "
+				     "nothing was changed", threads[i].tid);
+	return rc;
+}
+
 int session_choose(struct session *s, struct err *e)
 {
 	struct cave cave;

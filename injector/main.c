@@ -94,6 +94,8 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_check_loader(s, e);
 	if (rc == 0)
+		rc = session_check_threads(s, e);
+	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
 		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);

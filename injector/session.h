@@ -89,6 +89,8 @@ int session_look_again(struct session *s, struct err *e) WARN_UNUSED;
 bool session_old_cave(const struct session *s, uint64_t *cave);
 /* Would dlopen crash on a library that the program has torn apart? -EFAULT, named. */
 int session_check_loader(const struct session *s, struct err *e) WARN_UNUSED;
+/* Would a hook kill a thread, because it may not read the cycle counter? Only what can be seen from outside. -EPERM, named. */
+int session_check_threads(const struct session *s, struct err *e) WARN_UNUSED;
 /* Chooses cave, safe points. */
 int session_choose(struct session *s, struct err *e) WARN_UNUSED;
 

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +14,8 @@
 
 #include "cleanup.h"
 #include "grow.h"
-
-/* Reads a small file of /proc whole, NUL-terminated; -errno. */
-static int read_file(const char *path, char *buffer, size_t size)
-{
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (used < size - 1) {
-		ssize_t n = read(fd, buffer + used, size - 1 - used);
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		used += (size_t)n;
-	}
-	buffer[used] = '\0';
-	return 0;
-}
+#include "permission.h"
+#include "whole_io.h"
 
 /* The value behind "Name:" in a status file, -1 if absent. */
 static long status_value(const char *status, const char *name)
@@ -65,7 +48,7 @@ int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e)
 	char path[40], text[1024], number[32];
 
 	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	if (read_file(path, text, sizeof text) < 0 || stat_field(text, field, number, sizeof number) < 0)
+	if (whole_text(path, text, sizeof text) < 0 || stat_field(text, field, number, sizeof number) < 0)
 		return err_set(e, ESRCH, "there is no process %d", pid);
 	*value = strtoull(number, NULL, 10);
 	return 0;
@@ -86,7 +69,7 @@ static pid_t live_thread(pid_t pid)
 		if (tid <= 0)
 			continue;
 		snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-		if (read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 &&
+		if (whole_text(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 &&
 		    state[0] != 'Z' && state[0] != 'X' && stat_field(text, 23, memory, sizeof memory) == 0 &&
 		    strcmp(memory, "0") != 0)
 			found = tid;
@@ -100,7 +83,7 @@ static void comm_of(pid_t pid, char *comm, size_t size)
 	char path[40];
 
 	snprintf(path, sizeof path, "/proc/%d/comm", pid);
-	if (read_file(path, comm, size) < 0)
+	if (whole_text(path, comm, size) < 0)
 		snprintf(comm, size, "?");
 	comm[strcspn(comm, "\n")] = '\0';
 }
@@ -112,7 +95,7 @@ static void image_of(const struct target *t, uint64_t image[2])
 
 	image[0] = image[1] = 0;
 	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", t->pid, t->tid);
-	if (read_file(path, text, sizeof text) < 0)
+	if (whole_text(path, text, sizeof text) < 0)
 		return;
 	if (stat_field(text, 26, number, sizeof number) == 0)
 		image[0] = strtoull(number, NULL, 10);
@@ -122,23 +105,12 @@ static void image_of(const struct target *t, uint64_t image[2])
 
 void target_explain_permission(const struct target *t, struct err *e)
 {
-	char path[40], text[4096], scope[16] = "0";
-	struct stat st;
+	struct permission p;
+	char why[200];
 	size_t used = strlen(e->text);
 
-	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
-	long uid = read_file(path, text, sizeof text) == 0 ? status_value(text, "Uid") : -1;
-	/* Of the directory itself the kernel always shows the process's user. */
-	snprintf(path, sizeof path, "/proc/%d/maps", t->pid);
-	const char *why = "a security module, a user namespace or a missing CAP_SYS_PTRACE; run memattach as root outside containers";
-	if (uid >= 0 && geteuid() != 0 && (uid_t)uid != geteuid())
-		why = "it belongs to another user; run memattach as that user or as root";
-	else if (geteuid() != 0 && stat(path, &st) == 0 && st.st_uid == 0 && uid != 0)
-		why = "it is not dumpable (set-id program or PR_SET_DUMPABLE); run memattach as root";
-	else if (geteuid() != 0 && read_file("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope) == 0 && atoi(scope) > 0)
-		why = atoi(scope) == 1 ? "kernel.yama.ptrace_scope is 1: only children may be traced; run memattach as root" :
-		      atoi(scope) == 2 ? "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace; run memattach as root" :
-					 "kernel.yama.ptrace_scope is 3: nobody may trace until the next boot";
+	permission_read(&p, t->pid);
+	permission_explain(&p, why, sizeof why);
 	snprintf(e->text + used, sizeof e->text - used, " (%s)", why);
 }
 
@@ -147,7 +119,7 @@ static bool file_holds(const char *directory, const char *group, const char *nam
 	char path[700], content[256];
 
 	snprintf(path, sizeof path, "%s%s/%s", directory, group, name);
-	return read_file(path, content, sizeof content) == 0 && strstr(content, text) != NULL;
+	return whole_text(path, content, sizeof content) == 0 && strstr(content, text) != NULL;
 }
 
 /*
@@ -159,7 +131,7 @@ static bool is_frozen(pid_t pid)
 	char path[40], text[4096], *rest = text;
 
 	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
-	if (read_file(path, text, sizeof text) < 0)
+	if (whole_text(path, text, sizeof text) < 0)
 		return false;
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		char *group = strstr(line, ":/");
@@ -179,13 +151,13 @@ static int examine(struct target *t, struct err *e)
 	char path[40], status[4096], state[32], stat_text[1024];
 
 	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
-	if (read_file(path, status, sizeof status) < 0)
+	if (whole_text(path, status, sizeof status) < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
 	long group = status_value(status, "Tgid");
 	if (group > 0 && group != t->pid)
 		return err_set(e, EINVAL, "%d is a thread of process %ld; use -p %ld", t->pid, group, group);
 	snprintf(path, sizeof path, "/proc/%d/stat", t->pid);
-	if (read_file(path, stat_text, sizeof stat_text) < 0 || stat_field(stat_text, 3, state, sizeof state) < 0)
+	if (whole_text(path, stat_text, sizeof stat_text) < 0 || stat_field(stat_text, 3, state, sizeof state) < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
 	t->tid = t->pid;
 	if (state[0] == 'Z' || state[0] == 'X') {
@@ -280,7 +252,7 @@ uint64_t target_private_bytes(const struct target *t)
 	char path[64], status[4096];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, t->tid);
-	if (read_file(path, status, sizeof status) < 0)
+	if (whole_text(path, status, sizeof status) < 0)
 		return 0;
 	long resident = status_value(status, "RssAnon"), swapped = status_value(status, "VmSwap");
 	return resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
@@ -292,7 +264,7 @@ static char thread_state(pid_t pid, pid_t tid)
 	char path[64], text[1024], state[32];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-	return read_file(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 ? state[0] : '?';
+	return whole_text(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 ? state[0] : '?';
 }
 
 static bool has_ended(char state)
@@ -310,12 +282,15 @@ static void thread_look(pid_t pid, struct thread_info *info)
 	char path[64], text[4096];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, info->tid);
-	if (read_file(path, text, sizeof text) == 0)
-		info->filtered = status_value(text, "Seccomp") > 0;
+	if (whole_text(path, text, sizeof text) == 0) {
+		long mode = status_value(text, "Seccomp");
+		info->filtered = mode > 0;
+		info->strict = mode == SECCOMP_MODE_STRICT;
+	}
 	info->state = thread_state(pid, info->tid);
 	info->syscall = -1;
 	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, info->tid);
-	if (read_file(path, text, sizeof text) == 0 && text[0] >= '0' && text[0] <= '9') {
+	if (whole_text(path, text, sizeof text) == 0 && text[0] >= '0' && text[0] <= '9') {
 		info->syscall = strtoll(text, NULL, 10);
 		info->sleeping = true;
 	}

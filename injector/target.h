@@ -48,6 +48,7 @@ uint64_t target_cpu_ns(const struct target *t);
 struct thread_info {
 	pid_t tid;
 	bool filtered;    /* has a seccomp filter */
+	bool strict;      /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
 	bool sleeping;    /* in a system call, waiting */
 	int64_t syscall;  /* number, -1 unknown or running in user code */
 	char state;       /* R S D T t Z … of /proc/PID/task/TID/stat */

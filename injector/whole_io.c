@@ -2,7 +2,10 @@
 #include "whole_io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
+
+#include "cleanup.h"
 
 bool pread_all(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
@@ -36,4 +39,23 @@ bool pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset)
 		bytes -= (size_t)n;
 	}
 	return true;
+}
+
+int whole_text(const char *path, char *buffer, size_t size)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t used = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (used < size - 1) {
+		ssize_t n = read(fd, buffer + used, size - 1 - used);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		used += (size_t)n;
+	}
+	buffer[used] = '\0';
+	return 0;
 }

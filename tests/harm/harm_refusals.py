@@ -54,6 +54,41 @@ def refuse_undumpable(context):
 
 
 @case()
+def refuse_strict_thread(context):
+    """In seccomp's strict mode the kernel forbids the cycle counter as well: a hook would kill that thread."""
+    victim = harm_victim(context, "lives", "strict")
+    refused(context, victim.pid, "thread", "strict mode", harm.UNCHANGED, busy=True)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def refuse_from_user_namespace(context):
+    """With all capabilities, but in a user namespace that is not that of the target."""
+    inside = ["unshare", "--user", "--map-root-user"]
+    if not shutil.which("unshare") or subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no user namespace can be made here")
+    victim = harm_victim(context, "/sleeper", "pause")
+    refused(context, victim.pid, "another user namespace", prefix=inside)
+    victim.finish()
+
+
+@case()
+def refuse_without_capability(context):
+    """Root without CAP_SYS_PTRACE, as in a container: for its own processes that may do more, and for those of others."""
+    if os.geteuid() != 0:
+        raise Skip("only root can drop one capability and keep others")
+    without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    victim = harm_victim(context, "/sleeper", "pause")
+    refused(context, victim.pid, "capabilities that memattach has not (80000)", "CAP_SYS_PTRACE", prefix=without)
+    victim.finish()
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    victim = harm.Victim(context, [*become, context.target("sleeper")], "pause")
+    refused(context, victim.pid, f"another user ({NOBODY})", "give memattach CAP_SYS_PTRACE", prefix=without, busy=True)
+    victim.finish()
+
+
+@case()
 def refuse_traced_by_strace(context):
     strace = shutil.which("strace")
     if not strace:

@@ -12,6 +12,7 @@
  *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
  *     held_beside    likewise, while another thread allocates
  *     notsc          forbids itself the cycle counter
+ *     strict         a thread is in seccomp's strict mode and allocates, which needs no system call
  *     mappings       two threads change the protection of pages all the time: mappings are split and merged
  *     seccomp        a filter kills the process for any system call but the few that it makes itself
  *     undumpable     PR_SET_DUMPABLE 0
@@ -259,6 +260,26 @@ static void *change_mappings(void *argument)
 	return NULL;
 }
 
+static atomic_bool is_strict;
+
+/* It may only read, write and exit: the block that it allocates over and over is there before. */
+static void *allocate_strictly(void *argument)
+{
+	void *volatile block = malloc(100);
+
+	free(block);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+		victim_wrong("strict mode: %s", strerror(errno));
+	atomic_store(&is_strict, true);
+	while (!victim_done()) {
+		block = malloc(100);
+		free(block);
+		victim_round();
+	}
+	syscall(SYS_exit, 0);
+	return argument;
+}
+
 static int forbid_system_calls(void)
 {
 #define ALLOW(n) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (n), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -294,6 +315,12 @@ int main(int argc, char **argv)
 		victim_say("CANNOT %s", strerror(errno));
 		victim_ready();
 		return 77;
+	}
+	if (!strcmp(mode, "strict")) {
+		if (pthread_create(&thread, NULL, allocate_strictly, NULL))
+			return 2;
+		while (!atomic_load(&is_strict))
+			usleep(1000);
 	}
 	if (!strcmp(mode, "undumpable"))
 		prctl(PR_SET_DUMPABLE, 0);
