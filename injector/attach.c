@@ -22,6 +22,7 @@
 #include "control_call.h"
 #include "follow.h"
 #include "payload_symbols.h"
+#include "pending_error.h"
 #include "send_descriptors.h"
 #include "tid_offset.h"
 
@@ -37,6 +38,7 @@ struct loader_call {
 	struct session *s;
 	struct remote *r;
 	uint64_t deadline_ns;
+	struct pending_error pending;
 };
 
 static void read_dlerror(struct loader_call *c, char *text, size_t size)
@@ -308,6 +310,13 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	return rc;
 }
 
+/* Unless the thread is still in one of them, or gone. */
+static void loader_calls_end(struct loader_call *c, int rc)
+{
+	if (rc != -ETIMEDOUT && rc != -ESRCH)
+		pending_error_show(&c->pending, &c->s->libc, c->r, c->deadline_ns);
+}
+
 int session_attach(struct session *s, struct err *e)
 {
 	AUTO_CLOSE int payload_fd = -1;
@@ -322,10 +331,12 @@ int session_attach(struct session *s, struct err *e)
 	rc = borrow_enter(&borrower, &remote, &thread, e);
 	if (rc < 0)
 		return rc;
-	struct loader_call call = { s, &remote, monotonic_ns() + borrower.call_ns };
+	struct loader_call call = { .s = s, .r = &remote, .deadline_ns = monotonic_ns() + borrower.call_ns };
 	s->touched = true;
 	dump_writer_set_state(&s->dump, DUMP_STATE_RUNNING, 0);
+	pending_error_hide(&call.pending, &s->libc, &remote);
 	rc = load_and_start(&call, payload_fd, e);
+	loader_calls_end(&call, rc);
 	struct err leaving;
 	int left = rc == -ETIMEDOUT ? -ETIMEDOUT : remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving);
 	if (left < 0)
@@ -351,8 +362,10 @@ int session_patch_more(struct session *s, struct err *e)
 	int rc = borrow_enter(&borrower, &remote, &thread, e);
 	if (rc < 0)
 		return rc;
-	struct loader_call call = { s, &remote, monotonic_ns() + borrower.call_ns };
+	struct loader_call call = { .s = s, .r = &remote, .deadline_ns = monotonic_ns() + borrower.call_ns };
+	pending_error_hide(&call.pending, &s->libc, &remote);
 	rc = patch(&call, e);
+	loader_calls_end(&call, rc);
 	struct err leaving;
 	if (remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving) < 0)
 		remote_abandon(&remote);

@@ -34,7 +34,7 @@ static void patient_borrower(const struct session *s, struct borrower *b, uint64
 		b->search_ns = PATIENCE_NS;
 }
 
-/* errno of the borrowed thread survives what the loader does. */
+/* errno of the borrowed thread survives what the loader does, and so does what dlerror() would say. */
 static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
 {
 	const uint64_t none[6] = { 0 };
@@ -51,6 +51,8 @@ static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t
 		rc = remote_keep_errno(r, errno_address, e);
 	if (rc < 0)
 		remote_abandon(r);
+	else
+		pending_error_hide(&s->pending_error, &s->libc, r);
 	return rc;
 }
 
@@ -58,6 +60,8 @@ static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, s
 {
 	struct err leaving;
 
+	if (rc != -ETIMEDOUT && rc != -ESRCH)
+		pending_error_show(&s->pending_error, &s->libc, r, deadline);
 	if (remote_leave(r, deadline, &leaving) < 0) {
 		remote_abandon(r);
 		if (rc == 0)

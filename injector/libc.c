@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
+
 #define DLOPEN_INTERNAL 0x80000000u /* __RTLD_DLOPEN, asked for by __libc_dlopen_mode */
 
 static uint64_t function_in(const struct elf_module *m, const char *name)
@@ -105,6 +107,26 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 	return missing ? err_set(e, ENOSYS, "its C library (%s) has no %s", l->module->path, missing) : 0;
 }
 
+/*
+ * glibc keeps what dlerror() is to say behind a thread-local pointer, NULL for nothing: since 2.34 __libc_dlerror_result, which libc.so.6 exports
+ * (GLIBC_PRIVATE) and finds through a word of its own, relocated by name.
+ */
+static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
+{
+	AUTO_FREE Elf64_Rela *relas = NULL;
+	size_t count = 0;
+	uint64_t offset;
+	struct err ignored;
+
+	if (l->kind != LIBC_GLIBC || elf_module_relocations(l->module, tm, &l->module->rela, &relas, &count, &ignored))
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (ELF64_R_TYPE(relas[i].r_info) == R_X86_64_TPOFF64 &&
+		    !strcmp(elf_module_symbol_name(l->module, (uint32_t)ELF64_R_SYM(relas[i].r_info)), "__libc_dlerror_result") &&
+		    !target_read_u64(tm, l->module->bias + relas[i].r_offset, &offset, &ignored))
+			l->dlerror_result = (int64_t)offset;
+}
+
 static void find_allocator(struct libc *l, const struct modules *m)
 {
 	struct elf_symbol s;
@@ -128,6 +150,7 @@ int libc_find(struct libc *l, const struct modules *m, const struct target_memor
 		return r;
 	if (out.kind == LIBC_GLIBC && !version_by_code(&out, tm))
 		version_by_symbols(&out);
+	find_dlerror_result(&out, tm);
 	find_allocator(&out, m);
 	*l = out;
 	return 0;

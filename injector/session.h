@@ -14,6 +14,7 @@
 #include "dump_writer.h"
 #include "governor.h"
 #include "libc.h"
+#include "pending_error.h"
 #include "slots.h"
 #include "snapshot.h"
 #include "target.h"
@@ -73,6 +74,7 @@ struct session {
 	uint32_t final_slot_count;
 	char *residue;             /* lines: what had to stay */
 	char *notes;               /* lines: what the program itself did to its slots, nothing that had to stay */
+	struct pending_error pending_error; /* of the thread that is borrowed for the detach */
 	bool touched;              /* this memattach has loaded or started the payload */
 	bool asks_usable_size;     /* the payload asks malloc_usable_size */
 	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_before;

@@ -97,6 +97,25 @@ def told_of_exec(context, victim, session):
 
 
 @case()
+def pending_dlerror_is_kept(context):
+    """The message that dlerror() would still give to the borrowed thread, over attach and detach."""
+    if not hasattr(os, "confstr") or tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split("."))) < (2, 34):
+        raise Skip("before glibc 2.34 it is in another place")
+    victim = harm_victim(context, "lives", "dlerror")
+    for _ in range(2):
+        cycle(context, victim.pid)
+        victim.send("tell")
+        victim.wait("^TOLD")
+    session = Session(context, victim.pid)
+    victim.send("tell")
+    victim.wait("^TOLD")
+    session.stop()
+    victim.send("tell")
+    victim.wait("^TOLD")
+    victim.finish_by_stdin()
+
+
+@case()
 def exec_during_session(context):
     """The session notices that the program was replaced."""
     for pause in (0, 0, 0, 1.2):

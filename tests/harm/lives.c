@@ -13,12 +13,14 @@
  *     held_beside    likewise, while another thread allocates
  *     notsc          forbids itself the cycle counter
  *     strict         a thread is in seccomp's strict mode and allocates, which needs no system call
+ *     dlerror        a dlopen has failed before READY; at the line "tell", dlerror() still says which
  *     mappings       two threads change the protection of pages all the time: mappings are split and merged
  *     seccomp        a filter kills the process for any system call but the few that it makes itself
  *     undumpable     PR_SET_DUMPABLE 0
  */
 #include "victim.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -260,6 +262,25 @@ static void *change_mappings(void *argument)
 	return NULL;
 }
 
+#define NO_LIBRARY "/nowhere/no-such-library.so"
+
+static void run_dlerror(void)
+{
+	char line[32];
+
+	while (victim_line(line, sizeof line) && strcmp(line, "tell") == 0) {
+		const char *first = dlerror();
+		if (!first || !strstr(first, NO_LIBRARY))
+			victim_wrong("dlerror() says %s", first ? first : "nothing");
+		const char *second = dlerror();
+		if (second)
+			victim_wrong("dlerror() says %s once more", second);
+		victim_round();
+		dlopen(NO_LIBRARY, RTLD_NOW);
+		victim_say("TOLD");
+	}
+}
+
 static atomic_bool is_strict;
 
 /* It may only read, write and exit: the block that it allocates over and over is there before. */
@@ -322,6 +343,8 @@ int main(int argc, char **argv)
 		while (!atomic_load(&is_strict))
 			usleep(1000);
 	}
+	if (!strcmp(mode, "dlerror"))
+		dlopen(NO_LIBRARY, RTLD_NOW);
 	if (!strcmp(mode, "undumpable"))
 		prctl(PR_SET_DUMPABLE, 0);
 	if (!strcmp(mode, "exec") || !strcmp(mode, "exit") || !strcmp(mode, "held_beside"))
@@ -340,6 +363,8 @@ int main(int argc, char **argv)
 		run_vfork_busy();
 	} else if (!strcmp(mode, "clone_vm")) {
 		run_clone_vm();
+	} else if (!strcmp(mode, "dlerror")) {
+		run_dlerror();
 	} else if (!strcmp(mode, "overhook")) {
 		run_overhook();
 	} else if (!strcmp(mode, "mappings")) {
