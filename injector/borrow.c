@@ -266,6 +266,7 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		size_t count = 0, usable = 0;
 		bool busy = false;
 
+		tracee_release_late();
 		int rc = look_for_threads(&s, &threads, &count, &busy, e);
 		if (rc < 0)
 			return rc;

@@ -147,8 +147,10 @@ static void drop(struct run *r, bool all)
 			continue;
 		if (thread_has_ended(r->c->pid, m->t.tid))
 			done(r, m, err_set(&e, ESRCH, "thread %d has ended", m->t.tid), &e);
-		else if (all) /* the kernel lets go of it when memattach ends */
+		else if (all) {
+			tracee_give_up(&m->t);
 			done(r, m, err_set(&e, ETIMEDOUT, "thread %d did not stop in time", m->t.tid), &e);
+		}
 	}
 }
 

@@ -29,7 +29,7 @@
 
 struct follower {
 	struct session *s;
-	int signals, timer;
+	int signals, stops, timer;
 	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, fast_until_ns;
 	uint64_t tick_ns;
 	bool said_no_thinning, said_abandoned;
@@ -255,12 +255,16 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 		{ .fd = s->target.pidfd, .events = POLLIN },
 		{ .fd = f->signals, .events = POLLIN },
 		{ .fd = f->timer, .events = POLLIN },
+		{ .fd = f->stops, .events = POLLIN },
 	};
 
 	for (;;) {
 		uint64_t expired;
-		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+		struct signalfd_siginfo stop;
+		if (poll(fds, 4, -1) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
+		if (fds[3].revents && read(f->stops, &stop, sizeof stop) == sizeof stop)
+			tracee_release_late();
 		if (fds[0].revents) {
 			*end = how_it_ended(s, detail);
 			return 0;
@@ -283,19 +287,24 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 
 int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e)
 {
-	sigset_t ends;
+	sigset_t ends, child, before;
 
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGHUP);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
 	AUTO_CLOSE int signals = signalfd(-1, &ends, SFD_CLOEXEC);
+	AUTO_CLOSE int stops = signalfd(-1, &child, SFD_CLOEXEC);
 	AUTO_CLOSE int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	struct follower f = { .s = s, .signals = signals, .timer = timer };
+	struct follower f = { .s = s, .signals = signals, .stops = stops, .timer = timer };
 
-	if (signals < 0 || timer < 0)
+	if (signals < 0 || stops < 0 || timer < 0)
 		return err_sys(e, "cannot wait for events");
 	*detail = 0;
+	sigprocmask(SIG_BLOCK, &child, &before);
+	tracee_release_late(); /* what came before is not told any more */
 	f.fast_until_ns = monotonic_ns() + (s->dump.dense ? RENEW_NS : 0);
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	if (rc == 0)
@@ -303,5 +312,6 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	if (rc == 0)
 		rc = follow(&f, end, detail, e);
 	status_line_end(s);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }

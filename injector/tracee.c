@@ -17,6 +17,8 @@
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
 #endif
 
+#define LAST_WAIT_NS 200000000u /* of tracee_detach, for a thread that runs */
+
 uint64_t monotonic_ns(void)
 {
 	struct timespec now;
@@ -32,12 +34,45 @@ static int request(struct tracee *t, int what, const char *name, uintptr_t addre
 	return err_sys(e, "thread %d: %s", t->tid, name);
 }
 
+#define LATE_MAX 64 /* more are let go by the kernel when memattach ends */
+
+static struct tracee late[LATE_MAX];
+static unsigned late_count;
+
+static struct tracee *find_late(pid_t tid)
+{
+	for (unsigned i = 0; i < late_count; i++)
+		if (late[i].tid == tid)
+			return &late[i];
+	return NULL;
+}
+
+static void forget_late(struct tracee *t)
+{
+	*t = late[--late_count];
+}
+
+void tracee_give_up(struct tracee *t)
+{
+	if (t->seized && late_count < LATE_MAX)
+		late[late_count++] = *t;
+	t->seized = false;
+}
+
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e)
 {
+	struct tracee *before = find_late(tid);
+	if (before && before->filtered != suspend_seccomp)
+		return err_set(e, EBUSY, "thread %d has not stopped since it was asked to", tid);
 	uintptr_t options = PTRACE_O_TRACESYSGOOD | (suspend_seccomp ? (uintptr_t)PTRACE_O_SUSPEND_SECCOMP : 0);
 	uint64_t *longest = t->longest_ns;
 
 	*t = (struct tracee){ .pid = pid, .tid = tid, .filtered = suspend_seccomp, .longest_ns = longest };
+	if (before) {
+		forget_late(before);
+		t->seized = true;
+		return 0;
+	}
 	int rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
 	/* That is also what ptrace says of a thread between its exit and its disappearance. */
 	if (rc == -EPERM && thread_has_ended(pid, tid))
@@ -259,15 +294,28 @@ void tracee_detach(struct tracee *t)
 
 	if (!t->seized)
 		return;
-	if (!t->stopped && tracee_interrupt(t, monotonic_ns() + 1000000000u, &stop, &ignored) < 0 && !t->stopped) {
-		/* Gone, or in an uninterruptible sleep: the kernel lets go when memattach ends. */
-		t->seized = false;
+	if (!t->stopped && tracee_interrupt(t, monotonic_ns() + LAST_WAIT_NS, &stop, &ignored) < 0 && !t->stopped) {
+		tracee_give_up(t);
+		watchdog_disarm();
 		return;
 	}
 	request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored);
 	hold_ends(t);
 	watchdog_disarm();
 	t->seized = false;
+}
+
+void tracee_release_late(void)
+{
+	for (unsigned i = late_count; i-- > 0;) {
+		enum tracee_stop stop;
+		struct err ignored;
+		int rc = tracee_poll(&late[i], &stop, &ignored);
+		if (rc > 0)
+			request(&late[i], PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)late[i].signal, &ignored);
+		if (rc != 0)
+			forget_late(&late[i]);
+	}
 }
 
 int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e)

@@ -52,8 +52,15 @@ int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e) WARN_UN
 int tracee_resume(struct tracee *t, int request, struct err *e) WARN_UNUSED;
 /* Resumes the thread's own program without waiting (still seized). */
 int tracee_continue(struct tracee *t, struct err *e) WARN_UNUSED;
-/* Lets go for good; a running thread is stopped first. Safe in any state, also after the thread's end. */
+/* Lets go for good; a running thread is stopped first. Safe in any state, also after the thread's end. If it does not stop it is given up. */
 void tracee_detach(struct tracee *t);
+/*
+ * A thread that was asked to stop and does not (it waits for a vfork child or for a disk) can neither be told to forget that nor be let go. It would stand
+ * still when it comes back, until memattach ends: so it is remembered. tracee_seize takes it over; tracee_release_late lets go of those that
+ * have come to their stop. To be called while no other thread is held, whenever SIGCHLD tells of a stop, or now and then.
+ */
+void tracee_give_up(struct tracee *t);
+void tracee_release_late(void);
 
 int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
 int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e) WARN_UNUSED;

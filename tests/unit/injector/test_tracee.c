@@ -2,12 +2,15 @@
 #include "tracee.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,11 +66,80 @@ static void test_seize_of_a_traced_thread_is_refused(void **state)
 	end(pid);
 }
 
+/* Its only thread waits for a vfork child, where no stop reaches it. Says when it is back. */
+static pid_t start_vforker(int *child_goes_on, int *back)
+{
+	int go[2], said[2];
+
+	assert_int_equal(pipe(go) + pipe(said), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char byte = 'b';
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(go[1]);
+		if (vfork() == 0) {
+			_exit(read(go[0], &byte, 1) != 1);
+		}
+		_exit(write(said[1], &byte, 1) != 1 || pause() != 0);
+	}
+	assert_true(pid > 0);
+	close(go[0]);
+	close(said[1]);
+	*child_goes_on = go[1];
+	*back = said[0];
+	return pid;
+}
+
+static bool is_waiting_for_vfork(pid_t pid)
+{
+	char path[64], line[256] = "";
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	fclose(f);
+	return strstr(line, ") D ") != NULL;
+}
+
+/* A thread that does not stop while it is asked to stops later, when it comes back: it must not stand still then. */
+static void test_a_thread_that_stops_late_is_let_go(void **state)
+{
+	struct tracee t = { 0 };
+	struct err e;
+	enum tracee_stop stop;
+	int child_goes_on, back;
+	pid_t pid = start_vforker(&child_goes_on, &back);
+	struct pollfd said = { .fd = back, .events = POLLIN };
+
+	(void)state;
+	while (!is_waiting_for_vfork(pid))
+		usleep(1000);
+	for (int i = 0; i < 2; i++) { /* the second time the seizure is taken over */
+		assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
+		assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+		tracee_detach(&t);
+		assert_false(t.seized);
+	}
+	tracee_release_late();
+	assert_int_equal(tracee_seize(&t, pid, pid, true, &e), -EBUSY);
+	assert_int_equal(write(child_goes_on, "g", 1), 1);
+	assert_int_equal(poll(&said, 1, 100), 0); /* it stands in its stop */
+	tracee_release_late();
+	assert_int_equal(poll(&said, 1, 10000), 1);
+	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0); /* nobody traces it */
+	tracee_detach(&t);
+	end(pid);
+	close(child_goes_on);
+	close(back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seize_of_a_zombie_tells_that_it_has_ended),
 		cmocka_unit_test(test_seize_of_a_traced_thread_is_refused),
+		cmocka_unit_test(test_a_thread_that_stops_late_is_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
