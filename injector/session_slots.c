@@ -28,21 +28,40 @@ int session_slots(struct session *s, struct slot **slots, uint32_t *count, struc
 	return 0;
 }
 
+static bool holds_gate(const struct session *s, const struct slot *slot, uint64_t word)
+{
+	return word == s->payload.block.gates_address + slot->gate * GATE_CODE_BYTES;
+}
+
+/* Is it still the image that we patched? Then at least one of its slots holds our gate. */
+static bool is_patched(const struct session *s, const struct elf_module *home, const struct slot *slots, uint32_t count)
+{
+	struct err ignored;
+	uint64_t now;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (slots[i].state == SLOT_PATCHED && modules_find(&s->modules, slots[i].address, false) == home &&
+		    target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0 && holds_gate(s, &slots[i], now))
+			return true;
+	return false;
+}
+
 /*
  * Does the word tell that a slot is not ours any more? One that holds our gate is ours, whatever became of its module's headers, and one that cannot be read
  * may come back with its page. A fresh module in the same place (closed and opened again) holds what the loader wrote: the value as before the
- * patch, or the way to the loader.
+ * patch, or the way to the loader. In a module that we have patched an address of its own code is another tool's hook.
  */
-static bool is_gone(const struct session *s, const struct slot *slot)
+static bool is_gone(const struct session *s, const struct slot *slot, const struct slot *slots, uint32_t count)
 {
 	const struct elf_module *home = modules_find(&s->modules, slot->address, false);
 	uint64_t now;
 	struct err ignored;
 
-	if (target_read_u64(&s->memory, slot->address, &now, &ignored) < 0 ||
-	    now == s->payload.block.gates_address + slot->gate * GATE_CODE_BYTES)
+	if (target_read_u64(&s->memory, slot->address, &now, &ignored) < 0 || holds_gate(s, slot, now))
 		return false;
-	return !home || now == slot->old_value || modules_find(&s->modules, now, true) == home;
+	if (!home || now == slot->old_value)
+		return true;
+	return modules_find(&s->modules, now, true) == home && !is_patched(s, home, slots, count);
 }
 
 int session_mark_gone(struct session *s, struct err *e)
@@ -53,7 +72,7 @@ int session_mark_gone(struct session *s, struct err *e)
 
 	int rc = session_slots(s, &slots, &count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++)
-		if (slots[i].state == SLOT_PATCHED && is_gone(s, &slots[i]))
+		if (slots[i].state == SLOT_PATCHED && is_gone(s, &slots[i], slots, count))
 			rc = target_write(&s->writer, s->payload.block.slots_address + i * sizeof *slots + offsetof(struct slot, state),
 					  &gone, sizeof gone, e);
 	return rc;

@@ -67,7 +67,10 @@ enum slot_found slot_place_look(const struct slot *slot, uint64_t gate, uint64_t
 		return SLOT_FOUND_NOTHING;
 	if (now == gate)
 		return SLOT_FOUND_GATE;
-	if (now == original || now == slot->old_value || (home && modules_find(modules, now, true) == home))
+	if (now == original || now == slot->old_value)
+		return SLOT_FOUND_ORIGINAL;
+	/* In a fresh module that is the way to the loader; in the module that was patched another tool lives. */
+	if (home && slot->state == SLOT_GONE && modules_find(modules, now, true) == home)
 		return SLOT_FOUND_ORIGINAL;
 	const struct mapping *m = maps_find(maps, now);
 	return m && m->prot & PROT_EXEC ? SLOT_FOUND_CODE : SLOT_FOUND_DATA;

@@ -31,7 +31,7 @@ int slot_places_find(struct slot *slots, size_t count, const struct maps *now, c
 enum slot_found {
 	SLOT_FOUND_NOTHING,  /* it cannot be read: unmapped, or behind the end of its file */
 	SLOT_FOUND_GATE,     /* our gate, in memory that is not to be written to */
-	SLOT_FOUND_ORIGINAL, /* the original, or the way to it through its own module: the loader has bound it (anew) */
+	SLOT_FOUND_ORIGINAL, /* the original, or in a module that was opened anew the way to it: the loader has bound it */
 	SLOT_FOUND_CODE,     /* other code: another tool's hook */
 	SLOT_FOUND_DATA,     /* something that is no code: other memory took the page's place */
 };
