@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "crowd.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -30,14 +29,6 @@ struct run {
 	/* When we last looked in vain, or, since we go first and hear of it at once, were told of a stop: those found then were not held before. */
 	uint64_t noticed_ns;
 };
-
-/* While threads may stand in a stop memattach goes before others, where it may (CAP_SYS_NICE): they wait for it. */
-static bool go_first(bool first)
-{
-	const struct sched_param urgent = { .sched_priority = 1 }, usual = { 0 };
-
-	return sched_setscheduler(0, first ? SCHED_RR : SCHED_OTHER, first ? &urgent : &usual) == 0;
-}
 
 static int by_tid(const void *a, const void *b)
 {
@@ -111,10 +102,12 @@ static void came(struct run *r, struct member *m)
 /* A thread that an earlier step could not stop in time, and gave up: it stands still now. */
 static void let_go(pid_t tid)
 {
-	siginfo_t ignored;
+	struct tracee t = { .tid = tid, .seized = true };
+	enum tracee_stop stop;
+	struct err ignored;
 
-	if (ptrace(PTRACE_DETACH, tid, 0, 0) < 0)
-		waitid(P_PID, (id_t)tid, &ignored, WEXITED | WNOHANG | __WALL);
+	if (tracee_poll(&t, &stop, &ignored) > 0)
+		tracee_detach(&t); /* with the signal that it may have met first */
 }
 
 /* All that stand in a stop or have ended. */
@@ -202,10 +195,10 @@ int crowd_visit(const struct crowd *c, struct err *e)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &before);
-	r.urgent = go_first(true);
+	r.urgent = tracee_go_first(true);
 	visit_all(&r, &child);
 	if (r.urgent)
-		r.urgent = !go_first(false);
+		r.urgent = !tracee_go_first(false);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;
 }

@@ -81,30 +81,25 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 	return rc;
 }
 
-/*
- * A held thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the hold by whole
- * time slices. So memattach goes first while it holds a thread, where it may (CAP_SYS_NICE); it only sleeps and makes short calls then.
- */
-static void go_first(bool first)
+bool tracee_go_first(bool first)
 {
 	const struct sched_param urgent = { .sched_priority = 1 }, usual = { 0 };
-	int ignored = sched_setscheduler(0, first ? SCHED_RR : SCHED_OTHER, first ? &urgent : &usual);
 
-	(void)ignored;
+	return sched_setscheduler(0, first ? SCHED_RR : SCHED_OTHER, first ? &urgent : &usual) == 0;
 }
 
 static void hold_begins(struct tracee *t)
 {
 	if (t->held_since)
 		return;
-	go_first(true);
+	tracee_go_first(true);
 	t->held_since = monotonic_ns();
 }
 
 static void hold_ends(struct tracee *t)
 {
 	if (t->held_since)
-		go_first(false);
+		tracee_go_first(false);
 
 	if (t->held_since && t->longest_ns) {
 		uint64_t held = monotonic_ns() - t->held_since;
@@ -133,7 +128,7 @@ static int gone(struct tracee *t, struct err *e)
 {
 	t->seized = t->stopped = false;
 	if (t->held_since)
-		go_first(false);
+		tracee_go_first(false);
 	t->held_since = 0;
 	return err_set(e, ESRCH, "thread %d has ended", t->tid);
 }
@@ -251,7 +246,7 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 			rc = tracee_wait(t, deadline_ns, stop, e);
 		if (rc == -ETIMEDOUT) {
 			t->held_since = 0;
-			go_first(false);
+			tracee_go_first(false);
 		}
 		if (rc < 0)
 			return rc;
@@ -312,7 +307,7 @@ void tracee_release_late(void)
 		struct err ignored;
 		int rc = tracee_poll(&late[i], &stop, &ignored);
 		if (rc > 0)
-			request(&late[i], PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)late[i].signal, &ignored);
+			tracee_detach(&late[i]);
 		if (rc != 0)
 			forget_late(&late[i]);
 	}

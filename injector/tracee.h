@@ -38,6 +38,13 @@ struct tracee {
 
 uint64_t monotonic_ns(void);
 
+/*
+ * A held thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the hold by whole
+ * time slices. So memattach goes first while it holds a thread, where it may (CAP_SYS_NICE); it only sleeps and makes short calls then.
+ * False: it may not.
+ */
+bool tracee_go_first(bool first);
+
 /* -ESRCH the thread is gone, -EPERM with the reason as far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
 /* Stops the thread; signals met on the way are delivered first. -ETIMEDOUT, -ESRCH. */

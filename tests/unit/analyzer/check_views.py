@@ -63,15 +63,16 @@ def check_text(text, where):
         assert line.isprintable(), (where, line)
 
 
+def scalars(value):
+    if isinstance(value, (dict, list)):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from scalars(member)
+    else:
+        yield value
+
+
 def leaves(value):
-    if isinstance(value, dict):
-        for member in value.values():
-            yield from leaves(member)
-    elif isinstance(value, list):
-        for member in value:
-            yield from leaves(member)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield float(value)
+    return (float(v) for v in scalars(value) if isinstance(v, (int, float)) and not isinstance(v, bool))
 
 
 def members(value):
@@ -158,14 +159,7 @@ def numbers_of(line, words):
 
 
 def words_of(value):
-    if isinstance(value, dict):
-        for member in value.values():
-            yield from words_of(member)
-    elif isinstance(value, list):
-        for member in value:
-            yield from words_of(member)
-    elif isinstance(value, str) and any(c.isdigit() for c in value):
-        yield value
+    return (v for v in scalars(value) if isinstance(v, str) and any(c.isdigit() for c in v))
 
 
 def next_row(rows, wanted, report, general):

@@ -81,6 +81,12 @@ static int meet(struct meeting *m, unsigned *checkpoint, struct err *e)
 	return channel_meet(&m->channel, &m->thread, checkpoint, monotonic_ns() + SECOND_NS, e);
 }
 
+static void part(struct meeting *m)
+{
+	tracee_detach(&m->thread);
+	channel_close(&m->channel);
+}
+
 static int end_status(struct meeting *m)
 {
 	int status = 0;
@@ -103,8 +109,7 @@ static void test_checkpoints_come_one_by_one(void **state)
 		struct pollfd end = { .fd = m.channel.here, .events = POLLIN };
 		assert_int_equal(poll(&end, 1, 20), 0); /* it waits for its answer */
 	}
-	tracee_detach(&m.thread);
-	channel_close(&m.channel);
+	part(&m);
 	int status = end_status(&m);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 3);
@@ -126,8 +131,7 @@ static void test_job_control_is_passed(void **state)
 		assert_int_equal(checkpoint, i);
 	}
 	kill(m.thread.tid, SIGCONT);
-	tracee_detach(&m.thread);
-	channel_close(&m.channel);
+	part(&m);
 	assert_true(WIFEXITED(end_status(&m)));
 }
 
@@ -142,8 +146,7 @@ static void test_a_thread_that_is_killed_has_ended(void **state)
 	assert_int_equal(meet(&m, &checkpoint, &e), 0);
 	kill(m.thread.tid, SIGKILL);
 	assert_int_equal(meet(&m, &checkpoint, &e), -ESRCH);
-	tracee_detach(&m.thread);
-	channel_close(&m.channel);
+	part(&m);
 }
 
 static void test_a_closed_end_is_told_from_an_ended_thread(void **state)
@@ -156,8 +159,7 @@ static void test_a_closed_end_is_told_from_an_ended_thread(void **state)
 	setup(&m, closes);
 	assert_int_equal(meet(&m, &checkpoint, &e), -EPROTO);
 	assert_non_null(strstr(e.text, "closed a descriptor"));
-	tracee_detach(&m.thread);
-	channel_close(&m.channel);
+	part(&m);
 	kill(m.thread.tid, SIGKILL);
 	end_status(&m);
 }
@@ -173,8 +175,7 @@ static void test_the_deadline_is_kept(void **state)
 	setup(&m, says_nothing);
 	assert_int_equal(channel_meet(&m.channel, &m.thread, &checkpoint, deadline, &e), -ETIMEDOUT);
 	assert_true(monotonic_ns() >= deadline);
-	tracee_detach(&m.thread);
-	channel_close(&m.channel);
+	part(&m);
 	kill(m.thread.tid, SIGKILL);
 	end_status(&m);
 }
