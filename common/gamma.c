@@ -223,6 +223,9 @@ static double inverse(double a, double target, bool upper)
 		if (fabs(curve) < 0.5)
 			step /= 1 - curve;
 		double next = x - step;
+		/* The error after a step is of the order of its cube, in units of the deviation. What is left is the noise of the tail. */
+		if (fabs(step) * sqrt(a + 1) <= 1e-6 * x)
+			return next;
 		if (!(next > low) || !(next < high) || !isfinite(next))
 			next = isinf(high) ? 2 * x + 1 : low + (high - low) / 2;
 		if (fabs(next - x) <= 2 * DBL_EPSILON * x || next < DBL_MIN)
