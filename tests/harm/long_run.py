@@ -22,7 +22,7 @@ import time
 import run  # noqa: F401 sets the paths
 import harness
 import harm_kills
-from harm_kills import VICTIMS, calls_of, kill_at_call, kill_points, random_kills, sufferer_of
+from harm_kills import VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills, sufferer_of
 
 SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
@@ -95,10 +95,11 @@ def kills_slice(context, sufferer, end, most):
 
 
 def calls_slice(context, sufferer, end, points, detaching):
-    for name, number in points:
+    for call, count in points:
         if time.monotonic() > end:
             break
-        kill_at_call(context, sufferer, detaching, name, number)
+        kill_at_call(context, sufferer, detaching, call, count)
+    check_kills(sufferer.ended, sufferer.kills)
 
 
 def slice_of(options, ledger, part, first):
