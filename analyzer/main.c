@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "dump_reader.h"
 #include "progress.h"
+#include "repeats.h"
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
@@ -245,14 +246,34 @@ static int read_pair(struct report *report, char **paths)
 	return r ? complain(paths[1], &e) : 0;
 }
 
-/* One after the other; those that cannot be read are named and left out. */
+static void name_repeat(char **paths, int i, const struct repeat *repeat)
+{
+	const char *latest = paths[repeat->of];
+
+	progress_clear(&progress);
+	if (repeat->same)
+		fprintf(stderr, "memanalyze: %s: left out: it is the same dump as %s\n", paths[i], latest);
+	else
+		fprintf(stderr, "memanalyze: %s: left out: %s is a later state of the same session and holds all of it "
+			"(--diff shows the growth)\n", paths[i], latest);
+}
+
+/* One after the other; those that cannot be read, and those that others repeat, are named and left out. */
 static int read_all(struct report *report, char **paths, int count)
 {
+	AUTO_FREE struct repeat *repeats = calloc((size_t)count, sizeof *repeats);
+	struct err none = { .text = "out of memory" };
 	int status = 0;
 
+	if (!repeats || repeats_find(paths, count, repeats))
+		return complain(paths[0], &none);
 	for (int i = 0; i < count; i++) {
 		struct err e = { 0 };
 		struct dump *dump;
+		if (repeats[i].of != i) {
+			name_repeat(paths, i, &repeats[i]);
+			continue;
+		}
 		if (dump_open(paths[i], &dump, &e)) {
 			complain(paths[i], &e);
 			status = EXIT_PARTIAL;

@@ -15,7 +15,7 @@
 #include "dump_builder.h"
 
 static char directory[] = "/tmp/memanalyze-test.XXXXXX";
-static char good[64], cut[64], future[64], foreign[64];
+static char good[64], later[64], cut[64], future[64], foreign[64];
 
 struct run {
 	int status;
@@ -61,11 +61,15 @@ static int make_files(void **state)
 	if (!mkdtemp(directory))
 		return -1;
 	snprintf(good, sizeof good, "%s/good.dump", directory);
+	snprintf(later, sizeof later, "%s/later.dump", directory);
 	snprintf(cut, sizeof cut, "%s/cut.dump", directory);
 	snprintf(future, sizeof future, "%s/future.dump", directory);
 	snprintf(foreign, sizeof foreign, "%s/foreign.dump", directory);
 	dump_builder_sampler(&b);
+	dump_builder_header(&b)->session_id = 77;
 	int r = dump_builder_write(&b, good) || dump_builder_write(&b, cut) || truncate(cut, 20000);
+	dump_builder_header(&b)->clock_latest.stamp++;
+	r = r || dump_builder_write(&b, later);
 	dump_builder_header(&b)->version++;
 	r = r || dump_builder_write(&b, future);
 	memset(b.bytes, 'x', 100);
@@ -76,7 +80,7 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-	static const char *const names[] = { "good.dump", "cut.dump", "future.dump", "foreign.dump", "out", "err" };
+	static const char *const names[] = { "good.dump", "later.dump", "cut.dump", "future.dump", "foreign.dump", "out", "err" };
 	char path[128];
 
 	(void)state;
@@ -155,6 +159,30 @@ static void test_files_that_cannot_be_read(void **state)
 	assert_int_equal(r.status, 2);
 }
 
+/* A session that is given more than once counts once, by its latest state. */
+static void test_repeated_dumps(void **state)
+{
+	struct run once, r;
+	char twice[256];
+
+	(void)state;
+	run_on(&once, "--json", good);
+	snprintf(twice, sizeof twice, "%s %s", good, good);
+	run_on(&r, "--json", twice);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.out, once.out);
+	assert_non_null(strstr(r.err, "left out: it is the same dump as "));
+	run_on(&once, "--json", later);
+	for (int i = 0; i < 2; i++) {
+		snprintf(twice, sizeof twice, "%s %s", i ? later : good, i ? good : later);
+		run_on(&r, "--json", twice);
+		assert_int_equal(r.status, 0);
+		assert_string_equal(r.out, once.out);
+		snprintf(twice, sizeof twice, "%s: left out: %s is a later state", good, later);
+		assert_non_null(strstr(r.err, twice));
+	}
+}
+
 static void test_usage(void **state)
 {
 	static const char *const wrong[] = {
@@ -198,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_json_is_json),
 		cmocka_unit_test(test_damaged_dump_is_read_in_part),
 		cmocka_unit_test(test_files_that_cannot_be_read),
+		cmocka_unit_test(test_repeated_dumps),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_full_disk_is_said),
 	};
