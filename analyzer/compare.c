@@ -6,6 +6,9 @@
 
 #define STEPS 40
 #define LOWEST_P 1e-12
+#define HIGHEST_P (0.5 - 1e-6)
+#define PRECISION 1e-4 /* of the logarithm of a p-value */
+#define NARROW 1e-5
 
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence)
 {
@@ -20,23 +23,67 @@ struct estimate compare_interval(const struct estimate_sum *plus, const struct e
 				  .exact = x.exact && y.exact };
 }
 
+/* Where the interval begins whose ends leave p each. */
+static double low_end(const struct estimate_sum *plus, const struct estimate_sum *minus, double p)
+{
+	double confidence = 1 - 2 * p;
+
+	return plus->value - minus->value -
+	       hypot(plus->value - estimate_low_smooth(plus, confidence), estimate_high_smooth(minus, confidence) - minus->value);
+}
+
+/* Logarithms of p: at low the interval begins at or below 0, at high above. */
+struct bracket {
+	double low, high, at_low, at_high;
+};
+
+/* The lower end rises nearly straight with the logarithm of p: false position (Illinois: halve the weight of an end that stays). */
+static void narrow(const struct estimate_sum *plus, const struct estimate_sum *minus, struct bracket *b)
+{
+	int side = 0;
+
+	for (int i = 0; i < STEPS && b->high - b->low > NARROW; i++) {
+		double x = b->low + (b->high - b->low) * b->at_low / (b->at_low - b->at_high);
+		/* Both ends come near: an estimate next to one of them is put a little beyond. */
+		x = fmin(fmax(x, b->low + NARROW / 2), b->high - NARROW / 2);
+		double at = low_end(plus, minus, exp(x));
+		if (at > 0) {
+			b->high = x;
+			b->at_high = at;
+			b->at_low /= side > 0 ? 2 : 1;
+			side = 1;
+		} else {
+			b->low = x;
+			b->at_low = at;
+			b->at_high /= side < 0 ? 2 : 1;
+			side = -1;
+		}
+	}
+}
+
 double compare_p_value(const struct estimate_sum *plus, const struct estimate_sum *minus)
 {
 	double low = log(LOWEST_P);
 	double high = 0;
+	struct bracket b = { .low = low, .high = log(HIGHEST_P) };
 
 	if (!(plus->value > minus->value))
 		return 1;
-	if (compare_interval(plus, minus, 1 - 2 * LOWEST_P).low > 0)
+	b.at_low = low_end(plus, minus, LOWEST_P);
+	if (b.at_low > 0)
 		return LOWEST_P;
-	/* The lower end rises with p; halve the logarithm of p. */
-	for (int i = 0; i < STEPS && high - low > 1e-4; i++) {
+	b.at_high = low_end(plus, minus, HIGHEST_P);
+	if (b.at_high > 0)
+		narrow(plus, minus, &b);
+	else
+		b.low = b.high;
+	/* The next halving of the logarithm: so the result does not depend on how it was narrowed down. */
+	for (int i = 0; i < STEPS && high - low > PRECISION; i++) {
 		double middle = (low + high) / 2;
-		double confidence = 1 - 2 * exp(middle);
-		if (confidence > 0 && compare_interval(plus, minus, confidence).low <= 0)
-			low = middle;
-		else
+		if (middle >= b.high || (middle > b.low && low_end(plus, minus, exp(middle)) > 0))
 			high = middle;
+		else
+			low = middle;
 	}
 	return exp(high);
 }

@@ -204,3 +204,28 @@ void json_bool(struct json *j, const char *name, bool value)
 		PUT_LITERAL(j, "false");
 	end_value(j);
 }
+
+void json_divert(struct json *j, FILE *to)
+{
+	flush(j);
+	j->diverted_from = j->out;
+	j->was_filled = j->filled;
+	j->out = to;
+	j->filled = false;
+}
+
+void json_divert_end(struct json *j)
+{
+	flush(j);
+	j->out = j->diverted_from;
+	j->diverted_from = NULL;
+	j->filled = j->was_filled;
+}
+
+void json_elements(struct json *j, const char *text, size_t length)
+{
+	if (j->filled)
+		put_char(j, ',');
+	j->filled = true;
+	put(j, text, length);
+}

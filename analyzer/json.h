@@ -14,9 +14,11 @@
 
 struct json {
 	FILE *out;
+	FILE *diverted_from; /* NULL: it is not */
 	int depth;
 	uint64_t arrays; /* bit i: the container at depth i is an array */
 	bool filled; /* the innermost object or array has an element */
+	bool was_filled; /* when it was diverted */
 	size_t used;
 	char buffer[16384];
 };
@@ -31,5 +33,13 @@ void json_number(struct json *j, const char *name, double value);
 void json_unsigned(struct json *j, const char *name, uint64_t value);
 void json_hex(struct json *j, const char *name, uint64_t value); /* a string: "0x1f" */
 void json_bool(struct json *j, const char *name, bool value);
+
+/*
+ * Elements that come again and again: those that are put between json_divert and json_divert_end go to another stream, laid out for where they would stand,
+ * and json_elements puts that text where elements of the same depth may stand.
+ */
+void json_divert(struct json *j, FILE *to);
+void json_divert_end(struct json *j);
+void json_elements(struct json *j, const char *text, size_t length);
 
 #endif

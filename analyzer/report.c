@@ -77,7 +77,7 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		s = r->total.change ? 0 : -ENOMEM;
 	}
 	if (!s && options->symbols) {
-		r->symbols = symbols_new(&r->images, &r->options.search);
+		r->symbols = symbols_new(&r->images, &r->options.search, options->by == BY_STACK);
 		s = r->symbols ? 0 : -ENOMEM;
 	}
 	if (!s && options->efficiency) {

@@ -7,6 +7,7 @@
 
 #include "figures.h"
 #include "json.h"
+#include "json_frames.h"
 #include "leaks.h"
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
@@ -48,37 +49,6 @@ static void put_sums(struct json *j, const struct report *r, const char *name, c
 	put_figures(j, r, &row);
 	if (slack)
 		put_slack(j, r, slack);
-	json_object_end(j);
-}
-
-static void put_build_id(struct json *j, const struct image *image)
-{
-	static const char digits[] = "0123456789abcdef";
-	char hex[2 * DUMP_BUILD_ID_MAX + 1];
-
-	for (uint32_t i = 0; i < image->build_id_bytes; i++) {
-		hex[2 * i] = digits[image->build_id[i] >> 4];
-		hex[2 * i + 1] = digits[image->build_id[i] & 15];
-	}
-	hex[2 * image->build_id_bytes] = 0;
-	json_string(j, "build_id", hex[0] ? hex : NULL);
-}
-
-static void put_frame(struct json *j, const struct report *r, uint64_t place, const struct location *l)
-{
-	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
-
-	json_object(j, NULL);
-	json_hex(j, "address", PLACE_OFFSET(place));
-	json_string(j, "function", l->function);
-	json_string(j, "file", l->file);
-	if (l->file && l->line)
-		json_unsigned(j, "line", (uint64_t)l->line);
-	else
-		json_string(j, "line", NULL);
-	json_string(j, "module", image->path);
-	put_build_id(j, image);
-	json_bool(j, "inlined", l->inlined);
 	json_object_end(j);
 }
 
@@ -134,10 +104,9 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row, const struct estimate *figures)
+static void put_stack(struct json *j, const struct report *r, const struct report_row *row, const struct estimate *figures,
+		      struct json_frames *frames)
 {
-	static const struct location nothing;
-
 	json_object(j, NULL);
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		put_estimate(j, figure_keys[f], figures[f]);
@@ -150,14 +119,8 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 	json_bool(j, "unknown", row->unknown);
 	json_unsigned(j, "frame_count", row->frame_count);
 	json_array(j, "frames");
-	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++) {
-		const struct location *list = &nothing;
-		size_t n = 1;
-		if (r->symbols)
-			list = symbols_find(r->symbols, row->frames[i], &n);
-		for (size_t k = 0; k < n; k++)
-			put_frame(j, r, row->frames[i], &list[k]);
-	}
+	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++)
+		json_frames_put(frames, j, row->frames[i]);
 	json_array_end(j);
 	json_object_end(j);
 }
@@ -166,14 +129,17 @@ static void put_stacks(struct json *j, const struct report *r)
 {
 	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
 	struct figures figures;
+	struct json_frames frames;
 
 	figures_init(&figures, r, shown);
+	json_frames_init(&frames, r);
 	json_array(j, "stacks");
 	for (size_t i = 0; i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
-		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i));
+		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i), &frames);
 	}
 	json_array_end(j);
+	json_frames_done(&frames);
 	figures_done(&figures);
 }
 
@@ -409,7 +375,7 @@ static void put_modules(struct json *j, const struct report *r)
 			continue;
 		json_object(j, NULL);
 		json_string(j, "path", r->images.list[i].path);
-		put_build_id(j, &r->images.list[i]);
+		json_build_id(j, &r->images.list[i]);
 		json_string(j, "symbols", sources[file->source]);
 		json_string(j, "reason", file->reason);
 		json_object_end(j);

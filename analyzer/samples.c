@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "samples.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,6 +232,12 @@ static int add_batch(struct samples *s)
 	return r;
 }
 
+/* A sample survives its own rate, whatever it is. */
+static bool needs_survival(const struct samples *s, uint32_t rate)
+{
+	return s->options.leaks && rate < s->rate;
+}
+
 static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct samples *s = arg;
@@ -243,7 +250,7 @@ static int on_live(void *arg, const struct dump_live_record *record)
 				 .size = record->size,
 				 .usable = record->usable,
 				 .born = record->stamp,
-				 .survival = s->options.leaks ? dump_live_survival(record) : 0,
+				 .survival = needs_survival(s, record->rate_bytes) ? dump_live_survival(record) : INFINITY,
 				 .stack = record->stack,
 				 .rate = rate };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
@@ -259,7 +266,7 @@ static int on_history(void *arg, const struct dump_history_record *record)
 		(struct sample){ .size = record->size,
 				 .born = record->allocated_stamp,
 				 .freed = record->freed_stamp ? record->freed_stamp : 1,
-				 .survival = s->options.leaks ? dump_history_survival(record) : 0,
+				 .survival = needs_survival(s, record->rate_bytes) ? dump_history_survival(record) : INFINITY,
 				 .stack = record->stack,
 				 .rate = dump_history_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;

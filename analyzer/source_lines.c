@@ -2,7 +2,6 @@
 #include "source_lines.h"
 
 #include <dwarf.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,9 +216,9 @@ static void call_site(Dwarf_Die *unit, Dwarf_Die *inlined, struct source_line *o
 		out->file = dwarf_filesrc(files, value, NULL, NULL);
 }
 
-void source_lines_open(struct source_lines *lines, Dwfl_Module *module)
+void source_lines_open(struct source_lines *lines, Dwfl_Module *module, bool numbers)
 {
-	*lines = (struct source_lines){ 0 };
+	*lines = (struct source_lines){ .numbers = numbers };
 	if (module && dwfl_module_getdwarf(module, &lines->bias))
 		lines->module = module;
 }
@@ -249,7 +248,7 @@ size_t source_lines_find(struct source_lines *lines, uint64_t address, struct so
 		inlined = inlined_chain(function, want, chain);
 	memset(out, 0, (inlined + 1) * sizeof *out);
 
-	Dwarf_Line *line = dwarf_getsrc_die(unit, want);
+	Dwarf_Line *line = lines->numbers ? dwarf_getsrc_die(unit, want) : NULL;
 	if (line) {
 		out[0].file = dwarf_linesrc(line, NULL, NULL);
 		if (dwarf_lineno(line, &out[0].line))
@@ -258,7 +257,8 @@ size_t source_lines_find(struct source_lines *lines, uint64_t address, struct so
 	for (size_t i = 0; i < inlined; i++) {
 		Dwarf_Die *die = &chain[inlined - 1 - i];
 		name_of(die, &out[i]);
-		call_site(unit, die, &out[i + 1]);
+		if (lines->numbers)
+			call_site(unit, die, &out[i + 1]);
 	}
 	if (function)
 		name_of(function, &out[inlined]);

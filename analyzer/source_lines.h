@@ -8,6 +8,7 @@
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "map.h"
@@ -27,6 +28,7 @@ struct unit;
 
 struct source_lines {
 	Dwfl_Module *module;
+	bool numbers;    /* lines and files are wanted, not functions alone */
 	Dwarf_Addr bias; /* module address = DWARF address + bias */
 	struct unit_range *ranges; /* of the units that .debug_aranges does not know; made when first missed */
 	size_t range_count;
@@ -36,7 +38,7 @@ struct source_lines {
 	struct map unit_of; /* offset of the unit -> index in units */
 };
 
-void source_lines_open(struct source_lines *lines, Dwfl_Module *module);
+void source_lines_open(struct source_lines *lines, Dwfl_Module *module, bool numbers);
 void source_lines_close(struct source_lines *lines);
 /* How many levels were found, 0 if the address is in no known unit; all but the last are inlined. */
 size_t source_lines_find(struct source_lines *lines, uint64_t address, struct source_line out[SOURCE_DEPTH_MAX]);

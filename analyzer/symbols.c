@@ -26,6 +26,7 @@ struct known {
 struct symbols {
 	const struct images *images;
 	const struct image_search *search;
+	bool lines; /* are wanted */
 	struct image_symbols **image; /* by image number, as far as they were asked for */
 	uint32_t image_count;
 	struct map known_at;         /* place -> index in known */
@@ -35,7 +36,7 @@ struct symbols {
 
 static const struct location nothing;
 
-struct symbols *symbols_new(const struct images *images, const struct image_search *search)
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines)
 {
 	struct symbols *s = calloc(1, sizeof *s);
 
@@ -43,6 +44,7 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 		return NULL;
 	s->images = images;
 	s->search = search;
+	s->lines = lines;
 	elf_version(EV_CURRENT);
 	return s;
 }
@@ -132,10 +134,11 @@ static char *best_name(const struct source_line *line, const struct symbol *symb
 	return line && line->name ? strdup(line->name) : NULL;
 }
 
-static size_t find_lines(struct image_symbols *image, uint64_t address, struct source_line lines[SOURCE_DEPTH_MAX])
+static size_t find_lines(const struct symbols *s, struct image_symbols *image, uint64_t address,
+			 struct source_line lines[SOURCE_DEPTH_MAX])
 {
 	if (!image->has_lines)
-		source_lines_open(&image->lines, image->file.module);
+		source_lines_open(&image->lines, image->file.module, s->lines);
 	image->has_lines = true;
 	return source_lines_find(&image->lines, address, lines);
 }
@@ -144,7 +147,7 @@ static struct known look_up(struct symbols *s, uint64_t place)
 {
 	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
 	struct source_line lines[SOURCE_DEPTH_MAX];
-	size_t depth = image ? find_lines(image, call_of(place), lines) : 0;
+	size_t depth = image ? find_lines(s, image, call_of(place), lines) : 0;
 	const struct symbol *symbol = image ? symbol_table_find(&image->table, call_of(place)) : NULL;
 	struct known known = { .count = depth ? depth : 1 };
 

@@ -22,8 +22,8 @@ struct location {
 
 struct symbols;
 
-/* images and search must outlive the result; NULL if out of memory. */
-struct symbols *symbols_new(const struct images *images, const struct image_search *search);
+/* images and search must outlive the result; NULL if out of memory. Without lines, only functions are known. */
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines);
 void symbols_free(struct symbols *symbols);
 
 /*

@@ -166,21 +166,15 @@ static double mixture_quantile(const struct mixture *m, double tail)
 	return high;
 }
 
-/* Fay and Feuer's, of bytes and the like. */
-static struct estimate plain_interval(const struct estimate_sum *sum, double tail)
+/* Of a number of blocks: those that were seen, and a number of others. */
+static double count_low(const struct estimate_sum *sum, double tail)
 {
-	double y = sum->value;
-	double v = sum->variance;
-	double w = sum->next;
-	struct estimate r = { 0 };
+	double unseen = fmax(0, sum->value - sum->seen);
 
-	r.low = v > 0 ? gamma_quantile(y, v, tail, 0) : y;
-	r.high = gamma_quantile(y + w, v + w * w, tail, 1);
-	return r;
+	return sum->seen + gamma_quantile(unseen, sum->variance, tail, 0) - 0.5;
 }
 
-/* Of a number of blocks: those that were seen, and a number of others. */
-static struct estimate count_interval(const struct estimate_sum *sum, double confidence, double tail)
+static double count_high(const struct estimate_sum *sum, double confidence, double tail)
 {
 	double unseen = fmax(0, sum->value - sum->seen);
 	double v = sum->variance;
@@ -191,25 +185,39 @@ static struct estimate count_interval(const struct estimate_sum *sum, double con
 			     .rare = 1 / ((double)sum->known + 1),
 			     .rare_mean = unseen + hidden - 1,
 			     .rare_variance = v + hidden * (hidden - 1) };
-	double few = gamma_quantile(unseen, v, tail, 0);
 	double many = sum->known ? mixture_quantile(&m, tail) : gamma_quantile(m.rare_mean, m.rare_variance, tail, 1);
 
-	return (struct estimate){ .low = sum->seen + few - 0.5, .high = sum->seen + many + 0.5 };
+	return sum->seen + many + 0.5;
+}
+
+double estimate_low_smooth(const struct estimate_sum *sum, double confidence)
+{
+	double tail = (1 - confidence) / 2;
+	double y = sum->value;
+	double v = sum->variance;
+	double low = sum->hidden > 0 ? count_low(sum, tail) : v > 0 ? gamma_quantile(y, v, tail, 0) : y;
+
+	return fmin(fmax(low, sum->seen), y);
+}
+
+double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
+{
+	double tail = (1 - confidence) / 2;
+	double y = sum->value;
+	double w = sum->next;
+	double high = sum->hidden > 0 ? count_high(sum, confidence, tail) :
+					gamma_quantile(y + w, sum->variance + w * w, tail, 1);
+
+	return fmax(high, y);
 }
 
 struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence)
 {
-	double y = sum->value;
-	double tail = (1 - confidence) / 2;
-	/* Of counts; where nothing can be hidden every block was seen. */
-	struct estimate r = sum->hidden > 0 ? count_interval(sum, confidence, tail) : plain_interval(sum, tail);
-
-	r.value = y;
-	r.error = sqrt(sum->variance);
-	r.low = fmin(fmax(r.low, sum->seen), y);
-	r.high = fmax(r.high, y);
-	r.exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0);
-	return r;
+	return (struct estimate){ .value = sum->value,
+				  .error = sqrt(sum->variance),
+				  .low = estimate_low_smooth(sum, confidence),
+				  .high = estimate_high_smooth(sum, confidence),
+				  .exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0) };
 }
 
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence)

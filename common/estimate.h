@@ -98,6 +98,9 @@ struct estimate estimate_interval(const struct estimate_sum *sum, double confide
 
 /* The same with ends that need not be whole numbers, so that they move with the confidence: for differences. */
 struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence);
+/* One end of it, for half the work. */
+double estimate_low_smooth(const struct estimate_sum *sum, double confidence);
+double estimate_high_smooth(const struct estimate_sum *sum, double confidence);
 
 /* What a sum without a sample holds less than, one-sided: -ln(1 - confidence) * next. */
 double estimate_detection_limit(double next, double confidence);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "json_frames.h"
+
+#include <stdlib.h>
+
+#include "grow.h"
+
+void json_build_id(struct json *j, const struct image *image)
+{
+	static const char digits[] = "0123456789abcdef";
+	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+
+	for (uint32_t i = 0; i < image->build_id_bytes; i++) {
+		hex[2 * i] = digits[image->build_id[i] >> 4];
+		hex[2 * i + 1] = digits[image->build_id[i] & 15];
+	}
+	hex[2 * image->build_id_bytes] = 0;
+	json_string(j, "build_id", hex[0] ? hex : NULL);
+}
+
+static void put_frame(struct json *j, const struct report *r, uint64_t place, const struct location *l)
+{
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+
+	json_object(j, NULL);
+	json_hex(j, "address", PLACE_OFFSET(place));
+	json_string(j, "function", l->function);
+	json_string(j, "file", l->file);
+	if (l->file && l->line)
+		json_unsigned(j, "line", (uint64_t)l->line);
+	else
+		json_string(j, "line", NULL);
+	json_string(j, "module", image->path);
+	json_build_id(j, image);
+	json_bool(j, "inlined", l->inlined);
+	json_object_end(j);
+}
+
+static void put_place(struct json *j, const struct report *r, uint64_t place)
+{
+	static const struct location nothing;
+	const struct location *list = &nothing;
+	size_t n = 1;
+
+	if (r->symbols)
+		list = symbols_find(r->symbols, place, &n);
+	for (size_t k = 0; k < n; k++)
+		put_frame(j, r, place, &list[k]);
+}
+
+/* NULL: no memory. */
+static const struct json_frame_text *make_text(struct json_frames *frames, struct json *j, uint64_t place)
+{
+	struct json_frame_text text = { 0 };
+	FILE *to;
+
+	if (!grow_list(frames->list, frames->count))
+		return NULL;
+	to = open_memstream(&text.text, &text.length);
+	if (!to)
+		return NULL;
+	json_divert(j, to);
+	put_place(j, frames->report, place);
+	json_divert_end(j);
+	bool bad = ferror(to);
+	bad = fclose(to) || bad;
+	if (bad || map_put(&frames->text_of, place, (uint32_t)frames->count)) {
+		free(text.text);
+		return NULL;
+	}
+	frames->list[frames->count] = text;
+	return &frames->list[frames->count++];
+}
+
+void json_frames_init(struct json_frames *frames, const struct report *report)
+{
+	*frames = (struct json_frames){ .report = report };
+}
+
+void json_frames_done(struct json_frames *frames)
+{
+	for (size_t i = 0; i < frames->count; i++)
+		free(frames->list[i].text);
+	free(frames->list);
+	map_done(&frames->text_of);
+	*frames = (struct json_frames){ 0 };
+}
+
+void json_frames_put(struct json_frames *frames, struct json *j, uint64_t place)
+{
+	const uint32_t *known = map_find(&frames->text_of, place);
+	const struct json_frame_text *text = known ? &frames->list[*known] : make_text(frames, j, place);
+
+	if (text)
+		json_elements(j, text->text, text->length);
+	else
+		put_place(j, frames->report, place);
+}
