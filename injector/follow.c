@@ -227,8 +227,8 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		status_line_show(s);
 	}
 	if (now >= f->next_govern_ns) {
-		f->next_govern_ns = now + GOVERNOR_LOOK_NS;
 		govern_look(s);
+		f->next_govern_ns = governor_next_look(&s->governor, now);
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;

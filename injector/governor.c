@@ -68,6 +68,16 @@ static void lower_rate(struct governor *g)
 	}
 }
 
+static bool settled_at(const struct governor *g, uint64_t now_ns)
+{
+	return now_ns - g->changed_ns >= GOVERNOR_SETTLE_NS;
+}
+
+uint64_t governor_next_look(const struct governor *g, uint64_t now_ns)
+{
+	return now_ns + (g->limit > 0 && !settled_at(g, now_ns) ? GOVERNOR_LOOK_SOON_NS : GOVERNOR_LOOK_NS);
+}
+
 uint64_t governor_decide(struct governor *g, const struct governor_look *look, bool may_lower)
 {
 	bool may = may_lower && g->rate > g->least;
@@ -78,7 +88,7 @@ uint64_t governor_decide(struct governor *g, const struct governor_look *look, b
 		return g->rate;
 	}
 	sum_up(g, look);
-	bool settled = look->now_ns - g->changed_ns >= GOVERNOR_SETTLE_NS;
+	bool settled = settled_at(g, look->now_ns);
 	if (!(g->limit > 0) || g->cpu_ns < (double)GOVERNOR_CPU_NS) {
 		/* Nobody minds the cost, or the target is idle and it costs nothing. */
 		if (may && settled)

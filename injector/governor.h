@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GOVERNOR_LOOK_NS 250000000ull       /* how often it wants to be asked */
+#define GOVERNOR_LOOK_NS 250000000ull       /* how often it wants to be asked, */
+#define GOVERNOR_LOOK_SOON_NS 50000000ull   /* at the start and after a change: it may have to hurry */
 #define GOVERNOR_SETTLE_NS 1000000000ull    /* between two changes */
 #define GOVERNOR_HURRY 8                    /* so many times the limit: at the next look already */
 #define GOVERNOR_HOLD_NS 10000000000ull     /* calm before a step down, at first */
@@ -40,6 +41,8 @@ struct governor {
 };
 
 void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const struct governor_look *start);
+/* When it wants to be asked again. */
+uint64_t governor_next_look(const struct governor *g, uint64_t now_ns);
 /* The rate that should be in force from now on; g->rate is set to it. may_lower: else it is only raised. */
 uint64_t governor_decide(struct governor *g, const struct governor_look *look, bool may_lower);
 

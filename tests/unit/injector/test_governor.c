@@ -28,13 +28,14 @@ static void begin(struct target *t, double limit, uint64_t rate)
 /* Runs for so long at a load (CPU time in time) that would cost the share `at_least` of the CPU time at the least rate. */
 static void run(struct target *t, double seconds, double load, double at_least)
 {
-	for (unsigned i = 0; i < (unsigned)(seconds * 4); i++) {
+	for (uint64_t end = t->look.now_ns + (uint64_t)(seconds * SECOND); t->look.now_ns < end;) {
 		uint64_t old = t->g.rate;
-		double cpu = load * (double)GOVERNOR_LOOK_NS;
+		uint64_t next = governor_next_look(&t->g, t->look.now_ns);
+		double cpu = load * (double)(next - t->look.now_ns);
 		double share = at_least * (double)t->g.least / (double)old;
 
 		t->largest = share > t->largest ? share : t->largest;
-		t->look.now_ns += GOVERNOR_LOOK_NS;
+		t->look.now_ns = next;
 		t->look.cpu_ns += (uint64_t)cpu;
 		t->look.cost_ns += (uint64_t)(cpu * share);
 		uint64_t rate = governor_decide(&t->g, &t->look, true);
@@ -85,6 +86,22 @@ static void test_governor_follows_a_jump(void **state)
 	run(&t, 600, 0.5, 0.003);
 	assert_int_equal(t.g.rate, LEAST);
 	assert_true(t.downs >= 1);
+}
+
+/* What is far above the limit from the start is met at once, what is a little above when the first samples, which are dear, are few among others. */
+static void test_governor_hurries_at_the_start(void **state)
+{
+	struct target t;
+
+	(void)state;
+	begin(&t, 0.01, 4096);
+	run(&t, 0.1, 1, 0.25);
+	assert_int_equal(t.ups, 1);
+	begin(&t, 0.01, 4096);
+	run(&t, 0.9, 1, 0.05);
+	assert_int_equal(t.changes, 0);
+	run(&t, 0.2, 1, 0.05);
+	assert_int_equal(t.ups, 1);
 }
 
 /* Where samples do not become half as many by doubling (blocks larger than the rate), it goes on. */
@@ -185,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_governor_leaves_what_is_cheap),
 		cmocka_unit_test(test_governor_without_limit_never_changes),
 		cmocka_unit_test(test_governor_follows_a_jump),
+		cmocka_unit_test(test_governor_hurries_at_the_start),
 		cmocka_unit_test(test_governor_goes_on_from_every_allocation),
 		cmocka_unit_test(test_governor_does_not_oscillate),
 		cmocka_unit_test(test_governor_needs_evidence),
