@@ -75,6 +75,13 @@ LOCAL double exponential_log(double x)
 	return (double)k * LN2_HIGH + (2 * s + (2 * s * sum + (double)k * LN2_LOW));
 }
 
+/* Sums of series wait for each of their divisions: ten times as long as for a multiplication. */
+#define TERMS 15
+static const double reciprocals[TERMS + 1] = {
+	0,	 1.0,	  1.0 / 2, 1.0 / 3,  1.0 / 4,  1.0 / 5,	 1.0 / 6,  1.0 / 7,
+	1.0 / 8, 1.0 / 9, 1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15,
+};
+
 /* 1 - exp(-x) for x >= 0; *rest = exp(-x). */
 LOCAL double exponential_expm1_negative(double x, double *rest)
 {
@@ -88,8 +95,8 @@ LOCAL double exponential_expm1_negative(double x, double *rest)
 	k = (int64_t)(x * LN2_INVERSE + 0.5);
 	/* -x = r - k ln 2, |r| <= 0.35; e = exp(r) - 1 by its series */
 	r = ((double)k * LN2_HIGH - x) + (double)k * LN2_LOW;
-	for (int i = 15; i >= 1; i--)
-		e = (e + 1) * r / i;
+	for (uint32_t i = x < 0x1p-7 ? 7 : TERMS; i >= 1; i--)
+		e = (e + 1) * (r * reciprocals[i]);
 	scale = double_from_bits((uint64_t)(1023 - k) << 52);
 	*rest = scale * e + scale;
 	return -(scale * e + (scale - 1));

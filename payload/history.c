@@ -16,6 +16,12 @@ static struct dump_history_block *block_at(uint32_t page)
 	return (struct dump_history_block *)(void *)((uint8_t *)payload.dump + (uint64_t)page * DUMP_HISTORY_BLOCK_BYTES);
 }
 
+void history_prefetch(const struct thread_slot *slot)
+{
+	if (slot->history_page)
+		__builtin_prefetch(block_at(slot->history_page), 1);
+}
+
 /* Physical block number k of all the history regions together. */
 static struct dump_history_block *block_number(uint64_t k)
 {

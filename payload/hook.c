@@ -27,6 +27,7 @@
 #include "sampler.h"
 #include "stack_table.h"
 #include "unwind.h"
+#include "walked.h"
 
 #define MAP_FAILURE UINT64_MAX
 #define TIMED_ONE_IN 16
@@ -124,14 +125,27 @@ static void recorder_close(struct recorder *r)
 		thread_slot_release(r->slot);
 }
 
+/* At a large rate all that a sample needs has left the caches since the last one. */
+static void prefetch_sample(const struct hook_call *call, const struct recorder *r)
+{
+	__builtin_prefetch(&r->counters.words[DUMP_COUNTER_samples_taken], 1);
+	__builtin_prefetch(&r->counters.words[DUMP_COUNTER_slow_cycles], 1);
+	walked_prefetch(call->sp);
+}
+
 /* A taken record becomes history. */
 static void entry_finish(struct recorder *r, const struct live_entry *entry, uint16_t flags)
 {
-	struct dump_stack *stack = regions_stack(entry->record->stack);
+	struct dump_stack *stack;
 
+	/* What is locked waits for all that came before: all is asked for first. */
+	if (r->slot)
+		history_prefetch(r->slot);
+	stack = regions_stack(entry->record->stack);
+	__builtin_prefetch(stack, 1);
+	history_append(r->slot, &r->counters, entry->record, r->stamp, flags);
 	if (stack)
 		__atomic_fetch_add(&stack->freed, 1, __ATOMIC_RELAXED);
-	history_append(r->slot, &r->counters, entry->record, r->stamp, flags);
 	live_table_drop(entry);
 	counter_add(&r->counters, flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
 }
@@ -226,6 +240,8 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 		record.hook = (uint16_t)call->hook;
 		record.flags = 0;
 		record.reserved_[0] = record.reserved_[1] = 0;
+		if (rate > RECENT_RATE_MAX)
+			prefetch_sample(call, &r);
 		record_sample(call, &r, &record);
 	}
 	recorder_close(&r);

@@ -65,8 +65,10 @@ static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry 
 				continue;
 			entry->key = &keys[i];
 			entry->record = table_record(table, bucket + i);
-			if (key == address)
+			if (key == address) {
+				__builtin_prefetch(entry->record, 1);
 				return entry->key;
+			}
 			free_key = entry->key;
 		}
 	}

@@ -38,6 +38,7 @@ static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **ref
 		uint64_t bucket = region_bucket(table, hash);
 		uint64_t *keys = (uint64_t *)(void *)table->base + bucket;
 
+		__builtin_prefetch(index_references(table) + bucket);
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
 			uint64_t value = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
 

@@ -22,6 +22,7 @@
 #include "arch.h"
 #include "recent_stack.h"
 #include "thread_slot.h"
+#include "walked.h"
 
 #define STACK_MAX_BYTES (64ull << 20)
 #define UNKNOWN_BYTES (256ull << 10)
@@ -359,7 +360,7 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 	enum step step = STEP_ON;
 
 	while (out < end) {
-		const struct unwind_cache_entry *entry = &unwind_cache[pc % (1u << UNWIND_CACHE_LOG2)];
+		const struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
 		uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED), next;
 		uint32_t shape = UNWIND_FOUND_SHAPE(found), field = UNWIND_FOUND_FIELD(found);
 
@@ -460,7 +461,9 @@ void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, str
 	result->fallback = w.fallback;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
 	result->hash = stack_hash_end(trail_hash(&t), result->count, result->flags);
-	if (recent)
+	if (!recent)
+		walked_keep(t.frames, t.count, w.at.sp - start->sp);
+	else
 		recent_close(recent, &w, t.count, t.from, result->flags);
 }
 

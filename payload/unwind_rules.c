@@ -99,7 +99,7 @@ uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc)
 
 uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key)
 {
-	struct unwind_cache_entry *entry = &unwind_cache[pc % (1u << UNWIND_CACHE_LOG2)];
+	struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
 	uint64_t found = unwind_frame_search(view, pc);
 
 	__atomic_store_n(&entry->found, found, __ATOMIC_RELAXED);

@@ -14,7 +14,8 @@
  * A cache entry is two words that are written and read separately: that word, and its xor with a key made of pc and generation. A
  * reader that meets halves of two different entries computes a wrong key. Keys are spread over 64 bits by a multiplication (which is
  * a bijection), so halves that fit by chance are as rare as a collision of 64-bit hashes. The multiplication is needed only for
- * the comparison, which is predicted; the entry is found by the low bits of the pc, since its address is what the walk waits for.
+ * the comparison, which is predicted; the entry is found by low bits of the pc, since its address is what the walk waits for. Those of
+ * return addresses that are near each other are near each other, so that those of one walk are in few pages.
  */
 #ifndef MEMATTACH_PAYLOAD_UNWIND_RULES_H
 #define MEMATTACH_PAYLOAD_UNWIND_RULES_H
@@ -51,6 +52,13 @@ struct unwind_cache_entry {
 
 extern struct unwind_cache_entry unwind_cache[1u << UNWIND_CACHE_LOG2] HIDDEN;
 
+#define UNWIND_CACHE_SHIFT 2 /* hardly two calls return to the same four bytes */
+
+static inline uint16_t unwind_cache_index(uint64_t pc)
+{
+	return (uint16_t)((pc >> UNWIND_CACHE_SHIFT) % (1u << UNWIND_CACHE_LOG2));
+}
+
 /* An empty view if there is no valid index. */
 void unwind_view_open(struct unwind_view *view);
 /* The frame with return address pc, past the cache: UNWIND_NONE if nothing is known. */
@@ -68,7 +76,7 @@ static inline uint64_t unwind_salt(const struct unwind_view *view)
 
 static inline uint64_t unwind_frame_find(const struct unwind_view *view, uint64_t salt, uint64_t pc)
 {
-	struct unwind_cache_entry *entry = &unwind_cache[pc % (1u << UNWIND_CACHE_LOG2)];
+	struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
 	uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED);
 	uint64_t key = (pc ^ salt) * HASH_MULTIPLIER;
 
