@@ -183,8 +183,11 @@ static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
 	if (recent && recent->stack_hash == walked.hash)
 		return recent->reference;
-	unwind_frames_complete(recent, &walked, frames);
-	reference = stack_table_intern(walked.hash, frames, walked.count, walked.flags);
+	reference = stack_table_find(walked.hash);
+	if (!reference) {
+		unwind_frames_complete(recent, &walked, frames);
+		reference = stack_table_intern(walked.hash, frames, walked.count, walked.flags);
+	}
 	if (reference) {
 		if (recent) {
 			recent->stack_hash = walked.hash;

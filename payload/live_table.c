@@ -44,11 +44,32 @@ static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
 	return __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* Which of a bucket's keys is the address, DUMP_BUCKET: none. */
+static inline uint32_t bucket_find(const uint64_t *keys, uint64_t address)
+{
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < DUMP_BUCKET; i++)
+		if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == address)
+			return i;
+	return DUMP_BUCKET;
+}
+
+static inline uint32_t bucket_find_free(const uint64_t *keys)
+{
+	for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
+		uint64_t key = __atomic_load_n(&keys[i], __ATOMIC_RELAXED);
+
+		if (DUMP_KEY_IS_FREE(key))
+			return i;
+	}
+	return DUMP_BUCKET;
+}
+
 /*
  * The key of address, or else the first free one, or else NULL; *entry is where it stands. From the youngest level on, which is
  * the largest: there is room, so most records are found at the first look. Keys of samples that were given up are free.
  */
-static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry *entry)
+static inline uint64_t *table_find(uint64_t address, bool want_free, struct live_entry *entry)
 {
 	uint64_t hash = address_hash(address);
 	uint64_t *free_key = 0;
@@ -57,20 +78,19 @@ static uint64_t *table_find(uint64_t address, bool want_free, struct live_entry 
 		const struct region *table = &regions_live.items[level];
 		uint64_t bucket = region_bucket(table, hash);
 		uint64_t *keys = table_keys(table) + bucket;
+		uint32_t i = bucket_find(keys, address);
+		bool found = i < DUMP_BUCKET;
 
-		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
-			uint64_t key = __atomic_load_n(&keys[i], __ATOMIC_RELAXED);
-
-			if (key != address && (!DUMP_KEY_IS_FREE(key) || !want_free || free_key))
-				continue;
-			entry->key = &keys[i];
-			entry->record = table_record(table, bucket + i);
-			if (key == address) {
-				__builtin_prefetch(entry->record, 1);
-				return entry->key;
-			}
-			free_key = entry->key;
-		}
+		if (!found && want_free && !free_key)
+			i = bucket_find_free(keys);
+		if (i == DUMP_BUCKET)
+			continue;
+		entry->key = &keys[i];
+		entry->record = table_record(table, bucket + i);
+		__builtin_prefetch(entry->record, 1);
+		if (found)
+			return entry->key;
+		free_key = entry->key;
 	}
 	return free_key;
 }

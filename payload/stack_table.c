@@ -89,6 +89,14 @@ static void stack_write(struct dump_stack *stack, uint64_t hash, const uint64_t 
 		stack->frames[i] = frames[i];
 }
 
+uint32_t stack_table_find(uint64_t hash)
+{
+	uint32_t *reference;
+	uint64_t *key;
+
+	return index_find(hash, &key, &reference) == FOUND ? __atomic_load_n(reference, __ATOMIC_ACQUIRE) : 0;
+}
+
 uint32_t stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
 {
 	uint64_t bytes = (sizeof(struct dump_stack) + count * sizeof(uint64_t) + LINE_BYTES - 1) & ~(uint64_t)(LINE_BYTES - 1);

@@ -7,7 +7,9 @@
 
 #include "dump_format.h"
 
-/* Reference of the stack with this hash (stack_hash.h), of count frames, at most DUMP_FRAMES_MAX; stored now if it is new.
+/* Reference of the stack with this hash (stack_hash.h) if it is stored, else 0. */
+uint32_t stack_table_find(uint64_t hash);
+/* Reference of the stack with this hash, of count frames, at most DUMP_FRAMES_MAX; stored now if it is new.
  * 0: no room. */
 uint32_t stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags);
 

@@ -243,18 +243,17 @@ static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t fo
 static const struct recent_frame *recent_unchanged(const struct recent_stack *recent, const struct walk *w)
 {
 	const struct recent_frame *f = &recent->frames[DUMP_FRAMES_MAX - 1], *first = &recent->frames[recent->first];
-	uint64_t start = w->at.sp, bytes = f->sp - start; /* bytes: from there to the frame, all of it stack */
+	uint64_t start = w->at.sp, bytes = w->stack_end - start - 8; /* words may stand at start … start + bytes */
 
-	if (bytes > w->stack_end - start)
+	if (w->stack_end - start < 8)
 		return f;
 	for (; f > first; f--) {
-		uint64_t sp = start + bytes, inner = f[-1].sp - start, below = f->fp_below;
+		uint64_t sp = f->sp, below = f->fp_below;
 
-		if (bytes < 8 || inner > bytes - 8 || stack_word(sp - 8) != DUMP_FRAME_ADDRESS(f->frame))
+		if (sp - 8 - start > bytes || (stack_word(sp - 8) ^ f->frame) << 16)
 			break;
-		if (below && (below > bytes - inner || stack_word(sp - below) != f->fp))
+		if (below && (sp - below - start > bytes || stack_word(sp - below) != f->fp))
 			break;
-		bytes = inner;
 	}
 	return f;
 }
