@@ -31,6 +31,7 @@
 
 #define MAP_FAILURE UINT64_MAX
 #define TIMED_ONE_IN 16
+#define TIMED_EXACT_ONE_IN 17 /* odd: allocations and frees often take turns */
 #define CYCLES_MAX (1u << 17) /* more is no work but a thread that was preempted meanwhile */
 
 struct hook_facts {
@@ -104,14 +105,14 @@ static void count_cycles(const struct counter_row *counters, uint64_t weight, ui
 	counter_add(counters, DUMP_COUNTER_slow_cycles, weight * (cycles < CYCLES_MAX ? cycles : CYCLES_MAX));
 }
 
-/* Reading the clock takes as long as walking five frames: where all is recorded, one of TIMED_ONE_IN is timed for the others. */
+/* Reading the clock takes as long as walking five frames: where all is recorded, one of some is timed for the others. */
 static void recorder_count_cycles(const struct recorder *r)
 {
 	uint64_t weight = 1;
 
 	if (r->slot && r->slot->rate_bytes == 1) {
-		weight = TIMED_ONE_IN;
-		if (++r->slot->samples % TIMED_ONE_IN != 1)
+		weight = TIMED_EXACT_ONE_IN;
+		if (++r->slot->samples % TIMED_EXACT_ONE_IN != 1)
 			return;
 	}
 	count_cycles(&r->counters, weight, clock_stamp() - r->stamp);
