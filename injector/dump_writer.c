@@ -21,15 +21,7 @@
  * A small rate fills everything at the rate of the allocations, while memattach may have to wait for a processor: there more is made ahead.
  */
 #define LEVELS 3u /* entries, 2 entries, 4 entries … */
-#define LIVE_ENTRIES 2048u
-#define LIVE_ENTRIES_DENSE 65536u
-#define STACK_ENTRIES 2048u
-#define STACK_ENTRIES_DENSE 16384u
-#define STACKS_BYTES (1ull << 20)
-#define STACKS_BYTES_DENSE (16ull << 20)
 #define STACKS_BYTES_LEAST (64ull << 10) /* where what is wanted has no room */
-#define HISTORY_BLOCKS 256ull
-#define HISTORY_BLOCKS_DENSE 4096ull
 #define DENSE_RATE 8192u
 #define MODULES_BYTES (256u << 10)
 #define THREADS_BYTES (64u << 10)
@@ -39,6 +31,16 @@
 #define HISTORY_BYTES_MAX (64ull << 20) /* all history regions together; older records are dropped then */
 #define STACKS_PART 8u                   /* of the file, at least, is for stacks */
 #define STACK_BYTES_FEW 128u            /* of one stack record with a few frames */
+
+/* The first of each kind. */
+static const struct first_sizes {
+	uint64_t above_rate;
+	uint64_t live_entries, stack_entries, stacks_bytes, history_blocks;
+} first_sizes[] = {
+	{ 64u << 10, 2048, 2048, 1u << 20, 256 },
+	{ DENSE_RATE, 8192, 4096, 4u << 20, 1024 },
+	{ 0, 65536, 16384, 16u << 20, 4096 },
+};
 
 #define LIVE_ENTRY_BYTES (sizeof(uint64_t) + sizeof(struct dump_live_record))
 #define STACK_ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
@@ -153,14 +155,18 @@ static uint64_t fitting(uint64_t wanted, uint64_t piece_bytes, uint64_t part_byt
 static int add_first_regions(struct dump_writer *w, struct err *e)
 {
 	uint64_t part = w->max_bytes / 8, all_levels = (1u << LEVELS) - 1;
-	uint64_t live = fitting(w->dense ? LIVE_ENTRIES_DENSE : LIVE_ENTRIES, all_levels * LIVE_ENTRY_BYTES, part);
-	uint64_t index = fitting(w->dense ? STACK_ENTRIES_DENSE : STACK_ENTRIES, all_levels * STACK_ENTRY_BYTES, part / 8);
-	uint64_t history = fitting(w->dense ? HISTORY_BLOCKS_DENSE : HISTORY_BLOCKS, DUMP_HISTORY_BLOCK_BYTES, part);
+	const struct first_sizes *f = first_sizes;
+
+	while (w->header->first_rate_bytes <= f->above_rate)
+		f++;
+	uint64_t live = fitting(f->live_entries, all_levels * LIVE_ENTRY_BYTES, part);
+	uint64_t index = fitting(f->stack_entries, all_levels * STACK_ENTRY_BYTES, part / 8);
+	uint64_t history = fitting(f->history_blocks, DUMP_HISTORY_BLOCK_BYTES, part);
 	const struct {
 		uint32_t kind;
 		uint64_t bytes, entries;
 	} first[] = {
-		{ DUMP_REGION_STACKS, fitting(w->dense ? STACKS_BYTES_DENSE : STACKS_BYTES, 1, part), 0 },
+		{ DUMP_REGION_STACKS, fitting(f->stacks_bytes, 1, part), 0 },
 		{ DUMP_REGION_HISTORY, history * DUMP_HISTORY_BLOCK_BYTES, history },
 		{ DUMP_REGION_MODULES, MODULES_BYTES, 0 },
 		{ DUMP_REGION_THREADS, THREADS_BYTES, 0 },
@@ -222,7 +228,7 @@ static int add_unknown_stack(struct dump_writer *w, struct err *e)
 int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *options, struct err *e)
 {
 	*w = (struct dump_writer){ .fd = -1, .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
-				   .exact = options->rate_bytes == 1, .dense = options->rate_bytes < DENSE_RATE };
+				   .exact = options->rate_bytes == 1, .dense = options->rate_bytes <= DENSE_RATE };
 	if ((size_t)snprintf(w->path, sizeof w->path, "%s", options->path) >= sizeof w->path)
 		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
 	w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
