@@ -9,9 +9,10 @@
 parts_gate_malloc:	.quad 0, 0
 parts_gate_free:	.quad 0, 0
 parts_slots:	.quad 0
-parts_owner:	.quad 0
+	.p2align 7
+nobody:	.quad 0, 0
 	.p2align 12
-	.quad	0
+parts_owner:	.quad 0
 parts_remaining:	.quad 0x7fffffffffffffff
 	.p2align 12
 	.bss
@@ -26,6 +27,10 @@ filter:	.skip 1 << 16
 
 	.macro	find_slot
 	mov	%fs:0, %r10
+	find_slot_of_r10
+	.endm
+
+	.macro	find_slot_of_r10
 	mov	%r10, %rax
 	shr	$12, %rax
 	xor	%r10, %rax
@@ -37,11 +42,20 @@ filter:	.skip 1 << 16
 	.endm
 
 	.macro	charge remaining
-	mov	%rdi, %r10
 	cmp	$1, %rdi
-	adc	$0, %r10
-	sub	%r10, \remaining
+	sbb	%rdi, \remaining
 	jb	trap
+	.endm
+
+	.macro	charge_near slot
+	mov	%fs:0, %r10
+	cmp	%r10, \slot(%rip)
+	jne	1f
+	charge	\slot + 8(%rip)
+	jmp	*8(%r11)
+1:	find_slot_of_r10
+	charge	8(%rax)
+	jmp	*8(%r11)
 	.endm
 
 	.macro	test_filter
@@ -97,6 +111,10 @@ variant	parts_malloc
 variant	parts_free
 	test_filter
 	jmp	*8(%r11)
+variant	parts_near
+	charge_near parts_owner
+variant	parts_near_of_another
+	charge_near nobody
 variant	parts_find_only
 	find_slot
 	jmp	*8(%r11)

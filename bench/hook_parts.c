@@ -18,7 +18,7 @@
 
 typedef void code(void);
 extern code parts_gated_malloc, parts_gated_free, parts_direct_malloc, parts_direct_free, parts_inside_malloc, parts_inside_free;
-extern code parts_owned_malloc, parts_empty, parts_malloc, parts_free, parts_find_only, parts_fixed_word, parts_additions;
+extern code parts_owned_malloc, parts_near, parts_near_of_another, parts_empty, parts_malloc, parts_free, parts_find_only, parts_fixed_word, parts_additions;
 extern uint64_t parts_gate_malloc[2], parts_gate_free[2], parts_slots, parts_owner;
 
 /* What the slots hold and where the gates lead; NULL: the original. */
@@ -36,6 +36,10 @@ static const struct variant {
 	{ "direct jumps", parts_direct_malloc, parts_direct_free, 0, 0 },
 	{ "inside the gates", parts_inside_malloc, parts_inside_free, 0, 0 },
 	{ "inside, fixed slot", parts_owned_malloc, parts_inside_free, 0, 0 },
+	{ "near slot", parts_gated_malloc, parts_gated_free, parts_near, parts_free },
+	{ "another's near slot", parts_gated_malloc, parts_gated_free, parts_near_of_another, parts_free },
+	{ "malloc: near slot", parts_gated_malloc, 0, parts_near, 0 },
+	{ "malloc: another's", parts_gated_malloc, 0, parts_near_of_another, 0 },
 	{ "malloc: no charge", parts_gated_malloc, 0, parts_find_only, 0 },
 	{ "malloc: fixed word", parts_gated_malloc, 0, parts_fixed_word, 0 },
 	{ "malloc: 12 additions", parts_gated_malloc, 0, parts_additions, 0 },
@@ -153,7 +157,7 @@ static void measure(int rounds, int pairs)
 		       low, high);
 	}
 }
-_Static_assert(VARIANTS == 13, "a prime number of variants: each step visits all");
+_Static_assert(VARIANTS == 17, "a prime number of variants: each step visits all");
 
 int main(int argc, char **argv)
 {

@@ -34,13 +34,20 @@ static uint64_t slot_owner(const struct thread_slot *slot)
 	return __atomic_load_n(&slot->owner, __ATOMIC_RELAXED);
 }
 
+/* The slots that a thread may use, in the order in which it tries them. */
+static struct thread_slot *slot_candidate(uint64_t tp, uint32_t i)
+{
+	return i ? &thread_slots[slot_home(tp) + i - 1] : &thread_slots[THREAD_SLOT_NEAR];
+}
+
+#define CANDIDATES (1u + THREAD_SLOT_PROBES)
+
 struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 {
-	struct thread_slot *home = &thread_slots[slot_home(tp)];
-	struct thread_slot *end = home + THREAD_SLOT_PROBES;
-
 	*fresh = 0;
-	for (struct thread_slot *slot = home; slot < end; slot++) {
+	for (uint32_t i = 0; i < CANDIDATES; i++) {
+		struct thread_slot *slot = slot_candidate(tp, i);
+
 		if (slot_owner(slot) != tp)
 			continue;
 		if (!slot_take(slot, sp))
@@ -50,7 +57,9 @@ struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 		thread_slot_release(slot);
 	}
 	*fresh = 1;
-	for (struct thread_slot *slot = home; slot < end; slot++) {
+	for (uint32_t i = 0; i < CANDIDATES; i++) {
+		struct thread_slot *slot = slot_candidate(tp, i);
+
 		if (slot_owner(slot) || !slot_take(slot, sp))
 			continue;
 		if (!slot_owner(slot))
@@ -59,7 +68,7 @@ struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 	}
 	/* All have owners: begin with one that differs from thread to thread, so that two do not steal from each other for ever. */
 	for (uint32_t i = 0; i < THREAD_SLOT_PROBES; i++) {
-		struct thread_slot *slot = home + ((tp >> 12) + i) % THREAD_SLOT_PROBES;
+		struct thread_slot *slot = slot_candidate(tp, 1 + (uint32_t)((tp >> 12) + i) % THREAD_SLOT_PROBES);
 		uint64_t busy = 0;
 
 		if (__atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {

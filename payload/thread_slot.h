@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state of each thread without TLS: slots of two cache lines found by a hash of the thread pointer, in the home slot or one of
- * the few behind it.
+ * the few behind it. One slot more, the near slot, stands at a fixed place, which costs its thread less than half as much: it belongs to
+ * the first thread that comes.
  *
  * - owner is the thread pointer, 0 if the slot is free. hooks.S compares it and charges `remaining` without a lock.
  * - busy is 0, or the stack pointer at entry of the hook that works with the rest of the slot. Its owner takes it by

@@ -5,9 +5,11 @@
  * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is the
  * caller's. Only rax, r10 and r11 may be changed before the original is reached by `jmp *8(%r11)`.
  *
- * An allocation finds the slot of its thread by the thread pointer and takes the requested bytes (0 counts as 1) from
- * slot.remaining; a borrow means that it is sampled. A free asks the filter whether its address may have been sampled. Everything
- * else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++ exceptions and debuggers pass.
+ * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; a borrow means that it is sampled. Most
+ * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
+ * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer (bench/hook_parts.c
+ * tells what that is worth). A free asks the filter whether its address may have been sampled. Everything else is hook_slow()'s
+ * (hook.c), reached through one common frame whose CFI lets C++ exceptions and debuggers pass.
  *
  * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, meet the switch and go on.
  */
@@ -17,14 +19,15 @@
 
 #define ORIGINAL *8(%r11)
 
-	.hidden	hook_slow, thread_slots_address, filter_counters, filter_mask, payload_switch
+#define NEAR_SLOT thread_slots + THREAD_SLOT_NEAR * THREAD_SLOT_BYTES
+
+	.hidden	hook_slow, thread_slots, thread_slots_address, filter_counters, filter_mask, payload_switch
 
 /*
- * rax = slot of this thread, or to \missing with r10 = thread pointer. The address of the slot must be known early: the loads of the
+ * rax = slot of the thread with thread pointer r10, or to \missing. The address of the slot must be known early: the loads of the
  * allocator behind it wait for the address of the store in `charge` (measured: a multiplication here costs 1.5 ns).
  */
 	.macro	find_slot missing
-	mov	%fs:0, %r10
 	mov	%r10, %rax
 	shr	$THREAD_SLOT_FOLD, %rax
 	xor	%r10, %rax
@@ -55,21 +58,33 @@
 	jne	\maybe
 	.endm
 
-/* remaining -= max(\size, 1), with a borrow if remaining is too small. */
-	.macro	charge size
-	mov	\size, %r10
+/* remaining -= max(\size, 1), with a borrow if remaining is too small: the comparison leaves the carry of a 0 to the subtraction. */
+	.macro	charge size, remaining
 	cmp	$1, \size
-	adc	$0, %r10
-	sub	%r10, THREAD_SLOT_REMAINING(%rax)
+	sbb	\size, \remaining
 	.endm
 
-	.macro	charge_product first, second, overflow
+	.macro	charge_product first, second, remaining, overflow
 	mov	\first, %r10
 	imul	\second, %r10
 	jo	\overflow
-	cmp	$1, %r10
-	adc	$0, %r10
-	sub	%r10, THREAD_SLOT_REMAINING(%rax)
+	charge	%r10, \remaining
+	.endm
+
+	.macro	charge_size size, remaining, overflow
+	.if	\size == SIZE_ARG0
+	charge	%rdi, \remaining
+	.elseif	\size == SIZE_ARG1
+	charge	%rsi, \remaining
+	.elseif	\size == SIZE_ARG2
+	charge	%rdx, \remaining
+	.elseif	\size == SIZE_ARG0_X_ARG1
+	charge_product %rdi, %rsi, \remaining, \overflow
+	.elseif	\size == SIZE_ARG1_X_ARG2
+	charge_product %rsi, %rdx, \remaining, \overflow
+	.else
+	.error	"a shape that allocates needs a size"
+	.endif
 	.endm
 
 	.set	hook_number, 0
@@ -90,21 +105,16 @@ hook_\id:
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
 	test_filter .Luncharged_\id
 	.endif
+	mov	%fs:0, %r10
+	cmp	%r10, NEAR_SLOT + THREAD_SLOT_OWNER(%rip)
+	jne	.Lfar_\id
+	charge_size \size, (NEAR_SLOT + THREAD_SLOT_REMAINING)(%rip), .Loriginal_\id
+	jb	.Lnear_\id
+	jmp	ORIGINAL
+.Lfar_\id:
 	find_slot .Lprobe_\id
 .Lfound_\id:
-	.if	\size == SIZE_ARG0
-	charge	%rdi
-	.elseif	\size == SIZE_ARG1
-	charge	%rsi
-	.elseif	\size == SIZE_ARG2
-	charge	%rdx
-	.elseif	\size == SIZE_ARG0_X_ARG1
-	charge_product %rdi, %rsi, .Loriginal_\id
-	.elseif	\size == SIZE_ARG1_X_ARG2
-	charge_product %rsi, %rdx, .Loriginal_\id
-	.else
-	.error	"a shape that allocates needs a size"
-	.endif
+	charge_size \size, THREAD_SLOT_REMAINING(%rax), .Loriginal_\id
 	jb	.Lslow_\id
 	.endif
 .Loriginal_\id:
@@ -117,6 +127,9 @@ hook_\id:
 	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
 .Lprobe_\id:
 	probe_slots .Lfound_\id
+	jmp	.Lslow_\id
+.Lnear_\id:
+	lea	NEAR_SLOT(%rip), %rax
 	.endif
 	.if	\shape != SHAPE_ALLOC && \shape != SHAPE_OUT && \shape != SHAPE_MAP
 	jmp	.Lslow_\id

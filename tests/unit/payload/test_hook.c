@@ -17,8 +17,10 @@
 
 #include <cmocka.h>
 
+#include "arch.h"
 #include "fixture.h"
 #include "hooks.h"
+#include "thread_slot.h"
 #include "payload.h"
 
 typedef uint64_t (*hooked)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
@@ -61,6 +63,25 @@ static uint64_t call(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t
 	return ((hooked)gate(hook))(a, b, c, d, e, g);
 }
 
+/* Which slot this thread will find: the near one, the one of its hash, or one behind that. */
+static enum { NEAR, HOME, BEHIND } place;
+
+static void give_other_slots_away(void)
+{
+	uint64_t tp = arch_thread_pointer(), home = (tp ^ tp >> THREAD_SLOT_FOLD) >> THREAD_SLOT_SHIFT;
+
+	if (place >= HOME)
+		thread_slots[THREAD_SLOT_NEAR].owner = 1;
+	if (place == BEHIND)
+		thread_slots[home % THREAD_SLOT_COUNT].owner = 1;
+}
+
+static void set_rate(uint64_t rate)
+{
+	assert_int_equal(memattach_control(CONTROL_RATE, &rate), 0);
+	give_other_slots_away();
+}
+
 static void start(uint64_t rate, bool with_regions)
 {
 	struct control_gate gates[HOOK_COUNT];
@@ -73,6 +94,7 @@ static void start(uint64_t rate, bool with_regions)
 		fixture_regions(&f);
 	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
 	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
+	give_other_slots_away();
 	store_out = false;
 	inside = NULL;
 	answer = 0;
@@ -81,6 +103,23 @@ static void start(uint64_t rate, bool with_regions)
 static int open_exact(void **state)
 {
 	(void)state;
+	place = NEAR;
+	start(1, true);
+	return 0;
+}
+
+static int open_exact_at_home(void **state)
+{
+	(void)state;
+	place = HOME;
+	start(1, true);
+	return 0;
+}
+
+static int open_exact_behind(void **state)
+{
+	(void)state;
+	place = BEHIND;
 	start(1, true);
 	return 0;
 }
@@ -89,6 +128,7 @@ static int close_session(void **state)
 {
 	(void)state;
 	inside = NULL;
+	place = NEAR;
 	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
 	munmap((void *)memattach_session.gates_address, 2 * GATE_PAGE_BYTES);
@@ -99,14 +139,15 @@ static int close_session(void **state)
 /* All six arguments and the result, on the fast and the slow path, for each hook. */
 static void test_hook_passes_arguments_and_result(void **state)
 {
-	uint64_t every = 1, seldom = 1ull << 30, word;
+	const uint64_t every = 1, seldom = 1ull << 30;
+	uint64_t word;
 
 	(void)state;
 	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
 		for (int slow = 0; slow < 2; slow++) {
 			uint64_t first = (uint64_t)&word, wanted[] = { first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i };
 
-			assert_int_equal(memattach_control(CONTROL_RATE, slow ? &every : &seldom), 0);
+			set_rate(slow ? every : seldom);
 			answer = facts[i].shape == SHAPE_OUT ? 0x1100000000ull + (uint32_t)EINVAL : 0x7000000 + 4096 * i;
 			memset(seen, 0, sizeof(seen));
 			assert_int_equal(call(i, first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i), answer);
@@ -261,6 +302,23 @@ static void test_calloc_overflow_records_nothing(void **state)
 	call(HOOK_calloc, 1ull << 33, 1ull << 33, 0, 0, 0, 0);
 	call(HOOK_malloc, UINT64_MAX, 0, 0, 0, 0, 0);
 	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), 0);
+}
+
+static void test_no_bytes_count_as_one(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
+		uint64_t block = 0x7000000 + 4096 * i, taken = fixture_counter(&f, DUMP_COUNTER_samples_taken), out = 0;
+
+		if (facts[i].size == SIZE_NONE || facts[i].shape == SHAPE_RESIZE)
+			continue;
+		store_out = facts[i].shape == SHAPE_OUT;
+		out_value = block;
+		answer = store_out ? 0 : block;
+		call(i, store_out ? (uint64_t)&out : 0, 0, 0, 0x22, 0, 0);
+		assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), taken + 1);
+	}
+	store_out = false;
 }
 
 static void test_missed_free_is_noticed(void **state)
@@ -615,17 +673,23 @@ static void test_inert_gates_call_the_original(void **state)
 }
 
 #define EXACT(name) cmocka_unit_test_setup_teardown(name, open_exact, close_session)
+#define EXACT_IN_EACH_SLOT(name)                                                                                                 \
+	EXACT(name), { #name "_at_home", name, open_exact_at_home, close_session, NULL },                                         \
+	{                                                                                                                        \
+		#name "_behind", name, open_exact_behind, close_session, NULL                                                     \
+	}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EXACT(test_hook_passes_arguments_and_result),
-		EXACT(test_hook_records_new_blocks),
+		EXACT_IN_EACH_SLOT(test_hook_passes_arguments_and_result),
+		EXACT_IN_EACH_SLOT(test_hook_records_new_blocks),
 		EXACT(test_hook_forgets_before_the_free),
-		EXACT(test_realloc_semantics),
+		EXACT_IN_EACH_SLOT(test_realloc_semantics),
 		EXACT(test_xallocx_semantics),
 		EXACT(test_mmap_records_anonymous_mappings_only),
-		EXACT(test_calloc_overflow_records_nothing),
+		EXACT_IN_EACH_SLOT(test_calloc_overflow_records_nothing),
+		EXACT_IN_EACH_SLOT(test_no_bytes_count_as_one),
 		EXACT(test_missed_free_is_noticed),
 		EXACT(test_frees_of_unseen_blocks_are_counted),
 		EXACT(test_gates_of_two_allocators),

@@ -512,6 +512,35 @@ static void test_thread_slot_acquire_excludes(void **state)
 	run_threads(slot_worker);
 }
 
+static void test_first_thread_gets_the_near_slot(void **state)
+{
+	struct thread_slot *near = &thread_slots[THREAD_SLOT_NEAR], *slot;
+	int fresh;
+
+	(void)state;
+	thread_slots_forget();
+	for (uint64_t tp = 0x7000; tp < 0xa000; tp += 0x1000) {
+		slot = thread_slot_acquire(tp, 0x1000, &fresh);
+		assert_true(slot && fresh);
+		assert_int_equal(slot == near, tp == 0x7000);
+		thread_slot_publish(slot, tp);
+		thread_slot_release(slot);
+	}
+	/* It stays that thread's: nobody steals it, and nobody takes another while it is busy. */
+	slot = thread_slot_acquire(0x7000, 0x1000, &fresh);
+	assert_ptr_equal(slot, near);
+	assert_false(fresh);
+	assert_null(thread_slot_acquire(0x7000, 0xf00, &fresh));
+	thread_slot_release(slot);
+	for (uint64_t i = 0; i < 100; i++) {
+		slot = thread_slot_acquire(0x7000 + (i << 36), 0x1000, &fresh);
+		assert_true(slot && (slot != near || i == 0));
+		thread_slot_publish(slot, 0x7000 + (i << 36));
+		thread_slot_release(slot);
+	}
+	thread_slots_forget();
+}
+
 static void test_thread_slot_acquire_finds_the_same_and_steals(void **state)
 {
 	struct thread_slot *slot, *again;
@@ -568,6 +597,7 @@ int main(void)
 		SESSION_TEST(test_regions_refresh_refuses_hostile_descriptors),
 		SESSION_TEST(test_stack_table_survives_hostile_arena),
 		SESSION_TEST(test_thread_slot_acquire_excludes),
+		SESSION_TEST(test_first_thread_gets_the_near_slot),
 		SESSION_TEST(test_thread_slot_acquire_finds_the_same_and_steals),
 	};
 
