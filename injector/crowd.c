@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "reap.h"
 #include "target.h"
 
 #define FEW 8
@@ -158,12 +159,17 @@ static bool pause_for_stop(const sigset_t *child, uint64_t ns)
 static void visit_all(struct run *r, const sigset_t *child)
 {
 	size_t count = r->c->count;
+	unsigned reaped = reap_count();
 
 	r->noticed_ns = monotonic_ns();
 	while (r->next < count || r->asked > 0) {
 		while (r->next < count && r->fresh < FEW)
 			ask_next(r);
 		gather(r);
+		if (reap_count() != reaped) { /* while another one was seized: gather heard nothing of it */
+			reaped = reap_count();
+			drop(r, false);
+		}
 		if (r->noticed_ns >= r->c->deadline_ns) {
 			drop(r, true);
 			return;
@@ -195,10 +201,12 @@ int crowd_visit(const struct crowd *c, struct err *e)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &before);
+	reap_ended();
 	r.urgent = tracee_go_first(true);
 	visit_all(&r, &child);
 	if (r.urgent)
 		r.urgent = !tracee_go_first(false);
+	reap_ended();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return 0;
 }

@@ -175,6 +175,9 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 {
 	struct err e;
 
+	/* What had to stay is gone with it. */
+	free(s->residue);
+	s->residue = NULL;
 	dump_writer_renew(&s->dump, 0);
 	if (end == SESSION_END_KILLED) {
 		dump_writer_set_state(&s->dump, DUMP_STATE_KILLED, detail);
@@ -193,6 +196,18 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	if (receipt_write(s, &e) < 0)
 		complain(s, &e);
 	return EXIT_DONE;
+}
+
+/*
+ * Did a step fail because the process has ended? Its threads end one after the other, the first of them before it is seen that they all do: given a moment.
+ */
+static bool has_ended(const struct session *s, int rc)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (int i = 0; rc == -ESRCH && i < 100 && target_alive(&s->target); i++)
+		nanosleep(&pause, NULL);
+	return rc < 0 && !target_alive(&s->target);
 }
 
 /* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
@@ -215,12 +230,12 @@ static int finish(struct session *s)
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	int rc = session_detach(s, &e);
-	if (has_execed(s))
-		return finish_dead(s, SESSION_END_EXECED, 0);
-	if (rc == -ESRCH || (rc < 0 && !target_alive(&s->target)))
-		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
+	if (has_execed(s))
+		return finish_dead(s, SESSION_END_EXECED, 0);
+	if (has_ended(s, rc))
+		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc < 0) {
 		complain(s, &e);
 		fprintf(stderr, "memattach: recording has stopped, but the payload is still there; finish with memattach --detach -p %d\n",
@@ -297,6 +312,10 @@ static int detach(struct session *s)
 		rc = session_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
+	if (has_execed(s) || has_ended(s, rc)) {
+		session_say(s, "%d (%s) has ended meanwhile", s->target.pid, s->target.comm);
+		return EXIT_DONE;
+	}
 	if (rc < 0) {
 		complain(s, &e);
 		return EXIT_RESIDUE;

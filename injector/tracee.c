@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "arch/registers.h"
+#include "reap.h"
 #include "target.h"
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP
@@ -73,7 +74,15 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 		t->seized = true;
 		return 0;
 	}
-	int rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+	struct reaper reaper;
+	int rc = reap_reserve(e);
+	if (rc < 0)
+		return rc;
+	reaper_start(&reaper);
+	rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+	reaper_stop(&reaper);
+	if (rc == 0)
+		reap_add(tid);
 	/* That is also what ptrace says of a thread between its exit and its disappearance. */
 	if (rc == -EPERM && thread_has_ended(pid, tid))
 		return err_set(e, ESRCH, "thread %d has ended", tid);
@@ -211,6 +220,7 @@ static int look_for_stop(struct tracee *t, int options, enum tracee_stop *stop, 
 		return 0;
 	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
 		waitid(P_PID, (id_t)t->tid, &info, WEXITED | WNOHANG | __WALL);
+		reap_remove(t->tid);
 		return gone(t, e);
 	}
 	*stop = classify(t, info.si_status);
@@ -294,7 +304,8 @@ void tracee_detach(struct tracee *t)
 		watchdog_disarm();
 		return;
 	}
-	request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored);
+	if (request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored) == 0)
+		reap_remove(t->tid);
 	hold_ends(t);
 	watchdog_disarm();
 	t->seized = false;
@@ -302,6 +313,7 @@ void tracee_detach(struct tracee *t)
 
 void tracee_release_late(void)
 {
+	reap_ended();
 	for (unsigned i = late_count; i-- > 0;) {
 		enum tracee_stop stop;
 		struct err ignored;

@@ -2,6 +2,7 @@
 """The life of the process goes on: threads, forks, exec, exit, libraries and other tools at any moment of a session."""
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -9,6 +10,7 @@ import time
 import harm
 from harm import cycle, harm_victim, remains, run_memattach
 from harm_disturbance import many
+from harm_kills import count_calls
 from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe, log
 
 
@@ -147,6 +149,30 @@ def exit_during_session(context):
     session.lines.wait("status 7|ended")
     assert session.process.wait(PATIENCE) == 0, session.said()
     assert victim.process.wait(PATIENCE) == 7
+
+
+@case()
+def exit_before_the_receipt(context):
+    """The process ends when the payload is out and before memattach has compared: nothing can have stayed in it."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    victim = harm_victim(context, "/sleeper", "pause")
+    command = [context.memattach, "-p", str(victim.pid), "-d", "10ms", "-o", context.path("late.dump")]
+    looks = sum(count for (name, _), count in count_calls(context, command).items() if name == "getdents64")
+    os.unlink(context.path("late.dump"))
+    # The last looks at directories are those for the receipt.
+    session = subprocess.Popen(["strace", "-f", "-qq", "-o", context.path("trace.txt"), "-e", "trace=getdents64", "-e",
+                                f"inject=getdents64:delay_enter=150000:when={looks - 10}+", *command],
+                               stderr=subprocess.PIPE, text=True)
+    context.processes.append(session)
+    while session.poll() is None and not remains(victim.pid):
+        time.sleep(0.001)
+    while session.poll() is None and remains(victim.pid):
+        time.sleep(0.001)
+    victim.process.kill()
+    victim.process.wait(PATIENCE)
+    said = session.communicate(timeout=PATIENCE)[1]
+    assert session.returncode == 0 and "ended during the session" in said, (session.returncode, said)
 
 
 @case()

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "tracee.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "target.h"
 
 static pid_t start_sleeper(void)
 {
@@ -134,12 +139,87 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	close(back);
 }
 
+static void *sleep_for_ever(void *unused)
+{
+	(void)unused;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Has a second thread, which sleeps. Executes another program when a byte comes. */
+static pid_t start_executer(int *go)
+{
+	int ends[2];
+	pthread_t thread;
+	char byte;
+
+	assert_int_equal(pipe(ends), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[1]);
+		if (pthread_create(&thread, NULL, sleep_for_ever, NULL) == 0 && read(ends[0], &byte, 1) == 1)
+			execlp("sleep", "sleep", "1000", (char *)NULL);
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	close(ends[0]);
+	*go = ends[1];
+	return pid;
+}
+
+static pid_t second_thread(pid_t pid)
+{
+	char path[64];
+	pid_t found = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	while (!found) {
+		DIR *d = opendir(path);
+		assert_non_null(d);
+		for (struct dirent *entry; (entry = readdir(d));)
+			if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != pid)
+				found = atoi(entry->d_name);
+		closedir(d);
+		usleep(1000);
+	}
+	return found;
+}
+
+/* execve waits until its tracer knows that the other thread has ended, PTRACE_SEIZE waits for the execve. */
+static void test_seize_does_not_wait_for_an_execve_that_waits_for_us(void **state)
+{
+	struct tracee other = { 0 }, t = { 0 };
+	struct err e;
+	int go;
+	pid_t pid = start_executer(&go), tid = second_thread(pid);
+
+	(void)state;
+	assert_int_equal(tracee_seize(&other, pid, tid, false, &e), 0);
+	pid_t watchdog = fork();
+	if (watchdog == 0) {
+		sleep(20);
+		_exit(kill(pid, SIGKILL));
+	}
+	assert_int_equal(write(go, "g", 1), 1);
+	while (!thread_has_ended(pid, tid))
+		usleep(1000);
+	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
+	tracee_detach(&t);
+	assert_int_equal(kill(watchdog, SIGKILL), 0);
+	assert_int_equal(waitpid(watchdog, NULL, 0), watchdog);
+	end(pid);
+	close(go);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seize_of_a_zombie_tells_that_it_has_ended),
 		cmocka_unit_test(test_seize_of_a_traced_thread_is_refused),
 		cmocka_unit_test(test_a_thread_that_stops_late_is_let_go),
+		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
