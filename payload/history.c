@@ -11,6 +11,12 @@
 
 #include "regions.h"
 
+/*
+ * Where all is recorded the ring is out of the caches when it comes round, and the next locked instruction would wait for the store into
+ * each of its lines. So the line of a record to come is asked for with each, perhaps behind the block: a prefetch cannot fault.
+ */
+#define AHEAD_BYTES (4 * sizeof(struct dump_history_record))
+
 static struct dump_history_block *block_at(uint32_t page)
 {
 	return (struct dump_history_block *)(void *)((uint8_t *)payload.dump + (uint64_t)page * DUMP_HISTORY_BLOCK_BYTES);
@@ -85,6 +91,7 @@ void history_append(struct thread_slot *slot, const struct counter_row *counters
 	used = __atomic_load_n(&block->used, __ATOMIC_RELAXED);
 	if (used >= DUMP_HISTORY_RECORDS)
 		return;
+	__builtin_prefetch((const uint8_t *)&block->records[used] + AHEAD_BYTES, 1);
 	block->records[used] = (struct dump_history_record){
 		.size = record->size,
 		.usable = record->usable,
