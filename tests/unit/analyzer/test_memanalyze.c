@@ -47,7 +47,7 @@ static void run(struct run *r, const char *arguments)
 
 static void run_on(struct run *r, const char *options, const char *path)
 {
-	char arguments[256];
+	char arguments[512];
 
 	snprintf(arguments, sizeof arguments, "%s %s", options, path);
 	run(r, arguments);
