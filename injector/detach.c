@@ -6,6 +6,7 @@
  *   borrow a thread:  CONTROL_RESTORE, CONTROL_INERT     no thread can enter the payload any more
  *   quiesce:          no thread is in it
  *   escape:           may the gates go?
+ *   borrow a thread:  madvise, if the dump is large; for each piece of it
  *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the gates, in one go
  *   verify:           maps, descriptors, slots against the snapshot from before attach
  */
@@ -19,6 +20,7 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
+#include "dump_pages.h"
 #include "escape.h"
 #include "follow.h"
 #include "quiesce.h"
@@ -236,6 +238,14 @@ static int silence(struct session *s, bool *keep_gates, struct err *e)
 	return rc;
 }
 
+static int forget_dump(struct session *s, struct err *e)
+{
+	struct borrower borrower;
+
+	patient_borrower(s, &borrower, &s->detach_longest_ns);
+	return s->payload.block.state == SESSION_INERT ? dump_pages_forget(&s->payload.block, &s->maps, &borrower, e) : 0;
+}
+
 int session_detach(struct session *s, struct err *e)
 {
 	bool keep_gates = false;
@@ -245,6 +255,8 @@ int session_detach(struct session *s, struct err *e)
 		return rc;
 	if (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT)
 		rc = silence(s, &keep_gates, e);
+	if (rc == 0)
+		rc = forget_dump(s, e);
 	if (rc == 0)
 		rc = unload(s, keep_gates, payload_stays(s), e);
 	if (rc < 0)
