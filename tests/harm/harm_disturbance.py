@@ -9,7 +9,7 @@ import threading
 import time
 
 from harm import cycle, harm_victim, settle, State
-from harness import Failure, Skip, Snapshot, case, check_same, describe, log
+from harness import Failure, Skip, Snapshot, case, check_same, describe, log, tasks_of
 
 CYCLES = 20
 NAP_MS = 1000
@@ -155,6 +155,27 @@ def signals_come_once_and_in_order(context):
 
 
 @case()
+def realtime_thread_hogs_a_processor(context):
+    """SCHED_FIFO, on one processor, without a pause: the only thread, or one of several that share that processor."""
+    processors = sorted(os.sched_getaffinity(0))
+    if os.geteuid() != 0 or len(processors) < 2:
+        raise Skip("needs CAP_SYS_NICE and a processor besides")
+    for name, arguments in (("lives", ("calm",)), ("/alloc_loop", ())):
+        victim = harm_victim(context, name, *arguments)
+        tids = tasks_of(victim.pid)
+        for tid in tids:
+            os.sched_setaffinity(tid, processors[-1:])
+        time.sleep(0.3)  # threads that are being born block all signals
+        before = State(victim.pid)
+        os.sched_setscheduler(tids[-1], os.SCHED_FIFO, os.sched_param(50))
+        cycle(context, victim.pid)
+        os.sched_setscheduler(tids[-1], os.SCHED_OTHER, os.sched_param(0))
+        settle(before)
+        victim.rounds_go_on()
+        victim.finish()
+
+
+@case()
 def parent_sees_no_stop(context):
     """waitpid with WUNTRACED and WCONTINUED never returns, no SIGCHLD comes."""
     victim = harm_victim(context, "parent")
@@ -193,6 +214,8 @@ def stop_and_continue_during_sessions(context):
         time.sleep(0.002 * (i % 40))
         os.kill(victim.pid, signal.SIGSTOP)
         os.waitpid(victim.pid, os.WUNTRACED)
+        if i % 4 == 0:
+            session.wait(60)  # it does not need the victim to go on
         time.sleep(0.005)
         os.kill(victim.pid, signal.SIGCONT)
         if session.wait(60) != 0:
