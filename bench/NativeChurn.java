@@ -18,11 +18,16 @@ public class NativeChurn {
     static int level(int d, int mode, SplittableRandom r, long op) throws Exception { if (d > 0) return level(d - 1, mode, r, op) + 1;
         switch (mode) { case 0: bbOp(r); break; case 1: unsafeOp(r); break; case 2: zipOp(); break;
           default: for (int i = 0; i < 8; i++) unsafeOp(r); bbOp(r); if ((op & 7) == 0) zipOp(); } return 0; }
+    /* 16 ops for each line that a client sends, for slot_switch.c: NativeChurn 0 mix serve PORT. */
+    static void serve(int port, int mode, SplittableRandom r) throws Exception { byte[] line = new byte[64]; long op = 0;
+        try (var listener = new java.net.ServerSocket(port, 5, java.net.InetAddress.getLoopbackAddress())) { for (;;) try (var client = listener.accept()) {
+            client.setTcpNoDelay(true); while (client.getInputStream().read(line) > 0) { for (int i = 0; i < 16; i++) sink += level(12, mode, r, op++); client.getOutputStream().write('\n'); } } } }
     public static void main(String[] a) throws Exception {
         double dur = a.length > 0 ? Double.parseDouble(a[0]) : 10; int mode = a.length > 1 ? switch (a[1]) { case "bb" -> 0; case "unsafe" -> 1; case "zip" -> 2; default -> 3; } : 3;
         SplittableRandom r = new SplittableRandom(1); byte[] src = new byte[4096]; for (int i = 0; i < src.length; i++) src[i] = (byte) (r.nextInt(16) + 'a');
         Deflater d = new Deflater(); d.setInput(src); d.finish(); clen = d.deflate(comp); d.end();
         System.out.println("PID " + ProcessHandle.current().pid());
+        if (a.length > 2 && a[2].equals("serve")) serve(Integer.parseInt(a[3]), mode, r);
         long t0 = System.nanoTime(), tl = t0, last = t0; long n = 0, total = 0; double gap = 0; var os = (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
         long cl = os.getProcessCpuTime();
         for (;;) {

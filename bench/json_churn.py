@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""W4: JSON encode/decode of mixed objects. 1 op = one dumps + one loads. Same output lines as bench.h."""
-import json, os, sys, time, random
-dur = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+"""W4: JSON encode/decode of mixed objects. 1 op = one dumps + one loads. Same output lines as bench.h. json_churn.py serve PORT: one op for each line
+that a client sends, for slot_switch.c."""
+import json, os, socket, sys, time, random
+port = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[1] == 'serve' else 0
+dur = float(sys.argv[1]) if len(sys.argv) > 1 and not port else 10.0
 tick = 0.5
 if os.environ.get('BENCH_CPU'):
     os.sched_setaffinity(0, [int(x) for x in os.environ['BENCH_CPU'].split(',')])
@@ -14,8 +16,15 @@ def mk(i):
             'blob': 'y' * (2 ** R.randrange(4, 12)), 'hist': [{'t': k, 'v': R.random()} for k in range(R.randrange(20))]}
 objs = [mk(i) for i in range(500)]
 live = [None] * 2000
+listener = socket.create_server(('127.0.0.1', port)) if port else None
+j = 0
+while listener:
+    client = listener.accept()[0]
+    while client.recv(64):
+        s = json.dumps(objs[j % 500]); live[j % 2000] = (s, json.loads(s)); j += 1
+        client.send(b'1\n')
 pc = time.perf_counter; ct = time.process_time
-t0 = tl = last = pc(); cl = ct(); gap = 0.0; n = total = 0; j = 0
+t0 = tl = last = pc(); cl = ct(); gap = 0.0; n = total = 0
 while True:
     for _ in range(8):
         s = json.dumps(objs[j % 500]); live[j % 2000] = (s, json.loads(s)); j += 1
