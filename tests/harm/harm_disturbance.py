@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harm import cycle, harm_victim, settle, State
+from harm import cycle, harm_victim, remains, run_memattach, settle, State
 from harness import Failure, Skip, Snapshot, case, check_same, describe, log, tasks_of
 
 CYCLES = 20
@@ -214,12 +214,35 @@ def stop_and_continue_during_sessions(context):
         time.sleep(0.002 * (i % 40))
         os.kill(victim.pid, signal.SIGSTOP)
         os.waitpid(victim.pid, os.WUNTRACED)
-        if i % 4 == 0:
-            session.wait(60)  # it does not need the victim to go on
         time.sleep(0.005)
         os.kill(victim.pid, signal.SIGCONT)
         if session.wait(60) != 0:
             raise Failure(f"memattach ended with {session.returncode}: {session.stderr.read()}; {describe(victim.pid)}")
         os.unlink(dump)
         victim.rounds_go_on()
+    victim.finish()
+
+
+@case(label="stress", timeout=600)
+def stop_late_and_for_long(context):
+    """SIGSTOP at any moment, SIGCONT when memattach has ended: at once, or given up because a thread stands in malloc or in a hook."""
+    victim = harm_victim(context, "/alloc_loop")
+    time.sleep(0.3)  # threads that are being born block all signals
+    before = State(victim.pid)
+    for i in range(CYCLES):
+        session = context.start([context.memattach, "-q", "-p", str(victim.pid), "-d", "20ms", "-o", context.unique("job", ".dump")],
+                                stderr=subprocess.PIPE, text=True)
+        time.sleep(0.004 * i)
+        os.kill(victim.pid, signal.SIGSTOP)
+        os.waitpid(victim.pid, os.WUNTRACED)
+        code = session.wait(60)
+        os.kill(victim.pid, signal.SIGCONT)
+        if code not in (0, 1, 2):
+            raise Failure(f"memattach ended with {code}: {session.stderr.read()}; {describe(victim.pid)}")
+        victim.rounds_go_on()
+        finished = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
+        if finished.returncode != 0:
+            raise Failure(f"--detach ended with {finished.returncode}: {finished.stderr}")
+        settle(before)
+        assert not remains(victim.pid), remains(victim.pid)
     victim.finish()
