@@ -65,6 +65,14 @@ static int interrupt(struct tracee *t, struct err *e)
 	return ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) == 0 ? 0 : err_sys(e, "thread %d: PTRACE_INTERRUPT", t->tid);
 }
 
+/* What ptrace and waitid say of a thread that has ended they also say of one that is not traced: only the first may be taken for done with. */
+static void failed(struct run *r, struct member *m, int rc, struct err *e)
+{
+	if (rc == -ESRCH && !thread_has_ended(r->c->pid, m->t.tid))
+		rc = err_set(e, EAGAIN, "thread %d is not traced", m->t.tid);
+	done(r, m, rc, e);
+}
+
 static void ask_next(struct run *r)
 {
 	struct member *m = &r->members[r->next++];
@@ -77,7 +85,7 @@ static void ask_next(struct run *r)
 	if (rc == 0)
 		rc = interrupt(&m->t, &e);
 	if (rc < 0)
-		done(r, m, rc, &e);
+		failed(r, m, rc, &e);
 }
 
 static void came(struct run *r, struct member *m)
@@ -97,18 +105,10 @@ static void came(struct run *r, struct member *m)
 		if (rc == 0)
 			return;
 	}
-	done(r, m, rc, &e);
-}
-
-/* A thread that an earlier step could not stop in time, and gave up: it stands still now. */
-static void let_go(pid_t tid)
-{
-	struct tracee t = { .tid = tid, .seized = true };
-	enum tracee_stop stop;
-	struct err ignored;
-
-	if (tracee_poll(&t, &stop, &ignored) > 0)
-		tracee_detach(&t); /* with the signal that it may have met first */
+	if (rc < 0)
+		failed(r, m, rc, &e);
+	else
+		done(r, m, 0, &e);
 }
 
 /* All that stand in a stop or have ended. */
@@ -122,7 +122,7 @@ static void gather(struct run *r)
 		if (m)
 			came(r, m);
 		else
-			let_go(info.si_pid);
+			tracee_release(info.si_pid); /* given up by an earlier step, which it has come too late for */
 		if (m && r->next < r->c->count && r->fresh < FEW)
 			ask_next(r);
 	}

@@ -24,7 +24,7 @@ struct crowd {
 	uint64_t *longest_ns; /* as in struct tracee */
 	/*
 	 * Once for each thread. rc 0: t stands in a TRACEE_STOP_EVENT or _GROUP, and is let go when this returns. Else t is NULL and e says why: -ESRCH it has
-	 * ended, -ETIMEDOUT it did not stop until the deadline, -EPERM.
+	 * ended, -ETIMEDOUT it did not stop until the deadline, -EPERM, -EAGAIN.
 	 */
 	void (*visit)(void *context, pid_t tid, struct tracee *t, int rc, const struct err *e);
 	void *context;

@@ -311,18 +311,32 @@ void tracee_detach(struct tracee *t)
 	t->seized = false;
 }
 
+/* With the signal that it may have met first. False: it has not come to its stop. */
+static bool release(struct tracee *t)
+{
+	enum tracee_stop stop;
+	struct err ignored;
+
+	int rc = tracee_poll(t, &stop, &ignored);
+	if (rc > 0)
+		tracee_detach(t);
+	return rc != 0;
+}
+
 void tracee_release_late(void)
 {
 	reap_ended();
-	for (unsigned i = late_count; i-- > 0;) {
-		enum tracee_stop stop;
-		struct err ignored;
-		int rc = tracee_poll(&late[i], &stop, &ignored);
-		if (rc > 0)
-			tracee_detach(&late[i]);
-		if (rc != 0)
+	for (unsigned i = late_count; i-- > 0;)
+		if (release(&late[i]))
 			forget_late(&late[i]);
-	}
+}
+
+void tracee_release(pid_t tid)
+{
+	struct tracee *before = find_late(tid), other = { .tid = tid, .seized = true };
+
+	if (release(before ? before : &other) && before)
+		forget_late(before);
 }
 
 int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e)

@@ -64,10 +64,12 @@ void tracee_detach(struct tracee *t);
 /*
  * A thread that was asked to stop and does not (it waits for a vfork child or for a disk) can neither be told to forget that nor be let go. It would stand
  * still when it comes back, until memattach ends: so it is remembered. tracee_seize takes it over; tracee_release_late lets go of those that
- * have come to their stop. To be called while no other thread is held, whenever SIGCHLD tells of a stop, or now and then.
+ * have come to their stop. To be called while no other thread is held, whenever SIGCHLD tells of a stop, or now and then. tracee_release lets go
+ * of the one that waitid tells of, given up or not.
  */
 void tracee_give_up(struct tracee *t);
 void tracee_release_late(void);
+void tracee_release(pid_t tid);
 
 int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
 int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e) WARN_UNUSED;

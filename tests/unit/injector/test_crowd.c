@@ -43,7 +43,8 @@ static void *sleep_on(void *number)
 	return NULL;
 }
 
-static pid_t start_target(void)
+/* The last of its threads does as it is told. */
+static pid_t start_target(void *(*last)(void *))
 {
 	int ready[2];
 	char byte;
@@ -56,7 +57,7 @@ static pid_t start_target(void)
 		pthread_t thread;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (uintptr_t i = 0; i < RUNNING + ASLEEP; i++)
-			if (pthread_create(&thread, NULL, i < RUNNING ? run : sleep_on, (void *)i))
+			if (pthread_create(&thread, NULL, i < RUNNING ? run : i + 1 < RUNNING + ASLEEP ? sleep_on : last, (void *)i))
 				_exit(1);
 		if (write(ready[1], "", 1) == 1)
 			sleep_on(NULL);
@@ -119,7 +120,7 @@ static void visit(void *context, pid_t tid, struct tracee *t, int rc, const stru
 
 static void test_crowd_visits_each_thread_once(void **state)
 {
-	pid_t pid = start_target(), *tids = NULL;
+	pid_t pid = start_target(sleep_on), *tids = NULL;
 	const struct target target = { .pid = pid, .tid = pid };
 	struct visits v = { .pid = pid };
 	uint64_t longest = 0, before[RUNNING];
@@ -150,6 +151,67 @@ static void test_crowd_visits_each_thread_once(void **state)
 	end_target(pid);
 }
 
+static void *vfork_and_sleep(void *nothing)
+{
+	if (vfork() == 0)
+		for (;;)
+			pause();
+	return sleep_on(nothing);
+}
+
+static void wait_for_state(pid_t pid, pid_t tid, char state)
+{
+	while (status_of(pid, tid, "State:") != state)
+		usleep(1000);
+}
+
+static void kill_child_of(pid_t pid, pid_t tid)
+{
+	char children[64], line[32] = "";
+
+	snprintf(children, sizeof children, "/proc/%d/task/%d/children", pid, tid);
+	FILE *f = fopen(children, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	fclose(f);
+	kill((pid_t)atoi(line), SIGKILL);
+}
+
+/*
+ * A thread that an earlier step gave up has come to its stop meanwhile, before the crowd asks it: it is visited like the others. It must not be let go
+ * and then taken for one that has ended, because it is not traced any more.
+ */
+static void test_crowd_visits_a_thread_that_came_late(void **state)
+{
+	pid_t pid = start_target(vfork_and_sleep), *tids = NULL, last;
+	const struct target target = { .pid = pid, .tid = pid };
+	struct visits v = { .pid = pid };
+	struct tracee t = { 0 };
+	enum tracee_stop stop;
+	size_t count = 0;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(target_tids(&target, &tids, &count, &e), 0);
+	assert_int_equal(count, THREADS);
+	last = tids[0];
+	for (size_t i = 1; i < count; i++)
+		last = tids[i] > last ? tids[i] : last;
+	wait_for_state(pid, last, 'D');
+	assert_int_equal(tracee_seize(&t, pid, last, false, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+	tracee_detach(&t);
+	kill_child_of(pid, last);
+	wait_for_state(pid, last, 't');
+	const struct crowd crowd = { pid, tids, count, monotonic_ns() + PATIENCE_NS, NULL, visit, &v };
+	assert_int_equal(crowd_visit(&crowd, &e), 0);
+	assert_int_equal(v.ended, 0);
+	assert_int_equal(v.stopped, THREADS);
+	assert_int_equal(status_of(pid, last, "TracerPid:"), '0');
+	free(tids);
+	end_target(pid);
+}
+
 /* A thread that waits for the child of its vfork does not stop. */
 static void test_crowd_gives_up_at_the_deadline(void **state)
 {
@@ -166,20 +228,13 @@ static void test_crowd_gives_up_at_the_deadline(void **state)
 		_exit(0);
 	}
 	assert_true(pid > 0);
-	while (status_of(pid, pid, "State:") != 'D')
-		usleep(1000);
+	wait_for_state(pid, pid, 'D');
 	v.pid = pid;
 	const struct crowd crowd = { pid, &pid, 1, monotonic_ns() + 50000000u, NULL, visit, &v };
 	assert_int_equal(crowd_visit(&crowd, &e), 0);
 	assert_int_equal(v.late, 1);
 	assert_int_equal(v.stopped + v.ended, 0);
-	char children[64], line[32] = "";
-	snprintf(children, sizeof children, "/proc/%d/task/%d/children", pid, pid);
-	FILE *f = fopen(children, "re");
-	assert_non_null(f);
-	assert_non_null(fgets(line, sizeof line, f));
-	fclose(f);
-	kill((pid_t)atoi(line), SIGKILL);
+	kill_child_of(pid, pid);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
@@ -188,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crowd_visits_each_thread_once),
+		cmocka_unit_test(test_crowd_visits_a_thread_that_came_late),
 		cmocka_unit_test(test_crowd_gives_up_at_the_deadline),
 	};
 
