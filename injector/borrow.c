@@ -134,7 +134,10 @@ static int cave_is_free(const struct borrower *b, struct err *e)
 	return rc == -ESRCH ? 0 : rc;
 }
 
-/* One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; others are final. */
+/*
+ * One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which is not free until it has
+ * finished; others are final.
+ */
 static int try_thread(const struct borrower *b, const struct thread_info *thread, bool suspend, uint64_t stop_ns, struct remote *r,
 		      struct tracee *t, struct err *e)
 {
@@ -158,6 +161,7 @@ static int try_thread(const struct borrower *b, const struct thread_info *thread
 		rc = remote_enter(r, t, monotonic_ns() + b->call_ns, e);
 	if (rc < 0 && r->inside) {
 		remote_abandon(r);
+		rc = -EINPROGRESS;
 	} else if (rc < 0) {
 		struct err second;
 		if (written && remote_erase(b->writer, b->cave, &second) < 0)
@@ -174,6 +178,7 @@ struct search {
 	size_t looked;      /* at threads, from the first one on */
 	size_t total;
 	bool without_filter; /* one has no seccomp filter */
+	bool left;           /* a thread was left in the stub */
 };
 
 /* A clone with CLONE_VM may run on the thread pointer of a thread: none may be borrowed. */
@@ -227,7 +232,7 @@ static bool is_over(const struct search *s)
 }
 
 /* 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried. */
-static int try_threads(const struct search *s, const struct thread_info *threads, size_t count, size_t *usable, struct remote *r,
+static int try_threads(struct search *s, const struct thread_info *threads, size_t count, size_t *usable, struct remote *r,
 		       struct tracee *t, struct err *last, struct err *e)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -238,6 +243,10 @@ static int try_threads(const struct search *s, const struct thread_info *threads
 		int rc = try_thread(s->b, &threads[i], threads[i].filtered, STOP_NS + s->turns_ns, r, t, last);
 		if (rc == 0)
 			return 0;
+		if (rc == -EINPROGRESS) {
+			s->left = true;
+			break; /* what it needs must not be written over: cave_is_free decides */
+		}
 		if (rc == -EPERM && threads[i].filtered) {
 			return err_set(e, EPERM, "every thread has a seccomp filter, which could kill the process at a system call of ours; "
 				       "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
@@ -285,9 +294,10 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		nap(pause);
 		pause = pause * 2 < RETRY_LAST_NS ? pause * 2 : RETRY_LAST_NS;
 	}
-	return err_set(e, ETIMEDOUT, "no thread came to a safe point within %llu ms: %s; nothing was changed; "
+	return err_set(e, ETIMEDOUT, "no thread came to a safe point within %llu ms: %s; %s; "
 		       "try again, or give --deadline more time",
-		       (unsigned long long)((b->search_ns + s.turns_ns) / 1000000u), last.text);
+		       (unsigned long long)((b->search_ns + s.turns_ns) / 1000000u), last.text,
+		       s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
 }
 
 int borrow_wait_cave(const struct borrower *b, struct err *e)

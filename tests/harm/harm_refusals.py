@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Refusals: exit 1, one precise reason, and the process as before. --doctor gives the same verdict without touching it."""
+import contextlib
 import ctypes
 import os
 import shutil
@@ -227,29 +228,33 @@ def refuse_uninterruptible(context):
     victim.finish()
 
 
+def attach_slowly(context, victim, deadline):
+    """memattach has seized the victim, and there is time until it asks it to stop."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    memattach = subprocess.Popen(["strace", "-f", "-qq", "-o", context.path("trace.txt"), "-e", "trace=ptrace", "-e",
+                                  "inject=ptrace:delay_enter=600000:when=2", context.memattach, "-p", str(victim.pid), "-o",
+                                  context.path("d.dump"), "--deadline", deadline], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    context.processes.append(memattach)
+    end = time.monotonic() + PATIENCE
+    while all("TracerPid:\t0" in harm.read_text(f"/proc/{victim.pid}/task/{tid}/status") for tid in harm.tasks_of(victim.pid)):
+        assert time.monotonic() < end and memattach.poll() is None, "memattach does not seize the victim"
+        time.sleep(0.002)
+    return memattach
+
+
 @case()
 def refuse_thread_that_does_not_stop(context):
     """Seized, it no longer comes to a stop, here because it has called vfork: given up, let go, nothing changed; afterwards it works."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not installed")
     victim = harm_victim(context, "lives", "vfork")
     before, whole = State(victim.pid), Snapshot(victim.pid)
-    dump = context.path("d.dump")
-    # Between PTRACE_SEIZE and PTRACE_INTERRUPT there is time for the victim's vfork.
-    memattach = subprocess.Popen(["strace", "-f", "-qq", "-o", context.path("trace.txt"), "-e", "trace=ptrace", "-e",
-                                  "inject=ptrace:delay_enter=600000:when=2", context.memattach, "-p", str(victim.pid), "-o", dump,
-                                  "--deadline", "100ms"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    context.processes.append(memattach)
-    end = time.monotonic() + PATIENCE
-    while "TracerPid:\t0" in harm.read_text(f"/proc/{victim.pid}/status"):
-        assert time.monotonic() < end and memattach.poll() is None, "memattach does not seize the victim"
-        time.sleep(0.002)
+    memattach = attach_slowly(context, victim, "100ms")
     victim.send("go")
     said = memattach.communicate(timeout=PATIENCE)[1]
     assert memattach.returncode == 1, (memattach.returncode, said)
     for words in (f"thread {victim.pid} did not stop in time", harm.UNCHANGED, "--deadline"):
         assert words in said, (words, said)
-    assert not os.path.exists(dump), "a dump was left"
+    assert not os.path.exists(context.path("d.dump")), "a dump was left"
     victim.wait("^BACK")
     settle(before)
     check_same(whole, Snapshot(victim.pid), busy=True)
@@ -274,7 +279,25 @@ def write_word(path, word):
         file.write(word)
 
 
-def frozen(context, version, directory):
+def refused_frozen(context, victim, freeze):
+    freeze()
+    time.sleep(0.2)
+    doctor = run_memattach(context, "--doctor", "-p", victim.pid)
+    assert doctor.returncode == 1 and "frozen" in doctor.stdout, doctor
+    dump = context.unique("frozen", ".dump")
+    result = run_memattach(context, "-p", victim.pid, "-o", dump, "--deadline", "300ms")
+    assert result.returncode == 1 and "frozen" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert not os.path.exists(dump)
+
+
+def given_up_frozen(context, victim, freeze):
+    memattach = attach_slowly(context, victim, "6s")  # longer than one thread is waited for: another one is tried
+    freeze()
+    said = memattach.communicate(timeout=PATIENCE)[1]
+    assert memattach.returncode == 1 and not os.path.exists(context.path("d.dump")), (memattach.returncode, said)
+
+
+def frozen(context, version, directory, look):
     group = os.path.join(directory, f"memattach-test-{os.getpid()}")
     try:
         os.mkdir(group)
@@ -287,23 +310,15 @@ def frozen(context, version, directory):
     before = State(victim.pid)
     try:
         write_word(os.path.join(group, "cgroup.procs"), str(victim.pid))
-        write_word(switch, on)
+        look(context, victim, lambda: write_word(switch, on))
     except OSError as error:
-        victim.finish()
-        os.rmdir(group)
         return f"the victim cannot be frozen in a cgroup of version {version}: {error.strerror}"
-    try:
-        time.sleep(0.2)
-        doctor = run_memattach(context, "--doctor", "-p", victim.pid)
-        assert doctor.returncode == 1 and "frozen" in doctor.stdout, doctor
-        dump = context.unique("frozen", ".dump")
-        result = run_memattach(context, "-p", victim.pid, "-o", dump, "--deadline", "300ms")
-        assert result.returncode == 1 and "frozen" in result.stderr and harm.UNCHANGED in result.stderr, result
-        assert not os.path.exists(dump)
     finally:
-        write_word(switch, off)
+        with contextlib.suppress(OSError):  # that cannot freeze
+            write_word(switch, off)
     settle(before)
     victim.rounds_go_on()
+    assert run_memattach(context, "--detach", "-p", victim.pid).returncode == 0
     cycle(context, victim.pid)
     victim.finish()
     for _ in range(100):
@@ -315,12 +330,22 @@ def frozen(context, version, directory):
     return None
 
 
+def in_each_freezer(context, look):
+    reasons = [frozen(context, version, directory, look) for version, directory in freezers()]
+    if None not in reasons:
+        raise Skip("; ".join(reasons) or "no cgroup hierarchy is mounted")
+
+
 @case()
 def refuse_frozen(context):
     """A frozen cgroup: refused, and nothing is found changed after the thaw."""
-    reasons = [frozen(context, version, directory) for version, directory in freezers()]
-    if None not in reasons:
-        raise Skip("; ".join(reasons) or "no cgroup hierarchy is mounted")
+    in_each_freezer(context, refused_frozen)
+
+
+@case(label="stress")
+def frozen_after_the_look(context):
+    """Frozen when memattach has seized a thread, which then does not stop (version 1) or not go on (version 2): what was begun ends after the thaw."""
+    in_each_freezer(context, given_up_frozen)
 
 
 @case()
