@@ -295,6 +295,8 @@ def given_up_frozen(context, victim, freeze):
     freeze()
     said = memattach.communicate(timeout=PATIENCE)[1]
     assert memattach.returncode == 1 and not os.path.exists(context.path("d.dump")), (memattach.returncode, said)
+    left = "last steps of an earlier memattach" in said  # a thread was left in the stub
+    assert ("what was begun ends by itself" in said) == left and (harm.UNCHANGED in said) != left, said
 
 
 def frozen(context, version, directory, look):
