@@ -198,22 +198,23 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	return EXIT_DONE;
 }
 
+/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
+static bool has_execed(const struct session *s)
+{
+	return target_alive(&s->target) && !target_same_program(&s->target);
+}
+
 /*
- * Did a step fail because the process has ended? Its threads end one after the other, the first of them before it is seen that they all do: given a moment.
+ * Did a step fail because the process has ended? To be asked before has_execed(): threads end one after the other, and the memory of a new program is there
+ * before what tells it from the old one; so there is a moment given until either is seen.
  */
 static bool has_ended(const struct session *s, int rc)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 
-	for (int i = 0; rc == -ESRCH && i < 100 && target_alive(&s->target); i++)
+	for (int i = 0; rc < 0 && i < 100 && target_alive(&s->target) && !has_execed(s); i++)
 		nanosleep(&pause, NULL);
 	return rc < 0 && !target_alive(&s->target);
-}
-
-/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
-static bool has_execed(const struct session *s)
-{
-	return target_alive(&s->target) && !target_same_program(&s->target);
 }
 
 /* Takes the payload out; a target that ends meanwhile needs nothing more. */
@@ -232,9 +233,10 @@ static int finish(struct session *s)
 	int rc = session_detach(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
+	bool ended = has_ended(s, rc);
 	if (has_execed(s))
 		return finish_dead(s, SESSION_END_EXECED, 0);
-	if (has_ended(s, rc))
+	if (ended)
 		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc < 0) {
 		complain(s, &e);
@@ -312,7 +314,7 @@ static int detach(struct session *s)
 		rc = session_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
-	if (has_execed(s) || has_ended(s, rc)) {
+	if (has_ended(s, rc) || has_execed(s)) {
 		session_say(s, "%d (%s) has ended meanwhile", s->target.pid, s->target.comm);
 		return EXIT_DONE;
 	}
