@@ -109,6 +109,8 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 	if (fresh) {
 		slot_begin(slot, rate);
 		thread_slot_publish(slot, tp);
+	} else if (!call->slot) {
+		thread_slot_show(slot, tp);
 	}
 	before = remaining_load(slot);
 	if (charged)

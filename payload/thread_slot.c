@@ -83,6 +83,15 @@ struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 void thread_slot_publish(struct thread_slot *slot, uint64_t tp)
 {
 	__atomic_store_n(&slot->owner, tp, __ATOMIC_RELAXED);
+	thread_slot_show(slot, tp);
+}
+
+void thread_slot_show(const struct thread_slot *slot, uint64_t tp)
+{
+	struct thread_slot *shown = &thread_slots[THREAD_SLOT_NEAR_OWNER];
+
+	if (slot == &thread_slots[THREAD_SLOT_NEAR] && slot_owner(shown) != tp)
+		__atomic_store_n(&shown->owner, tp, __ATOMIC_RELAXED);
 }
 
 void thread_slot_release(struct thread_slot *slot)

@@ -2,7 +2,8 @@
 /*
  * The state of each thread without TLS: slots of two cache lines found by a hash of the thread pointer, in the home slot or one of
  * the few behind it. One slot more, the near slot, stands at a fixed place, which costs its thread less than half as much: it belongs to
- * the first thread that comes.
+ * the first thread that comes. All threads ask whose it is, so that word stands a second time, apart from what its owner writes: threads that
+ * read what another one writes all the time take the line from each other, which cost two busy threads two thirds of their speed.
  *
  * - owner is the thread pointer, 0 if the slot is free. hooks.S compares it and charges `remaining` without a lock.
  * - busy is 0, or the stack pointer at entry of the hook that works with the rest of the slot. Its owner takes it by
@@ -51,6 +52,8 @@ extern struct thread_slot *const thread_slots_address HIDDEN;
 struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh);
 /* Makes *slot, acquired and fresh, visible to the fast path of tp. */
 void thread_slot_publish(struct thread_slot *slot, uint64_t tp);
+/* For the near slot: what the fast path compares names tp again, which owns *slot, if it did not (two threads published it at once). */
+void thread_slot_show(const struct thread_slot *slot, uint64_t tp);
 void thread_slot_release(struct thread_slot *slot);
 /* The next charge of each thread finds no slot, so it draws a new distance. */
 void thread_slots_forget(void);

@@ -8,7 +8,7 @@
  * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; a borrow means that it is sampled. Most
  * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
  * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer (bench/hook_parts.c
- * tells what that is worth). A free asks the filter whether its address may have been sampled. Everything else is hook_slow()'s
+ * tells what that is worth; whose it is they all read from a line that is not written to). A free asks the filter whether its address may have been sampled. Everything else is hook_slow()'s
  * (hook.c), reached through one common frame whose CFI lets C++ exceptions and debuggers pass.
  *
  * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, meet the switch and go on.
@@ -20,6 +20,7 @@
 #define ORIGINAL *8(%r11)
 
 #define NEAR_SLOT thread_slots + THREAD_SLOT_NEAR * THREAD_SLOT_BYTES
+#define NEAR_OWNER thread_slots + THREAD_SLOT_NEAR_OWNER * THREAD_SLOT_BYTES + THREAD_SLOT_OWNER
 
 	.hidden	hook_slow, thread_slots, thread_slots_address, filter_counters, filter_mask, payload_switch
 
@@ -106,7 +107,7 @@ hook_\id:
 	test_filter .Luncharged_\id
 	.endif
 	mov	%fs:0, %r10
-	cmp	%r10, NEAR_SLOT + THREAD_SLOT_OWNER(%rip)
+	cmp	%r10, NEAR_OWNER(%rip)
 	jne	.Lfar_\id
 	charge_size \size, (NEAR_SLOT + THREAD_SLOT_REMAINING)(%rip), .Loriginal_\id
 	jb	.Lnear_\id

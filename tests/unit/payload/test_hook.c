@@ -71,7 +71,7 @@ static void give_other_slots_away(void)
 	uint64_t tp = arch_thread_pointer(), home = (tp ^ tp >> THREAD_SLOT_FOLD) >> THREAD_SLOT_SHIFT;
 
 	if (place >= HOME)
-		thread_slots[THREAD_SLOT_NEAR].owner = 1;
+		thread_slots[THREAD_SLOT_NEAR].owner = thread_slots[THREAD_SLOT_NEAR_OWNER].owner = 1;
 	if (place == BEHIND)
 		thread_slots[home % THREAD_SLOT_COUNT].owner = 1;
 }

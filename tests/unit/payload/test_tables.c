@@ -530,6 +530,12 @@ static void test_first_thread_gets_the_near_slot(void **state)
 	slot = thread_slot_acquire(0x7000, 0x1000, &fresh);
 	assert_ptr_equal(slot, near);
 	assert_false(fresh);
+	/* What other threads read is not what its owner writes, nor its neighbour, and comes back if it got lost. */
+	assert_int_equal(thread_slots[THREAD_SLOT_NEAR_OWNER].owner, 0x7000);
+	assert_true(THREAD_SLOT_NEAR - THREAD_SLOT_NEAR_OWNER >= 2 && THREAD_SLOT_NEAR_OWNER >= THREAD_SLOT_COUNT + THREAD_SLOT_PROBES);
+	thread_slots[THREAD_SLOT_NEAR_OWNER].owner = 0;
+	thread_slot_show(slot, 0x7000);
+	assert_int_equal(thread_slots[THREAD_SLOT_NEAR_OWNER].owner, 0x7000);
 	assert_null(thread_slot_acquire(0x7000, 0xf00, &fresh));
 	thread_slot_release(slot);
 	for (uint64_t i = 0; i < 100; i++) {
