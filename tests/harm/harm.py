@@ -27,6 +27,11 @@ def harm_victim(context, name, *arguments, **options):
     return victim
 
 
+def slow_allocator(context, name="slow"):
+    """The environment of a victim with slow_malloc.c; "blind": without unwind information."""
+    return {"LD_PRELOAD": os.path.realpath(os.path.join(context.targets, "..", "harm", f"harm_{name}_malloc.so"))}
+
+
 def run_memattach(context, *arguments, patience=PATIENCE, **options):
     return subprocess.run([context.memattach, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=patience, cwd=context.work, check=False, **options)

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import harm
-from harm import cycle, harm_victim, remains, run_memattach
+from harm import cycle, harm_victim, remains, run_memattach, slow_allocator
 from harm_disturbance import many
 from harm_kills import count_calls
 from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe, log
@@ -199,11 +199,23 @@ def vfork_child_at_detach(context):
 
 
 @case()
+def sharing_child_below_the_payload_at_detach(context):
+    """A CLONE_VM child of no vfork is in the allocator, called by the payload, and its parent can be stopped: nothing is unmapped under it."""
+    victim = harm_victim(context, "lives", "clone_vm_held", environment=slow_allocator(context, "slow"))
+    session = Session(context, victim.pid, rate="1")
+    victim.send("child")
+    victim.wait("^HELD")
+    time.sleep(0.05)
+    check_receipt(session.stop(), victim.pid)
+    victim.wait("^BACK")
+    victim.finish_by_stdin()
+
+
+@case()
 def thread_below_the_payload_at_detach(context):
     """A thread is in the allocator, called by the payload: it is seen there with unwind information and without."""
     for name in ("slow", "blind"):
-        library = os.path.realpath(os.path.join(context.targets, "..", "harm", f"harm_{name}_malloc.so"))
-        victim = harm_victim(context, "lives", "held_beside", environment={"LD_PRELOAD": library})
+        victim = harm_victim(context, "lives", "held_beside", environment=slow_allocator(context, name))
         for _ in range(3):
             session = Session(context, victim.pid, rate="1")
             victim.wait("^HELD")

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import harm
-from harm import State, cycle, harm_victim, run_memattach, settle
+from harm import State, cycle, harm_victim, run_memattach, settle, slow_allocator
 from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_same, describe
 
 NOBODY = 65534
@@ -175,8 +175,7 @@ def refuse_static_and_zombie(context):
 @case()
 def refuse_without_safe_thread(context):
     """The only thread sleeps inside malloc: not within the deadline, named; with more time it works."""
-    slow = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_slow_malloc.so"))
-    victim = harm_victim(context, "lives", "held", environment={"LD_PRELOAD": slow})
+    victim = harm_victim(context, "lives", "held", environment=slow_allocator(context))
     victim.wait("^HELD")
     refused(context, victim.pid, "no thread came to a safe point", f"thread {victim.pid} is in ", harm.UNCHANGED,
             arguments=["--deadline", "200ms"], doctor=False, busy=True)

@@ -8,6 +8,7 @@
  *     vfork          single-threaded, waits in vfork for a child that sleeps: D state until a line comes
  *     vfork_busy     one thread allocates, and so do children of vfork
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
+ *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded) and ends
  *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
  *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
  *     held_beside    likewise, while another thread allocates
@@ -167,6 +168,81 @@ static void run_clone_vm(void)
 		victim_wrong("the child that shares the memory ended with %x", (unsigned)status);
 	if (!atomic_load(&child_rounds))
 		victim_wrong("the child that shares the memory did nothing");
+}
+
+static atomic_bool child_wanted;
+
+static int held_child(void *argument)
+{
+	(void)argument;
+	victim_say("HELD");
+	void *volatile p = malloc(HELD_BYTES);
+	free(p);
+	return 4;
+}
+
+/*
+ * Makes the children, which use its TLS meanwhile: so it waits in a system call in which memattach borrows a thread only
+ * if there is no other.
+ */
+static void *make_held_children(void *argument)
+{
+	static unsigned char stack[256 << 10] __attribute__((aligned(64)));
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	sigset_t none;
+	pid_t child = 0;
+	int status = 0;
+
+	sigemptyset(&none);
+	while (!victim_done() || child > 0) {
+		if (child <= 0 && atomic_exchange(&child_wanted, false))
+			child = clone(held_child, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+		if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
+			if (!WIFEXITED(status) || WEXITSTATUS(status) != 4)
+				victim_wrong("the child that shares the memory ended with %x", (unsigned)status);
+			child = 0;
+			victim_round();
+			victim_say("BACK");
+		}
+		sigtimedwait(&none, NULL, &pause);
+	}
+	return argument;
+}
+
+/* Half of the time in D state, as one that waits for a disk; what it waits for is a process with a memory of its own. */
+static void *wait_uninterruptibly(void *argument)
+{
+	const struct timespec nap = { .tv_nsec = 30000000 };
+
+	while (!victim_done()) {
+		pid_t child = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, NULL, NULL, NULL, 0);
+		if (child == 0) {
+			syscall(SYS_nanosleep, &nap, NULL);
+			_exit(0);
+		}
+		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+			;
+		nanosleep(&nap, NULL);
+	}
+	return argument;
+}
+
+/*
+ * No thread is borrowed while such a child is there, unless as many threads are in D state, as the parents of vfork children are. With one that is in that
+ * state now and then the tables are restored while the child is in the payload, and no thread stands in the way of unloading it.
+ */
+static void run_clone_vm_held(void)
+{
+	pthread_t maker, waiter;
+	char line[32];
+
+	if (pthread_create(&maker, NULL, make_held_children, NULL) || pthread_create(&waiter, NULL, wait_uninterruptibly, NULL))
+		victim_wrong("pthread_create: %s", strerror(errno));
+	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0)
+		atomic_store(&child_wanted, true);
+	raise(SIGUSR1);
+	pthread_join(maker, NULL);
+	pthread_join(waiter, NULL);
 }
 
 static void *(*before_hook)(size_t);
@@ -363,6 +439,8 @@ int main(int argc, char **argv)
 		run_vfork_busy();
 	} else if (!strcmp(mode, "clone_vm")) {
 		run_clone_vm();
+	} else if (!strcmp(mode, "clone_vm_held")) {
+		run_clone_vm_held();
 	} else if (!strcmp(mode, "dlerror")) {
 		run_dlerror();
 	} else if (!strcmp(mode, "overhook")) {
