@@ -90,13 +90,15 @@ enum control_op {
 };
 
 #define FILTER_NONE 0u /* every free is looked at: where all that is freed was recorded */
+#define FILTER_LOG2_MIN 12u
+#define FILTER_LOG2_MAX 22u
 
 /* Everything that the payload needs to begin. Descriptors are numbers in the target; the caller closes them. */
 struct control_start {
 	int32_t dump_fd;
 	int32_t tables_fd;
 	int32_t payload_fd;
-	uint32_t filter_log2;      /* size of the filter for free, 12 … 22, or FILTER_NONE */
+	uint32_t filter_log2;      /* size of the filter for free, FILTER_LOG2_MIN … _MAX, or FILTER_NONE */
 	uint64_t dump_max_bytes;   /* address space to reserve for the dump */
 	uint64_t tables_max_bytes; /* the same for the tables */
 	uint64_t rate_bytes;       /* the least; header.rate_bytes may be raised later. 1: every allocation */

@@ -28,7 +28,6 @@
 
 #define FILTER_LOG2 16u
 #define FILTER_LOG2_SMALL_RATE 20u
-#define FILTER_LOG2_MAX 22u
 #define FILTER_ROOM 16u /* counters for each live sample that a heap as large as now will have */
 
 /* Offsets in the data of the work area, behind what send_descriptors uses. */

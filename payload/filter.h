@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control.h"
 #include "hook_call.h"
 #include "payload.h"
 

@@ -24,8 +24,6 @@
 #define THREAD_SLOT_OWNER 0
 #define THREAD_SLOT_REMAINING 8
 
-#define FILTER_LOG2_MIN 12
-#define FILTER_LOG2_MAX 22
 /* The index is bits 28 … of the product with an odd constant that fits an immediate operand, masked. */
 #define FILTER_SHIFT 28
 #define FILTER_MULTIPLIER 0x1E3779B9
