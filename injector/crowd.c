@@ -3,7 +3,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -60,11 +59,6 @@ static void done(struct run *r, struct member *m, int rc, const struct err *e)
 	m->asked_ns = 0;
 }
 
-static int interrupt(struct tracee *t, struct err *e)
-{
-	return ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) == 0 ? 0 : err_sys(e, "thread %d: PTRACE_INTERRUPT", t->tid);
-}
-
 /* What ptrace and waitid say of a thread that has ended they also say of one that is not traced: only the first may be taken for done with. */
 static void failed(struct run *r, struct member *m, int rc, struct err *e)
 {
@@ -83,7 +77,7 @@ static void ask_next(struct run *r)
 	r->fresh++;
 	int rc = tracee_seize(&m->t, r->c->pid, m->t.tid, false, &e);
 	if (rc == 0)
-		rc = interrupt(&m->t, &e);
+		rc = tracee_ask(&m->t, &e);
 	if (rc < 0)
 		failed(r, m, rc, &e);
 }
@@ -101,7 +95,7 @@ static void came(struct run *r, struct member *m)
 		/* It has used up the interrupt: passed on, and asked again. */
 		rc = tracee_continue(&m->t, &e);
 		if (rc == 0)
-			rc = interrupt(&m->t, &e);
+			rc = tracee_ask(&m->t, &e);
 		if (rc == 0)
 			return;
 	}

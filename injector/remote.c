@@ -123,14 +123,15 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 	struct tracee *t = r->tracee;
 	enum tracee_stop stop;
 
-	if (ptrace(PTRACE_INTERRUPT, t->tid, 0, 0) < 0)
-		return err_sys(e, "thread %d: PTRACE_INTERRUPT", t->tid);
+	int rc = tracee_ask(t, e);
+	if (rc < 0)
+		return rc;
 	do {
-		int rc = tracee_run(t, PTRACE_CONT, deadline_ns, &stop, e);
+		rc = tracee_run(t, PTRACE_CONT, deadline_ns, &stop, e);
 		if (rc < 0)
 			return rc;
 	} while (stop != TRACEE_STOP_EVENT && stop != TRACEE_STOP_GROUP);
-	int rc = tracee_set_signal_mask(t, r->saved_mask, e);
+	rc = tracee_set_signal_mask(t, r->saved_mask, e);
 	if (rc == 0)
 		rc = tracee_set_registers(t, &r->saved, e);
 	r->inside = rc < 0;

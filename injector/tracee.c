@@ -247,11 +247,16 @@ int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e)
 	return look_for_stop(t, WNOHANG, stop, e);
 }
 
+int tracee_ask(struct tracee *t, struct err *e)
+{
+	return request(t, PTRACE_INTERRUPT, "PTRACE_INTERRUPT", 0, 0, e);
+}
+
 int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
 	for (;;) {
 		hold_begins(t);
-		int rc = request(t, PTRACE_INTERRUPT, "PTRACE_INTERRUPT", 0, 0, e);
+		int rc = tracee_ask(t, e);
 		if (rc == 0)
 			rc = tracee_wait(t, deadline_ns, stop, e);
 		if (rc == -ETIMEDOUT) {

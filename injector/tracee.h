@@ -47,6 +47,8 @@ bool tracee_go_first(bool first);
 
 /* -ESRCH the thread is gone, -EPERM with the reason as far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
+/* Asks the thread to stop and does not wait for it; no hold begins. It may meet stops of other kinds first, which use the request up. */
+int tracee_ask(struct tracee *t, struct err *e) WARN_UNUSED;
 /* Stops the thread; signals met on the way are delivered first. -ETIMEDOUT, -ESRCH. */
 int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
 /* Lets the thread run to its next stop of any kind. request: PTRACE_CONT or PTRACE_SYSCALL. */
