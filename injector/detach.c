@@ -238,12 +238,19 @@ static int silence(struct session *s, bool *keep_gates, struct err *e)
 	return rc;
 }
 
+/* Only to shorten the hold of unload(), which finds out by itself whether a thread can be borrowed. */
 static int forget_dump(struct session *s, struct err *e)
 {
 	struct borrower borrower;
 
+	if (s->payload.block.state != SESSION_INERT)
+		return 0;
 	patient_borrower(s, &borrower, &s->detach_longest_ns);
-	return s->payload.block.state == SESSION_INERT ? dump_pages_forget(&s->payload.block, &s->maps, &borrower, e) : 0;
+	int rc = dump_pages_forget(&s->payload.block, &s->maps, &borrower, e);
+	if (rc == 0 || rc == -ESRCH || rc == -EINPROGRESS)
+		return rc;
+	session_add_note(s, "the memory of the dump was not given back before it was unmapped, which held a thread the longer: %s", e->text);
+	return 0;
 }
 
 int session_detach(struct session *s, struct err *e)

@@ -47,10 +47,11 @@ static int forget(uint64_t address, const struct borrower *b, bool *refused, str
 	rc = remote_call1(&r, SYS_madvise, arguments, &result, deadline, e);
 	if (rc == 0)
 		rc = remote_leave(&r, deadline, e);
-	if (rc < 0)
-		remote_abandon(&r);
 	*refused = result != 0;
-	return rc;
+	if (rc == 0)
+		return 0;
+	remote_abandon(&r);
+	return rc == -ESRCH ? rc : -EINPROGRESS;
 }
 
 int dump_pages_forget(const struct memattach_session *block, const struct maps *maps, const struct borrower *b,

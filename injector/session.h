@@ -73,7 +73,7 @@ struct session {
 	struct slot *final_slots;  /* as they stood after the restore */
 	uint32_t final_slot_count;
 	char *residue;             /* lines: what had to stay */
-	char *notes;               /* lines: what the program itself did to its slots, nothing that had to stay */
+	char *notes;               /* lines: what the program itself did to its slots, and the like: nothing that had to stay */
 	struct pending_error pending_error; /* of the thread that is borrowed for the detach */
 	bool touched;              /* this memattach has loaded or started the payload */
 	bool asks_usable_size;     /* the payload asks malloc_usable_size */
