@@ -137,7 +137,7 @@ static void drop(struct run *r, bool all)
 			done(r, m, err_set(&e, ESRCH, "thread %d has ended", m->t.tid), &e);
 		else if (all) {
 			tracee_give_up(&m->t);
-			done(r, m, err_set(&e, ETIMEDOUT, "thread %d did not stop in time", m->t.tid), &e);
+			done(r, m, thread_did_not_stop(r->c->pid, m->t.tid, &e), &e);
 		}
 	}
 }

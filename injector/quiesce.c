@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "quiesce.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -273,25 +272,12 @@ static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struc
 	return rc;
 }
 
-/* How many threads run or want to, on the whole machine; 0 unknown. */
-static unsigned long runnable(void)
-{
-	unsigned long count = 0;
-	FILE *f = fopen("/proc/loadavg", "re");
-
-	if (f && fscanf(f, "%*s %*s %*s %lu", &count) != 1)
-		count = 0;
-	if (f)
-		fclose(f);
-	return count;
-}
-
 /* A thread among many that run, of this program or of others, waits long for its turn. Nobody is held meanwhile. */
 static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
-	unsigned long others = runnable();
+	unsigned long others = runnable_threads();
 
 	int rc = target_tids(q->target, &tids, &count, e);
 	*deadline_ns += (count > others ? count : others) * TURN_NS;

@@ -277,6 +277,28 @@ bool thread_has_ended(pid_t pid, pid_t tid)
 	return has_ended(thread_state(pid, tid));
 }
 
+unsigned long runnable_threads(void)
+{
+	unsigned long count = 0;
+	FILE *f = fopen("/proc/loadavg", "re");
+
+	if (f && fscanf(f, "%*s %*s %*s %lu", &count) != 1)
+		count = 0;
+	if (f)
+		fclose(f);
+	return count;
+}
+
+int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e)
+{
+	char state = thread_state(pid, tid);
+
+	if (state == 'R')
+		return err_set(e, ETIMEDOUT, "thread %d did not stop in time: it is ready to run, with %lu threads on this machine that run or want to",
+			       tid, runnable_threads());
+	return err_set(e, ETIMEDOUT, "thread %d did not stop in time%s", tid, state == 'D' ? ": it is in uninterruptible sleep" : "");
+}
+
 static void thread_look(pid_t pid, struct thread_info *info)
 {
 	char path[64], text[4096];

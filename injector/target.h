@@ -56,6 +56,13 @@ struct thread_info {
 
 /* Also true while it waits, as a zombie, for its last rites. */
 bool thread_has_ended(pid_t pid, pid_t tid);
+/* How many threads run or want to, on the whole machine; 0 unknown. */
+unsigned long runnable_threads(void);
+/*
+ * -ETIMEDOUT, for a thread that was asked to stop, with what its state tells of the reason. A running thread stops at once: one that is
+ * ready to run waits for its turn.
+ */
+int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 
 /* The numbers of all threads, those that have ended but are not gone among them; *list is malloc'ed. */
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e) WARN_UNUSED;

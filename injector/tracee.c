@@ -237,7 +237,7 @@ int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, 
 	while (rc == 0) {
 		rc = look_for_stop(t, 0, stop, e);
 		if (rc == 0 && monotonic_ns() >= deadline_ns)
-			rc = err_set(e, ETIMEDOUT, "thread %d did not stop in time", t->tid);
+			rc = thread_did_not_stop(t->pid, t->tid, e);
 	}
 	return rc < 0 ? rc : 0;
 }

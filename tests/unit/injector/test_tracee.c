@@ -123,6 +123,7 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	for (int i = 0; i < 2; i++) { /* the second time the seizure is taken over */
 		assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
 		assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+		assert_non_null(strstr(e.text, "did not stop in time: it is in uninterruptible sleep"));
 		tracee_detach(&t);
 		assert_false(t.seized);
 	}
@@ -137,6 +138,28 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	end(pid);
 	close(child_goes_on);
 	close(back);
+}
+
+/* What is said of one that did not stop: a thread that runs stops at once, so one that could run did not get its turn. */
+static void test_the_reason_for_not_stopping_is_told(void **state)
+{
+	struct err e;
+	pid_t busy = fork();
+
+	(void)state;
+	if (busy == 0)
+		for (volatile unsigned long rounds = 0;; rounds++)
+			;
+	assert_true(busy > 0);
+	pid_t asleep = start_sleeper();
+	assert_int_equal(thread_did_not_stop(busy, busy, &e), -ETIMEDOUT);
+	assert_non_null(strstr(e.text, "ready to run, with "));
+	assert_null(strstr(e.text, "with 0 threads"));
+	while (thread_did_not_stop(asleep, asleep, &e) == -ETIMEDOUT && strstr(e.text, "ready to run"))
+		usleep(1000);
+	assert_int_equal(strcmp(strstr(e.text, " did"), " did not stop in time"), 0);
+	end(busy);
+	end(asleep);
 }
 
 static void *sleep_for_ever(void *unused)
@@ -219,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_seize_of_a_zombie_tells_that_it_has_ended),
 		cmocka_unit_test(test_seize_of_a_traced_thread_is_refused),
 		cmocka_unit_test(test_a_thread_that_stops_late_is_let_go),
+		cmocka_unit_test(test_the_reason_for_not_stopping_is_told),
 		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
 	};
 
