@@ -26,6 +26,7 @@
 #include "quiesce.h"
 
 #define QUIESCE_NS 3000000000ull
+#define LATE_NS 1000000000ull /* for a thread that was given up to come to its stop */
 #define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
 #define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
@@ -266,8 +267,10 @@ int session_detach(struct session *s, struct err *e)
 		rc = forget_dump(s, e);
 	if (rc == 0)
 		rc = unload(s, keep_gates, payload_stays(s), e);
-	if (rc < 0)
+	if (rc < 0) {
+		tracee_await_late(monotonic_ns() + LATE_NS);
 		return rc;
+	}
 	if (payload_stays(s))
 		session_add_residue(s, "the payload's image at 0x%llx, idle: this C library never unloads; the next attach uses it again",
 				    (unsigned long long)s->payload.base);

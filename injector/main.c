@@ -14,6 +14,9 @@
 #include "other_session.h"
 #include "receipt.h"
 #include "size.h"
+#include "tracee.h"
+
+#define END_SHOWS_NS 100000000ull
 
 enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_USAGE = 64 };
 
@@ -211,9 +214,12 @@ static bool has_execed(const struct session *s)
 static bool has_ended(const struct session *s, int rc)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t deadline_ns = monotonic_ns() + END_SHOWS_NS;
 
-	for (int i = 0; rc < 0 && i < 100 && target_alive(&s->target) && !has_execed(s); i++)
+	while (rc < 0 && monotonic_ns() < deadline_ns && target_alive(&s->target) && !has_execed(s)) {
 		nanosleep(&pause, NULL);
+		tracee_release_late();
+	}
 	return rc < 0 && !target_alive(&s->target);
 }
 

@@ -254,17 +254,22 @@ int tracee_ask(struct tracee *t, struct err *e)
 
 int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
+	bool held = t->held_since; /* in the stub, or on its way there: that has been a hold even if it ends so */
+
 	for (;;) {
 		hold_begins(t);
 		int rc = tracee_ask(t, e);
 		if (rc == 0)
 			rc = tracee_wait(t, deadline_ns, stop, e);
-		if (rc == -ETIMEDOUT) {
+		if (rc == -ETIMEDOUT && !held) {
 			t->held_since = 0;
 			tracee_go_first(false);
+		} else if (rc == -ETIMEDOUT) {
+			hold_ends(t);
 		}
 		if (rc < 0)
 			return rc;
+		held = false;
 		if (*stop == TRACEE_STOP_EVENT || *stop == TRACEE_STOP_GROUP)
 			return 0;
 		/* Any other stop has used up the interrupt: pass it on and ask again. */
@@ -334,6 +339,20 @@ void tracee_release_late(void)
 	for (unsigned i = late_count; i-- > 0;)
 		if (release(&late[i]))
 			forget_late(&late[i]);
+}
+
+void tracee_await_late(uint64_t deadline_ns)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	if (late_count == 0)
+		return;
+	tracee_go_first(true);
+	while (late_count && monotonic_ns() < deadline_ns) {
+		nanosleep(&pause, NULL);
+		tracee_release_late();
+	}
+	tracee_go_first(false);
 }
 
 void tracee_release(pid_t tid)

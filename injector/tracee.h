@@ -67,10 +67,12 @@ void tracee_detach(struct tracee *t);
  * A thread that was asked to stop and does not (it waits for a vfork child or for a disk) can neither be told to forget that nor be let go. It would stand
  * still when it comes back, until memattach ends: so it is remembered. tracee_seize takes it over; tracee_release_late lets go of those that
  * have come to their stop. To be called while no other thread is held, whenever SIGCHLD tells of a stop, or now and then. tracee_release lets go
- * of the one that waitid tells of, given up or not.
+ * of the one that waitid tells of, given up or not. tracee_await_late waits for them, first among those that want a processor: to be called before
+ * something that takes long.
  */
 void tracee_give_up(struct tracee *t);
 void tracee_release_late(void);
+void tracee_await_late(uint64_t deadline_ns);
 void tracee_release(pid_t tid);
 
 int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e) WARN_UNUSED;

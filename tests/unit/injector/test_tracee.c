@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,8 +72,8 @@ static void test_seize_of_a_traced_thread_is_refused(void **state)
 	end(pid);
 }
 
-/* Its only thread waits for a vfork child, where no stop reaches it. Says when it is back. */
-static pid_t start_vforker(int *child_goes_on, int *back)
+/* Its only thread waits for a vfork child from the first byte to the second, where no stop reaches it. Says when it is back. */
+static pid_t start_vforker(int *go_on, int *back)
 {
 	int go[2], said[2];
 
@@ -82,6 +83,8 @@ static pid_t start_vforker(int *child_goes_on, int *back)
 		char byte = 'b';
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(go[1]);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
 		if (vfork() == 0) {
 			_exit(read(go[0], &byte, 1) != 1);
 		}
@@ -90,7 +93,7 @@ static pid_t start_vforker(int *child_goes_on, int *back)
 	assert_true(pid > 0);
 	close(go[0]);
 	close(said[1]);
-	*child_goes_on = go[1];
+	*go_on = go[1];
 	*back = said[0];
 	return pid;
 }
@@ -107,19 +110,27 @@ static bool is_waiting_for_vfork(pid_t pid)
 	return strstr(line, ") D ") != NULL;
 }
 
+static void wait_for_vfork(pid_t pid, int go_on)
+{
+	assert_int_equal(write(go_on, "v", 1), 1);
+	while (!is_waiting_for_vfork(pid))
+		usleep(1000);
+}
+
 /* A thread that does not stop while it is asked to stops later, when it comes back: it must not stand still then. */
 static void test_a_thread_that_stops_late_is_let_go(void **state)
 {
 	struct tracee t = { 0 };
 	struct err e;
 	enum tracee_stop stop;
-	int child_goes_on, back;
-	pid_t pid = start_vforker(&child_goes_on, &back);
+	int go_on, back;
+	uint64_t longest = 0;
+	pid_t pid = start_vforker(&go_on, &back);
 	struct pollfd said = { .fd = back, .events = POLLIN };
 
 	(void)state;
-	while (!is_waiting_for_vfork(pid))
-		usleep(1000);
+	wait_for_vfork(pid, go_on);
+	t.longest_ns = &longest;
 	for (int i = 0; i < 2; i++) { /* the second time the seizure is taken over */
 		assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
 		assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
@@ -127,16 +138,44 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 		tracee_detach(&t);
 		assert_false(t.seized);
 	}
+	assert_int_equal(longest, 0); /* it was asked and not held */
 	tracee_release_late();
 	assert_int_equal(tracee_seize(&t, pid, pid, true, &e), -EBUSY);
-	assert_int_equal(write(child_goes_on, "g", 1), 1);
+	assert_int_equal(write(go_on, "g", 1), 1);
 	assert_int_equal(poll(&said, 1, 100), 0); /* it stands in its stop */
 	tracee_release_late();
 	assert_int_equal(poll(&said, 1, 10000), 1);
 	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0); /* nobody traces it */
 	tracee_detach(&t);
 	end(pid);
-	close(child_goes_on);
+	close(go_on);
+	close(back);
+}
+
+/* One that was stopped and then goes on for us (in the stub) is held, also if it does not come back; and it is let go when it does. */
+static void test_a_hold_that_ends_late_counts(void **state)
+{
+	uint64_t longest = 0;
+	struct tracee t = { .longest_ns = &longest };
+	struct err e;
+	enum tracee_stop stop;
+	int go_on, back;
+	pid_t pid = start_vforker(&go_on, &back);
+	struct pollfd said = { .fd = back, .events = POLLIN };
+
+	(void)state;
+	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000000, &stop, &e), 0);
+	assert_int_equal(tracee_resume(&t, PTRACE_CONT, &e), 0);
+	wait_for_vfork(pid, go_on);
+	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+	assert_true(longest >= 20000000);
+	tracee_detach(&t);
+	assert_int_equal(write(go_on, "g", 1), 1);
+	tracee_await_late(monotonic_ns() + 20000000000);
+	assert_int_equal(poll(&said, 1, 10000), 1);
+	end(pid);
+	close(go_on);
 	close(back);
 }
 
@@ -242,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_seize_of_a_zombie_tells_that_it_has_ended),
 		cmocka_unit_test(test_seize_of_a_traced_thread_is_refused),
 		cmocka_unit_test(test_a_thread_that_stops_late_is_let_go),
+		cmocka_unit_test(test_a_hold_that_ends_late_counts),
 		cmocka_unit_test(test_the_reason_for_not_stopping_is_told),
 		cmocka_unit_test(test_seize_does_not_wait_for_an_execve_that_waits_for_us),
 	};
