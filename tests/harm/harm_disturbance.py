@@ -46,8 +46,7 @@ class Control:
 
 
 def blocked_modes(context, promise):
-    listed = subprocess.run([os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_blocked")), "--list"],
-                            stdout=subprocess.PIPE, text=True, check=True).stdout
+    listed = subprocess.run([context.target("sleeper"), "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return [line.split()[0] for line in listed.splitlines() if line.split()[1] == promise]
 
 
@@ -69,7 +68,7 @@ def check_times(mode, victim, promise, ends, control):
 def undisturbed(context, promise):
     def one(mode):
         try:
-            victim = harm_victim(context, "blocked", mode)
+            victim = harm_victim(context, "/sleeper", mode)
             before = Snapshot(victim.pid)
             ends = []
             for _ in range(max(CYCLES, context.cycles if context.cycles != 20 else 0)):

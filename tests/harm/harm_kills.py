@@ -231,13 +231,13 @@ VICTIMS = {
     "exceptions": dict(name="/cxx_exceptions"),
     "vectors": dict(name="/vectors"),
     "musl": dict(name="/alloc_loop_musl", residue=True),
-    "nanosleep": dict(name="blocked", mode="nanosleep", busy=False),
-    "poll": dict(name="blocked", mode="poll", busy=False),
-    "futex": dict(name="blocked", mode="futex_timed", busy=False),
-    "read": dict(name="blocked", mode="read", busy=False),
-    "pause": dict(name="blocked", mode="pause", busy=False),
-    "epoll": dict(name="blocked", mode="epoll_wait_forever", busy=False, interrupted=True),
-    "semop": dict(name="blocked", mode="semop", busy=False, interrupted=True),
+    "nanosleep": dict(name="/sleeper", mode="nanosleep", busy=False),
+    "poll": dict(name="/sleeper", mode="poll", busy=False),
+    "futex": dict(name="/sleeper", mode="futex_timed", busy=False),
+    "read": dict(name="/sleeper", mode="read", busy=False),
+    "pause": dict(name="/sleeper", mode="pause", busy=False),
+    "epoll": dict(name="/sleeper", mode="epoll_wait_forever", busy=False, interrupted=True),
+    "semop": dict(name="/sleeper", mode="semop", busy=False, interrupted=True),
 }
 
 
@@ -305,7 +305,7 @@ for short in VICTIMS:
 def killed_while_signals_wait(context):
     """Signals that the program ignores, or handles with SA_RESTART, wait while memattach is killed: they interrupt no call."""
     for mode, numbers in (("wait4", (signal.SIGCHLD, signal.SIGWINCH)), ("read_restarting", (signal.SIGUSR2,))):
-        sufferer = Sufferer(context, harm_victim(context, "blocked", mode), busy=False, compare=False)
+        sufferer = Sufferer(context, harm_victim(context, "/sleeper", mode), busy=False, compare=False)
         calls = calls_of(context, sufferer, False)
         call = next(call for call in calls if call[0] == "ptrace")
         signals = Signals(sufferer.pid, numbers)

@@ -28,7 +28,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -55,14 +54,7 @@ static void *allocate(void *argument)
 
 	(void)argument;
 	while (!victim_done()) {
-		size_t bytes = 1 + victim_random(&random) % 3000;
-		unsigned char *p = malloc(bytes);
-		if (!p)
-			continue;
-		memset(p, 0x5a, bytes);
-		if (p[0] != 0x5a || p[bytes - 1] != 0x5a)
-			victim_wrong("a block of %zu bytes changed", bytes);
-		free(p);
+		victim_block(&random);
 		victim_round();
 		usleep(100);
 	}

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Every victim, one attach and detach or many: it must go on computing right answers and be as before."""
-import concurrent.futures
 import os
 import re
 import signal
-import subprocess
 import time
 
 from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, describe,
@@ -46,28 +44,6 @@ def attached_target_has_no_tracer_and_no_descriptors(context):
     victim.rounds_go_on()
     check_receipt(session.stop(), victim.pid)
     victim.finish()
-
-
-@case(timeout=600)
-def sleepers(context):
-    """No blocking call sees an EINTR or a wrong time: all kinds, five attaches each."""
-    modes = subprocess.run([context.target("sleeper"), "--list"], stdout=subprocess.PIPE, text=True,
-                           check=True).stdout.split()
-
-    def one(mode):
-        try:
-            victim = Victim(context, "sleeper", mode)
-            for _ in range(5):
-                run_session(context, victim, seconds=0.35, busy=False)
-            victim.finish()
-            return None
-        except Exception as error:
-            return f"{mode}: {error}"
-
-    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
-        failures = [failure for failure in pool.map(one, modes) if failure]
-    if failures:
-        raise Failure(f"{len(failures)} of {len(modes)} kinds: " + "\n  ".join(failures))
 
 
 @case()

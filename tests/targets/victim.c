@@ -93,6 +93,20 @@ void victim_round(void)
 	atomic_fetch_add_explicit(&rounds, 1, memory_order_relaxed);
 }
 
+void victim_block(uint64_t *random)
+{
+	size_t bytes = 1 + victim_random(random) % 3000;
+	unsigned char *p = malloc(bytes);
+
+	if (!p)
+		return;
+	memset(p, 0x5a, bytes);
+	for (size_t i = 0; i < bytes; i++)
+		if (p[i] != 0x5a)
+			victim_wrong("byte %zu of %zu changed", i, bytes);
+	free(p);
+}
+
 int victim_report(void)
 {
 	if (atomic_load(&errors) == 0 && atomic_load(&rounds) == 0)
