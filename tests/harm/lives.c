@@ -209,7 +209,7 @@ static void *make_held_children(void *argument)
 	return argument;
 }
 
-/* Half of the time in D state, as one that waits for a disk; what it waits for is a process with a memory of its own. */
+/* Half of the time it looks like the parent of a vfork child; but what it waits for is a process with a memory of its own. */
 static void *wait_uninterruptibly(void *argument)
 {
 	const struct timespec nap = { .tv_nsec = 30000000 };
@@ -228,8 +228,8 @@ static void *wait_uninterruptibly(void *argument)
 }
 
 /*
- * No thread is borrowed while such a child is there, unless as many threads are in D state, as the parents of vfork children are. With one that is in that
- * state now and then the tables are restored while the child is in the payload, and no thread stands in the way of unloading it.
+ * No thread is borrowed while such a child is there, unless as many threads wait as the parents of vfork children do. With one that does so
+ * now and then the tables are restored while the child is in the payload, and no thread stands in the way of unloading it.
  */
 static void run_clone_vm_held(void)
 {
