@@ -148,8 +148,8 @@ static void run(struct fixture *f, uint64_t rate_bytes)
 		fprintf(stderr, "payload_pair: no session\n");
 		exit(1);
 	}
-	hooked_malloc = (void *(*)(size_t))session->gates_address;
-	hooked_free = (void (*)(void *))(session->gates_address + GATE_CODE_BYTES);
+	hooked_malloc = (void *(*)(size_t))gate_address(session->gates_address, 0, HOOK_malloc);
+	hooked_free = (void (*)(void *))gate_address(session->gates_address, 1, HOOK_free);
 	for (uint64_t i = 0; i < slices; i++) {
 		allocate = malloc;
 		release = free;

@@ -115,8 +115,8 @@ static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t ra
 	r->f.start.usable_size = (uint64_t)dlsym(RTLD_DEFAULT, "malloc_usable_size");
 	if (r->control(CONTROL_START, &r->f.start) || r->control(CONTROL_PATCH, &patch))
 		die("no session");
-	r->allocate = (void *(*)(size_t))r->session->gates_address;
-	r->release = (void (*)(void *))(r->session->gates_address + GATE_CODE_BYTES);
+	r->allocate = (void *(*)(size_t))gate_address(r->session->gates_address, 0, HOOK_malloc);
+	r->release = (void (*)(void *))gate_address(r->session->gates_address, 1, HOOK_free);
 }
 
 /* CPU time: others may use the machine. */

@@ -214,7 +214,7 @@ static void read_slots(const struct memattach_session *session)
 	for (size_t i = 0; i < n; i++) {
 		if (slots[i].state != SLOT_PATCHED || !peek(slots[i].address, &gates[slot_count], sizeof *gates))
 			continue;
-		if (gates[slot_count] - session->gates_address >= GATE_PAGE_BYTES)
+		if (gates[slot_count] - session->gates_address >= GATES_CODE_BYTES)
 			continue; /* somebody else's hook */
 		slots[slot_count++] = slots[i];
 	}

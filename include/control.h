@@ -7,15 +7,6 @@
  * calls on a stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system
  * calls; the hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
  *
- * A gate is the address that a patched slot holds: 16 bytes of code in a page of their own, outside the payload, so that
- * a copied function pointer stays callable after the payload is gone:
- *
- *     lea  struct gate of this gate, %r11
- *     jmp  *gate.entry
- *
- * While the session lives, gate.entry is a hook of the payload; an inert gate has gate.entry == gate.original. One gate
- * serves all slots with the same function and the same original.
- *
  * Slots belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are "locked": they run while the
  * loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked is one whose resolver runs the operation that
  * session.locked_op asks for when memattach has the thread call dlsym(handle, "memattach_locked"). musl has no such lock and
@@ -27,9 +18,6 @@
  * instead. Without memattach nothing is written, and nothing is patched or restored. A program may also tear at a library
  * by itself (munmap, mremap, another file over it): slots whose page is not private memory that can be read are absent, not to be
  * touched; so are, for PATCH, those whose page is not mapped as it was when they were planned.
- *
- * Mapping of the gates: GATE_PAGE_BYTES of code (mapped from the payload's file at session.gate_code_offset), then
- * GATE_PAGE_BYTES of struct gate.
  */
 #ifndef MEMATTACH_CONTROL_H
 #define MEMATTACH_CONTROL_H
@@ -44,18 +32,10 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
+#include "gates.h"
+
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 3u
-
-#define GATE_CODE_BYTES 16u
-#define GATE_JUMP_OFFSET 7u /* of the second of a gate's two instructions */
-#define GATE_MAX 256u
-#define GATE_PAGE_BYTES 4096u
-
-struct gate {
-	uint64_t entry;    /* (atomic) where the gate jumps to */
-	uint64_t original; /* the function of the target that is hooked */
-};
+#define CONTROL_VERSION 4u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -174,7 +154,6 @@ int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility
 void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
-_Static_assert(sizeof(struct gate) == 16, "gate");
 _Static_assert(sizeof(struct slot) == 32, "slot");
 _Static_assert(sizeof(struct control_start) == 104, "control_start");
 _Static_assert(sizeof(struct control_gate) == 16, "control_gate");

@@ -56,8 +56,8 @@ static void count_unrestored(struct session *s, const struct slot *slot, struct 
 	struct gate gate = { 0 };
 	struct err ignored;
 
-	int rc = target_read(&s->memory, gates + GATE_PAGE_BYTES + slot->gate * sizeof gate, &gate, sizeof gate, &ignored);
-	enum slot_found found = slot_place_look(slot, gates + slot->gate * GATE_CODE_BYTES, rc == 0 ? gate.original : slot->old_value,
+	int rc = target_read(&s->memory, gate_data(gates, slot->gate), &gate, sizeof gate, &ignored);
+	enum slot_found found = slot_place_look(slot, gates, rc == 0 ? gate.original : slot->old_value,
 						&s->modules, &s->maps, &s->memory);
 	switch (found) {
 	case SLOT_FOUND_ORIGINAL:

@@ -101,7 +101,7 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 		.memory = &s->memory,
 		.walk = s->points.walk,
 		.code = { s->payload.base, s->payload.code_end },
-		.gates = { b->gates_address, b->gates_address ? b->gates_address + GATE_PAGE_BYTES : 0 },
+		.gates = { b->gates_address, b->gates_address ? b->gates_address + GATES_CODE_BYTES : 0 },
 		.gates_held = gates_held,
 		.longest_ns = &s->detach_longest_ns,
 		.stacks = stacks,

@@ -41,13 +41,12 @@ static uint64_t rotate_right(uint64_t value, unsigned bits)
 }
 
 /*
- * A program can only have copied the address of a gate; a saved context, that of one of its two instructions. Other words
- * that happen to lie in the page are pointers to what was mapped there before.
+ * A program can only have copied the address of an entrance; a saved context, that of an instruction. Other words that happen to lie in the
+ * pages are pointers to what was mapped there before.
  */
 static bool is_gate(const struct escape *x, uint64_t word)
 {
-	return word >= x->start && word < x->end &&
-	       ((word - x->start) % GATE_CODE_BYTES == 0 || (word - x->start) % GATE_CODE_BYTES == GATE_JUMP_OFFSET);
+	return word >= x->start && word < x->end && gate_instruction_at((word - x->start) % GATE_CODE_BYTES);
 }
 
 /*

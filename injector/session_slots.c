@@ -30,7 +30,7 @@ int session_slots(struct session *s, struct slot **slots, uint32_t *count, struc
 
 static bool holds_gate(const struct session *s, const struct slot *slot, uint64_t word)
 {
-	return word == s->payload.block.gates_address + slot->gate * GATE_CODE_BYTES;
+	return gate_is(s->payload.block.gates_address, slot->gate, word);
 }
 
 /* Is it still the image that we patched? Then at least one of its slots holds our gate. */
@@ -87,14 +87,14 @@ int session_watch(struct session *s, struct err *e)
 	int rc = session_slots(s, &slots, &count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		const struct elf_module *m = modules_find(&s->modules, slots[i].address, false);
-		uint64_t now, gate = s->payload.block.gates_address + slots[i].gate * GATE_CODE_BYTES;
+		uint64_t now;
 		struct err ignored;
 		/* A word that is not ours any more, or out of reach, would look like a change for ever. */
 		if (slots[i].state != SLOT_PATCHED || !m || m == last ||
-		    target_read_u64(&s->memory, slots[i].address, &now, &ignored) < 0 || now != gate)
+		    target_read_u64(&s->memory, slots[i].address, &now, &ignored) < 0 || !holds_gate(s, &slots[i], now))
 			continue;
 		last = m;
-		rc = modules_watch_word(&s->modules, slots[i].address, gate, e);
+		rc = modules_watch_word(&s->modules, slots[i].address, now, e);
 	}
 	return rc;
 }

@@ -56,7 +56,7 @@ int slot_places_find(struct slot *slots, size_t count, const struct maps *now, c
 	return 0;
 }
 
-enum slot_found slot_place_look(const struct slot *slot, uint64_t gate, uint64_t original, const struct modules *modules, const struct maps *maps,
+enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_t original, const struct modules *modules, const struct maps *maps,
 				const struct target_memory *memory)
 {
 	const struct elf_module *home = modules_find(modules, slot->address, false);
@@ -65,7 +65,7 @@ enum slot_found slot_place_look(const struct slot *slot, uint64_t gate, uint64_t
 
 	if (target_read_u64(memory, slot->address, &now, &ignored) < 0)
 		return SLOT_FOUND_NOTHING;
-	if (now == gate)
+	if (gate_is(gates, slot->gate, now))
 		return SLOT_FOUND_GATE;
 	if (now == original || now == slot->old_value)
 		return SLOT_FOUND_ORIGINAL;

@@ -36,8 +36,8 @@ enum slot_found {
 	SLOT_FOUND_DATA,     /* something that is no code: other memory took the page's place */
 };
 
-/* gate: the slot's address of it; original: what that gate leads to when it is inert. */
-enum slot_found slot_place_look(const struct slot *slot, uint64_t gate, uint64_t original, const struct modules *modules, const struct maps *maps,
+/* gates: where they are mapped; original: what the slot's gate leads to when it is inert. */
+enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_t original, const struct modules *modules, const struct maps *maps,
 				const struct target_memory *memory);
 
 #endif

@@ -182,6 +182,7 @@ static int64_t control_start(const struct control_start *start)
 		filter_init_exact();
 	else
 		filter_init(start->filter_log2);
+	gates_open();
 	sampler_init();
 	regions_init();
 	patch_init();
@@ -226,6 +227,7 @@ static int64_t control_stop(void)
 	if (session.state != SESSION_INERT)
 		return -EBADFD;
 	files_unmap();
+	gates_leave();
 	tables_reset(MADV_KEEPONFORK);
 	__atomic_store_n(&session.state, SESSION_STOPPED, __ATOMIC_RELEASE);
 	return 0;

@@ -6,25 +6,30 @@
 #include <errno.h>
 
 #include "arch.h"
+#include "filter.h"
 #include "hooks.h"
 #include "session.h"
 #include "syscalls.h"
 
-extern const uint8_t gate_code[GATE_PAGE_BYTES] HIDDEN;
+extern const uint8_t gate_code[GATES_CODE_BYTES] HIDDEN;
 extern const int32_t hook_offsets[HOOK_COUNT] HIDDEN;
 extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
 
-_Static_assert(GATE_CODE_BYTES * GATE_MAX == GATE_PAGE_BYTES, "gate code");
-_Static_assert(sizeof(struct gate) * GATE_MAX == GATE_PAGE_BYTES, "gates");
+static struct gates_shared nobodys;
+struct gates_shared *gates_shared = &nobodys;
 
-static struct gate *gates(void)
+static uint8_t gate_hooks[GATE_MAX]; /* enum hook_id of each */
+
+_Static_assert(HOOK_COUNT <= UINT8_MAX, "gate_hooks");
+
+static struct gate *gate_of(uint32_t i)
 {
-	return (struct gate *)(session.gates_address + GATE_PAGE_BYTES);
+	return (struct gate *)gate_data(session.gates_address, i);
 }
 
-uint64_t gate_address(uint32_t i)
+uint64_t gates_slot_value(uint32_t i)
 {
-	return session.gates_address + (uint64_t)i * GATE_CODE_BYTES;
+	return gate_address(session.gates_address, i, gate_hooks[i]);
 }
 
 /* The segment of this image that holds the gates' code: where in the file it is, and what else is code. */
@@ -59,28 +64,28 @@ int64_t gates_map(int payload_fd)
 	if (!text)
 		return -ENOEXEC;
 	offset = (uint64_t)gate_code - bias - text->p_vaddr + text->p_offset;
-	place = sys_mmap(0, 2 * GATE_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	place = sys_mmap(0, GATES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (place < 0)
 		return place;
-	result = sys_mmap((uint64_t)place, GATE_PAGE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd, offset);
+	result = sys_mmap((uint64_t)place, GATES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd, offset);
 	if (result < 0) {
-		sys_munmap((uint64_t)place, 2 * GATE_PAGE_BYTES);
+		sys_munmap((uint64_t)place, GATES_BYTES);
 		return result;
 	}
 	session.gate_code_offset = offset;
 	session.gates_address = (uint64_t)place;
-	session.gates_bytes = 2 * GATE_PAGE_BYTES;
+	session.gates_bytes = GATES_BYTES;
 	session.gate_count = 0;
+	gates_shared = (struct gates_shared *)((uint64_t)place + GATES_CODE_BYTES);
 	session.text_start = bias + text->p_vaddr;
 	session.text_end = session.text_start + text->p_memsz;
 	return 0;
 }
 
-void gates_unmap(void)
+void gates_open(void)
 {
-	sys_munmap(session.gates_address, session.gates_bytes);
-	session.gates_address = 0;
-	session.gates_bytes = 0;
+	gates_shared->filter_mask = filter_mask;
+	__atomic_store_n(&gates_shared->filter, (uint64_t)filter_counters, __ATOMIC_RELEASE);
 }
 
 int64_t gates_set(const struct control_gate *wanted, uint32_t count)
@@ -92,8 +97,9 @@ int64_t gates_set(const struct control_gate *wanted, uint32_t count)
 			return -EINVAL;
 	}
 	for (uint32_t i = session.gate_count; i < count; i++) {
-		struct gate *gate = &gates()[i];
+		struct gate *gate = gate_of(i);
 
+		gate_hooks[i] = (uint8_t)wanted[i].hook;
 		gate->original = wanted[i].original;
 		__atomic_store_n(&gate->entry, (uint64_t)hook_offsets + (uint64_t)(int64_t)hook_offsets[wanted[i].hook],
 				 __ATOMIC_RELEASE);
@@ -105,9 +111,13 @@ int64_t gates_set(const struct control_gate *wanted, uint32_t count)
 
 void gates_inert(void)
 {
-	for (uint32_t i = 0; i < session.gate_count; i++) {
-		struct gate *gate = &gates()[i];
+	__atomic_store_n(&gates_shared->near_owner, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&gates_shared->filter, 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < session.gate_count; i++)
+		__atomic_store_n(&gate_of(i)->entry, gate_of(i)->original, __ATOMIC_RELEASE);
+}
 
-		__atomic_store_n(&gate->entry, gate->original, __ATOMIC_RELEASE);
-	}
+void gates_leave(void)
+{
+	gates_shared = &nobodys;
 }

@@ -16,13 +16,16 @@
 #define THREAD_SLOT_COUNT (1 << THREAD_SLOT_LOG2)
 #define THREAD_SLOT_PROBES 8 /* home and 7 more: the array has 64 slots behind the last home */
 #define THREAD_SLOT_ARRAY (THREAD_SLOT_COUNT + 64)
-#define THREAD_SLOT_NEAR (THREAD_SLOT_ARRAY - 1) /* index of the one that is looked at before any hash */
-/* The owner of the near slot once more, as that of a slot that nobody uses: all threads read it, and the near slot itself is written to all the time. */
-#define THREAD_SLOT_NEAR_OWNER (THREAD_SLOT_ARRAY - 3)
 #define THREAD_SLOT_BYTES_LOG2 7 /* a pair of lines: the prefetcher fetches both */
 #define THREAD_SLOT_BYTES (1 << THREAD_SLOT_BYTES_LOG2)
 #define THREAD_SLOT_OWNER 0
 #define THREAD_SLOT_REMAINING 8
+
+/* struct gates_shared */
+#define GATES_NEAR_OWNER 0
+#define GATES_FILTER 8
+#define GATES_FILTER_MASK 16
+#define GATES_NEAR 128
 
 /* The index is bits 28 … of the product with an odd constant that fits an immediate operand, masked. */
 #define FILTER_SHIFT 28

@@ -68,14 +68,14 @@ static bool slot_sound(const struct slot *slot)
 static enum slot_state slot_patch(const struct slot *slot, struct open_page *page)
 {
 	if (!slot_sound(slot) || !page_open(page, slot) ||
-	    !word_change(slot->address, slot->old_value, gate_address(slot->gate)))
+	    !word_change(slot->address, slot->old_value, gates_slot_value(slot->gate)))
 		return SLOT_REFUSED;
 	return SLOT_PATCHED;
 }
 
 static enum slot_state slot_restore(const struct slot *slot, struct open_page *page)
 {
-	uint64_t gate = gate_address(slot->gate), now;
+	uint64_t gate = gates_slot_value(slot->gate), now;
 
 	/* The program itself has taken away the right to read it. */
 	if (!(slot->page_protection & PROT_READ) && !page_open(page, slot))

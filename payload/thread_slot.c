@@ -3,6 +3,7 @@
 #include "thread_slot.h"
 
 #include "counters.h"
+#include "gate.h"
 #include "recent_stack.h"
 
 /* A busy word of a hook whose frame a longjmp has left lies below the present stack pointer, and not far. */
@@ -37,7 +38,7 @@ static uint64_t slot_owner(const struct thread_slot *slot)
 /* The slots that a thread may use, in the order in which it tries them. */
 static struct thread_slot *slot_candidate(uint64_t tp, uint32_t i)
 {
-	return i ? &thread_slots[slot_home(tp) + i - 1] : &thread_slots[THREAD_SLOT_NEAR];
+	return i ? &thread_slots[slot_home(tp) + i - 1] : &gates_shared->near;
 }
 
 #define CANDIDATES (1u + THREAD_SLOT_PROBES)
@@ -88,10 +89,10 @@ void thread_slot_publish(struct thread_slot *slot, uint64_t tp)
 
 void thread_slot_show(const struct thread_slot *slot, uint64_t tp)
 {
-	struct thread_slot *shown = &thread_slots[THREAD_SLOT_NEAR_OWNER];
+	uint64_t *shown = &gates_shared->near_owner;
 
-	if (slot == &thread_slots[THREAD_SLOT_NEAR] && slot_owner(shown) != tp)
-		__atomic_store_n(&shown->owner, tp, __ATOMIC_RELAXED);
+	if (slot == &gates_shared->near && __atomic_load_n(shown, __ATOMIC_RELAXED) != tp)
+		__atomic_store_n(shown, tp, __ATOMIC_RELAXED);
 }
 
 void thread_slot_release(struct thread_slot *slot)
@@ -101,6 +102,8 @@ void thread_slot_release(struct thread_slot *slot)
 
 void thread_slots_forget(void)
 {
+	__atomic_store_n(&gates_shared->near_owner, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&gates_shared->near.owner, 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < THREAD_SLOT_ARRAY; i++)
 		__atomic_store_n(&thread_slots[i].owner, 0, __ATOMIC_RELAXED);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The state of each thread without TLS: slots of two cache lines found by a hash of the thread pointer, in the home slot or one of
- * the few behind it. One slot more, the near slot, stands at a fixed place, which costs its thread less than half as much: it belongs to
- * the first thread that comes. All threads ask whose it is, so that word stands a second time, apart from what its owner writes: threads that
- * read what another one writes all the time take the line from each other, which cost two busy threads two thirds of their speed.
+ * the few behind it. One slot more, the near slot, stands at a fixed place in the data of the gates, which charge it themselves: it belongs to the
+ * first thread that comes. All threads ask whose it is, so that word stands a second time, apart from what its owner writes
+ * (gates_shared.near_owner): threads that read what another one writes all the time take the line from each other, which cost two busy threads two
+ * thirds of their speed.
  *
- * - owner is the thread pointer, 0 if the slot is free. hooks.S compares it and charges `remaining` without a lock.
+ * - owner is the thread pointer, 0 if the slot is free. hooks.S and gates.S compare it and charges `remaining` without a lock.
  * - busy is 0, or the stack pointer at entry of the hook that works with the rest of the slot. Its owner takes it by
  *   compare-and-swap, so a signal handler that interrupts a hook, or another thread that shares the thread pointer, finds it taken.
  * - remaining is what is left of the distance to the next sample; outside of hook_slow() it is never negative.

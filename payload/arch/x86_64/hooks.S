@@ -3,15 +3,18 @@
  * The entries of the hooks: one for each function of HOOK_LIST, made from its shape and from where its size stands.
  *
  * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is the
- * caller's. Only rax, r10 and r11 may be changed before the original is reached by `jmp *8(%r11)`.
+ * caller's; rax is the near slot, if the gate has charged it with the call and it borrowed, or 0. Only rax, r10 and r11 may be changed before the
+ * original is reached by `jmp *8(%r11)`.
  *
  * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; a borrow means that it is sampled. Most
  * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
- * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer (bench/hook_parts.c
- * tells what that is worth; whose it is they all read from a line that is not written to). A free asks the filter whether its address may have been sampled. Everything else is hook_slow()'s
- * (hook.c), reached through one common frame whose CFI lets C++ exceptions and debuggers pass.
+ * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer. For the functions that take
+ * nothing but a size the gate itself charges it (gates.S), so here come the other threads only. A free asks the filter whether its address may have been
+ * sampled, and the gate has done so for most of them. Everything else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++
+ * exceptions and debuggers pass.
  *
- * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, meet the switch and go on.
+ * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or borrow from its copy of the near slot, meet the switch
+ * and go on.
  */
 #include "control.h"
 #include "hooks.h"
@@ -19,10 +22,7 @@
 
 #define ORIGINAL *8(%r11)
 
-#define NEAR_SLOT thread_slots + THREAD_SLOT_NEAR * THREAD_SLOT_BYTES
-#define NEAR_OWNER thread_slots + THREAD_SLOT_NEAR_OWNER * THREAD_SLOT_BYTES + THREAD_SLOT_OWNER
-
-	.hidden	hook_slow, thread_slots, thread_slots_address, filter_counters, filter_mask, payload_switch
+	.hidden	hook_slow, gates_shared, thread_slots_address, filter_counters, filter_mask, payload_switch
 
 /*
  * rax = slot of the thread with thread pointer r10, or to \missing. The address of the slot must be known early: the loads of the
@@ -96,7 +96,11 @@
 	.type	hook_\id, @function
 hook_\id:
 	.cfi_startproc
-	.if	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
+	.if	\shape == SHAPE_ALLOC && \size == SIZE_ARG0	/* GATE_ALLOCATE */
+	test	%rax, %rax
+	jnz	.Lslow_\id
+	mov	%fs:0, %r10
+	.elseif	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
 	test_filter .Luncharged_\id
 	.else
 	.if	\shape == SHAPE_MAP
@@ -107,12 +111,14 @@ hook_\id:
 	test_filter .Luncharged_\id
 	.endif
 	mov	%fs:0, %r10
-	cmp	%r10, NEAR_OWNER(%rip)
+	mov	gates_shared(%rip), %rax
+	cmp	%r10, GATES_NEAR_OWNER(%rax)
 	jne	.Lfar_\id
-	charge_size \size, (NEAR_SLOT + THREAD_SLOT_REMAINING)(%rip), .Loriginal_\id
-	jb	.Lnear_\id
-	jmp	ORIGINAL
+	add	$GATES_NEAR, %rax
+	jmp	.Lfound_\id
 .Lfar_\id:
+	.endif
+	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
 	find_slot .Lprobe_\id
 .Lfound_\id:
 	charge_size \size, THREAD_SLOT_REMAINING(%rax), .Loriginal_\id
@@ -129,11 +135,8 @@ hook_\id:
 .Lprobe_\id:
 	probe_slots .Lfound_\id
 	jmp	.Lslow_\id
-.Lnear_\id:
-	lea	NEAR_SLOT(%rip), %rax
 	.endif
 	.if	\shape != SHAPE_ALLOC && \shape != SHAPE_OUT && \shape != SHAPE_MAP
-	jmp	.Lslow_\id
 .Luncharged_\id:
 	xor	%eax, %eax
 	.endif

@@ -32,7 +32,7 @@ uint64_t test_session_gate(void *original, uint32_t hook)
 	struct control_gate gate = { .original = (uint64_t)original, .hook = hook };
 	struct control_patch patch = { .channel = -1, .gate_count = 1, .gates = (uint64_t)&gate };
 
-	return memattach_control(CONTROL_PATCH, &patch) ? 0 : memattach_session.gates_address;
+	return memattach_control(CONTROL_PATCH, &patch) ? 0 : gate_address(memattach_session.gates_address, 0, hook);
 }
 
 uint64_t test_session_taken(void)

@@ -86,7 +86,7 @@ static void payload_hook(struct loaded *p)
 	for (uint32_t i = 0; i < p->slot_count; i++) {
 		assert_int_equal(p->slots[i].state, SLOT_PATCHED);
 		assert_int_equal(*(uint64_t *)p->slots[i].address,
-				 p->session->gates_address + p->slots[i].gate * GATE_CODE_BYTES);
+				 gate_address(p->session->gates_address, p->slots[i].gate, gates[p->slots[i].gate].hook));
 	}
 }
 
@@ -105,13 +105,13 @@ static void payload_unhook(struct loaded *p)
 		assert_int_equal(fixture_protection(slot->address), p->slots[i].page_protection);
 	}
 	for (uint32_t i = 0; i < p->session->gate_count; i++) {
-		const struct gate *gate = (const struct gate *)(gates + GATE_PAGE_BYTES) + i;
+		const struct gate *gate = (const struct gate *)gate_data(gates, i);
 
 		assert_int_equal(gate->entry, gate->original);
 	}
 	assert_int_equal(p->control(CONTROL_STOP, NULL), 0);
 	assert_int_equal(p->session->state, SESSION_STOPPED);
-	assert_int_equal(munmap((void *)gates, 2 * GATE_PAGE_BYTES), 0);
+	assert_int_equal(munmap((void *)gates, GATES_BYTES), 0);
 }
 
 static void payload_unload(struct loaded *p)

@@ -19,6 +19,7 @@
 
 #include "arch.h"
 #include "fixture.h"
+#include "gate.h"
 #include "hooks.h"
 #include "thread_slot.h"
 #include "payload.h"
@@ -55,7 +56,7 @@ static uint64_t original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_
 
 static uint64_t gate(uint32_t hook)
 {
-	return memattach_session.gates_address + hook * GATE_CODE_BYTES;
+	return gate_address(memattach_session.gates_address, hook, hook);
 }
 
 static uint64_t call(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g)
@@ -71,7 +72,7 @@ static void give_other_slots_away(void)
 	uint64_t tp = arch_thread_pointer(), home = (tp ^ tp >> THREAD_SLOT_FOLD) >> THREAD_SLOT_SHIFT;
 
 	if (place >= HOME)
-		thread_slots[THREAD_SLOT_NEAR].owner = thread_slots[THREAD_SLOT_NEAR_OWNER].owner = 1;
+		gates_shared->near.owner = gates_shared->near_owner = 1;
 	if (place == BEHIND)
 		thread_slots[home % THREAD_SLOT_COUNT].owner = 1;
 }
@@ -131,7 +132,7 @@ static int close_session(void **state)
 	place = NEAR;
 	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
-	munmap((void *)memattach_session.gates_address, 2 * GATE_PAGE_BYTES);
+	munmap((void *)memattach_session.gates_address, GATES_BYTES);
 	fixture_close(&f);
 	return 0;
 }
@@ -346,7 +347,7 @@ static uint64_t other_original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
 /* Two allocators in one process: each gate calls its own, the blocks of both are recorded, and either's free finds them. */
 static void test_gates_of_two_allocators(void **state)
 {
-	struct gate *gates = (struct gate *)(memattach_session.gates_address + GATE_PAGE_BYTES);
+	struct gate *gates = (struct gate *)gate_data(memattach_session.gates_address, 0);
 
 	(void)state;
 	gates[HOOK_malloc].original = (uint64_t)other_original;
@@ -595,7 +596,7 @@ static void test_signal_handlers_may_call_hooks(void **state)
 	struct sigaction action = { .sa_handler = handler }, old;
 	struct timeval step = { .tv_usec = 200 };
 	struct itimerval timer = { step, step }, off = { 0 };
-	struct gate *gates = (struct gate *)(memattach_session.gates_address + GATE_PAGE_BYTES);
+	struct gate *gates = (struct gate *)gate_data(memattach_session.gates_address, 0);
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
@@ -660,16 +661,35 @@ static void test_patch_slots_states(void **state)
 
 static void test_inert_gates_call_the_original(void **state)
 {
-	const struct gate *gates = (const struct gate *)(memattach_session.gates_address + GATE_PAGE_BYTES);
+	const struct gate *gates = (const struct gate *)gate_data(memattach_session.gates_address, 0);
 
 	(void)state;
+	call(HOOK_malloc, 1, 0, 0, 0, 0, 0);
+	assert_true(gates_shared->near_owner && gates_shared->filter);
 	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	assert_false(gates_shared->near_owner || gates_shared->filter);
 	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
 		assert_int_equal(gates[i].entry, gates[i].original);
 		answer = i;
 		assert_int_equal(call(i, 1, 2, 3, 4, 5, 6), i);
 	}
 	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+/* The list of include/gates.h is that of the assembler. */
+static void test_gate_instructions_are_known(void **state)
+{
+	extern const uint8_t gate_instructions[];
+	extern const uint32_t gate_instruction_count;
+	uint32_t found = 0;
+
+	(void)state;
+	for (uint64_t offset = 0; offset < GATE_CODE_BYTES; offset++)
+		found += gate_instruction_at(offset);
+	assert_int_equal(found, gate_instruction_count);
+	for (uint32_t i = 0; i < gate_instruction_count; i++)
+		assert_true(gate_instruction_at(gate_instructions[i]));
+	assert_true(gate_instruction_at(GATE_ALLOCATE) && gate_instruction_at(GATE_RELEASE) && gate_instruction_at(GATE_OTHER));
 }
 
 #define EXACT(name) cmocka_unit_test_setup_teardown(name, open_exact, close_session)
@@ -697,6 +717,7 @@ int main(void)
 		EXACT(test_signal_handlers_may_call_hooks),
 		EXACT(test_patch_slots_states),
 		EXACT(test_inert_gates_call_the_original),
+		cmocka_unit_test(test_gate_instructions_are_known),
 		cmocka_unit_test_setup_teardown(test_hook_without_regions_counts_losses, open_empty, close_session),
 		cmocka_unit_test_setup_teardown(test_rate_in_the_header_keeps_the_estimate, open_least, close_session),
 		cmocka_unit_test_setup_teardown(test_rate_change_at_once_keeps_the_estimate, open_least, close_session),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "gate.h"
 #include "sampler.h"
 
 static struct fixture f;
@@ -177,6 +178,23 @@ static uint64_t fingerprint(uint64_t seed)
 	return bits;
 }
 
+/* The fast path has charged the slot and borrowed; before it is seen, a signal handler charges it again, without a borrow. */
+static void test_a_handler_that_charges_a_borrowing_slot(void **state)
+{
+	struct thread_slot *near;
+	uint64_t here;
+
+	(void)state;
+	start(1 << 20, 5);
+	sampled(1);
+	near = &gates_shared->near;
+	assert_true(near->owner);
+	near->remaining = (uint64_t)10 - 64 - 100;
+	assert_int_equal(sampler_charge(&(struct hook_call){ .sp = (uint64_t)&here, .slot = near }, 64), 1 << 20);
+	assert_true(near->remaining < 1ull << 40);
+	end();
+}
+
 static void test_seed_decides(void **state)
 {
 	uint64_t a = fingerprint(42);
@@ -194,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_each_size_has_its_probability),
 		cmocka_unit_test(test_threads_are_independent),
 		cmocka_unit_test(test_threads_that_end_bias_nothing),
+		cmocka_unit_test(test_a_handler_that_charges_a_borrowing_slot),
 		cmocka_unit_test(test_seed_decides),
 	};
 

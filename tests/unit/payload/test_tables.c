@@ -11,6 +11,7 @@
 
 #include "filter.h"
 #include "fixture.h"
+#include "gate.h"
 #include "history.h"
 #include "live_table.h"
 #include "regions.h"
@@ -514,7 +515,7 @@ static void test_thread_slot_acquire_excludes(void **state)
 
 static void test_first_thread_gets_the_near_slot(void **state)
 {
-	struct thread_slot *near = &thread_slots[THREAD_SLOT_NEAR], *slot;
+	struct thread_slot *near = &gates_shared->near, *slot;
 	int fresh;
 
 	(void)state;
@@ -531,11 +532,11 @@ static void test_first_thread_gets_the_near_slot(void **state)
 	assert_ptr_equal(slot, near);
 	assert_false(fresh);
 	/* What other threads read is not what its owner writes, nor its neighbour, and comes back if it got lost. */
-	assert_int_equal(thread_slots[THREAD_SLOT_NEAR_OWNER].owner, 0x7000);
-	assert_true(THREAD_SLOT_NEAR - THREAD_SLOT_NEAR_OWNER >= 2 && THREAD_SLOT_NEAR_OWNER >= THREAD_SLOT_COUNT + THREAD_SLOT_PROBES);
-	thread_slots[THREAD_SLOT_NEAR_OWNER].owner = 0;
+	assert_int_equal(gates_shared->near_owner, 0x7000);
+	assert_true(GATES_NEAR - GATES_NEAR_OWNER >= 128 && GATES_SHARED_BYTES - GATES_NEAR >= 128); /* the prefetcher fetches pairs */
+	gates_shared->near_owner = 0;
 	thread_slot_show(slot, 0x7000);
-	assert_int_equal(thread_slots[THREAD_SLOT_NEAR_OWNER].owner, 0x7000);
+	assert_int_equal(gates_shared->near_owner, 0x7000);
 	assert_null(thread_slot_acquire(0x7000, 0xf00, &fresh));
 	thread_slot_release(slot);
 	for (uint64_t i = 0; i < 100; i++) {
