@@ -229,11 +229,25 @@ static int complain(const char *path, const struct err *e)
 	return EXIT_UNREADABLE;
 }
 
+/* Two states of one session have one order. Of two sessions somebody may want to see the difference both ways. */
+static bool order_is_sound(char **paths)
+{
+	struct repeat repeats[2];
+
+	if (repeats_find(paths, 2, repeats) || repeats[1].of != 0 || repeats[1].same)
+		return true;
+	progress_clear(&progress);
+	fprintf(stderr, "memanalyze: %s is a later state of the same session than %s: --diff takes the older dump first\n", paths[0], paths[1]);
+	return false;
+}
+
 static int read_pair(struct report *report, char **paths)
 {
 	struct err e = { 0 };
 	struct dump *old, *new;
 
+	if (!order_is_sound(paths))
+		return EXIT_UNREADABLE;
 	if (dump_open(paths[0], &old, &e))
 		return complain(paths[0], &e);
 	if (dump_open(paths[1], &new, &e)) {
@@ -243,6 +257,10 @@ static int read_pair(struct report *report, char **paths)
 	int r = report_add_pair(report, old, paths[0], new, paths[1], &e);
 	dump_close(old);
 	dump_close(new);
+	if (!r && report->sessions[0].start_ns < report->sessions[1].start_ns) {
+		progress_clear(&progress);
+		fprintf(stderr, "memanalyze: %s was recorded before %s: growth is shown backwards in time\n", paths[1], paths[0]);
+	}
 	return r ? complain(paths[1], &e) : 0;
 }
 

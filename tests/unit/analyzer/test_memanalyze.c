@@ -15,7 +15,7 @@
 #include "dump_builder.h"
 
 static char directory[] = "/tmp/memanalyze-test.XXXXXX";
-static char good[64], later[64], cut[64], future[64], foreign[64];
+static char good[64], later[64], another[64], cut[64], future[64], foreign[64];
 
 struct run {
 	int status;
@@ -62,6 +62,7 @@ static int make_files(void **state)
 		return -1;
 	snprintf(good, sizeof good, "%s/good.dump", directory);
 	snprintf(later, sizeof later, "%s/later.dump", directory);
+	snprintf(another, sizeof another, "%s/another.dump", directory);
 	snprintf(cut, sizeof cut, "%s/cut.dump", directory);
 	snprintf(future, sizeof future, "%s/future.dump", directory);
 	snprintf(foreign, sizeof foreign, "%s/foreign.dump", directory);
@@ -70,6 +71,9 @@ static int make_files(void **state)
 	int r = dump_builder_write(&b, good) || dump_builder_write(&b, cut) || truncate(cut, 20000);
 	dump_builder_header(&b)->clock_latest.stamp++;
 	r = r || dump_builder_write(&b, later);
+	dump_builder_header(&b)->session_id++;
+	dump_builder_header(&b)->clock_start.realtime_ns += 1000000000;
+	r = r || dump_builder_write(&b, another);
 	dump_builder_header(&b)->version++;
 	r = r || dump_builder_write(&b, future);
 	memset(b.bytes, 'x', 100);
@@ -80,7 +84,7 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-	static const char *const names[] = { "good.dump", "later.dump", "cut.dump", "future.dump", "foreign.dump", "out", "err" };
+	static const char *const names[] = { "good.dump", "later.dump", "another.dump", "cut.dump", "future.dump", "foreign.dump", "out", "err" };
 	char path[128];
 
 	(void)state;
@@ -183,6 +187,32 @@ static void test_repeated_dumps(void **state)
 	}
 }
 
+/* Two states of one session have one order; of two sessions the other order is shown, and said. */
+static void test_diff_knows_the_order(void **state)
+{
+	struct run r;
+	char pair[256];
+
+	(void)state;
+	snprintf(pair, sizeof pair, "%s %s", good, later);
+	run_on(&r, "--diff", pair);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+	snprintf(pair, sizeof pair, "%s %s", later, good);
+	run_on(&r, "--diff", pair);
+	assert_int_equal(r.status, 2);
+	assert_string_equal(r.out, "");
+	assert_non_null(strstr(r.err, "is a later state of the same session than "));
+	snprintf(pair, sizeof pair, "%s %s", another, good);
+	run_on(&r, "--diff", pair);
+	assert_int_equal(r.status, 0);
+	assert_non_null(strstr(r.err, "was recorded before "));
+	snprintf(pair, sizeof pair, "%s %s", good, another);
+	run_on(&r, "--diff", pair);
+	assert_int_equal(r.status, 0);
+	assert_string_equal(r.err, "");
+}
+
 static void test_usage(void **state)
 {
 	static const char *const wrong[] = {
@@ -227,6 +257,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_dump_is_read_in_part),
 		cmocka_unit_test(test_files_that_cannot_be_read),
 		cmocka_unit_test(test_repeated_dumps),
+		cmocka_unit_test(test_diff_knows_the_order),
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_full_disk_is_said),
 	};
