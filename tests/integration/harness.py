@@ -377,16 +377,32 @@ def in_critical_section(state):
     return int(state["SigBlk"] or "0", 16) & GLIBC_SIGNALS == GLIBC_SIGNALS
 
 
+def descriptors_of(pid):
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+    return found
+
+
+def comes_back(look, wanted):
+    """A program that is busy opens a file for a moment, or runs a signal handler with another mask; on a loaded machine the moment may be long. What was
+    left changed stays."""
+    end = time.monotonic() + 5
+    while look() != wanted:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
+
+
 class Snapshot:
     """A process from outside. Taken while it runs: a busy one changes what is its own (compare with busy=True)."""
 
     def __init__(self, pid):
         self.pid = pid
         self.maps = Maps(pid)
-        self.descriptors = {}
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                self.descriptors[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+        self.descriptors = descriptors_of(pid)
         self.threads = {tid: read_text(f"/proc/{pid}/task/{tid}/comm").strip() for tid in tasks_of(pid)}
         self.signals = {}
         # A thread that runs a signal handler or is just being born has another mask for an instant: what is seen most
@@ -430,7 +446,8 @@ class Snapshot:
                     [m[:3] for m in after.maps.lines if "x" in m[2]])
         else:
             compare("maps", self.maps.text(), after.maps.text())
-        compare("descriptors", list(self.descriptors.items()), list(after.descriptors.items()))
+        if after.descriptors != self.descriptors and not comes_back(lambda: descriptors_of(after.pid), self.descriptors):
+            compare("descriptors", list(self.descriptors.items()), list(after.descriptors.items()))
         if not busy:
             compare("threads", list(self.threads.items()), list(after.threads.items()))
         for tid in self.threads:
@@ -439,7 +456,7 @@ class Snapshot:
             for key, value in self.signals[tid].items():
                 if busy and key in ("SigPnd", "ShdPnd"):
                     continue
-                if after.signals[tid][key] != value and not (key == "SigBlk" and after.had_a_handler(tid, value)):
+                if after.signals[tid][key] != value and not (key == "SigBlk" and comes_back(lambda: after.mask_now(tid), value)):
                     found.append(f"thread {tid}: {key} was {value}, is {after.signals[tid][key]}")
         for address, (value, name, r_type) in self.words.items():
             new = after.words.get(address)
@@ -452,14 +469,8 @@ class Snapshot:
                 found.append(f"code of {place[1]} at {place[0]:x} changed")
         return found
 
-    def had_a_handler(self, tid, mask):
-        """A signal handler has another mask, for as long as a loaded machine lets it wait. A mask that was left changed stays."""
-        end = time.monotonic() + 5
-        while dict(thread_state(self.pid, tid)).get("SigBlk") != mask:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.005)
-        return True
+    def mask_now(self, tid):
+        return dict(thread_state(self.pid, tid)).get("SigBlk")
 
     def bound_lazily(self, address, old, new, r_type):
         """The loader may resolve a JUMP_SLOT at any time: from the module's own stub to a function of a file."""
