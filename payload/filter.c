@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter of free, see filter.h. hooks.S holds a copy of filter_index(). */
+/* The filter of free, see filter.h. hooks.S and gates.S hold copies of filter_counter(). */
 #include "filter.h"
 
 uint8_t filter_counters[1u << FILTER_LOG2_MAX] PAYLOAD_PAGES;

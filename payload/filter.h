@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter of free: how many sampled blocks there are by a hash of their addresses. hooks.S reads one byte of it for each free;
+ * The filter of free: how many sampled blocks there are by a hash of their addresses. gates.S reads one byte of it for each free;
  * 0 says that the block was not sampled. A counter that reaches 255 stays there: it may only ever say "maybe" too often. Where every
  * allocation will be recorded (FILTER_NONE) all counters are 255 from the start, and few: they spare nothing, and shall not cost
  * cache misses.
