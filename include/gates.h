@@ -10,11 +10,11 @@
  *     GATE_RELEASE    asks the filter (payload/filter.h); a block that was not sampled goes to the original from here
  *     GATE_OTHER      leads to gate.entry, as do the other two with what they cannot decide
  *
- * So most calls see one jump between the caller and the original, and two pages of the payload: the gate's code, and its data.
+ * So most calls see one jump between the caller and the original, and two pages of ours beside the filter: the gate's code, and its data.
  *
  * Mapping: GATES_CODE_BYTES of code (from the payload's file at session.gate_code_offset), then GATES_DATA_BYTES of data: GATES_SHARED_BYTES that all gates
- * use, which are the payload's own affair, and struct gate[GATE_MAX]. An inert session has emptied the shared part: no thread owns the near slot, there is
- * no filter.
+ * use, which are the payload's own affair, and struct gate[GATE_MAX]; then the counters of the filter. Gates touch nothing but this mapping and where
+ * their struct gate leads: whoever is interrupted in the middle of one, for however long, may go on when the payload is gone.
  *
  * The assembler reads this file too.
  */
@@ -29,7 +29,7 @@
 #define GATES_CODE_BYTES (GATE_MAX * GATE_CODE_BYTES)
 #define GATES_SHARED_BYTES 256
 #define GATES_DATA_BYTES 8192
-#define GATES_BYTES (GATES_CODE_BYTES + GATES_DATA_BYTES)
+#define GATES_BYTES (GATES_CODE_BYTES + GATES_DATA_BYTES) /* without the filter */
 
 /* Entrances, from the start of a gate's code. */
 #define GATE_ALLOCATE 0
@@ -52,7 +52,7 @@ struct gate {
  * gates.S holds the same list, made by the assembler.)
  */
 #define GATE_INSTRUCTIONS                                                                                                        \
-	0, 9, 16, 18, 22, 29, 31, 32, 38, 45, 64, 71, 75, 81, 88, 91, 93, 98, 100, 112, 114, 121
+	0, 9, 16, 18, 22, 29, 31, 32, 38, 45, 64, 71, 75, 81, 88, 93, 95, 96, 112, 114, 121
 
 static inline bool gate_instruction_at(uint64_t offset)
 {

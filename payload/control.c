@@ -5,7 +5,7 @@
  * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads) begins
  * again with all of its state forgotten, except that gates of an earlier session may still be in use: each START maps its own.
  *
- * What a forked child must not find (thread slots, filter, switch) is whole pages of .bss, marked MADV_WIPEONFORK. Those and the
+ * What a forked child must not find (thread slots, switch; gates_map() does the filter) is whole pages of .bss, marked MADV_WIPEONFORK. Those and the
  * unwind cache are zeroed by giving the pages back.
  */
 #include <errno.h>
@@ -52,7 +52,6 @@ struct pages {
 #define PAGES(object) { &(object), sizeof(object) }
 
 _Static_assert(sizeof(thread_slots) % PAGE_BYTES == 0, "thread_slots");
-_Static_assert(sizeof(filter_counters) % PAGE_BYTES == 0, "filter_counters");
 _Static_assert(sizeof(unwind_cache) % PAGE_BYTES == 0, "unwind_cache");
 _Static_assert(sizeof(recent_stacks) % PAGE_BYTES == 0, "recent_stacks");
 _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
@@ -60,7 +59,7 @@ _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
 /* Empties the tables; advice is MADV_WIPEONFORK or MADV_KEEPONFORK for those that a forked child must find empty. */
 static int64_t tables_reset(int advice)
 {
-	const struct pages wiped[] = { PAGES(thread_slots), PAGES(filter_counters), PAGES(payload_switch_page) };
+	const struct pages wiped[] = { PAGES(thread_slots), PAGES(payload_switch_page) };
 	int64_t result = sys_madvise(unwind_cache, sizeof(unwind_cache), MADV_DONTNEED);
 
 	if (result >= 0)
@@ -154,11 +153,13 @@ static void session_fill(const struct control_start *start)
 static int64_t control_start(const struct control_start *start)
 {
 	int64_t result;
+	bool exact;
 
 	if (session.state != SESSION_LOADED && session.state != SESSION_STOPPED)
 		return -EALREADY;
 	if (!start || !start_valid(start))
 		return -EINVAL;
+	exact = start->filter_log2 == FILTER_NONE;
 	payload = (struct payload_state){
 		.rate_bytes = start->rate_bytes,
 		.seed = start->seed,
@@ -172,17 +173,14 @@ static int64_t control_start(const struct control_start *start)
 	if (result >= 0)
 		result = tables_reset(MADV_WIPEONFORK);
 	if (result >= 0)
-		result = gates_map(start->payload_fd);
+		result = gates_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2));
 	if (result < 0) {
 		tables_reset(MADV_KEEPONFORK);
 		files_unmap();
 		return result;
 	}
-	if (start->filter_log2 == FILTER_NONE)
-		filter_init_exact();
-	else
-		filter_init(start->filter_log2);
-	gates_open();
+	if (exact)
+		filter_make_exact();
 	sampler_init();
 	regions_init();
 	patch_init();

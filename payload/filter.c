@@ -2,7 +2,7 @@
 /* The filter of free, see filter.h. hooks.S and gates.S hold copies of filter_counter(). */
 #include "filter.h"
 
-uint8_t filter_counters[1u << FILTER_LOG2_MAX] PAYLOAD_PAGES;
+uint8_t *filter_counters;
 uint32_t filter_mask;
 
 static uint8_t *filter_counter(uint64_t address)
@@ -14,15 +14,15 @@ static uint8_t *filter_counter(uint64_t address)
 
 static bool exact;
 
-void filter_init(uint32_t log2)
+void filter_init(uint8_t *counters, uint32_t count)
 {
 	exact = false;
-	filter_mask = (1u << log2) - 1;
+	filter_counters = counters;
+	filter_mask = count - 1;
 }
 
-void filter_init_exact(void)
+void filter_make_exact(void)
 {
-	filter_init(FILTER_LOG2_MIN);
 	for (uint32_t i = 0; i <= filter_mask; i++)
 		filter_counters[i] = FILTER_STICKY;
 	exact = true;

@@ -17,13 +17,13 @@
 
 #define FILTER_STICKY 255u
 
-extern uint8_t filter_counters[1u << FILTER_LOG2_MAX] HIDDEN;
+extern uint8_t *filter_counters HIDDEN;
 extern uint32_t filter_mask HIDDEN;
 
-/* log2 in FILTER_LOG2_MIN … FILTER_LOG2_MAX; the counters must be zero. */
-void filter_init(uint32_t log2);
-void filter_init_exact(void);
-/* Whether it was filter_init_exact(). */
+/* So many counters, a power of two, all zero. They lie behind the gates (include/gates.h), which read them. */
+void filter_init(uint8_t *counters, uint32_t count);
+void filter_make_exact(void);
+/* Whether it was made so. */
 bool filter_is_exact(void);
 void filter_add(uint64_t address);
 void filter_remove(uint64_t address);

@@ -54,7 +54,7 @@ static const Elf64_Phdr *text_segment(uint64_t *bias)
 	return 0;
 }
 
-int64_t gates_map(int payload_fd)
+int64_t gates_map(int payload_fd, uint32_t counters)
 {
 	uint64_t bias;
 	const Elf64_Phdr *text = text_segment(&bias);
@@ -64,28 +64,26 @@ int64_t gates_map(int payload_fd)
 	if (!text)
 		return -ENOEXEC;
 	offset = (uint64_t)gate_code - bias - text->p_vaddr + text->p_offset;
-	place = sys_mmap(0, GATES_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	place = sys_mmap(0, GATES_BYTES + counters, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (place < 0)
 		return place;
 	result = sys_mmap((uint64_t)place, GATES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd, offset);
+	if (result >= 0)
+		result = sys_madvise((void *)((uint64_t)place + GATES_BYTES), counters, MADV_WIPEONFORK);
 	if (result < 0) {
-		sys_munmap((uint64_t)place, GATES_BYTES);
+		sys_munmap((uint64_t)place, GATES_BYTES + counters);
 		return result;
 	}
 	session.gate_code_offset = offset;
 	session.gates_address = (uint64_t)place;
-	session.gates_bytes = GATES_BYTES;
+	session.gates_bytes = GATES_BYTES + counters;
 	session.gate_count = 0;
 	gates_shared = (struct gates_shared *)((uint64_t)place + GATES_CODE_BYTES);
+	gates_shared->filter_mask = counters - 1;
+	filter_init((uint8_t *)((uint64_t)place + GATES_BYTES), counters);
 	session.text_start = bias + text->p_vaddr;
 	session.text_end = session.text_start + text->p_memsz;
 	return 0;
-}
-
-void gates_open(void)
-{
-	gates_shared->filter_mask = filter_mask;
-	__atomic_store_n(&gates_shared->filter, (uint64_t)filter_counters, __ATOMIC_RELEASE);
 }
 
 int64_t gates_set(const struct control_gate *wanted, uint32_t count)
@@ -112,7 +110,6 @@ int64_t gates_set(const struct control_gate *wanted, uint32_t count)
 void gates_inert(void)
 {
 	__atomic_store_n(&gates_shared->near_owner, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&gates_shared->filter, 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < session.gate_count; i++)
 		__atomic_store_n(&gate_of(i)->entry, gate_of(i)->original, __ATOMIC_RELEASE);
 }

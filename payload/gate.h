@@ -17,15 +17,13 @@
  */
 struct gates_shared {
 	uint64_t near_owner;  /* (atomic) near.owner, for all to read */
-	uint64_t filter;      /* (atomic) address of the counters, 0 none */
-	uint32_t filter_mask; /* set before filter, never changed while that is there */
+	uint32_t filter_mask; /* never changes */
 	uint32_t reserved_;
-	uint64_t apart_[13];
+	uint64_t apart_[14];
 	struct thread_slot near;
 };
 
 _Static_assert(offsetof(struct gates_shared, near_owner) == GATES_NEAR_OWNER, "near_owner");
-_Static_assert(offsetof(struct gates_shared, filter) == GATES_FILTER, "filter");
 _Static_assert(offsetof(struct gates_shared, filter_mask) == GATES_FILTER_MASK, "filter_mask");
 _Static_assert(offsetof(struct gates_shared, near) == GATES_NEAR, "near");
 _Static_assert(sizeof(struct gates_shared) == GATES_SHARED_BYTES, "gates_shared");
@@ -33,10 +31,9 @@ _Static_assert(sizeof(struct gates_shared) == GATES_SHARED_BYTES, "gates_shared"
 /* Never NULL: before CONTROL_START it is one that no gate uses. */
 extern struct gates_shared *gates_shared HIDDEN;
 
-/* Maps the gates' code from payload_fd and their data; fills the session's gates_* and text_* words. 0 or -errno. */
-int64_t gates_map(int payload_fd);
-/* Lets the gates ask the filter, which is there. */
-void gates_open(void);
+/* Maps the gates' code from payload_fd, their data, and so many counters for the filter, which a forked child will find empty; fills the session's gates_*
+ * and text_* words. 0 or -errno. */
+int64_t gates_map(int payload_fd, uint32_t counters);
 /* Sets gates [session.gate_count, count) and counts them in. 0 or -errno. */
 int64_t gates_set(const struct control_gate *gates, uint32_t count);
 void gates_inert(void);

@@ -23,8 +23,7 @@
 
 /* struct gates_shared */
 #define GATES_NEAR_OWNER 0
-#define GATES_FILTER 8
-#define GATES_FILTER_MASK 16
+#define GATES_FILTER_MASK 8
 #define GATES_NEAR 128
 
 /* The index is bits 28 … of the product with an odd constant that fits an immediate operand, masked. */

@@ -8,8 +8,7 @@
  *
  * - allocate: a comparison tells whether the near slot is this thread's; two instructions charge it, and a borrow means that the call is sampled. (The
  *   comparison with 1 leaves the carry of a 0 to the subtraction: 0 bytes count as 1.)
- * - release: one byte of the filter tells whether the block may have been sampled. The filter is part of the payload; one load says whether it is there
- *   and where, so a gate that becomes inert meanwhile never mixes the one with the other.
+ * - release: one byte of the filter tells whether the block may have been sampled.
  *
  * Each jump stays within 32 bytes (a nop sees to it): Skylake and its descendants do not cache decoded branches that touch a boundary of 32 bytes.
  */
@@ -17,6 +16,7 @@
 #include "hook_call.h"
 
 #define SHARED gate_code + GATES_CODE_BYTES
+#define FILTER gate_code + GATES_BYTES
 #define GATE SHARED + GATES_SHARED_BYTES + GATE_BYTES * gate_number
 
 	/* One instruction, and for gate 0 a label by which the list at the end knows where it begins. */
@@ -52,17 +52,16 @@ gate_code:
 	at	10, imul $FILTER_MULTIPLIER, %rdi, %rax
 	at	11, shr $FILTER_SHIFT, %rax
 	at	12, and SHARED + GATES_FILTER_MASK(%rip), %eax
-	at	13, mov SHARED + GATES_FILTER(%rip), %r10
-	at	14, test %r10, %r10
-	at	15, jz 1f
-	at	16, cmpb $0, (%r10, %rax)
-	at	17, jne 2f
-1:	at	18, jmp *GATE + 8(%rip)
+	at	13, lea FILTER(%rip), %r10
+	at	14, cmpb $0, (%r10, %rax)
+	at	15, jne 2f
+	at	16, nop
+	at	17, jmp *GATE + 8(%rip)
 
 	.p2align 4, 0xcc
-2:	at	19, xor %eax, %eax
-3:	at	20, lea GATE(%rip), %r11
-	at	21, jmp *(%r11)
+2:	at	18, xor %eax, %eax
+3:	at	19, lea GATE(%rip), %r11
+	at	20, jmp *(%r11)
 
 	.set	gate_number, gate_number + 1
 	.endr
@@ -74,7 +73,7 @@ gate_code:
 	.hidden	gate_instructions, gate_instruction_count
 	.type	gate_instructions, @object
 gate_instructions:
-	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21
+	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
 	.byte	.Lgate_\number - gate_code
 	.endr
 .Lgate_instructions_end:

@@ -54,7 +54,7 @@
 	imul	$FILTER_MULTIPLIER, %rdi, %rax
 	shr	$FILTER_SHIFT, %rax
 	and	filter_mask(%rip), %eax
-	lea	filter_counters(%rip), %r10
+	mov	filter_counters(%rip), %r10
 	cmpb	$0, (%r10,%rax)
 	jne	\maybe
 	.endm

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -90,7 +92,8 @@ static void payload_hook(struct loaded *p)
 	}
 }
 
-static void payload_unhook(struct loaded *p)
+/* The gates stay. */
+static void payload_silence(struct loaded *p)
 {
 	uint64_t gates;
 
@@ -111,13 +114,23 @@ static void payload_unhook(struct loaded *p)
 	}
 	assert_int_equal(p->control(CONTROL_STOP, NULL), 0);
 	assert_int_equal(p->session->state, SESSION_STOPPED);
-	assert_int_equal(munmap((void *)gates, GATES_BYTES), 0);
+}
+
+static void payload_unhook(struct loaded *p)
+{
+	payload_silence(p);
+	assert_int_equal(munmap((void *)p->session->gates_address, p->session->gates_bytes), 0);
+}
+
+static void payload_close(struct loaded *p)
+{
+	assert_int_equal(dlclose(p->handle), 0);
+	assert_null(dlopen(PAYLOAD_PATH, RTLD_NOW | RTLD_NOLOAD));
 }
 
 static void payload_unload(struct loaded *p)
 {
-	assert_int_equal(dlclose(p->handle), 0);
-	assert_null(dlopen(PAYLOAD_PATH, RTLD_NOW | RTLD_NOLOAD));
+	payload_close(p);
 	fixture_close(&p->f);
 }
 
@@ -378,6 +391,101 @@ static void test_contract_start_refuses(void **state)
 	payload_unload(&p);
 }
 
+/* A signal that comes at one instruction of a gate, and whose handler lasts until the payload is gone. */
+static struct {
+	struct loaded *p;
+	uint64_t gates;
+	unsigned instruction; /* at which it happens */
+	unsigned met;
+	bool unloaded;
+} trap;
+
+#define TRAP_FLAG 0x100
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	bool inside = (uint64_t)registers[REG_RIP] - trap.gates < GATES_CODE_BYTES;
+
+	(void)number, (void)info;
+	if (inside ? trap.met++ < trap.instruction : !trap.met)
+		return; /* go on, or not there yet */
+	registers[REG_EFL] &= ~TRAP_FLAG;
+	if (!inside)
+		return;
+	payload_silence(trap.p);
+	payload_close(trap.p);
+	trap.unloaded = true;
+}
+
+/* gate(argument), step by step. */
+static uint64_t call_in_steps(uint64_t gate, uint64_t argument)
+{
+	uint64_t result;
+
+	__asm__ volatile("sub $128, %%rsp\n\t"
+			 "pushfq\n\t"
+			 "orq %2, (%%rsp)\n\t"
+			 "popfq\n\t"
+			 "call *%1\n\t"
+			 "add $128, %%rsp"
+			 : "=a"(result), "+r"(gate)
+			 : "i"(TRAP_FLAG), "D"(argument)
+			 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5");
+	return result;
+}
+
+/* Whether there was an instruction of that number on the way of a malloc, or of a free, through the gate. */
+static bool unload_at_instruction(uint64_t rate, bool releases, unsigned instruction)
+{
+	struct loaded p;
+	void *volatile block;
+	uint64_t bytes;
+
+	payload_load(&p, rate);
+	payload_hook(&p);
+	block = malloc(32); /* the near slot is this thread's now */
+	trap.p = &p;
+	trap.gates = p.session->gates_address;
+	trap.instruction = instruction;
+	trap.met = 0;
+	trap.unloaded = false;
+	bytes = p.session->gates_bytes;
+	if (releases)
+		call_in_steps(gate_address(trap.gates, 1, HOOK_free), (uint64_t)block);
+	else
+		block = (void *)call_in_steps(gate_address(trap.gates, 0, HOOK_malloc), 48);
+	if (!trap.unloaded) {
+		payload_silence(&p);
+		payload_close(&p);
+	}
+	if (!releases) {
+		assert_non_null(block);
+		memset(block, 1, 48);
+		/* As a copied pointer would, when all is over. */
+		((void (*)(void *))gate_address(trap.gates, 1, HOOK_free))(block);
+	}
+	fixture_close(&p.f);
+	assert_int_equal(munmap((void *)trap.gates, bytes), 0);
+	return trap.unloaded;
+}
+
+static void test_gates_go_on_without_the_payload(void **state)
+{
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO }, old;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGTRAP, &action, &old), 0);
+	for (int kind = 0; kind < 4; kind++) {
+		unsigned count = 0;
+
+		while (unload_at_instruction(kind & 1 ? 1 : 1 << 30, kind >> 1, count))
+			count++;
+		assert_in_range(count, 5, 12);
+	}
+	sigaction(SIGTRAP, &old, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_contract_fork),
 		cmocka_unit_test(test_contract_threads),
 		cmocka_unit_test(test_contract_start_refuses),
+		cmocka_unit_test(test_gates_go_on_without_the_payload),
 	};
 
 	return cmocka_run_group_tests_name("contract", tests, NULL, NULL);

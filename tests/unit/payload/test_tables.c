@@ -257,7 +257,7 @@ static void test_filter_sticks_at_its_limit(void **state)
 static void test_filter_says_maybe_in_exact_mode(void **state)
 {
 	(void)state;
-	filter_init_exact();
+	filter_make_exact();
 	assert_true(filter_maybe(0x123450));
 	filter_add(0x123450);
 	filter_remove(0x123450);
