@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the hooks, for hook_parts.c: gates as the payload has them, and what may stand between gate and original. The code is that of
+ * Parts of the hooks, for hook_parts.c: gates of two instructions, and what may stand between gate and original. The code is that of
  * payload/arch/x86_64/hooks.S where it is the same; what never happens here is a trap.
  */
 	.data

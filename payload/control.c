@@ -5,7 +5,7 @@
  * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads) begins
  * again with all of its state forgotten, except that gates of an earlier session may still be in use: each START maps its own.
  *
- * What a forked child must not find (thread slots, switch; gates_map() does the filter) is whole pages of .bss, marked MADV_WIPEONFORK. Those and the
+ * What a forked child must not find (thread slots but the near one, switch; gates_map() does the filter) is whole pages of .bss, marked MADV_WIPEONFORK. Those and the
  * unwind cache are zeroed by giving the pages back.
  */
 #include <errno.h>

@@ -115,7 +115,7 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 	before = remaining_load(slot);
 	if (charged)
 		before += charge;
-	/* Below 0: a signal handler has charged the slot between the borrow and here. */
+	/* Below 0: it was charged between the gate and here, by a signal handler, or some time by a call that never came here. */
 	if (before < charge || before >> 63) {
 		sampled = slot->rate_bytes;
 		slot_draw(slot, rate);

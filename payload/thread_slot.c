@@ -18,11 +18,19 @@ static uint32_t slot_home(uint64_t tp)
 	return (uint32_t)((tp ^ tp >> THREAD_SLOT_FOLD) >> THREAD_SLOT_SHIFT) % THREAD_SLOT_COUNT;
 }
 
-static int slot_take(struct thread_slot *slot, uint64_t sp)
+static int slot_take_idle(struct thread_slot *slot, uint64_t sp)
 {
 	uint64_t busy = 0;
 
-	if (__atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	return __atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* One's own. */
+static int slot_take(struct thread_slot *slot, uint64_t sp)
+{
+	uint64_t busy = __atomic_load_n(&slot->busy, __ATOMIC_RELAXED);
+
+	if (slot_take_idle(slot, sp))
 		return 1;
 	/* Left by siglongjmp: the stack pointer would be lower if that hook were still running. */
 	if (sp > busy && sp - busy < STALE_FRAME_BYTES)
@@ -61,7 +69,8 @@ struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 	for (uint32_t i = 0; i < CANDIDATES; i++) {
 		struct thread_slot *slot = slot_candidate(tp, i);
 
-		if (slot_owner(slot) || !slot_take(slot, sp))
+		/* Who was first in one that nobody owns is not known by the stack: neighbours' stacks are near. */
+		if (slot_owner(slot) || !slot_take_idle(slot, sp))
 			continue;
 		if (!slot_owner(slot))
 			return slot;
@@ -70,9 +79,8 @@ struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 	/* All have owners: begin with one that differs from thread to thread, so that two do not steal from each other for ever. */
 	for (uint32_t i = 0; i < THREAD_SLOT_PROBES; i++) {
 		struct thread_slot *slot = slot_candidate(tp, 1 + (uint32_t)((tp >> 12) + i) % THREAD_SLOT_PROBES);
-		uint64_t busy = 0;
 
-		if (__atomic_compare_exchange_n(&slot->busy, &busy, sp, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		if (slot_take_idle(slot, sp)) {
 			__atomic_store_n(&slot->owner, 0, __ATOMIC_RELAXED);
 			return slot;
 		}

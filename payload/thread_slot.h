@@ -9,7 +9,7 @@
  * - owner is the thread pointer, 0 if the slot is free. hooks.S and gates.S compare it and charge `remaining` without a lock.
  * - busy is 0, or the stack pointer at entry of the hook that works with the rest of the slot. Its owner takes it by
  *   compare-and-swap, so a signal handler that interrupts a hook, or another thread that shares the thread pointer, finds it taken.
- * - remaining is what is left of the distance to the next sample; outside of hook_slow() it is never negative.
+ * - remaining is what is left of the distance to the next sample; below 0 the slow path is due.
  *
  * When all slots that a thread may use have other owners, it takes one of them: its owner may be dead, and a living owner
  * notices by the comparison, and finds itself another. That is sound because the process of samples has no memory: a slot can be
@@ -53,7 +53,7 @@ extern struct thread_slot *const thread_slots_address HIDDEN;
 struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh);
 /* Makes *slot, acquired and fresh, visible to the fast path of tp. */
 void thread_slot_publish(struct thread_slot *slot, uint64_t tp);
-/* For the near slot: what the fast path compares names tp again, which owns *slot, if it did not (two threads published it at once). */
+/* For the near slot: what the fast path compares names tp again, which owns *slot, if it did not (a hook was left by siglongjmp). */
 void thread_slot_show(const struct thread_slot *slot, uint64_t tp);
 void thread_slot_release(struct thread_slot *slot);
 /* The next charge of each thread finds no slot, so it draws a new distance. */

@@ -4,10 +4,10 @@
  * addresses are relative, so that copy works at its own place; this one is never run.
  *
  * On entry the registers and the stack are the caller's. rax, r10 and r11 may be changed before the original is reached. What the gate does not decide
- * goes to gate.entry with r11 = struct gate, and rax = the near slot if it has been charged, or 0 (hooks.S).
+ * goes to gate.entry with r11 = struct gate, and rax = the near slot if it has been charged and is below 0, or 0 (hooks.S).
  *
- * - allocate: a comparison tells whether the near slot is this thread's; two instructions charge it, and a borrow means that the call is sampled. (The
- *   comparison with 1 leaves the carry of a 0 to the subtraction: 0 bytes count as 1.)
+ * - allocate: a comparison tells whether the near slot is this thread's; two instructions charge it, and a distance below 0 means that the call is
+ *   sampled. (The comparison with 1 leaves the carry of a 0 to the subtraction: 0 bytes count as 1.)
  * - release: one byte of the filter tells whether the block may have been sampled.
  *
  * Each jump stays within 32 bytes (a nop sees to it): Skylake and its descendants do not cache decoded branches that touch a boundary of 32 bytes.
@@ -42,7 +42,7 @@ gate_code:
 	at	2, jne 2f
 	at	3, cmp $1, %rdi
 	at	4, sbb %rdi, SHARED + GATES_NEAR + THREAD_SLOT_REMAINING(%rip)
-	at	5, jb 1f
+	at	5, js 1f
 	at	6, nop
 	at	7, jmp *GATE + 8(%rip)
 1:	at	8, lea SHARED + GATES_NEAR(%rip), %rax

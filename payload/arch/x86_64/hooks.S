@@ -3,17 +3,17 @@
  * The entries of the hooks: one for each function of HOOK_LIST, made from its shape and from where its size stands.
  *
  * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is the
- * caller's; rax is the near slot, if the gate has charged it with the call and it borrowed, or 0. Only rax, r10 and r11 may be changed before the
+ * caller's; rax is the near slot, if the gate has charged it with the call and that is below 0 now, or 0. Only rax, r10 and r11 may be changed before the
  * original is reached by `jmp *8(%r11)`.
  *
- * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; a borrow means that it is sampled. Most
+ * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; what is below 0 then is sampled. Most
  * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
  * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer. For the functions that take
  * nothing but a size the gate itself charges it (gates.S), so here come the other threads only. A free asks the filter whether its address may have been
  * sampled, and the gate has done so for most of them. Everything else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++
  * exceptions and debuggers pass.
  *
- * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or borrow from its copy of the near slot, meet the switch
+ * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or exhaust its copy of the near slot, meet the switch
  * and go on.
  */
 #include "control.h"
@@ -59,7 +59,11 @@
 	jne	\maybe
 	.endm
 
-/* remaining -= max(\size, 1), with a borrow if remaining is too small: the comparison leaves the carry of a 0 to the subtraction. */
+/*
+ * remaining -= max(\size, 1): the comparison leaves the carry of a 0 to the subtraction. Below 0 the call is sampled. The sign is asked, not the
+ * borrow: should a thread never come to see that (its signal handler has left by siglongjmp), its next call does. A request of 2^63 bytes or more,
+ * which no allocator grants, may pass.
+ */
 	.macro	charge size, remaining
 	cmp	$1, \size
 	sbb	\size, \remaining
@@ -122,7 +126,7 @@ hook_\id:
 	find_slot .Lprobe_\id
 .Lfound_\id:
 	charge_size \size, THREAD_SLOT_REMAINING(%rax), .Loriginal_\id
-	jb	.Lslow_\id
+	js	.Lslow_\id
 	.endif
 .Loriginal_\id:
 	jmp	ORIGINAL

@@ -676,6 +676,25 @@ static void test_inert_gates_call_the_original(void **state)
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
+/* A hook that was left between the charge and the draw, by a signal handler's siglongjmp, must not silence its thread for ever. */
+static void test_a_distance_below_zero_is_seen(void **state)
+{
+	static const uint32_t hooks[] = { HOOK_malloc, HOOK_calloc };
+
+	(void)state;
+	set_rate(1 << 20);
+	answer = 0x5000;
+	call(HOOK_malloc, 1, 0, 0, 0, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		uint64_t taken = fixture_counter(&f, DUMP_COUNTER_samples_taken);
+
+		gates_shared->near.remaining = (uint64_t)-1000;
+		call(hooks[i], 1, 1, 0, 0, 0, 0);
+		assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), taken + 1);
+		assert_true(gates_shared->near.remaining < 1ull << 40);
+	}
+}
+
 /* The list of include/gates.h is that of the assembler. */
 static void test_gate_instructions_are_known(void **state)
 {
@@ -717,6 +736,7 @@ int main(void)
 		EXACT(test_signal_handlers_may_call_hooks),
 		EXACT(test_patch_slots_states),
 		EXACT(test_inert_gates_call_the_original),
+		EXACT(test_a_distance_below_zero_is_seen),
 		cmocka_unit_test(test_gate_instructions_are_known),
 		cmocka_unit_test_setup_teardown(test_hook_without_regions_counts_losses, open_empty, close_session),
 		cmocka_unit_test_setup_teardown(test_rate_in_the_header_keeps_the_estimate, open_least, close_session),
