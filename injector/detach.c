@@ -267,10 +267,9 @@ int session_detach(struct session *s, struct err *e)
 		rc = forget_dump(s, e);
 	if (rc == 0)
 		rc = unload(s, keep_gates, payload_stays(s), e);
-	if (rc < 0) {
-		tracee_await_late(monotonic_ns() + LATE_NS);
+	tracee_await_late(monotonic_ns() + LATE_NS);
+	if (rc < 0)
 		return rc;
-	}
 	if (payload_stays(s))
 		session_add_residue(s, "the payload's image at 0x%llx, idle: this C library never unloads; the next attach uses it again",
 				    (unsigned long long)s->payload.base);
