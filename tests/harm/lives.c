@@ -170,13 +170,16 @@ static void run_clone_vm(void)
 		victim_wrong("the child that shares the memory did nothing");
 }
 
-static atomic_bool child_wanted;
+static atomic_bool child_wanted, restored_meanwhile;
+static void *volatile unpatched; /* what its slot of malloc held at the start; a copy of what it holds later would be found by the detach */
+static void **slot_of_malloc(void);
 
 static int held_child(void *argument)
 {
 	(void)argument;
 	victim_say("HELD");
 	void *volatile p = malloc(HELD_BYTES);
+	atomic_store(&restored_meanwhile, *(void *volatile *)slot_of_malloc() == unpatched);
 	free(p);
 	return 4;
 }
@@ -202,7 +205,7 @@ static void *make_held_children(void *argument)
 				victim_wrong("the child that shares the memory ended with %x", (unsigned)status);
 			child = 0;
 			victim_round();
-			victim_say("BACK");
+			victim_say(atomic_load(&restored_meanwhile) ? "BACK restored" : "BACK");
 		}
 		sigtimedwait(&none, NULL, &pause);
 	}
@@ -236,6 +239,7 @@ static void run_clone_vm_held(void)
 	pthread_t maker, waiter;
 	char line[32];
 
+	unpatched = *slot_of_malloc();
 	if (pthread_create(&maker, NULL, make_held_children, NULL) || pthread_create(&waiter, NULL, wait_uninterruptibly, NULL))
 		victim_wrong("pthread_create: %s", strerror(errno));
 	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0)

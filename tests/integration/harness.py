@@ -446,7 +446,7 @@ class Snapshot:
                     [m[:3] for m in after.maps.lines if "x" in m[2]])
         else:
             compare("maps", self.maps.text(), after.maps.text())
-        if after.descriptors != self.descriptors and not comes_back(lambda: descriptors_of(after.pid), self.descriptors):
+        if after.descriptors != self.descriptors and not (busy and comes_back(lambda: descriptors_of(after.pid), self.descriptors)):
             compare("descriptors", list(self.descriptors.items()), list(after.descriptors.items()))
         if not busy:
             compare("threads", list(self.threads.items()), list(after.threads.items()))
@@ -456,7 +456,7 @@ class Snapshot:
             for key, value in self.signals[tid].items():
                 if busy and key in ("SigPnd", "ShdPnd"):
                     continue
-                if after.signals[tid][key] != value and not (key == "SigBlk" and comes_back(lambda: after.mask_now(tid), value)):
+                if after.signals[tid][key] != value and not (busy and key == "SigBlk" and comes_back(lambda: after.mask_now(tid, value), value)):
                     found.append(f"thread {tid}: {key} was {value}, is {after.signals[tid][key]}")
         for address, (value, name, r_type) in self.words.items():
             new = after.words.get(address)
@@ -469,8 +469,8 @@ class Snapshot:
                 found.append(f"code of {place[1]} at {place[0]:x} changed")
         return found
 
-    def mask_now(self, tid):
-        return dict(thread_state(self.pid, tid)).get("SigBlk")
+    def mask_now(self, tid, ended):
+        return dict(thread_state(self.pid, tid))["SigBlk"] or ended
 
     def bound_lazily(self, address, old, new, r_type):
         """The loader may resolve a JUMP_SLOT at any time: from the module's own stub to a function of a file."""

@@ -186,9 +186,11 @@ static void test_the_reason_for_not_stopping_is_told(void **state)
 	pid_t busy = fork();
 
 	(void)state;
-	if (busy == 0)
+	if (busy == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (volatile unsigned long rounds = 0;; rounds++)
 			;
+	}
 	assert_true(busy > 0);
 	pid_t asleep = start_sleeper();
 	assert_int_equal(thread_did_not_stop(busy, busy, &e), -ETIMEDOUT);
