@@ -343,6 +343,7 @@ int session_attach(struct session *s, struct err *e)
 		return rc;
 	struct loader_call call = { .s = s, .r = &remote, .deadline_ns = monotonic_ns() + borrower.call_ns };
 	s->touched = true;
+	s->slots_patched = s->slots_refused = 0; /* there may have been a session that was taken over */
 	dump_writer_set_state(&s->dump, DUMP_STATE_RUNNING, 0);
 	pending_error_hide(&call.pending, &s->libc, &remote);
 	rc = load_and_start(&call, payload_fd, e);

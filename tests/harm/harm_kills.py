@@ -325,7 +325,9 @@ def second_session_takes_over(context):
     sufferer = sufferer_of(context, "storm")
     for _ in range(5):
         leave_session(context, sufferer.pid)
-        cycle(context, sufferer.pid, duration="100ms")
+        result = run_memattach(context, "-p", sufferer.pid, "-d", "100ms", "-o", context.unique("second", ".dump"), "--deadline", "20s")
+        said = re.search(r": (\d+) slots in .*?(\d+) of (\d+) slots restored", result.stderr, re.S)
+        assert result.returncode == 0 and said and said[1] == said[2] == said[3], result
         settle(sufferer.state)
         assert not remains(sufferer.pid), remains(sufferer.pid)
     sufferer.finish()
