@@ -20,7 +20,6 @@ add_library(memattach_prepare STATIC
   unwind_compile.c
   unwind_source.c
   unwind_tables.c
-  whole_io.c
   arch/x86_64/code_scan.c
   arch/x86_64/unwind_rule.c)
 memattach_sanitize(memattach_prepare)

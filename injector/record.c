@@ -22,7 +22,7 @@ int session_compile(struct session *s, struct err *e)
 			return rc;
 		s->have_tables = true;
 	}
-	struct unwind_cache cache = { .dir = -1 };
+	struct unwind_cache cache = { .files.dir = -1 };
 	if (!s->options.no_cache)
 		unwind_cache_open(&cache, UNWIND_CACHE_MAX_BYTES);
 	s->tables.cache = &cache;

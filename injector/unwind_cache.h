@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiled unwind rows, kept between sessions: one file for each build-id in $XDG_CACHE_HOME/memattach, else
- * ~/.cache/memattach. Rows are a pure function of the call frame information and the extent of the code, so a file
- * also holds a hash of these: a module that merely claims a known build-id finds nothing, and replaces the file.
+ * Compiled unwind rows, kept between sessions (common/cache_dir.h): one file for each build-id. Rows are a pure function of the
+ * call frame information and the extent of the code, so a file also holds a hash of these: a module that merely claims a
+ * known build-id finds nothing, and replaces the file.
  *
- * Nothing in the directory is trusted further than that. It must belong to the effective user and be writable by
- * nobody else (so root with the HOME of somebody else has no cache), a file is read whole, checked by hash, size and
- * order of its rows, and is passed over when anything is wrong. A file appears complete, by rename. The hash is not a
- * cryptographic one: who can write here is the user himself, and wrong rows make wrong stacks, no more, because
- * the payload checks every read.
+ * Size and order of the rows of a file are checked, and it is passed over when anything is wrong. Wrong rows would make wrong
+ * stacks, no more, because the payload checks every read.
  */
 #ifndef MEMATTACH_UNWIND_CACHE_H
 #define MEMATTACH_UNWIND_CACHE_H
 
-#include <stdatomic.h>
-
+#include "cache_dir.h"
 #include "unwind_compile.h"
 
 #define UNWIND_CACHE_MAX_BYTES (256ull << 20)
 
 struct unwind_cache {
-	int dir; /* -1: there is none */
-	uint64_t max_bytes;
-	atomic_bool stored; /* relaxed: read when all threads are joined */
+	struct cache_dir files;
 };
 
 /* What rows are for. */
@@ -48,8 +42,7 @@ void unwind_cache_store(struct unwind_cache *c, const struct unwind_cache_key *k
 /* One file, as tests need it: the header, then pc[count], then rule[count]. */
 #define UNWIND_CACHE_MAGIC 0x31434e575441454dull /* "MEATWNC1" */
 struct unwind_cache_file {
-	uint64_t magic;
-	uint64_t checksum; /* unwind_cache_hash of all that follows */
+	struct cache_head head;
 	uint64_t source_hash;
 	uint64_t exec_bytes;
 	uint32_t version; /* UNWIND_VERSION */
@@ -57,6 +50,5 @@ struct unwind_cache_file {
 	uint32_t fdes;
 	uint32_t damaged;
 };
-uint64_t unwind_cache_hash(const void *data, size_t bytes, uint64_t seed);
 
 #endif

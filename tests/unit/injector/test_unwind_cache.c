@@ -57,7 +57,7 @@ static void store_key(const struct unwind_cache_key *k, uint32_t count)
 
 	make_rows(&rows, count);
 	unwind_cache_open(&c, UNWIND_CACHE_MAX_BYTES);
-	assert_true(c.dir >= 0);
+	assert_true(c.files.dir >= 0);
 	unwind_cache_store(&c, k, &rows);
 	unwind_cache_close(&c);
 	unwind_rows_done(&rows);
@@ -83,7 +83,7 @@ static bool has_cache(void)
 	struct unwind_cache c;
 
 	unwind_cache_open(&c, UNWIND_CACHE_MAX_BYTES);
-	bool has = c.dir >= 0;
+	bool has = c.files.dir >= 0;
 	unwind_cache_close(&c);
 	return has;
 }
@@ -177,7 +177,7 @@ static void forge(struct unwind_cache_file *f, uint32_t rows_in_file)
 {
 	size_t bytes = sizeof *f + rows_in_file * 8;
 
-	f->checksum = unwind_cache_hash(&f->source_hash, bytes - 16, UNWIND_CACHE_MAGIC);
+	f->head.checksum = cache_hash(&f->source_hash, bytes - 16, UNWIND_CACHE_MAGIC);
 	put(f, bytes);
 }
 
