@@ -236,10 +236,10 @@ def vfork_during_session(context):
     """A vfork child comes and goes during the session, attach and detach while there is none."""
     victim = harm_victim(context, "lives", "vfork")
     session = Session(context, victim.pid)
-    victim.send("go")
+    victim.send("go\nback")
     victim.wait("^BACK")
     check_receipt(session.stop(), victim.pid)
-    victim.send("go")
+    victim.send("go\nback")
     victim.wait("^BACK")
     victim.finish_by_stdin()
 

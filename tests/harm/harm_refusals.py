@@ -209,18 +209,26 @@ def seccomp_is_suspended(context):
     victim.finish()
 
 
+def wait_for_vfork(victim):
+    end = time.monotonic() + PATIENCE
+    while "State:\tD" not in harm.read_text(f"/proc/{victim.pid}/status"):
+        assert time.monotonic() < end, f"no vfork was called: {describe(victim.pid)}"
+        time.sleep(0.005)
+
+
 @case()
 def refuse_uninterruptible(context):
     """A vfork parent is in D state: given up within the deadline; afterwards it works."""
     victim = harm_victim(context, "lives", "vfork")
     before = State(victim.pid)
     victim.send("go")
-    time.sleep(0.3)
+    wait_for_vfork(victim)
     start = time.monotonic()
     result = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.path("d.dump"), "--deadline", "300ms")
     assert result.returncode == 1 and "uninterruptible sleep" in result.stderr and harm.UNCHANGED in result.stderr, result
     assert not os.path.exists(context.path("d.dump"))
     assert time.monotonic() - start < 60
+    victim.send("back")
     victim.wait("^BACK")
     settle(before)
     cycle(context, victim.pid)
@@ -254,6 +262,7 @@ def refuse_thread_that_does_not_stop(context):
     for words in (f"thread {victim.pid} did not stop in time", harm.UNCHANGED, "--deadline"):
         assert words in said, (words, said)
     assert not os.path.exists(context.path("d.dump")), "a dump was left"
+    victim.send("back")
     victim.wait("^BACK")
     settle(before)
     check_same(whole, Snapshot(victim.pid), busy=True)

@@ -5,7 +5,7 @@
  *     exec MS        executes itself anew (as "calm") after MS milliseconds, -1: at a line of stdin
  *     exit MS        exits with status 7, likewise
  *     calm           allocates and checks
- *     vfork          single-threaded, waits in vfork for a child that sleeps: D state until a line comes
+ *     vfork          single-threaded, waits in vfork for a child that waits for a line: D state until it comes
  *     vfork_busy     one thread allocates, and so do children of vfork
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
  *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded) and ends
@@ -91,25 +91,21 @@ static void wait_for(const char *when)
 
 static void run_vfork(void)
 {
-	int ends[2];
 	char line[32];
 
 	while (!victim_done() && victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
 		uint64_t random = 5;
-		if (pipe(ends))
-			victim_wrong("pipe: %s", strerror(errno));
-		/* The child sleeps for a second; its parent is in D state so long. */
+		/* The child waits for the next line; its parent is in D state so long. */
 		pid_t child = vfork();
 		if (child == 0) {
-			struct timespec second = { .tv_sec = 1, .tv_nsec = 500000000 };
-			syscall(SYS_nanosleep, &second, NULL);
+			char byte = 0;
+			while (byte != '\n' && syscall(SYS_read, STDIN_FILENO, &byte, 1) == 1)
+				;
 			_exit(5);
 		}
 		int status = 0;
 		if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 5)
 			victim_wrong("the vfork child ended with %x", (unsigned)status);
-		close(ends[0]);
-		close(ends[1]);
 		allocate(&random);
 		victim_say("BACK");
 	}
