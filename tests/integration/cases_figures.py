@@ -5,7 +5,7 @@ import re
 import shutil
 import time
 
-from harness import (Failure, Session, Skip, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
+from harness import (PATIENCE, Failure, Session, Skip, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
                      stacks_with, sum_of, truncated_share)
 
 SEEDS = (1, 2, 3)
@@ -185,6 +185,9 @@ def read_while_running(context):
         assert report["samples"]["taken"] >= taken, report["samples"]
         taken = report["samples"]["taken"]
         time.sleep(0.1)
+    end = time.monotonic() + PATIENCE
+    while analyze(context, session.dump)["samples"]["taken"] == taken:
+        assert time.monotonic() < end, f"{taken} samples, and no more for {PATIENCE} s"
     check_receipt(session.stop(), victim.pid)
     report = analyze(context, session.dump)
     assert report["target"]["ended"] == "detached" and report["samples"]["taken"] > taken, report["samples"]
@@ -212,10 +215,10 @@ def small_limit(context):
 def late_module(context):
     """A library that is loaded during the session is seen: its function, its module, exact figures."""
     victim = Victim(context, "late_module", context.target("plugin.so"))
-    session = Session(context, victim.pid, rate="1")
+    session = Session(context, victim.pid, "-v", rate="1")
     victim.send("load")
     victim.wait("^LOADED$")
-    session_saw_module(context, session)
+    session.lines.wait("slots more in modules loaded since")
     victim.send("go")
     truth = victim.truth()["plugin_keep"]
     check_receipt(session.stop(), victim.pid)
@@ -225,18 +228,6 @@ def late_module(context):
     assert all(stack["frames"][0]["module"].endswith("plugin.so") for stack in stacks), stacks[0]["frames"][0]
     assert truncated_share({"stacks": stacks}) == 0
     victim.finish_by_stdin()
-
-
-def session_saw_module(context, session):
-    """Waits until memattach has patched the late library: the library's slots are its modules' record in the dump."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        with open(session.dump, "rb") as file:
-            if b"/plugin.so\0" in file.read():
-                time.sleep(0.5)  # the record precedes the patch by an instant
-                return
-        time.sleep(0.1)
-    raise Failure("the late library is not in the dump's modules after 60 s")
 
 
 @case()

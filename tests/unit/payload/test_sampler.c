@@ -104,7 +104,10 @@ static void *walk(void *argument)
 	return NULL;
 }
 
-/* Threads that do the same at the same time are not sampled alike: no correlation at any of some lags. */
+/*
+ * Threads that do the same at the same time are not sampled alike: no correlation at any of some lags. Which thread gets which numbers is a matter of the
+ * time, so the seed does not fix the outcome: 6 standard deviations, 2e-9 each. A correlation of 1.4 % would be seen; the same numbers are one of 100 %.
+ */
 static void test_threads_are_independent(void **state)
 {
 	enum { THREADS = 4, LAGS = 3 };
@@ -129,7 +132,7 @@ static void test_threads_are_independent(void **state)
 
 				for (int n = lag; n < STEPS; n++)
 					sum += (taken[i][n] - p) * (taken[k][n - lag] - p);
-				assert_true(fabs(sum) < 4.5 * sd);
+				assert_true(fabs(sum) < 6 * sd);
 			}
 		}
 	}
@@ -146,10 +149,13 @@ static void *short_life(void *argument)
 	return NULL;
 }
 
-/* Threads that end long before their next sample, and others that get their slots, lose and add nothing. */
+/*
+ * Threads that end long before their next sample, and others that get their slots, lose and add nothing. As above the seed does not fix the outcome:
+ * 6 standard deviations, 2e-9; a bias of 15 % would be seen.
+ */
 static void test_threads_that_end_bias_nothing(void **state)
 {
-	enum { THREADS = 4000 };
+	enum { THREADS = 8000 };
 	const double p = -expm1(-50.0 / 5000), n = 20.0 * THREADS;
 	uint64_t counts[2] = { 0, 0 };
 
@@ -164,7 +170,7 @@ static void test_threads_that_end_bias_nothing(void **state)
 			pthread_join(threads[k], NULL);
 	}
 	end();
-	assert_true(fabs((double)(counts[0] + counts[1]) - n * p) < 4.5 * sqrt(n * p * (1 - p)));
+	assert_true(fabs((double)(counts[0] + counts[1]) - n * p) < 6 * sqrt(n * p * (1 - p)));
 }
 
 static uint64_t fingerprint(uint64_t seed)
