@@ -166,7 +166,7 @@ static uint32_t filter_log2(const struct session_options *o, uint64_t private_by
 	return log2;
 }
 
-static int start(struct loader_call *c, const int remote_fds[4], uint64_t handle, uint64_t session_id, struct err *e)
+static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
 {
 	struct session *s = c->s;
 	struct control_start args = {
@@ -265,34 +265,11 @@ static int ask_thread(struct loader_call *c, struct err *e)
 	return rc;
 }
 
-/*
- * What the payload begins with, and the channel, through which the thread meets us from now on. A filtered thread gets none: if memattach dies its
- * filter is in force at once, and might kill the process at one system call more.
- */
-static int send_files(struct loader_call *c, int payload_fd, int remote_fds[4], struct err *e)
-{
-	struct session *s = c->s;
-	bool meets = !c->r->tracee->filtered;
-	struct channel channel = CHANNEL_NONE;
-	AUTO_CLOSE int other = -1;
-
-	int rc = meets ? channel_open(&channel, &other, e) : 0;
-	if (rc < 0)
-		return rc;
-	const int fds[4] = { payload_fd, s->dump.fd, s->tables.fd, other };
-	rc = send_descriptors(c->r, s->target.pidfd, fds, meets ? 4 : 3, remote_fds, c->deadline_ns, e);
-	if (rc < 0 || !meets) {
-		channel_close(&channel);
-		return rc;
-	}
-	channel.there = remote_fds[3];
-	return remote_channel(c->r, &channel, e);
-}
-
 static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 {
 	struct session *s = c->s;
-	int remote_fds[4];
+	const int fds[3] = { payload_fd, s->dump.fd, s->tables.fd };
+	int remote_fds[3];
 	uint64_t handle = 0;
 	bool reused = s->payload.base != 0;
 
@@ -300,7 +277,7 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 		handle = session_payload_handle(s);
 	int rc = ask_thread(c, e);
 	if (rc == 0)
-		rc = send_files(c, payload_fd, remote_fds, e);
+		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
 	if (rc == 0 && !reused)
 		rc = load(c, remote_fds[0], s->dump.header->session_id, &handle, e);
 	if (rc < 0)

@@ -227,8 +227,11 @@ int remote_cleanup_cancel_all(struct remote *r, struct err *e)
 
 int remote_channel(struct remote *r, const struct channel *channel, struct err *e)
 {
-	r->channel = *channel;
-	return write_word(r, SA_CHANNEL, (uint64_t)channel->there + 1, e);
+	int rc = write_word(r, SA_CHANNEL, (uint64_t)channel->there + 1, e);
+
+	if (rc == 0)
+		r->channel = *channel;
+	return rc;
 }
 
 /* The thread waits at the channel: stopped there, it goes on as one that is traced. */

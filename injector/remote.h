@@ -79,7 +79,10 @@ int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64
  */
 int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e) WARN_UNUSED;
 int remote_cleanup_cancel_all(struct remote *r, struct err *e) WARN_UNUSED;
-/* The other end of the opened channel is descriptor `there` of the target now: the thread meets memattach through it. */
+/*
+ * The other end of the opened channel is descriptor `there` of the target now, which the last of the clean-up calls closes: the thread
+ * meets memattach through it.
+ */
 int remote_channel(struct remote *r, const struct channel *channel, struct err *e) WARN_UNUSED;
 /* errno of the thread is put back when it leaves. */
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e) WARN_UNUSED;

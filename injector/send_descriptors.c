@@ -13,6 +13,8 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 
+#define SENT_MAX (SEND_MAX + 1) /* with the channel */
+
 /* The message as the thread will receive it, laid out in its own memory. */
 struct message {
 	int32_t pair[2];
@@ -20,7 +22,7 @@ struct message {
 	struct iovec vector;
 	char byte[8];
 	union {
-		char bytes[CMSG_SPACE(SEND_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 };
@@ -36,7 +38,7 @@ static int send_all(int socket, const int *fds, unsigned count, struct err *e)
 	char byte = 'm';
 	struct iovec vector = { &byte, 1 };
 	union {
-		char bytes[CMSG_SPACE(SEND_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
 	struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control,
@@ -107,13 +109,10 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 	return rc;
 }
 
-int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
-		     struct err *e)
+static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns, struct err *e)
 {
 	struct message m = { 0 };
 
-	if (count > SEND_MAX)
-		return err_set(e, EINVAL, "too many descriptors");
 	int rc = make_pair(r, &m, deadline_ns, e);
 	if (rc < 0)
 		return rc;
@@ -124,4 +123,34 @@ int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count
 		return err_sys(e, "pidfd_getfd");
 	rc = send_all(socket, fds, count, e);
 	return rc < 0 ? rc : receive(r, &m, count, remote_fds, deadline_ns, e);
+}
+
+int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
+		     struct err *e)
+{
+	bool meets = !r->tracee->filtered;
+	int sent[SENT_MAX], received[SENT_MAX] = { 0 };
+	struct channel channel = CHANNEL_NONE;
+	AUTO_CLOSE int other = -1;
+
+	if (count > SEND_MAX)
+		return err_set(e, EINVAL, "too many descriptors");
+	if (count + meets == 0)
+		return 0;
+	int rc = meets ? channel_open(&channel, &other, e) : 0;
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; i < count; i++)
+		sent[i] = fds[i];
+	sent[count] = other;
+	rc = exchange(r, pidfd, sent, count + meets, received, deadline_ns, e);
+	for (unsigned i = 0; i < count; i++)
+		remote_fds[i] = received[i];
+	if (rc == 0 && meets) {
+		channel.there = received[count];
+		rc = remote_channel(r, &channel, e);
+	}
+	if (rc < 0)
+		channel_close(&channel);
+	return rc;
 }

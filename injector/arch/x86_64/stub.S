@@ -92,6 +92,7 @@ stub_code:
 	test	%r14, %r14
 	jz	.Lend
 	andq	$0, SA_CLEANUP_COUNT(%rbp)
+	andq	$0, SA_CHANNEL(%rbp)	/* it is among what is closed: the number may be somebody else's then */
 .Lrun:
 	andq	$0, SA_CALL_COUNT(%rbp)
 .Lcall:

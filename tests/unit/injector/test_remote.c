@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stub never names a descriptor that is closed: by then its number could belong to another thread of the program, whose file would be closed or
+ * written into. So a worker, which does what memattach does, is killed at the entry of each of its system calls in turn, and the
+ * system calls that the borrowed thread makes alone after that are looked at one by one.
+ */
+#include "remote.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "send_descriptors.h"
+
+#define SECOND_NS 1000000000ull
+#define WORKER_CALLS_MAX 2000
+#define VICTIM_WELL 7
+
+static uint64_t cave, area;
+
+struct victim {
+	pid_t pid;
+	int wake;
+	int end; /* what it reads from */
+};
+
+/* Reads one byte, checks itself, ends. */
+static struct victim start_victim(void)
+{
+	struct victim v;
+	int ends[2];
+	char ready;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	v.pid = fork();
+	if (v.pid == 0) {
+		char byte = 0;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[1]);
+		ssize_t n = write(ends[0], "r", 1);
+		n = n == 1 ? read(ends[0], &byte, 1) : 0;
+		_exit(n == 1 && byte == 'b' ? VICTIM_WELL : 1);
+	}
+	assert_true(v.pid > 0);
+	close(ends[0]);
+	v.wake = ends[1];
+	v.end = ends[0];
+	assert_int_equal(read(v.wake, &ready, 1), 1);
+	return v;
+}
+
+static unsigned count_descriptors(pid_t pid)
+{
+	char path[64];
+	unsigned count = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* What an attach and a detach do with a thread, as far as descriptors are concerned. */
+static int work(pid_t pid)
+{
+	struct target_memory memory;
+	struct target_writer writer;
+	struct tracee t = { 0 };
+	struct remote r = { 0 };
+	enum tracee_stop stop;
+	const uint64_t none[6] = { 0 };
+	uint64_t result = 0;
+	uint64_t deadline = monotonic_ns() + 20 * SECOND_NS;
+	int remote_fds[2];
+	struct err e;
+
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	const int fds[2] = { memfd_create("one", MFD_CLOEXEC), memfd_create("two", MFD_CLOEXEC) };
+	int rc = target_memory_open(&memory, pid, &e);
+	if (rc == 0)
+		rc = target_writer_open(&writer, pid, &e);
+	if (rc == 0)
+		rc = tracee_seize(&t, pid, pid, false, &e);
+	if (rc == 0)
+		rc = tracee_interrupt(&t, deadline, &stop, &e);
+	if (rc == 0)
+		rc = remote_prepare(&r, &memory, &writer, cave, area, 0, &e);
+	if (rc == 0)
+		rc = remote_enter(&r, &t, deadline, &e);
+	if (rc == 0)
+		rc = send_descriptors(&r, pidfd, fds, 2, remote_fds, deadline, &e);
+	if (rc == 0)
+		rc = remote_call1(&r, SYS_getppid, none, &result, deadline, &e);
+	if (rc == 0)
+		rc = remote_leave(&r, deadline, &e);
+	return rc == 0 && result == (uint64_t)getppid() ? 0 : 1;
+}
+
+/* In a stop, and not before. */
+static int wait_for_stop(pid_t pid)
+{
+	int status = 0;
+
+	assert_int_equal(waitpid(pid, &status, __WALL), pid);
+	return status;
+}
+
+/* Lets the worker make so many system calls and kills it at the entry of the next one. False: it has ended before. */
+static bool kill_worker_at(pid_t victim, unsigned calls)
+{
+	pid_t worker = fork();
+
+	if (worker == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		_exit(work(victim));
+	}
+	assert_true(WIFSTOPPED(wait_for_stop(worker)));
+	assert_int_equal(ptrace(PTRACE_SETOPTIONS, worker, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)), 0);
+	int signal = 0;
+	for (unsigned stops = 0; stops < 2 * calls + 1;) {
+		assert_int_equal(ptrace(PTRACE_SYSCALL, worker, NULL, (void *)(uintptr_t)signal), 0);
+		int status = wait_for_stop(worker);
+		if (WIFEXITED(status)) {
+			assert_int_equal(WEXITSTATUS(status), 0);
+			return false;
+		}
+		assert_true(WIFSTOPPED(status));
+		signal = WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0 : WSTOPSIG(status);
+		stops += signal == 0;
+	}
+	/* Before the worker's end lets go of the thread: it is to go on under our eyes. */
+	kill(victim, SIGSTOP);
+	kill(worker, SIGKILL);
+	while (!WIFSIGNALED(wait_for_stop(worker)))
+		;
+	return true;
+}
+
+struct seen {
+	unsigned calls;
+	bool stale; /* a descriptor was named that is closed */
+	char text[200];
+};
+
+static void look_at_call(struct seen *seen, const struct user_regs_struct *entry, const struct user_regs_struct *exit)
+{
+	bool names = entry->orig_rax == SYS_close || entry->orig_rax == SYS_sendto || entry->orig_rax == SYS_recvfrom ||
+		     entry->orig_rax == SYS_recvmsg;
+
+	seen->calls++;
+	if (!names || (int)entry->rdi == -1 || (int64_t)exit->rax != -EBADF)
+		return;
+	seen->stale = true;
+	snprintf(seen->text, sizeof seen->text, "system call %d named descriptor %d, which is closed", (int)entry->orig_rax, (int)entry->rdi);
+}
+
+static void registers(pid_t pid, struct user_regs_struct *regs)
+{
+	struct iovec iov = { regs, sizeof *regs };
+
+	assert_int_equal(ptrace(PTRACE_GETREGSET, pid, (void *)NT_PRSTATUS, &iov), 0);
+}
+
+/* Until the thread reads again. */
+static struct seen watch(const struct victim *v)
+{
+	struct user_regs_struct entry = { 0 }, now;
+	struct seen seen = { 0 };
+	bool inside = false;
+
+	assert_int_equal(ptrace(PTRACE_SEIZE, v->pid, NULL, (void *)PTRACE_O_TRACESYSGOOD), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, v->pid, NULL, NULL), 0);
+	kill(v->pid, SIGCONT);
+	for (;;) {
+		int status = wait_for_stop(v->pid);
+		assert_true(WIFSTOPPED(status));
+		int signal = WSTOPSIG(status) == (SIGTRAP | 0x80) || status >> 16 ? 0 : WSTOPSIG(status);
+		if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+			registers(v->pid, &now);
+			if (inside)
+				look_at_call(&seen, &entry, &now);
+			else if (now.orig_rax == SYS_read && (int)now.rdi == v->end)
+				break;
+			entry = now;
+			inside = !inside;
+		}
+		assert_int_equal(ptrace(PTRACE_SYSCALL, v->pid, NULL, (void *)(uintptr_t)signal), 0);
+	}
+	assert_int_equal(ptrace(PTRACE_DETACH, v->pid, NULL, NULL), 0);
+	return seen;
+}
+
+static void end_well(const struct victim *v, unsigned descriptors)
+{
+	int status = 0;
+
+	assert_int_equal(count_descriptors(v->pid), descriptors);
+	assert_int_equal(write(v->wake, "b", 1), 1);
+	assert_int_equal(waitpid(v->pid, &status, 0), v->pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), VICTIM_WELL);
+	close(v->wake);
+}
+
+static void test_remote_killed_names_no_closed_descriptor(void **state)
+{
+	unsigned calls = 0, most = 0;
+
+	(void)state;
+	for (bool killed = true; killed; calls++) {
+		struct victim v = start_victim();
+		unsigned descriptors = count_descriptors(v.pid);
+		killed = kill_worker_at(v.pid, calls);
+		if (killed) {
+			struct seen seen = watch(&v);
+			if (seen.stale)
+				fail_msg("killed at system call %u: %s", calls, seen.text);
+			most = seen.calls > most ? seen.calls : most;
+		}
+		end_well(&v, descriptors);
+		assert_true(calls < WORKER_CALLS_MAX);
+	}
+	print_message("killed at %u system calls; the thread made up to %u alone\n", calls - 1, most);
+	assert_true(most > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_remote_killed_names_no_closed_descriptor),
+	};
+
+	/* At the same addresses in every victim: the cave, and room for the work area, which the stub maps. */
+	void *code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *room = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (code == MAP_FAILED || room == MAP_FAILED || munmap(room, 1 << 20) < 0)
+		return 1;
+	cave = (uint64_t)(uintptr_t)code;
+	area = (uint64_t)(uintptr_t)room;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
