@@ -7,6 +7,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
+#include "maps_at.h"
 #include "slot_place.h"
 
 #define LOCKED_SYMBOL "memattach_locked"
@@ -31,6 +32,20 @@ struct lock_holder {
 	bool patches; /* slots, as they were planned; else it restores */
 };
 
+/* The mappings that hold slots, as they are now. */
+static int read_places(const struct session *s, const struct slot *slots, uint32_t count, struct maps *maps, struct err *e)
+{
+	AUTO_FREE uint64_t *addresses = calloc(count + 1u, sizeof *addresses);
+	char path[64];
+
+	if (!addresses)
+		return err_set(e, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < count; i++)
+		addresses[i] = slots[i].address;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
+	return maps_read_at(maps, path, addresses, count, e);
+}
+
 /* The loader's lock is held by the borrowed thread: what maps say now stays true for modules. */
 static int tell_protections(void *context, struct err *e)
 {
@@ -39,15 +54,13 @@ static int tell_protections(void *context, struct err *e)
 	AUTO_FREE struct slot *slots = NULL;
 	uint32_t count = 0;
 	struct maps maps;
-	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
-	int rc = maps_read(&maps, path, e);
+	int rc = session_slots(s, &slots, &count, e);
+	if (rc == 0)
+		rc = read_places(s, slots, count, &maps, e);
 	if (rc < 0)
 		return rc;
-	rc = session_slots(s, &slots, &count, e);
-	if (rc == 0)
-		rc = slot_places_find(slots, count, &maps, holder->patches ? &s->maps : NULL, &s->memory, e);
+	rc = slot_places_find(slots, count, &maps, holder->patches ? &s->maps : NULL, &s->memory, e);
 	maps_free(&maps);
 	if (rc == 0 && count)
 		rc = target_write(&s->writer, s->payload.block.slots_address, slots, count * sizeof *slots, e);

@@ -7,6 +7,7 @@ add_library(memattach_prepare STATIC
   hook_names.c
   libc.c
   maps.c
+  maps_at.c
   module_file.c
   modules.c
   scope.c

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
+#include "maps_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char sample[] =
 	"00400000-00401000 r-xp 00000000 fe:01 1234                               /usr/bin/a b\n"
@@ -179,6 +181,68 @@ static void test_maps_read_of_self(void **state)
 	assert_int_equal(maps_read(&m, "/proc/self/task/1/no", &e), -ESRCH);
 }
 
+/* The answers for single addresses are those of the whole list. */
+static void test_maps_read_at_tells_what_the_list_tells(void **state)
+{
+	static int variable = 1;
+	void *shared = mmap(NULL, 8192, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *gone = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct maps some, all;
+	struct err e;
+
+	(void)state;
+	assert_true(shared != MAP_FAILED && closed != MAP_FAILED && gone != MAP_FAILED);
+	assert_int_equal(munmap((char *)gone + 4096, 4096), 0);
+	const uint64_t at[] = {
+		(uint64_t)&test_maps_read_at_tells_what_the_list_tells, (uint64_t)&variable, (uint64_t)shared + 4096, (uint64_t)sample,
+		(uint64_t)closed, (uint64_t)gone + 4096 + 8, (uint64_t)&all, (uint64_t)&strlen, (uint64_t)&variable + 1, 0,
+	};
+	const size_t count = sizeof at / sizeof at[0];
+	assert_int_equal(maps_read_at(&some, "/proc/self/maps", at, count, &e), 0);
+	assert_int_equal(maps_read(&all, "/proc/self/maps", &e), 0);
+	for (size_t i = 0; i < count; i++) {
+		const struct mapping *a = maps_find(&some, at[i]), *b = maps_find(&all, at[i]);
+		assert_int_equal(a != NULL, b != NULL);
+		assert_int_equal(!a, at[i] == 0 || at[i] == (uint64_t)gone + 4096 + 8);
+		if (!a)
+			continue;
+		assert_true(a->start <= at[i] && at[i] < a->end);
+		assert_int_equal(a->prot, b->prot);
+		assert_int_equal(a->shared, b->shared);
+		assert_int_equal(a->inode, b->inode);
+		assert_true(!a->inode || (mapping_same_file(a, b) && a->offset - a->start == b->offset - b->start));
+	}
+	for (size_t i = 1; i < some.count; i++)
+		assert_true(some.list[i - 1].end <= some.list[i].start);
+	maps_free(&some);
+	maps_free(&all);
+	munmap(shared, 8192);
+	munmap(closed, 4096);
+	munmap(gone, 3 * 4096);
+}
+
+/* As an older kernel has it: the file answers no questions. */
+static void test_maps_read_at_reads_the_list_where_nothing_answers(void **state)
+{
+	char path[] = "/tmp/memattach-maps-XXXXXX";
+	const uint64_t at = 0x600010;
+	struct maps m;
+	struct err e;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, sample, strlen(sample)), (ssize_t)strlen(sample));
+	close(fd);
+	int rc = maps_read_at(&m, path, &at, 1, &e);
+	unlink(path);
+	assert_int_equal(rc, 0);
+	assert_int_equal(maps_find(&m, at)->offset, 0x1000);
+	maps_free(&m);
+	assert_int_equal(maps_read_at(&m, "/proc/self/task/1/no", &at, 1, &e), -ESRCH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +253,8 @@ int main(void)
 		cmocka_unit_test(test_maps_find_knows_borders),
 		cmocka_unit_test(test_maps_diff_tells_what_changed),
 		cmocka_unit_test(test_maps_read_of_self),
+		cmocka_unit_test(test_maps_read_at_tells_what_the_list_tells),
+		cmocka_unit_test(test_maps_read_at_reads_the_list_where_nothing_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
