@@ -14,7 +14,7 @@
  *
  * What is mapped at the slots, and with which protection, is only certain under that lock too. The operation asks for it: it makes the
  * system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes page_protection of the slots and sets
- * session.protections_known. With a channel (control_patch.channel) it sends the lowest byte of CONTROL_CHECKPOINT and waits for one byte
+ * session.protections_known. With a channel it sends the lowest byte of CONTROL_CHECKPOINT and waits for one byte
  * instead. Without memattach nothing is written, and nothing is patched or restored. A program may also tear at a library
  * by itself (munmap, mremap, another file over it): slots whose page is not private memory that can be read are absent, not to be
  * touched; so are, for PATCH, those whose page is not mapped as it was when they were planned.
@@ -35,7 +35,7 @@
 #include "gates.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 4u
+#define CONTROL_VERSION 5u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -63,7 +63,11 @@ struct slot {
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
 	CONTROL_PATCH = 2,   /* argument: struct control_patch. Locked. -EINTR: nobody told the protections */
-	CONTROL_RESTORE = 3, /* argument: NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot that is there; results in the slots' states */
+	/*
+	 * argument: int32_t *, the channel as in control_patch, or NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot that is there; results in the
+	 * slots' states
+	 */
+	CONTROL_RESTORE = 3,
 	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
 	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate, in force at once. (memattach raises header.rate_bytes instead.) */

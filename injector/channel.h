@@ -2,10 +2,10 @@
 /*
  * How memattach and the borrowed thread meet once the thread has a socket whose other end only memattach holds.
  *
- * Stops of ptrace are the dear part of an attach: PTRACE_SYSCALL stops the thread twice in each system call, of which dlopen makes a
- * dozen and a half, and after each stop it waits for a processor again. With a channel it runs freely: at a checkpoint it sends
- * one byte that says which, and waits for one byte back. If memattach dies the kernel closes its end: the thread reads the end of the
- * stream and finishes alone, as it does behind a checkpoint that no tracer notices.
+ * Stops of ptrace are the dear part of an attach and of a detach: PTRACE_SYSCALL stops the thread twice in each system call, of which
+ * dlopen makes a dozen and a half, and the patching of each library two; and after each stop it waits for a processor again. With a
+ * channel it runs freely: at a checkpoint it sends one byte that says which, and waits for one byte back. If memattach dies the kernel
+ * closes its end: the thread reads the end of the stream and finishes alone, as it does behind a checkpoint that no tracer notices.
  */
 #ifndef MEMATTACH_CHANNEL_H
 #define MEMATTACH_CHANNEL_H

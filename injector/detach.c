@@ -3,7 +3,7 @@
  * Detach, for a session of this memattach or of one that died. All that is needed stands in the target (struct
  * memattach_session). The order:
  *
- *   borrow a thread:  CONTROL_RESTORE, CONTROL_INERT     no thread can enter the payload any more
+ *   borrow a thread:  channel, CONTROL_RESTORE, CONTROL_INERT   no thread can enter the payload any more
  *   quiesce:          no thread is in it
  *   escape:           may the gates go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
@@ -24,9 +24,11 @@
 #include "escape.h"
 #include "follow.h"
 #include "quiesce.h"
+#include "send_descriptors.h"
 
 #define QUIESCE_NS 3000000000ull
 #define LATE_NS 1000000000ull /* for a thread that was given up to come to its stop */
+#define DATA_CHANNEL 64u /* in the data of the work area: its number, behind what control_call_locked uses */
 #define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
 #define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
@@ -76,18 +78,35 @@ static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, s
 	return rc;
 }
 
+/* *argument: of CONTROL_RESTORE. Without a channel (the program may have no descriptor left) each system call of the thread stops it twice. */
+static int meet(struct session *s, struct remote *r, uint64_t *argument, uint64_t deadline, struct err *e)
+{
+	uint64_t at = remote_data(r) + DATA_CHANNEL;
+
+	*argument = 0;
+	int rc = send_descriptors(r, s->target.pidfd, NULL, 0, NULL, deadline, e);
+	if (rc == -ETIMEDOUT || rc == -ESRCH)
+		return rc;
+	if (r->channel.here < 0)
+		return 0;
+	*argument = at;
+	return target_write(&s->writer, at, &r->channel.there, sizeof(int32_t), e);
+}
+
 static int restore(struct session *s, struct err *e)
 {
 	struct remote r;
 	struct tracee t;
-	uint64_t deadline;
+	uint64_t deadline = 0, argument = 0;
 
 	int rc = session_mark_gone(s, e);
 	if (rc == 0)
 		rc = begin(s, &r, &t, &deadline, e);
 	if (rc < 0)
 		return rc;
-	rc = control_call_locked(s, &r, CONTROL_RESTORE, 0, "restore the tables of the modules", deadline, e);
+	rc = meet(s, &r, &argument, deadline, e);
+	if (rc == 0)
+		rc = control_call_locked(s, &r, CONTROL_RESTORE, argument, "restore the tables of the modules", deadline, e);
 	if (rc == 0)
 		rc = control_call(s, &r, CONTROL_INERT, 0, "switch off", deadline, e);
 	return end(s, &r, rc, deadline, e);

@@ -234,6 +234,29 @@ int remote_channel(struct remote *r, const struct channel *channel, struct err *
 	return rc;
 }
 
+/*
+ * The clean-up calls but the last, which closes the channel, become calls that the thread makes freely. They leave the one list and enter the other in one
+ * write within a page: a death of memattach cannot divide it, so that nothing is forgotten, and nothing is closed twice, which could be
+ * somebody else's by then.
+ */
+static int clean_up_early(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t checkpoint = 0;
+	struct stub_area area;
+
+	if (!r->channel.awaited || r->tracee->stopped || r->cleanup_count < 2)
+		return 0;
+	int rc = target_read(r->memory, r->area, &area, sizeof area, e);
+	if (rc < 0)
+		return rc;
+	area.call_count = r->cleanup_count - 1;
+	memcpy(area.calls, area.cleanup, area.call_count * sizeof area.calls[0]);
+	area.cleanup[0] = area.cleanup[area.call_count];
+	area.cleanup_count = r->cleanup_count = 1;
+	rc = write_area(r, 0, &area, sizeof area, e);
+	return rc < 0 ? rc : run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+}
+
 /* The thread waits at the channel: stopped there, it goes on as one that is traced. */
 static int end_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
@@ -264,7 +287,9 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
 	uint64_t checkpoint = 0;
 
-	int rc = end_channel(r, deadline_ns, e);
+	int rc = clean_up_early(r, deadline_ns, e);
+	if (rc == 0)
+		rc = end_channel(r, deadline_ns, e);
 	while (rc == 0 && checkpoint != STUB_CHECKPOINT_END)
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 	if (rc == 0)

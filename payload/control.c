@@ -203,11 +203,11 @@ static int64_t control_patch(const struct control_patch *patch)
 	return result < 0 ? result : patch_slots((struct slot *)patch->slots, patch->slot_count, patch->channel);
 }
 
-static int64_t control_restore(void)
+static int64_t control_restore(const int32_t *channel)
 {
 	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
 		return -EBADFD;
-	return patch_restore();
+	return patch_restore(channel ? *channel : -1);
 }
 
 static int64_t control_inert(void)
@@ -251,7 +251,7 @@ int64_t memattach_control(uint64_t op, void *argument)
 	case CONTROL_PATCH:
 		return control_patch(argument);
 	case CONTROL_RESTORE:
-		return control_restore();
+		return control_restore(argument);
 	case CONTROL_INERT:
 		return control_inert();
 	case CONTROL_STOP:

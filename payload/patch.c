@@ -140,9 +140,9 @@ int64_t patch_slots(struct slot *slots, uint32_t count, int channel)
 	return result;
 }
 
-int64_t patch_restore(void)
+int64_t patch_restore(int channel)
 {
-	return change_all(slot_restore, 0, session.slot_count, SLOT_GONE, -1);
+	return change_all(slot_restore, 0, session.slot_count, SLOT_GONE, channel);
 }
 
 void patch_init(void)

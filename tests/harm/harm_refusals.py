@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import resource
 import shutil
 import signal
 import struct
@@ -11,7 +12,7 @@ import time
 
 import harm
 from harm import State, cycle, harm_victim, run_memattach, settle, slow_allocator
-from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_same, describe
+from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe
 
 NOBODY = 65534
 
@@ -51,6 +52,31 @@ def refuse_undumpable(context):
     path = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_lives"))
     victim = harm.Victim(context, [*become, path], "undumpable")
     refused(context, victim.pid, "not dumpable", prefix=become, busy=True)
+    victim.finish()
+
+
+def lowest_free_descriptor(pid):
+    taken = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
+@case()
+def no_free_descriptors(context):
+    """An attach needs six for a moment, and says so; a detach would like three, and goes without."""
+    victim = harm_victim(context, "/sleeper", "pause")
+    before = Snapshot(victim.pid)
+    usual = resource.prlimit(victim.pid, resource.RLIMIT_NOFILE)
+    first = lowest_free_descriptor(victim.pid)
+    for limit, words in ((first, "Too many open files"), (first + 3, "too few free descriptors")):
+        resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, (limit, usual[1]))
+        refused(context, victim.pid, words, doctor=False)
+    for limit in (first, first + 2):
+        resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, usual)
+        session = Session(context, victim.pid)
+        resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, (limit, usual[1]))
+        check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid))
+    resource.prlimit(victim.pid, resource.RLIMIT_NOFILE, usual)
     victim.finish()
 
 

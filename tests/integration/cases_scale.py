@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Targets that are large in one respect each (bench/scale.c): nothing is lost, nothing stays, figures are right."""
+import os
 import shutil
 import subprocess
 
-from harness import PATIENCE, Lines, Session, Snapshot, analyze, case, check_receipt, check_same, sum_of
+from harness import PATIENCE, Lines, Session, Skip, Snapshot, analyze, case, check_receipt, check_same, log, sum_of
 
 
 class Large:
@@ -60,6 +61,31 @@ def many_modules(context):
     assert target.value("calls") == 300000
     seen = sum_of([s for s in report["stacks"] if any("/m" in (f["module"] or "") for f in s["frames"])], "allocated_count")
     assert seen == 300000, seen
+
+
+def stops(context, libraries):
+    """How often memattach resumes the borrowed thread of such a program to its next system call, in one session."""
+    folder, trace = context.unique("libraries", ""), context.unique("ptrace", ".txt")
+    os.mkdir(folder)
+    for i in range(libraries):
+        shutil.copy(context.target("scale_module.so"), f"{folder}/m{i}.so")
+    target = Large(context, "modules", folder)
+    subprocess.run(["strace", "-f", "-qq", "-e", "trace=ptrace", "-o", trace, context.memattach, "-q", "-p", str(target.pid), "-d", "20ms",
+                    "-o", context.unique("stops", ".dump")], timeout=PATIENCE, check=True)
+    target.work()
+    target.finish()
+    with open(trace, encoding="utf-8") as file:
+        return sum("PTRACE_SYSCALL" in line for line in file)
+
+
+@case()
+def stops_do_not_grow_with_libraries(context):
+    """Each library's page is opened and closed, at attach and at detach, while the thread runs freely (injector/channel.h)."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    few, many = stops(context, 2), stops(context, 60)
+    log(f"{few} stops with 2 libraries, {many} with 60")
+    assert 0 < few and abs(many - few) <= 8, (few, many)
 
 
 @case(timeout=300)
