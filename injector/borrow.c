@@ -145,6 +145,8 @@ static int try_thread(const struct borrower *b, const struct thread_info *thread
 	uint64_t area = 0;
 
 	t->longest_ns = b->longest_ns;
+	if (thread->pc)
+		stack_walk_read_ahead(b->points->walk, thread->pc, thread->sp);
 	int rc = tracee_seize(t, b->target->pid, thread->tid, suspend, e);
 	if (rc < 0)
 		return rc;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PAGE 4096u
+#define AHEAD_BYTES 16384u /* of the stack */
 #define CACHE_PAGES 1024u /* direct-mapped by page number */
 
 /* The part of .eh_frame_hdr before its search table, in the one encoding that linkers write (LSB, "10.6.2"). */
@@ -248,4 +249,23 @@ void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visi
 	}
 	_UPT_destroy(w->ptrace_info);
 	w->ptrace_info = NULL;
+}
+
+static void read_ahead(struct stack_walk *w, uint64_t ip)
+{
+	unw_proc_info_t ignored;
+
+	if (search_tables(w->space, ip, &ignored, 0, w) < 0)
+		return;
+}
+
+void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp)
+{
+	uint64_t word;
+
+	w->walk++;
+	read_ahead(w, pc);
+	for (uint64_t at = sp & ~7ull; at < sp + AHEAD_BYTES && read_bytes(w, at, &word, sizeof word); at += sizeof word)
+		if (modules_find(w->modules, word, true))
+			read_ahead(w, word - 1);
 }

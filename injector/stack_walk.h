@@ -45,6 +45,12 @@ static inline bool stack_walk_complete(const struct stack_walk_end *end)
 	return end->reached && !end->guessed;
 }
 
+/*
+ * Reads ahead the unwind information that the walk of a thread that sleeps at pc is likely to need, as long as it is not stopped, which makes its hold
+ * shorter: of pc, and of whatever on its stack may be a return address. Never fails.
+ */
+void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp);
+
 /* The thread must be stopped. Never fails; end says what it is worth. */
 void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end);
 

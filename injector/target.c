@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,6 +300,19 @@ int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e)
 	return err_set(e, ETIMEDOUT, "thread %d did not stop in time%s", tid, state == 'D' ? ": it is in uninterruptible sleep" : "");
 }
 
+/* proc(5), /proc/PID/syscall: number, six arguments, stack pointer, program counter. */
+static void parse_syscall(const char *text, struct thread_info *info)
+{
+	info->syscall = -1;
+	info->sp = info->pc = 0;
+	if (text[0] < '0' || text[0] > '9')
+		return;
+	info->syscall = strtoll(text, NULL, 10);
+	info->sleeping = true;
+	if (sscanf(text, "%*d %*x %*x %*x %*x %*x %*x %" SCNx64 " %" SCNx64, &info->sp, &info->pc) != 2)
+		info->sp = info->pc = 0;
+}
+
 static void thread_look(pid_t pid, struct thread_info *info)
 {
 	char path[64], text[4096];
@@ -310,12 +324,10 @@ static void thread_look(pid_t pid, struct thread_info *info)
 		info->strict = mode == SECCOMP_MODE_STRICT;
 	}
 	info->state = thread_state(pid, info->tid);
-	info->syscall = -1;
 	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, info->tid);
-	if (whole_text(path, text, sizeof text) == 0 && text[0] >= '0' && text[0] <= '9') {
-		info->syscall = strtoll(text, NULL, 10);
-		info->sleeping = true;
-	}
+	if (whole_text(path, text, sizeof text) != 0)
+		text[0] = '\0';
+	parse_syscall(text, info);
 }
 
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)

@@ -51,6 +51,7 @@ struct thread_info {
 	bool strict;      /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
 	bool sleeping;    /* in a system call, waiting */
 	int64_t syscall;  /* number, -1 unknown or running in user code */
+	uint64_t sp, pc;  /* of a sleeping thread, in user code; 0 unknown */
 	char state;       /* R S D T t Z … of /proc/PID/task/TID/stat */
 };
 
