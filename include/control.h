@@ -45,7 +45,7 @@ enum slot_state {
 	SLOT_PATCHED = 1,  /* holds the address of its gate */
 	SLOT_RESTORED = 2, /* holds old_value again */
 	SLOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
-	SLOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: not to be touched */
+	SLOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: not to be touched, unless its gate is put back */
 	SLOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
 };
 #define SLOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */

@@ -23,6 +23,16 @@ static void say_torn(struct session *s, const struct torn *torn)
 				 torn->found == SLOT_FOUND_NOTHING ? "unmapped their page" : "put other memory in their place");
 }
 
+/* What the program or another tool has done to a slot, for which gates must stay. */
+static const char *foreign_text(const struct session *s, const struct slot *slot, enum slot_found found)
+{
+	if (found == SLOT_FOUND_CODE)
+		return "holds another tool's hook, which may lead to a gate";
+	if (slot->state == SLOT_PATCHED || slot_place_protection(&s->maps, NULL, slot->address) == SLOT_ABSENT)
+		return "holds a gate in memory that cannot be written to";
+	return "holds a gate again: it held something else, and the gate was put back during the detach";
+}
+
 static void add_torn(struct session *s, struct torn *torn, const struct slot *slot, enum slot_found found)
 {
 	const struct elf_module *m = modules_find(&s->modules, slot->address, false);
@@ -73,9 +83,8 @@ static void count_unrestored(struct session *s, const struct slot *slot, struct 
 			break;
 		s->slots_foreign++;
 		after->foreign = true;
-		session_add_residue(s, found == SLOT_FOUND_CODE ? "slot 0x%llx of %s holds another tool's hook, which may lead to a gate" :
-								 "slot 0x%llx of %s holds a gate in memory that cannot be written to",
-				    (unsigned long long)slot->address, m ? elf_module_name(m) : "?");
+		session_add_residue(s, "slot 0x%llx of %s %s", (unsigned long long)slot->address, m ? elf_module_name(m) : "?",
+				    foreign_text(s, slot, found));
 		return;
 	case SLOT_FOUND_NOTHING:
 	case SLOT_FOUND_DATA:

@@ -12,6 +12,7 @@ add_library(memattach_prepare STATIC
   modules.c
   scope.c
   slot_notes.c
+  slot_place.c
   slot_resolve.c
   slot_routes.c
   slots.c

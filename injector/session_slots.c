@@ -4,6 +4,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
+#include "slot_place.h"
 
 int session_slots(struct session *s, struct slot **slots, uint32_t *count, struct err *e)
 {
@@ -49,7 +50,8 @@ static bool is_patched(const struct session *s, const struct elf_module *home, c
 /*
  * Does the word tell that a slot is not ours any more? One that holds our gate is ours, whatever became of its module's headers, and one that cannot be read
  * may come back with its page. A fresh module in the same place (closed and opened again) holds what the loader wrote: the value as before the
- * patch, or the way to the loader. In a module that we have patched an address of its own code is another tool's hook.
+ * patch, or the way to the loader. In a module that we have patched an address of its own code is another tool's hook; so it is in the place of a
+ * listed function, though nothing of what we have patched be left there.
  */
 static bool is_gone(const struct session *s, const struct slot *slot, const struct slot *slots, uint32_t count)
 {
@@ -61,20 +63,62 @@ static bool is_gone(const struct session *s, const struct slot *slot, const stru
 		return false;
 	if (!home || now == slot->old_value)
 		return true;
-	return modules_find(&s->modules, now, true) == home && !is_patched(s, home, slots, count);
+	return modules_find(&s->modules, now, true) == home && !is_patched(s, home, slots, count) &&
+	       !slot_place_is_hooked(home, &s->memory, slot->address, now);
+}
+
+/* Is there no other entry for the same word that is in force, or newer? A module that was opened again in place has been patched again. */
+static bool is_newest(const struct slot *slots, uint32_t count, uint32_t i)
+{
+	for (uint32_t k = 0; k < count; k++)
+		if (slots[k].address == slots[i].address && k != i && (k > i || slots[k].state == SLOT_PATCHED))
+			return false;
+	return true;
+}
+
+/* Does a word that was given up hold our gate again? Whoever had taken it has put the gate back. */
+static bool is_back(const struct session *s, const struct slot *slots, uint32_t count, uint32_t i)
+{
+	uint64_t now;
+	struct err ignored;
+
+	return slots[i].state == SLOT_GONE && modules_find(&s->modules, slots[i].address, false) && is_newest(slots, count, i) &&
+	       target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0 && holds_gate(s, &slots[i], now);
+}
+
+static int change_state(struct session *s, uint32_t i, uint16_t state, struct err *e)
+{
+	return target_write(&s->writer, s->payload.block.slots_address + i * sizeof(struct slot) + offsetof(struct slot, state), &state,
+			    sizeof state, e);
+}
+
+/*
+ * It is ours again, and gets the original: that is what the gate stands for, wherever the word is; what was there before the patch
+ * may have been the way to the loader in a module that is not there any more.
+ */
+static int take_back(struct session *s, const struct slot *slot, uint32_t i, struct err *e)
+{
+	const uint64_t at = s->payload.block.slots_address + i * sizeof(struct slot) + offsetof(struct slot, old_value);
+	struct gate gate;
+
+	int rc = target_read(&s->memory, gate_data(s->payload.block.gates_address, slot->gate), &gate, sizeof gate, e);
+	if (rc == 0)
+		rc = target_write(&s->writer, at, &gate.original, sizeof gate.original, e);
+	return rc == 0 ? change_state(s, i, SLOT_PATCHED, e) : rc;
 }
 
 int session_mark_gone(struct session *s, struct err *e)
 {
 	AUTO_FREE struct slot *slots = NULL;
-	const uint16_t gone = SLOT_GONE;
 	uint32_t count = 0;
 
 	int rc = session_slots(s, &slots, &count, e);
-	for (uint32_t i = 0; i < count && rc == 0; i++)
+	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		if (slots[i].state == SLOT_PATCHED && is_gone(s, &slots[i], slots, count))
-			rc = target_write(&s->writer, s->payload.block.slots_address + i * sizeof *slots + offsetof(struct slot, state),
-					  &gone, sizeof gone, e);
+			rc = change_state(s, i, SLOT_GONE, e);
+		else if (is_back(s, slots, count, i))
+			rc = take_back(s, &slots[i], i, e);
+	}
 	return rc;
 }
 

@@ -2,9 +2,11 @@
 #include "slot_place.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "hook_names.h"
 
 #define PAGE_BYTES 4096u
 
@@ -74,4 +76,41 @@ enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_
 		return SLOT_FOUND_ORIGINAL;
 	const struct mapping *m = maps_find(maps, now);
 	return m && m->prot & PROT_EXEC ? SLOT_FOUND_CODE : SLOT_FOUND_DATA;
+}
+
+bool slot_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value, uint32_t *number)
+{
+	uint8_t code[9];
+	struct err ignored;
+
+	if (!elf_module_holds(home, value, sizeof code, PF_X) || target_read(memory, value, code, sizeof code, &ignored))
+		return false;
+	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;
+	memcpy(number, push + 1, sizeof *number);
+	return push[0] == 0x68;
+}
+
+static bool table_names_function(const struct elf_module *m, const struct target_memory *memory, const struct elf_table *table, uint64_t address)
+{
+	AUTO_FREE Elf64_Rela *relas = NULL;
+	size_t count = 0;
+	struct err ignored;
+
+	if (elf_module_relocations(m, memory, table, &relas, &count, &ignored) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info);
+
+		if (m->bias + relas[i].r_offset == address && symbol && symbol < m->symbol_count)
+			return hook_by_symbol(elf_module_symbol_name(m, symbol)) < HOOK_COUNT;
+	}
+	return false;
+}
+
+bool slot_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address, uint64_t value)
+{
+	uint32_t number;
+
+	return !slot_place_lazy_stub(home, memory, value, &number) &&
+	       (table_names_function(home, memory, &home->jmprel, address) || table_names_function(home, memory, &home->rela, address));
 }

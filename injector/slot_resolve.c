@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "slot_place.h"
 #include "slots_internal.h"
 
 static uint32_t index_of(const struct planner *p, const struct elf_module *m)
@@ -20,23 +21,12 @@ static void answer(const struct planner *p, struct slot_answer *a, const struct 
 	a->definer_bytes = s->bytes;
 }
 
-/*
- * A lazy slot points behind the jump of its own PLT entry (old PLT) or to its entry in .plt (IBT PLT): in
- * both cases to `push $number of the relocation`, perhaps behind endbr64.
- */
 static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
 {
-	uint8_t code[9];
 	uint32_t number;
-	struct err ignored;
 
-	if (q->relocation != R_X86_64_JUMP_SLOT ||
-	    !elf_module_holds(&p->m->list[q->module], q->value, sizeof code, PF_X) ||
-	    target_read(p->tm, q->value, code, sizeof code, &ignored))
-		return false;
-	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;
-	memcpy(&number, push + 1, sizeof number);
-	return push[0] == 0x68 && number == q->number;
+	return q->relocation == R_X86_64_JUMP_SLOT && slot_place_lazy_stub(&p->m->list[q->module], p->tm, q->value, &number) &&
+	       number == q->number;
 }
 
 /*

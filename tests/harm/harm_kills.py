@@ -193,17 +193,23 @@ def calls_of(context, sufferer, detaching):
     return count_calls(context, (detach_command if detaching else attach_command)(context, sufferer.pid))
 
 
-def kill_at_call(context, sufferer, detaching, call, count):
-    name, number = call
-    if detaching:
-        leave_session(context, sufferer.pid)
-    command = (detach_command if detaching else attach_command)(context, sufferer.pid)
+def kill_at(context, detaching, pid, number, count):
+    """Kills memattach at a system call; returns how it ended."""
+    command = (detach_command if detaching else attach_command)(context, pid)
     killer = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_kill_at"))
     process = subprocess.Popen([killer, str(number), str(count), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     context.processes.append(process)
     process.wait(PATIENCE)
     context.processes.remove(process)
-    sufferer.after_kill(process.returncode, f"{'detach' if detaching else 'attach'} at {name} {count}")
+    return process.returncode
+
+
+def kill_at_call(context, sufferer, detaching, call, count):
+    name, number = call
+    if detaching:
+        leave_session(context, sufferer.pid)
+    code = kill_at(context, detaching, sufferer.pid, number, count)
+    sufferer.after_kill(code, f"{'detach' if detaching else 'attach'} at {name} {count}")
     tidy(context)
 
 

@@ -2,6 +2,7 @@
 """The life of the process goes on: threads, forks, exec, exit, libraries and other tools at any moment of a session."""
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -10,8 +11,10 @@ import time
 import harm
 from harm import cycle, harm_victim, remains, run_memattach, slow_allocator
 from harm_disturbance import many
-from harm_kills import count_calls
+from harm_kills import count_calls, kill_at, leave_session
 from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe, log
+
+PTRACE = 101  # of system calls
 
 
 @case(timeout=300)
@@ -265,6 +268,53 @@ def hook_of_another_tool_over_ours(context):
     cycle(context, victim.pid, expected=(0, 2))
     victim.send("end")
     assert victim.process.wait(PATIENCE) == 0, victim.lines.seen
+
+
+@case()
+def hooks_of_the_program_over_all_of_ours(context):
+    """The program takes all its slots itself, and a library is loaded: still hooks that lead to gates; put back, they are ours again."""
+    for put in (True, False):
+        victim = harm_victim(context, "lives", "hook_all", context.target("plugin.so"))
+        session = Session(context, victim.pid, "-v")
+        victim.send("take")
+        victim.wait("^DONE take")
+        session.lines.wait("slots more in modules loaded since")  # those of the program were looked at, too
+        if put:
+            victim.send("put")
+            victim.wait("^DONE put")
+        session.process.send_signal(signal.SIGINT)
+        receipt = session.end(expected=0 if put else 2)
+        if put:
+            check_receipt(receipt, victim.pid)
+            assert receipt["slots"]["gone"] == 0, receipt
+        else:
+            assert receipt["slots"]["foreign"] == 3, receipt
+            assert any("another tool" in text for text in receipt["residue"]), receipt
+        victim.send("call")
+        victim.wait("^DONE call")
+        cycle(context, victim.pid, expected=(0,) if put else (0, 2))
+        victim.send("call")
+        victim.wait("^DONE call")
+        victim.finish_by_stdin()
+
+
+@case()
+def gate_that_is_put_back(context):
+    """A slot that held its old value when a detach looked, and was given up, holds the gate again at the next detach: it is ours."""
+    victim = harm_victim(context, "lives", "hook_all", context.target("plugin.so"))
+    leave_session(context, victim.pid)
+    victim.send("old")
+    victim.wait("^DONE old")
+    assert kill_at(context, True, victim.pid, PTRACE, 1) == -signal.SIGKILL  # it looks at the slots before it asks a thread to stop
+    victim.send("put")
+    victim.wait("^DONE put")
+    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
+    said = re.search(r"(\d+) of (\d+) slots restored", result.stderr)
+    assert result.returncode == 0 and said and said[1] == said[2], result
+    victim.send("call")
+    victim.wait("^DONE call")
+    cycle(context, victim.pid)
+    victim.finish_by_stdin()
 
 
 @case()

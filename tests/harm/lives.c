@@ -10,6 +10,8 @@
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
  *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded) and ends
  *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
+ *     hook_all FILE  at the line "take" a tool of its own takes all its slots and passes on to what was there, and the library FILE is loaded; at
+ *                    "old" they get what they held at the start, at "put" what was there before "take" or "old"; at "call" all slots are called
  *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
  *     held_beside    likewise, while another thread allocates
  *     notsc          forbids itself the cycle counter
@@ -254,8 +256,8 @@ static void *tool_malloc(size_t bytes)
 	return before_hook(bytes);
 }
 
-/* The word of this program that JUMP_SLOT or GLOB_DAT fills with malloc. */
-static void **slot_of_malloc(void)
+/* The word of this program that JUMP_SLOT or GLOB_DAT fills with the function. */
+static void **slot_of(const char *name)
 {
 	const Elf64_Sym *symbols = NULL;
 	const char *strings = NULL;
@@ -279,9 +281,14 @@ static void **slot_of_malloc(void)
 	uint64_t bias = _r_debug.r_map->l_addr;
 	for (int t = 0; t < 2; t++)
 		for (size_t i = 0; tables[t] && i < bytes[t] / sizeof *tables[t]; i++)
-			if (!strcmp(strings + symbols[ELF64_R_SYM(tables[t][i].r_info)].st_name, "malloc"))
+			if (!strcmp(strings + symbols[ELF64_R_SYM(tables[t][i].r_info)].st_name, name))
 				return (void **)(uintptr_t)(bias + tables[t][i].r_offset);
 	return NULL;
+}
+
+static void **slot_of_malloc(void)
+{
+	return slot_of("malloc");
 }
 
 static void run_overhook(void)
@@ -306,6 +313,68 @@ static void run_overhook(void)
 		for (int i = 0; i < 2000; i++)
 			allocate(&random);
 		victim_say("DONE %s %lu", line, atomic_load(&hook_calls) - before);
+	}
+}
+
+/* A tool that is linked into the program and takes all slots of it. What it passes on to it found there. */
+static void *found_there[3];
+
+static void *tool_all_malloc(size_t bytes)
+{
+	return ((void *(*)(size_t))found_there[0])(bytes);
+}
+
+static void *tool_all_valloc(size_t bytes)
+{
+	return ((void *(*)(size_t))found_there[1])(bytes);
+}
+
+static void tool_all_free(void *block)
+{
+	((void (*)(void *))found_there[2])(block);
+}
+
+static void run_hook_all(const char *library)
+{
+	void **const slots[3] = { slot_of("malloc"), slot_of("valloc"), slot_of("free") };
+	void *const mine[3] = { (void *)tool_all_malloc, (void *)tool_all_valloc, (void *)tool_all_free };
+	void *first[3];
+	uint64_t random = 32;
+	char line[32];
+
+	for (int i = 0; i < 3; i++)
+		if (!slots[i] || mprotect((void *)((uintptr_t)slots[i] & ~4095ul), 4096, PROT_READ | PROT_WRITE)) {
+			victim_wrong("no slot %d", i);
+			return;
+		}
+	for (int i = 0; i < 3; i++)
+		memcpy(&first[i], slots[i], sizeof first[i]);
+	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
+		if (!strcmp(line, "take")) {
+			for (int i = 0; i < 3; i++) {
+				memcpy(&found_there[i], slots[i], sizeof found_there[i]);
+				memcpy(slots[i], &mine[i], sizeof mine[i]);
+			}
+			if (!dlopen(library, RTLD_NOW))
+				victim_wrong("%s", dlerror());
+		} else if (!strcmp(line, "old")) {
+			for (int i = 0; i < 3; i++) {
+				memcpy(&found_there[i], slots[i], sizeof found_there[i]);
+				memcpy(slots[i], &first[i], sizeof first[i]);
+			}
+		} else if (!strcmp(line, "put")) {
+			for (int i = 0; i < 3; i++)
+				memcpy(slots[i], &found_there[i], sizeof found_there[i]);
+			memset(found_there, 0, sizeof found_there);
+		} else if (!strcmp(line, "call")) {
+			unsigned char *block = valloc(5000);
+			if (!block || (uintptr_t)block % 4096)
+				victim_wrong("valloc gave %p", (void *)block);
+			free(block);
+		}
+		for (int i = 0; i < 20; i++)
+			allocate(&random);
+		victim_say("DONE %s", line);
 	}
 }
 
@@ -445,6 +514,8 @@ int main(int argc, char **argv)
 		run_dlerror();
 	} else if (!strcmp(mode, "overhook")) {
 		run_overhook();
+	} else if (!strcmp(mode, "hook_all")) {
+		run_hook_all(when);
 	} else if (!strcmp(mode, "mappings")) {
 		pthread_create(&thread, NULL, change_mappings, &random);
 		change_mappings(NULL);
