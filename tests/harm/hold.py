@@ -1,18 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How long the longest-held thread is held: the median of many attaches and detaches, for three programs. For a quiet machine."""
+"""How long the longest-held thread is held: the median of many attaches and detaches, for typical servers and two programs of
+our own. For a quiet machine."""
 import argparse
+import contextlib
 import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
+from pathlib import Path
 
 import run  # noqa: F401 sets the paths
 import harness
 from harm import run_memattach
 from harm_redis import RedisIdle
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import servers  # noqa: E402 (found by the line above)
 
 ROUNDS = 50
 
@@ -25,7 +33,48 @@ def sleeper(context):
     return harness.Victim(context, "sleeper", "pause")
 
 
-PROGRAMS = {"redis-server, idle": RedisIdle, "4 threads that allocate": loop, "idle sleeper": sleeper}
+class Server:
+    """A server of scripts/servers.py as a victim."""
+
+    def __init__(self, context, start):
+        self.running = contextlib.ExitStack()
+        folder = Path(context.path("server"))
+        folder.mkdir()
+        os.chmod(context.work, 0o755)
+        try:
+            self.pid = self.running.enter_context(start(folder)).pid
+        except servers.Missing as reason:
+            raise harness.Skip(str(reason)) from reason
+
+    def finish(self):
+        self.running.close()
+
+
+def nginx(context):
+    return Server(context, servers.nginx)
+
+
+def children(pid):
+    return {int(child) for child in harness.read_text(f"/proc/{pid}/task/{pid}/children").split()}
+
+
+def postgres(context):
+    """A backend, which waits for the next command of psql."""
+    server = Server(context, servers.postgres)
+    before = children(server.pid)
+    client = subprocess.Popen(["psql", "-q", "-h", "127.0.0.1", "-p", "16392", "-U", "postgres"], stdin=subprocess.PIPE,
+                              stdout=subprocess.DEVNULL, text=True)
+    server.running.callback(client.wait)
+    server.running.callback(client.stdin.close)
+    client.stdin.write("select 1;\n")
+    client.stdin.flush()
+    time.sleep(1)
+    server.pid = next(pid for pid in children(server.pid) - before if "127.0.0.1" in harness.read_text(f"/proc/{pid}/cmdline"))
+    return server
+
+
+PROGRAMS = {"redis-server, idle": RedisIdle, "nginx, idle": nginx, "PostgreSQL backend, idle": postgres,
+            "4 threads that allocate": loop, "idle sleeper": sleeper}
 
 
 def measure(context, make, rounds):
