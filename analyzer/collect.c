@@ -208,7 +208,7 @@ static void set_times(struct build *b, struct sample_options *times)
 	const struct report_options *o = &b->report->options;
 	const struct dump_header *h = dump_header(b->dump);
 	uint64_t start = h->clock_start.stamp;
-	uint64_t end = h->clock_latest.stamp > start ? h->clock_latest.stamp : start;
+	uint64_t end = dump_latest_stamp(b->dump) > start ? dump_latest_stamp(b->dump) : start;
 
 	times->at = o->at_ns ? dump_stamp_after(b->dump, o->at_ns) : UINT64_MAX;
 	times->since = o->since_ns ? dump_stamp_after(b->dump, o->since_ns) : 0;

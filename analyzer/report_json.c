@@ -214,6 +214,7 @@ static void put_target_members(struct json *j, const struct session *s)
 	json_string(j, "host", s->host[0] ? s->host : NULL);
 	put_time(j, "attached_at", s->start_ns);
 	json_number(j, "duration_seconds", (double)s->duration_ns / 1e9);
+	json_bool(j, "duration_is_least", s->no_end);
 	json_string(j, "ended", s->state == DUMP_STATE_EXECED ? "execed" : dump_end_name(s->end));
 	if (s->state == DUMP_STATE_EXITED)
 		json_number(j, "exit_status", s->end_detail);

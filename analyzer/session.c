@@ -57,6 +57,7 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 {
 	const struct dump_header *h = dump_header(dump);
 
+	int r = dump_find_latest(dump);
 	*s = (struct session){ .name = strdup(name),
 			       .pid = h->pid,
 			       .end_detail = h->end_detail,
@@ -65,6 +66,7 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 			       .id = h->session_id,
 			       .start_ns = h->clock_start.realtime_ns,
 			       .duration_ns = dump_duration_ns(dump),
+			       .no_end = dump_has_no_end(dump),
 			       .rate_bytes = h->rate_bytes,
 			       .max_overhead = h->max_overhead_ppm / 1e6,
 			       .cpu_seconds = h->cpu_ns ? (double)h->cpu_ns / 1e9 : NAN,
@@ -78,7 +80,8 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 		s->counters[i] = dump_counter(dump, i);
 	s->frees_unseen = h->frees_unseen;
 	s->frees_unseen_bytes = h->frees_unseen_bytes;
-	int r = s->name ? read_rates(s, dump) : -ENOMEM;
+	if (r == 0)
+		r = s->name ? read_rates(s, dump) : -ENOMEM;
 	/* With a limit for the cost, or where blocks have no record, a free of one that has none says nothing. */
 	s->frees_known = s->largest_rate_bytes == 1 && !h->max_overhead_ppm && !s->counters[DUMP_COUNTER_lost_busy] &&
 			 !s->counters[DUMP_COUNTER_lost_live_full];

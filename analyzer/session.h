@@ -25,7 +25,8 @@ struct session {
 	enum dump_end end;
 	uint64_t id;
 	uint64_t start_ns;    /* CLOCK_REALTIME, 0 unknown */
-	uint64_t duration_ns; /* that was recorded */
+	uint64_t duration_ns; /* that was recorded; */
+	bool no_end;          /* at least, because nobody has written the end */
 	uint64_t rate_bytes;  /* at the end */
 	uint64_t first_rate_bytes, least_rate_bytes, largest_rate_bytes;
 	struct session_rate *rates; /* its changes, in their order */

@@ -53,7 +53,7 @@ static void put_session(const struct text *t, const struct session *s, const cha
 	if (s->start_ns && localtime_r(&seconds, &tm))
 		strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S %z", &tm);
 	text_label(t, "session");
-	fprintf(t->out, "%s, recorded for %.1f s, ", when, (double)s->duration_ns / 1e9);
+	fprintf(t->out, "%s, recorded for %s%.1f s, ", when, s->no_end ? "at least " : "", (double)s->duration_ns / 1e9);
 	put_end(t, s);
 	putc('\n', t->out);
 }

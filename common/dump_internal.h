@@ -13,6 +13,7 @@ struct dump {
 	bool owns_fd;
 	uint64_t file_bytes; /* when it was opened, after the header was read */
 	enum dump_end end;
+	uint64_t latest_stamp; /* latest time that is known to be recorded */
 	uint32_t region_count;
 	struct dump_region regions[DUMP_REGION_MAX]; /* checked, in the order of the file */
 	uint64_t skipped[DUMP_SKIP_COUNT];

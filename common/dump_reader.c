@@ -202,6 +202,7 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 	if (dump->header.state > DUMP_STATE_EXECED)
 		dump_skip(dump, DUMP_SKIP_header);
 	dump->end = find_end(&dump->header);
+	dump->latest_stamp = dump->header.clock_latest.stamp;
 	r = dump_read_thinnings(dump);
 	if (r) {
 		free(dump->thinnings);
@@ -284,15 +285,6 @@ bool dump_complete(const struct dump *dump)
 		if (dump->skipped[i] && i != DUMP_SKIP_busy)
 			return false;
 	return true;
-}
-
-uint64_t dump_duration_ns(const struct dump *dump)
-{
-	const struct dump_header *h = &dump->header;
-
-	if (h->clock_latest.monotonic_ns < h->clock_start.monotonic_ns)
-		return 0;
-	return h->clock_latest.monotonic_ns - h->clock_start.monotonic_ns;
 }
 
 uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp)

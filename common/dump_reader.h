@@ -65,9 +65,17 @@ uint64_t dump_skipped(const struct dump *dump, enum dump_skip reason);
 const char *dump_skip_text(enum dump_skip reason);
 bool dump_complete(const struct dump *dump); /* nothing was left out that a whole file would have had */
 
-/* A stamp as nanoseconds of CLOCK_REALTIME, and how long the session recorded; 0 if the clocks make no sense. */
+/* A stamp as nanoseconds of CLOCK_REALTIME; 0 if the clocks make no sense. */
 uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp);
+/*
+ * How long the session recorded, and the stamp of its end, as far as is known; 0 and any if the clocks make no sense. dump_has_no_end: nobody has written the end
+ * and memattach is not heard of any more; then it is what the header tells, a lower bound, until dump_find_latest has looked for the latest time of
+ * all samples, which is a better one (0; -ENOMEM; of other dumps nothing is read).
+ */
 uint64_t dump_duration_ns(const struct dump *dump);
+uint64_t dump_latest_stamp(const struct dump *dump);
+bool dump_has_no_end(const struct dump *dump);
+int dump_find_latest(struct dump *dump) WARN_UNUSED;
 /* The stamp ns nanoseconds after recording began; plain nanoseconds after it if the clocks make no sense. */
 uint64_t dump_stamp_after(const struct dump *dump, uint64_t ns);
 

@@ -443,6 +443,10 @@ void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 	struct dump_header *h = w->header;
 	struct dump_clock now = clock_now();
 	uint64_t elapsed_ns = now.monotonic_ns - h->clock_start.monotonic_ns;
+
+	/* The recorder has stopped by itself: the clock tells until when it recorded. */
+	if (dump_writer_state(w) == DUMP_STATE_ABANDONED)
+		return;
 	double ticks_per_ns = elapsed_ns ? (double)(now.stamp - h->clock_start.stamp) / (double)elapsed_ns : 1;
 
 	uint32_t sequence = h->lease_sequence;

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import time
 
-from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same,
+from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, analyze_text, case, check_receipt, check_same,
                      describe, functions_of, memattach_once, run_session, stacks_with, truncated_share)
 
 USAGE = 64
@@ -147,6 +147,10 @@ def recording_stops_when_the_lease_runs_out(context):
             raise Failure(f"still recording {PATIENCE} s after the death of memattach")
         time.sleep(0.2)
     taken = analyze(context, session.dump)["samples"]["taken"]
+    # Killed after milliseconds, it has recorded as long as the lease: the last sample tells. That comes in the lease's second half at the latest.
+    target = analyze(context, session.dump, "--leaks")["target"]
+    assert target["duration_is_least"] is True and 5 < target["duration_seconds"] < 11, target
+    assert "recorded for at least" in analyze_text(context, session.dump)
     time.sleep(1)
     assert analyze(context, session.dump)["samples"]["taken"] == taken, "it records without a lease"
     result = memattach_once(context, "--detach", "-p", str(victim.pid))

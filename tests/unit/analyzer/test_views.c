@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dump_builder.h"
@@ -583,9 +584,70 @@ static void test_growth_allows_for_lost_samples(void **state)
 	dump_builder_done(&new);
 }
 
+/* memattach is killed 3 ms after the start; the recorder goes on until the lease ends after 10 s, as far as there is something to record. */
+static void test_session_without_an_end(void **state)
+{
+	const uint64_t frames[] = { DUMP_FRAME(1, 0x1010) };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	dump_builder_init(&b, 1, 64, 8, 1);
+	uint32_t s = dump_builder_stack(&b, frames, 1, 0);
+	sample(&b, s, 100, 1, 0.001, 0);
+	sample(&b, s, 100, 1, 4, 0);
+	sample(&b, s, 100, 1, 2, 6);
+	sample(&b, s, 100, 1, 1, 0);
+	struct dump_header *h = dump_builder_header(&b);
+	h->state = DUMP_STATE_ABANDONED;
+	h->clock_latest = h->clock_start;
+	h->clock_latest.stamp += 3 * SECOND / 1000;
+	h->clock_latest.monotonic_ns += 3000000;
+	h->clock_latest.realtime_ns += 3000000;
+	h->lease_stamp = h->clock_latest.stamp + 10 * SECOND;
+	h->lease_realtime_ns = h->clock_latest.realtime_ns + 10000000000u;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for at least 6.0 s, abandoned");
+	assert_says(json_of(&r), "\"duration_seconds\": 6,");
+	assert_says(json_of(&r), "\"duration_is_least\": true");
+	report_done(&r);
+	/* The ages of blocks follow. */
+	make(&r, &b, (struct report_options){ .leaks = true });
+	assert_true(fabs((double)r.age_ns - 2e9) < 1e6);
+	report_done(&r);
+	/* A later stamp than the lease is damage, and a clock that makes no sense does not make the session longer than the lease. */
+	live_record(&b, 1)->stamp = START + 20 * SECOND;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for at least 6.0 s, abandoned");
+	report_done(&r);
+	h->clock_latest.monotonic_ns += 300000000;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for at least 10.3 s, abandoned");
+	report_done(&r);
+	h->clock_latest.monotonic_ns -= 300000000;
+	/* Likewise as long as the lease holds and memattach is not heard of; while it is, the last renewal is as good. */
+	h->state = DUMP_STATE_RUNNING;
+	h->lease_realtime_ns = ((uint64_t)time(NULL) + 60) * 1000000000u;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for at least 6.0 s, still running");
+	report_done(&r);
+	h->clock_latest.realtime_ns = ((uint64_t)time(NULL) + 60) * 1000000000u;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for 0.0 s, still running");
+	report_done(&r);
+	/* An end that was written is the end. */
+	h->state = DUMP_STATE_DETACHED;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for 0.0 s, ended by detaching");
+	assert_says(json_of(&r), "\"duration_is_least\": false");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_session_without_an_end),
 		cmocka_unit_test(test_lost_samples_are_not_exact),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_at),

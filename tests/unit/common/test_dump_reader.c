@@ -95,6 +95,7 @@ static struct tally read_all(struct dump *dump)
 	assert_int_equal(dump_each_note(dump, on_note, &t), 0);
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)
 		dump_counter(dump, (enum dump_counter)i);
+	assert_int_equal(dump_find_latest(dump), 0);
 	dump_duration_ns(dump);
 	dump_stamp_realtime_ns(dump, 2000000);
 	dump_stamp_realtime_ns(dump, UINT64_MAX);

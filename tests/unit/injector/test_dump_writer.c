@@ -112,6 +112,28 @@ static void test_writer_fills_what_is_left_with_stacks(void **state)
 	assert_true(writer.header->region_count < DUMP_REGION_MAX / 2);
 }
 
+/* Nobody records any more when the payload has found the lease run out, so the session is no longer for all that memattach lives on. */
+static void test_writer_renews_no_lease_that_ran_out(void **state)
+{
+	struct dump_header *h;
+
+	(void)state;
+	open_writer(1, 32u << 20);
+	h = writer.header;
+	dump_writer_set_state(&writer, DUMP_STATE_RUNNING, 0);
+	dump_writer_renew(&writer, 1000000000);
+	const struct dump_clock last = h->clock_latest;
+	const uint64_t lease = h->lease_stamp;
+	assert_true(last.monotonic_ns > h->clock_start.monotonic_ns && lease > last.stamp);
+	h->state = DUMP_STATE_ABANDONED;
+	dump_writer_renew(&writer, 1000000000);
+	assert_memory_equal(&h->clock_latest, &last, sizeof last);
+	assert_true(h->lease_stamp == lease);
+	h->state = DUMP_STATE_RUNNING;
+	dump_writer_renew(&writer, 1000000000);
+	assert_true(h->clock_latest.monotonic_ns > last.monotonic_ns && h->lease_stamp != lease);
+}
+
 int main(void)
 {
 	static uint64_t rates[] = { 1, 512 << 10 };
@@ -119,6 +141,7 @@ int main(void)
 		{ "test_writer_makes_room_for_stacks_ahead, rate 1", test_writer_makes_room_for_stacks_ahead, NULL, discard_writer, &rates[0] },
 		{ "test_writer_makes_room_for_stacks_ahead, rate 512k", test_writer_makes_room_for_stacks_ahead, NULL, discard_writer, &rates[1] },
 		cmocka_unit_test_teardown(test_writer_fills_what_is_left_with_stacks, discard_writer),
+		cmocka_unit_test_teardown(test_writer_renews_no_lease_that_ran_out, discard_writer),
 	};
 
 	if (!mkdtemp(directory))
