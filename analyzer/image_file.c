@@ -7,10 +7,13 @@
 #include <libelf.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cache_dir.h"
 #include "cleanup.h"
+#include "file_identity.h"
 
 #define SYSTEM_DEBUG_DIR "/usr/lib/debug"
 
@@ -49,6 +52,7 @@ static bool report(struct image_file *file, const char *path)
 
 	if (fd < 0)
 		return false;
+	file->identity = file_identity_fd(fd);
 	dwfl_report_begin(file->dwfl);
 	file->module = dwfl_report_elf(file->dwfl, path, path, fd, 0, true);
 	if (!file->module)
@@ -70,6 +74,12 @@ static bool try_path(struct image_file *file, const struct image *image, enum im
 	return true;
 }
 
+static void put_hex(char hex[2 * DUMP_BUILD_ID_MAX + 1], const uint8_t *bytes, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+}
+
 /* DIR/.build-id/xx/yyyy[.debug] */
 static bool try_build_id(struct image_file *file, const struct image *image, const char *dir)
 {
@@ -78,8 +88,7 @@ static bool try_build_id(struct image_file *file, const struct image *image, con
 
 	if (image->build_id_bytes < 2)
 		return false;
-	for (uint32_t i = 0; i < image->build_id_bytes; i++)
-		snprintf(hex + 2 * i, 3, "%02x", image->build_id[i]);
+	put_hex(hex, image->build_id, image->build_id_bytes);
 	if (snprintf(path, sizeof path, "%s/.build-id/%.2s/%s", dir, hex, hex + 2) < (int)sizeof path &&
 	    try_path(file, image, IMAGE_SOURCE_FILE, path))
 		return true;
@@ -113,9 +122,76 @@ static bool find(struct image_file *file, const struct image *image, const struc
 /* libdwfl keeps pointers to the callbacks and to the path for as long as the Dwfl lives. */
 static char system_directories[] = ":.debug:" SYSTEM_DEBUG_DIR;
 static char *debug_directories = system_directories;
+
+/* Whether libdwfl asks for the debug file of the module, else for the one that it shares with others. */
+static bool is_own_debug_file(Dwfl_Module *module, const char *link)
+{
+	GElf_Addr bias;
+	GElf_Word crc;
+	Elf *elf = dwfl_module_getelf(module, &bias);
+	const char *own = elf ? dwelf_elf_gnu_debuglink(elf, &crc) : NULL;
+
+	return link && own ? !strcmp(link, own) : !link && !own;
+}
+
+static void note_alt(struct image_file *file, const char *path, uint64_t identity)
+{
+	free(file->alt.path);
+	file->alt = (struct image_alt){ .path = strdup(path) };
+	if (file->alt.path)
+		file->alt.identity = identity;
+	file->settled = file->settled && file->alt.identity;
+}
+
+static void note_debug_file(struct image_file *file, const char *path, uint64_t identity)
+{
+	free(file->debug_path);
+	file->debug_path = path ? realpath(path, NULL) : NULL;
+	file->settled = file->settled && identity == file->debug_identity;
+}
+
+/* Takes down what files libdwfl finds. */
+static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
+			   const char *link, GElf_Word crc, char **path)
+{
+	int fd = dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
+	int saved = errno;
+	struct image_file *file = *data;
+
+	if (file) { /* else nobody keeps the answers */
+		uint64_t identity = fd < 0 ? 0 : file_identity_fd(fd);
+		if (is_own_debug_file(module, link))
+			note_debug_file(file, fd < 0 ? NULL : *path, identity);
+		else if (fd >= 0)
+			note_alt(file, *path, identity);
+	}
+	errno = saved; /* tells libdwfl what to try next */
+	return fd;
+}
+
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = no_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.find_debuginfo = find_debug_file,
+	.debuginfo_path = &debug_directories,
+};
+
+/* The same of the search before. */
+static int look_for_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
+			       const char *link, GElf_Word crc, char **path)
+{
+	struct image_file *file = *data;
+	int fd = dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
+	int saved = errno;
+
+	file->debug_identity = fd < 0 ? 0 : file_identity_fd(fd);
+	file->settled = fd < 0 || file->debug_identity;
+	errno = saved;
+	return fd;
+}
+
+static const Dwfl_Callbacks look_callbacks = {
+	.find_elf = no_elf,
+	.find_debuginfo = look_for_debug_file,
 	.debuginfo_path = &debug_directories,
 };
 
@@ -127,6 +203,30 @@ static void set_debug_directories(const char *extra)
 		debug_directories = list;
 }
 
+struct contents {
+	bool lines, symbols;
+};
+
+static struct contents contents_of(Dwfl_Module *module)
+{
+	struct contents has = { false, false };
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(module, &bias);
+	size_t names;
+
+	if (!elf || elf_getshdrstrndx(elf, &names))
+		return has;
+	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+		GElf_Shdr header;
+		const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name) : NULL;
+		if (!name || header.sh_type == SHT_NOBITS)
+			continue;
+		has.lines |= !strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info");
+		has.symbols |= header.sh_type == SHT_SYMTAB;
+	}
+	return has;
+}
+
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search)
 {
 	*file = (struct image_file){ 0 };
@@ -134,7 +234,9 @@ void image_file_open(struct image_file *file, const struct image *image, const s
 		return;
 	set_debug_directories(search->debug_path);
 	file->dwfl = dwfl_begin(&callbacks);
-	if (!file->dwfl || find(file, image, search))
+	if (!file->dwfl)
+		return;
+	if (find(file, image, search))
 		return;
 	if (image->flags & DUMP_MODULE_VDSO)
 		file->reason = "it is part of the kernel";
@@ -146,5 +248,69 @@ void image_file_close(struct image_file *file)
 {
 	if (file->dwfl)
 		dwfl_end(file->dwfl);
+	free(file->debug_path);
+	free(file->alt.path);
 	*file = (struct image_file){ 0 };
+}
+
+/*
+ * libdwfl has no call that finds the debug file and reads nothing else, and a search leaves what it finds in the module. So
+ * another module of the same file is asked for symbols: if it has none of its own, they come from the debug file, where they
+ * are not compressed, as the debug information is. With both in the program file, no other file is looked for.
+ */
+void image_file_settle(struct image_file *file)
+{
+	struct contents has = contents_of(file->module);
+	void **data;
+	const char *path = dwfl_module_info(file->module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+
+	*data = file;
+	file->own_lines = has.lines;
+	file->settled = file->identity && has.lines && has.symbols;
+	if (!file->identity || has.lines || has.symbols)
+		return;
+	struct image_file twin = { .dwfl = dwfl_begin(&look_callbacks) };
+	if (twin.dwfl && report(&twin, path) && twin.identity == file->identity) {
+		dwfl_module_info(twin.module, &data, NULL, NULL, NULL, NULL, NULL, NULL);
+		*data = file;
+		dwfl_module_getsymtab(twin.module);
+	}
+	if (twin.dwfl)
+		dwfl_end(twin.dwfl);
+}
+
+/* Where libdw looks by itself if libdwfl has not found it: by build-id, then by the name, relative to the debug file. */
+static void find_alt(struct image_file *file, const char *name, const uint8_t *id, size_t id_bytes)
+{
+	const char *program = dwfl_module_info(file->module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+	AUTO_FREE char *from = file->own_lines ? realpath(program, NULL) : file->debug_path ? strdup(file->debug_path) : NULL;
+	char *slash = from ? strrchr(from, '/') : NULL;
+	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+	char path[PATH_MAX];
+
+	if (!slash || id_bytes < 2 || id_bytes > DUMP_BUILD_ID_MAX)
+		return;
+	put_hex(hex, id, (uint32_t)id_bytes);
+	if (snprintf(path, sizeof path, SYSTEM_DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)sizeof path &&
+	    file_identity(path)) {
+		note_alt(file, path, file_identity(path));
+		return;
+	}
+	*slash = 0;
+	int n = name[0] == '/' ? snprintf(path, sizeof path, "%s", name) : snprintf(path, sizeof path, "%s/%s", from, name);
+	if (n < (int)sizeof path && file_identity(path))
+		note_alt(file, path, file_identity(path));
+}
+
+void image_file_settle_alt(struct image_file *file)
+{
+	GElf_Addr bias;
+	Dwarf *lines = dwfl_module_getdwarf(file->module, &bias);
+	const char *name;
+	const void *id;
+	ssize_t bytes = lines ? dwelf_dwarf_gnu_debugaltlink(lines, &name, &id) : 0;
+
+	if (bytes > 0 && !file->alt.identity && dwarf_getalt(lines))
+		find_alt(file, name, id, (size_t)bytes);
+	file->settled = file->settled && (bytes ? file->alt.identity : !file->alt.path);
 }

@@ -17,11 +17,24 @@ enum image_source {
 	IMAGE_SOURCE_DEBUG, /* only its separate debug file */
 };
 
+/* The file that several debug files share (dwz -m), if the debug file has one. */
+struct image_alt {
+	char *path;        /* NULL: none was asked for */
+	uint64_t identity; /* file_identity */
+};
+
 struct image_file {
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: nothing was found */
 	enum image_source source;
 	const char *reason;  /* why the program file was not used, or NULL */
+	uint64_t identity;       /* file_identity of the program file */
+	/* After image_file_settle. */
+	uint64_t debug_identity; /* of the separate debug file that libdwfl will use, 0: there is none */
+	bool own_lines;          /* the program file has debug information */
+	char *debug_path;        /* of that debug file, when it was read */
+	struct image_alt alt;    /* known after image_file_settle_alt */
+	bool settled;            /* it is known what files the answers come from, and they do not change just now */
 };
 
 /* Where to look, besides the recorded path and /usr/lib/debug. */
@@ -30,8 +43,16 @@ struct image_search {
 	int pid;                /* 0, or a process whose root directory may hold the files */
 };
 
-/* search must outlive file. */
+/* search must outlive file; file must stay where it is until it is closed. */
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search);
 void image_file_close(struct image_file *file);
+
+/*
+ * Finds out what the answers will depend on; to be called before any is asked for, by who keeps them. A program with symbols of its
+ * own but without debug information is not settled, nor one with the latter only.
+ */
+void image_file_settle(struct image_file *file);
+/* The same when answers were given, about the file that several debug files share. */
+void image_file_settle_alt(struct image_file *file);
 
 #endif

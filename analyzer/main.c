@@ -19,6 +19,9 @@
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
+/* Those without a short form. */
+enum { OPTION_NO_CACHE = 256 };
+
 #define TEXT_TOP 20
 
 static struct progress progress;
@@ -54,6 +57,7 @@ static const char help[] =
 	"  -e, --efficiency          compare the sampling with the best for the live bytes\n"
 	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 	"  -S, --no-symbols          show modules and offsets only\n"
+	"      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
 	"  -F, --full-names          do not shorten names in the text\n"
 	"  -h, --help                show this help\n"
 	"  -V, --version             show the version\n"
@@ -77,6 +81,7 @@ static const struct option long_options[] = {
 	{ "efficiency", no_argument, NULL, 'e' },
 	{ "debug-path", required_argument, NULL, 'D' },
 	{ "no-symbols", no_argument, NULL, 'S' },
+	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
 	{ "full-names", no_argument, NULL, 'F' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -147,6 +152,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'e': a->report.efficiency = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
+	case OPTION_NO_CACHE: a->report.cache = false; return 0;
 	case 'F': a->report.full_names = true; return 0;
 	case 's':
 		figure = report_figure_parse(value);
@@ -193,7 +199,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 {
 	int option;
 
-	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true, .progress = &progress };
+	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true, .cache = true, .progress = &progress };
 	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:eD:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);

@@ -69,7 +69,7 @@ static int make_notes(struct report *r, struct dump *dump)
 
 int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
-	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1 };
+	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1, .cache.files.dir = -1 };
 	int s = images_init(&r->images);
 	r->rows.changes = options->leaks || report_compares(r);
 	if (!s && r->rows.changes) {
@@ -77,7 +77,9 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		s = r->total.change ? 0 : -ENOMEM;
 	}
 	if (!s && options->symbols) {
-		r->symbols = symbols_new(&r->images, &r->options.search, options->by == BY_STACK);
+		if (options->cache)
+			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
+		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL, options->by == BY_STACK);
 		s = r->symbols ? 0 : -ENOMEM;
 	}
 	if (!s && options->efficiency) {
@@ -408,6 +410,8 @@ void report_done(struct report *r)
 	rows_done(&r->rows);
 	groups_done(&r->groups);
 	symbols_free(r->symbols);
+	if (r->options.cache)
+		symbol_cache_close(&r->cache);
 	images_done(&r->images);
 	*r = (struct report){ 0 };
 }

@@ -34,16 +34,16 @@ static int compare_ranges(const void *a, const void *b)
 }
 
 /* The DIE that has the functions: with split DWARF it stands in the .dwo file, if that is there. */
-static Dwarf_Die whole_unit(Dwarf_Die *unit)
+static Dwarf_Die whole_unit(struct source_lines *lines, Dwarf_Die *unit)
 {
 	Dwarf_Die die, split;
 	uint8_t type;
 
 	memset(&split, 0, sizeof split);
-	if (!dwarf_cu_info(unit->cu, NULL, &type, &die, &split, NULL, NULL, NULL) && type == DW_UT_skeleton &&
-	    split.addr)
-		return split;
-	return *unit;
+	if (dwarf_cu_info(unit->cu, NULL, &type, &die, &split, NULL, NULL, NULL) || type != DW_UT_skeleton)
+		return *unit;
+	lines->split = true;
+	return split.addr ? split : *unit;
 }
 
 static void make_unit_ranges(struct source_lines *lines)
@@ -56,8 +56,10 @@ static void make_unit_ranges(struct source_lines *lines)
 		Dwarf_Addr base, low, high;
 		ptrdiff_t at = 0;
 		while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-			if (!grow_list(lines->ranges, lines->range_count))
+			if (!grow_list(lines->ranges, lines->range_count)) {
+				lines->failed = true;
 				return;
+			}
 			lines->ranges[lines->range_count++] = (struct unit_range){ low, high, *die };
 		}
 	}
@@ -87,14 +89,16 @@ static Dwarf_Die *find_unit(struct source_lines *lines, uint64_t address)
 	return low && want < lines->ranges[low - 1].high ? &lines->ranges[low - 1].die : NULL;
 }
 
-static bool add_function(struct unit *unit, Dwarf_Die *die)
+static bool add_function(struct source_lines *lines, struct unit *unit, Dwarf_Die *die)
 {
 	Dwarf_Addr base, low, high;
 	ptrdiff_t at = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-		if (!grow_list(unit->functions, unit->count))
+		if (!grow_list(unit->functions, unit->count)) {
+			lines->failed = true;
 			return false;
+		}
 		unit->functions[unit->count++] = (struct function_range){ low, high, *die };
 	}
 	return true;
@@ -115,7 +119,7 @@ static bool holds_functions(int tag)
 	}
 }
 
-static void walk(struct unit *unit, Dwarf_Die *parent, int depth)
+static void walk(struct source_lines *lines, struct unit *unit, Dwarf_Die *parent, int depth)
 {
 	Dwarf_Die die;
 
@@ -123,10 +127,10 @@ static void walk(struct unit *unit, Dwarf_Die *parent, int depth)
 		return;
 	do {
 		int tag = dwarf_tag(&die);
-		if (tag == DW_TAG_subprogram && !add_function(unit, &die))
+		if (tag == DW_TAG_subprogram && !add_function(lines, unit, &die))
 			return;
 		if (holds_functions(tag) && dwarf_haschildren(&die) > 0)
-			walk(unit, &die, depth + 1);
+			walk(lines, unit, &die, depth + 1);
 	} while (!dwarf_siblingof(&die, &die));
 }
 
@@ -144,8 +148,8 @@ static struct unit *functions_of(struct source_lines *lines, Dwarf_Die *die)
 	if (map_put(&lines->unit_of, key, (uint32_t)lines->unit_count))
 		return NULL;
 	lines->unit_count++;
-	Dwarf_Die whole = whole_unit(die);
-	walk(unit, &whole, 0);
+	Dwarf_Die whole = whole_unit(lines, die);
+	walk(lines, unit, &whole, 0);
 	if (unit->count)
 		qsort(unit->functions, unit->count, sizeof *unit->functions, compare_ranges);
 	return unit;
@@ -243,6 +247,7 @@ size_t source_lines_find(struct source_lines *lines, uint64_t address, struct so
 	if (!unit)
 		return 0;
 	struct unit *known = functions_of(lines, unit);
+	lines->failed |= !known;
 	Dwarf_Die *function = known ? find_function(known, want) : NULL;
 	if (function)
 		inlined = inlined_chain(function, want, chain);

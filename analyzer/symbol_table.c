@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far a label without a size is believed to reach. */
-#define LABEL_REACH 65536u
-
 static bool is_allocator_name(const char *name)
 {
 #define SYMBOL_NAME_(id, symbol, shape, size, group) symbol,
@@ -134,7 +131,7 @@ const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_
 	for (const struct symbol *s = nearest; s >= table->list && s->reach > address; s--)
 		if (s->end > address)
 			return s;
-	if (nearest->end == nearest->start && address - nearest->start < LABEL_REACH)
+	if (nearest->end == nearest->start && address - nearest->start < SYMBOL_LABEL_REACH)
 		return nearest;
 	return NULL;
 }

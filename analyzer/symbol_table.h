@@ -13,6 +13,9 @@
 
 #include "err.h"
 
+/* How far a label without a size is believed to reach. */
+#define SYMBOL_LABEL_REACH 65536u
+
 struct symbol {
 	uint64_t start;
 	uint64_t end;     /* behind the last byte; == start: no size */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From places in images to functions, files and lines. Each place is looked up once; each image is opened when the
- * first of its places is asked for.
+ * first of its places is asked for. With a cache, what earlier reports have found is taken from there, its debug
+ * information is read when a place is not in it, and what is new is kept at the end.
  */
 #ifndef MEMATTACH_ANALYZER_SYMBOLS_H
 #define MEMATTACH_ANALYZER_SYMBOLS_H
@@ -12,18 +13,17 @@
 
 #include "image_file.h"
 #include "images.h"
-
-struct location {
-	const char *function; /* as people write it; NULL unknown */
-	const char *file;     /* NULL unknown */
-	int line;             /* 0 unknown */
-	bool inlined;         /* into the next location */
-};
+#include "location.h"
+#include "symbol_cache.h"
 
 struct symbols;
 
-/* images and search must outlive the result; NULL if out of memory. Without lines, only functions are known. */
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines);
+/*
+ * images, search and cache must outlive the result; NULL if out of memory. Without lines, only functions are known. The cache
+ * may be NULL.
+ */
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache, bool lines);
+/* Puts what is not there yet into the cache. */
 void symbols_free(struct symbols *symbols);
 
 /*

@@ -55,7 +55,8 @@ def unwind_cache(context):
     victim = Victim(context, "alloc_loop")
 
     def files():
-        return {name: os.stat(os.path.join(folder, name)) for name in os.listdir(folder)} if os.path.isdir(folder) else {}
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return {name: os.stat(os.path.join(folder, name)) for name in names if ".unwind" in name}  # not those of memanalyze
 
     def whole_stacks(*arguments):
         session, _ = run_session(context, victim, *arguments, seconds=0.3, rate="4k")

@@ -109,6 +109,7 @@ def check_closed_pipe(memanalyze, leap, dump):
 
 def main():
     memanalyze, leap, large_dump, dump = sys.argv[1:]
+    os.environ["XDG_CACHE_HOME"] = "/nonexistent"  # not the user's own
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     subprocess.run([large_dump, dump, "2000", "5000", "400"], check=True)
     plain = check_erased(memanalyze, leap, dump)

@@ -7,6 +7,7 @@
 """
 import itertools
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -201,6 +202,7 @@ def check_numbers(text, report, whole, where):
 
 
 def main():
+    os.environ["XDG_CACHE_HOME"] = "/nonexistent"  # not the user's own
     program, page, *dumps = sys.argv[1:]
     assert dumps
     page = pathlib.Path(page).read_text(encoding="utf-8")

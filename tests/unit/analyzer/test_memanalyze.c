@@ -58,7 +58,7 @@ static int make_files(void **state)
 	struct dump_builder b;
 
 	(void)state;
-	if (!mkdtemp(directory))
+	if (!mkdtemp(directory) || setenv("XDG_CACHE_HOME", "/nonexistent", 1)) /* not the user's own */
 		return -1;
 	snprintf(good, sizeof good, "%s/good.dump", directory);
 	snprintf(later, sizeof later, "%s/later.dump", directory);
