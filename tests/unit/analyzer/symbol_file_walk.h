@@ -38,6 +38,7 @@ static inline bool symbol_file_walk(const void *data, size_t bytes)
 		seen += symbol_file_ranges(f)[i].end;
 	if (sound && symbol_file_string(f, f->alt_path))
 		seen += strlen(symbol_file_string(f, f->alt_path));
+	(void)seen;
 	free(f);
 	return sound;
 }
