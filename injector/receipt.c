@@ -27,13 +27,16 @@ static void add_mapping(void *context, const struct maps_change *change)
 		session_add_residue(s, "mapping %s", maps_change_format(change, text, sizeof text));
 }
 
-/* First slot whose page has another protection than it had when the loader's lock was held; NULL none. */
+/*
+ * First slot whose page has another protection than it had when the loader's lock was held; NULL none. If none was there then, a memattach that died has
+ * restored the slot before, and what is there now is not what we touched.
+ */
 static const struct slot *wrong_protection(const struct session *s, const struct maps *maps)
 {
 	for (uint32_t i = 0; i < s->final_slot_count; i++) {
 		const struct slot *slot = &s->final_slots[i];
 		const struct mapping *m = maps_find(maps, slot->address);
-		if (slot->state == SLOT_RESTORED && m && m->inode && m->prot != slot->page_protection)
+		if (slot->state == SLOT_RESTORED && slot->page_protection != SLOT_ABSENT && m && m->inode && m->prot != slot->page_protection)
 			return slot;
 	}
 	return NULL;

@@ -9,6 +9,7 @@ import signal
 
 import harm
 from harm import cycle, harm_victim, remains, run_memattach
+from harm_kills import kill_at, leave_session
 from harness import Failure, Session, case, check_receipt, describe
 
 
@@ -91,6 +92,21 @@ def torn_library(context):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for result in [pool.submit(torn, context, *entry) for entry in TEARS]:
             result.result()
+
+
+SENDTO = 44  # of system calls; memattach answers the borrowed thread with it: the slots of one module, the switching off, the closing
+
+
+@case()
+def restored_slot_goes(context):
+    """memattach dies behind the restoring, and something else takes the place of a restored slot: the next detach asks nothing of it."""
+    victim = harm_victim(context, "torn", plugin(context, "now"), plugin(context, LAZY))
+    leave_session(context, victim.pid)
+    assert kill_at(context, True, victim.pid, SENDTO, 3) == -signal.SIGKILL
+    tear(victim, "shared slots", "more")
+    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
+    assert result.returncode == 0, result
+    victim.finish_by_stdin()
 
 
 @case()

@@ -10,6 +10,7 @@
  *     copy      a copy in anonymous memory takes its place, as when it is moved onto large pages
  *     zero      anonymous memory takes its place
  *     file      another file takes its place
+ *     shared    the same, as shared memory that is only read
  *     shut      mprotect PROT_NONE; "open" undoes it
  *     away      mremap to another place; "home" undoes it
  *     truncate  the library's file is cut to nothing: pages of it raise SIGBUS from then on
@@ -140,11 +141,11 @@ static void put_copy(struct torn_page *p)
 		victim_wrong("a copy cannot take the place of %p: %s", p->home, strerror(errno));
 }
 
-static void put_file(struct torn_page *p)
+static void put_file(struct torn_page *p, int protection, int flags)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	if (mmap(p->home, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) != p->home)
+	if (mmap(p->home, PAGE, protection, flags | MAP_FIXED, fd, 0) != p->home)
 		victim_wrong("mmap: %s", strerror(errno));
 	close(fd);
 }
@@ -164,7 +165,9 @@ static void tear(const char *action, struct torn_page *p)
 	else if (!strcmp(action, "zero"))
 		anonymous(p->home, MAP_FIXED);
 	else if (!strcmp(action, "file"))
-		put_file(p);
+		put_file(p, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	else if (!strcmp(action, "shared"))
+		put_file(p, PROT_READ, MAP_SHARED);
 	else if (!strcmp(action, "shut") && mprotect(p->home, PAGE, PROT_NONE))
 		victim_wrong("mprotect: %s", strerror(errno));
 	else if (!strcmp(action, "open") && mprotect(p->home, PAGE, p->protection))
