@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the cases of this directory share, on top of tests/integration/harness.py."""
+import collections
 import os
 import re
 import subprocess
@@ -52,16 +53,25 @@ class State:
     """The part of a process's state that a kill of memattach could harm at once, cheap enough for each of 10 000 kills."""
 
     def __init__(self, pid, looks=1):
-        """With several looks only descriptors count that are there each time: a library that is being opened has one for a moment."""
+        """
+        With several looks only descriptors count that are there each time: a library that is being opened has one for a moment. And
+        what threads are like most of the time: in a handler a thread has another mask.
+        """
         self.pid = pid
         status = read_text(f"/proc/{pid}/status")
         self.process = dict(re.findall(r"^(SigIgn|SigCgt|ShdPnd):\s*(\S+)", status, re.M))
         self.process.pop("ShdPnd", None)
-        self.threads = {tid: self.thread(tid) for tid in tasks_of(pid)}
+        threads = {}
         descriptors = set(os.listdir(f"/proc/{pid}/fd"))
-        for _ in range(looks - 1):
-            time.sleep(0.003)
-            descriptors &= set(os.listdir(f"/proc/{pid}/fd"))
+        for look in range(looks):
+            if look:
+                time.sleep(0.003)
+                descriptors &= set(os.listdir(f"/proc/{pid}/fd"))
+            for tid in tasks_of(pid):
+                seen = self.thread(tid)
+                if seen[0] is not None:  # else it has ended meanwhile
+                    threads.setdefault(tid, collections.Counter())[seen] += 1
+        self.threads = {tid: seen.most_common(1)[0][0] for tid, seen in threads.items()}
         self.descriptors = sorted(descriptors)
 
     def thread(self, tid):
