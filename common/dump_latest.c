@@ -69,6 +69,18 @@ uint64_t dump_latest_stamp(const struct dump *dump)
 	return dump->latest_stamp;
 }
 
+double dump_ns_per_stamp(const struct dump *dump)
+{
+	const struct dump_header *h = &dump->header;
+	const struct dump_clock *a = &h->clock_start, *b = &h->clock_latest;
+
+	if (b->stamp > a->stamp && b->monotonic_ns > a->monotonic_ns)
+		return (double)(b->monotonic_ns - a->monotonic_ns) / (double)(b->stamp - a->stamp);
+	if (h->lease_stamp > b->stamp && h->lease_realtime_ns > b->realtime_ns)
+		return (double)(h->lease_realtime_ns - b->realtime_ns) / (double)(h->lease_stamp - b->stamp);
+	return 0;
+}
+
 uint64_t dump_duration_ns(const struct dump *dump)
 {
 	const struct dump_clock *a = &dump->header.clock_start, *b = &dump->header.clock_latest;
@@ -76,10 +88,9 @@ uint64_t dump_duration_ns(const struct dump *dump)
 	if (b->monotonic_ns < a->monotonic_ns)
 		return 0;
 	uint64_t known_ns = b->monotonic_ns - a->monotonic_ns;
-	if (dump->latest_stamp <= b->stamp || b->stamp <= a->stamp || !known_ns)
+	if (dump->latest_stamp <= b->stamp)
 		return known_ns;
-	double ns_per_stamp = (double)known_ns / (double)(b->stamp - a->stamp);
-	double more_ns = (double)(dump->latest_stamp - b->stamp) * ns_per_stamp;
+	double more_ns = (double)(dump->latest_stamp - b->stamp) * dump_ns_per_stamp(dump);
 	/* The lease is the same instant on both clocks; the ratio of two times near each other is not exact. */
 	uint64_t most_ns = dump->header.lease_realtime_ns > b->realtime_ns ? dump->header.lease_realtime_ns - b->realtime_ns : 0;
 	return known_ns + (more_ns < (double)most_ns ? (uint64_t)more_ns : most_ns);

@@ -290,12 +290,11 @@ bool dump_complete(const struct dump *dump)
 uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp)
 {
 	const struct dump_clock *a = &dump->header.clock_start;
-	const struct dump_clock *b = &dump->header.clock_latest;
+	double ns_per_stamp = dump_ns_per_stamp(dump);
 
-	if (!a->realtime_ns || b->stamp <= a->stamp || b->monotonic_ns <= a->monotonic_ns)
+	if (!a->realtime_ns || ns_per_stamp <= 0)
 		return 0;
 	/* The monotonic clock measures, the real-time clock only says when it began: it may be set meanwhile. */
-	double ns_per_stamp = (double)(b->monotonic_ns - a->monotonic_ns) / (double)(b->stamp - a->stamp);
 	double passed = (stamp >= a->stamp ? (double)(stamp - a->stamp) : -(double)(a->stamp - stamp)) * ns_per_stamp;
 	double ns = (double)a->realtime_ns + passed;
 	if (!(ns > 0) || !(ns < 1.8e19) || fabs(passed) > 9e18)
@@ -306,10 +305,10 @@ uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp)
 uint64_t dump_stamp_after(const struct dump *dump, uint64_t ns)
 {
 	const struct dump_clock *a = &dump->header.clock_start;
-	const struct dump_clock *b = &dump->header.clock_latest;
+	double ns_per_stamp = dump_ns_per_stamp(dump);
 	double stamps = (double)ns;
 
-	if (b->stamp > a->stamp && b->monotonic_ns > a->monotonic_ns)
-		stamps *= (double)(b->stamp - a->stamp) / (double)(b->monotonic_ns - a->monotonic_ns);
+	if (ns_per_stamp > 0)
+		stamps /= ns_per_stamp;
 	return stamps < (double)(UINT64_MAX - a->stamp) * 0.99 ? a->stamp + (uint64_t)stamps : UINT64_MAX - 1;
 }

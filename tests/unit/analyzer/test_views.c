@@ -611,6 +611,13 @@ static void test_session_without_an_end(void **state)
 	assert_says(json_of(&r), "\"duration_seconds\": 6,");
 	assert_says(json_of(&r), "\"duration_is_least\": true");
 	report_done(&r);
+	/* Killed before it renewed anything: the lease tells how fast stamps go. */
+	const struct dump_clock renewed = h->clock_latest;
+	h->clock_latest = h->clock_start;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded for at least 6.0 s, abandoned");
+	report_done(&r);
+	h->clock_latest = renewed;
 	/* The ages of blocks follow. */
 	make(&r, &b, (struct report_options){ .leaks = true });
 	assert_true(fabs((double)r.age_ns - 2e9) < 1e6);
