@@ -286,6 +286,7 @@ class Maps:
 
 class Memory:
     def __init__(self, pid):
+        self.pid = pid
         self.file = None
         for tid in [pid] + tasks_of(pid):
             try:
@@ -310,6 +311,20 @@ class Memory:
             address += len(part)
             size -= len(part)
         return b"".join(parts)
+
+
+def words_of(memory, base, end):
+    """The same as relocated_words; none of a module that the program unmaps meanwhile, and that may come back in the same place."""
+    for attempt in range(40):
+        try:
+            return relocated_words(memory, base, end)
+        except (TypeError, struct.error):  # nothing, or other memory, where a table was
+            if base not in {start for _, start, _ in Maps(memory.pid).bases()}:
+                return {}
+            if attempt == 39:
+                raise
+            time.sleep(0.005)
+    return {}
 
 
 def relocated_words(memory, base, end):
@@ -423,7 +438,7 @@ class Snapshot:
         memory = Memory(pid)
         self.words = {}
         for _, base, end in self.maps.bases():
-            self.words.update(relocated_words(memory, base, end))
+            self.words.update(words_of(memory, base, end))
         self.code = {}
         for start, end, mode, _, _, _, name in self.maps.lines:
             if "x" in mode and "w" not in mode and name not in ("[vsyscall]", ""):
