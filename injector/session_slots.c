@@ -67,10 +67,13 @@ static bool is_gone(const struct session *s, const struct slot *slot, const stru
 	       !slot_place_is_hooked(home, &s->memory, slot->address, now);
 }
 
-/* Is there no other entry for the same word that is in force, or newer? A module that was opened again in place has been patched again. */
+/*
+ * Is there no other entry for the same word that is in force, or newer? A module that was opened again in place has been patched again, and the
+ * newest of many entries is near the end.
+ */
 static bool is_newest(const struct slot *slots, uint32_t count, uint32_t i)
 {
-	for (uint32_t k = 0; k < count; k++)
+	for (uint32_t k = count; k-- > 0;)
 		if (slots[k].address == slots[i].address && k != i && (k > i || slots[k].state == SLOT_PATCHED))
 			return false;
 	return true;
@@ -82,8 +85,8 @@ static bool is_back(const struct session *s, const struct slot *slots, uint32_t 
 	uint64_t now;
 	struct err ignored;
 
-	return slots[i].state == SLOT_GONE && modules_find(&s->modules, slots[i].address, false) && is_newest(slots, count, i) &&
-	       target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0 && holds_gate(s, &slots[i], now);
+	return slots[i].state == SLOT_GONE && modules_find(&s->modules, slots[i].address, false) &&
+	       target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0 && holds_gate(s, &slots[i], now) && is_newest(slots, count, i);
 }
 
 static int change_state(struct session *s, uint32_t i, uint16_t state, struct err *e)
