@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Symbols of images, kept between reports (common/cache_dir.h): one file for each build-id (symbol_file.h). Most of a short report is
- * the decompression of debug files, which the next report of the same places saves.
+ * the decompression and reading of debug files, which the next report of the same places saves.
  *
  * An answer is believed as long as nothing that it came from has changed: the program file, its debug file or that there is none,
  * the file that several debug files share, memanalyze itself, and the version of libdw. Of files that is the inode, the size

@@ -307,7 +307,7 @@ static size_t find_lines(const struct symbols *s, struct image_symbols *image, u
 			 struct source_line lines[SOURCE_DEPTH_MAX])
 {
 	if (!image->has_lines)
-		source_lines_open(&image->lines, image->file.module, s->lines);
+		source_lines_open(&image->lines, image_file_lines(&image->file), s->lines);
 	image->has_lines = true;
 	return source_lines_find(&image->lines, address, lines);
 }

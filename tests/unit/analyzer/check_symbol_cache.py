@@ -6,6 +6,7 @@ Libraries are compiled with their debug information in all the places where it m
 """
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -131,6 +132,23 @@ def check_debug_files_that_come_and_go(b):
     assert b.same(dump) == nameless
 
 
+def check_compressed_debug_file(b):
+    """It is inflated by memanalyze where it can be, else by libdw; who calls that sees no difference."""
+    file = b.library("packed")
+    debug = b.separate(file)
+    dump = b.dump(file)
+    place = b.install(file, debug)
+    named = [b.report("--no-cache", *view, dump) for view in VIEWS]
+    assert b"inlined_packed" in named[0] and b"packed.c:" in named[0], named[0]
+    b.do("objcopy", "--compress-debug-sections=zlib", place)
+    check_views(b, dump, 1)
+    for limit in (resource.RLIM_INFINITY, 4096): # of files: no copy is made
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        for view, want in zip(VIEWS, named):
+            assert b.report("--no-cache", *view, dump) == want, (limit, view)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
 def check_shared_debug_file(b):
     if not shutil.which("dwz"):
         print("dwz is not here: no debug files that share one")
@@ -139,13 +157,26 @@ def check_shared_debug_file(b):
     debug = [b.separate(file) for file in files]
     b.do("dwz", "-m", b.work / "shared", "-M", b.work / "shared", *debug)
     dump = b.dump(*files)
-    for file, d in zip(files, debug):
-        b.install(file, d)
+    places = [b.install(file, d) for file, d in zip(files, debug)]
     named = b.same("--top=0", dump, keeps=2)
     assert b"inlined_one" in named and b"inlined_two" in named, named
     (b.work / "shared").rename(b.work / "moved")
     b.same("--top=0", dump)
     (b.work / "moved").rename(b.work / "shared")
+    assert b.same("--top=0", dump, keeps=2) == named
+    for place in places:
+        b.do("objcopy", "--compress-debug-sections=zlib", place)
+    assert b.same("--top=0", dump, keeps=2) == named
+    # Found by a path that is relative to the debug files.
+    b.forget()
+    files = [b.library(name) for name in ("three", "four")]
+    places = [b.install(file, b.separate(file)) for file in files]
+    b.do("dwz", "-m", b.debug / "beside", "-r", *places)
+    dump = b.dump(*files)
+    named = b.same("--top=0", dump, keeps=2)
+    assert b"inlined_three" in named and b"inlined_four" in named, named
+    for place in places:
+        b.do("objcopy", "--compress-debug-sections=zlib", place)
     assert b.same("--top=0", dump, keeps=2) == named
 
 
@@ -210,6 +241,8 @@ def main():
         check_no_cache(b, dump)
         b.forget()
         check_debug_files_that_come_and_go(b)
+        b.forget()
+        check_compressed_debug_file(b)
         b.forget()
         check_shared_debug_file(b)
         check_what_is_not_kept(b)
