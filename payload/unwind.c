@@ -39,14 +39,19 @@ struct place {
 #define FP_UNKNOWN 1u /* like every odd value it leads nowhere */
 
 struct walk {
-	struct unwind_view view;
+	struct unwind_view view;  /* of the index, once it has been opened: walk_view() */
 	struct place at;
+	uint64_t index;           /* offset of the index that this walk keeps to, 0: none */
 	uint64_t salt;
+	uint64_t stack_start;     /* of the range that is known to be one stack: stack_end if none is */
 	uint64_t stack_end;
 	uint64_t thread_pointer;
-	bool stack_known;
+	uint32_t generation;
 	uint32_t signal_frames;
 	uint32_t fallback;
+	bool view_open;
+	bool stack_known;
+	bool ends_by_rule;        /* the outermost frame has no caller, by its rule */
 };
 
 enum step { STEP_ON, STEP_END, STEP_LOST, STEP_SLOW, STEP_JOIN };
@@ -70,21 +75,38 @@ static bool walk_read(const struct walk *w, uint64_t address, uint64_t *value)
 	return true;
 }
 
-static bool range_of_stack(struct walk *w, struct thread_slot *slot, uint64_t *end)
+/* Most walks that have a recent stack need none. */
+static const struct unwind_view *walk_view(struct walk *w)
+{
+	if (!w->view_open) {
+		unwind_view_open(&w->view, w->index);
+		w->view_open = true;
+	}
+	return &w->view;
+}
+
+static void walk_use_generation(struct walk *w, uint32_t generation)
+{
+	w->generation = generation;
+	w->salt = unwind_salt(generation);
+}
+
+static bool range_of_stack(struct walk *w, struct thread_slot *slot, uint64_t *start, uint64_t *end)
 {
 	const struct unwind_range *range;
 
-	if (slot && slot->stack_generation == w->view.generation && w->at.sp >= slot->stack_start &&
-	    w->at.sp < slot->stack_end) {
+	if (slot && slot->stack_generation == w->generation && w->at.sp >= slot->stack_start && w->at.sp < slot->stack_end) {
+		*start = slot->stack_start;
 		*end = slot->stack_end;
 		return true;
 	}
-	range = unwind_range_find(&w->view, w->at.sp, UNWIND_RANGE_STACK);
+	range = unwind_range_find(walk_view(w), w->at.sp, UNWIND_RANGE_STACK);
 	if (!range)
 		return false;
+	*start = range->start;
 	*end = range->end;
 	if (slot) {
-		slot->stack_generation = w->view.generation;
+		slot->stack_generation = w->generation;
 		slot->stack_start = range->start;
 		slot->stack_end = range->end;
 	}
@@ -98,10 +120,11 @@ static bool ends_at(const struct walk *w, uint64_t end)
 
 static void walk_find_stack(struct walk *w, struct thread_slot *slot)
 {
-	uint64_t end = 0;
+	uint64_t start = 0, end = 0;
+	bool one = range_of_stack(w, slot, &start, &end);
 
 	w->stack_known = true;
-	if (range_of_stack(w, slot, &end)) {
+	if (one) {
 		if (ends_at(w, w->thread_pointer) && w->thread_pointer < end)
 			end = w->thread_pointer;
 		w->stack_end = end;
@@ -113,6 +136,7 @@ static void walk_find_stack(struct walk *w, struct thread_slot *slot)
 		w->stack_known = false;
 		w->stack_end = w->at.sp + UNKNOWN_BYTES;
 	}
+	w->stack_start = one ? start : w->stack_end;
 	w->at.room = (w->stack_end - w->at.sp) / 8;
 }
 
@@ -192,7 +216,7 @@ static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 	if (!w->stack_known || !walk_covers(w, fp, 16))
 		return STEP_LOST;
 	pc = stack_word(fp + 8);
-	if (pc && !unwind_range_find(&w->view, pc - 1, UNWIND_RANGE_EXEC))
+	if (pc && !unwind_range_find(walk_view(w), pc - 1, UNWIND_RANGE_EXEC))
 		return STEP_LOST;
 	w->fallback++;
 	*fp_below = 16;
@@ -223,6 +247,7 @@ static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t fo
 {
 	switch (UNWIND_FOUND_KIND(found)) {
 	case UNWIND_END:
+		w->ends_by_rule = true;
 		return STEP_END;
 	case UNWIND_SIGNAL:
 		return step_over_signal(w, slot);
@@ -235,114 +260,168 @@ static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t fo
 	}
 }
 
-/*
- * The innermost frame of the recent stack from which on the present stack still holds all words that the outer frames were made of: a
- * walk that arrives at that frame, or at one further out, would go on as the recent one did. Looked for from the outermost frame
- * inwards, since stacks that follow each other differ in their inner frames: one branch is mispredicted, where it ends.
- */
-static const struct recent_frame *recent_unchanged(const struct recent_stack *recent, const struct walk *w)
+/* The innermost frame that does not depend on a word of the list and those behind it. */
+static const struct recent_frame *recent_before(const struct recent_stack *recent, const struct recent_word *word)
 {
-	const struct recent_frame *f = &recent->frames[DUMP_FRAMES_MAX - 1], *first = &recent->frames[recent->first];
-	uint64_t start = w->at.sp, bytes = w->stack_end - start - 8; /* words may stand at start … start + bytes */
-
-	if (w->stack_end - start < 8)
-		return f;
-	for (; f > first; f--) {
-		uint64_t sp = f->sp, below = f->fp_below;
-
-		if (sp - 8 - start > bytes || (stack_word(sp - 8) ^ f->frame) << 16)
-			break;
-		if (below && (sp - below - start > bytes || stack_word(sp - below) != f->fp))
-			break;
-	}
-	return f;
+	return &recent->frames[word->frame <= recent->count ? word->frame : 0];
 }
 
-/* Frames that were taken over but are not the outermost any more: as if they had been walked. */
-static void recent_copy(struct recent_stack *recent, uint32_t i, uint32_t count, uint32_t to, uint32_t fp_below)
+/* A difference is not 0. */
+static inline uint64_t word_differs(uint64_t end, int64_t at, const struct recent_word *word)
 {
-	for (uint32_t k = 0; k < count; k++) {
-		recent->fresh[to + k] = recent->frames[i + k];
-		recent->fresh[to + k].fallback -= i + k + 1 < DUMP_FRAMES_MAX ? recent->frames[i + k + 1].fallback : 0;
+	return stack_word(end + 8 * (uint64_t)at) ^ word->value;
+}
+
+/*
+ * The innermost frame of the recent stack such that the present stack still holds all words that the frames around it were made of: a
+ * walk that arrives at that frame, or at one further out, would go on as the recent one did. Looked for from the outermost frame
+ * inwards, since stacks that follow each other differ in their inner frames: one branch is mispredicted, where it ends. Offsets of words are
+ * negative, so if the bits that four of them share are not below the least one, none of them is.
+ */
+static const struct recent_frame *recent_unchanged(const struct recent_stack *recent, uint64_t sp, uint64_t end)
+{
+	const struct recent_word *word = recent->words, *last = word + recent->word_count;
+	uint64_t room = (end - sp) / 8;
+	uint32_t least = room < INT32_MAX ? 0u - (uint32_t)room : 0u - INT32_MAX;
+
+	if (!room)
+		return &recent->frames[0];
+	for (; word + 4 <= last; word += 4) {
+		int64_t a = word[0].at, b = word[1].at, c = word[2].at, d = word[3].at;
+		uint64_t at_a, at_b, at_c, at_d;
+
+		if ((uint32_t)(a & b & c & d) < least)
+			break;
+		at_a = word_differs(end, a, &word[0]);
+		at_b = word_differs(end, b, &word[1]);
+		at_c = word_differs(end, c, &word[2]);
+		at_d = word_differs(end, d, &word[3]);
+		if (at_a | at_b | at_c | at_d)
+			return recent_before(recent, word + (at_a ? 0 : at_b ? 1 : at_c ? 2 : 3));
 	}
-	recent->fresh[to].fp_below = fp_below;
+	while (word < last && (uint32_t)word->at >= least && !word_differs(end, word->at, word))
+		word++;
+	return recent_before(recent, word);
 }
 
 static const struct recent_frame recent_none = { .sp = UINT64_MAX };
 
-static const struct recent_frame *recent_open(struct recent_stack *recent, const struct walk *w)
+static bool recent_usable(const struct recent_stack *recent, const struct walk *w)
 {
-	if (!recent || !recent->used)
-		return &recent_none;
-	recent->frames[DUMP_FRAMES_MAX].sp = UINT64_MAX;
-	if (recent->generation != w->view.generation || recent->stack_end != w->stack_end || !w->stack_known ||
-	    recent->first >= DUMP_FRAMES_MAX)
-		return &recent_none;
-	return recent_unchanged(recent, w);
+	return recent->index == w->index && recent->count - 1 < DUMP_FRAMES_MAX && recent->word_count <= RECENT_WORDS;
 }
 
-static void recent_close(struct recent_stack *recent, const struct walk *w, uint32_t count, uint32_t from, uint32_t flags)
+/*
+ * What the recent stack says about the end of the stack and the generation holds for this walk, too. A thread control block
+ * between sp and the end would end the stack sooner: then it is not the same stack.
+ */
+static bool recent_is_of_this_stack(const struct recent_stack *recent, const struct walk *w)
 {
-	recent_stack_forget(recent);
-	if (w->signal_frames || !w->stack_known || (flags & DUMP_STACK_DEEP))
-		return;
-	recent->generation = w->view.generation;
-	recent->stack_end = w->stack_end;
-	recent_stack_keep(recent, count, from);
+	return recent->thread_pointer == w->thread_pointer && w->at.sp >= recent->stack_start &&
+	       w->at.sp < recent->stack_end && !(w->thread_pointer > w->at.sp && w->thread_pointer < recent->stack_end);
+}
+
+/* Finds the stack, and the innermost frame that may be met. */
+static const struct recent_frame *walk_open(struct walk *w, struct thread_slot *slot, struct recent_stack *recent)
+{
+	bool usable;
+
+	w->index = unwind_index_now();
+	usable = recent && recent_usable(recent, w);
+	if (usable && recent_is_of_this_stack(recent, w)) {
+		walk_use_generation(w, recent->generation);
+		w->stack_known = true;
+		w->stack_start = recent->stack_start;
+		w->stack_end = recent->stack_end;
+		w->at.room = (w->stack_end - w->at.sp) / 8;
+	} else {
+		unwind_view_open(&w->view, w->index);
+		w->view_open = true;
+		walk_use_generation(w, w->view.generation);
+		walk_find_stack(w, slot);
+		if (!usable || recent->stack_end != w->stack_end || !w->stack_known)
+			return &recent_none;
+	}
+	recent->frames[0].sp = UINT64_MAX;
+	return recent_unchanged(recent, w->at.sp, w->stack_end);
 }
 
 /* What a walk has collected. */
 struct trail {
-	uint64_t *frames;
+	uint64_t *frames;                 /* where there is no recent stack; else they stand in its `fresh` */
 	struct recent_stack *recent;      /* or NULL */
 	const struct recent_frame *near;  /* innermost of its frames that may be met */
 	uint32_t count;
-	uint32_t from;     /* first frame of the recent stack that was taken over, DUMP_FRAMES_MAX: none */
+	uint32_t held;     /* frames of the recent stack that were taken over */
 	uint32_t fp_below; /* where the frame pointer of the present frame was read */
 };
+
+static inline void trail_add(struct trail *t, struct fresh_frame frame)
+{
+	if (t->recent)
+		t->recent->fresh[t->count++] = frame;
+	else
+		t->frames[t->count++] = frame.frame;
+}
+
+/* Frames 1 … held were taken over, but the outermost is no longer that: as if they had been walked. */
+static void trail_copy(struct trail *t, uint32_t held)
+{
+	const struct recent_frame *f = &t->recent->frames[held];
+
+	for (; held > 0; held--, f--) {
+		struct fresh_frame fresh = { .sp = f->sp, .frame = f->frame, .fp = f->fp, .fp_below = t->fp_below };
+
+		fresh.fallback = f->fallback - (held > 1 ? f[-1].fallback : 0u);
+		trail_add(t, fresh);
+		t->fp_below = f[-1].fp_below;
+	}
+}
 
 /* The walk has come to a frame of the recent stack: takes it over with all outer ones, and tries a step from the last of them. */
 static __attribute__((noinline)) enum step trail_join(struct trail *t, struct walk *w, struct thread_slot *slot)
 {
-	uint32_t i = (uint32_t)(t->near - t->recent->frames), held = DUMP_FRAMES_MAX - i;
-	const struct recent_frame *last = &t->recent->frames[DUMP_FRAMES_MAX - 1];
-	uint32_t arrived = t->fp_below, fallback = w->fallback;
-	enum step step;
+	uint32_t held = (uint32_t)(t->near - t->recent->frames), before = w->fallback, below;
+	struct recent_frame *met = &t->recent->frames[held], *last = &t->recent->frames[1];
+	enum step step = STEP_END;
 
-	w->at = (struct place){
-		.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
-	};
-	step = step_slow(w, unwind_frame_find(&w->view, w->salt, w->at.pc), slot, &t->fp_below);
-	if (step != STEP_ON) {
-		t->recent->frames[i].fp_below = arrived;
-		t->from = i;
-		w->fallback = fallback + t->recent->frames[i].fallback;
-		return step;
+	w->ends_by_rule = t->recent->ends;
+	if (!t->recent->ends) {
+		uint32_t more;
+
+		t->near = &recent_none;
+		if (last->sp < w->at.sp || last->sp > w->stack_end)
+			return STEP_ON; /* never written so */
+		w->at = (struct place){
+			.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
+		};
+		step = step_slow(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), slot, &below);
+		more = w->fallback - before;
+		if (more != last->fallback)
+			recent_stack_correct(t->recent, held, more - last->fallback);
 	}
-	/* The stack goes on where it ended before. */
-	t->near = last + 1;
-	for (uint32_t k = 0; k < held; k++)
-		t->frames[t->count + k] = t->recent->frames[i + k].frame;
-	recent_copy(t->recent, i, held, t->count, arrived);
-	t->recent->fresh[t->count + held - 1].fallback = w->fallback - fallback;
-	w->fallback += t->recent->frames[i].fallback - last->fallback;
-	t->count += held;
+	w->fallback = before + met->fallback;
+	if (step == STEP_ON) { /* the stack goes on where it ended before */
+		trail_copy(t, held);
+		t->fp_below = below;
+	} else {
+		met->fp_below = t->fp_below;
+		t->held = held;
+	}
 	return step;
 }
 
 /* One frame of any kind. */
 static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct walk *w, struct thread_slot *slot)
 {
-	uint64_t found = unwind_frame_find(&w->view, w->salt, w->at.pc);
+	uint64_t found = unwind_frame_find(walk_view(w), w->salt, w->at.pc);
 	uint64_t frame = DUMP_FRAME_ADDRESS(w->at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
-	struct recent_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
+	struct fresh_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
 	uint32_t fallback = w->fallback;
 	enum step step = step_slow(w, found, slot, &t->fp_below);
 
 	fresh.fallback = w->fallback - fallback;
-	if (t->recent)
-		t->recent->fresh[t->count] = fresh;
-	t->frames[t->count++] = frame;
+	trail_add(t, fresh);
 	return step;
 }
 
@@ -353,21 +432,22 @@ static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct wa
 static inline __attribute__((always_inline)) enum step trail_quick(struct trail *t, struct walk *w, bool recording)
 {
 	uint64_t sp = w->at.sp, fp = w->at.fp, pc = w->at.pc, salt = w->salt, below = t->fp_below;
-	uint64_t *out = t->frames + t->count, *end = t->frames + DUMP_FRAMES_MAX;
-	struct recent_frame *fresh = recording ? &t->recent->fresh[t->count] : 0;
+	uint64_t *out = recording ? 0 : t->frames + t->count;
+	struct fresh_frame *fresh = recording ? t->recent->fresh + t->count : 0;
 	const struct recent_frame *near = t->near;
+	uint32_t room = DUMP_FRAMES_MAX - t->count;
 	enum step step = STEP_ON;
 
-	while (out < end) {
+	for (; room > 0; room--) {
 		const struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
-		uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED), next;
+		uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED), next, frame;
 		uint32_t shape = UNWIND_FOUND_SHAPE(found), field = UNWIND_FOUND_FIELD(found);
 
 		if (recording) {
 			while (near->sp < sp)
-				near++;
+				near--;
 			if (near->sp == sp && near->fp == fp && DUMP_FRAME_ADDRESS(near->frame) == pc &&
-			    out - t->frames <= near - t->recent->frames) {
+			    near - t->recent->frames <= room) {
 				step = STEP_JOIN;
 				break;
 			}
@@ -389,9 +469,11 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 		}
 		if (next <= sp || next > w->stack_end)
 			break; /* the end of this walk, but not here */
-		*out++ = DUMP_FRAME_ADDRESS(pc) | (found & UNWIND_FOUND_MODULE_BITS);
+		frame = DUMP_FRAME_ADDRESS(pc) | (found & UNWIND_FOUND_MODULE_BITS);
 		if (recording)
-			*fresh++ = (struct recent_frame){ .sp = sp, .frame = out[-1], .fp = fp, .fp_below = (uint32_t)below };
+			*fresh++ = (struct fresh_frame){ .sp = sp, .frame = frame, .fp = fp, .fp_below = (uint32_t)below };
+		else
+			*out++ = frame;
 		below = 8 * field;
 		if (field) {
 			fp = FP_UNKNOWN;
@@ -402,12 +484,14 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 		}
 		sp = next;
 		pc = stack_word(next - 8);
-		step = STEP_END;
-		if (!pc)
+		if (!pc) {
+			step = STEP_END;
+			room--;
 			break;
+		}
 		step = STEP_ON;
 	}
-	t->count = (uint32_t)(out - t->frames);
+	t->count = DUMP_FRAMES_MAX - room;
 	t->near = near;
 	t->fp_below = (uint32_t)below;
 	w->at = (struct place){ .pc = pc, .sp = sp, .fp = fp, .room = (w->stack_end - sp) / 8 };
@@ -428,48 +512,69 @@ static enum step trail_walk(struct trail *t, struct walk *w, struct thread_slot 
 	return step;
 }
 
-static uint64_t trail_hash(const struct trail *t)
+/* Leaves the stack in *recent for the next walk; false if it is not such a one. */
+static bool trail_keep(const struct trail *t, const struct walk *w, uint32_t flags)
 {
-	uint64_t hash = t->from < DUMP_FRAMES_MAX ? t->recent->frames[t->from].hash : 0;
+	struct recent_stack *recent = t->recent;
 
-	return stack_hash_frames(hash, t->frames, t->count);
+	recent_stack_forget(recent);
+	if (w->signal_frames || !w->stack_known || (flags & DUMP_STACK_DEEP))
+		return false;
+	recent->index = w->index;
+	recent->generation = w->generation;
+	recent->stack_start = w->stack_start;
+	recent->stack_end = w->stack_end;
+	recent->thread_pointer = w->thread_pointer;
+	recent->ends = w->ends_by_rule;
+	recent_stack_keep(recent, t->count, t->held);
+	return recent->count > 0;
+}
+
+/* All frames, innermost first, into the trail's own array. */
+static void trail_store(struct trail *t)
+{
+	for (uint32_t i = 0; t->recent && i < t->count; i++)
+		t->frames[i] = t->recent->fresh[i].frame;
+	for (uint32_t i = 0; i < t->held; i++)
+		t->frames[t->count + i] = t->recent->frames[t->held - i].frame;
 }
 
 void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result)
 {
 	struct walk w; /* each member is set: a clearing of all of it costs as much as four frames */
-	struct trail t = { .frames = frames, .recent = recent, .from = DUMP_FRAMES_MAX };
+	struct trail t = { .frames = frames, .recent = recent };
 	enum step step = STEP_LOST;
+	uint64_t hash;
 
 	w.at.sp = start->sp;
 	w.at.fp = start->fp;
 	w.at.pc = 0;
 	w.thread_pointer = start->thread_pointer;
 	w.signal_frames = w.fallback = 0;
-	unwind_view_open(&w.view);
-	w.salt = unwind_salt(&w.view);
-	walk_find_stack(&w, slot);
+	w.view_open = w.ends_by_rule = false;
+	t.near = walk_open(&w, slot, recent);
 	if (!(start->sp & 7) && words_fit(&w.at, 1))
 		step = step_to(&w.at, 1, w.at.fp);
-	t.near = recent_open(recent, &w);
 	if (step == STEP_ON)
 		step = trail_walk(&t, &w, slot);
-	result->recent = DUMP_FRAMES_MAX - t.from;
-	result->count = t.count + result->recent;
+	result->count = t.count + t.held;
 	result->fallback = w.fallback;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
-	result->hash = stack_hash_end(trail_hash(&t), result->count, result->flags);
+	result->stored = !recent || !trail_keep(&t, &w, result->flags);
+	if (result->stored) {
+		trail_store(&t);
+		hash = stack_hash_frames(0, frames, result->count);
+	} else {
+		hash = recent->frames[result->count].hash;
+	}
+	result->hash = stack_hash_end(hash, result->count, result->flags);
 	if (!recent)
-		walked_keep(t.frames, t.count, w.at.sp - start->sp);
-	else
-		recent_close(recent, &w, t.count, t.from, result->flags);
+		walked_keep(frames, t.count, w.at.sp - start->sp);
 }
 
 void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames)
 {
-	uint32_t from = DUMP_FRAMES_MAX - result->recent;
-
-	for (uint32_t i = 0; i < result->recent; i++)
-		frames[result->count - result->recent + i] = recent->frames[from + i].frame;
+	for (uint32_t i = 0; !result->stored && i < result->count; i++)
+		frames[i] = recent->frames[result->count - i].frame;
 }

@@ -23,8 +23,7 @@ struct unwind_result {
 	uint32_t count;
 	uint32_t flags;    /* DUMP_STACK_… */
 	uint32_t fallback; /* frames that were found by frame pointer */
-	uint32_t recent;   /* of count: the outermost frames, which stand in the recent stack and were not stored */
-	uint32_t reserved;
+	bool stored;       /* false: the frames stand in the recent stack only */
 	uint64_t hash;     /* of all frames and flags, never 0 */
 };
 
@@ -34,7 +33,7 @@ struct unwind_result {
  */
 void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result);
-/* Stores those that unwind_walk() left in *recent: not needed for a stack that is known already. */
+/* Stores the frames that unwind_walk() left in *recent alone: not needed for a stack that is known already. */
 void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames);
 
 #endif

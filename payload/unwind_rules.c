@@ -7,16 +7,12 @@
 
 struct unwind_cache_entry unwind_cache[1u << UNWIND_CACHE_LOG2] PAYLOAD_PAGES;
 
-void unwind_view_open(struct unwind_view *view)
+void unwind_view_open(struct unwind_view *view, uint64_t offset)
 {
-	const struct unwind_header *header = (const void *)payload.tables;
 	const struct unwind_index *index;
-	uint64_t offset, room, modules_bytes;
+	uint64_t room, modules_bytes;
 
 	*view = (struct unwind_view){ 0 };
-	if (!header)
-		return;
-	offset = __atomic_load_n(&header->index_offset, __ATOMIC_ACQUIRE);
 	if (!offset || offset % 8 || offset > payload.tables_bytes || payload.tables_bytes - offset < sizeof(*index))
 		return;
 	index = (const void *)(payload.tables + offset);

@@ -27,7 +27,7 @@
 #include "payload.h"
 #include "unwind_table.h"
 
-/* The index that was in force when it was opened. */
+/* An index. */
 struct unwind_view {
 	const struct unwind_module *modules;
 	const struct unwind_range *ranges;
@@ -59,8 +59,16 @@ static inline uint16_t unwind_cache_index(uint64_t pc)
 	return (uint16_t)((pc >> UNWIND_CACHE_SHIFT) % (1u << UNWIND_CACHE_LOG2));
 }
 
-/* An empty view if there is no valid index. */
-void unwind_view_open(struct unwind_view *view);
+/* Offset of the index in force, 0: none. Indexes are only appended: the same offset is the same index. */
+static inline uint64_t unwind_index_now(void)
+{
+	const struct unwind_header *header = (const void *)payload.tables;
+
+	return header ? __atomic_load_n(&header->index_offset, __ATOMIC_ACQUIRE) : 0;
+}
+
+/* The index at an offset; an empty view if it is not valid. */
+void unwind_view_open(struct unwind_view *view, uint64_t offset);
 /* The frame with return address pc, past the cache: UNWIND_NONE if nothing is known. */
 uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc);
 /* The same, and into the cache with it. */
@@ -69,9 +77,9 @@ uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint
 const struct unwind_range *unwind_range_find(const struct unwind_view *view, uint64_t address, uint32_t flags);
 
 /* salt distinguishes the generations of the index: rules of another one are not found. */
-static inline uint64_t unwind_salt(const struct unwind_view *view)
+static inline uint64_t unwind_salt(uint32_t generation)
 {
-	return (uint64_t)view->generation << 48;
+	return (uint64_t)generation << 48;
 }
 
 static inline uint64_t unwind_frame_find(const struct unwind_view *view, uint64_t salt, uint64_t pc)

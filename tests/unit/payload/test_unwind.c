@@ -322,7 +322,7 @@ static void test_walk_leaves_a_circle_of_signal_frames(void **state)
 
 static uint32_t kind_at(const struct unwind_view *view, uint64_t pc)
 {
-	return UNWIND_FOUND_KIND(unwind_frame_find(view, unwind_salt(view), pc));
+	return UNWIND_FOUND_KIND(unwind_frame_find(view, unwind_salt(view->generation), pc));
 }
 
 /* A new index makes cached rules void, and what a damaged one refers to is not read. */
@@ -335,25 +335,25 @@ static void test_rules_follow_the_index(void **state)
 
 	(void)state;
 	publish(&first, 1);
-	unwind_view_open(&view);
+	unwind_view_open(&view, unwind_index_now());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_RSP);
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_RSP);
 	assert_int_equal(unwind_frame_search(&view, CODE), UNWIND_NONE); /* the call before it would be outside */
 	assert_int_equal(unwind_frame_search(&view, CODE + 17), UNWIND_NONE);
 	publish(&second, 1);
-	unwind_view_open(&view);
+	unwind_view_open(&view, unwind_index_now());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_END);
 
 	fixture_index(&f, &module, 1, NULL, 0);
-	unwind_view_open(&view);
+	unwind_view_open(&view, unwind_index_now());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_NONE);
 	module.rows_offset = FIXTURE_TABLES_BYTES - 4;
 	fixture_index(&f, &module, 1, NULL, 0);
-	unwind_view_open(&view);
+	unwind_view_open(&view, unwind_index_now());
 	assert_int_equal(kind_at(&view, PC(0)), UNWIND_NONE);
 	for (uint64_t bad = FIXTURE_TABLES_BYTES - 8;; bad = bad == 12 ? UINT64_MAX - 7 : 12) {
 		header->index_offset = bad;
-		unwind_view_open(&view);
+		unwind_view_open(&view, unwind_index_now());
 		assert_int_equal(view.module_count, 0);
 		if (bad > FIXTURE_TABLES_BYTES)
 			break;
@@ -362,9 +362,11 @@ static void test_rules_follow_the_index(void **state)
 
 static struct recent_stack recent;
 
+static uint64_t thread_control_block; /* above the stack, or on it */
+
 static void assert_same_with_recent(uint32_t word, uint64_t fp)
 {
-	struct unwind_start start = { .sp = at(word), .fp = fp };
+	struct unwind_start start = { .sp = at(word), .fp = fp, .thread_pointer = thread_control_block };
 	uint64_t seen[DUMP_FRAMES_MAX];
 	struct unwind_result again;
 
@@ -437,10 +439,12 @@ static void test_recent_stack_changes_nothing(void **state)
 			stack[10 + roll(300)] = at(10 + roll(300)); /* a saved frame pointer, perhaps */
 		if (roll(20) == 0)
 			stack[10 + roll(600)] = 0;
+		thread_control_block = roll(4) ? 0 : at(5 + roll(WORDS));
 		assert_same_with_recent(from, roll(2) ? at(10 + roll(300)) : 0);
 		frames_seen += result.count;
 	}
 	assert_true(frames_seen > 100000);
+	thread_control_block = 0;
 }
 
 /* A step by frame pointer that was read elsewhere is not taken for the same. */
@@ -490,6 +494,29 @@ static void test_recent_stack_knows_where_the_frame_pointer_was_saved(void **sta
 	assert_int_equal(result.count, 4);
 }
 
+/* All that was compared is as it was, but a CFA was read from a word that has changed. */
+static void test_recent_stack_ends_where_a_cfa_was_read(void **state)
+{
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_AT_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 8, 0),
+				   UNWIND_RULE(UNWIND_END, 0, 0), UNWIND_RULE(UNWIND_END, 0, 0) };
+
+	(void)state;
+	memset(&recent, 0, sizeof(recent));
+	publish(rules, 5);
+	stack[10] = PC(0);
+	stack[11] = PC(1);
+	stack[13] = at(20);
+	stack[19] = PC(2);
+	stack[20] = PC(3);
+	stack[29] = PC(2);
+	stack[30] = PC(4);
+	assert_same_with_recent(10, 0);
+	assert_frame(3, PC(3));
+	stack[13] = at(30);
+	assert_same_with_recent(10, 0);
+	assert_frame(3, PC(4));
+}
+
 /* Nothing that stands in its memory leads a walk out of the stack. */
 static void test_recent_stack_is_not_trusted(void **state)
 {
@@ -502,13 +529,24 @@ static void test_recent_stack_is_not_trusted(void **state)
 		stack[i] = PC(0);
 	for (uint32_t round = 0; round < 2000; round++) {
 		struct unwind_start start = { .sp = at(10) };
-		struct recent_frame *hit = &recent.frames[DUMP_FRAMES_MAX - 1 - roll(18)];
+		struct recent_frame *hit = &recent.frames[1 + roll(18)];
+		struct recent_word *word = &recent.words[roll(18)];
 
 		unwind_walk(&start, NULL, &recent, frames, &result);
 		assert_int_equal(result.flags, 0);
 		hit->sp = roll(2) ? dice : hit->sp + 8ull * roll(WORDS);
 		if (roll(2))
 			hit->fp_below = (uint32_t)dice;
+		if (roll(2))
+			hit->word = (uint16_t)dice;
+		if (roll(2))
+			word->at = roll(2) ? (int32_t)dice : word->at - (int32_t)roll(WORDS);
+		if (roll(2))
+			word->frame = (uint32_t)dice;
+		if (roll(8) == 0)
+			recent.word_count = (uint32_t)dice;
+		if (roll(8) == 0)
+			recent.count = roll(2) ? (uint32_t)dice : roll(DUMP_FRAMES_MAX + 1);
 	}
 }
 
@@ -519,7 +557,7 @@ static void test_range_find_checks_flags_and_ends(void **state)
 
 	(void)state;
 	publish(&rule, 1);
-	unwind_view_open(&view);
+	unwind_view_open(&view, unwind_index_now());
 	assert_non_null(unwind_range_find(&view, CODE, UNWIND_RANGE_EXEC));
 	assert_null(unwind_range_find(&view, CODE, UNWIND_RANGE_STACK));
 	assert_null(unwind_range_find(&view, CODE - 1, 0));
@@ -546,6 +584,7 @@ int main(void)
 		SESSION_TEST(test_recent_stack_changes_nothing),
 		SESSION_TEST(test_recent_stack_notices_a_changed_frame_pointer),
 		SESSION_TEST(test_recent_stack_knows_where_the_frame_pointer_was_saved),
+		SESSION_TEST(test_recent_stack_ends_where_a_cfa_was_read),
 		SESSION_TEST(test_recent_stack_is_not_trusted),
 		SESSION_TEST(test_range_find_checks_flags_and_ends),
 	};
