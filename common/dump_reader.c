@@ -46,6 +46,9 @@ static int check_header(const struct dump_header *h, size_t got, struct err *e)
 	if (h->features & ~DUMP_FEATURES_KNOWN)
 		return err_set(e, ENOTSUP, "made by a newer memattach (unknown features 0x%llx)",
 			       (unsigned long long)(h->features & ~DUMP_FEATURES_KNOWN));
+	if (h->version && h->version < DUMP_VERSION)
+		return err_set(e, ENOTSUP, "made by an older memattach (format %u, this is %u): its own memanalyze reads it", h->version,
+			       DUMP_VERSION);
 	if (h->version != DUMP_VERSION || h->header_bytes != DUMP_HEADER_BYTES)
 		return err_set(e, EPROTO, "the header of the dump is damaged");
 	return 0;

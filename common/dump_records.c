@@ -25,10 +25,11 @@ static bool live_holds_together(const struct dump_live_record *r)
 	return r->size <= DUMP_SIZE_LIMIT && r->rate_bytes >= 1;
 }
 
+#define CHUNK_BUCKETS (CHUNK_ENTRIES / DUMP_BUCKET)
+
 struct live_chunk {
-	uint64_t keys[CHUNK_ENTRIES];
-	uint64_t keys_after[CHUNK_ENTRIES];
-	struct dump_live_record records[CHUNK_ENTRIES];
+	struct dump_live_bucket buckets[CHUNK_BUCKETS];
+	struct dump_live_bucket after[CHUNK_BUCKETS]; /* read a second time, for the keys */
 };
 
 /*
@@ -55,28 +56,34 @@ static int read_live_slot(struct dump *dump, uint64_t key_offset, uint64_t recor
 	return -1;
 }
 
-/* One chunk of one region: n keys from entry first on. */
-static int each_live_chunk(struct dump *dump, const struct dump_region *region, uint64_t first, size_t n,
-			   struct live_chunk *c, int (*fn)(void *, const struct dump_live_record *), void *arg)
+static bool all_free(const struct dump_live_bucket *buckets, size_t n)
 {
-	uint64_t keys_at = region->offset + first * sizeof(uint64_t);
-	uint64_t records_at = region->offset + region->entries * sizeof(uint64_t) + first * sizeof c->records[0];
-	bool any = false;
+	for (size_t i = 0; i < n * DUMP_BUCKET; i++)
+		if (!DUMP_KEY_IS_FREE(buckets[i / DUMP_BUCKET].keys[i % DUMP_BUCKET]))
+			return false;
+	return true;
+}
 
-	n = dump_read(dump, keys_at, c->keys, n * sizeof c->keys[0]) / sizeof c->keys[0];
-	for (size_t i = 0; i < n && !any; i++)
-		any = !DUMP_KEY_IS_FREE(c->keys[i]);
-	if (!any)
+/* Some buckets of a region, from an offset of the file on. */
+static int each_live_chunk(struct dump *dump, uint64_t at, size_t n, struct live_chunk *c,
+			   int (*fn)(void *, const struct dump_live_record *), void *arg)
+{
+	const size_t bytes = sizeof c->buckets[0];
+
+	n = dump_read(dump, at, c->buckets, n * bytes) / bytes;
+	if (all_free(c->buckets, n))
 		return 0;
-	n = dump_read(dump, records_at, c->records, n * sizeof c->records[0]) / sizeof c->records[0];
-	n = dump_read(dump, keys_at, c->keys_after, n * sizeof c->keys[0]) / sizeof c->keys[0];
-	for (size_t i = 0; i < n; i++) {
-		uint64_t key = c->keys[i];
-		struct dump_live_record *record = &c->records[i];
+	n = dump_read(dump, at, c->after, n * bytes) / bytes;
+	for (size_t i = 0; i < n * DUMP_BUCKET; i++) {
+		const size_t b = i / DUMP_BUCKET, k = i % DUMP_BUCKET;
+		uint64_t key = c->buckets[b].keys[k], bucket_at = at + b * bytes;
+		struct dump_live_record *record = &c->buckets[b].records[k];
 		if (DUMP_KEY_IS_FREE(key))
 			continue;
-		if (key == DUMP_KEY_BUSY || key != c->keys_after[i]) {
-			int got = read_live_slot(dump, keys_at + i * sizeof key, records_at + i * sizeof *record, &key, record);
+		if (key == DUMP_KEY_BUSY || key != c->after[b].keys[k]) {
+			int got = read_live_slot(dump, bucket_at + offsetof(struct dump_live_bucket, keys) + k * sizeof key,
+						 bucket_at + offsetof(struct dump_live_bucket, records) + k * sizeof *record,
+						 &key, record);
 			if (got < 0)
 				dump_skip(dump, DUMP_SKIP_busy);
 			if (got <= 0)
@@ -103,12 +110,12 @@ int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_liv
 		const struct dump_region *region = &dump->regions[i];
 		if (region->kind != DUMP_REGION_LIVE)
 			continue;
-		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {
-			uint64_t left = region->entries - first;
-			if (region->offset + first * sizeof(uint64_t) >= dump->file_bytes)
+		const uint64_t buckets = region->entries / DUMP_BUCKET;
+		for (uint64_t first = 0; first < buckets; first += CHUNK_BUCKETS) {
+			uint64_t left = buckets - first, at = region->offset + first * sizeof(struct dump_live_bucket);
+			if (at >= dump->file_bytes)
 				break;
-			int r = each_live_chunk(dump, region, first, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk,
-						fn, arg);
+			int r = each_live_chunk(dump, at, left < CHUNK_BUCKETS ? left : CHUNK_BUCKETS, chunk, fn, arg);
 			if (r)
 				return r;
 		}

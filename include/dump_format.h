@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define DUMP_MAGIC "MEMATTCH" /* 8 bytes, no terminator */
-#define DUMP_VERSION 1u
+#define DUMP_VERSION 2u
 #define DUMP_HEADER_BYTES 16384u
 #define DUMP_REGION_MAX 400u
 #define DUMP_REGION_ALIGN 4096u
@@ -153,8 +153,8 @@ struct dump_header {
 };
 
 /*
- * A region of kind LIVE: entries keys (uint64_t), then entries records. Keys are grouped in buckets of 8 (one
- * cache line); record i belongs to key i. Key states (atomic):
+ * A region of kind LIVE: entries / DUMP_BUCKET buckets (struct dump_live_bucket). Record i belongs to key i, and stands
+ * near it: mostly in the same page, since each page costs a translation of its own. Key states (atomic):
  *     0              free
  *     1              a record is being written or taken away
  *     bit 63 set     free, too: memattach has given the sample at that address (the other bits) up; the target's filter of frees knows it still
@@ -181,9 +181,14 @@ struct dump_live_record {
 	uint64_t reserved_[2];
 };
 
+struct dump_live_bucket {
+	uint64_t keys[DUMP_BUCKET]; /* one cache line */
+	struct dump_live_record records[DUMP_BUCKET];
+};
+
 /*
  * A region of kind STACK_INDEX: entries keys (uint64_t hash of the stack, 0 free; atomic), then entries
- * references (uint32_t; atomic, 0: being written). A reference is the file offset of the record divided by 16.
+ * references (uint32_t; atomic, 0: being written). Keys are grouped in buckets as well. A reference is the file offset of the record divided by 16.
  * The record is complete before its reference is released.
  */
 #define DUMP_STACK_ALIGN 16u
@@ -308,6 +313,7 @@ enum dump_rate_reason {
 #define DUMP_ASSERT_(c, text) _Static_assert(c, text)
 DUMP_ASSERT_(sizeof(struct dump_region) == 32, "dump_region");
 DUMP_ASSERT_(sizeof(struct dump_live_record) == 64, "dump_live_record");
+DUMP_ASSERT_(sizeof(struct dump_live_bucket) == 576, "dump_live_bucket");
 DUMP_ASSERT_(sizeof(struct dump_arena) == 64, "dump_arena");
 DUMP_ASSERT_(sizeof(struct dump_stack) == 64, "dump_stack");
 DUMP_ASSERT_(sizeof(struct dump_history_record) == 48, "dump_history_record");

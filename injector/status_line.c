@@ -32,13 +32,13 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		entries += r->entries;
 		if (entries > ENTRIES_MAX)
 			return false;
-		const uint64_t *keys = (const void *)((const char *)h + r->offset);
-		const struct dump_live_record *records = (const void *)(keys + r->entries);
+		const struct dump_live_bucket *buckets = (const void *)((const char *)h + r->offset);
 		for (uint64_t k = 0; k < r->entries; k++) {
-			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&keys[k], memory_order_acquire);
+			const struct dump_live_bucket *bucket = &buckets[k / DUMP_BUCKET];
+			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&bucket->keys[k % DUMP_BUCKET], memory_order_acquire);
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 				continue;
-			const struct thinning_sample sample = thinning_of_live(&records[k]);
+			const struct thinning_sample sample = thinning_of_live(&bucket->records[k % DUMP_BUCKET]);
 			uint32_t rate = thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX);
 			if (!rate)
 				continue;

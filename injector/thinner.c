@@ -27,10 +27,19 @@ bool thinner_has_much_room(const struct dump_writer *w)
 }
 
 struct table {
-	_Atomic uint64_t *keys;
-	struct dump_live_record *records;
+	struct dump_live_bucket *buckets;
 	uint64_t entries;
 };
+
+static _Atomic uint64_t *key_of(const struct table *t, uint64_t k)
+{
+	return (_Atomic uint64_t *)&t->buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET];
+}
+
+static const struct dump_live_record *record_of(const struct table *t, uint64_t k)
+{
+	return &t->buckets[k / DUMP_BUCKET].records[k % DUMP_BUCKET];
+}
 
 static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 {
@@ -40,8 +49,7 @@ static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 		const struct dump_region *r = &h->regions[*i];
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
-		t->keys = (_Atomic uint64_t *)((char *)w->header + r->offset);
-		t->records = (struct dump_live_record *)(t->keys + r->entries);
+		t->buckets = (struct dump_live_bucket *)((char *)w->header + r->offset);
 		t->entries = r->entries;
 		(*i)++;
 		return true;
@@ -52,13 +60,13 @@ static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 /* A copy of record k, if it is complete. */
 static bool read_record(const struct table *t, uint64_t k, struct dump_live_record *record)
 {
-	uint64_t key = atomic_load_explicit(&t->keys[k], memory_order_acquire);
+	uint64_t key = atomic_load_explicit(key_of(t, k), memory_order_acquire);
 
 	if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 		return false;
-	*record = t->records[k];
+	*record = *record_of(t, k);
 	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(&t->keys[k], memory_order_relaxed) == key && record->address == key;
+	return atomic_load_explicit(key_of(t, k), memory_order_relaxed) == key && record->address == key;
 }
 
 /* How often the least rate can be doubled until the sample is given up. */
@@ -104,11 +112,11 @@ static bool give_up(const struct table *t, uint64_t k, const struct dump_live_re
 	uint64_t key = seen->address;
 	bool same;
 
-	if (!atomic_compare_exchange_strong_explicit(&t->keys[k], &key, DUMP_KEY_BUSY, memory_order_acquire, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(key_of(t, k), &key, DUMP_KEY_BUSY, memory_order_acquire, memory_order_relaxed))
 		return false;
 	/* The block may have been freed, and another sampled at its address and put in its place, since we looked. */
-	same = t->records[k].stamp == seen->stamp && t->records[k].stack == seen->stack;
-	atomic_store_explicit(&t->keys[k], same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address, memory_order_release);
+	same = record_of(t, k)->stamp == seen->stamp && record_of(t, k)->stack == seen->stack;
+	atomic_store_explicit(key_of(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address, memory_order_release);
 	return same;
 }
 

@@ -31,16 +31,16 @@ void history_prefetch(const struct thread_slot *slot)
 /* Physical block number k of all the history regions together. */
 static struct dump_history_block *block_number(uint64_t k)
 {
-	uint32_t count = regions_count(&regions_history);
+	uint32_t count = regions_count(REGIONS_HISTORY);
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		total += regions_history.items[i].entries;
+		total += regions_item(REGIONS_HISTORY, i)->entries;
 	if (!total)
 		return 0;
 	k %= total;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct region *region = &regions_history.items[i];
+		const struct region *region = regions_item(REGIONS_HISTORY, i);
 
 		if (k < region->entries)
 			return (struct dump_history_block *)(void *)region->base + k;
@@ -63,7 +63,7 @@ static struct dump_history_block *block_current(struct thread_slot *slot, const 
 			return block;
 		slot->history_page = 0;
 	}
-	if (!regions_count(&regions_history))
+	if (!regions_count(REGIONS_HISTORY))
 		return 0;
 	k = __atomic_fetch_add(&payload.dump->history_next, 1, __ATOMIC_RELAXED);
 	block = block_number(k);

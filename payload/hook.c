@@ -2,7 +2,8 @@
 /*
  * The slow path of all hooks: what to record about a call, around the call of the original.
  *
- * - A free is recorded before the original runs, an allocation after it: between, the address may be another thread's block.
+ * - The record of a block that is freed is taken before the original runs, one of an allocation is made after it: between, the address
+ *   may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
  * - The original runs with no slot taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
@@ -84,7 +85,7 @@ static bool requested_size(const struct hook_call *call, uint64_t *size)
 	}
 }
 
-static void recorder_open(struct recorder *r, const struct hook_call *call)
+static void recorder_open(struct recorder *r, const struct hook_call *call, uint64_t stamp)
 {
 	int fresh;
 
@@ -96,7 +97,7 @@ static void recorder_open(struct recorder *r, const struct hook_call *call)
 		r->slot = 0;
 	}
 	r->counters = counter_row(r->slot, r->tp);
-	r->stamp = clock_stamp();
+	r->stamp = stamp;
 	regions_refresh();
 }
 
@@ -118,12 +119,17 @@ static void recorder_count_cycles(const struct recorder *r)
 	count_cycles(&r->counters, weight, clock_stamp() - r->stamp);
 }
 
+static void recorder_leave(struct recorder *r)
+{
+	if (r->slot)
+		thread_slot_release(r->slot);
+}
+
 static void recorder_close(struct recorder *r)
 {
 	if (!payload.coarse_clock)
 		recorder_count_cycles(r);
-	if (r->slot)
-		thread_slot_release(r->slot);
+	recorder_leave(r);
 }
 
 /* At a large rate all that a sample needs has left the caches since the last one. */
@@ -202,20 +208,23 @@ static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
 
 static void record_sample(const struct hook_call *call, struct recorder *r, struct dump_live_record *record)
 {
-	enum live_inserted inserted;
-	struct live_entry old;
+	enum live_reserved reserved;
+	struct live_entry entry;
 	struct dump_stack *stack;
 
 	record->stack = record_stack(call, r);
 	stack = regions_stack(record->stack);
+	__builtin_prefetch(stack, 1);
+	while ((reserved = live_table_reserve(record->address, &entry)) == LIVE_PRESENT)
+		entry_finish(r, &entry, DUMP_HISTORY_FREE_MISSED);
 	if (stack) {
 		__atomic_fetch_add(&stack->taken, 1, __ATOMIC_RELAXED);
 		exponential_add_sample(stack, record->size, record->rate_bytes);
 	}
 	counter_add(&r->counters, DUMP_COUNTER_samples_taken, 1);
-	while ((inserted = live_table_insert(record, &old)) == LIVE_PRESENT)
-		entry_finish(r, &old, DUMP_HISTORY_FREE_MISSED);
-	if (inserted == LIVE_FULL)
+	if (reserved == LIVE_RESERVED)
+		live_table_publish(&entry, record);
+	else
 		counter_add(&r->counters, DUMP_COUNTER_lost_live_full, 1);
 }
 
@@ -227,10 +236,10 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	struct dump_live_record record;
 	struct recorder r;
 
-	live_table_prefetch(block, true);
+	live_table_prefetch(block);
 	if (!__atomic_load_n(&payload_switch, __ATOMIC_RELAXED))
 		return; /* a child that was forked during the call, or the session ends */
-	recorder_open(&r, call);
+	recorder_open(&r, call, clock_stamp());
 	if (!r.slot) {
 		counter_add(&r.counters, DUMP_COUNTER_lost_busy, 1);
 	} else if (clock_lease_holds(r.stamp)) {
@@ -259,10 +268,16 @@ static void finish_or_put_back(struct recorder *r, const struct live_entry *entr
 		live_table_put_back(entry);
 }
 
+/* One free in TIMED_ONE_IN, for all. */
+static bool is_timed(uint64_t block)
+{
+	return block * HASH_MULTIPLIER >> 60 == 0 && !payload.coarse_clock;
+}
+
 /* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no clock. */
 static __attribute__((noinline)) void record_free(const struct hook_call *call, uint64_t block)
 {
-	bool timed = block * HASH_MULTIPLIER >> 60 == 0 && !payload.coarse_clock; /* one in TIMED_ONE_IN, for all */
+	bool timed = is_timed(block);
 	uint64_t stamp = timed ? clock_stamp() : 0;
 	struct live_entry entry;
 	struct recorder r;
@@ -274,7 +289,7 @@ static __attribute__((noinline)) void record_free(const struct hook_call *call, 
 			count_cycles(&r.counters, TIMED_ONE_IN, clock_stamp() - stamp);
 		return;
 	}
-	recorder_open(&r, call);
+	recorder_open(&r, call, clock_stamp());
 	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
 	finish_or_put_back(&r, &entry);
 	recorder_close(&r);
@@ -295,29 +310,71 @@ static void count_unseen(const struct hook_call *call, uint64_t block)
 	__atomic_fetch_add(&dump->frees_unseen_bytes, usable_size(call, block), __ATOMIC_RELAXED);
 }
 
-/* Where every block is recorded: the cache misses of the table, and that of the allocator's free, while the slot is taken. */
-static __attribute__((noinline)) void record_free_exact(const struct hook_call *call, uint64_t block)
-{
+/* What a free has to do before and behind the original. */
+struct freeing {
 	struct live_entry entry;
+	uint64_t stamp;
+	uint64_t cycles; /* spent before, if it is timed */
+	bool timed;
+	bool known;
+};
+
+static __attribute__((noinline)) void record_unknown(const struct hook_call *call, uint64_t block, const struct freeing *f)
+{
+	struct counter_row counters = counter_row(0, arch_thread_pointer());
+
+	counter_add(&counters, DUMP_COUNTER_filter_hits, 1);
+	if (f->timed)
+		count_cycles(&counters, TIMED_ONE_IN, f->cycles);
+	count_unseen(call, block);
+}
+
+/* Out of line, as record_block(). */
+static __attribute__((noinline)) void record_freed(const struct hook_call *call, const struct freeing *f)
+{
+	uint64_t resumed = f->timed ? clock_stamp() : 0;
 	struct recorder r;
 
-	live_table_prefetch(block, false);
-	__builtin_prefetch((const void *)(block - 16), 1);
-	recorder_open(&r, call);
+	recorder_open(&r, call, f->stamp);
 	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
-	if (live_table_take(block, &entry))
-		finish_or_put_back(&r, &entry);
-	else if (clock_lease_holds(r.stamp))
-		count_unseen(call, block);
-	recorder_close(&r);
+	entry_finish(&r, &f->entry, 0);
+	if (f->timed)
+		count_cycles(&r.counters, TIMED_ONE_IN, f->cycles + clock_stamp() - resumed);
+	recorder_leave(&r);
+}
+
+/*
+ * Where every block is recorded. The record is taken before the original frees the block, and goes into the history behind it: while the original
+ * works, the record comes from memory, where it has been since the block was allocated. What the original will miss is asked for, too.
+ */
+static uint64_t free_exact(const struct hook_call *call, uint64_t block)
+{
+	struct freeing f;
+	uint64_t result;
+
+	live_table_prefetch(block);
+	__builtin_prefetch((const void *)(block - 16), 1);
+	f.stamp = clock_stamp();
+	if (!clock_lease_holds(f.stamp))
+		return call_original(call);
+	regions_refresh();
+	f.known = live_table_take(block, &f.entry);
+	f.timed = is_timed(block);
+	if (f.timed)
+		f.cycles = clock_stamp() - f.stamp;
+	if (!f.known)
+		record_unknown(call, block, &f);
+	result = call_original(call);
+	if (f.known)
+		record_freed(call, &f);
+	return result;
 }
 
 static uint64_t slow_free(const struct hook_call *call)
 {
 	if (filter_is_exact())
-		record_free_exact(call, call->arguments[0]);
-	else
-		record_free(call, call->arguments[0]);
+		return free_exact(call, call->arguments[0]);
+	record_free(call, call->arguments[0]);
 	return call_original(call);
 }
 
@@ -360,7 +417,7 @@ static __attribute__((noinline)) void record_successor(const struct hook_call *c
 		live_table_put_back(entry);
 		return;
 	}
-	recorder_open(&r, call);
+	recorder_open(&r, call, clock_stamp());
 	entry_finish(&r, entry, 0);
 	recorder_close(&r);
 }

@@ -6,14 +6,18 @@
 #include "hook_call.h"
 #include "regions.h"
 
-static uint64_t *table_keys(const struct region *table)
-{
-	return (uint64_t *)(void *)table->base;
-}
+#define MARKS_LOG2 15 /* 4 KiB: one for each bucket of the youngest level, as memattach begins where everything is recorded */
+#define LINE_BYTES 64u
 
-static struct dump_live_record *table_record(const struct region *table, uint64_t i)
+/* (atomic) One for each prefix of the hash: a record was put into an older level. */
+static uint64_t marks[(1u << MARKS_LOG2) / 64];
+static uint32_t marked_levels; /* for which the marks hold: with a younger one all others hold records */
+
+void live_table_init(void)
 {
-	return (struct dump_live_record *)(void *)(table->base + table->entries * sizeof(uint64_t)) + i;
+	for (uint32_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		__atomic_store_n(&marks[i], 0, __ATOMIC_RELAXED);
+	marked_levels = regions_count(REGIONS_LIVE);
 }
 
 static uint64_t address_hash(uint64_t address)
@@ -21,24 +25,54 @@ static uint64_t address_hash(uint64_t address)
 	return (address >> 4) * HASH_MULTIPLIER;
 }
 
-void live_table_prefetch(uint64_t address, bool to_insert)
+static uint64_t *mark_word(uint64_t hash, uint64_t *bit)
 {
-	uint32_t level = regions_count(&regions_live);
-	uint64_t hash = address_hash(address), bucket;
-	const struct region *table;
+	uint64_t mark = hash >> (64 - MARKS_LOG2);
 
-	if (!level)
+	*bit = 1ull << mark % 64;
+	return &marks[mark / 64];
+}
+
+static bool is_marked(uint64_t hash)
+{
+	uint64_t bit;
+
+	return __atomic_load_n(mark_word(hash, &bit), __ATOMIC_RELAXED) & bit;
+}
+
+/* Before a record in an older level can be seen. */
+static void mark(uint64_t hash)
+{
+	uint64_t bit, *word = mark_word(hash, &bit);
+
+	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+}
+
+/* How many levels, from the youngest on, may hold a record of that hash. */
+static inline uint32_t levels_to_look_at(uint32_t levels, uint64_t hash)
+{
+	return levels == marked_levels && levels && !is_marked(hash) ? 1 : levels;
+}
+
+static inline struct dump_live_bucket *bucket_of(uint32_t level, uint64_t hash)
+{
+	const struct region *table = regions_item(REGIONS_LIVE, level);
+
+	return (struct dump_live_bucket *)(void *)table->base + region_bucket(table, hash);
+}
+
+void live_table_prefetch(uint64_t address)
+{
+	uint32_t levels = regions_count(REGIONS_LIVE);
+	const uint8_t *bucket;
+
+	if (!levels)
 		return;
-	table = &regions_live.items[--level];
-	bucket = region_bucket(table, hash);
-	__builtin_prefetch(table_keys(table) + bucket, 1);
-	/* Where it is as long as the table is not crowded: lines are fetched in pairs. */
-	__builtin_prefetch(table_record(table, bucket), 1);
-	__builtin_prefetch(table_record(table, bucket + 2), 1);
-	while (to_insert && level-- > 0) {
-		table = &regions_live.items[level];
-		__builtin_prefetch(table_keys(table) + region_bucket(table, hash));
-	}
+	bucket = (const uint8_t *)bucket_of(levels - 1, address_hash(address));
+	/* Keys, and the first records, which are the most used as long as the table is not crowded: lines are fetched in pairs. */
+	__builtin_prefetch(bucket, 1);
+	__builtin_prefetch(bucket + LINE_BYTES, 1);
+	__builtin_prefetch(bucket + 3 * LINE_BYTES, 1);
 }
 
 static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
@@ -46,75 +80,98 @@ static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
 	return __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Which of a bucket's keys is the address, DUMP_BUCKET: none. */
-static inline uint32_t bucket_find(const uint64_t *keys, uint64_t address)
+static void entry_set(struct live_entry *entry, struct dump_live_bucket *bucket, uint32_t i)
 {
+	entry->key = &bucket->keys[i];
+	entry->record = &bucket->records[i];
+	__builtin_prefetch(entry->record, 1);
+}
+
+/* Which of a bucket's keys is the address, DUMP_BUCKET: none. Without branches, since it is any of them. */
+static inline uint32_t bucket_find(const struct dump_live_bucket *bucket, uint64_t address)
+{
+	uint32_t found = 1u << DUMP_BUCKET;
+
 #pragma GCC unroll 8
 	for (uint32_t i = 0; i < DUMP_BUCKET; i++)
-		if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == address)
-			return i;
-	return DUMP_BUCKET;
+		found |= (uint32_t)(__atomic_load_n(&bucket->keys[i], __ATOMIC_RELAXED) == address) << i;
+	return (uint32_t)__builtin_ctz(found);
 }
 
-static inline uint32_t bucket_find_free(const uint64_t *keys)
+/* The first that is free, DUMP_BUCKET: none. */
+static inline uint32_t bucket_find_free(const struct dump_live_bucket *bucket)
 {
-	for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
-		uint64_t key = __atomic_load_n(&keys[i], __ATOMIC_RELAXED);
+	uint32_t found = 1u << DUMP_BUCKET;
 
-		if (DUMP_KEY_IS_FREE(key))
-			return i;
-	}
-	return DUMP_BUCKET;
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < DUMP_BUCKET; i++)
+		found |= (uint32_t)((int64_t)__atomic_load_n(&bucket->keys[i], __ATOMIC_RELAXED) <= 0) << i; /* DUMP_KEY_IS_FREE() */
+	return (uint32_t)__builtin_ctz(found);
 }
 
-/*
- * The key of address, or else the first free one, or else NULL; *entry is where it stands. From the youngest level on, which is
- * the largest: there is room, so most records are found at the first look. Keys of samples that were given up are free.
- */
-static inline uint64_t *table_find(uint64_t address, bool want_free, struct live_entry *entry)
+static bool find_address(uint64_t address, struct live_entry *entry)
 {
+	uint32_t levels = regions_count(REGIONS_LIVE);
 	uint64_t hash = address_hash(address);
-	uint64_t *free_key = 0;
 
-	for (uint32_t level = regions_count(&regions_live); level-- > 0;) {
-		const struct region *table = &regions_live.items[level];
-		uint64_t bucket = region_bucket(table, hash);
-		uint64_t *keys = table_keys(table) + bucket;
-		uint32_t i = bucket_find(keys, address);
-		bool found = i < DUMP_BUCKET;
+	for (uint32_t n = levels_to_look_at(levels, hash); n > 0; n--) {
+		struct dump_live_bucket *bucket = bucket_of(--levels, hash);
+		uint32_t i = bucket_find(bucket, address);
 
-		if (!found && want_free && !free_key)
-			i = bucket_find_free(keys);
-		if (i == DUMP_BUCKET)
-			continue;
-		entry->key = &keys[i];
-		entry->record = table_record(table, bucket + i);
-		__builtin_prefetch(entry->record, 1);
-		if (found)
-			return entry->key;
-		free_key = entry->key;
+		if (i < DUMP_BUCKET) {
+			entry_set(entry, bucket, i);
+			return true;
+		}
 	}
-	return free_key;
+	return false;
 }
 
-enum live_inserted live_table_insert(const struct dump_live_record *record, struct live_entry *entry)
+/* From the youngest level on. Keys of samples that were given up are free. */
+static bool find_free(uint64_t address, struct live_entry *entry)
 {
-	uint64_t address = record->address, *key, was;
+	uint32_t levels = regions_count(REGIONS_LIVE);
+	uint64_t hash = address_hash(address);
 
-	while ((key = table_find(address, true, entry))) {
-		was = __atomic_load_n(key, __ATOMIC_RELAXED);
-		if ((was != address && !DUMP_KEY_IS_FREE(was)) || !key_change(key, was, DUMP_KEY_BUSY))
-			continue; /* changed under us: another one, or none */
-		if (was == address)
-			return LIVE_PRESENT;
+	for (uint32_t level = levels; level-- > 0;) {
+		struct dump_live_bucket *bucket = bucket_of(level, hash);
+		uint32_t i = bucket_find_free(bucket);
+
+		if (i < DUMP_BUCKET) {
+			if (level + 1 < levels)
+				mark(hash);
+			entry_set(entry, bucket, i);
+			return true;
+		}
+	}
+	return false;
+}
+
+enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry)
+{
+	uint64_t was;
+
+	for (;;) {
+		if (find_address(address, entry)) {
+			if (key_change(entry->key, address, DUMP_KEY_BUSY))
+				return LIVE_PRESENT;
+			continue; /* changed under us */
+		}
+		if (!find_free(address, entry))
+			return LIVE_FULL;
+		was = __atomic_load_n(entry->key, __ATOMIC_RELAXED);
+		if (!DUMP_KEY_IS_FREE(was) || !key_change(entry->key, was, DUMP_KEY_BUSY))
+			continue;
 		if (was & DUMP_KEY_GIVEN_UP)
 			filter_remove(was & ~DUMP_KEY_GIVEN_UP);
-		*entry->record = *record;
-		filter_add(address);
-		__atomic_store_n(key, address, __ATOMIC_RELEASE);
-		return LIVE_INSERTED;
+		return LIVE_RESERVED;
 	}
-	return LIVE_FULL;
+}
+
+void live_table_publish(const struct live_entry *entry, const struct dump_live_record *record)
+{
+	*entry->record = *record;
+	filter_add(record->address);
+	__atomic_store_n(entry->key, record->address, __ATOMIC_RELEASE);
 }
 
 /* The filter knew a sample that was given up until now. */
@@ -122,9 +179,8 @@ static void forget_given_up(uint64_t address)
 {
 	uint64_t hash = address_hash(address);
 
-	for (uint32_t level = regions_count(&regions_live); level-- > 0;) {
-		const struct region *table = &regions_live.items[level];
-		uint64_t *keys = table_keys(table) + region_bucket(table, hash);
+	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
+		uint64_t *keys = bucket_of(level, hash)->keys;
 
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++)
 			if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == (address | DUMP_KEY_GIVEN_UP) &&
@@ -137,14 +193,14 @@ static void forget_given_up(uint64_t address)
 
 bool live_table_take(uint64_t address, struct live_entry *entry)
 {
-	uint64_t *key;
+	bool found;
 
 	if (address <= DUMP_KEY_BUSY || !filter_maybe(address))
 		return false;
-	key = table_find(address, false, entry);
-	if (!key && __atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
+	found = find_address(address, entry);
+	if (!found && __atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
 		forget_given_up(address);
-	return key && key_change(key, address, DUMP_KEY_BUSY);
+	return found && key_change(entry->key, address, DUMP_KEY_BUSY);
 }
 
 void live_table_drop(const struct live_entry *entry)

@@ -5,6 +5,10 @@
  * A key goes free -> busy -> address (insert) and address -> busy -> free (remove), each first step by compare-and-swap; who has
  * made a key busy owns its record. Nobody waits for a busy key: an inserter takes another one, a remover cannot meet one that is
  * its own block's, since the program frees a block once, after it got it.
+ *
+ * The youngest level is the largest, and a record that finds room there stands there. What a look into another level costs is not the comparison
+ * but its page: where every allocation is recorded, translations of addresses are the largest part of the cost of this table. So
+ * hashes are marked of which a record was put into an older level, and the others are looked for in the youngest one alone.
  */
 #ifndef MEMATTACH_PAYLOAD_LIVE_TABLE_H
 #define MEMATTACH_PAYLOAD_LIVE_TABLE_H
@@ -20,14 +24,18 @@ struct live_entry {
 	struct dump_live_record *record;
 };
 
+/* Nothing is marked; the levels that there are now are empty. Nobody may use the table meanwhile. */
+void live_table_init(void);
 /* What an insertion or removal of address will look at is wanted soon. */
-void live_table_prefetch(uint64_t address, bool to_insert);
-enum live_inserted { LIVE_INSERTED, LIVE_FULL, LIVE_PRESENT };
+void live_table_prefetch(uint64_t address);
+enum live_reserved { LIVE_RESERVED, LIVE_FULL, LIVE_PRESENT };
 /*
- * Puts *record under its address and adds it to the filter. LIVE_FULL: no room in any level. LIVE_PRESENT: the address has a record,
- * which is now taken as by live_table_take(): the caller drops it and tries again.
+ * A place for the record of address: the caller fills it by live_table_publish(). LIVE_FULL: no room in any level. LIVE_PRESENT: the address has a
+ * record, which is now taken as by live_table_take(): the caller drops it and tries again.
  */
-enum live_inserted live_table_insert(const struct dump_live_record *record, struct live_entry *present);
+enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry);
+/* Puts *record into the place that was reserved for its address, and adds that to the filter. */
+void live_table_publish(const struct live_entry *entry, const struct dump_live_record *record);
 /* Takes the record of address out of the readers' sight. False: there is none. */
 bool live_table_take(uint64_t address, struct live_entry *entry);
 /* After live_table_take: for good, and out of the filter; or back as it was. */

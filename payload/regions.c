@@ -4,37 +4,32 @@
 
 #include <stdbool.h>
 
-struct region_list regions_live;
-struct region_list regions_stack_index;
-struct region_list regions_stacks;
-struct region_list regions_history;
+struct regions regions;
 
 static uint32_t regions_seen; /* (atomic) descriptors looked at */
 static uint32_t regions_busy; /* (atomic) somebody is looking */
 
 void regions_init(void)
 {
-	regions_live.count = 0;
-	regions_stack_index.count = 0;
-	regions_stacks.count = 0;
-	regions_history.count = 0;
+	for (uint32_t kind = 0; kind < REGIONS_KINDS; kind++)
+		regions.count[kind] = 0;
 	regions_seen = 0;
 	regions_busy = 0;
 }
 
-static struct region_list *region_list_of(uint32_t kind)
+static enum regions_kind kind_of(uint32_t published)
 {
-	switch (kind) {
+	switch (published) {
 	case DUMP_REGION_LIVE:
-		return &regions_live;
+		return REGIONS_LIVE;
 	case DUMP_REGION_STACK_INDEX:
-		return &regions_stack_index;
+		return REGIONS_STACK_INDEX;
 	case DUMP_REGION_STACKS:
-		return &regions_stacks;
+		return REGIONS_STACKS;
 	case DUMP_REGION_HISTORY:
-		return &regions_history;
+		return REGIONS_HISTORY;
 	default:
-		return 0;
+		return REGIONS_KINDS;
 	}
 }
 
@@ -43,7 +38,7 @@ static uint64_t region_entry_bytes(uint32_t kind)
 {
 	switch (kind) {
 	case DUMP_REGION_LIVE:
-		return sizeof(uint64_t) + sizeof(struct dump_live_record);
+		return sizeof(struct dump_live_bucket) / DUMP_BUCKET;
 	case DUMP_REGION_STACK_INDEX:
 		return sizeof(uint64_t) + sizeof(uint32_t);
 	case DUMP_REGION_HISTORY:
@@ -73,19 +68,23 @@ static bool region_valid(const struct dump_region *d, uint64_t mapped)
 static void region_take(const struct dump_region *published)
 {
 	struct dump_region d = *published; /* one read: the file may change under us */
-	struct region_list *list;
+	enum regions_kind kind;
 	struct region *r;
+	uint32_t *count;
 
 	__asm__ volatile("" : : : "memory");
-	list = region_list_of(d.kind);
-	if (!list || list->count >= DUMP_REGION_MAX || !region_valid(&d, payload.dump_bytes))
+	kind = kind_of(d.kind);
+	if (kind == REGIONS_KINDS || !region_valid(&d, payload.dump_bytes))
 		return;
-	r = &list->items[list->count];
+	count = &regions.count[kind];
+	if (*count >= DUMP_REGION_MAX)
+		return;
+	r = &regions.items[*count][kind];
 	r->base = (uint8_t *)payload.dump + d.offset;
 	r->bytes = d.bytes;
 	r->entries = d.entries;
 	r->shift = d.entries >= DUMP_BUCKET ? (uint32_t)__builtin_clzll(d.entries / DUMP_BUCKET) : 63;
-	__atomic_store_n(&list->count, list->count + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
 }
 
 void regions_refresh(void)
@@ -108,8 +107,8 @@ struct dump_stack *regions_stack(uint32_t reference)
 {
 	uint8_t *address = (uint8_t *)payload.dump + (uint64_t)reference * DUMP_STACK_ALIGN;
 
-	for (uint32_t i = regions_count(&regions_stacks); i-- > 0;) {
-		const struct region *arena = &regions_stacks.items[i];
+	for (uint32_t i = regions_count(REGIONS_STACKS); i-- > 0;) {
+		const struct region *arena = regions_item(REGIONS_STACKS, i);
 
 		if (address >= arena->base + sizeof(struct dump_arena) &&
 		    address <= arena->base + arena->bytes - sizeof(struct dump_stack))

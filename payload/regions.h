@@ -19,31 +19,38 @@ struct region {
 	uint32_t reserved;
 };
 
-/* Those of one kind, oldest first. Entries below count are complete and do not change. */
-struct region_list {
-	uint32_t count; /* (atomic) released after the entries */
-	uint32_t reserved;
-	struct region items[DUMP_REGION_MAX];
+/* The kinds that hooks use. */
+enum regions_kind { REGIONS_LIVE, REGIONS_STACK_INDEX, REGIONS_STACKS, REGIONS_HISTORY, REGIONS_KINDS };
+
+/*
+ * Those of each kind, oldest first. Entries below count are complete and do not change. The first ones of all kinds are near each other: a
+ * sample at a large rate finds none of it in the caches.
+ */
+struct regions {
+	uint32_t count[REGIONS_KINDS]; /* (atomic) released after the entries */
+	struct region items[DUMP_REGION_MAX][REGIONS_KINDS];
 };
 
-extern struct region_list regions_live HIDDEN;
-extern struct region_list regions_stack_index HIDDEN;
-extern struct region_list regions_stacks HIDDEN;
-extern struct region_list regions_history HIDDEN;
+extern struct regions regions HIDDEN;
 
 /* Forgets all; nobody may use them. */
 void regions_init(void);
 /* Takes over what memattach has published meanwhile. Any thread, at any time. */
 void regions_refresh(void);
-static inline uint32_t regions_count(const struct region_list *list)
+static inline uint32_t regions_count(enum regions_kind kind)
 {
-	return __atomic_load_n(&list->count, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&regions.count[kind], __ATOMIC_ACQUIRE);
 }
 
-/* Where the bucket of a hash starts in a table, in entries. */
+static inline const struct region *regions_item(enum regions_kind kind, uint32_t i)
+{
+	return &regions.items[i][kind];
+}
+
+/* Number of the bucket of a hash in a table. */
 static inline uint64_t region_bucket(const struct region *table, uint64_t hash)
 {
-	return ((hash >> 1) >> table->shift) * DUMP_BUCKET;
+	return (hash >> 1) >> table->shift;
 }
 /* The stack record of a reference, or NULL if no arena holds it. */
 struct dump_stack *regions_stack(uint32_t reference);

@@ -31,11 +31,11 @@ enum find_result { FOUND, FREE_KEY, FULL };
  */
 static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **reference)
 {
-	uint32_t levels = regions_count(&regions_stack_index);
+	uint32_t levels = regions_count(REGIONS_STACK_INDEX);
 
 	for (uint32_t level = 0; level < levels; level++) {
-		const struct region *table = &regions_stack_index.items[level];
-		uint64_t bucket = region_bucket(table, hash);
+		const struct region *table = regions_item(REGIONS_STACK_INDEX, level);
+		uint64_t bucket = region_bucket(table, hash) * DUMP_BUCKET;
 		uint64_t *keys = (uint64_t *)(void *)table->base + bucket;
 
 		__builtin_prefetch(index_references(table) + bucket);
@@ -55,10 +55,10 @@ static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **ref
 /* bytes out of an arena, from the oldest that has room. */
 static struct dump_stack *arena_allocate(uint64_t bytes, struct dump_arena **from)
 {
-	uint32_t count = regions_count(&regions_stacks);
+	uint32_t count = regions_count(REGIONS_STACKS);
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct region *region = &regions_stacks.items[i];
+		const struct region *region = regions_item(REGIONS_STACKS, i);
 		struct dump_arena *arena = (struct dump_arena *)(void *)region->base;
 		uint64_t room = region->bytes - sizeof(*arena);
 		uint64_t used = __atomic_load_n(&arena->used, __ATOMIC_RELAXED);

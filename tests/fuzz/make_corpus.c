@@ -21,7 +21,6 @@ static void save(struct dump_builder *b, const char *directory, const char *name
 /* Times are seconds after the start; three stamps are a nanosecond (dump_builder_init). */
 static void put_life(struct dump_builder *b, uint32_t stack, uint64_t size, double born, double freed)
 {
-	const struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
 	struct dump_header *h = dump_builder_header(b);
 	uint64_t k = b->live_used;
 
@@ -33,9 +32,9 @@ static void put_life(struct dump_builder *b, uint32_t stack, uint64_t size, doub
 		record->freed_stamp = h->clock_start.stamp + (uint64_t)(freed * 3e9);
 		return;
 	}
-	struct dump_live_record *records = dump_builder_at(b, region->offset + region->entries * sizeof(uint64_t));
-	records[k].stamp = h->clock_start.stamp + (uint64_t)(born * 3e9);
-	records[k].usable = size + 24;
+	struct dump_live_record *record = dump_builder_live(b, k);
+	record->stamp = h->clock_start.stamp + (uint64_t)(born * 3e9);
+	record->usable = size + 24;
 }
 
 /* A session with all that may happen: several rates, thinning, losses, a limit for the cost, memory that went past, blocks of all ages. */

@@ -181,9 +181,7 @@ static void test_samples_without_a_stack_are_counted(void **state)
 	dump_builder_sample(&m.b, a, 500, 65536, 1);
 	dump_builder_sample(&m.b, a, 500, 65536, 1);
 	/* The second live record loses its stack. */
-	struct dump_region *live = dump_builder_region(&m.b, DUMP_REGION_LIVE);
-	struct dump_live_record *records = dump_builder_at(&m.b, live->offset + live->entries * 8);
-	records[1].stack = 12345;
+	dump_builder_live(&m.b, 1)->stack = 12345;
 	make(&m, (struct report_options){ 0 });
 	assert_int_equal(m.report.total.sum[FIGURE_LIVE_COUNT].samples, 3);
 	assert_int_equal(m.report.rows.count, 2);

@@ -66,8 +66,7 @@ static void test_bits_of_the_records(void **state)
 		size_t start = dump_builder_region(&b, kind)->offset;
 		flip_each_bit(&b, start, start + 320, 3);
 	}
-	struct dump_region *live = dump_builder_region(&b, DUMP_REGION_LIVE);
-	size_t records = live->offset + live->entries * 8;
+	size_t records = (size_t)((unsigned char *)dump_builder_live(&b, 0) - b.bytes);
 	flip_each_bit(&b, records, records + 2 * sizeof(struct dump_live_record), 1);
 	dump_builder_done(&b);
 }

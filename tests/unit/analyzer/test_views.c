@@ -28,10 +28,7 @@ static const uint64_t frames_b[] = { DUMP_FRAME(1, 0x400300), DUMP_FRAME(1, 0x40
 
 static struct dump_live_record *live_record(struct dump_builder *b, uint64_t i)
 {
-	struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
-	struct dump_live_record *records = dump_builder_at(b, region->offset + region->entries * 8);
-
-	return &records[i];
+	return dump_builder_live(b, i);
 }
 
 static struct dump_history_record *history_record(struct dump_builder *b, uint64_t i)

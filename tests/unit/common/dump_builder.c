@@ -148,6 +148,23 @@ static void put_history(struct dump_builder *b, uint32_t stack, uint64_t size, u
 								       .tid = 812 };
 }
 
+static struct dump_live_bucket *live_bucket(struct dump_builder *b, uint64_t k)
+{
+	struct dump_live_bucket *buckets = dump_builder_at(b, dump_builder_region(b, DUMP_REGION_LIVE)->offset);
+
+	return &buckets[k / DUMP_BUCKET];
+}
+
+uint64_t *dump_builder_live_key(struct dump_builder *b, uint64_t k)
+{
+	return &live_bucket(b, k)->keys[k % DUMP_BUCKET];
+}
+
+struct dump_live_record *dump_builder_live(struct dump_builder *b, uint64_t k)
+{
+	return &live_bucket(b, k)->records[k % DUMP_BUCKET];
+}
+
 void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t size, uint32_t rate, int live)
 {
 	struct dump_header *h = dump_builder_header(b);
@@ -170,13 +187,11 @@ void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t si
 	struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
 	if (b->live_used == region->entries)
 		abort();
-	uint64_t *keys = dump_builder_at(b, region->offset);
-	struct dump_live_record *records = (struct dump_live_record *)(keys + region->entries);
 	uint64_t address = 0x7f0000001000 + 0x1000 * b->live_used;
-	records[b->live_used] = (struct dump_live_record){
+	*dump_builder_live(b, b->live_used) = (struct dump_live_record){
 		.address = address, .size = size, .stamp = 2000000, .stack = reference, .rate_bytes = rate, .tid = 812
 	};
-	keys[b->live_used++] = address;
+	*dump_builder_live_key(b, b->live_used++) = address;
 }
 
 void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,

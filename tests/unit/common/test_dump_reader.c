@@ -185,10 +185,9 @@ static void test_several_regions_of_each_kind(void **state)
 	h->regions[h->region_count++] = (struct dump_region){
 		.kind = DUMP_REGION_LIVE, .serial = 1, .offset = at, .bytes = DUMP_REGION_ALIGN, .entries = 32
 	};
-	uint64_t *keys = dump_builder_at(&b, at);
-	struct dump_live_record *records = (struct dump_live_record *)(keys + 32);
-	records[31] = (struct dump_live_record){ .address = 0x5000, .size = 7, .stack = s, .rate_bytes = 1 };
-	keys[31] = 0x5000;
+	struct dump_live_bucket *last = (struct dump_live_bucket *)dump_builder_at(&b, at) + 3;
+	last->records[7] = (struct dump_live_record){ .address = 0x5000, .size = 7, .stack = s, .rate_bytes = 1 };
+	last->keys[7] = 0x5000;
 	struct opened o = open_built(&b);
 	assert_int_equal(o.status, 0);
 	struct tally t = read_all(o.dump);
@@ -210,9 +209,8 @@ static void test_busy_and_torn_keys(void **state)
 	uint32_t s = dump_builder_stack(&b, NULL, 0, 0);
 	for (int i = 0; i < 10; i++)
 		dump_builder_sample(&b, s, 100, 1, 1);
-	struct dump_region *region = dump_builder_region(&b, DUMP_REGION_LIVE);
-	uint64_t *keys = dump_builder_at(&b, region->offset);
-	struct dump_live_record *records = (struct dump_live_record *)(keys + region->entries);
+	uint64_t *keys = dump_builder_live_key(&b, 0);
+	struct dump_live_record *records = dump_builder_live(&b, 0);
 	keys[0] = DUMP_KEY_BUSY;        /* its writer died */
 	keys[1] = DUMP_KEY_FREE;        /* an old record stays behind */
 	keys[2] += 16;                  /* a key that its record does not repeat */
@@ -284,6 +282,12 @@ static void test_foreign_and_future_files(void **state)
 	o = open_built(&b);
 	assert_int_equal(o.status, -ENOTSUP);
 	assert_non_null(strstr(o.error.text, "newer"));
+	close_opened(&o);
+	*h = saved;
+	h->version = DUMP_VERSION - 1;
+	o = open_built(&b);
+	assert_int_equal(o.status, -ENOTSUP);
+	assert_non_null(strstr(o.error.text, "older"));
 	close_opened(&o);
 	*h = saved;
 	h->features |= 1ull << 63;

@@ -60,14 +60,13 @@ static bool put(uint64_t i)
 		const struct dump_region *r = &h->regions[n];
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
-		uint64_t *keys = (uint64_t *)((char *)writer.header + r->offset);
-		struct dump_live_record *records = (struct dump_live_record *)(keys + r->entries);
-		uint64_t bucket = ((address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET))) * DUMP_BUCKET;
+		struct dump_live_bucket *bucket = (struct dump_live_bucket *)((char *)writer.header + r->offset);
+		bucket += (address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET));
 		for (unsigned k = 0; k < DUMP_BUCKET; k++) {
-			if (!DUMP_KEY_IS_FREE(keys[bucket + k]))
+			if (!DUMP_KEY_IS_FREE(bucket->keys[k]))
 				continue;
-			records[bucket + k] = record;
-			__atomic_store_n(&keys[bucket + k], address, __ATOMIC_RELEASE);
+			bucket->records[k] = record;
+			__atomic_store_n(&bucket->keys[k], address, __ATOMIC_RELEASE);
 			return true;
 		}
 	}

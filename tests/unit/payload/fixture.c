@@ -203,18 +203,18 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 
 	for (uint32_t i = 0; i < f->dump->region_count; i++) {
 		uint64_t entries = f->dump->regions[i].entries;
-		const uint64_t *keys = (const uint64_t *)region_bytes(f, i);
-		const struct dump_live_record *records = (const void *)(keys + entries);
+		const struct dump_live_bucket *buckets = (const void *)region_bytes(f, i);
 
 		if (f->dump->regions[i].kind != DUMP_REGION_LIVE)
 			continue;
 		for (uint64_t k = 0; k < entries; k++) {
-			uint64_t key = __atomic_load_n(&keys[k], __ATOMIC_ACQUIRE);
+			const struct dump_live_bucket *bucket = &buckets[k / DUMP_BUCKET];
+			uint64_t key = __atomic_load_n(&bucket->keys[k % DUMP_BUCKET], __ATOMIC_ACQUIRE);
 
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY || (address && key != address))
 				continue;
 			if (record)
-				*record = records[k];
+				*record = bucket->records[k % DUMP_BUCKET];
 			found++;
 		}
 	}

@@ -42,11 +42,13 @@ static uint32_t intern(const uint64_t *frames, uint32_t count, uint32_t flags)
 
 static bool insert(const struct dump_live_record *record)
 {
-	struct live_entry present;
-	enum live_inserted inserted = live_table_insert(record, &present);
+	struct live_entry entry;
+	enum live_reserved reserved = live_table_reserve(record->address, &entry);
 
-	assert_int_not_equal(inserted, LIVE_PRESENT);
-	return inserted == LIVE_INSERTED;
+	assert_int_not_equal(reserved, LIVE_PRESENT);
+	if (reserved == LIVE_RESERVED)
+		live_table_publish(&entry, record);
+	return reserved == LIVE_RESERVED;
 }
 
 static int close_session(void **state)
@@ -95,11 +97,11 @@ static void give_up(uint64_t address)
 {
 	for (uint32_t i = 0; i < f.dump->region_count; i++) {
 		const struct dump_region *region = &f.dump->regions[i];
-		uint64_t *keys = (uint64_t *)(void *)((uint8_t *)f.dump + region->offset);
+		struct dump_live_bucket *buckets = (void *)((uint8_t *)f.dump + region->offset);
 
 		for (uint64_t k = 0; region->kind == DUMP_REGION_LIVE && k < region->entries; k++)
-			if (keys[k] == address)
-				keys[k] |= DUMP_KEY_GIVEN_UP;
+			if (buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] == address)
+				buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] |= DUMP_KEY_GIVEN_UP;
 	}
 }
 
@@ -148,7 +150,7 @@ static void test_live_table_insert_finds_what_is_present(void **state)
 	regions_refresh();
 	second.size = 5;
 	assert_true(insert(&first));
-	assert_int_equal(live_table_insert(&second, &present), LIVE_PRESENT);
+	assert_int_equal(live_table_reserve(second.address, &present), LIVE_PRESENT);
 	assert_memory_equal(present.record, &first, sizeof(first));
 	live_table_drop(&present);
 	assert_true(insert(&second));
@@ -187,6 +189,58 @@ static void test_live_table_fills_its_levels(void **state)
 		after--;
 	}
 	assert_int_equal(after, 0);
+	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+/* A session that begins with all levels, as those of memattach do: then only what had no room in the youngest one is looked for elsewhere. */
+static int open_session_with_levels(void **state)
+{
+	(void)state;
+	fixture_open(&f, 64, "/proc/self/exe");
+	for (uint64_t entries = 8; entries <= 32; entries *= 2)
+		fixture_region(&f, DUMP_REGION_LIVE, entries * 72, entries);
+	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
+	return 0;
+}
+
+static void assert_takes(uint64_t address)
+{
+	struct live_entry entry;
+
+	assert_true(live_table_take(address, &entry));
+	assert_int_equal(entry.record->address, address);
+	live_table_drop(&entry);
+	assert_false(live_table_take(address, &entry));
+}
+
+static void test_live_table_finds_what_had_no_room(void **state)
+{
+	bool stored[200] = { false };
+	uint64_t count = 0;
+
+	(void)state;
+	for (uint64_t a = 1; a < 100; a++) {
+		struct dump_live_record record = record_of(a * 64);
+
+		count += stored[a] = insert(&record);
+	}
+	assert_int_equal(count, 8 + 16 + 32);
+	for (uint64_t a = 1; a < 100; a += 2)
+		if (stored[a]) {
+			assert_takes(a * 64);
+			stored[a] = false;
+		}
+	/* With a younger level what stands in all others is found still. */
+	fixture_region(&f, DUMP_REGION_LIVE, 64 * 72, 64);
+	regions_refresh();
+	for (uint64_t a = 100; a < 200; a++) {
+		struct dump_live_record record = record_of(a * 64);
+
+		stored[a] = insert(&record);
+	}
+	for (uint64_t a = 1; a < 200; a++)
+		if (stored[a])
+			assert_takes(a * 64);
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
@@ -459,14 +513,14 @@ static void test_regions_refresh_refuses_hostile_descriptors(void **state)
 	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 2);
 	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 0);
 	regions_refresh();
-	assert_int_equal(regions_count(&regions_live), 0);
-	assert_int_equal(regions_count(&regions_stack_index), 0);
-	assert_int_equal(regions_count(&regions_stacks), 0);
-	assert_int_equal(regions_count(&regions_history), 0);
+	assert_int_equal(regions_count(REGIONS_LIVE), 0);
+	assert_int_equal(regions_count(REGIONS_STACK_INDEX), 0);
+	assert_int_equal(regions_count(REGIONS_STACKS), 0);
+	assert_int_equal(regions_count(REGIONS_HISTORY), 0);
 	fixture_region(&f, DUMP_REGION_LIVE, 4096, 8);
 	f.dump->region_count = UINT32_MAX;
 	regions_refresh();
-	assert_int_equal(regions_count(&regions_live), 1);
+	assert_int_equal(regions_count(REGIONS_LIVE), 1);
 	assert_null(regions_stack(0));
 	assert_null(regions_stack(UINT32_MAX));
 }
@@ -591,6 +645,7 @@ int main(void)
 		SESSION_TEST(test_live_table_forgets_what_was_given_up),
 		SESSION_TEST(test_live_table_insert_finds_what_is_present),
 		SESSION_TEST(test_live_table_fills_its_levels),
+		cmocka_unit_test_setup_teardown(test_live_table_finds_what_had_no_room, open_session_with_levels, close_session),
 		SESSION_TEST(test_live_table_serves_threads),
 		SESSION_TEST(test_filter_sticks_at_its_limit),
 		SESSION_TEST(test_filter_says_maybe_in_exact_mode),
