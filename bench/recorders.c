@@ -105,7 +105,7 @@ static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t ra
 
 	fixture_open(&r->f, rate_bytes, r->name);
 	for (uint64_t i = 0; i < LEVELS; i++)
-		fixture_region(&r->f, DUMP_REGION_LIVE, (entries << i) * 72, entries << i);
+		fixture_region(&r->f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(entries << i), entries << i);
 	for (uint64_t i = 0; i < LEVELS; i++)
 		fixture_region(&r->f, DUMP_REGION_STACK_INDEX, (2048ull << i) * 12, 2048ull << i);
 	fixture_region(&r->f, DUMP_REGION_STACKS, 8 << 20, 0);

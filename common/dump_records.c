@@ -110,9 +110,9 @@ int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_liv
 		const struct dump_region *region = &dump->regions[i];
 		if (region->kind != DUMP_REGION_LIVE)
 			continue;
-		const uint64_t buckets = region->entries / DUMP_BUCKET;
+		const uint64_t buckets = region->entries / DUMP_BUCKET, buckets_at = region->offset + DUMP_LIVE_BUCKETS_AT(region->entries);
 		for (uint64_t first = 0; first < buckets; first += CHUNK_BUCKETS) {
-			uint64_t left = buckets - first, at = region->offset + first * sizeof(struct dump_live_bucket);
+			uint64_t left = buckets - first, at = buckets_at + first * sizeof(struct dump_live_bucket);
 			if (at >= dump->file_bytes)
 				break;
 			int r = each_live_chunk(dump, at, left < CHUNK_BUCKETS ? left : CHUNK_BUCKETS, chunk, fn, arg);

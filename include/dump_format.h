@@ -153,8 +153,9 @@ struct dump_header {
 };
 
 /*
- * A region of kind LIVE: entries / DUMP_BUCKET buckets (struct dump_live_bucket). Record i belongs to key i, and stands
- * near it: mostly in the same page, since each page costs a translation of its own. Key states (atomic):
+ * A region of kind LIVE: a tag for each entry (a byte, atomic), then from the next multiple of DUMP_BUCKETS_ALIGN bytes on the buckets
+ * (struct dump_live_bucket) with DUMP_BUCKET keys each and their records. Tags are for the payload's lookups, which seldom have to look at a bucket in
+ * vain; readers need none. A tag is written by whoever has made the key busy, and is 0 unless the record is complete. Key states (atomic):
  *     0              free
  *     1              a record is being written or taken away
  *     bit 63 set     free, too: memattach has given the sample at that address (the other bits) up; the target's filter of frees knows it still
@@ -180,6 +181,11 @@ struct dump_live_record {
 	uint16_t flags;
 	uint64_t reserved_[2];
 };
+
+#define DUMP_BUCKETS_ALIGN 64u
+#define DUMP_LIVE_BUCKETS_AT(entries) (((entries) + DUMP_BUCKETS_ALIGN - 1) & ~(uint64_t)(DUMP_BUCKETS_ALIGN - 1))
+/* Bytes of a region of so many entries: no more than 2^56. */
+#define DUMP_LIVE_BYTES(entries) (DUMP_LIVE_BUCKETS_AT(entries) + (entries) / DUMP_BUCKET * sizeof(struct dump_live_bucket))
 
 struct dump_live_bucket {
 	uint64_t keys[DUMP_BUCKET]; /* one cache line */

@@ -42,7 +42,7 @@ static const struct first_sizes {
 	{ 0, 65536, 16384, 16u << 20, 4096 },
 };
 
-#define LIVE_ENTRY_BYTES (sizeof(uint64_t) + sizeof(struct dump_live_record))
+#define LIVE_ENTRY_BYTES (1 + sizeof(struct dump_live_bucket) / DUMP_BUCKET)
 #define STACK_ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 
 uint64_t dump_clock_stamp(void)
@@ -176,7 +176,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	int rc = 0;
 
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = add_region(w, DUMP_REGION_LIVE, (live << i) * LIVE_ENTRY_BYTES, live << i, e);
+		rc = add_region(w, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i, e);
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
 		rc = add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * STACK_ENTRY_BYTES, index << i, e);
 	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
@@ -355,7 +355,7 @@ static int grow_live(struct dump_writer *w, struct err *e)
 	/* Of a bucket for 8 with 2 entries on average one in a thousand is full; with 4, one in twenty. */
 	if (dump_writer_live(w) <= capacity / 4)
 		return 0;
-	uint64_t bytes = last->entries * 2 * LIVE_ENTRY_BYTES;
+	uint64_t bytes = DUMP_LIVE_BYTES(last->entries * 2);
 	if (w->used + bytes + kept_back(w) > w->max_bytes)
 		return full(e);
 	return add_region(w, DUMP_REGION_LIVE, bytes, last->entries * 2, e);

@@ -32,7 +32,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		entries += r->entries;
 		if (entries > ENTRIES_MAX)
 			return false;
-		const struct dump_live_bucket *buckets = (const void *)((const char *)h + r->offset);
+		const struct dump_live_bucket *buckets = (const void *)((const char *)h + r->offset + DUMP_LIVE_BUCKETS_AT(r->entries));
 		for (uint64_t k = 0; k < r->entries; k++) {
 			const struct dump_live_bucket *bucket = &buckets[k / DUMP_BUCKET];
 			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&bucket->keys[k % DUMP_BUCKET], memory_order_acquire);

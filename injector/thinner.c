@@ -27,6 +27,7 @@ bool thinner_has_much_room(const struct dump_writer *w)
 }
 
 struct table {
+	_Atomic uint8_t *tags;
 	struct dump_live_bucket *buckets;
 	uint64_t entries;
 };
@@ -49,7 +50,8 @@ static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 		const struct dump_region *r = &h->regions[*i];
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
-		t->buckets = (struct dump_live_bucket *)((char *)w->header + r->offset);
+		t->tags = (_Atomic uint8_t *)w->header + r->offset;
+		t->buckets = (struct dump_live_bucket *)((char *)w->header + r->offset + DUMP_LIVE_BUCKETS_AT(r->entries));
 		t->entries = r->entries;
 		(*i)++;
 		return true;
@@ -116,6 +118,8 @@ static bool give_up(const struct table *t, uint64_t k, const struct dump_live_re
 		return false;
 	/* The block may have been freed, and another sampled at its address and put in its place, since we looked. */
 	same = record_of(t, k)->stamp == seen->stamp && record_of(t, k)->stack == seen->stack;
+	if (same)
+		atomic_store_explicit(&t->tags[k], 0, memory_order_relaxed);
 	atomic_store_explicit(key_of(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address, memory_order_release);
 	return same;
 }

@@ -15,7 +15,6 @@
 
 #include "filter.h"
 #include "gate.h"
-#include "live_table.h"
 #include "patch.h"
 #include "payload.h"
 #include "recent_stack.h"
@@ -187,7 +186,6 @@ static int64_t control_start(const struct control_start *start)
 	patch_init();
 	session_fill(start);
 	regions_refresh();
-	live_table_init();
 	__atomic_store_n(&session.state, SESSION_STARTED, __ATOMIC_RELEASE);
 	__atomic_store_n(&payload_switch, 1, __ATOMIC_RELEASE);
 	return 0;

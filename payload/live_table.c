@@ -6,73 +6,57 @@
 #include "hook_call.h"
 #include "regions.h"
 
-#define MARKS_LOG2 15 /* 4 KiB: one for each bucket of the youngest level, as memattach begins where everything is recorded */
 #define LINE_BYTES 64u
-
-/* (atomic) One for each prefix of the hash: a record was put into an older level. */
-static uint64_t marks[(1u << MARKS_LOG2) / 64];
-static uint32_t marked_levels; /* for which the marks hold: with a younger one all others hold records */
-
-void live_table_init(void)
-{
-	for (uint32_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
-		__atomic_store_n(&marks[i], 0, __ATOMIC_RELAXED);
-	marked_levels = regions_count(REGIONS_LIVE);
-}
+#define EACH_BYTE 0x0101010101010101ull
 
 static uint64_t address_hash(uint64_t address)
 {
 	return (address >> 4) * HASH_MULTIPLIER;
 }
 
-static uint64_t *mark_word(uint64_t hash, uint64_t *bit)
+/* Of bits that do not choose the bucket. */
+static uint8_t tag_of(uint64_t hash)
 {
-	uint64_t mark = hash >> (64 - MARKS_LOG2);
+	uint8_t tag = (uint8_t)(hash >> 24);
 
-	*bit = 1ull << mark % 64;
-	return &marks[mark / 64];
+	return tag ? tag : 1;
 }
 
-static bool is_marked(uint64_t hash)
-{
-	uint64_t bit;
+/* What a hash has in a level. */
+struct place {
+	uint64_t *tags; /* of the bucket */
+	struct dump_live_bucket *bucket;
+};
 
-	return __atomic_load_n(mark_word(hash, &bit), __ATOMIC_RELAXED) & bit;
-}
-
-/* Before a record in an older level can be seen. */
-static void mark(uint64_t hash)
-{
-	uint64_t bit, *word = mark_word(hash, &bit);
-
-	__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
-}
-
-/* How many levels, from the youngest on, may hold a record of that hash. */
-static inline uint32_t levels_to_look_at(uint32_t levels, uint64_t hash)
-{
-	return levels == marked_levels && levels && !is_marked(hash) ? 1 : levels;
-}
-
-static inline struct dump_live_bucket *bucket_of(uint32_t level, uint64_t hash)
+static inline struct place place_in(uint32_t level, uint64_t hash)
 {
 	const struct region *table = regions_item(REGIONS_LIVE, level);
+	uint64_t number = region_bucket(table, hash);
 
-	return (struct dump_live_bucket *)(void *)table->base + region_bucket(table, hash);
+	return (struct place){
+		.tags = (uint64_t *)(void *)table->base + number,
+		.bucket = (struct dump_live_bucket *)(void *)(table->base + DUMP_LIVE_BUCKETS_AT(table->entries)) + number,
+	};
 }
 
 void live_table_prefetch(uint64_t address)
 {
-	uint32_t levels = regions_count(REGIONS_LIVE);
+	uint32_t level = regions_count(REGIONS_LIVE);
+	uint64_t hash = address_hash(address);
 	const uint8_t *bucket;
+	struct place at;
 
-	if (!levels)
+	if (!level)
 		return;
-	bucket = (const uint8_t *)bucket_of(levels - 1, address_hash(address));
+	at = place_in(--level, hash);
+	__builtin_prefetch(at.tags, 1);
 	/* Keys, and the first records, which are the most used as long as the table is not crowded: lines are fetched in pairs. */
+	bucket = (const uint8_t *)at.bucket;
 	__builtin_prefetch(bucket, 1);
 	__builtin_prefetch(bucket + LINE_BYTES, 1);
 	__builtin_prefetch(bucket + 3 * LINE_BYTES, 1);
+	while (level-- > 0)
+		__builtin_prefetch(place_in(level, hash).tags);
 }
 
 static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
@@ -80,48 +64,40 @@ static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
 	return __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void entry_set(struct live_entry *entry, struct dump_live_bucket *bucket, uint32_t i)
+static void entry_set(struct live_entry *entry, const struct place *at, uint32_t i)
 {
-	entry->key = &bucket->keys[i];
-	entry->record = &bucket->records[i];
+	entry->key = &at->bucket->keys[i];
+	entry->tag = (uint8_t *)at->tags + i;
+	entry->record = &at->bucket->records[i];
 	__builtin_prefetch(entry->record, 1);
 }
 
-/* Which of a bucket's keys is the address, DUMP_BUCKET: none. Without branches, since it is any of them. */
-static inline uint32_t bucket_find(const struct dump_live_bucket *bucket, uint64_t address)
+/* The highest bit of each byte that is the tag, and perhaps of some others: the keys decide. */
+static inline uint64_t tags_like(const uint64_t *tags, uint8_t tag)
 {
-	uint32_t found = 1u << DUMP_BUCKET;
+	uint64_t differ = __atomic_load_n(tags, __ATOMIC_RELAXED) ^ tag * EACH_BYTE;
 
-#pragma GCC unroll 8
-	for (uint32_t i = 0; i < DUMP_BUCKET; i++)
-		found |= (uint32_t)(__atomic_load_n(&bucket->keys[i], __ATOMIC_RELAXED) == address) << i;
-	return (uint32_t)__builtin_ctz(found);
+	return (differ - EACH_BYTE) & ~differ & 0x80 * EACH_BYTE;
 }
 
-/* The first that is free, DUMP_BUCKET: none. */
-static inline uint32_t bucket_find_free(const struct dump_live_bucket *bucket)
+static inline uint32_t first_of(uint64_t bits)
 {
-	uint32_t found = 1u << DUMP_BUCKET;
-
-#pragma GCC unroll 8
-	for (uint32_t i = 0; i < DUMP_BUCKET; i++)
-		found |= (uint32_t)((int64_t)__atomic_load_n(&bucket->keys[i], __ATOMIC_RELAXED) <= 0) << i; /* DUMP_KEY_IS_FREE() */
-	return (uint32_t)__builtin_ctz(found);
+	return (uint32_t)__builtin_ctzll(bits) / 8;
 }
 
 static bool find_address(uint64_t address, struct live_entry *entry)
 {
-	uint32_t levels = regions_count(REGIONS_LIVE);
 	uint64_t hash = address_hash(address);
+	uint8_t tag = tag_of(hash);
 
-	for (uint32_t n = levels_to_look_at(levels, hash); n > 0; n--) {
-		struct dump_live_bucket *bucket = bucket_of(--levels, hash);
-		uint32_t i = bucket_find(bucket, address);
+	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
+		struct place at = place_in(level, hash);
 
-		if (i < DUMP_BUCKET) {
-			entry_set(entry, bucket, i);
-			return true;
-		}
+		for (uint64_t like = tags_like(at.tags, tag); like; like &= like - 1)
+			if (__atomic_load_n(&at.bucket->keys[first_of(like)], __ATOMIC_RELAXED) == address) {
+				entry_set(entry, &at, first_of(like));
+				return true;
+			}
 	}
 	return false;
 }
@@ -129,21 +105,36 @@ static bool find_address(uint64_t address, struct live_entry *entry)
 /* From the youngest level on. Keys of samples that were given up are free. */
 static bool find_free(uint64_t address, struct live_entry *entry)
 {
-	uint32_t levels = regions_count(REGIONS_LIVE);
 	uint64_t hash = address_hash(address);
 
-	for (uint32_t level = levels; level-- > 0;) {
-		struct dump_live_bucket *bucket = bucket_of(level, hash);
-		uint32_t i = bucket_find_free(bucket);
+	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
+		struct place at = place_in(level, hash);
 
-		if (i < DUMP_BUCKET) {
-			if (level + 1 < levels)
-				mark(hash);
-			entry_set(entry, bucket, i);
-			return true;
+		for (uint64_t none = tags_like(at.tags, 0); none; none &= none - 1) {
+			uint64_t key = __atomic_load_n(&at.bucket->keys[first_of(none)], __ATOMIC_RELAXED);
+
+			if (DUMP_KEY_IS_FREE(key)) {
+				entry_set(entry, &at, first_of(none));
+				return true;
+			}
 		}
 	}
 	return false;
+}
+
+/* The key that entry stands for is address: makes it busy, if it still is that. */
+static bool entry_take(const struct live_entry *entry, uint64_t address)
+{
+	if (!key_change(entry->key, address, DUMP_KEY_BUSY))
+		return false;
+	__atomic_store_n(entry->tag, 0, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void entry_show(const struct live_entry *entry, uint64_t address)
+{
+	__atomic_store_n(entry->tag, tag_of(address_hash(address)), __ATOMIC_RELAXED);
+	__atomic_store_n(entry->key, address, __ATOMIC_RELEASE);
 }
 
 enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry)
@@ -152,7 +143,7 @@ enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry
 
 	for (;;) {
 		if (find_address(address, entry)) {
-			if (key_change(entry->key, address, DUMP_KEY_BUSY))
+			if (entry_take(entry, address))
 				return LIVE_PRESENT;
 			continue; /* changed under us */
 		}
@@ -171,7 +162,7 @@ void live_table_publish(const struct live_entry *entry, const struct dump_live_r
 {
 	*entry->record = *record;
 	filter_add(record->address);
-	__atomic_store_n(entry->key, record->address, __ATOMIC_RELEASE);
+	entry_show(entry, record->address);
 }
 
 /* The filter knew a sample that was given up until now. */
@@ -180,7 +171,7 @@ static void forget_given_up(uint64_t address)
 	uint64_t hash = address_hash(address);
 
 	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
-		uint64_t *keys = bucket_of(level, hash)->keys;
+		uint64_t *keys = place_in(level, hash).bucket->keys;
 
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++)
 			if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == (address | DUMP_KEY_GIVEN_UP) &&
@@ -200,7 +191,7 @@ bool live_table_take(uint64_t address, struct live_entry *entry)
 	found = find_address(address, entry);
 	if (!found && __atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
 		forget_given_up(address);
-	return found && key_change(entry->key, address, DUMP_KEY_BUSY);
+	return found && entry_take(entry, address);
 }
 
 void live_table_drop(const struct live_entry *entry)
@@ -213,5 +204,5 @@ void live_table_drop(const struct live_entry *entry)
 
 void live_table_put_back(const struct live_entry *entry)
 {
-	__atomic_store_n(entry->key, entry->record->address, __ATOMIC_RELEASE);
+	entry_show(entry, entry->record->address);
 }

@@ -6,9 +6,10 @@
  * made a key busy owns its record. Nobody waits for a busy key: an inserter takes another one, a remover cannot meet one that is
  * its own block's, since the program frees a block once, after it got it.
  *
- * The youngest level is the largest, and a record that finds room there stands there. What a look into another level costs is not the comparison
- * but its page: where every allocation is recorded, translations of addresses are the largest part of the cost of this table. So
- * hashes are marked of which a record was put into an older level, and the others are looked for in the youngest one alone.
+ * The youngest level is the largest, and a record that finds room there stands there. What a look into a level costs is not the comparison but the
+ * page: where every allocation is recorded, translations of addresses are the largest part of the cost of this table. So each
+ * key has a tag, a byte of its hash (0: none): the tags of a bucket are one word, those of all levels are few pages, and a bucket is
+ * looked at only if a tag fits.
  */
 #ifndef MEMATTACH_PAYLOAD_LIVE_TABLE_H
 #define MEMATTACH_PAYLOAD_LIVE_TABLE_H
@@ -21,11 +22,10 @@
 /* A record whose key is busy: in the hands of the caller. */
 struct live_entry {
 	uint64_t *key;
+	uint8_t *tag;
 	struct dump_live_record *record;
 };
 
-/* Nothing is marked; the levels that there are now are empty. Nobody may use the table meanwhile. */
-void live_table_init(void);
 /* What an insertion or removal of address will look at is wanted soon. */
 void live_table_prefetch(uint64_t address);
 enum live_reserved { LIVE_RESERVED, LIVE_FULL, LIVE_PRESENT };

@@ -55,7 +55,7 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 	h->clock_latest = (struct dump_clock){ 1000000 + SESSION_NS * STAMPS_PER_NS, 5000000000 + SESSION_NS,
 					       START_NS + SESSION_NS };
 	h->lease_sequence = 2;
-	add_region(b, DUMP_REGION_LIVE, live_entries * (8 + sizeof(struct dump_live_record)), live_entries);
+	add_region(b, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live_entries), live_entries);
 	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * 12, stack_entries);
 	add_region(b, DUMP_REGION_STACKS, sizeof(struct dump_arena) + stack_entries * 512, 0);
 	if (history_blocks)
@@ -150,7 +150,8 @@ static void put_history(struct dump_builder *b, uint32_t stack, uint64_t size, u
 
 static struct dump_live_bucket *live_bucket(struct dump_builder *b, uint64_t k)
 {
-	struct dump_live_bucket *buckets = dump_builder_at(b, dump_builder_region(b, DUMP_REGION_LIVE)->offset);
+	const struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
+	struct dump_live_bucket *buckets = dump_builder_at(b, region->offset + DUMP_LIVE_BUCKETS_AT(region->entries));
 
 	return &buckets[k / DUMP_BUCKET];
 }

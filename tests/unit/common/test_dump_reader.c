@@ -185,7 +185,7 @@ static void test_several_regions_of_each_kind(void **state)
 	h->regions[h->region_count++] = (struct dump_region){
 		.kind = DUMP_REGION_LIVE, .serial = 1, .offset = at, .bytes = DUMP_REGION_ALIGN, .entries = 32
 	};
-	struct dump_live_bucket *last = (struct dump_live_bucket *)dump_builder_at(&b, at) + 3;
+	struct dump_live_bucket *last = (struct dump_live_bucket *)dump_builder_at(&b, at + DUMP_LIVE_BUCKETS_AT(32u)) + 3;
 	last->records[7] = (struct dump_live_record){ .address = 0x5000, .size = 7, .stack = s, .rate_bytes = 1 };
 	last->keys[7] = 0x5000;
 	struct opened o = open_built(&b);

@@ -47,6 +47,27 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+static uint8_t *tags_of(const struct dump_region *r)
+{
+	return (uint8_t *)writer.header + r->offset;
+}
+
+static struct dump_live_bucket *buckets_of(const struct dump_region *r)
+{
+	return (struct dump_live_bucket *)(tags_of(r) + DUMP_LIVE_BUCKETS_AT(r->entries));
+}
+
+/* What has no record has no tag: else the payload would find no room there. */
+static void assert_tags_fit(void)
+{
+	const struct dump_header *h = writer.header;
+
+	for (uint32_t n = 0; n < h->region_count; n++)
+		for (uint64_t k = 0; h->regions[n].kind == DUMP_REGION_LIVE && k < h->regions[n].entries; k++)
+			assert_int_equal(DUMP_KEY_IS_FREE(buckets_of(&h->regions[n])[k / DUMP_BUCKET].keys[k % DUMP_BUCKET]),
+					 tags_of(&h->regions[n])[k] == 0);
+}
+
 /* Puts a sample where the payload would: into the first free key of its bucket, the largest level first. */
 static bool put(uint64_t i)
 {
@@ -60,12 +81,13 @@ static bool put(uint64_t i)
 		const struct dump_region *r = &h->regions[n];
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
-		struct dump_live_bucket *bucket = (struct dump_live_bucket *)((char *)writer.header + r->offset);
-		bucket += (address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET));
+		uint64_t number = (address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET));
+		struct dump_live_bucket *bucket = buckets_of(r) + number;
 		for (unsigned k = 0; k < DUMP_BUCKET; k++) {
 			if (!DUMP_KEY_IS_FREE(bucket->keys[k]))
 				continue;
 			bucket->records[k] = record;
+			tags_of(r)[number * DUMP_BUCKET + k] = 1;
 			__atomic_store_n(&bucket->keys[k], address, __ATOMIC_RELEASE);
 			return true;
 		}
@@ -147,7 +169,9 @@ static void test_thinner_makes_room(void **state)
 	assert_int_equal(dump_writer_counter(&writer, DUMP_COUNTER_lost_live_full), 0);
 	before = read_dump(path);
 	assert_int_equal(before.records, n);
+	assert_tags_fit();
 	assert_int_equal(thinner_make_room(&writer, &rate, &given_up, &e), 0);
+	assert_tags_fit();
 	assert_true(rate > RATE && writer.header->rate_bytes == rate);
 	after = read_dump(path);
 	assert_int_equal(after.records, n - given_up);

@@ -86,7 +86,7 @@ uint64_t fixture_region(struct fixture *f, uint32_t kind, uint64_t bytes, uint64
 
 void fixture_regions(struct fixture *f)
 {
-	fixture_region(f, DUMP_REGION_LIVE, 65536 * 72, 65536);
+	fixture_region(f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(65536u), 65536);
 	fixture_region(f, DUMP_REGION_STACK_INDEX, 4096 * 12, 4096);
 	fixture_region(f, DUMP_REGION_STACKS, 8 << 20, 0);
 	fixture_region(f, DUMP_REGION_HISTORY, 1024 * 4096, 1024);
@@ -203,7 +203,7 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 
 	for (uint32_t i = 0; i < f->dump->region_count; i++) {
 		uint64_t entries = f->dump->regions[i].entries;
-		const struct dump_live_bucket *buckets = (const void *)region_bytes(f, i);
+		const struct dump_live_bucket *buckets = (const void *)(region_bytes(f, i) + DUMP_LIVE_BUCKETS_AT(entries));
 
 		if (f->dump->regions[i].kind != DUMP_REGION_LIVE)
 			continue;

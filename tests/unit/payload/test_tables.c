@@ -97,11 +97,14 @@ static void give_up(uint64_t address)
 {
 	for (uint32_t i = 0; i < f.dump->region_count; i++) {
 		const struct dump_region *region = &f.dump->regions[i];
-		struct dump_live_bucket *buckets = (void *)((uint8_t *)f.dump + region->offset);
+		uint8_t *tags = (uint8_t *)f.dump + region->offset;
+		struct dump_live_bucket *buckets = (void *)(tags + DUMP_LIVE_BUCKETS_AT(region->entries));
 
 		for (uint64_t k = 0; region->kind == DUMP_REGION_LIVE && k < region->entries; k++)
-			if (buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] == address)
+			if (buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] == address) {
+				tags[k] = 0;
 				buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] |= DUMP_KEY_GIVEN_UP;
+			}
 	}
 }
 
@@ -163,7 +166,7 @@ static void test_live_table_fills_its_levels(void **state)
 	uint64_t stored = 0, after;
 
 	(void)state;
-	fixture_region(&f, DUMP_REGION_LIVE, 8 * 72, 8);
+	fixture_region(&f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(8u), 8);
 	regions_refresh();
 	for (uint64_t a = 1; a <= 20; a++) {
 		struct dump_live_record record = record_of(a * 64);
@@ -171,7 +174,7 @@ static void test_live_table_fills_its_levels(void **state)
 		stored += insert(&record);
 	}
 	assert_int_equal(stored, 8);
-	fixture_region(&f, DUMP_REGION_LIVE, 64 * 72, 64);
+	fixture_region(&f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(64u), 64);
 	regions_refresh();
 	for (uint64_t a = 21; a <= 40; a++) {
 		struct dump_live_record record = record_of(a * 64);
@@ -192,13 +195,13 @@ static void test_live_table_fills_its_levels(void **state)
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
-/* A session that begins with all levels, as those of memattach do: then only what had no room in the youngest one is looked for elsewhere. */
+/* A session that begins with all levels, as those of memattach do. */
 static int open_session_with_levels(void **state)
 {
 	(void)state;
 	fixture_open(&f, 64, "/proc/self/exe");
 	for (uint64_t entries = 8; entries <= 32; entries *= 2)
-		fixture_region(&f, DUMP_REGION_LIVE, entries * 72, entries);
+		fixture_region(&f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(entries), entries);
 	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
 	return 0;
 }
@@ -231,7 +234,7 @@ static void test_live_table_finds_what_had_no_room(void **state)
 			stored[a] = false;
 		}
 	/* With a younger level what stands in all others is found still. */
-	fixture_region(&f, DUMP_REGION_LIVE, 64 * 72, 64);
+	fixture_region(&f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(64u), 64);
 	regions_refresh();
 	for (uint64_t a = 100; a < 200; a++) {
 		struct dump_live_record record = record_of(a * 64);
