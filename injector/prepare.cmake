@@ -27,7 +27,7 @@ add_library(memattach_prepare STATIC
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(memattach_prepare PUBLIC
-  PkgConfig::DW PkgConfig::ELF PkgConfig::ZLIB memattach_common Threads::Threads)
+  PkgConfig::DW PkgConfig::ELF memattach_common Threads::Threads)
 
 # Prints what the preparation finds in a process; for people who work on it, not installed.
 add_executable(memattach-inspect inspect.c)
