@@ -18,8 +18,8 @@
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes
- * another of at least twice the capacity, and nothing is ever moved. A key stands in exactly one
- * bucket of each level, so a lookup reads one cache line of keys per level.
+ * another of at least twice the capacity, and nothing is ever moved. A key can stand in exactly one
+ * bucket of each level, so a lookup reads one cache line per level: of keys, or of tags (LIVE).
  *
  * All integers are little-endian; all offsets are bytes from the start of the file; times are
  * cycle counter stamps, converted by header.clock_start and header.clock_latest; doubles are IEEE 754

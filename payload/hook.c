@@ -32,7 +32,7 @@
 
 #define MAP_FAILURE UINT64_MAX
 #define TIMED_ONE_IN 16
-#define TIMED_EXACT_ONE_IN 17 /* odd: allocations and frees often take turns */
+#define TIMED_EXACT_ONE_IN 17 /* allocations; odd, since programs often repeat themselves in powers of two */
 #define CYCLES_MAX (1u << 17) /* more is no work but a thread that was preempted meanwhile */
 
 struct hook_facts {

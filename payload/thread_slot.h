@@ -37,7 +37,7 @@ struct thread_slot {
 	uint32_t history_page;     /* offset of that block in the dump / 4096, 0: none */
 	uint32_t counter_row;      /* that no other slot adds to, 0: none */
 	uint32_t recent_stack;     /* number of its recent stack + 1, 0: none */
-	uint64_t samples;          /* taken and freed: which of them are timed */
+	uint64_t samples;          /* taken where all are: which of them are timed */
 	uint64_t reserved[6];
 };
 
