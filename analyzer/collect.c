@@ -36,17 +36,17 @@ static void fill_allocated(const struct build *b, struct part *part, const struc
 	if (b->samples.options.at != UINT64_MAX || b->samples.options.since) {
 		part->change.plus[FIGURE_ALLOCATED_BYTES] = *bytes = part->window->born[FIGURE_LIVE_BYTES];
 		part->change.plus[FIGURE_ALLOCATED_COUNT] = *count = part->window->born[FIGURE_LIVE_COUNT];
-	} else if (stack && stack->taken >= sum[FIGURE_LIVE_COUNT].samples) {
+	} else if (stack && stack->taken_count >= sum[FIGURE_LIVE_COUNT].samples) {
 		/* The sums do not know how sizes are spread, but the records that are left do. */
 		double share = tally->variance > 0 ? stack->variance_count / tally->variance : 0;
-		*bytes = (struct estimate_sum){ .value = stack->allocated_bytes,
+		*bytes = (struct estimate_sum){ .value = (double)stack->taken_bytes + stack->excess_bytes,
 						.variance = stack->variance_bytes,
 						.seen = sum[FIGURE_LIVE_BYTES].seen + tally->history_bytes,
-						.samples = stack->taken };
-		*count = (struct estimate_sum){ .value = stack->allocated_count,
+						.samples = stack->taken_count };
+		*count = (struct estimate_sum){ .value = (double)stack->taken_count + stack->excess_count,
 						.variance = stack->variance_count,
-						.seen = (double)stack->taken,
-						.samples = stack->taken,
+						.seen = (double)stack->taken_count,
+						.samples = stack->taken_count,
 						.log_sum = share * tally->log_sum,
 						.log_square = share * tally->log_square };
 	} else {
@@ -74,8 +74,8 @@ static void fill_next(const struct build *b, struct part *part, const struct dum
 	double count = part->tally->next;
 
 	/* Where records are gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. */
-	if (b->samples.rate > 1 && stack && stack->allocated_count > 0)
-		count = fmax(count, stack->variance_count / stack->allocated_count + 1);
+	if (b->samples.rate > 1 && stack && stack->taken_count)
+		count = fmax(count, stack->variance_count / ((double)stack->taken_count + stack->excess_count) + 1);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate_sum *sums[] = { &part->row.sum[f], &change->old[f], &change->plus[f], &change->minus[f] };
 		for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
@@ -134,23 +134,28 @@ static void take_side(const struct build *b, struct part *part)
 	}
 }
 
+/* As many as are neither in the live table nor had to go for room. */
+static uint64_t freed_samples(const struct dump_stack *stack, uint64_t records)
+{
+	if (!stack || stack->taken_count < records || stack->taken_count - records < stack->unkept)
+		return 0;
+	return stack->taken_count - records - stack->unkept;
+}
+
 static void fill_part(const struct build *b, struct part *part, size_t number, const struct dump_stack *stack)
 {
 	uint64_t lost_live = dump_counter(b->dump, DUMP_COUNTER_lost_live_full);
 
 	take_samples(b, part, number);
-	uint64_t live = part->row.sum[FIGURE_LIVE_COUNT].samples;
 	fill_allocated(b, part, stack);
 	fill_next(b, part, stack);
 	part->row.flags = stack ? stack->flags : 0;
-	if (stack && stack->freed > part->tally->history)
-		part->change.leak.dropped = stack->freed - part->tally->history;
-	if (stack && lost_live && stack->taken > stack->freed + live) {
-		/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
-		part->row.lost_live = stack->taken - stack->freed - live;
-		if (part->row.lost_live > lost_live)
-			part->row.lost_live = lost_live;
-	}
+	uint64_t freed = freed_samples(stack, b->samples.lives[number].records);
+	if (freed > part->tally->history)
+		part->change.leak.dropped = freed - part->tally->history;
+	/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
+	if (stack)
+		part->row.lost_live = stack->unkept < lost_live ? stack->unkept : lost_live;
 	take_side(b, part);
 }
 

@@ -187,6 +187,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	if (sample->freed) {
 		tally->history_bytes += (double)sample->size;
 		tally->history++;
+	} else {
+		part->records++;
 	}
 	if (!sample->rate)
 		return 0;
@@ -241,10 +243,7 @@ static bool needs_survival(const struct samples *s, uint32_t rate)
 static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct samples *s = arg;
-	uint32_t rate = dump_live_rate(s->dump, record);
 
-	if (!rate)
-		return 0;
 	s->batch->list[s->batch->count++] =
 		(struct sample){ .address = record->address,
 				 .size = record->size,
@@ -252,7 +251,7 @@ static int on_live(void *arg, const struct dump_live_record *record)
 				 .born = record->stamp,
 				 .survival = needs_survival(s, record->rate_bytes) ? dump_live_survival(record) : INFINITY,
 				 .stack = record->stack,
-				 .rate = rate };
+				 .rate = dump_live_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
 

@@ -33,6 +33,7 @@ struct tally {
 struct live_part {
 	struct estimate_sum sum[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT */
 	struct slack slack;
+	uint64_t records;           /* in the live table, whatever is asked for, those of samples that were given up included */
 };
 
 /* Of those in a window of time, or of the later and the earlier state of a session: see struct row_change. */

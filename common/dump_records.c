@@ -25,71 +25,61 @@ static bool live_holds_together(const struct dump_live_record *r)
 	return r->size <= DUMP_SIZE_LIMIT && r->rate_bytes >= 1;
 }
 
-#define CHUNK_BUCKETS (CHUNK_ENTRIES / DUMP_BUCKET)
-
 struct live_chunk {
-	struct dump_live_bucket buckets[CHUNK_BUCKETS];
-	struct dump_live_bucket after[CHUNK_BUCKETS]; /* read a second time, for the keys */
+	struct dump_live_record records[CHUNK_ENTRIES];
+	struct dump_live_record after[CHUNK_ENTRIES]; /* read a second time, for the keys */
 };
 
 /*
- * Reads one slot of the live table again until its key stood still while its record was read: 1 if it holds
- * a record, 0 if it is free, -1 if it never stood still.
+ * Reads one record of the live table again until its key stood still while it was read: 1 if there
+ * is one, 0 if the place is free, -1 if it never stood still.
  */
-static int read_live_slot(struct dump *dump, uint64_t key_offset, uint64_t record_offset, uint64_t *key,
-			  struct dump_live_record *record)
+static int read_live_again(struct dump *dump, uint64_t offset, struct dump_live_record *record)
 {
 	for (int i = 0; i < BUSY_READS; i++) {
 		uint64_t after;
-		if (dump_read(dump, key_offset, key, sizeof *key) != sizeof *key)
+		if (dump_read(dump, offset, record, sizeof *record) != sizeof *record || DUMP_KEY_IS_FREE(record->address))
 			return 0;
-		if (DUMP_KEY_IS_FREE(*key))
-			return 0;
-		if (*key == DUMP_KEY_BUSY)
+		if (record->address == DUMP_KEY_BUSY)
 			continue;
-		if (dump_read(dump, record_offset, record, sizeof *record) != sizeof *record ||
-		    dump_read(dump, key_offset, &after, sizeof after) != sizeof after)
+		if (dump_read(dump, offset, &after, sizeof after) != sizeof after)
 			return 0;
-		if (*key == after)
+		if (record->address == after)
 			return 1;
 	}
 	return -1;
 }
 
-static bool all_free(const struct dump_live_bucket *buckets, size_t n)
+static bool all_free(const struct dump_live_record *records, size_t n)
 {
-	for (size_t i = 0; i < n * DUMP_BUCKET; i++)
-		if (!DUMP_KEY_IS_FREE(buckets[i / DUMP_BUCKET].keys[i % DUMP_BUCKET]))
+	for (size_t i = 0; i < n; i++)
+		if (!DUMP_KEY_IS_FREE(records[i].address))
 			return false;
 	return true;
 }
 
-/* Some buckets of a region, from an offset of the file on. */
+/* Some records of a region, from an offset of the file on. */
 static int each_live_chunk(struct dump *dump, uint64_t at, size_t n, struct live_chunk *c,
 			   int (*fn)(void *, const struct dump_live_record *), void *arg)
 {
-	const size_t bytes = sizeof c->buckets[0];
+	const size_t bytes = sizeof c->records[0];
 
-	n = dump_read(dump, at, c->buckets, n * bytes) / bytes;
-	if (all_free(c->buckets, n))
+	n = dump_read(dump, at, c->records, n * bytes) / bytes;
+	if (all_free(c->records, n))
 		return 0;
 	n = dump_read(dump, at, c->after, n * bytes) / bytes;
-	for (size_t i = 0; i < n * DUMP_BUCKET; i++) {
-		const size_t b = i / DUMP_BUCKET, k = i % DUMP_BUCKET;
-		uint64_t key = c->buckets[b].keys[k], bucket_at = at + b * bytes;
-		struct dump_live_record *record = &c->buckets[b].records[k];
-		if (DUMP_KEY_IS_FREE(key))
+	for (size_t i = 0; i < n; i++) {
+		struct dump_live_record *record = &c->records[i];
+		if (DUMP_KEY_IS_FREE(record->address))
 			continue;
-		if (key == DUMP_KEY_BUSY || key != c->after[b].keys[k]) {
-			int got = read_live_slot(dump, bucket_at + offsetof(struct dump_live_bucket, keys) + k * sizeof key,
-						 bucket_at + offsetof(struct dump_live_bucket, records) + k * sizeof *record,
-						 &key, record);
+		if (record->address == DUMP_KEY_BUSY || record->address != c->after[i].address) {
+			int got = read_live_again(dump, at + i * bytes, record);
 			if (got < 0)
 				dump_skip(dump, DUMP_SKIP_busy);
 			if (got <= 0)
 				continue;
 		}
-		if (record->address != key || !live_holds_together(record)) {
+		if (!live_holds_together(record)) {
 			dump_skip(dump, DUMP_SKIP_live);
 			continue;
 		}
@@ -110,12 +100,12 @@ int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_liv
 		const struct dump_region *region = &dump->regions[i];
 		if (region->kind != DUMP_REGION_LIVE)
 			continue;
-		const uint64_t buckets = region->entries / DUMP_BUCKET, buckets_at = region->offset + DUMP_LIVE_BUCKETS_AT(region->entries);
-		for (uint64_t first = 0; first < buckets; first += CHUNK_BUCKETS) {
-			uint64_t left = buckets - first, at = buckets_at + first * sizeof(struct dump_live_bucket);
+		const uint64_t records_at = region->offset + DUMP_LIVE_RECORDS_AT(region->entries);
+		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {
+			uint64_t left = region->entries - first, at = records_at + first * sizeof(struct dump_live_record);
 			if (at >= dump->file_bytes)
 				break;
-			int r = each_live_chunk(dump, at, left < CHUNK_BUCKETS ? left : CHUNK_BUCKETS, chunk, fn, arg);
+			int r = each_live_chunk(dump, at, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk, fn, arg);
 			if (r)
 				return r;
 		}
@@ -259,7 +249,7 @@ static const struct dump_region *region_of_stack(const struct dump *dump, uint64
 
 static bool sums_make_sense(const struct dump_stack *s)
 {
-	const double sums[] = { s->allocated_bytes, s->allocated_count, s->variance_bytes, s->variance_count };
+	const double sums[] = { s->excess_bytes, s->excess_count, s->variance_bytes, s->variance_count };
 
 	for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
 		if (!(sums[i] >= 0) || sums[i] > SUM_LIMIT)
@@ -283,9 +273,9 @@ int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_cop
 		goto bad;
 	if (!sums_make_sense(&fresh.stack)) {
 		dump_skip(dump, DUMP_SKIP_sums);
-		fresh.stack.allocated_bytes = fresh.stack.allocated_count = 0;
+		fresh.stack.excess_bytes = fresh.stack.excess_count = 0;
 		fresh.stack.variance_bytes = fresh.stack.variance_count = 0;
-		fresh.stack.taken = 0;
+		fresh.stack.taken_bytes = fresh.stack.taken_count = fresh.stack.unkept = 0;
 	}
 	*copy = fresh;
 	return 0;

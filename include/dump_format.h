@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define DUMP_MAGIC "MEMATTCH" /* 8 bytes, no terminator */
-#define DUMP_VERSION 2u
+#define DUMP_VERSION 3u
 #define DUMP_HEADER_BYTES 16384u
 #define DUMP_REGION_MAX 400u
 #define DUMP_REGION_ALIGN 4096u
@@ -153,13 +153,14 @@ struct dump_header {
 };
 
 /*
- * A region of kind LIVE: a tag for each entry (a byte, atomic), then from the next multiple of DUMP_BUCKETS_ALIGN bytes on the buckets
- * (struct dump_live_bucket) with DUMP_BUCKET keys each and their records. Tags are for the payload's lookups, which seldom have to look at a bucket in
- * vain; readers need none. A tag is written by whoever has made the key busy, and is 0 unless the record is complete. Key states (atomic):
+ * A region of kind LIVE: a tag for each entry (a byte, atomic), then from the next multiple of DUMP_RECORDS_ALIGN bytes on the records (struct
+ * dump_live_record), DUMP_BUCKET of them in a bucket. Tags are for the payload's lookups, which seldom have to look at a record in
+ * vain; readers need none. A tag is 0 unless the record is complete, and where its block is about to be freed. The first word of a record
+ * is its key (atomic):
  *     0              free
  *     1              a record is being written or taken away
  *     bit 63 set     free, too: memattach has given the sample at that address (the other bits) up; the target's filter of frees knows it still
- *     other          the record is complete; the key equals its address
+ *     other          the record is complete; the key is its address
  * Insert: key 0 (or one with bit 63) -> 1, write the record, release key = address. Remove: key address -> 1, copy the
  * record to the history, release key = 0.
  */
@@ -170,7 +171,7 @@ struct dump_header {
 #define DUMP_KEY_IS_FREE(key) ((key) == DUMP_KEY_FREE || ((key) & DUMP_KEY_GIVEN_UP))
 
 struct dump_live_record {
-	uint64_t address;
+	uint64_t address;    /* (atomic) the key */
 	uint64_t size;       /* bytes requested */
 	uint64_t usable;     /* bytes that the allocator gave, 0 unknown */
 	uint64_t stamp;      /* time of the allocation */
@@ -179,18 +180,13 @@ struct dump_live_record {
 	uint32_t tid;        /* thread that allocated, 0 unknown */
 	uint16_t hook;       /* enum hook_id */
 	uint16_t flags;
-	uint64_t reserved_[2];
 };
 
-#define DUMP_BUCKETS_ALIGN 64u
-#define DUMP_LIVE_BUCKETS_AT(entries) (((entries) + DUMP_BUCKETS_ALIGN - 1) & ~(uint64_t)(DUMP_BUCKETS_ALIGN - 1))
+#define DUMP_RECORDS_ALIGN 64u
+#define DUMP_LIVE_RECORDS_AT(entries) (((entries) + DUMP_RECORDS_ALIGN - 1) & ~(uint64_t)(DUMP_RECORDS_ALIGN - 1))
 /* Bytes of a region of so many entries: no more than 2^56. */
-#define DUMP_LIVE_BYTES(entries) (DUMP_LIVE_BUCKETS_AT(entries) + (entries) / DUMP_BUCKET * sizeof(struct dump_live_bucket))
-
-struct dump_live_bucket {
-	uint64_t keys[DUMP_BUCKET]; /* one cache line */
-	struct dump_live_record records[DUMP_BUCKET];
-};
+#define DUMP_LIVE_BYTES(entries) (DUMP_LIVE_RECORDS_AT(entries) + (entries) * sizeof(struct dump_live_record))
+#define DUMP_LIVE_ENTRY_BYTES (1 + sizeof(struct dump_live_record)) /* and what is rounded up: any page has it */
 
 /*
  * A region of kind STACK_INDEX: entries keys (uint64_t hash of the stack, 0 free; atomic), then entries
@@ -214,20 +210,24 @@ struct dump_arena {
  * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up
  * address - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module).
  * The sums are over all samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R)
- * (S counted as 1 if 0; p = 1 if R is 1):
+ * (S counted as 1 if 0; p = 1 if R is 1). What was allocated is estimated by taken + excess: a sample of weight 1 adds to integers alone.
+ * Samples that were freed again are those that are neither in LIVE regions nor unkept.
  */
 struct dump_stack {
 	uint64_t hash;            /* not 0 */
 	uint32_t frame_count;
 	uint32_t flags;
-	uint64_t taken;           /* (atomic) samples */
-	double allocated_bytes;   /* (atomic) sum of S w */
-	double allocated_count;   /* (atomic) sum of w */
-	double variance_bytes;    /* (atomic) sum of S^2 (1 - p) / p^2 */
+	uint64_t taken_count;     /* (atomic) samples */
+	uint64_t taken_bytes;     /* (atomic) sum of S, modulo 2^64 */
+	double excess_count;      /* (atomic) sum of w - 1 */
+	double excess_bytes;      /* (atomic) sum of S (w - 1) */
 	double variance_count;    /* (atomic) sum of (1 - p) / p^2 */
-	uint64_t freed;           /* (atomic) samples that were freed again */
+	double variance_bytes;    /* (atomic) sum of S^2 (1 - p) / p^2 */
+	uint64_t unkept;          /* (atomic) samples that the live table had no room for, or that memattach gave up to make room */
 	uint64_t frames[];
 };
+/* Bytes of the record of a stack: whole cache lines, so that its sums, to which all threads add, are in one. */
+#define DUMP_STACK_BYTES(frames) ((sizeof(struct dump_stack) + (frames) * sizeof(uint64_t) + 63) & ~(uint64_t)63)
 #define DUMP_FRAME_ADDRESS(f) ((f) & 0xffffffffffffull)
 #define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
 
@@ -318,10 +318,9 @@ enum dump_rate_reason {
 
 #define DUMP_ASSERT_(c, text) _Static_assert(c, text)
 DUMP_ASSERT_(sizeof(struct dump_region) == 32, "dump_region");
-DUMP_ASSERT_(sizeof(struct dump_live_record) == 64, "dump_live_record");
-DUMP_ASSERT_(sizeof(struct dump_live_bucket) == 576, "dump_live_bucket");
+DUMP_ASSERT_(sizeof(struct dump_live_record) == 48, "dump_live_record");
 DUMP_ASSERT_(sizeof(struct dump_arena) == 64, "dump_arena");
-DUMP_ASSERT_(sizeof(struct dump_stack) == 64, "dump_stack");
+DUMP_ASSERT_(sizeof(struct dump_stack) == 72, "dump_stack");
 DUMP_ASSERT_(sizeof(struct dump_history_record) == 48, "dump_history_record");
 DUMP_ASSERT_(sizeof(struct dump_history_block) == DUMP_HISTORY_BLOCK_BYTES, "dump_history_block");
 DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");

@@ -42,7 +42,6 @@ static const struct first_sizes {
 	{ 0, 65536, 16384, 16u << 20, 4096 },
 };
 
-#define LIVE_ENTRY_BYTES (1 + sizeof(struct dump_live_bucket) / DUMP_BUCKET)
 #define STACK_ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
 
 uint64_t dump_clock_stamp(void)
@@ -159,7 +158,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 
 	while (w->header->first_rate_bytes <= f->above_rate)
 		f++;
-	uint64_t live = fitting(f->live_entries, all_levels * LIVE_ENTRY_BYTES, part);
+	uint64_t live = fitting(f->live_entries, all_levels * DUMP_LIVE_ENTRY_BYTES, part);
 	uint64_t index = fitting(f->stack_entries, all_levels * STACK_ENTRY_BYTES, part / 8);
 	uint64_t history = fitting(f->history_blocks, DUMP_HISTORY_BLOCK_BYTES, part);
 	const struct {
@@ -215,7 +214,7 @@ static int add_unknown_stack(struct dump_writer *w, struct err *e)
 	uint64_t offset;
 	void *record;
 
-	int rc = arena_take(w, DUMP_REGION_STACKS, sizeof *stack, &record, &offset, e);
+	int rc = arena_take(w, DUMP_REGION_STACKS, DUMP_STACK_BYTES(0u), &record, &offset, e);
 	if (rc < 0)
 		return rc;
 	stack = record;
@@ -332,6 +331,21 @@ uint64_t dump_writer_live_capacity(const struct dump_writer *w)
 	const struct dump_region *last;
 
 	return capacity_of(w, DUMP_REGION_LIVE, &last);
+}
+
+void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
+{
+	uint64_t offset = (uint64_t)stack * DUMP_STACK_ALIGN;
+
+	for (uint32_t i = 0; i < w->header->region_count; i++) {
+		const struct dump_region *r = &w->header->regions[i];
+		if (r->kind != DUMP_REGION_STACKS || offset < r->offset + sizeof(struct dump_arena) ||
+		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
+			continue;
+		struct dump_stack *record = at(w, offset);
+		atomic_fetch_add_explicit(atomic64(&record->unkept), 1, memory_order_relaxed);
+		return;
+	}
 }
 
 /* Live samples can be thinned, stacks cannot: so a part of the file is kept back for those. */

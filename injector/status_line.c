@@ -32,13 +32,12 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		entries += r->entries;
 		if (entries > ENTRIES_MAX)
 			return false;
-		const struct dump_live_bucket *buckets = (const void *)((const char *)h + r->offset + DUMP_LIVE_BUCKETS_AT(r->entries));
+		const struct dump_live_record *records = (const void *)((const char *)h + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
 		for (uint64_t k = 0; k < r->entries; k++) {
-			const struct dump_live_bucket *bucket = &buckets[k / DUMP_BUCKET];
-			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&bucket->keys[k % DUMP_BUCKET], memory_order_acquire);
+			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&records[k].address, memory_order_acquire);
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 				continue;
-			const struct thinning_sample sample = thinning_of_live(&bucket->records[k % DUMP_BUCKET]);
+			const struct thinning_sample sample = thinning_of_live(&records[k]);
 			uint32_t rate = thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX);
 			if (!rate)
 				continue;

@@ -28,18 +28,13 @@ bool thinner_has_much_room(const struct dump_writer *w)
 
 struct table {
 	_Atomic uint8_t *tags;
-	struct dump_live_bucket *buckets;
+	struct dump_live_record *records;
 	uint64_t entries;
 };
 
 static _Atomic uint64_t *key_of(const struct table *t, uint64_t k)
 {
-	return (_Atomic uint64_t *)&t->buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET];
-}
-
-static const struct dump_live_record *record_of(const struct table *t, uint64_t k)
-{
-	return &t->buckets[k / DUMP_BUCKET].records[k % DUMP_BUCKET];
+	return (_Atomic uint64_t *)&t->records[k].address;
 }
 
 static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
@@ -51,7 +46,7 @@ static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
 		t->tags = (_Atomic uint8_t *)w->header + r->offset;
-		t->buckets = (struct dump_live_bucket *)((char *)w->header + r->offset + DUMP_LIVE_BUCKETS_AT(r->entries));
+		t->records = (struct dump_live_record *)((char *)w->header + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
 		t->entries = r->entries;
 		(*i)++;
 		return true;
@@ -66,9 +61,10 @@ static bool read_record(const struct table *t, uint64_t k, struct dump_live_reco
 
 	if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 		return false;
-	*record = *record_of(t, k);
+	*record = t->records[k];
+	record->address = key;
 	atomic_thread_fence(memory_order_acquire);
-	return atomic_load_explicit(key_of(t, k), memory_order_relaxed) == key && record->address == key;
+	return atomic_load_explicit(key_of(t, k), memory_order_relaxed) == key;
 }
 
 /* How often the least rate can be doubled until the sample is given up. */
@@ -117,7 +113,7 @@ static bool give_up(const struct table *t, uint64_t k, const struct dump_live_re
 	if (!atomic_compare_exchange_strong_explicit(key_of(t, k), &key, DUMP_KEY_BUSY, memory_order_acquire, memory_order_relaxed))
 		return false;
 	/* The block may have been freed, and another sampled at its address and put in its place, since we looked. */
-	same = record_of(t, k)->stamp == seen->stamp && record_of(t, k)->stack == seen->stack;
+	same = t->records[k].stamp == seen->stamp && t->records[k].stack == seen->stack;
 	if (same)
 		atomic_store_explicit(&t->tags[k], 0, memory_order_relaxed);
 	atomic_store_explicit(key_of(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address, memory_order_release);
@@ -135,8 +131,10 @@ static uint64_t collect(struct dump_writer *w)
 			if (!read_record(&t, k, &record))
 				continue;
 			const struct thinning_sample sample = thinning_of_live(&record);
-			if (!thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX))
-				n += give_up(&t, k, &record);
+			if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) || !give_up(&t, k, &record))
+				continue;
+			dump_writer_unkept(w, record.stack);
+			n++;
 		}
 	return n;
 }

@@ -133,13 +133,6 @@ uint64_t exponential_draw(uint64_t *state, uint64_t mean_bytes)
 	return distance;
 }
 
-struct sample_sums {
-	uint64_t allocated_bytes; /* bits of doubles */
-	uint64_t allocated_count;
-	uint64_t variance_bytes;
-	uint64_t variance_count;
-};
-
 static void double_add(double *sum, double value)
 {
 	uint64_t *word = (uint64_t *)(void *)sum;
@@ -152,45 +145,27 @@ static void double_add(double *sum, double value)
 		;
 }
 
-static OUT_OF_LINE void add_weights(struct dump_stack *stack, const uint64_t *size, const uint64_t *rate_bytes)
+/* What a sample weighs more than 1. Accurate for weights near 1, too: w - 1 = exp(-x) / p. */
+static OUT_OF_LINE void add_excess(struct dump_stack *stack, const uint64_t *size, const uint64_t *rate_bytes)
 {
-	double bytes = (double)*size, weight = 1, variance = 0;
+	double bytes = (double)*size, q, p = exponential_expm1_negative((*size ? bytes : 1) / (double)*rate_bytes, &q);
+	double excess = q / p, variance = q / (p * p);
 
-	if (*rate_bytes > 1) {
-		double q, p = exponential_expm1_negative((*size ? bytes : 1) / (double)*rate_bytes, &q);
-
-		weight = 1 / p;
-		variance = q / (p * p);
-	}
-	double_add(&stack->allocated_bytes, bytes * weight);
-	double_add(&stack->allocated_count, weight);
-	double_add(&stack->variance_bytes, bytes * bytes * variance);
+	double_add(&stack->excess_count, excess);
+	double_add(&stack->excess_bytes, bytes * excess);
 	double_add(&stack->variance_count, variance);
-}
-
-#define EXACT_BELOW (1ull << 52)
-
-/* Weight 1: sums of integers below 2^53 are exact in any rounding and raise no flag, so the environment need not be changed. */
-static OUT_OF_LINE int add_exactly(struct dump_stack *stack, uint64_t size)
-{
-	uint64_t limit = 0x4330000000000000ull; /* 2^52 */
-
-	if (size >= EXACT_BELOW || __atomic_load_n((uint64_t *)(void *)&stack->allocated_bytes, __ATOMIC_RELAXED) >= limit ||
-	    __atomic_load_n((uint64_t *)(void *)&stack->allocated_count, __ATOMIC_RELAXED) >= limit)
-		return 0;
-	double_add(&stack->allocated_bytes, (double)(int64_t)size);
-	double_add(&stack->allocated_count, 1);
-	return 1;
+	double_add(&stack->variance_bytes, bytes * bytes * variance);
 }
 
 void exponential_add_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes)
 {
 	uint32_t saved;
 
-	if (rate_bytes == 1 && add_exactly(stack, size))
+	__atomic_fetch_add(&stack->taken_count, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&stack->taken_bytes, size, __ATOMIC_RELAXED);
+	if (rate_bytes <= 1)
 		return;
 	saved = arch_float_enter();
-
-	add_weights(stack, &size, &rate_bytes);
+	add_excess(stack, &size, &rate_bytes);
 	arch_float_leave(saved);
 }

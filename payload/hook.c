@@ -2,8 +2,8 @@
 /*
  * The slow path of all hooks: what to record about a call, around the call of the original.
  *
- * - The record of a block that is freed is taken before the original runs, one of an allocation is made after it: between, the address
- *   may be another thread's block.
+ * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an allocation is made after it:
+ *   between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
  * - The original runs with no slot taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
@@ -143,16 +143,9 @@ static void prefetch_sample(const struct hook_call *call, const struct recorder 
 /* A taken record becomes history. */
 static void entry_finish(struct recorder *r, const struct live_entry *entry, uint16_t flags)
 {
-	struct dump_stack *stack;
-
-	/* What is locked waits for all that came before: all is asked for first. */
 	if (r->slot)
-		history_prefetch(r->slot);
-	stack = regions_stack(entry->record->stack);
-	__builtin_prefetch(stack, 1);
+		history_prefetch(r->slot); /* while the record comes */
 	history_append(r->slot, &r->counters, entry->record, r->stamp, flags);
-	if (stack)
-		__atomic_fetch_add(&stack->freed, 1, __ATOMIC_RELAXED);
 	live_table_drop(entry);
 	counter_add(&r->counters, flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
 }
@@ -217,15 +210,16 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 	__builtin_prefetch(stack, 1);
 	while ((reserved = live_table_reserve(record->address, &entry)) == LIVE_PRESENT)
 		entry_finish(r, &entry, DUMP_HISTORY_FREE_MISSED);
-	if (stack) {
-		__atomic_fetch_add(&stack->taken, 1, __ATOMIC_RELAXED);
+	if (stack)
 		exponential_add_sample(stack, record->size, record->rate_bytes);
-	}
 	counter_add(&r->counters, DUMP_COUNTER_samples_taken, 1);
-	if (reserved == LIVE_RESERVED)
+	if (reserved == LIVE_RESERVED) {
 		live_table_publish(&entry, record);
-	else
-		counter_add(&r->counters, DUMP_COUNTER_lost_live_full, 1);
+		return;
+	}
+	counter_add(&r->counters, DUMP_COUNTER_lost_live_full, 1);
+	if (stack)
+		__atomic_fetch_add(&stack->unkept, 1, __ATOMIC_RELAXED);
 }
 
 /* Records the new block of a sampled call. Out of line: its frames are not on the stack while the original runs. */
@@ -252,7 +246,6 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 		record.tid = thread_id(r.tp);
 		record.hook = (uint16_t)call->hook;
 		record.flags = 0;
-		record.reserved_[0] = record.reserved_[1] = 0;
 		if (rate > RECENT_RATE_MAX)
 			prefetch_sample(call, &r);
 		record_sample(call, &r, &record);
@@ -337,15 +330,16 @@ static __attribute__((noinline)) void record_freed(const struct hook_call *call,
 
 	recorder_open(&r, call, f->stamp);
 	counter_add(&r.counters, DUMP_COUNTER_filter_hits, 1);
-	entry_finish(&r, &f->entry, 0);
+	if (live_table_take_hidden(&f->entry))
+		entry_finish(&r, &f->entry, 0);
 	if (f->timed)
 		count_cycles(&r.counters, TIMED_ONE_IN, f->cycles + clock_stamp() - resumed);
 	recorder_leave(&r);
 }
 
 /*
- * Where every block is recorded. The record is taken before the original frees the block, and goes into the history behind it: while the original
- * works, the record comes from memory, where it has been since the block was allocated. What the original will miss is asked for, too.
+ * Where every block is recorded. The record is found and hidden before the original frees the block, and taken behind it: nothing waits for it
+ * until the original has done its work, and what the original will miss is asked for, too.
  */
 static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 {
@@ -358,7 +352,7 @@ static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 	if (!clock_lease_holds(f.stamp))
 		return call_original(call);
 	regions_refresh();
-	f.known = live_table_take(block, &f.entry);
+	f.known = live_table_hide(block, &f.entry);
 	f.timed = is_timed(block);
 	if (f.timed)
 		f.cycles = clock_stamp() - f.stamp;

@@ -25,7 +25,7 @@ static uint8_t tag_of(uint64_t hash)
 /* What a hash has in a level. */
 struct place {
 	uint64_t *tags; /* of the bucket */
-	struct dump_live_bucket *bucket;
+	struct dump_live_record *records;
 };
 
 static inline struct place place_in(uint32_t level, uint64_t hash)
@@ -35,7 +35,7 @@ static inline struct place place_in(uint32_t level, uint64_t hash)
 
 	return (struct place){
 		.tags = (uint64_t *)(void *)table->base + number,
-		.bucket = (struct dump_live_bucket *)(void *)(table->base + DUMP_LIVE_BUCKETS_AT(table->entries)) + number,
+		.records = (struct dump_live_record *)(void *)(table->base + DUMP_LIVE_RECORDS_AT(table->entries)) + number * DUMP_BUCKET,
 	};
 }
 
@@ -43,18 +43,17 @@ void live_table_prefetch(uint64_t address)
 {
 	uint32_t level = regions_count(REGIONS_LIVE);
 	uint64_t hash = address_hash(address);
-	const uint8_t *bucket;
+	const uint8_t *records;
 	struct place at;
 
 	if (!level)
 		return;
 	at = place_in(--level, hash);
 	__builtin_prefetch(at.tags, 1);
-	/* Keys, and the first records, which are the most used as long as the table is not crowded: lines are fetched in pairs. */
-	bucket = (const uint8_t *)at.bucket;
-	__builtin_prefetch(bucket, 1);
-	__builtin_prefetch(bucket + LINE_BYTES, 1);
-	__builtin_prefetch(bucket + 3 * LINE_BYTES, 1);
+	/* The first records, which are the most used as long as the table is not crowded. */
+	records = (const uint8_t *)at.records;
+	for (uint32_t line = 0; line < 3; line++)
+		__builtin_prefetch(records + line * LINE_BYTES, 1);
 	while (level-- > 0)
 		__builtin_prefetch(place_in(level, hash).tags);
 }
@@ -64,12 +63,17 @@ static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
 	return __atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void entry_set(struct live_entry *entry, const struct place *at, uint32_t i)
+static inline uint64_t key_now(const struct dump_live_record *record)
 {
-	entry->key = &at->bucket->keys[i];
+	return __atomic_load_n(&record->address, __ATOMIC_RELAXED);
+}
+
+static void entry_set(struct live_entry *entry, uint64_t address, const struct place *at, uint32_t i)
+{
+	entry->address = address;
 	entry->tag = (uint8_t *)at->tags + i;
-	entry->record = &at->bucket->records[i];
-	__builtin_prefetch(entry->record, 1);
+	entry->record = &at->records[i];
+	__builtin_prefetch((const uint8_t *)(entry->record + 1) - 1, 1); /* it may end in the next line */
 }
 
 /* The highest bit of each byte that is the tag, and perhaps of some others: the keys decide. */
@@ -94,8 +98,8 @@ static bool find_address(uint64_t address, struct live_entry *entry)
 		struct place at = place_in(level, hash);
 
 		for (uint64_t like = tags_like(at.tags, tag); like; like &= like - 1)
-			if (__atomic_load_n(&at.bucket->keys[first_of(like)], __ATOMIC_RELAXED) == address) {
-				entry_set(entry, &at, first_of(like));
+			if (key_now(&at.records[first_of(like)]) == address) {
+				entry_set(entry, address, &at, first_of(like));
 				return true;
 			}
 	}
@@ -110,31 +114,33 @@ static bool find_free(uint64_t address, struct live_entry *entry)
 	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
 		struct place at = place_in(level, hash);
 
-		for (uint64_t none = tags_like(at.tags, 0); none; none &= none - 1) {
-			uint64_t key = __atomic_load_n(&at.bucket->keys[first_of(none)], __ATOMIC_RELAXED);
-
-			if (DUMP_KEY_IS_FREE(key)) {
-				entry_set(entry, &at, first_of(none));
+		for (uint64_t none = tags_like(at.tags, 0); none; none &= none - 1)
+			if (DUMP_KEY_IS_FREE(key_now(&at.records[first_of(none)]))) {
+				entry_set(entry, address, &at, first_of(none));
 				return true;
 			}
-		}
 	}
 	return false;
 }
 
-/* The key that entry stands for is address: makes it busy, if it still is that. */
-static bool entry_take(const struct live_entry *entry, uint64_t address)
+static void entry_tag(const struct live_entry *entry, uint8_t tag)
 {
-	if (!key_change(entry->key, address, DUMP_KEY_BUSY))
+	__atomic_store_n(entry->tag, tag, __ATOMIC_RELAXED);
+}
+
+/* Makes its key busy, if it still is its address. */
+static bool entry_take(const struct live_entry *entry)
+{
+	if (!key_change(&entry->record->address, entry->address, DUMP_KEY_BUSY))
 		return false;
-	__atomic_store_n(entry->tag, 0, __ATOMIC_RELAXED);
+	entry_tag(entry, 0);
 	return true;
 }
 
-static void entry_show(const struct live_entry *entry, uint64_t address)
+static void entry_show(const struct live_entry *entry)
 {
-	__atomic_store_n(entry->tag, tag_of(address_hash(address)), __ATOMIC_RELAXED);
-	__atomic_store_n(entry->key, address, __ATOMIC_RELEASE);
+	entry_tag(entry, tag_of(address_hash(entry->address)));
+	__atomic_store_n(&entry->record->address, entry->address, __ATOMIC_RELEASE);
 }
 
 enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry)
@@ -143,14 +149,14 @@ enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry
 
 	for (;;) {
 		if (find_address(address, entry)) {
-			if (entry_take(entry, address))
+			if (entry_take(entry))
 				return LIVE_PRESENT;
 			continue; /* changed under us */
 		}
 		if (!find_free(address, entry))
 			return LIVE_FULL;
-		was = __atomic_load_n(entry->key, __ATOMIC_RELAXED);
-		if (!DUMP_KEY_IS_FREE(was) || !key_change(entry->key, was, DUMP_KEY_BUSY))
+		was = key_now(entry->record);
+		if (!DUMP_KEY_IS_FREE(was) || !key_change(&entry->record->address, was, DUMP_KEY_BUSY))
 			continue;
 		if (was & DUMP_KEY_GIVEN_UP)
 			filter_remove(was & ~DUMP_KEY_GIVEN_UP);
@@ -160,9 +166,11 @@ enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry
 
 void live_table_publish(const struct live_entry *entry, const struct dump_live_record *record)
 {
-	*entry->record = *record;
-	filter_add(record->address);
-	entry_show(entry, record->address);
+	const size_t key_bytes = sizeof(record->address);
+
+	__builtin_memcpy((uint8_t *)entry->record + key_bytes, (const uint8_t *)record + key_bytes, sizeof(*record) - key_bytes);
+	filter_add(entry->address);
+	entry_show(entry);
 }
 
 /* The filter knew a sample that was given up until now. */
@@ -171,11 +179,11 @@ static void forget_given_up(uint64_t address)
 	uint64_t hash = address_hash(address);
 
 	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
-		uint64_t *keys = place_in(level, hash).bucket->keys;
+		struct dump_live_record *records = place_in(level, hash).records;
 
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++)
-			if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == (address | DUMP_KEY_GIVEN_UP) &&
-			    key_change(&keys[i], address | DUMP_KEY_GIVEN_UP, DUMP_KEY_FREE)) {
+			if (key_now(&records[i]) == (address | DUMP_KEY_GIVEN_UP) &&
+			    key_change(&records[i].address, address | DUMP_KEY_GIVEN_UP, DUMP_KEY_FREE)) {
 				filter_remove(address);
 				return;
 			}
@@ -191,18 +199,34 @@ bool live_table_take(uint64_t address, struct live_entry *entry)
 	found = find_address(address, entry);
 	if (!found && __atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
 		forget_given_up(address);
-	return found && entry_take(entry, address);
+	return found && entry_take(entry);
+}
+
+bool live_table_hide(uint64_t address, struct live_entry *entry)
+{
+	if (address <= DUMP_KEY_BUSY || !find_address(address, entry))
+		return false;
+	entry_tag(entry, 0);
+	return true;
+}
+
+bool live_table_take_hidden(const struct live_entry *entry)
+{
+	if (entry_take(entry))
+		return true;
+	/* In memattach's hands, which gives it up or puts it back: then whoever gets the address next has to find it. */
+	if (!DUMP_KEY_IS_FREE(key_now(entry->record)))
+		entry_tag(entry, tag_of(address_hash(entry->address)));
+	return false;
 }
 
 void live_table_drop(const struct live_entry *entry)
 {
-	uint64_t address = entry->record->address;
-
-	__atomic_store_n(entry->key, DUMP_KEY_FREE, __ATOMIC_RELEASE);
-	filter_remove(address);
+	__atomic_store_n(&entry->record->address, DUMP_KEY_FREE, __ATOMIC_RELEASE);
+	filter_remove(entry->address);
 }
 
 void live_table_put_back(const struct live_entry *entry)
 {
-	entry_show(entry, entry->record->address);
+	entry_show(entry);
 }

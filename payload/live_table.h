@@ -8,8 +8,12 @@
  *
  * The youngest level is the largest, and a record that finds room there stands there. What a look into a level costs is not the comparison but the
  * page: where every allocation is recorded, translations of addresses are the largest part of the cost of this table. So each
- * key has a tag, a byte of its hash (0: none): the tags of a bucket are one word, those of all levels are few pages, and a bucket is
- * looked at only if a tag fits.
+ * record has a tag, a byte of its hash (0: none): the tags of a bucket are one word, those of all levels are few pages, and a record is
+ * looked at only if its tag fits. The key is the record's first word, so it is in the same line as what is wanted next.
+ *
+ * A free has to find the record before the original runs, for afterwards another thread may record a block at the address. A compare-and-swap there
+ * would wait for the record's line. It is enough to clear the tag, a store that nobody waits for: an inserter that gets the address then finds no
+ * record of it and takes another place, and the record stays with the thread that frees. Two records of one address may exist for that moment.
  */
 #ifndef MEMATTACH_PAYLOAD_LIVE_TABLE_H
 #define MEMATTACH_PAYLOAD_LIVE_TABLE_H
@@ -21,9 +25,9 @@
 
 /* A record whose key is busy: in the hands of the caller. */
 struct live_entry {
-	uint64_t *key;
-	uint8_t *tag;
 	struct dump_live_record *record;
+	uint8_t *tag;
+	uint64_t address;
 };
 
 /* What an insertion or removal of address will look at is wanted soon. */
@@ -38,6 +42,10 @@ enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry
 void live_table_publish(const struct live_entry *entry, const struct dump_live_record *record);
 /* Takes the record of address out of the readers' sight. False: there is none. */
 bool live_table_take(uint64_t address, struct live_entry *entry);
+/* Lets nobody else find the record of address, whose block this thread is about to free. False: there is none. */
+bool live_table_hide(uint64_t address, struct live_entry *entry);
+/* When the block is freed: as live_table_take() for the record that was hidden. False: memattach has given it up. */
+bool live_table_take_hidden(const struct live_entry *entry);
 /* After live_table_take: for good, and out of the filter; or back as it was. */
 void live_table_drop(const struct live_entry *entry);
 void live_table_put_back(const struct live_entry *entry);

@@ -38,7 +38,7 @@ static uint64_t region_entry_bytes(uint32_t kind)
 {
 	switch (kind) {
 	case DUMP_REGION_LIVE:
-		return 1 + sizeof(struct dump_live_bucket) / DUMP_BUCKET; /* what is rounded up for a few entries is in any page */
+		return DUMP_LIVE_ENTRY_BYTES;
 	case DUMP_REGION_STACK_INDEX:
 		return sizeof(uint64_t) + sizeof(uint32_t);
 	case DUMP_REGION_HISTORY:

@@ -14,9 +14,7 @@
 
 #include "regions.h"
 
-/* Records are aligned so that the sums, which threads share, are in one cache line. */
-#define LINE_BYTES 64u
-_Static_assert(LINE_BYTES % DUMP_STACK_ALIGN == 0 && sizeof(struct dump_arena) % LINE_BYTES == 0, "alignment of stacks");
+_Static_assert(DUMP_STACK_BYTES(0u) % DUMP_STACK_ALIGN == 0 && sizeof(struct dump_arena) % DUMP_STACK_ALIGN == 0, "alignment of stacks");
 
 static uint32_t *index_references(const struct region *table)
 {
@@ -99,7 +97,7 @@ uint32_t stack_table_find(uint64_t hash)
 
 uint32_t stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
 {
-	uint64_t bytes = (sizeof(struct dump_stack) + count * sizeof(uint64_t) + LINE_BYTES - 1) & ~(uint64_t)(LINE_BYTES - 1);
+	uint64_t bytes = DUMP_STACK_BYTES(count);
 	struct dump_stack *stack = 0;
 	struct dump_arena *arena = 0;
 	enum find_result found;

@@ -153,7 +153,9 @@ static void test_lost_samples_are_not_exact(void **state)
 	/* No room in the live table: what was allocated is still exact. */
 	dump_builder_header(&b)->counters[0][DUMP_COUNTER_lost_busy] = 0;
 	dump_builder_header(&b)->counters[0][DUMP_COUNTER_lost_live_full] = 1;
-	((struct dump_stack *)dump_builder_at(&b, (uint64_t)a * DUMP_STACK_ALIGN))->taken++;
+	struct dump_stack *stack = dump_builder_at(&b, (uint64_t)a * DUMP_STACK_ALIGN);
+	stack->taken_count++;
+	stack->unkept++;
 	make(&r, &b, (struct report_options){ 0 });
 	struct estimate live = report_estimate(&r, &r.rows.list[0], FIGURE_LIVE_COUNT);
 	assert_true(live.low == 10 && live.high > 10);

@@ -148,22 +148,12 @@ static void put_history(struct dump_builder *b, uint32_t stack, uint64_t size, u
 								       .tid = 812 };
 }
 
-static struct dump_live_bucket *live_bucket(struct dump_builder *b, uint64_t k)
-{
-	const struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
-	struct dump_live_bucket *buckets = dump_builder_at(b, region->offset + DUMP_LIVE_BUCKETS_AT(region->entries));
-
-	return &buckets[k / DUMP_BUCKET];
-}
-
-uint64_t *dump_builder_live_key(struct dump_builder *b, uint64_t k)
-{
-	return &live_bucket(b, k)->keys[k % DUMP_BUCKET];
-}
-
 struct dump_live_record *dump_builder_live(struct dump_builder *b, uint64_t k)
 {
-	return &live_bucket(b, k)->records[k % DUMP_BUCKET];
+	const struct dump_region *region = dump_builder_region(b, DUMP_REGION_LIVE);
+	struct dump_live_record *records = dump_builder_at(b, region->offset + DUMP_LIVE_RECORDS_AT(region->entries));
+
+	return &records[k];
 }
 
 void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t size, uint32_t rate, int live)
@@ -173,14 +163,14 @@ void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t si
 	double p = rate <= 1 ? 1 : -expm1(-(double)(size ? size : 1) / rate);
 	double s = (double)size;
 
-	stack->taken++;
-	stack->allocated_bytes += s / p;
-	stack->allocated_count += 1 / p;
+	stack->taken_count++;
+	stack->taken_bytes += size;
+	stack->excess_bytes += s / p - s;
+	stack->excess_count += 1 / p - 1;
 	stack->variance_bytes += s * s * (1 - p) / (p * p);
 	stack->variance_count += (1 - p) / (p * p);
-	h->counters[stack->taken % DUMP_COUNTER_SHARDS][DUMP_COUNTER_samples_taken]++;
+	h->counters[stack->taken_count % DUMP_COUNTER_SHARDS][DUMP_COUNTER_samples_taken]++;
 	if (!live) {
-		stack->freed++;
 		h->counters[0][DUMP_COUNTER_samples_freed]++;
 		put_history(b, reference, size, rate);
 		return;
@@ -192,7 +182,7 @@ void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t si
 	*dump_builder_live(b, b->live_used) = (struct dump_live_record){
 		.address = address, .size = size, .stamp = 2000000, .stack = reference, .rate_bytes = rate, .tid = 812
 	};
-	*dump_builder_live_key(b, b->live_used++) = address;
+	b->live_used++;
 }
 
 void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,

@@ -37,8 +37,7 @@ uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint
 /* Counts a sample of size into the stack's sums; returns its address in the live table if live, else the sample counts as
  * freed and goes to the history if there is room in its first block. */
 void dump_builder_sample(struct dump_builder *b, uint32_t stack, uint64_t size, uint32_t rate, int live);
-/* Key and record k of the live table. */
-uint64_t *dump_builder_live_key(struct dump_builder *b, uint64_t k);
+/* Record k of the live table. */
 struct dump_live_record *dump_builder_live(struct dump_builder *b, uint64_t k);
 void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,
 			 const void *build_id, uint32_t build_id_bytes, uint32_t flags);

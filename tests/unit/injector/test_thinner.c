@@ -52,9 +52,9 @@ static uint8_t *tags_of(const struct dump_region *r)
 	return (uint8_t *)writer.header + r->offset;
 }
 
-static struct dump_live_bucket *buckets_of(const struct dump_region *r)
+static struct dump_live_record *records_of(const struct dump_region *r)
 {
-	return (struct dump_live_bucket *)(tags_of(r) + DUMP_LIVE_BUCKETS_AT(r->entries));
+	return (struct dump_live_record *)(tags_of(r) + DUMP_LIVE_RECORDS_AT(r->entries));
 }
 
 /* What has no record has no tag: else the payload would find no room there. */
@@ -64,7 +64,7 @@ static void assert_tags_fit(void)
 
 	for (uint32_t n = 0; n < h->region_count; n++)
 		for (uint64_t k = 0; h->regions[n].kind == DUMP_REGION_LIVE && k < h->regions[n].entries; k++)
-			assert_int_equal(DUMP_KEY_IS_FREE(buckets_of(&h->regions[n])[k / DUMP_BUCKET].keys[k % DUMP_BUCKET]),
+			assert_int_equal(DUMP_KEY_IS_FREE(records_of(&h->regions[n])[k].address),
 					 tags_of(&h->regions[n])[k] == 0);
 }
 
@@ -74,7 +74,7 @@ static bool put(uint64_t i)
 	const struct dump_header *h = writer.header;
 	uint64_t address = 0x10000 + 64 * i;
 	struct dump_live_record record = { .address = address, .size = 16 + mix(i) % 500, .stamp = dump_clock_stamp(), .rate_bytes = RATE,
-					   .stack = (uint32_t)(i % 7 + 1), .tid = 1 };
+					   .stack = i % 7 ? h->unknown_stack : (uint32_t)i, .tid = 1 };
 
 	dump_writer_count(&writer, DUMP_COUNTER_samples_taken, 1);
 	for (uint32_t n = h->region_count; n-- > 0;) {
@@ -82,13 +82,11 @@ static bool put(uint64_t i)
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
 		uint64_t number = (address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET));
-		struct dump_live_bucket *bucket = buckets_of(r) + number;
-		for (unsigned k = 0; k < DUMP_BUCKET; k++) {
-			if (!DUMP_KEY_IS_FREE(bucket->keys[k]))
+		for (uint64_t k = number * DUMP_BUCKET; k < (number + 1) * DUMP_BUCKET; k++) {
+			if (!DUMP_KEY_IS_FREE(records_of(r)[k].address))
 				continue;
-			bucket->records[k] = record;
-			tags_of(r)[number * DUMP_BUCKET + k] = 1;
-			__atomic_store_n(&bucket->keys[k], address, __ATOMIC_RELEASE);
+			records_of(r)[k] = record;
+			tags_of(r)[k] = 1;
 			return true;
 		}
 	}
@@ -158,9 +156,22 @@ static void test_thinner_is_not_needed_while_the_table_can_grow(void **state)
 	assert_int_equal(dump_writer_live(&writer), 20000);
 }
 
+/* Live samples of the one stack that there is. */
+static uint64_t with_stack(void)
+{
+	const struct dump_header *h = writer.header;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < h->region_count; i++)
+		for (uint64_t k = 0; h->regions[i].kind == DUMP_REGION_LIVE && k < h->regions[i].entries; k++)
+			n += !DUMP_KEY_IS_FREE(records_of(&h->regions[i])[k].address) &&
+			     records_of(&h->regions[i])[k].stack == h->unknown_stack;
+	return n;
+}
+
 static void test_thinner_makes_room(void **state)
 {
-	uint64_t rate, given_up, n;
+	uint64_t rate, given_up, n, of_stack;
 	struct tally before, after;
 	struct err e;
 
@@ -170,8 +181,12 @@ static void test_thinner_makes_room(void **state)
 	before = read_dump(path);
 	assert_int_equal(before.records, n);
 	assert_tags_fit();
+	of_stack = with_stack();
+	assert_true(of_stack < n);
 	assert_int_equal(thinner_make_room(&writer, &rate, &given_up, &e), 0);
 	assert_tags_fit();
+	const struct dump_stack *stack = (const void *)((const char *)writer.header + (uint64_t)writer.header->unknown_stack * DUMP_STACK_ALIGN);
+	assert_int_equal(stack->unkept, of_stack - with_stack());
 	assert_true(rate > RATE && writer.header->rate_bytes == rate);
 	after = read_dump(path);
 	assert_int_equal(after.records, n - given_up);

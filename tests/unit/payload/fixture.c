@@ -203,18 +203,17 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 
 	for (uint32_t i = 0; i < f->dump->region_count; i++) {
 		uint64_t entries = f->dump->regions[i].entries;
-		const struct dump_live_bucket *buckets = (const void *)(region_bytes(f, i) + DUMP_LIVE_BUCKETS_AT(entries));
+		const struct dump_live_record *records = (const void *)(region_bytes(f, i) + DUMP_LIVE_RECORDS_AT(entries));
 
 		if (f->dump->regions[i].kind != DUMP_REGION_LIVE)
 			continue;
 		for (uint64_t k = 0; k < entries; k++) {
-			const struct dump_live_bucket *bucket = &buckets[k / DUMP_BUCKET];
-			uint64_t key = __atomic_load_n(&bucket->keys[k % DUMP_BUCKET], __ATOMIC_ACQUIRE);
+			uint64_t key = __atomic_load_n(&records[k].address, __ATOMIC_ACQUIRE);
 
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY || (address && key != address))
 				continue;
 			if (record)
-				*record = bucket->records[k % DUMP_BUCKET];
+				*record = records[k];
 			found++;
 		}
 	}

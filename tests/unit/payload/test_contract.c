@@ -174,7 +174,7 @@ static void test_contract_exact(void **state)
 	assert_int_equal(DUMP_FRAME_MODULE(stack->frames[0]), MODULE_ID);
 	assert_true(DUMP_FRAME_ADDRESS(stack->frames[0]) - (uint64_t)allocate_here < 64);
 	assert_true(DUMP_FRAME_ADDRESS(stack->frames[1]) - (uint64_t)test_contract_exact < 4096);
-	assert_true(stack->allocated_bytes == 100 && stack->allocated_count == 1 && stack->variance_bytes == 0);
+	assert_true(stack->taken_bytes == 100 && stack->taken_count == 1 && stack->excess_bytes == 0 && stack->variance_bytes == 0);
 	free(a);
 	seen[2] = fixture_live(&p.f, a, &record);
 	b = realloc(b, 200000);
@@ -343,8 +343,8 @@ static void test_contract_threads(void **state)
 		while (at < region->offset + sizeof(struct dump_arena) + ((struct dump_arena *)((uint8_t *)p.f.dump + region->offset))->used) {
 			const struct dump_stack *stack = (const void *)((uint8_t *)p.f.dump + at);
 
-			estimate += stack->allocated_bytes;
-			at += (sizeof(*stack) + 8 * stack->frame_count + 63) & ~63ull; /* as stack_table.c stores them */
+			estimate += (double)stack->taken_bytes + stack->excess_bytes;
+			at += DUMP_STACK_BYTES(stack->frame_count);
 		}
 	}
 	payload_unhook(&p);

@@ -122,12 +122,14 @@ static void test_add_sample_adds_the_weights(void **state)
 
 	(void)state;
 	exponential_add_sample(&stack, 100, 65536);
-	assert_near(stack.allocated_bytes, 100 / p, 1e-13);
-	assert_near(stack.allocated_count, 1 / p, 1e-13);
+	assert_true(stack.taken_count == 1 && stack.taken_bytes == 100);
+	assert_near(100 + stack.excess_bytes, 100 / p, 1e-13);
+	assert_near(1 + stack.excess_count, 1 / p, 1e-13);
 	assert_near(stack.variance_bytes, 100.0 * 100 * q / (p * p), 1e-12);
 	assert_near(stack.variance_count, q / (p * p), 1e-12);
 	exponential_add_sample(&stack, 100, 65536);
-	assert_near(stack.allocated_count, 2 / p, 1e-13);
+	assert_true(stack.taken_count == 2 && stack.taken_bytes == 200);
+	assert_near(2 + stack.excess_count, 2 / p, 1e-13);
 }
 
 static void test_add_sample_of_rate_one_is_exact(void **state)
@@ -137,7 +139,8 @@ static void test_add_sample_of_rate_one_is_exact(void **state)
 	(void)state;
 	for (int i = 0; i < 1000; i++)
 		exponential_add_sample(&stack, 12345, 1);
-	assert_true(stack.allocated_bytes == 12345000 && stack.allocated_count == 1000);
+	assert_true(stack.taken_bytes == 12345000 && stack.taken_count == 1000);
+	assert_true(stack.excess_bytes == 0 && stack.excess_count == 0);
 	assert_true(stack.variance_bytes == 0 && stack.variance_count == 0);
 }
 
@@ -147,8 +150,8 @@ static void test_add_sample_counts_size_zero_as_one(void **state)
 
 	(void)state;
 	exponential_add_sample(&stack, 0, 1024);
-	assert_true(stack.allocated_bytes == 0);
-	assert_near(stack.allocated_count, 1 / -expm1(-1.0 / 1024), 1e-13);
+	assert_true(stack.taken_count == 1 && stack.taken_bytes == 0 && stack.excess_bytes == 0);
+	assert_near(1 + stack.excess_count, 1 / -expm1(-1.0 / 1024), 1e-13);
 }
 
 /* The target's flags, masks and rounding are as before, and do not change the results. */

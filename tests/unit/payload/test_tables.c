@@ -98,12 +98,12 @@ static void give_up(uint64_t address)
 	for (uint32_t i = 0; i < f.dump->region_count; i++) {
 		const struct dump_region *region = &f.dump->regions[i];
 		uint8_t *tags = (uint8_t *)f.dump + region->offset;
-		struct dump_live_bucket *buckets = (void *)(tags + DUMP_LIVE_BUCKETS_AT(region->entries));
+		struct dump_live_record *records = (void *)(tags + DUMP_LIVE_RECORDS_AT(region->entries));
 
 		for (uint64_t k = 0; region->kind == DUMP_REGION_LIVE && k < region->entries; k++)
-			if (buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] == address) {
+			if (records[k].address == address) {
 				tags[k] = 0;
-				buckets[k / DUMP_BUCKET].keys[k % DUMP_BUCKET] |= DUMP_KEY_GIVEN_UP;
+				records[k].address |= DUMP_KEY_GIVEN_UP;
 			}
 	}
 }
@@ -154,10 +154,59 @@ static void test_live_table_insert_finds_what_is_present(void **state)
 	second.size = 5;
 	assert_true(insert(&first));
 	assert_int_equal(live_table_reserve(second.address, &present), LIVE_PRESENT);
-	assert_memory_equal(present.record, &first, sizeof(first));
+	assert_int_equal(present.address, first.address);
+	assert_int_equal(present.record->size, first.size);
 	live_table_drop(&present);
 	assert_true(insert(&second));
 	assert_int_equal(fixture_live_count(&f), 1);
+}
+
+static void test_live_table_hides_what_is_about_to_go(void **state)
+{
+	struct dump_live_record first = record_of(0x1000), second = record_of(0x1000);
+	struct live_entry hidden, found;
+
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	second.size = 5;
+	assert_false(live_table_hide(0x1000, &hidden));
+	assert_true(insert(&first));
+	assert_true(live_table_hide(0x1000, &hidden));
+	assert_false(live_table_hide(0x1000, &found));
+	assert_false(live_table_take(0x1000, &found));
+	assert_int_equal(fixture_live_count(&f), 1); /* for readers it is there still */
+	assert_true(insert(&second));
+	assert_int_equal(fixture_live_count(&f), 2);
+	assert_true(live_table_take_hidden(&hidden));
+	assert_int_equal(hidden.record->size, first.size);
+	live_table_drop(&hidden);
+	assert_true(live_table_take(0x1000, &found));
+	assert_int_equal(found.record->size, second.size);
+	live_table_drop(&found);
+	assert_int_equal(fixture_live_count(&f), 0);
+}
+
+/* memattach may have the record in its hands when the block is freed: it gives it up, or puts it back, and then it must not be lost. */
+static void test_live_table_hides_what_memattach_holds(void **state)
+{
+	struct dump_live_record record = record_of(0x1000);
+	struct live_entry hidden, found;
+
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	assert_true(insert(&record));
+	assert_true(live_table_hide(0x1000, &hidden));
+	hidden.record->address = DUMP_KEY_BUSY;
+	assert_false(live_table_take_hidden(&hidden));
+	hidden.record->address = 0x1000;
+	assert_true(live_table_take(0x1000, &found));
+	live_table_put_back(&found);
+	assert_true(live_table_hide(0x1000, &hidden));
+	give_up(0x1000);
+	assert_false(live_table_take_hidden(&hidden));
+	assert_int_equal(*hidden.tag, 0);
 }
 
 static void test_live_table_fills_its_levels(void **state)
@@ -211,7 +260,8 @@ static void assert_takes(uint64_t address)
 	struct live_entry entry;
 
 	assert_true(live_table_take(address, &entry));
-	assert_int_equal(entry.record->address, address);
+	assert_int_equal(entry.address, address);
+	assert_int_equal(entry.record->size, 3 * address);
 	live_table_drop(&entry);
 	assert_false(live_table_take(address, &entry));
 }
@@ -264,7 +314,7 @@ static void *live_worker(void *argument)
 			struct live_entry entry;
 			uint64_t a = base + i * 16;
 
-			if (!live_table_take(a, &entry) || entry.record->address != a || entry.record->size != a * 3)
+			if (!live_table_take(a, &entry) || entry.record->size != a * 3)
 				return lost;
 			live_table_drop(&entry);
 		}
@@ -508,7 +558,7 @@ static void test_regions_refresh_refuses_hostile_descriptors(void **state)
 		hostile(kind, UINT64_MAX - 4095, 8192, 8);              /* wraps */
 		hostile(kind, DUMP_HEADER_BYTES, UINT64_MAX - 4095, 8);
 	}
-	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 4096, 64);         /* 64 entries need 4608 bytes */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 4096, 128);        /* 128 entries need 6272 bytes */
 	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 24);        /* no power of two */
 	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 4);         /* less than a bucket */
 	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 1ull << 62);/* the product wraps */
@@ -647,6 +697,8 @@ int main(void)
 		SESSION_TEST(test_live_table_insert_and_take),
 		SESSION_TEST(test_live_table_forgets_what_was_given_up),
 		SESSION_TEST(test_live_table_insert_finds_what_is_present),
+		SESSION_TEST(test_live_table_hides_what_is_about_to_go),
+		SESSION_TEST(test_live_table_hides_what_memattach_holds),
 		SESSION_TEST(test_live_table_fills_its_levels),
 		cmocka_unit_test_setup_teardown(test_live_table_finds_what_had_no_room, open_session_with_levels, close_session),
 		SESSION_TEST(test_live_table_serves_threads),
