@@ -22,21 +22,29 @@ static uint8_t tag_of(uint64_t hash)
 	return tag ? tag : 1;
 }
 
-/* What a hash has in a level. */
+/* The bucket that a hash has in a level. */
 struct place {
-	uint64_t *tags; /* of the bucket */
-	struct dump_live_record *records;
+	const struct region *table;
+	uint64_t number;
 };
 
 static inline struct place place_in(uint32_t level, uint64_t hash)
 {
 	const struct region *table = regions_item(REGIONS_LIVE, level);
-	uint64_t number = region_bucket(table, hash);
 
-	return (struct place){
-		.tags = (uint64_t *)(void *)table->base + number,
-		.records = (struct dump_live_record *)(void *)(table->base + DUMP_LIVE_RECORDS_AT(table->entries)) + number * DUMP_BUCKET,
-	};
+	return (struct place){ .table = table, .number = region_bucket(table, hash) };
+}
+
+static inline uint64_t *place_tags(const struct place *at)
+{
+	return (uint64_t *)(void *)at->table->base + at->number;
+}
+
+static inline struct dump_live_record *place_records(const struct place *at)
+{
+	const struct region *table = at->table;
+
+	return (struct dump_live_record *)(void *)(table->base + DUMP_LIVE_RECORDS_AT(table->entries)) + at->number * DUMP_BUCKET;
 }
 
 void live_table_prefetch(uint64_t address)
@@ -49,13 +57,15 @@ void live_table_prefetch(uint64_t address)
 	if (!level)
 		return;
 	at = place_in(--level, hash);
-	__builtin_prefetch(at.tags, 1);
+	__builtin_prefetch(place_tags(&at), 1);
 	/* The first records, which are the most used as long as the table is not crowded. */
-	records = (const uint8_t *)at.records;
+	records = (const uint8_t *)place_records(&at);
 	for (uint32_t line = 0; line < 3; line++)
 		__builtin_prefetch(records + line * LINE_BYTES, 1);
-	while (level-- > 0)
-		__builtin_prefetch(place_in(level, hash).tags);
+	while (level-- > 0) {
+		at = place_in(level, hash);
+		__builtin_prefetch(place_tags(&at));
+	}
 }
 
 static bool key_change(uint64_t *key, uint64_t from, uint64_t to)
@@ -68,18 +78,18 @@ static inline uint64_t key_now(const struct dump_live_record *record)
 	return __atomic_load_n(&record->address, __ATOMIC_RELAXED);
 }
 
-static void entry_set(struct live_entry *entry, uint64_t address, const struct place *at, uint32_t i)
+static inline void entry_set(struct live_entry *entry, uint64_t address, const struct place *at, uint32_t i)
 {
 	entry->address = address;
-	entry->tag = (uint8_t *)at->tags + i;
-	entry->record = &at->records[i];
+	entry->tag = (uint8_t *)place_tags(at) + i;
+	entry->record = place_records(at) + i;
 	__builtin_prefetch((const uint8_t *)(entry->record + 1) - 1, 1); /* it may end in the next line */
 }
 
 /* The highest bit of each byte that is the tag, and perhaps of some others: the keys decide. */
-static inline uint64_t tags_like(const uint64_t *tags, uint8_t tag)
+static inline uint64_t tags_like(uint64_t tags, uint8_t tag)
 {
-	uint64_t differ = __atomic_load_n(tags, __ATOMIC_RELAXED) ^ tag * EACH_BYTE;
+	uint64_t differ = tags ^ tag * EACH_BYTE;
 
 	return (differ - EACH_BYTE) & ~differ & 0x80 * EACH_BYTE;
 }
@@ -87,6 +97,32 @@ static inline uint64_t tags_like(const uint64_t *tags, uint8_t tag)
 static inline uint32_t first_of(uint64_t bits)
 {
 	return (uint32_t)__builtin_ctzll(bits) / 8;
+}
+
+static inline bool find_in(const struct place *at, uint64_t tags, uint8_t tag, uint64_t address, struct live_entry *entry)
+{
+	for (uint64_t like = tags_like(tags, tag); like; like &= like - 1)
+		if (key_now(place_records(at) + first_of(like)) == address) {
+			entry_set(entry, address, at, first_of(like));
+			return true;
+		}
+	return false;
+}
+
+/* Keys of samples that were given up are free. */
+static inline bool find_free_in(const struct place *at, uint64_t tags, uint64_t address, struct live_entry *entry)
+{
+	for (uint64_t none = tags_like(tags, 0); none; none &= none - 1)
+		if (DUMP_KEY_IS_FREE(key_now(place_records(at) + first_of(none)))) {
+			entry_set(entry, address, at, first_of(none));
+			return true;
+		}
+	return false;
+}
+
+static inline uint64_t tags_now(const struct place *at)
+{
+	return __atomic_load_n(place_tags(at), __ATOMIC_RELAXED);
 }
 
 static bool find_address(uint64_t address, struct live_entry *entry)
@@ -97,30 +133,31 @@ static bool find_address(uint64_t address, struct live_entry *entry)
 	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
 		struct place at = place_in(level, hash);
 
-		for (uint64_t like = tags_like(at.tags, tag); like; like &= like - 1)
-			if (key_now(&at.records[first_of(like)]) == address) {
-				entry_set(entry, address, &at, first_of(like));
-				return true;
-			}
+		if (find_in(&at, tags_now(&at), tag, address, entry))
+			return true;
 	}
 	return false;
 }
 
-/* From the youngest level on. Keys of samples that were given up are free. */
-static bool find_free(uint64_t address, struct live_entry *entry)
+enum found { FOUND_NONE, FOUND_FREE, FOUND_ADDRESS };
+
+/* Its record in any level, else the first free one from the youngest level on. */
+static enum found find_either(uint64_t address, struct live_entry *entry)
 {
 	uint64_t hash = address_hash(address);
+	uint8_t tag = tag_of(hash);
+	bool free = false;
 
 	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
 		struct place at = place_in(level, hash);
+		uint64_t tags = tags_now(&at);
 
-		for (uint64_t none = tags_like(at.tags, 0); none; none &= none - 1)
-			if (DUMP_KEY_IS_FREE(key_now(&at.records[first_of(none)]))) {
-				entry_set(entry, address, &at, first_of(none));
-				return true;
-			}
+		if (find_in(&at, tags, tag, address, entry))
+			return FOUND_ADDRESS;
+		if (!free)
+			free = find_free_in(&at, tags, address, entry);
 	}
-	return false;
+	return free ? FOUND_FREE : FOUND_NONE;
 }
 
 static void entry_tag(const struct live_entry *entry, uint8_t tag)
@@ -145,16 +182,17 @@ static void entry_show(const struct live_entry *entry)
 
 enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry)
 {
-	uint64_t was;
-
 	for (;;) {
-		if (find_address(address, entry)) {
+		enum found found = find_either(address, entry);
+		uint64_t was;
+
+		if (found == FOUND_NONE)
+			return LIVE_FULL;
+		if (found == FOUND_ADDRESS) {
 			if (entry_take(entry))
 				return LIVE_PRESENT;
 			continue; /* changed under us */
 		}
-		if (!find_free(address, entry))
-			return LIVE_FULL;
 		was = key_now(entry->record);
 		if (!DUMP_KEY_IS_FREE(was) || !key_change(&entry->record->address, was, DUMP_KEY_BUSY))
 			continue;
@@ -179,7 +217,8 @@ static void forget_given_up(uint64_t address)
 	uint64_t hash = address_hash(address);
 
 	for (uint32_t level = regions_count(REGIONS_LIVE); level-- > 0;) {
-		struct dump_live_record *records = place_in(level, hash).records;
+		struct place at = place_in(level, hash);
+		struct dump_live_record *records = place_records(&at);
 
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++)
 			if (key_now(&records[i]) == (address | DUMP_KEY_GIVEN_UP) &&

@@ -51,21 +51,9 @@ static struct thread_slot *slot_candidate(uint64_t tp, uint32_t i)
 
 #define CANDIDATES (1u + THREAD_SLOT_PROBES)
 
-struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
+/* For a thread that has none. */
+static __attribute__((noinline)) struct thread_slot *slot_claim(uint64_t tp, uint64_t sp)
 {
-	*fresh = 0;
-	for (uint32_t i = 0; i < CANDIDATES; i++) {
-		struct thread_slot *slot = slot_candidate(tp, i);
-
-		if (slot_owner(slot) != tp)
-			continue;
-		if (!slot_take(slot, sp))
-			return NULL;
-		if (slot_owner(slot) == tp)
-			return slot;
-		thread_slot_release(slot);
-	}
-	*fresh = 1;
 	for (uint32_t i = 0; i < CANDIDATES; i++) {
 		struct thread_slot *slot = slot_candidate(tp, i);
 
@@ -85,8 +73,27 @@ struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 			return slot;
 		}
 	}
-	*fresh = 0;
 	return NULL;
+}
+
+struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
+{
+	struct thread_slot *slot;
+
+	*fresh = 0;
+	for (uint32_t i = 0; i < CANDIDATES; i++) {
+		slot = slot_candidate(tp, i);
+		if (slot_owner(slot) != tp)
+			continue;
+		if (!slot_take(slot, sp))
+			return NULL;
+		if (slot_owner(slot) == tp)
+			return slot;
+		thread_slot_release(slot);
+	}
+	slot = slot_claim(tp, sp);
+	*fresh = slot != NULL;
+	return slot;
 }
 
 void thread_slot_publish(struct thread_slot *slot, uint64_t tp)
