@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Programs that print a line every tick (bench/bench.h), alone and under the profilers that scripts/bench compares with memattach."""
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from servers import bounded
 
 PATIENCE = 15  # seconds for a peer to attach, or a workload to begin; then it counts as hung
+HANGS = 4  # seconds without an operation of a workload that has begun
 
 
 @dataclass
@@ -80,6 +82,15 @@ class Ticks:
         time.sleep(seconds)
         return start, time.monotonic()
 
+    def goes_on(self):
+        """Waits for operations that began after this call; False where none do, as in a program that hangs."""
+        start = time.monotonic()
+        while self.alive() and time.monotonic() < start + HANGS:
+            if any(ops and stamp - seconds >= start for stamp, ops, seconds, _, _ in self.lines[-2:]):
+                return True
+            time.sleep(0.02)
+        return False
+
     def alive(self):
         return self.process.poll() is None
 
@@ -105,34 +116,39 @@ def mean(a, b):
     return tuple((x + y) / 2 for x, y in zip(a, b)) if a and b else a or b
 
 
-class Heaptrack:
-    """Attached with gdb. Without -r heaptrack_interpret (1.4.0) reads its pipe and ends with std::bad_alloc on churn; the recorder then
-    blocks in its next write."""
-    name = "heaptrack -p -r"
+def holds(pid, name):
+    """Whether a process has a file open with this in its name."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if name in os.readlink(link):
+                return True
+    return False
 
-    def __init__(self, pid, folder):
-        self.pid = pid
-        self.output = folder / "heaptrack"
-        self.command = ["heaptrack", "-r", "-o", str(self.output), "-p", str(pid)]
+
+class Heaptrack:
+    """Attached with gdb. Without -r heaptrack_interpret reads its pipe while the workload runs."""
+
+    def __init__(self, program, options, pid, folder):
+        self.program, self.pid, self.folder = program, pid, folder
+        self.command = [program, *options, "-o", str(folder / "heaptrack"), "-p", str(pid)]
 
     def absent(self):
-        return not shutil.which("heaptrack") or not shutil.which("gdb")
+        return not shutil.which(self.program) or not shutil.which("gdb")
 
     def ready(self, said):
-        """None: not yet."""
-        return "heaptrack" in Path(f"/proc/{self.pid}/maps").read_text() if "injection finished" in said else None
+        """Whether it records; None: not yet."""
+        return holds(self.pid, "heaptrack_fifo") if "injection finished" in said else None
 
     def bytes(self):
-        return sum(f.stat().st_size for f in self.output.parent.glob("heaptrack.raw*"))
+        return sum(f.stat().st_size for f in self.folder.glob("heaptrack.*"))
 
     def clean(self, process):
-        for f in [*self.output.parent.glob("heaptrack.raw*"), Path(f"/tmp/heaptrack_fifo{process.pid}")]:
+        for f in [*self.folder.glob("heaptrack.*"), Path(f"/tmp/heaptrack_fifo{process.pid}")]:
             f.unlink(missing_ok=True)
 
 
 class Bpftrace:
     """The sum of sizes by stack (of frame pointers: there is nothing else) at malloc, and a count at free."""
-    name = "bpftrace uprobes"
 
     def __init__(self, pid, _):
         maps = Path(f"/proc/{pid}/maps").read_text()
@@ -154,12 +170,18 @@ class Bpftrace:
         pass
 
 
-def attaching(kind, table, work, folder):
+def complaint(said):
+    """The first line that tells of a failure; None if there is none."""
+    lines = (l.strip() for l in said.splitlines() if re.search(r"error|fail|cannot|could not|invalid|unable|signaled|terminate", l, re.I))
+    return next((l[:80].rstrip(".") for l in lines), None)
+
+
+def attaching(name, kind, table, work, folder):
     """A peer that attaches: native, with it, in one process, which is then killed: the peers end by themselves."""
     with open(folder / "peer.log", "w+", encoding="utf-8", errors="replace") as log, Ticks(work.command) as t:
         tool = kind(t.pid, folder)
         if tool.absent():
-            table.absent(work.name, kind.name, "not installed")
+            table.absent(work.name, name, "not installed")
             return
         t.warm(work.warm)
         native = t.phase(work.phase)
@@ -174,21 +196,24 @@ def attaching(kind, table, work, folder):
                 ready = tool.ready(said())
             attached = time.monotonic()
             if not t.alive():
-                table.absent(work.name, kind.name, t.fate())
+                table.absent(work.name, name, t.fate())
                 return
             if not ready:
-                lines = [l.strip() for l in said().splitlines() if re.search(r"error|fail|cannot|could not|invalid|unable|signaled", l, re.I)]
-                table.absent(work.name, kind.name, f"could not attach ({lines[0][:80].rstrip('.') if lines else 'it hung' if ready is None else 'no reason given'})")
+                why = complaint(said()) or ("it hung" if ready is None else "no reason given")
+                table.absent(work.name, name, f"could not attach ({why})")
                 return
             time.sleep(1.2)
             span = t.phase(work.phase)
             size, seconds = tool.bytes(), time.monotonic() - attached
-            time.sleep(0.3)
+            went_on = t.goes_on()
             base, speed = t.between(*native), t.between(*span)
-            if not t.alive() or not base or not speed:
-                table.absent(work.name, kind.name, t.fate())
+            if not went_on or not base or not speed:
+                table.absent(work.name, name, t.fate())
                 return
-            add_pair(table, work.name, kind.name, base, speed, gap_attach=t.gap(began, span[0]) if work.gaps else None,
+            if process.poll() is not None or not tool.ready(said()):
+                table.absent(work.name, name, f"it ended by itself ({complaint(said()) or 'no reason given'})")
+                return
+            add_pair(table, work.name, name, base, speed, gap_attach=t.gap(began, span[0]) if work.gaps else None,
                      bytes_s=None if size is None else size / seconds, attach_s=attached - began)
         finally:
             t.close()
@@ -262,9 +287,31 @@ def gperftools(table, work, folder):
         f.unlink()
 
 
-def heaptrack(table, work, folder):
-    attaching(Heaptrack, table, work, folder)
+def version_of(heaptrack):
+    """As [1, 4, 0]; [] if it is no heaptrack, or cannot be asked."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        said = subprocess.run([heaptrack, "--version"], capture_output=True, text=True, check=False, timeout=PATIENCE).stdout
+        if said.startswith("heaptrack "):
+            return [int(number) for number in re.findall(r"\d+", said)]
+    return []
+
+
+def heaptracks(asked):
+    """What attaches heaptrack: the installed one and the programs that are asked for. All of them with -r; with their interpreters from 1.5
+    on: that of 1.4 ends with std::bad_alloc on churn, and the recorder blocks in its next write."""
+    ways = {"heaptrack -p -r": ("heaptrack", ["-r"])}
+    for program in ("heaptrack", *asked):
+        version = version_of(program)
+        name = f"heaptrack {'.'.join(map(str, version))}"
+        if program != "heaptrack":
+            ways[f"{name} -p -r"] = program, ["-r"]
+        if version >= [1, 5]:
+            ways[f"{name} -p"] = program, ["--record-only"]  # opens no window at the end
+    for name, way in ways.items():
+        peer = functools.partial(attaching, name, functools.partial(Heaptrack, *way))
+        peer.__name__ = name
+        yield peer
 
 
 def bpftrace(table, work, folder):
-    attaching(Bpftrace, table, work, folder)
+    attaching("bpftrace uprobes", Bpftrace, table, work, folder)
