@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter of free, see filter.h. hooks.S and gates.S hold copies of filter_counter(). */
+/* The filter of free, see filter.h. hooks.S holds a copy of filter_maybe(), gates.S one of its first half. */
 #include "filter.h"
 
 uint8_t *filter_counters;
 uint32_t filter_mask;
 
-static uint8_t *filter_counter(uint64_t address)
+struct counters {
+	uint8_t *first;
+	uint8_t *second; /* perhaps the same */
+};
+
+static inline struct counters counters_of(uint64_t address)
 {
 	uint64_t hash = address * FILTER_MULTIPLIER;
+	uint64_t first = (uint64_t)&filter_counters[(uint32_t)(hash >> FILTER_SHIFT) & filter_mask];
 
-	return &filter_counters[(uint32_t)(hash >> FILTER_SHIFT) & filter_mask];
+	return (struct counters){
+		.first = (uint8_t *)first,
+		.second = (uint8_t *)(first ^ (hash >> FILTER_SECOND_SHIFT & (FILTER_LINE_BYTES - 1))),
+	};
 }
 
 static bool exact;
@@ -33,9 +42,8 @@ bool filter_is_exact(void)
 	return exact;
 }
 
-void filter_add(uint64_t address)
+static void counter_up(uint8_t *counter)
 {
-	uint8_t *counter = filter_counter(address);
 	uint8_t old = __atomic_load_n(counter, __ATOMIC_RELAXED);
 
 	do {
@@ -45,9 +53,8 @@ void filter_add(uint64_t address)
 					      __ATOMIC_RELAXED));
 }
 
-void filter_remove(uint64_t address)
+static void counter_down(uint8_t *counter)
 {
-	uint8_t *counter = filter_counter(address);
 	uint8_t old = __atomic_load_n(counter, __ATOMIC_RELAXED);
 
 	do {
@@ -58,7 +65,25 @@ void filter_remove(uint64_t address)
 					      __ATOMIC_RELAXED));
 }
 
+void filter_add(uint64_t address)
+{
+	struct counters of = counters_of(address);
+
+	counter_up(of.first);
+	counter_up(of.second);
+}
+
+void filter_remove(uint64_t address)
+{
+	struct counters of = counters_of(address);
+
+	counter_down(of.first);
+	counter_down(of.second);
+}
+
 bool filter_maybe(uint64_t address)
 {
-	return __atomic_load_n(filter_counter(address), __ATOMIC_ACQUIRE) != 0;
+	struct counters of = counters_of(address);
+
+	return __atomic_load_n(of.first, __ATOMIC_ACQUIRE) && __atomic_load_n(of.second, __ATOMIC_ACQUIRE);
 }

@@ -26,8 +26,13 @@
 #define GATES_FILTER_MASK 8
 #define GATES_NEAR 128
 
-/* The index is bits 28 … of the product with an odd constant that fits an immediate operand, masked. */
+/*
+ * The first counter of an address: bits 28 … of the product with an odd constant that fits an immediate operand, masked. The second one is in the same
+ * line: bits 22 to 27 say how far away, by exclusive or.
+ */
 #define FILTER_SHIFT 28
+#define FILTER_SECOND_SHIFT 22
+#define FILTER_LINE_BYTES 64
 #define FILTER_MULTIPLIER 0x1E3779B9
 
 /* 2^64 divided by the golden ratio: multiplicative (Fibonacci) hashing. */

@@ -8,7 +8,7 @@
  *
  * - allocate: a comparison tells whether the near slot is this thread's; two instructions charge it, and a distance below 0 means that the call is
  *   sampled. (The comparison with 1 leaves the carry of a 0 to the subtraction: 0 bytes count as 1.)
- * - release: one byte of the filter tells whether the block may have been sampled.
+ * - release: the first counter of the filter tells for most blocks that they were not sampled.
  *
  * Each jump stays within 32 bytes (a nop sees to it): Skylake and its descendants do not cache decoded branches that touch a boundary of 32 bytes.
  */

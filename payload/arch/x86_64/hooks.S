@@ -10,7 +10,7 @@
  * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
  * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer. For the functions that take
  * nothing but a size the gate itself charges it (gates.S), so here come the other threads only. A free asks the filter whether its address may have been
- * sampled, and the gate has done so for most of them. Everything else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++
+ * sampled; the gate has asked the first of two counters, which is enough for most. Everything else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++
  * exceptions and debuggers pass.
  *
  * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or exhaust its copy of the near slot, meet the switch
@@ -50,13 +50,20 @@
 	.endm
 
 /* To \maybe if the filter knows arguments like argument 0. */
-	.macro	test_filter maybe
-	imul	$FILTER_MULTIPLIER, %rdi, %rax
+	.macro	test_filter maybe, other
+	imul	$FILTER_MULTIPLIER, %rdi, %r10
+	mov	%r10, %rax
 	shr	$FILTER_SHIFT, %rax
 	and	filter_mask(%rip), %eax
-	mov	filter_counters(%rip), %r10
-	cmpb	$0, (%r10,%rax)
+	add	filter_counters(%rip), %rax
+	cmpb	$0, (%rax)
+	je	\other
+	shr	$FILTER_SECOND_SHIFT, %r10
+	and	$(FILTER_LINE_BYTES - 1), %r10d
+	xor	%r10, %rax
+	cmpb	$0, (%rax)
 	jne	\maybe
+\other:
 	.endm
 
 /*
@@ -105,14 +112,14 @@ hook_\id:
 	jnz	.Lslow_\id
 	mov	%fs:0, %r10
 	.elseif	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
-	test_filter .Luncharged_\id
+	test_filter .Luncharged_\id, .Lunknown_\id
 	.else
 	.if	\shape == SHAPE_MAP
 	test	$0x20, %cl		/* MAP_ANONYMOUS */
 	jz	.Loriginal_\id
 	.endif
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
-	test_filter .Luncharged_\id
+	test_filter .Luncharged_\id, .Lunknown_\id
 	.endif
 	mov	%fs:0, %r10
 	mov	gates_shared(%rip), %rax
