@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The last stack of a thread, see recent_stack.h. */
+/* The outer frames that the stacks of a thread have in common, see recent_stack.h. */
 #include "recent_stack.h"
 
 struct recent_stack recent_stacks[RECENT_STACKS] PAYLOAD_PAGES;
@@ -13,65 +13,84 @@ void recent_stack_forget(struct recent_stack *recent)
 	__asm__ volatile("" : : : "memory");
 }
 
-void recent_stack_correct(struct recent_stack *recent, uint32_t held, uint32_t fallback)
+void recent_stack_correct(struct recent_stack *recent, uint32_t fallback)
 {
-	for (uint32_t i = 1; i <= held; i++)
+	for (uint32_t i = 1; i <= recent->count; i++)
 		recent->frames[i].fallback = (uint16_t)(recent->frames[i].fallback + fallback);
 }
 
-/* What recent_stack_keep() writes. */
-struct keeper {
-	struct recent_word *word; /* the next */
-	uint64_t end;             /* of the stack */
-	uint32_t unchecked;       /* frame that ends the list of words, 0: none yet */
-};
-
-static inline void keep_word(struct keeper *k, uint64_t address, uint32_t frame, uint64_t value)
+/* How many frames, from the outermost inwards, two lists have in common. */
+static uint32_t frames_shared(const struct fresh_frame *a, uint32_t a_count, const struct fresh_frame *b, uint32_t b_count)
 {
-	*k->word++ = (struct recent_word){ .at = (int32_t)((int64_t)(address - k->end) >> 3), .frame = frame, .value = value };
+	uint32_t least = a_count < b_count ? a_count : b_count, shared = 0;
+
+	for (a += a_count, b += b_count; shared < least; shared++) {
+		a--, b--;
+		if (a->sp != b->sp || a->frame != b->frame || a->fp != b->fp)
+			break;
+	}
+	return shared;
 }
 
-static inline void keep_words(struct keeper *k, const struct recent_frame *f, uint32_t number)
+uint32_t recent_stack_look(struct recent_stack *recent, uint32_t count, uint32_t held)
 {
-	if (k->unchecked)
-		return;
-	keep_word(k, f->sp - 8, number, DUMP_FRAME_ADDRESS(f->frame));
-	if (f->fp_below == RECENT_UNCHECKED)
-		k->unchecked = number;
-	else if (f->fp_below)
-		keep_word(k, f->sp - f->fp_below, number, f->fp);
+	uint32_t last = recent->last % 2, shared = 0;
+
+	if (recent->last_count <= DUMP_FRAMES_MAX)
+		shared = frames_shared(recent->fresh[!last], count, recent->fresh[last], recent->last_count);
+	recent->last = !last;
+	recent->last_count = (uint16_t)count;
+	if (!shared) {
+		recent->sights = 0;
+		return 0;
+	}
+	return recent->sights++ < (held < recent->count) ? 0 : shared;
 }
 
-void recent_stack_keep(struct recent_stack *recent, uint32_t count, uint32_t held)
+static inline struct recent_word *add_word(struct recent_word *word, uint64_t below_end, uint32_t frame, uint64_t value)
 {
+	*word = (struct recent_word){ .at = -(int32_t)(below_end >> 3), .frame = frame, .value = value };
+	return word + 1;
+}
+
+void recent_stack_keep(struct recent_stack *recent, uint32_t kept, uint32_t held, uint32_t fp_below)
+{
+	const struct fresh_frame *fresh = recent->fresh[recent->last % 2] + recent->last_count;
 	struct recent_frame *f = &recent->frames[held];
-	struct keeper k = { .word = recent->words, .end = recent->stack_end };
-	uint32_t fallback = 0;
-	uint64_t hash = 0;
+	struct recent_word *word = recent->words;
+	uint64_t end = recent->stack_end, hash = 0, power = 1, fallback = 0;
 
 	if (held) {
-		if (f->word > 2 * (DUMP_FRAMES_MAX - 1 - count))
+		if (f->word > RECENT_WORDS - 2 * kept)
 			return; /* never written so */
-		k.word += f->word;
+		word += f->word;
 		hash = f->hash;
+		power = f->power;
 		fallback = f->fallback;
-		keep_words(&k, f, held); /* its frame pointer may have been read elsewhere this time */
 	}
-	while (count > 0) {
-		const struct fresh_frame *fresh = &recent->fresh[--count];
-
-		f++;
+	for (; kept > 0 && fp_below != RECENT_UNCHECKED; kept--) {
+		/* What a frame was made of matters to the frames inside of it only. */
+		if (held) {
+			f->fp_below = fp_below;
+			word = add_word(word, end - f->sp + 8, held, DUMP_FRAME_ADDRESS(f->frame));
+			if (fp_below)
+				word = add_word(word, end - f->sp + fp_below, held, f->fp);
+		}
+		fresh--, f++, held++;
+		fp_below = (uint32_t)fresh->fp_below;
+		fallback += fresh->fp_below / FRESH_FALLBACK;
 		f->sp = fresh->sp;
 		f->frame = fresh->frame;
 		f->fp = fresh->fp;
-		f->hash = hash = stack_hash_push(hash, fresh->frame);
-		f->fp_below = fresh->fp_below;
-		f->fallback = (uint16_t)(fallback += fresh->fallback);
-		f->word = (uint16_t)(k.word - recent->words);
-		keep_words(&k, f, ++held);
+		f->hash = hash += power * stack_hash_frame(fresh->frame);
+		f->power = power *= STACK_HASH_P;
+		f->fallback = (uint16_t)fallback;
+		f->word = (uint16_t)(word - recent->words);
 	}
-	k.word->frame = k.unchecked ? k.unchecked : held;
-	recent->word_count = (uint32_t)(k.word - recent->words);
+	for (; (word - recent->words) % RECENT_WORD_GROUP; word++)
+		*word = word[-1];
+	word->frame = held;
+	recent->word_count = (uint32_t)(word - recent->words);
 	__asm__ volatile("" : : : "memory");
 	recent->count = held;
 }

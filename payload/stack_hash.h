@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash of a stack: the polynomial of its frames, h(f0) + h(f1) P + h(f2) P^2 …, modulo 2^64, f0 innermost; then the reason why the
- * walk ended is mixed in. The hash of outer frames that are known already enters with one multiplication.
+ * The hash of a stack: the polynomial of its frames, h(f0) + h(f1) P + h(f2) P^2 …, modulo 2^64, f0 outermost; then the reason why the
+ * walk ended is mixed in. A walk, which meets the inner frames first, multiplies what it has at each frame, and once more where it comes to
+ * outer frames whose hash is known already.
  */
 #ifndef MEMATTACH_PAYLOAD_STACK_HASH_H
 #define MEMATTACH_PAYLOAD_STACK_HASH_H
@@ -16,22 +17,10 @@ static inline uint64_t stack_hash_frame(uint64_t frame)
 	return frame ^ frame >> 31;
 }
 
-/* Of one more frame around which the frames with hash `outer` are. */
-static inline uint64_t stack_hash_push(uint64_t outer, uint64_t frame)
+/* Of the frames inside of `frame`, and it. */
+static inline uint64_t stack_hash_add(uint64_t inner, uint64_t frame)
 {
-	return stack_hash_frame(frame) + STACK_HASH_P * outer;
-}
-
-/* Of count more frames, two at a time: h(f0) + P h(f1) waits for nothing. */
-static inline uint64_t stack_hash_frames(uint64_t outer, const uint64_t *frames, uint32_t count)
-{
-	uint32_t i = count;
-
-	if (i % 2)
-		outer = stack_hash_push(outer, frames[--i]);
-	for (; i > 0; i -= 2)
-		outer = stack_hash_push(stack_hash_frame(frames[i - 1]), frames[i - 2]) + STACK_HASH_P * STACK_HASH_P * outer;
-	return outer;
+	return inner * STACK_HASH_P + stack_hash_frame(frame);
 }
 
 static inline uint64_t stack_hash_end(uint64_t hash, uint32_t count, uint32_t flags)

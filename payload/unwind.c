@@ -266,19 +266,35 @@ static const struct recent_frame *recent_before(const struct recent_stack *recen
 	return &recent->frames[word->frame <= recent->count ? word->frame : 0];
 }
 
-/* A difference is not 0. */
-static inline uint64_t word_differs(uint64_t end, int64_t at, const struct recent_word *word)
+/* A difference is not 0. Unlike stack_word() not volatile, which would keep the address out of the instruction that reads. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uint64_t
+word_differs(uint64_t end, int64_t at, const struct recent_word *word)
 {
-	return stack_word(end + 8 * (uint64_t)at) ^ word->value;
+	return *(const uint64_t *)(end + 8 * (uint64_t)at) ^ word->value;
+}
+
+static inline bool word_fits(int64_t at, uint32_t least)
+{
+	return (uint32_t)at >= least;
+}
+
+/* How many words there are before the first that is not on the stack, or not as it was. */
+static __attribute__((noinline)) uint32_t words_unchanged(const struct recent_word *word, uint64_t end, uint32_t least)
+{
+	uint32_t i = 0;
+
+	while (i < RECENT_WORD_GROUP && word_fits(word[i].at, least) && !word_differs(end, word[i].at, &word[i]))
+		i++;
+	return i;
 }
 
 /*
  * The innermost frame of the recent stack such that the present stack still holds all words that the frames around it were made of: a
  * walk that arrives at that frame, or at one further out, would go on as the recent one did. Looked for from the outermost frame
  * inwards, since stacks that follow each other differ in their inner frames: one branch is mispredicted, where it ends. Offsets of words are
- * negative, so if the bits that four of them share are not below the least one, none of them is.
+ * negative, so if the bits that four of them share are not below the least one, none of them is; else each is asked.
  */
-static const struct recent_frame *recent_unchanged(const struct recent_stack *recent, uint64_t sp, uint64_t end)
+static inline const struct recent_frame *recent_unchanged(const struct recent_stack *recent, uint64_t sp, uint64_t end)
 {
 	const struct recent_word *word = recent->words, *last = word + recent->word_count;
 	uint64_t room = (end - sp) / 8;
@@ -286,12 +302,13 @@ static const struct recent_frame *recent_unchanged(const struct recent_stack *re
 
 	if (!room)
 		return &recent->frames[0];
-	for (; word + 4 <= last; word += 4) {
+	for (; word + RECENT_WORD_GROUP <= last; word += RECENT_WORD_GROUP) {
 		int64_t a = word[0].at, b = word[1].at, c = word[2].at, d = word[3].at;
 		uint64_t at_a, at_b, at_c, at_d;
 
-		if ((uint32_t)(a & b & c & d) < least)
-			break;
+		if (!word_fits(a & b & c & d, least) &&
+		    !(word_fits(a, least) && word_fits(b, least) && word_fits(c, least) && word_fits(d, least)))
+			return recent_before(recent, word + words_unchanged(word, end, least));
 		at_a = word_differs(end, a, &word[0]);
 		at_b = word_differs(end, b, &word[1]);
 		at_c = word_differs(end, c, &word[2]);
@@ -299,48 +316,70 @@ static const struct recent_frame *recent_unchanged(const struct recent_stack *re
 		if (at_a | at_b | at_c | at_d)
 			return recent_before(recent, word + (at_a ? 0 : at_b ? 1 : at_c ? 2 : 3));
 	}
-	while (word < last && (uint32_t)word->at >= least && !word_differs(end, word->at, word))
-		word++;
 	return recent_before(recent, word);
 }
 
 static const struct recent_frame recent_none = { .sp = UINT64_MAX };
 
-static bool recent_usable(const struct recent_stack *recent, const struct walk *w)
+static bool recent_usable(const struct recent_stack *recent)
 {
-	return recent->index == w->index && recent->count - 1 < DUMP_FRAMES_MAX && recent->word_count <= RECENT_WORDS;
+	return recent->count - 1 < DUMP_FRAMES_MAX && recent->word_count <= RECENT_WORDS;
+}
+
+/* What the recent stack says about the end of the stack and the generation holds for this walk, too. */
+static bool recent_is_of_this_stack(const struct recent_stack *recent, const struct walk *w)
+{
+	return recent->thread_pointer == w->thread_pointer && w->at.sp >= recent->stack_start && w->at.sp < recent->stack_end;
 }
 
 /*
- * What the recent stack says about the end of the stack and the generation holds for this walk, too. A thread control block
- * between sp and the end would end the stack sooner: then it is not the same stack.
+ * From where on w->stack_end is the end of the stack: a thread control block between sp and the end would end it sooner, then it is not the
+ * same stack.
  */
-static bool recent_is_of_this_stack(const struct recent_stack *recent, const struct walk *w)
+static uint64_t walk_stack_start(const struct walk *w)
 {
-	return recent->thread_pointer == w->thread_pointer && w->at.sp >= recent->stack_start &&
-	       w->at.sp < recent->stack_end && !(w->thread_pointer > w->at.sp && w->thread_pointer < recent->stack_end);
+	return w->thread_pointer > w->stack_start && w->thread_pointer < w->stack_end ? w->thread_pointer : w->stack_start;
 }
 
-/* Finds the stack, and the innermost frame that may be met. */
-static const struct recent_frame *walk_open(struct walk *w, struct thread_slot *slot, struct recent_stack *recent)
+/* Each of these steps leaves it true. */
+static void recent_set_range(struct recent_stack *recent, const struct walk *w)
 {
-	bool usable;
+	recent->stack_start = recent->stack_end;
+	__asm__ volatile("" : : : "memory");
+	recent->thread_pointer = w->thread_pointer;
+	__asm__ volatile("" : : : "memory");
+	recent->stack_start = walk_stack_start(w);
+}
 
+/* Finds the stack by the index; true if the recent stack is on it. */
+static __attribute__((noinline)) bool walk_search(struct walk *w, struct thread_slot *slot, struct recent_stack *recent)
+{
+	unwind_view_open(&w->view, w->index);
+	w->view_open = true;
+	walk_use_generation(w, w->view.generation);
+	walk_find_stack(w, slot);
+	if (!recent)
+		return false;
+	if (recent->index != w->index) /* for ever */
+		recent_stack_forget(recent);
+	if (!recent_usable(recent) || recent->stack_end != w->stack_end || !w->stack_known)
+		return false;
+	recent_set_range(recent, w);
+	return true;
+}
+
+/* Finds the stack, mostly by the recent one, and the innermost frame of that that may be met. */
+static inline const struct recent_frame *walk_open(struct walk *w, struct thread_slot *slot, struct recent_stack *recent)
+{
 	w->index = unwind_index_now();
-	usable = recent && recent_usable(recent, w);
-	if (usable && recent_is_of_this_stack(recent, w)) {
+	if (recent && recent->index == w->index && recent_usable(recent) && recent_is_of_this_stack(recent, w)) {
 		walk_use_generation(w, recent->generation);
 		w->stack_known = true;
 		w->stack_start = recent->stack_start;
 		w->stack_end = recent->stack_end;
 		w->at.room = (w->stack_end - w->at.sp) / 8;
-	} else {
-		unwind_view_open(&w->view, w->index);
-		w->view_open = true;
-		walk_use_generation(w, w->view.generation);
-		walk_find_stack(w, slot);
-		if (!usable || recent->stack_end != w->stack_end || !w->stack_known)
-			return &recent_none;
+	} else if (!walk_search(w, slot, recent)) {
+		return &recent_none;
 	}
 	recent->frames[0].sp = UINT64_MAX;
 	return recent_unchanged(recent, w->at.sp, w->stack_end);
@@ -348,9 +387,11 @@ static const struct recent_frame *walk_open(struct walk *w, struct thread_slot *
 
 /* What a walk has collected. */
 struct trail {
-	uint64_t *frames;                 /* where there is no recent stack; else they stand in its `fresh` */
+	uint64_t *frames;                 /* where there is no recent stack */
 	struct recent_stack *recent;      /* or NULL */
-	const struct recent_frame *near;  /* innermost of its frames that may be met */
+	struct fresh_frame *fresh;        /* its list for this walk */
+	const struct recent_frame *near;  /* innermost of the frames held there that may be met */
+	uint64_t hash;                    /* of the `count` frames */
 	uint32_t count;
 	uint32_t held;     /* frames of the recent stack that were taken over */
 	uint32_t fp_below; /* where the frame pointer of the present frame was read */
@@ -359,9 +400,10 @@ struct trail {
 static inline void trail_add(struct trail *t, struct fresh_frame frame)
 {
 	if (t->recent)
-		t->recent->fresh[t->count++] = frame;
+		t->fresh[t->count++] = frame;
 	else
 		t->frames[t->count++] = frame.frame;
+	t->hash = stack_hash_add(t->hash, frame.frame);
 }
 
 /* Frames 1 … held were taken over, but the outermost is no longer that: as if they had been walked. */
@@ -372,43 +414,56 @@ static void trail_copy(struct trail *t, uint32_t held)
 	for (; held > 0; held--, f--) {
 		struct fresh_frame fresh = { .sp = f->sp, .frame = f->frame, .fp = f->fp, .fp_below = t->fp_below };
 
-		fresh.fallback = f->fallback - (held > 1 ? f[-1].fallback : 0u);
+		if (f->fallback != (held > 1 ? f[-1].fallback : 0u))
+			fresh.fp_below |= FRESH_FALLBACK;
 		trail_add(t, fresh);
 		t->fp_below = f[-1].fp_below;
 	}
 }
 
-/* The walk has come to a frame of the recent stack: takes it over with all outer ones, and tries a step from the last of them. */
-static __attribute__((noinline)) enum step trail_join(struct trail *t, struct walk *w, struct thread_slot *slot)
+/* The same as trail_join() where the outermost frame was that only because of what stands on the stack: tries a step from it. */
+static __attribute__((noinline)) enum step trail_join_open(struct trail *t, struct walk *w, struct thread_slot *slot,
+							   uint32_t held)
 {
-	uint32_t held = (uint32_t)(t->near - t->recent->frames), before = w->fallback, below;
-	struct recent_frame *met = &t->recent->frames[held], *last = &t->recent->frames[1];
-	enum step step = STEP_END;
+	const struct recent_frame *met = &t->recent->frames[held], *last = &t->recent->frames[1];
+	uint32_t before = w->fallback, more, below;
+	enum step step;
 
-	w->ends_by_rule = t->recent->ends;
-	if (!t->recent->ends) {
-		uint32_t more;
-
-		t->near = &recent_none;
-		if (last->sp < w->at.sp || last->sp > w->stack_end)
-			return STEP_ON; /* never written so */
-		w->at = (struct place){
-			.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
-		};
-		step = step_slow(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), slot, &below);
-		more = w->fallback - before;
-		if (more != last->fallback)
-			recent_stack_correct(t->recent, held, more - last->fallback);
-	}
+	t->near = &recent_none;
+	if (last->sp < w->at.sp || last->sp > w->stack_end)
+		return STEP_ON; /* never written so */
+	w->at = (struct place){
+		.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
+	};
+	step = step_slow(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), slot, &below);
+	more = w->fallback - before;
+	if (more != last->fallback)
+		recent_stack_correct(t->recent, more - last->fallback);
 	w->fallback = before + met->fallback;
 	if (step == STEP_ON) { /* the stack goes on where it ended before */
 		trail_copy(t, held);
 		t->fp_below = below;
 	} else {
-		met->fp_below = t->fp_below;
 		t->held = held;
 	}
 	return step;
+}
+
+/* The walk has come to a frame of the recent stack: takes it over with all outer ones. */
+static inline enum step trail_join(struct trail *t, struct walk *w, struct thread_slot *slot)
+{
+	uint32_t held = (uint32_t)(t->near - t->recent->frames);
+
+	if (held > DUMP_FRAMES_MAX - t->count) { /* too many together, now and further out */
+		t->near = &recent_none;
+		return STEP_ON;
+	}
+	if (!t->recent->ends)
+		return trail_join_open(t, w, slot, held);
+	w->ends_by_rule = true;
+	w->fallback += t->near->fallback;
+	t->held = held;
+	return STEP_END;
 }
 
 /* One frame of any kind. */
@@ -420,7 +475,8 @@ static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct wa
 	uint32_t fallback = w->fallback;
 	enum step step = step_slow(w, found, slot, &t->fp_below);
 
-	fresh.fallback = w->fallback - fallback;
+	if (w->fallback != fallback)
+		fresh.fp_below |= FRESH_FALLBACK;
 	trail_add(t, fresh);
 	return step;
 }
@@ -431,51 +487,52 @@ static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct wa
  */
 static inline __attribute__((always_inline)) enum step trail_quick(struct trail *t, struct walk *w, bool recording)
 {
-	uint64_t sp = w->at.sp, fp = w->at.fp, pc = w->at.pc, salt = w->salt, below = t->fp_below;
-	uint64_t *out = recording ? 0 : t->frames + t->count;
-	struct fresh_frame *fresh = recording ? t->recent->fresh + t->count : 0;
+	uint64_t sp = w->at.sp, fp = w->at.fp, pc = w->at.pc, salt = w->salt, end = w->stack_end, below = t->fp_below;
+	uint64_t *out = t->frames, hash = t->hash;
+	struct fresh_frame *fresh = t->fresh;
 	const struct recent_frame *near = t->near;
-	uint32_t room = DUMP_FRAMES_MAX - t->count;
+	uint64_t near_sp = near->sp;
 	enum step step = STEP_ON;
+	uint32_t count = t->count;
 
-	for (; room > 0; room--) {
+	while (count < DUMP_FRAMES_MAX) {
 		const struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
 		uint64_t found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED), next, frame;
-		uint32_t shape = UNWIND_FOUND_SHAPE(found), field = UNWIND_FOUND_FIELD(found);
+		uint32_t shape = UNWIND_FOUND_SHAPE(found);
 
-		if (recording) {
+		if (recording && near_sp <= sp) {
 			while (near->sp < sp)
 				near--;
-			if (near->sp == sp && near->fp == fp && DUMP_FRAME_ADDRESS(near->frame) == pc &&
-			    near - t->recent->frames <= room) {
+			near_sp = near->sp;
+			if (near_sp == sp && near->fp == fp && DUMP_FRAME_ADDRESS(near->frame) == pc) {
 				step = STEP_JOIN;
 				break;
 			}
 		}
 		step = STEP_SLOW;
 		if ((__atomic_load_n(&entry->mixed, __ATOMIC_RELAXED) ^ found) != (pc ^ salt) * HASH_MULTIPLIER)
-			break;
+			break; /* always, if pc is 0 */
 		next = UNWIND_FOUND_WORDS(found) * 8;
-		if (shape == UNWIND_SHAPE(UNWIND_RSP, UNWIND_RBP_SAME)) {
+		if (shape - UNWIND_SHAPE(UNWIND_RSP, 0) <= UNWIND_RBP_MAX) {
 			next += sp;
-		} else {
-			uint32_t kind = UNWIND_FOUND_KIND(found);
-
-			if ((kind != UNWIND_RSP && kind != UNWIND_RBP) || field > UNWIND_RBP_MAX)
-				break;
-			next += kind == UNWIND_RSP ? sp : fp;
+		} else if (shape - UNWIND_SHAPE(UNWIND_RBP, 0) <= UNWIND_RBP_MAX) {
+			next += fp;
 			if (next & 7)
 				break;
+		} else {
+			break;
 		}
-		if (next <= sp || next > w->stack_end)
+		if (next <= sp || next > end)
 			break; /* the end of this walk, but not here */
-		frame = DUMP_FRAME_ADDRESS(pc) | (found & UNWIND_FOUND_MODULE_BITS);
+		frame = pc | (found & UNWIND_FOUND_MODULE_BITS); /* what has a rule is an address in a module */
+		hash = stack_hash_add(hash, frame);
 		if (recording)
-			*fresh++ = (struct fresh_frame){ .sp = sp, .frame = frame, .fp = fp, .fp_below = (uint32_t)below };
+			fresh[count] = (struct fresh_frame){ .sp = sp, .frame = frame, .fp = fp, .fp_below = below };
 		else
-			*out++ = frame;
-		below = 8 * field;
-		if (field) {
+			out[count] = frame;
+		count++;
+		below = 8 * UNWIND_FOUND_FIELD(found);
+		if (below) {
 			fp = FP_UNKNOWN;
 			if (below <= next - sp)
 				fp = stack_word(next - below);
@@ -484,17 +541,15 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 		}
 		sp = next;
 		pc = stack_word(next - 8);
-		if (!pc) {
-			step = STEP_END;
-			room--;
-			break;
-		}
 		step = STEP_ON;
 	}
-	t->count = DUMP_FRAMES_MAX - room;
+	if (!pc)
+		step = STEP_END;
+	t->count = count;
+	t->hash = hash;
 	t->near = near;
 	t->fp_below = (uint32_t)below;
-	w->at = (struct place){ .pc = pc, .sp = sp, .fp = fp, .room = (w->stack_end - sp) / 8 };
+	w->at = (struct place){ .pc = pc, .sp = sp, .fp = fp, .room = (end - sp) / 8 };
 	return step;
 }
 
@@ -512,39 +567,36 @@ static enum step trail_walk(struct trail *t, struct walk *w, struct thread_slot 
 	return step;
 }
 
-/* Leaves the stack in *recent for the next walk; false if it is not such a one. */
-static bool trail_keep(const struct trail *t, const struct walk *w, uint32_t flags)
+/* Leaves in *recent what of the stack is worth it. */
+static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp, uint32_t flags)
 {
+	uint32_t fp_below = t->held ? t->fp_below : 0, kept;
 	struct recent_stack *recent = t->recent;
 
+	if (!t->count) {
+		recent->last_count = 0;
+		return;
+	}
+	kept = recent_stack_look(recent, t->count, t->held);
+	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || !w->stack_known || (flags & DUMP_STACK_DEEP) ||
+	    w->stack_end - sp > RECENT_BYTES_MAX)
+		return;
 	recent_stack_forget(recent);
-	if (w->signal_frames || !w->stack_known || (flags & DUMP_STACK_DEEP))
-		return false;
 	recent->index = w->index;
 	recent->generation = w->generation;
-	recent->stack_start = w->stack_start;
+	recent->stack_start = walk_stack_start(w);
 	recent->stack_end = w->stack_end;
 	recent->thread_pointer = w->thread_pointer;
 	recent->ends = w->ends_by_rule;
-	recent_stack_keep(recent, t->count, t->held);
-	return recent->count > 0;
-}
-
-/* All frames, innermost first, into the trail's own array. */
-static void trail_store(struct trail *t)
-{
-	for (uint32_t i = 0; t->recent && i < t->count; i++)
-		t->frames[i] = t->recent->fresh[i].frame;
-	for (uint32_t i = 0; i < t->held; i++)
-		t->frames[t->count + i] = t->recent->frames[t->held - i].frame;
+	recent_stack_keep(recent, kept, t->held, fp_below);
 }
 
 void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result)
 {
-	struct walk w; /* each member is set: a clearing of all of it costs as much as four frames */
-	struct trail t = { .frames = frames, .recent = recent };
+	struct walk w; /* each member is set, here and of the trail: a clearing of all costs as much as four frames */
 	enum step step = STEP_LOST;
+	struct trail t;
 	uint64_t hash;
 
 	w.at.sp = start->sp;
@@ -553,28 +605,38 @@ void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, str
 	w.thread_pointer = start->thread_pointer;
 	w.signal_frames = w.fallback = 0;
 	w.view_open = w.ends_by_rule = false;
+	t.frames = frames;
+	t.recent = recent;
+	t.fresh = recent ? recent_stack_list(recent) : 0;
+	t.hash = 0;
+	t.count = t.held = t.fp_below = 0;
 	t.near = walk_open(&w, slot, recent);
 	if (!(start->sp & 7) && words_fit(&w.at, 1))
 		step = step_to(&w.at, 1, w.at.fp);
 	if (step == STEP_ON)
 		step = trail_walk(&t, &w, slot);
+	hash = t.hash;
+	if (t.held)
+		hash = hash * recent->frames[t.held].power + recent->frames[t.held].hash;
 	result->count = t.count + t.held;
+	result->held = t.held;
 	result->fallback = w.fallback;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
-	result->stored = !recent || !trail_keep(&t, &w, result->flags);
-	if (result->stored) {
-		trail_store(&t);
-		hash = stack_hash_frames(0, frames, result->count);
-	} else {
-		hash = recent->frames[result->count].hash;
-	}
 	result->hash = stack_hash_end(hash, result->count, result->flags);
-	if (!recent)
+	if (recent)
+		trail_keep(&t, &w, start->sp, result->flags);
+	else
 		walked_keep(frames, t.count, w.at.sp - start->sp);
 }
 
 void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames)
 {
-	for (uint32_t i = 0; !result->stored && i < result->count; i++)
-		frames[i] = recent->frames[result->count - i].frame;
+	uint32_t count = result->count - result->held;
+
+	if (!recent)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		frames[i] = recent->fresh[recent->last % 2][i].frame;
+	for (uint32_t i = 0; i < result->held; i++)
+		frames[count + i] = recent->frames[result->held - i].frame;
 }

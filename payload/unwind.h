@@ -3,7 +3,6 @@
 #ifndef MEMATTACH_PAYLOAD_UNWIND_H
 #define MEMATTACH_PAYLOAD_UNWIND_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "dump_format.h"
@@ -23,17 +22,18 @@ struct unwind_result {
 	uint32_t count;
 	uint32_t flags;    /* DUMP_STACK_… */
 	uint32_t fallback; /* frames that were found by frame pointer */
-	bool stored;       /* false: the frames stand in the recent stack only */
+	uint32_t held;     /* the outermost of them, which were taken over from the recent stack */
 	uint64_t hash;     /* of all frames and flags, never 0 */
 };
 
 /*
  * Fills frames[DUMP_FRAMES_MAX] as dump_stack.frames. The frame of an interrupted instruction is stored as its address + 1, so that a
- * reader may look up address - 1 everywhere. slot keeps what was found about the stack and recent its frames, NULL: not kept.
+ * reader may look up address - 1 everywhere. slot keeps what was found about the stack. With a recent stack the frames are left
+ * there: unwind_frames_complete().
  */
 void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
 		 struct unwind_result *result);
-/* Stores the frames that unwind_walk() left in *recent alone: not needed for a stack that is known already. */
+/* Stores the frames that unwind_walk() left in *recent alone, if there is one: not needed for a stack that is known already. */
 void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames);
 
 #endif

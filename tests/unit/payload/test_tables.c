@@ -35,8 +35,8 @@ static uint32_t intern(const uint64_t *frames, uint32_t count, uint32_t flags)
 {
 	uint64_t hash = 0;
 
-	for (uint32_t i = count; i > 0; i--)
-		hash = stack_hash_push(hash, frames[i - 1]);
+	for (uint32_t i = 0; i < count; i++)
+		hash = stack_hash_add(hash, frames[i]);
 	return stack_table_intern(stack_hash_end(hash, count, flags), frames, count, flags);
 }
 
