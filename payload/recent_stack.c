@@ -49,7 +49,7 @@ uint32_t recent_stack_look(struct recent_stack *recent, uint32_t count, uint32_t
 
 static inline struct recent_word *add_word(struct recent_word *word, uint64_t below_end, uint32_t frame, uint64_t value)
 {
-	*word = (struct recent_word){ .at = -(int32_t)(below_end >> 3), .frame = frame, .value = value };
+	*word = (struct recent_word){ .at = (int32_t)(0u - (uint32_t)(below_end >> 3)), .frame = frame, .value = value };
 	return word + 1;
 }
 
