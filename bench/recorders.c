@@ -107,7 +107,7 @@ static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t ra
 	for (uint64_t i = 0; i < LEVELS; i++)
 		fixture_region(&r->f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(entries << i), entries << i);
 	for (uint64_t i = 0; i < LEVELS; i++)
-		fixture_region(&r->f, DUMP_REGION_STACK_INDEX, (2048ull << i) * 12, 2048ull << i);
+		fixture_region(&r->f, DUMP_REGION_STACK_INDEX, (16384ull << i) * 8, 16384ull << i);
 	fixture_region(&r->f, DUMP_REGION_STACKS, 8 << 20, 0);
 	fixture_region(&r->f, DUMP_REGION_HISTORY, 2048 * 4096, 2048);
 	r->f.start.tables_fd = t->fd;

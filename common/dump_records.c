@@ -209,25 +209,23 @@ uint64_t dump_expected_samples(const struct dump *dump)
 
 int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg)
 {
-	AUTO_FREE uint32_t *references = malloc(CHUNK_ENTRIES * sizeof *references);
+	AUTO_FREE uint64_t *words = malloc(CHUNK_ENTRIES * sizeof *words);
 
-	if (!references)
+	if (!words)
 		return -ENOMEM;
-	/* The reference alone says whether there is a record: it is released last, and the record repeats the hash. */
 	for (uint32_t i = 0; i < dump->region_count; i++) {
 		const struct dump_region *region = &dump->regions[i];
 		if (region->kind != DUMP_REGION_STACK_INDEX)
 			continue;
-		uint64_t at = region->offset + region->entries * sizeof(uint64_t);
 		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {
 			uint64_t left = region->entries - first;
 			size_t want = left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES;
-			uint64_t offset = at + first * sizeof *references;
+			uint64_t offset = region->offset + first * sizeof *words;
 			if (offset >= dump->file_bytes)
 				break;
-			size_t n = dump_read(dump, offset, references, want * sizeof *references) / sizeof *references;
+			size_t n = dump_read(dump, offset, words, want * sizeof *words) / sizeof *words;
 			for (size_t k = 0; k < n; k++) {
-				int r = references[k] ? fn(arg, references[k]) : 0;
+				int r = words[k] ? fn(arg, DUMP_INDEX_REFERENCE(words[k])) : 0;
 				if (r)
 					return r;
 			}

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define DUMP_MAGIC "MEMATTCH" /* 8 bytes, no terminator */
-#define DUMP_VERSION 3u
+#define DUMP_VERSION 4u
 #define DUMP_HEADER_BYTES 16384u
 #define DUMP_REGION_MAX 400u
 #define DUMP_REGION_ALIGN 4096u
@@ -189,11 +189,14 @@ struct dump_live_record {
 #define DUMP_LIVE_ENTRY_BYTES (1 + sizeof(struct dump_live_record)) /* and what is rounded up: any page has it */
 
 /*
- * A region of kind STACK_INDEX: entries keys (uint64_t hash of the stack, 0 free; atomic), then entries
- * references (uint32_t; atomic, 0: being written). Keys are grouped in buckets as well. A reference is the file offset of the record divided by 16.
- * The record is complete before its reference is released.
+ * A region of kind STACK_INDEX: entries words (uint64_t, atomic), 0: free, else the reference of a stack in the low half and the low half of its
+ * hash in the high one. Words are grouped in buckets as well. A reference is the file offset of the record divided by 16. The record is complete
+ * before the word is released.
  */
 #define DUMP_STACK_ALIGN 16u
+#define DUMP_INDEX_WORD(hash, reference) ((hash) << 32 | (reference))
+#define DUMP_INDEX_REFERENCE(word) ((uint32_t)(word))
+#define DUMP_INDEX_CHECK(word) ((uint32_t)((word) >> 32))
 
 /* A region of kind STACKS, MODULES, THREADS or NOTES starts with this, then records follow, each aligned to 16. */
 struct dump_arena {

@@ -42,7 +42,7 @@ static const struct first_sizes {
 	{ 0, 65536, 16384, 16u << 20, 4096 },
 };
 
-#define STACK_ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t))
+#define STACK_ENTRY_BYTES sizeof(uint64_t)
 
 uint64_t dump_clock_stamp(void)
 {

@@ -165,13 +165,14 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 	return ((uint64_t(*)(uint64_t))function)(block);
 }
 
-static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
+/* The stack of the call, or NULL; its reference all the same. */
+static struct dump_stack *record_stack(const struct hook_call *call, struct recorder *r, uint32_t *reference)
 {
 	struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = r->tp };
 	struct recent_stack *recent = thread_slot_recent(r->slot);
 	uint64_t frames[DUMP_FRAMES_MAX];
 	struct unwind_result walked;
-	uint32_t reference;
+	struct dump_stack *stack;
 
 	unwind_walk(&start, r->slot, recent, frames, &walked);
 	counter_add(&r->counters, DUMP_COUNTER_frames_walked, walked.count);
@@ -181,32 +182,33 @@ static uint32_t record_stack(const struct hook_call *call, struct recorder *r)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_truncated, 1);
 	if (walked.flags & DUMP_STACK_DEEP)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
-	if (recent && recent->stack_hash == walked.hash)
-		return recent->reference;
-	reference = stack_table_find(walked.hash);
-	if (!reference) {
-		unwind_frames_complete(recent, &walked, frames);
-		reference = stack_table_intern(walked.hash, frames, walked.count, walked.flags);
+	if (recent && recent->stack_hash == walked.hash) {
+		*reference = recent->reference;
+		return regions_stack(*reference);
 	}
-	if (reference) {
+	stack = stack_table_find(walked.hash, reference);
+	if (!stack) {
+		unwind_frames_complete(recent, &walked, frames);
+		stack = stack_table_intern(walked.hash, frames, walked.count, walked.flags, reference);
+	}
+	if (stack) {
 		if (recent) {
 			recent->stack_hash = walked.hash;
-			recent->reference = reference;
+			recent->reference = *reference;
 		}
-		return reference;
+		return stack;
 	}
 	counter_add(&r->counters, DUMP_COUNTER_lost_stack_full, 1);
-	return payload.dump->unknown_stack;
+	*reference = payload.dump->unknown_stack;
+	return regions_stack(*reference);
 }
 
 static void record_sample(const struct hook_call *call, struct recorder *r, struct dump_live_record *record)
 {
 	enum live_reserved reserved;
 	struct live_entry entry;
-	struct dump_stack *stack;
+	struct dump_stack *stack = record_stack(call, r, &record->stack);
 
-	record->stack = record_stack(call, r);
-	stack = regions_stack(record->stack);
 	__builtin_prefetch(stack, 1);
 	while ((reserved = live_table_reserve(record->address, &entry)) == LIVE_PRESENT)
 		entry_finish(r, &entry, DUMP_HISTORY_FREE_MISSED);

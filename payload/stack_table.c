@@ -3,10 +3,9 @@
  * The interned stacks.
  *
  * A stack is known by a 64-bit hash of its frames and flags; two stacks with one hash would be taken for one, which for a million
- * stacks has a probability of 3e-8. The index has levels as the live table has. A new stack is written to an arena completely, then
- * a free key of its bucket becomes the hash by compare-and-swap, then the reference does. A thread that finds the key
- * without a reference does not wait for the one that set it: it offers a record of its own, and the first reference stands. Who
- * comes second gives its record back if nothing was stored behind it, else that is left unused, with all its sums 0.
+ * stacks has a probability of 3e-8. The index has levels as the live table has. Each word of it is a reference beside half of the hash, so a look reads one line,
+ * and the record, which is wanted next, has the whole. A new stack is written to an arena completely, then a free word of its bucket becomes its by
+ * compare-and-swap. Who comes second gives its record back if nothing was stored behind it, else that is left unused, with all its sums 0.
  */
 #include "stack_table.h"
 
@@ -16,38 +15,51 @@
 
 _Static_assert(DUMP_STACK_BYTES(0u) % DUMP_STACK_ALIGN == 0 && sizeof(struct dump_arena) % DUMP_STACK_ALIGN == 0, "alignment of stacks");
 
-static uint32_t *index_references(const struct region *table)
+/* The record of a word of the index if it is that of hash, else NULL. */
+static struct dump_stack *word_stack(uint64_t word, uint64_t hash)
 {
-	return (uint32_t *)(void *)(table->base + table->entries * sizeof(uint64_t));
+	struct dump_stack *stack;
+
+	if (DUMP_INDEX_CHECK(word) != (uint32_t)hash)
+		return NULL;
+	stack = regions_stack(DUMP_INDEX_REFERENCE(word));
+	if (!stack) {
+		/* Another thread knows an arena that has come since this one looked. */
+		regions_refresh();
+		stack = regions_stack(DUMP_INDEX_REFERENCE(word));
+	}
+	return stack && stack->hash == hash ? stack : NULL;
 }
 
-enum find_result { FOUND, FREE_KEY, FULL };
-
 /*
- * Looks for hash; else for the first free key, from the oldest level on. The keys of a bucket are taken in order and stay, and a younger
- * level is only used for what finds no room in the older ones: so behind a free key there is nothing to be found.
+ * Looks for hash; else *room is the first free word, from the oldest level on, or NULL. The words of a bucket are taken in order and stay, and a
+ * younger level is only used for what finds no room in the older ones: so behind a free word there is nothing to be found.
  */
-static enum find_result index_find(uint64_t hash, uint64_t **key, uint32_t **reference)
+static struct dump_stack *index_find(uint64_t hash, uint32_t *reference, uint64_t **room)
 {
 	uint32_t levels = regions_count(REGIONS_STACK_INDEX);
 
+	*room = NULL;
 	for (uint32_t level = 0; level < levels; level++) {
 		const struct region *table = regions_item(REGIONS_STACK_INDEX, level);
-		uint64_t bucket = region_bucket(table, hash) * DUMP_BUCKET;
-		uint64_t *keys = (uint64_t *)(void *)table->base + bucket;
+		uint64_t *words = (uint64_t *)(void *)table->base + region_bucket(table, hash) * DUMP_BUCKET;
 
-		__builtin_prefetch(index_references(table) + bucket);
 		for (uint32_t i = 0; i < DUMP_BUCKET; i++) {
-			uint64_t value = __atomic_load_n(&keys[i], __ATOMIC_ACQUIRE);
+			uint64_t word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+			struct dump_stack *stack;
 
-			if (value != hash && value)
-				continue;
-			*key = &keys[i];
-			*reference = index_references(table) + bucket + i;
-			return value ? FOUND : FREE_KEY;
+			if (!word) {
+				*room = &words[i];
+				return NULL;
+			}
+			stack = word_stack(word, hash);
+			if (stack) {
+				*reference = DUMP_INDEX_REFERENCE(word);
+				return stack;
+			}
 		}
 	}
-	return FULL;
+	return NULL;
 }
 
 /* bytes out of an arena, from the oldest that has room. */
@@ -87,44 +99,37 @@ static void stack_write(struct dump_stack *stack, uint64_t hash, const uint64_t 
 		stack->frames[i] = frames[i];
 }
 
-uint32_t stack_table_find(uint64_t hash)
+struct dump_stack *stack_table_find(uint64_t hash, uint32_t *reference)
 {
-	uint32_t *reference;
-	uint64_t *key;
+	uint64_t *room;
 
-	return index_find(hash, &key, &reference) == FOUND ? __atomic_load_n(reference, __ATOMIC_ACQUIRE) : 0;
+	return index_find(hash, reference, &room);
 }
 
-uint32_t stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
+struct dump_stack *stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags,
+				      uint32_t *reference)
 {
-	uint64_t bytes = DUMP_STACK_BYTES(count);
-	struct dump_stack *stack = 0;
-	struct dump_arena *arena = 0;
-	enum find_result found;
-	uint32_t *reference = 0, value, mine;
-	uint64_t *key = 0, none;
+	uint64_t bytes = DUMP_STACK_BYTES(count), *room, none;
+	struct dump_stack *stack = NULL, *found;
+	struct dump_arena *arena = NULL;
+	uint32_t mine = 0;
 
-	while ((found = index_find(hash, &key, &reference)) != FULL) {
-		value = found == FOUND ? __atomic_load_n(reference, __ATOMIC_ACQUIRE) : 0;
-		if (!value && !stack) {
+	while (!(found = index_find(hash, reference, &room)) && room) {
+		if (!stack) {
 			stack = arena_allocate(bytes, &arena);
 			if (!stack)
-				return 0;
+				return NULL;
 			stack_write(stack, hash, frames, count, flags);
+			mine = (uint32_t)((uint64_t)((uint8_t *)stack - (uint8_t *)payload.dump) / DUMP_STACK_ALIGN);
 		}
 		none = 0;
-		if (found == FREE_KEY &&
-		    !__atomic_compare_exchange_n(key, &none, hash, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			continue;
-		mine = stack ? (uint32_t)((uint64_t)((uint8_t *)stack - (uint8_t *)payload.dump) / DUMP_STACK_ALIGN) : 0;
-		if (!value && __atomic_compare_exchange_n(reference, &value, mine, false, __ATOMIC_RELEASE,
-							  __ATOMIC_ACQUIRE))
-			return mine;
-		if (stack)
-			arena_give_back(arena, stack, bytes);
-		return value;
+		if (__atomic_compare_exchange_n(room, &none, DUMP_INDEX_WORD(hash, mine), false, __ATOMIC_RELEASE,
+						__ATOMIC_RELAXED)) {
+			*reference = mine;
+			return stack;
+		}
 	}
 	if (stack)
 		arena_give_back(arena, stack, bytes);
-	return 0;
+	return found;
 }

@@ -7,10 +7,10 @@
 
 #include "dump_format.h"
 
-/* Reference of the stack with this hash (stack_hash.h) if it is stored, else 0. */
-uint32_t stack_table_find(uint64_t hash);
-/* Reference of the stack with this hash, of count frames, at most DUMP_FRAMES_MAX; stored now if it is new.
- * 0: no room. */
-uint32_t stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags);
+/* The stack with this hash (stack_hash.h) and its reference if it is stored, else NULL. */
+struct dump_stack *stack_table_find(uint64_t hash, uint32_t *reference);
+/* The stack with this hash, of count frames, at most DUMP_FRAMES_MAX, and its reference; stored now if it is new. NULL: no room. */
+struct dump_stack *stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags,
+				      uint32_t *reference);
 
 #endif

@@ -56,7 +56,7 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 					       START_NS + SESSION_NS };
 	h->lease_sequence = 2;
 	add_region(b, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live_entries), live_entries);
-	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * 12, stack_entries);
+	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * 8, stack_entries);
 	add_region(b, DUMP_REGION_STACKS, sizeof(struct dump_arena) + stack_entries * 512, 0);
 	if (history_blocks)
 		add_region(b, DUMP_REGION_HISTORY, history_blocks * DUMP_HISTORY_BLOCK_BYTES, history_blocks);
@@ -120,10 +120,8 @@ uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint
 		memcpy(stack->frames, frames, n * sizeof *frames);
 	if (b->index_used == index->entries)
 		abort();
-	uint64_t *keys = dump_builder_at(b, index->offset);
-	uint32_t *references = (uint32_t *)(keys + index->entries);
-	keys[b->index_used] = stack->hash;
-	references[b->index_used++] = reference;
+	uint64_t *words = dump_builder_at(b, index->offset);
+	words[b->index_used++] = DUMP_INDEX_WORD(stack->hash, reference);
 	return reference;
 }
 

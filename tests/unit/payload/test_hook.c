@@ -436,10 +436,10 @@ static void test_hook_counts_what_has_no_room(void **state)
 		answer = 0x1000 * i;
 		call(HOOK_malloc, 10, 0, 0, 0, 0, 0);
 	}
-	const uint32_t *references = (const uint32_t *)(const void *)((const uint8_t *)f.dump + index->offset + 8 * sizeof(uint64_t));
+	const uint64_t *words = (const uint64_t *)(const void *)((const uint8_t *)f.dump + index->offset);
 	for (uint32_t k = 0; k < 8; k++)
-		if (references[k]) {
-			const struct dump_stack *stack = fixture_stack(&f, references[k]);
+		if (words[k]) {
+			const struct dump_stack *stack = fixture_stack(&f, DUMP_INDEX_REFERENCE(words[k]));
 
 			assert_int_equal(stack->unkept, stack->taken_count);
 			unkept += stack->unkept;
@@ -474,11 +474,10 @@ static void sums(double sum[4])
 	memset(sum, 0, 4 * sizeof(*sum));
 	for (uint32_t i = 0; i < f.dump->region_count; i++) {
 		const struct dump_region *region = &f.dump->regions[i];
-		const uint8_t *bytes = (const uint8_t *)f.dump + region->offset;
-		const uint32_t *references = (const uint32_t *)(bytes + region->entries * sizeof(uint64_t));
+		const uint64_t *words = (const uint64_t *)(const void *)((const uint8_t *)f.dump + region->offset);
 
 		for (uint64_t k = 0; region->kind == DUMP_REGION_STACK_INDEX && k < region->entries; k++) {
-			const struct dump_stack *stack = fixture_stack(&f, references[k]);
+			const struct dump_stack *stack = fixture_stack(&f, DUMP_INDEX_REFERENCE(words[k]));
 
 			sum[0] += stack ? (double)stack->taken_bytes + stack->excess_bytes : 0;
 			sum[1] += stack ? (double)stack->taken_count + stack->excess_count : 0;

@@ -34,10 +34,11 @@ static int open_session(void **state)
 static uint32_t intern(const uint64_t *frames, uint32_t count, uint32_t flags)
 {
 	uint64_t hash = 0;
+	uint32_t reference;
 
 	for (uint32_t i = 0; i < count; i++)
 		hash = stack_hash_add(hash, frames[i]);
-	return stack_table_intern(stack_hash_end(hash, count, flags), frames, count, flags);
+	return stack_table_intern(stack_hash_end(hash, count, flags), frames, count, flags, &reference) ? reference : 0;
 }
 
 static bool insert(const struct dump_live_record *record)
@@ -440,6 +441,51 @@ static void test_stack_table_interns_once(void **state)
 			 (uint8_t *)stack - (uint8_t *)f.dump);
 }
 
+/* The word of the index has half of the hash, the record the whole. */
+static void test_stack_table_compares_all_of_the_hash(void **state)
+{
+	const uint64_t hashes[] = { 0x1234567800000001, 0x1234567900000001, 0x1234567800000002, 0x1234567800000000 };
+	uint64_t frames[] = { 1, 2, 3 };
+	uint32_t references[4], again;
+
+	(void)state;
+	fixture_regions(&f);
+	regions_refresh();
+	for (int i = 0; i < 4; i++) {
+		struct dump_stack *stack = stack_table_intern(hashes[i], frames, 3, 0, &references[i]);
+
+		assert_non_null(stack);
+		assert_ptr_equal(regions_stack(references[i]), stack);
+		assert_true(stack->hash == hashes[i]);
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(references[i], references[k]);
+	}
+	for (int i = 0; i < 4; i++) {
+		assert_non_null(stack_table_find(hashes[i], &again));
+		assert_int_equal(again, references[i]);
+	}
+	assert_null(stack_table_find(0x1234567a00000001, &again));
+}
+
+/* Another thread may have stored a stack in an arena that this one has not seen yet; what leads nowhere is passed over. */
+static void test_stack_table_looks_for_new_arenas(void **state)
+{
+	uint64_t index = fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096, 8), arena, frames[] = { 1 };
+	uint64_t *words = (uint64_t *)(void *)((uint8_t *)f.dump + index), hash = 0x1234567800000001;
+	uint32_t reference;
+
+	(void)state;
+	regions_refresh();
+	words[0] = DUMP_INDEX_WORD(hash, 5u);
+	arena = fixture_region(&f, DUMP_REGION_STACKS, 4096, 0);
+	words[1] = DUMP_INDEX_WORD(hash, (uint32_t)((arena + sizeof(struct dump_arena)) / DUMP_STACK_ALIGN));
+	*(struct dump_stack *)(void *)((uint8_t *)f.dump + arena + sizeof(struct dump_arena)) = (struct dump_stack){ .hash = hash };
+	assert_non_null(stack_table_find(hash, &reference));
+	assert_int_equal(reference, DUMP_INDEX_REFERENCE(words[1]));
+	assert_non_null(stack_table_intern(hash, frames, 1, 0, &reference));
+	assert_int_equal(reference, DUMP_INDEX_REFERENCE(words[1]));
+}
+
 static void test_stack_table_is_full(void **state)
 {
 	uint64_t frames[DUMP_FRAMES_MAX] = { 0 };
@@ -466,7 +512,7 @@ static void test_stack_table_finds_in_all_levels(void **state)
 
 	(void)state;
 	for (uint32_t entries = 64; entries <= 256; entries *= 2)
-		fixture_region(&f, DUMP_REGION_STACK_INDEX, entries * 12, entries);
+		fixture_region(&f, DUMP_REGION_STACK_INDEX, entries * 8, entries);
 	fixture_region(&f, DUMP_REGION_STACKS, 1 << 20, 0);
 	for (uint32_t capacity = 7 * 64, next = 512; next <= 2048; capacity += next, next *= 2) {
 		regions_refresh();
@@ -481,7 +527,7 @@ static void test_stack_table_finds_in_all_levels(void **state)
 
 			assert_int_equal(intern(frames, 3, 0), seen[i]);
 		}
-		fixture_region(&f, DUMP_REGION_STACK_INDEX, next * 12, next);
+		fixture_region(&f, DUMP_REGION_STACK_INDEX, next * 8, next);
 	}
 }
 
@@ -505,7 +551,7 @@ static void test_stack_table_serves_threads(void **state)
 {
 	(void)state;
 	fixture_regions(&f);
-	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * 12, 4096); /* one bucket of the first level may overflow */
+	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * 8, 4096); /* one bucket of the first level may overflow */
 	regions_refresh();
 	run_threads(stack_worker);
 	for (int t = 2; t <= THREADS; t++)
@@ -581,7 +627,7 @@ static void test_regions_refresh_refuses_hostile_descriptors(void **state)
 	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 24);        /* no power of two */
 	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 4);         /* less than a bucket */
 	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 1ull << 62);/* the product wraps */
-	hostile(DUMP_REGION_STACK_INDEX, DUMP_HEADER_BYTES, 4096, 512);
+	hostile(DUMP_REGION_STACK_INDEX, DUMP_HEADER_BYTES, 4096, 1024);
 	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 2);
 	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 0);
 	regions_refresh();
@@ -726,6 +772,8 @@ int main(void)
 		SESSION_TEST(test_filter_says_maybe_in_exact_mode),
 		SESSION_TEST(test_counters_add_up_over_the_rows),
 		SESSION_TEST(test_stack_table_interns_once),
+		SESSION_TEST(test_stack_table_compares_all_of_the_hash),
+		SESSION_TEST(test_stack_table_looks_for_new_arenas),
 		SESSION_TEST(test_stack_table_is_full),
 		SESSION_TEST(test_stack_table_finds_in_all_levels),
 		SESSION_TEST(test_stack_table_serves_threads),
