@@ -474,6 +474,13 @@ void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 			      memory_order_relaxed);
 }
 
+void dump_writer_end_lease(struct dump_writer *w)
+{
+	const uint64_t long_ago = 1; /* 0 would mean that there is none */
+
+	atomic_store_explicit(atomic64(&w->header->lease_stamp), long_ago, memory_order_relaxed);
+}
+
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail)
 {
 	struct dump_header *h = w->header;

@@ -53,6 +53,11 @@ uint64_t dump_writer_live_capacity(const struct dump_writer *w);
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
 /* Clock and lease. */
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
+/*
+ * Ends the recording from outside: the recorder sees at its next sample that the lease has run out, and is passed by from then on. Where every
+ * allocation is recorded a thread may be nearly always in the recorder else, and no safe point for the detach would come.
+ */
+void dump_writer_end_lease(struct dump_writer *w);
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail);
 enum dump_state dump_writer_state(const struct dump_writer *w);
 

@@ -236,6 +236,7 @@ static int finish(struct session *s)
 	govern_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
+	dump_writer_end_lease(&s->dump);
 	int rc = session_detach(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);

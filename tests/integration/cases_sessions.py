@@ -25,6 +25,22 @@ def ctrl_c(context):
 
 
 @case()
+def detach_from_a_busy_recorder(context):
+    """A thread that is nearly always in the recorder: the recording ends before a safe point is looked for, so that one comes."""
+    victim = Victim(context, "pair_loop")
+    before = Snapshot(victim.pid)
+    for _ in range(4):
+        session = Session(context, victim.pid, "--max-overhead", "0", rate="1", deadline="5s")
+        time.sleep(0.2)
+        check_receipt(session.stop(), victim.pid)
+        check_same(before, Snapshot(victim.pid), busy=True)
+        report = analyze(context, session.dump)
+        assert report["target"]["ended"] == "detached", report["target"]
+        assert report["samples"]["taken"] > 1000, report["samples"]
+    victim.finish()
+
+
+@case()
 def sigterm(context):
     victim = Victim(context, "alloc_loop")
     before = Snapshot(victim.pid)
