@@ -125,7 +125,7 @@ struct dump_header {
 	struct dump_clock clock_latest;/* last renewal of the lease, or the end (atomic, by lease_sequence) */
 	uint32_t lease_sequence;       /* (atomic) odd while clock_latest changes */
 	uint32_t region_count;         /* (atomic) released after the descriptors */
-	uint64_t lease_stamp;          /* (atomic) recording stops when the cycle counter passes it; 0: none yet */
+	uint64_t lease_stamp;          /* (atomic) recording stops when the cycle counter passes it; 0: none yet; 1: at the detach */
 	uint64_t lease_realtime_ns;    /* the same instant, for readers */
 	uint64_t seed;                 /* of the random numbers, 0: from the kernel */
 	uint64_t session_id;           /* random, the same in the payload's session block */
