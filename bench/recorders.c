@@ -38,6 +38,8 @@ static void (*volatile release)(void *) = free;
 #define LEVELS 3u /* of the tables, as memattach begins with */
 #define LIVE_DENSE 65536u /* entries of the first level where all is recorded */
 #define LIVE_SPARSE 2048u
+#define INDEX_DENSE 16384u /* of the index of stacks */
+#define INDEX_SPARSE 2048u
 
 struct recorder {
 	const char *name;
@@ -101,13 +103,14 @@ static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t ra
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 	};
 	uint64_t entries = rate_bytes == 1 ? LIVE_DENSE : LIVE_SPARSE;
+	uint64_t index = rate_bytes == 1 ? INDEX_DENSE : INDEX_SPARSE;
 	struct control_patch patch = { .channel = -1, .gate_count = 2, .gates = (uint64_t)gates };
 
 	fixture_open(&r->f, rate_bytes, r->name);
 	for (uint64_t i = 0; i < LEVELS; i++)
 		fixture_region(&r->f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(entries << i), entries << i);
 	for (uint64_t i = 0; i < LEVELS; i++)
-		fixture_region(&r->f, DUMP_REGION_STACK_INDEX, (16384ull << i) * 8, 16384ull << i);
+		fixture_region(&r->f, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES, index << i);
 	fixture_region(&r->f, DUMP_REGION_STACKS, 8 << 20, 0);
 	fixture_region(&r->f, DUMP_REGION_HISTORY, 2048 * 4096, 2048);
 	r->f.start.tables_fd = t->fd;

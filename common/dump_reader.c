@@ -105,7 +105,7 @@ static uint64_t entry_bytes(uint32_t kind)
 {
 	switch (kind) {
 	case DUMP_REGION_LIVE: return DUMP_LIVE_ENTRY_BYTES;
-	case DUMP_REGION_STACK_INDEX: return sizeof(uint64_t);
+	case DUMP_REGION_STACK_INDEX: return DUMP_INDEX_ENTRY_BYTES;
 	case DUMP_REGION_HISTORY: return DUMP_HISTORY_BLOCK_BYTES;
 	default: return 0;
 	}

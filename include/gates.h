@@ -7,7 +7,7 @@
  * code has three entrances, one for each kind of function:
  *
  *     GATE_ALLOCATE   charges the requested bytes to the near slot (payload/thread_slot.h); a call that is not sampled goes to the original from here
- *     GATE_RELEASE    asks the filter (payload/filter.h); a block that was not sampled goes to the original from here
+ *     GATE_RELEASE    asks the first counter of the filter (payload/filter.h); nearly all blocks that were not sampled go to the original from here
  *     GATE_OTHER      leads to gate.entry, as do the other two with what they cannot decide
  *
  * So most calls see one jump between the caller and the original, and two pages of ours beside the filter: the gate's code, and its data.

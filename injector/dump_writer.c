@@ -42,8 +42,6 @@ static const struct first_sizes {
 	{ 0, 65536, 16384, 16u << 20, 4096 },
 };
 
-#define STACK_ENTRY_BYTES sizeof(uint64_t)
-
 uint64_t dump_clock_stamp(void)
 {
 	return __rdtsc();
@@ -159,7 +157,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	while (w->header->first_rate_bytes <= f->above_rate)
 		f++;
 	uint64_t live = fitting(f->live_entries, all_levels * DUMP_LIVE_ENTRY_BYTES, part);
-	uint64_t index = fitting(f->stack_entries, all_levels * STACK_ENTRY_BYTES, part / 8);
+	uint64_t index = fitting(f->stack_entries, all_levels * DUMP_INDEX_ENTRY_BYTES, part / 8);
 	uint64_t history = fitting(f->history_blocks, DUMP_HISTORY_BLOCK_BYTES, part);
 	const struct {
 		uint32_t kind;
@@ -177,7 +175,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
 		rc = add_region(w, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i, e);
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * STACK_ENTRY_BYTES, index << i, e);
+		rc = add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES, index << i, e);
 	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
 		rc = add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
 	return rc;
@@ -410,7 +408,7 @@ static int grow_index(struct dump_writer *w, struct err *e)
 	}
 	if (used / STACK_BYTES_FEW <= capacity / 4)
 		return 0;
-	return add_region(w, DUMP_REGION_STACK_INDEX, last->entries * 2 * STACK_ENTRY_BYTES, last->entries * 2, e);
+	return add_region(w, DUMP_REGION_STACK_INDEX, last->entries * 2 * DUMP_INDEX_ENTRY_BYTES, last->entries * 2, e);
 }
 
 static int grow_history(struct dump_writer *w, struct err *e)

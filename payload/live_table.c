@@ -174,9 +174,15 @@ static bool entry_take(const struct live_entry *entry)
 	return true;
 }
 
-static void entry_show(const struct live_entry *entry)
+/* Lets lookups find it. */
+static void entry_tag_own(const struct live_entry *entry)
 {
 	entry_tag(entry, tag_of(address_hash(entry->address)));
+}
+
+static void entry_show(const struct live_entry *entry)
+{
+	entry_tag_own(entry);
 	__atomic_store_n(&entry->record->address, entry->address, __ATOMIC_RELEASE);
 }
 
@@ -255,7 +261,7 @@ bool live_table_take_hidden(const struct live_entry *entry)
 		return true;
 	/* In memattach's hands, which gives it up or puts it back: then whoever gets the address next has to find it. */
 	if (!DUMP_KEY_IS_FREE(key_now(entry->record)))
-		entry_tag(entry, tag_of(address_hash(entry->address)));
+		entry_tag_own(entry);
 	return false;
 }
 

@@ -40,7 +40,7 @@ static uint64_t region_entry_bytes(uint32_t kind)
 	case DUMP_REGION_LIVE:
 		return DUMP_LIVE_ENTRY_BYTES;
 	case DUMP_REGION_STACK_INDEX:
-		return sizeof(uint64_t);
+		return DUMP_INDEX_ENTRY_BYTES;
 	case DUMP_REGION_HISTORY:
 		return sizeof(struct dump_history_block);
 	default:

@@ -3,9 +3,10 @@
  * The interned stacks.
  *
  * A stack is known by a 64-bit hash of its frames and flags; two stacks with one hash would be taken for one, which for a million
- * stacks has a probability of 3e-8. The index has levels as the live table has. Each word of it is a reference beside half of the hash, so a look reads one line,
- * and the record, which is wanted next, has the whole. A new stack is written to an arena completely, then a free word of its bucket becomes its by
- * compare-and-swap. Who comes second gives its record back if nothing was stored behind it, else that is left unused, with all its sums 0.
+ * stacks has a probability of 3e-8. The index has levels as the live table has. Each word of it is a reference beside half of the
+ * hash, so a look reads one line, and the record, which is wanted next, has the whole. A new stack is written to an arena completely,
+ * then its word is put into a free place of its bucket by compare-and-swap. Who comes second gives its record back if nothing
+ * was stored behind it, else that is left unused, with all its sums 0.
  */
 #include "stack_table.h"
 

@@ -10,8 +10,8 @@
  * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
  * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer. For the functions that take
  * nothing but a size the gate itself charges it (gates.S), so here come the other threads only. A free asks the filter whether its address may have been
- * sampled; the gate has asked the first of two counters, which is enough for most. Everything else is hook_slow()'s (hook.c), reached through one common frame whose CFI lets C++
- * exceptions and debuggers pass.
+ * sampled; the gate has asked the first of two counters, which is enough for most. Everything else is hook_slow()'s (hook.c), reached
+ * through one common frame whose CFI lets C++ exceptions and debuggers pass.
  *
  * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or exhaust its copy of the near slot, meet the switch
  * and go on.

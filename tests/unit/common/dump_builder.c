@@ -56,7 +56,7 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 					       START_NS + SESSION_NS };
 	h->lease_sequence = 2;
 	add_region(b, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live_entries), live_entries);
-	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * 8, stack_entries);
+	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * DUMP_INDEX_ENTRY_BYTES, stack_entries);
 	add_region(b, DUMP_REGION_STACKS, sizeof(struct dump_arena) + stack_entries * 512, 0);
 	if (history_blocks)
 		add_region(b, DUMP_REGION_HISTORY, history_blocks * DUMP_HISTORY_BLOCK_BYTES, history_blocks);

@@ -87,7 +87,7 @@ uint64_t fixture_region(struct fixture *f, uint32_t kind, uint64_t bytes, uint64
 void fixture_regions(struct fixture *f)
 {
 	fixture_region(f, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(65536u), 65536);
-	fixture_region(f, DUMP_REGION_STACK_INDEX, 4096 * 8, 4096);
+	fixture_region(f, DUMP_REGION_STACK_INDEX, 4096 * DUMP_INDEX_ENTRY_BYTES, 4096);
 	fixture_region(f, DUMP_REGION_STACKS, 8 << 20, 0);
 	fixture_region(f, DUMP_REGION_HISTORY, 1024 * 4096, 1024);
 }

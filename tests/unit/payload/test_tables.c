@@ -497,7 +497,7 @@ static void test_stack_table_is_full(void **state)
 	regions_refresh();
 	for (frames[0] = 1; frames[0] < 100; frames[0]++)
 		stored += intern(frames, DUMP_FRAMES_MAX, 0) != 0;
-	assert_int_equal(stored, (8192 - 64) / (64 + 8 * DUMP_FRAMES_MAX));
+	assert_int_equal(stored, (8192 - sizeof(struct dump_arena)) / DUMP_STACK_BYTES(DUMP_FRAMES_MAX));
 	fixture_region(&f, DUMP_REGION_STACKS, 65536, 0);
 	regions_refresh();
 	frames[0] = 1000;
@@ -512,7 +512,7 @@ static void test_stack_table_finds_in_all_levels(void **state)
 
 	(void)state;
 	for (uint32_t entries = 64; entries <= 256; entries *= 2)
-		fixture_region(&f, DUMP_REGION_STACK_INDEX, entries * 8, entries);
+		fixture_region(&f, DUMP_REGION_STACK_INDEX, entries * DUMP_INDEX_ENTRY_BYTES, entries);
 	fixture_region(&f, DUMP_REGION_STACKS, 1 << 20, 0);
 	for (uint32_t capacity = 7 * 64, next = 512; next <= 2048; capacity += next, next *= 2) {
 		regions_refresh();
@@ -527,7 +527,7 @@ static void test_stack_table_finds_in_all_levels(void **state)
 
 			assert_int_equal(intern(frames, 3, 0), seen[i]);
 		}
-		fixture_region(&f, DUMP_REGION_STACK_INDEX, next * 8, next);
+		fixture_region(&f, DUMP_REGION_STACK_INDEX, next * DUMP_INDEX_ENTRY_BYTES, next);
 	}
 }
 
@@ -551,7 +551,7 @@ static void test_stack_table_serves_threads(void **state)
 {
 	(void)state;
 	fixture_regions(&f);
-	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * 8, 4096); /* one bucket of the first level may overflow */
+	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * DUMP_INDEX_ENTRY_BYTES, 4096); /* one bucket of the first level may overflow */
 	regions_refresh();
 	run_threads(stack_worker);
 	for (int t = 2; t <= THREADS; t++)
