@@ -388,6 +388,33 @@ static uint64_t usable_of(uint64_t block)
 	return block == 0x7770 ? 48 : 1000;
 }
 
+/* An allocator may do anything before it tells a size, even call itself: that is counted as lost, and the record is what it would have been. */
+static uint64_t usable_by_allocating(uint64_t block)
+{
+	struct dump_live_record record;
+
+	assert_false(fixture_live(&f, (void *)block, &record));
+	answer = 0x5000;
+	call(HOOK_malloc, 7, 0, 0, 0, 0, 0);
+	answer = block;
+	return 48;
+}
+
+static void test_usable_size_is_asked_for_last(void **state)
+{
+	struct dump_live_record record;
+
+	(void)state;
+	payload.usable_size = (uint64_t)usable_by_allocating;
+	make(0x1000, 40);
+	assert_true(fixture_live(&f, (void *)0x1000, &record));
+	assert_int_equal(record.usable, 48);
+	assert_int_equal(record.size, 40);
+	assert_int_equal(fixture_live_count(&f), 1);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), 1);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_lost_busy), 1);
+}
+
 /* A free of a block without a record is counted, with its size; NULL, munmap and recorded blocks are not. */
 static void test_frees_of_unseen_blocks_are_counted(void **state)
 {
@@ -795,6 +822,7 @@ int main(void)
 		EXACT_IN_EACH_SLOT(test_calloc_overflow_records_nothing),
 		EXACT_IN_EACH_SLOT(test_no_bytes_count_as_one),
 		EXACT(test_missed_free_is_noticed),
+		EXACT(test_usable_size_is_asked_for_last),
 		EXACT(test_frees_of_unseen_blocks_are_counted),
 		EXACT(test_gates_of_two_allocators),
 		EXACT(test_lease_that_ran_out_ends_the_recording),
