@@ -76,15 +76,31 @@ static __attribute__((noinline)) struct thread_slot *slot_claim(uint64_t tp, uin
 	return NULL;
 }
 
+/*
+ * The slot of tp, or NULL. Whose the near one is, is asked where nobody writes; what its owner writes is only looked at by a thread that has no
+ * other, for what is shown may have got lost.
+ */
+static struct thread_slot *slot_of(uint64_t tp)
+{
+	struct thread_slot *near = &gates_shared->near;
+
+	if (__atomic_load_n(&gates_shared->near_owner, __ATOMIC_RELAXED) == tp && slot_owner(near) == tp)
+		return near;
+	for (uint32_t i = 1; i < CANDIDATES; i++) {
+		struct thread_slot *slot = slot_candidate(tp, i);
+
+		if (slot_owner(slot) == tp)
+			return slot;
+	}
+	return slot_owner(near) == tp ? near : NULL;
+}
+
 struct thread_slot *thread_slot_acquire(uint64_t tp, uint64_t sp, int *fresh)
 {
-	struct thread_slot *slot;
+	struct thread_slot *slot = slot_of(tp);
 
 	*fresh = 0;
-	for (uint32_t i = 0; i < CANDIDATES; i++) {
-		slot = slot_candidate(tp, i);
-		if (slot_owner(slot) != tp)
-			continue;
+	if (slot) {
 		if (!slot_take(slot, sp))
 			return NULL;
 		if (slot_owner(slot) == tp)

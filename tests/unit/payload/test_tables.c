@@ -707,10 +707,19 @@ static void test_first_thread_gets_the_near_slot(void **state)
 	assert_int_equal(gates_shared->near_owner, 0x7000);
 	assert_true(GATES_NEAR - GATES_NEAR_OWNER >= 128 && GATES_SHARED_BYTES - GATES_NEAR >= 128); /* the prefetcher fetches pairs */
 	gates_shared->near_owner = 0;
+	assert_null(thread_slot_acquire(0x7000, 0xf00, &fresh));
+	thread_slot_release(slot);
+	assert_ptr_equal(thread_slot_acquire(0x7000, 0x1000, &fresh), near);
 	thread_slot_show(slot, 0x7000);
 	assert_int_equal(gates_shared->near_owner, 0x7000);
 	assert_null(thread_slot_acquire(0x7000, 0xf00, &fresh));
 	thread_slot_release(slot);
+	/* Who has another one does not look at what the near one's owner writes. */
+	near->owner = 0x8000;
+	slot = thread_slot_acquire(0x8000, 0x1000, &fresh);
+	assert_true(slot && slot != near && !fresh);
+	thread_slot_release(slot);
+	near->owner = 0x7000;
 	for (uint64_t i = 0; i < 100; i++) {
 		slot = thread_slot_acquire(0x7000 + (i << 36), 0x1000, &fresh);
 		assert_true(slot && (slot != near || i == 0));
