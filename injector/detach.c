@@ -20,11 +20,11 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
-#include "dump_pages.h"
 #include "escape.h"
 #include "follow.h"
 #include "quiesce.h"
 #include "send_descriptors.h"
+#include "target_dump.h"
 
 #define QUIESCE_NS 3000000000ull
 #define LATE_NS 1000000000ull /* for a thread that was given up to come to its stop */
@@ -258,6 +258,15 @@ static int silence(struct session *s, bool *keep_gates, struct err *e)
 	return rc;
 }
 
+/* Only to make a safe point come sooner. */
+static void end_lease(struct session *s)
+{
+	struct err e;
+
+	if (target_dump_end_lease(&s->payload.block, &s->maps, &s->memory, &s->writer, &e) < 0)
+		session_add_note(s, "the recording ended only when the slots were restored, or its lease ran out: %s", e.text);
+}
+
 /* Only to shorten the hold of unload(), which finds out by itself whether a thread can be borrowed. */
 static int forget_dump(struct session *s, struct err *e)
 {
@@ -266,7 +275,7 @@ static int forget_dump(struct session *s, struct err *e)
 	if (s->payload.block.state != SESSION_INERT)
 		return 0;
 	patient_borrower(s, &borrower, &s->detach_longest_ns);
-	int rc = dump_pages_forget(&s->payload.block, &s->maps, &borrower, e);
+	int rc = target_dump_forget(&s->payload.block, &s->maps, &borrower, e);
 	if (rc == 0 || rc == -ESRCH || rc == -EINPROGRESS)
 		return rc;
 	session_add_note(s, "the memory of the dump was not given back before it was unmapped, which held a thread the longer: %s", e->text);
@@ -280,6 +289,8 @@ int session_detach(struct session *s, struct err *e)
 	int rc = refresh(s, e);
 	if (rc < 0 || !s->payload.base)
 		return rc;
+	if (s->payload.block.state == SESSION_STARTED)
+		end_lease(s);
 	if (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT)
 		rc = silence(s, &keep_gates, e);
 	if (rc == 0)

@@ -56,7 +56,7 @@ static uint64_t clock_ns(clockid_t id)
 }
 
 /* The three clocks at one instant: of several tries the one that took least time. */
-static struct dump_clock clock_now(void)
+struct dump_clock dump_clock_now(void)
 {
 	struct dump_clock best = { 0 };
 	uint64_t best_ticks = UINT64_MAX;
@@ -254,7 +254,7 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 	h->max_overhead_ppm = (uint32_t)(options->max_overhead * 1e6 + 0.5);
 	h->max_bytes = w->max_bytes;
 	h->rate_bytes = h->first_rate_bytes = options->rate_bytes;
-	h->clock_start = h->clock_latest = clock_now();
+	h->clock_start = h->clock_latest = dump_clock_now();
 	gethostname(h->host, sizeof h->host - 1);
 	rc = add_first_regions(w, e);
 	if (rc == 0)
@@ -453,7 +453,7 @@ int dump_writer_grow(struct dump_writer *w, struct err *e)
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 {
 	struct dump_header *h = w->header;
-	struct dump_clock now = clock_now();
+	struct dump_clock now = dump_clock_now();
 	uint64_t elapsed_ns = now.monotonic_ns - h->clock_start.monotonic_ns;
 
 	/* The recorder has stopped by itself: the clock tells until when it recorded. */
@@ -484,7 +484,7 @@ void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int det
 	struct dump_header *h = w->header;
 
 	if (state == DUMP_STATE_RUNNING)
-		h->clock_start = h->clock_latest = clock_now();
+		h->clock_start = h->clock_latest = dump_clock_now();
 	h->end_detail = detail;
 	atomic_store_explicit(atomic32(&h->state), state, memory_order_release);
 }

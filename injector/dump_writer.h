@@ -52,6 +52,7 @@ uint64_t dump_writer_live_capacity(const struct dump_writer *w);
 /* A live sample of this stack was given up. A reference that leads to no stack is passed over: the target's memory may be damaged. */
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
 /* Clock and lease. */
+struct dump_clock dump_clock_now(void);
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
 /*
  * Ends the recording from outside: the recorder sees at its next sample that the lease has run out, and is passed by from then on. Where every

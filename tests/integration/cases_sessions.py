@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import signal
+import struct
 import stat
 import subprocess
 import time
@@ -36,6 +37,38 @@ def detach_from_a_busy_recorder(context):
         check_same(before, Snapshot(victim.pid), busy=True)
         report = analyze(context, session.dump)
         assert report["target"]["ended"] == "detached", report["target"]
+        assert report["samples"]["taken"] > 1000, report["samples"]
+    victim.finish()
+
+
+def lease_of(dump):
+    """lease_stamp and lease_realtime_ns (memattach-dump(5))."""
+    with open(dump, "rb") as file:
+        file.seek(520)
+        return struct.unpack("<QQ", file.read(16))
+
+
+@case()
+def killed_then_detach_from_a_busy_recorder(context):
+    """The same where memattach was killed: --detach ends the lease of its session, which would have lasted some seconds."""
+    victim = Victim(context, "pair_loop")
+    before = Snapshot(victim.pid)
+    for _ in range(4):
+        session = Session(context, victim.pid, "--max-overhead", "0", rate="1", deadline="5s")
+        time.sleep(0.2)
+        session.process.kill()
+        session.process.wait()
+        stamp, until = lease_of(session.dump)
+        assert until > (time.time() + 5) * 1e9, until
+        began = time.time()
+        result = memattach_once(context, "--detach", "-p", str(victim.pid), "--deadline", "5s")
+        assert result.returncode == 0, result
+        check_same(before, Snapshot(victim.pid), busy=True)
+        ended_stamp, ended = lease_of(session.dump)
+        assert 1 < ended_stamp < stamp and began * 1e9 <= ended <= time.time() * 1e9, (stamp, until, ended_stamp, ended)
+        report = analyze(context, session.dump)
+        assert report["target"]["ended"] == "abandoned", report["target"]
+        assert 0.1 < report["target"]["duration_seconds"] < 5, report["target"]
         assert report["samples"]["taken"] > 1000, report["samples"]
     victim.finish()
 

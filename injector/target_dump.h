@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The dump where the target has mapped it: all that a memattach has which did not begin the session. */
+#ifndef MEMATTACH_INJECTOR_TARGET_DUMP_H
+#define MEMATTACH_INJECTOR_TARGET_DUMP_H
+
+#include "borrow.h"
+#include "control.h"
+#include "maps.h"
+#include "target_write.h"
+
+/*
+ * Ends the recording of a session whose memattach died, as dump_writer_end_lease() does: else it would go on until the lease runs out. The lease
+ * ends now, on both clocks, so a reader still knows until when the session recorded. Nothing is written if what is mapped at block->dump_address is not the
+ * dump of that session, or if its lease has ended.
+ */
+int target_dump_end_lease(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
+                          const struct target_writer *writer, struct err *e) WARN_UNUSED;
+
+/*
+ * To unmap a dump takes the thread that does it about 35 ns for each page that was touched: 170 ms for 5 GB, in one system call. Before that,
+ * piece by piece and each time with a thread borrowed anew, the target is made to forget the pages. They stay in the file.
+ *
+ * Nobody may write to the dump any more. All but the last piece; nothing at all if what is mapped at block->dump_address is not the dump. The mapping
+ * stays, so that it can be done again if memattach dies meanwhile. -EINPROGRESS: a thread was left in the stub and may still be about to make
+ * the call; -ESRCH: the target has ended. After any other failure no call is under way: all that was missed is a short hold.
+ */
+int target_dump_forget(const struct memattach_session *block, const struct maps *maps, const struct borrower *b, struct err *e) WARN_UNUSED;
+
+#endif
