@@ -26,6 +26,7 @@ from harm_kills import VICTIMS, calls_of, check_kills, kill_at_call, kill_points
 
 SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
+LEAST = 8  # in a slice: its first attach and its first --detach only tell how long they take, and are not killed
 CYCLED = ("storm", "redis", "dlopen", "churn", "forks", "signals", "exceptions", "vectors", "musl", "poll", "futex", "epoll")
 SWEPT = ("storm", "poll", "signals", "redis")
 RATES = ("1", "4k", "64k", "512k")
@@ -196,7 +197,7 @@ def drive(options, ledger):
             part, first = choose(open_parts, ledger, running)
             if part:
                 command = [sys.executable, __file__, *options.again, "--run-slice", part, "--first", str(first), "--most",
-                           str(remaining(wanted[part], ledger, part, first)[0])]
+                           str(max(LEAST, remaining(wanted[part], ledger, part, first)[0]))]
                 running[part] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True), time.monotonic()
                 continue
         if not running:
