@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "receipt.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -75,6 +76,35 @@ static void compare_descriptors(struct session *s, const struct snapshot *after)
 			session_add_residue(s, "descriptor %d: %s", after->descriptors[i].number, after->descriptors[i].target);
 }
 
+/* With the signals that the C library blocks for moments only, as a thread does that memattach has borrowed. The kernel blocks two never. */
+static bool blocks_all(uint64_t blocked)
+{
+	const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+
+	return (blocked | never) == ~0ull;
+}
+
+static bool blocked_all_before(const struct session *s, pid_t tid)
+{
+	for (size_t i = 0; i < s->before.thread_count; i++)
+		if (s->before.threads[i].tid == tid)
+			return blocks_all(s->before.threads[i].blocked);
+	return false;
+}
+
+/* The C library lets a thread begin and end so, and one that makes a process: only what stays is a difference. */
+static bool keeps_blocking_all(const struct session *s, pid_t tid)
+{
+	const struct timespec pause = { .tv_nsec = SETTLE_NS };
+
+	for (int i = 0; i < SETTLE_TRIES; i++) {
+		if (!blocks_all(snapshot_blocked_now(&s->target, tid)))
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 static void compare_signals(struct session *s, const struct snapshot *after)
 {
 	/* A trap that memattach might have reset is one that the program had before. */
@@ -84,8 +114,9 @@ static void compare_signals(struct session *s, const struct snapshot *after)
 		session_say(s, "memattach: the program changed dispositions of signals during the session (mask %llx)",
 			    (unsigned long long)lost);
 	for (size_t i = 0; i < after->thread_count; i++)
-		if (after->threads[i].blocked == ~0ull >> 1 || after->threads[i].blocked == ~0ull)
-			session_add_residue(s, "thread %d has all signals blocked", after->threads[i].tid);
+		if (blocks_all(after->threads[i].blocked) && !blocked_all_before(s, after->threads[i].tid) &&
+		    keeps_blocking_all(s, after->threads[i].tid))
+			session_add_residue(s, "thread %d has all signals blocked, which it had not before", after->threads[i].tid);
 }
 
 int receipt_verify(struct session *s, struct err *e)

@@ -44,6 +44,30 @@ static uint64_t hex_field(const char *text, const char *name)
 	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
 }
 
+#define STATUS_BYTES 4096
+
+/* The status of a thread, as text; false: it has ended. */
+static bool read_status(pid_t pid, pid_t tid, char text[STATUS_BYTES])
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return false;
+	size_t n = fread(text, 1, STATUS_BYTES - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	return n && !strstr(text, "\nState:\tZ"); /* a zombie has no dispositions any more */
+}
+
+uint64_t snapshot_blocked_now(const struct target *t, pid_t tid)
+{
+	char text[STATUS_BYTES];
+
+	return read_status(t->pid, tid, text) ? hex_field(text, "\nSigBlk:") : 0;
+}
+
 static int take_signals(struct snapshot *s, const struct target *t, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
@@ -54,16 +78,9 @@ static int take_signals(struct snapshot *s, const struct target *t, struct err *
 		return rc;
 	s->threads = calloc(count, sizeof *s->threads);
 	for (size_t i = 0; s->threads && i < count; i++) {
-		char path[64], text[4096];
-		snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, tids[i]);
-		FILE *f = fopen(path, "re");
-		if (!f)
+		char text[STATUS_BYTES];
+		if (!read_status(t->pid, tids[i], text))
 			continue;
-		size_t n = fread(text, 1, sizeof text - 1, f);
-		fclose(f);
-		text[n] = '\0';
-		if (strstr(text, "\nState:\tZ"))
-			continue; /* it has no dispositions any more */
 		s->threads[s->thread_count].tid = tids[i];
 		s->threads[s->thread_count++].blocked = hex_field(text, "\nSigBlk:");
 		s->ignored = hex_field(text, "\nSigIgn:");

@@ -31,6 +31,8 @@ struct snapshot {
 };
 
 int snapshot_take(struct snapshot *s, const struct target *t, struct err *e) WARN_UNUSED;
+/* SigBlk of a thread, 0 if it has ended. */
+uint64_t snapshot_blocked_now(const struct target *t, pid_t tid);
 void snapshot_free(struct snapshot *s);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -330,6 +331,31 @@ static void thread_look(pid_t pid, struct thread_info *info)
 	parse_syscall(text, info);
 }
 
+#define PF_IO_WORKER 0x10u   /* linux/sched.h, since 5.12 at this place */
+#define PF_USER_WORKER 0x4000u /* since 6.4 */
+
+/* What the flags of a thread (proc(5)) say about this on the kernel that runs: other bits meant something else before. */
+static uint64_t worker_flags(void)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname kernel;
+
+	if (uname(&kernel) != 0 || sscanf(kernel.release, "%u.%u", &major, &minor) != 2)
+		return 0;
+	if (major > 6 || (major == 6 && minor >= 4))
+		return PF_IO_WORKER | PF_USER_WORKER;
+	return major == 6 || (major == 5 && minor >= 12) ? PF_IO_WORKER : 0;
+}
+
+static bool is_worker(pid_t pid, pid_t tid)
+{
+	char path[64], text[1024], flags[32];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+	return whole_text(path, text, sizeof text) == 0 && stat_field(text, 9, flags, sizeof flags) == 0 &&
+	       (strtoull(flags, NULL, 10) & worker_flags());
+}
+
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)
 {
 	char path[40];
@@ -342,7 +368,7 @@ int target_tids(const struct target *t, pid_t **list, size_t *count, struct err 
 		return err_set(e, ESRCH, "the process has ended");
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
-		if (tid <= 0)
+		if (tid <= 0 || is_worker(t->pid, tid))
 			continue;
 		if (!grow_list(tids, used)) {
 			free(tids);

@@ -5,8 +5,8 @@ import re
 import signal
 import time
 
-from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, describe,
-                     log, run_session, stacks_with, truncated_share)
+from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same, describe,
+                     log, run_session, stacks_with, tasks_of, truncated_share)
 
 
 def once(context, name, *arguments, seconds=1.0, rate="64k", busy=True, compare=True):
@@ -44,6 +44,38 @@ def attached_target_has_no_tracer_and_no_descriptors(context):
     victim.rounds_go_on()
     check_receipt(session.stop(), victim.pid)
     victim.finish()
+
+
+@case()
+def threads_of_the_kernel_are_left_alone(context):
+    """A thread that polls an io_uring belongs to the process, but runs none of its code: neither borrowed nor waited for."""
+    victim = Victim(context, "io_uring_poller")
+    if len(tasks_of(victim.pid)) < 2:
+        raise Skip("no io_uring with a thread of the kernel here")
+    for rate in ("64k", "1"):
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, rate=rate, deadline="5s")
+        victim.rounds_go_on()
+        check_receipt(session.stop(), victim.pid)
+        check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def all_signals_blocked_meanwhile(context):
+    """A thread that blocks all signals, and did not before, could be one that memattach has not put right: it is named."""
+    victim = Victim(context, "raw_mask")
+    session = Session(context, victim.pid)
+    os.kill(victim.pid, signal.SIGUSR2)
+    victim.rounds_go_on()
+    os.kill(session.process.pid, signal.SIGINT)
+    receipt = session.end(expected=2)
+    assert receipt["clean"] is False and receipt["residue"] == \
+        [f"thread {victim.pid} has all signals blocked, which it had not before"], receipt
+    session = Session(context, victim.pid)
+    check_receipt(session.stop(), victim.pid)
+    victim.rounds_go_on()
+    victim.process.kill()  # it hears nothing else any more
 
 
 @case()
