@@ -23,6 +23,8 @@
 #define TICK_NS 100000000u      /* room in the dump, modules */
 #define TICK_DENSE_NS 10000000u /* the same when every allocation is recorded, or nearly */
 #define TICK_FAST_NS 2000000u   /* while the dump grows quickly */
+#define TICK_QUIET_NS 210000000u /* where nothing was sampled for a while: a wake-up costs more than what is done then. Longer than MODULES_NS */
+#define QUIET_AFTER_NS 1000000000u
 #define RENEW_NS 1000000000u
 #define MODULES_NS 200000000u
 #define THREADS_NS 10000000000u /* names of threads */
@@ -30,8 +32,9 @@
 struct follower {
 	struct session *s;
 	int signals, stops, timer;
-	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, fast_until_ns;
+	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, fast_until_ns, quiet_from_ns;
 	uint64_t tick_ns;
+	uint64_t taken; /* samples, at the last tick */
 	bool said_no_thinning, said_abandoned;
 };
 
@@ -194,6 +197,31 @@ static void make_room(struct follower *f)
 			    (unsigned long long)given_up, size_format((double)rate, text));
 }
 
+static uint64_t tick_length(struct follower *f, uint64_t now)
+{
+	const struct dump_writer *dump = &f->s->dump;
+	uint64_t taken = dump_writer_counter(dump, DUMP_COUNTER_samples_taken);
+
+	if (taken != f->taken)
+		f->quiet_from_ns = now + QUIET_AFTER_NS;
+	f->taken = taken;
+	if (now < f->fast_until_ns)
+		return TICK_FAST_NS;
+	return dump->dense ? TICK_DENSE_NS : now < f->quiet_from_ns ? TICK_NS : TICK_QUIET_NS;
+}
+
+/* For poll(): until the duration that was asked for is over, -1 if it has no end. */
+static int wait_ms(const struct session *s)
+{
+	uint64_t end_ns = s->started_ns + s->options.duration_ns, now = monotonic_ns();
+
+	if (!s->options.duration_ns)
+		return -1;
+	if (now >= end_ns)
+		return 0;
+	return end_ns - now > RENEW_NS ? (int)(RENEW_NS / 1000000) : (int)((end_ns - now + 999999) / 1000000);
+}
+
 /* One tick. 1: the session has ended. */
 static int tick(struct follower *f, enum session_end *end, struct err *e)
 {
@@ -212,7 +240,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		make_room(f);
 	if (s->governor.least > s->options.rate_bytes && thinner_has_much_room(&s->dump))
 		s->governor.least = s->options.rate_bytes;
-	int rc = set_timer(f, now < f->fast_until_ns ? TICK_FAST_NS : s->dump.dense ? TICK_DENSE_NS : TICK_NS, e);
+	int rc = set_timer(f, tick_length(f, now), e);
 	if (rc < 0)
 		return rc;
 	if (now >= f->next_renewal_ns) {
@@ -261,7 +289,7 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 	for (;;) {
 		uint64_t expired;
 		struct signalfd_siginfo stop;
-		if (poll(fds, 4, -1) < 0 && errno != EINTR)
+		if (poll(fds, 4, wait_ms(s)) < 0 && errno != EINTR)
 			return err_sys(e, "poll");
 		if (fds[3].revents && read(f->stops, &stop, sizeof stop) == sizeof stop)
 			tracee_release_late();
@@ -306,6 +334,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	sigprocmask(SIG_BLOCK, &child, &before);
 	tracee_release_late(); /* what came before is not told any more */
 	f.fast_until_ns = monotonic_ns() + (s->dump.dense ? RENEW_NS : 0);
+	f.quiet_from_ns = monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	if (rc == 0)
 		rc = session_watch(s, e);
