@@ -161,6 +161,11 @@ def refuse_class_32(context, kind):
         process = context.start([path])
     except OSError as error:
         raise Skip(f"this kernel runs no {kind} programs: {error.strerror}") from None
+    # It has been started when execve() can no longer fail, which is before its memory is there.
+    end = time.monotonic() + PATIENCE
+    while path not in harm.read_text(f"/proc/{process.pid}/maps") or "State:\tS" not in harm.read_text(f"/proc/{process.pid}/status"):
+        assert time.monotonic() < end and process.poll() is None, describe(process.pid)
+        time.sleep(0.01)
     refused(context, process.pid, kind)
     assert process.poll() is None, f"the program ended with {process.returncode}"
 
