@@ -347,17 +347,18 @@ static uint64_t worker_flags(void)
 	return major == 6 || (major == 5 && minor >= 12) ? PF_IO_WORKER : 0;
 }
 
-static bool is_worker(pid_t pid, pid_t tid)
+static bool has_flag(pid_t pid, pid_t tid, uint64_t wanted)
 {
 	char path[64], text[1024], flags[32];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
 	return whole_text(path, text, sizeof text) == 0 && stat_field(text, 9, flags, sizeof flags) == 0 &&
-	       (strtoull(flags, NULL, 10) & worker_flags());
+	       (strtoull(flags, NULL, 10) & wanted);
 }
 
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)
 {
+	const uint64_t worker = worker_flags();
 	char path[40];
 	pid_t *tids = NULL;
 	size_t used = 0;
@@ -368,7 +369,7 @@ int target_tids(const struct target *t, pid_t **list, size_t *count, struct err 
 		return err_set(e, ESRCH, "the process has ended");
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
-		if (tid <= 0 || is_worker(t->pid, tid))
+		if (tid <= 0 || has_flag(t->pid, tid, worker))
 			continue;
 		if (!grow_list(tids, used)) {
 			free(tids);
