@@ -210,7 +210,7 @@ static uint64_t tick_length(struct follower *f, uint64_t now)
 	return dump->dense ? TICK_DENSE_NS : now < f->quiet_from_ns ? TICK_NS : TICK_QUIET_NS;
 }
 
-/* For poll(): until the duration that was asked for is over, -1 if it has no end. */
+/* For poll(): until the duration that was asked for is over, so 0 if it is; -1: it has no end. */
 static int wait_ms(const struct session *s)
 {
 	uint64_t end_ns = s->started_ns + s->options.duration_ns, now = monotonic_ns();
@@ -306,7 +306,7 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 			if (rc != 0)
 				return rc < 0 ? rc : 0;
 		}
-		if (s->options.duration_ns && monotonic_ns() - s->started_ns >= s->options.duration_ns) {
+		if (wait_ms(s) == 0) {
 			*end = SESSION_END_ASKED;
 			return 0;
 		}

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "whole_io.h"
 
 static int take_descriptors(struct snapshot *s, const struct target *t, struct err *e)
 {
@@ -52,13 +53,7 @@ static bool read_status(pid_t pid, pid_t tid, char text[STATUS_BYTES])
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return false;
-	size_t n = fread(text, 1, STATUS_BYTES - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	return n && !strstr(text, "\nState:\tZ"); /* a zombie has no dispositions any more */
+	return whole_text(path, text, STATUS_BYTES) == 0 && !strstr(text, "\nState:\tZ"); /* a zombie has no dispositions any more */
 }
 
 uint64_t snapshot_blocked_now(const struct target *t, pid_t tid)

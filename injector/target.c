@@ -260,13 +260,21 @@ uint64_t target_private_bytes(const struct target *t)
 	return resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
 }
 
+/* As process_stat(), of a thread and as text. False: there is no such thread. */
+static bool thread_stat(pid_t pid, pid_t tid, unsigned field, char *value, size_t size)
+{
+	char path[64], text[1024];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+	return whole_text(path, text, sizeof text) == 0 && stat_field(text, field, value, size) == 0;
+}
+
 /* '?': there is no such thread. */
 static char thread_state(pid_t pid, pid_t tid)
 {
-	char path[64], text[1024], state[32];
+	char state[32];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-	return whole_text(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 ? state[0] : '?';
+	return thread_stat(pid, tid, 3, state, sizeof state) ? state[0] : '?';
 }
 
 static bool has_ended(char state)
@@ -349,11 +357,9 @@ static uint64_t worker_flags(void)
 
 static bool has_flag(pid_t pid, pid_t tid, uint64_t wanted)
 {
-	char path[64], text[1024], flags[32];
+	char flags[32];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-	return whole_text(path, text, sizeof text) == 0 && stat_field(text, 9, flags, sizeof flags) == 0 &&
-	       (strtoull(flags, NULL, 10) & wanted);
+	return thread_stat(pid, tid, 9, flags, sizeof flags) && (strtoull(flags, NULL, 10) & wanted);
 }
 
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e)

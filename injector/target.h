@@ -67,7 +67,7 @@ int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 
 /*
  * The numbers of all threads, those that have ended but are not gone among them; *list is malloc'ed. Left out are those that the kernel keeps in the process
- * for its own work (io_uring, vhost): they have no code of the program to run and no registers of it, and one that polls does not stop for a tracer.
+ * for its own work (io_uring, vhost): they have no code of the program to run, and would never go on from registers that a tracer has set.
  */
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e) WARN_UNUSED;
 /* All threads, with a look at each; *list is malloc'ed. */

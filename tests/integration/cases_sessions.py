@@ -4,8 +4,8 @@ import ctypes
 import os
 import re
 import signal
-import struct
 import stat
+import struct
 import subprocess
 import time
 

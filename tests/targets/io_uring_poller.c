@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Has a thread of the kernel, which polls the queue of an io_uring: it never runs code of the program, and never stops for a tracer. */
+/* Has a thread of the kernel, which polls the queue of an io_uring: it never runs code of the program, wherever a tracer sets its registers. */
 #include "victim.h"
 
 #include <linux/io_uring.h>
