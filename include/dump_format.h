@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dump file: written by the payload inside the target and by memattach beside it,
- * read by memanalyze at any moment. man/memattach-dump.5 is the normative description.
+ * The dump: memory that the payload writes inside the target and memattach beside it, and copies of it in a file, which memanalyze reads.
+ * man/memattach-dump.5 is the normative description.
  *
- * The file is a header of DUMP_HEADER_BYTES, followed by regions. memattach alone adds
- * regions: it extends the file with fallocate(2), writes the region's descriptor, then
- * releases header.region_count. The payload touches nothing outside published regions, so a
- * full disk ends the growth of the record and never raises SIGBUS in the target.
+ * It is a header of DUMP_HEADER_BYTES, followed by regions. memattach alone adds regions: it allocates their memory, writes the
+ * region's descriptor, then releases header.region_count. The payload touches nothing outside published regions. The memory is
+ * sealed, so nothing that happens to a file or a disk raises SIGBUS in the target.
  *
  *   DUMP_REGION_LIVE         hash table of the sampled blocks that are live now
  *   DUMP_REGION_STACK_INDEX  hash table: hash of a stack -> its record
@@ -21,7 +20,7 @@
  * another of at least twice the capacity, and nothing is ever moved. A key can stand in exactly one
  * bucket of each level, so a lookup reads one cache line per level: of keys, or of tags (LIVE).
  *
- * All integers are little-endian; all offsets are bytes from the start of the file; times are
+ * All integers are little-endian; all offsets are bytes from the start; times are
  * cycle counter stamps, converted by header.clock_start and header.clock_latest; doubles are IEEE 754
  * binary64. Words marked (atomic) may change while a reader looks; the order of the stores is given with each.
  */

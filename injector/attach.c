@@ -99,7 +99,7 @@ static int locate(struct session *s, uint64_t handle, struct err *e)
 		rc = payload_symbol("memattach_control", &control_offset, e);
 	if (rc < 0)
 		return rc;
-	s->payload.base = base;
+	s->payload.base = s->own_base = base;
 	s->payload.session = base + session_offset;
 	s->payload.control = base + control_offset;
 	rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
@@ -173,7 +173,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.payload_fd = remote_fds[0],
 		.dump_fd = remote_fds[1],
 		.tables_fd = remote_fds[2],
-		.filter_log2 = filter_log2(&s->options, s->dump.header->private_start_bytes),
+		.filter_log2 = filter_log2(&s->options, s->dump.own.private_start_bytes),
 		.dump_max_bytes = s->dump.max_bytes,
 		.tables_max_bytes = s->tables.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
@@ -183,7 +183,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.session_id = session_id,
 		.injector_pid = getpid(),
 		.tid_offset = find_tid_offset(s, c->r),
-		.injector_start_ticks = s->dump.header->injector_start_ticks,
+		.injector_start_ticks = s->dump.own.injector_start_ticks,
 		.usable_size = session_usable_size(s),
 		.ask_protections = 1,
 	};
@@ -279,20 +279,22 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	if (rc == 0)
 		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
 	if (rc == 0 && !reused)
-		rc = load(c, remote_fds[0], s->dump.header->session_id, &handle, e);
+		rc = load(c, remote_fds[0], s->dump.own.session_id, &handle, e);
 	if (rc < 0)
 		return rc;
 	rc = locate(s, handle, e);
 	if (rc == 0)
-		rc = start(c, remote_fds, handle, s->dump.header->session_id, e);
+		rc = start(c, remote_fds, handle, s->dump.own.session_id, e);
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	if (rc == 0)
 		rc = patch(c, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
-		if (unload(c, handle, &second) == 0)
+		if (unload(c, handle, &second) == 0) {
 			s->payload = (struct payload_place){ 0 };
+			s->own_base = 0;
+		}
 	}
 	return rc;
 }

@@ -22,8 +22,10 @@
 #include "control_call.h"
 #include "escape.h"
 #include "follow.h"
+#include "other_session.h"
 #include "quiesce.h"
 #include "send_descriptors.h"
+#include "session_file.h"
 #include "target_dump.h"
 
 #define QUIESCE_NS 3000000000ull
@@ -289,10 +291,14 @@ int session_detach(struct session *s, struct err *e)
 	int rc = refresh(s, e);
 	if (rc < 0 || !s->payload.base)
 		return rc;
-	if (s->payload.block.state == SESSION_STARTED)
+	bool inherited = other_session_is_inherited(s);
+	bool recorded = s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT;
+	if (s->payload.block.state == SESSION_STARTED && !inherited)
 		end_lease(s);
-	if (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT)
+	if (recorded)
 		rc = silence(s, &keep_gates, e);
+	if (rc == 0 && recorded && !inherited && !s->own_base)
+		session_file_save(s);
 	if (rc == 0)
 		rc = forget_dump(s, e);
 	if (rc == 0)

@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "follow.h"
 #include "other_session.h"
+#include "session_lock.h"
 #include "size.h"
 
 #define NAME_WIDTH 16
@@ -186,11 +187,15 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 
 static void tell_remains(const struct session *s)
 {
+	pid_t holder = session_lock_holder(&s->target);
 	uint64_t cave;
 
-	if (s->payload.base)
-		fact("remains", "the payload of memattach %d, which %s, at 0x%llx", s->payload.block.injector_pid,
-		     other_session_runs(s) ? "is running" : "has ended", (unsigned long long)s->payload.base);
+	if (s->payload.base && holder)
+		fact("remains", "the payload of memattach %d, which is running, at 0x%llx", holder, (unsigned long long)s->payload.base);
+	else if (s->payload.base)
+		fact("remains", "the payload of %s, at 0x%llx",
+		     other_session_is_inherited(s) ? "a session of the process that it was forked from" : "a memattach that has ended",
+		     (unsigned long long)s->payload.base);
 	else if (session_old_cave(s, &cave))
 		fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave);
 	else
@@ -244,7 +249,7 @@ int doctor_report(struct session *s)
 	tell_remains(s);
 	if (rc < 0)
 		return verdict(e.text);
-	if (other_session_runs(s))
+	if (session_lock_holder(&s->target))
 		return verdict("another memattach profiles it");
 	tell_modules(s);
 	tell_uncovered(s);

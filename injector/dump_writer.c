@@ -7,13 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "cleanup.h"
 #include "grow.h"
-#include "tracee.h"
+#include "memory_room.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* linux/memfd.h, since 6.3 */
+#endif
 
 /*
  * Sizes at the start of a session; each region after the first ones is twice as large as the one before, up to a limit. The hash tables
@@ -95,36 +99,37 @@ static int full(struct err *e)
 	return err_set(e, ENOSPC, "the dump has reached its size limit (--max-size)");
 }
 
-/* Room on the disk for [used, used + bytes). File systems without fallocate get zeros written. */
+/*
+ * Memory for [used, used + bytes). Memory under a limit is not taken to the last byte: the kernel would make room by ending a process, which may
+ * be the target.
+ */
 static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 {
-	static const char zeros[1 << 16];
-
 	if (w->used + bytes > w->max_bytes)
 		return full(e);
-	if (fallocate(w->fd, 0, (off_t)w->used, (off_t)bytes) == 0)
-		return 0;
-	if (errno != EOPNOTSUPP && errno != ENOSYS)
-		return err_sys(e, "cannot make room for the dump %s", w->path);
-	for (uint64_t done = 0; done < bytes;) {
-		size_t part = bytes - done < sizeof zeros ? bytes - done : sizeof zeros;
-		ssize_t n = pwrite(w->fd, zeros, part, (off_t)(w->used + done));
-		if (n <= 0)
-			return err_sys(e, "cannot make room for the dump %s", w->path);
-		done += (uint64_t)n;
-	}
+	int rc = memory_room_check(bytes, e);
+	if (rc < 0)
+		return rc;
+	if (fallocate(w->fd, 0, (off_t)w->used, (off_t)bytes) < 0)
+		return err_sys(e, "cannot make room for the dump");
 	return 0;
 }
 
 static void *at(const struct dump_writer *w, uint64_t offset)
 {
-	return (char *)w->header + offset;
+	return (char *)w->shared + offset;
+}
+
+static bool has_arena(uint32_t kind)
+{
+	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS || kind == DUMP_REGION_NOTES ||
+	       kind == DUMP_REGION_RATES;
 }
 
 static int add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
 {
-	struct dump_header *h = w->header;
-	uint32_t count = h->region_count, serial = 0;
+	struct dump_header *own = &w->own;
+	uint32_t count = own->region_count, serial = 0;
 
 	bytes = align_up(bytes, DUMP_REGION_ALIGN);
 	if (count == DUMP_REGION_MAX)
@@ -133,11 +138,15 @@ static int add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < count; i++)
-		serial += h->regions[i].kind == kind;
-	h->regions[count] = (struct dump_region){ kind, serial, w->used, bytes, entries };
+		serial += own->regions[i].kind == kind;
+	own->regions[count] = (struct dump_region){ kind, serial, w->used, bytes, entries };
+	w->shared->regions[count] = own->regions[count];
+	if (has_arena(kind))
+		w->arenas[kind] = (struct writer_arena){ w->used, bytes, 0 };
 	w->used += bytes;
+	own->region_count = count + 1;
 	/* Acquired by the payload (regions.c) and by readers. */
-	atomic_store_explicit(atomic32(&h->region_count), count + 1, memory_order_release);
+	atomic_store_explicit(atomic32(&w->shared->region_count), count + 1, memory_order_release);
 	return 0;
 }
 
@@ -154,7 +163,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	uint64_t part = w->max_bytes / 8, all_levels = (1u << LEVELS) - 1;
 	const struct first_sizes *f = first_sizes;
 
-	while (w->header->first_rate_bytes <= f->above_rate)
+	while (w->own.first_rate_bytes <= f->above_rate)
 		f++;
 	uint64_t live = fitting(f->live_entries, all_levels * DUMP_LIVE_ENTRY_BYTES, part);
 	uint64_t index = fitting(f->stack_entries, all_levels * DUMP_INDEX_ENTRY_BYTES, part / 8);
@@ -184,24 +193,19 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 /* Hands out bytes of the youngest arena of a kind, adding one if it is full. */
 static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset, struct err *e)
 {
-	struct dump_header *h = w->header;
-	const struct dump_region *last = NULL;
+	struct writer_arena *arena = &w->arenas[kind];
 
-	for (uint32_t i = 0; i < h->region_count; i++)
-		if (h->regions[i].kind == kind)
-			last = &h->regions[i];
-	struct dump_arena *arena = at(w, last->offset);
-	if (sizeof *arena + arena->used + bytes > last->bytes) {
-		uint64_t wanted = align_up(bytes + sizeof *arena, DUMP_REGION_ALIGN);
-		int rc = add_region(w, kind, wanted > last->bytes ? wanted : last->bytes, 0, e);
+	if (sizeof(struct dump_arena) + arena->used + bytes > arena->bytes) {
+		uint64_t wanted = align_up(bytes + sizeof(struct dump_arena), DUMP_REGION_ALIGN);
+		int rc = add_region(w, kind, wanted > arena->bytes ? wanted : arena->bytes, 0, e);
 		if (rc < 0)
 			return rc;
-		last = &h->regions[h->region_count - 1];
-		arena = at(w, last->offset);
 	}
-	*offset = last->offset + sizeof *arena + arena->used;
+	*offset = arena->offset + sizeof(struct dump_arena) + arena->used;
 	*record = at(w, *offset);
-	atomic_store_explicit(atomic64(&arena->used), arena->used + bytes, memory_order_release);
+	arena->used += bytes;
+	struct dump_arena *shown = at(w, arena->offset);
+	atomic_store_explicit(atomic64(&shown->used), arena->used, memory_order_release);
 	return 0;
 }
 
@@ -218,7 +222,37 @@ static int add_unknown_stack(struct dump_writer *w, struct err *e)
 	stack = record;
 	stack->flags = DUMP_STACK_TRUNCATED;
 	stack->hash = 1;
-	w->header->unknown_stack = (uint32_t)(offset / DUMP_STACK_ALIGN);
+	w->own.unknown_stack = (uint32_t)(offset / DUMP_STACK_ALIGN);
+	return 0;
+}
+
+/* Noexec where the kernel knows it (6.3), which some hosts demand (vm.memfd_noexec). */
+static int sealed_memory(uint64_t bytes, struct err *e)
+{
+	AUTO_CLOSE int fd = memfd_create(DUMP_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(DUMP_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return err_sys(e, "cannot create the memory of the dump");
+	if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return err_sys(e, "cannot prepare the memory of the dump");
+	return steal_fd(&fd);
+}
+
+static int map_memory(struct dump_writer *w, struct err *e)
+{
+	w->fd = sealed_memory(w->max_bytes, e);
+	if (w->fd < 0)
+		return w->fd;
+	int rc = allocate(w, DUMP_HEADER_BYTES, e);
+	if (rc < 0)
+		return rc;
+	void *map = mmap(NULL, w->max_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->fd, 0);
+	if (map == MAP_FAILED)
+		return err_sys(e, "cannot map the memory of the dump");
+	w->shared = map;
+	w->used = DUMP_HEADER_BYTES;
 	return 0;
 }
 
@@ -226,28 +260,9 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 {
 	*w = (struct dump_writer){ .fd = -1, .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
 				   .exact = options->rate_bytes == 1, .dense = options->rate_bytes <= DENSE_RATE };
-	if ((size_t)snprintf(w->path, sizeof w->path, "%s", options->path) >= sizeof w->path)
-		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
-	w->fd = open(w->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (w->fd < 0) {
-		if (errno == EEXIST)
-			return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o", w->path);
-		return err_sys(e, "cannot create the dump %s", w->path);
-	}
-	int rc = allocate(w, DUMP_HEADER_BYTES, e);
-	if (rc == 0) {
-		void *map = mmap(NULL, w->max_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->fd, 0);
-		if (map == MAP_FAILED)
-			rc = err_sys(e, "cannot map the dump %s", w->path);
-		else
-			w->header = map;
-	}
-	if (rc < 0) {
-		dump_writer_discard(w);
-		return rc;
-	}
-	w->used = DUMP_HEADER_BYTES;
-	struct dump_header *h = w->header;
+	struct dump_header *h = &w->own;
+
+	memcpy(h->magic, DUMP_MAGIC, sizeof h->magic);
 	h->version = DUMP_VERSION;
 	h->header_bytes = DUMP_HEADER_BYTES;
 	h->features = w->exact && !(options->max_overhead > 0) ? DUMP_FEATURE_EXACT : 0;
@@ -256,41 +271,43 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 	h->rate_bytes = h->first_rate_bytes = options->rate_bytes;
 	h->clock_start = h->clock_latest = dump_clock_now();
 	gethostname(h->host, sizeof h->host - 1);
-	rc = add_first_regions(w, e);
+	int rc = map_memory(w, e);
+	if (rc == 0)
+		rc = add_first_regions(w, e);
 	if (rc == 0)
 		rc = add_unknown_stack(w, e);
 	if (rc < 0) {
-		dump_writer_discard(w);
+		dump_writer_close(w);
 		return rc;
 	}
-	memcpy(h->magic, DUMP_MAGIC, sizeof h->magic);
+	dump_writer_publish(w);
 	return 0;
+}
+
+void dump_writer_publish(struct dump_writer *w)
+{
+	*w->shared = w->own;
 }
 
 void dump_writer_close(struct dump_writer *w)
 {
-	if (w->header)
-		munmap(w->header, w->max_bytes);
+	if (w->shared)
+		munmap(w->shared, w->max_bytes);
 	if (w->fd >= 0)
 		close(w->fd);
+	free(w->modules);
 	free(w->thinnings);
+	w->modules = NULL;
 	w->thinnings = NULL;
-	w->thinning_count = 0;
-	w->header = NULL;
+	w->module_count = w->thinning_count = 0;
+	w->shared = NULL;
 	w->fd = -1;
-}
-
-void dump_writer_discard(struct dump_writer *w)
-{
-	if (w->fd >= 0)
-		unlink(w->path);
-	dump_writer_close(w);
 }
 
 void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n)
 {
 	/* The first row is for all; others may add to it at the same time. */
-	atomic_fetch_add_explicit(atomic64(&w->header->counters[0][counter]), n, memory_order_relaxed);
+	atomic_fetch_add_explicit(atomic64(&w->shared->counters[0][counter]), n, memory_order_relaxed);
 }
 
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter)
@@ -298,7 +315,7 @@ uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter coun
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < DUMP_COUNTER_SHARDS; i++)
-		sum += atomic_load_explicit(atomic64(&w->header->counters[i][counter]), memory_order_relaxed);
+		sum += atomic_load_explicit(atomic64(&w->shared->counters[i][counter]), memory_order_relaxed);
 	return sum;
 }
 
@@ -307,10 +324,10 @@ static uint64_t capacity_of(const struct dump_writer *w, uint32_t kind, const st
 {
 	uint64_t entries = 0;
 
-	for (uint32_t i = 0; i < w->header->region_count; i++)
-		if (w->header->regions[i].kind == kind) {
-			entries += w->header->regions[i].entries;
-			*last = &w->header->regions[i];
+	for (uint32_t i = 0; i < w->own.region_count; i++)
+		if (w->own.regions[i].kind == kind) {
+			entries += w->own.regions[i].entries;
+			*last = &w->own.regions[i];
 		}
 	return entries;
 }
@@ -335,8 +352,8 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 {
 	uint64_t offset = (uint64_t)stack * DUMP_STACK_ALIGN;
 
-	for (uint32_t i = 0; i < w->header->region_count; i++) {
-		const struct dump_region *r = &w->header->regions[i];
+	for (uint32_t i = 0; i < w->own.region_count; i++) {
+		const struct dump_region *r = &w->own.regions[i];
 		if (r->kind != DUMP_REGION_STACKS || offset < r->offset + sizeof(struct dump_arena) ||
 		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
 			continue;
@@ -351,8 +368,8 @@ static uint64_t kept_back(const struct dump_writer *w)
 {
 	uint64_t part = w->max_bytes / STACKS_PART, bytes = 0;
 
-	for (uint32_t i = 0; i < w->header->region_count; i++) {
-		const struct dump_region *r = &w->header->regions[i];
+	for (uint32_t i = 0; i < w->own.region_count; i++) {
+		const struct dump_region *r = &w->own.regions[i];
 		if (r->kind == DUMP_REGION_STACKS || r->kind == DUMP_REGION_STACK_INDEX)
 			bytes += r->bytes;
 	}
@@ -381,14 +398,22 @@ static int add_arena(struct dump_writer *w, uint64_t bytes, struct err *e)
 	return add_region(w, DUMP_REGION_STACKS, bytes, 0, e);
 }
 
+/* How much of an arena of stacks the payload has filled, as far as it can be believed. */
+static uint64_t stacks_used(const struct dump_writer *w, const struct dump_region *r)
+{
+	struct dump_arena *arena = at(w, r->offset);
+	uint64_t used = atomic_load_explicit(atomic64(&arena->used), memory_order_relaxed);
+
+	return used < r->bytes ? used : r->bytes;
+}
+
 /* Grown well ahead: what is left is as much as half of the youngest arena. */
 static int grow_arenas(struct dump_writer *w, struct err *e)
 {
 	const struct dump_region *last = NULL;
 
 	capacity_of(w, DUMP_REGION_STACKS, &last);
-	struct dump_arena *arena = at(w, last->offset);
-	if (atomic_load_explicit(atomic64(&arena->used), memory_order_relaxed) <= last->bytes / 2)
+	if (stacks_used(w, last) <= last->bytes / 2)
 		return 0;
 	return add_arena(w, last->bytes * 2 < STACKS_BYTES_MAX ? last->bytes * 2 : STACKS_BYTES_MAX, e);
 }
@@ -399,12 +424,11 @@ static int grow_index(struct dump_writer *w, struct err *e)
 	const struct dump_region *last = NULL;
 	uint64_t capacity = capacity_of(w, DUMP_REGION_STACK_INDEX, &last), used = 0;
 
-	for (uint32_t i = 0; i < w->header->region_count; i++) {
-		const struct dump_region *r = &w->header->regions[i];
+	for (uint32_t i = 0; i < w->own.region_count; i++) {
+		const struct dump_region *r = &w->own.regions[i];
 		if (r->kind != DUMP_REGION_STACKS)
 			continue;
-		uint64_t taken = ((struct dump_arena *)at(w, r->offset))->used;
-		used += taken < r->bytes ? taken : r->bytes;
+		used += stacks_used(w, r);
 	}
 	if (used / STACK_BYTES_FEW <= capacity / 4)
 		return 0;
@@ -417,7 +441,7 @@ static int grow_history(struct dump_writer *w, struct err *e)
 	uint64_t blocks = capacity_of(w, DUMP_REGION_HISTORY, &last);
 	uint64_t limit = w->max_bytes / 4 < HISTORY_BYTES_MAX ? w->max_bytes / 4 : HISTORY_BYTES_MAX;
 
-	if (atomic_load_explicit(atomic64(&w->header->history_next), memory_order_relaxed) <= blocks / 2 ||
+	if (atomic_load_explicit(atomic64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
 	    (blocks + last->entries * 2) * DUMP_HISTORY_BLOCK_BYTES > limit)
 		return 0;
 	return add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES, last->entries * 2, e);
@@ -452,58 +476,74 @@ int dump_writer_grow(struct dump_writer *w, struct err *e)
 
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 {
-	struct dump_header *h = w->header;
+	struct dump_header *own = &w->own, *shared = w->shared;
 	struct dump_clock now = dump_clock_now();
-	uint64_t elapsed_ns = now.monotonic_ns - h->clock_start.monotonic_ns;
+	uint64_t elapsed_ns = now.monotonic_ns - own->clock_start.monotonic_ns;
 
 	/* The recorder has stopped by itself: the clock tells until when it recorded. */
 	if (dump_writer_state(w) == DUMP_STATE_ABANDONED)
 		return;
-	double ticks_per_ns = elapsed_ns ? (double)(now.stamp - h->clock_start.stamp) / (double)elapsed_ns : 1;
+	double ticks_per_ns = elapsed_ns ? (double)(now.stamp - own->clock_start.stamp) / (double)elapsed_ns : 1;
 
-	uint32_t sequence = h->lease_sequence;
-	atomic_store_explicit(atomic32(&h->lease_sequence), sequence + 1, memory_order_relaxed);
+	own->clock_latest = now;
+	own->lease_realtime_ns = now.realtime_ns + lease_ns;
+	own->lease_stamp = now.stamp + (uint64_t)((double)lease_ns * ticks_per_ns);
+	own->lease_sequence += 2;
+	atomic_store_explicit(atomic32(&shared->lease_sequence), own->lease_sequence - 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
-	h->clock_latest = now;
-	atomic_store_explicit(atomic32(&h->lease_sequence), sequence + 2, memory_order_release);
-	h->lease_realtime_ns = now.realtime_ns + lease_ns;
+	shared->clock_latest = now;
+	atomic_store_explicit(atomic32(&shared->lease_sequence), own->lease_sequence, memory_order_release);
+	shared->lease_realtime_ns = own->lease_realtime_ns;
 	/* Read by the payload without order: only its value matters. */
-	atomic_store_explicit(atomic64(&h->lease_stamp), now.stamp + (uint64_t)((double)lease_ns * ticks_per_ns),
-			      memory_order_relaxed);
+	atomic_store_explicit(atomic64(&shared->lease_stamp), own->lease_stamp, memory_order_relaxed);
 }
 
 void dump_writer_end_lease(struct dump_writer *w)
 {
 	const uint64_t long_ago = 1; /* 0 would mean that there is none */
 
-	atomic_store_explicit(atomic64(&w->header->lease_stamp), long_ago, memory_order_relaxed);
+	w->own.lease_stamp = long_ago;
+	atomic_store_explicit(atomic64(&w->shared->lease_stamp), long_ago, memory_order_relaxed);
 }
 
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail)
 {
-	struct dump_header *h = w->header;
+	struct dump_header *own = &w->own, *shared = w->shared;
 
 	if (state == DUMP_STATE_RUNNING)
-		h->clock_start = h->clock_latest = dump_clock_now();
-	h->end_detail = detail;
-	atomic_store_explicit(atomic32(&h->state), state, memory_order_release);
+		own->clock_start = own->clock_latest = shared->clock_start = shared->clock_latest = dump_clock_now();
+	own->state = state;
+	own->end_detail = shared->end_detail = detail;
+	atomic_store_explicit(atomic32(&shared->state), state, memory_order_release);
 }
 
 enum dump_state dump_writer_state(const struct dump_writer *w)
 {
-	return (enum dump_state)atomic_load_explicit(atomic32(&w->header->state), memory_order_acquire);
+	uint32_t said = atomic_load_explicit(atomic32(&w->shared->state), memory_order_acquire);
+
+	return said == DUMP_STATE_ABANDONED ? DUMP_STATE_ABANDONED : (enum dump_state)w->own.state;
+}
+
+void dump_writer_private(struct dump_writer *w, uint64_t bytes)
+{
+	w->own.private_latest_bytes = w->shared->private_latest_bytes = bytes;
+}
+
+void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)
+{
+	w->own.cpu_ns = w->shared->cpu_ns = cpu_ns;
+	w->own.cost_ns = w->shared->cost_ns = cost_ns;
 }
 
 /* A record of text behind a fixed part whose first word is its size, released last. */
-static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text,
+static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text, uint64_t *offset,
 		      struct err *e)
 {
-	uint64_t offset;
 	void *record;
 	size_t text_bytes = text ? strlen(text) + 1 : 0;
 	uint64_t bytes = align_up(fixed_bytes + text_bytes, 16);
 
-	int rc = arena_take(w, kind, bytes, &record, &offset, e);
+	int rc = arena_take(w, kind, bytes, &record, offset, e);
 	if (rc < 0)
 		return rc;
 	memcpy((char *)record + 4, (const char *)fixed + 4, fixed_bytes - 4);
@@ -529,23 +569,26 @@ int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32
 	};
 
 	memcpy(record.build_id, m->build_id, record.build_id_bytes);
-	return add_record(w, DUMP_REGION_MODULES, &record, sizeof record, m->path, e);
+	if (!grow_list(w->modules, w->module_count))
+		return err_set(e, ENOMEM, "out of memory");
+	struct writer_module *module = &w->modules[w->module_count];
+	int rc = add_record(w, DUMP_REGION_MODULES, &record, sizeof record, m->path, &module->offset, e);
+	if (rc == 0) {
+		module->id = m->id;
+		w->module_count++;
+	}
+	return rc;
 }
 
 void dump_writer_module_gone(struct dump_writer *w, uint32_t id)
 {
-	struct dump_header *h = w->header;
-
-	for (uint32_t i = 0; i < h->region_count; i++) {
-		if (h->regions[i].kind != DUMP_REGION_MODULES)
+	for (size_t i = 0; i < w->module_count; i++) {
+		if (w->modules[i].id != id)
 			continue;
-		struct dump_arena *arena = at(w, h->regions[i].offset);
-		for (uint64_t done = 0; done < arena->used;) {
-			struct dump_module *m = (void *)((char *)(arena + 1) + done);
-			if (m->id == id && !m->unloaded_stamp)
-				atomic_store_explicit(atomic64(&m->unloaded_stamp), dump_clock_stamp(), memory_order_relaxed);
-			done += m->bytes;
-		}
+		struct dump_module *record = at(w, w->modules[i].offset);
+		atomic_store_explicit(atomic64(&record->unloaded_stamp), dump_clock_stamp(), memory_order_relaxed);
+		w->modules[i] = w->modules[--w->module_count];
+		return;
 	}
 }
 
@@ -553,15 +596,18 @@ int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, st
 {
 	struct dump_thread record = { .tid = tid };
 
+	uint64_t offset;
+
 	snprintf(record.name, sizeof record.name, "%s", name);
-	return add_record(w, DUMP_REGION_THREADS, &record, sizeof record, NULL, e);
+	return add_record(w, DUMP_REGION_THREADS, &record, sizeof record, NULL, &offset, e);
 }
 
 int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e)
 {
 	struct dump_note record = { .kind = kind };
+	uint64_t offset;
 
-	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, e);
+	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, &offset, e);
 }
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
@@ -574,29 +620,29 @@ static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *c
 
 int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
 {
-	struct dump_header *h = w->header;
+	struct dump_header *own = &w->own;
+	uint64_t offset;
 
 	int rc = change->thinned_bytes ? keep_thinning(w, change, e) : 0;
 	/* Recorded first: a reader never meets a sample with a rate that it cannot know of. */
 	if (rc == 0)
-		rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, e);
+		rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, &offset, e);
 	if (change->new_bytes > 1)
-		h->features &= ~DUMP_FEATURE_EXACT;
-	atomic_store_explicit(atomic64(&h->rate_bytes), change->new_bytes, memory_order_release);
+		own->features &= ~DUMP_FEATURE_EXACT;
+	own->rate_bytes = change->new_bytes;
+	w->shared->features = own->features;
+	atomic_store_explicit(atomic64(&w->shared->rate_bytes), own->rate_bytes, memory_order_release);
 	if (rc == 0 && change->thinned_bytes) {
-		w->thinning_count++;
+		own->thinnings = (uint32_t)++w->thinning_count;
 		/* Acquired by readers at their end: what is removed after this, they know of or read again. */
-		atomic_store_explicit(atomic32(&h->thinnings), (uint32_t)w->thinning_count, memory_order_seq_cst);
+		atomic_store_explicit(atomic32(&w->shared->thinnings), own->thinnings, memory_order_seq_cst);
 	}
 	return rc;
 }
 
 uint64_t dump_writer_rate_changes_left(const struct dump_writer *w)
 {
-	const struct dump_region *last = NULL;
+	const struct writer_arena *arena = &w->arenas[DUMP_REGION_RATES];
 
-	capacity_of(w, DUMP_REGION_RATES, &last);
-	const struct dump_arena *arena = at(w, last->offset);
-	uint64_t used = sizeof *arena + arena->used;
-	return used < last->bytes ? (last->bytes - used) / sizeof(struct dump_rate_change) : 0;
+	return (arena->bytes - sizeof(struct dump_arena) - arena->used) / sizeof(struct dump_rate_change);
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memattach's side of the dump file: creates it, gives it room before the payload needs it, renews the lease, and writes what only the
- * outside knows (modules, threads, notes, how the session ended). include/dump_format.h is the contract.
+ * memattach's side of the dump: creates the memory, gives it room before the payload needs it, renews the lease, and writes what only the
+ * outside knows (modules, threads, notes, how the session ended). include/dump_format.h is the contract; dump_file.h copies it to the disk.
  *
- * Room is made by fallocate, so the target never meets a block that the disk cannot hold. When the disk is full or max_bytes is reached, the
- * present regions are all there is; the payload counts what it then cannot keep.
+ * The target maps this memory, so it decides what stands in it. Three rules follow.
+ *
+ *   - It is a memfd that memattach owns: sealed against shrinking and growing, and allocated ahead by memattach. So nothing that happens to a
+ *     file, a file system or a user raises SIGBUS in the target or here, and the pages count as memattach's.
+ *   - memattach keeps its own header and its own table of regions (`own`), decides by them alone, and publishes copies. Of what the target
+ *     writes it reads counters, the fill of the arena of stacks, the state, and live records: bounded values, used for the report
+ *     and for when to make room, never as a place or as an end of a loop.
+ *   - The payload touches nothing outside of published regions. When memory is short or max_bytes is reached, the present regions
+ *     are all there is; the payload counts what it then cannot keep.
  */
 #ifndef MEMATTACH_DUMP_WRITER_H
 #define MEMATTACH_DUMP_WRITER_H
@@ -17,32 +24,51 @@
 #include "modules.h"
 #include "thinning.h"
 
+#define DUMP_MEMFD_NAME "memattach-dump"
+
+/* The youngest arena of a kind that memattach alone fills. */
+struct writer_arena {
+	uint64_t offset; /* 0: none yet */
+	uint64_t bytes;
+	uint64_t used;
+};
+
+/* Where the record of a module is that has not gone. */
+struct writer_module {
+	uint32_t id;
+	uint64_t offset;
+};
+
 struct dump_writer {
-	int fd;
-	struct dump_header *header; /* mapped, shared; the map covers max_bytes, only bytes below used are touched */
+	int fd;                     /* of the memfd, -1: none */
+	struct dump_header own;     /* what memattach knows; the target cannot reach it */
+	struct dump_header *shared; /* mapped, max_bytes long; only bytes below used are touched */
 	uint64_t max_bytes;
 	uint64_t used;
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more */
+	struct writer_arena arenas[DUMP_REGION_RATES + 1];
+	struct writer_module *modules;
+	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
 	size_t thinning_count;
 	bool exact;                 /* it began with every allocation */
 	bool dense;                 /* it began with so small a rate that room is filled quickly */
-	char path[4096];
 };
 
 struct dump_writer_options {
-	const char *path;      /* must not exist */
 	uint64_t max_bytes;
 	uint64_t rate_bytes;
 	double max_overhead;   /* of sampling, 0: the rate stays as it is */
 };
 
-/* Creates the file, mode 0600, never over an existing one. -EEXIST, -ENOSPC … dump_writer_close afterwards. */
+/*
+ * Creates the memory. -ENOSPC, -ENOMEM … dump_writer_close afterwards. Members of `own` may be changed until dump_writer_publish, which shows them to
+ * the payload and so comes before the target gets the descriptor.
+ */
 int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *options, struct err *e) WARN_UNUSED;
-/* Unmaps and closes; the file stays. */
+void dump_writer_publish(struct dump_writer *w);
+/* Unmaps and closes. */
 void dump_writer_close(struct dump_writer *w);
-/* Removes the file again: for an attach that did not come about. */
-void dump_writer_discard(struct dump_writer *w);
 
 /* Makes room where it grows short. Cheap when there is nothing to do. What cannot grow any more fails once, with what follows from it. */
 int dump_writer_grow(struct dump_writer *w, struct err *e) WARN_UNUSED;
@@ -60,7 +86,11 @@ void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
  */
 void dump_writer_end_lease(struct dump_writer *w);
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail);
+/* As memattach has set it, or that the payload says it has stopped recording by itself. */
 enum dump_state dump_writer_state(const struct dump_writer *w);
+/* What the target holds of private memory, and what sampling has cost it so far. */
+void dump_writer_private(struct dump_writer *w, uint64_t bytes);
+void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns);
 
 /* rows and slots as in struct dump_module. */
 int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t slots, uint32_t flags,

@@ -17,6 +17,7 @@
 #include "follow.h"
 #include "govern.h"
 #include "size.h"
+#include "session_file.h"
 #include "status_line.h"
 #include "thinner.h"
 
@@ -185,6 +186,8 @@ static void make_room(struct follower *f)
 	char text[SIZE_TEXT];
 	struct err why;
 
+	/* What is copied at this moment would have been removed in part. */
+	dump_file_abort(&f->s->file);
 	/* A large table takes a second; the lease is good for ten. */
 	if (thinner_make_room(&f->s->dump, &rate, &given_up, &why) < 0) {
 		f->said_no_thinning = true;
@@ -238,6 +241,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		f->fast_until_ns = now + RENEW_NS;
 	if (thinner_is_needed(&s->dump) && !f->said_no_thinning)
 		make_room(f);
+	session_file_tick(s);
 	if (s->governor.least > s->options.rate_bytes && thinner_has_much_room(&s->dump))
 		s->governor.least = s->options.rate_bytes;
 	int rc = set_timer(f, tick_length(f, now), e);
@@ -250,7 +254,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 			return 1;
 		}
 		dump_writer_renew(&s->dump, SESSION_LEASE_NS);
-		s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
+		dump_writer_private(&s->dump, target_private_bytes(&s->target));
 		govern_note_cost(s);
 		status_line_show(s);
 	}
@@ -297,7 +301,7 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 			*end = how_it_ended(s, detail);
 			return 0;
 		}
-		if (fds[1].revents) {
+		if (fds[1].revents && read(f->signals, &stop, sizeof stop) == sizeof stop) {
 			*end = SESSION_END_ASKED;
 			return 0;
 		}

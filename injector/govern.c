@@ -8,6 +8,7 @@
 #include "size.h"
 
 #define OUTSIDE_NS 90u          /* of each sample and of its free: entry, the next distance, the lookup of a free */
+#define COST_MAX_NS 1e18        /* 30 years */
 #define CHANGES_KEPT_BACK 64u   /* of the records of changes, for the steps up */
 
 static double ns_per_cycle(const struct dump_header *h)
@@ -25,7 +26,9 @@ static struct governor_look look_now(const struct session *s)
 	double cycles = (double)dump_writer_counter(w, DUMP_COUNTER_slow_cycles);
 	struct governor_look look = { .now_ns = monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
 
-	look.cost_ns = (uint64_t)(cycles * ns_per_cycle(w->header)) + calls * OUTSIDE_NS;
+	double cost_ns = cycles * ns_per_cycle(&w->own) + (double)calls * OUTSIDE_NS;
+	/* Counters are the target's. */
+	look.cost_ns = cost_ns < COST_MAX_NS ? (uint64_t)cost_ns : (uint64_t)COST_MAX_NS;
 	return look;
 }
 
@@ -43,8 +46,7 @@ void govern_note_cost(struct session *s)
 
 	if (look.cpu_ns <= s->cpu_start_ns)
 		return;
-	s->dump.header->cpu_ns = look.cpu_ns - s->cpu_start_ns;
-	s->dump.header->cost_ns = look.cost_ns;
+	dump_writer_cost(&s->dump, look.cpu_ns - s->cpu_start_ns, look.cost_ns);
 }
 
 void govern_least(struct session *s, uint64_t rate)
@@ -62,7 +64,7 @@ void govern_look(struct session *s)
 	uint64_t old = g->rate;
 	struct err e;
 
-	if (!look.cpu_ns || !ns_per_cycle(s->dump.header))
+	if (!look.cpu_ns || !ns_per_cycle(&s->dump.own))
 		return; /* it has ended, or the clock is too young */
 	uint64_t rate = governor_decide(g, &look, dump_writer_rate_changes_left(&s->dump) > CHANGES_KEPT_BACK);
 	if (rate == old)

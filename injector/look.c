@@ -19,6 +19,8 @@ void session_init(struct session *s, const struct session_options *options)
 	*s = (struct session){
 		.options = *options,
 		.target.pidfd = -1,
+		.target.lock_fd = -1,
+		.file.directory = -1,
 		.memory.mem_fd = -1,
 		.writer.fd = -1,
 		.dump.fd = -1,
@@ -51,6 +53,8 @@ void session_done(struct session *s)
 		unwind_tables_close(&s->tables);
 	if (s->have_dump)
 		dump_writer_close(&s->dump);
+	if (s->have_file)
+		dump_file_close(&s->file);
 	target_writer_close(&s->writer);
 	if (s->have_memory)
 		target_memory_close(&s->memory);
@@ -63,7 +67,7 @@ void session_done(struct session *s)
 	s->final_slots = NULL;
 	s->named_threads = NULL;
 	s->named_thread_count = 0;
-	s->have_before = s->have_tables = s->have_dump = s->have_memory = s->have_target = false;
+	s->have_before = s->have_tables = s->have_dump = s->have_file = s->have_memory = s->have_target = false;
 	s->residue = s->notes = NULL;
 }
 
@@ -162,12 +166,22 @@ static int look_modules(struct session *s, const struct modules *old, struct err
 	return libc_find(&s->libc, &s->modules, &s->memory, e);
 }
 
+int session_open(struct session *s, struct err *e)
+{
+	if (s->have_target)
+		return 0;
+	int rc = target_open(&s->target, s->options.pid, e);
+	s->have_target = rc == 0;
+	return rc;
+}
+
 int session_look(struct session *s, struct err *e)
 {
-	int rc = target_open(&s->target, s->options.pid, e);
+	int rc = session_open(s, e);
+	if (rc == 0)
+		rc = target_check_tracer(&s->target, e);
 	if (rc < 0)
 		return rc;
-	s->have_target = true;
 	rc = target_memory_open(&s->memory, s->target.tid, e);
 	if (rc < 0) {
 		if (rc == -EACCES || rc == -EPERM)
@@ -276,37 +290,63 @@ void session_borrower(const struct session *s, struct borrower *b, uint64_t extr
 	};
 }
 
-int session_find_payload(struct session *s, struct err *e)
+static bool looks_like_payload(const struct elf_module *m)
 {
-	const struct mapping *first = NULL, *last = NULL;
+	return strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 || strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
+}
+
+/* What is loaded under the payload's name, and what its session block says. */
+static int read_payload(const struct session *s, const struct elf_module *m, struct payload_place *place, struct err *e)
+{
 	uint64_t session_offset, control_offset;
 
-	s->payload = (struct payload_place){ 0 };
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
-		if (strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 ||
-		    strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME)) {
-			s->payload.base = m->start;
-			s->payload.end = m->end;
-			s->payload.code_end = m->exec_end;
-			first = last = maps_find(&s->maps, m->start);
-		}
-	}
-	if (!s->payload.base || !first || !last)
-		return 0;
 	int rc = payload_symbol("memattach_session", &session_offset, e);
 	if (rc == 0)
 		rc = payload_symbol("memattach_control", &control_offset, e);
 	if (rc < 0)
 		return rc;
-	s->payload.session = s->payload.base + session_offset;
-	s->payload.control = s->payload.base + control_offset;
-	rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	if (rc < 0)
-		return rc;
-	if (s->payload.block.magic != CONTROL_MAGIC || s->payload.block.version != CONTROL_VERSION)
-		return err_set(e, EPROTO, "the target holds the payload of another version of memattach: detach with that version");
-	return 0;
+	*place = (struct payload_place){
+		.base = m->start,
+		.end = m->end,
+		.code_end = m->exec_end,
+		.session = m->start + session_offset,
+		.control = m->start + control_offset,
+	};
+	rc = target_read(&s->memory, place->session, &place->block, sizeof place->block, e);
+	if (rc == 0 && (place->block.magic != CONTROL_MAGIC || place->block.version != CONTROL_VERSION))
+		rc = err_set(e, EPROTO, "the target holds the payload of another version of memattach: detach with that version");
+	return rc;
+}
+
+static bool is_active(const struct payload_place *place)
+{
+	return place->block.state == SESSION_STARTED || place->block.state == SESSION_INERT;
+}
+
+bool session_is_active(const struct session *s)
+{
+	return s->payload.base && is_active(&s->payload);
+}
+
+int session_find_payload(struct session *s, struct err *e)
+{
+	struct payload_place found = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; i < s->modules.count && rc == 0; i++) {
+		const struct elf_module *m = &s->modules.list[i];
+		struct payload_place place;
+		if (!looks_like_payload(m) || (s->own_base && m->start != s->own_base))
+			continue;
+		rc = read_payload(s, m, &place, e);
+		if (rc == 0 && (!found.base || (is_active(&place) && !is_active(&found))))
+			found = place;
+	}
+	if (rc == 0)
+		s->payload = found;
+	if (rc == 0 && s->have_dump && s->own_base && found.base && is_active(&found) && found.block.session_id != s->dump.own.session_id)
+		rc = err_set(e, EPROTO, "the payload in the target is that of another session");
+	return rc;
 }
 
 uint64_t session_payload_handle(const struct session *s)

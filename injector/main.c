@@ -10,15 +10,18 @@
 #include "doctor.h"
 #include "follow.h"
 #include "govern.h"
+#include "memory_room.h"
 #include "options.h"
 #include "other_session.h"
 #include "receipt.h"
+#include "session_file.h"
+#include "session_lock.h"
 #include "size.h"
 #include "tracee.h"
 
 #define END_SHOWS_NS 100000000ull
 
-enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_USAGE = 64 };
+enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
 
 /* These end a session, through a descriptor. */
 static void block_signals(void)
@@ -31,6 +34,7 @@ static void block_signals(void)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
 }
 
 static void complain(const struct session *s, const struct err *e)
@@ -38,40 +42,19 @@ static void complain(const struct session *s, const struct err *e)
 	fprintf(stderr, "memattach: PID %d: %s\n", s->options.pid, e->text);
 }
 
-/* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump; what does not belong into a file name becomes '_'. */
-static void make_name(const struct session *s, char *name, size_t size)
-{
-	char comm[sizeof s->target.comm], when[32];
-	time_t now = time(NULL);
-	struct tm local;
-
-	snprintf(comm, sizeof comm, "%s", s->target.comm);
-	for (char *c = comm; *c; c++)
-		if (*c == '/' || (unsigned char)*c <= ' ')
-			*c = '_';
-	strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-	snprintf(name, size, "memattach.%s.%d.%s.dump", comm, s->target.pid, when);
-}
-
 static int create_dump(struct session *s, struct err *e)
 {
-	char name[128];
-	struct dump_writer_options options = {
-		.path = s->options.output,
+	const struct dump_writer_options options = {
 		.max_bytes = s->options.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
 		.max_overhead = s->options.max_overhead,
 	};
 
-	if (!options.path) {
-		make_name(s, name, sizeof name);
-		options.path = name;
-	}
 	int rc = dump_writer_create(&s->dump, &options, e);
 	if (rc < 0)
 		return rc;
 	s->have_dump = true;
-	struct dump_header *h = s->dump.header;
+	struct dump_header *h = &s->dump.own;
 	h->pid = s->target.pid;
 	h->injector_pid = getpid();
 	h->target_start_ticks = s->target.start_ticks;
@@ -81,7 +64,9 @@ static int create_dump(struct session *s, struct err *e)
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();
-	return process_stat(getpid(), 22, &h->injector_start_ticks, e);
+	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
+	dump_writer_publish(&s->dump);
+	return rc;
 }
 
 /* All that can be done before anything stops. */
@@ -89,7 +74,13 @@ static int prepare(struct session *s, struct err *e)
 {
 	const struct slots_options options = { .groups = s->options.groups };
 
-	int rc = session_look(s, e);
+	pid_t holder;
+
+	int rc = session_open(s, e);
+	if (rc == 0)
+		rc = session_lock_take(&s->target, &holder, e);
+	if (rc == 0)
+		rc = session_look(s, e);
 	if (rc == 0)
 		rc = session_settle(s, e);
 	if (rc == 0)
@@ -114,7 +105,9 @@ static int prepare(struct session *s, struct err *e)
 		return rc;
 	s->have_before = true;
 	rc = create_dump(s, e);
-	return rc < 0 ? rc : session_record_modules(s, 1, e);
+	if (rc == 0)
+		rc = session_record_modules(s, 1, e);
+	return rc < 0 ? rc : session_file_create(s, e);
 }
 
 static unsigned patched_modules(const struct session *s)
@@ -137,7 +130,7 @@ static void announce(const struct session *s)
 	else
 		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate), limit);
 	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s", s->target.pid,
-		    s->target.comm, s->slots_patched, patched_modules(s), (double)s->attach_longest_ns / 1e6, every, s->dump.path);
+		    s->target.comm, s->slots_patched, patched_modules(s), (double)s->attach_longest_ns / 1e6, every, s->file.path);
 	if (s->slots_refused)
 		session_say(s, "not seen: %u slots could not be patched", s->slots_refused);
 }
@@ -155,8 +148,8 @@ static int give_up(struct session *s, const struct err *why)
 			s->target.pid, e.text, s->target.pid);
 		return EXIT_RESIDUE;
 	}
-	if (s->have_dump)
-		dump_writer_discard(&s->dump);
+	if (s->have_file)
+		dump_file_discard(&s->file);
 	return EXIT_NOT_ATTACHED;
 }
 
@@ -232,7 +225,7 @@ static int finish(struct session *s)
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (session_record_threads(s, &e) < 0 && s->options.verbose)
 		complain(s, &e);
-	s->dump.header->private_latest_bytes = target_private_bytes(&s->target);
+	dump_writer_private(&s->dump, target_private_bytes(&s->target));
 	govern_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
@@ -277,25 +270,34 @@ static int profile(struct session *s)
 		end = SESSION_END_ASKED;
 	}
 	int status = end == SESSION_END_ASKED ? finish(s) : finish_dead(s, end, detail);
-	session_say(s, "memanalyze %s", s->dump.path);
+	if (session_file_finish(s, &e) < 0) {
+		complain(s, &e);
+		status = status == EXIT_DONE ? EXIT_DUMP : status;
+	}
+	session_say(s, "memanalyze %s", s->file.path);
 	return status;
 }
 
 static int detach(struct session *s)
 {
 	struct err e;
-	bool done = false;
+	bool ended = false;
 
-	int rc = session_look(s, &e);
+	s->save_as = s->options.output;
+	int rc = session_open(s, &e);
+	if (rc == 0)
+		rc = other_session_lock(s, &ended, &e);
+	if (rc == 0 && ended && !target_alive(&s->target))
+		return EXIT_DONE;
+	if (rc == 0)
+		rc = session_look(s, &e);
 	if (rc == 0)
 		rc = session_settle(s, &e);
-	if (rc == 0 && s->payload.base)
-		rc = other_session_end(s, &done, &e);
 	if (rc < 0) {
 		complain(s, &e);
 		return EXIT_NOT_ATTACHED;
 	}
-	if (done) {
+	if (ended && !session_is_active(s)) {
 		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid, s->target.comm);
 		return EXIT_DONE;
 	}
@@ -345,6 +347,7 @@ int main(int argc, char **argv)
 	if (command == COMMAND_NONE)
 		return EXIT_DONE;
 	block_signals();
+	memory_room_go_first();
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH ? detach(&session) :
 		     command == COMMAND_DOCTOR ? doctor_report(&session) : profile(&session);

@@ -57,10 +57,12 @@ static void help(void)
 	      "  -d, --duration TIME   detach after 30s, 5m, 1h; default: when told\n"
 	      "      --max-overhead PERCENT  of the CPU time for sampling, default 1, off with\n"
 	      "                        -r 1: SIZE of -r is raised while it takes more; 0: never\n"
-	      "      --max-size SIZE   the dump never grows beyond, default 1G\n"
+	      "      --max-size SIZE   the dump never grows beyond, in memory and on disk,\n"
+	      "                        default 1G\n"
 	      "      --receipt FILE    write what was done to the process as JSON\n"
 	      "      --detach          end the session in PID that another memattach runs or,\n"
-	      "                        if it died, left behind\n"
+	      "                        if it died, left behind; what that recorded is saved\n"
+	      "                        (-o)\n"
 	      "      --doctor          tell what an attach would meet, without touching PID\n"
 	      "      --mmap            sample anonymous mmap, mremap and munmap too\n"
 	      "      --seed N          of the random numbers, for tests\n"
@@ -74,7 +76,8 @@ static void help(void)
 	      "\n"
 	      "SIZE takes k, M, G (binary); TIME takes ms, s, m, h. Read the dump with memanalyze.\n"
 	      "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
-	      "2 detached but something had to stay (named); 64 wrong usage.\n",
+	      "2 detached but something had to stay (named); 3 detached, but the end of the\n"
+	      "recording could not be written; 64 wrong usage.\n",
 	      stdout);
 }
 

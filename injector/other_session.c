@@ -7,36 +7,23 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "session_lock.h"
+#include "target_dump.h"
 
-#define WAIT_MS 30000
+#define WAIT_NS 30000000000ull
+#define AGAIN_MS 10
 
-/* Is the memattach of the session block alive? The start time tells it from a later process with its number. */
-static bool injector_lives(const struct memattach_session *b)
+bool other_session_is_inherited(const struct session *s)
 {
-	uint64_t start;
-	struct err ignored;
-
-	return b->injector_pid > 0 && process_stat(b->injector_pid, 22, &start, &ignored) == 0 && start == b->injector_start_ticks;
-}
-
-static bool is_active(const struct session *s)
-{
-	return s->payload.base && (s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT);
-}
-
-bool other_session_runs(const struct session *s)
-{
-	return is_active(s) && injector_lives(&s->payload.block);
+	return target_dump_is_of_another(&s->payload.block, &s->maps, &s->memory, s->target.start_ticks);
 }
 
 int other_session_make_way(struct session *s, struct err *e)
 {
 	if (!s->payload.base || (s->payload.block.state == SESSION_STOPPED && !s->libc.dlclose_unmaps))
 		return 0;
-	if (other_session_runs(s))
-		return err_set(e, EBUSY, "it is being profiled already by memattach, PID %d; end that with memattach --detach -p %d",
-			       s->payload.block.injector_pid, s->target.pid);
-	session_say(s, "taking out what a memattach that died left in %d", s->target.pid);
+	session_say(s, other_session_is_inherited(s) ? "taking out what %d inherited from the process that it was forked from, which was profiled then"
+						     : "taking out what a memattach that died left in %d", s->target.pid);
 	int rc = session_choose(s, e);
 	if (rc == 0)
 		rc = session_detach(s, e);
@@ -48,24 +35,45 @@ int other_session_make_way(struct session *s, struct err *e)
 	return rc;
 }
 
-int other_session_end(struct session *s, bool *done, struct err *e)
+/* A process that is no memattach with the lock, at the moment of the signal, gets none. */
+static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct err *e)
 {
-	pid_t injector = s->payload.block.injector_pid;
-
-	*done = false;
-	if (!other_session_runs(s))
-		return 0;
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, injector, 0);
-	if (pidfd < 0)
-		return 0;
+	if (session_lock_holder(&s->target) != holder)
+		return 0; /* it has just ended */
+	if (!session_lock_is_memattach(&s->target, holder))
+		return err_set(e, EBUSY, "PID %d has the lock of the process, and cannot be shown to be a memattach: end it yourself", holder);
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
-		return err_sys(e, "cannot tell memattach, PID %d, to end", injector);
-	struct pollfd wait = { .fd = pidfd, .events = POLLIN };
-	if (poll(&wait, 1, WAIT_MS) <= 0)
-		return err_set(e, ETIMEDOUT, "memattach, PID %d, did not detach within %d s", injector, WAIT_MS / 1000);
-	int rc = session_look_again(s, e);
-	if (rc == 0)
-		rc = session_find_payload(s, e);
-	*done = rc == 0 && !is_active(s);
+		return err_sys(e, "cannot tell memattach, PID %d, to end", holder);
+	return 0;
+}
+
+static int end_holder(const struct session *s, pid_t holder, uint64_t deadline_ns, struct err *e)
+{
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd < 0)
+		return 0; /* it has ended */
+	int rc = tell_to_end(s, holder, pidfd, e);
+	while (rc == 0 && session_lock_holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0)
+		if (monotonic_ns() >= deadline_ns)
+			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not detach within %llu s", holder, WAIT_NS / 1000000000u);
 	return rc;
+}
+
+int other_session_lock(struct session *s, bool *ended, struct err *e)
+{
+	uint64_t deadline_ns = monotonic_ns() + WAIT_NS;
+	pid_t holder;
+
+	*ended = false;
+	for (;;) {
+		int rc = session_lock_take(&s->target, &holder, e);
+		if (rc != -EBUSY || !holder)
+			return rc;
+		rc = end_holder(s, holder, deadline_ns, e);
+		if (rc < 0)
+			return rc;
+		*ended = true;
+	}
 }

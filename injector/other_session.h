@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* A payload that is in the target already: of a memattach that runs, or of one that died. */
+/* A payload that is in the target already, or comes there at the same time: of a memattach that lives, or of one that died. */
 #ifndef MEMATTACH_OTHER_SESSION_H
 #define MEMATTACH_OTHER_SESSION_H
 
 #include "session.h"
 
-/* The payload that was found belongs to a memattach that lives: payload.block.injector_pid. */
-bool other_session_runs(const struct session *s);
+/*
+ * What a session in the target is. The memattach that runs a session has the lock of the process (session_lock.h): so with the lock in our hands
+ * its memattach is dead, or the process inherited hooks by fork that have done nothing since.
+ */
+bool other_session_is_inherited(const struct session *s);
 
 /*
- * Before an attach. A running session of another memattach: -EBUSY, it is named. What a dead one left is taken out first (said). An idle payload that the C
- * library never unloads stays, to be used again.
+ * Before an attach, with the lock held. What a dead memattach left, or a fork, is taken out first (said). An idle payload that the C library never
+ * unloads stays, to be used again.
  */
 int other_session_make_way(struct session *s, struct err *e) WARN_UNUSED;
 
-/* For --detach: asks the memattach that runs the session to end and waits for it. *done: it did. Not done: it is dead, go on. */
-int other_session_end(struct session *s, bool *done, struct err *e) WARN_UNUSED;
+/*
+ * For --detach: takes the lock. A memattach that has it is told to end, and waited for; *ended: there was one. Nobody else is sent a
+ * signal.
+ */
+int other_session_lock(struct session *s, bool *ended, struct err *e) WARN_UNUSED;
 
 #endif

@@ -15,8 +15,8 @@
 
 static bool is_ours(const struct session *s, const char *name)
 {
-	return strstr(name, PAYLOAD_MEMFD_NAME) || strstr(name, TABLES_MEMFD_NAME) ||
-	       (s->dump.path[0] && strcmp(name, s->dump.path) == 0);
+	(void)s;
+	return strstr(name, PAYLOAD_MEMFD_NAME) || strstr(name, TABLES_MEMFD_NAME) || strstr(name, DUMP_MEMFD_NAME);
 }
 
 static void add_mapping(void *context, const struct maps_change *change)

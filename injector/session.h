@@ -11,6 +11,7 @@
 
 #include "borrow.h"
 #include "control.h"
+#include "dump_file.h"
 #include "dump_writer.h"
 #include "governor.h"
 #include "libc.h"
@@ -59,8 +60,11 @@ struct session {
 	struct unwind_tables tables;
 	struct unwind_coverage *coverage; /* one for each module */
 	struct dump_writer dump;
+	struct dump_file file;     /* the dump on disk */
 	struct snapshot before;
 	struct payload_place payload;
+	uint64_t own_base;         /* of the payload that this memattach has loaded or taken over, 0 none */
+	const char *save_as;       /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	uint64_t cave;
 	uint32_t next_module_id;
 	pid_t *named_threads;      /* sorted: threads that the dump has names of */
@@ -77,12 +81,14 @@ struct session {
 	struct pending_error pending_error; /* of the thread that is borrowed for the detach */
 	bool touched;              /* this memattach has loaded or started the payload */
 	bool asks_usable_size;     /* the payload asks malloc_usable_size */
-	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_before;
+	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_file, have_before;
 };
 
 void session_init(struct session *s, const struct session_options *options);
 void session_done(struct session *s);
 
+/* Finds the process; nothing is read of its memory. */
+int session_open(struct session *s, struct err *e) WARN_UNUSED;
 /* Looks at the target: process, maps, modules, C library. Touches nothing. */
 int session_look(struct session *s, struct err *e) WARN_UNUSED;
 /* The same again after modules came or went; ids are kept. */
@@ -106,8 +112,10 @@ int session_detach(struct session *s, struct err *e) WARN_UNUSED;
 int session_settle(struct session *s, struct err *e) WARN_UNUSED;
 /* Clears the padding that stubs of earlier memattachs stand in. */
 int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
-/* Finds the payload of any session in the target; base 0 if there is none. */
+/* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if there is none. */
 int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
+/* The payload that was found has hooks in force, or inert ones. */
+bool session_is_active(const struct session *s);
 /*
  * What dlopen returned for the payload. A memattach that died between dlopen and CONTROL_START could not note it; then the link map tells, which is
  * what both C libraries use as handle. 0: unknown.

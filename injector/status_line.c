@@ -22,7 +22,7 @@ static bool wanted(const struct session *s)
 /* Sum over the live table, as it is at this moment. */
 static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 {
-	const struct dump_header *h = w->header;
+	const struct dump_header *h = &w->own;
 	uint64_t entries = 0;
 
 	for (uint32_t i = 0; i < h->region_count; i++) {
@@ -32,7 +32,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		entries += r->entries;
 		if (entries > ENTRIES_MAX)
 			return false;
-		const struct dump_live_record *records = (const void *)((const char *)h + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
+		const struct dump_live_record *records = (const void *)((const char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
 		for (uint64_t k = 0; k < r->entries; k++) {
 			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&records[k].address, memory_order_acquire);
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)

@@ -170,20 +170,28 @@ static int examine(struct target *t, struct err *e)
 	}
 	if (strstr(status, "\nVmSize:") == NULL && t->tid == t->pid)
 		return err_set(e, EINVAL, "%s is a kernel thread: it has no heap", t->comm);
-	long tracer = status_value(status, "TracerPid");
-	if (tracer > 0) {
-		char name[32];
-		comm_of((pid_t)tracer, name, sizeof name);
-		return err_set(e, EBUSY, "it is already traced by PID %ld (%s); end that tracer first", tracer, name);
-	}
 	if (is_frozen(t->pid))
 		return err_set(e, EBUSY, "its cgroup is frozen; thaw it first; nothing was changed");
 	return 0;
 }
 
+int target_check_tracer(const struct target *t, struct err *e)
+{
+	char path[40], status[4096], name[32];
+
+	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
+	if (whole_text(path, status, sizeof status) < 0)
+		return err_set(e, ESRCH, "there is no process %d", t->pid);
+	long tracer = status_value(status, "TracerPid");
+	if (tracer <= 0)
+		return 0;
+	comm_of((pid_t)tracer, name, sizeof name);
+	return err_set(e, EBUSY, "it is already traced by PID %ld (%s); end that tracer first", tracer, name);
+}
+
 int target_open(struct target *t, pid_t pid, struct err *e)
 {
-	struct target new = { .pid = pid, .tid = pid, .pidfd = -1 };
+	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = -1 };
 	char path[40];
 
 	if (pid == getpid())
@@ -212,7 +220,9 @@ void target_close(struct target *t)
 {
 	if (t->pidfd >= 0)
 		close(t->pidfd);
-	t->pidfd = -1;
+	if (t->lock_fd >= 0)
+		close(t->lock_fd);
+	t->pidfd = t->lock_fd = -1;
 }
 
 bool target_alive(const struct target *t)

@@ -17,6 +17,7 @@ struct target {
 	pid_t pid;
 	pid_t tid;            /* a live thread: the main one unless it has exited */
 	int pidfd;            /* -1 closed */
+	int lock_fd;          /* of session_lock.h, -1 none */
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 	char comm[32];
 	char program[256];    /* what /proc/PID/exe points to, "" unknown */
@@ -25,9 +26,11 @@ struct target {
 
 /*
  * Looks at the process and refuses, with the cause and what would help, what cannot be attached to: -ESRCH no such
- * process, or a zombie; -EINVAL memattach itself, a kernel thread; -EBUSY traced by somebody (named); -EPERM not permitted.
+ * process, or a zombie; -EINVAL memattach itself, a kernel thread; -EBUSY frozen; -EPERM not permitted.
  */
 int target_open(struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
+/* -EBUSY: it is traced by somebody, who is named. */
+int target_check_tracer(const struct target *t, struct err *e) WARN_UNUSED;
 void target_close(struct target *t);
 /* The same process, alive (not a zombie). */
 bool target_alive(const struct target *t);

@@ -48,6 +48,54 @@ int target_dump_end_lease(const struct memattach_session *block, const struct ma
 	return target_write(writer, block->dump_address + offsetof(struct dump_header, lease_stamp), &ended, sizeof ended, e);
 }
 
+bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
+                               uint64_t start_ticks)
+{
+	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+
+	return h && h->target_start_ticks != start_ticks;
+}
+
+struct remote_dump {
+	const struct target_memory *memory;
+	uint64_t address;
+};
+
+static int read_remote(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+{
+	const struct remote_dump *remote = source->context;
+
+	return target_read(remote->memory, remote->address + offset, buffer, bytes, e);
+}
+
+/* The recording ended when its lease did, and the payload has said so, or ends now. */
+static void end_recording(struct dump_header *h)
+{
+	if (h->state != DUMP_STATE_RUNNING)
+		return;
+	h->state = DUMP_STATE_ABANDONED;
+	h->clock_latest = dump_clock_now();
+}
+
+int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory, uint64_t max_bytes,
+                     struct dump_file *file, bool (*waiting)(void *context, double done), void *context, struct err *e)
+{
+	const struct remote_dump remote = { memory, block->dump_address };
+	struct dump_source source = { .read = read_remote, .context = &remote, .fd = memory->mem_fd };
+	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+
+	if (!h)
+		return err_set(e, ENOENT, "the recording is not mapped any more");
+	source.header = *h;
+	int rc = dump_source_check(&source, block->dump_bytes, e);
+	if (rc == 0 && dump_source_bytes(&source) > max_bytes)
+		rc = err_set(e, EFBIG, "the recording says that it is larger than --max-size");
+	if (rc < 0)
+		return rc;
+	end_recording(&source.header);
+	return dump_file_write(file, &source, waiting, context, e);
+}
+
 /* The end of what can have been touched: of the last region. 0: this is not a dump. */
 static uint64_t used_bytes(const struct memattach_session *block, const struct maps *maps,
                            const struct target_memory *memory)

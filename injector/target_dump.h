@@ -5,6 +5,7 @@
 
 #include "borrow.h"
 #include "control.h"
+#include "dump_file.h"
 #include "maps.h"
 #include "target_write.h"
 
@@ -15,6 +16,17 @@
  */
 int target_dump_end_lease(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
                           const struct target_writer *writer, struct err *e) WARN_UNUSED;
+
+/* The dump is that of another process: this one was forked from it, and shares its memory. Nothing of it may be written to then. */
+bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
+                               uint64_t start_ticks);
+
+/*
+ * Copies the recording of a session whose memattach died to the disk, when nothing is recorded any more. Nothing of it is believed but what
+ * can be checked; -EPROTO: it makes no sense, -EFBIG: more than max_bytes. Else as dump_file_write.
+ */
+int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory, uint64_t max_bytes,
+                     struct dump_file *file, bool (*waiting)(void *context, double done), void *context, struct err *e) WARN_UNUSED;
 
 /*
  * To unmap a dump takes the thread that does it about 35 ns for each page that was touched: 170 ms for 5 GB, in one system call. Before that,

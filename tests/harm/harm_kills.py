@@ -18,7 +18,7 @@ import time
 import harm
 from harm import State, cycle, harm_victim, remains, run_memattach, settle
 from harm_redis import RedisUnderLoad
-from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_same, describe, log
+from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_same, describe, log, recording
 
 EVERY = 25  # kills between two full comparisons
 SESSION = ("-q", "-d", "5ms", "--deadline", "20s")
@@ -348,15 +348,12 @@ def lease_runs_out(context):
     session.process.wait(PATIENCE)
     end = time.monotonic() + PATIENCE
 
-    def state():
-        with open(session.dump, "rb") as file:
-            return file.read(65536)
-    last, still = state(), 0
+    last, still = recording(sufferer.pid), 0
     while still < 4:  # the header says nothing new for two seconds: nobody records
         if time.monotonic() > end:
             raise Failure("recording goes on without memattach")
         time.sleep(0.5)
-        now = state()
+        now = recording(sufferer.pid)
         still = still + 1 if now == last else 0
         last = now
     sufferer.victim.rounds_go_on()

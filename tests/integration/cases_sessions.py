@@ -9,8 +9,8 @@ import struct
 import subprocess
 import time
 
-from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, analyze_text, case, check_receipt, check_same,
-                     describe, functions_of, memattach_once, run_session, stacks_with, truncated_share)
+from harness import (ABANDONED, PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, analyze_text, case, check_receipt, check_same,
+                     describe, functions_of, memattach_once, recording, recording_state, run_session, stacks_with, truncated_share)
 
 USAGE = 64
 
@@ -41,11 +41,9 @@ def detach_from_a_busy_recorder(context):
     victim.finish()
 
 
-def lease_of(dump):
+def lease_of(header):
     """lease_stamp and lease_realtime_ns (memattach-dump(5))."""
-    with open(dump, "rb") as file:
-        file.seek(520)
-        return struct.unpack("<QQ", file.read(16))
+    return struct.unpack_from("<QQ", header, 520)
 
 
 @case()
@@ -58,15 +56,16 @@ def killed_then_detach_from_a_busy_recorder(context):
         time.sleep(0.2)
         session.process.kill()
         session.process.wait()
-        stamp, until = lease_of(session.dump)
+        stamp, until = lease_of(recording(victim.pid))
         assert until > (time.time() + 5) * 1e9, until
-        began = time.time()
-        result = memattach_once(context, "--detach", "-p", str(victim.pid), "--deadline", "5s")
-        assert result.returncode == 0, result
+        began, saved = time.time(), context.unique("saved", ".dump")
+        result = memattach_once(context, "--detach", "-p", str(victim.pid), "--deadline", "5s", "-o", saved)
+        assert result.returncode == 0 and saved in result.stderr, result
         check_same(before, Snapshot(victim.pid), busy=True)
-        ended_stamp, ended = lease_of(session.dump)
+        with open(saved, "rb") as file:
+            ended_stamp, ended = lease_of(file.read(4096))
         assert 1 < ended_stamp < stamp and began * 1e9 <= ended <= time.time() * 1e9, (stamp, until, ended_stamp, ended)
-        report = analyze(context, session.dump)
+        report = analyze(context, saved)
         assert report["target"]["ended"] == "abandoned", report["target"]
         assert 0.1 < report["target"]["duration_seconds"] < 5, report["target"]
         assert report["samples"]["taken"] > 1000, report["samples"]
@@ -174,11 +173,13 @@ def memattach_killed_then_detach(context):
     victim.check_alive()
     report = analyze(context, session.dump)
     assert report["target"]["ended"] in ("running", "abandoned"), report["target"]
-    result = memattach_once(context, "--detach", "-p", str(victim.pid))
+    saved = context.path("saved.dump")
+    result = memattach_once(context, "--detach", "-p", str(victim.pid), "-o", saved)
     assert result.returncode == 0, result
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.rounds_go_on()
-    assert stacks_with(analyze(context, session.dump), "loop")
+    report = analyze(context, saved)
+    assert stacks_with(report, "loop") and report["target"]["ended"] == "abandoned", report["target"]
     nothing = memattach_once(context, "--detach", "-p", str(victim.pid))
     assert nothing.returncode == 0 and "nothing" in nothing.stderr, nothing
     victim.finish()
@@ -192,19 +193,20 @@ def recording_stops_when_the_lease_runs_out(context):
     session.process.kill()
     session.process.wait()
     end = time.monotonic() + PATIENCE
-    while analyze(context, session.dump)["target"]["ended"] != "abandoned":
+    while recording_state(victim.pid) != ABANDONED:
         if time.monotonic() > end:
             raise Failure(f"still recording {PATIENCE} s after the death of memattach")
         time.sleep(0.2)
-    taken = analyze(context, session.dump)["samples"]["taken"]
-    # Killed after milliseconds, it has recorded as long as the lease: the last sample tells. That comes in the lease's second half at the latest.
-    target = analyze(context, session.dump, "--leaks")["target"]
-    assert target["duration_is_least"] is True and 5 < target["duration_seconds"] < 11, target
-    assert "recorded for at least" in analyze_text(context, session.dump)
+    before = recording(victim.pid)
     time.sleep(1)
-    assert analyze(context, session.dump)["samples"]["taken"] == taken, "it records without a lease"
-    result = memattach_once(context, "--detach", "-p", str(victim.pid))
+    assert recording(victim.pid) == before, "it records without a lease"
+    saved = context.path("saved.dump")
+    result = memattach_once(context, "--detach", "-p", str(victim.pid), "-o", saved)
     assert result.returncode == 0, result
+    # Killed after milliseconds, it has recorded as long as the lease: the last sample tells. That comes in the lease's second half at the latest.
+    target = analyze(context, saved, "--leaks")["target"]
+    assert target["ended"] == "abandoned" and target["duration_is_least"] is True and 5 < target["duration_seconds"] < 11, target
+    assert "recorded for at least" in analyze_text(context, saved)
     victim.finish()
 
 

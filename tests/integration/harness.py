@@ -504,6 +504,22 @@ def check_same(before, after, busy=False):
 
 # memattach and memanalyze
 
+ABANDONED = 5  # enum dump_state
+
+
+def recording(pid, size=65536):
+    """The begin of the memory that the payload records into, header and all, as it is in the process."""
+    place = next(line for line in Maps(pid).text() if "memfd:memattach-dump" in line)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(int(place.split("-")[0], 16))
+        return memory.read(size)
+
+
+def recording_state(pid):
+    """How far the recording is (header.state of memattach-dump(5))."""
+    return struct.unpack_from("<I", recording(pid, 4096), 24)[0]
+
+
 class Session:
     """A running memattach. Use run_session for the common case."""
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Room in the dump: made before it is needed, never beyond the limit. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,21 +15,19 @@
 #include "dump_writer.h"
 
 static struct dump_writer writer;
-static char directory[] = "/tmp/test_dump_writer-XXXXXX";
-static char path[64];
 
 static void open_writer(uint64_t rate, uint64_t max_bytes)
 {
-	const struct dump_writer_options options = { .path = path, .max_bytes = max_bytes, .rate_bytes = rate };
+	const struct dump_writer_options options = { .max_bytes = max_bytes, .rate_bytes = rate };
 	struct err e = { 0 };
 
 	assert_int_equal(dump_writer_create(&writer, &options, &e), 0);
 }
 
-static int discard_writer(void **state)
+static int close_writer(void **state)
 {
 	(void)state;
-	dump_writer_discard(&writer);
+	dump_writer_close(&writer);
 	return 0;
 }
 
@@ -39,7 +38,7 @@ struct room {
 
 static struct room room(void)
 {
-	const struct dump_header *h = writer.header;
+	const struct dump_header *h = writer.shared;
 	struct room r = { 0 };
 
 	for (uint32_t i = 0; i < h->region_count; i++) {
@@ -59,11 +58,11 @@ static struct room room(void)
 /* As the payload does: out of the oldest arena that has room. */
 static bool store(uint64_t bytes)
 {
-	const struct dump_header *h = writer.header;
+	const struct dump_header *h = writer.shared;
 
 	for (uint32_t i = 0; i < h->region_count; i++) {
 		const struct dump_region *region = &h->regions[i];
-		struct dump_arena *arena = (void *)((char *)writer.header + region->offset);
+		struct dump_arena *arena = (void *)((char *)writer.shared + region->offset);
 		if (region->kind == DUMP_REGION_STACKS && arena->used + bytes <= region->bytes - sizeof *arena) {
 			arena->used += bytes;
 			return true;
@@ -107,9 +106,9 @@ static void test_writer_fills_what_is_left_with_stacks(void **state)
 	}
 	assert_true(fails >= 1 && fails <= 4); /* each kind says it once */
 	assert_true(room().stored > limit / 2);
-	assert_int_equal(stat(path, &st), 0);
-	assert_true((uint64_t)st.st_size <= limit);
-	assert_true(writer.header->region_count < DUMP_REGION_MAX / 2);
+	assert_int_equal(fstat(writer.fd, &st), 0);
+	assert_true((uint64_t)st.st_size <= limit && (uint64_t)st.st_blocks * 512 <= limit && writer.used <= limit);
+	assert_true(writer.shared->region_count < DUMP_REGION_MAX / 2);
 }
 
 /* Nobody records any more when the payload has found the lease run out, so the session is no longer for all that memattach lives on. */
@@ -119,7 +118,7 @@ static void test_writer_renews_no_lease_that_ran_out(void **state)
 
 	(void)state;
 	open_writer(1, 32u << 20);
-	h = writer.header;
+	h = writer.shared;
 	dump_writer_set_state(&writer, DUMP_STATE_RUNNING, 0);
 	dump_writer_renew(&writer, 1000000000);
 	const struct dump_clock last = h->clock_latest;
@@ -134,20 +133,89 @@ static void test_writer_renews_no_lease_that_ran_out(void **state)
 	assert_true(h->clock_latest.monotonic_ns > last.monotonic_ns && h->lease_stamp != lease);
 }
 
+static uint64_t random_word(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* What the target can do to the memory: any word of it, at any time. */
+static void scribble(uint64_t *state)
+{
+	for (unsigned i = 0; i < 2000; i++) {
+		uint64_t value = random_word(state), *words = (uint64_t *)writer.shared;
+		uint64_t region = random_word(state) % (writer.own.region_count + 1);
+		uint64_t at = region < writer.own.region_count ? writer.own.regions[region].offset / 8 : 0;
+		words[at + random_word(state) % 512] = random_word(state) % 3 ? value : value & 0xffff;
+	}
+}
+
+/* Whatever the target writes, regions stay what memattach has made, and nothing beyond the limit is touched (the sanitizers see that). */
+static void test_writer_believes_nothing_of_the_target(void **state)
+{
+	const uint64_t limit = 16u << 20;
+	uint64_t random = 88172645463325252ull;
+	char name[] = "/lib/x.so";
+	struct elf_module module = { .id = 1, .start = 4096, .end = 8192, .path = name };
+	struct dump_region before[DUMP_REGION_MAX];
+	struct err e;
+
+	(void)state;
+	open_writer(65536, limit);
+	dump_writer_set_state(&writer, DUMP_STATE_RUNNING, 0);
+	for (unsigned i = 0; i < 300; i++) {
+		uint32_t count = writer.own.region_count;
+		const struct dump_rate_change change = { .stamp = i, .old_bytes = 65536, .new_bytes = 65536, .reason = DUMP_RATE_COSTLY };
+		memcpy(before, writer.own.regions, sizeof before);
+		scribble(&random);
+		if (dump_writer_grow(&writer, &e) < 0)
+			assert_int_equal(e.code, ENOSPC);
+		dump_writer_renew(&writer, 1000000000);
+		dump_writer_unkept(&writer, (uint32_t)random_word(&random));
+		dump_writer_live(&writer);
+		module.id = i + 1;
+		if (dump_writer_module(&writer, &module, 1, 1, 0, &e) < 0 || dump_writer_note(&writer, DUMP_NOTE_OTHER, "a note", &e) < 0 ||
+		    dump_writer_thread(&writer, i, "thread", &e) < 0 || dump_writer_rate(&writer, &change, &e) < 0)
+			assert_int_equal(e.code, ENOSPC);
+		if (i % 2)
+			dump_writer_module_gone(&writer, i);
+		assert_true(dump_writer_rate_changes_left(&writer) <= 4096);
+		assert_memory_equal(before, writer.own.regions, count * sizeof before[0]);
+		assert_true(writer.used <= limit);
+		assert_int_equal(writer.own.rate_bytes, 65536);
+	}
+}
+
+/* The descriptor that the target gets allows nothing that could raise SIGBUS here or there. */
+static void test_writer_seals_its_memory(void **state)
+{
+	(void)state;
+	open_writer(65536, 16u << 20);
+	assert_int_equal(ftruncate(writer.fd, 0), -1);
+	assert_int_equal(ftruncate(writer.fd, 32u << 20), -1);
+	assert_int_equal(fallocate(writer.fd, 0, 16u << 20, 4096), -1);
+	assert_int_equal(pwrite(writer.fd, "x", 1, 16u << 20), -1);
+	assert_int_equal(fcntl(writer.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	/* A hole can be punched; it is memory again as soon as it is touched. */
+	assert_int_equal(fallocate(writer.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, DUMP_HEADER_BYTES), 0);
+	dump_writer_renew(&writer, 1000000000);
+	assert_int_equal(writer.shared->region_count, 0);
+	assert_true(writer.own.region_count > 0);
+}
+
 int main(void)
 {
 	static uint64_t rates[] = { 1, 512 << 10 };
 	const struct CMUnitTest tests[] = {
-		{ "test_writer_makes_room_for_stacks_ahead, rate 1", test_writer_makes_room_for_stacks_ahead, NULL, discard_writer, &rates[0] },
-		{ "test_writer_makes_room_for_stacks_ahead, rate 512k", test_writer_makes_room_for_stacks_ahead, NULL, discard_writer, &rates[1] },
-		cmocka_unit_test_teardown(test_writer_fills_what_is_left_with_stacks, discard_writer),
-		cmocka_unit_test_teardown(test_writer_renews_no_lease_that_ran_out, discard_writer),
+		{ "test_writer_makes_room_for_stacks_ahead, rate 1", test_writer_makes_room_for_stacks_ahead, NULL, close_writer, &rates[0] },
+		{ "test_writer_makes_room_for_stacks_ahead, rate 512k", test_writer_makes_room_for_stacks_ahead, NULL, close_writer, &rates[1] },
+		cmocka_unit_test_teardown(test_writer_fills_what_is_left_with_stacks, close_writer),
+		cmocka_unit_test_teardown(test_writer_renews_no_lease_that_ran_out, close_writer),
+		cmocka_unit_test_teardown(test_writer_believes_nothing_of_the_target, close_writer),
+		cmocka_unit_test_teardown(test_writer_seals_its_memory, close_writer),
 	};
 
-	if (!mkdtemp(directory))
-		return 1;
-	snprintf(path, sizeof path, "%s/dump", directory);
-	int rc = cmocka_run_group_tests(tests, NULL, NULL);
-	rmdir(directory);
-	return rc;
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,12 @@ static char path[64];
 static int open_writer(void **state)
 {
 	struct err e = { 0 };
-	const struct dump_writer_options options = { .path = path, .max_bytes = MAX_BYTES, .rate_bytes = RATE };
+	const struct dump_writer_options options = { .max_bytes = MAX_BYTES, .rate_bytes = RATE };
 
 	(void)state;
-	unlink(path);
 	assert_int_equal(dump_writer_create(&writer, &options, &e), 0);
+	/* Readers see the memory as a file. */
+	snprintf(path, sizeof path, "/proc/self/fd/%d", writer.fd);
 	dump_writer_renew(&writer, 1000000000);
 	return 0;
 }
@@ -36,7 +37,7 @@ static int open_writer(void **state)
 static int close_writer(void **state)
 {
 	(void)state;
-	dump_writer_discard(&writer);
+	dump_writer_close(&writer);
 	return 0;
 }
 
@@ -49,7 +50,7 @@ static uint64_t mix(uint64_t x)
 
 static uint8_t *tags_of(const struct dump_region *r)
 {
-	return (uint8_t *)writer.header + r->offset;
+	return (uint8_t *)writer.shared + r->offset;
 }
 
 static struct dump_live_record *records_of(const struct dump_region *r)
@@ -60,7 +61,7 @@ static struct dump_live_record *records_of(const struct dump_region *r)
 /* What has no record has no tag: else the payload would find no room there. */
 static void assert_tags_fit(void)
 {
-	const struct dump_header *h = writer.header;
+	const struct dump_header *h = writer.shared;
 
 	for (uint32_t n = 0; n < h->region_count; n++)
 		for (uint64_t k = 0; h->regions[n].kind == DUMP_REGION_LIVE && k < h->regions[n].entries; k++)
@@ -71,7 +72,7 @@ static void assert_tags_fit(void)
 /* Puts a sample where the payload would: into the first free key of its bucket, the largest level first. */
 static bool put(uint64_t i)
 {
-	const struct dump_header *h = writer.header;
+	const struct dump_header *h = writer.shared;
 	uint64_t address = 0x10000 + 64 * i;
 	struct dump_live_record record = { .address = address, .size = 16 + mix(i) % 500, .stamp = dump_clock_stamp(), .rate_bytes = RATE,
 					   .stack = i % 7 ? h->unknown_stack : (uint32_t)i, .tid = 1 };
@@ -159,7 +160,7 @@ static void test_thinner_is_not_needed_while_the_table_can_grow(void **state)
 /* Live samples of the one stack that there is. */
 static uint64_t with_stack(void)
 {
-	const struct dump_header *h = writer.header;
+	const struct dump_header *h = writer.shared;
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < h->region_count; i++)
@@ -185,9 +186,9 @@ static void test_thinner_makes_room(void **state)
 	assert_true(of_stack < n);
 	assert_int_equal(thinner_make_room(&writer, &rate, &given_up, &e), 0);
 	assert_tags_fit();
-	const struct dump_stack *stack = (const void *)((const char *)writer.header + (uint64_t)writer.header->unknown_stack * DUMP_STACK_ALIGN);
+	const struct dump_stack *stack = (const void *)((const char *)writer.shared + (uint64_t)writer.shared->unknown_stack * DUMP_STACK_ALIGN);
 	assert_int_equal(stack->unkept, of_stack - with_stack());
-	assert_true(rate > RATE && writer.header->rate_bytes == rate);
+	assert_true(rate > RATE && writer.shared->rate_bytes == rate);
 	after = read_dump(path);
 	assert_int_equal(after.records, n - given_up);
 	assert_int_equal(after.bytes.samples, after.records);
@@ -213,18 +214,18 @@ static void test_reader_needs_no_removal(void **state)
 	size_t size = writer.used;
 	char *bytes = malloc(size);
 	assert_non_null(bytes);
-	memcpy(bytes, writer.header, size);
+	memcpy(bytes, writer.shared, size);
 	assert_int_equal(thinner_make_room(&writer, &rate, &given_up, &e), 0);
 	struct tally removed = read_dump(path);
-	snprintf(copy, sizeof copy, "%s.copy", path);
+	snprintf(copy, sizeof copy, "%s/copy", directory);
 	FILE *f = fopen(copy, "we");
 	assert_non_null(f);
-	for (uint32_t i = 0; i < writer.header->region_count; i++) {
-		const struct dump_region *r = &writer.header->regions[i];
+	for (uint32_t i = 0; i < writer.shared->region_count; i++) {
+		const struct dump_region *r = &writer.shared->regions[i];
 		if (r->kind == DUMP_REGION_RATES)
-			memcpy(bytes + r->offset, (char *)writer.header + r->offset, r->bytes);
+			memcpy(bytes + r->offset, (char *)writer.shared + r->offset, r->bytes);
 	}
-	((struct dump_header *)bytes)->thinnings = writer.header->thinnings;
+	((struct dump_header *)bytes)->thinnings = writer.shared->thinnings;
 	assert_int_equal(fwrite(bytes, 1, size, f), size);
 	fclose(f);
 	free(bytes);
@@ -294,7 +295,6 @@ int main(void)
 
 	if (!mkdtemp(directory))
 		return 1;
-	snprintf(path, sizeof path, "%s/dump", directory);
 	int failed = cmocka_run_group_tests_name("thinner", tests, NULL, NULL);
 	rmdir(directory);
 	return failed;

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "dump_copy.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "whole_io.h"
+
+#define CHUNK_RECORDS 4096u
+#define CHUNK_BYTES (CHUNK_RECORDS * sizeof(struct dump_live_record))
+#define HOLE_BYTES 4096u
+#define READS_MAX 8
+
+_Static_assert(CHUNK_BYTES % HOLE_BYTES == 0, "chunks");
+
+struct copy {
+	const struct dump_source *source;
+	int fd;
+	_Alignas(16) char chunk[CHUNK_BYTES];
+	_Alignas(16) char again[CHUNK_BYTES]; /* of live records, read a second time */
+};
+
+static int read_writer(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+{
+	const struct dump_writer *w = source->context;
+
+	(void)e;
+	memcpy(buffer, (const char *)w->shared + offset, bytes);
+	return 0;
+}
+
+/* What memattach knows, and what only the payload can tell. */
+void dump_source_of_writer(struct dump_source *source, const struct dump_writer *w)
+{
+	struct dump_header *h = &source->header;
+
+	*source = (struct dump_source){ .header = w->own, .read = read_writer, .context = w, .fd = -1 };
+	memcpy(h->counters, w->shared->counters, sizeof h->counters);
+	h->history_next = w->shared->history_next;
+	h->frees_unseen = w->shared->frees_unseen;
+	h->frees_unseen_bytes = w->shared->frees_unseen_bytes;
+	h->state = dump_writer_state(w);
+	if (h->state == DUMP_STATE_RUNNING)
+		h->clock_latest = dump_clock_now();
+}
+
+int dump_source_check(const struct dump_source *source, uint64_t bytes, struct err *e)
+{
+	const struct dump_header *h = &source->header;
+	uint64_t end = DUMP_HEADER_BYTES;
+
+	if (h->region_count > DUMP_REGION_MAX)
+		return err_set(e, EPROTO, "the recording is damaged: it has %u regions", h->region_count);
+	for (uint32_t i = 0; i < h->region_count; i++) {
+		const struct dump_region *r = &h->regions[i];
+		bool fits = r->offset >= end && r->offset <= bytes && r->bytes <= bytes - r->offset && r->offset % DUMP_REGION_ALIGN == 0 &&
+			    r->bytes % DUMP_REGION_ALIGN == 0;
+		if (!fits || (r->kind == DUMP_REGION_LIVE &&
+			      (r->entries > r->bytes / DUMP_LIVE_ENTRY_BYTES || DUMP_LIVE_BYTES(r->entries) > r->bytes)))
+			return err_set(e, EPROTO, "the recording is damaged: region %u is not within it", i);
+		end = r->offset + r->bytes;
+	}
+	return 0;
+}
+
+uint64_t dump_source_bytes(const struct dump_source *source)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < source->header.region_count; i++)
+		bytes += source->header.regions[i].bytes;
+	return bytes;
+}
+
+static bool is_zero(const char *data, size_t bytes)
+{
+	return bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0);
+}
+
+static size_t piece_at(size_t at, size_t bytes)
+{
+	return bytes - at < HOLE_BYTES ? bytes - at : HOLE_BYTES;
+}
+
+/* Writes runs of pieces that are not all zero. */
+static int write_sparse(const struct copy *c, const char *data, size_t bytes, uint64_t offset, struct err *e)
+{
+	for (size_t begin = 0, end; begin < bytes; begin = end + HOLE_BYTES) {
+		for (end = begin; end < bytes && !is_zero(data + end, piece_at(end, bytes));)
+			end += piece_at(end, bytes);
+		if (end > begin && !pwrite_all(c->fd, data + begin, end - begin, offset + begin))
+			return err_sys(e, "cannot write the dump");
+	}
+	return 0;
+}
+
+/* Reads a live record until its key stood still meanwhile; one that never does is left out, as a record that is being written. */
+static int settle(const struct copy *c, struct dump_live_record *record, uint64_t offset, struct err *e)
+{
+	for (int i = 0; i < READS_MAX; i++) {
+		uint64_t after = 0;
+		int rc = c->source->read(c->source, offset, record, sizeof *record, e);
+		atomic_thread_fence(memory_order_acquire);
+		if (rc == 0)
+			rc = c->source->read(c->source, offset, &after, sizeof after, e);
+		if (rc < 0)
+			return rc;
+		if (record->address == after && after != DUMP_KEY_BUSY)
+			return 0;
+	}
+	*record = (struct dump_live_record){ .address = DUMP_KEY_BUSY };
+	return 0;
+}
+
+/* Live records, from the first one in the chunk on: those whose key has changed since, or that were being written, are read again. */
+static int settle_chunk(struct copy *c, size_t bytes, uint64_t offset, struct err *e)
+{
+	struct dump_live_record *records = (void *)c->chunk;
+	const struct dump_live_record *after = (const void *)c->again;
+
+	atomic_thread_fence(memory_order_acquire);
+	int rc = c->source->read(c->source, offset, c->again, bytes, e);
+	for (size_t i = 0; i < bytes / sizeof *records && rc == 0; i++)
+		if (records[i].address != after[i].address || records[i].address == DUMP_KEY_BUSY)
+			rc = settle(c, &records[i], offset + i * sizeof *records, e);
+	return rc;
+}
+
+static void note_progress(const struct copy *c, uint64_t bytes)
+{
+	if (c->source->copied)
+		atomic_fetch_add_explicit(c->source->copied, bytes, memory_order_relaxed);
+}
+
+static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, bool live, struct err *e)
+{
+	int rc = 0;
+
+	while (bytes > 0 && rc == 0) {
+		size_t part = bytes < CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
+		rc = c->source->read(c->source, offset, c->chunk, part, e);
+		if (rc == 0 && live && !is_zero(c->chunk, part))
+			rc = settle_chunk(c, part, offset, e);
+		if (rc == 0)
+			rc = write_sparse(c, c->chunk, part, offset, e);
+		offset += part;
+		bytes -= part;
+		note_progress(c, part);
+	}
+	return rc;
+}
+
+/* Of a live table only the records: no reader needs the tags. */
+static int copy_region(struct copy *c, const struct dump_region *r, struct err *e)
+{
+	if (r->kind != DUMP_REGION_LIVE)
+		return copy_bytes(c, r->offset, r->bytes, false, e);
+	note_progress(c, r->bytes - r->entries * sizeof(struct dump_live_record));
+	return copy_bytes(c, r->offset + DUMP_LIVE_RECORDS_AT(r->entries), r->entries * sizeof(struct dump_live_record), true, e);
+}
+
+static bool comes_in_order(uint32_t kind)
+{
+	return kind == DUMP_REGION_LIVE || kind == DUMP_REGION_HISTORY || kind == DUMP_REGION_STACK_INDEX || kind == DUMP_REGION_STACKS;
+}
+
+/* kind: DUMP_REGION_NONE stands for all that have no place in the order. */
+static int copy_kind(struct copy *c, uint32_t kind, struct err *e)
+{
+	const struct dump_header *h = &c->source->header;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < h->region_count && rc == 0; i++)
+		if (kind == DUMP_REGION_NONE ? !comes_in_order(h->regions[i].kind) : h->regions[i].kind == kind)
+			rc = copy_region(c, &h->regions[i], e);
+	return rc;
+}
+
+static uint64_t file_bytes(const struct dump_header *h)
+{
+	return h->region_count ? h->regions[h->region_count - 1].offset + h->regions[h->region_count - 1].bytes : DUMP_HEADER_BYTES;
+}
+
+int dump_copy(const struct dump_source *source, int fd, struct err *e)
+{
+	static const uint32_t order[] = { DUMP_REGION_LIVE, DUMP_REGION_HISTORY, DUMP_REGION_STACK_INDEX, DUMP_REGION_STACKS, DUMP_REGION_NONE };
+	AUTO_FREE struct copy *c = malloc(sizeof *c);
+	int rc = 0;
+
+	if (!c)
+		return err_set(e, ENOMEM, "out of memory");
+	c->source = source;
+	c->fd = fd;
+	for (unsigned i = 0; i < sizeof order / sizeof order[0] && rc == 0; i++)
+		rc = copy_kind(c, order[i], e);
+	if (rc < 0)
+		return rc;
+	if (!pwrite_all(fd, &source->header, sizeof source->header, 0) || ftruncate(fd, (off_t)file_bytes(&source->header)) < 0)
+		return err_sys(e, "cannot write the dump");
+	return 0;
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+#include "dump_file.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "tracee.h"
+
+#define INTERVAL_NS 2000000000ull
+#define UNCHANGED_NS 30000000000ull
+#define PART_OF_TIME 50u            /* one of so many parts of a processor's time */
+#define BYTES_PER_SECOND 10000000u
+#define WAIT_MS 100
+#define KILLED_MS 1000              /* for a child that was killed to be gone; one that waits for a disk may take longer */
+#define NUMBER_MAX 1000u            /* of names that are tried instead of one that is taken */
+#define LEASE_NS 10000000000ull     /* beyond the time of the next copy but one: nobody writes any more */
+
+/* An inode number alone is given out again when its file is removed. */
+struct file_identity {
+	uint32_t major, minor;
+	uint64_t inode;
+	int64_t born_s;
+	uint32_t born_ns; /* 0 where the file system does not keep it */
+};
+
+struct dump_file_result {
+	char name[NAME_MAX + 1]; /* in the directory */
+	struct file_identity ours;   /* of the file that memattach wrote last under that name, … */
+	struct file_identity coming; /* … or is just about to put there */
+	uint64_t bytes;          /* of regions that are being copied */
+	_Atomic uint64_t copied;
+	struct err error;        /* of the last copy that failed */
+};
+
+/* Of an open file where name is "", else of what stands there, links themselves included. */
+static int identify(int directory, const char *name, struct file_identity *identity)
+{
+	struct statx st;
+
+	if (statx(directory, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &st) < 0)
+		return -errno;
+	*identity = (struct file_identity){ .major = st.stx_dev_major, .minor = st.stx_dev_minor, .inode = st.stx_ino };
+	if (st.stx_mask & STATX_BTIME) {
+		identity->born_s = st.stx_btime.tv_sec;
+		identity->born_ns = st.stx_btime.tv_nsec;
+	}
+	return 0;
+}
+
+static bool is_same(const struct file_identity *a, const struct file_identity *b)
+{
+	return a->major == b->major && a->minor == b->minor && a->inode == b->inode && a->born_s == b->born_s && a->born_ns == b->born_ns;
+}
+
+static int take_name(struct dump_file *f, struct err *e)
+{
+	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0 && errno == EEXIST)
+		return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o", f->path);
+	if (fd < 0)
+		return err_sys(e, "cannot create the dump %s", f->path);
+	int rc = identify(fd, "", &f->result->ours);
+	f->result->coming = f->result->ours;
+	return rc < 0 ? err_set(e, -rc, "cannot look at the dump %s: %s", f->path, strerror(-rc)) : 0;
+}
+
+static int split_path(struct dump_file *f, struct err *e)
+{
+	char directory[sizeof f->path], name[sizeof f->path];
+
+	memcpy(directory, f->path, sizeof directory);
+	memcpy(name, f->path, sizeof name);
+	const char *last = basename(name);
+	if ((size_t)snprintf(f->result->name, sizeof f->result->name, "%s", last) >= sizeof f->result->name)
+		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
+	f->directory = open(dirname(directory), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return f->directory < 0 ? err_sys(e, "cannot create the dump %s", f->path) : 0;
+}
+
+int dump_file_create(struct dump_file *f, const char *path, struct err *e)
+{
+	*f = (struct dump_file){ .directory = -1, .interval_ns = INTERVAL_NS };
+	if ((size_t)snprintf(f->path, sizeof f->path, "%s", path) >= sizeof f->path)
+		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
+	f->result = mmap(NULL, sizeof *f->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (f->result == MAP_FAILED) {
+		f->result = NULL;
+		return err_sys(e, "out of memory");
+	}
+	int rc = split_path(f, e);
+	if (rc == 0)
+		rc = take_name(f, e);
+	if (rc < 0)
+		dump_file_close(f);
+	return rc;
+}
+
+void dump_file_close(struct dump_file *f)
+{
+	dump_file_abort(f);
+	if (f->directory >= 0)
+		close(f->directory);
+	if (f->result)
+		munmap(f->result, sizeof *f->result);
+	f->directory = -1;
+	f->result = NULL;
+}
+
+/* 1: what stands under the name is what memattach wrote last; 0: nothing does; -EEXIST: something else. */
+static int whose_name(const struct dump_file *f)
+{
+	struct dump_file_result *r = f->result;
+	struct file_identity there;
+
+	int rc = identify(f->directory, r->name, &there);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	/* A copy that was ended just after it was put there. */
+	if (is_same(&there, &r->coming))
+		r->ours = r->coming;
+	return is_same(&there, &r->ours) ? 1 : -EEXIST;
+}
+
+void dump_file_discard(struct dump_file *f)
+{
+	dump_file_abort(f);
+	if (f->directory >= 0 && whose_name(f) == 1)
+		unlinkat(f->directory, f->result->name, 0);
+	dump_file_close(f);
+}
+
+/* ---- in the child ---- */
+
+static void temporary_name(char name[64], pid_t child)
+{
+	snprintf(name, 64, ".memattach-%d.part", child);
+}
+
+/* A file without a name; where the file system knows none, one with the temporary name. */
+static int open_unnamed(const struct dump_file *f, const char *temporary, bool *named, struct err *e)
+{
+	int fd = openat(f->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	*named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
+	if (*named)
+		fd = openat(f->directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? err_sys(e, "cannot write the dump") : fd;
+}
+
+/* Gives the file a name that nothing has. -EEXIST */
+static int give_name(const struct dump_file *f, int fd, const char *temporary, bool named, const char *name)
+{
+	char self[40];
+	int rc;
+
+	if (named) {
+		rc = renameat2(f->directory, temporary, f->directory, name, RENAME_NOREPLACE);
+	} else {
+		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+		rc = linkat(AT_FDCWD, self, f->directory, name, AT_SYMLINK_FOLLOW);
+	}
+	return rc < 0 ? -errno : 0;
+}
+
+/* Our name, or if somebody else has a file there: NAME.1, NAME.2 … */
+static int take_free_name(const struct dump_file *f, int fd, const char *temporary, bool named, struct err *e)
+{
+	char name[sizeof f->result->name];
+	int rc = give_name(f, fd, temporary, named, f->result->name);
+
+	memcpy(name, f->result->name, sizeof name);
+	for (unsigned i = 1; i <= NUMBER_MAX && rc == -EEXIST; i++) {
+		snprintf(name, sizeof name, "%.240s.%u", f->result->name, i);
+		rc = give_name(f, fd, temporary, named, name);
+	}
+	if (rc < 0)
+		return err_set(e, -rc, "cannot name the dump %s: %s", name, strerror(-rc));
+	memcpy(f->result->name, name, sizeof name);
+	return 0;
+}
+
+/* In the place of the copy before. */
+static int replace(const struct dump_file *f, int fd, const char *temporary, bool named, struct err *e)
+{
+	int rc = named ? 0 : give_name(f, fd, temporary, false, temporary);
+
+	if (rc < 0)
+		return err_set(e, -rc, "cannot name the dump: %s", strerror(-rc));
+	return renameat(f->directory, temporary, f->directory, f->result->name) < 0 ? err_sys(e, "cannot put the dump in its place") : 0;
+}
+
+static int put_in_place(const struct dump_file *f, int fd, const char *temporary, bool named, struct err *e)
+{
+	int whose = whose_name(f);
+	int rc = identify(fd, "", &f->result->coming);
+
+	if (rc < 0)
+		return err_set(e, -rc, "cannot look at the dump: %s", strerror(-rc));
+	rc = whose == 1 ? replace(f, fd, temporary, named, e) : take_free_name(f, fd, temporary, named, e);
+	if (rc == 0)
+		f->result->ours = f->result->coming;
+	return rc;
+}
+
+static int write_copy(const struct dump_file *f, const struct dump_source *source, struct err *e)
+{
+	char temporary[64];
+	bool named;
+
+	temporary_name(temporary, getpid());
+	AUTO_CLOSE int fd = open_unnamed(f, temporary, &named, e);
+	if (fd < 0)
+		return fd;
+	int rc = dump_copy(source, fd, e);
+	if (rc == 0)
+		rc = put_in_place(f, fd, temporary, named, e);
+	if (rc < 0)
+		unlinkat(f->directory, temporary, 0);
+	return rc;
+}
+
+static void close_others(int keep, int keep_too)
+{
+	int low = keep < keep_too ? keep : keep_too, high = keep < keep_too ? keep_too : keep;
+
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		if (fd != low && fd != high)
+			close(fd);
+}
+
+/*
+ * Only the directory stays open, and what the source reads from. A child that outlives memattach must not keep what stands for it: the lock of
+ * the session, pipes that somebody waits at the end of.
+ */
+static _Noreturn void run_child(struct dump_file *f, const struct dump_source *source, int source_fd)
+{
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit shall fail */
+	close_others(f->directory, source_fd);
+	int rc = write_copy(f, source, &f->result->error);
+	_exit(rc < 0);
+}
+
+/* ---- in memattach ---- */
+
+/* So long is what a copy says for valid until somebody reads that it was not replaced. */
+static void extend_lease(const struct dump_file *f, struct dump_source *source)
+{
+	struct dump_header *h = &source->header;
+	uint64_t next_ns = f->interval_ns > UNCHANGED_NS ? f->interval_ns : UNCHANGED_NS;
+
+	if (h->state == DUMP_STATE_RUNNING)
+		h->lease_realtime_ns = h->clock_latest.realtime_ns + 2 * next_ns + LEASE_NS;
+}
+
+static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
+{
+	f->result->bytes = dump_source_bytes(source);
+	f->result->copied = 0;
+	f->result->error = (struct err){ .code = EIO, .text = "the process that writes the dump was ended" };
+	source->copied = &f->result->copied;
+	extend_lease(f, source);
+	f->begun_at = time(NULL);
+	pid_t child = fork();
+	if (child == 0)
+		run_child(f, source, source->fd);
+	f->child = child > 0 ? child : 0;
+	return child < 0 ? err_sys(e, "no process can be made to write the dump") : 0;
+}
+
+static void plan_next(struct dump_file *f, const struct rusage *used)
+{
+	uint64_t took_us = (uint64_t)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000u +
+			   (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
+	uint64_t by_bytes = f->result->bytes * (1000000000u / BYTES_PER_SECOND), by_time = took_us * 1000u * PART_OF_TIME;
+
+	f->interval_ns = by_bytes > by_time ? by_bytes : by_time;
+	if (f->interval_ns < INTERVAL_NS)
+		f->interval_ns = INTERVAL_NS;
+	f->due_ns = monotonic_ns() + f->interval_ns;
+}
+
+/* A name that had to be changed is shown from now on. */
+static void show_name(struct dump_file *f)
+{
+	char *slash = strrchr(f->path, '/');
+	size_t kept = slash ? (size_t)(slash + 1 - f->path) : 0;
+
+	snprintf(f->path + kept, sizeof f->path - kept, "%s", f->result->name);
+}
+
+static int succeeded(struct dump_file *f)
+{
+	f->copied_state = f->state;
+	f->copied_at = f->begun_at;
+	show_name(f);
+	return 1;
+}
+
+/* 1: the copy has come to its end; 0: not yet; -errno: it has failed. */
+static int poll_child(struct dump_file *f, struct err *e)
+{
+	struct rusage used = { 0 };
+	int status = 0;
+
+	pid_t ended = wait4(f->child, &status, WNOHANG, &used);
+	if (ended == 0 || (ended < 0 && errno == EINTR))
+		return 0;
+	f->child = 0;
+	plan_next(f, &used);
+	if (ended > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return succeeded(f);
+	*e = f->result->error;
+	return e->code ? -e->code : -EIO;
+}
+
+/* Tells recordings apart that a reader could tell apart. */
+static uint64_t state_of(const struct dump_writer *w)
+{
+	uint64_t state = w->own.region_count;
+
+	for (unsigned i = 0; i < DUMP_COUNTER_COUNT; i++)
+		state = state * 31 + dump_writer_counter(w, (enum dump_counter)i);
+	for (unsigned i = 0; i < sizeof w->arenas / sizeof w->arenas[0]; i++)
+		state = state * 31 + w->arenas[i].used;
+	return state * 31 + dump_writer_state(w);
+}
+
+int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err *e)
+{
+	struct dump_source source;
+
+	if (f->child)
+		return poll_child(f, e);
+	uint64_t now = monotonic_ns();
+	if (now < f->due_ns)
+		return 0;
+	f->state = state_of(w);
+	if (f->state == f->copied_state && now < f->due_ns + UNCHANGED_NS)
+		return 0;
+	dump_source_of_writer(&source, w);
+	int rc = begin(f, &source, e);
+	if (rc < 0)
+		f->due_ns = now + f->interval_ns;
+	return rc;
+}
+
+/* Waits for the end of the child. False: it lives on after so many milliseconds. */
+static bool await_child(const struct dump_file *f, int ms)
+{
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, f->child, 0);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&end, 1, ms) > 0;
+}
+
+void dump_file_abort(struct dump_file *f)
+{
+	char temporary[64];
+
+	if (!f->child)
+		return;
+	kill(f->child, SIGKILL);
+	await_child(f, KILLED_MS);
+	waitpid(f->child, NULL, WNOHANG);
+	temporary_name(temporary, f->child);
+	unlinkat(f->directory, temporary, 0);
+	f->child = 0;
+	f->due_ns = monotonic_ns();
+}
+
+int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done), void *context,
+		    struct err *e)
+{
+	struct dump_source last = *source;
+
+	dump_file_abort(f);
+	int rc = begin(f, &last, e);
+	if (rc < 0) { /* a limit on processes: what is the last chance is not left out */
+		rc = write_copy(f, &last, e);
+		return rc < 0 ? rc : (succeeded(f), 0);
+	}
+	while (rc == 0) {
+		double done = f->result->bytes ? (double)f->result->copied / (double)f->result->bytes : 0;
+		if (!await_child(f, WAIT_MS) && !waiting(context, done)) {
+			dump_file_abort(f);
+			return err_set(e, EINTR, "the last copy of the dump was given up");
+		}
+		rc = poll_child(f, e);
+	}
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "session_file.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "target_dump.h"
+#include "tracee.h"
+
+#define NAMES_MAX 100u          /* that are made for one second */
+#define SHOWN_AFTER_NS 1000000000ull
+
+/* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a file name becomes '_'. */
+static void make_name(const struct session *s, unsigned number, char *name, size_t size)
+{
+	char comm[sizeof s->target.comm], when[32], suffix[16] = "";
+	time_t now = time(NULL);
+	struct tm local;
+
+	snprintf(comm, sizeof comm, "%s", s->target.comm);
+	for (char *c = comm; *c; c++)
+		if (*c == '/' || (unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
+			*c = '_';
+	strftime(when, sizeof when, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+	if (number)
+		snprintf(suffix, sizeof suffix, "-%u", number + 1);
+	snprintf(name, size, "memattach.%s.%d.%s%s.dump", comm, s->target.pid, when, suffix);
+}
+
+static int create(const struct session *s, struct dump_file *file, const char *path, struct err *e)
+{
+	char name[128];
+	int rc = -EEXIST;
+
+	if (path)
+		return dump_file_create(file, path, e);
+	for (unsigned i = 0; i < NAMES_MAX && rc == -EEXIST; i++) {
+		make_name(s, i, name, sizeof name);
+		rc = dump_file_create(file, name, e);
+	}
+	return rc;
+}
+
+/* One that came after the first, which has begun the detach. */
+static bool told_again(void)
+{
+	const struct timespec now = { 0 };
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	return sigtimedwait(&ends, NULL, &now) > 0;
+}
+
+struct wait {
+	const struct session *s;
+	uint64_t since_ns;
+	bool shown;
+};
+
+static bool waiting(void *context, double done)
+{
+	struct wait *w = context;
+
+	if (!w->s->options.quiet && isatty(STDERR_FILENO) && monotonic_ns() - w->since_ns > SHOWN_AFTER_NS) {
+		fprintf(stderr, "\r\033[Kwriting the dump: %.0f %%", 100 * done);
+		w->shown = true;
+	}
+	return !told_again();
+}
+
+static int write_file(const struct session *s, struct dump_file *file, const struct dump_source *source, struct err *e)
+{
+	struct wait w = { .s = s, .since_ns = monotonic_ns() };
+
+	int rc = dump_file_write(file, source, waiting, &w, e);
+	if (w.shown)
+		fputs("\r\033[K", stderr);
+	return rc;
+}
+
+int session_file_create(struct session *s, struct err *e)
+{
+	struct dump_source source;
+
+	int rc = create(s, &s->file, s->options.output, e);
+	if (rc < 0)
+		return rc;
+	s->have_file = true;
+	dump_source_of_writer(&source, &s->dump);
+	rc = write_file(s, &s->file, &source, e);
+	return rc < 0 ? err_prefix(e, "%s", s->file.path) : 0;
+}
+
+/* The time of the copy that is in the file. */
+static const char *copied_at(const struct dump_file *f, char text[32])
+{
+	struct tm local;
+
+	strftime(text, 32, "%H:%M:%S", localtime_r(&f->copied_at, &local));
+	return text;
+}
+
+void session_file_tick(struct session *s)
+{
+	char path[sizeof s->file.path], at[32];
+	struct err e;
+
+	memcpy(path, s->file.path, sizeof path);
+	int rc = dump_file_tick(&s->file, &s->dump, &e);
+	if (rc < 0 && !s->file.failing)
+		session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again", s->file.path, e.text,
+			    copied_at(&s->file, at));
+	if (rc > 0 && s->file.failing)
+		session_say(s, "%s is complete again", s->file.path);
+	if (strcmp(path, s->file.path) != 0)
+		session_say(s, "memattach: something else has the name %s now; the dump is %s", path, s->file.path);
+	if (rc != 0)
+		s->file.failing = rc < 0;
+}
+
+int session_file_finish(struct session *s, struct err *e)
+{
+	struct dump_source source;
+	char at[32];
+
+	dump_source_of_writer(&source, &s->dump);
+	int rc = write_file(s, &s->file, &source, e);
+	if (rc == 0)
+		return 0;
+	struct err why = *e;
+	return err_set(e, why.code, "%s: %s; it holds the recording until %s, what came after is lost", s->file.path, why.text,
+		       copied_at(&s->file, at));
+}
+
+void session_file_save(struct session *s)
+{
+	struct wait w = { .s = s, .since_ns = monotonic_ns() };
+	struct dump_file file;
+	struct err e;
+
+	int rc = create(s, &file, s->have_dump ? NULL : s->save_as, &e);
+	if (rc == 0) {
+		rc = target_dump_save(&s->payload.block, &s->maps, &s->memory, s->options.max_bytes, &file, waiting, &w, &e);
+		if (rc == 0)
+			session_say(s, "what its session recorded until now is in %s", file.path);
+		if (rc < 0)
+			dump_file_discard(&file);
+		else
+			dump_file_close(&file);
+	}
+	if (rc < 0)
+		session_say(s, "memattach: what its session recorded until now could not be saved: %s", e.text);
+}

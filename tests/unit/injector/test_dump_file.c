@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/* The dump on disk: whole copies under one name, whatever happens to the name, the disk and the process that writes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dump_file.h"
+#include "dump_reader.h"
+#include "tracee.h"
+
+#define RATE 65536u
+#define MAX_BYTES (16u << 20)
+
+static struct dump_writer writer;
+static struct dump_file file;
+static char directory[64], path[128];
+
+static int open_all(void **state)
+{
+	const struct dump_writer_options options = { .max_bytes = MAX_BYTES, .rate_bytes = RATE };
+	struct err e;
+
+	(void)state;
+	snprintf(directory, sizeof directory, "/tmp/test_dump_file-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof path, "%s/a.dump", directory);
+	assert_int_equal(dump_writer_create(&writer, &options, &e), 0);
+	dump_writer_set_state(&writer, DUMP_STATE_RUNNING, 0);
+	assert_int_equal(dump_file_create(&file, path, &e), 0);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	char name[400];
+
+	(void)state;
+	dump_file_close(&file);
+	dump_writer_close(&writer);
+	DIR *dir = opendir(directory);
+	for (struct dirent *entry; (entry = readdir(dir));) {
+		snprintf(name, sizeof name, "%s/%s", directory, entry->d_name);
+		unlink(name);
+	}
+	closedir(dir);
+	rmdir(directory);
+	return 0;
+}
+
+static bool patient(void *context, double done)
+{
+	unsigned *calls = context;
+
+	assert_true(done >= 0 && done <= 1);
+	return ++*calls < 600;
+}
+
+static int write_now(struct err *e)
+{
+	struct dump_source source;
+	unsigned calls = 0;
+
+	dump_source_of_writer(&source, &writer);
+	return dump_file_write(&file, &source, patient, &calls, e);
+}
+
+static unsigned count_files(void)
+{
+	unsigned files = 0;
+	DIR *dir = opendir(directory);
+
+	for (struct dirent *entry; (entry = readdir(dir));)
+		files += entry->d_name[0] != '.' || strlen(entry->d_name) > 2;
+	closedir(dir);
+	return files;
+}
+
+/* A dump that is whole, with so many samples taken. */
+static void assert_dump(const char *name, uint64_t taken)
+{
+	struct dump *dump = NULL;
+	struct err e = { 0 };
+
+	assert_int_equal(dump_open(name, &dump, &e), 0);
+	assert_true(dump_complete(dump));
+	assert_int_equal(dump_counter(dump, DUMP_COUNTER_samples_taken), taken);
+	dump_close(dump);
+}
+
+static void put_live(uint64_t address)
+{
+	const struct dump_region *r = writer.own.regions;
+
+	assert_int_equal(r->kind, DUMP_REGION_LIVE);
+	struct dump_live_record *records = (void *)((char *)writer.shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
+	records[address % r->entries] = (struct dump_live_record){ .address = address, .size = 100, .rate_bytes = RATE, .stamp = 1 };
+	dump_writer_count(&writer, DUMP_COUNTER_samples_taken, 1);
+}
+
+static int sum_addresses(void *arg, const struct dump_live_record *record)
+{
+	*(uint64_t *)arg += record->address;
+	return 0;
+}
+
+static void test_copy_holds_what_the_memory_holds(void **state)
+{
+	struct dump *dump;
+	struct err e;
+	uint64_t sum = 0, expected = 0;
+	struct stat st;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 1000; expected += i++ + 1000000)
+		put_live(i + 1000000);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 1000);
+	assert_int_equal(dump_open(path, &dump, &e), 0);
+	assert_int_equal(dump_each_live(dump, sum_addresses, &sum), 0);
+	assert_int_equal(sum, expected);
+	dump_close(dump);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size, writer.used);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_true(st.st_blocks * 512 < st.st_size / 2); /* what is zero is a hole */
+	assert_int_equal(count_files(), 1);
+}
+
+static void test_name_that_exists_is_refused(void **state)
+{
+	struct dump_file other;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(dump_file_create(&other, path, &e), -EEXIST);
+	assert_non_null(strstr(e.text, "exists"));
+}
+
+/* A reader of the copy before keeps that one whole. */
+static void test_next_copy_takes_the_place_of_the_one_before(void **state)
+{
+	struct dump *before;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(write_now(&e), 0);
+	assert_int_equal(dump_open(path, &before, &e), 0);
+	put_live(123456);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 1);
+	uint64_t sum = 0;
+	assert_int_equal(dump_each_live(before, sum_addresses, &sum), 0);
+	assert_int_equal(sum, 0);
+	assert_true(dump_complete(before));
+	dump_close(before);
+	assert_int_equal(count_files(), 1);
+}
+
+static void test_truncated_and_deleted_files_come_back(void **state)
+{
+	struct err e;
+
+	(void)state;
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 0);
+	assert_int_equal(unlink(path), 0);
+	put_live(99);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 1);
+	assert_int_equal(count_files(), 1);
+}
+
+/* The kernel gives the inode number out again at once; what tells the files apart is when they were made, in ticks of its clock. */
+static void remove_ours(void)
+{
+	usleep(20000);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void put_foreign(void)
+{
+	remove_ours();
+	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "mine", 4), 4);
+	close(fd);
+}
+
+static void assert_foreign(void)
+{
+	char text[8] = "";
+	int fd = open(path, O_RDONLY);
+
+	assert_int_equal(read(fd, text, sizeof text), 4);
+	assert_memory_equal(text, "mine", 4);
+	close(fd);
+}
+
+/* What somebody else has put under the name is neither written over nor removed. */
+static void test_file_of_somebody_else_stays(void **state)
+{
+	char beside[160];
+	struct err e;
+
+	(void)state;
+	snprintf(beside, sizeof beside, "%s.1", path);
+	put_foreign();
+	assert_int_equal(write_now(&e), 0);
+	assert_foreign();
+	assert_string_equal(file.path, beside);
+	assert_dump(beside, 0);
+	assert_int_equal(write_now(&e), 0);
+	assert_int_equal(count_files(), 2);
+	dump_file_discard(&file);
+	assert_foreign();
+	assert_int_equal(count_files(), 1);
+}
+
+static void test_symbolic_link_is_not_followed(void **state)
+{
+	char victim[160], beside[160];
+	struct stat st;
+	struct err e;
+
+	(void)state;
+	snprintf(victim, sizeof victim, "%s/victim", directory);
+	snprintf(beside, sizeof beside, "%s.1", path);
+	remove_ours();
+	assert_int_equal(symlink(victim, path), 0);
+	assert_int_equal(write_now(&e), 0);
+	assert_int_equal(lstat(victim, &st), -1);
+	assert_dump(beside, 0);
+}
+
+/* RLIMIT_FSIZE: the signal ends nobody, and the copy before stays. */
+static void test_limit_of_file_sizes_is_an_error(void **state)
+{
+	struct rlimit old, few = { 20000, 0 };
+	struct err e;
+
+	(void)state;
+	assert_int_equal(write_now(&e), 0);
+	put_live(77);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	int rc = write_now(&e);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(rc, -EFBIG);
+	assert_dump(path, 0);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 1);
+	assert_int_equal(count_files(), 1);
+}
+
+static void test_directory_that_cannot_be_written_is_an_error(void **state)
+{
+	struct err e;
+
+	(void)state;
+	if (geteuid() == 0) { /* root may write everywhere but on a file system that is mounted read-only */
+		if (mount("none", directory, "tmpfs", 0, "size=1m") < 0)
+			skip();
+		struct dump_file small;
+		char name[160];
+		snprintf(name, sizeof name, "%s/b.dump", directory);
+		assert_int_equal(dump_file_create(&small, name, &e), 0);
+		assert_int_equal(mount("none", directory, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL), 0);
+		struct dump_source source;
+		unsigned calls = 0;
+		dump_source_of_writer(&source, &writer);
+		assert_int_equal(dump_file_write(&small, &source, patient, &calls, &e), -EROFS);
+		dump_file_close(&small);
+		assert_int_equal(umount(directory), 0);
+		return;
+	}
+	assert_int_equal(chmod(directory, 0500), 0);
+	assert_int_equal(write_now(&e), -EACCES);
+	assert_int_equal(chmod(directory, 0700), 0);
+}
+
+/* As a user who may have no process more. */
+static int write_without_processes(void)
+{
+	const struct rlimit none = { 0, 0 };
+	struct err e;
+
+	if ((geteuid() == 0 && setuid(65534) < 0) || setrlimit(RLIMIT_NPROC, &none) < 0)
+		return 2;
+	if (fork() >= 0)
+		return 3;
+	return write_now(&e) == 0 ? 0 : 1;
+}
+
+/* A limit on processes: the last copy is written all the same. */
+static void test_last_copy_needs_no_process(void **state)
+{
+	int status;
+
+	(void)state;
+	put_live(5);
+	assert_int_equal(chmod(directory, 0777), 0);
+	if (geteuid() == 0)
+		assert_int_equal(chown(path, 65534, 65534), 0);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(write_without_processes());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_dump(path, 1);
+}
+
+static bool impatient(void *context, double done)
+{
+	(void)context, (void)done;
+	return false;
+}
+
+/* A child that is ended in the middle, at any moment, leaves the copy before or the new one, and nothing else. */
+static void test_copy_that_is_ended_leaves_a_whole_one(void **state)
+{
+	struct err e;
+
+	(void)state;
+	assert_int_equal(write_now(&e), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		put_live(1000 + i);
+		file.due_ns = 0;
+		assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
+		assert_true(file.child > 0);
+		usleep(i * 40);
+		dump_file_abort(&file);
+		assert_int_equal(count_files(), 1);
+		struct dump *dump;
+		assert_int_equal(dump_open(path, &dump, &e), 0);
+		assert_true(dump_complete(dump));
+		dump_close(dump);
+	}
+	struct dump_source source;
+	dump_source_of_writer(&source, &writer);
+	int rc = dump_file_write(&file, &source, impatient, NULL, &e);
+	assert_true(rc == 0 || rc == -EINTR);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 100);
+	assert_int_equal(count_files(), 1);
+}
+
+static int wait_for_copy(struct err *e)
+{
+	int rc;
+
+	while ((rc = dump_file_tick(&file, &writer, e)) == 0 && file.child)
+		usleep(1000);
+	return rc;
+}
+
+static void test_copies_come_when_something_has_changed(void **state)
+{
+	struct err e;
+
+	(void)state;
+	assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
+	assert_int_equal(wait_for_copy(&e), 1);
+	assert_true(file.due_ns > 0 && file.interval_ns >= 2000000000ull);
+	file.due_ns = monotonic_ns();
+	assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
+	assert_int_equal(file.child, 0); /* nothing has changed */
+	put_live(5);
+	assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
+	assert_true(file.child > 0);
+	assert_int_equal(wait_for_copy(&e), 1);
+	assert_dump(path, 1);
+}
+
+/* Regions of a recording that the target holds: they may be anything. */
+static void test_source_of_a_stranger_is_checked(void **state)
+{
+	struct dump_source source;
+	struct err e;
+
+	(void)state;
+	dump_source_of_writer(&source, &writer);
+	assert_int_equal(dump_source_check(&source, writer.used, &e), 0);
+	assert_int_equal(dump_source_check(&source, writer.used - 4096, &e), -EPROTO);
+	source.header.regions[1].offset = source.header.regions[0].offset;
+	assert_int_equal(dump_source_check(&source, writer.used, &e), -EPROTO);
+	dump_source_of_writer(&source, &writer);
+	source.header.regions[0].bytes = UINT64_MAX & ~4095ull;
+	assert_int_equal(dump_source_check(&source, writer.used, &e), -EPROTO);
+	dump_source_of_writer(&source, &writer);
+	source.header.regions[0].entries = UINT64_MAX / 48;
+	assert_int_equal(dump_source_check(&source, writer.used, &e), -EPROTO);
+	dump_source_of_writer(&source, &writer);
+	source.header.region_count = 0xfffffff0u;
+	assert_int_equal(dump_source_check(&source, writer.used, &e), -EPROTO);
+}
+
+#define WITH_FILE(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FILE(test_copy_holds_what_the_memory_holds),
+		WITH_FILE(test_name_that_exists_is_refused),
+		WITH_FILE(test_next_copy_takes_the_place_of_the_one_before),
+		WITH_FILE(test_truncated_and_deleted_files_come_back),
+		WITH_FILE(test_file_of_somebody_else_stays),
+		WITH_FILE(test_symbolic_link_is_not_followed),
+		WITH_FILE(test_limit_of_file_sizes_is_an_error),
+		WITH_FILE(test_directory_that_cannot_be_written_is_an_error),
+		WITH_FILE(test_last_copy_needs_no_process),
+		WITH_FILE(test_copy_that_is_ended_leaves_a_whole_one),
+		WITH_FILE(test_copies_come_when_something_has_changed),
+		WITH_FILE(test_source_of_a_stranger_is_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

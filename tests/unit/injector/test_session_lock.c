@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* One memattach at a time: the lock on a process, across processes and users, and who has it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "session_lock.h"
+
+static pid_t process; /* that is locked */
+
+static struct target open_target(bool old_kernel)
+{
+	struct target t = { .pid = process, .tid = process, .lock_fd = -1 };
+	char path[40];
+
+	t.pidfd = (int)syscall(SYS_pidfd_open, process, 0);
+	assert_true(t.pidfd >= 0);
+	if (old_kernel) { /* what session_lock does where a pidfd has no inode of its own */
+		close(t.pidfd);
+		snprintf(path, sizeof path, "/proc/%d/stat", process);
+		t.pidfd = open(path, O_RDONLY);
+	}
+	return t;
+}
+
+static int start_process(void **state)
+{
+	(void)state;
+	process = fork();
+	if (process == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return process < 0;
+}
+
+static int end_process(void **state)
+{
+	(void)state;
+	kill(process, SIGKILL);
+	waitpid(process, NULL, 0);
+	return 0;
+}
+
+static void check_that_one_has_it(bool old_kernel)
+{
+	struct target first = open_target(old_kernel), second = open_target(old_kernel);
+	struct err e;
+	pid_t holder = 0;
+
+	assert_int_equal(session_lock_holder(&first), 0);
+	assert_int_equal(session_lock_take(&first, &holder, &e), 0);
+	assert_int_equal(session_lock_take(&second, &holder, &e), -EBUSY);
+	assert_int_equal(holder, getpid());
+	assert_non_null(strstr(e.text, "holds the lock")); /* this program is no memattach */
+	assert_int_equal(session_lock_holder(&second), getpid());
+	target_close(&first);
+	assert_int_equal(session_lock_take(&second, &holder, &e), 0);
+	target_close(&second);
+}
+
+static void test_one_has_it(void **state)
+{
+	(void)state;
+	check_that_one_has_it(false);
+}
+
+static void test_one_has_it_on_older_kernels(void **state)
+{
+	(void)state;
+	check_that_one_has_it(true);
+}
+
+/* A holder that dies, and one of another user. */
+static void test_death_releases_it(void **state)
+{
+	struct target t = open_target(false);
+	int ready[2];
+	struct err e;
+	char byte;
+	pid_t holder;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct target mine = open_target(false);
+		if (geteuid() == 0 && setuid(65534) < 0)
+			_exit(1);
+		if (session_lock_take(&mine, &holder, &e) < 0 || write(ready[1], "r", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(session_lock_take(&t, &holder, &e), -EBUSY);
+	assert_int_equal(holder, child);
+	assert_false(session_lock_is_memattach(&t, child));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(session_lock_take(&t, &holder, &e), 0);
+	target_close(&t);
+}
+
+#define WITH_PROCESS(name) cmocka_unit_test_setup_teardown(name, start_process, end_process)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_PROCESS(test_one_has_it),
+		WITH_PROCESS(test_one_has_it_on_older_kernels),
+		WITH_PROCESS(test_death_releases_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
