@@ -10,12 +10,15 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "whole_io.h"
 
 #define PID_FILE_SYSTEM 0x50494446 /* PID_FS_MAGIC of linux/magic.h */
+#define TRIES 20u
+#define PAUSE_NS 5000000
 #define LOCK_WORDS "FLOCK  ADVISORY  WRITE"
 
 /* The descriptor that the lock is on: the pidfd where it has an inode of its own. */
@@ -119,14 +122,21 @@ static int refuse(const struct target *t, pid_t holder, struct err *e)
 
 int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 {
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+
 	*holder = 0;
 	int rc = open_lock(t, e);
 	if (rc < 0)
 		return rc;
-	if (flock(t->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	if (errno != EWOULDBLOCK)
-		return err_sys(e, "cannot lock the process against another memattach");
-	*holder = session_lock_holder(t);
+	/* A holder that nobody sees may have ended between the two looks. */
+	for (unsigned i = 0; i < TRIES && !*holder; i++) {
+		if (i)
+			nanosleep(&pause, NULL);
+		if (flock(t->lock_fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, "cannot lock the process against another memattach");
+		*holder = session_lock_holder(t);
+	}
 	return refuse(t, *holder, e);
 }

@@ -12,7 +12,7 @@ import time
 
 import harm
 from harm import run_memattach
-from harm_kills import sufferer_of
+from harm_kills import Sufferer, sufferer_of
 from harness import PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same, describe, log, read_text
 
 PAIRS = 8  # of each victim; with --kills N: N
@@ -61,9 +61,35 @@ def at_once(context, sufferer, count, rng, kill):
     return [code for code, _ in ends]
 
 
+# A python3 that builds lists and dictionaries in two threads, and knows what comes out.
+PYTHON = """
+import os, signal, sys, threading
+done = threading.Event()
+signal.signal(signal.SIGUSR1, lambda *a: done.set())
+rounds = [0, 0]
+def work(which):
+    while not done.is_set():
+        names = {str(n): [n] * (n % 50) for n in range(1000)}
+        if sum(map(len, names.values())) != 24500 or len(names) != 1000:
+            print('WRONG sum', flush=True)
+        rounds[which] += 1
+print('PID', os.getpid(), flush=True)
+print('READY', flush=True)
+thread = threading.Thread(target=work, args=(1,))
+thread.start()
+work(0)
+thread.join()
+print(f'OK python rounds={sum(rounds)}', flush=True)
+"""
+
+
+def python_sufferer(context):
+    return Sufferer(context, Victim(context, [context.program("python3"), "-S", "-c", PYTHON]))
+
+
 def several(context, key, count, kill=False):
     rng = random.Random(f"{key} {count} {kill}")
-    sufferer = sufferer_of(context, key)
+    sufferer = python_sufferer(context) if key == "python3" else sufferer_of(context, key)
     codes = []
     for _ in range(max(PAIRS, harm.KILLS) if harm.KILLS != 40 else PAIRS):
         codes += at_once(context, sufferer, count, rng, kill)
@@ -71,7 +97,7 @@ def several(context, key, count, kill=False):
     log(f"{key}: {count} at once, ended with 0: {codes.count(0)}, refused: {codes.count(1)}, killed: {codes.count(-9)}")
 
 
-for short in ("storm", "redis"):
+for short in ("storm", "redis", "python3"):
     def two_at_once(context, key=short):
         """Two sessions that begin and end in the same moment: once a target died of it in 7 of 20 pairs."""
         several(context, key, 2)
