@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "number.h"
-#include "utf8.h"
+#include "printable.h"
 
 /* Objects deeper than this stand on one line each: figures and frames. */
 #define INLINE_DEPTH 3
@@ -58,10 +58,35 @@ static size_t plain_run(const unsigned char *s)
 	for (size_t each;; n += each) {
 		while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
 			n++;
-		each = utf8_length(s + n);
-		if (each < 2)
+		each = printable_sequence(s + n);
+		if (each < 2 || !printable_is_shown(s + n, each))
 			return n;
 	}
+}
+
+static void put_escape(struct json *j, uint32_t unit)
+{
+	char text[8];
+
+	put(j, text, (size_t)snprintf(text, sizeof text, "\\u%04x", (unsigned)unit & 0xffff));
+}
+
+/* A character that does not go out as it is; returns how many bytes it has. */
+static size_t put_special(struct json *j, const unsigned char *s)
+{
+	size_t length = printable_sequence(s);
+	uint32_t c = length ? printable_code_point(s, length) : 0xfffd;
+
+	if (c == '"' || c == '\\') {
+		put_char(j, '\\');
+		put_char(j, (char)c);
+	} else if (c < 0x10000) {
+		put_escape(j, c);
+	} else {
+		put_escape(j, 0xd800 + ((c - 0x10000) >> 10));
+		put_escape(j, 0xdc00 + (c & 0x3ff));
+	}
+	return length ? length : 1;
 }
 
 static void quote(struct json *j, const char *text)
@@ -69,22 +94,13 @@ static void quote(struct json *j, const char *text)
 	const unsigned char *s = (const unsigned char *)text;
 
 	put_char(j, '"');
-	for (;; s++) {
+	for (;;) {
 		size_t run = plain_run(s);
 		put(j, (const char *)s, run);
 		s += run;
 		if (!*s)
 			break;
-		if (*s >= 0x80) {
-			PUT_LITERAL(j, "\\ufffd");
-		} else if (*s == '"' || *s == '\\') {
-			put_char(j, '\\');
-			put_char(j, (char)*s);
-		} else {
-			PUT_LITERAL(j, "\\u00");
-			put_char(j, (char)('0' + (*s >> 4)));
-			put_char(j, "0123456789abcdef"[*s & 15]);
-		}
+		s += put_special(j, s);
 	}
 	put_char(j, '"');
 }

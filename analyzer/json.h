@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes JSON to a stream: commas, indentation and escapes are its business. Strings may hold any bytes; what is not UTF-8
- * becomes U+FFFD. Numbers that are not finite become null. All is handed to the stream when the outermost value ends; the caller looks
+ * becomes U+FFFD, and what acts on a terminal (printable.h) is escaped. Numbers that are not finite become null. All is handed to the stream when the outermost value ends; the caller looks
  * at its ferror.
  */
 #ifndef MEMATTACH_JSON_H

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "printable.h"
 #include "size.h"
 #include "text.h"
-#include "utf8.h"
 
 static void put_totals(const struct text *t)
 {
@@ -76,7 +76,7 @@ static void put_missing_symbols(const struct text *t)
 		const struct image_file *file = symbols_image_file(r->symbols, i);
 		if (!file || file->source == IMAGE_SOURCE_FILE || !file->reason)
 			continue;
-		utf8_printable(r->images.list[i].path, path, sizeof path);
+		printable_copy(r->images.list[i].path, path, sizeof path);
 		fprintf(t->out, "%s %s: %s.\n", file->source == IMAGE_SOURCE_NONE ? "No symbols for" : "Debug file used for",
 			path, file->reason);
 	}
@@ -92,7 +92,7 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 			  .plain = colour ? "\033[0m" : "" };
 	char clean[LINE_TEXT];
 
-	utf8_printable(name, clean, sizeof clean);
+	printable_copy(name, clean, sizeof clean);
 	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
 	text_head(&t);
 	put_totals(&t);

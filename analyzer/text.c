@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "size.h"
-#include "utf8.h"
+#include "printable.h"
 
 const char *text_grouped(double value, char buffer[40])
 {
@@ -81,7 +81,7 @@ void text_warning(const struct text *t, const char *what, const char *text)
 {
 	char clean[LINE_TEXT];
 
-	utf8_printable(text, clean, sizeof clean);
+	printable_copy(text, clean, sizeof clean);
 	text_label(t, what);
 	fprintf(t->out, "%s%s%s\n", t->warn, clean, t->plain);
 }

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "printable.h"
 #include "size.h"
 #include "text.h"
-#include "utf8.h"
 
 #define SESSIONS_LISTED 8
 #define RATES_LISTED 16
@@ -39,9 +39,9 @@ static void put_session(const struct text *t, const struct session *s, const cha
 	time_t seconds = (time_t)(s->start_ns / 1000000000u);
 	struct tm tm;
 
-	utf8_printable(s->command, command, sizeof command);
-	utf8_printable(s->program, program, sizeof program);
-	utf8_printable(s->host, host, sizeof host);
+	printable_copy(s->command, command, sizeof command);
+	printable_copy(s->program, program, sizeof program);
+	printable_copy(s->host, host, sizeof host);
 	text_label(t, name);
 	fprintf(t->out, "%s%s%s, PID %d", t->bold, command, t->plain, s->pid);
 	if (host[0])

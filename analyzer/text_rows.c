@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "leaks.h"
+#include "printable.h"
 #include "short_name.h"
 #include "size.h"
 #include "text.h"
-#include "utf8.h"
 
 /* Indentation 8, function, 2, source, 2, module, " inlined": 120 columns. */
 #define FUNCTION_COLUMNS 50
@@ -37,7 +37,7 @@ static const char *short_path(const char *path)
 static size_t put_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
 {
 	char clean[LINE_TEXT];
-	size_t have = utf8_printable(name, clean, sizeof clean);
+	size_t have = printable_copy(name, clean, sizeof clean);
 
 	if (r->options.full_names) {
 		memcpy(out, clean, sizeof clean);
@@ -55,7 +55,7 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 	line->inlined = l->inlined;
 	line->module[0] = 0;
 	if (PLACE_IMAGE(place))
-		utf8_printable(image_name(image), line->module, sizeof line->module);
+		printable_copy(image_name(image), line->module, sizeof line->module);
 	if (!r->options.full_names)
 		short_name_cut(line->module, MODULE_COLUMNS - 2);
 	if (l->function)
@@ -70,7 +70,7 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		snprintf(raw, sizeof raw, "%s:%d", short_path(l->file), l->line);
 	else if (l->file)
 		snprintf(raw, sizeof raw, "%s", short_path(l->file));
-	line->source_columns = utf8_printable(raw, line->source, sizeof line->source);
+	line->source_columns = printable_copy(raw, line->source, sizeof line->source);
 	if (!r->options.full_names)
 		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
 }
@@ -328,7 +328,7 @@ size_t text_groups(const struct text *t)
 		put_name(r, g->name, functions ? 44 : 62, name);
 		module[0] = 0;
 		if (functions && g->image)
-			utf8_printable(image_name(&r->images.list[g->image]), module, sizeof module);
+			printable_copy(image_name(&r->images.list[g->image]), module, sizeof module);
 		if (!r->options.full_names)
 			short_name_cut(module, 14);
 		fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, x.value, a), text_interval(f, &x, range),

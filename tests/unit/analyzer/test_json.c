@@ -88,6 +88,20 @@ static void test_strings_are_escaped(void **state)
 	free(text);
 }
 
+static void hidden(struct json *j)
+{
+	json_string(j, NULL, "\xc2\x9b" "31m\xe2\x80\xae\xf3\xa0\x81\x81\xf0\x9f\x98\x80");
+}
+
+static void test_what_acts_on_a_terminal_is_escaped(void **state)
+{
+	char *text = written(hidden);
+
+	(void)state;
+	assert_string_equal(text, "\"\\u009b31m\\u202e\\udb40\\udc41\xf0\x9f\x98\x80\"");
+	free(text);
+}
+
 static void numbers(struct json *j)
 {
 	json_array(j, NULL);
@@ -116,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nesting),
 		cmocka_unit_test(test_strings_are_escaped),
+		cmocka_unit_test(test_what_acts_on_a_terminal_is_escaped),
 		cmocka_unit_test(test_numbers_read_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

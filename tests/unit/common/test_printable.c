@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "utf8.h"
+#include "printable.h"
 
 static size_t length(const char *s)
 {
-	return utf8_length((const unsigned char *)s);
+	return printable_sequence((const unsigned char *)s);
 }
 
 static void test_length_of_well_formed(void **state)
@@ -37,24 +37,44 @@ static void test_length_of_ill_formed(void **state)
 		assert_int_equal(length(bad[i]), 0);
 }
 
-static void test_printable_takes_out_controls(void **state)
+static void test_copy_takes_out_controls(void **state)
 {
 	char out[32];
 
 	(void)state;
-	assert_int_equal(utf8_printable("a\033[31mb\n\x7f\xff\xc2\x9b", out, sizeof out), 11);
+	assert_int_equal(printable_copy("a\033[31mb\n\x7f\xff\xc2\x9b", out, sizeof out), 11);
 	assert_string_equal(out, "a?[31mb????");
-	assert_int_equal(utf8_printable("\xe2\x82\xac" "1", out, sizeof out), 2);
+	assert_int_equal(printable_copy("\xe2\x82\xac" "1", out, sizeof out), 2);
 	assert_string_equal(out, "\xe2\x82\xac" "1");
 }
 
-static void test_printable_cuts_at_whole_sequences(void **state)
+static void test_copy_cuts_at_whole_sequences(void **state)
 {
 	char out[5];
 
 	(void)state;
-	assert_int_equal(utf8_printable("ab\xe2\x82\xac", out, sizeof out), 2);
+	assert_int_equal(printable_copy("ab\xe2\x82\xac", out, sizeof out), 2);
 	assert_string_equal(out, "ab");
+}
+
+static void test_copy_takes_out_what_turns_or_hides_text(void **state)
+{
+	char out[32];
+
+	(void)state;
+	assert_int_equal(printable_copy("a\xe2\x80\xae" "b\xe2\x80\xa8" "c\xd8\x9c" "d\xef\xbb\xbf\xf3\xa0\x81\x81", out, sizeof out), 9);
+	assert_string_equal(out, "a?b?c?d??");
+	assert_int_equal(printable_copy("\xc2\xa0\xf0\x9f\x98\x80", out, sizeof out), 2);
+	assert_string_equal(out, "\xc2\xa0\xf0\x9f\x98\x80");
+}
+
+static void test_copy_in_place(void **state)
+{
+	char text[] = "\xff\xe2\x82\xac\xc2\x9b" "1\xe2\x82\xac";
+
+	(void)state;
+	assert_int_equal(printable_copy(text, text, sizeof text), 5);
+	assert_string_equal(text, "?\xe2\x82\xac?1\xe2\x82\xac");
 }
 
 int main(void)
@@ -62,8 +82,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_length_of_well_formed),
 		cmocka_unit_test(test_length_of_ill_formed),
-		cmocka_unit_test(test_printable_takes_out_controls),
-		cmocka_unit_test(test_printable_cuts_at_whole_sequences),
+		cmocka_unit_test(test_copy_takes_out_controls),
+		cmocka_unit_test(test_copy_cuts_at_whole_sequences),
+		cmocka_unit_test(test_copy_takes_out_what_turns_or_hides_text),
+		cmocka_unit_test(test_copy_in_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
