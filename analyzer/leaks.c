@@ -41,7 +41,9 @@ void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, 
 	t->gained += !old_at_middle;
 	uint64_t span = w->end - w->age - w->start;
 	uint64_t after = born > w->start ? born - w->start : 0;
-	t->births[after < span ? (size_t)((double)after / (double)span * LEAK_PARTS) : LEAK_PARTS - 1]++;
+	/* As doubles, two large numbers may be the same. */
+	size_t part = after < span ? (size_t)((double)after / (double)span * LEAK_PARTS) : LEAK_PARTS;
+	t->births[part < LEAK_PARTS ? part : LEAK_PARTS - 1]++;
 }
 
 void leak_merge(struct leak_tally *into, const struct leak_tally *from)

@@ -187,6 +187,19 @@ static void test_no_leak_is_called_where_none_is(void **state)
 	assert_true(alarms <= 0.075 * RUNS);
 }
 
+/* Of a span that no double can hold, a block of its last moment is one of the last part. */
+static void test_births_of_the_last_moment(void **state)
+{
+	struct leak_window window = leak_window(5, 1ull << 62, 0);
+	struct leak_tally tally = { 0 };
+
+	(void)state;
+	for (uint64_t before = 1; before < 40; before++)
+		leak_add(&tally, &window, 100, RATE, true, window.end - window.age - before, 0);
+	assert_int_equal(tally.births[LEAK_PARTS - 1], 39);
+	assert_int_equal(tally.kept_long, 0); /* what stands behind */
+}
+
 /* In how many of 200 runs one leak of so many samples among churn of thousands is found. */
 static int leaks_found(double samples)
 {
@@ -265,6 +278,7 @@ int main(void)
 		cmocka_unit_test(test_growth_is_exact_at_rate_1),
 		cmocka_unit_test(test_growth_interval_covers),
 		cmocka_unit_test(test_equal_heaps_have_not_grown),
+		cmocka_unit_test(test_births_of_the_last_moment),
 		cmocka_unit_test(test_no_leak_is_called_where_none_is),
 		cmocka_unit_test(test_slow_leak_is_found),
 		cmocka_unit_test(test_shapes),
