@@ -14,8 +14,7 @@ static struct group *group_of(struct groups *g, uint32_t image, const char *name
 	const uint32_t *known;
 
 	for (const char *s = name; *s; s++)
-		hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
-	hash = map_mix(hash);
+		hash = map_mix(hash ^ (unsigned char)*s);
 	while ((known = map_find(&g->group_of, hash))) {
 		if (g->list[*known].image == image && !strcmp(g->list[*known].name, name))
 			return &g->list[*known];

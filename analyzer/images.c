@@ -7,6 +7,8 @@
 #include "grow.h"
 
 #define MODULE_IDS 65536u
+/* A longer path cannot be opened, and reports name it at every frame. */
+#define PATH_BYTES 4096u
 #define DELETED " (deleted)"
 
 static bool same_image(const struct image *image, const struct dump_module *m, const char *path)
@@ -18,6 +20,27 @@ static bool same_image(const struct image *image, const struct dump_module *m, c
 	return !strcmp(image->path, path);
 }
 
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		hash = map_mix(hash ^ ((const uint8_t *)bytes)[i]);
+	return hash;
+}
+
+/* The number of the image of a module; images->count: it is a new one, and *hash is where it belongs. */
+static uint32_t find_image(const struct images *images, const struct dump_module *m, const char *path, uint64_t *hash)
+{
+	const uint32_t *known;
+
+	*hash = m->build_id_bytes ? hash_bytes(m->build_id_bytes, m->build_id, m->build_id_bytes) : hash_bytes(0, path, strlen(path));
+	while ((known = map_find(&images->image_of, *hash))) {
+		if (same_image(&images->list[*known], m, path))
+			return *known;
+		++*hash;
+	}
+	return images->count;
+}
+
 struct addition {
 	struct images *images;
 	struct image_map *map;
@@ -27,9 +50,11 @@ static int add_module(void *arg, const struct dump_module *m)
 {
 	struct images *images = ((struct addition *)arg)->images;
 	struct image_map *map = ((struct addition *)arg)->map;
-	char *path = strdup(m->path);
-	uint32_t i = 1;
+	uint64_t hash;
 
+	if (map->image_of[m->id])
+		return 0; /* the first one is the one that the frames knew */
+	char *path = strndup(m->path, PATH_BYTES);
 	if (!path)
 		return -ENOMEM;
 	size_t length = strlen(path);
@@ -37,14 +62,11 @@ static int add_module(void *arg, const struct dump_module *m)
 	bool deleted = length > suffix && !strcmp(path + length - suffix, DELETED);
 	if (deleted)
 		path[length - suffix] = 0;
-	if (map->image_of[m->id])
-		goto done; /* the first one is the one that the frames knew */
-	while (i < images->count && !same_image(&images->list[i], m, path))
-		i++;
+	uint32_t i = find_image(images, m, path, &hash);
 	if (i == MODULE_IDS)
 		goto done;
 	if (i == images->count) {
-		if (!grow_list(images->list, i)) {
+		if (!grow_list(images->list, i) || map_put(&images->image_of, hash, i)) {
 			free(path);
 			return -ENOMEM;
 		}
@@ -75,6 +97,7 @@ void images_done(struct images *images)
 	for (uint32_t i = 0; i < images->count && images->list; i++)
 		free(images->list[i].path);
 	free(images->list);
+	map_done(&images->image_of);
 	*images = (struct images){ 0 };
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "dump_reader.h"
+#include "map.h"
 
 /* Image in the upper 16 bits, 0: none; offset in the lower 48, the plain address if there is no image. */
 
@@ -30,6 +31,7 @@ struct image {
 struct images {
 	struct image *list; /* list[0] stands for no image */
 	uint32_t count;
+	struct map image_of; /* hash of the build-id, or of the path -> index in list; collisions step by one */
 };
 
 /* Where one dump had them. */

@@ -5,6 +5,9 @@
 
 #include "grow.h"
 
+/* A place whose text is not kept is put out anew each time: one of a file may have a path of 4 KiB at each of 64 inlined calls. */
+#define KEPT_BYTES (64u << 20)
+
 void json_build_id(struct json *j, const struct image *image)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -48,13 +51,13 @@ static void put_place(struct json *j, const struct report *r, uint64_t place)
 		put_frame(j, r, place, &list[k]);
 }
 
-/* NULL: no memory. */
+/* NULL: no memory, or no more shall be kept. */
 static const struct json_frame_text *make_text(struct json_frames *frames, struct json *j, uint64_t place)
 {
 	struct json_frame_text text = { 0 };
 	FILE *to;
 
-	if (!grow_list(frames->list, frames->count))
+	if (frames->bytes > KEPT_BYTES || !grow_list(frames->list, frames->count))
 		return NULL;
 	to = open_memstream(&text.text, &text.length);
 	if (!to)
@@ -69,6 +72,7 @@ static const struct json_frame_text *make_text(struct json_frames *frames, struc
 		return NULL;
 	}
 	frames->list[frames->count] = text;
+	frames->bytes += text.length + sizeof text;
 	return &frames->list[frames->count++];
 }
 

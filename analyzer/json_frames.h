@@ -14,6 +14,7 @@ struct json_frames {
 		size_t length;
 	} *list;
 	size_t count;
+	size_t bytes; /* of all texts */
 };
 
 void json_frames_init(struct json_frames *frames, const struct report *report);

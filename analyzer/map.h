@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash map from uint64_t to uint32_t, open addressing; only ever grows. */
+/*
+ * A hash map from uint64_t to uint32_t, open addressing; only ever grows. Keys come from files of unknown origin, so the hash has a secret that is
+ * another one in each process: no file can be made whose keys meet in one place.
+ */
 #ifndef MEMATTACH_MAP_H
 #define MEMATTACH_MAP_H
 
@@ -24,12 +27,14 @@ const uint32_t *map_find(const struct map *map, uint64_t key);
 int map_put(struct map *map, uint64_t key, uint32_t value) WARN_UNUSED;
 void map_done(struct map *map);
 
+/* Set before main, never changed; those that multiply are odd. */
+extern uint64_t map_secret[3];
+
 static inline uint64_t map_mix(uint64_t x)
 {
-	x ^= x >> 32;
-	x *= 0x9e3779b97f4a7c15u;
-	x ^= x >> 29;
-	x *= 0xbf58476d1ce4e5b9u;
+	x ^= map_secret[0];
+	x = (x ^ x >> 32) * map_secret[1];
+	x = (x ^ x >> 29) * map_secret[2];
 	return x ^ x >> 32;
 }
 

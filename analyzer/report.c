@@ -36,12 +36,20 @@ static int fail(int s, struct err *e)
 static int on_note(void *arg, uint32_t kind, const char *text)
 {
 	struct report *r = arg;
+	uint64_t hash = map_mix(kind);
+	const uint32_t *known;
 
+	for (const char *s = text; *s; s++)
+		hash = map_mix(hash ^ (unsigned char)*s);
 	/* The dumps of one program have the same notes. */
-	for (size_t i = 0; i < r->note_count; i++)
-		if (r->notes[i].kind == kind && !strcmp(r->notes[i].text, text))
+	for (; (known = map_find(&r->note_of, hash)); hash++)
+		if (r->notes[*known].kind == kind && !strcmp(r->notes[*known].text, text))
 			return 0;
-	if (!grow_list(r->notes, r->note_count))
+	if (r->note_count == REPORT_NOTES_MAX) {
+		r->notes_left_out++;
+		return 0;
+	}
+	if (!grow_list(r->notes, r->note_count) || map_put(&r->note_of, hash, (uint32_t)r->note_count))
 		return -ENOMEM;
 	struct report_note *note = &r->notes[r->note_count];
 	*note = (struct report_note){ .kind = kind, .text = strdup(text) };
@@ -407,6 +415,7 @@ void report_done(struct report *r)
 	free(r->total.change);
 	free(r->sessions);
 	free(r->notes);
+	map_done(&r->note_of);
 	rows_done(&r->rows);
 	groups_done(&r->groups);
 	symbols_free(r->symbols);

@@ -53,6 +53,9 @@ struct report_options {
 	struct progress *progress; /* NULL: nobody wants to know */
 };
 
+/* Of different ones, as many as are kept. memattach writes one for each module, at most. */
+#define REPORT_NOTES_MAX 1000u
+
 struct report_note {
 	uint32_t kind; /* enum dump_note_kind */
 	char *text;
@@ -92,6 +95,8 @@ struct report {
 	struct report_memory memory;
 	struct report_note *notes;
 	size_t note_count;
+	struct map note_of;      /* hash of a note -> index in notes; collisions step by one */
+	uint64_t notes_left_out; /* beyond REPORT_NOTES_MAX */
 };
 
 /* All return 0, -ENOMEM or -errno with a text. After a failure only report_done is allowed. */

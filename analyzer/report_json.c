@@ -294,6 +294,7 @@ static void put_notes(struct json *j, const struct report *r)
 		json_object_end(j);
 	}
 	json_array_end(j);
+	json_unsigned(j, "notes_left_out", r->notes_left_out);
 }
 
 static void put_memory(struct json *j, const struct report *r)

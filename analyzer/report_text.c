@@ -7,6 +7,8 @@
 #include "size.h"
 #include "text.h"
 
+#define MISSING_LISTED 32
+
 static void put_totals(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -70,16 +72,21 @@ static void put_rest(const struct text *t, size_t shown)
 static void put_missing_symbols(const struct text *t)
 {
 	const struct report *r = t->report;
-	char path[LINE_TEXT];
+	char path[LINE_TEXT], number[40];
+	size_t count = 0;
 
 	for (uint32_t i = 1; r->symbols && i < r->images.count; i++) {
 		const struct image_file *file = symbols_image_file(r->symbols, i);
 		if (!file || file->source == IMAGE_SOURCE_FILE || !file->reason)
 			continue;
+		if (++count > MISSING_LISTED)
+			continue;
 		printable_copy(r->images.list[i].path, path, sizeof path);
 		fprintf(t->out, "%s %s: %s.\n", file->source == IMAGE_SOURCE_NONE ? "No symbols for" : "Debug file used for",
 			path, file->reason);
 	}
+	if (count > MISSING_LISTED)
+		fprintf(t->out, "... and %s more files (--json has them all).\n", text_grouped((double)(count - MISSING_LISTED), number));
 }
 
 void report_text(const struct report *r, const char *name, FILE *out, bool colour)

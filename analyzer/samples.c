@@ -91,8 +91,8 @@ static int add_stack(struct samples *s, uint32_t reference)
 }
 
 /*
- * Only stacks that hold together get a number, so a damaged file cannot ask for more memory than it has stacks; samples of others
- * are those of stack 0.
+ * Only stacks that hold together get a number, and no more of them than there is room for side by side, so a damaged file cannot ask for more
+ * memory than it has stacks; samples of others are those of stack 0.
  */
 static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
 {
@@ -102,6 +102,11 @@ static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
 	*number = known ? *known : 0;
 	if (known || dump_read_stack(s->dump, reference, &copy))
 		return 0;
+	s->stack_bytes += sizeof copy.stack + copy.stack.frame_count * sizeof copy.frames[0];
+	if (s->stack_bytes > dump_stack_room(s->dump)) {
+		dump_skip_stack(s->dump); /* they overlap */
+		return 0;
+	}
 	*number = (uint32_t)s->count;
 	return add_stack(s, reference);
 }
@@ -305,6 +310,7 @@ static void clear(struct samples *s)
 	s->leaks = NULL;
 	s->count = s->room = 0;
 	s->taken = 0;
+	s->stack_bytes = 0;
 	s->oldest_freed = 0;
 }
 

@@ -69,6 +69,7 @@ struct samples {
 	size_t room;
 	struct map stack_of;
 	uint64_t taken, expected; /* samples */
+	uint64_t stack_bytes;     /* of the stacks that have a number */
 	struct sample_batch *batch;
 };
 

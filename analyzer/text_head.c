@@ -12,6 +12,7 @@
 
 #define SESSIONS_LISTED 8
 #define RATES_LISTED 16
+#define NOTES_LISTED 64
 
 static void put_end(const struct text *t, const struct session *s)
 {
@@ -257,6 +258,23 @@ static void put_memory(const struct text *t)
 	fprintf(t->out, "private memory changed by %s meanwhile; the live blocks below are %s\n", growth, live);
 }
 
+static void put_notes(const struct text *t)
+{
+	const struct report *r = t->report;
+	char number[40];
+
+	for (size_t i = 0; i < r->note_count && i < NOTES_LISTED; i++) {
+		bool told = r->notes[i].kind == DUMP_NOTE_OTHER || r->notes[i].kind == DUMP_NOTE_FULL;
+		text_warning(t, told ? "" : "not seen", r->notes[i].text);
+	}
+	uint64_t more = r->notes_left_out + (r->note_count > NOTES_LISTED ? r->note_count - NOTES_LISTED : 0);
+	if (!more)
+		return;
+	text_label(t, "");
+	fprintf(t->out, "... and %s more %s (--json has %u of them at most)\n", text_grouped((double)more, number),
+		text_plural((double)more, "note", "notes"), REPORT_NOTES_MAX);
+}
+
 /* What the figures lack: losses, what memattach noted, what of the files could not be read. */
 static void put_warnings(const struct text *t)
 {
@@ -264,10 +282,7 @@ static void put_warnings(const struct text *t)
 	char line[LINE_TEXT], number[40];
 
 	put_losses(t);
-	for (size_t i = 0; i < r->note_count; i++) {
-		bool told = r->notes[i].kind == DUMP_NOTE_OTHER || r->notes[i].kind == DUMP_NOTE_FULL;
-		text_warning(t, told ? "" : "not seen", r->notes[i].text);
-	}
+	put_notes(t);
 	for (int i = 0; i < DUMP_SKIP_COUNT; i++) {
 		uint64_t n = report_skipped(r, i);
 		if (!n)

@@ -17,8 +17,7 @@ struct dump {
 	uint32_t region_count;
 	struct dump_region regions[DUMP_REGION_MAX]; /* checked, in the order of the file */
 	uint64_t skipped[DUMP_SKIP_COUNT];
-	struct thinning *thinnings;
-	size_t thinning_count;
+	struct thinning_index thinnings;
 	struct dump_header header;
 };
 

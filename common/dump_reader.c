@@ -208,7 +208,7 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 	dump->latest_stamp = dump->header.clock_latest.stamp;
 	r = dump_read_thinnings(dump);
 	if (r) {
-		free(dump->thinnings);
+		thinning_index_done(&dump->thinnings);
 		return err_set(e, -r, "out of memory");
 	}
 	*out = dump;
@@ -236,7 +236,7 @@ void dump_close(struct dump *dump)
 		return;
 	if (dump->owns_fd)
 		close(dump->fd);
-	free(dump->thinnings);
+	thinning_index_done(&dump->thinnings);
 	free(dump);
 }
 

@@ -79,6 +79,10 @@ int dump_find_latest(struct dump *dump) WARN_UNUSED;
 /* The stamp ns nanoseconds after recording began; plain nanoseconds after it if the clocks make no sense. */
 uint64_t dump_stamp_after(const struct dump *dump, uint64_t ns);
 
+/* Bytes that all stacks can have together; who finds more leaves them out, and counts each. */
+uint64_t dump_stack_room(const struct dump *dump);
+void dump_skip_stack(struct dump *dump);
+
 /*
  * Each calls fn for every record that holds together, until fn returns other than 0, and returns that; 0 at the end;
  * -ENOMEM. The record is only valid during the call.

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "grow.h"
@@ -18,6 +19,27 @@ static uint64_t region_end(const struct dump *dump, const struct dump_region *r)
 	uint64_t end = r->offset + r->bytes;
 
 	return end < dump->file_bytes ? end : dump->file_bytes;
+}
+
+/* Where the file has bytes again that were ever written: a hole may be larger than all memory, and says that nothing is there. */
+static uint64_t next_data(const struct dump *dump, uint64_t offset)
+{
+	off_t at = offset <= INT64_MAX ? lseek(dump->fd, (off_t)offset, SEEK_DATA) : -1;
+
+	if (at >= 0)
+		return (uint64_t)at;
+	return errno == ENXIO ? UINT64_MAX : offset;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many whole elements of a list, from the one at an offset on, are in a hole. */
+static uint64_t hole_elements(const struct dump *dump, uint64_t at, size_t each)
+{
+	return (next_data(dump, at) - at) / each;
 }
 
 static bool live_holds_together(const struct dump_live_record *r)
@@ -58,14 +80,15 @@ static bool all_free(const struct dump_live_record *records, size_t n)
 	return true;
 }
 
-/* Some records of a region, from an offset of the file on. */
-static int each_live_chunk(struct dump *dump, uint64_t at, size_t n, struct live_chunk *c,
+/* Some records of a region, from an offset of the file on. *empty: all are free. */
+static int each_live_chunk(struct dump *dump, uint64_t at, size_t n, struct live_chunk *c, bool *empty,
 			   int (*fn)(void *, const struct dump_live_record *), void *arg)
 {
 	const size_t bytes = sizeof c->records[0];
 
 	n = dump_read(dump, at, c->records, n * bytes) / bytes;
-	if (all_free(c->records, n))
+	*empty = all_free(c->records, n);
+	if (*empty)
 		return 0;
 	n = dump_read(dump, at, c->after, n * bytes) / bytes;
 	for (size_t i = 0; i < n; i++) {
@@ -102,12 +125,16 @@ int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_liv
 			continue;
 		const uint64_t records_at = region->offset + DUMP_LIVE_RECORDS_AT(region->entries);
 		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {
-			uint64_t left = region->entries - first, at = records_at + first * sizeof(struct dump_live_record);
+			const size_t bytes = sizeof(struct dump_live_record);
+			uint64_t left = region->entries - first, at = records_at + first * bytes;
+			bool empty;
 			if (at >= dump->file_bytes)
 				break;
-			int r = each_live_chunk(dump, at, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk, fn, arg);
+			int r = each_live_chunk(dump, at, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk, &empty, fn, arg);
 			if (r)
 				return r;
+			if (empty && left > CHUNK_ENTRIES)
+				first += least(hole_elements(dump, at + CHUNK_ENTRIES * bytes, bytes), left - CHUNK_ENTRIES);
 		}
 	}
 	return 0;
@@ -140,8 +167,11 @@ static int find_history(struct dump *dump, struct history_place **places, size_t
 			uint64_t sequence;
 			if (offset >= dump->file_bytes || dump_read(dump, offset, &sequence, sizeof sequence) != sizeof sequence)
 				break;
-			if (!sequence)
+			if (!sequence) {
+				b += least(hole_elements(dump, offset + DUMP_HISTORY_BLOCK_BYTES, DUMP_HISTORY_BLOCK_BYTES),
+					   region->entries - b - 1);
 				continue;
+			}
 			if (!grow_list(*places, *count))
 				return -ENOMEM;
 			(*places)[(*count)++] = (struct history_place){ sequence, offset };
@@ -221,6 +251,7 @@ int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference),
 			uint64_t left = region->entries - first;
 			size_t want = left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES;
 			uint64_t offset = region->offset + first * sizeof *words;
+			bool empty = true;
 			if (offset >= dump->file_bytes)
 				break;
 			size_t n = dump_read(dump, offset, words, want * sizeof *words) / sizeof *words;
@@ -228,7 +259,10 @@ int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference),
 				int r = words[k] ? fn(arg, DUMP_INDEX_REFERENCE(words[k])) : 0;
 				if (r)
 					return r;
+				empty = empty && !words[k];
 			}
+			if (empty && left > CHUNK_ENTRIES)
+				first += least(hole_elements(dump, offset + CHUNK_ENTRIES * sizeof *words, sizeof *words), left - CHUNK_ENTRIES);
 		}
 	}
 	return 0;
@@ -243,6 +277,21 @@ static const struct dump_region *region_of_stack(const struct dump *dump, uint64
 			return r;
 	}
 	return NULL;
+}
+
+uint64_t dump_stack_room(const struct dump *dump)
+{
+	uint64_t room = 0;
+
+	for (uint32_t i = 0; i < dump->region_count; i++)
+		if (dump->regions[i].kind == DUMP_REGION_STACKS)
+			room += region_end(dump, &dump->regions[i]) - dump->regions[i].offset;
+	return room;
+}
+
+void dump_skip_stack(struct dump *dump)
+{
+	dump_skip(dump, DUMP_SKIP_stack);
 }
 
 static bool sums_make_sense(const struct dump_stack *s)

@@ -4,33 +4,40 @@
 #include <string.h>
 
 #include "dump_internal.h"
+#include "grow.h"
 
-#define THINNINGS_MAX 65536u
+struct reading {
+	struct thinning *list;
+	size_t count;
+};
 
 static int on_change(void *arg, const struct dump_rate_change *change)
 {
-	struct dump *dump = arg;
+	struct reading *reading = arg;
 
-	if (!change->thinned_bytes || dump->thinning_count == THINNINGS_MAX)
+	if (!change->thinned_bytes)
 		return 0;
-	struct thinning *more = reallocarray(dump->thinnings, dump->thinning_count + 1, sizeof *more);
-	if (!more)
+	if (!grow_list(reading->list, reading->count))
 		return -ENOMEM;
-	dump->thinnings = more;
-	more[dump->thinning_count++] = (struct thinning){ change->stamp, change->thinned_bytes };
+	reading->list[reading->count++] = (struct thinning){ change->stamp, change->thinned_bytes };
 	return 0;
 }
 
 int dump_read_thinnings(struct dump *dump)
 {
 	uint64_t skipped[DUMP_SKIP_COUNT];
+	struct reading reading = { 0 };
 
 	/* Who reads the changes for themselves has counted, or will, what of them is damaged. */
 	memcpy(skipped, dump->skipped, sizeof skipped);
-	dump->thinning_count = 0;
-	int r = dump_each_rate(dump, on_change, dump);
+	int r = dump_each_rate(dump, on_change, &reading);
 	memcpy(dump->skipped, skipped, sizeof skipped);
-	return r;
+	if (r) {
+		free(reading.list);
+		return r;
+	}
+	thinning_index_done(&dump->thinnings);
+	return thinning_index_make(&dump->thinnings, reading.list, reading.count);
 }
 
 int dump_thinned_meanwhile(struct dump *dump)
@@ -46,30 +53,30 @@ int dump_thinned_meanwhile(struct dump *dump)
 
 int dump_take_thinnings(struct dump *earlier, const struct dump *later)
 {
-	if (!later->thinning_count)
+	size_t count = later->thinnings.count;
+
+	if (!count)
 		return 0;
-	struct thinning *list = reallocarray(NULL, later->thinning_count, sizeof *list);
+	struct thinning *list = reallocarray(NULL, count, sizeof *list);
 	if (!list)
 		return -ENOMEM;
-	memcpy(list, later->thinnings, later->thinning_count * sizeof *list);
-	free(earlier->thinnings);
-	earlier->thinnings = list;
-	earlier->thinning_count = later->thinning_count;
-	return 0;
+	memcpy(list, later->thinnings.list, count * sizeof *list);
+	thinning_index_done(&earlier->thinnings);
+	return thinning_index_make(&earlier->thinnings, list, count);
 }
 
 uint32_t dump_live_rate(const struct dump *dump, const struct dump_live_record *record)
 {
 	const struct thinning_sample sample = thinning_of_live(record);
 
-	return thinning_rate(dump->thinnings, dump->thinning_count, &sample, UINT64_MAX);
+	return thinning_index_rate(&dump->thinnings, &sample, UINT64_MAX);
 }
 
 uint32_t dump_history_rate(const struct dump *dump, const struct dump_history_record *record)
 {
 	const struct thinning_sample sample = thinning_of_history(record);
 
-	return thinning_rate(dump->thinnings, dump->thinning_count, &sample, record->freed_stamp);
+	return thinning_index_rate(&dump->thinnings, &sample, record->freed_stamp);
 }
 
 double dump_live_survival(const struct dump_live_record *record)

@@ -2,6 +2,7 @@
 #include "thinning.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "estimate.h"
 
@@ -30,6 +31,19 @@ double thinning_survival(const struct thinning_sample *s)
 	return fmax(rate, nextafter((double)s->rate_bytes, INFINITY));
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What becomes of a sample when the largest rate of the thinnings in its life is this one. */
+static uint32_t rate_after(const struct thinning_sample *s, uint64_t rate)
+{
+	if (rate <= s->rate_bytes)
+		return s->rate_bytes;
+	return rate <= UINT32_MAX && (double)rate < thinning_survival(s) ? (uint32_t)rate : 0;
+}
+
 uint32_t thinning_rate(const struct thinning *list, size_t count, const struct thinning_sample *s, uint64_t freed)
 {
 	uint64_t rate = s->rate_bytes;
@@ -37,7 +51,76 @@ uint32_t thinning_rate(const struct thinning *list, size_t count, const struct t
 	for (size_t i = 0; i < count; i++)
 		if (s->stamp <= list[i].stamp && list[i].stamp <= freed && list[i].rate_bytes > rate)
 			rate = list[i].rate_bytes;
-	if (rate == s->rate_bytes)
+	return rate_after(s, rate);
+}
+
+static int compare_stamps(const void *a, const void *b)
+{
+	const struct thinning *x = a;
+	const struct thinning *y = b;
+
+	return (x->stamp > y->stamp) - (x->stamp < y->stamp);
+}
+
+int thinning_index_make(struct thinning_index *index, struct thinning *list, size_t count)
+{
+	*index = (struct thinning_index){ .list = list, .count = count };
+	if (!count)
+		return 0;
+	qsort(list, count, sizeof *list, compare_stamps);
+	index->largest = reallocarray(NULL, count, 2 * sizeof *index->largest);
+	if (!index->largest) {
+		thinning_index_done(index);
+		return -ENOMEM;
+	}
+	for (size_t i = 2 * count - 1; i; i--) {
+		const uint64_t *below = i < count ? &index->largest[2 * i] : NULL;
+		index->largest[i] = below ? larger(below[0], below[1]) : list[i - count].rate_bytes;
+	}
+	return 0;
+}
+
+void thinning_index_done(struct thinning_index *index)
+{
+	free(index->list);
+	free(index->largest);
+	*index = (struct thinning_index){ 0 };
+}
+
+/* The first thinning at this stamp or later. */
+static size_t first_at(const struct thinning_index *index, uint64_t stamp)
+{
+	size_t low = 0;
+	size_t high = index->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (index->list[middle].stamp < stamp)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t thinning_index_rate(const struct thinning_index *index, const struct thinning_sample *s, uint64_t freed)
+{
+	uint64_t rate = 0;
+
+	if (!index->count)
 		return s->rate_bytes;
-	return rate <= UINT32_MAX && (double)rate < thinning_survival(s) ? (uint32_t)rate : 0;
+	size_t low = index->count + first_at(index, s->stamp);
+	size_t high = index->count + (freed == UINT64_MAX ? index->count : first_at(index, freed + 1));
+	/* From the leaves up, the nodes that have nothing but leaves of the range. */
+	for (; low < high; low /= 2, high /= 2) {
+		if (low & 1) {
+			rate = larger(rate, index->largest[low]);
+			low++;
+		}
+		if (high & 1) {
+			high--;
+			rate = larger(rate, index->largest[high]);
+		}
+	}
+	return rate_after(s, rate);
 }

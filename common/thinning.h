@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "dump_format.h"
+#include "err.h"
 
 struct thinning {
 	uint64_t stamp;
@@ -54,5 +55,20 @@ static inline struct thinning_sample thinning_of_history(const struct dump_histo
 double thinning_survival(const struct thinning_sample *sample);
 /* The rate that the sample counts with, 0 if it was given up. freed: stamp of its free, UINT64_MAX if it lives. */
 uint32_t thinning_rate(const struct thinning *list, size_t count, const struct thinning_sample *sample, uint64_t freed);
+
+/*
+ * The same for very many samples and thinnings: a search for the thinnings of the sample's life, and a tree of maxima over them, so that the time
+ * is that of a logarithm. Starts as zero.
+ */
+struct thinning_index {
+	struct thinning *list; /* by stamp */
+	size_t count;
+	uint64_t *largest; /* leaf i, the rate of list[i], at count + i; node i has the larger one of nodes 2 i and 2 i + 1 */
+};
+
+/* Takes the list, which belongs to free(). -ENOMEM: the index is empty, the list freed. */
+int thinning_index_make(struct thinning_index *index, struct thinning *list, size_t count) WARN_UNUSED;
+void thinning_index_done(struct thinning_index *index);
+uint32_t thinning_index_rate(const struct thinning_index *index, const struct thinning_sample *sample, uint64_t freed);
 
 #endif

@@ -53,7 +53,7 @@ static int find_program(void **state)
 	image_list[1] = (struct image){ .path = program, .build_id_bytes = (uint32_t)bytes };
 	memcpy(image_list[1].build_id, id, (size_t)bytes);
 	elf_end(elf);
-	images = (struct images){ image_list, 2 };
+	images = (struct images){ .list = image_list, .count = 2 };
 	dl_iterate_phdr(find_bias, &bias);
 	for (uint32_t i = 0; i < PLACES; i++)
 		places[i] = PLACE(1, (uint64_t)(uintptr_t)&find_program - bias + 4 + 32 * i);

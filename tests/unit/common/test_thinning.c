@@ -91,6 +91,28 @@ static void test_rate_follows_who_was_there(void **state)
 	}
 }
 
+static void test_index_tells_what_the_list_tells(void **state)
+{
+	struct random_source random = { 7 };
+
+	(void)state;
+	for (size_t count = 0; count < 70; count++) {
+		struct thinning *list = calloc(count + 1, sizeof *list);
+		struct thinning copy[70];
+		struct thinning_index index;
+		assert_non_null(list);
+		for (size_t i = 0; i < count; i++)
+			copy[i] = list[i] = (struct thinning){ random_next(&random) % 100, random_next(&random) % 100000 };
+		assert_int_equal(thinning_index_make(&index, list, count), 0);
+		for (int i = 0; i < 300; i++) {
+			struct thinning_sample s = { .size = 100, .stamp = random_next(&random) % 102, .stack = (uint32_t)i, .rate_bytes = 1000 };
+			uint64_t freed = i % 3 ? random_next(&random) % 102 : UINT64_MAX - (unsigned)i % 2;
+			assert_int_equal(thinning_index_rate(&index, &s, freed), thinning_rate(copy, count, &s, freed));
+		}
+		thinning_index_done(&index);
+	}
+}
+
 static void test_rate_leaves_what_has_a_larger_one(void **state)
 {
 	const struct thinning list[] = { { 1000, 4000 } };
@@ -206,6 +228,7 @@ int main(void)
 		cmocka_unit_test(test_survival_has_the_right_probability),
 		cmocka_unit_test(test_survival_depends_on_the_whole_sample),
 		cmocka_unit_test(test_rate_follows_who_was_there),
+		cmocka_unit_test(test_index_tells_what_the_list_tells),
 		cmocka_unit_test(test_rate_leaves_what_has_a_larger_one),
 		cmocka_unit_test(test_thinning_keeps_estimates_unbiased),
 	};
