@@ -12,6 +12,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "regular_file.h"
 #include "whole_io.h"
 
 #define NAME_BYTES (2 * DUMP_BUILD_ID_MAX + 32)
@@ -170,8 +171,8 @@ void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uin
 
 	if (!file_name(c, key, name))
 		return NULL;
-	AUTO_CLOSE int fd = openat(c->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	AUTO_CLOSE int fd = regular_open_at(c->dir, name, O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
 	    st.st_size < (off_t)min_bytes || (uint64_t)st.st_size > c->max_bytes)
 		return NULL;
 	size_t size = (size_t)st.st_size;

@@ -2,7 +2,6 @@
 /* Opens a dump: header, region table, clock, end of the session. */
 #include "dump_internal.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "regular_file.h"
 
 /* The least that makes a header: without one region descriptor there is nothing to report. */
 #define HEADER_MIN_BYTES offsetof(struct dump_header, regions)
@@ -218,10 +218,10 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 
 int dump_open(const char *path, struct dump **out, struct err *e)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	AUTO_CLOSE int fd = regular_open(path, e);
 
 	if (fd < 0)
-		return err_sys(e, "cannot open");
+		return fd;
 	int r = dump_open_fd(fd, out, e);
 	if (r)
 		return r;

@@ -45,7 +45,7 @@ enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
 enum dump_end { DUMP_END_RUNNING, DUMP_END_DETACHED, DUMP_END_EXITED, DUMP_END_KILLED, DUMP_END_ABANDONED };
 
 /*
- * -EPROTO: not a dump, or its header is destroyed. -ENOTSUP: made by a newer memattach. Else -errno of open or read.
+ * -EISDIR, -ESPIPE: not a regular file, which alone is opened. -EPROTO: not a dump, or its header is destroyed. -ENOTSUP: made by a newer memattach. Else -errno of open or read.
  * dump_open_fd takes a descriptor that can pread and leaves it to the caller.
  */
 int dump_open(const char *path, struct dump **dump, struct err *e) WARN_UNUSED;
