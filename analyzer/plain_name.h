@@ -3,6 +3,9 @@
 #ifndef MEMATTACH_PLAIN_NAME_H
 #define MEMATTACH_PLAIN_NAME_H
 
+/* A name that would be longer stays mangled. */
+#define PLAIN_NAME_MAX_BYTES 65536u
+
 /* The demangled name, or a copy of the name; NULL if out of memory. To be freed. */
 char *plain_name(const char *name);
 

@@ -12,11 +12,19 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dump_builder.h"
 #include "plain_name.h"
 #include "symbols.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool under_sanitizer = true; /* which has memory of its own */
+#else
+static const bool under_sanitizer = false;
+#endif
 
 /* The test looks at itself: a dump with its own modules, and stacks that backtrace walked. */
 
@@ -274,6 +282,45 @@ static void test_plain_names(void **state)
 	}
 }
 
+/* f(B<A, A>, B<B<A, A>, B<A, A> >, ...): each parameter is twice the one before. */
+static void double_name(char *name, int levels)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	name += sprintf(name, "_Z1f1A1BIS_S_E");
+	for (int i = 1; i < levels; i++)
+		name += sprintf(name, "S0_IS%c_S%c_E", digits[i], digits[i]);
+}
+
+static void test_plain_names_are_bounded(void **state)
+{
+	const struct rlimit little = { 1 << 30, 1 << 30 };
+	char name[1024];
+
+	(void)state;
+	double_name(name, 4);
+	char *plain = plain_name(name);
+	assert_memory_equal(plain, "f(A, B<A, A>, B<B<A, A>, B<A, A> >, ", 36);
+	free(plain);
+	/* Gigabytes, or minutes, in a process that has neither. */
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		const struct rlimit minute = { 60, 60 };
+		double_name(name, 34);
+		if (!under_sanitizer && setrlimit(RLIMIT_DATA, &little))
+			_exit(2);
+		if (setrlimit(RLIMIT_CPU, &minute))
+			_exit(2);
+		plain = plain_name(name);
+		_exit(plain && !strcmp(plain, name) ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_another_file_at_the_path_is_not_believed),
 		cmocka_unit_test(test_addresses_of_nowhere),
 		cmocka_unit_test(test_plain_names),
+		cmocka_unit_test(test_plain_names_are_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
