@@ -23,6 +23,7 @@ add_library(memattach_prepare STATIC
   unwind_source.c
   unwind_tables.c
   arch/x86_64/code_scan.c
+  arch/x86_64/stack_switch.c
   arch/x86_64/unwind_rule.c)
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})

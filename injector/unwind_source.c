@@ -9,6 +9,7 @@
 
 #include "cfi_program.h"
 #include "cleanup.h"
+#include "stack_switch.h"
 #include "unwind_cache.h"
 #include "unwind_compile.h"
 
@@ -56,6 +57,16 @@ static bool read_eh_frame(const struct module_file *f, uint8_t **data, size_t *b
 	return false;
 }
 
+static int compile_and_mark(struct unwind_rows *rows, const struct module_file *f, const struct unwind_source *source,
+                            struct err *e)
+{
+	int r = unwind_compile(rows, source, e);
+
+	if (!r && (r = stack_switch_mark(rows, f, e)))
+		unwind_rows_done(rows);
+	return r;
+}
+
 static int compile_bytes(struct unwind_rows *rows, const struct module_file *f, const uint8_t *data, size_t bytes,
                          uint64_t address, bool debug_frame, struct unwind_cache *cache, struct err *e)
 {
@@ -70,11 +81,11 @@ static int compile_bytes(struct unwind_rows *rows, const struct module_file *f, 
 	};
 
 	if (!cache)
-		return unwind_compile(rows, &source, e);
+		return compile_and_mark(rows, f, &source, e);
 	const struct unwind_cache_key key = unwind_cache_key(m, &source);
 	if (unwind_cache_load(cache, &key, rows))
 		return 0;
-	int r = unwind_compile(rows, &source, e);
+	int r = compile_and_mark(rows, f, &source, e);
 	if (!r)
 		unwind_cache_store(cache, &key, rows);
 	return r;
