@@ -35,7 +35,7 @@
 #include "gates.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 5u
+#define CONTROL_VERSION 6u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -73,6 +73,9 @@ enum control_op {
 	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate, in force at once. (memattach raises header.rate_bytes instead.) */
 };
 
+/* The kernel keeps other mappings so far below the main stack, or further, so that it can grow (stack_guard_gap of Linux, 256 pages). */
+#define MAIN_STACK_GAP (1ull << 20)
+
 #define FILTER_NONE 0u /* every free is looked at: where all that is freed was recorded */
 #define FILTER_LOG2_MIN 12u
 #define FILTER_LOG2_MAX 22u
@@ -87,7 +90,9 @@ struct control_start {
 	uint64_t tables_max_bytes; /* the same for the tables */
 	uint64_t rate_bytes;       /* the least; header.rate_bytes may be raised later. 1: every allocation */
 	uint64_t seed;             /* never 0 */
-	uint64_t main_stack_end;   /* upper end of the main thread's stack, 0 unknown */
+	uint64_t main_stack_start; /* the main thread's stack as it is mapped now */
+	uint64_t main_stack_end;   /* its upper end, 0 unknown */
+	uint64_t main_stack_gap;   /* MAIN_STACK_GAP; 0: something else is mapped so near below it */
 	uint64_t dl_handle;        /* what dlopen returned */
 	uint64_t session_id;
 	int32_t injector_pid;
@@ -159,7 +164,7 @@ void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
 _Static_assert(sizeof(struct slot) == 32, "slot");
-_Static_assert(sizeof(struct control_start) == 104, "control_start");
+_Static_assert(sizeof(struct control_start) == 120, "control_start");
 _Static_assert(sizeof(struct control_gate) == 16, "control_gate");
 _Static_assert(sizeof(struct control_patch) == 32, "control_patch");
 

@@ -128,12 +128,21 @@ static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 	return tid_offset_find(&s->memory, &pair, 1);
 }
 
-static uint64_t main_stack_end(const struct session *s)
+/* Where the main stack is, and whether what is below it leaves it room to grow. */
+static void tell_main_stack(const struct session *s, struct control_start *args)
 {
-	for (size_t i = 0; i < s->maps.count; i++)
-		if (!strcmp(s->maps.list[i].path, "[stack]"))
-			return s->maps.list[i].end;
-	return 0;
+	uint64_t below_end = 0;
+
+	for (size_t i = 0; i < s->maps.count; i++) {
+		const struct mapping *m = &s->maps.list[i];
+		if (!strcmp(m->path, "[stack]")) {
+			args->main_stack_start = m->start;
+			args->main_stack_end = m->end;
+			args->main_stack_gap = m->start - below_end >= MAIN_STACK_GAP ? MAIN_STACK_GAP : 0;
+			return;
+		}
+		below_end = m->end;
+	}
 }
 
 /*
@@ -178,7 +187,6 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.tables_max_bytes = s->tables.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
 		.seed = s->options.seed,
-		.main_stack_end = main_stack_end(s),
 		.dl_handle = handle,
 		.session_id = session_id,
 		.injector_pid = getpid(),
@@ -188,6 +196,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.ask_protections = 1,
 	};
 
+	tell_main_stack(s, &args);
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
 			args.seed = monotonic_ns();

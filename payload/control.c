@@ -15,6 +15,7 @@
 
 #include "filter.h"
 #include "gate.h"
+#include "known_stack.h"
 #include "patch.h"
 #include "payload.h"
 #include "recent_stack.h"
@@ -163,7 +164,6 @@ static int64_t control_start(const struct control_start *start)
 	payload = (struct payload_state){
 		.rate_bytes = start->rate_bytes,
 		.seed = start->seed,
-		.main_stack_end = start->main_stack_end,
 		.usable_size = start->usable_size,
 		.tid_offset = start->tid_offset,
 	};
@@ -182,6 +182,7 @@ static int64_t control_start(const struct control_start *start)
 	if (exact)
 		filter_make_exact();
 	sampler_init();
+	known_stacks_init(start->main_stack_start, start->main_stack_end, start->main_stack_gap);
 	regions_init();
 	patch_init();
 	session_fill(start);

@@ -22,6 +22,7 @@
 #include "history.h"
 #include "hook_call.h"
 #include "hooks.h"
+#include "known_stack.h"
 #include "live_table.h"
 #include "recent_stack.h"
 #include "regions.h"
@@ -137,6 +138,7 @@ static void prefetch_sample(const struct hook_call *call, const struct recorder 
 {
 	__builtin_prefetch(&r->counters.words[DUMP_COUNTER_samples_taken], 1);
 	__builtin_prefetch(&r->counters.words[DUMP_COUNTER_slow_cycles], 1);
+	known_stack_prefetch(r->tp);
 	walked_prefetch(call->sp);
 }
 
@@ -180,7 +182,7 @@ static struct dump_stack *record_stack(const struct hook_call *call, struct reco
 	struct unwind_result walked;
 	struct dump_stack *stack;
 
-	unwind_walk(&start, r->slot, recent, frames, &walked);
+	unwind_walk(&start, recent, frames, &walked);
 	counter_add(&r->counters, DUMP_COUNTER_frames_walked, walked.count);
 	if (walked.fallback)
 		counter_add(&r->counters, DUMP_COUNTER_frames_fallback, walked.fallback);

@@ -24,7 +24,6 @@ struct payload_state {
 	uint64_t tables_bytes;
 	uint64_t rate_bytes;     /* (atomic) the least; dump->rate_bytes may be more */
 	uint64_t seed;
-	uint64_t main_stack_end;
 	uint64_t usable_size;    /* address of malloc_usable_size, 0 none */
 	uint32_t tid_offset;
 	uint32_t coarse_clock;   /* stamps are header.clock_latest.stamp */

@@ -69,9 +69,7 @@ struct recent_word {
 /* Whole pages, since they are given back that way. */
 struct __attribute__((aligned(PAGE_BYTES))) recent_stack {
 	uint64_t index;       /* offset of the unwind index that the frames were found with */
-	uint64_t stack_start; /* of what is known to be one stack with this end for this thread; stack_end: of nothing */
-	uint64_t stack_end;
-	uint64_t thread_pointer; /* of the thread that found it */
+	uint64_t stack_end;   /* of the known stack that they are on */
 	uint64_t stack_hash;  /* of the whole stack as it was interned last, and its reference */
 	uint32_t reference;
 	uint32_t generation;  /* of the index */

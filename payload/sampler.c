@@ -24,6 +24,7 @@
 #include "arch.h"
 #include "counters.h"
 #include "exponential.h"
+#include "known_stack.h"
 #include "payload.h"
 #include "thread_slot.h"
 
@@ -71,7 +72,6 @@ static void slot_begin(struct thread_slot *slot, uint32_t rate)
 {
 	slot->random = thread_seed();
 	slot->history_page = 0;
-	slot->stack_start = slot->stack_end = 0;
 	thread_slot_equip(slot, rate);
 	slot_draw(slot, rate);
 }
@@ -107,6 +107,7 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 		return charge_lost(call, tp, charge);
 	charged = slot == call->slot && !fresh;
 	if (fresh) {
+		known_stacks_learn(tp);
 		slot_begin(slot, rate);
 		thread_slot_publish(slot, tp);
 	} else if (!call->slot) {

@@ -29,16 +29,14 @@ struct thread_slot {
 	uint64_t remaining;
 	uint64_t random;
 	uint64_t busy;
-	uint64_t stack_start;      /* range of the unwind index that held the stack pointer last */
-	uint64_t stack_end;
-	uint32_t stack_generation; /* of the index that the range is from */
 	uint32_t rate_bytes;       /* that `remaining` was drawn with */
 	uint32_t history_sequence; /* low half of the sequence of the history block that this thread fills */
 	uint32_t history_page;     /* offset of that block in the dump / 4096, 0: none */
 	uint32_t counter_row;      /* that no other slot adds to, 0: none */
 	uint32_t recent_stack;     /* number of its recent stack + 1, 0: none */
+	uint32_t reserved_;
 	uint64_t samples;          /* taken where all are: which of them are timed */
-	uint64_t reserved[6];
+	uint64_t reserved[8];
 };
 
 _Static_assert(sizeof(struct thread_slot) == THREAD_SLOT_BYTES, "thread_slot");

@@ -2,30 +2,43 @@
 /*
  * The walk of a stack.
  *
- * Nothing of the target's memory is trusted: a rule may be wrong for hand-written code, and a register may hold anything. So
- * every word is read inside [sp of the frame, end of the stack), the CFA grows with each frame, and a frame that does not fit ends
- * the walk: the stack is marked truncated, nothing is made up. Nor is the recent stack of the thread trusted (recent_stack.h).
+ * The one thing that a walk must not do is to read memory that is not there. It can ask nobody, since a hook makes no system call; what was mapped when
+ * memattach looked may be gone; and honest programs run on stacks of their own, next to anything, with anything in %rbp. So a word is read
+ * only for one of three reasons:
+ *
+ * - It is on a known stack (known_stack.h): the main stack, or the one that the C library made for this thread. Those are mapped from a
+ *   stack pointer in use up to their end, whatever rules and registers say.
+ * - It is in the page of a word that is there: the return address of the innermost frame, which the call has just pushed, or any that was
+ *   read before.
+ * - A rule from the tables names it, and so does each frame inside of it. Then it is a word that the program itself will read when it returns from that
+ *   frame: the return address, or a saved register. That holds on any stack, and where frames lead from one to another.
+ *
+ * So on another stack than the known ones, `stack_end` is the end of a page, and a rule that leads further moves it: walk_reach(). Nothing else does. A
+ * step by frame pointer is a guess, in code without rules: it must lead to words that are certain, and once one was made on such a stack
+ * no rule counts as a reason any more. A signal frame leads to a stack pointer that need not point to memory at all (the program may be handling the
+ * overflow of a stack): nothing is certain there until a rule has led from it.
+ *
+ * A rule may be wrong. On a known stack that leads to a wrong frame, and no further than the end. On another one it could lead beyond: inline
+ * assembler that switches to another stack has that always, since the compiler goes on counting from %rsp. memattach knows such code by its
+ * instructions, and compiles it to UNWIND_UNSUPPORTED. Besides, no rule leads out of the range of the index that the stack was in.
+ *
+ * What a walk finds is never made up: the CFA grows with each frame, and a frame that does not fit ends the walk, marked truncated. Nor is the
+ * recent stack of the thread trusted (recent_stack.h); there is one for known stacks only, since its words are compared before any rule leads to them.
  *
  * The common rules are followed in trail_quick() with everything in registers. What each frame waits for is: return address -> cache
  * entry -> its CFA -> the next return address, two loads and a few additions; all else is beside that.
  *
- * The end of the stack is, in this order: the end of the readable and writable range of the index that holds sp (a guard page
- * ends it), cut at the thread pointer if that lies above sp in the range, since both libcs put the thread control block on top
- * of a thread's stack; the thread pointer, for a thread younger than the index; the end of the main stack, which grows downward away
- * from what the index knows. Of any other stack only UNKNOWN_BYTES above sp are read, and only by rules from tables.
- *
- * A signal frame leads to the interrupted code, perhaps on another stack: there the walk begins anew, a limited number of
- * times, since nothing else keeps a forged chain of signal frames from going round.
+ * A signal frame leads to the interrupted code, perhaps on another stack: a limited number of times, since nothing else keeps a forged chain
+ * of signal frames from going round.
  */
 #include "unwind.h"
 
 #include "arch.h"
+#include "known_stack.h"
 #include "recent_stack.h"
-#include "thread_slot.h"
 #include "walked.h"
 
-#define STACK_MAX_BYTES (64ull << 20)
-#define UNKNOWN_BYTES (256ull << 10)
+#define FRAME_BYTES_MAX (256ull << 10) /* on a stack that is not known */
 #define SIGNAL_FRAMES_MAX 8
 
 /* A frame that the walk has arrived at. */
@@ -43,14 +56,14 @@ struct walk {
 	struct place at;
 	uint64_t index;           /* offset of the index that this walk keeps to, 0: none */
 	uint64_t salt;
-	uint64_t stack_start;     /* of the range that is known to be one stack: stack_end if none is */
-	uint64_t stack_end;
+	uint64_t stack_end;       /* what lies between sp and here may be read */
 	uint64_t thread_pointer;
 	uint32_t generation;
 	uint32_t signal_frames;
 	uint32_t fallback;
 	bool view_open;
-	bool stack_known;
+	bool stack_known;         /* stack_end is the end of a known stack: nothing leads further */
+	bool stack_left;          /* stack_end is another one than at the beginning */
 	bool ends_by_rule;        /* the outermost frame has no caller, by its rule */
 };
 
@@ -65,14 +78,6 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) static uint64_t s
 static bool walk_covers(const struct walk *w, uint64_t address, uint64_t bytes)
 {
 	return !(address & 7) && address >= w->at.sp && address < w->stack_end && bytes <= w->stack_end - address;
-}
-
-static bool walk_read(const struct walk *w, uint64_t address, uint64_t *value)
-{
-	if (!walk_covers(w, address, sizeof(*value)))
-		return false;
-	*value = stack_word(address);
-	return true;
 }
 
 /* Most walks that have a recent stack need none. */
@@ -91,53 +96,37 @@ static void walk_use_generation(struct walk *w, uint32_t generation)
 	w->salt = unwind_salt(generation);
 }
 
-static bool range_of_stack(struct walk *w, struct thread_slot *slot, uint64_t *start, uint64_t *end)
+static uint64_t page_end(uint64_t address)
+{
+	return (address | (PAGE_BYTES - 1)) + 1;
+}
+
+/* The end of what is certain because the word before `end` is. */
+static void walk_set_end(struct walk *w, uint64_t end)
+{
+	w->stack_end = known_stack_end(end - 8, w->thread_pointer);
+	w->stack_known = w->stack_end != 0;
+	if (!w->stack_known)
+		w->stack_end = page_end(end - 8);
+}
+
+/* May the words of the present frame before `end` be read, which its rule names? */
+static bool walk_reach(struct walk *w, uint64_t end)
 {
 	const struct unwind_range *range;
+	uint64_t sp = w->at.sp;
 
-	if (slot && slot->stack_generation == w->generation && w->at.sp >= slot->stack_start && w->at.sp < slot->stack_end) {
-		*start = slot->stack_start;
-		*end = slot->stack_end;
+	if (end - sp <= w->stack_end - sp)
 		return true;
-	}
-	range = unwind_range_find(walk_view(w), w->at.sp, UNWIND_RANGE_STACK);
-	if (!range)
+	if (w->stack_known || w->fallback || (end & 7) || end - sp > FRAME_BYTES_MAX)
 		return false;
-	*start = range->start;
-	*end = range->end;
-	if (slot) {
-		slot->stack_generation = w->generation;
-		slot->stack_start = range->start;
-		slot->stack_end = range->end;
-	}
+	range = unwind_range_find(walk_view(w), sp - 8, UNWIND_RANGE_STACK);
+	if (range && end > range->end)
+		return false;
+	walk_set_end(w, end);
+	w->stack_left = true;
+	w->at.room = (w->stack_end - sp) / 8;
 	return true;
-}
-
-static bool ends_at(const struct walk *w, uint64_t end)
-{
-	return w->at.sp < end && end - w->at.sp <= STACK_MAX_BYTES;
-}
-
-static void walk_find_stack(struct walk *w, struct thread_slot *slot)
-{
-	uint64_t start = 0, end = 0;
-	bool one = range_of_stack(w, slot, &start, &end);
-
-	w->stack_known = true;
-	if (one) {
-		if (ends_at(w, w->thread_pointer) && w->thread_pointer < end)
-			end = w->thread_pointer;
-		w->stack_end = end;
-	} else if (ends_at(w, w->thread_pointer)) {
-		w->stack_end = w->thread_pointer;
-	} else if (ends_at(w, payload.main_stack_end)) {
-		w->stack_end = payload.main_stack_end;
-	} else {
-		w->stack_known = false;
-		w->stack_end = w->at.sp + UNKNOWN_BYTES;
-	}
-	w->stack_start = one ? start : w->stack_end;
-	w->at.room = (w->stack_end - w->at.sp) / 8;
 }
 
 /* The frame whose CFA, checked already, lies so many words above sp. */
@@ -154,6 +143,15 @@ static inline enum step step_to(struct place *at, uint64_t words, uint64_t fp)
 static inline bool words_fit(const struct place *at, uint64_t words)
 {
 	return words - 1 < at->room;
+}
+
+/* A word that the rule of the present frame names. */
+static bool walk_read(struct walk *w, uint64_t address, uint64_t *value)
+{
+	if ((address & 7) || address < w->at.sp || !walk_reach(w, address + 8))
+		return false;
+	*value = stack_word(address);
+	return true;
 }
 
 /* Any rule. *fp_below says where fp was read, as in struct recent_frame. */
@@ -186,7 +184,7 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 		return STEP_LOST;
 	}
 	words = (cfa - sp) / 8;
-	if ((cfa & 7) || !words_fit(&w->at, words))
+	if ((cfa & 7) || !words || !walk_reach(w, cfa))
 		return STEP_LOST;
 	if (field == UNWIND_RBP_AT_RBP) {
 		*fp_below = RECENT_UNCHECKED;
@@ -211,9 +209,9 @@ static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
 	uint64_t fp = w->at.fp, pc;
 
-	if (fp == 0 && w->stack_known && (found & UNWIND_FOUND_MODULE_BITS))
+	if (fp == 0 && (found & UNWIND_FOUND_MODULE_BITS))
 		return STEP_END;
-	if (!w->stack_known || !walk_covers(w, fp, 16))
+	if (!walk_covers(w, fp, 16))
 		return STEP_LOST;
 	pc = stack_word(fp + 8);
 	if (pc && !unwind_range_find(walk_view(w), pc - 1, UNWIND_RANGE_EXEC))
@@ -223,34 +221,37 @@ static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 	return step_to(&w->at, (fp + 16 - w->at.sp) / 8, stack_word(fp));
 }
 
-static enum step step_over_signal(struct walk *w, struct thread_slot *slot)
+static enum step step_over_signal(struct walk *w)
 {
 	uint64_t context = w->at.sp, pc, sp;
 
-	if (++w->signal_frames > SIGNAL_FRAMES_MAX || !walk_covers(w, context, ARCH_UCONTEXT_BYTES))
+	if (++w->signal_frames > SIGNAL_FRAMES_MAX || !walk_reach(w, context + ARCH_UCONTEXT_BYTES))
 		return STEP_LOST;
 	pc = stack_word(context + ARCH_UCONTEXT_PC);
 	sp = stack_word(context + ARCH_UCONTEXT_SP);
 	w->at.fp = stack_word(context + ARCH_UCONTEXT_FP);
 	if (!pc || (sp & 7))
 		return STEP_LOST;
+	if (sp <= context || sp >= w->stack_end) {
+		if (w->fallback)
+			return STEP_LOST;
+		w->stack_end = sp;
+		w->stack_known = false;
+	}
 	w->at.sp = sp;
-	if (sp <= context || sp >= w->stack_end)
-		walk_find_stack(w, slot);
 	w->at.room = (w->stack_end - sp) / 8;
 	w->at.pc = pc + 1;
 	return STEP_ON;
 }
 
-static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t found, struct thread_slot *slot,
-						     uint32_t *fp_below)
+static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
 	switch (UNWIND_FOUND_KIND(found)) {
 	case UNWIND_END:
 		w->ends_by_rule = true;
 		return STEP_END;
 	case UNWIND_SIGNAL:
-		return step_over_signal(w, slot);
+		return step_over_signal(w);
 	case UNWIND_UNSUPPORTED:
 		return STEP_LOST;
 	case UNWIND_NONE:
@@ -326,61 +327,31 @@ static bool recent_usable(const struct recent_stack *recent)
 	return recent->count - 1 < DUMP_FRAMES_MAX && recent->word_count <= RECENT_WORDS;
 }
 
-/* What the recent stack says about the end of the stack and the generation holds for this walk, too. */
-static bool recent_is_of_this_stack(const struct recent_stack *recent, const struct walk *w)
-{
-	return recent->thread_pointer == w->thread_pointer && w->at.sp >= recent->stack_start && w->at.sp < recent->stack_end;
-}
-
-/*
- * From where on w->stack_end is the end of the stack: a thread control block between sp and the end would end it sooner, then it is not the
- * same stack.
- */
-static uint64_t walk_stack_start(const struct walk *w)
-{
-	return w->thread_pointer > w->stack_start && w->thread_pointer < w->stack_end ? w->thread_pointer : w->stack_start;
-}
-
-/* Each of these steps leaves it true. */
-static void recent_set_range(struct recent_stack *recent, const struct walk *w)
-{
-	recent->stack_start = recent->stack_end;
-	__asm__ volatile("" : : : "memory");
-	recent->thread_pointer = w->thread_pointer;
-	__asm__ volatile("" : : : "memory");
-	recent->stack_start = walk_stack_start(w);
-}
-
-/* Finds the stack by the index; true if the recent stack is on it. */
-static __attribute__((noinline)) bool walk_search(struct walk *w, struct thread_slot *slot, struct recent_stack *recent)
+static __attribute__((noinline)) void walk_open_index(struct walk *w)
 {
 	unwind_view_open(&w->view, w->index);
 	w->view_open = true;
 	walk_use_generation(w, w->view.generation);
-	walk_find_stack(w, slot);
-	if (!recent)
-		return false;
-	if (recent->index != w->index) /* for ever */
-		recent_stack_forget(recent);
-	if (!recent_usable(recent) || recent->stack_end != w->stack_end || !w->stack_known)
-		return false;
-	recent_set_range(recent, w);
-	return true;
 }
 
-/* Finds the stack, mostly by the recent one, and the innermost frame of that that may be met. */
-static inline const struct recent_frame *walk_open(struct walk *w, struct thread_slot *slot, struct recent_stack *recent)
+/* Finds the end of the stack, and the innermost frame of the recent one that may be met: that may be on a known stack only, the same one. */
+static inline const struct recent_frame *walk_open(struct walk *w, struct recent_stack *recent)
 {
 	w->index = unwind_index_now();
-	if (recent && recent->index == w->index && recent_usable(recent) && recent_is_of_this_stack(recent, w)) {
-		walk_use_generation(w, recent->generation);
-		w->stack_known = true;
-		w->stack_start = recent->stack_start;
-		w->stack_end = recent->stack_end;
-		w->at.room = (w->stack_end - w->at.sp) / 8;
-	} else if (!walk_search(w, slot, recent)) {
+	w->stack_end = known_stack_end(w->at.sp, w->thread_pointer);
+	w->stack_known = w->stack_end != 0;
+	if (!w->stack_known)
+		w->stack_end = page_end(w->at.sp);
+	w->at.room = (w->stack_end - w->at.sp) / 8;
+	if (!recent || recent->index != w->index) {
+		walk_open_index(w);
+		if (recent) /* for ever */
+			recent_stack_forget(recent);
 		return &recent_none;
 	}
+	walk_use_generation(w, recent->generation);
+	if (recent->stack_end != w->stack_end || !w->stack_known || !recent_usable(recent))
+		return &recent_none;
 	recent->frames[0].sp = UINT64_MAX;
 	return recent_unchanged(recent, w->at.sp, w->stack_end);
 }
@@ -422,8 +393,7 @@ static void trail_copy(struct trail *t, uint32_t held)
 }
 
 /* The same as trail_join() where the outermost frame was that only because of what stands on the stack: tries a step from it. */
-static __attribute__((noinline)) enum step trail_join_open(struct trail *t, struct walk *w, struct thread_slot *slot,
-							   uint32_t held)
+static __attribute__((noinline)) enum step trail_join_open(struct trail *t, struct walk *w, uint32_t held)
 {
 	const struct recent_frame *met = &t->recent->frames[held], *last = &t->recent->frames[1];
 	uint32_t before = w->fallback, more, below;
@@ -435,7 +405,7 @@ static __attribute__((noinline)) enum step trail_join_open(struct trail *t, stru
 	w->at = (struct place){
 		.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
 	};
-	step = step_slow(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), slot, &below);
+	step = step_slow(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), &below);
 	more = w->fallback - before;
 	if (more != last->fallback)
 		recent_stack_correct(t->recent, more - last->fallback);
@@ -450,7 +420,7 @@ static __attribute__((noinline)) enum step trail_join_open(struct trail *t, stru
 }
 
 /* The walk has come to a frame of the recent stack: takes it over with all outer ones. */
-static inline enum step trail_join(struct trail *t, struct walk *w, struct thread_slot *slot)
+static inline enum step trail_join(struct trail *t, struct walk *w)
 {
 	uint32_t held = (uint32_t)(t->near - t->recent->frames);
 
@@ -459,7 +429,7 @@ static inline enum step trail_join(struct trail *t, struct walk *w, struct threa
 		return STEP_ON;
 	}
 	if (!t->recent->ends)
-		return trail_join_open(t, w, slot, held);
+		return trail_join_open(t, w, held);
 	w->ends_by_rule = true;
 	w->fallback += t->near->fallback;
 	t->held = held;
@@ -467,13 +437,13 @@ static inline enum step trail_join(struct trail *t, struct walk *w, struct threa
 }
 
 /* One frame of any kind. */
-static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct walk *w, struct thread_slot *slot)
+static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct walk *w)
 {
 	uint64_t found = unwind_frame_find(walk_view(w), w->salt, w->at.pc);
 	uint64_t frame = DUMP_FRAME_ADDRESS(w->at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
 	struct fresh_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
 	uint32_t fallback = w->fallback;
-	enum step step = step_slow(w, found, slot, &t->fp_below);
+	enum step step = step_slow(w, found, &t->fp_below);
 
 	if (w->fallback != fallback)
 		fresh.fp_below |= FRESH_FALLBACK;
@@ -553,16 +523,16 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 	return step;
 }
 
-static enum step trail_walk(struct trail *t, struct walk *w, struct thread_slot *slot)
+static enum step trail_walk(struct trail *t, struct walk *w)
 {
 	enum step step = STEP_ON;
 
 	while (step == STEP_ON && t->count < DUMP_FRAMES_MAX) {
 		step = t->recent ? trail_quick(t, w, true) : trail_quick(t, w, false);
 		if (step == STEP_JOIN)
-			step = trail_join(t, w, slot);
+			step = trail_join(t, w);
 		else if (step == STEP_SLOW)
-			step = trail_slow(t, w, slot);
+			step = trail_slow(t, w);
 	}
 	return step;
 }
@@ -578,21 +548,18 @@ static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp,
 		return;
 	}
 	kept = recent_stack_look(recent, t->count, t->held);
-	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || !w->stack_known || (flags & DUMP_STACK_DEEP) ||
+	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || !w->stack_known || w->stack_left || (flags & DUMP_STACK_DEEP) ||
 	    w->stack_end - sp > RECENT_BYTES_MAX)
 		return;
 	recent_stack_forget(recent);
 	recent->index = w->index;
 	recent->generation = w->generation;
-	recent->stack_start = walk_stack_start(w);
 	recent->stack_end = w->stack_end;
-	recent->thread_pointer = w->thread_pointer;
 	recent->ends = w->ends_by_rule;
 	recent_stack_keep(recent, kept, t->held, fp_below);
 }
 
-void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, struct recent_stack *recent, uint64_t *frames,
-		 struct unwind_result *result)
+void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, uint64_t *frames, struct unwind_result *result)
 {
 	struct walk w; /* each member is set, here and of the trail: a clearing of all costs as much as four frames */
 	enum step step = STEP_LOST;
@@ -604,17 +571,17 @@ void unwind_walk(const struct unwind_start *start, struct thread_slot *slot, str
 	w.at.pc = 0;
 	w.thread_pointer = start->thread_pointer;
 	w.signal_frames = w.fallback = 0;
-	w.view_open = w.ends_by_rule = false;
+	w.view_open = w.stack_left = w.ends_by_rule = false;
 	t.frames = frames;
 	t.recent = recent;
 	t.fresh = recent ? recent_stack_list(recent) : 0;
 	t.hash = 0;
 	t.count = t.held = t.fp_below = 0;
-	t.near = walk_open(&w, slot, recent);
+	t.near = walk_open(&w, recent);
 	if (!(start->sp & 7) && words_fit(&w.at, 1))
 		step = step_to(&w.at, 1, w.at.fp);
 	if (step == STEP_ON)
-		step = trail_walk(&t, &w, slot);
+		step = trail_walk(&t, &w);
 	hash = t.hash;
 	if (t.held)
 		hash = hash * recent->frames[t.held].power + recent->frames[t.held].hash;

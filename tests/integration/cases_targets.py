@@ -187,6 +187,21 @@ def cxx_exceptions(context):
     assert any(name and "containers" in name for name in names), sorted(filter(None, names))[:20]
 
 
+@case()
+def odd_stacks(context):
+    """10,000 stacks that no C library made, called by code without unwind information, walked at each allocation."""
+    victim = Victim(context, "odd_stacks")
+    for rate, lines in (("1", 3), ("4k", 2)):  # the first may have been nearly full
+        session = Session(context, victim.pid, rate=rate)
+        for _ in range(lines):
+            victim.wait("^STACKS$")
+            victim.check_alive()
+        check_receipt(session.stop(), victim.pid)
+        report = analyze(context, session.dump)
+        assert stacks_with(report, "allocate"), "no stack names allocate"
+    victim.finish()
+
+
 @case(sanitized=True)
 def escaped_pointer(context):
     """Addresses of hooks that the program copied stay callable after detach; what stays is named, or nothing escaped."""

@@ -12,6 +12,41 @@
 
 #include <cmocka.h>
 
+struct maps_line {
+	uint64_t start;
+	uint64_t end;
+	uint64_t protection;
+};
+
+static bool maps_line(FILE *maps, struct maps_line *line)
+{
+	char text[512], mode[5];
+
+	if (!fgets(text, sizeof(text), maps))
+		return false;
+	assert_int_equal(sscanf(text, "%lx-%lx %4s", &line->start, &line->end, mode), 3);
+	line->protection = (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) |
+			   (mode[2] == 'x' ? PROT_EXEC : 0);
+	return true;
+}
+
+/* It is called there. Valgrind makes one of its own, which has no name. */
+static void find_main_stack(struct control_start *start)
+{
+	struct maps_line line;
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	assert_non_null(maps);
+	while (maps_line(maps, &line)) {
+		if ((uint64_t)&line >= line.start && (uint64_t)&line < line.end) {
+			start->main_stack_start = line.start;
+			start->main_stack_end = line.end;
+		}
+	}
+	fclose(maps);
+	start->main_stack_gap = MAIN_STACK_GAP;
+}
+
 static void *map_new(const char *name, uint64_t bytes, int *fd)
 {
 	void *address;
@@ -56,6 +91,7 @@ void fixture_open(struct fixture *f, uint64_t rate_bytes, const char *payload_pa
 		.seed = 20240229,
 		.session_id = 42,
 	};
+	find_main_stack(&f->start);
 }
 
 void fixture_close(struct fixture *f)
@@ -120,24 +156,6 @@ void fixture_index(struct fixture *f, const struct unwind_module *modules, uint3
 	at += range_count * sizeof(*ranges);
 	__atomic_store_n(&header->index_offset, f->tables_end, __ATOMIC_RELEASE);
 	f->tables_end = (uint64_t)(at - f->tables);
-}
-
-struct maps_line {
-	uint64_t start;
-	uint64_t end;
-	uint64_t protection;
-};
-
-static bool maps_line(FILE *maps, struct maps_line *line)
-{
-	char text[512], mode[5];
-
-	if (!fgets(text, sizeof(text), maps))
-		return false;
-	assert_int_equal(sscanf(text, "%lx-%lx %4s", &line->start, &line->end, mode), 3);
-	line->protection = (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) |
-			   (mode[2] == 'x' ? PROT_EXEC : 0);
-	return true;
 }
 
 uint64_t fixture_protection(uint64_t address)

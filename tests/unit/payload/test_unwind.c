@@ -9,6 +9,7 @@
 
 #include "arch.h"
 #include "fixture.h"
+#include "known_stack.h"
 #include "recent_stack.h"
 #include "unwind.h"
 
@@ -45,6 +46,7 @@ static int close_session(void **state)
 	return 0;
 }
 
+/* The array is the main stack. */
 static void publish(const uint32_t *rules, uint32_t count)
 {
 	struct unwind_module module = { .start = CODE, .end = CODE + 16ull * count, .row_count = count, .id = 9 };
@@ -59,13 +61,27 @@ static void publish(const uint32_t *rules, uint32_t count)
 		pcs[i] = 16 * i;
 	module.rows_offset = fixture_rows(&f, pcs, rules, count);
 	fixture_index(&f, &module, 1, ranges, 2);
+	known_stacks_init(at(0), at(WORDS - 1) + 8, 0);
+}
+
+/* What a C library notes at NOTED_AT behind the thread pointer; the stack begins with the array. */
+#define NOTED_AT 32
+
+static void make_control_block(uint64_t thread_pointer)
+{
+	uint64_t *noted = (uint64_t *)(thread_pointer + NOTED_AT);
+
+	known_stacks_init(0, 0, 0);
+	known_stacks.noted_at = NOTED_AT;
+	noted[0] = at(0);
+	noted[1] = thread_pointer + 64 - at(0);
 }
 
 static void walk(uint32_t word, uint64_t fp)
 {
 	struct unwind_start start = { .sp = at(word), .fp = fp, .thread_pointer = 0 };
 
-	unwind_walk(&start, NULL, NULL, frames, &result);
+	unwind_walk(&start, NULL, frames, &result);
 }
 
 static void assert_frame(uint32_t i, uint64_t pc)
@@ -252,6 +268,12 @@ static void test_walk_of_an_unknown_stack_needs_rules(void **state)
 	stack[21] = PC(0);
 	walk(10, at(20));
 	assert_truncated(2);
+	publish(rules, 2);
+	known_stacks_init(0, 0, 0);
+	stack[600] = 0;
+	stack[601] = PC(0);
+	walk(10, at(600)); /* in another page */
+	assert_truncated(2);
 }
 
 /* The thread control block ends a thread's stack. */
@@ -264,10 +286,11 @@ static void test_walk_ends_at_the_thread_pointer(void **state)
 	publish(&rule, 1);
 	for (uint32_t i = 10; i < 20; i++)
 		stack[i] = PC(0);
-	unwind_walk(&start, NULL, NULL, frames, &result);
+	make_control_block(start.thread_pointer);
+	unwind_walk(&start, NULL, frames, &result);
 	assert_truncated(4);
 	fixture_index(&f, NULL, 0, NULL, 0); /* a thread that the index does not know yet */
-	unwind_walk(&start, NULL, NULL, frames, &result);
+	unwind_walk(&start, NULL, frames, &result);
 	assert_truncated(1);
 }
 
@@ -371,9 +394,9 @@ static void assert_same_in_walks(uint32_t word, uint64_t fp, uint32_t walks)
 	struct unwind_start start = { .sp = at(word), .fp = fp, .thread_pointer = thread_control_block };
 	uint64_t seen[DUMP_FRAMES_MAX];
 
-	unwind_walk(&start, NULL, NULL, frames, &result);
+	unwind_walk(&start, NULL, frames, &result);
 	for (uint32_t i = 0; i < walks; i++) {
-		unwind_walk(&start, NULL, &recent, seen, &again);
+		unwind_walk(&start, &recent, seen, &again);
 		unwind_frames_complete(&recent, &again, seen);
 		assert_int_equal(again.count, result.count);
 		assert_int_equal(again.flags, result.flags);
@@ -448,6 +471,10 @@ static void test_recent_stack_changes_nothing(void **state)
 		if (e->from && roll(2)) {
 			memcpy(stack, e->stack, sizeof(e->stack));
 			thread_control_block = e->thread_control_block;
+			if (thread_control_block)
+				make_control_block(thread_control_block);
+			else
+				known_stacks_init(at(0), at(WORDS - 1) + 8, 0);
 			assert_same_in_walks(e->from, e->fp, 1 + roll(4));
 			frames_held += again.held;
 			continue;
@@ -472,7 +499,11 @@ static void test_recent_stack_changes_nothing(void **state)
 			stack[10 + roll(300)] = at(10 + roll(300)); /* a saved frame pointer, perhaps */
 		if (roll(20) == 0)
 			stack[10 + roll(600)] = 0;
-		thread_control_block = roll(4) ? 0 : at(5) + 8 * roll(WORDS);
+		thread_control_block = roll(4) ? 0 : at(5) + 8 * roll(WORDS - 64);
+		if (thread_control_block)
+			make_control_block(thread_control_block);
+		else
+			known_stacks_init(at(0), at(WORDS - 1) + 8, 0);
 		fp = roll(2) ? at(10 + roll(300)) : 0;
 		assert_same_in_walks(from, fp, 1 + roll(4));
 		frames_seen += result.count;
@@ -631,13 +662,18 @@ static void test_recent_stack_ends_at_the_thread_pointer(void **state)
 {
 	(void)state;
 	publish_deep();
-	thread_control_block = at(15);
 	assert_same_with_recent(20, 0);
 	assert_int_equal(again.held, 11);
+	known_stacks_init(at(20), at(WORDS), 0); /* of the main thread, from there on */
+	known_stacks.noted_at = NOTED_AT;
+	thread_control_block = at(15);
+	stack[15 + NOTED_AT / 8] = at(0);
+	stack[16 + NOTED_AT / 8] = 16 * 8;
 	assert_same_with_recent(10, 0);
 	assert_int_equal(result.count, 5);
 	assert_same_with_recent(20, 0);
 	thread_control_block = 0;
+	publish_deep();
 	assert_same_with_recent(10, 0);
 	assert_int_equal(result.count, 21);
 }
@@ -748,7 +784,7 @@ static void test_recent_stack_is_not_trusted(void **state)
 		struct recent_frame *hit = &recent.frames[1 + roll(18)];
 		struct recent_word *word = &recent.words[roll(18)];
 
-		unwind_walk(&start, NULL, &recent, frames, &result);
+		unwind_walk(&start, &recent, frames, &result);
 		assert_int_equal(result.flags, 0);
 		hit->sp = roll(2) ? dice : hit->sp + 8ull * roll(WORDS);
 		if (roll(2))
