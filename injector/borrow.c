@@ -11,8 +11,10 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "live_thread.h"
 #include "sharers.h"
 #include "quiesce.h"
+#include "task.h"
 
 #define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor, … */
 #define TURN_NS 10000000ull       /* … for so long more for each thread that runs */
@@ -54,11 +56,9 @@ static void nap(uint64_t ns)
 static int find_area(const struct target *target, uint64_t bytes, uint64_t *area, struct err *e)
 {
 	struct maps maps;
-	char path[64];
 	uint64_t random = 0, best = 0, best_bytes = 0, end = 0x10000;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", target->pid, target->tid);
-	int rc = maps_read(&maps, path, e);
+	int rc = live_thread_maps(target, &maps, e);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < maps.count; i++) {
@@ -319,7 +319,9 @@ int borrow_erase_cave(const struct borrower *b, struct err *e)
 	int rc = borrow_wait_cave(b, e);
 	if (rc < 0)
 		return rc;
-	rc = tracee_seize(&t, b->target->pid, b->target->tid, false, e);
+	do
+		rc = tracee_seize(&t, b->target->pid, task_alive(b->target->pid), false, e);
+	while (rc == -ESRCH && target_alive(b->target));
 	if (rc == 0)
 		rc = remote_erase(b->writer, b->cave, e);
 	tracee_detach(&t);

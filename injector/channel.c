@@ -27,7 +27,8 @@ int channel_answer(struct channel *c, struct err *e)
 
 	if (!c->awaited)
 		return 0;
-	if (send(c->here, &byte, sizeof byte, MSG_NOSIGNAL) < 0)
+	/* It reads each answer before it speaks again: there is room, or it is not the thread who speaks. */
+	if (send(c->here, &byte, sizeof byte, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return err_sys(e, "cannot answer the borrowed thread");
 	c->awaited = false;
 	return 0;

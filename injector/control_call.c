@@ -7,7 +7,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
-#include "maps_at.h"
+#include "live_thread.h"
 #include "slot_place.h"
 
 #define LOCKED_SYMBOL "memattach_locked"
@@ -36,14 +36,12 @@ struct lock_holder {
 static int read_places(const struct session *s, const struct slot *slots, uint32_t count, struct maps *maps, struct err *e)
 {
 	AUTO_FREE uint64_t *addresses = calloc(count + 1u, sizeof *addresses);
-	char path[64];
 
 	if (!addresses)
 		return err_set(e, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < count; i++)
 		addresses[i] = slots[i].address;
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
-	return maps_read_at(maps, path, addresses, count, e);
+	return live_thread_maps_at(&s->target, maps, addresses, count, e);
 }
 
 /* The loader's lock is held by the borrowed thread: what maps say now stays true for modules. */

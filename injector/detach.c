@@ -27,6 +27,7 @@
 #include "send_descriptors.h"
 #include "session_file.h"
 #include "target_dump.h"
+#include "task.h"
 
 #define QUIESCE_NS 3000000000ull
 #define LATE_NS 1000000000ull /* for a thread that was given up to come to its stop */
@@ -139,7 +140,7 @@ static bool any_thread_pointer(struct session *s, uint64_t *tp)
 	enum tracee_stop stop;
 	struct err ignored;
 
-	if (tracee_seize(&t, s->target.pid, s->target.tid, false, &ignored) < 0)
+	if (tracee_seize(&t, s->target.pid, task_alive(s->target.pid), false, &ignored) < 0)
 		return false;
 	bool got = tracee_interrupt(&t, monotonic_ns() + QUIESCE_NS, &stop, &ignored) == 0 &&
 		   tracee_registers(&t, &regs, &ignored) == 0;

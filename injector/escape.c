@@ -11,6 +11,7 @@
 #include "arch/signal_frame.h"
 #include "cleanup.h"
 #include "control.h"
+#include "live_thread.h"
 
 #define PAGE_BYTES 4096u
 #define CHUNK_PAGES 256u
@@ -221,10 +222,8 @@ static bool worth_searching(const struct mapping *m)
 static int search_all(struct search *q, const struct target *t, uint64_t *found, struct err *e)
 {
 	struct maps maps;
-	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", t->pid, t->tid);
-	int rc = maps_read(&maps, path, e);
+	int rc = live_thread_maps(t, &maps, e);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < maps.count && !*found; i++) {
@@ -258,16 +257,12 @@ int escape_search(const struct escape *x, const struct target *t, const struct t
 {
 	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES);
 	struct search q = { .x = x, .memory = memory, .buffer = buffer };
-	char path[64];
-	int rc = 0;
+	AUTO_CLOSE int pagemap = -1;
 
 	if (!buffer)
 		return err_set(e, ENOMEM, "out of memory");
 	*found = 0;
-	snprintf(path, sizeof path, "/proc/%d/task/%d/pagemap", t->pid, t->tid);
-	AUTO_CLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	if (pagemap < 0)
-		return err_sys(e, "cannot open %s", path);
+	int rc = live_thread_open(t, "pagemap", &pagemap, e);
 	q.pagemap = pagemap;
 	for (int pass = 0; pass < PASSES && rc == 0 && !*found; pass++) {
 		q.frame_count = 0;

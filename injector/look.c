@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "live_thread.h"
 #include "payload_symbols.h"
 
 #define LOOK_TRIES 20
@@ -118,10 +119,8 @@ void session_add_note(struct session *s, const char *format, ...)
 
 static int read_maps(struct session *s, struct maps *maps, struct err *e)
 {
-	char path[64];
+	int rc = live_thread_maps(&s->target, maps, e);
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
-	int rc = maps_read(maps, path, e);
 	if (rc == -EACCES || rc == -EPERM)
 		target_explain_permission(&s->target, e);
 	return rc;
@@ -182,16 +181,12 @@ int session_look(struct session *s, struct err *e)
 		rc = target_check_tracer(&s->target, e);
 	if (rc < 0)
 		return rc;
-	rc = target_memory_open(&s->memory, s->target.tid, e);
-	if (rc < 0) {
-		if (rc == -EACCES || rc == -EPERM)
-			target_explain_permission(&s->target, e);
-		return rc;
-	}
-	s->have_memory = true;
-	rc = target_writer_open(&s->writer, s->target.tid, e);
+	rc = live_thread_memory(&s->target, &s->memory, &s->writer, e);
+	if (rc == -EACCES || rc == -EPERM)
+		target_explain_permission(&s->target, e);
 	if (rc < 0)
 		return rc;
+	s->have_memory = true;
 	return look_modules(s, NULL, e);
 }
 

@@ -50,7 +50,7 @@ static int open_mapped(const struct elf_module *m, const struct target_memory *t
 
 	if (!map || !map->inode)
 		return -1;
-	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)tm->pid, map->start, map->end);
+	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)target_memory_thread(tm), map->start, map->end);
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd >= 0 && same_headers(fd, m) ? steal_fd(&fd) : -1;
 }
@@ -62,7 +62,7 @@ static int open_named(const struct elf_module *m, const struct target_memory *tm
 
 	if (m->path[0] != '/' || m->deleted)
 		return -1;
-	int n = snprintf(path, sizeof path, "/proc/%d/root%s", (int)tm->pid, m->path);
+	int n = snprintf(path, sizeof path, "/proc/%d/root%s", (int)target_memory_thread(tm), m->path);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return -1;
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -17,6 +17,7 @@
 #include "cleanup.h"
 #include "grow.h"
 
+#define THREAD_TRIES 100u
 #define SPACES_MAX 64u /* glibc has 16 namespaces */
 #define NAME_MAX_BYTES 4096u
 #define DYNAMIC_MAX 4096u
@@ -102,6 +103,8 @@ static int read_auxv(struct auxv *a, pid_t pid, struct err *e)
 	snprintf(path, sizeof path, "/proc/%d/auxv", (int)pid);
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, words, sizeof words);
+	if (n == 0)
+		return err_set(e, ESRCH, "%s is empty: the thread has exited", path);
 	if (n < 0)
 		return errno == ENOENT ? err_set(e, ESRCH, "no process %d", (int)pid)
 		                       : err_sys(e, "cannot read %s", path);
@@ -133,6 +136,22 @@ static int check_program(pid_t pid, struct err *e)
 	if (read(fd, &h, sizeof h) < 0)
 		return err_sys(e, "cannot read %s", path);
 	return elf_header_check(&h, e);
+}
+
+/* By a thread that may end meanwhile. */
+static int read_program(struct auxv *a, const struct target_memory *tm, struct err *e)
+{
+	int r = -ESRCH;
+
+	for (unsigned i = 0; i < THREAD_TRIES && r == -ESRCH; i++) {
+		pid_t thread = target_memory_thread(tm);
+		r = check_program(thread, e);
+		if (!r)
+			r = read_auxv(a, thread, e);
+		if (!tm->process)
+			break;
+	}
+	return r;
 }
 
 /* The mapping of the ELF header that belongs to an address in the image. */
@@ -404,10 +423,8 @@ int modules_read(struct modules *m, const struct target_memory *tm, const struct
 	struct walk w = { .tm = tm, .maps = maps };
 	uint64_t debug;
 	bool changed;
-	int r = check_program(tm->pid, e);
+	int r = read_program(&w.auxv, tm, e);
 
-	if (!r)
-		r = read_auxv(&w.auxv, tm->pid, e);
 	if (!r)
 		r = find_debug(&debug, &w.auxv, tm, maps, e);
 	if (r)

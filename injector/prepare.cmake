@@ -17,6 +17,7 @@ add_library(memattach_prepare STATIC
   slot_routes.c
   slots.c
   target_memory.c
+  task.c
   tid_offset.c
   unwind_cache.c
   unwind_compile.c

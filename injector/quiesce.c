@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "arch/registers.h"
 #include "cleanup.h"
@@ -225,9 +226,33 @@ static size_t keep_fresh(const struct seen *s, pid_t *tids, size_t count)
 	return kept;
 }
 
-/* *left: how many could not be cleared, the last one with its reason in e. */
-static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t deadline_ns, struct seen *seen, size_t *left, size_t *fresh,
-			 struct err *e)
+/* Of threads that were not seen before: how many may have been there when the search began? Those that were born later began outside. */
+static size_t count_old(const struct quiesce *q, const pid_t *tids, size_t count, uint64_t since_ticks)
+{
+	size_t old = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t born = thread_birth_ticks(q->target->pid, tids[i]);
+		old += born != UINT64_MAX && born <= since_ticks;
+	}
+	return old;
+}
+
+static uint64_t now_ticks(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+	return (uint64_t)now.tv_sec * hertz + (uint64_t)now.tv_nsec * hertz / 1000000000u;
+}
+
+/*
+ * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before, and were there at since_ticks; 0 for
+ * since_ticks: all that were not seen before.
+ */
+static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t deadline_ns, uint64_t since_ticks, struct seen *seen,
+			 size_t *left, size_t *fresh, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
@@ -235,7 +260,8 @@ static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t 
 	int rc = target_tids(q->target, &tids, &count, e);
 	if (rc < 0)
 		return rc;
-	count = *fresh = keep_fresh(seen, tids, count);
+	count = keep_fresh(seen, tids, count);
+	*fresh = since_ticks ? count_old(q, tids, count, since_ticks) : count;
 	AUTO_FREE pid_t *outside = calloc(count + 1, sizeof *outside);
 	if (!outside)
 		return err_set(e, ENOMEM, "out of memory");
@@ -290,15 +316,19 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 	uint64_t patience_ns = monotonic_ns() + GATE_PATIENCE_NS;
 	struct seen seen = { 0 };
 	size_t left, fresh;
+	uint64_t since_ticks = 0; /* not in the first round, in which all are examined */
 
 	int rc = add_turns(q, &deadline_ns, e);
 	if (rc == 0)
 		rc = wait_for_sharers(q, deadline_ns, e);
 	if (rc < 0)
 		return rc;
-	/* Until a round finds nobody new: threads born during a round are examined in the next. */
-	for (;;) {
-		rc = examine_round(q, monotonic_ns() >= patience_ns, deadline_ns, &seen, &left, &fresh, e);
+	/*
+	 * Until a round finds nobody new: the list of threads may miss one while others end. Threads that a program makes all the time, and that were born
+	 * since, do not count.
+	 */
+	for (uint64_t began_ticks = now_ticks();; since_ticks = began_ticks + 1) {
+		rc = examine_round(q, monotonic_ns() >= patience_ns, deadline_ns, since_ticks, &seen, &left, &fresh, e);
 		if (rc < 0 || (left == 0 && fresh == 0))
 			break;
 		if (left && monotonic_ns() >= deadline_ns) {

@@ -8,6 +8,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
+#include "live_thread.h"
 #include "payload_symbols.h"
 
 #define SETTLE_NS 5000000
@@ -51,13 +52,11 @@ static int compare_protections(struct session *s, const struct maps *maps, struc
 {
 	const struct timespec pause = { .tv_nsec = SETTLE_NS };
 	const struct slot *wrong = wrong_protection(s, maps);
-	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", s->target.pid, s->target.tid);
 	for (int i = 0; wrong && i < SETTLE_TRIES; i++) {
 		struct maps again;
 		nanosleep(&pause, NULL);
-		int rc = maps_read(&again, path, e);
+		int rc = live_thread_maps(&s->target, &again, e);
 		if (rc < 0)
 			return rc;
 		wrong = wrong_protection(s, &again);

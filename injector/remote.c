@@ -61,30 +61,43 @@ static uint64_t checkpoint_said(unsigned byte)
 	return (STUB_CHECKPOINT_CALLS & ~0xffull) | byte;
 }
 
-/* Runs the thread to a checkpoint. Stops of system calls on the way, and job control, are passed. */
+static bool is_checkpoint(uint64_t said)
+{
+	return said == STUB_CHECKPOINT_CALLS || said == STUB_CHECKPOINT_END || said == CONTROL_CHECKPOINT;
+}
+
+/* A thread that stops or speaks again and again, without coming to an end, does not put the deadline off. */
+static int check_time(const struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	if (monotonic_ns() < deadline_ns)
+		return 0;
+	return err_set(e, ETIMEDOUT, "thread %d did not come to the end of a call in time", r->tracee->tid);
+}
+
+/* Runs the thread to a checkpoint, which a hostile program may put off for ever. Stops of system calls on the way, and job control, are passed. */
 static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t deadline_ns, struct err *e)
 {
 	if (r->channel.here >= 0) {
 		unsigned said = 0;
 		int rc = channel_meet(&r->channel, r->tracee, &said, deadline_ns, e);
 		*checkpoint = checkpoint_said(said);
-		return rc;
+		return rc == 0 && !is_checkpoint(*checkpoint) ? err_set(e, ETIMEDOUT, "thread %d speaks out of turn", r->tracee->tid) : rc;
 	}
 	for (;;) {
 		enum tracee_stop stop;
 		struct user_regs_struct regs;
 
 		int rc = tracee_run(r->tracee, PTRACE_SYSCALL, deadline_ns, &stop, e);
+		if (rc == 0 && stop == TRACEE_STOP_SYSCALL)
+			rc = tracee_registers(r->tracee, &regs, e);
 		if (rc < 0)
 			return rc;
-		if (stop != TRACEE_STOP_SYSCALL)
-			continue;
-		rc = tracee_registers(r->tracee, &regs, e);
-		if (rc < 0)
-			return rc;
-		*checkpoint = registers_checkpoint(&regs);
+		*checkpoint = stop == TRACEE_STOP_SYSCALL ? registers_checkpoint(&regs) : 0;
 		if (*checkpoint)
 			return 0;
+		rc = check_time(r, deadline_ns, e);
+		if (rc < 0)
+			return rc;
 	}
 }
 
@@ -178,6 +191,8 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 		if (rc == 0 && checkpoint == CONTROL_CHECKPOINT && r->at_lock)
 			rc = r->at_lock(r->at_lock_context, e);
+		if (rc == 0 && checkpoint == CONTROL_CHECKPOINT)
+			rc = check_time(r, deadline_ns, e);
 	}
 	if (rc < 0)
 		return rc;
@@ -290,8 +305,11 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
 	int rc = clean_up_early(r, deadline_ns, e);
 	if (rc == 0)
 		rc = end_channel(r, deadline_ns, e);
-	while (rc == 0 && checkpoint != STUB_CHECKPOINT_END)
+	while (rc == 0 && checkpoint != STUB_CHECKPOINT_END) {
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
+		if (rc == 0 && checkpoint != STUB_CHECKPOINT_END)
+			rc = check_time(r, deadline_ns, e);
+	}
 	if (rc == 0)
 		rc = restore_state(r, deadline_ns, e);
 	if (rc == 0)

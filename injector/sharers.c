@@ -9,10 +9,18 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "task.h"
+
+#define TRIES 20u /* with threads that end meanwhile */
+
+static bool share(pid_t tid, pid_t pid)
+{
+	return syscall(SYS_kcmp, tid, pid, KCMP_VM, 0, 0) == 0;
+}
 
 bool sharers_is_one(const struct target *t, pid_t pid)
 {
-	return syscall(SYS_kcmp, t->tid, pid, KCMP_VM, 0, 0) == 0;
+	return share(task_alive(t->pid), pid);
 }
 
 static int add(pid_t **list, size_t *count, pid_t pid, struct err *e)
@@ -23,7 +31,8 @@ static int add(pid_t **list, size_t *count, pid_t pid, struct err *e)
 	return 0;
 }
 
-int sharers_find(const struct target *t, pid_t **list, size_t *count, struct err *e)
+/* All processes whose memory is that of thread tid. */
+static int find_sharers_of(const struct target *t, pid_t tid, pid_t **list, size_t *count, struct err *e)
 {
 	pid_t *found = NULL;
 	size_t found_count = 0;
@@ -34,13 +43,33 @@ int sharers_find(const struct target *t, pid_t **list, size_t *count, struct err
 		return err_sys(e, "/proc");
 	for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
-		if (pid > 0 && pid != t->pid && sharers_is_one(t, pid))
+		if (pid > 0 && pid != t->pid && share(tid, pid))
 			rc = add(&found, &found_count, pid, e);
 	}
 	closedir(dir);
 	if (rc < 0) {
 		free(found);
 		return rc;
+	}
+	*list = found;
+	*count = found_count;
+	return 0;
+}
+
+int sharers_find(const struct target *t, pid_t **list, size_t *count, struct err *e)
+{
+	pid_t *found = NULL;
+	size_t found_count = 0;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		pid_t tid = task_alive(t->pid);
+		int rc = find_sharers_of(t, tid, &found, &found_count, e);
+		if (rc < 0)
+			return rc;
+		if (found_count || task_has_memory(t->pid, tid))
+			break;
+		free(found); /* it has ended, and with nothing nobody shares anything */
+		found = NULL;
 	}
 	*list = found;
 	*count = found_count;

@@ -9,16 +9,29 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "live_thread.h"
+#include "task.h"
 #include "whole_io.h"
 
-static int take_descriptors(struct snapshot *s, const struct target *t, struct err *e)
+static bool directory_has_memory(const char *directory)
 {
-	char path[64];
+	pid_t pid, tid;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/fd", t->pid, t->tid);
+	return sscanf(directory, "/proc/%d/task/%d", &pid, &tid) == 2 && task_has_memory(pid, tid);
+}
+
+static int take_descriptors(const char *directory, void *context, struct err *e)
+{
+	struct snapshot *s = context;
+	char path[80];
+
+	snprintf(path, sizeof path, "%s/fd", directory);
 	DIR *dir = opendir(path);
+	if (!dir && (errno == ENOENT || errno == ESRCH))
+		return err_set(e, ESRCH, "the thread of %s has ended", path);
 	if (!dir)
 		return err_sys(e, "cannot list the descriptors of the target");
+	s->descriptor_count = 0;
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (entry->d_name[0] == '.')
 			continue;
@@ -35,7 +48,8 @@ static int take_descriptors(struct snapshot *s, const struct target *t, struct e
 		s->descriptor_count++;
 	}
 	closedir(dir);
-	return 0;
+	/* None at all: it may have been exiting. */
+	return s->descriptor_count || directory_has_memory(directory) ? 0 : err_set(e, ESRCH, "the thread of %s has ended", path);
 }
 
 static uint64_t hex_field(const char *text, const char *name)
@@ -87,12 +101,10 @@ static int take_signals(struct snapshot *s, const struct target *t, struct err *
 int snapshot_take(struct snapshot *s, const struct target *t, struct err *e)
 {
 	struct snapshot new = { 0 };
-	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/maps", t->pid, t->tid);
-	int rc = maps_read(&new.maps, path, e);
+	int rc = live_thread_maps(t, &new.maps, e);
 	if (rc == 0)
-		rc = take_descriptors(&new, t, e);
+		rc = live_thread_look(t, take_descriptors, &new, e);
 	if (rc == 0)
 		rc = take_signals(&new, t, e);
 	if (rc < 0) {

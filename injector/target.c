@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,12 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "live_thread.h"
 #include "permission.h"
+#include "task.h"
 #include "whole_io.h"
+
+#define LOOKS_MAX 20u /* after a thread that lives */
 
 /* The value behind "Name:" in a status file, -1 if absent. */
 static long status_value(const char *status, const char *name)
@@ -56,28 +61,19 @@ int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e)
 	return 0;
 }
 
-/* A thread that still runs, for a process whose main thread has exited; 0 none. One that is exiting has no memory any more. */
-static pid_t live_thread(pid_t pid)
+/* Where threads make the next and end, a look at one after the other may find each of them ended. 0: none lives. */
+static pid_t any_live_thread(const struct target *t)
 {
-	char path[64], text[1024], state[32], memory[32];
-	pid_t found = 0;
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct pollfd end = { .fd = t->pidfd, .events = POLLIN };
 
-	snprintf(path, sizeof path, "/proc/%d/task", pid);
-	DIR *dir = opendir(path);
-	if (!dir)
-		return 0;
-	for (struct dirent *entry; !found && (entry = readdir(dir));) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-		if (tid <= 0)
-			continue;
-		snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
-		if (whole_text(path, text, sizeof text) == 0 && stat_field(text, 3, state, sizeof state) == 0 &&
-		    state[0] != 'Z' && state[0] != 'X' && stat_field(text, 23, memory, sizeof memory) == 0 &&
-		    strcmp(memory, "0") != 0)
-			found = tid;
+	for (unsigned i = 0; i < LOOKS_MAX; i++) {
+		pid_t tid = task_alive(t->pid);
+		if (tid || t->pidfd < 0 || poll(&end, 1, 0) > 0)
+			return tid;
+		nanosleep(&pause, NULL);
 	}
-	closedir(dir);
-	return found;
+	return 0;
 }
 
 static void comm_of(pid_t pid, char *comm, size_t size)
@@ -90,19 +86,42 @@ static void comm_of(pid_t pid, char *comm, size_t size)
 	comm[strcspn(comm, "\n")] = '\0';
 }
 
-/* Fields 26 and 28 of a live thread's stat: start of the code and of the stack. Zero if they cannot be read. */
-static void image_of(const struct target *t, uint64_t image[2])
+static int read_image(const char *directory, void *context, struct err *e)
 {
-	char path[64], text[1024], number[32];
+	uint64_t *image = context;
+	char path[80], text[1024], number[32];
 
-	image[0] = image[1] = 0;
-	snprintf(path, sizeof path, "/proc/%d/task/%d/stat", t->pid, t->tid);
-	if (whole_text(path, text, sizeof text) < 0)
-		return;
+	snprintf(path, sizeof path, "%s/stat", directory);
+	if (whole_text(path, text, sizeof text) < 0 || stat_field(text, 23, number, sizeof number) < 0 || strcmp(number, "0") == 0)
+		return err_set(e, ESRCH, "the thread of %s has ended", path);
 	if (stat_field(text, 26, number, sizeof number) == 0)
 		image[0] = strtoull(number, NULL, 10);
 	if (stat_field(text, 28, number, sizeof number) == 0)
 		image[1] = strtoull(number, NULL, 10);
+	return 0;
+}
+
+/* Fields 26 and 28 of a live thread's stat: start of the code and of the stack. Zero if they cannot be read. */
+static void image_of(const struct target *t, uint64_t image[2])
+{
+	struct err ignored;
+
+	image[0] = image[1] = 0;
+	if (live_thread_look(t, read_image, image, &ignored) < 0)
+		return;
+}
+
+static int read_program(const char *directory, void *context, struct err *e)
+{
+	struct target *t = context;
+	char path[80];
+
+	snprintf(path, sizeof path, "%s/exe", directory);
+	ssize_t n = readlink(path, t->program, sizeof t->program - 1);
+	if (n < 0)
+		return errno == ENOENT ? err_set(e, ESRCH, "the thread of %s has ended", path) : err_sys(e, "%s", path);
+	t->program[n] = '\0';
+	return 0;
 }
 
 void target_explain_permission(const struct target *t, struct err *e)
@@ -163,7 +182,7 @@ static int examine(struct target *t, struct err *e)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
 	t->tid = t->pid;
 	if (state[0] == 'Z' || state[0] == 'X') {
-		t->tid = live_thread(t->pid);
+		t->tid = any_live_thread(t);
 		if (!t->tid)
 			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %ld)", t->comm,
 				       status_value(status, "PPid"));
@@ -192,7 +211,7 @@ int target_check_tracer(const struct target *t, struct err *e)
 int target_open(struct target *t, pid_t pid, struct err *e)
 {
 	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = -1 };
-	char path[40];
+	struct err unread;
 
 	if (pid == getpid())
 		return err_set(e, EINVAL, "that is memattach itself");
@@ -208,9 +227,8 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 		target_close(&new);
 		return rc;
 	}
-	snprintf(path, sizeof path, "/proc/%d/exe", new.tid);
-	ssize_t n = readlink(path, new.program, sizeof new.program - 1);
-	new.program[n > 0 ? n : 0] = '\0';
+	if (live_thread_look(&new, read_program, &new, &unread) < 0)
+		new.program[0] = '\0';
 	image_of(&new, new.image);
 	*t = new;
 	return 0;
@@ -230,23 +248,19 @@ bool target_alive(const struct target *t)
 	struct err ignored;
 	uint64_t start = 0;
 
-	return process_stat(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks && live_thread(t->pid) != 0;
+	return process_stat(t->pid, 22, &start, &ignored) == 0 && start == t->start_ticks && any_live_thread(t) != 0;
 }
 
 bool target_same_program(const struct target *t)
 {
-	char path[40], program[sizeof t->program];
+	struct target now = *t;
+	struct err unread;
 	uint64_t image[2];
 
 	image_of(t, image);
 	if (image[1] && t->image[1] && (image[0] != t->image[0] || image[1] != t->image[1]))
 		return false;
-	snprintf(path, sizeof path, "/proc/%d/exe", t->tid);
-	ssize_t n = readlink(path, program, sizeof program - 1);
-	if (n < 0)
-		return true;
-	program[n] = '\0';
-	return strcmp(program, t->program) == 0;
+	return live_thread_look(t, read_program, &now, &unread) < 0 || strcmp(now.program, t->program) == 0;
 }
 
 uint64_t target_cpu_ns(const struct target *t)
@@ -259,15 +273,24 @@ uint64_t target_cpu_ns(const struct target *t)
 	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
+static int read_private_bytes(const char *directory, void *bytes, struct err *e)
+{
+	char path[80], status[4096];
+
+	snprintf(path, sizeof path, "%s/status", directory);
+	if (whole_text(path, status, sizeof status) < 0 || !strstr(status, "\nVmSize:"))
+		return err_set(e, ESRCH, "the thread of %s has ended", path);
+	long resident = status_value(status, "RssAnon"), swapped = status_value(status, "VmSwap");
+	*(uint64_t *)bytes = resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
+	return 0;
+}
+
 uint64_t target_private_bytes(const struct target *t)
 {
-	char path[64], status[4096];
+	uint64_t bytes = 0;
+	struct err unread;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/status", t->pid, t->tid);
-	if (whole_text(path, status, sizeof status) < 0)
-		return 0;
-	long resident = status_value(status, "RssAnon"), swapped = status_value(status, "VmSwap");
-	return resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
+	return live_thread_look(t, read_private_bytes, &bytes, &unread) < 0 ? 0 : bytes;
 }
 
 /* As process_stat(), of a thread and as text. False: there is no such thread. */
@@ -295,6 +318,13 @@ static bool has_ended(char state)
 bool thread_has_ended(pid_t pid, pid_t tid)
 {
 	return has_ended(thread_state(pid, tid));
+}
+
+uint64_t thread_birth_ticks(pid_t pid, pid_t tid)
+{
+	char ticks[32];
+
+	return thread_stat(pid, tid, 22, ticks, sizeof ticks) ? strtoull(ticks, NULL, 10) : UINT64_MAX;
 }
 
 unsigned long runnable_threads(void)
@@ -402,7 +432,7 @@ int target_tids(const struct target *t, pid_t **list, size_t *count, struct err 
 	return 0;
 }
 
-int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
+static int look_at_some(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
 			struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
@@ -430,6 +460,17 @@ int target_some_threads(const struct target *t, size_t first, size_t max, struct
 	*count = used;
 	*total = all;
 	return 0;
+}
+
+int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
+			struct err *e)
+{
+	int rc;
+
+	do
+		rc = look_at_some(t, first, max, list, count, total, e);
+	while (rc == -ESRCH && target_alive(t));
+	return rc;
 }
 
 int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e)

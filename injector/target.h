@@ -60,6 +60,8 @@ struct thread_info {
 
 /* Also true while it waits, as a zombie, for its last rites. */
 bool thread_has_ended(pid_t pid, pid_t tid);
+/* When it began, in the clock ticks since boot of proc(5); UINT64_MAX: it has ended. */
+uint64_t thread_birth_ticks(pid_t pid, pid_t tid);
 /* How many threads run or want to, on the whole machine; 0 unknown. */
 unsigned long runnable_threads(void);
 /*

@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "task.h"
+
 #define PIECES_PER_CALL 1024u /* IOV_MAX */
 
 int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e)
@@ -21,9 +23,13 @@ int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e)
 			return err_set(e, ESRCH, "no process or thread %d", (int)pid);
 		return err_sys(e, "cannot open %s", path);
 	}
-	tm->pid = pid;
-	tm->mem_fd = fd;
+	*tm = (struct target_memory){ .pid = pid, .mem_fd = fd };
 	return 0;
+}
+
+pid_t target_memory_thread(const struct target_memory *tm)
+{
+	return tm->process ? task_alive(tm->process) : tm->pid;
 }
 
 void target_memory_close(struct target_memory *tm)
@@ -59,7 +65,7 @@ static size_t read_some(const struct target_memory *tm, uint64_t address, char *
 	while (done < bytes) {
 		struct iovec local = { buffer + done, bytes - done };
 		struct iovec remote = { (void *)(uintptr_t)(address + done), bytes - done };
-		ssize_t n = process_vm_readv(tm->pid, &local, 1, &remote, 1, 0);
+		ssize_t n = tm->pid ? process_vm_readv(tm->pid, &local, 1, &remote, 1, 0) : 0;
 		if (n <= 0) {
 			int saved = n < 0 ? errno : EFAULT;
 			size_t more = read_mem_file(tm, address + done, buffer + done, bytes - done);
@@ -132,7 +138,7 @@ int target_read_batch(const struct target_memory *tm, const struct target_piece 
 			remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].bytes };
 			total += pieces[i].bytes;
 		}
-		ssize_t got = process_vm_readv(tm->pid, local, n, remote, n, 0);
+		ssize_t got = tm->pid ? process_vm_readv(tm->pid, local, n, remote, n, 0) : -1;
 		if (got < 0 || (size_t)got != total) {
 			/* A partial result does not tell which piece failed. */
 			for (size_t i = 0; i < n; i++) {

@@ -15,12 +15,15 @@
 #include "err.h"
 
 struct target_memory {
-	pid_t pid;  /* any live thread of the target: a main thread that has exited has no memory to read */
-	int mem_fd; /* /proc/PID/mem, read-only; -1: none, then only process_vm_readv is used */
+	pid_t pid;     /* a thread of the target whose number stays its own; 0: none, then only mem_fd is used */
+	pid_t process; /* whose threads come and go; 0: pid does not end */
+	int mem_fd;    /* /proc/PID/mem, read-only; -1: none, then only process_vm_readv is used */
 };
 
 /* Opens /proc/PID/mem. -ESRCH: no such thread; -EACCES, -EPERM: not permitted. */
 int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e) WARN_UNUSED;
+/* A thread whose files in /proc tell of the process now; 0: none was found. */
+pid_t target_memory_thread(const struct target_memory *tm);
 void target_memory_close(struct target_memory *tm);
 
 /*

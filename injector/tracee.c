@@ -4,11 +4,13 @@
 #include <elf.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "arch/registers.h"
 #include "reap.h"
@@ -60,6 +62,14 @@ void tracee_give_up(struct tracee *t)
 	t->seized = false;
 }
 
+static bool is_thread_of(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
+	return access(path, F_OK) == 0;
+}
+
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e)
 {
 	struct tracee *before = find_late(tid);
@@ -75,7 +85,7 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 		return 0;
 	}
 	struct reaper reaper;
-	int rc = reap_reserve(e);
+	int rc = is_thread_of(pid, tid) ? reap_reserve(e) : err_set(e, ESRCH, "process %d has no thread %d", pid, tid);
 	if (rc < 0)
 		return rc;
 	reaper_start(&reaper);
@@ -87,6 +97,11 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 	if (rc == -EPERM && thread_has_ended(pid, tid))
 		return err_set(e, ESRCH, "thread %d has ended", tid);
 	t->seized = rc == 0;
+	/* Its number may have become that of somebody else's thread between the look and the request. */
+	if (rc == 0 && !is_thread_of(pid, tid)) {
+		tracee_detach(t);
+		return err_set(e, ESRCH, "thread %d has ended", tid);
+	}
 	return rc;
 }
 
@@ -272,8 +287,10 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 		held = false;
 		if (*stop == TRACEE_STOP_EVENT || *stop == TRACEE_STOP_GROUP)
 			return 0;
-		/* Any other stop has used up the interrupt: pass it on and ask again. */
+		/* Any other stop has used up the interrupt: pass it on and ask again, but not for ever. */
 		rc = tracee_continue(t, e);
+		if (rc == 0 && monotonic_ns() >= deadline_ns)
+			rc = thread_did_not_stop(t->pid, t->tid, e);
 		if (rc < 0)
 			return rc;
 	}

@@ -45,7 +45,7 @@ uint64_t monotonic_ns(void);
  */
 bool tracee_go_first(bool first);
 
-/* -ESRCH the thread is gone, -EPERM with the reason as far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
+/* Only a thread of process pid. -ESRCH it is none, or gone, -EPERM with the reason as far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
 /* Asks the thread to stop and does not wait for it; no hold begins. It may meet stops of other kinds first, which use the request up. */
 int tracee_ask(struct tracee *t, struct err *e) WARN_UNUSED;

@@ -27,6 +27,17 @@ def thread_churn_main_has_exited(context):
     many(context, "/thread_churn", "main-exits", compare=False)
 
 
+@case()
+def every_thread_lives_for_a_millisecond(context):
+    """Whichever thread's files memattach reads, it ends meanwhile; and whenever it looks, there are threads that it has not seen."""
+    victim = harm_victim(context, "lives", "relay")
+    for _ in range(5):
+        cycle(context, victim.pid)
+        victim.check_alive()
+    victim.rounds_go_on()
+    victim.finish()
+
+
 @case(timeout=300)
 def fork_storm(context):
     many(context, "/fork_storm")

@@ -17,6 +17,7 @@
  *     notsc          forbids itself the cycle counter
  *     strict         a thread is in seccomp's strict mode and allocates, which needs no system call
  *     dlerror        a dlopen has failed before READY; at the line "tell", dlerror() still says which
+ *     relay          the first thread has ended, and each other lives for a millisecond, in which it makes the next
  *     mappings       two threads change the protection of pages all the time: mappings are split and merged
  *     seccomp        a filter kills the process for any system call but the few that it makes itself
  *     undumpable     PR_SET_DUMPABLE 0
@@ -70,6 +71,24 @@ static void *allocator(void *argument)
 
 	while (!victim_done())
 		allocate(&random);
+	return NULL;
+}
+
+static void *relay(void *argument)
+{
+	uint64_t random = (uintptr_t)argument + 77;
+	pthread_attr_t detached;
+	pthread_t next;
+
+	allocate(&random);
+	usleep(1000);
+	if (victim_done())
+		exit(victim_report());
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&next, &detached, relay, (void *)(uintptr_t)random))
+		victim_wrong("no thread");
+	pthread_attr_destroy(&detached);
 	return NULL;
 }
 
@@ -516,6 +535,9 @@ int main(int argc, char **argv)
 		run_overhook();
 	} else if (!strcmp(mode, "hook_all")) {
 		run_hook_all(when);
+	} else if (!strcmp(mode, "relay")) {
+		relay(NULL);
+		pthread_exit(NULL);
 	} else if (!strcmp(mode, "mappings")) {
 		pthread_create(&thread, NULL, change_mappings, &random);
 		change_mappings(NULL);

@@ -57,6 +57,24 @@ static void test_seize_of_a_zombie_tells_that_it_has_ended(void **state)
 	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), -ESRCH);
 }
 
+static void test_seize_of_somebody_elses_thread_is_refused(void **state)
+{
+	struct tracee t = { 0 };
+	enum tracee_stop stop;
+	struct err e;
+	pid_t target = start_sleeper(), other = start_sleeper();
+
+	(void)state;
+	assert_int_equal(tracee_seize(&t, target, other, false, &e), -ESRCH);
+	assert_false(t.seized);
+	/* Nor was it for a moment: it can be seized by who knows it. */
+	assert_int_equal(tracee_seize(&t, other, other, false, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000000ull, &stop, &e), 0);
+	tracee_detach(&t);
+	end(target);
+	end(other);
+}
+
 static void test_seize_of_a_traced_thread_is_refused(void **state)
 {
 	struct tracee first = { 0 }, second = { 0 };
@@ -281,6 +299,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seize_of_a_zombie_tells_that_it_has_ended),
+		cmocka_unit_test(test_seize_of_somebody_elses_thread_is_refused),
 		cmocka_unit_test(test_seize_of_a_traced_thread_is_refused),
 		cmocka_unit_test(test_a_thread_that_stops_late_is_let_go),
 		cmocka_unit_test(test_a_hold_that_ends_late_counts),

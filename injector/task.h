@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads as /proc/PID/task lists them. */
+#ifndef MEMATTACH_TASK_H
+#define MEMATTACH_TASK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Neither ended nor exiting, which takes the memory away first. */
+bool task_has_memory(pid_t pid, pid_t tid);
+/* The first thread that has memory: the main one unless it has ended. 0: none was found. */
+pid_t task_alive(pid_t pid);
+
+#endif
