@@ -14,7 +14,7 @@
 
 static int check(int64_t result, const char *what, struct err *e)
 {
-	return result < 0 ? err_set(e, (int)-result, "the payload could not %s: %s", what, strerror((int)-result)) : 0;
+	return remote_result((uint64_t)result, e) < 0 ? err_prefix(e, "the payload could not %s", what) : 0;
 }
 
 int control_call(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,

@@ -185,7 +185,7 @@ static void time_watch(const struct subject *s)
 
 int main(int argc, char **argv)
 {
-	struct subject s = { .tm.mem_fd = -1, .tables.fd = -1 };
+	struct subject s = { .tm.mem_fd = -1, .tables = { .fd = -1, .own = -1 } };
 	struct err e = { 0 };
 
 	if (argc != 2 && !(argc == 4 && !strcmp(argv[2], "--rows"))) {

@@ -25,7 +25,7 @@ void session_init(struct session *s, const struct session_options *options)
 		.memory.mem_fd = -1,
 		.writer.fd = -1,
 		.dump.fd = -1,
-		.tables.fd = -1,
+		.tables = { .fd = -1, .own = -1 },
 		.next_module_id = 1,
 	};
 }

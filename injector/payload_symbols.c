@@ -58,7 +58,11 @@ int payload_memfd(int *fd, struct err *e)
 		done += (size_t)n;
 	}
 	/* The executable mapping must not be changed under the target by anybody. */
-	fcntl(new, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+	if (fcntl(new, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+		int rc = err_sys(e, "cannot seal the payload's memfd");
+		close(new);
+		return rc;
+	}
 	*fd = new;
 	return 0;
 }

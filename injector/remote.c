@@ -2,6 +2,7 @@
 #include "remote.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ptrace.h>
 
@@ -9,6 +10,7 @@
 #include "control.h"
 
 #define MXCSR_DEFAULT 0x1f80
+#define ERRNO_MAX 4095 /* MAX_ERRNO of the kernel */
 
 static uint64_t stub_code_bytes(void)
 {
@@ -211,6 +213,14 @@ int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6],
 	if (rc == 0)
 		*result = call.result;
 	return rc;
+}
+
+int remote_result(uint64_t result, struct err *e)
+{
+	if (result <= INT64_MAX)
+		return 0;
+	int error = result >= -(uint64_t)ERRNO_MAX ? (int)-result : EPROTO;
+	return err_set(e, error, "%s", strerror(error));
 }
 
 int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1, struct err *e)

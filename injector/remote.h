@@ -71,6 +71,8 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 /* Convenience: one call of up to six arguments. */
 int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
 		 struct err *e) WARN_UNUSED;
+/* 0, or the errno that a system call of the target says it got; a program may write there what it likes. */
+int remote_result(uint64_t result, struct err *e) WARN_UNUSED;
 /* Adds a system call that the stub makes before it leaves; index for remote_cleanup_cancel. */
 int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1, struct err *e) WARN_UNUSED;
 /*

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "borrowed_pair.h"
 #include "cleanup.h"
 
 #ifndef PIDFD_THREAD
@@ -49,7 +50,7 @@ static int send_all(int socket, const int *fds, unsigned count, struct err *e)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(count * sizeof(int));
 	memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-	if (sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+	if (sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return err_sys(e, "cannot send descriptors to the target");
 	return 0;
 }
@@ -67,8 +68,9 @@ static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, 
 		rc = remote_call1(r, SYS_socketpair, arguments, &result, deadline_ns, e);
 	if (rc < 0)
 		return rc;
-	if ((int64_t)result < 0)
-		return err_set(e, (int)-(int64_t)result, "the target cannot make a socket pair: %s", strerror((int)-(int64_t)result));
+	rc = remote_result(result, e);
+	if (rc < 0)
+		return err_prefix(e, "the target cannot make a socket pair");
 	return target_read(r->memory, message_address(r), m->pair, sizeof m->pair, e);
 }
 
@@ -94,8 +96,9 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 		rc = remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
 	if (rc < 0)
 		return rc;
-	if ((int64_t)result < 0)
-		return err_set(e, (int)-(int64_t)result, "the target cannot receive descriptors: %s", strerror((int)-(int64_t)result));
+	rc = remote_result(result, e);
+	if (rc < 0)
+		return err_prefix(e, "the target cannot receive descriptors");
 	rc = target_read(r->memory, at, &back, sizeof back, e);
 	if (rc < 0)
 		return rc;
@@ -118,10 +121,12 @@ static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count,
 		return rc;
 	/* A main thread that has exited has no descriptors any more; Linux 6.9 and later can name the thread itself. */
 	AUTO_CLOSE int thread = (int)syscall(SYS_pidfd_open, r->tracee->tid, PIDFD_THREAD);
-	AUTO_CLOSE int socket = (int)syscall(SYS_pidfd_getfd, thread >= 0 ? thread : pidfd, m.pair[1], 0);
-	if (socket < 0)
-		return err_sys(e, "pidfd_getfd");
-	rc = send_all(socket, fds, count, e);
+	struct borrowed_pair pair;
+	rc = borrowed_pair_take(&pair, thread >= 0 ? thread : pidfd, r->tracee->pid, m.pair, e);
+	if (rc < 0)
+		return rc;
+	rc = send_all(pair.ends[1], fds, count, e);
+	borrowed_pair_close(&pair);
 	return rc < 0 ? rc : receive(r, &m, count, remote_fds, deadline_ns, e);
 }
 

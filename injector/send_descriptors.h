@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gives descriptors to the target without a name in any file system: the borrowed thread makes a socket pair, memattach takes one end with
- * pidfd_getfd(2) and sends the descriptors through it (SCM_RIGHTS), the thread receives them. All of them are on the clean-up list
+ * Gives descriptors to the target without a name in any file system: the borrowed thread makes a socket pair, memattach takes both ends with
+ * pidfd_getfd(2), proves that they are one pair (borrowed_pair.h), and sends the descriptors through one of them (SCM_RIGHTS); the thread receives them. All of them are on the clean-up list
  * of the stub, so they are closed when it leaves, whatever happens.
  */
 #ifndef MEMATTACH_SEND_DESCRIPTORS_H

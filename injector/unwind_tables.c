@@ -8,13 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "grow.h"
-#include "whole_io.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 #define THREADS_MAX 8u
-#define HEADER_PAGE 4096u
+#define PAGE_BYTES 4096u
+#define ALLOCATE_BYTES (1u << 20) /* at a time */
 
 /* Rows that are in the file already. Without a build-id the inode and the extent of the code must do. */
 struct unwind_stored {
@@ -29,44 +35,108 @@ struct unwind_stored {
 	uint32_t count;
 };
 
+/*
+ * What the target gets allows it to read, and nothing else, also if it opens the file anew: it can neither cut the file, which would be SIGBUS here, nor
+ * make holes in it, nor write. Our own mapping was there before the seal and stays writable.
+ */
+static int seal(int fd, struct err *e)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) == 0)
+		return 0;
+	/* Before Linux 5.1 the rights of the file must do. */
+	if (errno != EINVAL || fchmod(fd, S_IRUSR) || fcntl(fd, F_ADD_SEALS, seals))
+		return err_sys(e, "cannot seal the memory file of unwind tables");
+	return 0;
+}
+
+/* Pages are made here, where it can be told that there is no memory for them. */
+static int allocate(struct unwind_tables *t, uint64_t end, struct err *e)
+{
+	uint64_t until = (end + ALLOCATE_BYTES - 1) & ~(uint64_t)(ALLOCATE_BYTES - 1);
+
+	if (until > t->max_bytes)
+		until = t->max_bytes;
+	if (until <= t->allocated)
+		return 0;
+	while (fallocate(t->own, 0, (off_t)t->allocated, (off_t)(until - t->allocated)) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "no memory for unwind tables");
+	t->allocated = until;
+	return 0;
+}
+
+static int open_for_target(struct unwind_tables *t, struct err *e)
+{
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", t->own);
+	t->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return t->fd < 0 ? err_sys(e, "cannot open the memory file of unwind tables") : 0;
+}
+
+static int map_own(struct unwind_tables *t, struct err *e)
+{
+	void *bytes = mmap(NULL, t->max_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->own, 0);
+
+	if (bytes == MAP_FAILED)
+		return err_sys(e, "cannot map the memory file of unwind tables");
+	t->bytes = bytes;
+	t->header = bytes;
+	return 0;
+}
+
 int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err *e)
 {
-	AUTO_CLOSE int fd = memfd_create("memattach-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct unwind_tables new = { .fd = -1, .max_bytes = max_bytes & ~(uint64_t)(PAGE_BYTES - 1), .used = sizeof *new.header };
 
-	max_bytes &= ~(uint64_t)(HEADER_PAGE - 1);
-	if (fd < 0)
+	new.own = memfd_create("memattach-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (new.own < 0)
 		return err_sys(e, "cannot create the memory file of unwind tables");
-	if (max_bytes < 2 * HEADER_PAGE)
-		return err_set(e, EINVAL, "no room for unwind tables");
-	if (ftruncate(fd, (off_t)max_bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
-		return err_sys(e, "cannot prepare the memory file of unwind tables");
-	struct unwind_header *header = mmap(NULL, HEADER_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (header == MAP_FAILED)
-		return err_sys(e, "cannot map the memory file of unwind tables");
-	header->magic = UNWIND_MAGIC;
-	header->version = UNWIND_VERSION;
-	*t = (struct unwind_tables){
-		.fd = steal_fd(&fd), .max_bytes = max_bytes, .used = sizeof *header, .header = header
-	};
+	int rc = 0;
+	if (new.max_bytes < 2 * PAGE_BYTES)
+		rc = err_set(e, EINVAL, "no room for unwind tables");
+	else if (ftruncate(new.own, (off_t)new.max_bytes))
+		rc = err_sys(e, "cannot prepare the memory file of unwind tables");
+	if (rc == 0)
+		rc = map_own(&new, e);
+	if (rc == 0)
+		rc = allocate(&new, new.used, e);
+	if (rc == 0)
+		rc = open_for_target(&new, e);
+	if (rc == 0)
+		rc = seal(new.own, e);
+	if (rc < 0) {
+		unwind_tables_close(&new);
+		return rc;
+	}
+	new.header->magic = UNWIND_MAGIC;
+	new.header->version = UNWIND_VERSION;
+	*t = new;
 	return 0;
 }
 
 void unwind_tables_close(struct unwind_tables *t)
 {
-	if (t->header)
-		munmap(t->header, HEADER_PAGE);
+	if (t->bytes)
+		munmap(t->bytes, t->max_bytes);
 	if (t->fd >= 0)
 		close(t->fd);
+	if (t->own >= 0)
+		close(t->own);
 	free(t->stored);
-	*t = (struct unwind_tables){ .fd = -1 };
+	*t = (struct unwind_tables){ .fd = -1, .own = -1 };
 }
 
 /* Writes behind what is there; the room was checked. */
 static int write_all(struct unwind_tables *t, const void *data, size_t bytes, uint64_t offset, struct err *e)
 {
-	if (!pwrite_all(t->fd, data, bytes, offset))
-		return err_sys(e, "cannot write unwind tables");
-	return 0;
+	int rc = allocate(t, offset + bytes, e);
+
+	if (rc == 0 && bytes)
+		memcpy(t->bytes + offset, data, bytes);
+	return rc;
 }
 
 static int reserve(const struct unwind_tables *t, uint64_t bytes, struct err *e)

@@ -17,11 +17,14 @@ struct unwind_cache;
 struct unwind_stored;
 
 struct unwind_tables {
-	int fd; /* "memattach-tables", sealed against shrinking and growing; O_CLOEXEC */
+	int fd;         /* "memattach-tables", for the target: read-only, sealed; O_CLOEXEC */
+	int own;        /* the same */
+	uint8_t *bytes; /* the file, mapped, the only way to write it; pages up to allocated are there */
 	uint64_t max_bytes;
+	uint64_t allocated;
 	uint64_t used;
 	uint32_t generation;          /* of the index in force, 0 none */
-	struct unwind_header *header; /* mapped, shared */
+	struct unwind_header *header; /* bytes */
 	struct unwind_stored *stored; /* rows that are in the file, by identity of the module */
 	size_t stored_count;
 	struct unwind_cache *cache; /* of rows from earlier sessions, the caller's; NULL after create: none */

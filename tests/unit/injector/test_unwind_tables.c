@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -96,11 +97,45 @@ static void test_unwind_tables_are_sealed_and_bounded(void **state)
 	unwind_tables_close(&t);
 }
 
+/* What a program can try with a descriptor that it keeps, also when it opens the file anew with more rights. */
+static void test_unwind_tables_allow_the_target_to_read_only(void **state)
+{
+	struct unwind_tables t;
+	struct err e;
+	char path[64];
+
+	(void)state;
+	assert_int_equal(unwind_tables_create(&t, 1 << 20, &e), 0);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", t.fd);
+	const int ways[] = { t.fd, open(path, O_RDWR | O_CLOEXEC) };
+	for (unsigned i = 0; i < 2; i++) {
+		if (ways[i] < 0)
+			continue; /* refused: as good */
+		assert_int_equal(pwrite(ways[i], "x", 1, 0), -1);
+		assert_int_equal(ftruncate(ways[i], 0), -1);
+		assert_int_equal(ftruncate(ways[i], 2 << 20), -1);
+		assert_int_equal(fallocate(ways[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+		assert_int_equal(fallocate(ways[i], 0, 0, 2 << 20), -1);
+		assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ways[i], 0), MAP_FAILED);
+		void *readable = mmap(NULL, 4096, PROT_READ, MAP_SHARED, ways[i], 0);
+		assert_ptr_not_equal(readable, MAP_FAILED);
+		assert_int_equal(mprotect(readable, 4096, PROT_READ | PROT_WRITE), -1);
+		assert_int_equal(madvise(readable, 4096, MADV_REMOVE), -1);
+		munmap(readable, 4096);
+		assert_int_equal(fcntl(ways[i], F_ADD_SEALS, F_SEAL_WRITE), -1);
+	}
+	if (ways[1] >= 0)
+		close(ways[1]);
+	assert_int_equal(t.header->magic, UNWIND_MAGIC);
+	unwind_tables_close(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unwind_tables_update_publishes_an_index),
 		cmocka_unit_test(test_unwind_tables_are_sealed_and_bounded),
+		cmocka_unit_test(test_unwind_tables_allow_the_target_to_read_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
