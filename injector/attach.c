@@ -25,6 +25,7 @@
 #include "pending_error.h"
 #include "send_descriptors.h"
 #include "tid_offset.h"
+#include "watchdog.h"
 
 #define FILTER_LOG2 16u
 #define FILTER_LOG2_SMALL_RATE 20u
@@ -287,15 +288,21 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	int rc = ask_thread(c, e);
 	if (rc == 0)
 		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
+	if (rc == 0)
+		rc = watchdog_check(e);
 	if (rc == 0 && !reused)
 		rc = load(c, remote_fds[0], s->dump.own.session_id, &handle, e);
 	if (rc < 0)
 		return rc;
 	rc = locate(s, handle, e);
 	if (rc == 0)
+		rc = watchdog_check(e);
+	if (rc == 0)
 		rc = start(c, remote_fds, handle, s->dump.own.session_id, e);
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	if (rc == 0)
+		rc = watchdog_check(e);
 	if (rc == 0)
 		rc = patch(c, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {

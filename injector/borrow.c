@@ -15,6 +15,7 @@
 #include "sharers.h"
 #include "quiesce.h"
 #include "task.h"
+#include "watchdog.h"
 
 #define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor, … */
 #define TURN_NS 10000000ull       /* … for so long more for each thread that runs */
@@ -228,6 +229,12 @@ static bool may_borrow(const struct search *s, const struct thread_info *thread)
 	return borrow_rank(thread) >= 0 && (!thread->filtered || (!s->without_filter && s->looked >= s->total));
 }
 
+/* memattach was asked to end. */
+static bool is_unwanted(const struct borrower *b)
+{
+	return b->patient ? watchdog_asked_twice() : watchdog_asked() != 0;
+}
+
 static bool is_over(const struct search *s)
 {
 	return monotonic_ns() >= s->deadline_ns;
@@ -254,7 +261,7 @@ static int try_threads(struct search *s, const struct thread_info *threads, size
 				       "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
 		}
 		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
-			if (is_over(s))
+			if (is_over(s) || is_unwanted(s->b))
 				break;
 			continue;
 		}
@@ -291,6 +298,8 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 			err_set(&last, EBUSY, "all its threads are in uninterruptible sleep");
 		if (is_over(&s))
 			break;
+		if (is_unwanted(b))
+			return err_set(e, EINTR, "interrupted; %s", s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
 		if (!busy && !usable && s.looked < s.total)
 			continue;
 		nap(pause);
@@ -307,7 +316,7 @@ int borrow_wait_cave(const struct borrower *b, struct err *e)
 	uint64_t deadline = monotonic_ns() + b->search_ns;
 
 	for (int rc; (rc = cave_is_free(b, e)) < 0; nap(RETRY_FIRST_NS))
-		if ((rc != -EBUSY && rc != -ETIMEDOUT) || monotonic_ns() >= deadline)
+		if ((rc != -EBUSY && rc != -ETIMEDOUT) || monotonic_ns() >= deadline || is_unwanted(b))
 			return rc == -EBUSY ? -ETIMEDOUT : rc;
 	return 0;
 }

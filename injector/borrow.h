@@ -22,12 +22,13 @@ struct borrower {
 	uint64_t call_ns;      /* how long one remote call may take */
 	uint64_t extra_bytes;  /* data room in the work area beyond SA_DATA_BYTES */
 	uint64_t *longest_ns;  /* longest time that any one thread was held */
+	bool patient;          /* only the second signal to memattach ends the search, not the first */
 };
 
 /*
  * On success the thread is in the stub at its first checkpoint: go on with remote_call, end with remote_leave. t and r must stay
  * where they are. -ETIMEDOUT: no thread at a safe point in time, the text says what each of them was doing; -EPERM: seccomp
- * would kill the calls, or ptrace is not permitted; -ESRCH: the target has ended. On failure nothing is changed.
+ * would kill the calls, or ptrace is not permitted; -ESRCH: the target has ended; -EINTR: memattach was asked to end. On failure nothing is changed.
  */
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
 

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "watchdog.h"
+
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
@@ -56,7 +58,9 @@ static int receive(struct channel *c, struct tracee *t, unsigned *checkpoint, st
 {
 	unsigned char byte = 0;
 
+	watchdog_call_begin(); /* for the sake of what comes along, see channel_open */
 	ssize_t n = recv(c->here, &byte, sizeof byte, MSG_DONTWAIT);
+	watchdog_call_end();
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n == 0 || (n < 0 && errno == ECONNRESET)) /* reset: it has not read our answer */
@@ -85,7 +89,7 @@ int channel_meet(struct channel *c, struct tracee *t, unsigned *checkpoint, uint
 		rc = tracee_poll(t, &stop, e);
 		if (rc > 0)
 			rc = tracee_resume(t, PTRACE_CONT, e);
-		if (rc == 0 && monotonic_ns() >= deadline_ns)
+		if (rc == 0 && (monotonic_ns() >= deadline_ns || watchdog_asked_twice()))
 			rc = err_set(e, ETIMEDOUT, "thread %d did not come to the end of a call in time", t->tid);
 	}
 	return rc;

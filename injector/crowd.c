@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "reap.h"
 #include "target.h"
+#include "watchdog.h"
 
 #define FEW 8
 #define MOMENT_NS 1000000ull
@@ -108,7 +109,8 @@ static void came(struct run *r, struct member *m)
 /* All that stand in a stop or have ended. */
 static void gather(struct run *r)
 {
-	for (;;) {
+	/* A program that stops and continues its threads does not put the deadline off. */
+	do {
 		siginfo_t info = { 0 };
 		if (waitid(P_ALL, 0, &info, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL) < 0 || info.si_pid == 0)
 			break;
@@ -119,7 +121,7 @@ static void gather(struct run *r)
 			tracee_release(info.si_pid); /* given up by an earlier step, which it has come too late for */
 		if (m && r->next < r->c->count && r->fresh < FEW)
 			ask_next(r);
-	}
+	} while (monotonic_ns() < r->c->deadline_ns);
 	r->noticed_ns = monotonic_ns();
 }
 
@@ -164,7 +166,7 @@ static void visit_all(struct run *r, const sigset_t *child)
 			reaped = reap_count();
 			drop(r, false);
 		}
-		if (r->noticed_ns >= r->c->deadline_ns) {
+		if (r->noticed_ns >= r->c->deadline_ns || watchdog_asked_twice()) {
 			drop(r, true);
 			return;
 		}

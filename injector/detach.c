@@ -38,6 +38,7 @@
 static void patient_borrower(const struct session *s, struct borrower *b, uint64_t *longest_ns)
 {
 	session_borrower(s, b, 0, longest_ns);
+	b->patient = true;
 	if (b->search_ns < PATIENCE_NS)
 		b->search_ns = PATIENCE_NS;
 }

@@ -12,6 +12,7 @@
 #include "cleanup.h"
 #include "control.h"
 #include "live_thread.h"
+#include "watchdog.h"
 
 #define PAGE_BYTES 4096u
 #define CHUNK_PAGES 256u
@@ -33,6 +34,7 @@ struct search {
 	uint64_t held_at[FRAMES_MAX];
 	size_t frame_count;
 	uint64_t alive;                        /* where the mapping that is searched begins to be alive */
+	bool given_up;                         /* memattach was asked twice to end */
 	bool for_ways_back;                    /* wanted are addresses in the frames' stacks, not gates */
 };
 
@@ -189,8 +191,14 @@ static uint64_t search_mapping(struct search *q, const struct mapping *m)
 	uint64_t entries[CHUNK_PAGES];
 
 	for (uint64_t at = q->alive & ~(uint64_t)(PAGE_BYTES - 1); at < m->end; at += step) {
+		if (watchdog_asked_twice()) {
+			q->given_up = true;
+			return 0;
+		}
 		size_t pages = (m->end - at < CHUNK_BYTES ? m->end - at : CHUNK_BYTES) / PAGE_BYTES;
+		watchdog_call_begin();
 		ssize_t n = pread(q->pagemap, entries, pages * sizeof *entries, (off_t)(at / PAGE_BYTES * sizeof *entries));
+		watchdog_call_end();
 		if (n != (ssize_t)(pages * sizeof *entries))
 			return 0;
 		for (size_t i = 0; i < pages;) {
@@ -233,7 +241,7 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 		*found = search_mapping(q, &maps.list[i]);
 	}
 	maps_free(&maps);
-	return 0;
+	return q->given_up ? err_set(e, EINTR, "interrupted twice while copied addresses of gates were searched for") : 0;
 }
 
 /* *found: the address of a gate in a frame whose handler may go on. */

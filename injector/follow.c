@@ -20,6 +20,7 @@
 #include "session_file.h"
 #include "status_line.h"
 #include "thinner.h"
+#include "watchdog.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
 #define TICK_DENSE_NS 10000000u /* the same when every allocation is recorded, or nearly */
@@ -301,7 +302,7 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 			*end = how_it_ended(s, detail);
 			return 0;
 		}
-		if (fds[1].revents && read(f->signals, &stop, sizeof stop) == sizeof stop) {
+		if (fds[1].revents) {
 			*end = SESSION_END_ASKED;
 			return 0;
 		}
@@ -319,20 +320,15 @@ static int follow(struct follower *f, enum session_end *end, int *detail, struct
 
 int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e)
 {
-	sigset_t ends, child, before;
+	sigset_t child, before;
 
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	AUTO_CLOSE int signals = signalfd(-1, &ends, SFD_CLOEXEC);
 	AUTO_CLOSE int stops = signalfd(-1, &child, SFD_CLOEXEC);
 	AUTO_CLOSE int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	struct follower f = { .s = s, .signals = signals, .stops = stops, .timer = timer };
+	struct follower f = { .s = s, .signals = watchdog_fd(), .stops = stops, .timer = timer };
 
-	if (signals < 0 || stops < 0 || timer < 0)
+	if (stops < 0 || timer < 0)
 		return err_sys(e, "cannot wait for events");
 	*detail = 0;
 	sigprocmask(SIG_BLOCK, &child, &before);

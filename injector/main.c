@@ -18,24 +18,11 @@
 #include "session_lock.h"
 #include "size.h"
 #include "tracee.h"
+#include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
 
 enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
-
-/* These end a session, through a descriptor. */
-static void block_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
-}
 
 static void complain(const struct session *s, const struct err *e)
 {
@@ -341,13 +328,19 @@ int main(int argc, char **argv)
 	struct session_options options;
 	enum command command;
 	struct session session;
+	struct err e;
 
 	if (options_parse(argc, argv, &options, &command) < 0)
 		return EXIT_USAGE;
 	if (command == COMMAND_NONE)
 		return EXIT_DONE;
-	block_signals();
 	memory_room_go_first();
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
+	if (watchdog_start(options.pid, &e) < 0) {
+		fprintf(stderr, "memattach: %s\n", e.text);
+		return EXIT_NOT_ATTACHED;
+	}
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH ? detach(&session) :
 		     command == COMMAND_DOCTOR ? doctor_report(&session) : profile(&session);

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "cleanup.h"
+#include "watchdog.h"
 #include "whole_io.h"
 
 /* A file written over in place would not have the program headers that were loaded. */
@@ -104,7 +105,10 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
 
 		if (p->p_type != PT_LOAD || p->p_flags & PF_W || at >= p->p_filesz || bytes > p->p_filesz - at)
 			continue;
-		if (p->p_offset <= INT64_MAX - at && pread_all(f->fd, buffer, bytes, p->p_offset + at))
+		watchdog_call_begin();
+		bool read = p->p_offset <= INT64_MAX - at && pread_all(f->fd, buffer, bytes, p->p_offset + at);
+		watchdog_call_end();
+		if (read)
 			return 0;
 	}
 	return target_read(f->tm, address, buffer, bytes, e);

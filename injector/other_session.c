@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "session_lock.h"
 #include "target_dump.h"
+#include "watchdog.h"
 
 #define WAIT_NS 30000000000ull
 #define AGAIN_MS 10
@@ -56,7 +57,9 @@ static int end_holder(const struct session *s, pid_t holder, uint64_t deadline_n
 		return 0; /* it has ended */
 	int rc = tell_to_end(s, holder, pidfd, e);
 	while (rc == 0 && session_lock_holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0)
-		if (monotonic_ns() >= deadline_ns)
+		if (watchdog_check(e) < 0)
+			rc = -EINTR;
+		else if (monotonic_ns() >= deadline_ns)
 			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not detach within %llu s", holder, WAIT_NS / 1000000000u);
 	return rc;
 }

@@ -23,6 +23,7 @@ add_library(memattach_prepare STATIC
   unwind_compile.c
   unwind_source.c
   unwind_tables.c
+  watchdog.c
   arch/x86_64/code_scan.c
   arch/x86_64/stack_switch.c
   arch/x86_64/unwind_rule.c)

@@ -12,6 +12,7 @@
 #include "crowd.h"
 #include "grow.h"
 #include "sharers.h"
+#include "watchdog.h"
 
 #define PAUSE_NS 1000000
 #define GATE_PATIENCE_NS 500000000ull /* for a thread that holds the address of a gate */
@@ -293,7 +294,7 @@ static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struc
 	int rc = sharers_find(q->target, &sharers, &count, e);
 	for (size_t i = 0; i < count && rc == 0; i++)
 		for (; rc == 0 && sharers_is_one(q->target, sharers[i]); nanosleep(&pause, NULL))
-			if (monotonic_ns() >= deadline_ns)
+			if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
 				rc = err_set(e, EBUSY, "process %d, a child of vfork or clone, still runs in its memory", sharers[i]);
 	return rc;
 }
@@ -333,6 +334,10 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 			break;
 		if (left && monotonic_ns() >= deadline_ns) {
 			rc = -EBUSY;
+			break;
+		}
+		if (watchdog_asked_twice()) {
+			rc = err_set(e, EINTR, "interrupted twice before all threads were seen outside of the payload");
 			break;
 		}
 		if (left)

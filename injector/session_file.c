@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session_file.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +8,7 @@
 
 #include "target_dump.h"
 #include "tracee.h"
+#include "watchdog.h"
 
 #define NAMES_MAX 100u          /* that are made for one second */
 #define SHOWN_AFTER_NS 1000000000ull
@@ -44,22 +44,10 @@ static int create(const struct session *s, struct dump_file *file, const char *p
 	return rc;
 }
 
-/* One that came after the first, which has begun the detach. */
-static bool told_again(void)
-{
-	const struct timespec now = { 0 };
-	sigset_t ends;
-
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
-	return sigtimedwait(&ends, NULL, &now) > 0;
-}
-
 struct wait {
 	const struct session *s;
 	uint64_t since_ns;
+	unsigned asked; /* signals that had come before */
 	bool shown;
 };
 
@@ -71,12 +59,12 @@ static bool waiting(void *context, double done)
 		fprintf(stderr, "\r\033[Kwriting the dump: %.0f %%", 100 * done);
 		w->shown = true;
 	}
-	return !told_again();
+	return watchdog_asked() == w->asked;
 }
 
 static int write_file(const struct session *s, struct dump_file *file, const struct dump_source *source, struct err *e)
 {
-	struct wait w = { .s = s, .since_ns = monotonic_ns() };
+	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked() };
 
 	int rc = dump_file_write(file, source, waiting, &w, e);
 	if (w.shown)
@@ -140,7 +128,7 @@ int session_file_finish(struct session *s, struct err *e)
 
 void session_file_save(struct session *s)
 {
-	struct wait w = { .s = s, .since_ns = monotonic_ns() };
+	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked() };
 	struct dump_file file;
 	struct err e;
 

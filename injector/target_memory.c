@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "task.h"
+#include "watchdog.h"
 
 #define PIECES_PER_CALL 1024u /* IOV_MAX */
 
@@ -39,6 +40,19 @@ void target_memory_close(struct target_memory *tm)
 	tm->mem_fd = -1;
 }
 
+/* -1: it cannot be read so. */
+static ssize_t read_vectors(const struct target_memory *tm, const struct iovec *local, const struct iovec *remote, size_t count)
+{
+	if (!tm->pid) {
+		errno = EFAULT;
+		return -1;
+	}
+	watchdog_call_begin();
+	ssize_t n = process_vm_readv(tm->pid, local, count, remote, count, 0);
+	watchdog_call_end();
+	return n;
+}
+
 /* Reads as much as /proc/PID/mem gives from the start; the count. */
 static size_t read_mem_file(const struct target_memory *tm, uint64_t address, char *buffer, size_t bytes)
 {
@@ -47,7 +61,9 @@ static size_t read_mem_file(const struct target_memory *tm, uint64_t address, ch
 	if (tm->mem_fd < 0 || address > INT64_MAX)
 		return 0;
 	while (done < bytes) {
+		watchdog_call_begin();
 		ssize_t n = pread(tm->mem_fd, buffer + done, bytes - done, (off_t)(address + done));
+		watchdog_call_end();
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -65,7 +81,7 @@ static size_t read_some(const struct target_memory *tm, uint64_t address, char *
 	while (done < bytes) {
 		struct iovec local = { buffer + done, bytes - done };
 		struct iovec remote = { (void *)(uintptr_t)(address + done), bytes - done };
-		ssize_t n = tm->pid ? process_vm_readv(tm->pid, &local, 1, &remote, 1, 0) : 0;
+		ssize_t n = read_vectors(tm, &local, &remote, 1);
 		if (n <= 0) {
 			int saved = n < 0 ? errno : EFAULT;
 			size_t more = read_mem_file(tm, address + done, buffer + done, bytes - done);
@@ -138,7 +154,7 @@ int target_read_batch(const struct target_memory *tm, const struct target_piece 
 			remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].bytes };
 			total += pieces[i].bytes;
 		}
-		ssize_t got = tm->pid ? process_vm_readv(tm->pid, local, n, remote, n, 0) : -1;
+		ssize_t got = read_vectors(tm, local, remote, n);
 		if (got < 0 || (size_t)got != total) {
 			/* A partial result does not tell which piece failed. */
 			for (size_t i = 0; i < n; i++) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "watchdog.h"
+
 int target_writer_open(struct target_writer *w, pid_t tid, struct err *e)
 {
 	char path[40];
@@ -29,7 +31,9 @@ int target_write(const struct target_writer *w, uint64_t address, const void *da
 	const char *from = data;
 
 	while (bytes > 0) {
+		watchdog_call_begin();
 		ssize_t n = pwrite(w->fd, from, bytes, (off_t)address);
+		watchdog_call_end();
 		if (n <= 0) {
 			if (n == 0)
 				errno = EFAULT;

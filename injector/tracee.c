@@ -15,6 +15,7 @@
 #include "arch/registers.h"
 #include "reap.h"
 #include "target.h"
+#include "watchdog.h"
 
 #ifndef PTRACE_O_SUSPEND_SECCOMP
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
@@ -109,6 +110,7 @@ bool tracee_go_first(bool first)
 {
 	const struct sched_param urgent = { .sched_priority = 1 }, usual = { 0 };
 
+	watchdog_hold(first);
 	return sched_setscheduler(0, first ? SCHED_RR : SCHED_OTHER, first ? &urgent : &usual) == 0;
 }
 
@@ -162,22 +164,22 @@ static int gone(struct tracee *t, struct err *e)
  * could fall between the look at the clock and the system call. It is armed once for a deadline, not once for a stop, because a
  * thread is held while we wait: one system call per stop is what it may cost.
  */
-#define WATCHDOG_SIGNAL SIGALRM
-#define WATCHDOG_REPEAT_NS 5000000
+#define DEADLINE_SIGNAL SIGALRM
+#define DEADLINE_REPEAT_NS 5000000
 
 static void interrupted(int signal)
 {
 	(void)signal;
 }
 
-static int watchdog_arm(uint64_t deadline_ns, struct err *e)
+static int deadline_arm(uint64_t deadline_ns, struct err *e)
 {
 	static timer_t timer;
 	static bool made;
 	static uint64_t armed_ns;
 	struct itimerspec spec = {
 		.it_value = { .tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u) },
-		.it_interval = { .tv_nsec = WATCHDOG_REPEAT_NS },
+		.it_interval = { .tv_nsec = DEADLINE_REPEAT_NS },
 	};
 
 	if (deadline_ns == 0)
@@ -186,8 +188,8 @@ static int watchdog_arm(uint64_t deadline_ns, struct err *e)
 		return 0;
 	if (!made) {
 		struct sigaction action = { .sa_handler = interrupted }; /* no SA_RESTART */
-		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = WATCHDOG_SIGNAL };
-		if (sigaction(WATCHDOG_SIGNAL, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = DEADLINE_SIGNAL };
+		if (sigaction(DEADLINE_SIGNAL, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
 			return err_sys(e, "cannot make a timer");
 		made = true;
 	}
@@ -198,11 +200,11 @@ static int watchdog_arm(uint64_t deadline_ns, struct err *e)
 }
 
 /* No deadline is waited for any more. */
-static void watchdog_disarm(void)
+static void deadline_disarm(void)
 {
 	struct err ignored;
 
-	if (watchdog_arm(0, &ignored) < 0)
+	if (deadline_arm(0, &ignored) < 0)
 		return;
 }
 
@@ -247,13 +249,17 @@ static int look_for_stop(struct tracee *t, int options, enum tracee_stop *stop, 
 
 int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
-	int rc = watchdog_arm(deadline_ns, e);
+	int rc = deadline_arm(deadline_ns, e);
 
+	watchdog_waits(true);
 	while (rc == 0) {
 		rc = look_for_stop(t, 0, stop, e);
 		if (rc == 0 && monotonic_ns() >= deadline_ns)
 			rc = thread_did_not_stop(t->pid, t->tid, e);
+		if (rc == 0 && watchdog_asked_twice())
+			rc = err_set(e, ETIMEDOUT, "thread %d was not waited for: interrupted twice", t->tid);
 	}
+	watchdog_waits(false);
 	return rc < 0 ? rc : 0;
 }
 
@@ -328,13 +334,13 @@ void tracee_detach(struct tracee *t)
 		return;
 	if (!t->stopped && tracee_interrupt(t, monotonic_ns() + LAST_WAIT_NS, &stop, &ignored) < 0 && !t->stopped) {
 		tracee_give_up(t);
-		watchdog_disarm();
+		deadline_disarm();
 		return;
 	}
 	if (request(t, PTRACE_DETACH, "PTRACE_DETACH", 0, (uintptr_t)t->signal, &ignored) == 0)
 		reap_remove(t->tid);
 	hold_ends(t);
-	watchdog_disarm();
+	deadline_disarm();
 	t->seized = false;
 }
 

@@ -41,7 +41,7 @@ uint64_t monotonic_ns(void);
 /*
  * A held thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the hold by whole
  * time slices. So memattach goes first while it holds a thread, where it may (CAP_SYS_NICE); it only sleeps and makes short calls then.
- * False: it may not.
+ * False: it may not. The watchdog looks after it meanwhile.
  */
 bool tracee_go_first(bool first);
 
