@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleanup.h"
 #include "elf_module_internal.h"
@@ -13,7 +14,8 @@
 #define PHDR_MAX 256u
 #define DYNAMIC_MAX 4096u
 #define STRINGS_MAX (1u << 30)
-#define RELOCATIONS_MAX (64u << 20)
+#define RELOCATIONS_MAX (8u << 20)
+#define NAME_MAX_BYTES 4096u /* of a module or its file */
 #define NOTE_MAX 65536u
 
 #define PAGE 4096u
@@ -125,6 +127,9 @@ static int read_headers(struct elf_module *m, const struct target_memory *tm, st
 		return r;
 	if (h.e_phoff > 1u << 20)
 		return err_set(e, ENOEXEC, "its program headers make no sense");
+	r = budget_take(tm->budget, sizeof *m + h.e_phnum * sizeof *m->phdrs, e);
+	if (r)
+		return r;
 	m->type = h.e_type;
 	m->phdr_count = h.e_phnum;
 	m->phdrs = calloc(h.e_phnum, sizeof *m->phdrs);
@@ -197,6 +202,50 @@ static struct elf_table table(const struct elf_module *m, uint64_t pointer, uint
 	return (struct elf_table){ address, address ? bytes : 0 };
 }
 
+const char *elf_module_string(const struct elf_module *m, uint64_t offset, size_t max_bytes)
+{
+	uint64_t room = offset < m->strings_bytes ? m->strings_bytes - offset + 1 : 0;
+
+	return room && memchr(m->strings + offset, 0, room < max_bytes ? room : max_bytes) ? m->strings + offset : NULL;
+}
+
+/* The offsets of the names of what it needs, which stand among the entries. */
+static int keep_needed(struct elf_module *m, const struct target_memory *tm, const Elf64_Dyn *list, size_t count, struct err *e)
+{
+	size_t needed = 0;
+
+	for (size_t i = 0; i < count && list[i].d_tag != DT_NULL; i++)
+		needed += list[i].d_tag == DT_NEEDED;
+	int r = needed ? budget_take(tm->budget, needed * sizeof *m->needed, e) : 0;
+	if (r || !needed)
+		return r;
+	m->needed = calloc(needed, sizeof *m->needed);
+	if (!m->needed)
+		return err_set(e, ENOMEM, "no memory for a dynamic section");
+	for (size_t i = 0; i < count && list[i].d_tag != DT_NULL; i++)
+		if (list[i].d_tag == DT_NEEDED)
+			m->needed[m->needed_count++] = list[i].d_un.d_val < STRINGS_MAX ? (uint32_t)list[i].d_un.d_val : UINT32_MAX;
+	return 0;
+}
+
+static int read_strings(struct elf_module *m, const struct target_memory *tm, struct err *e)
+{
+	if (m->strtab.bytes == 0 || m->strtab.bytes > STRINGS_MAX)
+		return 0;
+	int r = budget_take(tm->budget, m->strtab.bytes, e);
+	if (r)
+		return r;
+	m->strings = malloc(m->strtab.bytes + 1);
+	if (!m->strings)
+		return err_set(e, ENOMEM, "no memory for symbol names");
+	r = target_read(tm, m->strtab.address, m->strings, m->strtab.bytes, e);
+	if (r)
+		return r;
+	m->strings_bytes = m->strtab.bytes;
+	m->strings[m->strings_bytes] = 0;
+	return 0;
+}
+
 #define TAG_MAX 64
 
 static int read_dynamic(struct elf_module *m, const struct target_memory *tm, struct err *e)
@@ -209,17 +258,17 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 	if (count == 0)
 		return 0;
 	AUTO_FREE Elf64_Dyn *list = calloc(count, sizeof *list);
-	m->needed = calloc(count, sizeof *m->needed);
-	if (!list || !m->needed)
+	if (!list)
 		return err_set(e, ENOMEM, "no memory for a dynamic section");
 	int r = target_read(tm, m->dynamic, list, count * sizeof *list, e);
+	if (!r)
+		r = keep_needed(m, tm, list, count, e);
 	if (r)
 		return r;
 	for (size_t i = 0; i < count && list[i].d_tag != DT_NULL; i++) {
 		uint64_t v = list[i].d_un.d_val;
 
 		switch (list[i].d_tag) {
-		case DT_NEEDED: m->needed[m->needed_count++] = v < STRINGS_MAX ? (uint32_t)v : UINT32_MAX; break;
 		case DT_SONAME: soname = v; break;
 		case DT_DEBUG:
 			m->has_debug = true;
@@ -252,29 +301,39 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 	m->verneed = verneed ? normalise(m, verneed, sizeof(Elf64_Verneed)) : 0;
 	m->verdef_count = verdef_count > ELF_VERSIONS_MAX ? 0 : (uint32_t)verdef_count;
 	m->verneed_count = verneed_count > ELF_VERSIONS_MAX ? 0 : (uint32_t)verneed_count;
-	if (m->strtab.bytes > 0 && m->strtab.bytes <= STRINGS_MAX) {
-		m->strings = malloc(m->strtab.bytes + 1);
-		if (!m->strings)
-			return err_set(e, ENOMEM, "no memory for symbol names");
-		r = target_read(tm, m->strtab.address, m->strings, m->strtab.bytes, e);
-		if (r)
-			return r;
-		m->strings_bytes = m->strtab.bytes;
-		m->strings[m->strings_bytes] = 0;
-	}
-	if (soname < m->strings_bytes)
+	r = read_strings(m, tm, e);
+	if (!r && elf_module_string(m, soname, NAME_MAX_BYTES))
 		m->soname = strdup(m->strings + soname);
-	return 0;
+	return r;
 }
 
 /* ---- the whole ---- */
 
-static void note_file(struct elf_module *m, const struct maps *maps, const char *path)
+/*
+ * The kernel writes a newline in a name as \012, and a name that has these four characters in the same way. Which one it is
+ * tells the link in map_files, which everybody may read who may trace the process. False: it cannot be read.
+ */
+static bool name_of_mapping(const struct target_memory *tm, const struct mapping *map, char *name, size_t size)
+{
+	char link[96];
+
+	snprintf(link, sizeof link, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)tm->pid, map->start, map->end);
+	ssize_t n = readlink(link, name, size - 1);
+	if (n <= 0)
+		return false;
+	name[n] = 0;
+	return true;
+}
+
+static void note_file(struct elf_module *m, const struct target_memory *tm, const struct maps *maps, const char *path)
 {
 	const struct mapping *map = maps_find(maps, m->header);
+	char name[NAME_MAX_BYTES + 1];
 
 	if (map && map->path[0])
 		path = map->path;
+	if (map && map->inode && !map->deleted && strchr(map->path, '\n') && name_of_mapping(tm, map, name, sizeof name))
+		path = name;
 	if (map) {
 		m->inode = map->inode;
 		m->dev_major = map->dev_major;
@@ -302,10 +361,14 @@ int elf_module_read(struct elf_module *m, const struct target_memory *tm, const 
 		r = elf_read_symbols(&out, tm, e);
 	if (!r) {
 		read_build_id(&out, tm);
-		note_file(&out, maps, path);
+		note_file(&out, tm, maps, path);
 		if (!out.path || !out.soname)
 			r = err_set(e, ENOMEM, "no memory for a path");
+		else
+			r = budget_take(tm->budget, strlen(out.path) + strlen(out.soname), e);
 	}
+	if (!r)
+		r = budget_check(tm->budget, e);
 	if (r) {
 		elf_module_done(&out);
 		return r;
@@ -350,10 +413,13 @@ int elf_module_relocations(const struct elf_module *m, const struct target_memor
 	}
 	if (n > RELOCATIONS_MAX || !elf_module_holds(m, table_->address, n * sizeof(Elf64_Rela), 0))
 		return err_set(e, ENOEXEC, "a relocation table makes no sense");
+	int r = budget_fits(tm->budget, n * sizeof(Elf64_Rela), e);
+	if (r)
+		return r;
 	Elf64_Rela *list = calloc(n, sizeof *list);
 	if (!list)
 		return err_set(e, ENOMEM, "no memory for relocations");
-	int r = target_read(tm, table_->address, list, n * sizeof *list, e);
+	r = target_read(tm, table_->address, list, n * sizeof *list, e);
 	if (r) {
 		free(list);
 		return r;

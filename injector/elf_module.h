@@ -129,6 +129,9 @@ bool elf_module_defines_ifunc(const struct elf_module *m, const char *name);
 const char *elf_module_symbol_name(const struct elf_module *m, uint32_t n);
 const char *elf_module_symbol_version(const struct elf_module *m, uint32_t n);
 
+/* The string at an offset of the string table if it ends within max_bytes, else NULL. */
+const char *elf_module_string(const struct elf_module *m, uint64_t offset, size_t max_bytes);
+
 /* "libc.so.6": last component of the path, for messages. Never NULL. */
 const char *elf_module_name(const struct elf_module *m);
 

@@ -9,6 +9,9 @@
 /* The largest real tables are about a tenth. */
 #define SYMBOL_MAX (16u << 20)
 #define NAME_HASHED 24 /* characters of a name */
+#define VERSION_NAME_MAX 256u
+/* A longer chain of equal hashes ends there: nobody shall make every look-up as long as the table. */
+#define CHAIN_MAX 8192u
 
 /* ---- how many ---- */
 
@@ -25,6 +28,8 @@ static uint64_t count_by_gnu_hash(const struct elf_module *m, const struct targe
 		return 0;
 	uint64_t at = m->gnu_hash + sizeof h + h.bloom_words * 8ull;
 	if (!elf_module_holds(m, at, h.buckets * 4ull, 0))
+		return 0;
+	if (budget_fits(tm->budget, h.buckets * 4ull, &ignored))
 		return 0;
 	AUTO_FREE uint32_t *buckets = calloc(h.buckets, sizeof *buckets);
 	if (!buckets || target_read(tm, at, buckets, h.buckets * sizeof *buckets, &ignored))
@@ -106,22 +111,29 @@ static bool is_defined(const Elf64_Sym *s)
 	       type != STT_SECTION && type != STT_FILE;
 }
 
-static int index_symbols(struct elf_module *m, struct err *e)
+static int index_symbols(struct elf_module *m, const struct target_memory *tm, struct err *e)
 {
 	uint32_t size = 16;
 
 	while (size < m->symbol_count)
 		size *= 2;
+	int r = budget_take(tm->budget, size * sizeof *m->buckets + m->symbol_count * sizeof *m->chain, e);
+	if (r)
+		return r;
+	AUTO_FREE uint16_t *lengths = calloc(size, sizeof *lengths);
 	m->bucket_mask = size - 1;
 	m->buckets = calloc(size, sizeof *m->buckets);
 	m->chain = calloc(m->symbol_count, sizeof *m->chain);
-	if (!m->buckets || !m->chain)
+	if (!m->buckets || !m->chain || !lengths)
 		return err_set(e, ENOMEM, "no memory for symbols");
 	/* From the last to the first, so that chains are in order. Symbol 0 is no symbol and ends a chain. */
 	for (size_t i = m->symbol_count - 1; i > 0; i--) {
 		if (!is_defined(&m->symbols[i]))
 			continue;
 		uint32_t b = name_hash(elf_module_symbol_name(m, (uint32_t)i)) & m->bucket_mask;
+		if (lengths[b] == CHAIN_MAX)
+			continue;
+		lengths[b]++;
 		m->chain[i] = m->buckets[b];
 		m->buckets[b] = (uint32_t)i;
 	}
@@ -139,12 +151,15 @@ static int read_table(struct elf_module *m, const struct target_memory *tm, stru
 		count = 0;
 	if (count == 0)
 		return 0;
+	int r = budget_take(tm->budget, count * (sizeof *m->symbols + sizeof *m->versions), e);
+	if (r)
+		return r;
 	m->symbols = calloc(count, sizeof *m->symbols);
 	if (!m->symbols)
 		return err_set(e, ENOMEM, "no memory for symbols");
 	m->symbol_count = count;
 	m->symtab.bytes = count * sizeof *m->symbols;
-	int r = target_read(tm, m->symtab.address, m->symbols, m->symtab.bytes, e);
+	r = target_read(tm, m->symtab.address, m->symbols, m->symtab.bytes, e);
 	if (r)
 		return r;
 	if (m->versym && elf_module_holds(m, m->versym, count * 2, 0)) {
@@ -155,7 +170,7 @@ static int read_table(struct elf_module *m, const struct target_memory *tm, stru
 		if (r)
 			return r;
 	}
-	return index_symbols(m, e);
+	return index_symbols(m, tm, e);
 }
 
 /* ---- versions ---- */
@@ -163,8 +178,8 @@ static int read_table(struct elf_module *m, const struct target_memory *tm, stru
 static void name_version(struct elf_module *m, uint32_t index, uint32_t string)
 {
 	index &= 0x7fff;
-	if (index < m->version_name_count && string < m->strings_bytes)
-		m->version_names[index] = m->strings + string;
+	if (index < m->version_name_count)
+		m->version_names[index] = elf_module_string(m, string, VERSION_NAME_MAX);
 }
 
 static void read_verdefs(struct elf_module *m, const struct target_memory *tm)
@@ -224,6 +239,9 @@ static int read_versions(struct elf_module *m, const struct target_memory *tm, s
 	for (size_t i = 0; i < m->symbol_count; i++)
 		if ((m->versions[i] & 0x7fffu) > most)
 			most = m->versions[i] & 0x7fffu;
+	int r = budget_take(tm->budget, (most + 1u) * sizeof *m->version_names, e);
+	if (r)
+		return r;
 	m->version_name_count = most + 1u;
 	m->version_names = calloc(m->version_name_count, sizeof *m->version_names);
 	if (!m->version_names)

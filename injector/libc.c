@@ -127,11 +127,11 @@ static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
 			l->dlerror_result = (int64_t)offset;
 }
 
-static void find_allocator(struct libc *l, const struct modules *m)
+static void find_allocator(struct libc *l, const struct modules *m, struct budget *budget)
 {
 	struct elf_symbol s;
 
-	l->allocator = scope_find(m, NULL, "malloc", NULL, &s);
+	l->allocator = scope_find(m, NULL, "malloc", NULL, &s, budget);
 	if (!l->allocator)
 		return;
 	l->malloc = s.ifunc ? 0 : s.address;
@@ -142,7 +142,9 @@ static void find_allocator(struct libc *l, const struct modules *m)
 int libc_find(struct libc *l, const struct modules *m, const struct target_memory *tm, struct err *e)
 {
 	struct libc out = { 0 };
+	struct budget budget;
 
+	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
 	if (!find_libc(&out, m))
 		return err_set(e, ENOEXEC, "neither glibc nor musl is among its modules");
 	int r = find_entry_points(&out, m, e);
@@ -151,7 +153,7 @@ int libc_find(struct libc *l, const struct modules *m, const struct target_memor
 	if (out.kind == LIBC_GLIBC && !version_by_code(&out, tm))
 		version_by_symbols(&out);
 	find_dlerror_result(&out, tm);
-	find_allocator(&out, m);
+	find_allocator(&out, m, &budget);
 	*l = out;
-	return 0;
+	return budget_check(&budget, e);
 }

@@ -12,6 +12,7 @@
 
 #define DELETED " (deleted)"
 #define READ_TRIES 20
+#define TEXT_MAX (96u << 20) /* a million mappings; their names can be made longer */
 
 /* Text that is consumed from the left; every step checks the end. */
 struct cursor {
@@ -189,6 +190,10 @@ static int read_once(struct maps *m, const char *file, bool torn, struct err *e)
 		if (n == 0)
 			break;
 		used += (size_t)n;
+		if (used > TEXT_MAX) {
+			free(text);
+			return err_set(e, E2BIG, "%s is longer than %u MB", file, TEXT_MAX >> 20);
+		}
 		if (used == size) {
 			size *= 2;
 			char *more = realloc(text, size + 1);

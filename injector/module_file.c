@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "module_file.h"
 
-#include <fcntl.h>
 #include <gelf.h>
-#include <inttypes.h>
 #include <libelf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "cleanup.h"
+#include "target_file.h"
 #include "watchdog.h"
 #include "whole_io.h"
 
@@ -28,64 +24,15 @@ static bool same_headers(int fd, const struct elf_module *m)
 	       !memcmp(phdrs, m->phdrs, h.e_phnum * sizeof *phdrs);
 }
 
-/* Does the file carry the build-id of the module, in a note where the module has it? */
-static bool same_build_id(int fd, const struct elf_module *m)
-{
-	for (size_t i = 0; i < m->phdr_count && m->build_id_bytes; i++) {
-		const Elf64_Phdr *p = &m->phdrs[i];
-
-		if (p->p_type != PT_NOTE || p->p_filesz < m->build_id_bytes || p->p_filesz > 65536)
-			continue;
-		AUTO_FREE uint8_t *notes = malloc(p->p_filesz);
-		if (notes && pread_all(fd, notes, p->p_filesz, p->p_offset) &&
-		    memmem(notes, p->p_filesz, m->build_id, m->build_id_bytes))
-			return true;
-	}
-	return false;
-}
-
-static int open_mapped(const struct elf_module *m, const struct target_memory *tm, const struct maps *maps)
-{
-	const struct mapping *map = maps_find(maps, m->header);
-	char path[96];
-
-	if (!map || !map->inode)
-		return -1;
-	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)target_memory_thread(tm), map->start, map->end);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd >= 0 && same_headers(fd, m) ? steal_fd(&fd) : -1;
-}
-
-static int open_named(const struct elf_module *m, const struct target_memory *tm)
-{
-	struct stat st;
-	char path[4200];
-
-	if (m->path[0] != '/' || m->deleted)
-		return -1;
-	int n = snprintf(path, sizeof path, "/proc/%d/root%s", (int)target_memory_thread(tm), m->path);
-	if (n < 0 || (size_t)n >= sizeof path)
-		return -1;
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || !same_headers(fd, m))
-		return -1;
-	/*
-	 * Some file systems (overlay, btrfs) show another device in stat than in maps: there the build-id
-	 * decides.
-	 */
-	bool same_inode = st.st_ino == m->inode && major(st.st_dev) == m->dev_major &&
-	                  minor(st.st_dev) == m->dev_minor;
-	return same_inode || same_build_id(fd, m) ? steal_fd(&fd) : -1;
-}
-
 void module_file_open(struct module_file *f, const struct elf_module *module, const struct target_memory *tm,
                       const struct maps *maps)
 {
-	f->module = module;
-	f->tm = tm;
-	f->fd = module->is_vdso ? -1 : open_mapped(module, tm, maps);
-	if (f->fd < 0 && !module->is_vdso)
-		f->fd = open_named(module, tm);
+	const struct mapping *map = maps_find(maps, module->header);
+	AUTO_CLOSE int fd = module->is_vdso || !map ? -1 : target_file_open(target_memory_thread(tm), map, module->path);
+
+	*f = (struct module_file){ .module = module, .tm = tm, .fd = -1 };
+	if (fd >= 0 && same_headers(fd, module))
+		f->fd = steal_fd(&fd);
 }
 
 void module_file_close(struct module_file *f)
@@ -98,7 +45,10 @@ void module_file_close(struct module_file *f)
 int module_file_read(const struct module_file *f, uint64_t address, void *buffer, size_t bytes, struct err *e)
 {
 	const struct elf_module *m = f->module;
+	int r = f->fd >= 0 ? budget_work(f->tm->budget, bytes, e) : 0;
 
+	if (r)
+		return r;
 	for (size_t i = 0; i < m->phdr_count && f->fd >= 0; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
 		uint64_t at = address - (m->bias + p->p_vaddr);
@@ -158,38 +108,80 @@ int module_file_section(const struct module_file *f, const char *name, uint8_t *
 	return r;
 }
 
-static void each_symbol(const struct module_file *f, Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-                        module_symbol_fn fn, void *context)
+/* ---- .symtab ---- */
+
+#define SECTIONS_MAX 65279u /* SHN_LORESERVE - 1 */
+#define PART_MAX (1ull << 30)
+
+/*
+ * A part of the file, with a NUL behind; NULL: not all of it is there, or it is too much. By hand and not by libelf, which would take what the
+ * headers promise: this runs in memattach itself.
+ */
+static void *read_part(const struct module_file *f, uint64_t offset, uint64_t bytes)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	size_t count = data && header->sh_entsize == sizeof(Elf64_Sym) ? data->d_size / sizeof(Elf64_Sym) : 0;
+	struct err ignored; /* the end of the plan asks for it */
 
-	for (size_t i = 1; i < count && i < INT32_MAX; i++) {
-		GElf_Sym s;
+	if (bytes > PART_MAX || budget_work(f->tm->budget, bytes, &ignored) < 0 || (f->tm->budget && bytes > f->tm->budget->memory / 2))
+		return NULL;
+	AUTO_FREE char *data = malloc(bytes + 1);
+	if (!data || !pread_all(f->fd, data, bytes, offset))
+		return NULL;
+	data[bytes] = 0;
+	return steal_pointer(&data);
+}
 
-		if (!gelf_getsym(data, (int)i, &s) || s.st_shndx == SHN_UNDEF || s.st_value == 0)
+struct symtab {
+	Elf64_Sym *symbols;
+	size_t count;
+	char *strings; /* NUL behind */
+	uint64_t strings_bytes;
+};
+
+static void symtab_done(struct symtab *t)
+{
+	free(t->symbols);
+	free(t->strings);
+}
+
+/* Missing parts are NULL. */
+static bool symtab_read(struct symtab *t, const struct module_file *f, const Elf64_Shdr *sections, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const Elf64_Shdr *s = &sections[i], *names = s->sh_link < count ? &sections[s->sh_link] : NULL;
+
+		if (s->sh_type != SHT_SYMTAB || s->sh_entsize != sizeof *t->symbols || !names || (s->sh_flags | names->sh_flags) & SHF_COMPRESSED)
 			continue;
-		const char *name = elf_strptr(elf, header->sh_link, s.st_name);
-		if (name && !fn(context, name, f->module->bias + s.st_value, s.st_size, GELF_ST_TYPE(s.st_info)))
+		t->count = s->sh_size / sizeof *t->symbols;
+		t->strings_bytes = names->sh_size;
+		t->symbols = read_part(f, s->sh_offset, t->count * sizeof *t->symbols);
+		t->strings = t->symbols ? read_part(f, names->sh_offset, t->strings_bytes) : NULL;
+		return t->strings;
+	}
+	return false;
+}
+
+static void each_symbol(const struct module_file *f, const struct symtab *t, module_symbol_fn fn, void *context)
+{
+	for (size_t i = 1; i < t->count; i++) {
+		const Elf64_Sym *s = &t->symbols[i];
+
+		if (s->st_shndx != SHN_UNDEF && s->st_value && s->st_name < t->strings_bytes &&
+		    !fn(context, t->strings + s->st_name, f->module->bias + s->st_value, s->st_size, ELF64_ST_TYPE(s->st_info)))
 			return;
 	}
 }
 
 bool module_file_symbols(const struct module_file *f, module_symbol_fn fn, void *context)
 {
-	bool found = false;
+	struct symtab t = { 0 };
+	Elf64_Ehdr h;
 
-	elf_version(EV_CURRENT);
-	Elf *elf = f->fd >= 0 ? elf_begin(f->fd, ELF_C_READ, NULL) : NULL;
-	if (!elf)
+	if (f->fd < 0 || !pread_all(f->fd, &h, sizeof h, 0) || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum > SECTIONS_MAX)
 		return false;
-	for (Elf_Scn *section = elf_nextscn(elf, NULL); section && !found; section = elf_nextscn(elf, section)) {
-		GElf_Shdr header;
-
-		found = gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB;
-		if (found)
-			each_symbol(f, elf, section, &header, fn, context);
-	}
-	elf_end(elf);
+	AUTO_FREE Elf64_Shdr *sections = read_part(f, h.e_shoff, h.e_shnum * sizeof *sections);
+	bool found = sections && symtab_read(&t, f, sections, h.e_shnum);
+	if (found)
+		each_symbol(f, &t, fn, context);
+	symtab_done(&t);
 	return found;
 }

@@ -3,10 +3,8 @@
  * Reading the constant parts of a module (text, unwind information, sections that are not loaded), preferably
  * from its file: reading megabytes of text through the target's memory would make them resident there.
  *
- * The file is /proc/PID/map_files/START-END, which is the mapped inode even if its name is gone or stands for
- * another file now. Where that is not permitted, /proc/PID/root/PATH, accepted only if device and inode are
- * those of the mapping. If neither works, loaded parts are read from the target's memory and sections are
- * unavailable.
+ * The file is the mapped one or none (target_file.h), and has the program headers that were loaded. Without a file loaded
+ * parts are read from the target's memory and sections are unavailable.
  */
 #ifndef MEMATTACH_MODULE_FILE_H
 #define MEMATTACH_MODULE_FILE_H

@@ -16,12 +16,15 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "printable.h"
 
 #define THREAD_TRIES 100u
 #define SPACES_MAX 64u /* glibc has 16 namespaces */
 #define NAME_MAX_BYTES 4096u
 #define DYNAMIC_MAX 4096u
+#define HEADER_DISTANCE_MAX 4096 /* mappings between the header of a module and what else is of it */
 #define RT_CONSISTENT_ 0
+#define UNREAD_MAX 100u /* sentences */
 
 /* <link.h> as it lies in the target. */
 struct debug_head {
@@ -163,7 +166,7 @@ static uint64_t find_header(const struct maps *maps, uint64_t address)
 		return 0;
 	if (!here->inode)
 		return strcmp(here->path, "[vdso]") ? 0 : here->start;
-	for (const struct mapping *m = here; m >= maps->list && here->end - m->start < 1ull << 36; m--)
+	for (const struct mapping *m = here; m >= maps->list && here - m < HEADER_DISTANCE_MAX && here->end - m->start < 1ull << 36; m--)
 		if (mapping_same_file(m, here) && m->offset == 0)
 			return m->start;
 	return 0;
@@ -244,13 +247,26 @@ struct walk {
 	const struct maps *maps;
 	struct auxv auxv;
 	uint64_t loader_base;
+	unsigned unread; /* sentences in out.unread */
 };
 
 static int note_unread(struct walk *w, const char *name, const char *why, struct err *e)
 {
 	char *text;
 
-	if (asprintf(&text, "%s%s cannot be read: %s\n", w->out.unread ? w->out.unread : "", name, why) < 0)
+	if (w->unread++ > UNREAD_MAX)
+		return 0;
+	if (w->unread > UNREAD_MAX) {
+		name = "more modules than are named here";
+		why = "there are too many of them";
+	}
+	AUTO_FREE char *line = NULL;
+	if (asprintf(&line, "%s cannot be read: %s", name, why) < 0) {
+		line = NULL;
+		return err_set(e, ENOMEM, "no memory for the list of modules");
+	}
+	printable_copy(line, line, strlen(line) + 1);
+	if (asprintf(&text, "%s%s\n", w->out.unread ? w->out.unread : "", line) < 0)
 		return err_set(e, ENOMEM, "no memory for the list of modules");
 	free(w->out.unread);
 	w->out.unread = text;
@@ -309,11 +325,14 @@ static int add_image(struct walk *w, uint64_t header, const struct map_node *nod
 	for (size_t i = 0; header && i < w->out.count; i++)
 		if (w->out.list[i].header == header)
 			return 0;
+	int r = budget_work(w->tm->budget, 2 * BUDGET_COMPARE * w->out.count, e);
+	if (r)
+		return r;
 	if (!grow_list(w->out.list, w->out.count))
 		return err_set(e, ENOMEM, "no memory for the list of modules");
-	int r = header ? elf_module_read(&module, w->tm, w->maps, header, node ? node->dynamic : 0, name, &why)
-	               : err_set(&why, ENOENT, "its ELF header is not mapped");
-	if (r == -ESRCH || r == -ENOMEM) {
+	r = header ? elf_module_read(&module, w->tm, w->maps, header, node ? node->dynamic : 0, name, &why)
+	           : err_set(&why, ENOENT, "its ELF header is not mapped");
+	if (r == -ESRCH || r == -ENOMEM || r == -E2BIG) {
 		*e = why;
 		return r;
 	}
@@ -339,12 +358,16 @@ static int add_node(struct walk *w, uint64_t address, const struct map_node *nod
 {
 	char name[NAME_MAX_BYTES] = "";
 	struct err ignored;
-	int r = watch_add(w->out.watch, address, node, sizeof *node, PIECE_EXACT, e);
+	int r = budget_take(w->tm->budget, 2 * sizeof *node + sizeof(struct watch_piece), e);
 
+	if (!r)
+		r = watch_add(w->out.watch, address, node, sizeof *node, PIECE_EXACT, e);
 	if (!r && node->name && !target_read_string(w->tm, node->name, name, sizeof name, &ignored))
-		r = watch_add(w->out.watch, node->name, name, strlen(name) + 1, PIECE_EXACT, e);
+		r = budget_take(w->tm->budget, 2 * strlen(name) + sizeof(struct watch_piece), e);
 	else
 		name[0] = 0;
+	if (!r && name[0])
+		r = watch_add(w->out.watch, node->name, name, strlen(name) + 1, PIECE_EXACT, e);
 	if (r || !node->dynamic)
 		return r;
 	/* Mapped after maps was read; or a library that the program has torn apart, if the list stays as it is. */
@@ -418,13 +441,16 @@ static int add_vdso(struct walk *w, struct err *e)
 	return w->auxv.vdso ? add_image(w, w->auxv.vdso, NULL, 0, 0, "[vdso]", e) : 0;
 }
 
-int modules_read(struct modules *m, const struct target_memory *tm, const struct maps *maps, struct err *e)
+int modules_read(struct modules *m, const struct target_memory *memory, const struct maps *maps, struct err *e)
 {
+	struct budget budget;
+	const struct target_memory metered = { memory->pid, memory->mem_fd, &budget }, *tm = &metered;
 	struct walk w = { .tm = tm, .maps = maps };
 	uint64_t debug;
 	bool changed;
 	int r = read_program(&w.auxv, tm, e);
 
+	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
 	if (!r)
 		r = find_debug(&debug, &w.auxv, tm, maps, e);
 	if (r)
@@ -432,6 +458,7 @@ int modules_read(struct modules *m, const struct target_memory *tm, const struct
 	w.out.watch = calloc(1, sizeof *w.out.watch);
 	if (!w.out.watch)
 		return err_set(e, ENOMEM, "no memory for the list of modules");
+	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK); /* what find_debug read is gone again */
 	r = walk_spaces(&w, debug, e);
 	if (!r)
 		r = add_vdso(&w, e);
@@ -439,6 +466,8 @@ int modules_read(struct modules *m, const struct target_memory *tm, const struct
 		r = err_set(e, ENOMEM, "no memory for the list of modules");
 	if (!r)
 		r = modules_changed(&w.out, tm, &changed, &w.out.consistent, e);
+	if (budget.refusal.code)
+		r = budget_check(&budget, e); /* also if it was passed over, or taken for a change */
 	if (!r && changed)
 		r = err_set(e, EAGAIN, "its list of modules is changing");
 	if (!r && !modules_main(&w.out))

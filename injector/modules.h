@@ -25,9 +25,9 @@ struct modules {
  * Enumerates. maps must be fresh: read it again for each try. -ENOEXEC: not a dynamic 64-bit x86-64 program (the
  * text says 32-bit, x32 or static); -EAGAIN: the list changed under our hands or since maps was read, or is not set
  * up yet (early in exec): try again. consistent == false is not an error: do not patch then, try again.
- * modules_free afterwards; on failure *m is untouched.
+ * -E2BIG: beyond the budget (budget.h). modules_free afterwards; on failure *m is untouched.
  */
-int modules_read(struct modules *m, const struct target_memory *tm, const struct maps *maps,
+int modules_read(struct modules *m, const struct target_memory *memory, const struct maps *maps,
                  struct err *e) WARN_UNUSED;
 void modules_free(struct modules *m);
 

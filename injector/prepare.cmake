@@ -1,5 +1,6 @@
 # Everything that looks at the target without touching it.
 add_library(memattach_prepare STATIC
+  budget.c
   cave.c
   cfi_program.c
   elf_module.c
@@ -16,6 +17,7 @@ add_library(memattach_prepare STATIC
   slot_resolve.c
   slot_routes.c
   slots.c
+  target_file.c
   target_memory.c
   task.c
   tid_offset.c

@@ -15,6 +15,8 @@
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
 #endif
 
+#define POINTS_MAX 4096u
+
 /* Functions that hold locks of the loader, of the allocator, or of the exit handlers while they run. */
 static const char *const lock_holders[] = {
 	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dladdr", "dladdr1", "dlinfo", "dlerror", "dl_iterate_phdr",
@@ -49,6 +51,8 @@ int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const c
 {
 	if (start >= end)
 		return 0;
+	if (s->count == POINTS_MAX) /* each frame of a stack is compared with all of them, while a thread is held */
+		return err_set(e, E2BIG, "its C library and its allocator have more than %u separate allocation functions; nothing was changed", POINTS_MAX);
 	if (!grow_list(s->list, s->count))
 		return err_set(e, ENOMEM, "out of memory");
 	s->list[s->count].start = start;

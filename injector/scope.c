@@ -6,6 +6,7 @@
  */
 #include "scope.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +25,10 @@ static bool answers_to(const struct elf_module *m, const char *name)
  * Fills order[] with the indexes of root and all that it needs, breadth first; returns how many. seen[] is
  * zeroed, m->count long.
  */
-static size_t needed_closure(const struct modules *m, size_t root, size_t *order, bool *seen)
+static size_t needed_closure(const struct modules *m, size_t root, size_t *order, bool *seen, struct budget *budget)
 {
 	size_t count = 0;
+	struct err ignored;
 
 	order[count++] = root;
 	seen[root] = true;
@@ -34,9 +36,11 @@ static size_t needed_closure(const struct modules *m, size_t root, size_t *order
 		const struct elf_module *user = &m->list[order[next]];
 
 		for (size_t n = 0; n < user->needed_count; n++) {
-			const char *name = user->needed[n] < user->strings_bytes ? user->strings + user->needed[n]
-			                                                         : "";
-			for (size_t i = 0; i < m->count; i++) {
+			const char *name = elf_module_string(user, user->needed[n], PATH_MAX);
+
+			for (size_t i = 0; name && i < m->count; i++) {
+				if (budget_work(budget, BUDGET_COMPARE, &ignored) < 0)
+					return count;
 				if (seen[i] || m->list[i].space != user->space || !answers_to(&m->list[i], name))
 					continue;
 				seen[i] = true;
@@ -49,14 +53,14 @@ static size_t needed_closure(const struct modules *m, size_t root, size_t *order
 }
 
 /* The global scope is a prefix of the namespace's list: the index behind its last module. */
-static size_t global_end(const struct modules *m, uint32_t space, size_t *order, bool *seen)
+static size_t global_end(const struct modules *m, uint32_t space, size_t *order, bool *seen, struct budget *budget)
 {
 	size_t end = 0;
 
 	for (size_t i = 0; i < m->count; i++) {
 		if (m->list[i].space != space)
 			continue;
-		size_t count = needed_closure(m, i, order, seen);
+		size_t count = needed_closure(m, i, order, seen, budget);
 		for (size_t k = 0; k < count; k++)
 			if (order[k] >= end)
 				end = order[k] + 1;
@@ -72,26 +76,28 @@ static const struct elf_module *find_in(const struct elf_module *d, const char *
 }
 
 const struct elf_module *scope_find(const struct modules *m, const struct elf_module *from, const char *name,
-                                    const char *version, struct elf_symbol *symbol)
+                                    const char *version, struct elf_symbol *symbol, struct budget *budget)
 {
 	AUTO_FREE size_t *order = calloc(m->count + 1, sizeof *order);
 	AUTO_FREE bool *seen = calloc(m->count + 1, sizeof *seen);
 	const struct elf_module *found = NULL;
 
-	if (!order || !seen || m->count == 0)
+	struct err ignored;
+
+	if (!order || !seen || m->count == 0 || budget_work(budget, 2 * BUDGET_COMPARE * m->count, &ignored) < 0)
 		return NULL;
 	if (!from)
 		from = modules_main(m) ? modules_main(m) : m->list;
 	if (from->symbolic && (found = find_in(from, name, version, symbol)))
 		return found;
-	size_t end = global_end(m, from->space, order, seen);
+	size_t end = global_end(m, from->space, order, seen, budget);
 	for (size_t i = 0; i < end && !found; i++)
 		if (m->list[i].space == from->space)
 			found = find_in(&m->list[i], name, version, symbol);
 	if (found)
 		return found;
 	memset(seen, 0, m->count * sizeof *seen);
-	size_t count = needed_closure(m, (size_t)(from - m->list), order, seen);
+	size_t count = needed_closure(m, (size_t)(from - m->list), order, seen, budget);
 	for (size_t i = 0; i < count && !found; i++)
 		found = find_in(&m->list[order[i]], name, version, symbol);
 	for (size_t i = end; i < m->count && !found; i++)

@@ -73,6 +73,7 @@ int plan_allocator_notes(struct planner *p, struct err *e)
 		s.what = by_dynamic_symbols(m);
 		if (!s.what)
 			module_file_symbols(plan_file(p, i), on_symbol, &s);
+		plan_close_file(p, i);
 		int r = s.what ? plan_note(p, e, "%s contains %s: what it allocates by that is not seen",
 		                           elf_module_name(m), s.what)
 		               : 0;

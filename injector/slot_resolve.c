@@ -33,9 +33,11 @@ static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
  * Is value the PLT stub that stands for &name in this non-PIE program? Such a symbol is undefined, but has a
  * value.
  */
-static bool is_canonical_stub(const struct elf_module *m, const char *name, uint64_t value)
+static bool is_canonical_stub(const struct planner *p, const struct elf_module *m, const char *name, uint64_t value)
 {
-	if (m->type != ET_EXEC)
+	struct err ignored; /* the end of the plan asks for it */
+
+	if (m->type != ET_EXEC || budget_work(p->budget, m->symbol_count, &ignored) < 0)
 		return false;
 	for (uint32_t i = 1; i < m->symbol_count; i++) {
 		const Elf64_Sym *s = &m->symbols[i];
@@ -52,7 +54,7 @@ static bool bind(const struct planner *p, const struct slot_question *q, struct 
 	const struct elf_module *from = &p->m->list[q->module];
 	struct elf_symbol s;
 	const struct elf_module *definer =
-		scope_find(p->m, from, hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s);
+		scope_find(p->m, from, hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s, p->budget);
 
 	if (!definer || s.ifunc || !s.function) {
 		snprintf(a->reason, sizeof a->reason,
@@ -120,7 +122,7 @@ enum slot_verdict slot_resolve(const struct planner *p, const struct slot_questi
 	}
 	if (is_lazy_stub(p, q))
 		return bind(p, q, a) ? VERDICT_GOOD : VERDICT_FOREIGN;
-	if (is_canonical_stub(holder, name, q->value))
+	if (is_canonical_stub(p, holder, name, q->value))
 		return through_stub(p, q, index_of(p, holder), a) ? VERDICT_GOOD : VERDICT_FOREIGN;
 	/* The choice of an ifunc's resolver has no name of its own in the dynamic symbol table. */
 	if (elf_module_defines_ifunc(holder, name)) {

@@ -22,6 +22,7 @@
 
 #define BODY_MAX 65536u
 #define DIRECT_DEPTH_MAX 4u
+#define ROUTES_MAX 4096u
 
 /* A listed function that stands in a module. */
 struct local_definition {
@@ -195,6 +196,8 @@ static int collect_routes(struct planner *p, struct err *e)
 		struct slot_route *r = find_route(p, c->plan.hook, c->plan.original);
 
 		if (!r) {
+			if (p->out.route_count == ROUTES_MAX)
+				return err_set(e, E2BIG, "the program uses more than %u different allocation functions", ROUTES_MAX);
 			if (!grow_list(p->out.routes, p->out.route_count))
 				return err_set(e, ENOMEM, "no memory for the plan");
 			r = &p->out.routes[p->out.route_count++];

@@ -10,7 +10,11 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "printable.h"
 #include "slots_internal.h"
+
+#define NOTES_MAX 200u
+#define REFUSALS_MAX 1000u
 
 /* ---- growing the result ---- */
 
@@ -19,6 +23,8 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 {
 	va_list ap;
 
+	if (p->out.refusal_count == REFUSALS_MAX)
+		return plan_note(p, e, "%s: more slots are not patched than are named here", elf_module_name(&p->m->list[module]));
 	if (!grow_list(p->out.refusals, p->out.refusal_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	struct slot_refusal *r = &p->out.refusals[p->out.refusal_count++];
@@ -29,6 +35,7 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 	if (n > 0 && (size_t)n < sizeof r->text)
 		vsnprintf(r->text + n, sizeof r->text - (size_t)n, format, ap);
 	va_end(ap);
+	printable_copy(r->text, r->text, sizeof r->text);
 	return 0;
 }
 
@@ -37,11 +44,16 @@ int plan_note(struct planner *p, struct err *e, const char *format, ...)
 	char *sentence, *notes;
 	va_list ap;
 
+	if (p->notes++ >= NOTES_MAX)
+		return 0;
+	if (p->notes == NOTES_MAX)
+		format = "there is more that is not seen than is named here";
 	va_start(ap, format);
 	int n = vasprintf(&sentence, format, ap);
 	va_end(ap);
 	if (n < 0)
 		return err_set(e, ENOMEM, "no memory for the plan");
+	printable_copy(sentence, sentence, strlen(sentence) + 1);
 	n = asprintf(&notes, "%s%s\n", p->out.notes ? p->out.notes : "", sentence);
 	free(sentence);
 	if (n < 0)
@@ -53,6 +65,8 @@ int plan_note(struct planner *p, struct err *e, const char *format, ...)
 
 static int add_candidate(struct planner *p, const struct candidate *c, struct err *e)
 {
+	if (p->count == SESSION_SLOT_MAX)
+		return err_set(e, E2BIG, "the program has more than %u slots of allocation functions; nothing was changed", SESSION_SLOT_MAX);
 	if (!grow_list(p->candidates, p->count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	p->candidates[p->count++] = *c;
@@ -71,8 +85,19 @@ struct module_file *plan_file(struct planner *p, uint32_t module)
 	return &w->file;
 }
 
+void plan_close_file(struct planner *p, uint32_t module)
+{
+	if (p->work[module].opened)
+		module_file_close(&p->work[module].file);
+	p->work[module].opened = false;
+}
+
 struct candidate *plan_candidate(struct planner *p, uint32_t module, uint64_t address)
 {
+	struct err ignored; /* the end of the plan asks for it */
+
+	if (budget_work(p->budget, p->count, &ignored) < 0)
+		return NULL;
 	for (size_t i = 0; i < p->count; i++)
 		if (p->candidates[i].plan.module == module && p->candidates[i].plan.address == address)
 			return &p->candidates[i];
@@ -119,8 +144,14 @@ struct found_list {
 	size_t count;
 };
 
-static int add_found(struct found_list *l, const struct found *f, struct err *e)
+static int add_found(struct planner *p, struct found_list *l, const struct found *f, struct err *e)
 {
+	int r = budget_work(p->budget, l->count, e);
+
+	if (r)
+		return r;
+	if (l->count == SESSION_SLOT_MAX)
+		return err_set(e, EFBIG, "it has more than %u slots of allocation functions", SESSION_SLOT_MAX);
 	for (size_t i = 0; i < l->count; i++)
 		if (l->list[i].address == f->address)
 			return 0; /* DT_RELA may include DT_JMPREL */
@@ -130,12 +161,12 @@ static int add_found(struct found_list *l, const struct found *f, struct err *e)
 	return 0;
 }
 
-static int find_in_table(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table,
-                         const uint8_t *hook_of, struct found_list *l, struct err *e)
+static int find_in_table(struct planner *p, const struct elf_module *m, const struct elf_table *table, const uint8_t *hook_of,
+                          struct found_list *l, struct err *e)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count;
-	int r = elf_module_relocations(m, tm, table, &relas, &count, e);
+	int r = elf_module_relocations(m, p->tm, table, &relas, &count, e);
 
 	for (size_t i = 0; !r && i < count; i++) {
 		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info),
@@ -150,7 +181,7 @@ static int find_in_table(const struct elf_module *m, const struct target_memory 
 		    (type == R_X86_64_64 && relas[i].r_addend != 0))
 			continue;
 		r = add_found(
-			l,
+			p, l,
 			&(struct found){ m->bias + relas[i].r_offset, symbol, hook_of[symbol], type, (uint32_t)i },
 			e);
 	}
@@ -171,8 +202,8 @@ static int find_relocations(struct planner *p, const struct elf_module *m, struc
 		bool wanted = hook < HOOK_COUNT && p->options->groups & GROUP_BIT(hook_group(hook));
 		hook_of[i] = wanted ? (uint8_t)hook : 255;
 	}
-	int r = find_in_table(m, p->tm, &m->jmprel, hook_of, l, e);
-	return r ? r : find_in_table(m, p->tm, &m->rela, hook_of, l, e);
+	int r = find_in_table(p, m, &m->jmprel, hook_of, l, e);
+	return r ? r : find_in_table(p, m, &m->rela, hook_of, l, e);
 }
 
 static const struct slot *patched_slot(const struct planner *p, uint64_t address)
@@ -212,7 +243,10 @@ static int add_slot(struct planner *p, uint32_t module, const struct found *f, u
 		                         .module = module,
 		                         .relocation = f->relocation } };
 	const struct slot *patched = patched_slot(p, f->address);
+	int r = budget_work(p->budget, BUDGET_COMPARE * p->m->count + p->options->patched_count, e);
 
+	if (r)
+		return r;
 	if (patched)
 		return add_patched(p, &c, patched, e);
 	switch (slot_resolve(p, &q, &a)) {
@@ -262,7 +296,7 @@ static int collect(struct planner *p, struct err *e)
 	for (uint32_t i = 0; i < p->m->count; i++) {
 		int r = is_left_alone(p, &p->m->list[i]) ? 0 : collect_module(p, i, e);
 
-		if (r == -ESRCH || r == -ENOMEM)
+		if (r == -ESRCH || r == -ENOMEM || r == -E2BIG)
 			return r;
 		if (r) {
 			struct err why = *e;
@@ -365,12 +399,15 @@ static void planner_done(struct planner *p)
 }
 
 int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc,
-               const struct target_memory *tm, const struct maps *maps, const struct slots_options *options,
+               const struct target_memory *memory, const struct maps *maps, const struct slots_options *options,
                struct err *e)
 {
-	struct planner p = { .m = m, .libc = libc, .tm = tm, .maps = maps, .options = options };
+	struct budget budget;
+	const struct target_memory metered = { memory->pid, memory->mem_fd, &budget };
+	struct planner p = { .m = m, .libc = libc, .tm = &metered, .maps = maps, .options = options, .budget = &budget };
 	int r = 0;
 
+	budget_start(&budget, BUDGET_PLAN_BYTES, BUDGET_PLAN_WORK);
 	p.work = calloc(m->count + 1, sizeof *p.work);
 	if (!p.work)
 		return err_set(e, ENOMEM, "no memory for the plan");
@@ -384,6 +421,8 @@ int slots_plan(struct slot_plans *plans, const struct modules *m, const struct l
 	if (!r && !p.out.notes && !(p.out.notes = strdup("")))
 		r = err_set(e, ENOMEM, "no memory for the plan");
 	planner_done(&p);
+	if (budget.refusal.code)
+		r = budget_check(&budget, e);
 	if (r)
 		slots_free(&p.out);
 	else

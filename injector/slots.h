@@ -95,10 +95,10 @@ struct slots_options {
 
 /*
  * Makes the plan. maps gives the page protections. Modules that cannot be read are noted, never an error.
- * slots_free afterwards. -E2BIG: more than GATE_MAX different functions or SESSION_SLOT_MAX slots.
+ * slots_free afterwards. -E2BIG: more than GATE_MAX different functions or SESSION_SLOT_MAX slots; beyond the budget (budget.h).
  */
 int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc,
-               const struct target_memory *tm, const struct maps *maps, const struct slots_options *options,
+               const struct target_memory *memory, const struct maps *maps, const struct slots_options *options,
                struct err *e) WARN_UNUSED;
 void slots_free(struct slot_plans *plans);
 

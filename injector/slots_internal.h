@@ -35,6 +35,8 @@ struct planner {
 	size_t count;
 	struct module_work *work; /* m->count entries */
 	struct slot_plans out;
+	struct budget *budget;
+	unsigned notes; /* lines in out.notes */
 };
 
 /* slots.c */
@@ -42,6 +44,7 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
                 const char *format, ...) __attribute__((format(printf, 7, 8)));
 int plan_note(struct planner *p, struct err *e, const char *format, ...) __attribute__((format(printf, 3, 4)));
 struct module_file *plan_file(struct planner *p, uint32_t module);
+void plan_close_file(struct planner *p, uint32_t module);
 /* The scan of a module over its candidates, made at the first call; NULL if that failed. */
 const struct code_scan *plan_scan(struct planner *p, uint32_t module);
 /* The candidate at an address in a module, or NULL. */

@@ -12,6 +12,8 @@
 #include "watchdog.h"
 
 #define PIECES_PER_CALL 1024u /* IOV_MAX */
+#define CALL_COST 1024u       /* units of the budget: as long as copying so many bytes */
+#define PIECE_COST 64u
 
 int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e)
 {
@@ -97,6 +99,9 @@ int target_read(const struct target_memory *tm, uint64_t address, void *buffer, 
 {
 	if (bytes == 0)
 		return 0;
+	int rc = budget_work(tm->budget, bytes + CALL_COST, e);
+	if (rc < 0)
+		return rc;
 	errno = 0;
 	if (address + bytes < address || read_some(tm, address, buffer, bytes) != bytes) {
 		if (errno == 0)
@@ -154,6 +159,9 @@ int target_read_batch(const struct target_memory *tm, const struct target_piece 
 			remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].address, pieces[i].bytes };
 			total += pieces[i].bytes;
 		}
+		int rc = budget_work(tm->budget, total + CALL_COST + n * PIECE_COST, e);
+		if (rc < 0)
+			return rc;
 		ssize_t got = read_vectors(tm, local, remote, n);
 		if (got < 0 || (size_t)got != total) {
 			/* A partial result does not tell which piece failed. */

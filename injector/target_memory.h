@@ -12,12 +12,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "err.h"
+#include "budget.h"
 
 struct target_memory {
 	pid_t pid;     /* a thread of the target whose number stays its own; 0: none, then only mem_fd is used */
 	pid_t process; /* whose threads come and go; 0: pid does not end */
 	int mem_fd;    /* /proc/PID/mem, read-only; -1: none, then only process_vm_readv is used */
+	struct budget *budget; /* what reads are charged to; NULL: none */
 };
 
 /* Opens /proc/PID/mem. -ESRCH: no such thread; -EACCES, -EPERM: not permitted. */
@@ -27,8 +28,8 @@ pid_t target_memory_thread(const struct target_memory *tm);
 void target_memory_close(struct target_memory *tm);
 
 /*
- * Reads exactly bytes. -EFAULT: not all of it is mapped; -ESRCH: the target is gone. The buffer is then
- * undefined.
+ * Reads exactly bytes. -EFAULT: not all of it is mapped; -ESRCH: the target is gone; -E2BIG: beyond the budget. The
+ * buffer is then undefined.
  */
 int target_read(const struct target_memory *tm, uint64_t address, void *buffer, size_t bytes,
                 struct err *e) WARN_UNUSED;

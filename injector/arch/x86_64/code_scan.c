@@ -21,6 +21,7 @@
 #define CHUNK_BYTES (1u << 20)
 #define CONTEXT_BYTES 8u /* looked at before a displacement: endbr64, bnd, opcode, ModRM */
 #define IMMEDIATE_MAX 4u
+#define LOOK_UP_COST 64u /* units of the budget */
 
 static int32_t load32(const uint8_t *p)
 {
@@ -118,6 +119,7 @@ static int examine(struct code_scan *scan, const uint8_t *code, size_t at, uint6
 	uint64_t next = address + at + 4;
 	int r = 0;
 
+	scan->looked_up++;
 	for (size_t i = 0; i < sizeof behind / sizeof behind[0] && !r; i++) {
 		size_t slot = slot_index(scan, next + behind[i] + (uint64_t)(int64_t)displacement);
 		if (slot != SIZE_MAX)
@@ -219,10 +221,15 @@ static int scan_segment(struct code_scan *scan, const struct module_file *f, uin
 		uint64_t part = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
 		uint64_t behind = bytes - done - part < 3 ? bytes - done - part : 3;
 		uint64_t address = start + done - before;
+		uint64_t looked_up = scan->looked_up, stubs = scan->stub_count;
 		int r = module_file_read(f, address, buffer, before + part + behind, e);
 
 		if (!r)
 			r = scan_part(scan, buffer, before + part + behind, before, address, e);
+		if (!r)
+			r = budget_work(f->tm->budget, LOOK_UP_COST * (scan->looked_up - looked_up), e);
+		if (!r)
+			r = budget_take(f->tm->budget, 2 * sizeof *scan->stubs * (scan->stub_count - stubs), e);
 		if (r)
 			return r;
 		done += part;

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""Targets that lie (liar.c): what memattach reads before anything is touched is bounded, what it opens is what is mapped, what it prints is printable."""
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import harm
+from harm import harm_victim, run_memattach
+from harm_refusals import refused
+from harness import PATIENCE, Skip, Snapshot, case, check_same, describe
+
+MEMORY_MB = 512 + 32  # what the target decides, and memattach itself
+PROCESS_VM_READV = 310
+
+
+class Used:
+    """A memattach that has ended: what it said, and the most memory that it or a child of it had."""
+
+    def __init__(self, context, *arguments, limits=(), environment=None):
+        def before_exec():
+            for kind, value in limits:
+                resource.setrlimit(kind, (value, value))
+
+        process = subprocess.Popen([context.memattach, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, cwd=context.work, preexec_fn=before_exec, env={**os.environ, **(environment or {})})
+        context.processes.append(process)
+        self.said = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = self.code = os.waitstatus_to_exitcode(status)
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        self.memory_mb = usage.ru_maxrss / 1024
+
+
+def is_sanitized(context):
+    """AddressSanitizer's own memory is no measure."""
+    with open(context.memattach, "rb") as file:
+        return b"__asan_init" in file.read()
+
+
+def refused_cheaply(context, *arguments):
+    victim = harm_victim(context, "liar", *map(str, arguments))
+    refused(context, victim.pid, "more than", " MB of tables", harm.UNCHANGED, arguments=["--no-cache"])
+    if not is_sanitized(context):
+        used = Used(context, "--doctor", "-p", victim.pid)
+        assert used.memory_mb < MEMORY_MB, used.memory_mb
+    victim.finish_by_stdin()
+
+
+@case()
+def lies_about_string_tables(context):
+    """Sixteen modules of 512 MB each in one sparse file: refused, with bounded memory."""
+    refused_cheaply(context, "tables", 16, 512)
+
+
+@case()
+def lies_about_many_tables(context):
+    refused_cheaply(context, "tables", 1500, 1)
+
+
+@case()
+def lies_about_symbols(context):
+    refused_cheaply(context, "symbols", 16, 150)
+
+
+@case()
+def lies_about_relocations(context):
+    """These are read and thrown away again: what is bounded is how much is read."""
+    victim = harm_victim(context, "liar", "relocations", "40", "60")
+    result = run_memattach(context, "-p", victim.pid, "-o", context.path("d.dump"))  # without snapshots: they would read all of it too
+    assert result.returncode == 1 and "in a few seconds" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert not os.path.exists(context.path("d.dump")), "a dump was left"
+    victim.finish_by_stdin()
+
+
+def waits_in_read(pid):
+    try:
+        return harm.read_text(f"/proc/{pid}/syscall").startswith((f"{PROCESS_VM_READV} ", "17 "))  # or pread64 of /proc/PID/mem
+    except OSError:
+        return False
+
+
+class Opened:
+    """Whether a file was opened or read since (inotify)."""
+
+    def __init__(self, path):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self.libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0 or self.libc.inotify_add_watch(self.fd, os.fsencode(path), 0x20 | 0x1) < 0:  # IN_OPEN, IN_ACCESS
+            raise Skip(f"no inotify: {os.strerror(ctypes.get_errno())}")
+
+    def events(self):
+        try:
+            return os.read(self.fd, 4096)
+        except BlockingIOError:
+            return b""
+        finally:
+            os.close(self.fd)
+
+
+def run_in(context):
+    """Victims make files in their working directory."""
+    previous = os.getcwd()
+    os.chdir(context.work)
+    return previous
+
+
+@case()
+def lies_about_a_file(context):
+    """A library's name has the four characters that the kernel writes for a newline; another file has the name with the newline: it is never opened."""
+    previous = run_in(context)
+    try:
+        victim = harm_victim(context, "liar", "newline", context.target("plugin.so"))
+        for kind in ("file", "fifo"):
+            decoy, name = context.path("decoy." + kind), context.path("lib\nx.so")
+            if kind == "fifo":
+                os.unlink(name)
+                os.mkfifo(decoy)
+            else:
+                with open(decoy, "wb") as file, open(context.target("plugin.so"), "rb") as library:
+                    file.write(library.read())
+            os.symlink(decoy, name)
+            opened = Opened(decoy)
+            result = run_memattach(context, "--doctor", "-p", victim.pid, "--no-cache")
+            assert result.returncode == 0 and "lib\\012x.so" in result.stdout, result
+            assert not opened.events(), f"the {kind} was opened"
+        victim.finish_by_stdin()
+    finally:
+        os.chdir(previous)
+
+
+def check_printable(what, data):
+    text = data.decode("utf-8")  # strict
+    bad = sorted({hex(ord(c)) for c in text if (ord(c) < 0x20 and c != "\n") or 0x7f <= ord(c) < 0xa0})
+    assert not bad, (what, bad, text)
+    return text
+
+
