@@ -444,7 +444,8 @@ static int add_vdso(struct walk *w, struct err *e)
 int modules_read(struct modules *m, const struct target_memory *memory, const struct maps *maps, struct err *e)
 {
 	struct budget budget;
-	const struct target_memory metered = { memory->pid, memory->mem_fd, &budget }, *tm = &metered;
+	const struct target_memory metered = target_memory_charged(memory, &budget);
+	const struct target_memory *tm = &metered;
 	struct walk w = { .tm = tm, .maps = maps };
 	uint64_t debug;
 	bool changed;

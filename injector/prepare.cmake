@@ -24,7 +24,9 @@ add_library(memattach_prepare STATIC
   unwind_cache.c
   unwind_compile.c
   unwind_source.c
+  privileges.c
   unwind_tables.c
+  unwind_worker.c
   watchdog.c
   arch/x86_64/code_scan.c
   arch/x86_64/stack_switch.c

@@ -403,7 +403,7 @@ int slots_plan(struct slot_plans *plans, const struct modules *m, const struct l
                struct err *e)
 {
 	struct budget budget;
-	const struct target_memory metered = { memory->pid, memory->mem_fd, &budget };
+	const struct target_memory metered = target_memory_charged(memory, &budget);
 	struct planner p = { .m = m, .libc = libc, .tm = &metered, .maps = maps, .options = options, .budget = &budget };
 	int r = 0;
 

@@ -21,6 +21,15 @@ struct target_memory {
 	struct budget *budget; /* what reads are charged to; NULL: none */
 };
 
+/* The same memory, its reads charged to a budget. */
+static inline struct target_memory target_memory_charged(const struct target_memory *tm, struct budget *budget)
+{
+	struct target_memory charged = *tm;
+
+	charged.budget = budget;
+	return charged;
+}
+
 /* Opens /proc/PID/mem. -ESRCH: no such thread; -EACCES, -EPERM: not permitted. */
 int target_memory_open(struct target_memory *tm, pid_t pid, struct err *e) WARN_UNUSED;
 /* A thread whose files in /proc tell of the process now; 0: none was found. */

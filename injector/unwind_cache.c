@@ -41,16 +41,14 @@ static size_t file_bytes(uint32_t count)
 	return sizeof(struct unwind_cache_file) + (size_t)count * 2 * sizeof(uint32_t);
 }
 
-static bool is_sound(const struct unwind_cache_file *f, size_t bytes, const struct unwind_cache_key *key)
+static bool is_sound(struct unwind_cache_file *f, size_t bytes, const struct unwind_cache_key *key)
 {
 	if (f->version != UNWIND_VERSION || f->source_hash != key->source_hash || f->exec_bytes != key->exec_bytes ||
 	    f->count == 0 || bytes != file_bytes(f->count))
 		return false;
-	const uint32_t *pc = (const uint32_t *)(const void *)(f + 1), *rule = pc + f->count;
-	bool sound = pc[0] == 0;
-	for (uint32_t i = 0; i < f->count && sound; i++)
-		sound = pc[i] < f->exec_bytes && (i == 0 || pc[i] > pc[i - 1]) && UNWIND_KIND(rule[i]) <= UNWIND_UNSUPPORTED;
-	return sound;
+	uint32_t *pc = (uint32_t *)(void *)(f + 1);
+	const struct unwind_rows rows = { .pc = pc, .rule = pc + f->count, .count = f->count };
+	return unwind_rows_sound(&rows, f->exec_bytes);
 }
 
 static uint32_t *copy_words(const uint32_t *words, uint32_t count)

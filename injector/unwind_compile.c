@@ -15,8 +15,12 @@
 #include "cleanup.h"
 #include "grow.h"
 
+/* Of the parts of a CIE, which are some ten bytes long: CIEs may overlap, so long ones would be read again and again. */
+#define CIE_MAX 4096u
+
 struct cie {
 	uint64_t offset;
+	uint32_t next; /* with the same hash, as index + 1; 0: the last */
 	struct cfi_program program; /* of the FDEs: alignments and encoding */
 	struct frame_state initial;
 	bool signal_frame;
@@ -34,8 +38,10 @@ struct function {
 struct compiler {
 	const struct unwind_source *source;
 	Elf_Data data;
-	struct cie *cies;
+	struct cie *cies;    /* all that FDEs have named, also what is none */
 	size_t cie_count;
+	uint32_t *cie_heads; /* by hash of the offset, as index + 1 */
+	size_t cie_buckets;  /* a power of two */
 	struct function *functions;
 	size_t function_count;
 	struct unwind_rows raw; /* rows of all functions, one after the other */
@@ -106,36 +112,69 @@ static bool read_augmentation(const Dwarf_CIE *in, struct cie *out)
 	return !r.bad;
 }
 
-static struct cie *add_cie(struct compiler *c, uint64_t offset, const Dwarf_CIE *in)
+static uint32_t *cie_head(const struct compiler *c, uint64_t offset)
 {
-	if (!grow_list(c->cies, c->cie_count))
+	return &c->cie_heads[(offset * 0x9e3779b97f4a7c15ull >> 32) & (c->cie_buckets - 1)];
+}
+
+/* Twice the buckets, when there is a CIE for each. */
+static bool grow_buckets(struct compiler *c)
+{
+	size_t count = c->cie_buckets ? 2 * c->cie_buckets : 64;
+
+	if (c->cie_count < c->cie_buckets)
+		return true;
+	uint32_t *heads = calloc(count, sizeof *heads);
+	if (!heads)
+		return false;
+	free(c->cie_heads);
+	c->cie_heads = heads;
+	c->cie_buckets = count;
+	for (size_t i = 0; i < c->cie_count; i++) {
+		uint32_t *head = cie_head(c, c->cies[i].offset);
+		c->cies[i].next = *head;
+		*head = (uint32_t)i + 1;
+	}
+	return true;
+}
+
+static struct cie *add_cie(struct compiler *c, uint64_t offset)
+{
+	if (!grow_buckets(c) || !grow_list(c->cies, c->cie_count))
 		return NULL;
 	struct cie *out = &c->cies[c->cie_count++];
-	*out = (struct cie){ .offset = offset };
+	uint32_t *head = cie_head(c, offset);
+	*out = (struct cie){ .offset = offset, .next = *head };
+	*head = (uint32_t)c->cie_count;
+	return out;
+}
+
+static void read_cie(struct cie *out, const Dwarf_CIE *in)
+{
 	out->program = (struct cfi_program){ .code = in->initial_instructions,
 		                             .end = in->initial_instructions_end,
 		                             .code_align = in->code_alignment_factor,
 		                             .data_align = in->data_alignment_factor };
 	int error;
-	out->usable = in->return_address_register == return_address_number && in->initial_instructions &&
+	out->usable = (size_t)(in->initial_instructions_end - in->initial_instructions) <= CIE_MAX && in->augmentation_data_size <= CIE_MAX &&
+	              in->return_address_register == return_address_number && in->initial_instructions &&
 	              read_augmentation(in, out) && cfi_run(&out->program, &out->initial, NULL, NULL, &error);
-	return out;
 }
 
-/* The CIE at an offset. Nearly always the last one read. NULL: no memory, or no CIE there. */
+/* The CIE at an offset, usable or not. Each place is read once, whatever stands there. NULL: no memory. */
 static const struct cie *find_cie(struct compiler *c, uint64_t offset)
 {
 	Dwarf_CFI_Entry entry;
 	Dwarf_Off next;
 
-	for (size_t i = c->cie_count; i-- > 0;)
-		if (c->cies[i].offset == offset)
-			return &c->cies[i];
-	if (offset >= c->source->bytes ||
-	    dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) != 0 ||
-	    !dwarf_cfi_cie_p(&entry))
-		return NULL;
-	return add_cie(c, offset, &entry.cie);
+	for (uint32_t i = c->cie_buckets ? *cie_head(c, offset) : 0; i; i = c->cies[i - 1].next)
+		if (c->cies[i - 1].offset == offset)
+			return &c->cies[i - 1];
+	struct cie *cie = add_cie(c, offset);
+	if (cie && offset < c->source->bytes &&
+	    dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) == 0 && dwarf_cfi_cie_p(&entry))
+		read_cie(cie, &entry.cie);
+	return cie;
 }
 
 /* ---- FDEs ---- */
@@ -189,7 +228,9 @@ static int compile_fde(struct compiler *c, const Dwarf_FDE *fde)
 	uint64_t start, length;
 	int error = 0;
 
-	if (!cie || !cie->usable || !read_extent(c, cie, &r, &start, &length) || start < s->exec_start ||
+	if (!cie)
+		return -ENOMEM;
+	if (!cie->usable || !read_extent(c, cie, &r, &start, &length) || start < s->exec_start ||
 	    start >= s->exec_end || length > s->exec_end - start) {
 		c->damaged++;
 		return 0;
@@ -301,6 +342,7 @@ int unwind_compile(struct unwind_rows *rows, const struct unwind_source *source,
 	out.damaged = c.damaged;
 	unwind_rows_done(&c.raw);
 	free(c.cies);
+	free(c.cie_heads);
 	free(c.functions);
 	if (r) {
 		unwind_rows_done(&out);
@@ -313,6 +355,15 @@ int unwind_compile(struct unwind_rows *rows, const struct unwind_source *source,
 /* ---- what to look up ---- */
 
 /* The last row at or before pc. */
+bool unwind_rows_sound(const struct unwind_rows *rows, uint64_t exec_bytes)
+{
+	bool sound = rows->count > 0 && rows->pc[0] == 0;
+
+	for (uint32_t i = 0; i < rows->count && sound; i++)
+		sound = rows->pc[i] < exec_bytes && (i == 0 || rows->pc[i] > rows->pc[i - 1]) && UNWIND_KIND(rows->rule[i]) <= UNWIND_UNSUPPORTED;
+	return sound;
+}
+
 uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc)
 {
 	uint32_t low = 0, high = rows->count;

@@ -40,14 +40,29 @@ struct unwind_source {
  */
 int unwind_compile(struct unwind_rows *rows, const struct unwind_source *source, struct err *e) WARN_UNUSED;
 
-/*
- * Finds the information of a module: .eh_frame by PT_GNU_EH_FRAME (file or memory), else by section name,
- * else .debug_frame, and compiles it, or takes what the cache (may be NULL) has of it. No information at all is
- * not an error: count 0.
- */
+/* The information of a module before it is compiled. */
+struct unwind_input {
+	const struct module_file *file;
+	uint8_t *data; /* .eh_frame by PT_GNU_EH_FRAME, from file or memory; NULL: not found so */
+	size_t bytes;
+	uint64_t address;
+	bool by_section; /* out of unwind_input_compile: the rows are of a section that it found by name */
+};
+
+/* Looks for it. Nothing is parsed but the 12 bytes of .eh_frame_hdr. Charged to the budget of the file's memory. */
+void unwind_input_read(struct unwind_input *in, const struct module_file *f);
+void unwind_input_done(struct unwind_input *in);
+struct unwind_cache_key unwind_input_key(const struct unwind_input *in);
+/* Compiles it; without data or rows what sections of the file's .eh_frame or .debug_frame are found by name. No information is not an error: count 0. */
+int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, struct err *e) WARN_UNUSED;
+
+/* The three together; rows are taken from the cache (may be NULL) or stored there. */
 int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct unwind_cache *cache,
                           struct err *e) WARN_UNUSED;
 void unwind_rows_done(struct unwind_rows *rows);
+
+/* May they be published? Ascending, from the start of code that has exec_bytes, known kinds. False for no rows. */
+bool unwind_rows_sound(const struct unwind_rows *rows, uint64_t exec_bytes);
 
 /* The rule in force at pc (relative); UNWIND_NONE outside. */
 uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc);

@@ -34,31 +34,57 @@ static uint64_t eh_frame_address(const struct module_file *f)
 }
 
 /* From .eh_frame to the end of its segment; a terminator in the section ends it earlier. */
-static bool read_eh_frame(const struct module_file *f, uint8_t **data, size_t *bytes, uint64_t *address)
+void unwind_input_read(struct unwind_input *in, const struct module_file *f)
 {
 	const struct elf_module *m = f->module;
 	uint64_t start = eh_frame_address(f);
 	struct err ignored;
 
+	*in = (struct unwind_input){ .file = f };
 	for (size_t i = 0; start && i < m->phdr_count; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
 		uint64_t at = start - (m->bias + p->p_vaddr);
 
 		if (p->p_type != PT_LOAD || at >= p->p_filesz || p->p_filesz - at > EH_FRAME_MAX)
 			continue;
+		if (f->tm->budget && p->p_filesz - at > f->tm->budget->memory)
+			return;
 		AUTO_FREE uint8_t *read = malloc(p->p_filesz - at);
 		if (!read || module_file_read(f, start, read, p->p_filesz - at, &ignored))
-			return false;
-		*data = steal_pointer(&read);
-		*bytes = p->p_filesz - at;
-		*address = start;
-		return true;
+			return;
+		in->data = steal_pointer(&read);
+		in->bytes = p->p_filesz - at;
+		in->address = start;
+		return;
 	}
-	return false;
 }
 
-static int compile_and_mark(struct unwind_rows *rows, const struct module_file *f, const struct unwind_source *source,
-                            struct err *e)
+void unwind_input_done(struct unwind_input *in)
+{
+	free(in->data);
+	*in = (struct unwind_input){ 0 };
+}
+
+static struct unwind_source source_of(const struct elf_module *m, const uint8_t *data, size_t bytes, uint64_t address, bool debug_frame)
+{
+	return (struct unwind_source){
+		.data = data,
+		.bytes = bytes,
+		.address = address - m->bias,
+		.debug_frame = debug_frame,
+		.exec_start = m->exec_start - m->bias,
+		.exec_end = m->exec_end - m->bias,
+	};
+}
+
+struct unwind_cache_key unwind_input_key(const struct unwind_input *in)
+{
+	const struct unwind_source source = source_of(in->file->module, in->data, in->bytes, in->address, false);
+
+	return unwind_cache_key(in->file->module, &source);
+}
+
+static int compile_and_mark(struct unwind_rows *rows, const struct module_file *f, const struct unwind_source *source, struct err *e)
 {
 	int r = unwind_compile(rows, source, e);
 
@@ -67,50 +93,56 @@ static int compile_and_mark(struct unwind_rows *rows, const struct module_file *
 	return r;
 }
 
-static int compile_bytes(struct unwind_rows *rows, const struct module_file *f, const uint8_t *data, size_t bytes,
-                         uint64_t address, bool debug_frame, struct unwind_cache *cache, struct err *e)
+/* What a section by this name holds; nothing if there is none. */
+static int compile_section(struct unwind_rows *rows, const struct module_file *f, const char *name, bool debug_frame, struct err *e)
 {
-	const struct elf_module *m = f->module;
-	struct unwind_source source = {
-		.data = data,
-		.bytes = bytes,
-		.address = address - m->bias,
-		.debug_frame = debug_frame,
-		.exec_start = m->exec_start - m->bias,
-		.exec_end = m->exec_end - m->bias,
-	};
+	AUTO_FREE uint8_t *data = NULL;
+	size_t bytes;
+	uint64_t address;
+	struct err ignored;
 
-	if (!cache)
-		return compile_and_mark(rows, f, &source, e);
-	const struct unwind_cache_key key = unwind_cache_key(m, &source);
-	if (unwind_cache_load(cache, &key, rows))
+	if (module_file_section(f, name, &data, &bytes, &address, &ignored) < 0)
 		return 0;
-	int r = compile_and_mark(rows, f, &source, e);
+	const struct unwind_source source = source_of(f->module, data, bytes, debug_frame ? f->module->bias : address, debug_frame);
+	return compile_and_mark(rows, f, &source, e);
+}
+
+int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, struct err *e)
+{
+	struct unwind_rows out = { 0 };
+	int r;
+
+	if (in->data) {
+		const struct unwind_source source = source_of(in->file->module, in->data, in->bytes, in->address, false);
+		r = compile_and_mark(&out, in->file, &source, e);
+	} else {
+		r = compile_section(&out, in->file, ".eh_frame", false, e);
+		in->by_section = true;
+	}
+	if (!r && out.count == 0) {
+		r = compile_section(&out, in->file, ".debug_frame", true, e);
+		in->by_section = true;
+	}
 	if (!r)
-		unwind_cache_store(cache, &key, rows);
+		*rows = out;
 	return r;
 }
 
 int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct unwind_cache *cache,
                           struct err *e)
 {
-	AUTO_FREE uint8_t *data = NULL;
-	struct unwind_rows out = { 0 };
-	size_t bytes;
-	uint64_t address;
-	struct err ignored;
-	int r = 0;
+	struct unwind_input in;
 
-	if (read_eh_frame(f, &data, &bytes, &address) ||
-	    !module_file_section(f, ".eh_frame", &data, &bytes, &address, &ignored))
-		r = compile_bytes(&out, f, data, bytes, address, false, cache, e);
-	if (!r && out.count == 0) {
-		free(data);
-		data = NULL;
-		if (!module_file_section(f, ".debug_frame", &data, &bytes, &address, &ignored))
-			r = compile_bytes(&out, f, data, bytes, f->module->bias, true, cache, e);
+	unwind_input_read(&in, f);
+	struct unwind_cache_key key = { 0 };
+	if (cache && in.data)
+		key = unwind_input_key(&in);
+	int r = 0;
+	if (!cache || !unwind_cache_load(cache, &key, rows)) {
+		r = unwind_input_compile(rows, &in, e);
+		if (!r && cache && !in.by_section)
+			unwind_cache_store(cache, &key, rows);
 	}
-	if (!r)
-		*rows = out;
+	unwind_input_done(&in);
 	return r;
 }

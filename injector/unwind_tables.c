@@ -2,8 +2,6 @@
 #include "unwind_tables.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +11,17 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "unwind_cache.h"
+#include "unwind_worker.h"
+#include "whole_io.h"
+
+#define BATCH_JOBS 128u
+#define BATCH_BYTES (16ull << 20) /* of call frame information */
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-#define THREADS_MAX 8u
 #define PAGE_BYTES 4096u
 #define ALLOCATE_BYTES (1u << 20) /* at a time */
 
@@ -28,10 +31,11 @@ struct unwind_stored {
 	uint32_t build_id_bytes;
 	uint32_t dev_major;
 	uint32_t dev_minor;
+	uint32_t none_; /* no padding: identities are compared as bytes */
 	uint64_t inode;
 	uint64_t header;
 	uint64_t exec_bytes;
-	uint64_t offset;
+	uint64_t offset; /* from here on it is no part of the identity */
 	uint32_t count;
 };
 
@@ -239,56 +243,6 @@ int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_
 
 /* ---- compiling many modules ---- */
 
-struct job {
-	const struct elf_module *module;
-	size_t index; /* in modules.list */
-	struct unwind_rows rows;
-	struct err error;
-	int result;
-};
-
-struct pool {
-	const struct target_memory *tm;
-	const struct maps *maps;
-	struct unwind_cache *cache;
-	struct job *jobs;
-	size_t count;
-	atomic_size_t next; /* relaxed: jobs are independent, pthread_join publishes the results */
-};
-
-static void *work(void *argument)
-{
-	struct pool *pool = argument;
-
-	for (;;) {
-		size_t i = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-		if (i >= pool->count)
-			return NULL;
-		struct job *job = &pool->jobs[i];
-		struct module_file f;
-		module_file_open(&f, job->module, pool->tm, pool->maps);
-		job->result = unwind_compile_module(&job->rows, &f, pool->cache, &job->error);
-		module_file_close(&f);
-	}
-}
-
-/* The calling thread works too, so it goes on if no thread can be created. */
-static void run_jobs(struct pool *pool)
-{
-	pthread_t threads[THREADS_MAX];
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t wanted = cpus > 1 ? (size_t)cpus - 1 : 1, started = 0;
-
-	if (wanted > THREADS_MAX)
-		wanted = THREADS_MAX;
-	while (started < wanted && started + 1 < pool->count &&
-	       !pthread_create(&threads[started], NULL, work, pool))
-		started++;
-	work(pool);
-	for (size_t i = 0; i < started; i++)
-		pthread_join(threads[i], NULL);
-}
-
 static struct unwind_stored identity(const struct elf_module *m)
 {
 	struct unwind_stored s = { .build_id_bytes = m->build_id_bytes,
@@ -304,30 +258,28 @@ static struct unwind_stored identity(const struct elf_module *m)
 	return s;
 }
 
-static const struct unwind_stored *find_stored(const struct unwind_tables *t, const struct elf_module *m)
+static int compare_stored(const void *a, const void *b)
 {
-	struct unwind_stored wanted = identity(m);
-
-	for (size_t i = 0; i < t->stored_count; i++) {
-		const struct unwind_stored *s = &t->stored[i];
-		if (s->exec_bytes == wanted.exec_bytes && s->build_id_bytes == wanted.build_id_bytes &&
-		    !memcmp(s->build_id, wanted.build_id, sizeof s->build_id) && s->inode == wanted.inode &&
-		    s->dev_major == wanted.dev_major && s->dev_minor == wanted.dev_minor &&
-		    s->header == wanted.header)
-			return s;
-	}
-	return NULL;
+	return memcmp(a, b, offsetof(struct unwind_stored, offset));
 }
 
-/* Appends the rows of a finished job and remembers them. */
-static int store(struct unwind_tables *t, const struct job *job, struct err *e)
+/* The list is sorted. */
+static const struct unwind_stored *find_stored(const struct unwind_tables *t, const struct elf_module *m)
 {
-	struct unwind_stored s = identity(job->module);
+	const struct unwind_stored wanted = identity(m);
+
+	return t->stored_count ? bsearch(&wanted, t->stored, t->stored_count, sizeof wanted, compare_stored) : NULL;
+}
+
+/* Appends rows and remembers them; the list is sorted later. */
+static int store(struct unwind_tables *t, const struct elf_module *m, const struct unwind_rows *rows, struct err *e)
+{
+	struct unwind_stored s = identity(m);
 
 	if (!grow_list(t->stored, t->stored_count))
 		return err_set(e, ENOMEM, "no memory for unwind tables");
-	s.count = job->rows.count;
-	int r = unwind_tables_append(t, &job->rows, &s.offset, e);
+	s.count = rows->count;
+	int r = unwind_tables_append(t, rows, &s.offset, e);
 	if (!r)
 		t->stored[t->stored_count++] = s;
 	return r;
@@ -338,49 +290,119 @@ static bool needs_rows(const struct elf_module *m)
 	return m->id != 0 && m->exec_end > m->exec_start;
 }
 
-static bool in_jobs(const struct pool *pool, const struct elf_module *m)
-{
-	struct unwind_stored wanted = identity(m);
+/* A module that is to be compiled; of those that are alike only one is. */
+struct missing {
+	struct unwind_stored identity;
+	size_t index; /* in modules.list */
+};
 
-	for (size_t i = 0; i < pool->count; i++) {
-		struct unwind_stored other = identity(pool->jobs[i].module);
-		if (!memcmp(&wanted, &other, sizeof wanted))
-			return true;
-	}
-	return false;
+static int compare_missing(const void *a, const void *b)
+{
+	const struct missing *x = a, *y = b;
+	int order = compare_stored(&x->identity, &y->identity);
+
+	return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Compiles what is not in the file yet, and appends it. */
-static int compile_missing(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
-                           const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+static size_t list_missing(struct missing *list, const struct unwind_tables *t, const struct modules *m, struct unwind_coverage *coverage)
 {
-	struct pool pool = { .tm = tm, .maps = maps, .cache = t->cache };
-	int r = 0;
+	size_t count = 0, kept = 0;
 
-	pool.jobs = calloc(m->count + 1, sizeof *pool.jobs);
-	if (!pool.jobs)
-		return err_set(e, ENOMEM, "no memory for unwind tables");
 	for (size_t i = 0; i < m->count; i++) {
 		coverage[i].reused = needs_rows(&m->list[i]) && find_stored(t, &m->list[i]);
-		if (needs_rows(&m->list[i]) && !coverage[i].reused && !in_jobs(&pool, &m->list[i]))
-			pool.jobs[pool.count++] = (struct job){ .module = &m->list[i], .index = i };
+		if (needs_rows(&m->list[i]) && !coverage[i].reused)
+			list[count++] = (struct missing){ identity(&m->list[i]), i };
 	}
-	if (pool.count)
-		run_jobs(&pool);
-	for (size_t i = 0; i < pool.count; i++) {
-		struct job *job = &pool.jobs[i];
-		char *text = coverage[job->index].text;
+	qsort(list, count, sizeof *list, compare_missing);
+	for (size_t i = 0; i < count; i++)
+		if (i == 0 || compare_stored(&list[i].identity, &list[kept - 1].identity) != 0)
+			list[kept++] = list[i];
+	return kept;
+}
 
-		if (job->result)
-			snprintf(text, sizeof coverage->text, "%.110s", job->error.text);
-		else if (!r)
-			r = store(t, job, e);
-		if (!job->result && job->rows.count == 0)
-			snprintf(text, sizeof coverage->text, "it has no call frame information");
+/* Jobs that go to one child. Their files are open, and what they are compiled from is in memory: both are limited. */
+struct batch {
+	struct unwind_job jobs[BATCH_JOBS];
+	size_t index[BATCH_JOBS]; /* in modules.list */
+	struct unwind_cache_key keys[BATCH_JOBS];
+	size_t count;
+	uint64_t bytes;
+};
+
+static void finish_job(struct unwind_tables *t, const struct unwind_job *job, struct unwind_coverage *coverage)
+{
+	struct err e = job->error;
+
+	/* A table that finds no room is as one that cannot be compiled. */
+	if (job->result < 0 || store(t, job->file.module, &job->rows, &e) < 0)
+		snprintf(coverage->text, sizeof coverage->text, "%.110s", e.text);
+	else if (job->rows.count == 0)
+		snprintf(coverage->text, sizeof coverage->text, "it has no call frame information");
+}
+
+static void run_batch(struct unwind_tables *t, struct batch *b, struct unwind_coverage *coverage)
+{
+	if (b->count)
+		unwind_worker_run(b->jobs, b->count);
+	for (size_t i = 0; i < b->count; i++) {
+		struct unwind_job *job = &b->jobs[i];
+
+		if (!job->result && t->cache && job->input.data && !job->input.by_section)
+			unwind_cache_store(t->cache, &b->keys[i], &job->rows);
+		finish_job(t, job, &coverage[b->index[i]]);
 		unwind_rows_done(&job->rows);
+		unwind_input_done(&job->input);
+		module_file_close(&job->file);
 	}
-	free(pool.jobs);
-	return r;
+	b->count = 0;
+	b->bytes = 0;
+}
+
+/* Takes the rows from the cache, or puts the module into the batch. */
+static void take_module(struct unwind_tables *t, struct batch *b, const struct elf_module *m, size_t index, const struct target_memory *tm,
+                        const struct maps *maps, struct unwind_coverage *coverage)
+{
+	struct unwind_job *job = &b->jobs[b->count];
+
+	*job = (struct unwind_job){ 0 };
+	module_file_open(&job->file, m, tm, maps);
+	unwind_input_read(&job->input, &job->file);
+	if (t->cache && job->input.data) {
+		b->keys[b->count] = unwind_input_key(&job->input);
+		if (unwind_cache_load(t->cache, &b->keys[b->count], &job->rows)) {
+			finish_job(t, job, &coverage[index]);
+			unwind_rows_done(&job->rows);
+			unwind_input_done(&job->input);
+			module_file_close(&job->file);
+			return;
+		}
+	}
+	b->index[b->count++] = index;
+	b->bytes += job->input.bytes;
+}
+
+/* Compiles what is not in the file yet, and appends it. What fails is said in coverage. */
+static int compile_missing(struct unwind_tables *t, const struct modules *m, const struct target_memory *memory,
+                           const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+{
+	struct budget budget;
+	const struct target_memory metered = target_memory_charged(memory, &budget);
+	AUTO_FREE struct missing *missing = calloc(m->count + 1, sizeof *missing);
+	AUTO_FREE struct batch *b = calloc(1, sizeof *b);
+
+	if (!missing || !b)
+		return err_set(e, ENOMEM, "no memory for unwind tables");
+	budget_start(&budget, BUDGET_FRAMES_BYTES, BUDGET_PLAN_WORK);
+	size_t count = list_missing(missing, t, m, coverage);
+	for (size_t i = 0; i < count; i++) {
+		take_module(t, b, &m->list[missing[i].index], missing[i].index, &metered, maps, coverage);
+		if (b->count == BATCH_JOBS || b->bytes >= BATCH_BYTES || i + 1 == count)
+			run_batch(t, b, coverage);
+	}
+	run_batch(t, b, coverage);
+	if (t->stored_count)
+		qsort(t->stored, t->stored_count, sizeof *t->stored, compare_stored);
+	return 0;
 }
 
 int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,

@@ -11,7 +11,7 @@
 #include "unwind_compile.h"
 #include "unwind_table.h"
 
-#define UNWIND_TABLES_MAX_BYTES (1ull << 30) /* of address space; the memfd is sparse */
+#define UNWIND_TABLES_MAX_BYTES (96ull << 20) /* 12 million rows, fourteen times those of libLLVM; the memfd is sparse */
 
 struct unwind_cache;
 struct unwind_stored;
@@ -41,10 +41,10 @@ struct unwind_coverage {
 };
 
 /*
- * Compiles and appends the rows of every module that has none in the file yet, on several threads, and
- * publishes a new index over all of m with the ranges of maps. Modules that fail are without rows and say so
- * in coverage (may be NULL, else m->count entries). Modules with id 0 are indexed without rows. -ENOSPC: the
- * memfd is full: nothing is published.
+ * Compiles and appends the rows of every module that has none in the file yet, in children (unwind_worker.h), and
+ * publishes a new index over all of m with the ranges of maps. Modules that fail, or whose rows find no room, are without rows and say so
+ * in coverage (may be NULL, else m->count entries). Modules with id 0 are indexed without rows. -ENOSPC: no room for
+ * the index: nothing is published.
  */
 int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
                          const struct maps *maps, struct unwind_coverage *coverage, struct err *e) WARN_UNUSED;

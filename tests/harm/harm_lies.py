@@ -76,6 +76,21 @@ def lies_about_relocations(context):
     victim.finish_by_stdin()
 
 
+@case(timeout=300)
+def lies_about_frames(context):
+    """Sixteen times the CIEs may take sixteen times the CPU time, not its square: with a limit of sixty-four times it comes to its end."""
+    few, many = 12500, 200000
+    victim = harm_victim(context, "liar", "frames", str(few))
+    doctor = ["--doctor", "--no-cache", "-p"]
+    cpu_s = Used(context, *doctor, victim.pid).cpu_s
+    victim.finish_by_stdin()
+    victim = harm_victim(context, "liar", "frames", str(many))
+    used = Used(context, *doctor, victim.pid, limits=[(resource.RLIMIT_CPU, int(64 * cpu_s) + 1)])
+    assert used.code == 0 and b"verdict         can be attached to" in used.said, used.said
+    assert is_sanitized(context) or used.memory_mb < MEMORY_MB, used.memory_mb
+    victim.finish_by_stdin()
+
+
 def waits_in_read(pid):
     try:
         return harm.read_text(f"/proc/{pid}/syscall").startswith((f"{PROCESS_VM_READV} ", "17 "))  # or pread64 of /proc/PID/mem

@@ -420,7 +420,7 @@ def doctor_touches_nothing(context):
     prefix = []
     trace = context.path("doctor.strace")
     if shutil.which("strace"):
-        prefix = ["strace", "-f", "-qq", "-o", trace, "-e", "trace=ptrace,process_vm_writev,kill,tgkill,pidfd_send_signal"]
+        prefix = ["strace", "-f", "-qq", "-o", trace, "-e", "signal=none", "-e", "trace=ptrace,process_vm_writev,kill,tgkill,pidfd_send_signal"]
     result = subprocess.run([*prefix, context.memattach, "--doctor", "-p", str(victim.pid)], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     assert result.returncode == 0 and not result.stderr, result

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "privileges.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "whole_io.h"
+
+#define NOBODY 65534u
+#define BIT(capability) (1ull << (capability))
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1 /* a sanitizer opens files, and reserves terabytes */
+#else
+#define SANITIZED 0
+#endif
+
+static int capabilities_get(struct __user_cap_data_struct data[2])
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return (int)syscall(SYS_capget, &head, data);
+}
+
+static int capabilities_set(uint64_t bits)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	for (unsigned i = 0; i < 2; i++)
+		data[i].effective = data[i].permitted = (uint32_t)(bits >> (32 * i));
+	return (int)syscall(SYS_capset, &head, data);
+}
+
+/* ---- a process that only computes ---- */
+
+static void close_all_but(const int *keep, size_t count)
+{
+	unsigned first = 0;
+
+	for (size_t i = 0; i <= count; i++) {
+		unsigned end = i < count ? (unsigned)keep[i] : ~0u;
+		if (first < end && syscall(SYS_close_range, first, end - 1, 0) < 0)
+			for (unsigned fd = first; fd < end && fd < 65536; fd++)
+				close((int)fd);
+		first = end + 1;
+	}
+}
+
+/* What of the address space is data that only this process writes, as RLIMIT_DATA counts it. */
+static uint64_t data_bytes_now(void)
+{
+	unsigned long long pages = 0;
+	char text[200];
+
+	if (whole_text("/proc/self/statm", text, sizeof text) < 0 || sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void limit(int resource, uint64_t most)
+{
+	struct rlimit l = { most, most };
+
+	setrlimit((__rlimit_resource_t)resource, &l);
+}
+
+static void become_nobody(void)
+{
+	if (geteuid() != 0)
+		return;
+	setgroups(0, NULL);
+	/* As system calls: those of the C library would tell all threads by a signal. */
+	syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY);
+	syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY);
+}
+
+static void filter_calls(void)
+{
+	static const uint32_t allowed[] = {
+		SYS_read, SYS_pread64, SYS_pwrite64, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_brk,
+		SYS_madvise, SYS_futex, SYS_clone, SYS_set_robust_list, SYS_rseq, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn,
+		SYS_sched_yield, SYS_sched_getaffinity, SYS_gettid, SYS_getpid, SYS_clock_gettime, SYS_getrandom, SYS_exit, SYS_exit_group,
+	};
+	enum { COUNT = sizeof allowed / sizeof allowed[0] };
+	struct sock_filter code[COUNT + 6];
+	unsigned n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (unsigned i = 0; i < COUNT; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (uint8_t)(COUNT - i), 0);
+	/* ENOSYS and not death: the C library goes without calls that are young. */
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	const struct sock_fprog program = { (unsigned short)n, code };
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes, unsigned cpu_seconds)
+{
+	if (!SANITIZED) {
+		limit(RLIMIT_DATA, data_bytes_now() + data_bytes);
+		close_all_but(keep, keep_count);
+	}
+	limit(RLIMIT_CPU, cpu_seconds);
+	limit(RLIMIT_CORE, 0);
+	become_nobody();
+	capabilities_set(0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would have cleared it */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (!SANITIZED)
+		filter_calls();
+}
+
+/* ---- memattach, attached ---- */
+
+void privileges_keep_for_detach(void)
+{
+	/*
+	 * Tracing; suspending seccomp filters and reading /proc/PID/map_files; going first while a thread is held; reading /proc/PID of other users; the
+	 * files of the session in the directories of other users.
+	 */
+	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_NICE) |
+				BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE);
+	struct __user_cap_data_struct have[2];
+
+	if (capabilities_get(have) < 0)
+		return;
+	uint64_t permitted = have[0].permitted | (uint64_t)have[1].permitted << 32;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (permitted & BIT(CAP_SYS_PTRACE))
+		capabilities_set(permitted & needed);
+}
