@@ -285,6 +285,8 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 
 	if (reused)
 		handle = session_payload_handle(s);
+	for (unsigned i = 0; i < 3; i++)
+		ours_add_descriptor(&s->ours, fds[i]);
 	int rc = ask_thread(c, e);
 	if (rc == 0)
 		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);

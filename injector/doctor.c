@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "follow.h"
 #include "other_session.h"
+#include "say.h"
 #include "session_lock.h"
 #include "size.h"
 
@@ -22,9 +23,8 @@ static __attribute__((format(printf, 2, 3))) void fact(const char *name, const c
 
 	printf("%-*s", NAME_WIDTH, name);
 	va_start(ap, format);
-	vprintf(format, ap);
+	say_line(stdout, format, ap);
 	va_end(ap);
-	putchar('\n');
 }
 
 /* Each line of text under one name. */

@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "live_thread.h"
 #include "payload_symbols.h"
+#include "say.h"
 
 #define LOOK_TRIES 20
 #define LOOK_PAUSE_NS 10000000
@@ -79,21 +80,16 @@ void session_say(const struct session *s, const char *format, ...)
 	if (s->options.quiet)
 		return;
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	say_line(stderr, format, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 }
 
 __attribute__((format(printf, 2, 0))) static void add_line(char **lines, const char *format, va_list ap)
 {
-	AUTO_FREE char *line = NULL;
+	AUTO_FREE char *line = say_format(format, ap);
 	char *all = NULL;
 
-	if (vasprintf(&line, format, ap) < 0) {
-		line = NULL;
-		return;
-	}
-	if (asprintf(&all, "%s%s\n", *lines ? *lines : "", line) < 0)
+	if (!line || asprintf(&all, "%s%s\n", *lines ? *lines : "", line) < 0)
 		return;
 	free(*lines);
 	*lines = all;
@@ -339,6 +335,10 @@ int session_find_payload(struct session *s, struct err *e)
 	}
 	if (rc == 0)
 		s->payload = found;
+	if (rc == 0 && found.base)
+		ours_add_mapping(&s->ours, maps_find(&s->maps, found.base));
+	if (rc == 0 && found.base && !s->touched)
+		ours_add_named(&s->ours, &s->maps);
 	if (rc == 0 && s->have_dump && s->own_base && found.base && is_active(&found) && found.block.session_id != s->dump.own.session_id)
 		rc = err_set(e, EPROTO, "the payload in the target is that of another session");
 	return rc;

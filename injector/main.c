@@ -13,7 +13,9 @@
 #include "memory_room.h"
 #include "options.h"
 #include "other_session.h"
+#include "privileges.h"
 #include "receipt.h"
+#include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
 #include "size.h"
@@ -26,7 +28,7 @@ enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EX
 
 static void complain(const struct session *s, const struct err *e)
 {
-	fprintf(stderr, "memattach: PID %d: %s\n", s->options.pid, e->text);
+	say_error(s->options.pid, "%s", e->text);
 }
 
 static int create_dump(struct session *s, struct err *e)
@@ -70,6 +72,8 @@ static int prepare(struct session *s, struct err *e)
 		rc = session_look(s, e);
 	if (rc == 0)
 		rc = session_settle(s, e);
+	if (rc == 0 && s->payload.base)
+		rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = other_session_make_way(s, e);
 	if (rc == 0)
@@ -91,7 +95,10 @@ static int prepare(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	s->have_before = true;
-	rc = create_dump(s, e);
+	/* Until now a signal has just ended memattach. */
+	rc = watchdog_start(s->target.pid, e);
+	if (rc == 0)
+		rc = create_dump(s, e);
 	if (rc == 0)
 		rc = session_record_modules(s, 1, e);
 	return rc < 0 ? rc : session_file_create(s, e);
@@ -131,8 +138,7 @@ static int give_up(struct session *s, const struct err *why)
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
 	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
-		fprintf(stderr, "memattach: PID %d: the payload could not be taken out again: %s; finish with memattach --detach -p %d\n",
-			s->target.pid, e.text, s->target.pid);
+		say_error(s->target.pid, "the payload could not be taken out again: %s; finish with memattach --detach -p %d", e.text, s->target.pid);
 		return EXIT_RESIDUE;
 	}
 	if (s->have_file)
@@ -142,15 +148,17 @@ static int give_up(struct session *s, const struct err *why)
 
 static int report_residue(struct session *s)
 {
-	if (s->notes)
-		session_say(s, "%.*s", (int)strlen(s->notes) - 1, s->notes);
+	if (!s->options.quiet)
+		say_lines(stderr, s->notes);
 	if (!s->residue) {
 		session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before", s->target.pid,
 			    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
 		return EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:\n%s", s->target.pid,
-		    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6, s->residue);
+	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:", s->target.pid,
+		    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+	if (!s->options.quiet)
+		say_lines(stderr, s->residue);
 	return EXIT_RESIDUE;
 }
 
@@ -250,6 +258,7 @@ static int profile(struct session *s)
 	govern_start(s);
 	if (session_attach(s, &e) < 0)
 		return give_up(s, &e);
+	privileges_keep_for_detach();
 	announce(s);
 	if (session_follow(s, &end, &detail, &e) < 0) {
 		if (!has_execed(s))
@@ -287,6 +296,11 @@ static int detach(struct session *s)
 	if (ended && !session_is_active(s)) {
 		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid, s->target.comm);
 		return EXIT_DONE;
+	}
+	rc = watchdog_start(s->target.pid, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
 	}
 	if (!s->payload.base && session_old_cave(s, &s->cave)) {
 		rc = session_choose(s, &e);
@@ -328,7 +342,6 @@ int main(int argc, char **argv)
 	struct session_options options;
 	enum command command;
 	struct session session;
-	struct err e;
 
 	if (options_parse(argc, argv, &options, &command) < 0)
 		return EXIT_USAGE;
@@ -337,10 +350,6 @@ int main(int argc, char **argv)
 	memory_room_go_first();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
-	if (watchdog_start(options.pid, &e) < 0) {
-		fprintf(stderr, "memattach: %s\n", e.text);
-		return EXIT_NOT_ATTACHED;
-	}
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH ? detach(&session) :
 		     command == COMMAND_DOCTOR ? doctor_report(&session) : profile(&session);

@@ -9,15 +9,14 @@
 #include "cleanup.h"
 #include "follow.h"
 #include "live_thread.h"
-#include "payload_symbols.h"
+#include "receipt_file.h"
 
 #define SETTLE_NS 5000000
 #define SETTLE_TRIES 40
 
-static bool is_ours(const struct session *s, const char *name)
+static bool is_ours(const struct session *s, const struct mapping *m)
 {
-	(void)s;
-	return strstr(name, PAYLOAD_MEMFD_NAME) || strstr(name, TABLES_MEMFD_NAME) || strstr(name, DUMP_MEMFD_NAME);
+	return ours_has(&s->ours, m->dev_major, m->dev_minor, m->inode);
 }
 
 static void add_mapping(void *context, const struct maps_change *change)
@@ -25,7 +24,7 @@ static void add_mapping(void *context, const struct maps_change *change)
 	struct session *s = context;
 	char text[300];
 
-	if (change->after && is_ours(s, change->after->path))
+	if (change->after && is_ours(s, change->after))
 		session_add_residue(s, "mapping %s", maps_change_format(change, text, sizeof text));
 }
 
@@ -71,7 +70,7 @@ static int compare_protections(struct session *s, const struct maps *maps, struc
 static void compare_descriptors(struct session *s, const struct snapshot *after)
 {
 	for (size_t i = 0; i < after->descriptor_count; i++)
-		if (is_ours(s, after->descriptors[i].target))
+		if (ours_has(&s->ours, after->descriptors[i].dev_major, after->descriptors[i].dev_minor, after->descriptors[i].inode))
 			session_add_residue(s, "descriptor %d: %s", after->descriptors[i].number, after->descriptors[i].target);
 }
 
@@ -130,7 +129,7 @@ int receipt_verify(struct session *s, struct err *e)
 		compare_signals(s, &after);
 	} else {
 		for (size_t i = 0; i < after.maps.count; i++)
-			if (is_ours(s, after.maps.list[i].path))
+			if (is_ours(s, &after.maps.list[i]))
 				session_add_residue(s, "mapping %llx-%llx %s", (unsigned long long)after.maps.list[i].start,
 						    (unsigned long long)after.maps.list[i].end, after.maps.list[i].path);
 	}
@@ -140,21 +139,6 @@ int receipt_verify(struct session *s, struct err *e)
 	return rc;
 }
 
-static void put_string(FILE *f, const char *text, size_t length)
-{
-	fputc('"', f);
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)text[i];
-		if (c == '"' || c == '\\')
-			fprintf(f, "\\%c", c);
-		else if (c < 0x20)
-			fprintf(f, "\\u%04x", c);
-		else
-			fputc(c, f);
-	}
-	fputc('"', f);
-}
-
 static void put_lines(FILE *f, const char *lines)
 {
 	fputc('[', f);
@@ -162,7 +146,7 @@ static void put_lines(FILE *f, const char *lines)
 		size_t length = strcspn(line, "\n");
 		if (line != lines)
 			fputc(',', f);
-		put_string(f, line, length);
+		receipt_file_string(f, line, length);
 		line += length + (line[length] == '\n');
 	}
 	fputc(']', f);
@@ -172,9 +156,10 @@ int receipt_write(const struct session *s, struct err *e)
 {
 	if (!s->options.receipt)
 		return 0;
-	FILE *f = fopen(s->options.receipt, "we");
-	if (!f)
-		return err_sys(e, "cannot write the receipt %s", s->options.receipt);
+	FILE *f;
+	int rc = receipt_file_open(&f, s->options.receipt, e);
+	if (rc < 0)
+		return rc;
 	fprintf(f, "{\"pid\":%d,\"stopped_ms\":{\"attach\":%.3f,\"detach\":%.3f},", s->target.pid,
 		(double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
 	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->slots_patched, s->slots_restored,
@@ -184,7 +169,5 @@ int receipt_write(const struct session *s, struct err *e)
 	fputs(",\"notes\":", f);
 	put_lines(f, s->notes);
 	fputs("}\n", f);
-	if (fclose(f) != 0)
-		return err_sys(e, "cannot write the receipt %s", s->options.receipt);
-	return 0;
+	return receipt_file_close(f, s->options.receipt, e);
 }

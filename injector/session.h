@@ -15,6 +15,7 @@
 #include "dump_writer.h"
 #include "governor.h"
 #include "libc.h"
+#include "ours.h"
 #include "pending_error.h"
 #include "slots.h"
 #include "snapshot.h"
@@ -65,6 +66,7 @@ struct session {
 	struct payload_place payload;
 	uint64_t own_base;         /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as;       /* where the recording of a session whose memattach died is saved, NULL: a name is made */
+	struct ours ours;          /* files of memattach that the target has, or had */
 	uint64_t cave;
 	uint32_t next_module_id;
 	pid_t *named_threads;      /* sorted: threads that the dump has names of */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -12,6 +14,24 @@
 #include "live_thread.h"
 #include "task.h"
 #include "whole_io.h"
+
+#define DESCRIPTORS_MAX 1000000u
+
+/*
+ * Only a file in memory may be one that memattach brought: servers have a million sockets, and asking for the inode of other files may take as long as
+ * their file system likes. False: none of these.
+ */
+static bool identify(struct snapshot_descriptor *d, int dir, const char *name)
+{
+	struct stat st;
+
+	if (strncmp(d->target, "/memfd:", 7) != 0 || fstatat(dir, name, &st, 0) < 0)
+		return false;
+	d->inode = st.st_ino;
+	d->dev_major = major(st.st_dev);
+	d->dev_minor = minor(st.st_dev);
+	return true;
+}
 
 static bool directory_has_memory(const char *directory)
 {
@@ -32,7 +52,7 @@ static int take_descriptors(const char *directory, void *context, struct err *e)
 	if (!dir)
 		return err_sys(e, "cannot list the descriptors of the target");
 	s->descriptor_count = 0;
-	for (struct dirent *entry; (entry = readdir(dir));) {
+	for (struct dirent *entry; (entry = readdir(dir)) && s->descriptor_count < DESCRIPTORS_MAX;) {
 		if (entry->d_name[0] == '.')
 			continue;
 		if (!grow_list(s->descriptors, s->descriptor_count)) {
@@ -45,7 +65,8 @@ static int take_descriptors(const char *directory, void *context, struct err *e)
 		if (n < 0)
 			continue; /* closed meanwhile */
 		d->target[n] = '\0';
-		s->descriptor_count++;
+		if (identify(d, dirfd(dir), entry->d_name))
+			s->descriptor_count++;
 	}
 	closedir(dir);
 	/* None at all: it may have been exiting. */

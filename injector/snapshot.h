@@ -13,6 +13,8 @@
 struct snapshot_descriptor {
 	int number;
 	char target[96];
+	uint64_t inode; /* of a file in memory, else 0 */
+	uint32_t dev_major, dev_minor;
 };
 
 struct snapshot_thread {

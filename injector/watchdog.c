@@ -144,6 +144,8 @@ int watchdog_start(pid_t target, struct err *e)
 {
 	sigset_t ends;
 
+	if (event >= 0)
+		return 0;
 	snprintf(last_words, sizeof last_words,
 		 "memattach: PID %d: reading or writing its memory does not end (userfaultfd, or a file system that does not answer); memattach ends "
 		 "here, and lets go of it; finish with memattach --detach -p %d\n", target, target);

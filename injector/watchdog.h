@@ -23,7 +23,7 @@
 
 #include "err.h"
 
-/* From now on the three signals are blocked. Without a thread (pids cgroup, RLIMIT_NPROC) they are only noticed when somebody asks. */
+/* From now on, and from the first call on, the three signals are blocked. Without a thread (pids cgroup, RLIMIT_NPROC) they are only noticed when somebody asks. */
 int watchdog_start(pid_t target, struct err *e) WARN_UNUSED;
 /* Readable from the first signal on; not to be read. -1: not started. */
 int watchdog_fd(void);

@@ -98,6 +98,24 @@ def waits_in_read(pid):
         return False
 
 
+@case()
+def interrupted_while_it_prepares(context):
+    """Memory of the target that nobody provides (userfaultfd) makes memattach wait: each signal ends it at once, nothing was changed."""
+    victim = harm_victim(context, "liar", "waiting")
+    before = Snapshot(victim.pid)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        memattach = context.start([context.memattach, "-p", str(victim.pid), "-o", context.path("d.dump")], stderr=subprocess.PIPE)
+        end = time.monotonic() + PATIENCE
+        while not waits_in_read(memattach.pid):
+            assert time.monotonic() < end and memattach.poll() is None, "memattach does not wait for the memory"
+            time.sleep(0.01)
+        memattach.send_signal(number)
+        assert memattach.wait(PATIENCE) == -number, describe(memattach.pid)
+        assert not os.path.exists(context.path("d.dump")), "a dump was left"
+    check_same(before, Snapshot(victim.pid))
+    victim.finish_by_stdin()
+
+
 class Opened:
     """Whether a file was opened or read since (inotify)."""
 
@@ -154,3 +172,51 @@ def check_printable(what, data):
     return text
 
 
+@case()
+def lies_about_names(context):
+    """Escape sequences, a newline and no UTF-8 in names of the process, a library and a memory file with our name: nothing of it acts, or is residue."""
+    previous = run_in(context)
+    try:
+        victim = harm_victim(context, "liar", "names", context.target("plugin.so"))
+    finally:
+        os.chdir(previous)
+    check_printable("doctor", Used(context, "--doctor", "-p", victim.pid).said)
+    receipt = context.path("receipt.json")
+    session = context.start([context.memattach, "-p", str(victim.pid), "-o", context.path("d.dump"), "-v", "--receipt", receipt],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    said = b""
+    while b"attached to" not in said:
+        said += os.read(session.stderr.fileno(), 4096)
+    victim.send("map")
+    victim.wait("^MAPPED")
+    session.send_signal(signal.SIGINT)
+    said += session.stderr.read()
+    assert session.wait(PATIENCE) == 0, said
+    text = check_printable("messages", said)
+    assert all(line.startswith(("attached to", "detached from", "memanalyze ", "not seen: ", "memattach: ")) for line in text.splitlines()), text
+    with open(receipt, "rb") as file:
+        told = json.loads(check_printable("receipt", file.read()))
+    assert told["clean"] is True and told["residue"] == [], told
+    assert os.stat(receipt).st_mode & 0o777 == 0o600, oct(os.stat(receipt).st_mode)
+    check_printable("detach", Used(context, "--detach", "-p", victim.pid).said)
+    victim.finish_by_stdin()
+
+
+@case()
+def receipt_is_a_file_of_its_own(context):
+    """A receipt follows no link and waits for no FIFO; a file of before is emptied; what cannot be written is said."""
+    victim = harm_victim(context, "/alloc_loop")
+    precious, link, fifo, old = (context.path(name) for name in ("precious", "link", "fifo", "old"))
+    for path in (precious, old):
+        with open(path, "w", encoding="ascii") as file:
+            file.write("x" * 100000)
+    os.symlink(precious, link)
+    os.mkfifo(fifo)
+    for receipt, words in ((link, "symbolic link"), (fifo, "cannot write"), ("/dev/full", "no regular file"), (old, "")):
+        result = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.unique("r", ".dump"), "--receipt", receipt)
+        assert result.returncode == 0 and words in result.stderr and ("cannot write the receipt" in result.stderr) == bool(words), result
+    with open(precious, encoding="ascii") as file:
+        assert file.read() == "x" * 100000, "the file behind the link was written to"
+    with open(old, encoding="ascii") as file:
+        assert json.load(file)["clean"] is True
+    victim.finish()

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "receipt_file.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "printable.h"
+
+int receipt_file_open(FILE **f, const char *path, struct err *e)
+{
+	struct stat st;
+	/* Without O_TRUNC, which would act before it is known what the file is; a FIFO does not make it wait. */
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(e, errno == ELOOP ? "cannot write the receipt %s: it is a symbolic link, which is not followed" : "cannot write the receipt %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(e, "cannot write the receipt %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, EINVAL, "cannot write the receipt %s: it is no regular file", path);
+	if (ftruncate(fd, 0) < 0)
+		return err_sys(e, "cannot write the receipt %s", path);
+	*f = fdopen(fd, "w");
+	if (!*f)
+		return err_sys(e, "cannot write the receipt %s", path);
+	steal_fd(&fd);
+	return 0;
+}
+
+int receipt_file_close(FILE *f, const char *path, struct err *e)
+{
+	int failed = fflush(f) != 0 || ferror(f), code = errno;
+
+	if (fclose(f) != 0 && !failed) {
+		failed = 1;
+		code = errno;
+	}
+	errno = code;
+	return failed ? err_sys(e, "cannot write the receipt %s", path) : 0;
+}
+
+void receipt_file_string(FILE *f, const char *text, size_t length)
+{
+	AUTO_FREE char *copy = strndup(text, length);
+
+	fputc('"', f);
+	for (const unsigned char *s = (const unsigned char *)copy; s && *s;) {
+		size_t n = printable_sequence(s);
+
+		if (n == 0)
+			fputs("\\ufffd", f);
+		else if (*s == '"' || *s == '\\')
+			fprintf(f, "\\%c", *s);
+		else if (*s < 0x20)
+			fprintf(f, "\\u%04x", *s);
+		else
+			fwrite(s, n, 1, f);
+		s += n ? n : 1;
+	}
+	fputc('"', f);
+}
