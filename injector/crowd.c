@@ -106,13 +106,16 @@ static void came(struct run *r, struct member *m)
 		done(r, m, 0, &e);
 }
 
-/* All that stand in a stop or have ended. */
+/*
+ * All that stand in a stop or have ended. A tracee is waited for whatever the options say; with __WCLONE nothing is heard of the child that writes the
+ * dump, whose end somebody else asks for: a number that is reaped here would be signalled there when another process has it.
+ */
 static void gather(struct run *r)
 {
 	/* A program that stops and continues its threads does not put the deadline off. */
 	do {
 		siginfo_t info = { 0 };
-		if (waitid(P_ALL, 0, &info, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WALL) < 0 || info.si_pid == 0)
+		if (waitid(P_ALL, 0, &info, WSTOPPED | WEXITED | WNOWAIT | WNOHANG | __WCLONE) < 0 || info.si_pid == 0)
 			break;
 		struct member *m = find(r, info.si_pid);
 		if (m)

@@ -239,12 +239,42 @@ static void test_crowd_gives_up_at_the_deadline(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* memattach has children that are no tracees, such as the one that writes the dump: who waits for them finds them. */
+static void test_crowd_leaves_other_children_alone(void **state)
+{
+	struct visits v = { 0 };
+	siginfo_t info = { 0 };
+	struct err e;
+
+	(void)state;
+	pid_t other = fork();
+	if (other == 0)
+		_exit(7);
+	assert_int_equal(waitid(P_PID, (id_t)other, &info, WEXITED | WNOWAIT), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	v.pid = pid;
+	const struct crowd crowd = { pid, &pid, 1, monotonic_ns() + PATIENCE_NS, NULL, visit, &v };
+	assert_int_equal(crowd_visit(&crowd, &e), 0);
+	assert_int_equal(v.stopped, 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	int status = 0;
+	assert_int_equal(waitpid(other, &status, WNOHANG), other);
+	assert_int_equal(WEXITSTATUS(status), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_crowd_visits_each_thread_once),
 		cmocka_unit_test(test_crowd_visits_a_thread_that_came_late),
 		cmocka_unit_test(test_crowd_gives_up_at_the_deadline),
+		cmocka_unit_test(test_crowd_leaves_other_children_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
