@@ -248,20 +248,24 @@ static void start_service(void)
 		exit(2);
 }
 
-/* Two neighbouring descriptors in the data of the work area, in the second half of it, are the pair (send_descriptors.c). */
+/* Where send_descriptors.c lays out its message, which begins with the pair: 8 bytes, msghdr, iovec, 8 bytes, control data. */
+#define PAIR_AT (SA_DATA + SA_DATA_BYTES - (8 + sizeof(struct msghdr) + sizeof(struct iovec) + 8 + CMSG_SPACE(4 * sizeof(int))))
+
+/* Once for each area, by a copy: the stub closes what stands there. */
 static void *replace_pair(void *unused)
 {
-	int32_t words[1024];
+	uint64_t done = 0;
+	int32_t pair[2];
 
 	(void)unused;
 	while (!victim_done()) {
 		const struct stub_data *data = stub_now();
-		uint64_t at = data ? data->area + SA_DATA + SA_DATA_BYTES - sizeof words : 0;
-		if (!data || !peek(at, words, sizeof words))
+		uint64_t area = data ? data->area : done;
+		if (area == done || !peek(area + PAIR_AT, pair, sizeof pair) || pair[0] <= 2 || pair[1] <= pair[0])
 			continue;
-		for (unsigned i = 0; i + 1 < sizeof words / sizeof words[0]; i++)
-			if (words[i] > 2 && words[i + 1] == words[i] + 1 && words[i] < 64)
-				poke(at + (i + 1) * sizeof words[0], &foreign, sizeof foreign);
+		pair[1] = dup(foreign);
+		poke(area + PAIR_AT, pair, sizeof pair);
+		done = area;
 	}
 	return NULL;
 }
