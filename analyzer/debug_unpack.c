@@ -274,6 +274,7 @@ static bool put_all(const struct source *s, struct copy *c)
 	pthread_t helper;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS); /* the jail's own */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	bool helped = c->packed_bytes >= HELPED_BYTES && !pthread_create(&helper, NULL, put_pieces, c);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

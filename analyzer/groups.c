@@ -8,6 +8,8 @@
 
 #include "grow.h"
 
+#define ROWS_AHEAD 32u /* whose places are asked for together */
+
 static struct group *group_of(struct groups *g, uint32_t image, const char *name)
 {
 	uint64_t hash = map_mix(image + 1u);
@@ -108,6 +110,8 @@ int groups_make(struct groups *g, const struct rows *rows, const struct images *
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct report_row *row = &rows->list[i];
 		progress_at(progress, "looking up functions", i, rows->count);
+		for (size_t k = i; symbols && by == BY_FUNCTION && i % ROWS_AHEAD == 0 && k < rows->count && k < i + ROWS_AHEAD; k++)
+			symbols_want(symbols, rows->list[k].frames, rows->list[k].frame_count);
 		int s = row->unknown || !row->frame_count ? add_row(g, 0, "(stack not known)", row, i, true) :
 			by == BY_FUNCTION		  ? add_functions(g, symbols, row, i) :
 							    add_modules(g, images, row, i);

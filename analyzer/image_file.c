@@ -27,7 +27,7 @@ static int no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr
 /* -1: no such file; 0: another file; 1: the file of the image. */
 static int is_file_of(const struct image *image, const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	const void *id = NULL;
 	ssize_t n = -1;
@@ -77,6 +77,19 @@ static bool open_twin(struct image_file *twin, struct image_file *file, const Dw
 	if (twin->dwfl)
 		dwfl_end(twin->dwfl);
 	return false;
+}
+
+/*
+ * libdwfl's own search for a debug file leaves that in the module without its descriptor, for which the module has 0 then, and closes it at the end: it
+ * may be that of another file by now.
+ */
+static void end_twin(struct image_file *twin)
+{
+	AUTO_CLOSE int zero = dup(0);
+
+	dwfl_end(twin->dwfl);
+	if (zero >= 0)
+		dup2(zero, 0);
 }
 
 static bool try_path(struct image_file *file, const struct image *image, enum image_source source, const char *path)
@@ -210,7 +223,7 @@ static int find_unpacked(Dwfl_Module *module, void **data, const char *name, Dwa
 	if (is_own_debug_file(module, link) && open_twin(&twin, file, &callbacks)) {
 		fd = dwfl_standard_find_debuginfo(twin.module, data, name, base, program, link, crc, &found);
 		copy = fd < 0 ? -1 : debug_unpack(fd);
-		dwfl_end(twin.dwfl);
+		end_twin(&twin);
 	}
 	if (copy < 0)
 		return find_debug_file(module, data, name, base, program, link, crc, path);
@@ -339,7 +352,7 @@ void image_file_settle(struct image_file *file)
 		return;
 	if (open_twin(&twin, file, &look_callbacks)) {
 		dwfl_module_getsymtab(twin.module);
-		dwfl_end(twin.dwfl);
+		end_twin(&twin);
 	}
 }
 

@@ -2,7 +2,8 @@
 /*
  * Finds the file of an image on this machine and opens it with libdwfl at bias 0, so that addresses are offsets from the
  * load bias. A file is believed only if its build-id is the recorded one: the file at the recorded path
- * may have been replaced by an upgrade, or be of another machine. Nothing is fetched from the network.
+ * may have been replaced by an upgrade, or be of another machine. Nothing is fetched from the network. For use in the jail only (jail.h), where every
+ * open, also of the libraries, is one of a regular file.
  */
 #ifndef MEMATTACH_IMAGE_FILE_H
 #define MEMATTACH_IMAGE_FILE_H
@@ -15,6 +16,16 @@ enum image_source {
 	IMAGE_SOURCE_NONE,  /* no file, see reason */
 	IMAGE_SOURCE_FILE,  /* the program file itself */
 	IMAGE_SOURCE_DEBUG, /* only its separate debug file */
+};
+
+/* What is known of the file of an image; in the end by who asked for it. */
+struct image_found {
+	enum image_source source;
+	const char *reason;      /* why the program file was not used, or why names may be missing, or NULL */
+	bool incomplete;         /* names may be missing */
+	uint64_t identity;       /* file_identity of the program file */
+	uint64_t debug_identity; /* of the separate debug file, 0: there is none */
+	bool settled;            /* it is known what files the answers come from, and they do not change just now */
 };
 
 /* The file that several debug files share (dwz -m), if the debug file has one. */

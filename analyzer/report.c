@@ -103,6 +103,8 @@ static int add_session(struct report *r, struct dump *dump, const char *name)
 		return -ENOMEM;
 	struct session *session = &r->sessions[r->session_count++];
 	int s = session_init(session, dump, name);
+	if (!s && r->symbols)
+		symbols_allow(r->symbols, dump_disk_bytes(dump));
 	/* The files of a process that still runs are found below its root directory, too. */
 	if (!s && dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && session->pid > 0)
 		r->options.search.pid = session->pid;
@@ -443,6 +445,18 @@ size_t report_shown(const struct report *r)
 	size_t n = r->options.by == BY_STACK ? r->rows.count : r->groups.count;
 
 	return r->options.top && r->options.top < n ? r->options.top : n;
+}
+
+size_t report_depth(const struct report *r, const struct report_row *row)
+{
+	return r->options.depth && r->options.depth < row->frame_count ? r->options.depth : row->frame_count;
+}
+
+/* One row has few places that no row before had, which would be asked for few at a time. */
+void report_want_symbols(const struct report *r, size_t row, size_t count)
+{
+	for (size_t i = row; r->symbols && row % REPORT_AHEAD == 0 && i < count && i < row + REPORT_AHEAD; i++)
+		symbols_want(r->symbols, r->rows.list[i].frames, report_depth(r, &r->rows.list[i]));
 }
 
 bool report_compares(const struct report *r)

@@ -112,6 +112,11 @@ int report_make(struct report *report, struct dump *dump, const char *name, cons
 
 /* How many rows are to be shown. */
 size_t report_shown(const struct report *report);
+/* How many frames of a row are. */
+size_t report_depth(const struct report *report, const struct report_row *row);
+/* To be called for each row that is shown, of count, in order: asks for the symbols of some rows at once. */
+#define REPORT_AHEAD 32u
+void report_want_symbols(const struct report *report, size_t row, size_t count);
 /*
  * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those without a stack, but in the
  * total. Of a growth, what the older side has lost lowers the lower end.

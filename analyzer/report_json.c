@@ -119,7 +119,7 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 	json_bool(j, "unknown", row->unknown);
 	json_unsigned(j, "frame_count", row->frame_count);
 	json_array(j, "frames");
-	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++)
+	for (size_t i = 0; i < report_depth(r, row); i++)
 		json_frames_put(frames, j, row->frames[i]);
 	json_array_end(j);
 	json_object_end(j);
@@ -136,6 +136,7 @@ static void put_stacks(struct json *j, const struct report *r)
 	json_array(j, "stacks");
 	for (size_t i = 0; i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
+		report_want_symbols(r, i, shown);
 		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i), &frames);
 	}
 	json_array_end(j);
@@ -372,7 +373,7 @@ static void put_modules(struct json *j, const struct report *r)
 	/* Only those whose symbols were asked for: after the stacks. */
 	json_array(j, "modules");
 	for (uint32_t i = 1; r->symbols && i < r->images.count; i++) {
-		const struct image_file *file = symbols_image_file(r->symbols, i);
+		const struct image_found *file = symbols_image_file(r->symbols, i);
 		if (!file)
 			continue;
 		json_object(j, NULL);

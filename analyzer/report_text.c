@@ -68,6 +68,13 @@ static void put_rest(const struct text *t, size_t shown)
 			report_hidden_bytes(r));
 }
 
+static const char *what_of(const struct image_found *file)
+{
+	if (file->incomplete)
+		return "Symbols of";
+	return file->source == IMAGE_SOURCE_NONE ? "No symbols for" : "Debug file used for";
+}
+
 /* Why frames have no names. */
 static void put_missing_symbols(const struct text *t)
 {
@@ -76,14 +83,13 @@ static void put_missing_symbols(const struct text *t)
 	size_t count = 0;
 
 	for (uint32_t i = 1; r->symbols && i < r->images.count; i++) {
-		const struct image_file *file = symbols_image_file(r->symbols, i);
-		if (!file || file->source == IMAGE_SOURCE_FILE || !file->reason)
+		const struct image_found *file = symbols_image_file(r->symbols, i);
+		if (!file || !file->reason || (file->source == IMAGE_SOURCE_FILE && !file->incomplete))
 			continue;
 		if (++count > MISSING_LISTED)
 			continue;
 		printable_copy(r->images.list[i].path, path, sizeof path);
-		fprintf(t->out, "%s %s: %s.\n", file->source == IMAGE_SOURCE_NONE ? "No symbols for" : "Debug file used for",
-			path, file->reason);
+		fprintf(t->out, "%s %s: %s.\n", what_of(file), path, file->reason);
 	}
 	if (count > MISSING_LISTED)
 		fprintf(t->out, "... and %s more files (--json has them all).\n", text_grouped((double)(count - MISSING_LISTED), number));

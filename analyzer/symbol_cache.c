@@ -31,7 +31,7 @@ static struct cache_key key_of(const struct image *image)
 	return (struct cache_key){ image->build_id, image->build_id_bytes, SYMBOL_FILE_VERSION };
 }
 
-static uint64_t identity_of(const struct symbol_cache *c, const struct image_file *file)
+static uint64_t identity_of(const struct symbol_cache *c, const struct image_found *file)
 {
 	const uint64_t files[] = { file->identity, file->debug_identity };
 
@@ -45,21 +45,23 @@ static bool is_current(const struct symbol_file *f, uint64_t identity)
 	return f->identity == identity && f->alt_identity == (alt_path ? file_identity(alt_path) : 0);
 }
 
-struct symbol_file *symbol_cache_load(const struct symbol_cache *c, const struct image *image, struct image_file *file)
+bool symbol_cache_wants(const struct symbol_cache *c, const struct image *image)
+{
+	return c->files.dir >= 0 && c->program && image->build_id_bytes;
+}
+
+struct symbol_file *symbol_cache_load(const struct symbol_cache *c, const struct image *image, const struct image_found *file)
 {
 	const struct cache_key key = key_of(image);
 	size_t bytes;
 
-	if (c->files.dir < 0 || !c->program || !image->build_id_bytes)
-		return NULL;
-	image_file_settle(file);
-	if (!file->settled)
+	if (!symbol_cache_wants(c, image) || !file->settled)
 		return NULL;
 	AUTO_FREE struct symbol_file *f = cache_dir_load(&c->files, &key, SYMBOL_FILE_MAGIC, sizeof(struct symbol_file), &bytes);
 	return f && symbol_file_is_sound(f, bytes) && is_current(f, identity_of(c, file)) ? steal_pointer(&f) : NULL;
 }
 
-void symbol_cache_store(struct symbol_cache *c, const struct image *image, const struct image_file *file, struct symbol_file *f,
+void symbol_cache_store(struct symbol_cache *c, const struct image *image, const struct image_found *file, struct symbol_file *f,
 			size_t bytes)
 {
 	const struct cache_key key = key_of(image);

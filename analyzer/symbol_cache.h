@@ -27,10 +27,12 @@ void symbol_cache_open(struct symbol_cache *c, uint64_t max_bytes);
 /* Removes the files that were not used for the longest time, if there are more than max_bytes. */
 void symbol_cache_close(struct symbol_cache *c);
 
-/* What earlier reports have found in this very file, sound and to be freed; NULL: nothing. Settles the file, of which nothing was asked yet. */
-struct symbol_file *symbol_cache_load(const struct symbol_cache *c, const struct image *image, struct image_file *file);
+/* Whether anything of this image may be there, or kept. */
+bool symbol_cache_wants(const struct symbol_cache *c, const struct image *image);
+/* What earlier reports have found in this very file, which is settled, sound and to be freed; NULL: nothing. */
+struct symbol_file *symbol_cache_load(const struct symbol_cache *c, const struct image *image, const struct image_found *file);
 /* f is from symbol_file_build. Failures are of no importance. */
-void symbol_cache_store(struct symbol_cache *c, const struct image *image, const struct image_file *file, struct symbol_file *f,
+void symbol_cache_store(struct symbol_cache *c, const struct image *image, const struct image_found *file, struct symbol_file *f,
 			size_t bytes);
 /* The largest file that is stored. */
 size_t symbol_cache_file_max(const struct symbol_cache *c);

@@ -6,29 +6,35 @@
 
 #include "grow.h"
 #include "map.h"
-#include "plain_name.h"
 #include "source_lines.h"
-#include "symbol_table.h"
+#include "symbol_ranges.h"
+#include "symbol_reader.h"
+#include "symbol_worker.h"
+#include "wire.h"
+
+/* Of all that is known of places, and as much as the dumps have. A file may name 64 inlined calls of 64 KiB at each byte of its code. */
+#define KNOWN_BYTES (64u << 20)
 
 struct image_symbols {
-	bool opened;
-	bool no_ranges;            /* of the allocator */
-	bool has_table, has_lines; /* they are read when they are needed: they may be large, and compressed */
+	unsigned opened;           /* by the worker of this number, 0: not yet */
+	bool found;                /* there is a file to ask about */
+	bool asked_ranges;
 	bool changed;              /* something is known that the cache does not have */
 	bool failed;               /* not all could be read: this is nothing to keep */
-	struct image_file file;
+	bool has_lines;            /* with the answer to SYMBOL_SETTLE */
+	struct image_found file;
+	struct image_alt alt;
 	struct symbol_file *kept;  /* from the cache, or NULL */
-	struct symbol_table table;
 	struct symbol_ranges allocator;
-	struct source_lines lines;
+	char *reason;              /* file.reason, owned */
 };
 
-/* What is known of a place: a run of locations, owned. */
+/* What is known of a place: a run of locations, owned together with their strings unless those are the cache's. */
 struct known {
 	uint64_t place;
 	struct location *list;
 	uint32_t count;
-	bool kept; /* the functions belong to the cache, else to the list */
+	bool kept;
 };
 
 struct symbols {
@@ -36,14 +42,22 @@ struct symbols {
 	const struct image_search *search;
 	struct symbol_cache *cache; /* or NULL */
 	bool lines; /* are wanted */
+	struct symbol_worker worker;
+	struct wire question, answer;
 	struct image_symbols **image; /* by image number, as far as they were asked for */
 	uint32_t image_count;
 	struct map known_at;         /* place -> index in known */
 	struct known *known;
 	size_t known_count;
+	size_t known_bytes;
+	uint64_t dump_bytes;
+	uint64_t wanted[SYMBOL_PLACES_MAX]; /* places that will be asked for, and are not known */
+	size_t wanted_count;
 };
 
 static const struct location nothing;
+static const char went_wrong[] = "names may be missing: reading them took too much time or memory, or failed";
+static const char no_room[] = "names may be missing: there is no room for more of them";
 
 struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache, bool lines)
 {
@@ -55,11 +69,196 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 	s->search = search;
 	s->cache = cache;
 	s->lines = lines;
-	elf_version(EV_CURRENT);
+	symbol_worker_init(&s->worker);
 	return s;
 }
 
-/* ---- what is kept for the next report ---- */
+/* ---- images ---- */
+
+/* Makes room for the images that dumps have added meanwhile. */
+static struct image_symbols *image_entry(struct symbols *s, uint32_t i)
+{
+	if (i >= s->image_count) {
+		struct image_symbols **more = reallocarray(s->image, s->images->count, sizeof(struct image_symbols *));
+		if (!more)
+			return NULL;
+		memset(more + s->image_count, 0, (s->images->count - s->image_count) * sizeof(struct image_symbols *));
+		s->image = more;
+		s->image_count = s->images->count;
+	}
+	if (!s->image[i])
+		s->image[i] = calloc(1, sizeof *s->image[i]);
+	return s->image[i];
+}
+
+static void copy_ranges(struct symbol_ranges *ranges, const struct symbol_file *f)
+{
+	size_t bytes = f->range_count * sizeof *ranges->list;
+
+	ranges->list = malloc(bytes + 1);
+	if (!ranges->list || !(f->flags & SYMBOL_FILE_RANGES))
+		return;
+	memcpy(ranges->list, symbol_file_ranges(f), bytes);
+	ranges->count = f->range_count;
+	ranges->known = true;
+}
+
+/* It has no more answers; those that it gave stay. */
+static void give_up(struct image_symbols *image, const char *reason)
+{
+	free(image->reason);
+	image->reason = strdup(reason);
+	image->file.reason = image->reason;
+	image->file.incomplete = true;
+	image->found = false;
+	image->failed = true;
+}
+
+static void ask(struct symbols *s, enum symbol_question question, uint64_t what)
+{
+	wire_clear(&s->question);
+	wire_put_number(&s->question, question);
+	wire_put_number(&s->question, what);
+}
+
+/* The worker is gone, and the image that it was at has given its last answer: next time it would end the same way. */
+static void lose_worker(struct symbols *s)
+{
+	uint32_t i = *s->worker.doing;
+
+	if (i < s->image_count && s->image[i])
+		give_up(s->image[i], went_wrong);
+}
+
+/* False: the worker is gone. */
+static bool exchange(struct symbols *s)
+{
+	if (symbol_worker_ask(&s->worker, &s->question) && symbol_worker_answer(&s->worker, &s->answer))
+		return true;
+	lose_worker(s);
+	return false;
+}
+
+static void put_open(struct symbols *s, uint32_t i, bool settle)
+{
+	const struct image *image = &s->images->list[i];
+
+	ask(s, SYMBOL_OPEN, i);
+	wire_put_number(&s->question, image->flags);
+	wire_put_number(&s->question, image->deleted);
+	wire_put_number(&s->question, (uint64_t)s->search->pid);
+	wire_put_number(&s->question, s->lines);
+	wire_put_number(&s->question, settle);
+	wire_put_number(&s->question, image->build_id_bytes);
+	wire_put(&s->question, image->build_id, sizeof image->build_id);
+	wire_put_string(&s->question, image->path);
+	wire_put_string(&s->question, s->search->debug_path);
+}
+
+static void take_opened(struct image_symbols *image, struct wire *answer)
+{
+	image->found = wire_take_number(answer);
+	uint64_t source = wire_take_number(answer);
+	image->file.source = source <= IMAGE_SOURCE_DEBUG ? (enum image_source)source : IMAGE_SOURCE_NONE;
+	image->file.identity = wire_take_number(answer);
+	image->file.debug_identity = wire_take_number(answer);
+	image->file.settled = wire_take_number(answer);
+	const char *reason = wire_take_string(answer);
+	free(image->reason);
+	image->reason = reason ? strdup(reason) : NULL;
+	image->file.reason = image->reason;
+}
+
+/* Opens the image in the worker that there is now. */
+static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *image)
+{
+	bool first = !image->opened;
+	bool settle = s->cache && symbol_cache_wants(s->cache, &s->images->list[i]);
+
+	if (!symbol_worker_start(&s->worker)) {
+		image->opened = s->worker.starts + 1;
+		give_up(image, s->worker.error.text);
+		return;
+	}
+	image->opened = s->worker.starts;
+	put_open(s, i, settle);
+	*s->worker.doing = i;
+	if (!exchange(s))
+		return;
+	take_opened(image, &s->answer);
+	if (!first || !image->found || !settle)
+		return;
+	image->kept = symbol_cache_load(s->cache, &s->images->list[i], &image->file);
+	if (image->kept)
+		copy_ranges(&image->allocator, image->kept);
+}
+
+static struct image_symbols *open_image(struct symbols *s, uint32_t i)
+{
+	struct image_symbols *image = i && i < s->images->count ? image_entry(s, i) : NULL;
+
+	if (!image)
+		return NULL;
+	/* A worker that has taken the place of another one knows of no image. */
+	if (!image->opened || (image->found && (s->worker.fd < 0 || image->opened != s->worker.starts)))
+		open_in_worker(s, i, image);
+	return image->found ? image : NULL;
+}
+
+const struct image_found *symbols_image_file(const struct symbols *s, uint32_t i)
+{
+	return i < s->image_count && s->image[i] && s->image[i]->opened ? &s->image[i]->file : NULL;
+}
+
+/* ---- the allocator ---- */
+
+static void ask_ranges(struct symbols *s, uint32_t i, struct image_symbols *image)
+{
+	struct symbol_ranges *ranges = &image->allocator;
+	struct wire *a = &s->answer;
+
+	image->asked_ranges = true;
+	ask(s, SYMBOL_RANGES, i);
+	if (!exchange(s))
+		return;
+	bool known = wire_take_number(a);
+	uint64_t count = wire_take_number(a);
+	const void *list = count < WIRE_MAX_BYTES / sizeof *ranges->list ? wire_take(a, count * sizeof *ranges->list) : NULL;
+	if (!known || !list)
+		return;
+	ranges->list = malloc(count * sizeof *ranges->list + 1);
+	if (!ranges->list)
+		return;
+	memcpy(ranges->list, list, count * sizeof *ranges->list);
+	ranges->count = count;
+	ranges->known = true;
+	image->changed = true;
+}
+
+/* The call before a return address. */
+static uint64_t call_of(uint64_t place)
+{
+	uint64_t offset = PLACE_OFFSET(place);
+
+	return offset ? offset - 1 : 0;
+}
+
+bool symbols_in_allocator(struct symbols *s, uint64_t place)
+{
+	uint32_t i = PLACE_IMAGE(place);
+	struct image_symbols *image = open_image(s, i);
+
+	if (image && !image->allocator.known && !image->asked_ranges)
+		ask_ranges(s, i, image);
+	if (!image || image->allocator.known)
+		return image && symbol_ranges_have(&image->allocator, call_of(place));
+	if (!open_image(s, i))
+		return false;
+	ask(s, SYMBOL_ALLOCATOR, place);
+	return exchange(s) && wire_take_number(&s->answer);
+}
+
+/* ---- places ---- */
 
 /* Whether it answers what this report asks for. */
 static bool is_enough(const struct symbols *s, const struct symbol_place *place)
@@ -67,19 +266,197 @@ static bool is_enough(const struct symbols *s, const struct symbol_place *place)
 	return place && (!s->lines || place->flags & SYMBOL_PLACE_LINES);
 }
 
-/* Whether what was read is all that there is, and stays so as long as the files do. */
-static bool is_worth_keeping(struct image_symbols *image)
+/* Of one allocation: the list, then the strings. NULL: no memory, or the answer makes no sense. */
+static struct location *take_locations(struct wire *a, uint64_t count, size_t *bytes)
 {
-	const struct source_lines *lines = &image->lines;
+	size_t text = a->used - a->taken;
 
-	if (!image->changed || image->failed || !image->file.settled || (image->has_table && !image->table.count))
+	if (!count || count > SOURCE_DEPTH_MAX)
+		return NULL;
+	struct location *list = calloc(1, count * sizeof *list + text);
+	char *at = list ? (char *)(list + count) : NULL;
+	for (uint64_t i = 0; list && i < count; i++) {
+		const char *strings[] = { wire_take_string(a), wire_take_string(a) };
+		const char **to[] = { &list[i].function, &list[i].file };
+		for (int k = 0; k < 2; k++) {
+			if (!strings[k])
+				continue;
+			*to[k] = at;
+			at = stpcpy(at, strings[k]) + 1;
+		}
+		list[i].line = (int)wire_take_number(a);
+		list[i].inlined = i + 1 < count;
+	}
+	*bytes = count * sizeof *list + text;
+	if (a->failed) {
+		free(list);
+		return NULL;
+	}
+	return list;
+}
+
+/* Takes the list. */
+static void add_known(struct symbols *s, const struct known *known)
+{
+	if (!grow_list(s->known, s->known_count) || map_put(&s->known_at, known->place, (uint32_t)s->known_count)) {
+		free(known->list);
+		return;
+	}
+	s->known[s->known_count++] = *known;
+}
+
+static void add_nothing(struct symbols *s, uint64_t place)
+{
+	struct known known = { .place = place, .list = calloc(1, sizeof nothing), .count = 1 };
+
+	if (known.list)
+		add_known(s, &known);
+}
+
+static void add_answer(struct symbols *s, uint64_t place)
+{
+	struct image_symbols *image = s->image[PLACE_IMAGE(place)];
+	bool failed = wire_take_number(&s->answer);
+	struct known known = { .place = place, .count = (uint32_t)wire_take_number(&s->answer) };
+	size_t bytes = 0;
+
+	known.list = take_locations(&s->answer, known.count, &bytes);
+	image->failed |= failed || !known.list;
+	if (failed && !image->file.incomplete) {
+		image->file.incomplete = true;
+		image->file.reason = went_wrong;
+	}
+	if (!known.list) {
+		add_nothing(s, place);
+		return;
+	}
+	image->changed = true;
+	s->known_bytes += bytes + sizeof known;
+	add_known(s, &known);
+}
+
+/* What needs no question: no file, no room, or the cache knows. */
+static bool is_answered(struct symbols *s, uint64_t place)
+{
+	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
+	const struct symbol_place *kept = image && image->kept ? symbol_file_find(image->kept, PLACE_OFFSET(place)) : NULL;
+
+	if (image && s->known_bytes > KNOWN_BYTES + s->dump_bytes)
+		give_up(image, no_room);
+	if (image && !is_enough(s, kept) && image->found)
 		return false;
-	if (!image->has_lines)
-		return true;
-	if (lines->failed || lines->split || (!lines->module && (image->file.own_lines || image->file.debug_identity)))
+	struct known known = { .place = place, .kept = true };
+	if (is_enough(s, kept)) {
+		known.list = symbol_file_locations(image->kept, kept, s->lines);
+		known.count = kept->count;
+	}
+	if (known.list)
+		add_known(s, &known);
+	else
+		add_nothing(s, place);
+	return true;
+}
+
+/* Asks for places of images that are open, all of them in this worker; how many were answered. */
+static size_t ask_places(struct symbols *s, const uint64_t *places, size_t count)
+{
+	ask(s, SYMBOL_PLACES, count);
+	wire_put(&s->question, places, count * sizeof *places);
+	if (!symbol_worker_ask(&s->worker, &s->question)) {
+		lose_worker(s);
+		return 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!symbol_worker_answer(&s->worker, &s->answer)) {
+			lose_worker(s);
+			return i;
+		}
+		add_answer(s, places[i]);
+	}
+	return count;
+}
+
+/* Each turn answers some, or costs an image its answers, or a worker, of which there is not any number. */
+static void ask_all(struct symbols *s, uint64_t *places, size_t count)
+{
+	while (count) {
+		unsigned starts = s->worker.starts;
+		size_t left = 0;
+		for (size_t i = 0; i < count; i++)
+			if (!is_answered(s, places[i]))
+				places[left++] = places[i];
+		count = left;
+		/* To open the last one may have cost the worker in which the others were. */
+		if (!count || s->worker.fd < 0 || s->worker.starts != starts)
+			continue;
+		size_t done = ask_places(s, places, count);
+		count -= done;
+		memmove(places, places + done, count * sizeof *places);
+	}
+}
+
+static bool is_new(const struct symbols *s, uint64_t place, const uint64_t *others, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (others[i] == place)
+			return false;
+	return !map_find(&s->known_at, place);
+}
+
+static void ask_wanted(struct symbols *s)
+{
+	ask_all(s, s->wanted, s->wanted_count);
+	s->wanted_count = 0;
+}
+
+void symbols_want(struct symbols *s, const uint64_t *places, size_t count)
+{
+	for (; count; places++, count--) {
+		if (!is_new(s, *places, s->wanted, s->wanted_count))
+			continue;
+		s->wanted[s->wanted_count++] = *places;
+		if (s->wanted_count == SYMBOL_PLACES_MAX)
+			ask_wanted(s);
+	}
+}
+
+const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *count)
+{
+	const uint32_t *at = map_find(&s->known_at, place);
+
+	if (!at) {
+		symbols_want(s, &place, 1);
+		ask_wanted(s);
+		at = map_find(&s->known_at, place);
+	}
+	*count = at ? s->known[*at].count : 1;
+	return at ? s->known[*at].list : &nothing;
+}
+
+void symbols_allow(struct symbols *s, uint64_t dump_bytes)
+{
+	s->dump_bytes += dump_bytes;
+}
+
+/* ---- what is kept for the next report ---- */
+
+/* Whether what was read is all that there is, and stays so as long as the files do. */
+static bool is_worth_keeping(struct symbols *s, uint32_t i)
+{
+	struct image_symbols *image = s->image[i];
+	struct wire *a = &s->answer;
+
+	if (!image->changed || image->failed || !image->found || !image->file.settled || s->worker.fd < 0 || image->opened != s->worker.starts)
 		return false;
-	image_file_settle_alt(&image->file);
-	return image->file.settled;
+	ask(s, SYMBOL_SETTLE, i);
+	if (!exchange(s))
+		return false;
+	bool all = wire_take_number(a);
+	image->has_lines = wire_take_number(a);
+	image->alt.identity = wire_take_number(a);
+	const char *path = wire_take_string(a);
+	image->alt.path = path ? strdup(path) : NULL;
+	return all && !a->failed;
 }
 
 /* Places of the cache that this report has nothing better for; with all, those it did not ask for, too. */
@@ -120,7 +497,7 @@ static struct symbol_file *build(const struct symbols *s, uint32_t i, const stru
 		if (!known->kept)
 			symbol_file_add(&b, PLACE_OFFSET(known->place), s->lines, known->list, known->count);
 	}
-	const struct image_alt *alt = image->has_lines ? &image->file.alt : image->kept ? &kept_alt : &no_alt;
+	const struct image_alt *alt = image->has_lines ? &image->alt : image->kept ? &kept_alt : &no_alt;
 	struct symbol_file *f = symbol_file_build(&b, &image->allocator, alt, bytes);
 	symbol_file_builder_done(&b);
 	return f;
@@ -130,7 +507,7 @@ static void keep_image(struct symbols *s, uint32_t i, const struct known_run *ru
 {
 	size_t bytes;
 
-	if (!is_worth_keeping(s->image[i]))
+	if (!is_worth_keeping(s, i))
 		return;
 	struct symbol_file *f = build(s, i, run, true, &bytes);
 	if (!f) /* too much for one file: what this report needs is likelier to be asked for again */
@@ -165,19 +542,11 @@ static void keep(struct symbols *s)
 	}
 }
 
-static void free_known(struct known *known)
-{
-	for (uint32_t i = 0; i < known->count && !known->kept; i++)
-		free((char *)known->list[i].function);
-	free(known->list);
-}
-
 static void free_image(struct image_symbols *image)
 {
-	symbol_table_done(&image->table);
 	symbol_ranges_done(&image->allocator);
-	source_lines_close(&image->lines);
-	image_file_close(&image->file);
+	free(image->reason);
+	free(image->alt.path);
 	free(image->kept);
 	free(image);
 }
@@ -189,178 +558,15 @@ void symbols_free(struct symbols *s)
 	if (s->cache)
 		keep(s);
 	for (size_t i = 0; i < s->known_count; i++)
-		free_known(&s->known[i]);
+		free(s->known[i].list);
 	for (uint32_t i = 0; i < s->image_count; i++)
 		if (s->image[i])
 			free_image(s->image[i]);
+	symbol_worker_done(&s->worker);
+	wire_done(&s->question);
+	wire_done(&s->answer);
 	map_done(&s->known_at);
 	free(s->known);
 	free(s->image);
 	free(s);
-}
-
-/* ---- images ---- */
-
-/* Makes room for the images that dumps have added meanwhile. */
-static struct image_symbols *image_entry(struct symbols *s, uint32_t i)
-{
-	if (i >= s->image_count) {
-		struct image_symbols **more = reallocarray(s->image, s->images->count, sizeof(struct image_symbols *));
-		if (!more)
-			return NULL;
-		memset(more + s->image_count, 0, (s->images->count - s->image_count) * sizeof(struct image_symbols *));
-		s->image = more;
-		s->image_count = s->images->count;
-	}
-	if (!s->image[i])
-		s->image[i] = calloc(1, sizeof *s->image[i]);
-	return s->image[i];
-}
-
-static void copy_ranges(struct symbol_ranges *ranges, const struct symbol_file *f)
-{
-	size_t bytes = f->range_count * sizeof *ranges->list;
-
-	ranges->list = malloc(bytes + 1);
-	if (!ranges->list || !(f->flags & SYMBOL_FILE_RANGES))
-		return;
-	memcpy(ranges->list, symbol_file_ranges(f), bytes);
-	ranges->count = f->range_count;
-	ranges->known = true;
-}
-
-static const struct symbol_table *table_of(struct image_symbols *image)
-{
-	if (!image->has_table) {
-		image->has_table = true;
-		if (symbol_table_load(&image->table, image->file.module)) {
-			symbol_table_done(&image->table);
-			image->failed = true;
-		}
-	}
-	return &image->table;
-}
-
-static struct image_symbols *open_image(struct symbols *s, uint32_t i)
-{
-	struct image_symbols *image = i && i < s->images->count ? image_entry(s, i) : NULL;
-
-	if (!image)
-		return NULL;
-	if (!image->opened) {
-		image->opened = true;
-		image_file_open(&image->file, &s->images->list[i], s->search);
-		if (image->file.module && s->cache)
-			image->kept = symbol_cache_load(s->cache, &s->images->list[i], &image->file);
-		if (image->kept)
-			copy_ranges(&image->allocator, image->kept);
-	}
-	return image->file.module ? image : NULL;
-}
-
-const struct image_file *symbols_image_file(const struct symbols *s, uint32_t i)
-{
-	return i < s->image_count && s->image[i] && s->image[i]->opened ? &s->image[i]->file : NULL;
-}
-
-/* The call before a return address. */
-static uint64_t call_of(uint64_t place)
-{
-	uint64_t offset = PLACE_OFFSET(place);
-
-	return offset ? offset - 1 : 0;
-}
-
-bool symbols_in_allocator(struct symbols *s, uint64_t place)
-{
-	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
-
-	if (!image)
-		return false;
-	if (!image->allocator.known && !image->no_ranges) {
-		image->no_ranges = symbol_ranges_find(&image->allocator, table_of(image)) != 0;
-		image->changed |= !image->no_ranges;
-	}
-	if (image->allocator.known)
-		return symbol_ranges_have(&image->allocator, call_of(place));
-	const struct symbol *symbol = symbol_table_find(table_of(image), call_of(place));
-	return symbol && symbol->allocator;
-}
-
-/* ---- places ---- */
-
-/* The name with its arguments where one has them: the mangled name of DWARF, of the symbol table, the plain name. -ENOMEM. */
-static int best_name(const struct source_line *line, const struct symbol *symbol, const char **name)
-{
-	const char *mangled = line ? line->linkage : NULL;
-
-	*name = NULL;
-	if (!mangled && symbol && (!line || !line->name || !strncmp(symbol->name, "_Z", 2) || !strncmp(symbol->name, "_R", 2)))
-		mangled = symbol->name;
-	if (!mangled && !(line && line->name))
-		return 0;
-	*name = mangled ? plain_name(mangled) : strdup(line->name);
-	return *name ? 0 : -ENOMEM;
-}
-
-static size_t find_lines(const struct symbols *s, struct image_symbols *image, uint64_t address,
-			 struct source_line lines[SOURCE_DEPTH_MAX])
-{
-	if (!image->has_lines)
-		source_lines_open(&image->lines, image_file_lines(&image->file), s->lines);
-	image->has_lines = true;
-	return source_lines_find(&image->lines, address, lines);
-}
-
-static bool look_up(struct symbols *s, uint64_t place, struct known *known)
-{
-	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
-	const struct symbol_place *kept = image && image->kept ? symbol_file_find(image->kept, PLACE_OFFSET(place)) : NULL;
-	struct source_line lines[SOURCE_DEPTH_MAX];
-
-	*known = (struct known){ .place = place };
-	if (is_enough(s, kept)) {
-		known->list = symbol_file_locations(image->kept, kept, s->lines);
-		known->count = kept->count;
-		known->kept = true;
-		return known->list != NULL;
-	}
-	const struct symbol *symbol = image ? symbol_table_find(table_of(image), call_of(place)) : NULL;
-	size_t depth = image ? find_lines(s, image, call_of(place), lines) : 0;
-	known->count = depth ? (uint32_t)depth : 1;
-	known->list = calloc(known->count, sizeof *known->list);
-	if (!known->list)
-		return false;
-	for (uint32_t i = 0; i < known->count; i++) {
-		bool outermost = i + 1 == known->count;
-		struct location *l = &known->list[i];
-		if (best_name(depth ? &lines[i] : NULL, outermost ? symbol : NULL, &l->function))
-			image->failed = true;
-		l->file = depth ? lines[i].file : NULL;
-		l->line = depth && l->file ? lines[i].line : 0;
-		l->inlined = !outermost;
-	}
-	if (image)
-		image->changed = true;
-	return true;
-}
-
-const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *count)
-{
-	const uint32_t *at = map_find(&s->known_at, place);
-
-	*count = 1;
-	if (!at) {
-		struct known known;
-		if (!grow_list(s->known, s->known_count) || !look_up(s, place, &known))
-			return &nothing;
-		if (map_put(&s->known_at, place, (uint32_t)s->known_count)) {
-			free_known(&known);
-			return &nothing;
-		}
-		s->known[s->known_count++] = known;
-		at = map_find(&s->known_at, place);
-	}
-	*count = s->known[*at].count;
-	return s->known[*at].list;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From places in images to functions, files and lines. Each place is looked up once; each image is opened when the
- * first of its places is asked for. With a cache, what earlier reports have found is taken from there, its debug
+ * first of its places is asked for. Files are read by a process that can do nothing else (symbol_worker.h): one that cannot be read costs names. With a cache, what earlier reports have found is taken from there, its debug
  * information is read when a place is not in it, and what is new is kept at the end.
  */
 #ifndef MEMATTACH_ANALYZER_SYMBOLS_H
@@ -35,7 +35,13 @@ const struct location *symbols_find(struct symbols *symbols, uint64_t place, siz
 /* Whether the place is inside one of the hooked functions: a wrapper such as operator new or reallocarray. */
 bool symbols_in_allocator(struct symbols *symbols, uint64_t place);
 
+/* Says that a dump of so many bytes is read: the larger it is, the more there may be to know. */
+void symbols_allow(struct symbols *symbols, uint64_t dump_bytes);
+
+/* Says what symbols_find is about to be asked: many at once take less than one after the other. */
+void symbols_want(struct symbols *symbols, const uint64_t *places, size_t count);
+
 /* The file that was found for an image; NULL if none of its places was looked up. */
-const struct image_file *symbols_image_file(const struct symbols *symbols, uint32_t image);
+const struct image_found *symbols_image_file(const struct symbols *symbols, uint32_t image);
 
 #endif

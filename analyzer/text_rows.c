@@ -82,7 +82,7 @@ static void each_line(const struct text *t, const struct report_row *row, void (
 	const struct report *r = t->report;
 	struct line line;
 
-	for (uint32_t i = 0; i < row->frame_count && (!r->options.depth || i < r->options.depth); i++) {
+	for (size_t i = 0; i < report_depth(r, row); i++) {
 		const struct location *list = &nothing;
 		size_t n = 1;
 		if (r->symbols)
@@ -294,6 +294,7 @@ size_t text_rows(const struct text *t)
 	put_title(t);
 	for (size_t i = 0; i < r->rows.count && (!r->options.top || shown < r->options.top); i++) {
 		progress_at(r->options.progress, "writing", i, report_shown(r));
+		report_want_symbols(r, i, r->options.top ? report_shown(r) : r->rows.count);
 		if (has_part(r, &r->rows.list[i]))
 			put_row(t, ++shown, &r->rows.list[i]);
 	}

@@ -11,6 +11,7 @@
 struct dump {
 	int fd;
 	bool owns_fd;
+	uint64_t disk_bytes; /* without holes */
 	uint64_t file_bytes; /* when it was opened, after the header was read */
 	enum dump_end end;
 	uint64_t latest_stamp; /* latest time that is known to be recorded */

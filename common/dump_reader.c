@@ -199,6 +199,7 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 	if (fstat(fd, &st))
 		return err_sys(e, "cannot read");
 	dump->file_bytes = (uint64_t)st.st_size;
+	dump->disk_bytes = (uint64_t)st.st_blocks * 512;
 	read_lease(dump);
 	repair_header(dump);
 	check_regions(dump, got);
@@ -258,6 +259,11 @@ const char *dump_end_name(enum dump_end end)
 					     [DUMP_END_KILLED] = "killed",
 					     [DUMP_END_ABANDONED] = "abandoned" };
 	return names[end];
+}
+
+uint64_t dump_disk_bytes(const struct dump *dump)
+{
+	return dump->disk_bytes;
 }
 
 uint64_t dump_counter(const struct dump *dump, enum dump_counter counter)

@@ -57,6 +57,9 @@ const struct dump_header *dump_header(const struct dump *dump);
 enum dump_end dump_end(const struct dump *dump);
 const char *dump_end_name(enum dump_end end);
 
+/* What the file takes where it is, its holes left out. */
+uint64_t dump_disk_bytes(const struct dump *dump);
+
 /* One of the named counters, summed over its shards. */
 uint64_t dump_counter(const struct dump *dump, enum dump_counter counter);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_hostile.py MEMANALYZE [--no-memory-limit]: dumps that ask for more than they hold.
+"""check_hostile.py MEMANALYZE CC [--no-memory-limit]: dumps that ask for more than they hold, and name files that do.
 
 Each is read within time and memory that go with its size. The limits are wide: what they are to find takes a hundred times as long, or all the
 memory of the machine. Under a sanitizer, which has memory of its own, only the time is looked at.
@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -17,32 +18,86 @@ import tempfile
 import hostile_dump as dump
 
 CPU_SECONDS = 60
+HANG_SECONDS = 240
 MEMORY_BYTES = 256 << 20
 MEMORY_FACTOR = 4
 
 
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    signal.alarm(HANG_SECONDS)
+
+
 class Run:
-    def __init__(self, program, arguments, memory):
-        """Limits for the whole of it, and what it had at most. The last of the arguments is a dump."""
+    def __init__(self, program, arguments, memory, files):
+        """Limits for the whole of it, and what it had at most. The last of the arguments is a dump,
+        which names files of so many bytes."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            process = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS)))
+            process = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=limit)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             for stream in (out, err):
                 stream.seek(0)
             self.status, self.out, self.err = process.returncode, out.read().decode("utf-8"), err.read().decode("utf-8")
-        allowed = MEMORY_BYTES + MEMORY_FACTOR * os.stat(arguments[-1]).st_blocks * 512
+        allowed = MEMORY_BYTES + MEMORY_FACTOR * (os.stat(arguments[-1]).st_blocks * 512 + files)
         assert self.status in (0, 1), (arguments, self.status, self.err)
         assert not memory or usage.ru_maxrss * 1024 <= allowed, (arguments, usage.ru_maxrss)
 
 
+# Subprograms that share one list of ranges: MANY times MANY of them in a file of some 100 KB.
+RANGES = """.text
+.globl f
+.type f,@function
+f: ret
+.fill 65536,1,0x90
+.size f, . - f
+.section .debug_abbrev,"",@progbits
+.uleb128 1, 0x11
+.byte 1
+.uleb128 0x11, 0x1, 0x12, 0x7, 0, 0
+.uleb128 2, 0x2e
+.byte 0
+.uleb128 0x55, 0x17, 0, 0
+.byte 0
+.section .debug_info,"",@progbits
+.long 2f-1f
+1: .value 4
+.long .debug_abbrev
+.byte 8
+.uleb128 1
+.quad f
+.quad 65537
+.rept 20000
+.uleb128 2
+.long .debug_ranges
+.endr
+.byte 0
+2:
+.section .debug_ranges,"",@progbits
+.set i,0
+.rept 20000
+.quad 1+i
+.quad 2+i
+.set i,(i+2)&0x7fff
+.endr
+.quad 0,0
+"""
+PLAIN = "int __attribute__((noinline)) plain_function(int x) { return x * 3; }\n"
+
+
+def doubling_name(levels):
+    """f(A, B<A, A>, B<B<A, A>, B<A, A> >, ...)"""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return "_Z1f1A1BIS_S_E" + "".join(f"S0_IS{digits[i]}_S{digits[i]}_E" for i in range(1, levels))
+
+
 class Checks:
-    def __init__(self, program, directory, memory):
-        self.program, self.directory, self.memory = program, pathlib.Path(directory), memory
+    def __init__(self, program, compiler, directory, memory):
+        self.program, self.compiler, self.directory, self.memory = program, compiler, pathlib.Path(directory), memory
 
     def run(self, path, *arguments):
-        return Run(self.program, [*arguments, path], self.memory)
+        files = sum(file.stat().st_size for file in self.directory.glob("*.so") if file.is_file())
+        return Run(self.program, [*arguments, path], self.memory, files)
 
     def path(self, name):
         return self.directory / (name + ".dump")
@@ -91,6 +146,73 @@ class Checks:
         self.run(dump.write_hole(self.path("hole-index"), dump.STACK_INDEX, size, 1 << 37))
         self.run(dump.write_hole(self.path("hole-history"), dump.HISTORY, size, size // dump.PAGE))
 
+    def do(self, *command):
+        subprocess.run([str(word) for word in command], check=True, cwd=self.directory)
+
+    def library(self, name, text, language="c", options=("-g0",)):
+        """A shared object with one function at its beginning, its build-id, and where the function is."""
+        path = self.directory / f"{name}.so"
+        source = self.directory / f"{name}.{language}"
+        source.write_text(text)
+        self.do(self.compiler, "-shared", "-fPIC", "-O2", "-nostdlib", "-Wl,--build-id", *options, "-o", path, source)
+        notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+        build_id = bytes.fromhex(next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line))
+        symbols = subprocess.run(["readelf", "-sW", path], check=True, capture_output=True, text=True).stdout
+        offset = next(int(line.split()[1], 16) for line in symbols.splitlines() if " FUNC " in line)
+        return path, build_id, offset
+
+    def dump_of(self, *libraries):
+        """A stack through the first instructions of each library's function."""
+        offset = libraries[0][2]
+        assert all(library[2] == offset for library in libraries)
+        return dump.write_frames(self.path("names"), [(os.fsencode(path), build_id) for path, build_id, _ in libraries], [offset + 2])
+
+    def check_ranges(self):
+        """Debug information that unfolds in memory: no names from it, but the report, and those of other files."""
+        bomb, plain = self.library("ranges", RANGES, "s"), self.library("plain", PLAIN, options=["-g"])
+        text = self.run(self.dump_of(bomb, plain), "--no-cache").out
+        assert "plain_function" in text and "plain.c:1" in text, text
+        assert "Symbols of " in text and "names may be missing" in text, text
+        report = json.loads(self.run(self.dump_of(bomb, plain), "--no-cache", "--json").out)
+        reasons = {pathlib.Path(m["path"]).name: m["reason"] for m in report["modules"]}
+        assert reasons["plain.so"] is None and "names may be missing" in reasons["ranges.so"], reasons
+
+    def check_names_that_double(self):
+        name = doubling_name(30)
+        library = self.library("name", PLAIN.replace("plain_function", name))
+        text = self.run(self.dump_of(library), "--no-cache", "--full-names").out
+        assert name in text, text
+
+    def check_fifos(self):
+        """Nobody writes into a FIFO: who opens one waits for ever. It stands where the debug file is looked for, and at the paths of modules."""
+        library = self.library("linked", PLAIN, options=["-s"])
+        offset = self.library("plain", PLAIN)[2]
+        debug = self.directory / "linked.debug"
+        debug.write_text("")
+        self.do("objcopy", "--add-gnu-debuglink=linked.debug", library[0])
+        debug.unlink()
+        os.mkfifo(debug)
+        (self.directory / ".debug").mkdir()
+        os.mkfifo(self.directory / ".debug" / "linked.debug")
+        os.mkfifo(self.directory / "fifo.so")
+        path = dump.write_frames(self.path("fifos"), [(os.fsencode(library[0]), library[1]), (os.fsencode(self.directory / "fifo.so"), b""),
+                                                      (b"/dev/null", b""), (os.fsencode(self.directory), b"")], [offset])
+        text = self.run(path, "--no-cache").out
+        assert f"linked.so+0x{offset:x}" in text and "No symbols for " in text, text
+        os.mkfifo(self.directory / "fifo.dump")
+        for special in (self.directory / "fifo.dump", "/dev/null"):
+            result = subprocess.run([self.program, special], capture_output=True, text=True, check=False, timeout=120)
+            assert result.returncode == 2 and "not a regular file" in result.stderr, result
+
+    def check_files_that_are_damaged(self):
+        """Every 101st byte of a library is another one: names, other names, or none."""
+        library = self.library("plain", PLAIN, options=["-g"])
+        whole = library[0].read_bytes()
+        path = self.dump_of(library)
+        for at in range(0, len(whole), 101):
+            library[0].write_bytes(whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:])
+            self.run(path, "--no-cache")
+
     def check_all(self):
         for name in sorted(name for name in dir(self) if name.startswith("check_") and name != "check_all"):
             getattr(self, name)()
@@ -98,10 +220,10 @@ class Checks:
 
 
 def main():
-    program = os.path.abspath(sys.argv[1])
+    program, compiler = os.path.abspath(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as directory:
         os.environ["XDG_CACHE_HOME"] = directory
-        Checks(program, directory, "--no-memory-limit" not in sys.argv[2:]).check_all()
+        Checks(program, compiler, directory, "--no-memory-limit" not in sys.argv[3:]).check_all()
 
 
 if __name__ == "__main__":

@@ -240,7 +240,7 @@ static void test_another_file_at_the_path_is_not_believed(void **state)
 	const struct location *l = symbols_find(self.symbols, place, &n);
 	assert_int_equal(n, 1);
 	assert_null(l[0].function);
-	const struct image_file *file = symbols_image_file(self.symbols, PLACE_IMAGE(place));
+	const struct image_found *file = symbols_image_file(self.symbols, PLACE_IMAGE(place));
 	assert_non_null(file);
 	assert_int_equal(file->source, IMAGE_SOURCE_NONE);
 	assert_non_null(strstr(file->reason, "replaced"));

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "symbol_reader.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image_file.h"
+#include "jail.h"
+#include "plain_name.h"
+#include "source_lines.h"
+#include "symbol_ranges.h"
+#include "symbol_table.h"
+#include "wire.h"
+
+#define IMAGES_MAX 65536u
+/* A place takes a hundredth of that, but the first of a unit, whose time goes with the size of the file. */
+#define PLACE_MS 2
+
+struct read_image {
+	bool opened, lines;
+	bool has_table, has_lines; /* they are read when they are needed: they may be large, and compressed */
+	bool failed;               /* not all could be read */
+	struct image image;
+	struct image_search search;
+	struct image_file file;
+	struct symbol_table table;
+	struct source_lines source_lines;
+};
+
+struct reader {
+	struct read_image *images[IMAGES_MAX]; /* NULL: was not opened */
+	_Atomic unsigned *doing;
+	struct wire question, answer;
+	int fd;
+};
+
+static struct read_image *image_of(struct reader *r, uint64_t number)
+{
+	struct read_image *image = number < IMAGES_MAX ? r->images[number] : NULL;
+
+	if (image)
+		atomic_store_explicit(r->doing, (unsigned)number, memory_order_relaxed);
+	return image && image->file.module ? image : NULL;
+}
+
+static char *copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static const struct symbol_table *table_of(struct read_image *image)
+{
+	if (!image->has_table) {
+		image->has_table = true;
+		if (symbol_table_load(&image->table, image->file.module)) {
+			symbol_table_done(&image->table);
+			image->failed = true;
+		}
+	}
+	return &image->table;
+}
+
+static void answer_open(struct reader *r)
+{
+	struct wire *q = &r->question;
+	uint64_t number = wire_take_number(q);
+	struct read_image *image = number < IMAGES_MAX && !r->images[number] ? calloc(1, sizeof *image) : NULL;
+
+	if (!image)
+		_Exit(1);
+	r->images[number] = image;
+	atomic_store_explicit(r->doing, (unsigned)number, memory_order_relaxed);
+	image->image.flags = (uint32_t)wire_take_number(q);
+	image->image.deleted = wire_take_number(q);
+	image->search.pid = (int)wire_take_number(q);
+	image->lines = wire_take_number(q);
+	bool settle = wire_take_number(q);
+	image->image.build_id_bytes = (uint32_t)wire_take_number(q);
+	const void *id = wire_take(q, DUMP_BUILD_ID_MAX);
+	if (id)
+		memcpy(image->image.build_id, id, DUMP_BUILD_ID_MAX);
+	image->image.path = copy(wire_take_string(q));
+	image->search.debug_path = copy(wire_take_string(q));
+	image_file_open(&image->file, &image->image, &image->search);
+	if (settle && image->file.module)
+		image_file_settle(&image->file);
+	wire_put_number(&r->answer, image->file.module != NULL);
+	wire_put_number(&r->answer, image->file.source);
+	wire_put_number(&r->answer, image->file.identity);
+	wire_put_number(&r->answer, image->file.debug_identity);
+	wire_put_number(&r->answer, image->file.settled);
+	wire_put_string(&r->answer, image->file.reason);
+}
+
+static void answer_ranges(struct reader *r)
+{
+	struct read_image *image = image_of(r, wire_take_number(&r->question));
+	struct symbol_ranges ranges = { 0 };
+	bool known = image && !symbol_ranges_find(&ranges, table_of(image));
+
+	wire_put_number(&r->answer, known);
+	wire_put_number(&r->answer, ranges.count);
+	for (size_t i = 0; i < ranges.count; i++) {
+		wire_put_number(&r->answer, ranges.list[i].start);
+		wire_put_number(&r->answer, ranges.list[i].end);
+	}
+	symbol_ranges_done(&ranges);
+}
+
+/* The call before a return address. */
+static uint64_t call_of(uint64_t place)
+{
+	uint64_t offset = PLACE_OFFSET(place);
+
+	return offset ? offset - 1 : 0;
+}
+
+static void answer_allocator(struct reader *r)
+{
+	uint64_t place = wire_take_number(&r->question);
+	struct read_image *image = image_of(r, PLACE_IMAGE(place));
+	const struct symbol *symbol = image ? symbol_table_find(table_of(image), call_of(place)) : NULL;
+
+	jail_add_time(PLACE_MS);
+	wire_put_number(&r->answer, symbol && symbol->allocator);
+}
+
+/* The name with its arguments where one has them: the mangled name of DWARF, of the symbol table, the plain name. */
+static void put_best_name(struct reader *r, struct read_image *image, const struct source_line *line, const struct symbol *symbol)
+{
+	const char *mangled = line ? line->linkage : NULL;
+
+	if (!mangled && symbol && (!line || !line->name || !strncmp(symbol->name, "_Z", 2) || !strncmp(symbol->name, "_R", 2)))
+		mangled = symbol->name;
+	char *plain = mangled ? plain_name(mangled) : NULL;
+	image->failed |= mangled && !plain;
+	const char *name = plain ? plain : mangled ? mangled : line ? line->name : NULL;
+	wire_put_string(&r->answer, name && strnlen(name, PLAIN_NAME_MAX_BYTES) < PLAIN_NAME_MAX_BYTES ? name : NULL);
+	free(plain);
+}
+
+static size_t find_lines(struct read_image *image, uint64_t address, struct source_line lines[SOURCE_DEPTH_MAX])
+{
+	if (!image->has_lines)
+		source_lines_open(&image->source_lines, image_file_lines(&image->file), image->lines);
+	image->has_lines = true;
+	size_t depth = source_lines_find(&image->source_lines, address, lines);
+	image->failed |= image->source_lines.failed;
+	return depth;
+}
+
+static void answer_place(struct reader *r, uint64_t place)
+{
+	struct read_image *image = image_of(r, PLACE_IMAGE(place));
+	struct source_line lines[SOURCE_DEPTH_MAX];
+	uint32_t count = 0;
+
+	wire_clear(&r->answer);
+	if (image) {
+		const struct symbol *symbol = symbol_table_find(table_of(image), call_of(place));
+		size_t depth = find_lines(image, call_of(place), lines);
+		count = depth ? (uint32_t)depth : 1;
+		wire_put_number(&r->answer, image->failed);
+		wire_put_number(&r->answer, count);
+		for (uint32_t i = 0; i < count; i++) {
+			bool named = depth && lines[i].file && strnlen(lines[i].file, PATH_MAX) < PATH_MAX;
+			put_best_name(r, image, depth ? &lines[i] : NULL, i + 1 == count ? symbol : NULL);
+			wire_put_string(&r->answer, named ? lines[i].file : NULL);
+			wire_put_number(&r->answer, named ? (uint64_t)lines[i].line : 0);
+		}
+	} else {
+		wire_put_number(&r->answer, 0);
+		wire_put_number(&r->answer, 0);
+	}
+}
+
+/* All but the last answer are sent here. */
+static void answer_places(struct reader *r)
+{
+	uint64_t count = wire_take_number(&r->question);
+
+	for (uint64_t i = 0; i < count && i < SYMBOL_PLACES_MAX; i++) {
+		uint64_t place = wire_take_number(&r->question);
+		jail_add_time(PLACE_MS);
+		answer_place(r, place);
+		if (i + 1 < count && !wire_send(r->fd, &r->answer))
+			_Exit(1);
+	}
+}
+
+/* Whether what was read is all that there is, and stays so as long as the files do. */
+static bool is_all(struct read_image *image)
+{
+	const struct source_lines *lines = &image->source_lines;
+
+	if (image->failed || !image->file.settled || (image->has_table && !image->table.count))
+		return false;
+	if (!image->has_lines)
+		return true;
+	if (lines->split || (!lines->module && (image->file.own_lines || image->file.debug_identity)))
+		return false;
+	image_file_settle_alt(&image->file);
+	return image->file.settled;
+}
+
+static void answer_settle(struct reader *r)
+{
+	struct read_image *image = image_of(r, wire_take_number(&r->question));
+
+	wire_put_number(&r->answer, image && is_all(image));
+	wire_put_number(&r->answer, image && image->has_lines);
+	wire_put_number(&r->answer, image ? image->file.alt.identity : 0);
+	wire_put_string(&r->answer, image ? image->file.alt.path : NULL);
+}
+
+void symbol_reader_run(int fd, _Atomic unsigned *doing)
+{
+	static void (*const answers[])(struct reader *) = { [SYMBOL_OPEN] = answer_open, [SYMBOL_RANGES] = answer_ranges,
+							    [SYMBOL_ALLOCATOR] = answer_allocator, [SYMBOL_PLACES] = answer_places,
+							    [SYMBOL_SETTLE] = answer_settle };
+	struct reader *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return;
+	r->fd = fd;
+	r->doing = doing;
+	elf_version(EV_CURRENT);
+	while (wire_receive(fd, &r->question)) {
+		uint64_t question = wire_take_number(&r->question);
+		wire_clear(&r->answer);
+		if (question >= sizeof answers / sizeof answers[0])
+			break;
+		answers[question](r);
+		if (!wire_send(fd, &r->answer))
+			break;
+	}
+}
