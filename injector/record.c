@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address_space.h"
 #include "cleanup.h"
 #include "follow.h"
 #include "unwind_cache.h"
@@ -17,7 +18,10 @@ int session_compile(struct session *s, struct err *e)
 	if (!s->coverage)
 		return err_set(e, ENOMEM, "out of memory");
 	if (!s->have_tables) {
-		int rc = unwind_tables_create(&s->tables, UNWIND_TABLES_MAX_BYTES, e);
+		uint64_t tables_bytes = UNWIND_TABLES_MAX_BYTES;
+		int rc = address_space_fit(s, &tables_bytes, e);
+		if (rc == 0)
+			rc = unwind_tables_create(&s->tables, tables_bytes, e);
 		if (rc < 0)
 			return rc;
 		s->have_tables = true;

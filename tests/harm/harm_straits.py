@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Targets that lack something: memory that may be locked or mapped, room on a stack. Attached to all the same, or refused with what is missing."""
+import os
+import re
+import time
+
+from harm import UNCHANGED, Victim, harm_victim
+from harm_refusals import NOBODY, refused
+from harness import Session, Skip, Snapshot, case, check_receipt, check_same, read_text
+
+
+def memory(pid):
+    """The sizes of /proc/PID/status, in KiB."""
+    return {name: int(value) for name, value in re.findall(r"^(Vm\w+):\s*(\d+) kB", read_text(f"/proc/{pid}/status"), re.M)}
+
+
+def as_nobody(context, *arguments):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    path = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_straits"))
+    return Victim(context, ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", path], *arguments)
+
+
+@case()
+def refuse_locked_memory_without_room(context):
+    """RLIMIT_MEMLOCK would end the loader in the middle of its work, and glibc leaves a part of the library mapped then."""
+    victim = as_nobody(context, "locked", "3000")
+    refused(context, victim.pid, "its memory is locked (mlockall) and RLIMIT_MEMLOCK leaves it 2.9", "8.00 MiB", UNCHANGED, busy=True)
+    victim.finish()
+
+
+@case()
+def short_address_space(context):
+    """RLIMIT_AS: a smaller dump, said in a line, and half of the address space stays the program's."""
+    victim = harm_victim(context, "straits", "short", "400")
+    before = memory(victim.pid)
+    same = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    assert "its address space is limited (RLIMIT_AS) and 400 MiB are left: the dump will not grow beyond" in session.said(), session.said()
+    taken = memory(victim.pid)["VmSize"] - before["VmSize"]
+    assert taken <= 200 << 10, taken
+    victim.rounds_go_on()
+    check_receipt(session.stop(), victim.pid)
+    check_same(same, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def refuse_without_address_space(context):
+    victim = harm_victim(context, "straits", "short", "30")
+    refused(context, victim.pid, "RLIMIT_AS", "30.0 MiB are left", "more are needed", UNCHANGED, busy=True)
+    victim.finish()
