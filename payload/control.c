@@ -16,6 +16,7 @@
 #include "filter.h"
 #include "gate.h"
 #include "known_stack.h"
+#include "mapping.h"
 #include "patch.h"
 #include "payload.h"
 #include "recent_stack.h"
@@ -96,7 +97,7 @@ static int64_t file_map(int fd, uint64_t bytes, uint64_t least_bytes, int protec
 		return size;
 	if ((uint64_t)size < least_bytes || bytes < least_bytes || bytes % PAGE_BYTES)
 		return -EINVAL;
-	return sys_mmap(0, bytes, protection, MAP_SHARED, fd, 0);
+	return mapping_new(bytes, protection, MAP_SHARED, fd);
 }
 
 static int64_t dump_map(const struct control_start *start)
@@ -167,6 +168,7 @@ static int64_t control_start(const struct control_start *start)
 		.usable_size = start->usable_size,
 		.tid_offset = start->tid_offset,
 	};
+	mapping_unlock_image();
 	result = dump_map(start);
 	if (result >= 0)
 		result = tables_map(start);

@@ -8,6 +8,7 @@
 #include "arch.h"
 #include "filter.h"
 #include "hooks.h"
+#include "mapping.h"
 #include "session.h"
 #include "syscalls.h"
 
@@ -64,10 +65,12 @@ int64_t gates_map(int payload_fd, uint32_t counters)
 	if (!text)
 		return -ENOEXEC;
 	offset = (uint64_t)gate_code - bias - text->p_vaddr + text->p_offset;
-	place = sys_mmap(0, GATES_BYTES + counters, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	place = mapping_new(GATES_BYTES + counters, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (place < 0)
 		return place;
 	result = sys_mmap((uint64_t)place, GATES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd, offset);
+	if (result >= 0)
+		result = sys_munlock((uint64_t)place, GATES_CODE_BYTES);
 	if (result >= 0)
 		result = sys_madvise((void *)((uint64_t)place + GATES_BYTES), counters, MADV_WIPEONFORK);
 	if (result < 0) {

@@ -12,6 +12,7 @@
 #define MSG_NOSIGNAL 0x4000
 #endif
 #ifndef PROT_READ
+#define PROT_NONE 0
 #define PROT_READ 1
 #define PROT_WRITE 2
 #define PROT_EXEC 4
@@ -19,6 +20,7 @@
 #define MAP_PRIVATE 2
 #define MAP_FIXED 0x10
 #define MAP_ANONYMOUS 0x20
+#define MREMAP_MAYMOVE 1
 #define MADV_DONTNEED 4
 #define MADV_WIPEONFORK 18
 #define MADV_KEEPONFORK 19
@@ -32,6 +34,16 @@ static inline int64_t sys_mmap(uint64_t address, uint64_t bytes, int protection,
 static inline int64_t sys_munmap(uint64_t address, uint64_t bytes)
 {
 	return arch_syscall(ARCH_SYS_MUNMAP, address, bytes, 0, 0, 0, 0);
+}
+
+static inline int64_t sys_mremap(uint64_t address, uint64_t bytes, uint64_t new_bytes, int flags)
+{
+	return arch_syscall(ARCH_SYS_MREMAP, address, bytes, new_bytes, (uint64_t)flags, 0, 0);
+}
+
+static inline int64_t sys_munlock(uint64_t address, uint64_t bytes)
+{
+	return arch_syscall(ARCH_SYS_MUNLOCK, address, bytes, 0, 0, 0, 0);
 }
 
 static inline int64_t sys_mprotect(uint64_t address, uint64_t bytes, uint64_t protection)

@@ -22,6 +22,26 @@ def as_nobody(context, *arguments):
 
 
 @case()
+def locked_memory(context):
+    """mlockall(MCL_CURRENT | MCL_FUTURE): nothing of memattach is locked, nor made resident as a whole."""
+    victim = harm_victim(context, "straits", "locked")
+    before = memory(victim.pid)
+    same = Snapshot(victim.pid)
+    for rate in ("64k", "1"):
+        session = Session(context, victim.pid, rate=rate)
+        time.sleep(0.3)
+        during = memory(victim.pid)
+        assert during["VmLck"] == before["VmLck"], (before, during)
+        assert during["VmSize"] > before["VmSize"] + (1 << 20), during
+        assert during["VmRSS"] < before["VmRSS"] + (128 << 10), (before, during)
+        victim.rounds_go_on()
+        check_receipt(session.stop(), victim.pid)
+        check_same(same, Snapshot(victim.pid), busy=True)
+        assert memory(victim.pid)["VmLck"] == before["VmLck"], (before, memory(victim.pid))
+    victim.finish()
+
+
+@case()
 def refuse_locked_memory_without_room(context):
     """RLIMIT_MEMLOCK would end the loader in the middle of its work, and glibc leaves a part of the library mapped then."""
     victim = as_nobody(context, "locked", "3000")

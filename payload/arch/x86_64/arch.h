@@ -13,10 +13,12 @@
 #define ARCH_SYS_MMAP 9
 #define ARCH_SYS_MPROTECT 10
 #define ARCH_SYS_MUNMAP 11
+#define ARCH_SYS_MREMAP 25
 #define ARCH_SYS_MADVISE 28
 #define ARCH_SYS_GETPID 39
 #define ARCH_SYS_SENDTO 44
 #define ARCH_SYS_RECVFROM 45
+#define ARCH_SYS_MUNLOCK 150
 
 /* Offset of st_size in the struct stat that the kernel fills, and the size of that struct. */
 #define ARCH_STAT_BYTES 144
