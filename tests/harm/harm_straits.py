@@ -70,3 +70,15 @@ def refuse_without_address_space(context):
     victim = harm_victim(context, "straits", "short", "30")
     refused(context, victim.pid, "RLIMIT_AS", "30.0 MiB are left", "more are needed", UNCHANGED, busy=True)
     victim.finish()
+
+
+@case()
+def smallest_stacks(context):
+    """Threads with stacks of PTHREAD_STACK_MIN, and a handler on a small signal stack above a guard page, all recorded."""
+    victim = harm_victim(context, "straits", "stacks")
+    for rate in ("1", "4k"):
+        session = Session(context, victim.pid, rate=rate)
+        time.sleep(0.5)
+        victim.rounds_go_on()
+        check_receipt(session.stop(), victim.pid)
+    victim.finish()
