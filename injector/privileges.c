@@ -130,11 +130,10 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 void privileges_keep_for_detach(void)
 {
 	/*
-	 * Tracing; suspending seccomp filters and reading /proc/PID/map_files; going first while a thread is held; reading /proc/PID of other users; the
-	 * files of the session in the directories of other users.
+	 * Tracing; suspending seccomp filters; /proc/PID/map_files (one of two, as the kernel has them); going first while a thread is held; /proc/PID of
+	 * other users, and the dump in their directories.
 	 */
-	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_NICE) |
-				BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_DAC_OVERRIDE);
+	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE);
 	struct __user_cap_data_struct have[2];
 
 	if (capabilities_get(have) < 0)

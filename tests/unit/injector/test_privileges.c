@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What a process can still do when it has given up everything, in a child that tells by its exit status. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "privileges.h"
+
+#define DATA_BYTES (32u << 20)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1 /* then there are no filter, no closing and no limit of memory */
+#else
+#define SANITIZED 0
+#endif
+
+static int try(const int *fds)
+{
+	char byte = 0;
+
+	if (pwrite(fds[0], &byte, 1, 0) != 1)
+		return 3;
+	if (pwrite(fds[1], &byte, 1, 0) != -1)
+		return 4;
+	if (open("/proc/self/maps", O_RDONLY) != -1 || socket(AF_UNIX, SOCK_STREAM, 0) != -1 || execl("/bin/true", "true", NULL) != -1)
+		return 5;
+	if (mmap(NULL, DATA_BYTES / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		return 6;
+	return mmap(NULL, 2 * DATA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? 0 : 7;
+}
+
+static void test_privileges_drop_all_leaves_what_is_kept(void **state)
+{
+	int fds[] = { memfd_create("kept", 0), memfd_create("closed", 0) }, status;
+
+	(void)state;
+	if (SANITIZED)
+		skip();
+	pid_t child = fork();
+	if (child == 0) {
+		privileges_drop_all(fds, 1, DATA_BYTES, 10);
+		_exit(try(fds));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_privileges_drop_all_leaves_what_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
