@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "tracee.h"
+#include "clocks.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull

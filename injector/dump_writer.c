@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "cleanup.h"
+#include "dump_writer_internal.h"
 #include "grow.h"
 #include "memory_room.h"
 
@@ -25,16 +24,11 @@
  * A small rate fills everything at the rate of the allocations, while memattach may have to wait for a processor: there more is made ahead.
  */
 #define LEVELS 3u /* entries, 2 entries, 4 entries … */
-#define STACKS_BYTES_LEAST (64ull << 10) /* where what is wanted has no room */
 #define DENSE_RATE 8192u
 #define MODULES_BYTES (256u << 10)
 #define THREADS_BYTES (64u << 10)
 #define NOTES_BYTES (64u << 10)
 #define RATES_BYTES (64u << 10)
-#define STACKS_BYTES_MAX (64ull << 20)
-#define HISTORY_BYTES_MAX (64ull << 20) /* all history regions together; older records are dropped then */
-#define STACKS_PART 8u                   /* of the file, at least, is for stacks */
-#define STACK_BYTES_FEW 128u            /* of one stack record with a few frames */
 
 /* The first of each kind. */
 static const struct first_sizes {
@@ -46,57 +40,9 @@ static const struct first_sizes {
 	{ 0, 65536, 16384, 16u << 20, 4096 },
 };
 
-uint64_t dump_clock_stamp(void)
-{
-	return __rdtsc();
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* The three clocks at one instant: of several tries the one that took least time. */
-struct dump_clock dump_clock_now(void)
-{
-	struct dump_clock best = { 0 };
-	uint64_t best_ticks = UINT64_MAX;
-
-	for (int i = 0; i < 5; i++) {
-		uint64_t before = dump_clock_stamp();
-		uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
-		uint64_t after = dump_clock_stamp();
-		if (after - before < best_ticks) {
-			best_ticks = after - before;
-			best.stamp = before + (after - before) / 2;
-			best.monotonic_ns = monotonic;
-			best.realtime_ns = clock_ns(CLOCK_REALTIME);
-		}
-	}
-	return best;
-}
-
-static _Atomic uint64_t *atomic64(uint64_t *word)
-{
-	return (_Atomic uint64_t *)word;
-}
-
-static _Atomic uint32_t *atomic32(uint32_t *word)
-{
-	return (_Atomic uint32_t *)word;
-}
-
 static uint64_t align_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
-}
-
-static int full(struct err *e)
-{
-	return err_set(e, ENOSPC, "the dump has reached its size limit (--max-size)");
 }
 
 /*
@@ -106,7 +52,7 @@ static int full(struct err *e)
 static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 {
 	if (w->used + bytes > w->max_bytes)
-		return full(e);
+		return dump_writer_full(e);
 	int rc = memory_room_check(bytes, e);
 	if (rc < 0)
 		return rc;
@@ -115,18 +61,13 @@ static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 	return 0;
 }
 
-static void *at(const struct dump_writer *w, uint64_t offset)
-{
-	return (char *)w->shared + offset;
-}
-
 static bool has_arena(uint32_t kind)
 {
 	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS || kind == DUMP_REGION_NOTES ||
 	       kind == DUMP_REGION_RATES;
 }
 
-static int add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
+int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
 {
 	struct dump_header *own = &w->own;
 	uint32_t count = own->region_count, serial = 0;
@@ -182,11 +123,11 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	int rc = 0;
 
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = add_region(w, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i, e);
+		rc = dump_writer_add_region(w, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i, e);
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES, index << i, e);
+		rc = dump_writer_add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES, index << i, e);
 	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
-		rc = add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
+		rc = dump_writer_add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
 	return rc;
 }
 
@@ -197,14 +138,14 @@ static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void
 
 	if (sizeof(struct dump_arena) + arena->used + bytes > arena->bytes) {
 		uint64_t wanted = align_up(bytes + sizeof(struct dump_arena), DUMP_REGION_ALIGN);
-		int rc = add_region(w, kind, wanted > arena->bytes ? wanted : arena->bytes, 0, e);
+		int rc = dump_writer_add_region(w, kind, wanted > arena->bytes ? wanted : arena->bytes, 0, e);
 		if (rc < 0)
 			return rc;
 	}
 	*offset = arena->offset + sizeof(struct dump_arena) + arena->used;
-	*record = at(w, *offset);
+	*record = dump_writer_at(w, *offset);
 	arena->used += bytes;
-	struct dump_arena *shown = at(w, arena->offset);
+	struct dump_arena *shown = dump_writer_at(w, arena->offset);
 	atomic_store_explicit(atomic64(&shown->used), arena->used, memory_order_release);
 	return 0;
 }
@@ -319,35 +260,6 @@ uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter coun
 	return sum;
 }
 
-/* What a kind has: its regions' entries, and the youngest region. */
-static uint64_t capacity_of(const struct dump_writer *w, uint32_t kind, const struct dump_region **last)
-{
-	uint64_t entries = 0;
-
-	for (uint32_t i = 0; i < w->own.region_count; i++)
-		if (w->own.regions[i].kind == kind) {
-			entries += w->own.regions[i].entries;
-			*last = &w->own.regions[i];
-		}
-	return entries;
-}
-
-uint64_t dump_writer_live(const struct dump_writer *w)
-{
-	uint64_t taken = dump_writer_counter(w, DUMP_COUNTER_samples_taken);
-	uint64_t gone = dump_writer_counter(w, DUMP_COUNTER_samples_freed) + dump_writer_counter(w, DUMP_COUNTER_frees_missed) +
-			dump_writer_counter(w, DUMP_COUNTER_lost_live_full) + dump_writer_counter(w, DUMP_COUNTER_samples_thinned);
-
-	return taken > gone ? taken - gone : 0;
-}
-
-uint64_t dump_writer_live_capacity(const struct dump_writer *w)
-{
-	const struct dump_region *last;
-
-	return capacity_of(w, DUMP_REGION_LIVE, &last);
-}
-
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 {
 	uint64_t offset = (uint64_t)stack * DUMP_STACK_ALIGN;
@@ -357,121 +269,10 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 		if (r->kind != DUMP_REGION_STACKS || offset < r->offset + sizeof(struct dump_arena) ||
 		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
 			continue;
-		struct dump_stack *record = at(w, offset);
+		struct dump_stack *record = dump_writer_at(w, offset);
 		atomic_fetch_add_explicit(atomic64(&record->unkept), 1, memory_order_relaxed);
 		return;
 	}
-}
-
-/* Live samples can be thinned, stacks cannot: so a part of the file is kept back for those. */
-static uint64_t kept_back(const struct dump_writer *w)
-{
-	uint64_t part = w->max_bytes / STACKS_PART, bytes = 0;
-
-	for (uint32_t i = 0; i < w->own.region_count; i++) {
-		const struct dump_region *r = &w->own.regions[i];
-		if (r->kind == DUMP_REGION_STACKS || r->kind == DUMP_REGION_STACK_INDEX)
-			bytes += r->bytes;
-	}
-	return bytes < part ? part - bytes : 0;
-}
-
-static int grow_live(struct dump_writer *w, struct err *e)
-{
-	const struct dump_region *last = NULL;
-	uint64_t capacity = capacity_of(w, DUMP_REGION_LIVE, &last);
-
-	/* Of a bucket for 8 with 2 entries on average one in a thousand is full; with 4, one in twenty. */
-	if (dump_writer_live(w) <= capacity / 4)
-		return 0;
-	uint64_t bytes = DUMP_LIVE_BYTES(last->entries * 2);
-	if (w->used + bytes + kept_back(w) > w->max_bytes)
-		return full(e);
-	return add_region(w, DUMP_REGION_LIVE, bytes, last->entries * 2, e);
-}
-
-/* An arena of so many bytes, or of half as many, and so on: the last ones are small. */
-static int add_arena(struct dump_writer *w, uint64_t bytes, struct err *e)
-{
-	while (w->used + bytes > w->max_bytes && bytes > STACKS_BYTES_LEAST)
-		bytes /= 2;
-	return add_region(w, DUMP_REGION_STACKS, bytes, 0, e);
-}
-
-/* How much of an arena of stacks the payload has filled, as far as it can be believed. */
-static uint64_t stacks_used(const struct dump_writer *w, const struct dump_region *r)
-{
-	struct dump_arena *arena = at(w, r->offset);
-	uint64_t used = atomic_load_explicit(atomic64(&arena->used), memory_order_relaxed);
-
-	return used < r->bytes ? used : r->bytes;
-}
-
-/* Grown well ahead: what is left is as much as half of the youngest arena. */
-static int grow_arenas(struct dump_writer *w, struct err *e)
-{
-	const struct dump_region *last = NULL;
-
-	capacity_of(w, DUMP_REGION_STACKS, &last);
-	if (stacks_used(w, last) <= last->bytes / 2)
-		return 0;
-	return add_arena(w, last->bytes * 2 < STACKS_BYTES_MAX ? last->bytes * 2 : STACKS_BYTES_MAX, e);
-}
-
-/* By the load of the live table, with an upper bound for the number of stacks. */
-static int grow_index(struct dump_writer *w, struct err *e)
-{
-	const struct dump_region *last = NULL;
-	uint64_t capacity = capacity_of(w, DUMP_REGION_STACK_INDEX, &last), used = 0;
-
-	for (uint32_t i = 0; i < w->own.region_count; i++) {
-		const struct dump_region *r = &w->own.regions[i];
-		if (r->kind != DUMP_REGION_STACKS)
-			continue;
-		used += stacks_used(w, r);
-	}
-	if (used / STACK_BYTES_FEW <= capacity / 4)
-		return 0;
-	return add_region(w, DUMP_REGION_STACK_INDEX, last->entries * 2 * DUMP_INDEX_ENTRY_BYTES, last->entries * 2, e);
-}
-
-static int grow_history(struct dump_writer *w, struct err *e)
-{
-	const struct dump_region *last = NULL;
-	uint64_t blocks = capacity_of(w, DUMP_REGION_HISTORY, &last);
-	uint64_t limit = w->max_bytes / 4 < HISTORY_BYTES_MAX ? w->max_bytes / 4 : HISTORY_BYTES_MAX;
-
-	if (atomic_load_explicit(atomic64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
-	    (blocks + last->entries * 2) * DUMP_HISTORY_BLOCK_BYTES > limit)
-		return 0;
-	return add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES, last->entries * 2, e);
-}
-
-/* Once. */
-static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct dump_writer *, struct err *), const char *what,
-		       struct err *e)
-{
-	struct err why;
-
-	if (*is_full || grow(w, &why) == 0)
-		return 0;
-	*is_full = true;
-	return err_set(e, ENOSPC, "%s: %s", why.text, what);
-}
-
-int dump_writer_grow(struct dump_writer *w, struct err *e)
-{
-	int rc = try_to_grow(w, &w->live_full, grow_live,
-			     "from now on live samples are thinned when their table is crowded", e);
-	if (rc == 0)
-		rc = try_to_grow(w, &w->stacks_full, grow_arenas,
-				 "from now on a stack that is new may find no room, its samples then count as unknown stack", e);
-	if (rc == 0)
-		rc = try_to_grow(w, &w->index_full, grow_index,
-				 "from now on a stack that is new may find no room in the index, its samples then count as unknown stack", e);
-	if (rc == 0)
-		rc = try_to_grow(w, &w->history_full, grow_history, "from now on the oldest of the history is dropped sooner", e);
-	return rc;
 }
 
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
@@ -585,7 +386,7 @@ void dump_writer_module_gone(struct dump_writer *w, uint32_t id)
 	for (size_t i = 0; i < w->module_count; i++) {
 		if (w->modules[i].id != id)
 			continue;
-		struct dump_module *record = at(w, w->modules[i].offset);
+		struct dump_module *record = dump_writer_at(w, w->modules[i].offset);
 		atomic_store_explicit(atomic64(&record->unloaded_stamp), dump_clock_stamp(), memory_order_relaxed);
 		w->modules[i] = w->modules[--w->module_count];
 		return;

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "clocks.h"
 #include "dump_format.h"
 #include "err.h"
 #include "modules.h"
@@ -78,7 +79,6 @@ uint64_t dump_writer_live_capacity(const struct dump_writer *w);
 /* A live sample of this stack was given up. A reference that leads to no stack is passed over: the target's memory may be damaged. */
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
 /* Clock and lease. */
-struct dump_clock dump_clock_now(void);
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
 /*
  * Ends the recording from outside: the recorder sees at its next sample that the lease has run out, and is passed by from then on. Where every
@@ -108,8 +108,5 @@ uint64_t dump_writer_rate_changes_left(const struct dump_writer *w);
 
 void dump_writer_count(struct dump_writer *w, enum dump_counter counter, uint64_t n);
 uint64_t dump_writer_counter(const struct dump_writer *w, enum dump_counter counter);
-
-/* Cycle counter of this machine, and how many of its ticks make a second (measured against CLOCK_MONOTONIC_RAW). */
-uint64_t dump_clock_stamp(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cleanup.h"
 #include "maps_at.h"
 #include "task.h"
-#include "tracee.h"
+#include "clocks.h"
 
 #define PATIENCE_NS 5000000000ull /* with threads that end while their files are read */
 

@@ -2,6 +2,7 @@
 add_library(memattach_prepare STATIC
   budget.c
   cave.c
+  clocks.c
   cfi_program.c
   elf_module.c
   elf_symbols.c

@@ -23,14 +23,6 @@
 
 #define LAST_WAIT_NS 200000000u /* of tracee_detach, for a thread that runs */
 
-uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int request(struct tracee *t, int what, const char *name, uintptr_t address, uintptr_t data, struct err *e)
 {
 	if (ptrace(what, t->tid, (void *)address, (void *)data) == 0)

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "clocks.h"
 #include "err.h"
 
 enum tracee_stop {
@@ -35,8 +36,6 @@ struct tracee {
 	uint64_t held_since;  /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
 	uint64_t *longest_ns; /* longest hold of any one thread so far is kept here; may be NULL */
 };
-
-uint64_t monotonic_ns(void);
 
 /*
  * A held thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the hold by whole

@@ -11,8 +11,9 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clocks.h"
 
 #define CALLERS 16u        /* threads that make calls: the main one, and a few that compile */
 #define ASKED_TICK_MS 250u /* looks at the calls, after a signal */
@@ -82,20 +83,12 @@ static _Noreturn void end_by_sigkill(void)
 		kill(getpid(), SIGKILL);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void hear(void)
 {
 	static uint64_t last_ns;
 	struct signalfd_siginfo info;
 	const uint64_t one = 1;
-	uint64_t now = now_ns();
+	uint64_t now = monotonic_ns();
 
 	if (read(signals, &info, sizeof info) != sizeof info)
 		return;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The clocks of memattach: for deadlines, and for the stamps of a dump. */
+#ifndef MEMATTACH_CLOCKS_H
+#define MEMATTACH_CLOCKS_H
+
+#include <stdint.h>
+
+#include "dump_format.h"
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t monotonic_ns(void);
+/* The cycle counter, which stamps of the dump are of. */
+uint64_t dump_clock_stamp(void);
+/* The three clocks of a dump at one instant. */
+struct dump_clock dump_clock_now(void);
+
+#endif
