@@ -20,6 +20,7 @@
 
 #include "cleanup.h"
 #include "clocks.h"
+#include "privileges.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
@@ -235,23 +236,21 @@ static int write_copy(const struct dump_file *f, const struct dump_source *sourc
 	return rc;
 }
 
-static void close_others(int keep, int keep_too)
-{
-	int low = keep < keep_too ? keep : keep_too, high = keep < keep_too ? keep_too : keep;
-
-	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
-		if (fd != low && fd != high)
-			close(fd);
-}
-
 /*
  * Only the directory stays open, and what the source reads from. A child that outlives memattach must not keep what stands for it: the lock of
  * the session, pipes that somebody waits at the end of.
  */
 static _Noreturn void run_child(struct dump_file *f, const struct dump_source *source, int source_fd)
 {
+	int low = source_fd < f->directory ? source_fd : f->directory, high = source_fd < f->directory ? f->directory : source_fd;
+	const int keep[] = { STDERR_FILENO, high };
+	const int keep_both[] = { STDERR_FILENO, low, high };
+
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit shall fail */
-	close_others(f->directory, source_fd);
+	if (low < 0)
+		privileges_close_all_but(keep, 2);
+	else
+		privileges_close_all_but(keep_both, 3);
 	int rc = write_copy(f, source, &f->result->error);
 	_exit(rc < 0);
 }

@@ -42,9 +42,7 @@ static int capabilities_set(uint64_t bits)
 	return (int)syscall(SYS_capset, &head, data);
 }
 
-/* ---- a process that only computes ---- */
-
-static void close_all_but(const int *keep, size_t count)
+void privileges_close_all_but(const int *keep, size_t count)
 {
 	unsigned first = 0;
 
@@ -56,6 +54,8 @@ static void close_all_but(const int *keep, size_t count)
 		first = end + 1;
 	}
 }
+
+/* ---- a process that only computes ---- */
 
 /* What of the address space is data that only this process writes, as RLIMIT_DATA counts it. */
 static uint64_t data_bytes_now(void)
@@ -113,7 +113,7 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 {
 	if (!SANITIZED) {
 		limit(RLIMIT_DATA, data_bytes_now() + data_bytes);
-		close_all_but(keep, keep_count);
+		privileges_close_all_but(keep, keep_count);
 	}
 	limit(RLIMIT_CPU, cpu_seconds);
 	limit(RLIMIT_CORE, 0);
