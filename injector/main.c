@@ -258,6 +258,7 @@ static int profile(struct session *s)
 	govern_start(s);
 	if (session_attach(s, &e) < 0)
 		return give_up(s, &e);
+	s->started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
 	if (session_follow(s, &end, &detail, &e) < 0) {
