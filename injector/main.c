@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,6 +18,7 @@
 #include "session_file.h"
 #include "session_lock.h"
 #include "size.h"
+#include "start_state.h"
 #include "tracee.h"
 #include "watchdog.h"
 
@@ -344,6 +344,7 @@ int main(int argc, char **argv)
 	enum command command;
 	struct session session;
 
+	start_state_settle();
 	if (options_parse(argc, argv, &options, &command) < 0)
 		return EXIT_USAGE;
 	if (command == COMMAND_NONE)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -180,6 +181,33 @@ def payload_that_names_a_stranger(context):
     result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
     assert result.returncode in (0, 1, 2), result
     assert stranger.poll() is None, "the stranger was ended"
+
+
+def careless_parent(signals_ignored=(), signals_blocked=(), closed=(), descriptors=None):
+    """What a parent leaves to the memattach that it starts."""
+    def before_exec():
+        for number in signals_ignored:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals_blocked)
+        if descriptors:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        for number in closed:
+            os.close(number)
+    return before_exec
+
+
+@case()
+def parent_is_careless(context):
+    """Ignored and blocked signals, closed descriptors, few descriptors: a session is as any other, and its dump holds no messages."""
+    victim = Victim(context, "alloc_loop")
+    for left in ({"signals_ignored": [signal.SIGCHLD]}, {"signals_blocked": range(1, signal.NSIG)}, {"closed": [0]}, {"closed": [2]},
+                 {"closed": [0, 1, 2]}, {"descriptors": 12}):
+        dump = context.unique("careless", ".dump")
+        process = subprocess.Popen([context.memattach, "-p", str(victim.pid), "-d", "300ms", "-v", "-o", dump, "--deadline", "20s"],
+                                   preexec_fn=careless_parent(**left))
+        assert process.wait(PATIENCE) == 0, left
+        assert whole(context, dump)["target"]["ended"] == "detached", left
+    victim.finish()
 
 
 # The dump on disk
