@@ -36,14 +36,21 @@ int other_session_make_way(struct session *s, struct err *e)
 	return rc;
 }
 
-/* A process that is no memattach with the lock, at the moment of the signal, gets none. */
+/*
+ * A process that is no memattach with the lock, at the moment of the signal, gets none. The signal says by SI_QUEUE that no user sent it: a memattach
+ * that is at its end already has nothing more to do then, and must not give up its last copy (session_file.c).
+ */
 static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct err *e)
 {
+	siginfo_t info = { .si_signo = SIGTERM, .si_code = SI_QUEUE };
+
+	info.si_pid = getpid();
+	info.si_uid = getuid();
 	if (session_lock_holder(&s->target) != holder)
 		return 0; /* it has just ended */
 	if (!session_lock_is_memattach(&s->target, holder))
 		return err_set(e, EBUSY, "PID %d has the lock of the process, and cannot be shown to be a memattach: end it yourself", holder);
-	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, &info, 0) < 0)
 		return err_sys(e, "cannot tell memattach, PID %d, to end", holder);
 	return 0;
 }

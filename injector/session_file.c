@@ -47,7 +47,7 @@ static int create(const struct session *s, struct dump_file *file, const char *p
 struct wait {
 	const struct session *s;
 	uint64_t since_ns;
-	unsigned asked; /* signals that had come before */
+	unsigned asked; /* signals of users that had come before: for the detach */
 	bool shown;
 };
 
@@ -59,12 +59,12 @@ static bool waiting(void *context, double done)
 		fprintf(stderr, "\r\033[Kwriting the dump: %.0f %%", 100 * done);
 		w->shown = true;
 	}
-	return watchdog_asked() == w->asked;
+	return watchdog_asked_by_user() == w->asked;
 }
 
 static int write_file(const struct session *s, struct dump_file *file, const struct dump_source *source, struct err *e)
 {
-	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked() };
+	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
 
 	int rc = dump_file_write(file, source, waiting, &w, e);
 	if (w.shown)
@@ -128,7 +128,7 @@ int session_file_finish(struct session *s, struct err *e)
 
 void session_file_save(struct session *s)
 {
-	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked() };
+	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
 	struct dump_file file;
 	struct err e;
 

@@ -12,7 +12,7 @@
 int session_file_create(struct session *s, struct err *e) WARN_UNUSED;
 /* Once a tick: copies when they are due. What fails is said once, and when it works again. */
 void session_file_tick(struct session *s);
-/* The last copy, when nothing records any more; a second signal gives it up. -errno: the file is an older copy, e says why and until when. */
+/* The last copy, when nothing records any more; a signal that a user sends while it is written gives it up, that of a --detach does not. -errno: the file is an older copy, e says why and until when. */
 int session_file_finish(struct session *s, struct err *e) WARN_UNUSED;
 /* Saves the recording of a session whose memattach died, before it is unmapped: to -o of --detach, or to a name that is made; said. */
 void session_file_save(struct session *s);

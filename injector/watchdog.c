@@ -30,7 +30,7 @@ static atomic_uint calls[CALLERS];
 static atomic_uint callers;
 static _Thread_local atomic_uint *mine;
 
-static atomic_uint asked;
+static atomic_uint asked, asked_by_user;
 static atomic_bool main_waits;
 static pthread_t main_thread;
 static bool has_thread;
@@ -92,8 +92,12 @@ static void hear(void)
 
 	if (read(signals, &info, sizeof info) != sizeof info)
 		return;
-	if (atomic_load_explicit(&asked, memory_order_relaxed) == 0 || now - last_ns >= SAME_NS)
+	/* A --detach asks for the end, as the first signal of a user does, and for nothing more (other_session.c). */
+	bool by_user = info.ssi_code != SI_QUEUE, first = atomic_load_explicit(&asked, memory_order_relaxed) == 0;
+	if (first || (by_user && now - last_ns >= SAME_NS)) {
 		atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&asked_by_user, by_user, memory_order_relaxed);
+	}
 	last_ns = now;
 	(void)!write(event, &one, sizeof one);
 }
@@ -167,6 +171,12 @@ unsigned watchdog_asked(void)
 	if (!has_thread && signals >= 0)
 		hear();
 	return atomic_load_explicit(&asked, memory_order_relaxed);
+}
+
+unsigned watchdog_asked_by_user(void)
+{
+	watchdog_asked();
+	return atomic_load_explicit(&asked_by_user, memory_order_relaxed);
 }
 
 bool watchdog_asked_twice(void)

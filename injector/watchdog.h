@@ -29,6 +29,8 @@ int watchdog_start(pid_t target, struct err *e) WARN_UNUSED;
 int watchdog_fd(void);
 /* How many signals have come. Two within a moment are one: some programs pass them on to all of a group. */
 unsigned watchdog_asked(void);
+/* Those among them that were not sent by a memattach --detach: what is being done for a --detach is not given up for another one. */
+unsigned watchdog_asked_by_user(void);
 /* Whoever waits for something gives up. */
 bool watchdog_asked_twice(void);
 /* -EINTR if a signal has come, as the error of a step that can be undone. */
