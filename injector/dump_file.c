@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,7 +28,7 @@
 #define PART_OF_TIME 50u            /* one of so many parts of a processor's time */
 #define BYTES_PER_SECOND 10000000u
 #define WAIT_MS 100
-#define KILLED_MS 1000              /* for a child that was killed to be gone; one that waits for a disk may take longer */
+#define GONE_MS 1000                /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
 #define NUMBER_MAX 1000u            /* of names that are tried instead of one that is taken */
 #define LEASE_NS 10000000000ull     /* beyond the time of the next copy but one: nobody writes any more */
 
@@ -85,6 +86,8 @@ static int split_path(struct dump_file *f, struct err *e)
 {
 	char directory[sizeof f->path], name[sizeof f->path];
 
+	if (f->path[0] == '\0' || f->path[strlen(f->path) - 1] == '/')
+		return err_set(e, EISDIR, "%s is no name of a file; -o wants one", f->path);
 	memcpy(directory, f->path, sizeof directory);
 	memcpy(name, f->path, sizeof name);
 	const char *last = basename(name);
@@ -138,40 +141,27 @@ static int whose_name(const struct dump_file *f)
 	return is_same(&there, &r->ours) ? 1 : -EEXIST;
 }
 
-void dump_file_discard(struct dump_file *f)
-{
-	dump_file_abort(f);
-	if (f->directory >= 0 && whose_name(f) == 1)
-		unlinkat(f->directory, f->result->name, 0);
-	dump_file_close(f);
-}
-
 /* ---- in the child ---- */
 
-static void temporary_name(char name[64], pid_t child)
-{
-	snprintf(name, 64, ".memattach-%d.part", child);
-}
-
 /* A file without a name; where the file system knows none, one with the temporary name. */
-static int open_unnamed(const struct dump_file *f, const char *temporary, bool *named, struct err *e)
+static int open_unnamed(const struct dump_file *f, bool *named, struct err *e)
 {
 	int fd = openat(f->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	*named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
 	if (*named)
-		fd = openat(f->directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		fd = openat(f->directory, f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? err_sys(e, "cannot write the dump") : fd;
 }
 
 /* Gives the file a name that nothing has. -EEXIST */
-static int give_name(const struct dump_file *f, int fd, const char *temporary, bool named, const char *name)
+static int give_name(const struct dump_file *f, int fd, bool named, const char *name)
 {
 	char self[40];
 	int rc;
 
 	if (named) {
-		rc = renameat2(f->directory, temporary, f->directory, name, RENAME_NOREPLACE);
+		rc = renameat2(f->directory, f->temporary, f->directory, name, RENAME_NOREPLACE);
 	} else {
 		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
 		rc = linkat(AT_FDCWD, self, f->directory, name, AT_SYMLINK_FOLLOW);
@@ -180,15 +170,15 @@ static int give_name(const struct dump_file *f, int fd, const char *temporary, b
 }
 
 /* Our name, or if somebody else has a file there: NAME.1, NAME.2 … */
-static int take_free_name(const struct dump_file *f, int fd, const char *temporary, bool named, struct err *e)
+static int take_free_name(const struct dump_file *f, int fd, bool named, struct err *e)
 {
 	char name[sizeof f->result->name];
-	int rc = give_name(f, fd, temporary, named, f->result->name);
+	int rc = give_name(f, fd, named, f->result->name);
 
 	memcpy(name, f->result->name, sizeof name);
 	for (unsigned i = 1; i <= NUMBER_MAX && rc == -EEXIST; i++) {
 		snprintf(name, sizeof name, "%.240s.%u", f->result->name, i);
-		rc = give_name(f, fd, temporary, named, name);
+		rc = give_name(f, fd, named, name);
 	}
 	if (rc < 0)
 		return err_set(e, -rc, "cannot name the dump %s: %s", name, strerror(-rc));
@@ -197,23 +187,23 @@ static int take_free_name(const struct dump_file *f, int fd, const char *tempora
 }
 
 /* In the place of the copy before. */
-static int replace(const struct dump_file *f, int fd, const char *temporary, bool named, struct err *e)
+static int replace(const struct dump_file *f, int fd, bool named, struct err *e)
 {
-	int rc = named ? 0 : give_name(f, fd, temporary, false, temporary);
+	int rc = named ? 0 : give_name(f, fd, false, f->temporary);
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot name the dump: %s", strerror(-rc));
-	return renameat(f->directory, temporary, f->directory, f->result->name) < 0 ? err_sys(e, "cannot put the dump in its place") : 0;
+	return renameat(f->directory, f->temporary, f->directory, f->result->name) < 0 ? err_sys(e, "cannot put the dump in its place") : 0;
 }
 
-static int put_in_place(const struct dump_file *f, int fd, const char *temporary, bool named, struct err *e)
+static int put_in_place(const struct dump_file *f, int fd, bool named, struct err *e)
 {
 	int whose = whose_name(f);
 	int rc = identify(fd, "", &f->result->coming);
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at the dump: %s", strerror(-rc));
-	rc = whose == 1 ? replace(f, fd, temporary, named, e) : take_free_name(f, fd, temporary, named, e);
+	rc = whose == 1 ? replace(f, fd, named, e) : take_free_name(f, fd, named, e);
 	if (rc == 0)
 		f->result->ours = f->result->coming;
 	return rc;
@@ -221,18 +211,16 @@ static int put_in_place(const struct dump_file *f, int fd, const char *temporary
 
 static int write_copy(const struct dump_file *f, const struct dump_source *source, struct err *e)
 {
-	char temporary[64];
 	bool named;
 
-	temporary_name(temporary, getpid());
-	AUTO_CLOSE int fd = open_unnamed(f, temporary, &named, e);
+	AUTO_CLOSE int fd = open_unnamed(f, &named, e);
 	if (fd < 0)
 		return fd;
 	int rc = dump_copy(source, fd, e);
 	if (rc == 0)
-		rc = put_in_place(f, fd, temporary, named, e);
+		rc = put_in_place(f, fd, named, e);
 	if (rc < 0)
-		unlinkat(f->directory, temporary, 0);
+		unlinkat(f->directory, f->temporary, 0);
 	return rc;
 }
 
@@ -267,6 +255,16 @@ static void extend_lease(const struct dump_file *f, struct dump_source *source)
 		h->lease_realtime_ns = h->clock_latest.realtime_ns + 2 * next_ns + LEASE_NS;
 }
 
+/* Not by a number of a process: those of several containers are the same in a directory that they share, and can be foreseen. */
+static void make_temporary_name(struct dump_file *f)
+{
+	uint64_t number;
+
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		number = monotonic_ns() << 22 ^ (uint64_t)getpid();
+	snprintf(f->temporary, sizeof f->temporary, ".memattach-%016llx.part", (unsigned long long)number);
+}
+
 static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
 {
 	f->result->bytes = dump_source_bytes(source);
@@ -275,6 +273,7 @@ static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
 	source->copied = &f->result->copied;
 	extend_lease(f, source);
 	f->begun_at = time(NULL);
+	make_temporary_name(f);
 	pid_t child = fork();
 	if (child == 0)
 		run_child(f, source, source->fd);
@@ -359,28 +358,61 @@ int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err 
 	return rc;
 }
 
-/* Waits for the end of the child. False: it lives on after so many milliseconds. */
-static bool await_child(const struct dump_file *f, int ms)
+/* Waits for the end of a child. False: it lives on after so many milliseconds. */
+static bool await_child(pid_t child, int ms)
 {
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, f->child, 0);
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
 	return poll(&end, 1, ms) > 0;
 }
 
+static void remove_temporary(struct dump_file *f)
+{
+	unlinkat(f->directory, f->temporary, 0);
+}
+
+static void remove_ours(struct dump_file *f)
+{
+	if (whose_name(f) == 1)
+		unlinkat(f->directory, f->result->name, 0);
+}
+
+/* A file system that stands still would hold up memattach for ever, and with it what it has to put back in the target. */
+static void remove_aside(struct dump_file *f, void (*remove)(struct dump_file *f))
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		close_others(f->directory, -1);
+	if (child <= 0) /* or with no process to spare */
+		remove(f);
+	if (child == 0)
+		_exit(0);
+	if (child > 0) {
+		await_child(child, GONE_MS);
+		waitpid(child, NULL, WNOHANG);
+	}
+}
+
 void dump_file_abort(struct dump_file *f)
 {
-	char temporary[64];
-
 	if (!f->child)
 		return;
 	kill(f->child, SIGKILL);
-	await_child(f, KILLED_MS);
+	await_child(f->child, GONE_MS);
 	waitpid(f->child, NULL, WNOHANG);
-	temporary_name(temporary, f->child);
-	unlinkat(f->directory, temporary, 0);
+	remove_aside(f, remove_temporary);
 	f->child = 0;
 	f->due_ns = monotonic_ns();
+}
+
+void dump_file_discard(struct dump_file *f)
+{
+	dump_file_abort(f);
+	if (f->directory >= 0)
+		remove_aside(f, remove_ours);
+	dump_file_close(f);
 }
 
 int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done), void *context,
@@ -396,7 +428,7 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 	}
 	while (rc == 0) {
 		double done = f->result->bytes ? (double)f->result->copied / (double)f->result->bytes : 0;
-		if (!await_child(f, WAIT_MS) && !waiting(context, done)) {
+		if (!await_child(f->child, WAIT_MS) && !waiting(context, done)) {
 			dump_file_abort(f);
 			return err_set(e, EINTR, "the last copy of the dump was given up");
 		}

@@ -28,6 +28,7 @@ struct dump_file_result;
 struct dump_file {
 	char path[4096];
 	int directory;                    /* O_PATH, -1: not created */
+	char temporary[40];               /* in the directory: of the copy that is being written */
 	pid_t child;                      /* that writes a copy, 0: none */
 	uint64_t due_ns;                  /* when the next copy is due */
 	uint64_t interval_ns;             /* until then, from the last one on */

@@ -350,8 +350,6 @@ int main(int argc, char **argv)
 	if (command == COMMAND_NONE)
 		return EXIT_DONE;
 	memory_room_go_first();
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH ? detach(&session) :
 		     command == COMMAND_DOCTOR ? doctor_report(&session) : profile(&session);

@@ -28,9 +28,6 @@ static void settle_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 }
 

@@ -4,13 +4,12 @@
  *
  *   - Descriptors 0 to 2 are open: else the target's memory, or that of the dump, gets such a number, and messages are written into it.
  *   - SIGCHLD has its default action: where it is ignored the kernel keeps no child for wait4.
- *   - No signal is blocked but those that end a session: a blocked SIGALRM would switch off the deadline of every stop.
+ *   - No signal is blocked: a blocked SIGALRM would switch off the deadline of every stop.
  *   - As many descriptors may be open as may be without privilege.
  */
 #ifndef MEMATTACH_START_STATE_H
 #define MEMATTACH_START_STATE_H
 
-/* Signals that end a session stay blocked from here on: follow.c reads them from a descriptor. */
 void start_state_settle(void);
 
 #endif

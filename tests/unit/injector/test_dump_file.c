@@ -327,6 +327,50 @@ static void test_last_copy_needs_no_process(void **state)
 	assert_dump(path, 1);
 }
 
+static void part_name(char name[160], pid_t pid)
+{
+	snprintf(name, 160, "%s/.memattach-%d.part", directory, (int)pid);
+}
+
+/* Files beside the dump are not memattach's, even if they are named after the process that will write. */
+static void test_files_beside_stay(void **state)
+{
+	enum { AHEAD = 400 };
+	pid_t first = getpid() + 1;
+	char name[160];
+	struct err e = { 0 };
+
+	(void)state;
+	for (pid_t pid = first; pid < first + AHEAD; pid++) {
+		part_name(name, pid);
+		close(open(name, O_CREAT | O_WRONLY, 0600));
+	}
+	int rc = write_now(&e);
+	put_live(7);
+	assert_int_equal(dump_file_tick(&file, &writer, &e), 0);
+	dump_file_abort(&file);
+	unsigned files = count_files();
+	for (pid_t pid = first; pid < first + AHEAD; pid++) {
+		part_name(name, pid);
+		unlink(name);
+	}
+	assert_int_equal(rc, 0);
+	assert_int_equal(files, AHEAD + 1);
+}
+
+static void test_name_of_a_directory_is_refused(void **state)
+{
+	struct dump_file other;
+	struct err e;
+	char name[160];
+
+	(void)state;
+	snprintf(name, sizeof name, "%s/new/", directory);
+	assert_int_equal(dump_file_create(&other, name, &e), -EISDIR);
+	assert_int_equal(dump_file_create(&other, "", &e), -EISDIR);
+	assert_int_equal(count_files(), 1);
+}
+
 static bool impatient(void *context, double done)
 {
 	(void)context, (void)done;
@@ -426,6 +470,8 @@ int main(void)
 		WITH_FILE(test_limit_of_file_sizes_is_an_error),
 		WITH_FILE(test_directory_that_cannot_be_written_is_an_error),
 		WITH_FILE(test_last_copy_needs_no_process),
+		WITH_FILE(test_files_beside_stay),
+		WITH_FILE(test_name_of_a_directory_is_refused),
 		WITH_FILE(test_copy_that_is_ended_leaves_a_whole_one),
 		WITH_FILE(test_copies_come_when_something_has_changed),
 		WITH_FILE(test_source_of_a_stranger_is_checked),
