@@ -300,7 +300,7 @@ int session_detach(struct session *s, struct err *e)
 	if (recorded)
 		rc = silence(s, &keep_gates, e);
 	if (rc == 0 && recorded && !inherited && !s->own_base)
-		session_file_save(s);
+		rc = session_file_save(s, e);
 	if (rc == 0)
 		rc = forget_dump(s, e);
 	if (rc == 0)

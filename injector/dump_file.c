@@ -225,20 +225,24 @@ static int write_copy(const struct dump_file *f, const struct dump_source *sourc
 }
 
 /*
- * Only the directory stays open, and what the source reads from. A child that outlives memattach must not keep what stands for it: the lock of
- * the session, pipes that somebody waits at the end of.
+ * Only the directory stays open, what the source reads from if it is not -1, and what a sanitizer would write to. A child that outlives memattach must
+ * not keep what stands for it: the lock of the session, pipes that somebody waits at the end of.
  */
+static void close_others(int directory, int source_fd)
+{
+	int low = source_fd < directory ? source_fd : directory, high = source_fd < directory ? directory : source_fd;
+	const int keep[] = { STDERR_FILENO, low, high };
+
+	if (low < 0)
+		privileges_close_all_but((const int[]){ STDERR_FILENO, high }, 2);
+	else
+		privileges_close_all_but(keep, 3);
+}
+
 static _Noreturn void run_child(struct dump_file *f, const struct dump_source *source, int source_fd)
 {
-	int low = source_fd < f->directory ? source_fd : f->directory, high = source_fd < f->directory ? f->directory : source_fd;
-	const int keep[] = { STDERR_FILENO, high };
-	const int keep_both[] = { STDERR_FILENO, low, high };
-
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit shall fail */
-	if (low < 0)
-		privileges_close_all_but(keep, 2);
-	else
-		privileges_close_all_but(keep_both, 3);
+	close_others(f->directory, source_fd);
 	int rc = write_copy(f, source, &f->result->error);
 	_exit(rc < 0);
 }

@@ -153,7 +153,7 @@ static int report_residue(struct session *s)
 	if (!s->residue) {
 		session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before", s->target.pid,
 			    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
-		return EXIT_DONE;
+		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
 	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:", s->target.pid,
 		    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);

@@ -126,22 +126,40 @@ int session_file_finish(struct session *s, struct err *e)
 		       copied_at(&s->file, at));
 }
 
-void session_file_save(struct session *s)
+/* What another name or another disk helps against; the rest is no recording. */
+static bool can_be_tried_again(int rc)
+{
+	return rc < 0 && rc != -EPROTO && rc != -ENOENT && rc != -EINTR;
+}
+
+static int save(const struct session *s, struct dump_file *file, struct err *e)
 {
 	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
-	struct dump_file file;
-	struct err e;
 
-	int rc = create(s, &file, s->have_dump ? NULL : s->save_as, &e);
-	if (rc == 0) {
-		rc = target_dump_save(&s->payload.block, &s->maps, &s->memory, s->options.max_bytes, &file, waiting, &w, &e);
-		if (rc == 0)
-			session_say(s, "what its session recorded until now is in %s", file.path);
-		if (rc < 0)
-			dump_file_discard(&file);
-		else
-			dump_file_close(&file);
-	}
+	int rc = target_dump_save(&s->payload.block, &s->maps, &s->memory, s->options.max_bytes, file, waiting, &w, e);
 	if (rc < 0)
-		session_say(s, "memattach: what its session recorded until now could not be saved: %s", e.text);
+		dump_file_discard(file);
+	else
+		session_say(s, "what its session recorded until now is in %s", file->path);
+	dump_file_close(file);
+	return rc;
+}
+
+int session_file_save(struct session *s, struct err *e)
+{
+	const char *path = s->have_dump ? NULL : s->save_as;
+	struct dump_file file;
+
+	int rc = create(s, &file, path, e);
+	bool again = rc < 0;
+	if (rc == 0) {
+		rc = save(s, &file, e);
+		again = can_be_tried_again(rc);
+	}
+	if (again && path)
+		return err_prefix(e, "the hooks are out; what the session recorded is still there, save it with another -o");
+	s->unsaved = rc < 0;
+	if (rc < 0)
+		session_say(s, "memattach: what its session recorded until now could not be saved: %s", e->text);
+	return 0;
 }

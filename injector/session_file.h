@@ -14,7 +14,10 @@ int session_file_create(struct session *s, struct err *e) WARN_UNUSED;
 void session_file_tick(struct session *s);
 /* The last copy, when nothing records any more; a signal that a user sends while it is written gives it up, that of a --detach does not. -errno: the file is an older copy, e says why and until when. */
 int session_file_finish(struct session *s, struct err *e) WARN_UNUSED;
-/* Saves the recording of a session whose memattach died, before it is unmapped: to -o of --detach, or to a name that is made; said. */
-void session_file_save(struct session *s);
+/*
+ * Saves the recording of a session whose memattach died, before it is unmapped: to -o of --detach, or to a name that is made; said. -errno: it cannot
+ * be written to the -o that was asked for, and stays in the process. Without one, what cannot be saved is lost, and s->unsaved tells it.
+ */
+int session_file_save(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

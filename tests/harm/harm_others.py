@@ -355,6 +355,56 @@ for short in ("tmpfs", "ext4", "btrfs", "xfs"):
     case()(full_disk)
 
 
+@contextlib.contextmanager
+def stalled(where):
+    """Who writes to the file system waits, and cannot even be killed."""
+    if not shutil.which("fsfreeze"):
+        raise Skip("fsfreeze is not installed")
+    frozen = subprocess.run(["fsfreeze", "--freeze", where], stderr=subprocess.PIPE, text=True, check=False)
+    if frozen.returncode:
+        raise Skip(f"the file system cannot be frozen: {frozen.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["fsfreeze", "--unfreeze", where], check=True)
+
+
+@case()
+def detach_during_the_last_copy(context):
+    """memattach has detached and writes its last copy to a slow disk: a --detach waits for it, and does not make it give up."""
+    sufferer = sufferer_of(context, "storm")
+    with image(context, "ext4") as where:
+        session = Session(context, sufferer.pid, "--max-size", "16M", rate="4k", output=os.path.join(where, "slow.dump"))
+        with stalled(where):
+            session.process.send_signal(signal.SIGINT)
+            session.lines.wait(r"^detached from")
+            others = [start_memattach(context, "--detach", "-p", sufferer.pid) for _ in range(2)]
+            time.sleep(0.5)
+            assert session.process.poll() is None, session.said()
+        assert session.process.wait(PATIENCE) == 0, session.said()
+        assert [end_of(process)[0] for process in others] == [0, 0]
+        assert whole(context, session.dump)["target"]["ended"] == "detached"
+    sufferer.finish()
+
+
+@case()
+def disk_that_stalls_holds_up_nobody(context):
+    """The target is detached from all the same, and a second Ctrl-C ends memattach, with the copy before."""
+    sufferer = sufferer_of(context, "storm")
+    with image(context, "ext4") as where:
+        session = Session(context, sufferer.pid, "--max-size", "16M", rate="4k", output=os.path.join(where, "stalled.dump"))
+        with stalled(where):
+            time.sleep(2.5)  # a copy has begun, and stands still
+            session.process.send_signal(signal.SIGINT)
+            session.lines.wait(r"^detached from")
+            assert not harm.remains(sufferer.pid)
+            time.sleep(2)
+            session.process.send_signal(signal.SIGINT)
+            assert session.process.wait(PATIENCE) == 3, session.said()
+        whole(context, session.dump)
+    sufferer.finish()
+
+
 @case()
 def full_disk_has_room_again(context):
     sufferer = sufferer_of(context, "storm")
@@ -394,6 +444,32 @@ def dump_of_a_killed_memattach_is_whole(context):
         report = whole(context, saved)
         assert report["samples"]["taken"] > taken and report["target"]["ended"] == "abandoned", (taken, report["samples"])
         harm.settle(sufferer.state)
+    sufferer.finish()
+
+
+@case()
+def recording_waits_for_a_name(context):
+    """--detach -o with a name that exists, such as that of the session, does not cost the recording: it stays until another name comes."""
+    sufferer = sufferer_of(context, "storm")
+    session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
+    session.process.kill()
+    session.process.wait(PATIENCE)
+    for name in (session.dump, "/nowhere/a.dump"):
+        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", name, "--deadline", "20s")
+        assert result.returncode == 2 and "save it with another -o" in result.stderr, result
+    saved = context.path("saved.dump")
+    result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", "20s")
+    assert result.returncode == 0, result
+    assert whole(context, saved)["samples"]["taken"] > 0
+    harm.settle(sufferer.state)
+    assert not harm.remains(sufferer.pid)
+    # A made name in a directory that cannot be written to: the process comes first, and the exit status tells of the loss.
+    session = Session(context, sufferer.pid, rate="64k")
+    session.process.kill()
+    session.process.wait(PATIENCE)
+    result = subprocess.run([context.memattach, "--detach", "-p", str(sufferer.pid), "--deadline", "20s"], cwd="/proc", stderr=subprocess.PIPE,
+                            text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 3 and "could not be saved" in result.stderr, result
     sufferer.finish()
 
 
