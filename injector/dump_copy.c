@@ -97,25 +97,34 @@ static int write_sparse(const struct copy *c, const char *data, size_t bytes, ui
 	return 0;
 }
 
-/* Reads a live record until its key stood still meanwhile; one that never does is left out, as a record that is being written. */
+/*
+ * Was the record the same at two moments, and complete? The key alone does not tell: an allocator gives an address that was freed to the next
+ * one who asks, and what was read between is half of one block and half of another.
+ */
+static bool stood_still(const struct dump_live_record *before, const struct dump_live_record *after)
+{
+	return memcmp(before, after, sizeof *before) == 0 && after->address != DUMP_KEY_BUSY;
+}
+
+/* Reads a live record until it stood still meanwhile; one that never does is left out, as a record that is being written. */
 static int settle(const struct copy *c, struct dump_live_record *record, uint64_t offset, struct err *e)
 {
 	for (int i = 0; i < READS_MAX; i++) {
-		uint64_t after = 0;
+		struct dump_live_record after = { 0 };
 		int rc = c->source->read(c->source, offset, record, sizeof *record, e);
 		atomic_thread_fence(memory_order_acquire);
 		if (rc == 0)
 			rc = c->source->read(c->source, offset, &after, sizeof after, e);
 		if (rc < 0)
 			return rc;
-		if (record->address == after && after != DUMP_KEY_BUSY)
+		if (stood_still(record, &after))
 			return 0;
 	}
 	*record = (struct dump_live_record){ .address = DUMP_KEY_BUSY };
 	return 0;
 }
 
-/* Live records, from the first one in the chunk on: those whose key has changed since, or that were being written, are read again. */
+/* Live records, from the first one in the chunk on: those that have changed since, or that were being written, are read again. */
 static int settle_chunk(struct copy *c, size_t bytes, uint64_t offset, struct err *e)
 {
 	struct dump_live_record *records = (void *)c->chunk;
@@ -124,7 +133,7 @@ static int settle_chunk(struct copy *c, size_t bytes, uint64_t offset, struct er
 	atomic_thread_fence(memory_order_acquire);
 	int rc = c->source->read(c->source, offset, c->again, bytes, e);
 	for (size_t i = 0; i < bytes / sizeof *records && rc == 0; i++)
-		if (records[i].address != after[i].address || records[i].address == DUMP_KEY_BUSY)
+		if (!stood_still(&records[i], &after[i]))
 			rc = settle(c, &records[i], offset + i * sizeof *records, e);
 	return rc;
 }

@@ -433,6 +433,48 @@ static void test_copies_come_when_something_has_changed(void **state)
 	assert_dump(path, 1);
 }
 
+/* The first record that is read is the first half of a block that is freed, and the second of the next one at its address. */
+static int read_torn(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+{
+	static bool once;
+	const struct dump_region *r = &source->header.regions[0];
+	struct dump_live_record *record = buffer;
+
+	(void)e;
+	memcpy(buffer, (const char *)writer.shared + offset, bytes);
+	if (!once && offset == r->offset + DUMP_LIVE_RECORDS_AT(r->entries)) {
+		once = true;
+		record[5].size = 999999;
+	}
+	return 0;
+}
+
+static int sum_sizes(void *arg, const struct dump_live_record *record)
+{
+	*(uint64_t *)arg += record->size;
+	return 0;
+}
+
+static void test_record_whose_address_was_used_again_is_read_again(void **state)
+{
+	struct dump_source source;
+	struct dump *dump;
+	uint64_t sum = 0;
+	struct err e;
+
+	(void)state;
+	put_live(writer.own.regions[0].entries * 1000 + 5);
+	dump_source_of_writer(&source, &writer);
+	source.read = read_torn;
+	int fd = open(path, O_RDWR | O_TRUNC);
+	assert_int_equal(dump_copy(&source, fd, &e), 0);
+	close(fd);
+	assert_int_equal(dump_open(path, &dump, &e), 0);
+	assert_int_equal(dump_each_live(dump, sum_sizes, &sum), 0);
+	assert_int_equal(sum, 100);
+	dump_close(dump);
+}
+
 /* Regions of a recording that the target holds: they may be anything. */
 static void test_source_of_a_stranger_is_checked(void **state)
 {
@@ -474,6 +516,7 @@ int main(void)
 		WITH_FILE(test_name_of_a_directory_is_refused),
 		WITH_FILE(test_copy_that_is_ended_leaves_a_whole_one),
 		WITH_FILE(test_copies_come_when_something_has_changed),
+		WITH_FILE(test_record_whose_address_was_used_again_is_read_again),
 		WITH_FILE(test_source_of_a_stranger_is_checked),
 	};
 
