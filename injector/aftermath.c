@@ -6,17 +6,20 @@
 #include "follow.h"
 #include "slot_place.h"
 
+#define NAMED_MAX 32u /* lines; a hostile program could make thousands */
+
 /* Slots of one module that the program has torn out of it, next to each other on the list. */
 struct torn {
 	const struct elf_module *module;
 	enum slot_found found;
 	uint64_t first;
 	unsigned count;
+	unsigned said;
 };
 
-static void say_torn(struct session *s, const struct torn *torn)
+static void say_torn(struct session *s, struct torn *torn)
 {
-	if (torn->count)
+	if (torn->count && torn->said++ < NAMED_MAX)
 		session_add_note(s, "%u slots of %s (the first at 0x%llx) were not restored: the program has %s; nothing was written there",
 				 torn->count, torn->module ? elf_module_name(torn->module) : "a module that cannot be read any more",
 				 (unsigned long long)torn->first,
@@ -39,7 +42,7 @@ static void add_torn(struct session *s, struct torn *torn, const struct slot *sl
 
 	if (!torn->count || torn->module != m || torn->found != found) {
 		say_torn(s, torn);
-		*torn = (struct torn){ .module = m, .found = found, .first = slot->address };
+		*torn = (struct torn){ .module = m, .found = found, .first = slot->address, .said = torn->said };
 	}
 	torn->count++;
 }
@@ -81,9 +84,9 @@ static void count_unrestored(struct session *s, const struct slot *slot, struct 
 		/* Where a module was unloaded there may be anything; what is called is in a slot that is there. */
 		if (found == SLOT_FOUND_CODE && slot->state == SLOT_GONE)
 			break;
-		s->slots_foreign++;
 		after->foreign = true;
-		session_add_residue(s, "slot 0x%llx of %s %s", (unsigned long long)slot->address, m ? elf_module_name(m) : "?",
+		if (s->slots_foreign++ < NAMED_MAX)
+			session_add_residue(s, "slot 0x%llx of %s %s", (unsigned long long)slot->address, m ? elf_module_name(m) : "?",
 				    foreign_text(s, slot, found));
 		return;
 	case SLOT_FOUND_NOTHING:
@@ -122,5 +125,7 @@ int aftermath_count(struct session *s, struct aftermath *after, struct err *e)
 			count_unrestored(s, &slots[i], &torn, after);
 	}
 	say_torn(s, &torn);
+	if (s->slots_foreign > NAMED_MAX)
+		session_add_residue(s, "%u slots more like these", s->slots_foreign - NAMED_MAX);
 	return 0;
 }

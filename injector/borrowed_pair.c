@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "watchdog.h"
 
 static void *close_one(void *fd)
 {
@@ -77,7 +78,9 @@ int borrowed_pair_take(struct borrowed_pair *p, int pidfd, pid_t pid, const int3
 	struct borrowed_pair new;
 
 	for (unsigned i = 0; i < 2; i++) {
+		watchdog_call_begin();
 		new.ends[i] = (int)syscall(SYS_pidfd_getfd, pidfd, numbers[i], 0);
+		watchdog_call_end();
 		if (new.ends[i] < 0) {
 			int rc = err_sys(e, "pidfd_getfd");
 			if (i)

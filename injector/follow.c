@@ -176,9 +176,10 @@ static bool execed(struct session *s)
 
 	if (!s->payload.session || !target_alive(&s->target))
 		return false;
-	if (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0)
-		return magic != CONTROL_MAGIC;
-	return target_alive(&s->target);
+	if (target_read_u64(&s->memory, s->payload.session, &magic, &ignored) == 0 && magic == CONTROL_MAGIC)
+		return false;
+	/* The program may have written there, or unmapped it. */
+	return !session_payload_is_mapped(s) && target_alive(&s->target);
 }
 
 static void make_room(struct follower *f)

@@ -7,9 +7,10 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "clocks.h"
 #include "maps_at.h"
 #include "task.h"
-#include "clocks.h"
+#include "watchdog.h"
 
 #define PATIENCE_NS 5000000000ull /* with threads that end while their files are read */
 
@@ -29,7 +30,9 @@ int live_thread_look(const struct target *t, live_thread_fn look, void *context,
 	for (pid_t tid = t->tid; rc == -ESRCH; tid = task_alive(t->pid)) {
 		char directory[64];
 		snprintf(directory, sizeof directory, "/proc/%d/task/%d", t->pid, tid);
+		watchdog_call_begin();
 		rc = tid ? look(directory, context, e) : err_set(e, ESRCH, "no thread of it was found");
+		watchdog_call_end();
 		if (!tid)
 			nanosleep(&pause, NULL);
 		if (rc == -ESRCH && process_ended(t))

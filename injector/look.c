@@ -281,6 +281,19 @@ void session_borrower(const struct session *s, struct borrower *b, uint64_t extr
 	};
 }
 
+bool session_payload_is_mapped(const struct session *s)
+{
+	struct maps maps;
+	struct err ignored;
+
+	if (live_thread_maps(&s->target, &maps, &ignored) < 0)
+		return false;
+	const struct mapping *m = maps_find(&maps, s->payload.base);
+	bool mapped = m && strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
+	maps_free(&maps);
+	return mapped;
+}
+
 static bool looks_like_payload(const struct elf_module *m)
 {
 	return strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 || strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
@@ -305,7 +318,7 @@ static int read_payload(const struct session *s, const struct elf_module *m, str
 	};
 	rc = target_read(&s->memory, place->session, &place->block, sizeof place->block, e);
 	if (rc == 0 && (place->block.magic != CONTROL_MAGIC || place->block.version != CONTROL_VERSION))
-		rc = err_set(e, EPROTO, "the target holds the payload of another version of memattach: detach with that version");
+		rc = err_set(e, EPROTO, "the target holds the payload of another version of memattach (detach with that version), or it has written over it");
 	return rc;
 }
 

@@ -116,6 +116,8 @@ int session_detach(struct session *s, struct err *e) WARN_UNUSED;
 int session_settle(struct session *s, struct err *e) WARN_UNUSED;
 /* Clears the padding that stubs of earlier memattachs stand in. */
 int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
+/* Is it mapped where it was loaded? Not after execve; what stands in it may be anything. */
+bool session_payload_is_mapped(const struct session *s);
 /* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if there is none. */
 int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
 /* The payload that was found has hooks in force, or inert ones. */

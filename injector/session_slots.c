@@ -6,6 +6,8 @@
 #include "follow.h"
 #include "slot_place.h"
 
+#define TABLES_MAX 1024u /* relocation tables that are read in search of a function's name; after that a slot counts as another tool's */
+
 int session_slots(struct session *s, struct slot **slots, uint32_t *count, struct err *e)
 {
 	uint32_t slot_count;
@@ -34,17 +36,34 @@ static bool holds_gate(const struct session *s, const struct slot *slot, uint64_
 	return gate_is(s->payload.block.gates_address, slot->gate, word);
 }
 
-/* Is it still the image that we patched? Then at least one of its slots holds our gate. */
-static bool is_patched(const struct session *s, const struct elf_module *home, const struct slot *slots, uint32_t count)
+/* What is known of the slots as a whole. Their list stands in the target: it may say anything, but it cannot make this take long. */
+struct survey {
+	const struct session *s;
+	const struct slot *slots;
+	uint32_t count;
+	bool *patched;  /* by module: one of its slots holds our gate, so it is still the image that we patched */
+	unsigned tables; /* of relocations that were read */
+};
+
+static int take_survey(struct survey *v, const struct session *s, const struct slot *slots, uint32_t count, struct err *e)
 {
 	struct err ignored;
 	uint64_t now;
 
-	for (uint32_t i = 0; i < count; i++)
-		if (slots[i].state == SLOT_PATCHED && modules_find(&s->modules, slots[i].address, false) == home &&
-		    target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0 && holds_gate(s, &slots[i], now))
-			return true;
-	return false;
+	*v = (struct survey){ .s = s, .slots = slots, .count = count, .patched = calloc(s->modules.count + 1, sizeof *v->patched) };
+	if (!v->patched)
+		return err_set(e, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct elf_module *home = slots[i].state == SLOT_PATCHED ? modules_find(&s->modules, slots[i].address, false) : NULL;
+		if (home && !v->patched[home - s->modules.list] && target_read_u64(&s->memory, slots[i].address, &now, &ignored) == 0)
+			v->patched[home - s->modules.list] = holds_gate(s, &slots[i], now);
+	}
+	return 0;
+}
+
+static bool is_hooked(struct survey *v, const struct elf_module *home, uint64_t address, uint64_t now)
+{
+	return v->tables++ >= TABLES_MAX || slot_place_is_hooked(home, &v->s->memory, address, now);
 }
 
 /*
@@ -53,8 +72,9 @@ static bool is_patched(const struct session *s, const struct elf_module *home, c
  * patch, or the way to the loader. In a module that we have patched an address of its own code is another tool's hook; so it is in the place of a
  * listed function, though nothing of what we have patched be left there.
  */
-static bool is_gone(const struct session *s, const struct slot *slot, const struct slot *slots, uint32_t count)
+static bool is_gone(struct survey *v, const struct slot *slot)
 {
+	const struct session *s = v->s;
 	const struct elf_module *home = modules_find(&s->modules, slot->address, false);
 	uint64_t now;
 	struct err ignored;
@@ -63,8 +83,7 @@ static bool is_gone(const struct session *s, const struct slot *slot, const stru
 		return false;
 	if (!home || now == slot->old_value)
 		return true;
-	return modules_find(&s->modules, now, true) == home && !is_patched(s, home, slots, count) &&
-	       !slot_place_is_hooked(home, &s->memory, slot->address, now);
+	return modules_find(&s->modules, now, true) == home && !v->patched[home - s->modules.list] && !is_hooked(v, home, slot->address, now);
 }
 
 /*
@@ -113,15 +132,19 @@ static int take_back(struct session *s, const struct slot *slot, uint32_t i, str
 int session_mark_gone(struct session *s, struct err *e)
 {
 	AUTO_FREE struct slot *slots = NULL;
+	struct survey survey = { 0 };
 	uint32_t count = 0;
 
 	int rc = session_slots(s, &slots, &count, e);
+	if (rc == 0)
+		rc = take_survey(&survey, s, slots, count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		if (slots[i].state == SLOT_PATCHED && is_gone(s, &slots[i], slots, count))
+		if (slots[i].state == SLOT_PATCHED && is_gone(&survey, &slots[i]))
 			rc = change_state(s, i, SLOT_GONE, e);
 		else if (is_back(s, slots, count, i))
 			rc = take_back(s, &slots[i], i, e);
 	}
+	free(survey.patched);
 	return rc;
 }
 

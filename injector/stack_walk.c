@@ -7,6 +7,7 @@
 
 #define PAGE 4096u
 #define AHEAD_BYTES 16384u /* of the stack */
+#define READS_MAX 2000000u /* of words in one walk; unwind information may contain loops, and a thread is held */
 #define CACHE_PAGES 1024u /* direct-mapped by page number */
 
 /* The part of .eh_frame_hdr before its search table, in the one encoding that linkers write (LSB, "10.6.2"). */
@@ -40,6 +41,7 @@ struct stack_walk {
 	unw_addr_space_t space;
 	void *ptrace_info; /* of the present walk */
 	uint32_t walk;
+	unsigned reads; /* in the present walk */
 	bool blind; /* in this step a frame had no unwind information */
 	struct cached_page cache[CACHE_PAGES];
 };
@@ -99,7 +101,9 @@ static bool read_bytes(struct stack_walk *w, uint64_t address, void *buffer, siz
 static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write, void *arg)
 {
 	(void)as;
-	return !write && read_bytes(arg, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
+	struct stack_walk *w = arg;
+
+	return !write && w->reads++ < READS_MAX && read_bytes(w, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
 }
 
 static int search_tables(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, struct stack_walk *w)
@@ -231,6 +235,7 @@ void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visi
 
 	*end = (struct stack_walk_end){ 0 };
 	w->walk++;
+	w->reads = 0;
 	w->ptrace_info = _UPT_create(t->tid);
 	if (!w->ptrace_info)
 		return;
@@ -264,6 +269,7 @@ void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp)
 	uint64_t word;
 
 	w->walk++;
+	w->reads = 0;
 	read_ahead(w, pc);
 	for (uint64_t at = sp & ~7ull; at < sp + AHEAD_BYTES && read_bytes(w, at, &word, sizeof word); at += sizeof word)
 		if (modules_find(w->modules, word, true))

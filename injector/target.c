@@ -20,6 +20,7 @@
 #include "live_thread.h"
 #include "permission.h"
 #include "task.h"
+#include "watchdog.h"
 #include "whole_io.h"
 
 #define LOOKS_MAX 20u /* after a thread that lives */
@@ -374,8 +375,10 @@ static void thread_look(pid_t pid, struct thread_info *info)
 	}
 	info->state = thread_state(pid, info->tid);
 	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, info->tid);
+	watchdog_call_begin(); /* an execve keeps it waiting */
 	if (whole_text(path, text, sizeof text) != 0)
 		text[0] = '\0';
+	watchdog_call_end();
 	parse_syscall(text, info);
 }
 

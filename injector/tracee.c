@@ -82,7 +82,9 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 	if (rc < 0)
 		return rc;
 	reaper_start(&reaper);
+	watchdog_call_begin(); /* an execve of another thread keeps it waiting */
 	rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+	watchdog_call_end();
 	reaper_stop(&reaper);
 	if (rc == 0)
 		reap_add(tid);

@@ -101,6 +101,33 @@ def flooded_channel(context):
     log(f"{took:.1f} s, the last one: {result.returncode} {result.stderr.splitlines()[-1:]}")
 
 
+def fill(context, mode, *arguments):
+    victim = harm_victim(context, "hostile", mode)
+    session = Session(context, victim.pid, *arguments)
+    victim.send("fill")
+    victim.wait("^FILLED$")
+    return victim, session
+
+
+@case()
+def list_of_slots_is_overwritten(context):
+    """Each of 32768 entries looks like another tool's hook: that is neither searched for ever nor told in so many lines. The true slots stay, and so do the gates."""
+    victim, session = fill(context, "slots")
+    os.kill(session.process.pid, signal.SIGINT)
+    receipt = session.end(expected=2)
+    assert len(receipt["residue"]) < 50, len(receipt["residue"])
+    victim.finish()
+
+
+@case()
+def session_block_is_overwritten(context):
+    """No execve, and no end of the session: the payload is still there, which is said."""
+    victim, session = fill(context, "block", "-d", "3s")
+    receipt = session.end(expected=2)
+    assert any("has written over it" in line for line in receipt["residue"]), receipt
+    victim.finish()
+
+
 def blocked(process):
     """Does it stand in a call on the memory of another process?"""
     return read_text(f"/proc/{process.pid}/syscall").split()[:1] in (["310"], ["17"])

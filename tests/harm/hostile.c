@@ -8,6 +8,8 @@
  *     pair           a thread puts a socket that leads to another process in the place of the one that the borrowed thread has made
  *     flood          a thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can
  *     scribble SEED  a thread writes random words over all that memattach has written, from the first byte of the stub on
+ *     slots          at the line "fill" the list of patched slots becomes as long as it can be, and names words with addresses of its own code
+ *     block          at the line "fill" the session block is overwritten
  *     lost           from the line "lose" on its only thread is nowhere where it could be borrowed: its stack pointer leads to nothing
  *     fault_sleep    its threads sleep with a stack pointer into memory under userfaultfd, which nobody resolves
  *     fault_spin     the same, but they do not sleep
@@ -367,6 +369,46 @@ static void *scribble(void *argument)
 	return NULL;
 }
 
+/* ---- slots, block ---- */
+
+static uint64_t decoys[SESSION_SLOT_MAX];
+
+static void fill_slots(uint64_t session)
+{
+	static struct slot slots[SESSION_SLOT_MAX];
+	const uint32_t count = SESSION_SLOT_MAX;
+	struct memattach_session block;
+
+	if (!session || !peek(session, &block, sizeof block))
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		decoys[i] = (uint64_t)(uintptr_t)fill_slots;
+		slots[i] = (struct slot){ .address = (uint64_t)(uintptr_t)&decoys[i], .old_value = 1, .gate = i, .state = SLOT_PATCHED };
+	}
+	if (poke(block.slots_address, slots, sizeof slots) && poke(session + offsetof(struct memattach_session, slot_count), &count, sizeof count))
+		victim_say("FILLED");
+}
+
+static void fill_block(uint64_t session)
+{
+	struct memattach_session block;
+
+	memset(&block, 0x5a, sizeof block);
+	if (session && poke(session, &block, sizeof block))
+		victim_say("FILLED");
+}
+
+static void run_fill(void (*fill)(uint64_t session))
+{
+	char line[64];
+
+	while (victim_line(line, sizeof line)) {
+		if (!strcmp(line, "fill"))
+			fill(find_session());
+		victim_round();
+	}
+}
+
 /* ---- fault ---- */
 
 static unsigned char alternate_stack[2][65536];
@@ -497,6 +539,10 @@ int main(int argc, char **argv)
 	victim_ready();
 	if (!strcmp(mode, "grab"))
 		run_grab();
+	else if (!strcmp(mode, "slots"))
+		run_fill(fill_slots);
+	else if (!strcmp(mode, "block"))
+		run_fill(fill_block);
 	else if (!strcmp(mode, "lost"))
 		run_lost();
 	else
