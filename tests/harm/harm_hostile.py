@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A target that is out to harm memattach, or others through it. It may harm itself: nobody else, nothing for ever, and memattach says what it met."""
+import collections
 import os
 import re
 import signal
@@ -55,7 +56,7 @@ def stub_that_comes_back(context):
 
 @case()
 def kept_descriptors_allow_nothing(context):
-    """The program keeps each descriptor that it has while dlopen runs."""
+    """The program keeps each descriptor that it has while dlopen runs. It may write into the dump, which it maps writable, but not change its size."""
     victim = harm_victim(context, "hostile", "grab")
     session = Session(context, victim.pid)
     victim.send("try")
@@ -63,7 +64,8 @@ def kept_descriptors_allow_nothing(context):
     kept = [line.split()[1] for line in victim.lines.seen if line.startswith("KEPT ")]
     for name in ("/memfd:memattach-payload", "/memfd:memattach-tables"):
         assert name in kept, f"{name} was not kept: {kept}"
-    wrong = [line for line in victim.lines.seen if line.startswith("ALLOWED /memfd:memattach-")]
+    wrong = [line for line in victim.lines.seen if re.match("ALLOWED /memfd:memattach-(payload|tables)", line)
+             or re.match("ALLOWED /memfd:memattach-dump.*(truncate|fallocate|behind)", line)]
     assert not wrong, wrong
     os.kill(session.process.pid, signal.SIGINT)
     session.process.wait(PATIENCE)
@@ -107,6 +109,21 @@ def fill(context, mode, *arguments):
     victim.send("fill")
     victim.wait("^FILLED$")
     return victim, session
+
+
+@case(sanitized=True)
+def scribbling_target(context):
+    """Random words over all that memattach has written into it, while it attaches and detaches; the target may die of it."""
+    said = collections.Counter()
+    for seed in range(10):
+        victim = harm_victim(context, "hostile", "scribble", str(seed))
+        for arguments in (("-p", victim.pid, "-d", "60ms", "-o", context.unique("scribble", ".dump")), ("--detach", "-p", victim.pid)):
+            result = run_memattach(context, *arguments, errors="replace")
+            said[result.returncode] += 1
+            if result.returncode not in (0, 1, 2) or not result.stderr or "Sanitizer" in result.stderr or "runtime error" in result.stderr:
+                raise Failure(f"seed {seed}: {result}")
+        victim.process.kill()
+    log(f"exit statuses {dict(said)}")
 
 
 @case()
