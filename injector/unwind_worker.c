@@ -16,6 +16,7 @@
 
 #include "cleanup.h"
 #include "privileges.h"
+#include "watchdog.h"
 #include "whole_io.h"
 
 #define THREADS_MAX 8u
@@ -153,13 +154,6 @@ static int prepare(struct worker *w, struct err *e)
 	return 0;
 }
 
-static bool end_is_asked_for(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP));
-}
-
 /* Waits for the end of the child, for as long as its limits let it live. */
 static int wait_for_child(const struct worker *w, struct err *e)
 {
@@ -168,7 +162,7 @@ static int wait_for_child(const struct worker *w, struct err *e)
 	int status = 0;
 
 	while (pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0)
-		if (end_is_asked_for())
+		if (watchdog_asked())
 			kill(w->child, SIGKILL);
 	while (waitpid(w->child, &status, __WALL) < 0 && errno == EINTR)
 		;
