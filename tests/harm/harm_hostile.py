@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harm import harm_victim, run_memattach
+from harm import State, harm_victim, remains, run_memattach, settle
 from harness import PATIENCE, Failure, Session, Skip, case, describe, log, read_text
 
 SOON = 10  # seconds; memattach promises one or a few
@@ -224,6 +224,22 @@ def interrupt_ends_the_search_for_a_thread(context):
     session = Session(context, victim.pid, deadline="120s", wait=False)
     assert say_until_ended(session.process, 1) == 1
     session.lines.wait("interrupted; nothing was changed")
+    victim.finish()
+
+
+@case()
+def interrupt_undoes_an_attach(context):
+    """It comes while the thread is in dlopen: what was loaded is taken out again."""
+    victim = harm_victim(context, "hostile", "slow")
+    before = State(victim.pid)
+    session = Session(context, victim.pid, wait=False)
+    victim.wait("^OPENING$")
+    os.kill(session.process.pid, signal.SIGINT)
+    session.end(expected=1)
+    assert "interrupted" in session.said() and not os.path.exists(session.dump), session.said()
+    settle(before)
+    assert not remains(victim.pid), remains(victim.pid)
+    victim.rounds_go_on()
     victim.finish()
 
 

@@ -5,6 +5,7 @@
  *     stub TID       a copy of memattach's stub stands in its padding, and says that thread TID of somebody else runs it; 0: a thread of its own
  *     stub_again     the same with no such thread, written again whenever it is cleared
  *     grab           keeps every descriptor that it has while dlopen runs; at the line "try" it tries what they allow: ALLOWED name action, DONE
+ *     slow           says OPENING when dlopen is called, which then takes two seconds; once
  *     pair           a thread puts a socket that leads to another process in the place of the one that the borrowed thread has made
  *     flood          a thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can
  *     scribble SEED  a thread writes random words over all that memattach has written, from the first byte of the stub on
@@ -149,10 +150,20 @@ static void *grab_and_open(const char *name, int flags)
 	return dlopen(name, flags);
 }
 
-static void take_dlopen(void)
+static void *open_slowly(const char *name, int flags)
+{
+	struct timespec rest = { .tv_sec = 2 };
+
+	put_code((void *)dlopen, dlopen_was, sizeof dlopen_was);
+	victim_say("OPENING");
+	while (nanosleep(&rest, &rest) < 0)
+		;
+	return dlopen(name, flags);
+}
+
+static void take_dlopen(void *(*to)(const char *, int))
 {
 	unsigned char jump[12] = { 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0 }; /* mov $…, %rax; jmp *%rax */
-	void *(*to)(const char *, int) = grab_and_open;
 
 	memcpy(dlopen_was, (void *)dlopen, sizeof dlopen_was);
 	memcpy(jump + 2, &to, sizeof to);
@@ -523,7 +534,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(mode, "stub_again")) {
 		beside = write_again;
 	} else if (!strcmp(mode, "grab")) {
-		take_dlopen();
+		take_dlopen(grab_and_open);
+	} else if (!strcmp(mode, "slow")) {
+		take_dlopen(open_slowly);
 	} else if (!strcmp(mode, "pair")) {
 		start_service();
 		beside = replace_pair;
