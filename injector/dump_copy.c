@@ -32,12 +32,11 @@ static int read_writer(const struct dump_source *source, uint64_t offset, void *
 	return 0;
 }
 
-/* What memattach knows, and what only the payload can tell. */
-void dump_source_of_writer(struct dump_source *source, const struct dump_writer *w)
+/* What only the payload can tell. */
+static void count_writer(const struct dump_source *source, struct dump_header *h)
 {
-	struct dump_header *h = &source->header;
+	const struct dump_writer *w = source->context;
 
-	*source = (struct dump_source){ .header = w->own, .read = read_writer, .context = w, .fd = -1 };
 	memcpy(h->counters, w->shared->counters, sizeof h->counters);
 	h->history_next = w->shared->history_next;
 	h->frees_unseen = w->shared->frees_unseen;
@@ -45,6 +44,12 @@ void dump_source_of_writer(struct dump_source *source, const struct dump_writer 
 	h->state = dump_writer_state(w);
 	if (h->state == DUMP_STATE_RUNNING)
 		h->clock_latest = dump_clock_now();
+}
+
+void dump_source_of_writer(struct dump_source *source, const struct dump_writer *w)
+{
+	*source = (struct dump_source){ .header = w->own, .read = read_writer, .count = count_writer, .context = w, .fd = -1 };
+	count_writer(source, &source->header);
 }
 
 int dump_source_check(const struct dump_source *source, uint64_t bytes, struct err *e)
@@ -197,6 +202,7 @@ int dump_copy(const struct dump_source *source, int fd, struct err *e)
 {
 	static const uint32_t order[] = { DUMP_REGION_LIVE, DUMP_REGION_HISTORY, DUMP_REGION_STACK_INDEX, DUMP_REGION_STACKS, DUMP_REGION_NONE };
 	AUTO_FREE struct copy *c = malloc(sizeof *c);
+	struct dump_header header = source->header;
 	int rc = 0;
 
 	if (!c)
@@ -207,7 +213,9 @@ int dump_copy(const struct dump_source *source, int fd, struct err *e)
 		rc = copy_kind(c, order[i], e);
 	if (rc < 0)
 		return rc;
-	if (!pwrite_all(fd, &source->header, sizeof source->header, 0) || ftruncate(fd, (off_t)file_bytes(&source->header)) < 0)
+	if (source->count)
+		source->count(source, &header);
+	if (!pwrite_all(fd, &header, sizeof header, 0) || ftruncate(fd, (off_t)file_bytes(&header)) < 0)
 		return err_sys(e, "cannot write the dump");
 	return 0;
 }

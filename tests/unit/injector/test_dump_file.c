@@ -475,6 +475,39 @@ static void test_record_whose_address_was_used_again_is_read_again(void **state)
 	dump_close(dump);
 }
 
+/* A block is allocated between the begin of the copy and the moment when its record is read. */
+static int read_while_recording(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+{
+	static bool once;
+
+	(void)source, (void)e;
+	if (!once)
+		put_live(4242);
+	once = true;
+	memcpy(buffer, (const char *)writer.shared + offset, bytes);
+	return 0;
+}
+
+static void test_no_more_is_live_than_was_taken(void **state)
+{
+	struct dump_source source;
+	struct dump *dump;
+	uint64_t sum = 0;
+	struct err e;
+
+	(void)state;
+	dump_source_of_writer(&source, &writer);
+	source.read = read_while_recording;
+	int fd = open(path, O_RDWR | O_TRUNC);
+	assert_int_equal(dump_copy(&source, fd, &e), 0);
+	close(fd);
+	assert_dump(path, 1);
+	assert_int_equal(dump_open(path, &dump, &e), 0);
+	assert_int_equal(dump_each_live(dump, sum_addresses, &sum), 0);
+	assert_int_equal(sum, 4242);
+	dump_close(dump);
+}
+
 /* Regions of a recording that the target holds: they may be anything. */
 static void test_source_of_a_stranger_is_checked(void **state)
 {
@@ -517,6 +550,7 @@ int main(void)
 		WITH_FILE(test_copy_that_is_ended_leaves_a_whole_one),
 		WITH_FILE(test_copies_come_when_something_has_changed),
 		WITH_FILE(test_record_whose_address_was_used_again_is_read_again),
+		WITH_FILE(test_no_more_is_live_than_was_taken),
 		WITH_FILE(test_source_of_a_stranger_is_checked),
 	};
 
