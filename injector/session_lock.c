@@ -19,7 +19,7 @@
 #define PID_FILE_SYSTEM 0x50494446 /* PID_FS_MAGIC of linux/magic.h */
 #define TRIES 20u
 #define PAUSE_NS 5000000
-#define LOCK_WORDS "FLOCK  ADVISORY  WRITE"
+#define LOCK_WORDS "FLOCK  ADVISORY  " /* and READ or WRITE: a stranger may hold it shared */
 
 /* The descriptor that the lock is on: the pidfd where it has an inode of its own. */
 static int open_lock(struct target *t, struct err *e)
@@ -56,7 +56,7 @@ static bool line_has_lock(const char *line, const char *file, pid_t *holder)
 
 	if (!words || strstr(line, "-> ") || !strstr(words, file))
 		return false;
-	*holder = (pid_t)atoi(words + strlen(LOCK_WORDS));
+	*holder = (pid_t)atoi(words + strlen(LOCK_WORDS) + strlen("WRITE"));
 	return true;
 }
 

@@ -149,14 +149,13 @@ def second_one_is_refused_by_the_first(context):
     victim.finish()
 
 
-@case()
-def stranger_with_the_lock_gets_no_signal(context):
+def stranger_with_the_lock(context, how):
     """Anybody may lock a pidfd. That keeps memattach away and names the stranger; --detach sends it nothing."""
     victim = Victim(context, "alloc_loop")
-    program = f"import fcntl, os, time; f = os.pidfd_open({victim.pid}); fcntl.flock(f, fcntl.LOCK_EX); print('LOCKED', flush=True); time.sleep(600)"
+    program = f"import fcntl, os, time; f = os.pidfd_open({victim.pid}); fcntl.flock(f, fcntl.{how}); print('LOCKED', flush=True); time.sleep(600)"
     stranger = context.start([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert stranger.stdout.readline().strip() == "LOCKED"
-    if not re.search(rf"FLOCK +ADVISORY +WRITE {stranger.pid} ", read_text("/proc/locks")):
+    if not re.search(rf"FLOCK +ADVISORY +(WRITE|READ *) {stranger.pid} ", read_text("/proc/locks")):
         raise Skip("/proc/locks does not show the lock")
     dump = context.path("no.dump")
     result = run_memattach(context, "-p", victim.pid, "-o", dump)
@@ -170,6 +169,16 @@ def stranger_with_the_lock_gets_no_signal(context):
     stranger.wait(PATIENCE)
     harm.cycle(context, victim.pid)
     victim.finish()
+
+
+@case()
+def stranger_with_the_lock_gets_no_signal(context):
+    stranger_with_the_lock(context, "LOCK_EX")
+
+
+@case()
+def stranger_who_shares_the_lock_gets_no_signal(context):
+    stranger_with_the_lock(context, "LOCK_SH")
 
 
 @case()
