@@ -12,6 +12,7 @@
 #define DEFAULT_RATE (512ull << 10)
 #define DEFAULT_MAX_BYTES (1ull << 30)
 #define LEAST_MAX_BYTES (16ull << 20)
+#define MAX_BYTES_END (64ull << 30) /* what a reference to a stack can reach, see dump_format.h */
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define DEFAULT_MAX_OVERHEAD 0.01
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
@@ -152,6 +153,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 		rc = size_parse(argument, &o->max_bytes, &e);
 		if (rc == 0 && o->max_bytes < LEAST_MAX_BYTES)
 			return usage("--max-size %s is too small: at least 16M", argument);
+		if (rc == 0 && o->max_bytes >= MAX_BYTES_END)
+			return usage("--max-size %s is too large: less than 64G", argument);
 		break;
 	case OPTION_RECEIPT:
 		o->receipt = argument;

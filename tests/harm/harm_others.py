@@ -547,6 +547,16 @@ def dump_is_scribbled_over_for_long(context):
 # Memory that is limited
 
 @case()
+def dump_is_wanted_too_large(context):
+    """More than a reference can reach is refused before the target is touched, not by the payload."""
+    victim = Victim(context, "alloc_loop")
+    for size, expected in (("63G", 0), ("64G", 64)):
+        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "--max-size", size, "-o", context.unique("large", ".dump"), "--deadline", "20s")
+        assert result.returncode == expected, result
+    victim.finish()
+
+
+@case()
 def memory_of_the_dump_is_not_the_targets(context):
     """A target in a memory cgroup, recorded exactly: its pages stay its own, the dump's are memattach's."""
     base, limit, shared = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "total_shmem "
