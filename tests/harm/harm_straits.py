@@ -4,9 +4,10 @@ import os
 import re
 import time
 
-from harm import UNCHANGED, Victim, harm_victim
+from harm import UNCHANGED, Victim, harm_victim, slow_allocator
 from harm_refusals import NOBODY, refused
-from harness import Session, Skip, Snapshot, case, check_receipt, check_same, read_text
+from harness import (Failure, Session, Skip, Snapshot, analyze, case, check_receipt, check_same, read_text, stacks_with,
+                     sum_of)
 
 
 def memory(pid):
@@ -82,3 +83,23 @@ def smallest_stacks(context):
         victim.rounds_go_on()
         check_receipt(session.stop(), victim.pid)
     victim.finish()
+
+
+@case()
+def failing_allocator(context):
+    """The allocator below the hooks refuses requests, and threads with the same ids come and go: exact to the byte all the same."""
+    victim = harm_victim(context, "faults", environment=slow_allocator(context, "faulty"))
+    session = Session(context, victim.pid, "--max-overhead", "off", "--mmap", rate="1")
+    victim.send("go")
+    truth = victim.truth()["change_block"]
+    check_receipt(session.stop(), victim.pid)
+    report = analyze(context, session.dump)
+    if report["samples"]["lost"]:
+        raise Failure(f"lost: {report['samples']}")
+    for figure, true in truth.items():
+        if figure == "function":
+            continue
+        found = sum_of(stacks_with(report, "change_block"), figure)
+        if found != true:
+            raise Failure(f"{figure}: {found}, not {true}")
+    victim.finish_by_stdin()
