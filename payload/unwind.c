@@ -233,8 +233,6 @@ static enum step step_over_signal(struct walk *w)
 	if (!pc || (sp & 7))
 		return STEP_LOST;
 	if (sp <= context || sp >= w->stack_end) {
-		if (w->fallback)
-			return STEP_LOST;
 		w->stack_end = sp;
 		w->stack_known = false;
 	}
