@@ -4,8 +4,8 @@
  * call frame information and the extent of the code, so a file also holds a hash of these: a module that merely claims a
  * known build-id finds nothing, and replaces the file.
  *
- * Size and order of the rows of a file are checked, and it is passed over when anything is wrong. Wrong rows would make wrong
- * stacks, no more, because the payload checks every read.
+ * Size and order of the rows of a file are checked, and it is passed over when anything is wrong. Wrong rows make wrong stacks; on the
+ * main stack and those of threads no more than that, since the payload reads only what is certain to be there.
  */
 #ifndef MEMATTACH_UNWIND_CACHE_H
 #define MEMATTACH_UNWIND_CACHE_H
