@@ -3,7 +3,7 @@
  * Allocates on stacks that no C library made: mapped for the purpose, with nothing readable around them, and switched to in every way that
  * programs have: assembler without unwind information in the program or in memory of its own (as a JIT compiler's code), inline assembler,
  * swapcontext, signal handlers on stacks of their own. What calls the allocation on such a stack has anything in %rbp. The main thread does
- * it, a thread that was there before, and ever new ones. A round is one stack; each 5,000 are a line STACKS.
+ * it, a thread that was there before, and ever new ones. A round is one stack; their number is a line STACKS now and then.
  */
 #include "victim.h"
 
@@ -178,8 +178,9 @@ static void one_stack(void)
 	default: on_stack_context(depth);
 	}
 	end_stack();
-	if (atomic_fetch_add(&stacks_made, 1) % STACKS_OF_A_LINE == STACKS_OF_A_LINE - 1)
-		victim_say("STACKS");
+	unsigned made = atomic_fetch_add(&stacks_made, 1) + 1;
+	if (made % STACKS_OF_A_LINE == 0)
+		victim_say("STACKS %u", made);
 	victim_round();
 }
 
