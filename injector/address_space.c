@@ -38,7 +38,8 @@ static uint64_t room_below(uint64_t limit, uint64_t used)
 
 int address_space_share(struct address_space *wish, uint64_t room, uint64_t text_bytes, uint64_t *missing)
 {
-	uint64_t share = room / 2, tables_least = TABLES_LEAST + text_bytes / 4, least = PAYLOAD_BYTES + DUMP_LEAST + tables_least;
+	uint64_t share = room / 2, wanted = TABLES_LEAST + text_bytes / 4;
+	uint64_t tables_least = wanted < wish->tables_bytes ? wanted : wish->tables_bytes, least = PAYLOAD_BYTES + DUMP_LEAST + tables_least;
 
 	if (share >= PAYLOAD_BYTES + wish->dump_bytes + wish->tables_bytes)
 		return 0;
