@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "figures.h"
 
+#include <signal.h>
+
 static void *fill(void *arg)
 {
 	struct figures_chunk *c = arg;
@@ -34,6 +36,7 @@ void figures_init(struct figures *f, const struct report *report, size_t shown)
 static void advance(struct figures *f)
 {
 	struct figures_chunk *filled = f->next;
+	sigset_t all, before;
 
 	if (f->running)
 		pthread_join(f->thread, NULL);
@@ -42,7 +45,11 @@ static void advance(struct figures *f)
 	f->next = f->now;
 	f->now = filled;
 	set_range(f, f->next, filled->first + filled->count);
+	/* Signals are for the first thread: one that ends the program takes the line of progress away, which nobody may write again. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	f->running = f->next->count && !pthread_create(&f->thread, NULL, fill, f->next);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 const struct estimate *figures_of(struct figures *f, size_t row)

@@ -217,6 +217,8 @@ static void put_target_members(struct json *j, const struct session *s)
 	json_number(j, "duration_seconds", (double)s->duration_ns / 1e9);
 	json_bool(j, "duration_is_least", s->no_end);
 	json_string(j, "ended", s->state == DUMP_STATE_EXECED ? "execed" : dump_end_name(s->end));
+	put_time(j, "copied_at", s->copied_ns);
+	json_bool(j, "rest_missing", s->rest_missing);
 	if (s->state == DUMP_STATE_EXITED)
 		json_number(j, "exit_status", s->end_detail);
 	if (s->state == DUMP_STATE_KILLED)

@@ -27,6 +27,9 @@ struct session {
 	uint64_t start_ns;    /* CLOCK_REALTIME, 0 unknown */
 	uint64_t duration_ns; /* that was recorded; */
 	bool no_end;          /* at least, because nobody has written the end */
+	uint64_t copied_ns;   /* CLOCK_REALTIME: the dump is a copy from then, of a session that had not ended; 0: it had, or unknown */
+		bool is_copy;         /* of such a session, also where copied_ns is not known */
+	bool rest_missing;    /* whose lease has passed since: there will be no other copy */
 	uint64_t rate_bytes;  /* at the end */
 	uint64_t first_rate_bytes, least_rate_bytes, largest_rate_bytes;
 	struct session_rate *rates; /* its changes, in their order */

@@ -14,6 +14,16 @@
 #define RATES_LISTED 16
 #define NOTES_LISTED 64
 
+static const char *format_time(uint64_t ns, char text[64])
+{
+	time_t seconds = (time_t)(ns / 1000000000u);
+	struct tm tm;
+
+	if (!ns || !localtime_r(&seconds, &tm) || !strftime(text, 64, "%Y-%m-%d %H:%M:%S %z", &tm))
+		strcpy(text, "an unknown time");
+	return text;
+}
+
 static void put_end(const struct text *t, const struct session *s)
 {
 	switch (s->end) {
@@ -34,11 +44,24 @@ static void put_end(const struct text *t, const struct session *s)
 	}
 }
 
+/* The dump of a session that has not ended, or whose end nobody has seen. */
+static void put_copy(const struct text *t, const struct session *s)
+{
+	char when[64];
+
+	if (!s->is_copy)
+		return;
+	format_time(s->copied_ns, when);
+	text_label(t, "copy");
+	if (s->rest_missing)
+		fprintf(t->out, "%srecorded until the last copy at %s; what came after is missing%s\n", t->warn, when, t->plain);
+	else
+		fprintf(t->out, "still running; this copy is from %s\n", when);
+}
+
 static void put_session(const struct text *t, const struct session *s, const char *name)
 {
-	char command[128], program[512], host[128], when[64] = "at an unknown time";
-	time_t seconds = (time_t)(s->start_ns / 1000000000u);
-	struct tm tm;
+	char command[128], program[512], host[128], when[64];
 
 	printable_copy(s->command, command, sizeof command);
 	printable_copy(s->program, program, sizeof program);
@@ -51,12 +74,11 @@ static void put_session(const struct text *t, const struct session *s, const cha
 		fprintf(t->out, ", %s", program);
 	putc('\n', t->out);
 
-	if (s->start_ns && localtime_r(&seconds, &tm))
-		strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S %z", &tm);
 	text_label(t, "session");
-	fprintf(t->out, "%s, recorded for %s%.1f s, ", when, s->no_end ? "at least " : "", (double)s->duration_ns / 1e9);
+	fprintf(t->out, "%s%s, recorded for %s%.1f s, ", s->start_ns ? "" : "at ", format_time(s->start_ns, when), s->no_end ? "at least " : "", (double)s->duration_ns / 1e9);
 	put_end(t, s);
 	putc('\n', t->out);
+	put_copy(t, s);
 }
 
 static void put_sessions(const struct text *t)

@@ -60,7 +60,7 @@ def check_json(text, where):
 
 def check_text(text, where):
     for line in text.splitlines()[1:]:  # the first is the name of the file
-        assert len(line) <= 120 or line.startswith(("  target", "  not seen", "No symbols")), (where, len(line), line)
+        assert len(line) <= 120 or line.startswith(("  target", "  not seen", "No symbols", "Symbols of")), (where, len(line), line)
         assert line.isprintable(), (where, line)
 
 
@@ -184,7 +184,7 @@ def check_numbers(text, report, whole, where):
     for line in text.splitlines()[1:]:
         if not line.startswith(" ") and line:
             section, row = "head", None  # a title, or the lines behind the rows
-        if re.match(r"  session|  (target|old|new) |No symbols for|Debug file used for", line):
+        if re.match(r"  session|  copy|  (target|old|new) |No symbols for|Symbols of|Debug file used for", line):
             continue  # paths; and a time of this place
         first = re.match(r" *\d+\. ", line) if by_stack else section == "groups" and re.match(r" +[\d.,]+( \w+)?  \S", line)
         if by_stack and re.match(r"        \S", line) and row and "... " not in line:

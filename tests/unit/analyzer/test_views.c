@@ -640,12 +640,28 @@ static void test_session_without_an_end(void **state)
 	h->clock_latest.realtime_ns = ((uint64_t)time(NULL) + 60) * 1000000000u;
 	make(&r, &b, (struct report_options){ 0 });
 	assert_says(text_of(&r), "recorded for 0.0 s, still running");
+	assert_says(text_of(&r), "  copy       still running; this copy is from 20");
+	assert_says(json_of(&r), "\"rest_missing\": false");
+	report_done(&r);
+	/* The last copy of a session whose memattach was killed. */
+	h->clock_latest.realtime_ns = 1700000000000000000u;
+	h->lease_realtime_ns = h->clock_latest.realtime_ns + 10000000000u;
+	setenv("TZ", "UTC", 1);
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "  copy       recorded until the last copy at 2023-11-14 22:13:20 +0000; what came after is missing\n");
+	assert_says(json_of(&r), "\"ended\": \"abandoned\",\n    \"copied_at\": \"2023-11-14T22:13:20.000Z\",\n    \"rest_missing\": true");
+	report_done(&r);
+	h->clock_latest.realtime_ns = 0;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "recorded until the last copy at an unknown time;");
+	assert_says(json_of(&r), "\"copied_at\": null");
 	report_done(&r);
 	/* An end that was written is the end. */
 	h->state = DUMP_STATE_DETACHED;
 	make(&r, &b, (struct report_options){ 0 });
 	assert_says(text_of(&r), "recorded for 0.0 s, ended by detaching");
 	assert_says(json_of(&r), "\"duration_is_least\": false");
+	assert_says(json_of(&r), "\"copied_at\": null");
 	report_done(&r);
 	dump_builder_done(&b);
 }
