@@ -2,6 +2,7 @@
 /* memanalyze: what a dump file says. */
 #include <getopt.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "cleanup.h"
 #include "dump_reader.h"
+#include "printable.h"
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
@@ -228,10 +230,23 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
 }
 
+/* One line on the terminal, whatever is in the names of files. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char line[3 * PATH_MAX];
+	va_list ap;
+
+	progress_clear(&progress);
+	va_start(ap, format);
+	vsnprintf(line, sizeof line, format, ap);
+	va_end(ap);
+	printable_copy(line, line, sizeof line);
+	fprintf(stderr, "memanalyze: %s\n", line);
+}
+
 static int complain(const char *path, const struct err *e)
 {
-	progress_clear(&progress);
-	fprintf(stderr, "memanalyze: %s: %s\n", path, e->text);
+	say("%s: %s", path, e->text);
 	return EXIT_UNREADABLE;
 }
 
@@ -242,8 +257,7 @@ static bool order_is_sound(char **paths)
 
 	if (repeats_find(paths, 2, repeats) || repeats[1].of != 0 || repeats[1].same)
 		return true;
-	progress_clear(&progress);
-	fprintf(stderr, "memanalyze: %s is a later state of the same session than %s: --diff takes the older dump first\n", paths[0], paths[1]);
+	say("%s is a later state of the same session than %s: --diff takes the older dump first", paths[0], paths[1]);
 	return false;
 }
 
@@ -264,8 +278,7 @@ static int read_pair(struct report *report, char **paths)
 	dump_close(old);
 	dump_close(new);
 	if (!r && report->sessions[0].start_ns < report->sessions[1].start_ns) {
-		progress_clear(&progress);
-		fprintf(stderr, "memanalyze: %s was recorded before %s: growth is shown backwards in time\n", paths[1], paths[0]);
+		say("%s was recorded before %s: growth is shown backwards in time", paths[1], paths[0]);
 	}
 	return r ? complain(paths[1], &e) : 0;
 }
@@ -274,12 +287,11 @@ static void name_repeat(char **paths, int i, const struct repeat *repeat)
 {
 	const char *latest = paths[repeat->of];
 
-	progress_clear(&progress);
 	if (repeat->same)
-		fprintf(stderr, "memanalyze: %s: left out: it is the same dump as %s\n", paths[i], latest);
+		say("%s: left out: it is the same dump as %s", paths[i], latest);
 	else
-		fprintf(stderr, "memanalyze: %s: left out: %s is a later state of the same session and holds all of it "
-			"(--diff shows the growth)\n", paths[i], latest);
+		say("%s: left out: %s is a later state of the same session and holds all of it (--diff shows the growth)", paths[i],
+		    latest);
 }
 
 /* One after the other; those that cannot be read, and those that others repeat, are named and left out. */
@@ -339,7 +351,7 @@ static int show_report(const struct arguments *a, struct report *report)
 	for (size_t i = 0; i < report->session_count; i++) {
 		if (report->sessions[i].whole)
 			continue;
-		fprintf(stderr, "memanalyze: %s: the dump is damaged or cut off: this is what could be read of it\n",
+		say("%s: the dump is damaged or cut off: this is what could be read of it",
 			report->sessions[i].name);
 		status = EXIT_PARTIAL;
 	}
@@ -369,13 +381,13 @@ int main(int argc, char **argv)
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])
-			fprintf(stderr, "memanalyze: %s\n", e.text);
+			say("%s", e.text);
 		fputs("Try 'memanalyze --help'.\n", stderr);
 		return EXIT_BAD_USAGE;
 	}
 	int status = r ? 0 : show(&arguments);
 	if (fflush(stdout) || ferror(stdout)) {
-		fprintf(stderr, "memanalyze: cannot write: %s\n", strerror(errno));
+		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;
 	}
 	return status;

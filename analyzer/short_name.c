@@ -9,19 +9,20 @@
 #define ELLIPSIS "\xe2\x80\xa6"
 #define SHORT_ARGUMENTS 8
 #define NAME_BYTES 4096
+#define PATIENCE 8u /* how often a name may be looked through for what closes an angle */
 
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* The '>' that belongs to the '<' at s, or NULL. */
-static const char *closing(const char *s)
+/* The '>' that belongs to the '<' at s; NULL if there is none, or so much has been looked through that the name is none that people write. */
+static const char *closing(const char *s, size_t *patience)
 {
 	int angles = 0;
 	int round = 0;
 
-	for (; *s; s++) {
+	for (; *s && *patience; s++, --*patience) {
 		if (*s == '(')
 			round++;
 		else if (*s == ')')
@@ -35,7 +36,7 @@ static const char *closing(const char *s)
 }
 
 /* The length of "operator<", "operator<<", "operator>" … at s, 0 if there is none. */
-static size_t operator_length(const char *begin, const char *s)
+static size_t operator_length(const char *begin, const char *s, size_t *patience)
 {
 	static const char word[] = "operator";
 	size_t n = sizeof word - 1;
@@ -44,7 +45,7 @@ static size_t operator_length(const char *begin, const char *s)
 		return 0;
 	while (s[n] && strchr("<>=-*", s[n])) {
 		/* operator<<int>: the second one opens the arguments unless a third follows */
-		if (s[n] == '<' && s[n - 1] == '<' && closing(s + n) && s[n + 1] != '<' && s[n + 1] != '(')
+		if (s[n] == '<' && s[n - 1] == '<' && closing(s + n, patience) && s[n + 1] != '<' && s[n + 1] != '(')
 			break;
 		n++;
 	}
@@ -54,10 +55,11 @@ static size_t operator_length(const char *begin, const char *s)
 void short_name_templates(const char *name, char *out, size_t size)
 {
 	size_t used = 0;
+	size_t patience = PATIENCE * strnlen(name, size);
 
 	for (const char *s = name; *s && used + 8 < size;) {
-		size_t n = operator_length(name, s);
-		const char *end = !n && *s == '<' && s > name && is_word(s[-1]) ? closing(s) : NULL;
+		size_t n = operator_length(name, s, &patience);
+		const char *end = !n && *s == '<' && s > name && is_word(s[-1]) ? closing(s, &patience) : NULL;
 		if (end && end - s - 1 > SHORT_ARGUMENTS) {
 			memcpy(out + used, "<" ELLIPSIS ">", 5);
 			used += 5;

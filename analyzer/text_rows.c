@@ -44,6 +44,7 @@ static size_t put_name(const struct report *r, const char *name, size_t columns,
 		return have;
 	}
 	short_name(clean, columns, out, LINE_TEXT);
+	printable_copy(out, out, LINE_TEXT); /* a very long one may end in half a character */
 	return short_name_cut(out, columns);
 }
 

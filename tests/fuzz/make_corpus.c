@@ -118,14 +118,32 @@ static void make_symbols(const char *directory)
 	save_symbols(directory, "all", 12, &ranges, &alt);
 }
 
+static void make_names(const char *directory)
+{
+	static const char *const names[] = { "_ZN3app5CacheIiE3putEi", "_RNvC6_123foo3bar", "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+					     "_Z1f1A1BIS_S_ES0_IS1_S1_ES0_IS2_S2_ES0_IS3_S3_E", "operator<< <std::char_traits<char> >(a<b<c> >)",
+					     "\033[31m\xc2\x9b\xe2\x80\xae\xff\xf0\x9f\x98\x80" };
+	char path[4096];
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		snprintf(path, sizeof path, "%s/%zu", directory, i);
+		FILE *out = fopen(path, "wb");
+		if (!out || fwrite(names[i], 1, strlen(names[i]), out) != strlen(names[i]) || fclose(out)) {
+			perror(path);
+			exit(1);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct dump_builder b;
 	const uint64_t frame = DUMP_FRAME(1, 0x400100);
 
-	if (argc != 3)
+	if (argc != 4)
 		return 64;
 	make_symbols(argv[2]);
+	make_names(argv[3]);
 	dump_builder_sampler(&b);
 	save(&b, argv[1], "sampler");
 	dump_builder_header(&b)->state = DUMP_STATE_RUNNING;

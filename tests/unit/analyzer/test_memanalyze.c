@@ -107,6 +107,17 @@ static void test_whole_dump(void **state)
 	assert_null(strchr(r.out, '\033')); /* not a terminal, and the dump's own are taken out */
 }
 
+/* Names of files come from archives and from other people, too. */
+static void test_messages_are_printable(void **state)
+{
+	struct run r;
+
+	(void)state;
+	run(&r, "\"$(printf '/nonexistent/\\033]0;x\\007\\302\\233.dump')\"");
+	assert_int_equal(r.status, 2);
+	assert_string_equal(r.err, "memanalyze: /nonexistent/?]0;x??.dump: cannot open: No such file or directory\n");
+}
+
 static void test_json_is_json(void **state)
 {
 	struct run r;
@@ -253,6 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_dump),
+		cmocka_unit_test(test_messages_are_printable),
 		cmocka_unit_test(test_json_is_json),
 		cmocka_unit_test(test_damaged_dump_is_read_in_part),
 		cmocka_unit_test(test_files_that_cannot_be_read),

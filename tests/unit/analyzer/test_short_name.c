@@ -8,6 +8,10 @@
 
 #include <cmocka.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "short_name.h"
 
 #define E "\xe2\x80\xa6"
@@ -58,11 +62,37 @@ static void test_columns(void **state)
 	assert_string_equal(out, "ma");
 }
 
+/* Each of them opens and none closes: to look for its end from each takes a square of the length, a hundred seconds in all. */
+static void test_angles_that_nobody_closes(void **state)
+{
+	const struct rlimit limit = { 40, 40 };
+	char name[4000], out[4096];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof name; i++)
+		name[i] = i % 2 ? '<' : 'a';
+	name[sizeof name - 1] = 0;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		if (setrlimit(RLIMIT_CPU, &limit))
+			_exit(2);
+		for (int i = 0; i < 15000; i++)
+			short_name_templates(name, out, sizeof out);
+		_exit(strcmp(name, out) ? 1 : 0);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_templates),
 		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_angles_that_nobody_closes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Any bytes as the name of a function: demangled, made printable, shortened and as JSON; otherwise as fuzz_dump_reader.c. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+#include "plain_name.h"
+#include "printable.h"
+#include "short_name.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_printable(const char *text)
+{
+	for (const unsigned char *s = (const unsigned char *)text; *s;) {
+		size_t n = printable_sequence(s);
+		if (!n || !printable_is_shown(s, n))
+			abort();
+		s += n;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static char clean[4096], cut[4096];
+	static struct json json;
+	char *name = strndup((const char *)data, size);
+	char *plain = name ? plain_name(name) : NULL;
+	FILE *null = fopen("/dev/null", "we");
+
+	if (!plain || !null || strlen(plain) > (strlen(name) < PLAIN_NAME_MAX_BYTES ? PLAIN_NAME_MAX_BYTES : strlen(name)))
+		abort();
+	size_t columns = printable_copy(plain, clean, sizeof clean);
+	check_printable(clean);
+	short_name(clean, 50, cut, sizeof cut);
+	if (short_name_cut(cut, 50) > 50 || columns > sizeof clean)
+		abort();
+	json = (struct json){ .out = null };
+	json_string(&json, NULL, plain);
+	fclose(null);
+	free(plain);
+	free(name);
+	return 0;
+}
