@@ -127,24 +127,29 @@ static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
 			l->dlerror_result = (int64_t)offset;
 }
 
-static void find_allocator(struct libc *l, const struct modules *m, struct budget *budget)
+static int find_allocator(struct libc *l, const struct modules *m, struct err *e)
 {
 	struct elf_symbol s;
+	struct budget budget;
 
-	l->allocator = scope_find(m, NULL, "malloc", NULL, &s, budget);
-	if (!l->allocator)
-		return;
-	l->malloc = s.ifunc ? 0 : s.address;
-	/* Another library's malloc_usable_size would misread this allocator's blocks. */
-	l->usable_size = function_in(l->allocator, "malloc_usable_size");
+	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
+	struct scope *scope = scope_new(m, &budget);
+	if (!scope)
+		return err_set(e, ENOMEM, "no memory for the list of modules");
+	l->allocator = scope_find(scope, NULL, "malloc", NULL, &s);
+	scope_free(scope);
+	if (l->allocator) {
+		l->malloc = s.ifunc ? 0 : s.address;
+		/* Another library's malloc_usable_size would misread this allocator's blocks. */
+		l->usable_size = function_in(l->allocator, "malloc_usable_size");
+	}
+	return budget_check(&budget, e);
 }
 
 int libc_find(struct libc *l, const struct modules *m, const struct target_memory *tm, struct err *e)
 {
 	struct libc out = { 0 };
-	struct budget budget;
 
-	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
 	if (!find_libc(&out, m))
 		return err_set(e, ENOEXEC, "neither glibc nor musl is among its modules");
 	int r = find_entry_points(&out, m, e);
@@ -153,7 +158,8 @@ int libc_find(struct libc *l, const struct modules *m, const struct target_memor
 	if (out.kind == LIBC_GLIBC && !version_by_code(&out, tm))
 		version_by_symbols(&out);
 	find_dlerror_result(&out, tm);
-	find_allocator(&out, m, &budget);
-	*l = out;
-	return budget_check(&budget, e);
+	r = find_allocator(&out, m, e);
+	if (!r)
+		*l = out;
+	return r;
 }

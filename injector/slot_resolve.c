@@ -54,7 +54,7 @@ static bool bind(const struct planner *p, const struct slot_question *q, struct 
 	const struct elf_module *from = &p->m->list[q->module];
 	struct elf_symbol s;
 	const struct elf_module *definer =
-		scope_find(p->m, from, hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s, p->budget);
+		scope_find(p->scope, from, hook_symbol(q->hook), elf_module_symbol_version(from, q->symbol), &s);
 
 	if (!definer || s.ifunc || !s.function) {
 		snprintf(a->reason, sizeof a->reason,

@@ -396,6 +396,7 @@ static void planner_done(struct planner *p)
 	}
 	free(p->work);
 	free(p->candidates);
+	scope_free(p->scope);
 }
 
 int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc,
@@ -409,9 +410,8 @@ int slots_plan(struct slot_plans *plans, const struct modules *m, const struct l
 
 	budget_start(&budget, BUDGET_PLAN_BYTES, BUDGET_PLAN_WORK);
 	p.work = calloc(m->count + 1, sizeof *p.work);
-	if (!p.work)
-		return err_set(e, ENOMEM, "no memory for the plan");
-	r = collect(&p, e);
+	p.scope = scope_new(m, &budget);
+	r = p.work && p.scope ? collect(&p, e) : err_set(e, ENOMEM, "no memory for the plan");
 	if (!r)
 		r = plan_routes(&p, e);
 	if (!r)

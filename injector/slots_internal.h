@@ -36,6 +36,7 @@ struct planner {
 	struct module_work *work; /* m->count entries */
 	struct slot_plans out;
 	struct budget *budget;
+	struct scope *scope;
 	unsigned notes; /* lines in out.notes */
 };
 

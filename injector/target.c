@@ -157,8 +157,8 @@ static bool is_frozen(pid_t pid)
 		return false;
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		char *group = strstr(line, ":/");
-		if (!group++)
-			continue;
+		if (!group++ || strstr(group, "/.."))
+			continue; /* "/..": above the root of our cgroup namespace, and its name would lead out of the directory */
 		if (strncmp(line, "0::", 3) == 0 ? file_holds("/sys/fs/cgroup", group, "cgroup.events", "frozen 1") ||
 							   file_holds("/sys/fs/cgroup/unified", group, "cgroup.events", "frozen 1") :
 						   strstr(line, "freezer") && file_holds("/sys/fs/cgroup/freezer", group, "freezer.state", "FR"))
