@@ -25,7 +25,7 @@
 
 /* What the child says about one job. */
 struct outcome {
-	uint32_t done; /* all below is there */
+	_Atomic uint32_t done; /* all below is there: released last, because another thread may end the process at any moment */
 	int32_t code;  /* positive errno, 0: compiled */
 	char text[120];
 	uint64_t offset; /* of pc[count], then rule[count], in the file of results */
@@ -80,7 +80,7 @@ static void compile(const struct worker *w, size_t i)
 	o->fdes = rows.fdes;
 	o->damaged = rows.damaged;
 	o->by_section = job->input.by_section;
-	o->done = 1;
+	atomic_store_explicit(&o->done, 1, memory_order_release);
 	unwind_rows_done(&rows);
 }
 
