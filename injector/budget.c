@@ -17,8 +17,9 @@ int budget_check(const struct budget *b, struct err *e)
 int budget_fits(struct budget *b, uint64_t bytes, struct err *e)
 {
 	if (b && !b->refusal.code && bytes > b->memory)
-		(void)err_set(&b->refusal, E2BIG, "its modules promise more than %llu MB of tables; nothing was changed",
-			      (unsigned long long)(b->limit >> 20));
+		(void)err_set(&b->refusal, E2BIG,
+		              "its modules promise more than %llu MB of tables; nothing was changed",
+		              (unsigned long long)(b->limit >> 20));
 	return budget_check(b, e);
 }
 
@@ -34,7 +35,9 @@ int budget_take(struct budget *b, uint64_t bytes, struct err *e)
 int budget_work(struct budget *b, uint64_t units, struct err *e)
 {
 	if (b && !b->refusal.code && units > b->work)
-		(void)err_set(&b->refusal, E2BIG, "its modules promise more tables than can be read in a few seconds; nothing was changed");
+		(void)err_set(
+			&b->refusal, E2BIG,
+			"its modules promise more tables than can be read in a few seconds; nothing was changed");
 	int rc = budget_check(b, e);
 	if (b && rc == 0)
 		b->work -= units;

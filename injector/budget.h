@@ -15,10 +15,11 @@
 
 #define BUDGET_MODULES_BYTES (192ull << 20) /* what is kept of modules */
 #define BUDGET_PLAN_BYTES (192ull << 20)    /* what the plan takes, most of it for moments */
-#define BUDGET_FRAMES_BYTES (96ull << 20)   /* the call frame information of one module; what is compiled is limited in unwind_worker.h */
-#define BUDGET_MODULES_WORK (2ull << 30)    /* bytes that are read for that: a few seconds */
-#define BUDGET_PLAN_WORK (4ull << 30)       /* the same for the plan, which reads all code that has slots */
-#define BUDGET_COMPARE 8u                   /* what one comparison is charged as */
+/* The call frame information of one module; what is compiled from it is limited in unwind_worker.h. */
+#define BUDGET_FRAMES_BYTES (96ull << 20)
+#define BUDGET_MODULES_WORK (2ull << 30) /* bytes that are read for that: a few seconds */
+#define BUDGET_PLAN_WORK (4ull << 30)    /* the same for the plan, which reads all code that has slots */
+#define BUDGET_COMPARE 8u                /* what one comparison is charged as */
 
 struct budget {
 	uint64_t limit;     /* of memory, bytes */

@@ -30,7 +30,7 @@ struct code_scan {
 	size_t slot_count;
 	struct code_stub *stubs; /* sorted by address: every jmp *slot(%rip) */
 	size_t stub_count;
-	uint64_t bytes; /* text read */
+	uint64_t bytes;     /* text read */
 	uint64_t looked_up; /* positions that might refer to a slot */
 };
 

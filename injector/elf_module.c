@@ -206,11 +206,13 @@ const char *elf_module_string(const struct elf_module *m, uint64_t offset, size_
 {
 	uint64_t room = offset < m->strings_bytes ? m->strings_bytes - offset + 1 : 0;
 
-	return room && memchr(m->strings + offset, 0, room < max_bytes ? room : max_bytes) ? m->strings + offset : NULL;
+	return room && memchr(m->strings + offset, 0, room < max_bytes ? room : max_bytes) ? m->strings + offset
+	                                                                                   : NULL;
 }
 
 /* The offsets of the names of what it needs, which stand among the entries. */
-static int keep_needed(struct elf_module *m, const struct target_memory *tm, const Elf64_Dyn *list, size_t count, struct err *e)
+static int keep_needed(struct elf_module *m, const struct target_memory *tm, const Elf64_Dyn *list, size_t count,
+                       struct err *e)
 {
 	size_t needed = 0;
 
@@ -224,7 +226,8 @@ static int keep_needed(struct elf_module *m, const struct target_memory *tm, con
 		return err_set(e, ENOMEM, "no memory for a dynamic section");
 	for (size_t i = 0; i < count && list[i].d_tag != DT_NULL; i++)
 		if (list[i].d_tag == DT_NEEDED)
-			m->needed[m->needed_count++] = list[i].d_un.d_val < STRINGS_MAX ? (uint32_t)list[i].d_un.d_val : UINT32_MAX;
+			m->needed[m->needed_count++] =
+				list[i].d_un.d_val < STRINGS_MAX ? (uint32_t)list[i].d_un.d_val : UINT32_MAX;
 	return 0;
 }
 
@@ -325,14 +328,16 @@ static bool name_of_mapping(const struct target_memory *tm, const struct mapping
 	return true;
 }
 
-static void note_file(struct elf_module *m, const struct target_memory *tm, const struct maps *maps, const char *path)
+static void note_file(struct elf_module *m, const struct target_memory *tm, const struct maps *maps,
+                      const char *path)
 {
 	const struct mapping *map = maps_find(maps, m->header);
 	char name[NAME_MAX_BYTES + 1];
 
 	if (map && map->path[0])
 		path = map->path;
-	if (map && map->inode && !map->deleted && strchr(map->path, '\n') && name_of_mapping(tm, map, name, sizeof name))
+	if (map && map->inode && !map->deleted && strchr(map->path, '\n') &&
+	    name_of_mapping(tm, map, name, sizeof name))
 		path = name;
 	if (map) {
 		m->inode = map->inode;

@@ -121,7 +121,8 @@ static void *read_part(const struct module_file *f, uint64_t offset, uint64_t by
 {
 	struct err ignored; /* the end of the plan asks for it */
 
-	if (bytes > PART_MAX || budget_work(f->tm->budget, bytes, &ignored) < 0 || (f->tm->budget && bytes > f->tm->budget->memory / 2))
+	if (bytes > PART_MAX || budget_work(f->tm->budget, bytes, &ignored) < 0 ||
+	    (f->tm->budget && bytes > f->tm->budget->memory / 2))
 		return NULL;
 	AUTO_FREE char *data = malloc(bytes + 1);
 	if (!data || !pread_all(f->fd, data, bytes, offset))
@@ -149,7 +150,8 @@ static bool symtab_read(struct symtab *t, const struct module_file *f, const Elf
 	for (size_t i = 0; i < count; i++) {
 		const Elf64_Shdr *s = &sections[i], *names = s->sh_link < count ? &sections[s->sh_link] : NULL;
 
-		if (s->sh_type != SHT_SYMTAB || s->sh_entsize != sizeof *t->symbols || !names || (s->sh_flags | names->sh_flags) & SHF_COMPRESSED)
+		if (s->sh_type != SHT_SYMTAB || s->sh_entsize != sizeof *t->symbols || !names ||
+		    (s->sh_flags | names->sh_flags) & SHF_COMPRESSED)
 			continue;
 		t->count = s->sh_size / sizeof *t->symbols;
 		t->strings_bytes = names->sh_size;
@@ -166,7 +168,8 @@ static void each_symbol(const struct module_file *f, const struct symtab *t, mod
 		const Elf64_Sym *s = &t->symbols[i];
 
 		if (s->st_shndx != SHN_UNDEF && s->st_value && s->st_name < t->strings_bytes &&
-		    !fn(context, t->strings + s->st_name, f->module->bias + s->st_value, s->st_size, ELF64_ST_TYPE(s->st_info)))
+		    !fn(context, t->strings + s->st_name, f->module->bias + s->st_value, s->st_size,
+		        ELF64_ST_TYPE(s->st_info)))
 			return;
 	}
 }
@@ -176,7 +179,8 @@ bool module_file_symbols(const struct module_file *f, module_symbol_fn fn, void 
 	struct symtab t = { 0 };
 	Elf64_Ehdr h;
 
-	if (f->fd < 0 || !pread_all(f->fd, &h, sizeof h, 0) || h.e_shentsize != sizeof(Elf64_Shdr) || h.e_shnum > SECTIONS_MAX)
+	if (f->fd < 0 || !pread_all(f->fd, &h, sizeof h, 0) || h.e_shentsize != sizeof(Elf64_Shdr) ||
+	    h.e_shnum > SECTIONS_MAX)
 		return false;
 	AUTO_FREE Elf64_Shdr *sections = read_part(f, h.e_shoff, h.e_shnum * sizeof *sections);
 	bool found = sections && symtab_read(&t, f, sections, h.e_shnum);

@@ -8,7 +8,8 @@
 bool ours_has(const struct ours *o, uint32_t dev_major, uint32_t dev_minor, uint64_t inode)
 {
 	for (unsigned i = 0; inode && i < o->count; i++)
-		if (o->files[i].inode == inode && o->files[i].dev_major == dev_major && o->files[i].dev_minor == dev_minor)
+		if (o->files[i].inode == inode && o->files[i].dev_major == dev_major &&
+		    o->files[i].dev_minor == dev_minor)
 			return true;
 	return false;
 }

@@ -63,7 +63,8 @@ static uint64_t data_bytes_now(void)
 	unsigned long long pages = 0;
 	char text[200];
 
-	if (whole_text("/proc/self/statm", text, sizeof text) < 0 || sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
+	if (whole_text("/proc/self/statm", text, sizeof text) < 0 ||
+	    sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
 		return 0;
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -87,11 +88,33 @@ static void become_nobody(void)
 
 static void filter_calls(void)
 {
-	static const uint32_t allowed[] = {
-		SYS_read, SYS_pread64, SYS_pwrite64, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_brk,
-		SYS_madvise, SYS_futex, SYS_clone, SYS_set_robust_list, SYS_rseq, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn,
-		SYS_sched_yield, SYS_sched_getaffinity, SYS_gettid, SYS_getpid, SYS_clock_gettime, SYS_getrandom, SYS_exit, SYS_exit_group,
-	};
+	static const uint32_t allowed[] = { SYS_read,
+		                            SYS_pread64,
+		                            SYS_pwrite64,
+		                            SYS_lseek,
+		                            SYS_fstat,
+		                            SYS_newfstatat,
+		                            SYS_mmap,
+		                            SYS_munmap,
+		                            SYS_mremap,
+		                            SYS_mprotect,
+		                            SYS_brk,
+		                            SYS_madvise,
+		                            SYS_futex,
+		                            SYS_clone,
+		                            SYS_set_robust_list,
+		                            SYS_rseq,
+		                            SYS_rt_sigprocmask,
+		                            SYS_rt_sigaction,
+		                            SYS_rt_sigreturn,
+		                            SYS_sched_yield,
+		                            SYS_sched_getaffinity,
+		                            SYS_gettid,
+		                            SYS_getpid,
+		                            SYS_clock_gettime,
+		                            SYS_getrandom,
+		                            SYS_exit,
+		                            SYS_exit_group };
 	enum { COUNT = sizeof allowed / sizeof allowed[0] };
 	struct sock_filter code[COUNT + 6];
 	unsigned n = 0;
@@ -101,7 +124,8 @@ static void filter_calls(void)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (unsigned i = 0; i < COUNT; i++)
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (uint8_t)(COUNT - i), 0);
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i],
+		                                         (uint8_t)(COUNT - i), 0);
 	/* ENOSYS and not death: the C library goes without calls that are young. */
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -133,7 +157,8 @@ void privileges_keep_for_detach(void)
 	 * Tracing; suspending seccomp filters; /proc/PID/map_files (one of two, as the kernel has them); going first while a thread is held; /proc/PID of
 	 * other users, and the dump in their directories.
 	 */
-	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE);
+	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) |
+	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE);
 	struct __user_cap_data_struct have[2];
 
 	if (capabilities_get(have) < 0)

@@ -202,8 +202,8 @@ static const struct elf_module *find_in(const struct elf_module *d, const char *
 	return elf_module_find(d, name, version, symbol) ? d : NULL;
 }
 
-const struct elf_module *scope_find(struct scope *s, const struct elf_module *from, const char *name, const char *version,
-                                    struct elf_symbol *symbol)
+const struct elf_module *scope_find(struct scope *s, const struct elf_module *from, const char *name,
+                                    const char *version, struct elf_symbol *symbol)
 {
 	const struct modules *m = s->m;
 	const struct elf_module *found = NULL;

@@ -18,7 +18,7 @@ void scope_free(struct scope *s);
  * cannot be seen from outside. A DT_SYMBOLIC module looks into itself first. Returns the defining module, or
  * NULL; also if it would take more work than the budget allows, which then knows of it.
  */
-const struct elf_module *scope_find(struct scope *s, const struct elf_module *from, const char *name, const char *version,
-                                    struct elf_symbol *symbol);
+const struct elf_module *scope_find(struct scope *s, const struct elf_module *from, const char *name,
+                                    const char *version, struct elf_symbol *symbol);
 
 #endif

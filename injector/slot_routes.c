@@ -197,7 +197,9 @@ static int collect_routes(struct planner *p, struct err *e)
 
 		if (!r) {
 			if (p->out.route_count == ROUTES_MAX)
-				return err_set(e, E2BIG, "the program uses more than %u different allocation functions", ROUTES_MAX);
+				return err_set(e, E2BIG,
+				               "the program uses more than %u different allocation functions",
+				               ROUTES_MAX);
 			if (!grow_list(p->out.routes, p->out.route_count))
 				return err_set(e, ENOMEM, "no memory for the plan");
 			r = &p->out.routes[p->out.route_count++];

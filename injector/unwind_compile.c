@@ -20,7 +20,7 @@
 
 struct cie {
 	uint64_t offset;
-	uint32_t next; /* with the same hash, as index + 1; 0: the last */
+	uint32_t next;              /* with the same hash, as index + 1; 0: the last */
 	struct cfi_program program; /* of the FDEs: alignments and encoding */
 	struct frame_state initial;
 	bool signal_frame;
@@ -38,7 +38,7 @@ struct function {
 struct compiler {
 	const struct unwind_source *source;
 	Elf_Data data;
-	struct cie *cies;    /* all that FDEs have named, also what is none */
+	struct cie *cies; /* all that FDEs have named, also what is none */
 	size_t cie_count;
 	uint32_t *cie_heads; /* by hash of the offset, as index + 1 */
 	size_t cie_buckets;  /* a power of two */
@@ -156,7 +156,8 @@ static void read_cie(struct cie *out, const Dwarf_CIE *in)
 		                             .code_align = in->code_alignment_factor,
 		                             .data_align = in->data_alignment_factor };
 	int error;
-	out->usable = (size_t)(in->initial_instructions_end - in->initial_instructions) <= CIE_MAX && in->augmentation_data_size <= CIE_MAX &&
+	out->usable = (size_t)(in->initial_instructions_end - in->initial_instructions) <= CIE_MAX &&
+	              in->augmentation_data_size <= CIE_MAX &&
 	              in->return_address_register == return_address_number && in->initial_instructions &&
 	              read_augmentation(in, out) && cfi_run(&out->program, &out->initial, NULL, NULL, &error);
 }
@@ -172,7 +173,8 @@ static const struct cie *find_cie(struct compiler *c, uint64_t offset)
 			return &c->cies[i - 1];
 	struct cie *cie = add_cie(c, offset);
 	if (cie && offset < c->source->bytes &&
-	    dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) == 0 && dwarf_cfi_cie_p(&entry))
+	    dwarf_next_cfi(ident, &c->data, !c->source->debug_frame, offset, &next, &entry) == 0 &&
+	    dwarf_cfi_cie_p(&entry))
 		read_cie(cie, &entry.cie);
 	return cie;
 }
@@ -360,7 +362,8 @@ bool unwind_rows_sound(const struct unwind_rows *rows, uint64_t exec_bytes)
 	bool sound = rows->count > 0 && rows->pc[0] == 0;
 
 	for (uint32_t i = 0; i < rows->count && sound; i++)
-		sound = rows->pc[i] < exec_bytes && (i == 0 || rows->pc[i] > rows->pc[i - 1]) && UNWIND_KIND(rows->rule[i]) <= UNWIND_UNSUPPORTED;
+		sound = rows->pc[i] < exec_bytes && (i == 0 || rows->pc[i] > rows->pc[i - 1]) &&
+		        UNWIND_KIND(rows->rule[i]) <= UNWIND_UNSUPPORTED;
 	return sound;
 }
 

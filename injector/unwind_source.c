@@ -65,7 +65,8 @@ void unwind_input_done(struct unwind_input *in)
 	*in = (struct unwind_input){ 0 };
 }
 
-static struct unwind_source source_of(const struct elf_module *m, const uint8_t *data, size_t bytes, uint64_t address, bool debug_frame)
+static struct unwind_source source_of(const struct elf_module *m, const uint8_t *data, size_t bytes,
+                                      uint64_t address, bool debug_frame)
 {
 	return (struct unwind_source){
 		.data = data,
@@ -94,7 +95,8 @@ static int compile_and_mark(struct unwind_rows *rows, const struct module_file *
 }
 
 /* What a section by this name holds; nothing if there is none. */
-static int compile_section(struct unwind_rows *rows, const struct module_file *f, const char *name, bool debug_frame, struct err *e)
+static int compile_section(struct unwind_rows *rows, const struct module_file *f, const char *name,
+                           bool debug_frame, struct err *e)
 {
 	AUTO_FREE uint8_t *data = NULL;
 	size_t bytes;
@@ -103,7 +105,8 @@ static int compile_section(struct unwind_rows *rows, const struct module_file *f
 
 	if (module_file_section(f, name, &data, &bytes, &address, &ignored) < 0)
 		return 0;
-	const struct unwind_source source = source_of(f->module, data, bytes, debug_frame ? f->module->bias : address, debug_frame);
+	const struct unwind_source source =
+		source_of(f->module, data, bytes, debug_frame ? f->module->bias : address, debug_frame);
 	return compile_and_mark(rows, f, &source, e);
 }
 
@@ -113,7 +116,8 @@ int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, stru
 	int r;
 
 	if (in->data) {
-		const struct unwind_source source = source_of(in->file->module, in->data, in->bytes, in->address, false);
+		const struct unwind_source source =
+			source_of(in->file->module, in->data, in->bytes, in->address, false);
 		r = compile_and_mark(&out, in->file, &source, e);
 	} else {
 		r = compile_section(&out, in->file, ".eh_frame", false, e);

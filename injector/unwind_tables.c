@@ -268,11 +268,13 @@ static const struct unwind_stored *find_stored(const struct unwind_tables *t, co
 {
 	const struct unwind_stored wanted = identity(m);
 
-	return t->stored_count ? bsearch(&wanted, t->stored, t->stored_count, sizeof wanted, compare_stored) : NULL;
+	return t->stored_count ? bsearch(&wanted, t->stored, t->stored_count, sizeof wanted, compare_stored)
+	                       : NULL;
 }
 
 /* Appends rows and remembers them; the list is sorted later. */
-static int store(struct unwind_tables *t, const struct elf_module *m, const struct unwind_rows *rows, struct err *e)
+static int store(struct unwind_tables *t, const struct elf_module *m, const struct unwind_rows *rows,
+                 struct err *e)
 {
 	struct unwind_stored s = identity(m);
 
@@ -304,7 +306,8 @@ static int compare_missing(const void *a, const void *b)
 	return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-static size_t list_missing(struct missing *list, const struct unwind_tables *t, const struct modules *m, struct unwind_coverage *coverage)
+static size_t list_missing(struct missing *list, const struct unwind_tables *t, const struct modules *m,
+                           struct unwind_coverage *coverage)
 {
 	size_t count = 0, kept = 0;
 
@@ -359,8 +362,8 @@ static void run_batch(struct unwind_tables *t, struct batch *b, struct unwind_co
 }
 
 /* Takes the rows from the cache, or puts the module into the batch. */
-static void take_module(struct unwind_tables *t, struct batch *b, const struct elf_module *m, size_t index, const struct target_memory *tm,
-                        const struct maps *maps, struct unwind_coverage *coverage)
+static void take_module(struct unwind_tables *t, struct batch *b, const struct elf_module *m, size_t index,
+                        const struct target_memory *tm, const struct maps *maps, struct unwind_coverage *coverage)
 {
 	struct unwind_job *job = &b->jobs[b->count];
 

@@ -11,7 +11,8 @@
 #include "unwind_compile.h"
 #include "unwind_table.h"
 
-#define UNWIND_TABLES_MAX_BYTES (96ull << 20) /* 12 million rows, fourteen times those of libLLVM; the memfd is sparse */
+#define UNWIND_TABLES_MAX_BYTES                                                                                   \
+	(96ull << 20) /* 12 million rows, fourteen times those of libLLVM; the memfd is sparse */
 
 struct unwind_cache;
 struct unwind_stored;

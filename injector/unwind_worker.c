@@ -25,8 +25,9 @@
 
 /* What the child says about one job. */
 struct outcome {
-	_Atomic uint32_t done; /* all below is there: released last, because another thread may end the process at any moment */
-	int32_t code;  /* positive errno, 0: compiled */
+	_Atomic uint32_t
+		done; /* all below is there: released last, because another thread may end the process at any moment */
+	int32_t code; /* positive errno, 0: compiled */
 	char text[120];
 	uint64_t offset; /* of pc[count], then rule[count], in the file of results */
 	uint32_t count;
@@ -61,7 +62,10 @@ static int write_rows(const struct worker *w, const struct unwind_rows *rows, st
 	o->offset = atomic_fetch_add_explicit(&w->board->used, 2 * half, memory_order_relaxed);
 	if (o->offset > UNWIND_WORKER_BYTES || 2 * half > UNWIND_WORKER_BYTES - o->offset)
 		return -ENOSPC;
-	return pwrite_all(w->results, rows->pc, half, o->offset) && pwrite_all(w->results, rows->rule, half, o->offset + half) ? 0 : -EIO;
+	return pwrite_all(w->results, rows->pc, half, o->offset) &&
+	                       pwrite_all(w->results, rows->rule, half, o->offset + half)
+	               ? 0
+	               : -EIO;
 }
 
 static void compile(const struct worker *w, size_t i)
@@ -105,7 +109,8 @@ static void run_threads(struct worker *w)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	while (started + 1 < w->threads && started + 1 < w->count && !pthread_create(&threads[started], &attributes, work, w))
+	while (started + 1 < w->threads && started + 1 < w->count &&
+	       !pthread_create(&threads[started], &attributes, work, w))
 		started++;
 	work(w);
 	for (unsigned i = 0; i < started; i++)
@@ -141,7 +146,8 @@ static int prepare(struct worker *w, struct err *e)
 	AUTO_CLOSE int fd = memfd_create("memattach-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	w->board_bytes = sizeof *w->board + w->count * sizeof w->board->outcomes[0];
-	if (fd < 0 || ftruncate(fd, (off_t)UNWIND_WORKER_BYTES) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	if (fd < 0 || ftruncate(fd, (off_t)UNWIND_WORKER_BYTES) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return err_sys(e, "cannot prepare the memory file of rows");
 	w->board = mmap(NULL, w->board_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (w->board == MAP_FAILED) {
@@ -167,8 +173,12 @@ static int wait_for_child(const struct worker *w, struct err *e)
 	while (waitpid(w->child, &status, __WALL) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status))
-		return err_set(e, ECANCELED, "the process that compiled its unwind table was ended by signal %d", WTERMSIG(status));
-	return WEXITSTATUS(status) ? err_set(e, ECANCELED, "the process that compiled its unwind table ended with status %d", WEXITSTATUS(status)) : 0;
+		return err_set(e, ECANCELED, "the process that compiled its unwind table was ended by signal %d",
+		               WTERMSIG(status));
+	return WEXITSTATUS(status)
+	               ? err_set(e, ECANCELED, "the process that compiled its unwind table ended with status %d",
+	                         WEXITSTATUS(status))
+	               : 0;
 }
 
 static uint32_t *read_words(const struct worker *w, uint64_t offset, uint32_t count)

@@ -21,7 +21,13 @@
 #define PLACES_MAX 80u
 #define PAGE 4096u
 
-static const uint64_t special[] = { 0, 1, 7, 8, 24, 0x7fff, 0xffff, 0x7fffffff, 0xffffffff, 0x100000000ull, 1ull << 40, 0x7fffffffffffffff, ~0ull, ~0ull - 4095 };
+static const uint64_t special[] = { 0,          1,
+	                            7,          8,
+	                            24,         0x7fff,
+	                            0xffff,     0x7fffffff,
+	                            0xffffffff, 0x100000000ull,
+	                            1ull << 40, 0x7fffffffffffffff,
+	                            ~0ull,      ~0ull - 4095 };
 
 static struct {
 	uint64_t address, bytes;
@@ -48,7 +54,8 @@ static struct link_map *load_copy(const char *file)
 	int from = open(file, O_RDONLY), to = mkstemp(name);
 	struct stat st;
 
-	if (from < 0 || to < 0 || fstat(from, &st) || sendfile(to, from, NULL, (size_t)st.st_size) != st.st_size || fchmod(to, 0755))
+	if (from < 0 || to < 0 || fstat(from, &st) || sendfile(to, from, NULL, (size_t)st.st_size) != st.st_size ||
+	    fchmod(to, 0755))
 		exit(2);
 	close(from);
 	close(to);
@@ -115,7 +122,8 @@ static void damage(void)
 static void append_damaged(const struct link_map *m)
 {
 	struct link_map *last = _r_debug.r_map, *x = calloc(1, PAGE);
-	uint64_t *words[] = { &x->l_addr, (uint64_t *)(void *)&x->l_name, (uint64_t *)(void *)&x->l_ld, (uint64_t *)(void *)&x->l_next, (uint64_t *)(void *)&x->l_prev };
+	uint64_t *words[] = { &x->l_addr, (uint64_t *)(void *)&x->l_name, (uint64_t *)(void *)&x->l_ld,
+		              (uint64_t *)(void *)&x->l_next, (uint64_t *)(void *)&x->l_prev };
 
 	while (last->l_next)
 		last = last->l_next;

@@ -71,7 +71,12 @@ static Elf64_Phdr *write_headers(char *m, uint64_t bytes)
 	h->e_phentsize = sizeof *p;
 	h->e_phnum = 3;
 	p[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = bytes, .p_memsz = bytes };
-	p[1] = (Elf64_Phdr){ .p_type = PT_DYNAMIC, .p_flags = PF_R, .p_offset = DYNAMIC_AT, .p_vaddr = DYNAMIC_AT, .p_filesz = 128, .p_memsz = 128 };
+	p[1] = (Elf64_Phdr){ .p_type = PT_DYNAMIC,
+		             .p_flags = PF_R,
+		             .p_offset = DYNAMIC_AT,
+		             .p_vaddr = DYNAMIC_AT,
+		             .p_filesz = 128,
+		             .p_memsz = 128 };
 	p[2] = (Elf64_Phdr){ .p_type = PT_NULL };
 	return p;
 }
@@ -148,7 +153,12 @@ static void many_frames(uint64_t count)
 	Elf64_Dyn *d = (void *)(m + DYNAMIC_AT);
 	char *hdr = m + HDR_AT, *at = m + PAGE;
 
-	p[2] = (Elf64_Phdr){ .p_type = PT_GNU_EH_FRAME, .p_flags = PF_R, .p_offset = HDR_AT, .p_vaddr = HDR_AT, .p_filesz = 12, .p_memsz = 12 };
+	p[2] = (Elf64_Phdr){ .p_type = PT_GNU_EH_FRAME,
+		             .p_flags = PF_R,
+		             .p_offset = HDR_AT,
+		             .p_vaddr = HDR_AT,
+		             .p_filesz = 12,
+		             .p_memsz = 12 };
 	d[0] = (Elf64_Dyn){ DT_STRTAB, { 768 } };
 	d[1] = (Elf64_Dyn){ DT_STRSZ, { 16 } };
 	memcpy(hdr, "\1\x1b\xff\xff", 4); /* a pc-relative pointer of four bytes */
@@ -166,7 +176,8 @@ static bool wait_for_nobody(void)
 	struct uffdio_api api = { .api = UFFD_API };
 	char *image = map_file(new_file(2 * PAGE), 2 * PAGE);
 	char *name = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uffdio_register range = { .range = { (uintptr_t)name, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_register range = { .range = { (uintptr_t)name, PAGE },
+		                         .mode = UFFDIO_REGISTER_MODE_MISSING };
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range))
@@ -206,7 +217,9 @@ static void load_with_newline(const char *file)
 	mprotect(e, PAGE, PROT_READ);
 }
 
-#define EVIL "\033[2J\033]0;title\007\n\xff\xfe\xc2\x9b" "1m"
+#define EVIL                                                                                                      \
+	"\033[2J\033]0;title\007\n\xff\xfe\xc2\x9b"                                                               \
+	"1m"
 
 static void map_under_our_name(void)
 {

@@ -28,9 +28,17 @@ static void test_length_of_well_formed(void **state)
 
 static void test_length_of_ill_formed(void **state)
 {
-	static const char *const bad[] = { "\x80",         "\xc0\x80",     "\xc1\xbf",         "\xc3",
-					   "\xe2\x82",     "\xe0\x80\x80", "\xed\xa0\x80",     "\xf0\x80\x80\x80",
-					   "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xff" };
+	static const char *const bad[] = { "\x80",
+		                           "\xc0\x80",
+		                           "\xc1\xbf",
+		                           "\xc3",
+		                           "\xe2\x82",
+		                           "\xe0\x80\x80",
+		                           "\xed\xa0\x80",
+		                           "\xf0\x80\x80\x80",
+		                           "\xf4\x90\x80\x80",
+		                           "\xf8\x88\x80\x80\x80",
+		                           "\xff" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -44,8 +52,12 @@ static void test_copy_takes_out_controls(void **state)
 	(void)state;
 	assert_int_equal(printable_copy("a\033[31mb\n\x7f\xff\xc2\x9b", out, sizeof out), 11);
 	assert_string_equal(out, "a?[31mb????");
-	assert_int_equal(printable_copy("\xe2\x82\xac" "1", out, sizeof out), 2);
-	assert_string_equal(out, "\xe2\x82\xac" "1");
+	assert_int_equal(printable_copy("\xe2\x82\xac"
+	                                "1",
+	                                out, sizeof out),
+	                 2);
+	assert_string_equal(out, "\xe2\x82\xac"
+	                         "1");
 }
 
 static void test_copy_cuts_at_whole_sequences(void **state)
@@ -62,7 +74,12 @@ static void test_copy_takes_out_what_turns_or_hides_text(void **state)
 	char out[32];
 
 	(void)state;
-	assert_int_equal(printable_copy("a\xe2\x80\xae" "b\xe2\x80\xa8" "c\xd8\x9c" "d\xef\xbb\xbf\xf3\xa0\x81\x81", out, sizeof out), 9);
+	assert_int_equal(printable_copy("a\xe2\x80\xae"
+	                                "b\xe2\x80\xa8"
+	                                "c\xd8\x9c"
+	                                "d\xef\xbb\xbf\xf3\xa0\x81\x81",
+	                                out, sizeof out),
+	                 9);
 	assert_string_equal(out, "a?b?c?d??");
 	assert_int_equal(printable_copy("\xc2\xa0\xf0\x9f\x98\x80", out, sizeof out), 2);
 	assert_string_equal(out, "\xc2\xa0\xf0\x9f\x98\x80");
@@ -70,7 +87,8 @@ static void test_copy_takes_out_what_turns_or_hides_text(void **state)
 
 static void test_copy_in_place(void **state)
 {
-	char text[] = "\xff\xe2\x82\xac\xc2\x9b" "1\xe2\x82\xac";
+	char text[] = "\xff\xe2\x82\xac\xc2\x9b"
+		      "1\xe2\x82\xac";
 
 	(void)state;
 	assert_int_equal(printable_copy(text, text, sizeof text), 5);

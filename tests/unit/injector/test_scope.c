@@ -28,7 +28,8 @@ static void make_modules(struct modules *m, uint32_t count)
 		e->strings_bytes = NEEDED * sizeof name - 1;
 		for (uint32_t n = 0; n < NEEDED && i + n + 1 < count; n++) {
 			e->needed[e->needed_count++] = n * (uint32_t)sizeof name;
-			snprintf(e->strings + n * sizeof name, sizeof name, n % 2 ? "lib%u.so" : "/lib/lib%u.so", i + n + 1);
+			snprintf(e->strings + n * sizeof name, sizeof name, n % 2 ? "lib%u.so" : "/lib/lib%u.so",
+			         i + n + 1);
 		}
 	}
 }
@@ -40,7 +41,10 @@ static void define(struct elf_module *e, const char *name, uint64_t address)
 
 	e->strings = realloc(e->strings, e->strings_bytes + 100);
 	strcpy(e->strings + e->strings_bytes + 1, name);
-	s[1] = (Elf64_Sym){ .st_name = (uint32_t)e->strings_bytes + 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = address };
+	s[1] = (Elf64_Sym){ .st_name = (uint32_t)e->strings_bytes + 1,
+		            .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+		            .st_shndx = 1,
+		            .st_value = address };
 	e->strings_bytes += strlen(name) + 1;
 	e->symbols = s;
 	e->symbol_count = 2;
@@ -69,7 +73,8 @@ static void test_scope_find_follows_the_order_of_the_loader(void **state)
 	struct scope *scope = scope_new(&m, NULL);
 	assert_non_null(scope);
 	assert_ptr_equal(scope_find(scope, NULL, "g", NULL, &s), &m.list[10]);
-	assert_ptr_equal(scope_find(scope, &m.list[33], "f", NULL, &s), &m.list[35]); /* what it needs comes before what stands earlier */
+	assert_ptr_equal(scope_find(scope, &m.list[33], "f", NULL, &s),
+	                 &m.list[35]); /* what it needs comes before what stands earlier */
 	assert_ptr_equal(scope_find(scope, &m.list[3], "f", NULL, &s), &m.list[30]);
 	m.list[31].symbolic = true;
 	assert_ptr_equal(scope_find(scope, &m.list[31], "g", NULL, &s), &m.list[31]);

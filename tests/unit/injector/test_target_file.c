@@ -66,12 +66,14 @@ static int look(void)
 		return 1;
 	put("good", "good");
 	put("other", "evil");
-	if (mkfifo("fifo", 0644) || symlink("good", "link") || symlink("/proc/self/fd/0", "magic") || symlink("other", "wrong"))
+	if (mkfifo("fifo", 0644) || symlink("good", "link") || symlink("/proc/self/fd/0", "magic") ||
+	    symlink("other", "wrong"))
 		return 2;
 	const struct mapping *map = map_of(&maps, "good");
 	if (!map || !opens(map, "good") || !opens(map, "link"))
 		return 3;
-	if (opens(map, "other") || opens(map, "wrong") || opens(map, "fifo") || opens(map, "magic") || opens(map, "none"))
+	if (opens(map, "other") || opens(map, "wrong") || opens(map, "fifo") || opens(map, "magic") ||
+	    opens(map, "none"))
 		return 4;
 	/* The name stands for another file now. */
 	if (rename("other", "good") || opens(map, "good"))
