@@ -76,6 +76,15 @@ def lies_about_relocations(context):
     victim.finish_by_stdin()
 
 
+@case()
+def lies_about_slots(context):
+    """A million words that hold malloc: more than a session has slots for, which is found out before they are compared with each other."""
+    victim = harm_victim(context, "liar", "slots", "1000000")
+    result = run_memattach(context, "--doctor", "-p", victim.pid)
+    assert "it has more than 32768 slots of allocation functions" in result.stdout, result
+    victim.finish_by_stdin()
+
+
 @case(timeout=300)
 def lies_about_frames(context):
     """Sixteen times the CIEs may take sixteen times the CPU time, not its square: with a limit of sixty-four times it comes to its end."""

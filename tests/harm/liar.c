@@ -6,6 +6,7 @@
  *     tables N M       N modules with a string table of M MiB each, all of one sparse file: it costs this process nothing
  *     symbols N M      the same, with symbols of M MiB
  *     relocations N M  the same, with relocations of M MiB
+ *     slots N          one module with N relocations that name malloc, each for a word of its own
  *     frames N         one module whose .eh_frame has N CIEs, and N FDEs that name the first of them
  *     waiting          a module whose name is in memory that waits for somebody who never answers (userfaultfd)
  *     newline FILE     FILE copied to "lib\012x.so" (with a backslash) in the working directory, loaded, and other headers in memory than in the
@@ -13,7 +14,7 @@
  *     names FILE       FILE copied and loaded under a name with escape sequences and bytes that are no UTF-8; the same for the thread's name; after the
  *                      line "map" a memory file is mapped that has memattach's name
  *
- * Its lists end in modules that its loader would fall over: those of the first five are to be looked at, not attached to.
+ * Its lists end in modules that its loader would fall over: those of the first six are to be looked at, not attached to.
  */
 #include "victim.h"
 
@@ -123,6 +124,32 @@ static void promise(const char *what, unsigned count, uint64_t bytes)
 		}
 		append_module(&maps[i], m, "libx.so");
 	}
+	close(fd);
+}
+
+static void many_slots(uint64_t count)
+{
+	const uint64_t words = 2 * PAGE + count * sizeof(Elf64_Rela), bytes = words + count * sizeof(uint64_t);
+	int fd = new_file(bytes);
+	char *m = map_file(fd, bytes);
+	Elf64_Dyn *d = (void *)(m + DYNAMIC_AT);
+	Elf64_Sym *symbols = (void *)(m + PAGE);
+	Elf64_Rela *relocations = (void *)(m + 2 * PAGE);
+
+	write_headers(m, bytes);
+	memcpy(m + 769, "malloc", 7);
+	symbols[1] = (Elf64_Sym){ .st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC) };
+	((uint32_t *)(void *)(m + HDR_AT))[1] = 2;
+	for (uint64_t i = 0; i < count; i++)
+		relocations[i] = (Elf64_Rela){ words + i * sizeof(uint64_t), ELF64_R_INFO(1, R_X86_64_64), 0 };
+	d[0] = (Elf64_Dyn){ DT_STRTAB, { 768 } };
+	d[1] = (Elf64_Dyn){ DT_STRSZ, { 16 } };
+	d[2] = (Elf64_Dyn){ DT_SYMTAB, { PAGE } };
+	d[3] = (Elf64_Dyn){ DT_HASH, { HDR_AT } };
+	d[4] = (Elf64_Dyn){ DT_RELA, { 2 * PAGE } };
+	d[5] = (Elf64_Dyn){ DT_RELASZ, { count * sizeof(Elf64_Rela) } };
+	d[6] = (Elf64_Dyn){ DT_RELAENT, { sizeof(Elf64_Rela) } };
+	append_module(calloc(1, sizeof(struct link_map)), m, "libslots.so");
 	close(fd);
 }
 
@@ -241,6 +268,8 @@ int main(int argc, char **argv)
 		promise(mode, (unsigned)atoi(argv[2]), (uint64_t)atoi(argv[3]) << 20);
 	else if (!strcmp(mode, "frames"))
 		many_frames(strtoull(argv[2], NULL, 10));
+	else if (!strcmp(mode, "slots"))
+		many_slots(strtoull(argv[2], NULL, 10));
 	else if (!strcmp(mode, "newline"))
 		load_with_newline(argv[2]);
 	else if (!strcmp(mode, "names")) {
