@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of docs/statistics.md, in Markdown: coverage_table [HEAPS [CONFIDENCE-PERCENT [SEED]]]. Each cell samples
+ * The tables of docs/plots/coverage.txt, in Markdown: coverage_table [HEAPS [CONFIDENCE-PERCENT [SEED]]]. Each cell samples
  * HEAPS heaps whose contents are known and counts how often the interval holds the truth. The first table is the grid that the
  * interval was made with; the second one checks it with sizes that had no part in that: other spreads, mixtures drawn at random, real programs.
  */
