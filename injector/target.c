@@ -23,6 +23,7 @@
 #include "watchdog.h"
 #include "whole_io.h"
 
+#define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u /* after a thread that lives */
 
 /* The value behind "Name:" in a status file, -1 if absent. */
@@ -167,6 +168,16 @@ static bool is_frozen(pid_t pid)
 	return false;
 }
 
+/* A process that is ending has given its memory back already. */
+static int refuse_without_memory(const struct target *t, const char *stat_text, struct err *e)
+{
+	char flags[32];
+
+	if (stat_field(stat_text, 9, flags, sizeof flags) == 0 && !(strtoull(flags, NULL, 10) & PF_KTHREAD))
+		return err_set(e, ESRCH, "%s is about to end", t->comm);
+	return err_set(e, EINVAL, "%s is a kernel thread: it has no heap", t->comm);
+}
+
 /* Everything that can be refused by looking. */
 static int examine(struct target *t, struct err *e)
 {
@@ -189,7 +200,7 @@ static int examine(struct target *t, struct err *e)
 				       status_value(status, "PPid"));
 	}
 	if (strstr(status, "\nVmSize:") == NULL && t->tid == t->pid)
-		return err_set(e, EINVAL, "%s is a kernel thread: it has no heap", t->comm);
+		return refuse_without_memory(t, stat_text, e);
 	if (is_frozen(t->pid))
 		return err_set(e, EBUSY, "its cgroup is frozen; thaw it first; nothing was changed");
 	return 0;
