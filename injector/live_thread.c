@@ -30,9 +30,7 @@ int live_thread_look(const struct target *t, live_thread_fn look, void *context,
 	for (pid_t tid = t->tid; rc == -ESRCH; tid = task_alive(t->pid)) {
 		char directory[64];
 		snprintf(directory, sizeof directory, "/proc/%d/task/%d", t->pid, tid);
-		watchdog_call_begin();
 		rc = tid ? look(directory, context, e) : err_set(e, ESRCH, "no thread of it was found");
-		watchdog_call_end();
 		if (!tid)
 			nanosleep(&pause, NULL);
 		if (rc == -ESRCH && process_ended(t))
@@ -85,7 +83,9 @@ static int open_file(const char *directory, const char *name, int flags, int *fd
 	char path[80];
 
 	snprintf(path, sizeof path, "%s/%s", directory, name);
+	watchdog_call_begin(); /* an execve keeps it waiting */
 	AUTO_CLOSE int new = open(path, flags | O_CLOEXEC);
+	watchdog_call_end();
 	if (new < 0 && errno != ENOENT && errno != ESRCH)
 		return err_sys(e, "cannot open %s", path);
 	if (new < 0 || sscanf(directory, "/proc/%d/task/%d", &pid, &tid) != 2 || !task_has_memory(pid, tid))

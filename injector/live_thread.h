@@ -13,7 +13,7 @@
 
 /* directory: of a live thread, "/proc/PID/task/TID". -ESRCH: it has ended meanwhile. */
 typedef int (*live_thread_fn)(const char *directory, void *context, struct err *e);
-/* Calls look, in one watchdog_call, until it returns something else than -ESRCH, or the process has ended. */
+/* Calls look until it returns something else than -ESRCH, or the process has ended. */
 int live_thread_look(const struct target *t, live_thread_fn look, void *context, struct err *e) WARN_UNUSED;
 
 /* maps_read() and maps_read_at() of a live thread. */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "watchdog.h"
 
 #define DELETED " (deleted)"
 #define READ_TRIES 20
@@ -171,7 +172,9 @@ int maps_parse(struct maps *m, const char *text, size_t bytes, struct err *e)
 
 static int read_once(struct maps *m, const char *file, bool torn, struct err *e)
 {
+	watchdog_call_begin(); /* an execve keeps it waiting */
 	AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
+	watchdog_call_end();
 	size_t used = 0, size = 1u << 16;
 
 	if (fd < 0)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "watchdog.h"
 
 /* struct procmap_query of <linux/fs.h>, which is younger than the headers of some distributions. */
 struct query {
@@ -104,7 +105,9 @@ int maps_read_at(struct maps *m, const char *file, const uint64_t *addresses, si
 {
 	struct maps out = { 0 };
 	bool whole = false;
+	watchdog_call_begin(); /* an execve keeps it waiting */
 	AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
+	watchdog_call_end();
 
 	if (fd < 0)
 		return errno == ENOENT ? err_set(e, ESRCH, "no %s: the process or thread is gone", file) : err_sys(e, "cannot open %s", file);
