@@ -128,16 +128,19 @@ static void answer_allocator(struct reader *r)
 }
 
 /* The name with its arguments where one has them: the mangled name of DWARF, of the symbol table, the plain name. */
-static void put_best_name(struct reader *r, struct read_image *image, const struct source_line *line, const struct symbol *symbol)
+static void put_best_name(struct reader *r, struct read_image *image, const struct source_line *line,
+                          const struct symbol *symbol)
 {
 	const char *mangled = line ? line->linkage : NULL;
 
-	if (!mangled && symbol && (!line || !line->name || !strncmp(symbol->name, "_Z", 2) || !strncmp(symbol->name, "_R", 2)))
+	if (!mangled && symbol &&
+	    (!line || !line->name || !strncmp(symbol->name, "_Z", 2) || !strncmp(symbol->name, "_R", 2)))
 		mangled = symbol->name;
 	char *plain = mangled ? plain_name(mangled) : NULL;
 	image->failed |= mangled && !plain;
 	const char *name = plain ? plain : mangled ? mangled : line ? line->name : NULL;
-	wire_put_string(&r->answer, name && strnlen(name, PLAIN_NAME_MAX_BYTES) < PLAIN_NAME_MAX_BYTES ? name : NULL);
+	wire_put_string(&r->answer,
+	                name && strnlen(name, PLAIN_NAME_MAX_BYTES) < PLAIN_NAME_MAX_BYTES ? name : NULL);
 	free(plain);
 }
 
@@ -217,9 +220,11 @@ static void answer_settle(struct reader *r)
 
 void symbol_reader_run(int fd, _Atomic unsigned *doing)
 {
-	static void (*const answers[])(struct reader *) = { [SYMBOL_OPEN] = answer_open, [SYMBOL_RANGES] = answer_ranges,
-							    [SYMBOL_ALLOCATOR] = answer_allocator, [SYMBOL_PLACES] = answer_places,
-							    [SYMBOL_SETTLE] = answer_settle };
+	static void (*const answers[])(struct reader *) = { [SYMBOL_OPEN] = answer_open,
+		                                            [SYMBOL_RANGES] = answer_ranges,
+		                                            [SYMBOL_ALLOCATOR] = answer_allocator,
+		                                            [SYMBOL_PLACES] = answer_places,
+		                                            [SYMBOL_SETTLE] = answer_settle };
 	struct reader *r = calloc(1, sizeof *r);
 
 	if (!r)

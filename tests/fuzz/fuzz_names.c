@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *plain = name ? plain_name(name) : NULL;
 	FILE *null = fopen("/dev/null", "we");
 
-	if (!plain || !null || strlen(plain) > (strlen(name) < PLAIN_NAME_MAX_BYTES ? PLAIN_NAME_MAX_BYTES : strlen(name)))
+	if (!plain || !null ||
+	    strlen(plain) > (strlen(name) < PLAIN_NAME_MAX_BYTES ? PLAIN_NAME_MAX_BYTES : strlen(name)))
 		abort();
 	size_t columns = printable_copy(plain, clean, sizeof clean);
 	check_printable(clean);

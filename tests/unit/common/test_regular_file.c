@@ -23,7 +23,8 @@ static int make(void **state)
 	if (!mkdtemp(directory) || chdir(directory))
 		return -1;
 	int fd = open("file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	return fd < 0 || write(fd, "text", 4) != 4 || close(fd) || symlink("file", "link") || symlink("fifo", "to-fifo") || mkfifo("fifo", 0600);
+	return fd < 0 || write(fd, "text", 4) != 4 || close(fd) || symlink("file", "link") ||
+	       symlink("fifo", "to-fifo") || mkfifo("fifo", 0600);
 }
 
 static int take_away(void **state)
@@ -56,7 +57,11 @@ static void test_nothing_else_is_opened(void **state)
 	static const struct {
 		const char *name;
 		int code;
-	} cases[] = { { "fifo", ESPIPE }, { "to-fifo", ESPIPE }, { "/dev/null", ESPIPE }, { ".", EISDIR }, { "none", ENOENT } };
+	} cases[] = { { "fifo", ESPIPE },
+		      { "to-fifo", ESPIPE },
+		      { "/dev/null", ESPIPE },
+		      { ".", EISDIR },
+		      { "none", ENOENT } };
 	struct err e;
 
 	(void)state;
