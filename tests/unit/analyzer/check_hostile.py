@@ -183,6 +183,15 @@ class Checks:
         text = self.run(self.dump_of(library), "--no-cache", "--full-names").out
         assert name in text, text
 
+    def check_names_without_end(self):
+        """A name of 50 KB at each byte of a function: as many as there is room for."""
+        name = doubling_name(12)
+        library = self.library("long", f".text\n.globl {name}\n.type {name},@function\n{name}:\n.fill 8192,1,0x90\n.size {name}, . - {name}\n", "s")
+        path = dump.write_frames(self.path("long"), [(os.fsencode(library[0]), library[1])], range(library[2] + 1, library[2] + 6001))
+        text = self.run(path, "--no-cache", "--top=0").out
+        assert 1000 < text.count("long.so+0x") < 5500, text[-2000:]
+        assert "there is no room for more of them" in text, text[-2000:]
+
     def check_fifos(self):
         """Nobody writes into a FIFO: who opens one waits for ever. It stands where the debug file is looked for, and at the paths of modules."""
         library = self.library("linked", PLAIN, options=["-s"])

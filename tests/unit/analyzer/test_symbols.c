@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -229,6 +230,46 @@ static void test_libraries_and_their_allocator(void **state)
 	close_self(&self);
 }
 
+/* The one that reads files is the only child. */
+static void kill_child(void)
+{
+	char path[64], text[64] = "";
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof text, f));
+	fclose(f);
+	assert_int_equal(kill((pid_t)strtol(text, NULL, 10), SIGKILL), 0);
+}
+
+/* What was known stays, the file that was looked at last has no more names, and the others have. */
+static void test_the_end_of_the_reader_costs_names(void **state)
+{
+	struct self self;
+	size_t n;
+
+	(void)state;
+	open_self(&self, false);
+	void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+	assert_non_null(libc);
+	uint64_t first = place_of(&self, (const char *)(uintptr_t)outer_function + 4), second = first + 1;
+	uint64_t other = place_of(&self, (const char *)(uintptr_t)dlsym(libc, "qsort_r") + 4);
+	assert_non_null(symbols_find(self.symbols, other, &n)[0].function);
+	assert_non_null(symbols_find(self.symbols, first, &n)[0].function);
+	assert_null(symbols_image_file(self.symbols, PLACE_IMAGE(first))->reason);
+	kill_child();
+	assert_null(symbols_find(self.symbols, second, &n)[0].function);
+	const struct image_found *file = symbols_image_file(self.symbols, PLACE_IMAGE(first));
+	assert_true(file->incomplete);
+	assert_non_null(strstr(file->reason, "names may be missing"));
+	assert_non_null(symbols_find(self.symbols, first, &n)[n - 1].function);
+	assert_non_null(symbols_find(self.symbols, other + 1, &n)[n - 1].function);
+	assert_false(symbols_image_file(self.symbols, PLACE_IMAGE(other))->incomplete);
+	dlclose(libc);
+	close_self(&self);
+}
+
 static void test_another_file_at_the_path_is_not_believed(void **state)
 {
 	struct self self;
@@ -326,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_lines_and_inlined_calls),
 		cmocka_unit_test(test_libraries_and_their_allocator),
+		cmocka_unit_test(test_the_end_of_the_reader_costs_names),
 		cmocka_unit_test(test_another_file_at_the_path_is_not_believed),
 		cmocka_unit_test(test_addresses_of_nowhere),
 		cmocka_unit_test(test_plain_names),
