@@ -193,6 +193,7 @@ struct dump_live_record {
  * before the word is released.
  */
 #define DUMP_STACK_ALIGN 16u
+#define DUMP_BYTES_MAX ((uint64_t)UINT32_MAX * DUMP_STACK_ALIGN) /* no reference reaches further */
 #define DUMP_INDEX_ENTRY_BYTES sizeof(uint64_t)
 #define DUMP_INDEX_WORD(hash, reference) ((hash) << 32 | (reference))
 #define DUMP_INDEX_REFERENCE(word) ((uint32_t)(word))

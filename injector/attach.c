@@ -183,7 +183,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.payload_fd = remote_fds[0],
 		.dump_fd = remote_fds[1],
 		.tables_fd = remote_fds[2],
-		.filter_log2 = filter_log2(&s->options, s->dump.own.private_start_bytes),
+		.filter_log2 = filter_log2(&s->options, s->dump.own->private_start_bytes),
 		.dump_max_bytes = s->dump.max_bytes,
 		.tables_max_bytes = s->tables.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
@@ -192,7 +192,7 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 		.session_id = session_id,
 		.injector_pid = getpid(),
 		.tid_offset = find_tid_offset(s, c->r),
-		.injector_start_ticks = s->dump.own.injector_start_ticks,
+		.injector_start_ticks = s->dump.own->injector_start_ticks,
 		.usable_size = session_usable_size(s),
 		.ask_protections = 1,
 	};
@@ -293,14 +293,14 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0 && !reused)
-		rc = load(c, remote_fds[0], s->dump.own.session_id, &handle, e);
+		rc = load(c, remote_fds[0], s->dump.own->session_id, &handle, e);
 	if (rc < 0)
 		return rc;
 	rc = locate(s, handle, e);
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0)
-		rc = start(c, remote_fds, handle, s->dump.own.session_id, e);
+		rc = start(c, remote_fds, handle, s->dump.own->session_id, e);
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	if (rc == 0)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "dump_writer_internal.h"
 #include "whole_io.h"
 
 #define CHUNK_RECORDS 4096u
@@ -18,6 +19,7 @@ _Static_assert(CHUNK_BYTES % HOLE_BYTES == 0, "chunks");
 
 struct copy {
 	const struct dump_source *source;
+	struct dump_header header; /* of the copy */
 	int fd;
 	_Alignas(16) char chunk[CHUNK_BYTES];
 	_Alignas(16) char again[CHUNK_BYTES]; /* of live records, read a second time */
@@ -32,11 +34,15 @@ static int read_writer(const struct dump_source *source, uint64_t offset, void *
 	return 0;
 }
 
-/* What only the payload can tell. */
-static void count_writer(const struct dump_source *source, struct dump_header *h)
+/* What memattach knows now, and what only the payload can tell. */
+static void header_of_writer(const struct dump_source *source, struct dump_header *h)
 {
 	const struct dump_writer *w = source->context;
+	/* Pairs with the release in dump_writer.c: a child sees regions that memattach has added since it was made. */
+	uint32_t count = atomic_load_explicit(atomic32(&w->own->region_count), memory_order_acquire);
 
+	*h = *w->own;
+	h->region_count = count;
 	memcpy(h->counters, w->shared->counters, sizeof h->counters);
 	h->history_next = w->shared->history_next;
 	h->frees_unseen = w->shared->frees_unseen;
@@ -44,12 +50,13 @@ static void count_writer(const struct dump_source *source, struct dump_header *h
 	h->state = dump_writer_state(w);
 	if (h->state == DUMP_STATE_RUNNING)
 		h->clock_latest = dump_clock_now();
+	h->lease_realtime_ns += source->longer_ns;
 }
 
 void dump_source_of_writer(struct dump_source *source, const struct dump_writer *w)
 {
-	*source = (struct dump_source){ .header = w->own, .read = read_writer, .count = count_writer, .context = w, .fd = -1 };
-	count_writer(source, &source->header);
+	*source = (struct dump_source){ .read = read_writer, .update = header_of_writer, .context = w, .fd = -1 };
+	header_of_writer(source, &source->header);
 }
 
 int dump_source_check(const struct dump_source *source, uint64_t bytes, struct err *e)
@@ -181,15 +188,33 @@ static bool comes_in_order(uint32_t kind)
 	return kind == DUMP_REGION_LIVE || kind == DUMP_REGION_HISTORY || kind == DUMP_REGION_STACK_INDEX || kind == DUMP_REGION_STACKS;
 }
 
-/* kind: DUMP_REGION_NONE stands for all that have no place in the order. */
-static int copy_kind(struct copy *c, uint32_t kind, struct err *e)
+/* Regions from number `from` on. kind: DUMP_REGION_NONE stands for all that have no place in the order. */
+static int copy_kind(struct copy *c, uint32_t kind, uint32_t from, struct err *e)
 {
-	const struct dump_header *h = &c->source->header;
+	const struct dump_header *h = &c->header;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < h->region_count && rc == 0; i++)
+	for (uint32_t i = from; i < h->region_count && rc == 0; i++)
 		if (kind == DUMP_REGION_NONE ? !comes_in_order(h->regions[i].kind) : h->regions[i].kind == kind)
 			rc = copy_region(c, &h->regions[i], e);
+	return rc;
+}
+
+/* Until there is no region that came meanwhile; then the counters are those of a moment after the last record. */
+static int copy_records(struct copy *c, struct err *e)
+{
+	uint32_t done = 0;
+	int rc = 0;
+
+	while (rc == 0 && done < c->header.region_count) {
+		uint32_t from = done;
+		done = c->header.region_count;
+		rc = copy_kind(c, DUMP_REGION_LIVE, from, e);
+		if (rc == 0)
+			rc = copy_kind(c, DUMP_REGION_HISTORY, from, e);
+		if (c->source->update)
+			c->source->update(c->source, &c->header);
+	}
 	return rc;
 }
 
@@ -200,22 +225,20 @@ static uint64_t file_bytes(const struct dump_header *h)
 
 int dump_copy(const struct dump_source *source, int fd, struct err *e)
 {
-	static const uint32_t order[] = { DUMP_REGION_LIVE, DUMP_REGION_HISTORY, DUMP_REGION_STACK_INDEX, DUMP_REGION_STACKS, DUMP_REGION_NONE };
+	static const uint32_t rest[] = { DUMP_REGION_STACK_INDEX, DUMP_REGION_STACKS, DUMP_REGION_NONE };
 	AUTO_FREE struct copy *c = malloc(sizeof *c);
-	struct dump_header header = source->header;
-	int rc = 0;
 
 	if (!c)
 		return err_set(e, ENOMEM, "out of memory");
 	c->source = source;
+	c->header = source->header;
 	c->fd = fd;
-	for (unsigned i = 0; i < sizeof order / sizeof order[0] && rc == 0; i++)
-		rc = copy_kind(c, order[i], e);
+	int rc = copy_records(c, e);
+	for (unsigned i = 0; i < sizeof rest / sizeof rest[0] && rc == 0; i++)
+		rc = copy_kind(c, rest[i], 0, e);
 	if (rc < 0)
 		return rc;
-	if (source->count)
-		source->count(source, &header);
-	if (!pwrite_all(fd, &header, sizeof header, 0) || ftruncate(fd, (off_t)file_bytes(&header)) < 0)
+	if (!pwrite_all(fd, &c->header, sizeof c->header, 0) || ftruncate(fd, (off_t)file_bytes(&c->header)) < 0)
 		return err_sys(e, "cannot write the dump");
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -30,7 +31,6 @@
 #define WAIT_MS 100
 #define GONE_MS 1000                /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
 #define NUMBER_MAX 1000u            /* of names that are tried instead of one that is taken */
-#define LEASE_NS 10000000000ull     /* beyond the time of the next copy but one: nobody writes any more */
 
 /* An inode number alone is given out again when its file is removed. */
 struct file_identity {
@@ -249,14 +249,15 @@ static _Noreturn void run_child(struct dump_file *f, const struct dump_source *s
 
 /* ---- in memattach ---- */
 
-/* So long is what a copy says for valid until somebody reads that it was not replaced. */
+/* So much longer than the lease is what a copy says for valid until somebody reads that it was not replaced. */
 static void extend_lease(const struct dump_file *f, struct dump_source *source)
 {
-	struct dump_header *h = &source->header;
 	uint64_t next_ns = f->interval_ns > UNCHANGED_NS ? f->interval_ns : UNCHANGED_NS;
 
-	if (h->state == DUMP_STATE_RUNNING)
-		h->lease_realtime_ns = h->clock_latest.realtime_ns + 2 * next_ns + LEASE_NS;
+	if (source->header.state != DUMP_STATE_RUNNING)
+		return;
+	source->longer_ns = 2 * next_ns;
+	source->header.lease_realtime_ns += source->longer_ns;
 }
 
 /* Not by a number of a process: those of several containers are the same in a directory that they share, and can be foreseen. */
@@ -277,6 +278,7 @@ static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
 	source->copied = &f->result->copied;
 	extend_lease(f, source);
 	f->begun_at = time(NULL);
+	f->begun_ns = monotonic_ns();
 	make_temporary_name(f);
 	pid_t child = fork();
 	if (child == 0)
@@ -334,7 +336,7 @@ static int poll_child(struct dump_file *f, struct err *e)
 /* Tells recordings apart that a reader could tell apart. */
 static uint64_t state_of(const struct dump_writer *w)
 {
-	uint64_t state = w->own.region_count;
+	uint64_t state = w->own->region_count;
 
 	for (unsigned i = 0; i < DUMP_COUNTER_COUNT; i++)
 		state = state * 31 + dump_writer_counter(w, (enum dump_counter)i);
@@ -431,7 +433,7 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 		return rc < 0 ? rc : (succeeded(f), 0);
 	}
 	while (rc == 0) {
-		double done = f->result->bytes ? (double)f->result->copied / (double)f->result->bytes : 0;
+		double done = f->result->bytes ? fmin(1, (double)f->result->copied / (double)f->result->bytes) : 0;
 		if (!await_child(f->child, WAIT_MS) && !waiting(context, done)) {
 			dump_file_abort(f);
 			return err_set(e, EINTR, "the last copy of the dump was given up");

@@ -4,6 +4,7 @@
 
 #include "dump_writer_internal.h"
 
+#define SHORT_NS 1000000000u             /* until memory that was short is asked for again */
 #define STACKS_BYTES_LEAST (64ull << 10) /* where what is wanted has no room */
 #define STACKS_BYTES_MAX (64ull << 20)
 #define HISTORY_BYTES_MAX (64ull << 20) /* all history regions together; older records are dropped then */
@@ -15,10 +16,10 @@ static uint64_t capacity_of(const struct dump_writer *w, uint32_t kind, const st
 {
 	uint64_t entries = 0;
 
-	for (uint32_t i = 0; i < w->own.region_count; i++)
-		if (w->own.regions[i].kind == kind) {
-			entries += w->own.regions[i].entries;
-			*last = &w->own.regions[i];
+	for (uint32_t i = 0; i < w->own->region_count; i++)
+		if (w->own->regions[i].kind == kind) {
+			entries += w->own->regions[i].entries;
+			*last = &w->own->regions[i];
 		}
 	return entries;
 }
@@ -44,8 +45,8 @@ static uint64_t kept_back(const struct dump_writer *w)
 {
 	uint64_t part = w->max_bytes / STACKS_PART, bytes = 0;
 
-	for (uint32_t i = 0; i < w->own.region_count; i++) {
-		const struct dump_region *r = &w->own.regions[i];
+	for (uint32_t i = 0; i < w->own->region_count; i++) {
+		const struct dump_region *r = &w->own->regions[i];
 		if (r->kind == DUMP_REGION_STACKS || r->kind == DUMP_REGION_STACK_INDEX)
 			bytes += r->bytes;
 	}
@@ -100,8 +101,8 @@ static int grow_index(struct dump_writer *w, struct err *e)
 	const struct dump_region *last = NULL;
 	uint64_t capacity = capacity_of(w, DUMP_REGION_STACK_INDEX, &last), used = 0;
 
-	for (uint32_t i = 0; i < w->own.region_count; i++) {
-		const struct dump_region *r = &w->own.regions[i];
+	for (uint32_t i = 0; i < w->own->region_count; i++) {
+		const struct dump_region *r = &w->own->regions[i];
 		if (r->kind != DUMP_REGION_STACKS)
 			continue;
 		used += stacks_used(w, r);
@@ -123,7 +124,10 @@ static int grow_history(struct dump_writer *w, struct err *e)
 	return dump_writer_add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES, last->entries * 2, e);
 }
 
-/* Once. */
+/*
+ * What cannot grow for the sake of the limit is said once, and never tried again. Where memory is short it is tried again after a while, and said
+ * once for all.
+ */
 static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct dump_writer *, struct err *), const char *what,
 		       struct err *e)
 {
@@ -132,11 +136,26 @@ static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct 
 	if (*is_full || grow(w, &why) == 0)
 		return 0;
 	*is_full = true;
-	return err_set(e, ENOSPC, "%s: %s", why.text, what);
+	if (why.code != ENOMEM)
+		return err_set(e, ENOSPC, "%s: %s", why.text, what);
+	w->short_until_ns = monotonic_ns() + SHORT_NS;
+	if (w->said_short)
+		return 0;
+	w->said_short = true;
+	return err_set(e, ENOMEM, "%s: %s", why.text, what);
+}
+
+static void try_again_later(struct dump_writer *w)
+{
+	if (!w->short_until_ns || monotonic_ns() < w->short_until_ns)
+		return;
+	w->live_full = w->stacks_full = w->index_full = w->history_full = false;
+	w->short_until_ns = 0;
 }
 
 int dump_writer_grow(struct dump_writer *w, struct err *e)
 {
+	try_again_later(w);
 	int rc = try_to_grow(w, &w->live_full, grow_live,
 			     "from now on live samples are thinned when their table is crowded", e);
 	if (rc == 0)

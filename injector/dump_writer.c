@@ -69,7 +69,7 @@ static bool has_arena(uint32_t kind)
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
 {
-	struct dump_header *own = &w->own;
+	struct dump_header *own = w->own;
 	uint32_t count = own->region_count, serial = 0;
 
 	bytes = align_up(bytes, DUMP_REGION_ALIGN);
@@ -85,7 +85,8 @@ int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes,
 	if (has_arena(kind))
 		w->arenas[kind] = (struct writer_arena){ w->used, bytes, 0 };
 	w->used += bytes;
-	own->region_count = count + 1;
+	/* Acquired by a child that copies (dump_copy.c). */
+	atomic_store_explicit(atomic32(&own->region_count), count + 1, memory_order_release);
 	/* Acquired by the payload (regions.c) and by readers. */
 	atomic_store_explicit(atomic32(&w->shared->region_count), count + 1, memory_order_release);
 	return 0;
@@ -104,7 +105,7 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	uint64_t part = w->max_bytes / 8, all_levels = (1u << LEVELS) - 1;
 	const struct first_sizes *f = first_sizes;
 
-	while (w->own.first_rate_bytes <= f->above_rate)
+	while (w->own->first_rate_bytes <= f->above_rate)
 		f++;
 	uint64_t live = fitting(f->live_entries, all_levels * DUMP_LIVE_ENTRY_BYTES, part);
 	uint64_t index = fitting(f->stack_entries, all_levels * DUMP_INDEX_ENTRY_BYTES, part / 8);
@@ -163,7 +164,7 @@ static int add_unknown_stack(struct dump_writer *w, struct err *e)
 	stack = record;
 	stack->flags = DUMP_STACK_TRUNCATED;
 	stack->hash = 1;
-	w->own.unknown_stack = (uint32_t)(offset / DUMP_STACK_ALIGN);
+	w->own->unknown_stack = (uint32_t)(offset / DUMP_STACK_ALIGN);
 	return 0;
 }
 
@@ -191,7 +192,7 @@ static int map_memory(struct dump_writer *w, struct err *e)
 		return rc;
 	void *map = mmap(NULL, w->max_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->fd, 0);
 	if (map == MAP_FAILED)
-		return err_sys(e, "cannot map the memory of the dump");
+		return err_sys(e, "cannot map the memory of the dump (a smaller --max-size takes less)");
 	w->shared = map;
 	w->used = DUMP_HEADER_BYTES;
 	return 0;
@@ -201,8 +202,11 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 {
 	*w = (struct dump_writer){ .fd = -1, .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
 				   .exact = options->rate_bytes == 1, .dense = options->rate_bytes <= DENSE_RATE };
-	struct dump_header *h = &w->own;
+	struct dump_header *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
+	if (h == MAP_FAILED)
+		return err_sys(e, "no memory for the header of the dump");
+	w->own = h;
 	memcpy(h->magic, DUMP_MAGIC, sizeof h->magic);
 	h->version = DUMP_VERSION;
 	h->header_bytes = DUMP_HEADER_BYTES;
@@ -227,13 +231,15 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 
 void dump_writer_publish(struct dump_writer *w)
 {
-	*w->shared = w->own;
+	*w->shared = *w->own;
 }
 
 void dump_writer_close(struct dump_writer *w)
 {
 	if (w->shared)
 		munmap(w->shared, w->max_bytes);
+	if (w->own)
+		munmap(w->own, sizeof *w->own);
 	if (w->fd >= 0)
 		close(w->fd);
 	free(w->modules);
@@ -241,7 +247,7 @@ void dump_writer_close(struct dump_writer *w)
 	w->modules = NULL;
 	w->thinnings = NULL;
 	w->module_count = w->thinning_count = 0;
-	w->shared = NULL;
+	w->shared = w->own = NULL;
 	w->fd = -1;
 }
 
@@ -264,8 +270,8 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 {
 	uint64_t offset = (uint64_t)stack * DUMP_STACK_ALIGN;
 
-	for (uint32_t i = 0; i < w->own.region_count; i++) {
-		const struct dump_region *r = &w->own.regions[i];
+	for (uint32_t i = 0; i < w->own->region_count; i++) {
+		const struct dump_region *r = &w->own->regions[i];
 		if (r->kind != DUMP_REGION_STACKS || offset < r->offset + sizeof(struct dump_arena) ||
 		    offset > r->offset + r->bytes - sizeof(struct dump_stack))
 			continue;
@@ -277,7 +283,7 @@ void dump_writer_unkept(struct dump_writer *w, uint32_t stack)
 
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns)
 {
-	struct dump_header *own = &w->own, *shared = w->shared;
+	struct dump_header *own = w->own, *shared = w->shared;
 	struct dump_clock now = dump_clock_now();
 	uint64_t elapsed_ns = now.monotonic_ns - own->clock_start.monotonic_ns;
 
@@ -303,13 +309,13 @@ void dump_writer_end_lease(struct dump_writer *w)
 {
 	const uint64_t long_ago = 1; /* 0 would mean that there is none */
 
-	w->own.lease_stamp = long_ago;
+	w->own->lease_stamp = long_ago;
 	atomic_store_explicit(atomic64(&w->shared->lease_stamp), long_ago, memory_order_relaxed);
 }
 
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail)
 {
-	struct dump_header *own = &w->own, *shared = w->shared;
+	struct dump_header *own = w->own, *shared = w->shared;
 
 	if (state == DUMP_STATE_RUNNING)
 		own->clock_start = own->clock_latest = shared->clock_start = shared->clock_latest = dump_clock_now();
@@ -322,18 +328,18 @@ enum dump_state dump_writer_state(const struct dump_writer *w)
 {
 	uint32_t said = atomic_load_explicit(atomic32(&w->shared->state), memory_order_acquire);
 
-	return said == DUMP_STATE_ABANDONED ? DUMP_STATE_ABANDONED : (enum dump_state)w->own.state;
+	return said == DUMP_STATE_ABANDONED ? DUMP_STATE_ABANDONED : (enum dump_state)w->own->state;
 }
 
 void dump_writer_private(struct dump_writer *w, uint64_t bytes)
 {
-	w->own.private_latest_bytes = w->shared->private_latest_bytes = bytes;
+	w->own->private_latest_bytes = w->shared->private_latest_bytes = bytes;
 }
 
 void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)
 {
-	w->own.cpu_ns = w->shared->cpu_ns = cpu_ns;
-	w->own.cost_ns = w->shared->cost_ns = cost_ns;
+	w->own->cpu_ns = w->shared->cpu_ns = cpu_ns;
+	w->own->cost_ns = w->shared->cost_ns = cost_ns;
 }
 
 /* A record of text behind a fixed part whose first word is its size, released last. */
@@ -421,7 +427,7 @@ static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *c
 
 int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)
 {
-	struct dump_header *own = &w->own;
+	struct dump_header *own = w->own;
 	uint64_t offset;
 
 	int rc = change->thinned_bytes ? keep_thinning(w, change, e) : 0;

@@ -42,11 +42,13 @@ struct writer_module {
 
 struct dump_writer {
 	int fd;                     /* of the memfd, -1: none */
-	struct dump_header own;     /* what memattach knows; the target cannot reach it */
+	struct dump_header *own;    /* what memattach knows; shared with children that copy, out of reach of the target */
 	struct dump_header *shared; /* mapped, max_bytes long; only bytes below used are touched */
 	uint64_t max_bytes;
 	uint64_t used;
-	bool live_full, stacks_full, index_full, history_full; /* that can grow no more */
+	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
+	uint64_t short_until_ns;    /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
+	bool said_short;
 	struct writer_arena arenas[DUMP_REGION_RATES + 1];
 	struct writer_module *modules;
 	size_t module_count;

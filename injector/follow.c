@@ -34,7 +34,7 @@
 struct follower {
 	struct session *s;
 	int signals, stops, timer;
-	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, fast_until_ns, quiet_from_ns;
+	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, next_thinning_ns, fast_until_ns, quiet_from_ns;
 	uint64_t tick_ns;
 	uint64_t taken; /* samples, at the last tick */
 	bool said_no_thinning, said_abandoned;
@@ -196,6 +196,9 @@ static void make_room(struct follower *f)
 		session_say(f->s, "memattach: %s; from now on what has no room is counted, not kept", why.text);
 		return;
 	}
+	/* A table that stays crowded though nothing could be given up is the target's doing. */
+	if (given_up == 0)
+		f->next_thinning_ns = monotonic_ns() + RENEW_NS;
 	govern_least(f->s, rate);
 	if (f->s->options.verbose)
 		session_say(f->s, "the live table was crowded: %llu samples given up, one sample per %s from now on",
@@ -241,7 +244,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (s->dump.used != used || thinner_is_near(&s->dump))
 		f->fast_until_ns = now + RENEW_NS;
-	if (thinner_is_needed(&s->dump) && !f->said_no_thinning)
+	if (thinner_is_needed(&s->dump) && !f->said_no_thinning && now >= f->next_thinning_ns)
 		make_room(f);
 	session_file_tick(s);
 	if (s->governor.least > s->options.rate_bytes && thinner_has_much_room(&s->dump))

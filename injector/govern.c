@@ -26,7 +26,7 @@ static struct governor_look look_now(const struct session *s)
 	double cycles = (double)dump_writer_counter(w, DUMP_COUNTER_slow_cycles);
 	struct governor_look look = { .now_ns = monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
 
-	double cost_ns = cycles * ns_per_cycle(&w->own) + (double)calls * OUTSIDE_NS;
+	double cost_ns = cycles * ns_per_cycle(w->own) + (double)calls * OUTSIDE_NS;
 	/* Counters are the target's. */
 	look.cost_ns = cost_ns < COST_MAX_NS ? (uint64_t)cost_ns : (uint64_t)COST_MAX_NS;
 	return look;
@@ -64,7 +64,7 @@ void govern_look(struct session *s)
 	uint64_t old = g->rate;
 	struct err e;
 
-	if (!look.cpu_ns || !ns_per_cycle(&s->dump.own))
+	if (!look.cpu_ns || !ns_per_cycle(s->dump.own))
 		return; /* it has ended, or the clock is too young */
 	uint64_t rate = governor_decide(g, &look, dump_writer_rate_changes_left(&s->dump) > CHANGES_KEPT_BACK);
 	if (rate == old)

@@ -352,7 +352,7 @@ int session_find_payload(struct session *s, struct err *e)
 		ours_add_mapping(&s->ours, maps_find(&s->maps, found.base));
 	if (rc == 0 && found.base && !s->touched)
 		ours_add_named(&s->ours, &s->maps);
-	if (rc == 0 && s->have_dump && s->own_base && found.base && is_active(&found) && found.block.session_id != s->dump.own.session_id)
+	if (rc == 0 && s->have_dump && s->own_base && found.base && is_active(&found) && found.block.session_id != s->dump.own->session_id)
 		rc = err_set(e, EPROTO, "the payload in the target is that of another session");
 	return rc;
 }

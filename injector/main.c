@@ -43,7 +43,7 @@ static int create_dump(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	s->have_dump = true;
-	struct dump_header *h = &s->dump.own;
+	struct dump_header *h = s->dump.own;
 	h->pid = s->target.pid;
 	h->injector_pid = getpid();
 	h->target_start_ticks = s->target.start_ticks;
@@ -281,6 +281,7 @@ static int detach(struct session *s)
 	bool ended = false;
 
 	s->save_as = s->options.output;
+	s->detaching = true;
 	int rc = session_open(s, &e);
 	if (rc == 0)
 		rc = other_session_lock(s, &ended, &e);

@@ -13,7 +13,7 @@
 
 #include "err.h"
 
-/* -ENOSPC: bytes are more than half of what is left, in a cgroup of this process or on the machine; the text says where. */
+/* -ENOMEM: bytes are more than half of what is left, in a cgroup of this process or on the machine; the text says where. */
 int memory_room_check(uint64_t bytes, struct err *e) WARN_UNUSED;
 /* When memory runs out the kernel shall end memattach first. Needs no privilege; a failure is of no importance. */
 void memory_room_go_first(void);

@@ -11,7 +11,8 @@
 #include "target_dump.h"
 #include "watchdog.h"
 
-#define WAIT_NS 30000000000ull
+#define WAIT_NS 300000000000ull /* it may look for a safe point, and then write a large dump */
+#define SAID_AFTER_NS 3000000000ull
 #define AGAIN_MS 10
 
 bool other_session_is_inherited(const struct session *s)
@@ -55,20 +56,34 @@ static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct 
 	return 0;
 }
 
+/* Until it has ended, or somebody else has the lock. */
+static int await_end(const struct session *s, pid_t holder, int pidfd, uint64_t deadline_ns, struct err *e)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	uint64_t said_ns = monotonic_ns() + SAID_AFTER_NS;
+	int rc = 0;
+
+	while (rc == 0 && session_lock_holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0) {
+		uint64_t now = monotonic_ns();
+		rc = watchdog_check(e);
+		if (rc == 0 && now >= deadline_ns)
+			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not end within %llu s", holder, WAIT_NS / 1000000000u);
+		if (now >= said_ns) {
+			session_say(s, "waiting for memattach, PID %d, which detaches or writes its dump", holder);
+			said_ns = UINT64_MAX;
+		}
+	}
+	return rc;
+}
+
 static int end_holder(const struct session *s, pid_t holder, uint64_t deadline_ns, struct err *e)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
 	if (pidfd < 0)
 		return 0; /* it has ended */
 	int rc = tell_to_end(s, holder, pidfd, e);
-	while (rc == 0 && session_lock_holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0)
-		if (watchdog_check(e) < 0)
-			rc = -EINTR;
-		else if (monotonic_ns() >= deadline_ns)
-			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not detach within %llu s", holder, WAIT_NS / 1000000000u);
-	return rc;
+	return rc < 0 ? rc : await_end(s, holder, pidfd, deadline_ns, e);
 }
 
 int other_session_lock(struct session *s, bool *ended, struct err *e)

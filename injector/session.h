@@ -26,7 +26,6 @@ struct session_options {
 	pid_t pid;
 	uint64_t rate_bytes;
 	const char *output;     /* NULL: a name is made */
-	bool unsaved;              /* that it could not be */
 	uint64_t duration_ns;   /* 0: until told to end */
 	uint64_t max_bytes;
 	const char *receipt;    /* NULL: none */
@@ -68,6 +67,7 @@ struct session {
 	uint64_t own_base;         /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as;       /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	bool unsaved;              /* it could not be */
+	bool detaching;            /* --detach: no session of our own is to come */
 	struct ours ours;          /* files of memattach that the target has, or had */
 	uint64_t cave;
 	uint32_t next_module_id;

@@ -11,6 +11,7 @@
 #include "watchdog.h"
 
 #define NAMES_MAX 100u          /* that are made for one second */
+#define STALL_NS 30000000000ull  /* for one copy */
 #define SHOWN_AFTER_NS 1000000000ull
 
 /* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a file name becomes '_'. */
@@ -104,12 +105,16 @@ void session_file_tick(struct session *s)
 	if (rc < 0 && !s->file.failing)
 		session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again", s->file.path, e.text,
 			    copied_at(&s->file, at));
+	bool stalls = rc == 0 && s->file.child && monotonic_ns() - s->file.begun_ns > STALL_NS;
+	if (stalls && !s->file.failing)
+		session_say(s, "memattach: %s: the disk takes longer than %llu s; it holds the recording until %s", s->file.path,
+			    STALL_NS / 1000000000u, copied_at(&s->file, at));
 	if (rc > 0 && s->file.failing)
 		session_say(s, "%s is complete again", s->file.path);
 	if (strcmp(path, s->file.path) != 0)
 		session_say(s, "memattach: something else has the name %s now; the dump is %s", path, s->file.path);
-	if (rc != 0)
-		s->file.failing = rc < 0;
+	if (rc != 0 || stalls)
+		s->file.failing = rc < 0 || stalls;
 }
 
 int session_file_finish(struct session *s, struct err *e)
@@ -147,7 +152,7 @@ static int save(const struct session *s, struct dump_file *file, struct err *e)
 
 int session_file_save(struct session *s, struct err *e)
 {
-	const char *path = s->have_dump ? NULL : s->save_as;
+	const char *path = s->save_as;
 	struct dump_file file;
 
 	int rc = create(s, &file, path, e);
@@ -158,6 +163,9 @@ int session_file_save(struct session *s, struct err *e)
 	}
 	if (again && path)
 		return err_prefix(e, "the hooks are out; what the session recorded is still there, save it with another -o");
+	if (again && !s->detaching)
+		return err_prefix(e, "the hooks of the session before are out; what it recorded is still there, save it with memattach --detach -p %d "
+				  "-o FILE", s->target.pid);
 	s->unsaved = rc < 0;
 	if (rc < 0)
 		session_say(s, "memattach: what its session recorded until now could not be saved: %s", e->text);

@@ -22,7 +22,7 @@ static bool wanted(const struct session *s)
 /* Sum over the live table, as it is at this moment. */
 static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 {
-	const struct dump_header *h = &w->own;
+	const struct dump_header *h = w->own;
 	uint64_t entries = 0;
 
 	for (uint32_t i = 0; i < h->region_count; i++) {

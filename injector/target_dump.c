@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "dump_format.h"
 #include "dump_writer.h"
+#include "watchdog.h"
 
 #define PIECE_BYTES (64ull << 20)
 
@@ -142,7 +143,10 @@ int target_dump_forget(const struct memattach_session *block, const struct maps 
 	bool refused = false;
 	int rc = 0;
 
-	for (uint64_t at = 0; rc == 0 && !refused && end - at > PIECE_BYTES; at += PIECE_BYTES)
+	/* No dump is larger than a reference can reach; a target may say so of anything that it has mapped. */
+	if (end > DUMP_BYTES_MAX)
+		return 0;
+	for (uint64_t at = 0; rc == 0 && !refused && end - at > PIECE_BYTES && !watchdog_asked_twice(); at += PIECE_BYTES)
 		rc = forget(block->dump_address + at, b, &refused, e);
 	return rc;
 }

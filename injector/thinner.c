@@ -39,7 +39,7 @@ static _Atomic uint64_t *key_of(const struct table *t, uint64_t k)
 
 static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 {
-	const struct dump_header *h = &w->own;
+	const struct dump_header *h = w->own;
 
 	for (; *i < h->region_count; (*i)++) {
 		const struct dump_region *r = &h->regions[*i];
@@ -83,7 +83,7 @@ static int doublings_of(const struct dump_live_record *record, uint64_t least)
 /* The smallest rate that leaves few enough; 0: none does. */
 static uint64_t choose_rate(struct dump_writer *w)
 {
-	uint64_t survivors[DOUBLINGS + 1] = { 0 }, least = w->own.first_rate_bytes, kept = 0;
+	uint64_t survivors[DOUBLINGS + 1] = { 0 }, least = w->own->first_rate_bytes, kept = 0;
 	uint64_t wanted = dump_writer_live_capacity(w) / AIM;
 	struct dump_live_record record;
 	struct table t;
@@ -141,7 +141,7 @@ static uint64_t collect(struct dump_writer *w)
 
 int thinner_make_room(struct dump_writer *w, uint64_t *rate, uint64_t *given_up, struct err *e)
 {
-	uint64_t old = w->own.rate_bytes;
+	uint64_t old = w->own->rate_bytes;
 
 	uint64_t chosen = choose_rate(w);
 	if (!chosen)

@@ -27,9 +27,6 @@
 #include "thread_slot.h"
 #include "unwind_rules.h"
 
-/* References of stacks are offsets / 16 in 32 bits. */
-#define DUMP_BYTES_MAX ((uint64_t)UINT32_MAX * DUMP_STACK_ALIGN)
-
 struct switch_page {
 	uint32_t on;
 	uint8_t fill[PAGE_BYTES - sizeof(uint32_t)];

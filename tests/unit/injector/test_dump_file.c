@@ -104,7 +104,7 @@ static void assert_dump(const char *name, uint64_t taken)
 
 static void put_live(uint64_t address)
 {
-	const struct dump_region *r = writer.own.regions;
+	const struct dump_region *r = writer.own->regions;
 
 	assert_int_equal(r->kind, DUMP_REGION_LIVE);
 	struct dump_live_record *records = (void *)((char *)writer.shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
@@ -463,7 +463,7 @@ static void test_record_whose_address_was_used_again_is_read_again(void **state)
 	struct err e;
 
 	(void)state;
-	put_live(writer.own.regions[0].entries * 1000 + 5);
+	put_live(writer.own->regions[0].entries * 1000 + 5);
 	dump_source_of_writer(&source, &writer);
 	source.read = read_torn;
 	int fd = open(path, O_RDWR | O_TRUNC);
@@ -506,6 +506,101 @@ static void test_no_more_is_live_than_was_taken(void **state)
 	assert_int_equal(dump_each_live(dump, sum_addresses, &sum), 0);
 	assert_int_equal(sum, 4242);
 	dump_close(dump);
+}
+
+static int asks[2], answers[2]; /* pipes between a child that copies and this process */
+
+/* Lets the other process go on once, in the middle of the copy. */
+static int read_and_wait(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+{
+	static bool once;
+	char byte = 'x';
+
+	(void)source, (void)e;
+	if (!once && (write(asks[1], &byte, 1) != 1 || read(answers[0], &byte, 1) != 1))
+		_exit(2);
+	once = true;
+	memcpy(buffer, (const char *)writer.shared + offset, bytes);
+	return 0;
+}
+
+static int copy_slowly(void)
+{
+	struct dump_source source;
+	struct err e;
+
+	dump_source_of_writer(&source, &writer);
+	source.read = read_and_wait;
+	int fd = open(path, O_RDWR | O_TRUNC);
+	return dump_copy(&source, fd, &e) == 0 ? 0 : 1;
+}
+
+static const struct dump_region *youngest(uint32_t kind)
+{
+	const struct dump_region *found = NULL;
+
+	for (uint32_t i = 0; i < writer.own->region_count; i++)
+		if (writer.own->regions[i].kind == kind)
+			found = &writer.own->regions[i];
+	return found;
+}
+
+/* A table and an arena of stacks that memattach adds while its child copies: records in the one refer to the other. */
+static void grow_and_record(void)
+{
+	const struct dump_region *live = youngest(DUMP_REGION_LIVE), *stacks = youngest(DUMP_REGION_STACKS);
+	struct err e;
+
+	((struct dump_arena *)(void *)((char *)writer.shared + stacks->offset))->used = stacks->bytes;
+	dump_writer_count(&writer, DUMP_COUNTER_samples_taken, 1000000);
+	assert_int_equal(dump_writer_grow(&writer, &e), 0);
+	dump_writer_count(&writer, DUMP_COUNTER_samples_freed, 999999);
+	assert_ptr_not_equal(youngest(DUMP_REGION_LIVE), live);
+	assert_ptr_not_equal(youngest(DUMP_REGION_STACKS), stacks);
+	live = youngest(DUMP_REGION_LIVE);
+	stacks = youngest(DUMP_REGION_STACKS);
+	struct dump_stack *stack = (void *)((char *)writer.shared + stacks->offset + sizeof(struct dump_arena));
+	*stack = (struct dump_stack){ .hash = 77, .taken_count = 1 };
+	struct dump_live_record *records = (void *)((char *)writer.shared + live->offset + DUMP_LIVE_RECORDS_AT(live->entries));
+	records[3] = (struct dump_live_record){ .address = 64, .size = 100, .rate_bytes = RATE, .stamp = 1,
+						.stack = (uint32_t)((stacks->offset + sizeof(struct dump_arena)) / DUMP_STACK_ALIGN) };
+}
+
+static int find_stack(void *arg, const struct dump_live_record *record)
+{
+	struct dump_stack_copy copy;
+
+	assert_int_equal(dump_read_stack(arg, record->stack, &copy), 0);
+	assert_int_equal(copy.stack.hash, 77);
+	return 1;
+}
+
+static void test_regions_that_come_meanwhile_are_in_the_copy(void **state)
+{
+	struct dump *dump;
+	struct err e;
+	char byte;
+	int status;
+
+	(void)state;
+	assert_int_equal(pipe(asks), 0);
+	assert_int_equal(pipe(answers), 0);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(copy_slowly());
+	assert_int_equal(read(asks[0], &byte, 1), 1);
+	grow_and_record();
+	assert_int_equal(write(answers[1], &byte, 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_dump(path, 1000000);
+	assert_int_equal(dump_open(path, &dump, &e), 0);
+	assert_int_equal(dump_each_live(dump, find_stack, dump), 1);
+	dump_close(dump);
+	for (unsigned i = 0; i < 2; i++) {
+		close(asks[i]);
+		close(answers[i]);
+	}
 }
 
 /* Regions of a recording that the target holds: they may be anything. */
@@ -551,6 +646,7 @@ int main(void)
 		WITH_FILE(test_copies_come_when_something_has_changed),
 		WITH_FILE(test_record_whose_address_was_used_again_is_read_again),
 		WITH_FILE(test_no_more_is_live_than_was_taken),
+		WITH_FILE(test_regions_that_come_meanwhile_are_in_the_copy),
 		WITH_FILE(test_source_of_a_stranger_is_checked),
 	};
 

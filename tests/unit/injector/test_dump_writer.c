@@ -146,8 +146,8 @@ static void scribble(uint64_t *state)
 {
 	for (unsigned i = 0; i < 2000; i++) {
 		uint64_t value = random_word(state), *words = (uint64_t *)writer.shared;
-		uint64_t region = random_word(state) % (writer.own.region_count + 1);
-		uint64_t at = region < writer.own.region_count ? writer.own.regions[region].offset / 8 : 0;
+		uint64_t region = random_word(state) % (writer.own->region_count + 1);
+		uint64_t at = region < writer.own->region_count ? writer.own->regions[region].offset / 8 : 0;
 		words[at + random_word(state) % 512] = random_word(state) % 3 ? value : value & 0xffff;
 	}
 }
@@ -166,9 +166,9 @@ static void test_writer_believes_nothing_of_the_target(void **state)
 	open_writer(65536, limit);
 	dump_writer_set_state(&writer, DUMP_STATE_RUNNING, 0);
 	for (unsigned i = 0; i < 300; i++) {
-		uint32_t count = writer.own.region_count;
+		uint32_t count = writer.own->region_count;
 		const struct dump_rate_change change = { .stamp = i, .old_bytes = 65536, .new_bytes = 65536, .reason = DUMP_RATE_COSTLY };
-		memcpy(before, writer.own.regions, sizeof before);
+		memcpy(before, writer.own->regions, sizeof before);
 		scribble(&random);
 		if (dump_writer_grow(&writer, &e) < 0)
 			assert_int_equal(e.code, ENOSPC);
@@ -182,9 +182,9 @@ static void test_writer_believes_nothing_of_the_target(void **state)
 		if (i % 2)
 			dump_writer_module_gone(&writer, i);
 		assert_true(dump_writer_rate_changes_left(&writer) <= 4096);
-		assert_memory_equal(before, writer.own.regions, count * sizeof before[0]);
+		assert_memory_equal(before, writer.own->regions, count * sizeof before[0]);
 		assert_true(writer.used <= limit);
-		assert_int_equal(writer.own.rate_bytes, 65536);
+		assert_int_equal(writer.own->rate_bytes, 65536);
 	}
 }
 
@@ -202,7 +202,7 @@ static void test_writer_seals_its_memory(void **state)
 	assert_int_equal(fallocate(writer.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, DUMP_HEADER_BYTES), 0);
 	dump_writer_renew(&writer, 1000000000);
 	assert_int_equal(writer.shared->region_count, 0);
-	assert_true(writer.own.region_count > 0);
+	assert_true(writer.own->region_count > 0);
 }
 
 int main(void)
