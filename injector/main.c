@@ -282,6 +282,7 @@ static int detach(struct session *s)
 
 	s->save_as = s->options.output;
 	s->detaching = true;
+	other_session_outlive_detach();
 	int rc = session_open(s, &e);
 	if (rc == 0)
 		rc = other_session_lock(s, &ended, &e);

@@ -56,6 +56,22 @@ static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct 
 	return 0;
 }
 
+static void told_to_end(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (info->si_code == SI_QUEUE)
+		return;
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+void other_session_outlive_detach(void)
+{
+	const struct sigaction action = { .sa_sigaction = told_to_end, .sa_flags = SA_SIGINFO | SA_RESTART };
+
+	sigaction(SIGTERM, &action, NULL);
+}
+
 /* Until it has ended, or somebody else has the lock. */
 static int await_end(const struct session *s, pid_t holder, int pidfd, uint64_t deadline_ns, struct err *e)
 {

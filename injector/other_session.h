@@ -17,6 +17,9 @@ bool other_session_is_inherited(const struct session *s);
  */
 int other_session_make_way(struct session *s, struct err *e) WARN_UNUSED;
 
+/* For --detach: another --detach, which takes this one for a session, does not end it. */
+void other_session_outlive_detach(void);
+
 /*
  * For --detach: takes the lock. A memattach that has it is told to end, and waited for; *ended: there was one. Nobody else is sent a
  * signal.
