@@ -40,6 +40,8 @@ static void on_part(const char *part, size_t bytes, void *arg)
 {
 	struct plain *p = arg;
 
+	if (!bytes)
+		return; /* then part may be NULL */
 	if (!make_room(p, bytes + 1)) {
 		p->failed = true;
 		longjmp(p->enough, 1);
