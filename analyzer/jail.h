@@ -19,7 +19,7 @@
 #include "err.h"
 
 #define JAIL_MEMORY_BYTES (128ull << 20)
-#define JAIL_FILE_FACTOR 4u /* a file is opened two to four times */
+#define JAIL_FILE_FACTOR 8u /* a file is opened two to four times; compressed debug information is inflated to four times its size */
 #define JAIL_CPU_SECONDS 10u
 #define JAIL_CPU_BYTES (2ull << 20)
 

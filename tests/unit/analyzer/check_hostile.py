@@ -21,6 +21,7 @@ CPU_SECONDS = 60
 HANG_SECONDS = 240
 MEMORY_BYTES = 256 << 20
 MEMORY_FACTOR = 4
+FILE_FACTOR = 32  # of the files that a dump names
 
 
 def limit():
@@ -39,7 +40,7 @@ class Run:
             for stream in (out, err):
                 stream.seek(0)
             self.status, self.out, self.err = process.returncode, out.read().decode("utf-8"), err.read().decode("utf-8")
-        allowed = MEMORY_BYTES + MEMORY_FACTOR * (os.stat(arguments[-1]).st_blocks * 512 + files)
+        allowed = MEMORY_BYTES + MEMORY_FACTOR * os.stat(arguments[-1]).st_blocks * 512 + FILE_FACTOR * files
         assert self.status in (0, 1), (arguments, self.status, self.err)
         assert not memory or usage.ru_maxrss * 1024 <= allowed, (arguments, usage.ru_maxrss)
 
