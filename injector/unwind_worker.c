@@ -22,6 +22,7 @@
 #define THREADS_MAX 8u
 #define STACK_BYTES (256u << 10)
 #define LOOK_MS 100
+#define LOOKS_MAX 3000 /* five minutes: memory of the target that it waits for takes no CPU time */
 
 /* What the child says about one job. */
 struct outcome {
@@ -124,15 +125,21 @@ static int by_number(const void *a, const void *b)
 
 static _Noreturn void be_child(struct worker *w)
 {
-	int *keep = calloc(w->count + 1, sizeof *keep);
+	int *keep = calloc(w->count + 2, sizeof *keep);
+	struct target_memory memory = *w->jobs[0].file.tm;
 	size_t kept = 0;
 
 	if (!keep)
 		_exit(1);
 	keep[kept++] = w->results;
-	for (size_t i = 0; i < w->count; i++)
+	if (memory.mem_fd >= 0)
+		keep[kept++] = memory.mem_fd;
+	memory.budget = NULL; /* it is not for several threads, and this process has limits of its own */
+	for (size_t i = 0; i < w->count; i++) {
+		w->jobs[i].file.tm = &memory;
 		if (w->jobs[i].file.fd >= 0)
 			keep[kept++] = w->jobs[i].file.fd;
+	}
 	qsort(keep, kept, sizeof *keep, by_number);
 	privileges_drop_all(keep, kept, UNWIND_WORKER_BYTES, UNWIND_WORKER_SECONDS);
 	run_threads(w);
@@ -167,8 +174,8 @@ static int wait_for_child(const struct worker *w, struct err *e)
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	int status = 0;
 
-	while (pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0)
-		if (watchdog_asked())
+	for (unsigned looks = 1; pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0; looks++)
+		if (watchdog_asked() || looks >= LOOKS_MAX)
 			kill(w->child, SIGKILL);
 	while (waitpid(w->child, &status, __WALL) < 0 && errno == EINTR)
 		;

@@ -10,10 +10,12 @@
 
 #include "unwind_worker.h"
 
-static void open_job(struct unwind_job *job, const struct elf_module *m, const struct view *view)
+static void open_job(struct unwind_job *job, const struct elf_module *m, const struct view *view, bool by_memory)
 {
 	*job = (struct unwind_job){ 0 };
 	module_file_open(&job->file, m, &view->tm, &view->maps);
+	if (by_memory)
+		module_file_close(&job->file);
 	unwind_input_read(&job->input, &job->file);
 }
 
@@ -24,20 +26,19 @@ static void close_job(struct unwind_job *job)
 	module_file_close(&job->file);
 }
 
-static void test_unwind_worker_gives_the_same_rows(void **state)
+static void check_same_rows(bool by_memory)
 {
 	struct victim v;
 	struct view view;
 	struct unwind_rows rows;
 	struct err e;
 
-	(void)state;
 	victim_start(&v, "victim_now", NULL, NULL);
 	view_open(&view, v.pid, false);
 	struct unwind_job *jobs = calloc(view.modules.count, sizeof *jobs);
 	assert_non_null(jobs);
 	for (size_t i = 0; i < view.modules.count; i++)
-		open_job(&jobs[i], &view.modules.list[i], &view);
+		open_job(&jobs[i], &view.modules.list[i], &view, by_memory);
 	unwind_worker_run(jobs, view.modules.count);
 	for (size_t i = 0; i < view.modules.count; i++) {
 		assert_int_equal(jobs[i].result, 0);
@@ -55,6 +56,19 @@ static void test_unwind_worker_gives_the_same_rows(void **state)
 	victim_end(&v);
 }
 
+static void test_unwind_worker_gives_the_same_rows(void **state)
+{
+	(void)state;
+	check_same_rows(false);
+}
+
+/* Without files it reads the code of modules, which rows depend on too, in the memory of the target. */
+static void test_unwind_worker_without_files(void **state)
+{
+	(void)state;
+	check_same_rows(true);
+}
+
 /* Bytes that nobody may read kill the child, as a fault in a library would. */
 static void test_unwind_worker_that_dies(void **state)
 {
@@ -69,7 +83,7 @@ static void test_unwind_worker_that_dies(void **state)
 	victim_start(&v, "victim_now", NULL, NULL);
 	view_open(&view, v.pid, false);
 	for (int i = 0; i < 2; i++)
-		open_job(&jobs[i], &view.modules.list[i], &view);
+		open_job(&jobs[i], &view.modules.list[i], &view, false);
 	uint8_t *good = jobs[0].input.data;
 	jobs[0].input.data = nothing;
 	unwind_worker_run(jobs, 2);
@@ -110,6 +124,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unwind_worker_gives_the_same_rows),
+		cmocka_unit_test(test_unwind_worker_without_files),
 		cmocka_unit_test(test_unwind_worker_that_dies),
 		cmocka_unit_test(test_unwind_rows_sound_refuses_what_would_mislead),
 	};
