@@ -2,7 +2,7 @@
 /*
  * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared object as it is
  * shipped, in one process, in turns of short slices. Then what one warm sample costs, with a stack of some 30 frames, by the cycle counter. And how
- * much of that the payload does not see when it counts the cycles of its slow path: the governor adds that (OUTSIDE_NS in injector/govern.c).
+ * much of that the payload does not see when it counts the cycles of its slow path: the governor adds that (OUTSIDE_NS in injector/session/govern.c).
  *
  *     payload_pair [rate_bytes [pairs]]
  */

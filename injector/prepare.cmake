@@ -1,39 +1,47 @@
 # Everything that looks at the target without touching it.
 add_library(memattach_prepare STATIC
-  budget.c
-  cave.c
-  clocks.c
-  cfi_program.c
-  elf_module.c
-  elf_symbols.c
-  hook_names.c
-  libc.c
-  maps.c
-  maps_at.c
-  module_file.c
-  modules.c
-  scope.c
-  slot_notes.c
-  slot_place.c
-  slot_resolve.c
-  slot_routes.c
-  slots.c
-  target_file.c
-  target_memory.c
-  task.c
-  tid_offset.c
-  unwind_cache.c
-  unwind_compile.c
-  unwind_source.c
-  privileges.c
-  unwind_tables.c
-  unwind_worker.c
-  watchdog.c
+  process/budget.c
+  process/clocks.c
+  process/maps.c
+  process/maps_at.c
+  process/privileges.c
+  process/target_file.c
+  process/target_memory.c
+  process/task.c
+  process/watchdog.c
+  elf/elf_module.c
+  elf/elf_symbols.c
+  elf/libc.c
+  elf/module_file.c
+  elf/modules.c
+  elf/scope.c
+  elf/tid_offset.c
+  got/hook_names.c
+  got/slot_notes.c
+  got/slot_place.c
+  got/slot_resolve.c
+  got/slot_routes.c
+  got/slots.c
+  unwind/cfi_program.c
+  unwind/unwind_cache.c
+  unwind/unwind_compile.c
+  unwind/unwind_source.c
+  unwind/unwind_tables.c
+  unwind/unwind_worker.c
+  remote/cave.c
   arch/x86_64/code_scan.c
   arch/x86_64/stack_switch.c
   arch/x86_64/unwind_rule.c)
 memattach_sanitize(memattach_prepare)
-target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
+  ${CMAKE_CURRENT_SOURCE_DIR}/process
+  ${CMAKE_CURRENT_SOURCE_DIR}/elf
+  ${CMAKE_CURRENT_SOURCE_DIR}/got
+  ${CMAKE_CURRENT_SOURCE_DIR}/unwind
+  ${CMAKE_CURRENT_SOURCE_DIR}/recording
+  ${CMAKE_CURRENT_SOURCE_DIR}/threads
+  ${CMAKE_CURRENT_SOURCE_DIR}/remote
+  ${CMAKE_CURRENT_SOURCE_DIR}/session)
 target_link_libraries(memattach_prepare PUBLIC
   PkgConfig::DW PkgConfig::ELF memattach_common Threads::Threads)
 

@@ -22,6 +22,14 @@ MAY_INCLUDE = {
     "injector": {"injector", "common", "include", "generated"},
     "analyzer": {"analyzer", "common", "include", "generated"},
 }
+# The folders of a part, in an order in which each includes only itself and those before it; last the part's own files. The path of a file of injector/
+# says whether it can touch the target: up to `recording` nothing stops or changes it.
+FOLDERS = {
+    "injector": ("process", "elf", "got", "unwind", "recording", "threads", "remote", "session", "."),
+    "analyzer": ("stats", "input", "symbols", "report", "output", "."),
+    "common": ("base", "stats", "dump"),
+}
+ANYWHERE = {"arch"}  # beside the code that it serves
 # Headers that only define constants and types: no function of theirs can be called by mistake.
 CONSTANTS = re.compile(r"^(errno\.h|elf\.h|linux/.*|asm/.*)$")
 # C11 4p6, and what gcc and clang bring along for freestanding programs.
@@ -79,6 +87,7 @@ def check_headers(tree):
     """Each header compiles alone, warnings are errors."""
     for part in PARTS:
         directories = [tree.source / p for p in sorted(MAY_INCLUDE[part] - {"generated"})]
+        directories += sorted({path.parent for p in MAY_INCLUDE[part] & set(FOLDERS) for path in tree.part_files(p, (".h",))})
         directories.append(tree.build / "generated")
         directories += sorted({path.parent for path in tree.part_files(part, (".h",))})
         includes = [f"-I{directory}" for directory in directories] + ["-isystem", "/usr/include/libiberty"]
@@ -88,6 +97,35 @@ def check_headers(tree):
                               "-Wno-unused-function", *payload, *includes, "-x", "c", "-", input=f'#include "{path}"\n')
             if result.returncode:
                 yield f"{tree.name(path)} does not compile alone: {result.stderr.strip().splitlines()[0]}"
+
+
+def folder_of(tree, part, path):
+    """Place of the file's folder in the order of its part; None: it has none there."""
+    order, folder = FOLDERS.get(part), path.relative_to(tree.source / part).parts
+    if not order or folder[0] in ANYWHERE:
+        return None
+    name = folder[0] if len(folder) > 1 else "."
+    return order.index(name) if name in order else -1
+
+
+def check_folders(tree):
+    """Each folder of a part includes only those before it in FOLDERS; no two headers of a part have one name."""
+    for part in FOLDERS:
+        headers = {}
+        for path in tree.part_files(part, (".h",)):
+            if path.name in headers and folder_of(tree, part, path) is not None:
+                yield f"{tree.name(path)} has the name of {tree.name(headers[path.name])}"
+            headers.setdefault(path.name, path)
+        for path in tree.part_files(part):
+            place = folder_of(tree, part, path)
+            if place is None:
+                continue
+            if place < 0:
+                yield f"{tree.name(path)} is in a folder that FOLDERS does not name"
+            for target in re.findall(r'^\s*#\s*include\s*"([^"/]+)"', path.read_text(encoding="utf-8"), re.M):
+                other = folder_of(tree, part, headers[target]) if target in headers else None
+                if other is not None and other > place:
+                    yield f"{tree.name(path)} includes {tree.name(headers[target])}, which comes after it in the order of the folders"
 
 
 def check_includes(tree):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes room in a live table that cannot grow (common/thinning.h has the statistics). memattach does it from outside, by the protocol that
+ * Makes room in a live table that cannot grow (common/stats/thinning.h has the statistics). memattach does it from outside, by the protocol that
  * the payload uses among its own threads: a key goes from the address to busy, then to free. The target spends nothing on it, and a hook
  * that looks for a block whose key is busy or gone finds no sample, which is what it is. Only the payload's filter of free does not learn of it: a free
  * of such a block looks into the table once, in vain.

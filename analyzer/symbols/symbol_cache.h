@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Symbols of images, kept between reports (common/cache_dir.h): one file for each build-id (symbol_file.h). Most of a short report is
+ * Symbols of images, kept between reports (common/base/cache_dir.h): one file for each build-id (symbol_file.h). Most of a short report is
  * the decompression and reading of debug files, which the next report of the same places saves.
  *
  * An answer is believed as long as nothing that it came from has changed: the program file, its debug file or that there is none,

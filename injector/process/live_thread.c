@@ -130,7 +130,7 @@ static int open_memory(const char *directory, void *context, struct err *e)
 	return rc;
 }
 
-int live_thread_memory(const struct target *t, struct target_memory *memory, struct target_writer *writer, struct err *e)
+int live_thread_memory(const struct target *t, struct target_memory *memory, int *writable_fd, struct err *e)
 {
 	struct memory opened;
 
@@ -139,6 +139,6 @@ int live_thread_memory(const struct target *t, struct target_memory *memory, str
 		return rc;
 	/* The number of the first thread is kept as long as the process is there. */
 	*memory = (struct target_memory){ .pid = t->tid == t->pid ? t->pid : 0, .process = t->pid, .mem_fd = opened.readable };
-	*writer = (struct target_writer){ .fd = opened.writable };
+	*writable_fd = opened.writable;
 	return 0;
 }

@@ -177,7 +177,7 @@ int session_look(struct session *s, struct err *e)
 		rc = target_check_tracer(&s->target, e);
 	if (rc < 0)
 		return rc;
-	rc = live_thread_memory(&s->target, &s->memory, &s->writer, e);
+	rc = live_thread_memory(&s->target, &s->memory, &s->writer.fd, e);
 	if (rc == -EACCES || rc == -EPERM)
 		target_explain_permission(&s->target, e);
 	if (rc < 0)

@@ -9,7 +9,6 @@
 #include "maps.h"
 #include "target.h"
 #include "target_memory.h"
-#include "target_write.h"
 
 /* directory: of a live thread, "/proc/PID/task/TID". -ESRCH: it has ended meanwhile. */
 typedef int (*live_thread_fn)(const char *directory, void *context, struct err *e);
@@ -21,7 +20,7 @@ int live_thread_maps(const struct target *t, struct maps *maps, struct err *e) W
 int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count, struct err *e) WARN_UNUSED;
 /* A file of that directory. *fd: to be closed. */
 int live_thread_open(const struct target *t, const char *name, int *fd, struct err *e) WARN_UNUSED;
-/* Both ways to the memory. They stay valid when that thread ends. */
-int live_thread_memory(const struct target *t, struct target_memory *memory, struct target_writer *writer, struct err *e) WARN_UNUSED;
+/* Both ways to the memory: reading, and a descriptor to write with, which nobody here does. They stay valid when that thread ends. */
+int live_thread_memory(const struct target *t, struct target_memory *memory, int *writable_fd, struct err *e) WARN_UNUSED;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiled unwind rows, kept between sessions (common/cache_dir.h): one file for each build-id. Rows are a pure function of the
+ * Compiled unwind rows, kept between sessions (common/base/cache_dir.h): one file for each build-id. Rows are a pure function of the
  * call frame information and the extent of the code, so a file also holds a hash of these: a module that merely claims a
  * known build-id finds nothing, and replaces the file.
  *
