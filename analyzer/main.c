@@ -37,57 +37,46 @@ struct arguments {
 	char debug_path[PATH_MAX];
 };
 
-static const char help[] =
-	"Usage: memanalyze [OPTION]... DUMP...\n"
-	"  or:  memanalyze --diff [OPTION]... OLD NEW\n"
-	"Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
-	"merged: stacks of the same code are one row, figures add up.\n"
-	"\n"
-	"  -n, --top=N               show the first N rows, 0: all (20; with --json all)\n"
-	"  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
-	"                            or allocated-count\n"
-	"  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
-	"  -b, --by=WHAT             sum up by stack (default), function or module\n"
-	"  -j, --json                write JSON\n"
-	"  -c, --confidence=PERCENT  of the intervals (95)\n"
-	"  -x, --diff                compare two dumps: growth per stack\n"
-	"  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
-	"  -i, --since=TIME          growth since this time after the attach\n"
-	"  -l, --leaks               stacks whose old blocks become more and more\n"
-	"  -g, --age=TIME            old is older than this (a third of the session)\n"
-	"  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
-	"  -e, --efficiency          compare the sampling with the best for the live bytes\n"
-	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
-	"  -S, --no-symbols          show modules and offsets only\n"
-	"      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
-	"  -F, --full-names          do not shorten names in the text\n"
-	"  -h, --help                show this help\n"
-	"  -V, --version             show the version\n"
-	"\n"
-	"Exit status: 0 all was read, 1 a dump is damaged and was read in part,\n"
-	"2 no dump could be read, 64 wrong usage.\n";
+static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
+			   "  or:  memanalyze --diff [OPTION]... OLD NEW\n"
+			   "Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
+			   "merged: stacks of the same code are one row, figures add up.\n"
+			   "\n"
+			   "  -n, --top=N               show the first N rows, 0: all (20; with --json all)\n"
+			   "  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
+			   "                            or allocated-count\n"
+			   "  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
+			   "  -b, --by=WHAT             sum up by stack (default), function or module\n"
+			   "  -j, --json                write JSON\n"
+			   "  -c, --confidence=PERCENT  of the intervals (95)\n"
+			   "  -x, --diff                compare two dumps: growth per stack\n"
+			   "  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
+			   "  -i, --since=TIME          growth since this time after the attach\n"
+			   "  -l, --leaks               stacks whose old blocks become more and more\n"
+			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
+			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
+			   "  -e, --efficiency          compare the sampling with the best for the live bytes\n"
+			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
+			   "  -S, --no-symbols          show modules and offsets only\n"
+			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
+			   "  -F, --full-names          do not shorten names in the text\n"
+			   "  -h, --help                show this help\n"
+			   "  -V, --version             show the version\n"
+			   "\n"
+			   "Exit status: 0 all was read, 1 a dump is damaged and was read in part,\n"
+			   "2 no dump could be read, 64 wrong usage.\n";
 
 static const struct option long_options[] = {
-	{ "top", required_argument, NULL, 'n' },
-	{ "sort", required_argument, NULL, 's' },
-	{ "depth", required_argument, NULL, 'd' },
-	{ "by", required_argument, NULL, 'b' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "confidence", required_argument, NULL, 'c' },
-	{ "diff", no_argument, NULL, 'x' },
-	{ "at", required_argument, NULL, 'a' },
-	{ "since", required_argument, NULL, 'i' },
-	{ "leaks", no_argument, NULL, 'l' },
-	{ "age", required_argument, NULL, 'g' },
-	{ "plan", required_argument, NULL, 'p' },
-	{ "efficiency", no_argument, NULL, 'e' },
-	{ "debug-path", required_argument, NULL, 'D' },
-	{ "no-symbols", no_argument, NULL, 'S' },
-	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
-	{ "full-names", no_argument, NULL, 'F' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
+	{ "top", required_argument, NULL, 'n' },   { "sort", required_argument, NULL, 's' },
+	{ "depth", required_argument, NULL, 'd' }, { "by", required_argument, NULL, 'b' },
+	{ "json", no_argument, NULL, 'j' },        { "confidence", required_argument, NULL, 'c' },
+	{ "diff", no_argument, NULL, 'x' },        { "at", required_argument, NULL, 'a' },
+	{ "since", required_argument, NULL, 'i' }, { "leaks", no_argument, NULL, 'l' },
+	{ "age", required_argument, NULL, 'g' },   { "plan", required_argument, NULL, 'p' },
+	{ "efficiency", no_argument, NULL, 'e' },  { "debug-path", required_argument, NULL, 'D' },
+	{ "no-symbols", no_argument, NULL, 'S' },  { "no-cache", no_argument, NULL, OPTION_NO_CACHE },
+	{ "full-names", no_argument, NULL, 'F' },  { "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },     { NULL, 0, NULL, 0 },
 };
 
 static int parse_count(const char *option, const char *text, size_t *value, struct err *e)
@@ -159,8 +148,10 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 's':
 		figure = report_figure_parse(value);
 		if (figure < 0)
-			return err_set(e, EINVAL, "--sort: '%s' is none of live-bytes, live-count, allocated-bytes, "
-				       "allocated-count", value);
+			return err_set(e, EINVAL,
+			               "--sort: '%s' is none of live-bytes, live-count, allocated-bytes, "
+			               "allocated-count",
+			               value);
 		a->report.sort = (enum report_figure)figure;
 		return 0;
 	case 'D':
@@ -190,9 +181,12 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	if (o->by != BY_STACK && (o->diff || o->since_ns || o->leaks || o->plan > 0))
-		return err_set(e, EINVAL, "--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
+		return err_set(
+			e, EINVAL,
+			"--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
 	if (o->efficiency && (o->diff || o->at_ns || o->since_ns || o->leaks || o->plan > 0 || o->by != BY_STACK))
-		return err_set(e, EINVAL, "--efficiency stands alone: not with --diff, --at, --since, --leaks, --plan, --by");
+		return err_set(e, EINVAL,
+		               "--efficiency stands alone: not with --diff, --at, --since, --leaks, --plan, --by");
 	return 0;
 }
 
@@ -201,7 +195,11 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 {
 	int option;
 
-	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true, .cache = true, .progress = &progress };
+	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE,
+		                             .top = TEXT_TOP,
+		                             .symbols = true,
+		                             .cache = true,
+		                             .progress = &progress };
 	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:eD:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
@@ -290,8 +288,9 @@ static void name_repeat(char **paths, int i, const struct repeat *repeat)
 	if (repeat->same)
 		say("%s: left out: it is the same dump as %s", paths[i], latest);
 	else
-		say("%s: left out: %s is a later state of the same session and holds all of it (--diff shows the growth)", paths[i],
-		    latest);
+		say("%s: left out: %s is a later state of the same session and holds all of it (--diff shows the "
+		    "growth)",
+		    paths[i], latest);
 }
 
 /* One after the other; those that cannot be read, and those that others repeat, are named and left out. */
@@ -336,7 +335,8 @@ static int show_report(const struct arguments *a, struct report *report)
 	if (a->report.diff)
 		snprintf(name, sizeof name, "%.2000s -> %.2000s", a->paths[0], a->paths[1]);
 	else if (report->session_count > 1)
-		snprintf(name, sizeof name, "%.2000s and %zu more", report->sessions[0].name, report->session_count - 1);
+		snprintf(name, sizeof name, "%.2000s and %zu more", report->sessions[0].name,
+		         report->session_count - 1);
 	else
 		snprintf(name, sizeof name, "%s", report->sessions[0].name);
 	/* What goes to the same terminal must not meet the line there. */
@@ -351,8 +351,7 @@ static int show_report(const struct arguments *a, struct report *report)
 	for (size_t i = 0; i < report->session_count; i++) {
 		if (report->sessions[i].whole)
 			continue;
-		say("%s: the dump is damaged or cut off: this is what could be read of it",
-			report->sessions[i].name);
+		say("%s: the dump is damaged or cut off: this is what could be read of it", report->sessions[i].name);
 		status = EXIT_PARTIAL;
 	}
 	return status;

@@ -67,8 +67,8 @@ static int tick_look(ticker *k, uint64_t n)
 	k->total += n;
 	if (t - k->tl >= k->tick) {
 		double c = cpu_s();
-		emit("T %.3f %.4f %.0f %.1f %.4f %.0f\n", t - k->t0, t - k->tl, (double)k->ops,
-		     k->ops / (t - k->tl), c - k->cl, k->gap * 1e6);
+		emit("T %.3f %.4f %.0f %.1f %.4f %.0f\n", t - k->t0, t - k->tl, (double)k->ops, k->ops / (t - k->tl),
+		     c - k->cl, k->gap * 1e6);
 		k->tl = t;
 		k->cl = c;
 		k->ops = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* W1/W2/W6.  churn [-t threads] [-d seconds] [-l live] [-m mode] [-q distinct sizes, default all] [-s distinct stacks, 2^n, <=1024] ; mode churn (default) | pair
- * churn: a live set of `live` objects per thread, each op frees a random one and mallocs a new one of
- *        log-uniform size 16..512 through one of 1024 distinct ~30-deep stacks.  1 op = 1 free + 1 malloc.
- * pair : p=malloc(64);free(p) (W6), ~5 deep. */
+/* W1/W2/W6.  churn [-t threads] [-d seconds] [-l live] [-m mode] [-q distinct sizes, default all] [-s distinct stacks,
+ * 2^n, <=1024] ; mode churn (default) | pair churn: a live set of `live` objects per thread, each op frees a random one
+ * and mallocs a new one of log-uniform size 16..512 through one of 1024 distinct ~30-deep stacks.  1 op = 1 free + 1
+ * malloc. pair : p=malloc(64);free(p) (W6), ~5 deep. */
 #include "bench.h"
 #include <math.h>
 #include <pthread.h>
@@ -21,29 +21,29 @@ static NI void *leaf(size_t n, unsigned p)
 	*(volatile uint64_t *)r = p;
 	return r;
 }
-#define LVL(N, X, K)                                                                                              \
-	static NI void *N(size_t n, unsigned p)                                                                   \
-	{                                                                                                         \
-		char b[24 + 8 * (K)];                                                                             \
-		void *r;                                                                                          \
-		__asm__ volatile("" ::"r"(b) : "memory");                                                         \
-		switch (p & 3) {                                                                                  \
-		case 0:                                                                                           \
-			r = X(n, p >> 2);                                                                         \
-			__asm__ volatile("/*%0*/" ::"i"(K * 4 + 0));                                              \
-			break;                                                                                    \
-		case 1:                                                                                           \
-			r = X(n, p >> 2);                                                                         \
-			__asm__ volatile("/*%0*/" ::"i"(K * 4 + 1));                                              \
-			break;                                                                                    \
-		case 2:                                                                                           \
-			r = X(n, p >> 2);                                                                         \
-			__asm__ volatile("/*%0*/" ::"i"(K * 4 + 2));                                              \
-			break;                                                                                    \
-		default: r = X(n, p >> 2); __asm__ volatile("/*%0*/" ::"i"(K * 4 + 3));                           \
-		}                                                                                                 \
-		__asm__ volatile("" ::"r"(b) : "memory");                                                         \
-		return r;                                                                                         \
+#define LVL(N, X, K)                                                                                                   \
+	static NI void *N(size_t n, unsigned p)                                                                        \
+	{                                                                                                              \
+		char b[24 + 8 * (K)];                                                                                  \
+		void *r;                                                                                               \
+		__asm__ volatile("" ::"r"(b) : "memory");                                                              \
+		switch (p & 3) {                                                                                       \
+		case 0:                                                                                                \
+			r = X(n, p >> 2);                                                                              \
+			__asm__ volatile("/*%0*/" ::"i"(K * 4 + 0));                                                   \
+			break;                                                                                         \
+		case 1:                                                                                                \
+			r = X(n, p >> 2);                                                                              \
+			__asm__ volatile("/*%0*/" ::"i"(K * 4 + 1));                                                   \
+			break;                                                                                         \
+		case 2:                                                                                                \
+			r = X(n, p >> 2);                                                                              \
+			__asm__ volatile("/*%0*/" ::"i"(K * 4 + 2));                                                   \
+			break;                                                                                         \
+		default: r = X(n, p >> 2); __asm__ volatile("/*%0*/" ::"i"(K * 4 + 3));                                \
+		}                                                                                                      \
+		__asm__ volatile("" ::"r"(b) : "memory");                                                              \
+		return r;                                                                                              \
 	}
 LVL(v5, leaf, 5) LVL(v4, v5, 4) LVL(v3, v4, 3) LVL(v2, v3, 2) LVL(v1, v2, 1) typedef struct {
 	uint64_t seed;
@@ -106,20 +106,23 @@ static NI int loop_pair(ctx *c)
 	return 1;
 }
 /* --- fixed part: 22 frames between main and the loop --- */
-#define FX(N, X, K)                                                                                               \
-	static NI int N(ctx *c)                                                                                   \
-	{                                                                                                         \
-		char b[16 + 8 * ((K) % 7)];                                                                       \
-		__asm__ volatile("" ::"r"(b) : "memory");                                                         \
-		int r = X(c);                                                                                     \
-		__asm__ volatile("/*%0*/" ::"i"(1000 + K), "r"(b));                                               \
-		return r + 1;                                                                                     \
+#define FX(N, X, K)                                                                                                    \
+	static NI int N(ctx *c)                                                                                        \
+	{                                                                                                              \
+		char b[16 + 8 * ((K) % 7)];                                                                            \
+		__asm__ volatile("" ::"r"(b) : "memory");                                                              \
+		int r = X(c);                                                                                          \
+		__asm__ volatile("/*%0*/" ::"i"(1000 + K), "r"(b));                                                    \
+		return r + 1;                                                                                          \
 	}
+/* clang-format off */
 FX(f22, loop_churn, 22)
 FX(f21, f22, 21) FX(f20, f21, 20) FX(f19, f20, 19) FX(f18, f19, 18) FX(f17, f18, 17) FX(f16, f17, 16)
-	FX(f15, f16, 15) FX(f14, f15, 14) FX(f13, f14, 13) FX(f12, f13, 12) FX(f11, f12, 11) FX(f10, f11, 10)
-		FX(f9, f10, 9) FX(f8, f9, 8) FX(f7, f8, 7) FX(f6, f7, 6) FX(f5, f6, 5) FX(f4, f5, 4) FX(f3, f4, 3)
-			FX(f2, f3, 2) FX(f1, f2, 1) static NI int run(ctx *c)
+FX(f15, f16, 15) FX(f14, f15, 14) FX(f13, f14, 13) FX(f12, f13, 12) FX(f11, f12, 11) FX(f10, f11, 10)
+FX(f9, f10, 9) FX(f8, f9, 8) FX(f7, f8, 7) FX(f6, f7, 6) FX(f5, f6, 5) FX(f4, f5, 4) FX(f3, f4, 3)
+FX(f2, f3, 2) FX(f1, f2, 1)
+	/* clang-format on */
+	static NI int run(ctx *c)
 {
 	int r = c->mode ? loop_pair(c) : f1(c);
 	__asm__ volatile("");

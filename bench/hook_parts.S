@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the hooks, for hook_parts.c: gates of two instructions, and what may stand between gate and original. The code is that of
- * payload/arch/x86_64/hooks.S where it is the same; what never happens here is a trap.
+ * Parts of the hooks, for hook_parts.c: gates of two instructions, and what may stand between gate and original. The
+ * code is that of payload/arch/x86_64/hooks.S where it is the same; what never happens here is a trap.
  */
 	.data
 	.p2align 12

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of a hook cost: this program's own slots of malloc and free are switched, every 2048 operations and in random order,
- * between the original and what stands in hook_parts.S. Compares each slice with the native one of its round.
+ * What the parts of a hook cost: this program's own slots of malloc and free are switched, every 2048 operations and in
+ * random order, between the original and what stands in hook_parts.S. Compares each slice with the native one of its
+ * round.
  *
- *     cc -O2 -Wl,-z,lazy,-z,norelro -Wa,-mbranches-within-32B-boundaries bench/hook_parts.c bench/hook_parts.S -o hook_parts -lm
- *     taskset -c 1 ./hook_parts [churn|pair [rounds]]
+ *     cc -O2 -Wl,-z,lazy,-z,norelro -Wa,-mbranches-within-32B-boundaries bench/hook_parts.c bench/hook_parts.S -o
+ * hook_parts -lm taskset -c 1 ./hook_parts [churn|pair [rounds]]
  */
 #define main churn_main
 #include "churn.c"
@@ -17,8 +18,10 @@
 #define LIVE 100000
 
 typedef void code(void);
-extern code parts_gated_malloc, parts_gated_free, parts_direct_malloc, parts_direct_free, parts_inside_malloc, parts_inside_free;
-extern code parts_owned_malloc, parts_near, parts_near_of_another, parts_empty, parts_malloc, parts_free, parts_find_only, parts_fixed_word, parts_additions;
+extern code parts_gated_malloc, parts_gated_free, parts_direct_malloc, parts_direct_free, parts_inside_malloc,
+	parts_inside_free;
+extern code parts_owned_malloc, parts_near, parts_near_of_another, parts_empty, parts_malloc, parts_free,
+	parts_find_only, parts_fixed_word, parts_additions;
 extern uint64_t parts_gate_malloc[2], parts_gate_free[2], parts_slots, parts_owner;
 
 /* What the slots hold and where the gates lead; NULL: the original. */
@@ -130,8 +133,10 @@ static double quantile(double *values, int count, double q)
 
 static void measure(int rounds, int pairs)
 {
-	double(*ns)[VARIANTS] = mmap(0, sizeof *ns * (size_t)rounds, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	double *column = mmap(0, sizeof *column * (size_t)rounds, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double(*ns)[VARIANTS] =
+		mmap(0, sizeof *ns * (size_t)rounds, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	double *column =
+		mmap(0, sizeof *column * (size_t)rounds, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	for (int r = 0; r < rounds; r++) {
 		size_t first = xs64(&dice) % VARIANTS, step = 1 + xs64(&dice) % (VARIANTS - 1); /* VARIANTS is prime */
@@ -150,11 +155,12 @@ static void measure(int rounds, int pairs)
 	for (size_t i = 0; i < VARIANTS; i++) {
 		for (int r = 0; r < rounds; r++)
 			column[r] = ns[r][i] - ns[r][0];
-		double added = quantile(column, rounds, 0.5), low = quantile(column, rounds, 0.25), high = quantile(column, rounds, 0.75);
+		double added = quantile(column, rounds, 0.5), low = quantile(column, rounds, 0.25),
+		       high = quantile(column, rounds, 0.75);
 		for (int r = 0; r < rounds; r++)
 			column[r] = ns[r][i];
-		printf("%-22s %7.2f ns, added %6.2f (quartiles %.2f, %.2f)\n", variants[i].name, quantile(column, rounds, 0.5), added,
-		       low, high);
+		printf("%-22s %7.2f ns, added %6.2f (quartiles %.2f, %.2f)\n", variants[i].name,
+		       quantile(column, rounds, 0.5), added, low, high);
 	}
 }
 _Static_assert(VARIANTS == 17, "a prime number of variants: each step visits all");

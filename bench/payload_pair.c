@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared object as it is
- * shipped, in one process, in turns of short slices. Then what one warm sample costs, with a stack of some 30 frames, by the cycle counter. And how
- * much of that the payload does not see when it counts the cycles of its slow path: the governor adds that (OUTSIDE_NS in injector/session/govern.c).
+ * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared
+ * object as it is shipped, in one process, in turns of short slices. Then what one warm sample costs, with a stack of
+ * some 30 frames, by the cycle counter. And how much of that the payload does not see when it counts the cycles of its
+ * slow path: the governor adds that (OUTSIDE_NS in injector/session/govern.c).
  *
  *     payload_pair [rate_bytes [pairs]]
  */
@@ -104,7 +105,8 @@ static void give_rows(struct fixture *f)
 	module->row_count = 1;
 }
 
-/* At two bytes nearly every block of 32 is sampled, and each is timed as at any larger rate. Of several rounds the one that was disturbed least. */
+/* At two bytes nearly every block of 32 is sampled, and each is timed as at any larger rate. Of several rounds the one
+ * that was disturbed least. */
 static void put_outside(struct fixture *f, double plain)
 {
 	uint64_t two = 2;
@@ -113,12 +115,14 @@ static void put_outside(struct fixture *f, double plain)
 	control(CONTROL_RATE, &two);
 	pairs_below(FRAMES, 1000);
 	for (int i = 0; i < ROUNDS; i++) {
-		uint64_t calls = fixture_counter(f, DUMP_COUNTER_samples_taken) + fixture_counter(f, DUMP_COUNTER_samples_freed);
+		uint64_t calls =
+			fixture_counter(f, DUMP_COUNTER_samples_taken) + fixture_counter(f, DUMP_COUNTER_samples_freed);
 		uint64_t cycles = fixture_counter(f, DUMP_COUNTER_slow_cycles);
 		uint64_t begin = __builtin_ia32_rdtsc(), pairs = pair_count / 100;
 		double start = now_ns(), pair = pairs_below(FRAMES, pairs);
 		double per_cycle = (now_ns() - start) / (double)(__builtin_ia32_rdtsc() - begin);
-		calls = fixture_counter(f, DUMP_COUNTER_samples_taken) + fixture_counter(f, DUMP_COUNTER_samples_freed) - calls;
+		calls = fixture_counter(f, DUMP_COUNTER_samples_taken) +
+		        fixture_counter(f, DUMP_COUNTER_samples_freed) - calls;
 		cycles = fixture_counter(f, DUMP_COUNTER_slow_cycles) - cycles;
 		if (pair < ns && calls) {
 			ns = pair;

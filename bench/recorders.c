@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several payloads beside each other in one process: each has a session of its own, with the rules that memattach compiles, and a live set of its
- * own. The workload churn goes on with one of them or with none, in turns of random order. What a change of the payload brings is the
- * difference of two lines, in CPU time, so it can be asked on a machine in use. The same payload twice (a copy: the loader knows files by
- * inode) shows the noise.
+ * Several payloads beside each other in one process: each has a session of its own, with the rules that memattach
+ * compiles, and a live set of its own. The workload churn goes on with one of them or with none, in turns of random
+ * order. What a change of the payload brings is the difference of two lines, in CPU time, so it can be asked on a
+ * machine in use. The same payload twice (a copy: the loader knows files by inode) shows the noise.
  *
- *     ninja recorders && taskset -c 1 recorders RATE [-l live] [-s stacks] [-r rounds] [-n operations of a slice] PAYLOAD.so ...
+ *     ninja recorders && taskset -c 1 recorders RATE [-l live] [-s stacks] [-r rounds] [-n operations of a slice]
+ * PAYLOAD.so ...
  */
 #include <stdlib.h>
 
@@ -35,7 +36,7 @@ static void (*volatile release)(void *) = free;
 #include "unwind_tables.h"
 
 #define RECORDERS_MAX 8
-#define LEVELS 3u /* of the tables, as memattach begins with */
+#define LEVELS 3u         /* of the tables, as memattach begins with */
 #define LIVE_DENSE 65536u /* entries of the first level where all is recorded */
 #define LIVE_SPARSE 2048u
 #define INDEX_DENSE 16384u /* of the index of stacks */
@@ -151,12 +152,15 @@ static NI int operations(ctx *c)
 	return 1;
 }
 
+/* clang-format off */
 #define DEEPER(N, X) static NI int N(ctx *c) { int r = X(c); __asm__ volatile("" : : : "memory"); return r + 1; }
-DEEPER(g1, operations) DEEPER(g2, g1) DEEPER(g3, g2) DEEPER(g4, g3) DEEPER(g5, g4) DEEPER(g6, g5) DEEPER(g7, g6) DEEPER(g8, g7)
-DEEPER(g9, g8) DEEPER(g10, g9) DEEPER(g11, g10) DEEPER(g12, g11) DEEPER(g13, g12) DEEPER(g14, g13) DEEPER(g15, g14) DEEPER(g16, g15)
-DEEPER(g17, g16) DEEPER(g18, g17) DEEPER(g19, g18) DEEPER(g20, g19) DEEPER(g21, g20) DEEPER(g22, g21) DEEPER(g23, g22)
+DEEPER(g1, operations) DEEPER(g2, g1) DEEPER(g3, g2) DEEPER(g4, g3) DEEPER(g5, g4) DEEPER(g6, g5) DEEPER(g7, g6)
+DEEPER(g8, g7) DEEPER(g9, g8) DEEPER(g10, g9) DEEPER(g11, g10) DEEPER(g12, g11) DEEPER(g13, g12) DEEPER(g14, g13)
+DEEPER(g15, g14) DEEPER(g16, g15) DEEPER(g17, g16) DEEPER(g18, g17) DEEPER(g19, g18) DEEPER(g20, g19) DEEPER(g21, g20)
+DEEPER(g22, g21) DEEPER(g23, g22)
+	/* clang-format on */
 
-static void one_slice(struct recorder *r, int round)
+	static void one_slice(struct recorder *r, int round)
 {
 	ctx c = { .slot = r->blocks };
 
@@ -189,7 +193,8 @@ static void report(const struct recorder *r)
 
 	for (int i = 0; i < rounds; i++)
 		column[i] = r->ns[i] - recorders[0].ns[i];
-	added = quantile(column, rounds, 0.5), low = quantile(column, rounds, 0.25), high = quantile(column, rounds, 0.75);
+	added = quantile(column, rounds, 0.5), low = quantile(column, rounds, 0.25),
+	high = quantile(column, rounds, 0.75);
 	for (int i = 0; i < rounds; i++)
 		column[i] = r->ns[i];
 	median = quantile(column, rounds, 0.5);
@@ -197,7 +202,7 @@ static void report(const struct recorder *r)
 	if (samples)
 		printf(", %.0f cycles for each of %lu samples, %.1f frames", (double)cycles / (double)samples, samples,
 		       (double)fixture_counter(&r->f, DUMP_COUNTER_frames_walked) /
-			       (double)fixture_counter(&r->f, DUMP_COUNTER_samples_taken));
+		               (double)fixture_counter(&r->f, DUMP_COUNTER_samples_taken));
 	for (int i = 0; i < rounds; i++)
 		column[i] = r->ns[i] - recorders[1].ns[i];
 	printf(", beside the first %+.1f\n", quantile(column, rounds, 0.5));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large in one respect each; scripts/scale attaches to it. Prints `PID n`, waits for a line on stdin, works, prints figures as
- * `R what number unit`, then DONE, and waits for another line. Times of the single steps show what grows with the size.
+ * Large in one respect each; scripts/scale attaches to it. Prints `PID n`, waits for a line on stdin, works, prints
+ * figures as `R what number unit`, then DONE, and waits for another line. Times of the single steps show what grows
+ * with the size.
  *
  *     scale live N       N live blocks, then all freed
  *     scale stacks N     N distinct stacks of ten varying frames
@@ -70,19 +71,31 @@ static FRAME void *frame_0(size_t bytes, unsigned path)
 }
 
 /* What follows the call keeps the four apart: they would be merged into one, or become jumps. */
-#define FRAME_OF(name, inner)                                                                                    \
-	static FRAME void *name(size_t bytes, unsigned path)                                                     \
-	{                                                                                                        \
-		void *block;                                                                                     \
-                                                                                                                 \
-		switch (path & 3) {                                                                              \
-		case 0: block = inner(bytes, path >> 2); __asm__ volatile("# 0"); break;                         \
-		case 1: block = inner(bytes, path >> 2); __asm__ volatile("nop # 1"); break;                     \
-		case 2: block = inner(bytes, path >> 2); __asm__ volatile("nop; nop # 2"); break;                \
-		default: block = inner(bytes, path >> 2); __asm__ volatile("nop; nop; nop # 3"); break;          \
-		}                                                                                                \
-		__asm__ volatile("" : : "r"(block) : "memory");                                                  \
-		return block;                                                                                    \
+#define FRAME_OF(name, inner)                                                                                          \
+	static FRAME void *name(size_t bytes, unsigned path)                                                           \
+	{                                                                                                              \
+		void *block;                                                                                           \
+                                                                                                                       \
+		switch (path & 3) {                                                                                    \
+		case 0:                                                                                                \
+			block = inner(bytes, path >> 2);                                                               \
+			__asm__ volatile("# 0");                                                                       \
+			break;                                                                                         \
+		case 1:                                                                                                \
+			block = inner(bytes, path >> 2);                                                               \
+			__asm__ volatile("nop # 1");                                                                   \
+			break;                                                                                         \
+		case 2:                                                                                                \
+			block = inner(bytes, path >> 2);                                                               \
+			__asm__ volatile("nop; nop # 2");                                                              \
+			break;                                                                                         \
+		default:                                                                                               \
+			block = inner(bytes, path >> 2);                                                               \
+			__asm__ volatile("nop; nop; nop # 3");                                                         \
+			break;                                                                                         \
+		}                                                                                                      \
+		__asm__ volatile("" : : "r"(block) : "memory");                                                        \
+		return block;                                                                                          \
 	}
 FRAME_OF(frame_1, frame_0)
 FRAME_OF(frame_2, frame_1)
@@ -138,7 +151,10 @@ static void stacks(uint64_t count)
 }
 
 static atomic_bool stop;
-static _Alignas(64) struct { atomic_ullong pairs; char line[56]; } done[THREADS_MAX];
+static _Alignas(64) struct {
+	atomic_ullong pairs;
+	char line[56];
+} done[THREADS_MAX];
 
 static void *worker(void *number)
 {

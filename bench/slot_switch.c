@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What memattach costs a real server, below the noise of the machine: while a session is in force, the patched slots of the server are
- * switched between the gates and the originals after every few requests, and the server's own CPU time for each request is compared, slice by
- * slice. The switch is only sound while no thread of the target loads or unloads libraries, so this is for measuring and nothing else; what the target
- * frees in a slice without gates is not seen.
+ * What memattach costs a real server, below the noise of the machine: while a session is in force, the patched slots of
+ * the server are switched between the gates and the originals after every few requests, and the server's own CPU time
+ * for each request is compared, slice by slice. The switch is only sound while no thread of the target loads or unloads
+ * libraries, so this is for measuring and nothing else; what the target frees in a slice without gates is not seen.
  *
  *     cc -O2 bench/slot_switch.c -o slot_switch
  *     slot_switch redis|http|postgres|line PORT [rounds [connections [requests in a slice]]]
  *
- * It connects, says "ready", and reads the number of the process from its standard input, in which the session must be in force by then (a backend
- * of PostgreSQL is there only after the connection). scripts/switched does all that.
+ * It connects, says "ready", and reads the number of the process from its standard input, in which the session must be
+ * in force by then (a backend of PostgreSQL is there only after the connection). scripts/switched does all that.
  *
- * A round has three slices in random order: the gates, the originals, and the originals again as a control; each prints a line with the CPU time
- * for a request of the three, in ns. In a slice all connections send a request, then all answers are awaited, and so on; at its ends the server sleeps.
+ * A round has three slices in random order: the gates, the originals, and the originals again as a control; each prints
+ * a line with the CPU time for a request of the three, in ns. In a slice all connections send a request, then all
+ * answers are awaited, and so on; at its ends the server sleeps.
  */
 #include "bench.h"
 
@@ -72,12 +73,11 @@ static size_t request(char *out, size_t room, uint64_t number)
 		return (size_t)snprintf(out, room, "*3\r\n$3\r\nSET\r\n$10\r\nkey:%06u\r\n$%d\r\n%0*llu\r\n", key,
 		                        VALUE, VALUE, (unsigned long long)number);
 	case HTTP:
-		return (size_t)snprintf(
-			out, room,
-			"GET /index.html HTTP/1.1\r\nHost: localhost\r\nUser-Agent: slot_switch\r\nAccept: */*\r\n\r\n");
+		return (size_t)snprintf(out, room,
+		                        "GET /index.html HTTP/1.1\r\nHost: localhost\r\nUser-Agent: "
+		                        "slot_switch\r\nAccept: */*\r\n\r\n");
 	case POSTGRES:
-		n = snprintf(out + 5, room - 5, "SELECT abalance FROM pgbench_accounts WHERE aid = %u;", key + 1) +
-		    1;
+		n = snprintf(out + 5, room - 5, "SELECT abalance FROM pgbench_accounts WHERE aid = %u;", key + 1) + 1;
 		out[0] = 'Q';
 		put_length(out + 1, (size_t)n + 4);
 		return (size_t)n + 5;
@@ -263,8 +263,9 @@ static double slice(clockid_t id, int turns)
 
 static void measure(clockid_t id, int rounds, int turns)
 {
-	static const char orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
-		                           { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	static const char orders[6][3] = {
+		{ 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 }
+	};
 
 	for (int r = 0; r < rounds; r++) {
 		const char *order = orders[xs64(&dice) % 6];

@@ -7,25 +7,26 @@
  * calls on a stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system
  * calls; the hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
  *
- * Slots belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are "locked": they run while the
- * loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked is one whose resolver runs the operation that
- * session.locked_op asks for when memattach has the thread call dlsym(handle, "memattach_locked"). musl has no such lock and
- * unloads nothing: there memattach_control is called directly.
+ * Slots belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are "locked":
+ * they run while the loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked is one
+ * whose resolver runs the operation that session.locked_op asks for when memattach has the thread call dlsym(handle,
+ * "memattach_locked"). musl has no such lock and unloads nothing: there memattach_control is called directly.
  *
- * What is mapped at the slots, and with which protection, is only certain under that lock too. The operation asks for it: it makes the
- * system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes page_protection of the slots and sets
- * session.protections_known. With a channel it sends the lowest byte of CONTROL_CHECKPOINT and waits for one byte
- * instead. Without memattach nothing is written, and nothing is patched or restored. A program may also tear at a library
- * by itself (munmap, mremap, another file over it): slots whose page is not private memory that can be read are absent, not to be
- * touched; so are, for PATCH, those whose page is not mapped as it was when they were planned.
+ * What is mapped at the slots, and with which protection, is only certain under that lock too. The operation asks for
+ * it: it makes the system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes
+ * page_protection of the slots and sets session.protections_known. With a channel it sends the lowest byte of
+ * CONTROL_CHECKPOINT and waits for one byte instead. Without memattach nothing is written, and nothing is patched or
+ * restored. A program may also tear at a library by itself (munmap, mremap, another file over it): slots whose page is
+ * not private memory that can be read are absent, not to be touched; so are, for PATCH, those whose page is not mapped
+ * as it was when they were planned.
  */
 #ifndef MEMATTACH_CONTROL_H
 #define MEMATTACH_CONTROL_H
 
 /*
- * In the frame of each hook that has left its fast path there is, from its first instructions to its last, a word that holds this
- * number exclusive-or its own address. The end of the hook clears it: a return address that an ended hook left in memory that
- * is a part of a later frame tells nothing, this word does.
+ * In the frame of each hook that has left its fast path there is, from its first instructions to its last, a word that
+ * holds this number exclusive-or its own address. The end of the hook clears it: a return address that an ended hook
+ * left in memory that is a part of a later frame tells nothing, this word does.
  */
 #define HOOK_LIVE_MAGIC 0x4b4f4f484556494c
 
@@ -45,7 +46,7 @@ enum slot_state {
 	SLOT_PATCHED = 1,  /* holds the address of its gate */
 	SLOT_RESTORED = 2, /* holds old_value again */
 	SLOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
-	SLOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: not to be touched, unless its gate is put back */
+	SLOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: left, unless its gate is back */
 	SLOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
 };
 #define SLOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
@@ -64,16 +65,16 @@ enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
 	CONTROL_PATCH = 2,   /* argument: struct control_patch. Locked. -EINTR: nobody told the protections */
 	/*
-	 * argument: int32_t *, the channel as in control_patch, or NULL. Locked, -EINTR as above. Every SLOT_PATCHED slot that is there; results in the
-	 * slots' states
+	 * argument: int32_t *, the channel as in control_patch, or NULL. Locked, -EINTR as above. Every SLOT_PATCHED
+	 * slot that is there; results in the slots' states
 	 */
 	CONTROL_RESTORE = 3,
 	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
-	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate, in force at once. (memattach raises header.rate_bytes instead.) */
+	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate (memattach: header.rate_bytes) */
 };
 
-/* The kernel keeps other mappings so far below the main stack, or further, so that it can grow (stack_guard_gap of Linux, 256 pages). */
+/* The kernel keeps other mappings so far below the main stack, or further, so that it can grow (stack_guard_gap). */
 #define MAIN_STACK_GAP (1ull << 20)
 
 #define FILTER_NONE 0u /* every free is looked at: where all that is freed was recorded */
@@ -102,12 +103,12 @@ struct control_start {
 	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach for them; 0: those in the slots hold (tests) */
 };
 
-/* Set the gates and patch slots. Slots are appended to session.slots. All or nothing is not promised: each has its state. */
+/* Set the gates and patch slots, which are appended to session.slots; each has a state. */
 struct control_patch {
 	uint32_t gate_count;       /* gates in use from now on, a prefix of the array */
 	uint32_t slot_count;
 	uint64_t gates;            /* struct control_gate[gate_count], address in the target */
-	uint64_t slots;            /* struct slot[slot_count]; old_value is what must be found; states are written back */
+	uint64_t slots;            /* struct slot[slot_count]; old_value must be found there; states are written back */
 	int32_t channel;           /* descriptor of a socket whose other end memattach holds, -1 none */
 	uint32_t reserved_;
 };

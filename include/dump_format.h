@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dump: memory that the payload writes inside the target and memattach beside it, and copies of it in a file, which memanalyze reads.
- * man/memattach-dump.5 is the normative description.
+ * The dump: memory that the payload writes inside the target and memattach beside it, and copies of it in a file, which
+ * memanalyze reads. man/memattach-dump.5 is the normative description.
  *
- * It is a header of DUMP_HEADER_BYTES, followed by regions. memattach alone adds regions: it allocates their memory, writes the
- * region's descriptor, then releases header.region_count. The payload touches nothing outside published regions. The memory is
- * sealed, so nothing that happens to a file or a disk raises SIGBUS in the target.
+ * It is a header of DUMP_HEADER_BYTES, followed by regions. memattach alone adds regions: it allocates their memory,
+ * writes the region's descriptor, then releases header.region_count. The payload touches nothing outside published
+ * regions. The memory is sealed, so nothing that happens to a file or a disk raises SIGBUS in the target.
  *
  *   DUMP_REGION_LIVE         hash table of the sampled blocks that are live now
  *   DUMP_REGION_STACK_INDEX  hash table: hash of a stack -> its record
@@ -73,7 +73,7 @@ struct dump_clock {
 	X(filter_hits, "frees that had to look into the live table")                                 \
 	X(frames_walked, "stack frames walked")                                                      \
 	X(frames_fallback, "stack frames walked by frame pointer")                                   \
-	X(slow_cycles, "cycles spent in taking samples and in looking for freed ones")                                             \
+	X(slow_cycles, "cycles spent in taking samples and in looking for freed ones")              \
 	X(children, "calls that were made in a forked child (not recorded)")                          \
 	X(samples_thinned, "live samples given up to make room (those that are left stand for them)")
 
@@ -111,7 +111,7 @@ struct dump_header {
 	uint32_t state;                /* (atomic) enum dump_state, released last */
 	int32_t end_detail;
 	uint64_t max_bytes;            /* the file never grows beyond */
-	uint64_t rate_bytes;           /* (atomic) mean bytes between two samples, now: memattach may change it at any time */
+	uint64_t rate_bytes;           /* (atomic) mean bytes between two samples, now: may change at any time */
 	uint64_t first_rate_bytes;     /* rate at the start of the session */
 	int32_t pid;                   /* target, in memattach's pid namespace */
 	int32_t injector_pid;
@@ -124,7 +124,7 @@ struct dump_header {
 	struct dump_clock clock_latest;/* last renewal of the lease, or the end (atomic, by lease_sequence) */
 	uint32_t lease_sequence;       /* (atomic) odd while clock_latest changes */
 	uint32_t region_count;         /* (atomic) released after the descriptors */
-	uint64_t lease_stamp;          /* (atomic) recording stops when the cycle counter passes it; 0: none yet; 1: at the detach */
+	uint64_t lease_stamp;          /* (atomic) recording stops when the counter is past it; 0: none; 1: detached */
 	uint64_t lease_realtime_ns;    /* the same instant, for readers */
 	uint64_t seed;                 /* of the random numbers, 0: from the kernel */
 	uint64_t session_id;           /* random, the same in the payload's session block */
@@ -134,14 +134,15 @@ struct dump_header {
 	uint32_t max_overhead_ppm;     /* limit for the cost of sampling, in millionths of the CPU time; 0: none */
 	uint64_t cpu_ns;               /* CPU time of the target since the start of the session, at the last look */
 	uint64_t cost_ns;              /* how much of that went into sampling, as memattach reckons */
-	uint32_t thinnings;            /* (atomic) changes of the rate that thin; released before what they give up is removed */
+	uint32_t thinnings;            /* (atomic) changes of the rate that thin; released before anything is removed */
 	uint32_t reserved32_;
 	uint64_t reserved_[13];
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
 	/*
-	 * (atomic) Frees of blocks that were not seen allocated, and the bytes of those whose size the allocator tells. Counted only where every free
-	 * is looked at (rate 1 without a limit for the cost); mean that only as long as the rate stays 1 and nothing is lost.
+	 * (atomic) Frees of blocks that were not seen allocated, and the bytes of those whose size the allocator tells.
+	 * Counted only where every free is looked at (rate 1 without a limit for the cost); mean that only as long as
+	 * the rate stays 1 and nothing is lost.
 	 */
 	uint64_t frees_unseen;
 	uint64_t frees_unseen_bytes;
@@ -152,13 +153,14 @@ struct dump_header {
 };
 
 /*
- * A region of kind LIVE: a tag for each entry (a byte, atomic), then from the next multiple of DUMP_RECORDS_ALIGN bytes on the records (struct
- * dump_live_record), DUMP_BUCKET of them in a bucket. Tags are for the payload's lookups, which seldom have to look at a record in
- * vain; readers need none. A tag is 0 unless the record is complete, and where its block is about to be freed. The first word of a record
- * is its key (atomic):
+ * A region of kind LIVE: a tag for each entry (a byte, atomic), then from the next multiple of DUMP_RECORDS_ALIGN bytes
+ * on the records (struct dump_live_record), DUMP_BUCKET of them in a bucket. Tags are for the payload's lookups, which
+ * seldom have to look at a record in vain; readers need none. A tag is 0 unless the record is complete, and where its
+ * block is about to be freed. The first word of a record is its key (atomic):
  *     0              free
  *     1              a record is being written or taken away
- *     bit 63 set     free, too: memattach has given the sample at that address (the other bits) up; the target's filter of frees knows it still
+ *     bit 63 set     free, too: memattach has given the sample at that address (the other bits) up; the target's filter
+ *                    of frees knows it still
  *     other          the record is complete; the key is its address
  * Insert: key 0 (or one with bit 63) -> 1, write the record, release key = address. Remove: key address -> 1, copy the
  * record to the history, release key = 0.
@@ -188,9 +190,9 @@ struct dump_live_record {
 #define DUMP_LIVE_ENTRY_BYTES (1 + sizeof(struct dump_live_record)) /* and what is rounded up: any page has it */
 
 /*
- * A region of kind STACK_INDEX: entries words (uint64_t, atomic), 0: free, else the reference of a stack in the low half and the low half of its
- * hash in the high one. Words are grouped in buckets as well. A reference is the file offset of the record divided by 16. The record is complete
- * before the word is released.
+ * A region of kind STACK_INDEX: entries words (uint64_t, atomic), 0: free, else the reference of a stack in the low
+ * half and the low half of its hash in the high one. Words are grouped in buckets as well. A reference is the file
+ * offset of the record divided by 16. The record is complete before the word is released.
  */
 #define DUMP_STACK_ALIGN 16u
 #define DUMP_BYTES_MAX ((uint64_t)UINT32_MAX * DUMP_STACK_ALIGN) /* no reference reaches further */
@@ -211,11 +213,11 @@ struct dump_arena {
 #define DUMP_FRAMES_MAX 128u
 
 /*
- * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up
- * address - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module).
- * The sums are over all samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R)
- * (S counted as 1 if 0; p = 1 if R is 1). What was allocated is estimated by taken + excess: a sample of weight 1 adds to integers alone.
- * Samples that were freed again are those that are neither in LIVE regions nor unkept.
+ * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up address
+ * - 1) in its low 48 bits and the id of its module in the upper 16 (0: in no known module). The sums are over all
+ * samples taken with this stack since the session began, w = 1 / p, p = 1 - exp(-S/R) (S counted as 1 if 0; p = 1 if R
+ * is 1). What was allocated is estimated by taken + excess: a sample of weight 1 adds to integers alone. Samples that
+ * were freed again are those that are neither in LIVE regions nor unkept.
  */
 struct dump_stack {
 	uint64_t hash;            /* not 0 */
@@ -227,7 +229,7 @@ struct dump_stack {
 	double excess_bytes;      /* (atomic) sum of S (w - 1) */
 	double variance_count;    /* (atomic) sum of (1 - p) / p^2 */
 	double variance_bytes;    /* (atomic) sum of S^2 (1 - p) / p^2 */
-	uint64_t unkept;          /* (atomic) samples that the live table had no room for, or that memattach gave up to make room */
+	uint64_t unkept;          /* (atomic) samples that had no room in the live table, or were given up for room */
 	uint64_t frames[];
 };
 /* Bytes of the record of a stack: whole cache lines, so that its sums, to which all threads add, are in one. */
@@ -301,8 +303,8 @@ enum dump_note_kind {
 };
 
 /*
- * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next distance with the new one, so
- * for a time there are samples of both.
+ * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next distance with the
+ * new one, so for a time there are samples of both.
  */
 struct dump_rate_change {
 	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
@@ -312,7 +314,7 @@ struct dump_rate_change {
 	uint64_t new_bytes;
 	uint32_t overhead_ppm;  /* what sampling cost then, in millionths of the target's CPU time */
 	uint32_t reserved_;
-	uint64_t thinned_bytes; /* samples born before and not freed before, of smaller rates, were thinned to this one; 0: none */
+	uint64_t thinned_bytes; /* samples of smaller rates, born and not freed before, were thinned to this; 0: none */
 };
 enum dump_rate_reason {
 	DUMP_RATE_COSTLY = 1, /* sampling cost more than max_overhead_ppm */

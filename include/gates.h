@@ -2,19 +2,23 @@
 /*
  * The gates: what patched slots hold. One gate serves all slots with the same function and the same original.
  *
- * A gate is GATE_CODE_BYTES of code outside the payload, so that a copied function pointer stays callable after the payload is gone, and a struct gate
- * that says where it leads: while the session lives, gate.entry is a hook of the payload; an inert gate has gate.entry == gate.original. The
- * code has three entrances, one for each kind of function:
+ * A gate is GATE_CODE_BYTES of code outside the payload, so that a copied function pointer stays callable after the
+ * payload is gone, and a struct gate that says where it leads: while the session lives, gate.entry is a hook of the
+ * payload; an inert gate has gate.entry == gate.original. The code has three entrances, one for each kind of function:
  *
- *     GATE_ALLOCATE   charges the requested bytes to the near slot (payload/thread_slot.h); a call that is not sampled goes to the original from here
- *     GATE_RELEASE    asks the first counter of the filter (payload/filter.h); nearly all blocks that were not sampled go to the original from here
+ *     GATE_ALLOCATE   charges the requested bytes to the near slot (payload/thread_slot.h); a call that is not sampled
+ *                     goes to the original from here
+ *     GATE_RELEASE    asks the first counter of the filter (payload/filter.h); nearly all blocks that were not sampled
+ *                     go to the original from here
  *     GATE_OTHER      leads to gate.entry, as do the other two with what they cannot decide
  *
- * So most calls see one jump between the caller and the original, and two pages of ours beside the filter: the gate's code, and its data.
+ * So most calls see one jump between the caller and the original, and two pages of ours beside the filter: the gate's
+ * code, and its data.
  *
- * Mapping: GATES_CODE_BYTES of code (from the payload's file at session.gate_code_offset), then GATES_DATA_BYTES of data: GATES_SHARED_BYTES that all gates
- * use, which are the payload's own affair, and struct gate[GATE_MAX]; then the counters of the filter. Gates touch nothing but this mapping and where
- * their struct gate leads: whoever is interrupted in the middle of one, for however long, may go on when the payload is gone.
+ * Mapping: GATES_CODE_BYTES of code (from the payload's file at session.gate_code_offset), then GATES_DATA_BYTES of
+ * data: GATES_SHARED_BYTES that all gates use, which are the payload's own affair, and struct gate[GATE_MAX]; then the
+ * counters of the filter. Gates touch nothing but this mapping and where their struct gate leads: whoever is
+ * interrupted in the middle of one, for however long, may go on when the payload is gone.
  *
  * The assembler reads this file too.
  */
@@ -35,8 +39,9 @@
 #define GATE_ALLOCATE 0
 #define GATE_RELEASE 64
 #define GATE_OTHER 112
-#define GATE_ENTRANCE(shape, size)                                                                                               \
-	((shape) == SHAPE_FREE ? GATE_RELEASE : (shape) == SHAPE_ALLOC && (size) == SIZE_ARG0 ? GATE_ALLOCATE : GATE_OTHER)
+#define GATE_ENTRANCE(shape, size) \
+	((shape) == SHAPE_FREE ? GATE_RELEASE : \
+	 (shape) == SHAPE_ALLOC && (size) == SIZE_ARG0 ? GATE_ALLOCATE : GATE_OTHER)
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -48,10 +53,10 @@ struct gate {
 };
 
 /*
- * Where the instructions of a gate begin: what the program counter of an interrupted thread may be. Copied function pointers are entrances. (x86-64;
- * gates.S holds the same list, made by the assembler.)
+ * Where the instructions of a gate begin: what the program counter of an interrupted thread may be. Copied function
+ * pointers are entrances. (x86-64; gates.S holds the same list, made by the assembler.)
  */
-#define GATE_INSTRUCTIONS                                                                                                        \
+#define GATE_INSTRUCTIONS \
 	0, 9, 16, 18, 22, 29, 31, 32, 38, 45, 64, 71, 75, 81, 88, 93, 95, 96, 112, 114, 121
 
 static inline bool gate_instruction_at(uint64_t offset)

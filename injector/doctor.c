@@ -63,7 +63,8 @@ static void tell_process(const struct session *s)
 	status_field(s->options.pid, "Name", name, sizeof name);
 	uid[strcspn(uid, "\t ")] = '\0';
 	if (name[0])
-		fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads, strcmp(threads, "1") ? "s" : "");
+		fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads,
+		     strcmp(threads, "1") ? "s" : "");
 }
 
 static void tell_permission(const struct session *s)
@@ -75,7 +76,8 @@ static void tell_permission(const struct session *s)
 		snprintf(scope, sizeof scope, "absent");
 	scope[strcspn(scope, "\n")] = '\0';
 	status_field(s->options.pid, "TracerPid", tracer, sizeof tracer);
-	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->have_memory ? "yes" : "no", (int)geteuid(), scope);
+	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->have_memory ? "yes" : "no", (int)geteuid(),
+	     scope);
 	fact("tracer", "%s", tracer[0] && strcmp(tracer, "0") ? tracer : "none");
 }
 
@@ -87,7 +89,7 @@ static const char *name_of_state(char state)
 	case 'D': return "in uninterruptible sleep";
 	case 'T': return "stopped by job control";
 	case 't': return "stopped by a tracer";
-	default:  return "in another state";
+	default: return "in another state";
 	}
 }
 
@@ -114,7 +116,8 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 	if (!best)
 		return false;
 	if (best->syscall >= 0)
-		fact("to be borrowed", "thread %d, %s in system call %lld%s", best->tid, name_of_state(best->state), (long long)best->syscall,
+		fact("to be borrowed", "thread %d, %s in system call %lld%s", best->tid, name_of_state(best->state),
+		     (long long)best->syscall,
 		     borrow_rank(best) > 1 ? ", which returns EINTR once if memattach is killed in that moment" : "");
 	else
 		fact("to be borrowed", "thread %d, %s", best->tid, name_of_state(best->state));
@@ -148,11 +151,11 @@ static void tell_modules(const struct session *s)
 		with_slots += slots > 0;
 		with_rows += s->coverage[i].rows > 0;
 		rows += s->coverage[i].rows;
-		fact(i ? "" : "modules", "%-32s %4zu slots %8u unwind rows%s%s", elf_module_name(m), slots, s->coverage[i].rows,
-		     s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+		fact(i ? "" : "modules", "%-32s %4zu slots %8u unwind rows%s%s", elf_module_name(m), slots,
+		     s->coverage[i].rows, s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
 	}
-	fact("", "%zu modules, %zu with slots, %zu with unwind tables of %" PRIu64 " rows", s->modules.count, with_slots, with_rows,
-	     rows);
+	fact("", "%zu modules, %zu with slots, %zu with unwind tables of %" PRIu64 " rows", s->modules.count,
+	     with_slots, with_rows, rows);
 }
 
 static void tell_uncovered(const struct session *s)
@@ -179,10 +182,11 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 {
 	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT];
 
-	fact("cost", "%s of code scanned, %s of unwind tables, %zu slots by %zu gates", size_format((double)s->plans.text_bytes, text),
-	     size_format((double)s->tables.used, tables), s->plans.slot_count, s->plans.gate_count);
-	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s", (double)prepared_ns / 1e6,
-	     size_format((double)s->options.max_bytes, most));
+	fact("cost", "%s of code scanned, %s of unwind tables, %zu slots by %zu gates",
+	     size_format((double)s->plans.text_bytes, text), size_format((double)s->tables.used, tables),
+	     s->plans.slot_count, s->plans.gate_count);
+	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
+	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
 
 static void tell_remains(const struct session *s)
@@ -191,10 +195,12 @@ static void tell_remains(const struct session *s)
 	uint64_t cave;
 
 	if (s->payload.base && holder)
-		fact("remains", "the payload of memattach %d, which is running, at 0x%llx", holder, (unsigned long long)s->payload.base);
+		fact("remains", "the payload of memattach %d, which is running, at 0x%llx", holder,
+		     (unsigned long long)s->payload.base);
 	else if (s->payload.base)
 		fact("remains", "the payload of %s, at 0x%llx",
-		     other_session_is_inherited(s) ? "a session of the process that it was forked from" : "a memattach that has ended",
+		     other_session_is_inherited(s) ? "a session of the process that it was forked from"
+		                                   : "a memattach that has ended",
 		     (unsigned long long)s->payload.base);
 	else if (session_old_cave(s, &cave))
 		fact("remains", "a stub in the padding at 0x%llx", (unsigned long long)cave);

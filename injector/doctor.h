@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memattach --doctor: says what an attach to the process would meet, by reading /proc and the memory of the target. Nothing is stopped,
- * traced or written; the report goes to stdout, one fact per line.
+ * memattach --doctor: says what an attach to the process would meet, by reading /proc and the memory of the target.
+ * Nothing is stopped, traced or written; the report goes to stdout, one fact per line.
  */
 #ifndef MEMATTACH_DOCTOR_H
 #define MEMATTACH_DOCTOR_H

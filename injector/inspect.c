@@ -62,11 +62,11 @@ static void print_modules(const struct subject *s)
 		struct cave cave = { 0 };
 
 		cave_of_module(&cave, m, &s->maps);
-		printf("module %u space %u %012" PRIx64 "-%012" PRIx64 " bias %" PRIx64 " text %" PRIx64
-		       "-%" PRIx64 " symbols %zu cave %" PRIu64 "%s%s%s %s\n",
+		printf("module %u space %u %012" PRIx64 "-%012" PRIx64 " bias %" PRIx64 " text %" PRIx64 "-%" PRIx64
+		       " symbols %zu cave %" PRIu64 "%s%s%s %s\n",
 		       m->id, m->space, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,
-		       cave.bytes, m->is_main ? " main" : "", m->is_loader ? " loader" : "",
-		       m->is_vdso ? " vdso" : "", m->path);
+		       cave.bytes, m->is_main ? " main" : "", m->is_loader ? " loader" : "", m->is_vdso ? " vdso" : "",
+		       m->path);
 	}
 	printf("%s%s", s->modules.unread, s->modules.consistent ? "" : "the loader is at work\n");
 }
@@ -101,15 +101,15 @@ static void print_plan(const struct subject *s)
 	for (size_t i = 0; i < p->slot_count; i++) {
 		const struct slot_plan *q = &p->slots[i];
 		printf("slot %" PRIx64 " %-9s %-14s gate %u value %" PRIx64 " original %" PRIx64 " %s%s %s\n",
-		       q->address, relocation_name(q->relocation), hook_symbol(q->hook), q->gate, q->value,
-		       q->original, q->page_protection & PROT_WRITE ? "rw" : "r-",
-		       q->flags & SLOT_ESCAPES ? " escapes" : "", elf_module_name(&s->modules.list[q->module]));
+		       q->address, relocation_name(q->relocation), hook_symbol(q->hook), q->gate, q->value, q->original,
+		       q->page_protection & PROT_WRITE ? "rw" : "r-", q->flags & SLOT_ESCAPES ? " escapes" : "",
+		       elf_module_name(&s->modules.list[q->module]));
 	}
 	for (size_t i = 0; i < p->route_count; i++) {
 		const struct slot_route *r = &p->routes[i];
 		printf("route %-20s %" PRIx64 " in %-20s %u slots: %s%s\n", hook_symbol(r->hook), r->original,
-		       r->definer < s->modules.count ? elf_module_name(&s->modules.list[r->definer]) : "?",
-		       r->slots, r->hooked ? "hooked" : "calls ", r->hooked ? "" : hook_symbol(r->via));
+		       r->definer < s->modules.count ? elf_module_name(&s->modules.list[r->definer]) : "?", r->slots,
+		       r->hooked ? "hooked" : "calls ", r->hooked ? "" : hook_symbol(r->via));
 	}
 	for (size_t i = 0; i < p->refusal_count; i++)
 		printf("refused %" PRIx64 " %s\n", p->refusals[i].address, p->refusals[i].text);
@@ -132,16 +132,14 @@ static int print_tables(struct subject *s, struct err *e)
 	s->ms[3] = now_ms() - start;
 	uint64_t rows = 0;
 	for (size_t i = 0; i < s->modules.count; i++) {
-		printf("rows %u %s %s\n", coverage[i].rows, elf_module_name(&s->modules.list[i]),
-		       coverage[i].text);
+		printf("rows %u %s %s\n", coverage[i].rows, elf_module_name(&s->modules.list[i]), coverage[i].text);
 		rows += coverage[i].rows;
 	}
 	printf("%" PRIu64 " rows\n", rows);
 	return 0;
 }
 
-static const char *const kinds[16] = { "none", "rsp", "rbp",    "*rsp",       "*rsp+8",
-	                               "*rbp", "end", "signal", "unsupported" };
+static const char *const kinds[16] = { "none", "rsp", "rbp", "*rsp", "*rsp+8", "*rbp", "end", "signal", "unsupported" };
 
 static int print_rows(const struct subject *s, const char *name, struct err *e)
 {

@@ -88,7 +88,9 @@ static int prepare(struct session *s, struct err *e)
 		return rc;
 	s->have_plans = true;
 	if (s->plans.slot_count == 0)
-		return err_set(e, ENOENT, "no module calls an allocation function through a table that could be patched; nothing was changed");
+		return err_set(e, ENOENT,
+		               "no module calls an allocation function through a table that could be patched; nothing "
+		               "was changed");
 	rc = session_compile(s, e);
 	if (rc == 0)
 		rc = snapshot_take(&s->before, &s->target, e);
@@ -118,13 +120,17 @@ static void announce(const struct session *s)
 	char rate[SIZE_TEXT], every[128], limit[64] = "";
 
 	if (s->options.max_overhead > 0)
-		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time", 100 * s->options.max_overhead);
+		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time",
+		         100 * s->options.max_overhead);
 	if (s->options.rate_bytes == 1)
-		snprintf(every, sizeof every, "recording every allocation%s", limit[0] ? limit : ", whatever that costs");
+		snprintf(every, sizeof every, "recording every allocation%s",
+		         limit[0] ? limit : ", whatever that costs");
 	else
-		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate), limit);
-	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s", s->target.pid,
-		    s->target.comm, s->slots_patched, patched_modules(s), (double)s->attach_longest_ns / 1e6, every, s->file.path);
+		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
+		         limit);
+	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s",
+	            s->target.pid, s->target.comm, s->slots_patched, patched_modules(s),
+	            (double)s->attach_longest_ns / 1e6, every, s->file.path);
 	if (s->slots_refused)
 		session_say(s, "not seen: %u slots could not be patched", s->slots_refused);
 }
@@ -138,7 +144,9 @@ static int give_up(struct session *s, const struct err *why)
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
 	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
-		say_error(s->target.pid, "the payload could not be taken out again: %s; finish with memattach --detach -p %d", e.text, s->target.pid);
+		say_error(s->target.pid,
+		          "the payload could not be taken out again: %s; finish with memattach --detach -p %d", e.text,
+		          s->target.pid);
 		return EXIT_RESIDUE;
 	}
 	if (s->have_file)
@@ -151,12 +159,14 @@ static int report_residue(struct session *s)
 	if (!s->options.quiet)
 		say_lines(stderr, s->notes);
 	if (!s->residue) {
-		session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before", s->target.pid,
-			    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+		session_say(
+			s,
+			"detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before",
+			s->target.pid, s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
 		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:", s->target.pid,
-		    s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:",
+	            s->target.pid, s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
 	if (!s->options.quiet)
 		say_lines(stderr, s->residue);
 	return EXIT_RESIDUE;
@@ -172,15 +182,17 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	dump_writer_renew(&s->dump, 0);
 	if (end == SESSION_END_KILLED) {
 		dump_writer_set_state(&s->dump, DUMP_STATE_KILLED, detail);
-		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm, detail,
-			    strsignal(detail));
+		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm,
+		            detail, strsignal(detail));
 	} else if (end == SESSION_END_EXECED) {
 		dump_writer_set_state(&s->dump, DUMP_STATE_EXECED, 0);
-		session_say(s, "%d (%s) called execve: its heap is gone, the session ends", s->target.pid, s->target.comm);
+		session_say(s, "%d (%s) called execve: its heap is gone, the session ends", s->target.pid,
+		            s->target.comm);
 	} else {
 		dump_writer_set_state(&s->dump, DUMP_STATE_EXITED, detail);
 		if (detail >= 0)
-			session_say(s, "%d (%s) ended during the session with status %d", s->target.pid, s->target.comm, detail);
+			session_say(s, "%d (%s) ended during the session with status %d", s->target.pid, s->target.comm,
+			            detail);
 		else
 			session_say(s, "%d (%s) ended during the session", s->target.pid, s->target.comm);
 	}
@@ -196,8 +208,9 @@ static bool has_execed(const struct session *s)
 }
 
 /*
- * Did a step fail because the process has ended? To be asked before has_execed(): threads end one after the other, and the memory of a new program is there
- * before what tells it from the old one; so there is a moment given until either is seen.
+ * Did a step fail because the process has ended? To be asked before has_execed(): threads end one after the other, and
+ * the memory of a new program is there before what tells it from the old one; so there is a moment given until either
+ * is seen.
  */
 static bool has_ended(const struct session *s, int rc)
 {
@@ -235,8 +248,10 @@ static int finish(struct session *s)
 		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc < 0) {
 		complain(s, &e);
-		fprintf(stderr, "memattach: recording has stopped, but the payload is still there; finish with memattach --detach -p %d\n",
-			s->target.pid);
+		fprintf(stderr,
+		        "memattach: recording has stopped, but the payload is still there; finish with memattach "
+		        "--detach -p %d\n",
+		        s->target.pid);
 		session_add_residue(s, "the payload: %s", e.text);
 	}
 	dump_writer_set_state(&s->dump, DUMP_STATE_DETACHED, 0);
@@ -297,7 +312,8 @@ static int detach(struct session *s)
 		return EXIT_NOT_ATTACHED;
 	}
 	if (ended && !session_is_active(s)) {
-		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid, s->target.comm);
+		session_say(s, "the memattach that ran the session has detached from %d (%s)", s->target.pid,
+		            s->target.comm);
 		return EXIT_DONE;
 	}
 	rc = watchdog_start(s->target.pid, &e);
@@ -313,7 +329,8 @@ static int detach(struct session *s)
 			complain(s, &e);
 			return EXIT_RESIDUE;
 		}
-		session_say(s, "cleared what a memattach that died left in the padding of %d (%s)", s->target.pid, s->target.comm);
+		session_say(s, "cleared what a memattach that died left in the padding of %d (%s)", s->target.pid,
+		            s->target.comm);
 		return EXIT_DONE;
 	}
 	if (!s->payload.base) {
@@ -353,8 +370,9 @@ int main(int argc, char **argv)
 		return EXIT_DONE;
 	memory_room_go_first();
 	session_init(&session, &options);
-	int status = command == COMMAND_DETACH ? detach(&session) :
-		     command == COMMAND_DOCTOR ? doctor_report(&session) : profile(&session);
+	int status = command == COMMAND_DETACH   ? detach(&session)
+	             : command == COMMAND_DOCTOR ? doctor_report(&session)
+	                                         : profile(&session);
 	session_done(&session);
 	return status;
 }

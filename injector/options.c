@@ -18,7 +18,14 @@
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
 enum {
-	OPTION_MAX_SIZE = 256, OPTION_MAX_OVERHEAD, OPTION_RECEIPT, OPTION_DETACH, OPTION_DOCTOR, OPTION_MMAP, OPTION_SEED, OPTION_DEADLINE,
+	OPTION_MAX_SIZE = 256,
+	OPTION_MAX_OVERHEAD,
+	OPTION_RECEIPT,
+	OPTION_DETACH,
+	OPTION_DOCTOR,
+	OPTION_MMAP,
+	OPTION_SEED,
+	OPTION_DEADLINE,
 	OPTION_NO_CACHE
 };
 
@@ -134,21 +141,15 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	int rc = 0;
 
 	switch (c) {
-	case 'p':
-		return parse_pid(argument, &o->pid);
+	case 'p': return parse_pid(argument, &o->pid);
 	case 'r':
 		rc = size_parse(argument, &o->rate_bytes, &e);
 		if (rc == 0 && (o->rate_bytes == 0 || o->rate_bytes > RATE_MAX))
 			return usage("a rate of %s is not possible: 1 … 4G-1", argument);
 		break;
-	case 'o':
-		o->output = argument;
-		break;
-	case 'd':
-		rc = time_parse(argument, &o->duration_ns, &e);
-		break;
-	case OPTION_MAX_OVERHEAD:
-		return parse_percent(argument, &o->max_overhead);
+	case 'o': o->output = argument; break;
+	case 'd': rc = time_parse(argument, &o->duration_ns, &e); break;
+	case OPTION_MAX_OVERHEAD: return parse_percent(argument, &o->max_overhead);
 	case OPTION_MAX_SIZE:
 		rc = size_parse(argument, &o->max_bytes, &e);
 		if (rc == 0 && o->max_bytes < LEAST_MAX_BYTES)
@@ -156,32 +157,15 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 		if (rc == 0 && o->max_bytes >= MAX_BYTES_END)
 			return usage("--max-size %s is too large: less than 64G", argument);
 		break;
-	case OPTION_RECEIPT:
-		o->receipt = argument;
-		break;
-	case OPTION_DETACH:
-		*command = COMMAND_DETACH;
-		break;
-	case OPTION_DOCTOR:
-		*command = COMMAND_DOCTOR;
-		break;
-	case OPTION_MMAP:
-		o->groups |= GROUP_BIT(GROUP_MMAP);
-		break;
-	case OPTION_SEED:
-		return parse_number(argument, &o->seed);
-	case OPTION_DEADLINE:
-		rc = time_parse(argument, &o->deadline_ns, &e);
-		break;
-	case OPTION_NO_CACHE:
-		o->no_cache = true;
-		break;
-	case 'q':
-		o->quiet = true;
-		break;
-	case 'v':
-		o->verbose = true;
-		break;
+	case OPTION_RECEIPT: o->receipt = argument; break;
+	case OPTION_DETACH: *command = COMMAND_DETACH; break;
+	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
+	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
+	case OPTION_SEED: return parse_number(argument, &o->seed);
+	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
+	case OPTION_NO_CACHE: o->no_cache = true; break;
+	case 'q': o->quiet = true; break;
+	case 'v': o->verbose = true; break;
 	case 'h':
 		help();
 		*command = COMMAND_NONE;
@@ -190,9 +174,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 		puts("memattach " MEMATTACH_VERSION);
 		*command = COMMAND_NONE;
 		break;
-	default:
-		fputs("Try 'memattach --help'.\n", stderr);
-		return -EINVAL;
+	default: fputs("Try 'memattach --help'.\n", stderr); return -EINVAL;
 	}
 	return rc < 0 ? usage("%s", e.text) : 0;
 }

@@ -7,7 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* open() takes the lowest number that is free. Without /dev/null to write to there is nothing that could be said, either. */
+/* open() takes the lowest number that is free. Without /dev/null to write to there is nothing that could be said,
+ * either. */
 static void open_standard_descriptors(void)
 {
 	int fd;

@@ -21,6 +21,6 @@ bool clock_lease_holds(uint64_t stamp)
 		return true;
 	__atomic_store_n(&payload_switch, 0, __ATOMIC_RELAXED);
 	__atomic_compare_exchange_n(&payload.dump->state, &running, DUMP_STATE_ABANDONED, false, __ATOMIC_RELEASE,
-				    __ATOMIC_RELAXED);
+	                            __ATOMIC_RELAXED);
 	return false;
 }

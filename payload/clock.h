@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Time without a system call, and the lease: memattach renews header.lease_stamp as long as it lives; a hook that finds it
- * passed ends the recording for all.
+ * Time without a system call, and the lease: memattach renews header.lease_stamp as long as it lives; a hook that finds
+ * it passed ends the recording for all.
  */
 #ifndef MEMATTACH_PAYLOAD_CLOCK_H
 #define MEMATTACH_PAYLOAD_CLOCK_H
@@ -11,7 +11,8 @@
 
 /* The cycle counter, or the word that memattach advances if the counter is not usable. */
 uint64_t clock_stamp(void);
-/* False if the lease has run out at stamp; then recording is switched off and the dump is marked DUMP_STATE_ABANDONED. */
+/* False if the lease has run out at stamp; then recording is switched off and the dump is marked DUMP_STATE_ABANDONED.
+ */
 bool clock_lease_holds(uint64_t stamp);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * The control functions (include/control.h), run by a thread of the target that memattach has borrowed, one at a time.
  *
- * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads) begins
- * again with all of its state forgotten, except that gates of an earlier session may still be in use: each START maps its own.
+ * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads)
+ * begins again with all of its state forgotten, except that gates of an earlier session may still be in use: each START
+ * maps its own.
  *
- * What a forked child must not find (thread slots but the near one, switch; gates_map() does the filter) is whole pages of .bss, marked MADV_WIPEONFORK. Those and the
- * unwind cache are zeroed by giving the pages back.
+ * What a forked child must not find (thread slots but the near one, switch; gates_map() does the filter) is whole pages
+ * of .bss, marked MADV_WIPEONFORK. Those and the unwind cache are zeroed by giving the pages back.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -48,7 +49,10 @@ struct pages {
 	uint64_t bytes;
 };
 
-#define PAGES(object) { &(object), sizeof(object) }
+#define PAGES(object)                                                                                                  \
+	{                                                                                                              \
+		&(object), sizeof(object)                                                                              \
+	}
 
 _Static_assert(sizeof(thread_slots) % PAGE_BYTES == 0, "thread_slots");
 _Static_assert(sizeof(unwind_cache) % PAGE_BYTES == 0, "unwind_cache");
@@ -106,8 +110,8 @@ static int64_t dump_map(const struct control_start *start)
 		return address;
 	payload.dump = (void *)address;
 	payload.dump_bytes = start->dump_max_bytes;
-	if (__builtin_memcmp(header->magic, DUMP_MAGIC, sizeof(header->magic)) != 0 || header->version != DUMP_VERSION ||
-	    header->header_bytes != DUMP_HEADER_BYTES)
+	if (__builtin_memcmp(header->magic, DUMP_MAGIC, sizeof(header->magic)) != 0 ||
+	    header->version != DUMP_VERSION || header->header_bytes != DUMP_HEADER_BYTES)
 		return -EBADMSG;
 	payload.coarse_clock = !!(header->features & DUMP_FEATURE_COARSE_CLOCK);
 	return 0;
@@ -115,8 +119,7 @@ static int64_t dump_map(const struct control_start *start)
 
 static int64_t tables_map(const struct control_start *start)
 {
-	int64_t address =
-		file_map(start->tables_fd, start->tables_max_bytes, sizeof(struct unwind_header), PROT_READ);
+	int64_t address = file_map(start->tables_fd, start->tables_max_bytes, sizeof(struct unwind_header), PROT_READ);
 	const struct unwind_header *header = (const void *)address;
 
 	if (address < 0)
@@ -129,9 +132,10 @@ static int64_t tables_map(const struct control_start *start)
 static int start_valid(const struct control_start *start)
 {
 	bool filter = start->filter_log2 == FILTER_NONE ||
-		      (start->filter_log2 >= FILTER_LOG2_MIN && start->filter_log2 <= FILTER_LOG2_MAX);
+	              (start->filter_log2 >= FILTER_LOG2_MIN && start->filter_log2 <= FILTER_LOG2_MAX);
 
-	return filter && start->rate_bytes && start->rate_bytes <= UINT32_MAX && start->seed && start->dump_max_bytes <= DUMP_BYTES_MAX;
+	return filter && start->rate_bytes && start->rate_bytes <= UINT32_MAX && start->seed &&
+	       start->dump_max_bytes <= DUMP_BYTES_MAX;
 }
 
 static void session_fill(const struct control_start *start)
@@ -246,20 +250,13 @@ static int64_t control_rate(const uint64_t *rate_bytes)
 int64_t memattach_control(uint64_t op, void *argument)
 {
 	switch (op) {
-	case CONTROL_START:
-		return control_start(argument);
-	case CONTROL_PATCH:
-		return control_patch(argument);
-	case CONTROL_RESTORE:
-		return control_restore(argument);
-	case CONTROL_INERT:
-		return control_inert();
-	case CONTROL_STOP:
-		return control_stop();
-	case CONTROL_RATE:
-		return control_rate(argument);
-	default:
-		return -ENOSYS;
+	case CONTROL_START: return control_start(argument);
+	case CONTROL_PATCH: return control_patch(argument);
+	case CONTROL_RESTORE: return control_restore(argument);
+	case CONTROL_INERT: return control_inert();
+	case CONTROL_STOP: return control_stop();
+	case CONTROL_RATE: return control_rate(argument);
+	default: return -ENOSYS;
 	}
 }
 

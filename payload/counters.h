@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The named counters of the dump's header. The first rows are for all threads, which add to them atomically; each other row
- * belongs to one thread slot, and whoever has taken that slot adds to it by a plain load and store.
+ * The named counters of the dump's header. The first rows are for all threads, which add to them atomically; each other
+ * row belongs to one thread slot, and whoever has taken that slot adds to it by a plain load and store.
  */
 #ifndef MEMATTACH_PAYLOAD_COUNTERS_H
 #define MEMATTACH_PAYLOAD_COUNTERS_H

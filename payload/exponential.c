@@ -2,17 +2,19 @@
 /*
  * The arithmetic of sampling.
  *
- * The distance to the next sample is floor(R E), E exponential with mean 1: an allocation of S bytes is sampled if the distance
- * is less than S, so with p = P(R E < S) = 1 - exp(-S/R) exactly, S being an integer. E is -log(U) for U uniform in
- * (0, 1) as a real number, not as a multiple of 2^-53: the number of leading zeros of a stream of random bits gives the binary
- * exponent, 52 further bits the mantissa. So the tail is right beyond 36 means, and small distances have full resolution.
+ * The distance to the next sample is floor(R E), E exponential with mean 1: an allocation of S bytes is sampled if the
+ * distance is less than S, so with p = P(R E < S) = 1 - exp(-S/R) exactly, S being an integer. E is -log(U) for U
+ * uniform in (0, 1) as a real number, not as a multiple of 2^-53: the number of leading zeros of a stream of random
+ * bits gives the binary exponent, 52 further bits the mantissa. So the tail is right beyond 36 means, and small
+ * distances have full resolution.
  *
- * The weight of a sample is w = 1/p. For S much less than R, 1 - exp(-x) would lose all its digits; it is computed as an
- * expm1. Both functions are accurate to a few units in the last place on the ranges used here (the unit test compares them to libm).
+ * The weight of a sample is w = 1/p. For S much less than R, 1 - exp(-x) would lose all its digits; it is computed as
+ * an expm1. Both functions are accurate to a few units in the last place on the ranges used here (the unit test
+ * compares them to libm).
  *
- * The target's floating-point environment may be anything (unmasked exceptions, other rounding, sticky flags about to be
- * tested): the functions that compute are entered between arch_float_enter() and arch_float_leave(), are never inlined, and take and
- * give their values through memory.
+ * The target's floating-point environment may be anything (unmasked exceptions, other rounding, sticky flags about to
+ * be tested): the functions that compute are entered between arch_float_enter() and arch_float_leave(), are never
+ * inlined, and take and give their values through memory.
  */
 #include "exponential.h"
 
@@ -78,7 +80,7 @@ LOCAL double exponential_log(double x)
 /* Sums of series wait for each of their divisions: ten times as long as for a multiplication. */
 #define TERMS 15
 static const double reciprocals[TERMS + 1] = {
-	0,	 1.0,	  1.0 / 2, 1.0 / 3,  1.0 / 4,  1.0 / 5,	 1.0 / 6,  1.0 / 7,
+	0,       1.0,     1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,
 	1.0 / 8, 1.0 / 9, 1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15,
 };
 
@@ -141,7 +143,7 @@ static void double_add(double *sum, double value)
 	if (value == 0)
 		return;
 	while (!__atomic_compare_exchange_n(word, &old, double_to_bits(double_from_bits(old) + value), 0,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arithmetic of sampling: random numbers, the distance to the next sample, the weight of a sample. exponential.c is the
- * only file of the payload that computes in double.
+ * The arithmetic of sampling: random numbers, the distance to the next sample, the weight of a sample. exponential.c is
+ * the only file of the payload that computes in double.
  */
 #ifndef MEMATTACH_PAYLOAD_EXPONENTIAL_H
 #define MEMATTACH_PAYLOAD_EXPONENTIAL_H
@@ -13,8 +13,8 @@ struct dump_stack;
 /* splitmix64: the next 64 random bits of *state. */
 uint64_t random_next(uint64_t *state);
 
-/* How many bytes to pass over before the byte that is sampled: floor of Exp(mean_bytes), at most 2^62; 0 if mean_bytes is 1 (every
- * allocation) or 0. */
+/* How many bytes to pass over before the byte that is sampled: floor of Exp(mean_bytes), at most 2^62; 0 if mean_bytes
+ * is 1 (every allocation) or 0. */
 uint64_t exponential_draw(uint64_t *state, uint64_t mean_bytes);
 
 /* Adds a sample of size bytes at rate bytes to the sums of *stack, see dump_format.h. */

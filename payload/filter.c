@@ -50,7 +50,7 @@ static void counter_up(uint8_t *counter)
 		if (old == FILTER_STICKY)
 			return;
 	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old + 1), false, __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
+	                                      __ATOMIC_RELAXED));
 }
 
 static void counter_down(uint8_t *counter)
@@ -62,7 +62,7 @@ static void counter_down(uint8_t *counter)
 		if (old == FILTER_STICKY || old == 0)
 			return;
 	} while (!__atomic_compare_exchange_n(counter, &old, (uint8_t)(old - 1), false, __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
+	                                      __ATOMIC_RELAXED));
 }
 
 void filter_add(uint64_t address)

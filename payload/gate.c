@@ -68,7 +68,8 @@ int64_t gates_map(int payload_fd, uint32_t counters)
 	place = mapping_new(GATES_BYTES + counters, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (place < 0)
 		return place;
-	result = sys_mmap((uint64_t)place, GATES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd, offset);
+	result = sys_mmap((uint64_t)place, GATES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, payload_fd,
+	                  offset);
 	if (result >= 0)
 		result = sys_munlock((uint64_t)place, GATES_CODE_BYTES);
 	if (result >= 0)
@@ -103,7 +104,7 @@ int64_t gates_set(const struct control_gate *wanted, uint32_t count)
 		gate_hooks[i] = (uint8_t)wanted[i].hook;
 		gate->original = wanted[i].original;
 		__atomic_store_n(&gate->entry, (uint64_t)hook_offsets + (uint64_t)(int64_t)hook_offsets[wanted[i].hook],
-				 __ATOMIC_RELEASE);
+		                 __ATOMIC_RELEASE);
 	}
 	if (count > session.gate_count)
 		session.gate_count = count;

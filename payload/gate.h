@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The gates (include/gates.h): mapped by CONTROL_START, set by CONTROL_PATCH, made inert by CONTROL_INERT. Only the control
- * thread calls these functions. */
+/* The gates (include/gates.h): mapped by CONTROL_START, set by CONTROL_PATCH, made inert by CONTROL_INERT. Only the
+ * control thread calls these functions. */
 #ifndef MEMATTACH_PAYLOAD_GATE_H
 #define MEMATTACH_PAYLOAD_GATE_H
 
@@ -12,8 +12,8 @@
 #include "thread_slot.h"
 
 /*
- * What all gates use. A forked child has a copy of it: its first thread goes on charging the near slot, and what that samples finds the session switched
- * off; the filter is wiped there.
+ * What all gates use. A forked child has a copy of it: its first thread goes on charging the near slot, and what that
+ * samples finds the session switched off; the filter is wiped there.
  */
 struct gates_shared {
 	uint64_t near_owner;  /* (atomic) near.owner, for all to read */
@@ -31,8 +31,8 @@ _Static_assert(sizeof(struct gates_shared) == GATES_SHARED_BYTES, "gates_shared"
 /* Never NULL: before CONTROL_START it is one that no gate uses. */
 extern struct gates_shared *gates_shared HIDDEN;
 
-/* Maps the gates' code from payload_fd, their data, and so many counters for the filter, which a forked child will find empty; fills the session's gates_*
- * and text_* words. 0 or -errno. */
+/* Maps the gates' code from payload_fd, their data, and so many counters for the filter, which a forked child will find
+ * empty; fills the session's gates_* and text_* words. 0 or -errno. */
 int64_t gates_map(int payload_fd, uint32_t counters);
 /* Sets gates [session.gate_count, count) and counts them in. 0 or -errno. */
 int64_t gates_set(const struct control_gate *gates, uint32_t count);

@@ -2,24 +2,27 @@
 /*
  * The history ring.
  *
- * A thread owns a block until it is full, then takes the next one of the ring; header.history_next numbers them. When the ring
- * has gone round while a thread still fills an old block, the block has a new sequence, and the thread takes another. The
- * check and the store that follows are not one step: a thread that is held up exactly there may write one record into a block
- * that has just become another's. Both are complete records of this session, so a reader sees at worst one of them twice.
+ * A thread owns a block until it is full, then takes the next one of the ring; header.history_next numbers them. When
+ * the ring has gone round while a thread still fills an old block, the block has a new sequence, and the thread takes
+ * another. The check and the store that follows are not one step: a thread that is held up exactly there may write one
+ * record into a block that has just become another's. Both are complete records of this session, so a reader sees at
+ * worst one of them twice.
  */
 #include "history.h"
 
 #include "regions.h"
 
 /*
- * Where all is recorded the ring is out of the caches when it comes round, and the next locked instruction would wait for the store into
- * each of its lines. So the line of a record to come is asked for with each, perhaps behind the block: a prefetch cannot fault.
+ * Where all is recorded the ring is out of the caches when it comes round, and the next locked instruction would wait
+ * for the store into each of its lines. So the line of a record to come is asked for with each, perhaps behind the
+ * block: a prefetch cannot fault.
  */
 #define AHEAD_BYTES (4 * sizeof(struct dump_history_record))
 
 static struct dump_history_block *block_at(uint32_t page)
 {
-	return (struct dump_history_block *)(void *)((uint8_t *)payload.dump + (uint64_t)page * DUMP_HISTORY_BLOCK_BYTES);
+	return (struct dump_history_block *)(void *)((uint8_t *)payload.dump +
+	                                             (uint64_t)page * DUMP_HISTORY_BLOCK_BYTES);
 }
 
 void history_prefetch(const struct thread_slot *slot)
@@ -73,13 +76,14 @@ static struct dump_history_block *block_current(struct thread_slot *slot, const 
 	if (__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) && dropped)
 		counter_add(counters, DUMP_COUNTER_lost_history, dropped);
 	__atomic_store_n(&block->sequence, k + 1, __ATOMIC_RELEASE);
-	slot->history_page = (uint32_t)((uint64_t)((uint8_t *)block - (uint8_t *)payload.dump) / DUMP_HISTORY_BLOCK_BYTES);
+	slot->history_page =
+		(uint32_t)((uint64_t)((uint8_t *)block - (uint8_t *)payload.dump) / DUMP_HISTORY_BLOCK_BYTES);
 	slot->history_sequence = (uint32_t)(k + 1);
 	return block;
 }
 
 void history_append(struct thread_slot *slot, const struct counter_row *counters, const struct dump_live_record *record,
-		    uint64_t stamp, uint16_t flags)
+                    uint64_t stamp, uint16_t flags)
 {
 	struct dump_history_block *block = slot ? block_current(slot, counters) : 0;
 	uint32_t used;

@@ -13,6 +13,6 @@
 void history_prefetch(const struct thread_slot *slot);
 /* Appends what became of *record. slot is acquired, or NULL: then the record is counted as lost. */
 void history_append(struct thread_slot *slot, const struct counter_row *counters, const struct dump_live_record *record,
-		    uint64_t stamp, uint16_t flags);
+                    uint64_t stamp, uint16_t flags);
 
 #endif

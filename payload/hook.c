@@ -2,14 +2,14 @@
 /*
  * The slow path of all hooks: what to record about a call, around the call of the original.
  *
- * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an allocation is made after it:
- *   between, the address may be another thread's block.
+ * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an
+ * allocation is made after it: between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
  * - The original runs with no slot taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
  *
- * The record is written with the slot of the thread taken, so that a signal handler that allocates meanwhile is counted as
- * lost_busy, and leaves the slot's history block and random numbers alone. The tables themselves are lock-free.
+ * The record is written with the slot of the thread taken, so that a signal handler that allocates meanwhile is counted
+ * as lost_busy, and leaves the slot's history block and random numbers alone. The tables themselves are lock-free.
  */
 #include <stdbool.h>
 
@@ -68,21 +68,12 @@ static bool requested_size(const struct hook_call *call, uint64_t *size)
 	const uint64_t *a = call->arguments;
 
 	switch (hook_facts[call->hook].size) {
-	case SIZE_ARG0:
-		*size = a[0];
-		return true;
-	case SIZE_ARG1:
-		*size = a[1];
-		return true;
-	case SIZE_ARG2:
-		*size = a[2];
-		return true;
-	case SIZE_ARG0_X_ARG1:
-		return !__builtin_mul_overflow(a[0], a[1], size);
-	case SIZE_ARG1_X_ARG2:
-		return !__builtin_mul_overflow(a[1], a[2], size);
-	default:
-		return false;
+	case SIZE_ARG0: *size = a[0]; return true;
+	case SIZE_ARG1: *size = a[1]; return true;
+	case SIZE_ARG2: *size = a[2]; return true;
+	case SIZE_ARG0_X_ARG1: return !__builtin_mul_overflow(a[0], a[1], size);
+	case SIZE_ARG1_X_ARG2: return !__builtin_mul_overflow(a[1], a[2], size);
+	default: return false;
 	}
 }
 
@@ -107,7 +98,8 @@ static void count_cycles(const struct counter_row *counters, uint64_t weight, ui
 	counter_add(counters, DUMP_COUNTER_slow_cycles, weight * (cycles < CYCLES_MAX ? cycles : CYCLES_MAX));
 }
 
-/* Reading the clock takes as long as walking five frames: where all is recorded, one of some is timed for the others. */
+/* Reading the clock takes as long as walking five frames: where all is recorded, one of some is timed for the others.
+ */
 static void recorder_count_cycles(const struct recorder *r)
 {
 	uint64_t weight = 1;
@@ -149,7 +141,8 @@ static void entry_finish(struct recorder *r, const struct live_entry *entry, uin
 		history_prefetch(r->slot); /* while the record comes */
 	history_append(r->slot, &r->counters, entry->record, r->stamp, flags);
 	live_table_drop(entry);
-	counter_add(&r->counters, flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
+	counter_add(&r->counters,
+	            flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
 }
 
 static uint32_t thread_id(uint64_t tp)
@@ -224,7 +217,8 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 		exponential_add_sample(stack, record->size, record->rate_bytes);
 	counter_add(&r->counters, DUMP_COUNTER_samples_taken, 1);
 	if (reserved == LIVE_RESERVED) {
-		/* Last, behind all locked instructions: the header of a block is seldom in a cache, and so nothing waits for it but a store. */
+		/* Last, behind all locked instructions: the header of a block is seldom in a cache, and so nothing
+		 * waits for it but a store. */
 		record->usable = usable_size(call, record->address);
 		live_table_publish(&entry, record);
 		return;
@@ -236,7 +230,7 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 
 /* Records the new block of a sampled call. Out of line: its frames are not on the stack while the original runs. */
 static __attribute__((noinline)) void record_block(const struct hook_call *call, uint64_t block, uint64_t size,
-						   uint32_t rate)
+                                                   uint32_t rate)
 {
 	struct dump_live_record record;
 	struct recorder r;
@@ -249,7 +243,8 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	if (!r.slot) {
 		counter_add(&r.counters, DUMP_COUNTER_lost_busy, 1);
 	} else if (clock_lease_holds(r.stamp)) {
-		/* Member by member: an initializer of the whole becomes `rep stos`, which costs as much as four frames. */
+		/* Member by member: an initializer of the whole becomes `rep stos`, which costs as much as four frames.
+		 */
 		record.address = block;
 		record.size = size;
 		record.stamp = r.stamp;
@@ -278,7 +273,8 @@ static bool is_timed(uint64_t block)
 	return block * HASH_MULTIPLIER >> 60 == 0 && !payload.coarse_clock;
 }
 
-/* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no clock. */
+/* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no
+ * clock. */
 static __attribute__((noinline)) void record_free(const struct hook_call *call, uint64_t block)
 {
 	bool timed = is_timed(block);
@@ -300,9 +296,9 @@ static __attribute__((noinline)) void record_free(const struct hook_call *call, 
 }
 
 /*
- * A block of which no allocation was seen goes: it is from before the session, or from within the allocator's own module. Only where every block
- * is recorded can it be told from the others; a sampled session would have to count all frees and subtract, and the error of that
- * difference is that of all that was allocated and freed again.
+ * A block of which no allocation was seen goes: it is from before the session, or from within the allocator's own
+ * module. Only where every block is recorded can it be told from the others; a sampled session would have to count all
+ * frees and subtract, and the error of that difference is that of all that was allocated and freed again.
  */
 static void count_unseen(const struct hook_call *call, uint64_t block)
 {
@@ -323,7 +319,8 @@ struct freeing {
 	bool known;
 };
 
-static __attribute__((noinline)) void record_unknown(const struct hook_call *call, uint64_t block, const struct freeing *f)
+static __attribute__((noinline)) void record_unknown(const struct hook_call *call, uint64_t block,
+                                                     const struct freeing *f)
 {
 	struct counter_row counters = counter_row(0, arch_thread_pointer());
 
@@ -349,8 +346,8 @@ static __attribute__((noinline)) void record_freed(const struct hook_call *call,
 }
 
 /*
- * Where every block is recorded. The record is found and hidden before the original frees the block, and taken behind it: nothing waits for it
- * until the original has done its work, and what the original will miss is asked for, too.
+ * Where every block is recorded. The record is found and hidden before the original frees the block, and taken behind
+ * it: nothing waits for it until the original has done its work, and what the original will miss is asked for, too.
  */
 static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 {
@@ -387,15 +384,11 @@ static uint64_t slow_free(const struct hook_call *call)
 static uint64_t new_block(const struct hook_call *call, uint64_t result)
 {
 	switch (hook_facts[call->hook].shape) {
-	case SHAPE_OUT:
-		return (uint32_t)result == 0 ? *(const uint64_t *)call->arguments[0] : 0;
+	case SHAPE_OUT: return (uint32_t)result == 0 ? *(const uint64_t *)call->arguments[0] : 0;
 	case SHAPE_MAP:
-	case SHAPE_REMAP:
-		return result == MAP_FAILURE ? 0 : result;
-	case SHAPE_RESIZE:
-		return result >= call->arguments[1] ? call->arguments[0] : 0;
-	default:
-		return result;
+	case SHAPE_REMAP: return result == MAP_FAILURE ? 0 : result;
+	case SHAPE_RESIZE: return result >= call->arguments[1] ? call->arguments[0] : 0;
+	default: return result;
 	}
 }
 
@@ -414,7 +407,7 @@ static uint64_t slow_allocate(const struct hook_call *call)
 }
 
 static __attribute__((noinline)) void record_successor(const struct hook_call *call, const struct live_entry *entry,
-						       bool gone)
+                                                       bool gone)
 {
 	struct recorder r;
 
@@ -457,13 +450,10 @@ uint64_t hook_slow(struct hook_call *call)
 {
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
-	case SHAPE_UNMAP:
-		return slow_free(call);
+	case SHAPE_UNMAP: return slow_free(call);
 	case SHAPE_REALLOC:
 	case SHAPE_RESIZE:
-	case SHAPE_REMAP:
-		return slow_reallocate(call);
-	default:
-		return slow_allocate(call);
+	case SHAPE_REMAP: return slow_reallocate(call);
+	default: return slow_allocate(call);
 	}
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the assembly entries of the hooks and the C code behind them share: the layout of a call on its slow path, of the thread
- * slots and of the filter, and the constants of their hash functions. The assembler reads this file too.
+ * What the assembly entries of the hooks and the C code behind them share: the layout of a call on its slow path, of
+ * the thread slots and of the filter, and the constants of their hash functions. The assembler reads this file too.
  */
 #ifndef MEMATTACH_PAYLOAD_HOOK_CALL_H
 #define MEMATTACH_PAYLOAD_HOOK_CALL_H
 
 #define THREAD_SLOT_LOG2 12
 /*
- * Home slot: bits 12 … 23 of tp ^ tp >> 12. Thread control blocks stand at like places of stacks that are neighbours: the fold keeps
- * those apart for distances of 4 KiB to 16 MiB, powers of two included.
+ * Home slot: bits 12 … 23 of tp ^ tp >> 12. Thread control blocks stand at like places of stacks that are neighbours:
+ * the fold keeps those apart for distances of 4 KiB to 16 MiB, powers of two included.
  */
 #define THREAD_SLOT_SHIFT 12
 #define THREAD_SLOT_FOLD 12
@@ -27,8 +27,8 @@
 #define GATES_NEAR 128
 
 /*
- * The first counter of an address: bits 28 … of the product with an odd constant that fits an immediate operand, masked. The second one is in the same
- * line: bits 22 to 27 say how far away, by exclusive or.
+ * The first counter of an address: bits 28 … of the product with an odd constant that fits an immediate operand,
+ * masked. The second one is in the same line: bits 22 to 27 say how far away, by exclusive or.
  */
 #define FILTER_SHIFT 28
 #define FILTER_SECOND_SHIFT 22
@@ -63,7 +63,7 @@ struct hook_call {
 	uint64_t sp;              /* stack pointer at entry: points to the return address */
 	uint32_t hook;            /* enum hook_id */
 	uint32_t reserved;
-	uint64_t live;            /* HOOK_LIVE_MAGIC of control.h */
+	uint64_t live; /* HOOK_LIVE_MAGIC of control.h */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");

@@ -12,9 +12,8 @@ void known_stacks_init(uint64_t main_start, uint64_t main_end, uint64_t gap)
 
 	known_stacks = (struct known_stacks){ 0 };
 	if (known)
-		known_stacks = (struct known_stacks){ .main_lowest = main_start - gap,
-			                              .main_end = main_end,
-			                              .main_gap = gap };
+		known_stacks =
+			(struct known_stacks){ .main_lowest = main_start - gap, .main_end = main_end, .main_gap = gap };
 }
 
 void known_stacks_grow(uint64_t sp)
@@ -30,11 +29,12 @@ void known_stacks_grow(uint64_t sp)
 /* Whole pages, as both libraries map them. */
 static bool may_be_noted(uint64_t lowest, uint64_t bytes, uint64_t thread_pointer)
 {
-	return (lowest | bytes) % PAGE_BYTES == 0 && lowest && lowest < thread_pointer &&
-	       bytes >= STACK_BYTES_LEAST && lowest + bytes - thread_pointer - 1 < CONTROL_BLOCK_MAX;
+	return (lowest | bytes) % PAGE_BYTES == 0 && lowest && lowest < thread_pointer && bytes >= STACK_BYTES_LEAST &&
+	       lowest + bytes - thread_pointer - 1 < CONTROL_BLOCK_MAX;
 }
 
-/* Only in the page of the thread pointer: that ends the mapping of a thread's stack, and of the main thread nothing is noted. */
+/* Only in the page of the thread pointer: that ends the mapping of a thread's stack, and of the main thread nothing is
+ * noted. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) void known_stacks_learn(uint64_t thread_pointer)
 {
 	uint64_t end = (thread_pointer | (PAGE_BYTES - 1)) + 1;

@@ -2,14 +2,15 @@
 /*
  * The two stacks that are certain to be mapped from a stack pointer of the running thread up to their end:
  *
- * - The main stack. memattach says where it was when it attached. The kernel lets it grow without holes, and keeps other mappings
- *   MAIN_STACK_GAP away from it: a stack pointer less than that below its known start is on it, and tells how far it has grown since. Nothing
- *   takes pages out of it again.
- * - The stack that the C library made, or was given, for the running thread. Both glibc and musl put the thread control block (struct pthread) on
- *   top of it, and note its lowest address and its size there, guard included. It stays mapped as long as the thread lives; the guard is at
- *   its low end, so what is above a stack pointer in use is no guard. The words are looked for in the control block of the first threads
- *   that come: the sum of the two leads right behind the control block, which nothing else does. They are read anew for each
- *   walk: a thread pointer may be that of a new thread, with a smaller stack.
+ * - The main stack. memattach says where it was when it attached. The kernel lets it grow without holes, and keeps
+ * other mappings MAIN_STACK_GAP away from it: a stack pointer less than that below its known start is on it, and tells
+ * how far it has grown since. Nothing takes pages out of it again.
+ * - The stack that the C library made, or was given, for the running thread. Both glibc and musl put the thread control
+ * block (struct pthread) on top of it, and note its lowest address and its size there, guard included. It stays mapped
+ * as long as the thread lives; the guard is at its low end, so what is above a stack pointer in use is no guard. The
+ * words are looked for in the control block of the first threads that come: the sum of the two leads right behind the
+ * control block, which nothing else does. They are read anew for each walk: a thread pointer may be that of a new
+ * thread, with a smaller stack.
  *
  * Every other stack (of a coroutine, of another thread, for signals) may be unmapped in part, and is not known here.
  */
@@ -27,8 +28,8 @@ struct known_stacks {
 	uint64_t main_lowest; /* (atomic) a stack pointer from here on is on the main stack */
 	uint64_t main_end;    /* 0: unknown */
 	uint64_t main_gap;    /* it reaches down to main_lowest + main_gap at least */
-	uint64_t
-		noted_at; /* (atomic) where control blocks note lowest address and size, from the thread pointer on; 0: unknown */
+	uint64_t noted_at; /* (atomic) where control blocks note lowest address and size, from the thread pointer on; 0:
+	                      unknown */
 };
 
 extern struct known_stacks known_stacks HIDDEN;
@@ -66,8 +67,7 @@ static inline uint64_t known_stack_end(uint64_t sp, uint64_t thread_pointer)
 /* known_stack_end() of the thread comes soon. */
 static inline void known_stack_prefetch(uint64_t thread_pointer)
 {
-	__builtin_prefetch(
-		(const void *)(thread_pointer + __atomic_load_n(&known_stacks.noted_at, __ATOMIC_RELAXED)));
+	__builtin_prefetch((const void *)(thread_pointer + __atomic_load_n(&known_stacks.noted_at, __ATOMIC_RELAXED)));
 }
 
 #endif

@@ -44,7 +44,8 @@ static inline struct dump_live_record *place_records(const struct place *at)
 {
 	const struct region *table = at->table;
 
-	return (struct dump_live_record *)(void *)(table->base + DUMP_LIVE_RECORDS_AT(table->entries)) + at->number * DUMP_BUCKET;
+	return (struct dump_live_record *)(void *)(table->base + DUMP_LIVE_RECORDS_AT(table->entries)) +
+	       at->number * DUMP_BUCKET;
 }
 
 void live_table_prefetch(uint64_t address)
@@ -99,7 +100,8 @@ static inline uint32_t first_of(uint64_t bits)
 	return (uint32_t)__builtin_ctzll(bits) / 8;
 }
 
-static inline bool find_in(const struct place *at, uint64_t tags, uint8_t tag, uint64_t address, struct live_entry *entry)
+static inline bool find_in(const struct place *at, uint64_t tags, uint8_t tag, uint64_t address,
+                           struct live_entry *entry)
 {
 	for (uint64_t like = tags_like(tags, tag); like; like &= like - 1)
 		if (key_now(place_records(at) + first_of(like)) == address) {
@@ -212,7 +214,8 @@ void live_table_publish(const struct live_entry *entry, const struct dump_live_r
 {
 	const size_t key_bytes = sizeof(record->address);
 
-	__builtin_memcpy((uint8_t *)entry->record + key_bytes, (const uint8_t *)record + key_bytes, sizeof(*record) - key_bytes);
+	__builtin_memcpy((uint8_t *)entry->record + key_bytes, (const uint8_t *)record + key_bytes,
+	                 sizeof(*record) - key_bytes);
 	filter_add(entry->address);
 	entry_show(entry);
 }
@@ -259,7 +262,8 @@ bool live_table_take_hidden(const struct live_entry *entry)
 {
 	if (entry_take(entry))
 		return true;
-	/* In memattach's hands, which gives it up or puts it back: then whoever gets the address next has to find it. */
+	/* In memattach's hands, which gives it up or puts it back: then whoever gets the address next has to find it.
+	 */
 	if (!DUMP_KEY_IS_FREE(key_now(entry->record)))
 		entry_tag_own(entry);
 	return false;

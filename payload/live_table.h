@@ -2,18 +2,20 @@
 /*
  * The table of sampled blocks that are live, in the dump's LIVE regions: lock-free, in levels, nothing is ever moved.
  *
- * A key goes free -> busy -> address (insert) and address -> busy -> free (remove), each first step by compare-and-swap; who has
- * made a key busy owns its record. Nobody waits for a busy key: an inserter takes another one, a remover cannot meet one that is
- * its own block's, since the program frees a block once, after it got it.
+ * A key goes free -> busy -> address (insert) and address -> busy -> free (remove), each first step by
+ * compare-and-swap; who has made a key busy owns its record. Nobody waits for a busy key: an inserter takes another
+ * one, a remover cannot meet one that is its own block's, since the program frees a block once, after it got it.
  *
- * The youngest level is the largest, and a record that finds room there stands there. What a look into a level costs is not the comparison but the
- * page: where every allocation is recorded, translations of addresses are the largest part of the cost of this table. So each
- * record has a tag, a byte of its hash (0: none): the tags of a bucket are one word, those of all levels are few pages, and a record is
- * looked at only if its tag fits. The key is the record's first word, so it is in the same line as what is wanted next.
+ * The youngest level is the largest, and a record that finds room there stands there. What a look into a level costs is
+ * not the comparison but the page: where every allocation is recorded, translations of addresses are the largest part
+ * of the cost of this table. So each record has a tag, a byte of its hash (0: none): the tags of a bucket are one word,
+ * those of all levels are few pages, and a record is looked at only if its tag fits. The key is the record's first
+ * word, so it is in the same line as what is wanted next.
  *
- * A free has to find the record before the original runs, for afterwards another thread may record a block at the address. A compare-and-swap there
- * would wait for the record's line. It is enough to clear the tag, a store that nobody waits for: an inserter that gets the address then finds no
- * record of it and takes another place, and the record stays with the thread that frees. Two records of one address may exist for that moment.
+ * A free has to find the record before the original runs, for afterwards another thread may record a block at the
+ * address. A compare-and-swap there would wait for the record's line. It is enough to clear the tag, a store that
+ * nobody waits for: an inserter that gets the address then finds no record of it and takes another place, and the
+ * record stays with the thread that frees. Two records of one address may exist for that moment.
  */
 #ifndef MEMATTACH_PAYLOAD_LIVE_TABLE_H
 #define MEMATTACH_PAYLOAD_LIVE_TABLE_H
@@ -34,8 +36,9 @@ struct live_entry {
 void live_table_prefetch(uint64_t address);
 enum live_reserved { LIVE_RESERVED, LIVE_FULL, LIVE_PRESENT };
 /*
- * A place for the record of address: the caller fills it by live_table_publish(). LIVE_FULL: no room in any level. LIVE_PRESENT: the address has a
- * record, which is now taken as by live_table_take(): the caller drops it and tries again.
+ * A place for the record of address: the caller fills it by live_table_publish(). LIVE_FULL: no room in any level.
+ * LIVE_PRESENT: the address has a record, which is now taken as by live_table_take(): the caller drops it and tries
+ * again.
  */
 enum live_reserved live_table_reserve(uint64_t address, struct live_entry *entry);
 /* Puts *record into the place that was reserved for its address, and adds that to the filter. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mappings that are never locked. A program may have asked for all that it maps to be locked (mlockall with MCL_FUTURE): then a mapping of a
- * gigabyte would be made resident at once, and counts against RLIMIT_MEMLOCK. So one page without any access is mapped, which nothing
- * can be read into, unlocked, and then enlarged, which leaves it unlocked; access comes last.
+ * Mappings that are never locked. A program may have asked for all that it maps to be locked (mlockall with
+ * MCL_FUTURE): then a mapping of a gigabyte would be made resident at once, and counts against RLIMIT_MEMLOCK. So one
+ * page without any access is mapped, which nothing can be read into, unlocked, and then enlarged, which leaves it
+ * unlocked; access comes last.
  */
 #ifndef MEMATTACH_PAYLOAD_MAPPING_H
 #define MEMATTACH_PAYLOAD_MAPPING_H

@@ -2,17 +2,18 @@
 /*
  * Patching of slots.
  *
- * A slot changes by compare-and-swap, from exactly the value that is expected there: a lazy binding that the loader resolves at the
- * same instant, or another tool, wins. A page that is not writable (RELRO) is made writable for the time of its slots and gets
- * exactly its own protection again; slots of one page come together, so that costs two calls for each page. While it is open, the
- * page is writable for all threads, as it was when the loader relocated it.
+ * A slot changes by compare-and-swap, from exactly the value that is expected there: a lazy binding that the loader
+ * resolves at the same instant, or another tool, wins. A page that is not writable (RELRO) is made writable for the
+ * time of its slots and gets exactly its own protection again; slots of one page come together, so that costs two calls
+ * for each page. While it is open, the page is writable for all threads, as it was when the loader relocated it.
  *
- * Another thread may call dlopen or dlclose at any time. So all this happens under the loader's lock (control.h), and there memattach is
- * asked what is mapped at each slot: one that is not there any more must not even be read. If another library was mapped in the same
- * place, the word does not hold what is expected, and the compare-and-swap leaves it alone. The protection to put back comes with the
- * answer: one that was read while the loader was half way (it maps a library read-only as a whole first) would leave the library's data
- * read-only. A program that unmaps a part of a library by itself, without the loader, has only the microseconds between the answer and
- * the compare-and-swap to do it unseen.
+ * Another thread may call dlopen or dlclose at any time. So all this happens under the loader's lock (control.h), and
+ * there memattach is asked what is mapped at each slot: one that is not there any more must not even be read. If
+ * another library was mapped in the same place, the word does not hold what is expected, and the compare-and-swap
+ * leaves it alone. The protection to put back comes with the answer: one that was read while the loader was half way
+ * (it maps a library read-only as a whole first) would leave the library's data read-only. A program that unmaps a part
+ * of a library by itself, without the loader, has only the microseconds between the answer and the compare-and-swap to
+ * do it unseen.
  */
 #include "patch.h"
 
@@ -102,8 +103,8 @@ static bool protections_ask(int channel)
 }
 
 /* Slots [first, end) of the session go through change; absent: the state of those that are not there. */
-static int64_t change_all(enum slot_state (*change)(const struct slot *, struct open_page *), uint32_t first, uint32_t end,
-			  enum slot_state absent, int channel)
+static int64_t change_all(enum slot_state (*change)(const struct slot *, struct open_page *), uint32_t first,
+                          uint32_t end, enum slot_state absent, int channel)
 {
 	struct open_page page = { 0 };
 

@@ -20,7 +20,8 @@ void recent_stack_correct(struct recent_stack *recent, uint32_t fallback)
 }
 
 /* How many frames, from the outermost inwards, two lists have in common. */
-static uint32_t frames_shared(const struct fresh_frame *a, uint32_t a_count, const struct fresh_frame *b, uint32_t b_count)
+static uint32_t frames_shared(const struct fresh_frame *a, uint32_t a_count, const struct fresh_frame *b,
+                              uint32_t b_count)
 {
 	uint32_t least = a_count < b_count ? a_count : b_count, shared = 0;
 
@@ -49,7 +50,9 @@ uint32_t recent_stack_look(struct recent_stack *recent, uint32_t count, uint32_t
 
 static inline struct recent_word *add_word(struct recent_word *word, uint64_t below_end, uint32_t frame, uint64_t value)
 {
-	*word = (struct recent_word){ .at = (int32_t)(0u - (uint32_t)(below_end >> 3)), .frame = frame, .value = value };
+	*word = (struct recent_word){ .at = (int32_t)(0u - (uint32_t)(below_end >> 3)),
+		                      .frame = frame,
+		                      .value = value };
 	return word + 1;
 }
 

@@ -20,16 +20,11 @@ void regions_init(void)
 static enum regions_kind kind_of(uint32_t published)
 {
 	switch (published) {
-	case DUMP_REGION_LIVE:
-		return REGIONS_LIVE;
-	case DUMP_REGION_STACK_INDEX:
-		return REGIONS_STACK_INDEX;
-	case DUMP_REGION_STACKS:
-		return REGIONS_STACKS;
-	case DUMP_REGION_HISTORY:
-		return REGIONS_HISTORY;
-	default:
-		return REGIONS_KINDS;
+	case DUMP_REGION_LIVE: return REGIONS_LIVE;
+	case DUMP_REGION_STACK_INDEX: return REGIONS_STACK_INDEX;
+	case DUMP_REGION_STACKS: return REGIONS_STACKS;
+	case DUMP_REGION_HISTORY: return REGIONS_HISTORY;
+	default: return REGIONS_KINDS;
 	}
 }
 
@@ -37,14 +32,10 @@ static enum regions_kind kind_of(uint32_t published)
 static uint64_t region_entry_bytes(uint32_t kind)
 {
 	switch (kind) {
-	case DUMP_REGION_LIVE:
-		return DUMP_LIVE_ENTRY_BYTES;
-	case DUMP_REGION_STACK_INDEX:
-		return DUMP_INDEX_ENTRY_BYTES;
-	case DUMP_REGION_HISTORY:
-		return sizeof(struct dump_history_block);
-	default:
-		return 0;
+	case DUMP_REGION_LIVE: return DUMP_LIVE_ENTRY_BYTES;
+	case DUMP_REGION_STACK_INDEX: return DUMP_INDEX_ENTRY_BYTES;
+	case DUMP_REGION_HISTORY: return sizeof(struct dump_history_block);
+	default: return 0;
 	}
 }
 

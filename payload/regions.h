@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The regions of the dump, as the hooks may use them. memattach publishes descriptors in the header; each is validated once against
- * the mapped size and copied into private memory, so that whatever happens to the file's bytes afterwards, no hook
- * computes an address outside of what was published. Invalid descriptors are passed over.
+ * The regions of the dump, as the hooks may use them. memattach publishes descriptors in the header; each is validated
+ * once against the mapped size and copied into private memory, so that whatever happens to the file's bytes afterwards,
+ * no hook computes an address outside of what was published. Invalid descriptors are passed over.
  */
 #ifndef MEMATTACH_PAYLOAD_REGIONS_H
 #define MEMATTACH_PAYLOAD_REGIONS_H
@@ -23,8 +23,8 @@ struct region {
 enum regions_kind { REGIONS_LIVE, REGIONS_STACK_INDEX, REGIONS_STACKS, REGIONS_HISTORY, REGIONS_KINDS };
 
 /*
- * Those of each kind, oldest first. Entries below count are complete and do not change. The first ones of all kinds are near each other: a
- * sample at a large rate finds none of it in the caches.
+ * Those of each kind, oldest first. Entries below count are complete and do not change. The first ones of all kinds are
+ * near each other: a sample at a large rate finds none of it in the caches.
  */
 struct regions {
 	uint32_t count[REGIONS_KINDS]; /* (atomic) released after the entries */

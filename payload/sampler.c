@@ -2,22 +2,23 @@
 /*
  * The countdown to the next sample.
  *
- * The fast path has subtracted the size from slot.remaining and got a borrow, or has found no slot. Either the allocation holds the
- * sampled byte, and a new distance is drawn, or it is decided here with a new slot.
+ * The fast path has subtracted the size from slot.remaining and got a borrow, or has found no slot. Either the
+ * allocation holds the sampled byte, and a new distance is drawn, or it is decided here with a new slot.
  *
- * The rate may change at any instant: memattach stores another one in the dump's header, and each thread draws its next distance with what
- * it finds there. This biases nothing, however the rate is chosen from what was seen so far. The rate that a distance was drawn with is kept
- * with it and is the one that its sample is weighted with. At every byte of the distance the chance that the next S bytes hold its end is
- * 1 - exp(-S/R) with that R, whatever has passed before, because the exponential distribution has no memory; so given the past,
- * each allocation counts S on average, sampled or not, and sums of such terms have no bias (a martingale). What must not happen is that a
- * distance is drawn with one rate and recorded with another, or that a rate depends on how far away the next sample is. A thread with
- * a long distance at a large rate goes on with it: the change comes late there, and that is all.
+ * The rate may change at any instant: memattach stores another one in the dump's header, and each thread draws its next
+ * distance with what it finds there. This biases nothing, however the rate is chosen from what was seen so far. The
+ * rate that a distance was drawn with is kept with it and is the one that its sample is weighted with. At every byte of
+ * the distance the chance that the next S bytes hold its end is 1 - exp(-S/R) with that R, whatever has passed before,
+ * because the exponential distribution has no memory; so given the past, each allocation counts S on average, sampled
+ * or not, and sums of such terms have no bias (a martingale). What must not happen is that a distance is drawn with one
+ * rate and recorded with another, or that a rate depends on how far away the next sample is. A thread with a long
+ * distance at a large rate goes on with it: the change comes late there, and that is all.
  *
- * The file may be written by others: what stands in the header is taken only if it is no less than the session's own rate, which
- * is kept in private memory, so nobody can make the target slower by it than it was asked for.
+ * The file may be written by others: what stands in the header is taken only if it is no less than the session's own
+ * rate, which is kept in private memory, so nobody can make the target slower by it than it was asked for.
  *
- * CONTROL_RATE changes that least rate. It makes all threads forget their slots; a thread that comes with a charged slot which is no longer
- * its own draws anew, which is right for the same reason.
+ * CONTROL_RATE changes that least rate. It makes all threads forget their slots; a thread that comes with a charged
+ * slot which is no longer its own draws anew, which is right for the same reason.
  */
 #include "sampler.h"
 
@@ -38,7 +39,8 @@ void sampler_init(void)
 
 static uint64_t thread_seed(void)
 {
-	uint64_t state = payload.seed + 0xD1B54A32D192ED03ull * __atomic_fetch_add(&sampler_threads, 1, __ATOMIC_RELAXED);
+	uint64_t state =
+		payload.seed + 0xD1B54A32D192ED03ull * __atomic_fetch_add(&sampler_threads, 1, __ATOMIC_RELAXED);
 
 	return random_next(&state);
 }
@@ -116,7 +118,8 @@ uint32_t sampler_charge(const struct hook_call *call, uint64_t size)
 	before = remaining_load(slot);
 	if (charged)
 		before += charge;
-	/* Below 0: it was charged between the gate and here, by a signal handler, or some time by a call that never came here. */
+	/* Below 0: it was charged between the gate and here, by a signal handler, or some time by a call that never
+	 * came here. */
 	if (before < charge || before >> 63) {
 		sampled = slot->rate_bytes;
 		slot_draw(slot, rate);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The session block under its internal name: a hidden alias, so that the payload never reaches for another payload's by accident. */
+/* The session block under its internal name: a hidden alias, so that the payload never reaches for another payload's by
+ * accident. */
 #ifndef MEMATTACH_PAYLOAD_SESSION_H
 #define MEMATTACH_PAYLOAD_SESSION_H
 

@@ -2,11 +2,12 @@
 /*
  * The interned stacks.
  *
- * A stack is known by a 64-bit hash of its frames and flags; two stacks with one hash would be taken for one, which for a million
- * stacks has a probability of 3e-8. The index has levels as the live table has. Each word of it is a reference beside half of the
- * hash, so a look reads one line, and the record, which is wanted next, has the whole. A new stack is written to an arena completely,
- * then its word is put into a free place of its bucket by compare-and-swap. Who comes second gives its record back if nothing
- * was stored behind it, else that is left unused, with all its sums 0.
+ * A stack is known by a 64-bit hash of its frames and flags; two stacks with one hash would be taken for one, which for
+ * a million stacks has a probability of 3e-8. The index has levels as the live table has. Each word of it is a
+ * reference beside half of the hash, so a look reads one line, and the record, which is wanted next, has the whole. A
+ * new stack is written to an arena completely, then its word is put into a free place of its bucket by
+ * compare-and-swap. Who comes second gives its record back if nothing was stored behind it, else that is left unused,
+ * with all its sums 0.
  */
 #include "stack_table.h"
 
@@ -14,7 +15,8 @@
 
 #include "regions.h"
 
-_Static_assert(DUMP_STACK_BYTES(0u) % DUMP_STACK_ALIGN == 0 && sizeof(struct dump_arena) % DUMP_STACK_ALIGN == 0, "alignment of stacks");
+_Static_assert(DUMP_STACK_BYTES(0u) % DUMP_STACK_ALIGN == 0 && sizeof(struct dump_arena) % DUMP_STACK_ALIGN == 0,
+               "alignment of stacks");
 
 /* The record of a word of the index if it is that of hash, else NULL. */
 static struct dump_stack *word_stack(uint64_t word, uint64_t hash)
@@ -33,8 +35,9 @@ static struct dump_stack *word_stack(uint64_t word, uint64_t hash)
 }
 
 /*
- * Looks for hash; else *room is the first free word, from the oldest level on, or NULL. The words of a bucket are taken in order and stay, and a
- * younger level is only used for what finds no room in the older ones: so behind a free word there is nothing to be found.
+ * Looks for hash; else *room is the first free word, from the oldest level on, or NULL. The words of a bucket are taken
+ * in order and stay, and a younger level is only used for what finds no room in the older ones: so behind a free word
+ * there is nothing to be found.
  */
 static struct dump_stack *index_find(uint64_t hash, uint32_t *reference, uint64_t **room)
 {
@@ -108,7 +111,7 @@ struct dump_stack *stack_table_find(uint64_t hash, uint32_t *reference)
 }
 
 struct dump_stack *stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags,
-				      uint32_t *reference)
+                                      uint32_t *reference)
 {
 	uint64_t bytes = DUMP_STACK_BYTES(count), *room, none;
 	struct dump_stack *stack = NULL, *found;
@@ -125,7 +128,7 @@ struct dump_stack *stack_table_intern(uint64_t hash, const uint64_t *frames, uin
 		}
 		none = 0;
 		if (__atomic_compare_exchange_n(room, &none, DUMP_INDEX_WORD(hash, mine), false, __ATOMIC_RELEASE,
-						__ATOMIC_RELAXED)) {
+		                                __ATOMIC_RELAXED)) {
 			*reference = mine;
 			return stack;
 		}

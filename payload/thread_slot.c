@@ -64,7 +64,8 @@ static __attribute__((noinline)) struct thread_slot *slot_claim(uint64_t tp, uin
 			return slot;
 		thread_slot_release(slot);
 	}
-	/* All have owners: begin with one that differs from thread to thread, so that two do not steal from each other for ever. */
+	/* All have owners: begin with one that differs from thread to thread, so that two do not steal from each other
+	 * for ever. */
 	for (uint32_t i = 0; i < THREAD_SLOT_PROBES; i++) {
 		struct thread_slot *slot = slot_candidate(tp, 1 + (uint32_t)((tp >> 12) + i) % THREAD_SLOT_PROBES);
 
@@ -77,8 +78,8 @@ static __attribute__((noinline)) struct thread_slot *slot_claim(uint64_t tp, uin
 }
 
 /*
- * The slot of tp, or NULL. Whose the near one is, is asked where nobody writes; what its owner writes is only looked at by a thread that has no
- * other, for what is shown may have got lost.
+ * The slot of tp, or NULL. Whose the near one is, is asked where nobody writes; what its owner writes is only looked at
+ * by a thread that has no other, for what is shown may have got lost.
  */
 static struct thread_slot *slot_of(uint64_t tp)
 {

@@ -2,34 +2,38 @@
 /*
  * The walk of a stack.
  *
- * The one thing that a walk must not do is to read memory that is not there. It can ask nobody, since a hook makes no system call; what was mapped when
- * memattach looked may be gone; and honest programs run on stacks of their own, next to anything, with anything in %rbp. So a word is read
- * only for one of three reasons:
+ * The one thing that a walk must not do is to read memory that is not there. It can ask nobody, since a hook makes no
+ * system call; what was mapped when memattach looked may be gone; and honest programs run on stacks of their own, next
+ * to anything, with anything in %rbp. So a word is read only for one of three reasons:
  *
- * - It is on a known stack (known_stack.h): the main stack, or the one that the C library made for this thread. Those are mapped from a
- *   stack pointer in use up to their end, whatever rules and registers say.
- * - It is in the page of a word that is there: the return address of the innermost frame, which the call has just pushed, or any that was
- *   read before.
- * - A rule from the tables names it, and so does each frame inside of it. Then it is a word that the program itself will read when it returns from that
- *   frame: the return address, or a saved register. That holds on any stack, and where frames lead from one to another.
+ * - It is on a known stack (known_stack.h): the main stack, or the one that the C library made for this thread. Those
+ * are mapped from a stack pointer in use up to their end, whatever rules and registers say.
+ * - It is in the page of a word that is there: the return address of the innermost frame, which the call has just
+ * pushed, or any that was read before.
+ * - A rule from the tables names it, and so does each frame inside of it. Then it is a word that the program itself
+ * will read when it returns from that frame: the return address, or a saved register. That holds on any stack, and
+ * where frames lead from one to another.
  *
- * So on another stack than the known ones, `stack_end` is the end of a page, and a rule that leads further moves it: walk_reach(). Nothing else does. A
- * step by frame pointer is a guess, in code without rules: it must lead to words that are certain, and once one was made on such a stack
- * no rule counts as a reason any more. A signal frame leads to a stack pointer that need not point to memory at all (the program may be handling the
- * overflow of a stack): nothing is certain there until a rule has led from it.
+ * So on another stack than the known ones, `stack_end` is the end of a page, and a rule that leads further moves it:
+ * walk_reach(). Nothing else does. A step by frame pointer is a guess, in code without rules: it must lead to words
+ * that are certain, and once one was made on such a stack no rule counts as a reason any more. A signal frame leads to
+ * a stack pointer that need not point to memory at all (the program may be handling the overflow of a stack): nothing
+ * is certain there until a rule has led from it.
  *
- * A rule may be wrong. On a known stack that leads to a wrong frame, and no further than the end. On another one it could lead beyond: inline
- * assembler that switches to another stack has that always, since the compiler goes on counting from %rsp. memattach knows such code by its
- * instructions, and compiles it to UNWIND_UNSUPPORTED. Besides, no rule leads out of the range of the index that the stack was in.
+ * A rule may be wrong. On a known stack that leads to a wrong frame, and no further than the end. On another one it
+ * could lead beyond: inline assembler that switches to another stack has that always, since the compiler goes on
+ * counting from %rsp. memattach knows such code by its instructions, and compiles it to UNWIND_UNSUPPORTED. Besides, no
+ * rule leads out of the range of the index that the stack was in.
  *
- * What a walk finds is never made up: the CFA grows with each frame, and a frame that does not fit ends the walk, marked truncated. Nor is the
- * recent stack of the thread trusted (recent_stack.h); there is one for known stacks only, since its words are compared before any rule leads to them.
+ * What a walk finds is never made up: the CFA grows with each frame, and a frame that does not fit ends the walk,
+ * marked truncated. Nor is the recent stack of the thread trusted (recent_stack.h); there is one for known stacks only,
+ * since its words are compared before any rule leads to them.
  *
- * The common rules are followed in trail_quick() with everything in registers. What each frame waits for is: return address -> cache
- * entry -> its CFA -> the next return address, two loads and a few additions; all else is beside that.
+ * The common rules are followed in trail_quick() with everything in registers. What each frame waits for is: return
+ * address -> cache entry -> its CFA -> the next return address, two loads and a few additions; all else is beside that.
  *
- * A signal frame leads to the interrupted code, perhaps on another stack: a limited number of times, since nothing else keeps a forged chain
- * of signal frames from going round.
+ * A signal frame leads to the interrupted code, perhaps on another stack: a limited number of times, since nothing else
+ * keeps a forged chain of signal frames from going round.
  */
 #include "unwind.h"
 
@@ -43,7 +47,7 @@
 
 /* A frame that the walk has arrived at. */
 struct place {
-	uint64_t pc;   /* the return address, or the interrupted instruction + 1 */
+	uint64_t pc; /* the return address, or the interrupted instruction + 1 */
 	uint64_t sp;
 	uint64_t fp;   /* the frame pointer register, FP_UNKNOWN: lost */
 	uint64_t room; /* words from sp to the end of the stack */
@@ -52,19 +56,19 @@ struct place {
 #define FP_UNKNOWN 1u /* like every odd value it leads nowhere */
 
 struct walk {
-	struct unwind_view view;  /* of the index, once it has been opened: walk_view() */
+	struct unwind_view view; /* of the index, once it has been opened: walk_view() */
 	struct place at;
-	uint64_t index;           /* offset of the index that this walk keeps to, 0: none */
+	uint64_t index; /* offset of the index that this walk keeps to, 0: none */
 	uint64_t salt;
-	uint64_t stack_end;       /* what lies between sp and here may be read */
+	uint64_t stack_end; /* what lies between sp and here may be read */
 	uint64_t thread_pointer;
 	uint32_t generation;
 	uint32_t signal_frames;
 	uint32_t fallback;
 	bool view_open;
-	bool stack_known;         /* stack_end is the end of a known stack: nothing leads further */
-	bool stack_left;          /* stack_end is another one than at the beginning */
-	bool ends_by_rule;        /* the outermost frame has no caller, by its rule */
+	bool stack_known;  /* stack_end is the end of a known stack: nothing leads further */
+	bool stack_left;   /* stack_end is another one than at the beginning */
+	bool ends_by_rule; /* the outermost frame has no caller, by its rule */
 };
 
 enum step { STEP_ON, STEP_END, STEP_LOST, STEP_SLOW, STEP_JOIN };
@@ -162,9 +166,7 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 
 	*fp_below = 0;
 	switch (UNWIND_FOUND_KIND(found)) {
-	case UNWIND_RSP:
-		cfa = sp + n;
-		break;
+	case UNWIND_RSP: cfa = sp + n; break;
 	case UNWIND_AT_RSP:
 	case UNWIND_AT_RSP_8:
 		if (!walk_read(w, sp + n, &cfa))
@@ -172,16 +174,13 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 		cfa += UNWIND_FOUND_KIND(found) == UNWIND_AT_RSP_8 ? 8 : 0;
 		*fp_below = RECENT_UNCHECKED;
 		break;
-	case UNWIND_RBP:
-		cfa = fp + n;
-		break;
+	case UNWIND_RBP: cfa = fp + n; break;
 	case UNWIND_AT_RBP:
 		if (!walk_read(w, fp + n, &cfa))
 			return STEP_LOST;
 		*fp_below = RECENT_UNCHECKED;
 		break;
-	default:
-		return STEP_LOST;
+	default: return STEP_LOST;
 	}
 	words = (cfa - sp) / 8;
 	if ((cfa & 7) || !words || !walk_reach(w, cfa))
@@ -201,9 +200,9 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 }
 
 /*
- * No rule: the saved frame pointer and return address where -fno-omit-frame-pointer puts them, if they look right. Code of a module
- * without a frame pointer is the outermost: the psABI has a zero %rbp mark the deepest frame (3.4.1), and Debian's
- * musl starts programs and threads so, without any unwind information.
+ * No rule: the saved frame pointer and return address where -fno-omit-frame-pointer puts them, if they look right. Code
+ * of a module without a frame pointer is the outermost: the psABI has a zero %rbp mark the deepest frame (3.4.1), and
+ * Debian's musl starts programs and threads so, without any unwind information.
  */
 static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
@@ -245,17 +244,11 @@ static enum step step_over_signal(struct walk *w)
 static __attribute__((noinline)) enum step step_slow(struct walk *w, uint64_t found, uint32_t *fp_below)
 {
 	switch (UNWIND_FOUND_KIND(found)) {
-	case UNWIND_END:
-		w->ends_by_rule = true;
-		return STEP_END;
-	case UNWIND_SIGNAL:
-		return step_over_signal(w);
-	case UNWIND_UNSUPPORTED:
-		return STEP_LOST;
-	case UNWIND_NONE:
-		return step_by_fp(w, found, fp_below);
-	default:
-		return step_by_rule(w, found, fp_below);
+	case UNWIND_END: w->ends_by_rule = true; return STEP_END;
+	case UNWIND_SIGNAL: return step_over_signal(w);
+	case UNWIND_UNSUPPORTED: return STEP_LOST;
+	case UNWIND_NONE: return step_by_fp(w, found, fp_below);
+	default: return step_by_rule(w, found, fp_below);
 	}
 }
 
@@ -265,9 +258,10 @@ static const struct recent_frame *recent_before(const struct recent_stack *recen
 	return &recent->frames[word->frame <= recent->count ? word->frame : 0];
 }
 
-/* A difference is not 0. Unlike stack_word() not volatile, which would keep the address out of the instruction that reads. */
-__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uint64_t
-word_differs(uint64_t end, int64_t at, const struct recent_word *word)
+/* A difference is not 0. Unlike stack_word() not volatile, which would keep the address out of the instruction that
+ * reads. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static inline uint64_t word_differs(
+	uint64_t end, int64_t at, const struct recent_word *word)
 {
 	return *(const uint64_t *)(end + 8 * (uint64_t)at) ^ word->value;
 }
@@ -288,10 +282,11 @@ static __attribute__((noinline)) uint32_t words_unchanged(const struct recent_wo
 }
 
 /*
- * The innermost frame of the recent stack such that the present stack still holds all words that the frames around it were made of: a
- * walk that arrives at that frame, or at one further out, would go on as the recent one did. Looked for from the outermost frame
- * inwards, since stacks that follow each other differ in their inner frames: one branch is mispredicted, where it ends. Offsets of words are
- * negative, so if the bits that four of them share are not below the least one, none of them is; else each is asked.
+ * The innermost frame of the recent stack such that the present stack still holds all words that the frames around it
+ * were made of: a walk that arrives at that frame, or at one further out, would go on as the recent one did. Looked for
+ * from the outermost frame inwards, since stacks that follow each other differ in their inner frames: one branch is
+ * mispredicted, where it ends. Offsets of words are negative, so if the bits that four of them share are not below the
+ * least one, none of them is; else each is asked.
  */
 static inline const struct recent_frame *recent_unchanged(const struct recent_stack *recent, uint64_t sp, uint64_t end)
 {
@@ -332,7 +327,8 @@ static __attribute__((noinline)) void walk_open_index(struct walk *w)
 	walk_use_generation(w, w->view.generation);
 }
 
-/* Finds the end of the stack, and the innermost frame of the recent one that may be met: that may be on a known stack only, the same one. */
+/* Finds the end of the stack, and the innermost frame of the recent one that may be met: that may be on a known stack
+ * only, the same one. */
 static inline const struct recent_frame *walk_open(struct walk *w, struct recent_stack *recent)
 {
 	w->index = unwind_index_now();
@@ -356,11 +352,11 @@ static inline const struct recent_frame *walk_open(struct walk *w, struct recent
 
 /* What a walk has collected. */
 struct trail {
-	uint64_t *frames;                 /* where there is no recent stack */
-	struct recent_stack *recent;      /* or NULL */
-	struct fresh_frame *fresh;        /* its list for this walk */
-	const struct recent_frame *near;  /* innermost of the frames held there that may be met */
-	uint64_t hash;                    /* of the `count` frames */
+	uint64_t *frames;                /* where there is no recent stack */
+	struct recent_stack *recent;     /* or NULL */
+	struct fresh_frame *fresh;       /* its list for this walk */
+	const struct recent_frame *near; /* innermost of the frames held there that may be met */
+	uint64_t hash;                   /* of the `count` frames */
 	uint32_t count;
 	uint32_t held;     /* frames of the recent stack that were taken over */
 	uint32_t fp_below; /* where the frame pointer of the present frame was read */
@@ -390,7 +386,8 @@ static void trail_copy(struct trail *t, uint32_t held)
 	}
 }
 
-/* The same as trail_join() where the outermost frame was that only because of what stands on the stack: tries a step from it. */
+/* The same as trail_join() where the outermost frame was that only because of what stands on the stack: tries a step
+ * from it. */
 static __attribute__((noinline)) enum step trail_join_open(struct trail *t, struct walk *w, uint32_t held)
 {
 	const struct recent_frame *met = &t->recent->frames[held], *last = &t->recent->frames[1];
@@ -401,7 +398,10 @@ static __attribute__((noinline)) enum step trail_join_open(struct trail *t, stru
 	if (last->sp < w->at.sp || last->sp > w->stack_end)
 		return STEP_ON; /* never written so */
 	w->at = (struct place){
-		.pc = DUMP_FRAME_ADDRESS(last->frame), .sp = last->sp, .fp = last->fp, .room = (w->stack_end - last->sp) / 8,
+		.pc = DUMP_FRAME_ADDRESS(last->frame),
+		.sp = last->sp,
+		.fp = last->fp,
+		.room = (w->stack_end - last->sp) / 8,
 	};
 	step = step_slow(w, unwind_frame_find(walk_view(w), w->salt, w->at.pc), &below);
 	more = w->fallback - before;
@@ -450,8 +450,8 @@ static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct wa
 }
 
 /*
- * Frames with cached rules CFA = rsp + n or rbp + n, until another one (STEP_SLOW), one of the recent stack (STEP_JOIN), the end,
- * or the limit (STEP_ON). No call leaves the loop, so that all stands in registers.
+ * Frames with cached rules CFA = rsp + n or rbp + n, until another one (STEP_SLOW), one of the recent stack
+ * (STEP_JOIN), the end, or the limit (STEP_ON). No call leaves the loop, so that all stands in registers.
  */
 static inline __attribute__((always_inline)) enum step trail_quick(struct trail *t, struct walk *w, bool recording)
 {
@@ -491,7 +491,7 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 			break;
 		}
 		if (next <= sp || next > end)
-			break; /* the end of this walk, but not here */
+			break;                                   /* the end of this walk, but not here */
 		frame = pc | (found & UNWIND_FOUND_MODULE_BITS); /* what has a rule is an address in a module */
 		hash = stack_hash_add(hash, frame);
 		if (recording)
@@ -546,8 +546,8 @@ static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp,
 		return;
 	}
 	kept = recent_stack_look(recent, t->count, t->held);
-	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || !w->stack_known || w->stack_left || (flags & DUMP_STACK_DEEP) ||
-	    w->stack_end - sp > RECENT_BYTES_MAX)
+	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || !w->stack_known || w->stack_left ||
+	    (flags & DUMP_STACK_DEEP) || w->stack_end - sp > RECENT_BYTES_MAX)
 		return;
 	recent_stack_forget(recent);
 	recent->index = w->index;
@@ -557,7 +557,8 @@ static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp,
 	recent_stack_keep(recent, kept, t->held, fp_below);
 }
 
-void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, uint64_t *frames, struct unwind_result *result)
+void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, uint64_t *frames,
+                 struct unwind_result *result)
 {
 	struct walk w; /* each member is set, here and of the trail: a clearing of all costs as much as four frames */
 	enum step step = STEP_LOST;

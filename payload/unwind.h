@@ -26,11 +26,14 @@ struct unwind_result {
 };
 
 /*
- * Fills frames[DUMP_FRAMES_MAX] as dump_stack.frames. The frame of an interrupted instruction is stored as its address + 1, so that a
- * reader may look up address - 1 everywhere. With a recent stack the frames are left there: unwind_frames_complete().
+ * Fills frames[DUMP_FRAMES_MAX] as dump_stack.frames. The frame of an interrupted instruction is stored as its address
+ * + 1, so that a reader may look up address - 1 everywhere. With a recent stack the frames are left there:
+ * unwind_frames_complete().
  */
-void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, uint64_t *frames, struct unwind_result *result);
-/* Stores the frames that unwind_walk() left in *recent alone, if there is one: not needed for a stack that is known already. */
+void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, uint64_t *frames,
+                 struct unwind_result *result);
+/* Stores the frames that unwind_walk() left in *recent alone, if there is one: not needed for a stack that is known
+ * already. */
 void unwind_frames_complete(const struct recent_stack *recent, const struct unwind_result *result, uint64_t *frames);
 
 #endif

@@ -80,7 +80,8 @@ static uint64_t rule_search(const struct unwind_view *view, uint64_t pc)
 	       (uint64_t)UNWIND_KIND(rule) << 42 | (uint64_t)(uint16_t)module->id << 48;
 }
 
-/* A call is looked for one byte before its return address. A signal trampoline begins there, so it may not be found that way. */
+/* A call is looked for one byte before its return address. A signal trampoline begins there, so it may not be found
+ * that way. */
 uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc)
 {
 	uint64_t found = rule_search(view, pc - 1), at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unwind tables as the payload reads them: the index in force, the rule of a frame, and what is known about an address. The
- * index is validated against the mapped size each time it is opened, each module's rows when they are searched. A global
- * cache of return address -> rule spares nearly all searches.
+ * The unwind tables as the payload reads them: the index in force, the rule of a frame, and what is known about an
+ * address. The index is validated against the mapped size each time it is opened, each module's rows when they are
+ * searched. A global cache of return address -> rule spares nearly all searches.
  *
  * What is found about a frame is one word, made for the walk (unwind.c):
  *
@@ -11,11 +11,12 @@
  *   bits 42..45  kind of the rule
  *   bits 48..63  module id, 0: in no module
  *
- * A cache entry is two words that are written and read separately: that word, and its xor with a key made of pc and generation. A
- * reader that meets halves of two different entries computes a wrong key. Keys are spread over 64 bits by a multiplication (which is
- * a bijection), so halves that fit by chance are as rare as a collision of 64-bit hashes. The multiplication is needed only for
- * the comparison, which is predicted; the entry is found by low bits of the pc, since its address is what the walk waits for. Those of
- * return addresses that are near each other are near each other, so that those of one walk are in few pages.
+ * A cache entry is two words that are written and read separately: that word, and its xor with a key made of pc and
+ * generation. A reader that meets halves of two different entries computes a wrong key. Keys are spread over 64 bits by
+ * a multiplication (which is a bijection), so halves that fit by chance are as rare as a collision of 64-bit hashes.
+ * The multiplication is needed only for the comparison, which is predicted; the entry is found by low bits of the pc,
+ * since its address is what the walk waits for. Those of return addresses that are near each other are near each other,
+ * so that those of one walk are in few pages.
  */
 #ifndef MEMATTACH_PAYLOAD_UNWIND_RULES_H
 #define MEMATTACH_PAYLOAD_UNWIND_RULES_H

@@ -55,7 +55,7 @@ int repeats_find(char *const *paths, int count, struct repeat *repeats)
 			latest = i;
 		else
 			repeats[states[i].number] = (struct repeat){ .of = states[latest].number,
-								     .same = states[i].stamp == states[latest].stamp };
+				                                     .same = states[i].stamp == states[latest].stamp };
 	}
 	free(states);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dumps that are given together and show one session. Each later state of a session holds all that an earlier one holds, so to merge both
- * would count blocks twice.
+ * Dumps that are given together and show one session. Each later state of a session holds all that an earlier one
+ * holds, so to merge both would count blocks twice.
  */
 #ifndef MEMATTACH_REPEATS_H
 #define MEMATTACH_REPEATS_H

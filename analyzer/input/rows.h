@@ -11,7 +11,13 @@
 #include "leaks.h"
 #include "map.h"
 
-enum report_figure { FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT, FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT, FIGURE_COUNT };
+enum report_figure {
+	FIGURE_LIVE_BYTES,
+	FIGURE_LIVE_COUNT,
+	FIGURE_ALLOCATED_BYTES,
+	FIGURE_ALLOCATED_COUNT,
+	FIGURE_COUNT
+};
 
 /* What the allocator adds to live blocks whose real size is known. */
 struct slack {
@@ -35,8 +41,8 @@ struct report_row {
 	bool grown;                /* more than chance explains, all rows considered */
 	uint64_t *frames;          /* places, from the caller of the allocator outward */
 	uint32_t frame_count;
-	uint32_t flags;            /* DUMP_STACK_*; of any of the stacks in this row */
-	bool unknown;              /* the samples whose stack is not known */
+	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */
+	bool unknown;   /* the samples whose stack is not known */
 };
 
 struct rows {

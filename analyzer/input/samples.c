@@ -91,8 +91,8 @@ static int add_stack(struct samples *s, uint32_t reference)
 }
 
 /*
- * Only stacks that hold together get a number, and no more of them than there is room for side by side, so a damaged file cannot ask for more
- * memory than it has stacks; samples of others are those of stack 0.
+ * Only stacks that hold together get a number, and no more of them than there is room for side by side, so a damaged
+ * file cannot ask for more memory than it has stacks; samples of others are those of stack 0.
  */
 static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
 {
@@ -167,8 +167,8 @@ static void add_to_tally(struct tally *tally, const struct estimate_block *block
 		tally->next = block->weight;
 }
 
-static void add_to_window(struct window_part *window, const struct sample_options *o, const struct sample *sample, bool live,
-			  double p)
+static void add_to_window(struct window_part *window, const struct sample_options *o, const struct sample *sample,
+                          bool live, double p)
 {
 	uint64_t born = sample->born, freed = sample->freed;
 	bool was_live = o->since && born <= o->since && (!freed || freed > o->since);
@@ -210,8 +210,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	if (o->efficiency)
 		efficiency_add(o->efficiency, sample->size, p, live);
 	if (o->leaks)
-		leak_add(&s->leaks[sample->number], o->leaks, sample->size, sample->rate, sample->survival > (double)s->rate,
-			 sample->born, sample->freed);
+		leak_add(&s->leaks[sample->number], o->leaks, sample->size, sample->rate,
+		         sample->survival > (double)s->rate, sample->born, sample->freed);
 	if (sample->freed)
 		return 0;
 	if (live)
@@ -249,14 +249,15 @@ static int on_live(void *arg, const struct dump_live_record *record)
 {
 	struct samples *s = arg;
 
-	s->batch->list[s->batch->count++] =
-		(struct sample){ .address = record->address,
-				 .size = record->size,
-				 .usable = record->usable,
-				 .born = record->stamp,
-				 .survival = needs_survival(s, record->rate_bytes) ? dump_live_survival(record) : INFINITY,
-				 .stack = record->stack,
-				 .rate = dump_live_rate(s->dump, record) };
+	s->batch->list[s->batch->count++] = (struct sample){ .address = record->address,
+		                                             .size = record->size,
+		                                             .usable = record->usable,
+		                                             .born = record->stamp,
+		                                             .survival = needs_survival(s, record->rate_bytes)
+		                                                                 ? dump_live_survival(record)
+		                                                                 : INFINITY,
+		                                             .stack = record->stack,
+		                                             .rate = dump_live_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
 
@@ -266,13 +267,14 @@ static int on_history(void *arg, const struct dump_history_record *record)
 
 	if (!s->oldest_freed)
 		s->oldest_freed = record->freed_stamp;
-	s->batch->list[s->batch->count++] =
-		(struct sample){ .size = record->size,
-				 .born = record->allocated_stamp,
-				 .freed = record->freed_stamp ? record->freed_stamp : 1,
-				 .survival = needs_survival(s, record->rate_bytes) ? dump_history_survival(record) : INFINITY,
-				 .stack = record->stack,
-				 .rate = dump_history_rate(s->dump, record) };
+	s->batch->list[s->batch->count++] = (struct sample){ .size = record->size,
+		                                             .born = record->allocated_stamp,
+		                                             .freed = record->freed_stamp ? record->freed_stamp : 1,
+		                                             .survival = needs_survival(s, record->rate_bytes)
+		                                                                 ? dump_history_survival(record)
+		                                                                 : INFINITY,
+		                                             .stack = record->stack,
+		                                             .rate = dump_history_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
 

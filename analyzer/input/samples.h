@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The samples of one dump, added up for each of its stacks. A long history touches one small tally for each record, in no order: so
- * what every sample adds to stands apart from the rest, the rest is there only if it is asked for, and records are taken in
- * batches, for which the tallies are fetched ahead.
+ * The samples of one dump, added up for each of its stacks. A long history touches one small tally for each record, in
+ * no order: so what every sample adds to stands apart from the rest, the rest is there only if it is asked for, and
+ * records are taken in batches, for which the tallies are fetched ahead.
  */
 #ifndef MEMATTACH_SAMPLES_H
 #define MEMATTACH_SAMPLES_H
@@ -24,16 +24,16 @@ struct tally {
 	double log_sum, log_square;   /* as in a sum of counts: what is known of the sizes */
 	double next;
 	uint64_t known;
-	double history_bytes;         /* bytes of the samples that stand in the history */
-	uint64_t history;             /* how many they are */
-	uint32_t reference;           /* of the stack; 0: it is not known */
+	double history_bytes; /* bytes of the samples that stand in the history */
+	uint64_t history;     /* how many they are */
+	uint32_t reference;   /* of the stack; 0: it is not known */
 };
 
 /* Of those that are live. */
 struct live_part {
 	struct estimate_sum sum[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT */
 	struct slack slack;
-	uint64_t records;           /* in the live table, whatever is asked for, those of samples that were given up included */
+	uint64_t records; /* in the live table, whatever is asked for, those of samples that were given up included */
 };
 
 /* Of those in a window of time, or of the later and the earlier state of a session: see struct row_change. */
@@ -43,14 +43,14 @@ struct window_part {
 
 /* What is asked for. */
 struct sample_options {
-	uint64_t at, since;            /* stamps; at: UINT64_MAX the end, since: 0 none */
+	uint64_t at, since;              /* stamps; at: UINT64_MAX the end, since: 0 none */
 	const struct leak_window *leaks; /* NULL: not asked for */
-	struct efficiency *efficiency; /* NULL: not asked for */
-	/* Of two states of one session, a block that is in both changes nothing: the live blocks of the earlier one, which is read
-	 * second, with 1 if they are in the later one, too. NULL: no such pair. */
+	struct efficiency *efficiency;   /* NULL: not asked for */
+	/* Of two states of one session, a block that is in both changes nothing: the live blocks of the earlier one,
+	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
-	struct progress *progress;     /* NULL: nobody wants to know */
+	struct progress *progress; /* NULL: nobody wants to know */
 };
 
 struct sample_batch;
@@ -73,8 +73,8 @@ struct samples {
 	struct sample_batch *batch;
 };
 
-/* Reads live records, history and stacks, in this order; again if the live samples were thinned meanwhile. 0, -ENOMEM; samples_done
- * in any case. */
+/* Reads live records, history and stacks, in this order; again if the live samples were thinned meanwhile. 0, -ENOMEM;
+ * samples_done in any case. */
 int samples_read(struct samples *samples, struct dump *dump, const struct sample_options *options) WARN_UNUSED;
 void samples_done(struct samples *samples);
 

@@ -20,12 +20,13 @@ static int on_rate(void *arg, const struct dump_rate_change *change)
 	if (!grow_list(s->rates, s->rate_count))
 		return -ENOMEM;
 	uint64_t at = dump_stamp_realtime_ns(reading->dump, change->stamp);
-	s->rates[s->rate_count++] = (struct session_rate){ .seconds = at > s->start_ns ? (double)(at - s->start_ns) / 1e9 : 0,
-						       .old_bytes = change->old_bytes,
-						       .new_bytes = change->new_bytes,
-						       .reason = change->reason,
-						       .thinned_bytes = change->thinned_bytes,
-						       .overhead = change->overhead_ppm / 1e6 };
+	s->rates[s->rate_count++] =
+		(struct session_rate){ .seconds = at > s->start_ns ? (double)(at - s->start_ns) / 1e9 : 0,
+		                       .old_bytes = change->old_bytes,
+		                       .new_bytes = change->new_bytes,
+		                       .reason = change->reason,
+		                       .thinned_bytes = change->thinned_bytes,
+		                       .overhead = change->overhead_ppm / 1e6 };
 	for (int i = 0; i < 2; i++) {
 		uint64_t rate = i ? change->new_bytes : change->old_bytes;
 		s->largest_rate_bytes = rate > s->largest_rate_bytes ? rate : s->largest_rate_bytes;
@@ -47,8 +48,9 @@ static int read_rates(struct session *s, struct dump *dump)
 
 const char *session_rate_reason(uint32_t reason)
 {
-	static const char *const reasons[] = { [DUMP_RATE_COSTLY] = "costly", [DUMP_RATE_CHEAP] = "cheap",
-						[DUMP_RATE_FULL] = "full" };
+	static const char *const reasons[] = {
+		[DUMP_RATE_COSTLY] = "costly", [DUMP_RATE_CHEAP] = "cheap", [DUMP_RATE_FULL] = "full"
+	};
 
 	return reason >= 1 && reason < sizeof reasons / sizeof reasons[0] ? reasons[reason] : "other";
 }
@@ -59,23 +61,23 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 
 	int r = dump_find_latest(dump);
 	*s = (struct session){ .name = strdup(name),
-			       .pid = h->pid,
-			       .end_detail = h->end_detail,
-			       .state = h->state,
-			       .end = dump_end(dump),
-			       .id = h->session_id,
-			       .start_ns = h->clock_start.realtime_ns,
-			       .duration_ns = dump_duration_ns(dump),
-			       .no_end = dump_has_no_end(dump),
-			       .copied_ns = h->state == DUMP_STATE_RUNNING ? h->clock_latest.realtime_ns : 0,
-			       .is_copy = h->state == DUMP_STATE_RUNNING,
-			       .rest_missing = h->state == DUMP_STATE_RUNNING && dump_end(dump) == DUMP_END_ABANDONED,
-			       .rate_bytes = h->rate_bytes,
-			       .max_overhead = h->max_overhead_ppm / 1e6,
-			       .cpu_seconds = h->cpu_ns ? (double)h->cpu_ns / 1e9 : NAN,
-			       .overhead = h->cpu_ns ? (double)h->cost_ns / (double)h->cpu_ns : NAN,
-			       .private_start_bytes = h->private_start_bytes,
-			       .private_latest_bytes = h->private_latest_bytes };
+		               .pid = h->pid,
+		               .end_detail = h->end_detail,
+		               .state = h->state,
+		               .end = dump_end(dump),
+		               .id = h->session_id,
+		               .start_ns = h->clock_start.realtime_ns,
+		               .duration_ns = dump_duration_ns(dump),
+		               .no_end = dump_has_no_end(dump),
+		               .copied_ns = h->state == DUMP_STATE_RUNNING ? h->clock_latest.realtime_ns : 0,
+		               .is_copy = h->state == DUMP_STATE_RUNNING,
+		               .rest_missing = h->state == DUMP_STATE_RUNNING && dump_end(dump) == DUMP_END_ABANDONED,
+		               .rate_bytes = h->rate_bytes,
+		               .max_overhead = h->max_overhead_ppm / 1e6,
+		               .cpu_seconds = h->cpu_ns ? (double)h->cpu_ns / 1e9 : NAN,
+		               .overhead = h->cpu_ns ? (double)h->cost_ns / (double)h->cpu_ns : NAN,
+		               .private_start_bytes = h->private_start_bytes,
+		               .private_latest_bytes = h->private_latest_bytes };
 	memcpy(s->command, h->command, sizeof s->command);
 	memcpy(s->program, h->program, sizeof s->program);
 	memcpy(s->host, h->host, sizeof s->host);
@@ -87,7 +89,7 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 		r = s->name ? read_rates(s, dump) : -ENOMEM;
 	/* With a limit for the cost, or where blocks have no record, a free of one that has none says nothing. */
 	s->frees_known = s->largest_rate_bytes == 1 && !h->max_overhead_ppm && !s->counters[DUMP_COUNTER_lost_busy] &&
-			 !s->counters[DUMP_COUNTER_lost_live_full];
+	                 !s->counters[DUMP_COUNTER_lost_live_full];
 	return r;
 }
 

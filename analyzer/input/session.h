@@ -12,7 +12,7 @@
 struct session_rate {
 	double seconds; /* after the start */
 	uint64_t old_bytes, new_bytes;
-	uint32_t reason; /* enum dump_rate_reason, or what a later memattach adds */
+	uint32_t reason;        /* enum dump_rate_reason, or what a later memattach adds */
 	uint64_t thinned_bytes; /* live samples of smaller rates were thinned to this one; 0: none */
 	double overhead;
 };
@@ -27,18 +27,19 @@ struct session {
 	uint64_t start_ns;    /* CLOCK_REALTIME, 0 unknown */
 	uint64_t duration_ns; /* that was recorded; */
 	bool no_end;          /* at least, because nobody has written the end */
-	uint64_t copied_ns;   /* CLOCK_REALTIME: the dump is a copy from then, of a session that had not ended; 0: it had, or unknown */
-		bool is_copy;         /* of such a session, also where copied_ns is not known */
-	bool rest_missing;    /* whose lease has passed since: there will be no other copy */
-	uint64_t rate_bytes;  /* at the end */
+	uint64_t copied_ns; /* CLOCK_REALTIME: the dump is a copy from then, of a session that had not ended; 0: it had,
+	                       or unknown */
+	bool is_copy;       /* of such a session, also where copied_ns is not known */
+	bool rest_missing;  /* whose lease has passed since: there will be no other copy */
+	uint64_t rate_bytes; /* at the end */
 	uint64_t first_rate_bytes, least_rate_bytes, largest_rate_bytes;
 	struct session_rate *rates; /* its changes, in their order */
 	size_t rate_count;
-	double max_overhead;  /* the limit, as a part of the CPU time; 0: none */
-	double cpu_seconds;   /* CPU time of the process, NAN unknown */
-	double overhead;      /* what sampling took of it, NAN unknown */
+	double max_overhead;                                /* the limit, as a part of the CPU time; 0: none */
+	double cpu_seconds;                                 /* CPU time of the process, NAN unknown */
+	double overhead;                                    /* what sampling took of it, NAN unknown */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
-	bool frees_known;     /* those of blocks that were not seen allocated */
+	bool frees_known;                                   /* those of blocks that were not seen allocated */
 	uint64_t frees_unseen, frees_unseen_bytes;
 	uint64_t counters[DUMP_COUNTER_COUNT];
 	uint64_t skipped[DUMP_SKIP_COUNT];

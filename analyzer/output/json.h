@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes JSON to a stream: commas, indentation and escapes are its business. Strings may hold any bytes; what is not UTF-8
- * becomes U+FFFD, and what acts on a terminal (printable.h) is escaped. Numbers that are not finite become null. All is handed to the stream when the outermost value ends; the caller looks
- * at its ferror.
+ * Writes JSON to a stream: commas, indentation and escapes are its business. Strings may hold any bytes; what is not
+ * UTF-8 becomes U+FFFD, and what acts on a terminal (printable.h) is escaped. Numbers that are not finite become null.
+ * All is handed to the stream when the outermost value ends; the caller looks at its ferror.
  */
 #ifndef MEMATTACH_JSON_H
 #define MEMATTACH_JSON_H
@@ -17,7 +17,7 @@ struct json {
 	FILE *diverted_from; /* NULL: it is not */
 	int depth;
 	uint64_t arrays; /* bit i: the container at depth i is an array */
-	bool filled; /* the innermost object or array has an element */
+	bool filled;     /* the innermost object or array has an element */
 	bool was_filled; /* when it was diverted */
 	size_t used;
 	char buffer[16384];
@@ -35,8 +35,8 @@ void json_hex(struct json *j, const char *name, uint64_t value); /* a string: "0
 void json_bool(struct json *j, const char *name, bool value);
 
 /*
- * Elements that come again and again: those that are put between json_divert and json_divert_end go to another stream, laid out for where they would stand,
- * and json_elements puts that text where elements of the same depth may stand.
+ * Elements that come again and again: those that are put between json_divert and json_divert_end go to another stream,
+ * laid out for where they would stand, and json_elements puts that text where elements of the same depth may stand.
  */
 void json_divert(struct json *j, FILE *to);
 void json_divert_end(struct json *j);

@@ -5,7 +5,8 @@
 
 #include "grow.h"
 
-/* A place whose text is not kept is put out anew each time: one of a file may have a path of 4 KiB at each of 64 inlined calls. */
+/* A place whose text is not kept is put out anew each time: one of a file may have a path of 4 KiB at each of 64
+ * inlined calls. */
 #define KEPT_BYTES (32u << 20)
 
 void json_build_id(struct json *j, const struct image *image)

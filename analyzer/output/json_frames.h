@@ -12,7 +12,7 @@ struct json_frames {
 	struct json_frame_text {
 		char *text;
 		size_t length;
-	} *list;
+	} * list;
 	size_t count;
 	size_t bytes; /* of all texts */
 };

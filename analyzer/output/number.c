@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * What the short way takes: with 17 digits the scale 10^k is 10^1 to 10^24, so that m 5^k (m below 2^53) fits into 128 bits, and that of
- * 15 digits, 10^-1 to 10^22, is exact in a double but for the first.
+ * What the short way takes: with 17 digits the scale 10^k is 10^1 to 10^24, so that m 5^k (m below 2^53) fits into 128
+ * bits, and that of 15 digits, 10^-1 to 10^22, is exact in a double but for the first.
  */
 #define LEAST 1e-7
 #define MOST 1e15
@@ -51,13 +51,14 @@ static struct decimal scaled(double value, int scale)
 /* The place of the first digit: 10^place <= value < 10^(place + 1). */
 static int place_of(double value)
 {
-	static const double powers[] = { 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, 1e4,
-					 1e5,  1e6,  1e7,  1e8,	 1e9,  1e10, 1e11, 1e12, 1e13, 1e14 };
+	static const double powers[] = { 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0,  1e1,  1e2,  1e3,
+		                         1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14 };
 	int exponent;
 
 	frexp(value, &exponent);
 	int guess = (int)floor((exponent - 1) * 0.30102999566398120);
-	/* The constants are rounded: where value equals one it may be just below the power, which rounding then makes up for. */
+	/* The constants are rounded: where value equals one it may be just below the power, which rounding then makes
+	 * up for. */
 	return guess + 1 <= 14 && value >= powers[guess + 1 + 7] ? guess + 1 : guess;
 }
 
@@ -95,8 +96,8 @@ static size_t put(const struct decimal *d, int digits, char *out)
 
 static size_t put_short_way(double value, char *out)
 {
-	static const double powers[] = { 1e0,  1e1,  1e2,  1e3,	 1e4,  1e5,  1e6,  1e7,	 1e8,  1e9,  1e10, 1e11,
-					 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	static const double powers[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+		                         1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 	int place = place_of(value);
 	struct decimal d = scaled(value, DIGITS_SHORT - 1 - place);
 

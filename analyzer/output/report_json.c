@@ -38,8 +38,8 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 	json_object_end(j);
 }
 
-static void put_sums(struct json *j, const struct report *r, const char *name, const struct estimate_sum sum[FIGURE_COUNT],
-		     uint64_t lost_live, const struct slack *slack)
+static void put_sums(struct json *j, const struct report *r, const char *name,
+                     const struct estimate_sum sum[FIGURE_COUNT], uint64_t lost_live, const struct slack *slack)
 {
 	struct report_row row = { .lost_live = lost_live };
 
@@ -104,8 +104,8 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row, const struct estimate *figures,
-		      struct json_frames *frames)
+static void put_stack(struct json *j, const struct report *r, const struct report_row *row,
+                      const struct estimate *figures, struct json_frames *frames)
 {
 	json_object(j, NULL);
 	for (int f = 0; f < FIGURE_COUNT; f++)
@@ -284,9 +284,11 @@ static void put_skipped(struct json *j, const struct report *r)
 
 static void put_notes(struct json *j, const struct report *r)
 {
-	static const char *const kinds[] = { [DUMP_NOTE_NOT_PATCHED] = "not_patched", [DUMP_NOTE_NO_UNWIND] = "no_unwind",
-					     [DUMP_NOTE_STATIC] = "static",           [DUMP_NOTE_FULL] = "full",
-					     [DUMP_NOTE_OTHER] = "other" };
+	static const char *const kinds[] = { [DUMP_NOTE_NOT_PATCHED] = "not_patched",
+		                             [DUMP_NOTE_NO_UNWIND] = "no_unwind",
+		                             [DUMP_NOTE_STATIC] = "static",
+		                             [DUMP_NOTE_FULL] = "full",
+		                             [DUMP_NOTE_OTHER] = "other" };
 
 	json_array(j, "notes");
 	for (size_t i = 0; i < r->note_count; i++) {
@@ -352,7 +354,13 @@ static void put_view(struct json *j, const struct report *r)
 	const struct report_options *o = &r->options;
 
 	json_object(j, "view");
-	json_string(j, "kind", o->efficiency ? "efficiency" : o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
+	json_string(j, "kind",
+	            o->efficiency ? "efficiency"
+	            : o->leaks    ? "leaks"
+	            : o->diff     ? "diff"
+	            : o->since_ns ? "since"
+	            : o->at_ns    ? "at"
+	                          : "end");
 	json_string(j, "sort", report_figure_name(o->sort));
 	if (o->at_ns)
 		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
@@ -368,9 +376,9 @@ static void put_view(struct json *j, const struct report *r)
 
 static void put_modules(struct json *j, const struct report *r)
 {
-	static const char *const sources[] = { [IMAGE_SOURCE_NONE] = "none",
-					       [IMAGE_SOURCE_FILE] = "file",
-					       [IMAGE_SOURCE_DEBUG] = "debug" };
+	static const char *const sources[] = {
+		[IMAGE_SOURCE_NONE] = "none", [IMAGE_SOURCE_FILE] = "file", [IMAGE_SOURCE_DEBUG] = "debug"
+	};
 
 	/* Only those whose symbols were asked for: after the stacks. */
 	json_array(j, "modules");

@@ -16,22 +16,24 @@ static void put_totals(const struct text *t)
 
 	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
 	fprintf(t->out, "\n  %s%-18s %14s   %-*s%s%s\n", t->dim, "", "estimate", report_compares(r) ? 26 : 0, level,
-		report_compares(r) ? "  growth" : "", t->plain);
+	        report_compares(r) ? "  growth" : "", t->plain);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate x = report_estimate(r, &r->total, f);
-		fprintf(t->out, "  %-18s %s%14s%s   ", text_title(f), t->bold, text_amount(f, x.value, value), t->plain);
+		fprintf(t->out, "  %-18s %s%14s%s   ", text_title(f), t->bold, text_amount(f, x.value, value),
+		        t->plain);
 		if (report_compares(r)) {
 			struct estimate d = report_growth(r, &r->total, f);
 			fprintf(t->out, "%-26s  %s  %s\n", text_interval(f, &x, range), text_amount(f, d.value, growth),
-				text_interval(f, &d, growth_range));
+			        text_interval(f, &d, growth_range));
 		} else {
 			fprintf(t->out, "%s\n", text_interval(f, &x, range));
 		}
 	}
 	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
 		struct estimate x = estimate_interval(&r->total.slack.sum, r->options.confidence);
-		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack", size_format(x.value, value),
-			text_interval(FIGURE_LIVE_BYTES, &x, range), text_percent(x.value / r->total.slack.requested, growth));
+		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack",
+		        size_format(x.value, value), text_interval(FIGURE_LIVE_BYTES, &x, range),
+		        text_percent(x.value / r->total.slack.requested, growth));
 	}
 }
 
@@ -50,22 +52,26 @@ static void put_rest(const struct text *t, size_t shown)
 	putc('\n', t->out);
 	if (more)
 		fprintf(t->out, "%s more %s %s%s (%s); --top 0 shows all.\n", text_grouped((double)more, number),
-			text_plural((double)more, "stack holds", "stacks hold"), text_amount(f, rest.sum[f].value, value),
-			text_unit(f, rest.sum[f].value),
-			text_percent(report_share(r, &rest, f), share));
+		        text_plural((double)more, "stack holds", "stacks hold"),
+		        text_amount(f, rest.sum[f].value, value), text_unit(f, rest.sum[f].value),
+		        text_percent(report_share(r, &rest, f), share));
 	if (r->options.leaks)
 		fputs("LEAK: old blocks became more all through the session; false alarms are limited over all stacks\n"
 		      "(Benjamini and Hochberg). What lives longer than the session cannot be told from a leak.\n",
 		      t->out);
 	else if (report_compares(r))
-		fprintf(t->out, "grown: %g %% of the stacks that are called so, at most, are expected to be chance (Benjamini and Hochberg).\n",
-			100 * (1 - r->options.confidence));
+		fprintf(t->out,
+		        "grown: %g %% of the stacks that are called so, at most, are expected to be chance (Benjamini "
+		        "and Hochberg).\n",
+		        100 * (1 - r->options.confidence));
 	if (report_detection_limit(r) > 0)
 		fprintf(t->out, "A stack without a sample holds less than %s with %g %% confidence.\n",
-			size_format(report_detection_limit(r), value), 100 * r->options.confidence);
+		        size_format(report_detection_limit(r), value), 100 * r->options.confidence);
 	if (report_hidden_bytes(r))
-		fprintf(t->out, "The upper ends of numbers of blocks allow for blocks of %u bytes or more that no sample shows.\n",
-			report_hidden_bytes(r));
+		fprintf(t->out,
+		        "The upper ends of numbers of blocks allow for blocks of %u bytes or more that no sample "
+		        "shows.\n",
+		        report_hidden_bytes(r));
 }
 
 static const char *what_of(const struct image_found *file)
@@ -92,17 +98,18 @@ static void put_missing_symbols(const struct text *t)
 		fprintf(t->out, "%s %s: %s.\n", what_of(file), path, file->reason);
 	}
 	if (count > MISSING_LISTED)
-		fprintf(t->out, "... and %s more files (--json has them all).\n", text_grouped((double)(count - MISSING_LISTED), number));
+		fprintf(t->out, "... and %s more files (--json has them all).\n",
+		        text_grouped((double)(count - MISSING_LISTED), number));
 }
 
 void report_text(const struct report *r, const char *name, FILE *out, bool colour)
 {
 	struct text t = { .report = r,
-			  .out = out,
-			  .bold = colour ? "\033[1m" : "",
-			  .dim = colour ? "\033[2m" : "",
-			  .warn = colour ? "\033[33m" : "",
-			  .plain = colour ? "\033[0m" : "" };
+		          .out = out,
+		          .bold = colour ? "\033[1m" : "",
+		          .dim = colour ? "\033[2m" : "",
+		          .warn = colour ? "\033[33m" : "",
+		          .plain = colour ? "\033[0m" : "" };
 	char clean[LINE_TEXT];
 
 	printable_copy(name, clean, sizeof clean);

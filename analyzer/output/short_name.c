@@ -16,7 +16,8 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* The '>' that belongs to the '<' at s; NULL if there is none, or so much has been looked through that the name is none that people write. */
+/* The '>' that belongs to the '<' at s; NULL if there is none, or so much has been looked through that the name is none
+ * that people write. */
 static const char *closing(const char *s, size_t *patience)
 {
 	int angles = 0;

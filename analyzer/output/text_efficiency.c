@@ -25,11 +25,13 @@ static void put_groups(const struct text *t, const struct efficiency_result *e)
 {
 	char sizes[96], allocated[40], survival[16], now[24], best[24];
 
-	fprintf(t->out, "\n  %s%-26s %14s %10s %10s %10s%s\n", t->dim, "size", "allocated", "live", "sampled", "best", t->plain);
+	fprintf(t->out, "\n  %s%-26s %14s %10s %10s %10s%s\n", t->dim, "size", "allocated", "live", "sampled", "best",
+	        t->plain);
 	for (size_t i = 0; i < e->group_count; i++) {
 		const struct efficiency_group *g = &e->groups[i];
-		fprintf(t->out, "  %-26s %14s %10s %10s %10s\n", group_sizes(g, sizes), text_grouped(g->allocated, allocated),
-			text_percent(g->survival, survival), chance(g->now, now), chance(g->best, best));
+		fprintf(t->out, "  %-26s %14s %10s %10s %10s\n", group_sizes(g, sizes),
+		        text_grouped(g->allocated, allocated), text_percent(g->survival, survival), chance(g->now, now),
+		        chance(g->best, best));
 	}
 }
 
@@ -46,12 +48,14 @@ void text_efficiency(const struct text *t)
 		return;
 	}
 	fprintf(t->out, "  as sampled            error %12s  %8s   from %s %s\n", size_format(e->error_now, now),
-		text_percent(e->error_now / all, percent), text_grouped(e->samples, samples),
-		text_plural(e->samples, "sample", "samples"));
+	        text_percent(e->error_now / all, percent), text_grouped(e->samples, samples),
+	        text_plural(e->samples, "sample", "samples"));
 	fprintf(t->out, "  best for their number error %12s  %8s   efficiency %s\n", size_format(e->error_best, best),
-		text_percent(e->error_best / all, better), text_percent(e->ratio, percent));
-	fprintf(t->out, "  best for their error  error %12s  %8s   from %s %s\n", now, text_percent(e->error_now / all, better),
-		text_grouped(e->samples_best, fewer), text_plural(e->samples_best, "sample", "samples"));
+	        text_percent(e->error_best / all, better), text_percent(e->ratio, percent));
+	fprintf(t->out, "  best for their error  error %12s  %8s   from %s %s\n", now,
+	        text_percent(e->error_now / all, better), text_grouped(e->samples_best, fewer),
+	        text_plural(e->samples_best, "sample", "samples"));
 	put_groups(t, e);
-	fputs("\nbest: the chances k size sqrt(live / allocated) by which as many samples know the live bytes best.\n", t->out);
+	fputs("\nbest: the chances k size sqrt(live / allocated) by which as many samples know the live bytes best.\n",
+	      t->out);
 }

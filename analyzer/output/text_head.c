@@ -54,7 +54,8 @@ static void put_copy(const struct text *t, const struct session *s)
 	format_time(s->copied_ns, when);
 	text_label(t, "copy");
 	if (s->rest_missing)
-		fprintf(t->out, "%srecorded until the last copy at %s; what came after is missing%s\n", t->warn, when, t->plain);
+		fprintf(t->out, "%srecorded until the last copy at %s; what came after is missing%s\n", t->warn, when,
+		        t->plain);
 	else
 		fprintf(t->out, "still running; this copy is from %s\n", when);
 }
@@ -75,7 +76,8 @@ static void put_session(const struct text *t, const struct session *s, const cha
 	putc('\n', t->out);
 
 	text_label(t, "session");
-	fprintf(t->out, "%s%s, recorded for %s%.1f s, ", s->start_ns ? "" : "at ", format_time(s->start_ns, when), s->no_end ? "at least " : "", (double)s->duration_ns / 1e9);
+	fprintf(t->out, "%s%s, recorded for %s%.1f s, ", s->start_ns ? "" : "at ", format_time(s->start_ns, when),
+	        s->no_end ? "at least " : "", (double)s->duration_ns / 1e9);
 	put_end(t, s);
 	putc('\n', t->out);
 	put_copy(t, s);
@@ -90,8 +92,8 @@ static void put_sessions(const struct text *t)
 		put_session(t, &r->sessions[1], "old");
 		put_session(t, &r->sessions[0], "new");
 		text_label(t, "comparison");
-		fputs(r->same_session ? "one session at two times: blocks that live in both cancel out\n" :
-					"two sessions: each knows only what was allocated since its own attach\n",
+		fputs(r->same_session ? "one session at two times: blocks that live in both cancel out\n"
+		                      : "two sessions: each knows only what was allocated since its own attach\n",
 		      t->out);
 		return;
 	}
@@ -99,7 +101,8 @@ static void put_sessions(const struct text *t)
 		put_session(t, &r->sessions[i], "target");
 	if (r->session_count > SESSIONS_LISTED) {
 		text_label(t, "");
-		fprintf(t->out, "... and %s more\n", text_grouped((double)(r->session_count - SESSIONS_LISTED), number));
+		fprintf(t->out, "... and %s more\n",
+		        text_grouped((double)(r->session_count - SESSIONS_LISTED), number));
 	}
 	if (r->session_count > 1) {
 		text_label(t, "merged");
@@ -124,8 +127,8 @@ static void put_rate(const struct text *t)
 	else if (low == high)
 		fprintf(t->out, "one sample per %s allocated, on average, at random\n", size_format((double)high, a));
 	else
-		fprintf(t->out, "one sample per %s to %s allocated, on average, at random\n", size_format((double)low, a),
-			size_format((double)high, b));
+		fprintf(t->out, "one sample per %s to %s allocated, on average, at random\n",
+		        size_format((double)low, a), size_format((double)high, b));
 }
 
 static void put_rate_change(const struct text *t, const struct session *s, const struct session_rate *c)
@@ -133,11 +136,13 @@ static void put_rate_change(const struct text *t, const struct session *s, const
 	char from[40], to[40], share[16];
 
 	fprintf(t->out, "%.1f s: from %s to %s, ", c->seconds, size_format((double)c->old_bytes, from),
-		size_format((double)c->new_bytes, to));
+	        size_format((double)c->new_bytes, to));
 	if (c->reason == DUMP_RATE_FULL)
-		fprintf(t->out, "the table of live samples was crowded: thinned to one per %s\n", size_format((double)c->thinned_bytes, share));
+		fprintf(t->out, "the table of live samples was crowded: thinned to one per %s\n",
+		        size_format((double)c->thinned_bytes, share));
 	else if (c->reason == DUMP_RATE_COSTLY)
-		fprintf(t->out, "sampling took %s of the CPU time (limit %g %%)\n", text_percent(c->overhead, share), 100 * s->max_overhead);
+		fprintf(t->out, "sampling took %s of the CPU time (limit %g %%)\n", text_percent(c->overhead, share),
+		        100 * s->max_overhead);
 	else
 		fprintf(t->out, "sampling took %s of the CPU time\n", text_percent(c->overhead, share));
 }
@@ -151,7 +156,8 @@ static void put_cost(const struct text *t)
 
 	if (r->session_count == 1 && !isnan(r->sessions[0].overhead)) {
 		text_label(t, "cost");
-		fprintf(t->out, "sampling took %s of the process's CPU time\n", text_percent(fmin(1, r->sessions[0].overhead), share));
+		fprintf(t->out, "sampling took %s of the process's CPU time\n",
+		        text_percent(fmin(1, r->sessions[0].overhead), share));
 	}
 	for (size_t i = 0; i < r->session_count; i++) {
 		const struct session *s = &r->sessions[i];
@@ -163,8 +169,9 @@ static void put_cost(const struct text *t)
 	}
 	if (changes > listed) {
 		text_label(t, "");
-		fprintf(t->out, "... and %s more %s (--json has them all)\n", text_grouped((double)(changes - listed), number),
-			text_plural((double)(changes - listed), "change", "changes"));
+		fprintf(t->out, "... and %s more %s (--json has them all)\n",
+		        text_grouped((double)(changes - listed), number),
+		        text_plural((double)(changes - listed), "change", "changes"));
 	}
 }
 
@@ -179,10 +186,14 @@ static void put_frees(const struct text *t)
 	const struct session *s = &r->sessions[0];
 	text_label(t, "");
 	if (s->frees_known)
-		fprintf(t->out, "%s blocks of %s that were not seen allocated were freed: older ones, or the C library's own\n",
-			text_grouped((double)s->frees_unseen, number), size_format((double)s->frees_unseen_bytes, bytes));
+		fprintf(t->out,
+		        "%s blocks of %s that were not seen allocated were freed: older ones, or the C library's own\n",
+		        text_grouped((double)s->frees_unseen, number),
+		        size_format((double)s->frees_unseen_bytes, bytes));
 	else
-		fputs("frees of older blocks are not counted: they cannot be told from those of blocks that were not sampled\n", t->out);
+		fputs("frees of older blocks are not counted: they cannot be told from those of blocks that were not "
+		      "sampled\n",
+		      t->out);
 }
 
 static void put_window(const struct text *t)
@@ -191,7 +202,8 @@ static void put_window(const struct text *t)
 
 	text_label(t, "window");
 	if (o->since_ns && o->at_ns)
-		fprintf(t->out, "from %g s to %g s after the attach\n", (double)o->since_ns / 1e9, (double)o->at_ns / 1e9);
+		fprintf(t->out, "from %g s to %g s after the attach\n", (double)o->since_ns / 1e9,
+		        (double)o->at_ns / 1e9);
 	else if (o->since_ns)
 		fprintf(t->out, "since %g s after the attach\n", (double)o->since_ns / 1e9);
 	else if (o->at_ns)
@@ -209,7 +221,8 @@ static void put_samples(const struct text *t)
 
 	text_label(t, "samples");
 	fprintf(t->out, "%s taken, %s live, %s lost", text_grouped((double)taken, a),
-		text_grouped((double)r->total.sum[FIGURE_LIVE_COUNT].samples, b), text_grouped((double)report_lost(r), c));
+	        text_grouped((double)r->total.sum[FIGURE_LIVE_COUNT].samples, b),
+	        text_grouped((double)report_lost(r), c));
 	if (r->lost_stack)
 		fprintf(t->out, ", %s without a stack", text_grouped((double)r->lost_stack, a));
 	putc('\n', t->out);
@@ -219,7 +232,7 @@ static void put_samples(const struct text *t)
 	uint64_t deep = report_counter(r, DUMP_COUNTER_stacks_deep);
 	if (taken)
 		fprintf(t->out, "%s of the samples have a stack that ends early",
-			text_percent(fmin(1, (double)(cut + deep) / (double)taken), a));
+		        text_percent(fmin(1, (double)(cut + deep) / (double)taken), a));
 	else
 		fputs("no sample", t->out);
 	if (deep)
@@ -231,8 +244,8 @@ static void put_samples(const struct text *t)
 static void put_losses(const struct text *t)
 {
 	static const enum dump_counter losses[] = { DUMP_COUNTER_lost_busy, DUMP_COUNTER_lost_live_full,
-						    DUMP_COUNTER_lost_stack_full, DUMP_COUNTER_lost_history,
-						    DUMP_COUNTER_frees_missed };
+		                                    DUMP_COUNTER_lost_stack_full, DUMP_COUNTER_lost_history,
+		                                    DUMP_COUNTER_frees_missed };
 #define COUNTER_TEXT_(name, text) text,
 	static const char *const texts[] = { DUMP_COUNTER_LIST(COUNTER_TEXT_) };
 #undef COUNTER_TEXT_
@@ -240,15 +253,18 @@ static void put_losses(const struct text *t)
 	char line[LINE_TEXT], number[40];
 
 	if (report_lost(r)) {
-		snprintf(line, sizeof line, "samples were lost: the figures are %s; the upper ends allow for what is missing",
-			 r->largest_rate <= 1 ? "NOT exact but lower limits" : "too low");
+		snprintf(line, sizeof line,
+		         "samples were lost: the figures are %s; the upper ends allow for what is missing",
+		         r->largest_rate <= 1 ? "NOT exact but lower limits" : "too low");
 		text_warning(t, "INCOMPLETE", line);
 	}
 	if (r->lost_stack)
 		text_warning(t, "INCOMPLETE",
-			     "samples have no stack, which had no room: each row may lack them; the upper ends allow for that");
+		             "samples have no stack, which had no room: each row may lack them; the upper ends allow "
+		             "for that");
 	if (r->lost_before)
-		text_warning(t, "INCOMPLETE", "samples were lost on the older side: the lower ends of growth allow for them");
+		text_warning(t, "INCOMPLETE",
+		             "samples were lost on the older side: the lower ends of growth allow for them");
 	for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
 		uint64_t n = report_counter(r, losses[i]);
 		if (!n)
@@ -257,7 +273,8 @@ static void put_losses(const struct text *t)
 		text_warning(t, losses[i] == DUMP_COUNTER_lost_history ? "dropped" : "lost", line);
 	}
 	if (r->past_unknown)
-		text_warning(t, "INCOMPLETE", "the history does not reach back to that time: blocks that were freed since are missing");
+		text_warning(t, "INCOMPLETE",
+		             "the history does not reach back to that time: blocks that were freed since are missing");
 }
 
 static void put_memory(const struct text *t)
@@ -270,10 +287,13 @@ static void put_memory(const struct text *t)
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
 	size_format(m->live.value, live);
 	if (m->mostly_unseen) {
-		snprintf(line, sizeof line, "private memory grew by %s, the live blocks below are %s: MOST OF IT WENT PAST US", growth, live);
+		snprintf(line, sizeof line,
+		         "private memory grew by %s, the live blocks below are %s: MOST OF IT WENT PAST US", growth,
+		         live);
 		text_warning(t, "NOT SEEN", line);
 		text_label(t, "");
-		fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n", t->out);
+		fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n",
+		      t->out);
 		return;
 	}
 	text_label(t, "memory");
@@ -294,7 +314,7 @@ static void put_notes(const struct text *t)
 		return;
 	text_label(t, "");
 	fprintf(t->out, "... and %s more %s (--json has %u of them at most)\n", text_grouped((double)more, number),
-		text_plural((double)more, "note", "notes"), REPORT_NOTES_MAX);
+	        text_plural((double)more, "note", "notes"), REPORT_NOTES_MAX);
 }
 
 /* What the figures lack: losses, what memattach noted, what of the files could not be read. */

@@ -77,7 +77,8 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 }
 
 /* Calls fn for each line of the frames of a row. */
-static void each_line(const struct text *t, const struct report_row *row, void (*fn)(void *, const struct line *), void *arg)
+static void each_line(const struct text *t, const struct report_row *row, void (*fn)(void *, const struct line *),
+                      void *arg)
 {
 	static const struct location nothing;
 	const struct report *r = t->report;
@@ -156,11 +157,11 @@ static void put_row_state(const struct text *t, const struct report_row *row)
 	char value[40], range[96], share[16], count[40];
 
 	fprintf(t->out, "%s%s%s%s  %s", t->bold, text_amount(f, x.value, value), t->plain, text_unit(f, x.value),
-		text_interval(f, &x, range));
+	        text_interval(f, &x, range));
 	fprintf(t->out, "   %s%s%s   %s %s\n", t->bold, text_percent(report_share(r, row, f), share), t->plain,
-		text_grouped((double)row->sum[f].samples, count), samples_word(row->sum[f].samples));
+	        text_grouped((double)row->sum[f].samples, count), samples_word(row->sum[f].samples));
 	fprintf(t->out, "      %sin %s%s  %s%s\n", t->dim, text_amount(g, y.value, value), text_unit(g, y.value),
-		text_interval(g, &y, range), t->plain);
+	        text_interval(g, &y, range), t->plain);
 }
 
 static void put_row_growth(const struct text *t, const struct report_row *row)
@@ -171,8 +172,9 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 	char value[40], range[96], before[40], after[40];
 
 	fprintf(t->out, "%s%s%s%s%s  %s", t->bold, x.value > 0 ? "+" : "", text_amount(f, x.value, value), t->plain,
-		text_unit(f, x.value), text_interval(f, &x, range));
-	fprintf(t->out, "   %s -> %s", text_amount(f, row->change->old[f].value, before), text_amount(f, row->sum[f].value, after));
+	        text_unit(f, x.value), text_interval(f, &x, range));
+	fprintf(t->out, "   %s -> %s", text_amount(f, row->change->old[f].value, before),
+	        text_amount(f, row->sum[f].value, after));
 	if (row->grown)
 		fprintf(t->out, "   %sgrown%s\n", t->warn, t->plain);
 	else if (x.low > 0)
@@ -189,7 +191,8 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 	struct estimate y = estimate_interval(&k->count, r->options.confidence);
 	char value[40], range[96];
 
-	fprintf(t->out, "%s%s%s  %s   ", t->bold, size_format(x.value, value), t->plain, text_interval(FIGURE_LIVE_BYTES, &x, range));
+	fprintf(t->out, "%s%s%s  %s   ", t->bold, size_format(x.value, value), t->plain,
+	        text_interval(FIGURE_LIVE_BYTES, &x, range));
 	if (row->grown)
 		fprintf(t->out, "%sLEAK%s", t->warn, t->plain);
 	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
@@ -197,9 +200,11 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 	else
 		fputs("growth not distinguishable from zero", t->out);
 	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, samples_word(k->count.samples));
-	fprintf(t->out, "      %sin %s%s  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old %s freed%s\n",
-		t->dim, text_grouped(y.value, value), text_unit(FIGURE_LIVE_COUNT, y.value), text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained,
-		samples_word(k->gained), k->lost, text_plural((double)k->lost, "one was", "ones were"), t->plain);
+	fprintf(t->out,
+	        "      %sin %s%s  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old %s freed%s\n",
+	        t->dim, text_grouped(y.value, value), text_unit(FIGURE_LIVE_COUNT, y.value),
+	        text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained, samples_word(k->gained), k->lost,
+	        text_plural((double)k->lost, "one was", "ones were"), t->plain);
 }
 
 static void put_slack(const struct text *t, const struct slack *slack)
@@ -209,10 +214,10 @@ static void put_slack(const struct text *t, const struct slack *slack)
 
 	if (!slack->sum.samples || !(x.value > 0))
 		return;
-	fprintf(t->out, "      %sthe allocator adds %s to %s requested (%s)  %s%s\n", t->dim, size_format(x.value, value),
-		size_format(slack->requested, requested),
-		slack->requested > 0 ? text_percent(x.value / slack->requested, share) : "-",
-		text_interval(FIGURE_LIVE_BYTES, &x, range), t->plain);
+	fprintf(t->out, "      %sthe allocator adds %s to %s requested (%s)  %s%s\n", t->dim,
+	        size_format(x.value, value), size_format(slack->requested, requested),
+	        slack->requested > 0 ? text_percent(x.value / slack->requested, share) : "-",
+	        text_interval(FIGURE_LIVE_BYTES, &x, range), t->plain);
 }
 
 static void put_row_details(const struct text *t, const struct report_row *row)
@@ -230,7 +235,7 @@ static void put_row_details(const struct text *t, const struct report_row *row)
 		fprintf(t->out, " that is as good as +-%s\n", text_percent(r->options.plan, b));
 	else
 		fprintf(t->out, " +-%s takes --rate %s for the same time, or %.3g s at the same rate\n",
-			text_percent(r->options.plan, b), size_format(plan.rate, c), plan.seconds);
+		        text_percent(r->options.plan, b), size_format(plan.rate, c), plan.seconds);
 }
 
 static void put_row(const struct text *t, size_t number, const struct report_row *row)
@@ -254,7 +259,7 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 	each_line(t, row, put_line, &c);
 	if (r->options.depth && row->frame_count > r->options.depth)
 		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, row->frame_count - r->options.depth,
-			text_plural((double)(row->frame_count - r->options.depth), "frame", "frames"), t->plain);
+		        text_plural((double)(row->frame_count - r->options.depth), "frame", "frames"), t->plain);
 	else if (row->flags & DUMP_STACK_TRUNCATED)
 		fprintf(t->out, "        %s... the stack could not be walked further%s\n", t->dim, t->plain);
 	else if (row->flags & DUMP_STACK_DEEP)
@@ -278,9 +283,11 @@ static void put_title(const struct text *t)
 	const struct report *r = t->report;
 
 	if (r->options.leaks)
-		fprintf(t->out, "\nBlocks that are older than %.3g s, stacks that leak first\n", (double)r->age_ns / 1e9);
+		fprintf(t->out, "\nBlocks that are older than %.3g s, stacks that leak first\n",
+		        (double)r->age_ns / 1e9);
 	else if (report_compares(r))
-		fprintf(t->out, "\nStacks by growth of %s, by the lower end of its interval\n", text_title(r->options.sort));
+		fprintf(t->out, "\nStacks by growth of %s, by the lower end of its interval\n",
+		        text_title(r->options.sort));
 	else
 		fprintf(t->out, "\nStacks by %s\n", text_title(r->options.sort));
 }
@@ -320,8 +327,9 @@ size_t text_groups(const struct text *t)
 	char name[LINE_TEXT], module[LINE_TEXT], a[40], b[40], range[96];
 	size_t shown = 0;
 
-	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %12s  %s%s\n", functions ? "Functions" : "Modules", text_title(f), t->dim,
-		"inclusive", "interval", "exclusive", functions ? "function (module)" : "module", t->plain);
+	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %12s  %s%s\n", functions ? "Functions" : "Modules",
+	        text_title(f), t->dim, "inclusive", "interval", "exclusive", functions ? "function (module)" : "module",
+	        t->plain);
 	for (size_t i = 0; i < report_shown(r); i++) {
 		const struct group *g = &r->groups.list[i];
 		struct estimate x = group_estimate(r, &g->inclusive[f], g->lost_live_inclusive);
@@ -333,12 +341,13 @@ size_t text_groups(const struct text *t)
 			printable_copy(image_name(&r->images.list[g->image]), module, sizeof module);
 		if (!r->options.full_names)
 			short_name_cut(module, 14);
-		fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
-			text_amount(f, g->exclusive[f].value, b), name, module[0] ? " (" : "", module, module[0] ? ")" : "");
+		fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, x.value, a),
+		        text_interval(f, &x, range), text_amount(f, g->exclusive[f].value, b), name,
+		        module[0] ? " (" : "", module, module[0] ? ")" : "");
 		struct estimate own = group_estimate(r, &g->exclusive[f], g->lost_live_exclusive);
 		if (g->exclusive[f].samples)
 			fprintf(t->out, "      %sexclusive %s  %s%s\n", t->dim, text_amount(f, own.value, a),
-				text_interval(f, &own, range), t->plain);
+			        text_interval(f, &own, range), t->plain);
 		put_slack(t, &g->slack_inclusive);
 		shown++;
 	}

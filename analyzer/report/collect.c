@@ -40,15 +40,15 @@ static void fill_allocated(const struct build *b, struct part *part, const struc
 		/* The sums do not know how sizes are spread, but the records that are left do. */
 		double share = tally->variance > 0 ? stack->variance_count / tally->variance : 0;
 		*bytes = (struct estimate_sum){ .value = (double)stack->taken_bytes + stack->excess_bytes,
-						.variance = stack->variance_bytes,
-						.seen = sum[FIGURE_LIVE_BYTES].seen + tally->history_bytes,
-						.samples = stack->taken_count };
+			                        .variance = stack->variance_bytes,
+			                        .seen = sum[FIGURE_LIVE_BYTES].seen + tally->history_bytes,
+			                        .samples = stack->taken_count };
 		*count = (struct estimate_sum){ .value = (double)stack->taken_count + stack->excess_count,
-						.variance = stack->variance_count,
-						.seen = (double)stack->taken_count,
-						.samples = stack->taken_count,
-						.log_sum = share * tally->log_sum,
-						.log_square = share * tally->log_square };
+			                        .variance = stack->variance_count,
+			                        .seen = (double)stack->taken_count,
+			                        .samples = stack->taken_count,
+			                        .log_sum = share * tally->log_sum,
+			                        .log_square = share * tally->log_square };
 	} else {
 		*bytes = sum[FIGURE_LIVE_BYTES]; /* the sums are lost; at least this was allocated */
 		*count = sum[FIGURE_LIVE_COUNT];
@@ -56,8 +56,8 @@ static void fill_allocated(const struct build *b, struct part *part, const struc
 }
 
 /*
- * Lets a count know all that is known of the sizes of this stack: blocks so small that no sample shows them are hidden among all that
- * it allocated, so every record of it tells, live or not.
+ * Lets a count know all that is known of the sizes of this stack: blocks so small that no sample shows them are hidden
+ * among all that it allocated, so every record of it tells, live or not.
  */
 static void know_sizes(const struct build *b, struct estimate_sum *count, const struct tally *tally, double next)
 {
@@ -77,7 +77,8 @@ static void fill_next(const struct build *b, struct part *part, const struct dum
 	if (b->samples.rate > 1 && stack && stack->taken_count)
 		count = fmax(count, stack->variance_count / ((double)stack->taken_count + stack->excess_count) + 1);
 	for (int f = 0; f < FIGURE_COUNT; f++) {
-		struct estimate_sum *sums[] = { &part->row.sum[f], &change->old[f], &change->plus[f], &change->minus[f] };
+		struct estimate_sum *sums[] = { &part->row.sum[f], &change->old[f], &change->plus[f],
+			                        &change->minus[f] };
 		for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
 			if (report_is_bytes(f))
 				sums[i]->next = bytes;
@@ -219,8 +220,8 @@ static void set_times(struct build *b, struct sample_options *times)
 	times->since = o->since_ns ? dump_stamp_after(b->dump, o->since_ns) : 0;
 	b->window = leak_window(start, end, o->age_ns ? dump_stamp_after(b->dump, o->age_ns) - start : 0);
 	if (end > start)
-		b->report->age_ns = (uint64_t)((double)b->window.age / (double)(end - start) *
-					       (double)dump_duration_ns(b->dump));
+		b->report->age_ns =
+			(uint64_t)((double)b->window.age / (double)(end - start) * (double)dump_duration_ns(b->dump));
 }
 
 static bool needs_lost_history(const struct samples *s)
@@ -236,12 +237,13 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
-					  .efficiency = r->efficiency,
-					  .kept = kept,
-					  .later = side == COLLECT_LATER,
-					  .progress = r->options.progress };
+		                          .efficiency = r->efficiency,
+		                          .kept = kept,
+		                          .later = side == COLLECT_LATER,
+		                          .progress = r->options.progress };
 
-	b.samples.rate = r->sessions[r->session_count - 1].largest_rate_bytes; /* there may be blocks that only this one would have seen */
+	b.samples.rate = r->sessions[r->session_count - 1]
+	                         .largest_rate_bytes; /* there may be blocks that only this one would have seen */
 	set_times(&b, &options);
 	int s = images_add(&r->images, dump, &b.modules);
 	if (!s)

@@ -45,7 +45,8 @@ static void advance(struct figures *f)
 	f->next = f->now;
 	f->now = filled;
 	set_range(f, f->next, filled->first + filled->count);
-	/* Signals are for the first thread: one that ends the program takes the line of progress away, which nobody may write again. */
+	/* Signals are for the first thread: one that ends the program takes the line of progress away, which nobody may
+	 * write again. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	f->running = f->next->count && !pthread_create(&f->thread, NULL, fill, f->next);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of rows that are shown one after the other. Intervals cost more than writing them, so while the caller is at some rows, a
- * second thread works out those of the next ones. Nothing but the time it takes depends on it.
+ * The figures of rows that are shown one after the other. Intervals cost more than writing them, so while the caller is
+ * at some rows, a second thread works out those of the next ones. Nothing but the time it takes depends on it.
  */
 #ifndef MEMATTACH_FIGURES_H
 #define MEMATTACH_FIGURES_H
@@ -19,11 +19,11 @@ struct figures_chunk {
 };
 
 struct figures {
-	size_t shown;                  /* rows 0 … shown - 1 are asked for */
+	size_t shown; /* rows 0 … shown - 1 are asked for */
 	struct figures_chunk chunks[2];
 	struct figures_chunk *now, *next;
 	pthread_t thread;
-	bool running;                  /* it fills next */
+	bool running; /* it fills next */
 };
 
 /* The report must outlive the figures and stand still. */

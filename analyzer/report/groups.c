@@ -36,7 +36,8 @@ static struct group *group_of(struct groups *g, uint32_t image, const char *name
 	return group;
 }
 
-static int add_row(struct groups *g, uint32_t image, const char *name, const struct report_row *row, size_t number, bool first)
+static int add_row(struct groups *g, uint32_t image, const char *name, const struct report_row *row, size_t number,
+                   bool first)
 {
 	struct group *group = group_of(g, image, name);
 
@@ -70,10 +71,10 @@ static int add_functions(struct groups *g, struct symbols *symbols, const struct
 		if (symbols)
 			list = symbols_find(symbols, row->frames[i], &n);
 		snprintf(offset, sizeof offset, "%s0x%" PRIx64, PLACE_IMAGE(row->frames[i]) ? "+" : "",
-			 PLACE_OFFSET(row->frames[i]));
+		         PLACE_OFFSET(row->frames[i]));
 		for (size_t k = 0; k < n; k++)
-			if (add_row(g, PLACE_IMAGE(row->frames[i]), list[k].function ? list[k].function : offset, row, number,
-				    !i && !k))
+			if (add_row(g, PLACE_IMAGE(row->frames[i]), list[k].function ? list[k].function : offset, row,
+			            number, !i && !k))
 				return -ENOMEM;
 	}
 	return 0;
@@ -104,17 +105,18 @@ static int compare_groups(const void *a, const void *b)
 }
 
 int groups_make(struct groups *g, const struct rows *rows, const struct images *images, struct symbols *symbols,
-		enum group_by by, enum report_figure sort, struct progress *progress)
+                enum group_by by, enum report_figure sort, struct progress *progress)
 {
 	*g = (struct groups){ 0 };
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct report_row *row = &rows->list[i];
 		progress_at(progress, "looking up functions", i, rows->count);
-		for (size_t k = i; symbols && by == BY_FUNCTION && i % ROWS_AHEAD == 0 && k < rows->count && k < i + ROWS_AHEAD; k++)
+		for (size_t k = i;
+		     symbols && by == BY_FUNCTION && i % ROWS_AHEAD == 0 && k < rows->count && k < i + ROWS_AHEAD; k++)
 			symbols_want(symbols, rows->list[k].frames, rows->list[k].frame_count);
-		int s = row->unknown || !row->frame_count ? add_row(g, 0, "(stack not known)", row, i, true) :
-			by == BY_FUNCTION		  ? add_functions(g, symbols, row, i) :
-							    add_modules(g, images, row, i);
+		int s = row->unknown || !row->frame_count ? add_row(g, 0, "(stack not known)", row, i, true)
+		        : by == BY_FUNCTION               ? add_functions(g, symbols, row, i)
+		                                          : add_modules(g, images, row, i);
 		if (s)
 			return s;
 	}

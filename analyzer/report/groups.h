@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows summed up by function or by module: exclusive where it called the allocator itself, inclusive where it stands anywhere. */
+/* Rows summed up by function or by module: exclusive where it called the allocator itself, inclusive where it stands
+ * anywhere. */
 #ifndef MEMATTACH_GROUPS_H
 #define MEMATTACH_GROUPS_H
 
@@ -13,12 +14,12 @@
 enum group_by { BY_STACK, BY_FUNCTION, BY_MODULE };
 
 struct group {
-	char *name;         /* function, "+0xoffset" where none is known, or path of the module */
-	uint32_t image;     /* 0: none */
+	char *name;     /* function, "+0xoffset" where none is known, or path of the module */
+	uint32_t image; /* 0: none */
 	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
 	struct slack slack_inclusive, slack_exclusive;
 	uint64_t lost_live_inclusive, lost_live_exclusive;
-	size_t last_row;    /* the row that was counted last, + 1: recursion counts once */
+	size_t last_row; /* the row that was counted last, + 1: recursion counts once */
 };
 
 struct groups {
@@ -29,7 +30,7 @@ struct groups {
 
 /* -ENOMEM. symbols may be NULL. */
 int groups_make(struct groups *groups, const struct rows *rows, const struct images *images, struct symbols *symbols,
-		enum group_by by, enum report_figure sort, struct progress *progress) WARN_UNUSED;
+                enum group_by by, enum report_figure sort, struct progress *progress) WARN_UNUSED;
 void groups_done(struct groups *groups);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What --plan says: the row's sums are imagined as they would be on average at another rate, or after a longer time, and the interval of those is taken.
- * So it has all that an interval allows for, as it will be then: blocks too small to be sampled weigh much with few samples and nothing with many.
+ * What --plan says: the row's sums are imagined as they would be on average at another rate, or after a longer time,
+ * and the interval of those is taken. So it has all that an interval allows for, as it will be then: blocks too small
+ * to be sampled weigh much with few samples and nothing with many.
  */
 #include "report.h"
 
@@ -42,7 +43,9 @@ static struct estimate_sum imagine(const struct scene *s, double rate, double ti
 		.seen = fmin(sum->seen * samples, sum->value * time),
 		.samples = (uint64_t)((double)sum->samples * samples),
 		.known = (uint64_t)((double)sum->known * samples),
-		.next = !(rate > 1) ? 0 : counts ? fmax(1, sum->next * p / q) : rate,
+		.next = !(rate > 1) ? 0
+		        : counts    ? fmax(1, sum->next * p / q)
+		                    : rate,
 		.hidden = counts && rate > 1 ? 1 / chance(ESTIMATE_HIDDEN_BYTES, rate) : 0,
 		.log_sum = variance * mean,
 		.log_square = variance * (square + mean * mean),
@@ -104,10 +107,11 @@ struct report_plan report_plan(const struct report *r, const struct report_row *
 		return plan;
 	plan.now = (x.high - x.low) / 2 / x.value;
 	const struct scene scene = { .sum = &row->sum[f],
-				     .size = bytes / count,
-				     .rate = (double)r->largest_rate,
-				     .confidence = r->options.confidence };
+		                     .size = bytes / count,
+		                     .rate = (double)r->largest_rate,
+		                     .confidence = r->options.confidence };
 	plan.rate = find_rate(&scene, r->options.plan);
-	plan.seconds = r->session_count ? (double)r->sessions[0].duration_ns / 1e9 * find_time(&scene, r->options.plan) : INFINITY;
+	plan.seconds = r->session_count ? (double)r->sessions[0].duration_ns / 1e9 * find_time(&scene, r->options.plan)
+	                                : INFINITY;
 	return plan;
 }

@@ -65,13 +65,16 @@ static int make_notes(struct report *r, struct dump *dump)
 	if (h->state == DUMP_STATE_PREPARING)
 		s = on_note(r, DUMP_NOTE_OTHER, "recording had not begun when this was read");
 	if (!s && h->state == DUMP_STATE_EXECED)
-		s = on_note(r, DUMP_NOTE_OTHER, "the target called execve: its heap is gone, the figures are from before");
+		s = on_note(r, DUMP_NOTE_OTHER,
+		            "the target called execve: its heap is gone, the figures are from before");
 	if (!s && dump_counter(dump, DUMP_COUNTER_lost_live_full))
 		s = on_note(r, DUMP_NOTE_FULL, "the live table was full for a time: live figures are too low");
 	if (!s && dump_counter(dump, DUMP_COUNTER_lost_stack_full))
-		s = on_note(r, DUMP_NOTE_FULL, "there was no room for some stacks: their samples count as unknown stack");
+		s = on_note(r, DUMP_NOTE_FULL,
+		            "there was no room for some stacks: their samples count as unknown stack");
 	if (!s && r->options.leaks && dump_counter(dump, DUMP_COUNTER_lost_history))
-		s = on_note(r, DUMP_NOTE_OTHER, "some of the history was dropped: the test for leaks takes it to be like the rest");
+		s = on_note(r, DUMP_NOTE_OTHER,
+		            "some of the history was dropped: the test for leaks takes it to be like the rest");
 	return s ? s : dump_each_note(dump, on_note, r);
 }
 
@@ -87,7 +90,8 @@ int report_init(struct report *r, const struct report_options *options, struct e
 	if (!s && options->symbols) {
 		if (options->cache)
 			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
-		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL, options->by == BY_STACK);
+		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL,
+		                         options->by == BY_STACK);
 		s = r->symbols ? 0 : -ENOMEM;
 	}
 	if (!s && options->efficiency) {
@@ -152,17 +156,17 @@ static void subtract_allocated(struct report *r)
 			const struct estimate_sum *new = &row->sum[f];
 			struct row_change *change = row->change;
 			const struct estimate_sum *old = &change->old[f];
-			change->plus[f] = (struct estimate_sum){ .value = fmax(0, new->value - old->value),
-							      .variance = fmax(0, new->variance - old->variance),
-							      .seen = fmax(0, new->seen - old->seen),
-							      .next = fmax(new->next, old->next),
-							      .hidden = fmax(new->hidden, old->hidden),
-							      .known = new->known > old->known ? new->known : old->known,
-							      .log_sum = fmax(0, new->log_sum - old->log_sum),
-							      .log_square = fmax(0, new->log_square - old->log_square),
-							      .samples = new->samples > old->samples ?
-										 new->samples - old->samples :
-										 0 };
+			change->plus[f] = (struct estimate_sum){
+				.value = fmax(0, new->value - old->value),
+				.variance = fmax(0, new->variance - old->variance),
+				.seen = fmax(0, new->seen - old->seen),
+				.next = fmax(new->next, old->next),
+				.hidden = fmax(new->hidden, old->hidden),
+				.known = new->known > old->known ? new->known : old->known,
+				.log_sum = fmax(0, new->log_sum - old->log_sum),
+				.log_square = fmax(0, new->log_square - old->log_square),
+				.samples = new->samples > old->samples ? new->samples - old->samples : 0
+			};
 			/* The history may have dropped more than it had then. */
 			change->plus[f].seen = fmin(change->plus[f].seen, change->plus[f].value);
 			change->minus[f] = (struct estimate_sum){ 0 };
@@ -171,7 +175,7 @@ static void subtract_allocated(struct report *r)
 }
 
 int report_add_pair(struct report *r, struct dump *old, const char *old_name, struct dump *new, const char *new_name,
-		    struct err *e)
+                    struct err *e)
 {
 	const struct dump_header *a = dump_header(old);
 	const struct dump_header *b = dump_header(new);
@@ -182,11 +186,13 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 	if (r->same_session)
 		s = samples_keys(old, &kept);
 	if (!s)
-		s = add(r, new, new_name, r->same_session ? COLLECT_LATER : COLLECT_NEW, r->same_session ? &kept : NULL);
+		s = add(r, new, new_name, r->same_session ? COLLECT_LATER : COLLECT_NEW,
+		        r->same_session ? &kept : NULL);
 	if (!s && r->same_session)
 		s = dump_take_thinnings(old, new);
 	if (!s)
-		s = add(r, old, old_name, r->same_session ? COLLECT_EARLIER : COLLECT_OLD, r->same_session ? &kept : NULL);
+		s = add(r, old, old_name, r->same_session ? COLLECT_EARLIER : COLLECT_OLD,
+		        r->same_session ? &kept : NULL);
 	map_done(&kept);
 	if (s)
 		return fail(s, e);
@@ -207,7 +213,8 @@ static void share_sizes(struct report *r)
 			if (report_is_bytes(f))
 				continue;
 			struct row_change *change = row->change;
-			struct estimate_sum *of[] = { &row->sum[f], &change->old[f], &change->plus[f], &change->minus[f] };
+			struct estimate_sum *of[] = { &row->sum[f], &change->old[f], &change->plus[f],
+				                      &change->minus[f] };
 			for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
 				sums[n++] = of[k];
 		}
@@ -258,8 +265,9 @@ static int test_rows(struct report *r)
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
-		row->grown = row->p_value < 1 && row->p_value <= threshold &&
-			     (r->options.leaks ? leak_shape(&row->change->leak) == LEAK_GROWTH : not_for_losses(r, row));
+		row->grown =
+			row->p_value < 1 && row->p_value <= threshold &&
+			(r->options.leaks ? leak_shape(&row->change->leak) == LEAK_GROWTH : not_for_losses(r, row));
 	}
 	free(p);
 	return 0;
@@ -288,7 +296,7 @@ static int compare_ranked(const void *a, const void *b)
 	const struct report_row *x = &sort_rows_of[p->row];
 	const struct report_row *y = &sort_rows_of[q->row];
 	const enum report_figure order[] = { sort_figure, FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES,
-					     FIGURE_ALLOCATED_COUNT };
+		                             FIGURE_ALLOCATED_COUNT };
 	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
 		double v = x->sum[order[i]].value;
 		double w = y->sum[order[i]].value;
@@ -401,7 +409,7 @@ int report_finish(struct report *r, struct err *e)
 		s = test_rows(r);
 	if (!s && r->options.by != BY_STACK)
 		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort,
-				r->options.progress);
+		                r->options.progress);
 	if (!s)
 		s = sort_rows(r);
 	return s ? fail(s, e) : 0;
@@ -427,7 +435,8 @@ void report_done(struct report *r)
 	*r = (struct report){ 0 };
 }
 
-int report_make(struct report *r, struct dump *dump, const char *name, const struct report_options *options, struct err *e)
+int report_make(struct report *r, struct dump *dump, const char *name, const struct report_options *options,
+                struct err *e)
 {
 	int s = report_init(r, options, e);
 
@@ -494,7 +503,8 @@ struct estimate report_estimate(const struct report *r, const struct report_row 
 
 struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
-	struct estimate x = compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
+	struct estimate x =
+		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
 	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
 
 	x.high += lost_weight(r, figure, missing(r, row, live));

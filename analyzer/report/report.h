@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one or more dumps say, ready to be shown: totals and one row for each stack, sorted. The text and the JSON report show the
- * same report. Stacks are told apart by their frames (image and offset) after the allocator's own wrappers
- * are taken off; equal ones are one row, of whatever dump, and their variances add up. Dumps are read one after the other:
- * memory grows with the number of different stacks, not with the number of dumps or samples.
+ * What one or more dumps say, ready to be shown: totals and one row for each stack, sorted. The text and the JSON
+ * report show the same report. Stacks are told apart by their frames (image and offset) after the allocator's own
+ * wrappers are taken off; equal ones are one row, of whatever dump, and their variances add up. Dumps are read one
+ * after the other: memory grows with the number of different stacks, not with the number of dumps or samples.
  *
  *   report_init, report_add for each dump (or report_add_pair), report_finish, then show it, report_done
  */
@@ -36,12 +36,12 @@ static inline bool report_is_bytes(enum report_figure f)
 struct report_options {
 	enum report_figure sort;
 	double confidence;
-	size_t top;        /* rows to show, 0: all */
-	size_t depth;      /* frames to show of each, 0: all */
+	size_t top;   /* rows to show, 0: all */
+	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
-	bool cache;        /* of symbols, between reports */
-	bool full_names;   /* do not abbreviate template arguments in the text */
-	bool diff;         /* two dumps, the older first */
+	bool cache;      /* of symbols, between reports */
+	bool full_names; /* do not abbreviate template arguments in the text */
+	bool diff;       /* two dumps, the older first */
 	bool leaks;
 	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
 	uint64_t at_ns;    /* the heap at this time after the attach, 0: at the end */
@@ -83,15 +83,17 @@ struct report {
 	uint64_t largest_rate;   /* of the sessions and of all samples; 1: every allocation is recorded */
 	uint64_t lost_busy;      /* samples not taken */
 	uint64_t lost_live;      /* samples taken that the live table had no room for */
-	uint64_t lost_stack;     /* samples whose stack had no room: they are in the total, and in the row whose stack is not known */
-	uint64_t lost_before;    /* of a comparison: samples not taken, or not kept, by the older session or before the time */
+	uint64_t lost_stack;  /* samples whose stack had no room: they are in the total, and in the row whose stack is
+	                         not known */
+	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
+	                         time */
 	struct efficiency *efficiency; /* NULL: not asked for */
 	struct efficiency_result efficiency_result;
-	bool efficiency_known;   /* there is a result */
-	uint64_t age_ns;         /* of leaks: as it was used in the last dump */
-	bool same_session;       /* the pair is two states of one session: blocks in both cancel out */
-	bool past_unknown;       /* the history has dropped what --at or --since would need */
-	bool whole;              /* nothing of the files was left out */
+	bool efficiency_known; /* there is a result */
+	uint64_t age_ns;       /* of leaks: as it was used in the last dump */
+	bool same_session;     /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;     /* the history has dropped what --at or --since would need */
+	bool whole;            /* nothing of the files was left out */
 	struct report_memory memory;
 	struct report_note *notes;
 	size_t note_count;
@@ -102,13 +104,13 @@ struct report {
 /* All return 0, -ENOMEM or -errno with a text. After a failure only report_done is allowed. */
 int report_init(struct report *report, const struct report_options *options, struct err *e) WARN_UNUSED;
 int report_add(struct report *report, struct dump *dump, const char *name, struct err *e) WARN_UNUSED;
-int report_add_pair(struct report *report, struct dump *old, const char *old_name, struct dump *new, const char *new_name,
-		    struct err *e) WARN_UNUSED;
+int report_add_pair(struct report *report, struct dump *old, const char *old_name, struct dump *new,
+                    const char *new_name, struct err *e) WARN_UNUSED;
 int report_finish(struct report *report, struct err *e) WARN_UNUSED;
 void report_done(struct report *report);
 /* All of this for one dump; leaves nothing behind on failure. */
 int report_make(struct report *report, struct dump *dump, const char *name, const struct report_options *options,
-		struct err *e) WARN_UNUSED;
+                struct err *e) WARN_UNUSED;
 
 /* How many rows are to be shown. */
 size_t report_shown(const struct report *report);
@@ -118,8 +120,8 @@ size_t report_depth(const struct report *report, const struct report_row *row);
 #define REPORT_AHEAD 32u
 void report_want_symbols(const struct report *report, size_t row, size_t count);
 /*
- * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those without a stack, but in the
- * total. Of a growth, what the older side has lost lowers the lower end.
+ * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those
+ * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
@@ -129,7 +131,8 @@ bool report_compares(const struct report *report);
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */
 double report_detection_limit(const struct report *report);
-/* The size of the smallest blocks that upper ends of counts allow for though no sample shows them; 0 if all is recorded. */
+/* The size of the smallest blocks that upper ends of counts allow for though no sample shows them; 0 if all is
+ * recorded. */
 unsigned report_hidden_bytes(const struct report *report);
 /* Samples that are missing from the figures. */
 uint64_t report_lost(const struct report *report);
@@ -140,11 +143,12 @@ bool report_exact(const struct report *report);
 /* Whether the figures have all that they should: all was read, no sample was lost, no needed history was dropped. */
 bool report_complete(const struct report *report);
 
-/* What the wanted precision takes for a row: a rate for the same time, or a time at the same rate (both may be infinite). */
+/* What the wanted precision takes for a row: a rate for the same time, or a time at the same rate (both may be
+ * infinite). */
 struct report_plan {
-	double now;       /* half of the interval's width in relation to the estimate */
-	double rate;      /* bytes */
-	double seconds;   /* if allocation goes on as in the session */
+	double now;     /* half of the interval's width in relation to the estimate */
+	double rate;    /* bytes */
+	double seconds; /* if allocation goes on as in the session */
 };
 struct report_plan report_plan(const struct report *report, const struct report_row *row);
 

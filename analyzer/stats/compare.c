@@ -17,10 +17,10 @@ struct estimate compare_interval(const struct estimate_sum *plus, const struct e
 	double d = x.value - y.value;
 
 	return (struct estimate){ .value = d,
-				  .error = hypot(x.error, y.error),
-				  .low = d - hypot(x.value - x.low, y.high - y.value),
-				  .high = d + hypot(x.high - x.value, y.value - y.low),
-				  .exact = x.exact && y.exact };
+		                  .error = hypot(x.error, y.error),
+		                  .low = d - hypot(x.value - x.low, y.high - y.value),
+		                  .high = d + hypot(x.high - x.value, y.value - y.low),
+		                  .exact = x.exact && y.exact };
 }
 
 /* Where the interval begins whose ends leave p each. */
@@ -29,7 +29,8 @@ static double low_end(const struct estimate_sum *plus, const struct estimate_sum
 	double confidence = 1 - 2 * p;
 
 	return plus->value - minus->value -
-	       hypot(plus->value - estimate_low_smooth(plus, confidence), estimate_high_smooth(minus, confidence) - minus->value);
+	       hypot(plus->value - estimate_low_smooth(plus, confidence),
+	             estimate_high_smooth(minus, confidence) - minus->value);
 }
 
 /* Logarithms of p: at low the interval begins at or below 0, at high above. */
@@ -37,7 +38,8 @@ struct bracket {
 	double low, high, at_low, at_high;
 };
 
-/* The lower end rises nearly straight with the logarithm of p: false position (Illinois: halve the weight of an end that stays). */
+/* The lower end rises nearly straight with the logarithm of p: false position (Illinois: halve the weight of an end
+ * that stays). */
 static void narrow(const struct estimate_sum *plus, const struct estimate_sum *minus, struct bracket *b)
 {
 	int side = 0;

@@ -2,12 +2,11 @@
 /*
  * Growth of a figure: the difference of two sums over disjoint sets of blocks, so independent.
  *
- * The interval is that of Zou and Donner (2008, "Construction of confidence limits about effect measures", Statistics in Medicine
- * 27:1693-1702): with each sum's own interval (l, u),
- *     low = d - sqrt((x - l_x)^2 + (u_y - y)^2),  high = d + sqrt((u_x - x)^2 + (y - l_y)^2).
- * Many stacks are compared at once, so some would seem to grow by chance: those that are called grown are chosen by
- * Benjamini and Hochberg (1995), so that at most 1 - confidence of them on average are false, and, where nothing
- * grows, any is called with that probability at most.
+ * The interval is that of Zou and Donner (2008, "Construction of confidence limits about effect measures", Statistics
+ * in Medicine 27:1693-1702): with each sum's own interval (l, u), low = d - sqrt((x - l_x)^2 + (u_y - y)^2),  high = d
+ * + sqrt((u_x - x)^2 + (y - l_y)^2). Many stacks are compared at once, so some would seem to grow by chance: those that
+ * are called grown are chosen by Benjamini and Hochberg (1995), so that at most 1 - confidence of them on average are
+ * false, and, where nothing grows, any is called with that probability at most.
  */
 #ifndef MEMATTACH_COMPARE_H
 #define MEMATTACH_COMPARE_H
@@ -18,11 +17,12 @@
 
 /* The interval of plus - minus. */
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence);
-/* One-sided p-value of "no growth": half of 1 - c for the confidence c at which the interval begins at 0; 1 if plus <= minus. */
+/* One-sided p-value of "no growth": half of 1 - c for the confidence c at which the interval begins at 0; 1 if plus <=
+ * minus. */
 double compare_p_value(const struct estimate_sum *plus, const struct estimate_sum *minus);
 /*
- * The largest p-value among n that Benjamini and Hochberg call significant at this level, of p-values that are not more than
- * 1; negative if none. Sorts p.
+ * The largest p-value among n that Benjamini and Hochberg call significant at this level, of p-values that are not more
+ * than 1; negative if none. Sorts p.
  */
 double compare_threshold(double *p, size_t n, double level);
 

@@ -90,7 +90,8 @@ static void make_groups(const struct efficiency *e, struct efficiency_result *r,
 	first[r->group_count] = EFFICIENCY_CLASSES;
 }
 
-static void fill_group(const struct efficiency *e, struct efficiency_group *g, size_t from, size_t to, struct shape *shape)
+static void fill_group(const struct efficiency *e, struct efficiency_group *g, size_t from, size_t to,
+                       struct shape *shape)
 {
 	uint64_t samples = 0;
 	uint64_t live = 0;

@@ -17,7 +17,7 @@ struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age)
 }
 
 void leak_add(struct leak_tally *t, const struct leak_window *w, uint64_t size, uint32_t rate, bool comparable,
-	      uint64_t born, uint64_t freed)
+              uint64_t born, uint64_t freed)
 {
 	bool live = !freed || freed > w->end;
 	bool old_at_middle = born + w->age <= w->middle && (live || freed > w->middle);
@@ -69,7 +69,8 @@ double binomial_upper_tail(uint64_t n, uint64_t k)
 		return 0;
 	if (n > EXACT_LIMIT) /* the normal approximation, with the correction for continuity */
 		return 0.5 * erfc(((double)k - 0.5 - (double)n / 2) / sqrt((double)n / 2));
-	double term = exp(lgamma((double)n + 1) - lgamma((double)k + 1) - lgamma((double)(n - k) + 1) - (double)n * M_LN2);
+	double term =
+		exp(lgamma((double)n + 1) - lgamma((double)k + 1) - lgamma((double)(n - k) + 1) - (double)n * M_LN2);
 	double sum = 0;
 	for (uint64_t i = k; i <= n && term > 0; i++) {
 		sum += term;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which stacks leak. Everything that was allocated since the attach grows at first, so growth alone says nothing; what tells
- * a leak is that old blocks become more.
+ * Which stacks leak. Everything that was allocated since the attach grows at first, so growth alone says nothing; what
+ * tells a leak is that old blocks become more.
  *
  * Let M(t) be the number of a stack's blocks that are older than an age A at time t. Of a program in a steady state,
- * whatever the lifetimes are, M stands still once the session is longer than they are; of a leak it rises for ever. From the middle m
- * of [start + A, end] to the end, M changes by gained - lost, where
- *     gained  blocks that are alive at the end, older than A then, but were not at m
- *     lost    blocks that were older than A at m and are freed since
- * Both are counts of disjoint sets of samples, so, if allocations come as a Poisson process, independent and Poisson with
- * equal means in a steady state: given their sum, gained is binomial (1/2). The p-value is the upper tail of that (a conditional
- * test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
+ * whatever the lifetimes are, M stands still once the session is longer than they are; of a leak it rises for ever.
+ * From the middle m of [start + A, end] to the end, M changes by gained - lost, where gained  blocks that are alive at
+ * the end, older than A then, but were not at m lost    blocks that were older than A at m and are freed since Both are
+ * counts of disjoint sets of samples, so, if allocations come as a Poisson process, independent and Poisson with equal
+ * means in a steady state: given their sum, gained is binomial (1/2). The p-value is the upper tail of that (a
+ * conditional test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
  *
  * A cache that is filled once at the start gains nothing; one that is filled in one go later gains all at once: so the
- * samples that survive must also have been born all over the session: in each quarter of the time in which what is old can have been born a quarter of the
- * share that it would have of a steady stream, and one at least. A leak may come in bursts, or begin late in the first quarter. Those that do not take no part in the choice among many stacks, else the certain growth of a few would lower
- * the bar for the rest. What lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
+ * samples that survive must also have been born all over the session: in each quarter of the time in which what is old
+ * can have been born a quarter of the share that it would have of a steady stream, and one at least. A leak may come in
+ * bursts, or begin late in the first quarter. Those that do not take no part in the choice among many stacks, else the
+ * certain growth of a few would lower the bar for the rest. What lives longer than the session cannot be told from a
+ * leak: ages are cut off (right-censored) at the end.
  */
 #ifndef MEMATTACH_LEAKS_H
 #define MEMATTACH_LEAKS_H
@@ -36,10 +37,11 @@ struct leak_window {
 struct leak_tally {
 	struct estimate_sum bytes, count; /* live blocks older than the age */
 	uint64_t gained, lost;
-	uint64_t births[LEAK_PARTS];      /* of the samples that are older than the age, by equal parts of the session but the last age */
-	uint64_t kept_long, kept;         /* history records: freed after the age or later, all */
-	uint64_t dropped;                 /* freed samples that the history has lost */
-	uint64_t oldest;                  /* age of the oldest, in nanoseconds */
+	uint64_t births[LEAK_PARTS]; /* of the samples that are older than the age, by equal parts of the session but
+	                                the last age */
+	uint64_t kept_long, kept;    /* history records: freed after the age or later, all */
+	uint64_t dropped;            /* freed samples that the history has lost */
+	uint64_t oldest;             /* age of the oldest, in nanoseconds */
 };
 
 enum leak_verdict {
@@ -51,11 +53,12 @@ enum leak_verdict {
 /* age 0: a third of the session. */
 struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age);
 /*
- * Adds a sample that was born and freed at these stamps, freed 0: live at the end. The test compares numbers of samples, so it takes only those
- * that would be samples at the largest rate of the session as well (thinning.h): comparable says that it is one.
+ * Adds a sample that was born and freed at these stamps, freed 0: live at the end. The test compares numbers of
+ * samples, so it takes only those that would be samples at the largest rate of the session as well (thinning.h):
+ * comparable says that it is one.
  */
 void leak_add(struct leak_tally *tally, const struct leak_window *window, uint64_t size, uint32_t rate, bool comparable,
-	      uint64_t born, uint64_t freed);
+              uint64_t born, uint64_t freed);
 void leak_merge(struct leak_tally *into, const struct leak_tally *from);
 /* The chance of this much growth, or more, in a steady state. */
 double leak_p_value(const struct leak_tally *tally);

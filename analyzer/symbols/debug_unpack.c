@@ -73,9 +73,17 @@ static bool is_one_of(const char *name, const char *const *list)
 /* Whether source_lines, or libdw on its behalf, reads it. */
 static bool is_read(const char *name, const Elf64_Shdr *section)
 {
-	static const char *const unread[] = { ".debug_loc", ".debug_loclists", ".debug_frame", ".debug_macro", ".debug_macinfo",
-					      ".debug_names", ".debug_pubnames", ".debug_pubtypes", ".debug_gnu_pubnames",
-					      ".debug_gnu_pubtypes", NULL };
+	static const char *const unread[] = { ".debug_loc",
+		                              ".debug_loclists",
+		                              ".debug_frame",
+		                              ".debug_macro",
+		                              ".debug_macinfo",
+		                              ".debug_names",
+		                              ".debug_pubnames",
+		                              ".debug_pubtypes",
+		                              ".debug_gnu_pubnames",
+		                              ".debug_gnu_pubtypes",
+		                              NULL };
 
 	if (section->sh_type == SHT_NOBITS)
 		return false;
@@ -88,8 +96,7 @@ static bool is_sound_head(const struct source *s, const Elf64_Ehdr *head)
 	return !memcmp(head->e_ident, ELFMAG, SELFMAG) && head->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       head->e_ident[EI_DATA] == ELFDATA2LSB && head->e_ident[EI_VERSION] == EV_CURRENT &&
 	       (head->e_type == ET_DYN || head->e_type == ET_EXEC) && head->e_shstrndx < head->e_shnum &&
-	       head->e_shentsize == sizeof(Elf64_Shdr) &&
-	       (!head->e_phnum || head->e_phentsize == sizeof(Elf64_Phdr)) &&
+	       head->e_shentsize == sizeof(Elf64_Shdr) && (!head->e_phnum || head->e_phentsize == sizeof(Elf64_Phdr)) &&
 	       bytes_at(s, head->e_shoff, head->e_shnum * sizeof(Elf64_Shdr)) &&
 	       bytes_at(s, head->e_phoff, head->e_phnum * sizeof(Elf64_Phdr));
 }
@@ -118,8 +125,7 @@ static bool read_head(struct source *s, struct copy *c)
 /* What the section says of its content when inflated. False: libelf does not inflate it. */
 static bool read_packing(const struct source *s, const Elf64_Shdr *section, Elf64_Chdr *packing)
 {
-	const void *at = section->sh_size >= sizeof *packing ? bytes_at(s, section->sh_offset, section->sh_size)
-							     : NULL;
+	const void *at = section->sh_size >= sizeof *packing ? bytes_at(s, section->sh_offset, section->sh_size) : NULL;
 
 	if (!at || section->sh_type == SHT_NULL || section->sh_flags & SHF_ALLOC)
 		return false;
@@ -130,8 +136,8 @@ static bool read_packing(const struct source *s, const Elf64_Shdr *section, Elf6
 }
 
 /*
- * Whether libdw would look for another file where this one lies: that which it shares with others, if its path is relative, or
- * .dwo files.
+ * Whether libdw would look for another file where this one lies: that which it shares with others, if its path is
+ * relative, or .dwo files.
  */
 static bool refers_to_neighbours(const struct source *s, const char *name, const Elf64_Shdr *section)
 {
@@ -147,7 +153,7 @@ static bool add_piece(const struct source *s, struct copy *c, Elf64_Shdr *sectio
 {
 	const uint8_t *from = bytes_at(s, section->sh_offset, section->sh_size);
 	struct piece piece = { from, section->sh_size, (*size + 15) / 16 * 16, section->sh_size,
-			       section->sh_flags & SHF_COMPRESSED };
+		               section->sh_flags & SHF_COMPRESSED };
 	Elf64_Chdr packing;
 
 	if (!from)
@@ -232,8 +238,7 @@ static bool make_room(struct buffer *b, uint64_t bytes)
 	return b->bytes != NULL;
 }
 
-static bool put_piece(const struct copy *c, const struct piece *p, struct libdeflate_decompressor *d,
-		      struct buffer *b)
+static bool put_piece(const struct copy *c, const struct piece *p, struct libdeflate_decompressor *d, struct buffer *b)
 {
 	size_t used, made;
 
@@ -242,7 +247,7 @@ static bool put_piece(const struct copy *c, const struct piece *p, struct libdef
 	/* The checksum is right; as for libelf, nothing may stand behind the stream, and no byte may be missing. */
 	return make_room(b, p->bytes) &&
 	       libdeflate_zlib_decompress_ex(d, p->from, p->from_bytes, b->bytes, p->bytes, &used, &made) ==
-		       LIBDEFLATE_SUCCESS &&
+	               LIBDEFLATE_SUCCESS &&
 	       used == p->from_bytes && made == p->bytes && pwrite_all(c->fd, b->bytes, p->bytes, p->at);
 }
 
@@ -290,7 +295,7 @@ static int unpack(struct source *s)
 {
 	struct copy c = { .fd = -1 };
 	bool good = read_head(s, &c) && plan(s, &c) && (c.fd = memfd_create("memanalyze", MFD_CLOEXEC)) >= 0 &&
-		    put_all(s, &c);
+	            put_all(s, &c);
 
 	if (!good && c.fd >= 0)
 		close(c.fd);

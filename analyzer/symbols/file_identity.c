@@ -7,8 +7,12 @@
 
 static uint64_t identity_of(const struct stat *st)
 {
-	const uint64_t parts[] = { st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec,
-				   (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec };
+	const uint64_t parts[] = { st->st_ino,
+		                   (uint64_t)st->st_size,
+		                   (uint64_t)st->st_mtim.tv_sec,
+		                   (uint64_t)st->st_mtim.tv_nsec,
+		                   (uint64_t)st->st_ctim.tv_sec,
+		                   (uint64_t)st->st_ctim.tv_nsec };
 	uint64_t identity = cache_hash(parts, sizeof parts, 0);
 
 	return identity ? identity : 1;

@@ -62,7 +62,8 @@ static bool report(struct image_file *file, const char *path)
 	return file->module != NULL;
 }
 
-/* The same file in another module: libdwfl keeps what it has found in the module that it was asked about. False: it is gone, or another one. */
+/* The same file in another module: libdwfl keeps what it has found in the module that it was asked about. False: it is
+ * gone, or another one. */
 static bool open_twin(struct image_file *twin, struct image_file *file, const Dwfl_Callbacks *callbacks)
 {
 	const char *path = dwfl_module_info(file->module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
@@ -80,8 +81,8 @@ static bool open_twin(struct image_file *twin, struct image_file *file, const Dw
 }
 
 /*
- * libdwfl's own search for a debug file leaves that in the module without its descriptor, for which the module has 0 then, and closes it at the end: it
- * may be that of another file by now.
+ * libdwfl's own search for a debug file leaves that in the module without its descriptor, for which the module has 0
+ * then, and closes it at the end: it may be that of another file by now.
  */
 static void end_twin(struct image_file *twin)
 {
@@ -97,8 +98,8 @@ static bool try_path(struct image_file *file, const struct image *image, enum im
 	int match = is_file_of(image, path);
 
 	if (match == 0 && source == IMAGE_SOURCE_FILE && !file->reason)
-		file->reason = image->build_id_bytes ? "the file was replaced since (its build-id differs)" :
-						       "the file at its path is another one";
+		file->reason = image->build_id_bytes ? "the file was replaced since (its build-id differs)"
+		                                     : "the file at its path is another one";
 	if (match <= 0 || !report(file, path))
 		return false;
 	file->source = source;
@@ -145,7 +146,7 @@ static bool find(struct image_file *file, const struct image *image, const struc
 	if (search->pid && image->path[0] == '/' && try_root(file, image, root))
 		return true;
 	if (search->debug_path && ((image->path[0] == '/' && try_root(file, image, search->debug_path)) ||
-				   try_build_id(file, image, search->debug_path)))
+	                           try_build_id(file, image, search->debug_path)))
 		return true;
 	return try_build_id(file, image, SYSTEM_DEBUG_DIR);
 }
@@ -195,7 +196,7 @@ static void note_found(Dwfl_Module *module, struct image_file *file, const char 
 }
 
 static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
-			   const char *link, GElf_Word crc, char **path)
+                           const char *link, GElf_Word crc, char **path)
 {
 	int fd = dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
 
@@ -210,9 +211,10 @@ static const Dwfl_Callbacks callbacks = {
 	.debuginfo_path = &debug_directories,
 };
 
-/* Hands over a copy of the debug file in which everything is inflated. The search would leave the file itself in the module. */
+/* Hands over a copy of the debug file in which everything is inflated. The search would leave the file itself in the
+ * module. */
 static int find_unpacked(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
-			 const char *link, GElf_Word crc, char **path)
+                         const char *link, GElf_Word crc, char **path)
 {
 	struct image_file *file = *data;
 	struct image_file twin;
@@ -240,7 +242,7 @@ static const Dwfl_Callbacks lines_callbacks = {
 
 /* The same of the search before. */
 static int look_for_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
-			       const char *link, GElf_Word crc, char **path)
+                               const char *link, GElf_Word crc, char **path)
 {
 	struct image_file *file = *data;
 	int fd = dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
@@ -334,9 +336,10 @@ void image_file_close(struct image_file *file)
 }
 
 /*
- * libdwfl has no call that finds the debug file and reads nothing else, and a search leaves what it finds in the module. So
- * another module of the same file is asked for symbols: if it has none of its own, they come from the debug file, where they
- * are not compressed, as the debug information is. With both in the program file, no other file is looked for.
+ * libdwfl has no call that finds the debug file and reads nothing else, and a search leaves what it finds in the
+ * module. So another module of the same file is asked for symbols: if it has none of its own, they come from the debug
+ * file, where they are not compressed, as the debug information is. With both in the program file, no other file is
+ * looked for.
  */
 void image_file_settle(struct image_file *file)
 {
@@ -356,11 +359,14 @@ void image_file_settle(struct image_file *file)
 	}
 }
 
-/* Where libdw looks by itself if libdwfl has not found it: by build-id, then by the name, relative to the debug file. */
+/* Where libdw looks by itself if libdwfl has not found it: by build-id, then by the name, relative to the debug file.
+ */
 static void find_alt(struct image_file *file, const char *name, const uint8_t *id, size_t id_bytes)
 {
 	const char *program = dwfl_module_info(file->module, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-	AUTO_FREE char *from = file->own_lines ? realpath(program, NULL) : file->debug_path ? strdup(file->debug_path) : NULL;
+	AUTO_FREE char *from = file->own_lines    ? realpath(program, NULL)
+	                       : file->debug_path ? strdup(file->debug_path)
+	                                          : NULL;
 	char *slash = from ? strrchr(from, '/') : NULL;
 	char hex[2 * DUMP_BUILD_ID_MAX + 1];
 	char path[PATH_MAX];
@@ -374,7 +380,8 @@ static void find_alt(struct image_file *file, const char *name, const uint8_t *i
 		return;
 	}
 	*slash = 0;
-	int n = name[0] == '/' ? snprintf(path, sizeof path, "%s", name) : snprintf(path, sizeof path, "%s/%s", from, name);
+	int n = name[0] == '/' ? snprintf(path, sizeof path, "%s", name)
+	                       : snprintf(path, sizeof path, "%s/%s", from, name);
 	if (n < (int)sizeof path && file_identity(path))
 		note_alt(file, path, file_identity(path));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the file of an image on this machine and opens it with libdwfl at bias 0, so that addresses are offsets from the
- * load bias. A file is believed only if its build-id is the recorded one: the file at the recorded path
- * may have been replaced by an upgrade, or be of another machine. Nothing is fetched from the network. For use in the jail only (jail.h), where every
- * open, also of the libraries, is one of a regular file.
+ * Finds the file of an image on this machine and opens it with libdwfl at bias 0, so that addresses are offsets from
+ * the load bias. A file is believed only if its build-id is the recorded one: the file at the recorded path may have
+ * been replaced by an upgrade, or be of another machine. Nothing is fetched from the network. For use in the jail only
+ * (jail.h), where every open, also of the libraries, is one of a regular file.
  */
 #ifndef MEMATTACH_IMAGE_FILE_H
 #define MEMATTACH_IMAGE_FILE_H
@@ -38,10 +38,10 @@ struct image_file {
 	Dwfl *dwfl;
 	Dwfl_Module *module; /* NULL: nothing was found; for symbols, not for debug information */
 	Dwfl *lines_dwfl;
-	Dwfl_Module *lines;  /* after image_file_lines */
+	Dwfl_Module *lines; /* after image_file_lines */
 	enum image_source source;
-	const char *reason;  /* why the program file was not used, or NULL */
-	uint64_t identity;       /* file_identity of the program file */
+	const char *reason; /* why the program file was not used, or NULL */
+	uint64_t identity;  /* file_identity of the program file */
 	/* After image_file_settle. */
 	uint64_t debug_identity; /* of the separate debug file that libdwfl will use, 0: there is none */
 	bool own_lines;          /* the program file has debug information */
@@ -63,8 +63,8 @@ void image_file_close(struct image_file *file);
 Dwfl_Module *image_file_lines(struct image_file *file);
 
 /*
- * Finds out what the answers will depend on; to be called before any is asked for, by who keeps them. A program with symbols of its
- * own but without debug information is not settled, nor one with the latter only.
+ * Finds out what the answers will depend on; to be called before any is asked for, by who keeps them. A program with
+ * symbols of its own but without debug information is not settled, nor one with the latter only.
  */
 void image_file_settle(struct image_file *file);
 /* The same when answers were given, about the file that several debug files share. */

@@ -32,7 +32,8 @@ static uint32_t find_image(const struct images *images, const struct dump_module
 {
 	const uint32_t *known;
 
-	*hash = m->build_id_bytes ? hash_bytes(m->build_id_bytes, m->build_id, m->build_id_bytes) : hash_bytes(0, path, strlen(path));
+	*hash = m->build_id_bytes ? hash_bytes(m->build_id_bytes, m->build_id, m->build_id_bytes)
+	                          : hash_bytes(0, path, strlen(path));
 	while ((known = map_find(&images->image_of, *hash))) {
 		if (same_image(&images->list[*known], m, path))
 			return *known;
@@ -70,7 +71,8 @@ static int add_module(void *arg, const struct dump_module *m)
 			free(path);
 			return -ENOMEM;
 		}
-		images->list[i] = (struct image){ .path = path, .deleted = deleted, .build_id_bytes = m->build_id_bytes };
+		images->list[i] =
+			(struct image){ .path = path, .deleted = deleted, .build_id_bytes = m->build_id_bytes };
 		memcpy(images->list[i].build_id, m->build_id, m->build_id_bytes);
 		images->count++;
 		path = NULL;

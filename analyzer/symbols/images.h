@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program files behind the modules of a dump. A module is one mapping of a file at one address; an image is the file.
- * Frames become places (image, offset from the load bias): the same in every process and after every dlopen, so stacks
- * compare equal where the code is the same.
+ * The program files behind the modules of a dump. A module is one mapping of a file at one address; an image is the
+ * file. Frames become places (image, offset from the load bias): the same in every process and after every dlopen, so
+ * stacks compare equal where the code is the same.
  */
 #ifndef MEMATTACH_IMAGES_H
 #define MEMATTACH_IMAGES_H
@@ -15,9 +15,9 @@
 
 /* Image in the upper 16 bits, 0: none; offset in the lower 48, the plain address if there is no image. */
 
-#define PLACE(image, offset) ((uint64_t)(image) << 48 | ((offset) & 0xffffffffffffu))
+#define PLACE(image, offset) ((uint64_t)(image) << 48 | ((offset)&0xffffffffffffu))
 #define PLACE_IMAGE(p) ((uint32_t)((p) >> 48))
-#define PLACE_OFFSET(p) ((p) & 0xffffffffffffu)
+#define PLACE_OFFSET(p) ((p)&0xffffffffffffu)
 
 struct image {
 	char *path; /* as the target's memory map named it, without " (deleted)" */
@@ -44,7 +44,8 @@ struct image_map {
 int images_init(struct images *images) WARN_UNUSED;
 void images_done(struct images *images);
 
-/* Adds the modules of a dump and says in map where they are; to be freed by image_map_done, whatever is returned. -ENOMEM. */
+/* Adds the modules of a dump and says in map where they are; to be freed by image_map_done, whatever is returned.
+ * -ENOMEM. */
 int images_add(struct images *images, struct dump *dump, struct image_map *map) WARN_UNUSED;
 void image_map_done(struct image_map *map);
 

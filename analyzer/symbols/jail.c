@@ -81,8 +81,7 @@ static uint64_t private_bytes(void)
 	char text[256];
 	unsigned long data = 0;
 
-	if (whole_text("/proc/self/statm", text, sizeof text) ||
-	    sscanf(text, "%*u %*u %*u %*u %*u %lu", &data) != 1)
+	if (whole_text("/proc/self/statm", text, sizeof text) || sscanf(text, "%*u %*u %*u %*u %*u %lu", &data) != 1)
 		return 0;
 	return data * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -124,8 +123,7 @@ static void on_trap(int sig, siginfo_t *info, void *context)
 		result = open_for((int)trapped_call_argument(c, 0), (const char *)trapped_call_argument(c, 1),
 		                  trapped_call_argument(c, 2));
 	else if (trapped_call_number(c) == SYS_open)
-		result =
-			open_for(AT_FDCWD, (const char *)trapped_call_argument(c, 0), trapped_call_argument(c, 1));
+		result = open_for(AT_FDCWD, (const char *)trapped_call_argument(c, 0), trapped_call_argument(c, 1));
 	trapped_call_return(c, result);
 	errno = saved;
 }
@@ -147,14 +145,15 @@ static int catch_traps(void)
 #define REFUSE(code) ANSWER(SECCOMP_RET_ERRNO | (code))
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define ARGUMENT(i) LOAD(args[i]) /* its lower half, on a little-endian machine */
-#define IF(value, yes, no)                                                                                        \
+#define IF(value, yes, no)                                                                                             \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (yes), (no)) /* how many instructions are left out */
 #define IF_BIT(bit, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bit), (yes), (no))
 #define ALLOW(call) IF(SYS_##call, 0, 1), ANSWER(SECCOMP_RET_ALLOW)
 
 /*
- * Opens that regular_open_at makes pass: of a place, and of what was seen to be a regular file. No library has reason to say O_NONBLOCK and O_NOCTTY
- * of what it opens; one that is in the hands of a stranger could, and read what the user may read.
+ * Opens that regular_open_at makes pass: of a place, and of what was seen to be a regular file. No library has reason
+ * to say O_NONBLOCK and O_NOCTTY of what it opens; one that is in the hands of a stranger could, and read what the user
+ * may read.
  */
 #define SEEN (O_NONBLOCK | O_NOCTTY)
 
@@ -195,14 +194,16 @@ static struct sock_filter filter[] = {
 	REFUSE(EPERM),
 	/* What reading takes. */
 	/* clang-format off */
-	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(pwrite64), ALLOW(writev), ALLOW(lseek), ALLOW(close),
-	ALLOW(fstat), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat), ALLOW(statx), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2),
-	ALLOW(readlink), ALLOW(readlinkat), ALLOW(getcwd), ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(memfd_create), ALLOW(ftruncate),
-	ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(futex), ALLOW(sched_yield),
-	ALLOW(sched_getaffinity), ALLOW(set_robust_list), ALLOW(rseq), ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),
-	ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(getrusage), ALLOW(getpid), ALLOW(gettid),
-	ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid), ALLOW(getrandom), ALLOW(clock_gettime), ALLOW(gettimeofday),
-	ALLOW(sysinfo), ALLOW(uname), ALLOW(exit), ALLOW(exit_group),
+	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(pwrite64), ALLOW(writev),
+	ALLOW(lseek), ALLOW(close), ALLOW(fstat), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat), ALLOW(statx),
+	ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink), ALLOW(readlinkat), ALLOW(getcwd),
+	ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(memfd_create), ALLOW(ftruncate), ALLOW(munmap),
+	ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(futex), ALLOW(sched_yield), ALLOW(sched_getaffinity),
+	ALLOW(set_robust_list), ALLOW(rseq), ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),
+	ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(getrusage),
+	ALLOW(getpid), ALLOW(gettid), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid),
+	ALLOW(getrandom), ALLOW(clock_gettime), ALLOW(gettimeofday), ALLOW(sysinfo), ALLOW(uname), ALLOW(exit),
+	ALLOW(exit_group),
 	/* clang-format on */
 	REFUSE(EPERM),
 };

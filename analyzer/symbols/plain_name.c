@@ -33,8 +33,8 @@ static bool make_room(struct plain *p, size_t bytes)
 }
 
 /*
- * A name of 300 bytes may stand for one of gigabytes: each part repeats what came before twice. The demanglers have their parts on the stack, so
- * they can be left at any moment; Rust's may lose a small piece of heap.
+ * A name of 300 bytes may stand for one of gigabytes: each part repeats what came before twice. The demanglers have
+ * their parts on the stack, so they can be left at any moment; Rust's may lose a small piece of heap.
  */
 static void on_part(const char *part, size_t bytes, void *arg)
 {
@@ -63,7 +63,8 @@ char *plain_name(const char *name)
 	struct plain p = { 0 };
 
 	if (name[0] == '_' && strnlen(name, NAME_MAX_BYTES) < NAME_MAX_BYTES &&
-	    (demangle(&p, name, rust_demangle_callback) || (!p.failed && demangle(&p, name, cplus_demangle_v3_callback))))
+	    (demangle(&p, name, rust_demangle_callback) ||
+	     (!p.failed && demangle(&p, name, cplus_demangle_v3_callback))))
 		return p.text;
 	free(p.text);
 	return strdup(name);

@@ -184,7 +184,7 @@ static size_t inlined_chain(const Dwarf_Die *function, Dwarf_Addr address, Dwarf
 		do {
 			int tag = dwarf_tag(&child);
 			found = (tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) &&
-				dwarf_haspc(&child, address) > 0;
+			        dwarf_haspc(&child, address) > 0;
 		} while (!found && !dwarf_siblingof(&child, &child));
 		if (!found)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source lines and inlined calls of one image from its DWARF. libdw's own searches walk a whole compilation unit for each
- * address; here each unit that is asked for is walked once, and its functions are kept sorted.
+ * Source lines and inlined calls of one image from its DWARF. libdw's own searches walk a whole compilation unit for
+ * each address; here each unit that is asked for is walked once, and its functions are kept sorted.
  */
 #ifndef MEMATTACH_SOURCE_LINES_H
 #define MEMATTACH_SOURCE_LINES_H
@@ -28,10 +28,10 @@ struct unit;
 
 struct source_lines {
 	Dwfl_Module *module;
-	bool split;      /* some functions stand in .dwo files */
-	bool failed;     /* no memory for all of them */
-	bool numbers;    /* lines and files are wanted, not functions alone */
-	Dwarf_Addr bias; /* module address = DWARF address + bias */
+	bool split;                /* some functions stand in .dwo files */
+	bool failed;               /* no memory for all of them */
+	bool numbers;              /* lines and files are wanted, not functions alone */
+	Dwarf_Addr bias;           /* module address = DWARF address + bias */
 	struct unit_range *ranges; /* of the units that .debug_aranges does not know; made when first missed */
 	size_t range_count;
 	int ranges_made;

@@ -50,19 +50,21 @@ bool symbol_cache_wants(const struct symbol_cache *c, const struct image *image)
 	return c->files.dir >= 0 && c->program && image->build_id_bytes;
 }
 
-struct symbol_file *symbol_cache_load(const struct symbol_cache *c, const struct image *image, const struct image_found *file)
+struct symbol_file *symbol_cache_load(const struct symbol_cache *c, const struct image *image,
+                                      const struct image_found *file)
 {
 	const struct cache_key key = key_of(image);
 	size_t bytes;
 
 	if (!symbol_cache_wants(c, image) || !file->settled)
 		return NULL;
-	AUTO_FREE struct symbol_file *f = cache_dir_load(&c->files, &key, SYMBOL_FILE_MAGIC, sizeof(struct symbol_file), &bytes);
+	AUTO_FREE struct symbol_file *f =
+		cache_dir_load(&c->files, &key, SYMBOL_FILE_MAGIC, sizeof(struct symbol_file), &bytes);
 	return f && symbol_file_is_sound(f, bytes) && is_current(f, identity_of(c, file)) ? steal_pointer(&f) : NULL;
 }
 
-void symbol_cache_store(struct symbol_cache *c, const struct image *image, const struct image_found *file, struct symbol_file *f,
-			size_t bytes)
+void symbol_cache_store(struct symbol_cache *c, const struct image *image, const struct image_found *file,
+                        struct symbol_file *f, size_t bytes)
 {
 	const struct cache_key key = key_of(image);
 

@@ -7,8 +7,9 @@
 #include "grow.h"
 #include "source_lines.h"
 
-_Static_assert(sizeof(struct symbol_file) == 56 && sizeof(struct symbol_place) == 16 && sizeof(struct symbol_frame) == 12,
-	       "symbol_file");
+_Static_assert(sizeof(struct symbol_file) == 56 && sizeof(struct symbol_place) == 16 &&
+                       sizeof(struct symbol_frame) == 12,
+               "symbol_file");
 
 /* ---- read ---- */
 
@@ -34,8 +35,8 @@ static const char *strings_of(const struct symbol_file *f)
 
 static size_t bytes_of(size_t ranges, size_t places, size_t frames, size_t string_bytes)
 {
-	return sizeof(struct symbol_file) + ranges * sizeof(struct symbol_range) + places * sizeof(struct symbol_place) +
-	       frames * sizeof(struct symbol_frame) + string_bytes;
+	return sizeof(struct symbol_file) + ranges * sizeof(struct symbol_range) +
+	       places * sizeof(struct symbol_place) + frames * sizeof(struct symbol_frame) + string_bytes;
 }
 
 static bool is_string(const struct symbol_file *f, uint32_t at)
@@ -59,7 +60,8 @@ static bool places_are_sound(const struct symbol_file *f)
 
 	for (uint32_t i = 0; i < f->place_count; i++)
 		if ((i && p[i].offset <= p[i - 1].offset) || p[i].offset != PLACE_OFFSET(p[i].offset) || !p[i].count ||
-		    p[i].count > SOURCE_DEPTH_MAX || p[i].first > f->frame_count || p[i].count > f->frame_count - p[i].first)
+		    p[i].count > SOURCE_DEPTH_MAX || p[i].first > f->frame_count ||
+		    p[i].count > f->frame_count - p[i].first)
 			return false;
 	return true;
 }
@@ -76,9 +78,10 @@ static bool frames_are_sound(const struct symbol_file *f)
 
 bool symbol_file_is_sound(const struct symbol_file *f, size_t bytes)
 {
-	return bytes >= sizeof *f && bytes == bytes_of(f->range_count, f->place_count, f->frame_count, f->string_bytes) &&
-	       (!f->string_bytes || !strings_of(f)[f->string_bytes - 1]) && is_string(f, f->alt_path) && ranges_are_sound(f) &&
-	       places_are_sound(f) && frames_are_sound(f);
+	return bytes >= sizeof *f &&
+	       bytes == bytes_of(f->range_count, f->place_count, f->frame_count, f->string_bytes) &&
+	       (!f->string_bytes || !strings_of(f)[f->string_bytes - 1]) && is_string(f, f->alt_path) &&
+	       ranges_are_sound(f) && places_are_sound(f) && frames_are_sound(f);
 }
 
 const char *symbol_file_string(const struct symbol_file *f, uint32_t at)
@@ -109,9 +112,9 @@ struct location *symbol_file_locations(const struct symbol_file *f, const struct
 
 	for (uint16_t i = 0; list && i < place->count; i++)
 		list[i] = (struct location){ .function = symbol_file_string(f, frame[i].function),
-					     .file = lines ? symbol_file_string(f, frame[i].file) : NULL,
-					     .line = lines ? frame[i].line : 0,
-					     .inlined = i + 1 < place->count };
+			                     .file = lines ? symbol_file_string(f, frame[i].file) : NULL,
+			                     .line = lines ? frame[i].line : 0,
+			                     .inlined = i + 1 < place->count };
 	return list;
 }
 
@@ -163,7 +166,8 @@ static uint32_t intern(struct symbol_file_builder *b, const char *string)
 	return at;
 }
 
-void symbol_file_add(struct symbol_file_builder *b, uint64_t offset, bool lines, const struct location *list, size_t count)
+void symbol_file_add(struct symbol_file_builder *b, uint64_t offset, bool lines, const struct location *list,
+                     size_t count)
 {
 	if (b->failed || count > SOURCE_DEPTH_MAX ||
 	    bytes_of(0, b->place_count + 1, b->frame_count + count, b->string_bytes) > b->max_bytes ||
@@ -171,16 +175,17 @@ void symbol_file_add(struct symbol_file_builder *b, uint64_t offset, bool lines,
 		b->failed = true;
 		return;
 	}
-	b->places[b->place_count++] = (struct symbol_place){ .offset = offset, .first = (uint32_t)b->frame_count,
-							     .count = (uint16_t)count,
-							     .flags = lines ? SYMBOL_PLACE_LINES : 0 };
+	b->places[b->place_count++] = (struct symbol_place){ .offset = offset,
+		                                             .first = (uint32_t)b->frame_count,
+		                                             .count = (uint16_t)count,
+		                                             .flags = lines ? SYMBOL_PLACE_LINES : 0 };
 	for (size_t i = 0; i < count; i++) {
 		if (!grow_list(b->frames, b->frame_count)) {
 			b->failed = true;
 			return;
 		}
-		b->frames[b->frame_count++] = (struct symbol_frame){ intern(b, list[i].function), intern(b, list[i].file),
-								     list[i].line };
+		b->frames[b->frame_count++] =
+			(struct symbol_frame){ intern(b, list[i].function), intern(b, list[i].file), list[i].line };
 	}
 }
 
@@ -200,16 +205,16 @@ static char *put(char *to, const void *from, size_t bytes)
 }
 
 struct symbol_file *symbol_file_build(struct symbol_file_builder *b, const struct symbol_ranges *ranges,
-				      const struct image_alt *alt, size_t *bytes)
+                                      const struct image_alt *alt, size_t *bytes)
 {
 	uint32_t alt_path = intern(b, alt->path);
 	struct symbol_file head = { .alt_identity = alt->identity,
-				    .alt_path = alt_path,
-				    .flags = ranges->known ? SYMBOL_FILE_RANGES : 0,
-				    .range_count = (uint32_t)ranges->count,
-				    .place_count = (uint32_t)b->place_count,
-				    .frame_count = (uint32_t)b->frame_count,
-				    .string_bytes = (uint32_t)b->string_bytes };
+		                    .alt_path = alt_path,
+		                    .flags = ranges->known ? SYMBOL_FILE_RANGES : 0,
+		                    .range_count = (uint32_t)ranges->count,
+		                    .place_count = (uint32_t)b->place_count,
+		                    .frame_count = (uint32_t)b->frame_count,
+		                    .string_bytes = (uint32_t)b->string_bytes };
 	size_t all = bytes_of(ranges->count, b->place_count, b->frame_count, b->string_bytes);
 	char *file = b->failed || all > b->max_bytes ? NULL : malloc(all);
 

@@ -57,7 +57,8 @@ const struct symbol_range *symbol_file_ranges(const struct symbol_file *f);
 const struct symbol_place *symbol_file_places(const struct symbol_file *f);
 /* NULL: the place is not there. */
 const struct symbol_place *symbol_file_find(const struct symbol_file *f, uint64_t offset);
-/* A list of place->count, to be freed; its strings belong to the file. Without lines, only functions are told. NULL: no memory. */
+/* A list of place->count, to be freed; its strings belong to the file. Without lines, only functions are told. NULL: no
+ * memory. */
 struct location *symbol_file_locations(const struct symbol_file *f, const struct symbol_place *place, bool lines);
 /* NULL for SYMBOL_FILE_NONE. */
 const char *symbol_file_string(const struct symbol_file *f, uint32_t at);
@@ -75,9 +76,10 @@ struct symbol_file_builder {
 
 void symbol_file_builder_init(struct symbol_file_builder *b, size_t max_bytes);
 void symbol_file_builder_done(struct symbol_file_builder *b);
-void symbol_file_add(struct symbol_file_builder *b, uint64_t offset, bool lines, const struct location *list, size_t count);
+void symbol_file_add(struct symbol_file_builder *b, uint64_t offset, bool lines, const struct location *list,
+                     size_t count);
 /* To be freed; NULL: it would be larger than max_bytes, or there is no memory. No place may have been added twice. */
 struct symbol_file *symbol_file_build(struct symbol_file_builder *b, const struct symbol_ranges *ranges,
-				      const struct image_alt *alt, size_t *bytes);
+                                      const struct image_alt *alt, size_t *bytes);
 
 #endif

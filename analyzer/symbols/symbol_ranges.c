@@ -43,8 +43,10 @@ static bool add_border(struct borders *borders, uint64_t address, uint64_t low, 
 	return true;
 }
 
-/* All places between low and high where another symbol may be the one that is found; low is the start of the symbol s. */
-static bool find_borders(const struct symbol_table *table, const struct symbol *s, uint64_t low, uint64_t high, struct borders *borders)
+/* All places between low and high where another symbol may be the one that is found; low is the start of the symbol s.
+ */
+static bool find_borders(const struct symbol_table *table, const struct symbol *s, uint64_t low, uint64_t high,
+                         struct borders *borders)
 {
 	bool good = add_border(borders, low, low, high) && add_border(borders, high, low, high);
 
@@ -58,7 +60,8 @@ static bool find_borders(const struct symbol_table *table, const struct symbol *
 }
 
 /* Of the extent of one function of the allocator, what no other symbol inside it has. */
-static bool add_function(const struct symbol_table *table, const struct symbol *s, size_t *left, struct symbol_ranges *ranges)
+static bool add_function(const struct symbol_table *table, const struct symbol *s, size_t *left,
+                         struct symbol_ranges *ranges)
 {
 	uint64_t high = s->end > s->start ? s->end : s->start + SYMBOL_LABEL_REACH;
 	struct borders borders = { .left = left };

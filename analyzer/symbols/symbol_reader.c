@@ -139,8 +139,7 @@ static void put_best_name(struct reader *r, struct read_image *image, const stru
 	char *plain = mangled ? plain_name(mangled) : NULL;
 	image->failed |= mangled && !plain;
 	const char *name = plain ? plain : mangled ? mangled : line ? line->name : NULL;
-	wire_put_string(&r->answer,
-	                name && strnlen(name, PLAIN_NAME_MAX_BYTES) < PLAIN_NAME_MAX_BYTES ? name : NULL);
+	wire_put_string(&r->answer, name && strnlen(name, PLAIN_NAME_MAX_BYTES) < PLAIN_NAME_MAX_BYTES ? name : NULL);
 	free(plain);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers questions about images from their files: what lives in the jail (jail.h). A question is a message that begins with its number, and so is each
- * answer (wire.h); symbols.c asks, and says what the members are.
+ * Answers questions about images from their files: what lives in the jail (jail.h). A question is a message that begins
+ * with its number, and so is each answer (wire.h); symbols.c asks, and says what the members are.
  */
 #ifndef MEMATTACH_SYMBOL_READER_H
 #define MEMATTACH_SYMBOL_READER_H
@@ -11,14 +11,16 @@
  *           -> found, source, identity, debug identity, settled, reason
  * RANGES    image -> known, count, then start and end of each
  * ALLOCATOR place -> whether it is inside one of the allocator's functions
- * PLACES    count, then the places -> one message for each: failed, count, then function, file, line of each, innermost first
- * SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its identity
+ * PLACES    count, then the places -> one message for each: failed, count, then function, file, line of each, innermost
+ * first SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its
+ * identity
  */
 enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SETTLE };
 
 #define SYMBOL_PLACES_MAX 128u /* in one question */
 
-/* Answers until the other end of the descriptor is closed. doing: the image that is being asked about, for who finds that this process is gone. */
+/* Answers until the other end of the descriptor is closed. doing: the image that is being asked about, for who finds
+ * that this process is gone. */
 void symbol_reader_run(int fd, _Atomic unsigned *doing);
 
 #endif

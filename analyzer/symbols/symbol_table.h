@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The symbols of one image sorted by address (.symtab, .dynsym and .gnu_debugdata as libdwfl merges them), because its own
- * lookup is linear. A symbol names an address only if it covers it; one that merely precedes it does not, except
+ * The symbols of one image sorted by address (.symtab, .dynsym and .gnu_debugdata as libdwfl merges them), because its
+ * own lookup is linear. A symbol names an address only if it covers it; one that merely precedes it does not, except
  * symbols without a size (assembler labels) up to the next symbol.
  */
 #ifndef MEMATTACH_SYMBOL_TABLE_H
@@ -22,8 +22,8 @@ struct symbol {
 	uint64_t reach;   /* the largest end of this and all before */
 	const char *name; /* belongs to libelf */
 	uint32_t section;
-	uint8_t rank;     /* among names of one address the lowest is shown */
-	bool allocator;   /* this or an alias is one of the hooked functions */
+	uint8_t rank;   /* among names of one address the lowest is shown */
+	bool allocator; /* this or an alias is one of the hooked functions */
 };
 
 struct symbol_table {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process in which symbol_reader answers, from the side of who asks. It is started at the first question. If it ends, for whatever reason, or
- * neither answers nor works for WORKER_SILENCE_SECONDS, it is another one that answers the next question, which knows nothing of the images that were opened.
+ * The process in which symbol_reader answers, from the side of who asks. It is started at the first question. If it
+ * ends, for whatever reason, or neither answers nor works for WORKER_SILENCE_SECONDS, it is another one that answers
+ * the next question, which knows nothing of the images that were opened.
  */
 #ifndef MEMATTACH_SYMBOL_WORKER_H
 #define MEMATTACH_SYMBOL_WORKER_H

@@ -12,21 +12,22 @@
 #include "symbol_worker.h"
 #include "wire.h"
 
-/* Of all that is known of places, and as much as the dumps have. A file may name 64 inlined calls of 64 KiB at each byte of its code. */
+/* Of all that is known of places, and as much as the dumps have. A file may name 64 inlined calls of 64 KiB at each
+ * byte of its code. */
 #define KNOWN_BYTES (64u << 20)
 
 struct image_symbols {
-	unsigned opened;           /* by the worker of this number, 0: not yet */
-	bool found;                /* there is a file to ask about */
+	unsigned opened; /* by the worker of this number, 0: not yet */
+	bool found;      /* there is a file to ask about */
 	bool asked_ranges;
-	bool changed;              /* something is known that the cache does not have */
-	bool failed;               /* not all could be read: this is nothing to keep */
-	bool has_lines;            /* with the answer to SYMBOL_SETTLE */
+	bool changed;   /* something is known that the cache does not have */
+	bool failed;    /* not all could be read: this is nothing to keep */
+	bool has_lines; /* with the answer to SYMBOL_SETTLE */
 	struct image_found file;
 	struct image_alt alt;
-	struct symbol_file *kept;  /* from the cache, or NULL */
+	struct symbol_file *kept; /* from the cache, or NULL */
 	struct symbol_ranges allocator;
-	char *reason;              /* file.reason, owned */
+	char *reason; /* file.reason, owned */
 };
 
 /* What is known of a place: a run of locations, owned together with their strings unless those are the cache's. */
@@ -41,12 +42,12 @@ struct symbols {
 	const struct images *images;
 	const struct image_search *search;
 	struct symbol_cache *cache; /* or NULL */
-	bool lines; /* are wanted */
+	bool lines;                 /* are wanted */
 	struct symbol_worker worker;
 	struct wire question, answer;
 	struct image_symbols **image; /* by image number, as far as they were asked for */
 	uint32_t image_count;
-	struct map known_at;         /* place -> index in known */
+	struct map known_at; /* place -> index in known */
 	struct known *known;
 	size_t known_count;
 	size_t known_bytes;
@@ -59,7 +60,8 @@ static const struct location nothing;
 static const char went_wrong[] = "names may be missing: reading them took too much time or memory, or failed";
 static const char no_room[] = "names may be missing: there is no room for more of them";
 
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache, bool lines)
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache,
+                            bool lines)
 {
 	struct symbols *s = calloc(1, sizeof *s);
 
@@ -223,7 +225,8 @@ static void ask_ranges(struct symbols *s, uint32_t i, struct image_symbols *imag
 		return;
 	bool known = wire_take_number(a);
 	uint64_t count = wire_take_number(a);
-	const void *list = count < WIRE_MAX_BYTES / sizeof *ranges->list ? wire_take(a, count * sizeof *ranges->list) : NULL;
+	const void *list = count < WIRE_MAX_BYTES / sizeof *ranges->list ? wire_take(a, count * sizeof *ranges->list)
+	                                                                 : NULL;
 	if (!known || !list)
 		return;
 	ranges->list = malloc(count * sizeof *ranges->list + 1);
@@ -339,7 +342,8 @@ static void add_answer(struct symbols *s, uint64_t place)
 static bool is_answered(struct symbols *s, uint64_t place)
 {
 	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
-	const struct symbol_place *kept = image && image->kept ? symbol_file_find(image->kept, PLACE_OFFSET(place)) : NULL;
+	const struct symbol_place *kept = image && image->kept ? symbol_file_find(image->kept, PLACE_OFFSET(place))
+	                                                       : NULL;
 
 	if (image && s->known_bytes > KNOWN_BYTES + s->dump_bytes)
 		give_up(image, no_room);
@@ -446,7 +450,8 @@ static bool is_worth_keeping(struct symbols *s, uint32_t i)
 	struct image_symbols *image = s->image[i];
 	struct wire *a = &s->answer;
 
-	if (!image->changed || image->failed || !image->found || !image->file.settled || s->worker.fd < 0 || image->opened != s->worker.starts)
+	if (!image->changed || image->failed || !image->found || !image->file.settled || s->worker.fd < 0 ||
+	    image->opened != s->worker.starts)
 		return false;
 	ask(s, SYMBOL_SETTLE, i);
 	if (!exchange(s))
@@ -483,12 +488,15 @@ struct known_run {
 	const struct known *first, *end;
 };
 
-static struct symbol_file *build(const struct symbols *s, uint32_t i, const struct known_run *run, bool all, size_t *bytes)
+static struct symbol_file *build(const struct symbols *s, uint32_t i, const struct known_run *run, bool all,
+                                 size_t *bytes)
 {
 	static const struct image_alt no_alt;
 	const struct image_symbols *image = s->image[i];
-	const struct image_alt kept_alt = { .path = image->kept ? (char *)symbol_file_string(image->kept, image->kept->alt_path) : NULL,
-					    .identity = image->kept ? image->kept->alt_identity : 0 };
+	const struct image_alt kept_alt = {
+		.path = image->kept ? (char *)symbol_file_string(image->kept, image->kept->alt_path) : NULL,
+		.identity = image->kept ? image->kept->alt_identity : 0
+	};
 	struct symbol_file_builder b;
 
 	symbol_file_builder_init(&b, symbol_cache_file_max(s->cache));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From places in images to functions, files and lines. Each place is looked up once; each image is opened when the
- * first of its places is asked for. Files are read by a process that can do nothing else (symbol_worker.h): one that cannot be read costs names. With a cache, what earlier reports have found is taken from there, its debug
- * information is read when a place is not in it, and what is new is kept at the end.
+ * first of its places is asked for. Files are read by a process that can do nothing else (symbol_worker.h): one that
+ * cannot be read costs names. With a cache, what earlier reports have found is taken from there, its debug information
+ * is read when a place is not in it, and what is new is kept at the end.
  */
 #ifndef MEMATTACH_ANALYZER_SYMBOLS_H
 #define MEMATTACH_ANALYZER_SYMBOLS_H
@@ -19,16 +20,17 @@
 struct symbols;
 
 /*
- * images, search and cache must outlive the result; NULL if out of memory. Without lines, only functions are known. The cache
- * may be NULL.
+ * images, search and cache must outlive the result; NULL if out of memory. Without lines, only functions are known. The
+ * cache may be NULL.
  */
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache, bool lines);
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache,
+                            bool lines);
 /* Puts what is not there yet into the cache. */
 void symbols_free(struct symbols *symbols);
 
 /*
- * The locations of a return address, innermost first, *count >= 1: the last one is the function that stands there, those
- * before were inlined into it. Never NULL: without memory, a location that knows nothing.
+ * The locations of a return address, innermost first, *count >= 1: the last one is the function that stands there,
+ * those before were inlined into it. Never NULL: without memory, a location that knows nothing.
  */
 const struct location *symbols_find(struct symbols *symbols, uint64_t place, size_t *count);
 

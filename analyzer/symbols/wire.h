@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages between memanalyze and its jail (jail.h), over a stream: the number of bytes, then those. The parent believes nothing that it receives:
- * takes are checked, and after one that does not fit all others fail.
+ * Messages between memanalyze and its jail (jail.h), over a stream: the number of bytes, then those. The parent
+ * believes nothing that it receives: takes are checked, and after one that does not fit all others fail.
  */
 #ifndef MEMATTACH_WIRE_H
 #define MEMATTACH_WIRE_H

@@ -24,7 +24,8 @@ static bool is_ours(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 static int open_below(int parent, const char *name, int more_flags)
@@ -55,7 +56,8 @@ void cache_dir_open(struct cache_dir *c, const char *suffix, uint64_t max_bytes)
 	AUTO_CLOSE int base = open_base();
 
 	*c = (struct cache_dir){ .dir = base < 0 ? -1 : open_below(base, "memattach", O_NOFOLLOW),
-				 .suffix = suffix, .max_bytes = max_bytes };
+		                 .suffix = suffix,
+		                 .max_bytes = max_bytes };
 }
 
 struct entry {
@@ -120,7 +122,8 @@ void cache_dir_close(struct cache_dir *c)
 
 /* ---- one file ---- */
 
-/* Four independent chains of xor, rotate and multiply; one multiplication alone would take 4 cycles for each 8 bytes. */
+/* Four independent chains of xor, rotate and multiply; one multiplication alone would take 4 cycles for each 8 bytes.
+ */
 uint64_t cache_hash(const void *data, size_t bytes, uint64_t seed)
 {
 	const uint64_t odd = 0x9e3779b97f4a7c15ull;
@@ -164,7 +167,8 @@ static uint64_t checksum(const struct cache_head *f, size_t bytes, uint64_t magi
 }
 
 /* The whole file; never mapped, because somebody may truncate it. */
-void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uint64_t magic, size_t min_bytes, size_t *bytes)
+void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uint64_t magic, size_t min_bytes,
+                     size_t *bytes)
 {
 	char name[NAME_BYTES];
 	struct stat st;
@@ -172,8 +176,8 @@ void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uin
 	if (!file_name(c, key, name))
 		return NULL;
 	AUTO_CLOSE int fd = regular_open_at(c->dir, name, O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
-	    st.st_size < (off_t)min_bytes || (uint64_t)st.st_size > c->max_bytes)
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_size < (off_t)min_bytes ||
+	    (uint64_t)st.st_size > c->max_bytes)
 		return NULL;
 	size_t size = (size_t)st.st_size;
 	AUTO_FREE struct cache_head *f = malloc(size);
@@ -189,14 +193,16 @@ size_t cache_dir_file_max(const struct cache_dir *c)
 	return c->max_bytes / 4;
 }
 
-void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t magic, struct cache_head *file, size_t bytes)
+void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t magic, struct cache_head *file,
+                     size_t bytes)
 {
 	char name[NAME_BYTES], temporary[NAME_BYTES + 16];
 
 	if (bytes > cache_dir_file_max(c) || !file_name(c, key, name))
 		return;
 	*file = (struct cache_head){ magic, checksum(file, bytes, magic) };
-	/* One that a dead process of the same number left is in the way until it is the oldest: then this one is not stored. */
+	/* One that a dead process of the same number left is in the way until it is the oldest: then this one is not
+	 * stored. */
 	snprintf(temporary, sizeof temporary, "%s.%d", name, (int)getpid());
 	AUTO_CLOSE int fd = openat(c->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one run works out and the next can use again: files that are named by build-id in $XDG_CACHE_HOME/memattach, else
+ * What one run works out and the next can use again: files that are named by build-id in $XDG_CACHE_HOME/memattach,
+ * else
  * ~/.cache/memattach. Each use has a suffix and a limit of its own.
  *
- * The directory must belong to the effective user and be writable by nobody else (so root with the HOME of somebody else has
- * no cache). A file is read whole, and passed over when its checksum is wrong; what is in it is to be checked by its
- * user all the same, because the checksum is not a cryptographic one: who can write here is the user himself. A file appears
- * complete, by rename: of two writers the last one wins. All of this happens silently, and failures are of no importance:
- * what is not found is worked out again.
+ * The directory must belong to the effective user and be writable by nobody else (so root with the HOME of somebody
+ * else has no cache). A file is read whole, and passed over when its checksum is wrong; what is in it is to be checked
+ * by its user all the same, because the checksum is not a cryptographic one: who can write here is the user himself. A
+ * file appears complete, by rename: of two writers the last one wins. All of this happens silently, and failures are of
+ * no importance: what is not found is worked out again.
  */
 #ifndef MEMATTACH_CACHE_DIR_H
 #define MEMATTACH_CACHE_DIR_H
@@ -45,11 +46,13 @@ void cache_dir_close(struct cache_dir *c);
 /* These may be called by several threads at once, for different build-ids. */
 
 /* A file of at least min_bytes, which count the head, to be freed; NULL: it is not there or damaged. */
-void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uint64_t magic, size_t min_bytes, size_t *bytes);
+void *cache_dir_load(const struct cache_dir *c, const struct cache_key *key, uint64_t magic, size_t min_bytes,
+                     size_t *bytes);
 /* The largest file that is stored: one that pushes out most of the others is not worth it. */
 size_t cache_dir_file_max(const struct cache_dir *c);
 /* Fills in the head. */
-void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t magic, struct cache_head *file, size_t bytes);
+void cache_dir_store(struct cache_dir *c, const struct cache_key *key, uint64_t magic, struct cache_head *file,
+                     size_t bytes);
 
 uint64_t cache_hash(const void *data, size_t bytes, uint64_t seed);
 

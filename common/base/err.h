@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One error of a fallible function: the deepest frame that knows the cause writes the text, the callers pass it up, only
- * the main files print it. A function that takes a struct err returns 0 or -errno.
+ * One error of a fallible function: the deepest frame that knows the cause writes the text, the callers pass it up,
+ * only the main files print it. A function that takes a struct err returns 0 or -errno.
  */
 #ifndef MEMATTACH_ERR_H
 #define MEMATTACH_ERR_H
@@ -15,7 +15,8 @@ struct err {
 	char text[480]; /* one line, no final newline: what failed, why, what would help */
 };
 
-/* Sets the text (printf) and code, returns -code. err_sys takes code from errno and appends ": " and the message of errno. */
+/* Sets the text (printf) and code, returns -code. err_sys takes code from errno and appends ": " and the message of
+ * errno. */
 int err_set(struct err *e, int code, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
 int err_sys(struct err *e, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 /* Puts "text: " in front of what is there; returns -e->code. */

@@ -26,7 +26,8 @@ static inline bool grow_(void *list, size_t count, size_t element_bytes)
 
 /*
  * Makes room for element number count in list, a pointer that starts as NULL, grows by nothing else and belongs to
- * free(). The room is the next power of two, so nothing but the count has to be remembered. False: no memory, the list is as it was.
+ * free(). The room is the next power of two, so nothing but the count has to be remembered. False: no memory, the list
+ * is as it was.
  */
 #define grow_list(list, count) grow_(&(list), (count), sizeof *(list))
 

@@ -9,7 +9,8 @@ uint64_t map_secret[3];
 __attribute__((constructor)) static void make_secret(void)
 {
 	if (getrandom(map_secret, sizeof map_secret, GRND_NONBLOCK) != sizeof map_secret)
-		map_secret[0] = (uintptr_t)&map_secret; /* what there is while the system boots: where the program was loaded */
+		map_secret[0] =
+			(uintptr_t)&map_secret; /* what there is while the system boots: where the program was loaded */
 	map_secret[1] = (map_secret[1] | 1) ^ 0x9e3779b97f4a7c14u;
 	map_secret[2] = (map_secret[2] | 1) ^ 0xbf58476d1ce4e5b8u;
 }

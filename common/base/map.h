@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash map from uint64_t to uint32_t, open addressing; only ever grows. Keys come from files of unknown origin, so the hash has a secret that is
- * another one in each process: no file can be made whose keys meet in one place.
+ * A hash map from uint64_t to uint32_t, open addressing; only ever grows. Keys come from files of unknown origin, so
+ * the hash has a secret that is another one in each process: no file can be made whose keys meet in one place.
  */
 #ifndef MEMATTACH_MAP_H
 #define MEMATTACH_MAP_H
@@ -16,7 +16,7 @@ struct map {
 		uint64_t key;
 		uint32_t value;
 		uint32_t used;
-	} *entries;
+	} * entries;
 	size_t room; /* a power of two */
 	size_t count;
 };

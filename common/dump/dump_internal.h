@@ -34,14 +34,14 @@ static inline void dump_skip(struct dump *dump, enum dump_skip reason)
 }
 
 /*
- * The checked accessor: reads length bytes at offset, or as many as the file has; how many, 0 on failure. What is missing
- * is counted as short_file or read_error.
+ * The checked accessor: reads length bytes at offset, or as many as the file has; how many, 0 on failure. What is
+ * missing is counted as short_file or read_error.
  */
 size_t dump_read(struct dump *dump, uint64_t offset, void *buffer, size_t length);
 
 /*
- * Nanoseconds from one stamp to the next: by when recording began and the latest renewal; where memattach was killed before it renewed anything, by the lease,
- * which is the same instant on both clocks. 0: the clocks make no sense.
+ * Nanoseconds from one stamp to the next: by when recording began and the latest renewal; where memattach was killed
+ * before it renewed anything, by the lease, which is the same instant on both clocks. 0: the clocks make no sense.
  */
 double dump_ns_per_stamp(const struct dump *dump);
 

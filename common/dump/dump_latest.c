@@ -2,9 +2,10 @@
 /*
  * How long a session recorded.
  *
- * memattach writes the time into the header when it renews the lease, and when the session ends. If it was killed, nobody has written the
- * end: the recorder goes on until the lease runs out, and what it recorded meanwhile tells the time by its stamps. The latest of them is a
- * lower bound of the end. None can be later than the lease; one that is was not written by the recorder.
+ * memattach writes the time into the header when it renews the lease, and when the session ends. If it was killed,
+ * nobody has written the end: the recorder goes on until the lease runs out, and what it recorded meanwhile tells the
+ * time by its stamps. The latest of them is a lower bound of the end. None can be later than the lease; one that is was
+ * not written by the recorder.
  */
 #include <string.h>
 #include <time.h>
@@ -27,7 +28,8 @@ bool dump_has_no_end(const struct dump *dump)
 
 	if (dump->end == DUMP_END_ABANDONED)
 		return true;
-	return dump->end == DUMP_END_RUNNING && h->lease_stamp && h->clock_latest.realtime_ns < realtime_now_ns() - RENEWALS_MISSED_NS;
+	return dump->end == DUMP_END_RUNNING && h->lease_stamp &&
+	       h->clock_latest.realtime_ns < realtime_now_ns() - RENEWALS_MISSED_NS;
 }
 
 static void look_at(struct dump *dump, uint64_t stamp)
@@ -92,6 +94,7 @@ uint64_t dump_duration_ns(const struct dump *dump)
 		return known_ns;
 	double more_ns = (double)(dump->latest_stamp - b->stamp) * dump_ns_per_stamp(dump);
 	/* The lease is the same instant on both clocks; the ratio of two times near each other is not exact. */
-	uint64_t most_ns = dump->header.lease_realtime_ns > b->realtime_ns ? dump->header.lease_realtime_ns - b->realtime_ns : 0;
+	uint64_t most_ns =
+		dump->header.lease_realtime_ns > b->realtime_ns ? dump->header.lease_realtime_ns - b->realtime_ns : 0;
 	return known_ns + (more_ns < (double)most_ns ? (uint64_t)more_ns : most_ns);
 }

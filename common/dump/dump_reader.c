@@ -42,13 +42,15 @@ static int check_header(const struct dump_header *h, size_t got, struct err *e)
 	if (got < HEADER_MIN_BYTES)
 		return err_set(e, EPROTO, "the dump is cut off within its header: nothing in it can be read");
 	if (h->version > DUMP_VERSION)
-		return err_set(e, ENOTSUP, "made by a newer memattach (format %u, this is %u)", h->version, DUMP_VERSION);
+		return err_set(e, ENOTSUP, "made by a newer memattach (format %u, this is %u)", h->version,
+		               DUMP_VERSION);
 	if (h->features & ~DUMP_FEATURES_KNOWN)
 		return err_set(e, ENOTSUP, "made by a newer memattach (unknown features 0x%llx)",
-			       (unsigned long long)(h->features & ~DUMP_FEATURES_KNOWN));
+		               (unsigned long long)(h->features & ~DUMP_FEATURES_KNOWN));
 	if (h->version && h->version < DUMP_VERSION)
-		return err_set(e, ENOTSUP, "made by an older memattach (format %u, this is %u): its own memanalyze reads it", h->version,
-			       DUMP_VERSION);
+		return err_set(e, ENOTSUP,
+		               "made by an older memattach (format %u, this is %u): its own memanalyze reads it",
+		               h->version, DUMP_VERSION);
 	if (h->version != DUMP_VERSION || h->header_bytes != DUMP_HEADER_BYTES)
 		return err_set(e, EPROTO, "the header of the dump is damaged");
 	return 0;
@@ -62,7 +64,8 @@ static void read_lease(struct dump *dump)
 	for (int i = 0; i < LEASE_READS; i++) {
 		uint32_t before, after;
 		struct dump_clock clock;
-		if (dump_read(dump, offsetof(struct dump_header, lease_sequence), &before, sizeof before) != sizeof before ||
+		if (dump_read(dump, offsetof(struct dump_header, lease_sequence), &before, sizeof before) !=
+		            sizeof before ||
 		    dump_read(dump, offsetof(struct dump_header, clock_latest), &clock, sizeof clock) != sizeof clock ||
 		    dump_read(dump, offsetof(struct dump_header, lease_sequence), &after, sizeof after) != sizeof after)
 			return;
@@ -124,12 +127,11 @@ static bool region_holds_together(const struct dump_region *r)
 		return true;
 	if (!r->entries || r->entries > r->bytes / each)
 		return false;
-	return r->kind == DUMP_REGION_HISTORY ||
-	       (r->entries >= DUMP_BUCKET && !(r->entries & (r->entries - 1)));
+	return r->kind == DUMP_REGION_HISTORY || (r->entries >= DUMP_BUCKET && !(r->entries & (r->entries - 1)));
 }
 
-/* Keeps the regions that hold together, lie in the file at least in part, and overlap none that was kept before. One of a later kind is
- * kept like the others; nothing asks for it. */
+/* Keeps the regions that hold together, lie in the file at least in part, and overlap none that was kept before. One of
+ * a later kind is kept like the others; nothing asks for it. */
 static void check_regions(struct dump *dump, size_t got)
 {
 	size_t have = (got - HEADER_MIN_BYTES) / sizeof(struct dump_region);
@@ -191,7 +193,7 @@ int dump_open_fd(int fd, struct dump **out, struct err *e)
 	size_t got = dump_read(dump, 0, &dump->header, want);
 	if (dump->skipped[DUMP_SKIP_read_error])
 		return err_set(e, S_ISREG(st.st_mode) ? EIO : ESPIPE,
-			       S_ISREG(st.st_mode) ? "cannot read" : "not a regular file");
+		               S_ISREG(st.st_mode) ? "cannot read" : "not a regular file");
 	int r = check_header(&dump->header, got, e);
 	if (r)
 		return r;
@@ -254,10 +256,10 @@ enum dump_end dump_end(const struct dump *dump)
 const char *dump_end_name(enum dump_end end)
 {
 	static const char *const names[] = { [DUMP_END_RUNNING] = "running",
-					     [DUMP_END_DETACHED] = "detached",
-					     [DUMP_END_EXITED] = "exited",
-					     [DUMP_END_KILLED] = "killed",
-					     [DUMP_END_ABANDONED] = "abandoned" };
+		                             [DUMP_END_DETACHED] = "detached",
+		                             [DUMP_END_EXITED] = "exited",
+		                             [DUMP_END_KILLED] = "killed",
+		                             [DUMP_END_ABANDONED] = "abandoned" };
 	return names[end];
 }
 

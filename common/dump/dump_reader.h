@@ -3,9 +3,9 @@
  * Reads a dump file (include/dump_format.h) that may be growing, changing under us, truncated, damaged or hostile.
  *
  * The file is read with pread(2) into buffers of bounded size, never mapped, so a file that shrinks while we read ends
- * the data and raises no SIGBUS; nothing is allocated by a number that stands in the file. Every offset passes one checked
- * accessor. What does not hold together is left out and counted by reason; only a file that is no dump, or that is from a
- * newer memattach, cannot be opened at all.
+ * the data and raises no SIGBUS; nothing is allocated by a number that stands in the file. Every offset passes one
+ * checked accessor. What does not hold together is left out and counted by reason; only a file that is no dump, or that
+ * is from a newer memattach, cannot be opened at all.
  *
  * While a session runs, each dump_each_* sees the records that were complete when it came by. Read live records before
  * stacks: then the cumulative sums of a stack are never older than its live records.
@@ -22,19 +22,19 @@
 struct dump;
 
 /* Why something was left out. */
-#define DUMP_SKIP_LIST(X)                                                                     \
-	X(short_file, "the file ends before the data it announces")                           \
-	X(read_error, "reads that failed")                                                    \
-	X(header, "header fields that make no sense")                                         \
-	X(region, "regions with an impossible place, size or kind")                           \
-	X(busy, "live records that changed while they were read")                             \
-	X(live, "live records that contradict themselves")                                    \
-	X(stack, "stacks that cannot be read")                                                \
-	X(sums, "stacks whose sums make no sense")                                            \
-	X(history, "history records that contradict themselves")                              \
-	X(module, "module records that cannot be read")                                       \
-	X(thread, "thread records that cannot be read")                                       \
-	X(note, "notes that cannot be read")                                                  \
+#define DUMP_SKIP_LIST(X)                                                                                              \
+	X(short_file, "the file ends before the data it announces")                                                    \
+	X(read_error, "reads that failed")                                                                             \
+	X(header, "header fields that make no sense")                                                                  \
+	X(region, "regions with an impossible place, size or kind")                                                    \
+	X(busy, "live records that changed while they were read")                                                      \
+	X(live, "live records that contradict themselves")                                                             \
+	X(stack, "stacks that cannot be read")                                                                         \
+	X(sums, "stacks whose sums make no sense")                                                                     \
+	X(history, "history records that contradict themselves")                                                       \
+	X(module, "module records that cannot be read")                                                                \
+	X(thread, "thread records that cannot be read")                                                                \
+	X(note, "notes that cannot be read")                                                                           \
 	X(rate, "changes of the rate that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
@@ -45,8 +45,9 @@ enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
 enum dump_end { DUMP_END_RUNNING, DUMP_END_DETACHED, DUMP_END_EXITED, DUMP_END_KILLED, DUMP_END_ABANDONED };
 
 /*
- * -EISDIR, -ESPIPE: not a regular file, which alone is opened. -EPROTO: not a dump, or its header is destroyed. -ENOTSUP: made by a newer memattach. Else -errno of open or read.
- * dump_open_fd takes a descriptor that can pread and leaves it to the caller.
+ * -EISDIR, -ESPIPE: not a regular file, which alone is opened. -EPROTO: not a dump, or its header is destroyed.
+ * -ENOTSUP: made by a newer memattach. Else -errno of open or read. dump_open_fd takes a descriptor that can pread and
+ * leaves it to the caller.
  */
 int dump_open(const char *path, struct dump **dump, struct err *e) WARN_UNUSED;
 int dump_open_fd(int fd, struct dump **dump, struct err *e) WARN_UNUSED;
@@ -71,9 +72,10 @@ bool dump_complete(const struct dump *dump); /* nothing was left out that a whol
 /* A stamp as nanoseconds of CLOCK_REALTIME; 0 if the clocks make no sense. */
 uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp);
 /*
- * How long the session recorded, and the stamp of its end, as far as is known; 0 and any if the clocks make no sense. dump_has_no_end: nobody has written the end
- * and memattach is not heard of any more; then it is what the header tells, a lower bound, until dump_find_latest has looked for the latest time of
- * all samples, which is a better one (0; -ENOMEM; of other dumps nothing is read).
+ * How long the session recorded, and the stamp of its end, as far as is known; 0 and any if the clocks make no sense.
+ * dump_has_no_end: nobody has written the end and memattach is not heard of any more; then it is what the header tells,
+ * a lower bound, until dump_find_latest has looked for the latest time of all samples, which is a better one (0;
+ * -ENOMEM; of other dumps nothing is read).
  */
 uint64_t dump_duration_ns(const struct dump *dump);
 uint64_t dump_latest_stamp(const struct dump *dump);
@@ -102,10 +104,11 @@ int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const 
 uint64_t dump_expected_samples(const struct dump *dump);
 
 /*
- * Thinning (thinning.h): the rate that a record counts with, 0 if it does not count. Records are to be asked for the thinnings that were known
- * when the dump was opened. dump_thinned_meanwhile says, after reading, that there was another one, which the records that were read and those that
- * were not may know of or not: then the thinnings have been read again, and so must be the records. dump_take_thinnings makes the
- * records of an earlier copy of the same session comparable to those of a later one.
+ * Thinning (thinning.h): the rate that a record counts with, 0 if it does not count. Records are to be asked for the
+ * thinnings that were known when the dump was opened. dump_thinned_meanwhile says, after reading, that there was
+ * another one, which the records that were read and those that were not may know of or not: then the thinnings have
+ * been read again, and so must be the records. dump_take_thinnings makes the records of an earlier copy of the same
+ * session comparable to those of a later one.
  */
 uint32_t dump_live_rate(const struct dump *dump, const struct dump_live_record *record);
 uint32_t dump_history_rate(const struct dump *dump, const struct dump_history_record *record);

@@ -21,7 +21,8 @@ static uint64_t region_end(const struct dump *dump, const struct dump_region *r)
 	return end < dump->file_bytes ? end : dump->file_bytes;
 }
 
-/* Where the file has bytes again that were ever written: a hole may be larger than all memory, and says that nothing is there. */
+/* Where the file has bytes again that were ever written: a hole may be larger than all memory, and says that nothing is
+ * there. */
 static uint64_t next_data(const struct dump *dump, uint64_t offset)
 {
 	off_t at = offset <= INT64_MAX ? lseek(dump->fd, (off_t)offset, SEEK_DATA) : -1;
@@ -60,7 +61,8 @@ static int read_live_again(struct dump *dump, uint64_t offset, struct dump_live_
 {
 	for (int i = 0; i < BUSY_READS; i++) {
 		uint64_t after;
-		if (dump_read(dump, offset, record, sizeof *record) != sizeof *record || DUMP_KEY_IS_FREE(record->address))
+		if (dump_read(dump, offset, record, sizeof *record) != sizeof *record ||
+		    DUMP_KEY_IS_FREE(record->address))
 			return 0;
 		if (record->address == DUMP_KEY_BUSY)
 			continue;
@@ -82,7 +84,7 @@ static bool all_free(const struct dump_live_record *records, size_t n)
 
 /* Some records of a region, from an offset of the file on. *empty: all are free. */
 static int each_live_chunk(struct dump *dump, uint64_t at, size_t n, struct live_chunk *c, bool *empty,
-			   int (*fn)(void *, const struct dump_live_record *), void *arg)
+                           int (*fn)(void *, const struct dump_live_record *), void *arg)
 {
 	const size_t bytes = sizeof c->records[0];
 
@@ -130,11 +132,13 @@ int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_liv
 			bool empty;
 			if (at >= dump->file_bytes)
 				break;
-			int r = each_live_chunk(dump, at, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk, &empty, fn, arg);
+			int r = each_live_chunk(dump, at, left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES, chunk, &empty,
+			                        fn, arg);
 			if (r)
 				return r;
 			if (empty && left > CHUNK_ENTRIES)
-				first += least(hole_elements(dump, at + CHUNK_ENTRIES * bytes, bytes), left - CHUNK_ENTRIES);
+				first += least(hole_elements(dump, at + CHUNK_ENTRIES * bytes, bytes),
+				               left - CHUNK_ENTRIES);
 		}
 	}
 	return 0;
@@ -157,7 +161,6 @@ static int compare_places(const void *a, const void *b)
 /* The blocks that were ever used, sorted by sequence: as many as the file has, 16 bytes for each 4096. */
 static int find_history(struct dump *dump, struct history_place **places, size_t *count)
 {
-
 	for (uint32_t i = 0; i < dump->region_count; i++) {
 		const struct dump_region *region = &dump->regions[i];
 		if (region->kind != DUMP_REGION_HISTORY)
@@ -165,11 +168,13 @@ static int find_history(struct dump *dump, struct history_place **places, size_t
 		for (uint64_t b = 0; b < region->entries; b++) {
 			uint64_t offset = region->offset + b * DUMP_HISTORY_BLOCK_BYTES;
 			uint64_t sequence;
-			if (offset >= dump->file_bytes || dump_read(dump, offset, &sequence, sizeof sequence) != sizeof sequence)
+			if (offset >= dump->file_bytes ||
+			    dump_read(dump, offset, &sequence, sizeof sequence) != sizeof sequence)
 				break;
 			if (!sequence) {
-				b += least(hole_elements(dump, offset + DUMP_HISTORY_BLOCK_BYTES, DUMP_HISTORY_BLOCK_BYTES),
-					   region->entries - b - 1);
+				b += least(hole_elements(dump, offset + DUMP_HISTORY_BLOCK_BYTES,
+				                         DUMP_HISTORY_BLOCK_BYTES),
+				           region->entries - b - 1);
 				continue;
 			}
 			if (!grow_list(*places, *count))
@@ -183,7 +188,7 @@ static int find_history(struct dump *dump, struct history_place **places, size_t
 }
 
 static int each_history_block(struct dump *dump, const struct history_place *place, struct dump_history_block *block,
-			      int (*fn)(void *, const struct dump_history_record *), void *arg)
+                              int (*fn)(void *, const struct dump_history_record *), void *arg)
 {
 	size_t got = dump_read(dump, place->offset, block, sizeof *block);
 	size_t head = offsetof(struct dump_history_block, records);
@@ -262,7 +267,9 @@ int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference),
 				empty = empty && !words[k];
 			}
 			if (empty && left > CHUNK_ENTRIES)
-				first += least(hole_elements(dump, offset + CHUNK_ENTRIES * sizeof *words, sizeof *words), left - CHUNK_ENTRIES);
+				first += least(
+					hole_elements(dump, offset + CHUNK_ENTRIES * sizeof *words, sizeof *words),
+					left - CHUNK_ENTRIES);
 		}
 	}
 	return 0;
@@ -341,7 +348,7 @@ struct arena_record {
  * zero byte, so that a string at its end is terminated.
  */
 static int each_arena_record(struct dump *dump, uint32_t kind, size_t minimum, enum dump_skip reason,
-			     int (*fn)(void *arg, char *record, uint32_t bytes), void *arg)
+                             int (*fn)(void *arg, char *record, uint32_t bytes), void *arg)
 {
 	AUTO_FREE char *buffer = malloc(ARENA_RECORD_MAX + 8);
 
@@ -422,7 +429,7 @@ int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_m
 	struct visit v = { .dump = dump, .module = fn, .arg = arg };
 
 	return each_arena_record(dump, DUMP_REGION_MODULES, sizeof(struct dump_module), DUMP_SKIP_module, visit_module,
-				 &v);
+	                         &v);
 }
 
 int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg)
@@ -430,7 +437,7 @@ int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_t
 	struct visit v = { .dump = dump, .thread = fn, .arg = arg };
 
 	return each_arena_record(dump, DUMP_REGION_THREADS, sizeof(struct dump_thread), DUMP_SKIP_thread, visit_thread,
-				 &v);
+	                         &v);
 }
 
 int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const char *text), void *arg)
@@ -446,8 +453,8 @@ static int visit_rate(void *arg, char *record, uint32_t bytes)
 	const struct dump_rate_change *change = (const struct dump_rate_change *)record;
 
 	(void)bytes;
-	if (!change->old_bytes || change->old_bytes > UINT32_MAX || !change->new_bytes || change->new_bytes > UINT32_MAX ||
-	    change->thinned_bytes > UINT32_MAX) {
+	if (!change->old_bytes || change->old_bytes > UINT32_MAX || !change->new_bytes ||
+	    change->new_bytes > UINT32_MAX || change->thinned_bytes > UINT32_MAX) {
 		dump_skip(v->dump, DUMP_SKIP_rate);
 		return 0;
 	}
@@ -458,5 +465,6 @@ int dump_each_rate(struct dump *dump, int (*fn)(void *arg, const struct dump_rat
 {
 	struct visit v = { .dump = dump, .rate = fn, .arg = arg };
 
-	return each_arena_record(dump, DUMP_REGION_RATES, sizeof(struct dump_rate_change), DUMP_SKIP_rate, visit_rate, &v);
+	return each_arena_record(dump, DUMP_REGION_RATES, sizeof(struct dump_rate_change), DUMP_SKIP_rate, visit_rate,
+	                         &v);
 }

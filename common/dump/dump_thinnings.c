@@ -44,7 +44,8 @@ int dump_thinned_meanwhile(struct dump *dump)
 {
 	uint32_t now;
 
-	if (dump_read(dump, offsetof(struct dump_header, thinnings), &now, sizeof now) != sizeof now || now == dump->header.thinnings)
+	if (dump_read(dump, offsetof(struct dump_header, thinnings), &now, sizeof now) != sizeof now ||
+	    now == dump->header.thinnings)
 		return 0;
 	dump->header.thinnings = now;
 	int r = dump_read_thinnings(dump);

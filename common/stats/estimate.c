@@ -31,10 +31,10 @@ struct estimate_block estimate_block(double p)
 	double logarithm = -log(p);
 
 	return (struct estimate_block){ .p = p,
-					.weight = 1 / p,
-					.variance = variance,
-					.log_sum = variance * logarithm,
-					.log_square = variance * logarithm * logarithm };
+		                        .weight = 1 / p,
+		                        .variance = variance,
+		                        .log_sum = variance * logarithm,
+		                        .log_square = variance * logarithm * logarithm };
 }
 
 void estimate_add_block(struct estimate_sum *sum, double p)
@@ -124,12 +124,13 @@ struct mixture {
 
 static double mixture_above(const struct mixture *m, double x)
 {
-	return (1 - m->rare) * gamma_above(m->mean, m->variance, x) + m->rare * gamma_above(m->rare_mean, m->rare_variance, x);
+	return (1 - m->rare) * gamma_above(m->mean, m->variance, x) +
+	       m->rare * gamma_above(m->rare_mean, m->rare_variance, x);
 }
 
 /*
- * The quantile with so much above it. The logarithm of a tail is nearly straight, so that false position on it ends after a few
- * steps (Illinois: halve the weight of an end that stays).
+ * The quantile with so much above it. The logarithm of a tail is nearly straight, so that false position on it ends
+ * after a few steps (Illinois: halve the weight of an end that stays).
  */
 static double mixture_quantile(const struct mixture *m, double tail)
 {
@@ -181,10 +182,10 @@ static double count_high(const struct estimate_sum *sum, double confidence, doub
 	double next = next_block(sum, confidence);
 	double hidden = fmax(sum->hidden, next);
 	struct mixture m = { .mean = unseen + next - 1,
-			     .variance = v + next * (next - 1),
-			     .rare = 1 / ((double)sum->known + 1),
-			     .rare_mean = unseen + hidden - 1,
-			     .rare_variance = v + hidden * (hidden - 1) };
+		             .variance = v + next * (next - 1),
+		             .rare = 1 / ((double)sum->known + 1),
+		             .rare_mean = unseen + hidden - 1,
+		             .rare_variance = v + hidden * (hidden - 1) };
 	double many = sum->known ? mixture_quantile(&m, tail) : gamma_quantile(m.rare_mean, m.rare_variance, tail, 1);
 
 	return sum->seen + many + 0.5;
@@ -205,8 +206,8 @@ double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
 	double tail = (1 - confidence) / 2;
 	double y = sum->value;
 	double w = sum->next;
-	double high = sum->hidden > 0 ? count_high(sum, confidence, tail) :
-					gamma_quantile(y + w, sum->variance + w * w, tail, 1);
+	double high = sum->hidden > 0 ? count_high(sum, confidence, tail)
+	                              : gamma_quantile(y + w, sum->variance + w * w, tail, 1);
 
 	return fmax(high, y);
 }
@@ -214,10 +215,10 @@ double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
 struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence)
 {
 	return (struct estimate){ .value = sum->value,
-				  .error = sqrt(sum->variance),
-				  .low = estimate_low_smooth(sum, confidence),
-				  .high = estimate_high_smooth(sum, confidence),
-				  .exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0) };
+		                  .error = sqrt(sum->variance),
+		                  .low = estimate_low_smooth(sum, confidence),
+		                  .high = estimate_high_smooth(sum, confidence),
+		                  .exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0) };
 }
 
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence)

@@ -14,28 +14,30 @@
  *   low  = v / (2y) * chi2(alpha / 2; 2 y^2 / v)
  *   high = (v + w^2) / (2 (y + w)) * chi2(1 - alpha / 2; 2 (y + w)^2 / (v + w^2))
  *
- * The weight of the next sample, of bytes: S / p tends to R for S much below R, and blocks far above R do not stay unseen, so w = R.
+ * The weight of the next sample, of bytes: S / p tends to R for S much below R, and blocks far above R do not stay
+ * unseen, so w = R.
  *
- * A count is harder: 1 / p is R / S for small S, so blocks so small that none was sampled may be many. Where they may be
- * of any size no interval can both cover them and be near the normal one (docs/statistics.md has the proof). What is
- * assumed here: no block is hidden that is smaller than ESTIMATE_HIDDEN_BYTES (or than what was seen), and samples come in no
- * particular order. Then the next one is smaller than all n whose sizes are known with a chance of 1 / (n + 1) at most (as the
- * smallest of n + 1 it may stand at each place alike), and the upper end is that of a mixture: with that chance w is the weight of the
- * smallest hidden block, else it is the largest weight that was seen or, if that is more, exp(m + z s): m and s are mean and spread of
- * ln (1 / p), each sample weighted by its part of the variance, z is the normal quantile at the confidence. Of log-normal weights this is
- * how far those reach that make the variance; where the blocks that matter are alike s is 0.
+ * A count is harder: 1 / p is R / S for small S, so blocks so small that none was sampled may be many. Where they may
+ * be of any size no interval can both cover them and be near the normal one (docs/statistics.md has the proof). What is
+ * assumed here: no block is hidden that is smaller than ESTIMATE_HIDDEN_BYTES (or than what was seen), and samples come
+ * in no particular order. Then the next one is smaller than all n whose sizes are known with a chance of 1 / (n + 1) at
+ * most (as the smallest of n + 1 it may stand at each place alike), and the upper end is that of a mixture: with that
+ * chance w is the weight of the smallest hidden block, else it is the largest weight that was seen or, if that is more,
+ * exp(m + z s): m and s are mean and spread of ln (1 / p), each sample weighted by its part of the variance, z is the
+ * normal quantile at the confidence. Of log-normal weights this is how far those reach that make the variance; where
+ * the blocks that matter are alike s is 0.
  *
- * What is added to the seen blocks of a count is a negative binomial number: n sampled blocks of a size leave n (1 - p) / p unseen on average,
- * with the variance n (1 - p) / p^2. The gamma distribution stands for it (for small p it is one), half a block to either side makes up for
- * the steps of a whole number, and both ends are whole numbers.
+ * What is added to the seen blocks of a count is a negative binomial number: n sampled blocks of a size leave n (1 - p)
+ * / p unseen on average, with the variance n (1 - p) / p^2. The gamma distribution stands for it (for small p it is
+ * one), half a block to either side makes up for the steps of a whole number, and both ends are whole numbers.
  *
  * No low end is below what was seen (sum of x over the samples). If every block is recorded (R = 1) w is 0 and the
  * interval has no width; blocks that are certain to be sampled at R > 1 leave room for others that are not.
  *
  * Without a sample (y = v = 0) the formula gives [0, -ln(alpha / 2) w]: 3.69 R at 95 %. That is the upper half of a
- * two-sided interval; taking the one-sided limit -ln(alpha) w = 3.00 R there would let the coverage fall to 93.5 % near B = 3 R.
- * The one-sided limit is the detection limit: the chance to see no sample among B bytes is exp(-B / R), so a stack
- * that shows no sample holds less than 3 R with 95 % confidence.
+ * two-sided interval; taking the one-sided limit -ln(alpha) w = 3.00 R there would let the coverage fall to 93.5 % near
+ * B = 3 R. The one-sided limit is the detection limit: the chance to see no sample among B bytes is exp(-B / R), so a
+ * stack that shows no sample holds less than 3 R with 95 % confidence.
  */
 #ifndef MEMATTACH_ESTIMATE_H
 #define MEMATTACH_ESTIMATE_H
@@ -44,15 +46,15 @@
 #include <stdint.h>
 
 struct estimate_sum {
-	double value;     /* sum of x / p */
-	double variance;  /* sum of x^2 (1 - p) / p^2 */
-	double seen;      /* sum of x: a floor for the truth */
-	double next;      /* weight of the next sample; 0: nothing can be unseen */
+	double value;    /* sum of x / p */
+	double variance; /* sum of x^2 (1 - p) / p^2 */
+	double seen;     /* sum of x: a floor for the truth */
+	double next;     /* weight of the next sample; 0: nothing can be unseen */
 	uint64_t samples;
 	/* Of counts; 0 in other sums: */
-	uint64_t known;   /* samples that next, and with it the sizes, are known from; these or more of the same kind */
-	double hidden;    /* weight of the smallest block that may be hidden, 0: none is */
-	double log_sum;   /* sum of v ln (1 / p) over the samples, v its part of the variance */
+	uint64_t known; /* samples that next, and with it the sizes, are known from; these or more of the same kind */
+	double hidden;  /* weight of the smallest block that may be hidden, 0: none is */
+	double log_sum; /* sum of v ln (1 / p) over the samples, v its part of the variance */
 	double log_square; /* sum of v ln^2 (1 / p) */
 };
 
@@ -76,7 +78,7 @@ void estimate_add(struct estimate_sum *sum, double x, double p);
 /* What a sampled block, whose size gave p, adds to a sum of counts. */
 struct estimate_block {
 	double p;
-	double weight;     /* 1 / p */
+	double weight; /* 1 / p */
 	double variance;
 	double log_sum, log_square;
 };

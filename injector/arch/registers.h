@@ -37,7 +37,8 @@ int64_t registers_syscall(const struct user_regs_struct *regs);
 bool registers_sleeping(const struct user_regs_struct *regs);
 /* Calls visit with the value of every general register. */
 void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t value, void *data), void *data);
-/* May two words that follow the program counter in the context of an interrupted thread (sigcontext) be first and second? */
+/* May two words that follow the program counter in the context of an interrupted thread (sigcontext) be first and
+ * second? */
 bool registers_follow_pc(uint64_t first, uint64_t second);
 
 #endif

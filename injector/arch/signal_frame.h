@@ -14,9 +14,9 @@ struct signal_frame {
 };
 
 /*
- * Is the word at address a saved register in a signal frame on an alternate stack? Only where everything fits: the place in the frame, the return to
- * rt_sigreturn, the code segment, and a stack that holds the frame. Not for a stack with SS_AUTODISARM: such a handler may have been left without
- * returning, to be gone on with later.
+ * Is the word at address a saved register in a signal frame on an alternate stack? Only where everything fits: the
+ * place in the frame, the return to rt_sigreturn, the code segment, and a stack that holds the frame. Not for a stack
+ * with SS_AUTODISARM: such a handler may have been left without returning, to be gone on with later.
  */
 bool signal_frame_around(const struct target_memory *memory, uint64_t address, struct signal_frame *frame);
 

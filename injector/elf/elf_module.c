@@ -206,8 +206,7 @@ const char *elf_module_string(const struct elf_module *m, uint64_t offset, size_
 {
 	uint64_t room = offset < m->strings_bytes ? m->strings_bytes - offset + 1 : 0;
 
-	return room && memchr(m->strings + offset, 0, room < max_bytes ? room : max_bytes) ? m->strings + offset
-	                                                                                   : NULL;
+	return room && memchr(m->strings + offset, 0, room < max_bytes ? room : max_bytes) ? m->strings + offset : NULL;
 }
 
 /* The offsets of the names of what it needs, which stand among the entries. */
@@ -226,8 +225,8 @@ static int keep_needed(struct elf_module *m, const struct target_memory *tm, con
 		return err_set(e, ENOMEM, "no memory for a dynamic section");
 	for (size_t i = 0; i < count && list[i].d_tag != DT_NULL; i++)
 		if (list[i].d_tag == DT_NEEDED)
-			m->needed[m->needed_count++] =
-				list[i].d_un.d_val < STRINGS_MAX ? (uint32_t)list[i].d_un.d_val : UINT32_MAX;
+			m->needed[m->needed_count++] = list[i].d_un.d_val < STRINGS_MAX ? (uint32_t)list[i].d_un.d_val
+			                                                                : UINT32_MAX;
 	return 0;
 }
 
@@ -313,8 +312,8 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 /* ---- the whole ---- */
 
 /*
- * The kernel writes a newline in a name as \012, and a name that has these four characters in the same way. Which one it is
- * tells the link in map_files, which everybody may read who may trace the process. False: it cannot be read.
+ * The kernel writes a newline in a name as \012, and a name that has these four characters in the same way. Which one
+ * it is tells the link in map_files, which everybody may read who may trace the process. False: it cannot be read.
  */
 static bool name_of_mapping(const struct target_memory *tm, const struct mapping *map, char *name, size_t size)
 {
@@ -328,8 +327,7 @@ static bool name_of_mapping(const struct target_memory *tm, const struct mapping
 	return true;
 }
 
-static void note_file(struct elf_module *m, const struct target_memory *tm, const struct maps *maps,
-                      const char *path)
+static void note_file(struct elf_module *m, const struct target_memory *tm, const struct maps *maps, const char *path)
 {
 	const struct mapping *map = maps_find(maps, m->header);
 	char name[NAME_MAX_BYTES + 1];
@@ -406,8 +404,8 @@ const char *elf_module_name(const struct elf_module *m)
 	return m->path && m->path[0] ? m->path : m->soname && m->soname[0] ? m->soname : "unnamed module";
 }
 
-int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm,
-                           const struct elf_table *table_, Elf64_Rela **relas, size_t *count, struct err *e)
+int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table_,
+                           Elf64_Rela **relas, size_t *count, struct err *e)
 {
 	size_t n = table_->bytes / sizeof(Elf64_Rela);
 

@@ -119,8 +119,7 @@ bool elf_module_holds(const struct elf_module *m, uint64_t address, uint64_t byt
 bool elf_module_find(const struct elf_module *m, const char *name, const char *version, struct elf_symbol *symbol);
 
 /* Does it define name, in any version, at this address (function, not ifunc)? */
-bool elf_module_defines_at(const struct elf_module *m, const char *name, uint64_t address,
-                           struct elf_symbol *symbol);
+bool elf_module_defines_at(const struct elf_module *m, const char *name, uint64_t address, struct elf_symbol *symbol);
 
 /* Does it define name as an ifunc in any version? */
 bool elf_module_defines_ifunc(const struct elf_module *m, const char *name);
@@ -136,8 +135,7 @@ const char *elf_module_string(const struct elf_module *m, uint64_t offset, size_
 const char *elf_module_name(const struct elf_module *m);
 
 /* Reads a relocation table of the module. *relas is malloc'ed (NULL if empty). */
-int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm,
-                           const struct elf_table *table, Elf64_Rela **relas, size_t *count,
-                           struct err *e) WARN_UNUSED;
+int elf_module_relocations(const struct elf_module *m, const struct target_memory *tm, const struct elf_table *table,
+                           Elf64_Rela **relas, size_t *count, struct err *e) WARN_UNUSED;
 
 #endif

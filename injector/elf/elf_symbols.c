@@ -329,8 +329,7 @@ bool elf_module_find(const struct elf_module *m, const char *name, const char *v
 	return best > 0;
 }
 
-bool elf_module_defines_at(const struct elf_module *m, const char *name, uint64_t address,
-                           struct elf_symbol *symbol)
+bool elf_module_defines_at(const struct elf_module *m, const char *name, uint64_t address, struct elf_symbol *symbol)
 {
 	for (uint32_t n = 0; next_defined(m, name, &n);) {
 		struct elf_symbol s = describe(m, n);

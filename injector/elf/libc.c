@@ -61,8 +61,7 @@ static bool find_libc(struct libc *l, const struct modules *m)
 	for (size_t i = 0; i < m->count; i++) {
 		const struct elf_module *module = &m->list[i];
 
-		if (module->space != 0 || module->is_vdso ||
-		    !elf_module_find(module, "__libc_start_main", NULL, &s))
+		if (module->space != 0 || module->is_vdso || !elf_module_find(module, "__libc_start_main", NULL, &s))
 			continue;
 		/* Programs may define the name too; the libraries tell themselves by what only they have. */
 		bool glibc = elf_module_find(module, "gnu_get_libc_version", NULL, &s);
@@ -108,8 +107,9 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 }
 
 /*
- * glibc keeps what dlerror() is to say behind a thread-local pointer, NULL for nothing: since 2.34 __libc_dlerror_result, which libc.so.6 exports
- * (GLIBC_PRIVATE) and finds through a word of its own, relocated by name.
+ * glibc keeps what dlerror() is to say behind a thread-local pointer, NULL for nothing: since 2.34
+ * __libc_dlerror_result, which libc.so.6 exports (GLIBC_PRIVATE) and finds through a word of its own, relocated by
+ * name.
  */
 static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
 {
@@ -122,7 +122,8 @@ static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
 		return;
 	for (size_t i = 0; i < count; i++)
 		if (ELF64_R_TYPE(relas[i].r_info) == R_X86_64_TPOFF64 &&
-		    !strcmp(elf_module_symbol_name(l->module, (uint32_t)ELF64_R_SYM(relas[i].r_info)), "__libc_dlerror_result") &&
+		    !strcmp(elf_module_symbol_name(l->module, (uint32_t)ELF64_R_SYM(relas[i].r_info)),
+		            "__libc_dlerror_result") &&
 		    !target_read_u64(tm, l->module->bias + relas[i].r_offset, &offset, &ignored))
 			l->dlerror_result = (int64_t)offset;
 }

@@ -22,7 +22,8 @@ struct libc {
 	uint32_t dlopen_mode_extra; /* to be or'ed into the mode: 0 or 0x80000000 */
 	uint64_t dlclose;           /* dlclose, or __libc_dlclose to go with __libc_dlopen_mode */
 	uint64_t dlerror;           /* 0: none */
-	int64_t dlerror_result;     /* offset from the thread pointer of the word that leads to its pending message; 0 unknown */
+	int64_t dlerror_result;     /* offset from the thread pointer of the word that leads to its pending message; 0
+	                               unknown */
 	uint64_t errno_location;    /* __errno_location */
 	uint64_t dlsym;             /* resolves IFUNC symbols under the loader's lock; 0: it does not (musl) */
 	bool dlclose_unmaps;        /* false on musl */

@@ -28,7 +28,8 @@ void module_file_open(struct module_file *f, const struct elf_module *module, co
                       const struct maps *maps)
 {
 	const struct mapping *map = maps_find(maps, module->header);
-	AUTO_CLOSE int fd = module->is_vdso || !map ? -1 : target_file_open(target_memory_thread(tm), map, module->path);
+	AUTO_CLOSE int fd = module->is_vdso || !map ? -1
+	                                            : target_file_open(target_memory_thread(tm), map, module->path);
 
 	*f = (struct module_file){ .module = module, .tm = tm, .fd = -1 };
 	if (fd >= 0 && same_headers(fd, module))
@@ -74,8 +75,8 @@ static Elf_Data *section_data(Elf_Scn *section, const GElf_Shdr *header)
 	return elf_rawdata(section, NULL);
 }
 
-int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes,
-                        uint64_t *address, struct err *e)
+int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes, uint64_t *address,
+                        struct err *e)
 {
 	int r = err_set(e, ENOENT, "%s has no section %s", elf_module_name(f->module), name);
 	size_t names;
@@ -114,8 +115,8 @@ int module_file_section(const struct module_file *f, const char *name, uint8_t *
 #define PART_MAX (1ull << 30)
 
 /*
- * A part of the file, with a NUL behind; NULL: not all of it is there, or it is too much. By hand and not by libelf, which would take what the
- * headers promise: this runs in memattach itself.
+ * A part of the file, with a NUL behind; NULL: not all of it is there, or it is too much. By hand and not by libelf,
+ * which would take what the headers promise: this runs in memattach itself.
  */
 static void *read_part(const struct module_file *f, uint64_t offset, uint64_t bytes)
 {

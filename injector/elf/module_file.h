@@ -3,8 +3,8 @@
  * Reading the constant parts of a module (text, unwind information, sections that are not loaded), preferably
  * from its file: reading megabytes of text through the target's memory would make them resident there.
  *
- * The file is the mapped one or none (target_file.h), and has the program headers that were loaded. Without a file loaded
- * parts are read from the target's memory and sections are unavailable.
+ * The file is the mapped one or none (target_file.h), and has the program headers that were loaded. Without a file
+ * loaded parts are read from the target's memory and sections are unavailable.
  */
 #ifndef MEMATTACH_MODULE_FILE_H
 #define MEMATTACH_MODULE_FILE_H
@@ -33,8 +33,8 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
  * Reads a section by name from the file, decompressed. *data is malloc'ed. *address is sh_addr + bias if it
  * is allocated, else 0. -ENOENT: no file or no such section.
  */
-int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes,
-                        uint64_t *address, struct err *e) WARN_UNUSED;
+int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes, uint64_t *address,
+                        struct err *e) WARN_UNUSED;
 
 /* Calls fn for each symbol defined in .symtab, until it returns false. False if there is no .symtab. */
 typedef bool (*module_symbol_fn)(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type);

@@ -133,8 +133,7 @@ static int check_program(pid_t pid, struct err *e)
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT
-		               ? err_set(e, ESRCH, "process %d has no program (a zombie or a kernel thread)",
-		                         (int)pid)
+		               ? err_set(e, ESRCH, "process %d has no program (a zombie or a kernel thread)", (int)pid)
 		               : err_sys(e, "cannot open %s", path);
 	if (read(fd, &h, sizeof h) < 0)
 		return err_sys(e, "cannot read %s", path);
@@ -166,7 +165,8 @@ static uint64_t find_header(const struct maps *maps, uint64_t address)
 		return 0;
 	if (!here->inode)
 		return strcmp(here->path, "[vdso]") ? 0 : here->start;
-	for (const struct mapping *m = here; m >= maps->list && here - m < HEADER_DISTANCE_MAX && here->end - m->start < 1ull << 36; m--)
+	for (const struct mapping *m = here;
+	     m >= maps->list && here - m < HEADER_DISTANCE_MAX && here->end - m->start < 1ull << 36; m--)
 		if (mapping_same_file(m, here) && m->offset == 0)
 			return m->start;
 	return 0;
@@ -192,8 +192,7 @@ static uint64_t exported_debug(const struct elf_module *loader, const struct tar
 
 	if (elf_module_find(loader, "_r_debug", NULL, &s))
 		return s.address;
-	if (elf_module_find(loader, "_dl_debug_addr", NULL, &s) &&
-	    !target_read_u64(tm, s.address, &address, &ignored))
+	if (elf_module_find(loader, "_dl_debug_addr", NULL, &s) && !target_read_u64(tm, s.address, &address, &ignored))
 		return address;
 	return 0;
 }
@@ -210,8 +209,8 @@ static uint64_t loader_debug(const struct target_memory *tm, const struct maps *
 	return address;
 }
 
-static int find_debug(uint64_t *address, const struct auxv *a, const struct target_memory *tm,
-                      const struct maps *maps, struct err *e)
+static int find_debug(uint64_t *address, const struct auxv *a, const struct target_memory *tm, const struct maps *maps,
+                      struct err *e)
 {
 	struct elf_module program;
 	uint64_t header = find_header(maps, a->phdr);
@@ -233,9 +232,8 @@ static int find_debug(uint64_t *address, const struct auxv *a, const struct targ
 	if (*address)
 		return 0;
 	if (!interpreted)
-		return err_set(
-			e, ENOEXEC,
-			"it is a static program: there is no loader to load the payload and no slot to patch");
+		return err_set(e, ENOEXEC,
+		               "it is a static program: there is no loader to load the payload and no slot to patch");
 	return err_set(e, EAGAIN, "its loader has not set up the list of modules yet");
 }
 
@@ -284,8 +282,8 @@ static int note_broken(struct walk *w, const char *name, struct err *e)
 }
 
 /*
- * glibc compares the name of what dlopen is to open with the DT_SONAME of each library that is loaded, through its dynamic section and
- * string table, and trusts both. So must we: they are where the loader found them, and can be read.
+ * glibc compares the name of what dlopen is to open with the DT_SONAME of each library that is loaded, through its
+ * dynamic section and string table, and trusts both. So must we: they are where the loader found them, and can be read.
  */
 static bool loader_can_read(const struct walk *w, const struct map_node *node)
 {
@@ -296,7 +294,8 @@ static bool loader_can_read(const struct walk *w, const struct map_node *node)
 	char byte;
 
 	for (unsigned i = 0;; i++) {
-		if (i == DYNAMIC_MAX || target_read(w->tm, node->dynamic + i * sizeof entry, &entry, sizeof entry, &ignored))
+		if (i == DYNAMIC_MAX ||
+		    target_read(w->tm, node->dynamic + i * sizeof entry, &entry, sizeof entry, &ignored))
 			return false;
 		if (entry.d_tag == DT_NULL)
 			break;
@@ -309,7 +308,7 @@ static bool loader_can_read(const struct walk *w, const struct map_node *node)
 	}
 	/* Absolute on glibc, relative on musl; every shared object has a string table. */
 	return strings && (!has_name || !target_read(w->tm, strings + name, &byte, 1, &ignored) ||
-			   !target_read(w->tm, node->bias + strings + name, &byte, 1, &ignored));
+	                   !target_read(w->tm, node->bias + strings + name, &byte, 1, &ignored));
 }
 
 /*
@@ -516,8 +515,8 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 	if (!now || !pieces)
 		return err_set(e, ENOMEM, "no memory to look at the modules");
 	for (size_t i = 0; i < w->count; i++)
-		pieces[i] = (struct target_piece){ w->pieces[i].address, w->pieces[i].bytes,
-			                           now + w->pieces[i].offset };
+		pieces[i] =
+			(struct target_piece){ w->pieces[i].address, w->pieces[i].bytes, now + w->pieces[i].offset };
 	int r = target_read_batch(tm, pieces, w->count, e);
 	if (r && r != -EFAULT)
 		return r;
@@ -525,7 +524,8 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 		const struct watch_piece *p = &w->pieces[i];
 		struct err ignored;
 
-		/* A node whose memory is gone was unloaded; whether the loader has come to an end only its own words tell. */
+		/* A node whose memory is gone was unloaded; whether the loader has come to an end only its own words
+		 * tell. */
 		if (r && p->kind == PIECE_EXACT)
 			continue;
 		if (r && target_read(tm, p->address, now + p->offset, p->bytes, &ignored))
@@ -574,10 +574,9 @@ const struct elf_module *modules_loader(const struct modules *m)
 
 bool elf_module_same(const struct elf_module *a, const struct elf_module *b)
 {
-	return a->link_map == b->link_map && a->bias == b->bias && a->header == b->header &&
-	       a->inode == b->inode && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor &&
-	       a->build_id_bytes == b->build_id_bytes && !memcmp(a->build_id, b->build_id, a->build_id_bytes) &&
-	       !strcmp(a->path, b->path);
+	return a->link_map == b->link_map && a->bias == b->bias && a->header == b->header && a->inode == b->inode &&
+	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && a->build_id_bytes == b->build_id_bytes &&
+	       !memcmp(a->build_id, b->build_id, a->build_id_bytes) && !strcmp(a->path, b->path);
 }
 
 void modules_number(struct modules *m, const struct modules *old, uint32_t *next_id)

@@ -12,12 +12,12 @@
 #define MODULES_MAX 16384u /* link maps; more is taken for a damaged list */
 
 struct modules {
-	struct elf_module *
-		list; /* order of the link maps: base namespace first (main program first), then the others, then the vdso */
+	struct elf_module *list; /* order of the link maps: base namespace first (main program first), then the others,
+	                            then the vdso */
 	size_t count;
 	bool consistent; /* every r_state was RT_CONSISTENT when it was read: no dlopen/dlclose under way */
 	char *unread;    /* sentences, one per line, on modules on the list that could not be read; "" none */
-	char *broken;    /* name of a module whose names the loader itself could not read: dlopen would crash; NULL none */
+	char *broken; /* name of a module whose names the loader itself could not read: dlopen would crash; NULL none */
 	struct modules_watch *watch;
 };
 

@@ -7,7 +7,8 @@
 
 struct scope;
 
-/* For many look-ups among modules, which must stay as they are. What they take is charged to the budget (may be NULL). NULL: no memory. */
+/* For many look-ups among modules, which must stay as they are. What they take is charged to the budget (may be NULL).
+ * NULL: no memory. */
 struct scope *scope_new(const struct modules *m, struct budget *budget);
 void scope_free(struct scope *s);
 

@@ -66,8 +66,8 @@ bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_
  * rel32 to one of its stubs. fn gets the index of the slot, possibly several times.
  */
 typedef void (*code_call_fn)(void *context, uint32_t slot);
-void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address,
-                     code_call_fn fn, void *context);
+void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
+                     void *context);
 
 /*
  * Direct calls and jumps (rel32) of a body that lead outside of it: fn gets the destination. Chance matches

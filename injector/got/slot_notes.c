@@ -67,8 +67,7 @@ int plan_allocator_notes(struct planner *p, struct err *e)
 		const struct elf_module *m = &p->m->list[i];
 		struct search s = { 0 };
 
-		if (m == p->libc->module || m == p->libc->allocator || m->is_loader || m->is_vdso ||
-		    is_bound_to(p, i))
+		if (m == p->libc->module || m == p->libc->allocator || m->is_loader || m->is_vdso || is_bound_to(p, i))
 			continue;
 		s.what = by_dynamic_symbols(m);
 		if (!s.what)

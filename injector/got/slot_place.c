@@ -27,7 +27,8 @@ static uint64_t page_of(const struct slot *slot)
 }
 
 /* One word of each page. */
-static bool can_read_all(const struct slot *slots, size_t count, struct target_piece *pieces, const struct target_memory *memory)
+static bool can_read_all(const struct slot *slots, size_t count, struct target_piece *pieces,
+                         const struct target_memory *memory)
 {
 	static uint64_t word; /* what they hold does not matter */
 	struct err ignored;
@@ -40,7 +41,7 @@ static bool can_read_all(const struct slot *slots, size_t count, struct target_p
 }
 
 int slot_places_find(struct slot *slots, size_t count, const struct maps *now, const struct maps *planned,
-		     const struct target_memory *memory, struct err *e)
+                     const struct target_memory *memory, struct err *e)
 {
 	AUTO_FREE struct target_piece *pieces = calloc(count + 1, sizeof *pieces);
 	uint64_t word;
@@ -53,13 +54,15 @@ int slot_places_find(struct slot *slots, size_t count, const struct maps *now, c
 	if (can_read_all(slots, count, pieces, memory))
 		return 0;
 	for (size_t i = 0; i < count; i++)
-		if (slots[i].page_protection != SLOT_ABSENT && target_read_u64(memory, slots[i].address, &word, &ignored) < 0)
+		if (slots[i].page_protection != SLOT_ABSENT &&
+		    target_read_u64(memory, slots[i].address, &word, &ignored) < 0)
 			slots[i].page_protection = SLOT_ABSENT;
 	return 0;
 }
 
-enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_t original, const struct modules *modules, const struct maps *maps,
-				const struct target_memory *memory)
+enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_t original,
+                                const struct modules *modules, const struct maps *maps,
+                                const struct target_memory *memory)
 {
 	const struct elf_module *home = modules_find(modules, slot->address, false);
 	uint64_t now;
@@ -78,19 +81,22 @@ enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_
 	return m && m->prot & PROT_EXEC ? SLOT_FOUND_CODE : SLOT_FOUND_DATA;
 }
 
-bool slot_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value, uint32_t *number)
+bool slot_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
+                          uint32_t *number)
 {
 	uint8_t code[9];
 	struct err ignored;
 
-	if (!elf_module_holds(home, value, sizeof code, PF_X) || target_read(memory, value, code, sizeof code, &ignored))
+	if (!elf_module_holds(home, value, sizeof code, PF_X) ||
+	    target_read(memory, value, code, sizeof code, &ignored))
 		return false;
 	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;
 	memcpy(number, push + 1, sizeof *number);
 	return push[0] == 0x68;
 }
 
-static bool table_names_function(const struct elf_module *m, const struct target_memory *memory, const struct elf_table *table, uint64_t address)
+static bool table_names_function(const struct elf_module *m, const struct target_memory *memory,
+                                 const struct elf_table *table, uint64_t address)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count = 0;
@@ -107,10 +113,12 @@ static bool table_names_function(const struct elf_module *m, const struct target
 	return false;
 }
 
-bool slot_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address, uint64_t value)
+bool slot_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address,
+                          uint64_t value)
 {
 	uint32_t number;
 
 	return !slot_place_lazy_stub(home, memory, value, &number) &&
-	       (table_names_function(home, memory, &home->jmprel, address) || table_names_function(home, memory, &home->rela, address));
+	       (table_names_function(home, memory, &home->jmprel, address) ||
+	        table_names_function(home, memory, &home->rela, address));
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is mapped where a slot is, and what may be done to it. A program can tear at its libraries without the loader: unmap a part, move it
- * onto other memory, map a file over it, take away its protection, cut its file on disk. So a slot is touched only in private memory that can be
- * read, and patched only where still the same is mapped as when it was planned.
+ * What is mapped where a slot is, and what may be done to it. A program can tear at its libraries without the loader:
+ * unmap a part, move it onto other memory, map a file over it, take away its protection, cut its file on disk. So a
+ * slot is touched only in private memory that can be read, and patched only where still the same is mapped as when it
+ * was planned.
  */
 #ifndef MEMATTACH_SLOT_PLACE_H
 #define MEMATTACH_SLOT_PLACE_H
@@ -15,41 +16,46 @@
 #include "target_memory.h"
 
 /*
- * The PROT_* of the slot's page, or SLOT_ABSENT: not to be touched. planned: the mappings as they were when the slot was planned; NULL: it is to be
- * restored, and a private copy of the page in the same place is as good as the page.
+ * The PROT_* of the slot's page, or SLOT_ABSENT: not to be touched. planned: the mappings as they were when the slot
+ * was planned; NULL: it is to be restored, and a private copy of the page in the same place is as good as the page.
  */
 uint64_t slot_place_protection(const struct maps *now, const struct maps *planned, uint64_t address);
 
 /*
- * Sets page_protection of all slots, after a look whether their pages can be read at all: those behind the end of a file that was cut raise
- * SIGBUS. Slots of one page should come together.
+ * Sets page_protection of all slots, after a look whether their pages can be read at all: those behind the end of a
+ * file that was cut raise SIGBUS. Slots of one page should come together.
  */
 int slot_places_find(struct slot *slots, size_t count, const struct maps *now, const struct maps *planned,
-		     const struct target_memory *memory, struct err *e) WARN_UNUSED;
+                     const struct target_memory *memory, struct err *e) WARN_UNUSED;
 
 /* What a word holds that neither is patched nor got its old value back. */
 enum slot_found {
 	SLOT_FOUND_NOTHING,  /* it cannot be read: unmapped, or behind the end of its file */
 	SLOT_FOUND_GATE,     /* our gate: in memory that is not to be written to, or put back there since we looked */
-	SLOT_FOUND_ORIGINAL, /* the original, or in a module that was opened anew the way to it: the loader has bound it */
+	SLOT_FOUND_ORIGINAL, /* the original, or in a module that was opened anew the way to it: the loader has bound it
+	                      */
 	SLOT_FOUND_CODE,     /* other code: another tool's hook */
 	SLOT_FOUND_DATA,     /* something that is no code: other memory took the page's place */
 };
 
 /* gates: where they are mapped; original: what the slot's gate leads to when it is inert. */
-enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_t original, const struct modules *modules, const struct maps *maps,
-				const struct target_memory *memory);
+enum slot_found slot_place_look(const struct slot *slot, uint64_t gates, uint64_t original,
+                                const struct modules *modules, const struct maps *maps,
+                                const struct target_memory *memory);
 
 /*
- * Is this word of the module one that its loader fills with a listed function, and value no way to the loader? What is there then and is no such
- * function is a hook. (Another library in the same place has other words there.)
+ * Is this word of the module one that its loader fills with a listed function, and value no way to the loader? What is
+ * there then and is no such function is a hook. (Another library in the same place has other words there.)
  */
-bool slot_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address, uint64_t value);
+bool slot_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address,
+                          uint64_t value);
 
 /*
- * Does value lead to a lazy stub of the module? *number: of the relocation that it stands for. A lazy slot points behind the jump of its own PLT entry
- * (old PLT) or to its entry in .plt (IBT PLT): in both cases to `push $number`, perhaps behind endbr64.
+ * Does value lead to a lazy stub of the module? *number: of the relocation that it stands for. A lazy slot points
+ * behind the jump of its own PLT entry (old PLT) or to its entry in .plt (IBT PLT): in both cases to `push $number`,
+ * perhaps behind endbr64.
  */
-bool slot_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value, uint32_t *number);
+bool slot_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
+                          uint32_t *number);
 
 #endif

@@ -25,8 +25,8 @@ static bool is_lazy_stub(const struct planner *p, const struct slot_question *q)
 {
 	uint32_t number;
 
-	return q->relocation == R_X86_64_JUMP_SLOT && slot_place_lazy_stub(&p->m->list[q->module], p->tm, q->value, &number) &&
-	       number == q->number;
+	return q->relocation == R_X86_64_JUMP_SLOT &&
+	       slot_place_lazy_stub(&p->m->list[q->module], p->tm, q->value, &number) && number == q->number;
 }
 
 /*
@@ -76,8 +76,7 @@ static bool through_stub(const struct planner *p, const struct slot_question *q,
 	for (size_t i = 0; i < p->count; i++) {
 		const struct candidate *c = &p->candidates[i];
 
-		if (c->plan.module != program || c->plan.hook != q->hook ||
-		    c->plan.relocation != R_X86_64_JUMP_SLOT)
+		if (c->plan.module != program || c->plan.hook != q->hook || c->plan.relocation != R_X86_64_JUMP_SLOT)
 			continue;
 		a->original = c->plan.original;
 		a->definer = c->definer;

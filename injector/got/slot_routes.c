@@ -197,8 +197,7 @@ static int collect_routes(struct planner *p, struct err *e)
 
 		if (!r) {
 			if (p->out.route_count == ROUTES_MAX)
-				return err_set(e, E2BIG,
-				               "the program uses more than %u different allocation functions",
+				return err_set(e, E2BIG, "the program uses more than %u different allocation functions",
 				               ROUTES_MAX);
 			if (!grow_list(p->out.routes, p->out.route_count))
 				return err_set(e, ENOMEM, "no memory for the plan");
@@ -263,8 +262,8 @@ static int exclude_inside_allocators(struct planner *p, struct err *e)
 }
 
 /* One definition: first pass excludes slots, second decides. next[] gets the route that it passes on to. */
-static int consider(struct planner *p, size_t index, bool decide, const struct local_definitions *near,
-                    size_t *next, struct err *e)
+static int consider(struct planner *p, size_t index, bool decide, const struct local_definitions *near, size_t *next,
+                    struct err *e)
 {
 	struct slot_route *r = &p->out.routes[index];
 	struct inquiry q;

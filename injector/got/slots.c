@@ -24,7 +24,8 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 	va_list ap;
 
 	if (p->out.refusal_count == REFUSALS_MAX)
-		return plan_note(p, e, "%s: more slots are not patched than are named here", elf_module_name(&p->m->list[module]));
+		return plan_note(p, e, "%s: more slots are not patched than are named here",
+		                 elf_module_name(&p->m->list[module]));
 	if (!grow_list(p->out.refusals, p->out.refusal_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	struct slot_refusal *r = &p->out.refusals[p->out.refusal_count++];
@@ -66,7 +67,9 @@ int plan_note(struct planner *p, struct err *e, const char *format, ...)
 static int add_candidate(struct planner *p, const struct candidate *c, struct err *e)
 {
 	if (p->count == SESSION_SLOT_MAX)
-		return err_set(e, E2BIG, "the program has more than %u slots of allocation functions; nothing was changed", SESSION_SLOT_MAX);
+		return err_set(e, E2BIG,
+		               "the program has more than %u slots of allocation functions; nothing was changed",
+		               SESSION_SLOT_MAX);
 	if (!grow_list(p->candidates, p->count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	p->candidates[p->count++] = *c;
@@ -161,8 +164,8 @@ static int add_found(struct planner *p, struct found_list *l, const struct found
 	return 0;
 }
 
-static int find_in_table(struct planner *p, const struct elf_module *m, const struct elf_table *table, const uint8_t *hook_of,
-                          struct found_list *l, struct err *e)
+static int find_in_table(struct planner *p, const struct elf_module *m, const struct elf_table *table,
+                         const uint8_t *hook_of, struct found_list *l, struct err *e)
 {
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count;
@@ -182,8 +185,7 @@ static int find_in_table(struct planner *p, const struct elf_module *m, const st
 			continue;
 		r = add_found(
 			p, l,
-			&(struct found){ m->bias + relas[i].r_offset, symbol, hook_of[symbol], type, (uint32_t)i },
-			e);
+			&(struct found){ m->bias + relas[i].r_offset, symbol, hook_of[symbol], type, (uint32_t)i }, e);
 	}
 	return r;
 }
@@ -300,8 +302,8 @@ static int collect(struct planner *p, struct err *e)
 			return r;
 		if (r) {
 			struct err why = *e;
-			r = plan_note(p, e, "%s: its slots are not patched: %.200s",
-			              elf_module_name(&p->m->list[i]), why.text);
+			r = plan_note(p, e, "%s: its slots are not patched: %.200s", elf_module_name(&p->m->list[i]),
+			              why.text);
 			if (r)
 				return r;
 		}
@@ -405,7 +407,9 @@ int slots_plan(struct slot_plans *plans, const struct modules *m, const struct l
 {
 	struct budget budget;
 	const struct target_memory metered = target_memory_charged(memory, &budget);
-	struct planner p = { .m = m, .libc = libc, .tm = &metered, .maps = maps, .options = options, .budget = &budget };
+	struct planner p = {
+		.m = m, .libc = libc, .tm = &metered, .maps = maps, .options = options, .budget = &budget
+	};
 	int r = 0;
 
 	budget_start(&budget, BUDGET_PLAN_BYTES, BUDGET_PLAN_WORK);

@@ -54,8 +54,8 @@ struct slot_route {
 	uint64_t original;
 	uint32_t definer; /* module index, UINT32_MAX unknown */
 	uint32_t slots;   /* how many slots lead to it */
-	bool hooked;  /* false: it calls via (below) through a slot of its module, and that is counted instead */
-	uint32_t via; /* enum hook_id, if not hooked */
+	bool hooked;      /* false: it calls via (below) through a slot of its module, and that is counted instead */
+	uint32_t via;     /* enum hook_id, if not hooked */
 };
 
 struct slot_refusal {
@@ -95,7 +95,8 @@ struct slots_options {
 
 /*
  * Makes the plan. maps gives the page protections. Modules that cannot be read are noted, never an error.
- * slots_free afterwards. -E2BIG: more than GATE_MAX different functions or SESSION_SLOT_MAX slots; beyond the budget (budget.h).
+ * slots_free afterwards. -E2BIG: more than GATE_MAX different functions or SESSION_SLOT_MAX slots; beyond the budget
+ * (budget.h).
  */
 int slots_plan(struct slot_plans *plans, const struct modules *m, const struct libc *libc,
                const struct target_memory *memory, const struct maps *maps, const struct slots_options *options,

@@ -35,9 +35,8 @@ int budget_take(struct budget *b, uint64_t bytes, struct err *e)
 int budget_work(struct budget *b, uint64_t units, struct err *e)
 {
 	if (b && !b->refusal.code && units > b->work)
-		(void)err_set(
-			&b->refusal, E2BIG,
-			"its modules promise more tables than can be read in a few seconds; nothing was changed");
+		(void)err_set(&b->refusal, E2BIG,
+		              "its modules promise more tables than can be read in a few seconds; nothing was changed");
 	int rc = budget_check(b, e);
 	if (b && rc == 0)
 		b->work -= units;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one step of the preparation may cost. The target decides how many modules, symbols, relocations and functions there are, and headers may
- * promise tables that are far larger than what stands behind them. So memory is charged before it is taken, by what it is for, and so is
- * time: the bytes that are read, and what loops do that grow faster than these.
+ * What one step of the preparation may cost. The target decides how many modules, symbols, relocations and functions
+ * there are, and headers may promise tables that are far larger than what stands behind them. So memory is charged
+ * before it is taken, by what it is for, and so is time: the bytes that are read, and what loops do that grow faster
+ * than these.
  *
  * The limits are far beyond real programs: the symbols and names of the largest libraries take some 50 MB.
  */
@@ -31,8 +32,9 @@ struct budget {
 void budget_start(struct budget *b, uint64_t memory_bytes, uint64_t work);
 
 /*
- * A budget that is NULL has no limits. -E2BIG: refused, nothing is charged, the text names the limit; all that is asked for after a refusal is
- * refused too. budget_fits is for memory that is given back soon: it is only compared with what is left.
+ * A budget that is NULL has no limits. -E2BIG: refused, nothing is charged, the text names the limit; all that is asked
+ * for after a refusal is refused too. budget_fits is for memory that is given back soon: it is only compared with what
+ * is left.
  */
 int budget_take(struct budget *b, uint64_t bytes, struct err *e) WARN_UNUSED;
 int budget_fits(struct budget *b, uint64_t bytes, struct err *e) WARN_UNUSED;

@@ -69,7 +69,8 @@ static int read_maps_at(const char *directory, void *context, struct err *e)
 	return maps_read_at(p->maps, path, p->addresses, p->count, e);
 }
 
-int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count, struct err *e)
+int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count,
+                        struct err *e)
 {
 	struct places places = { maps, addresses, count };
 
@@ -138,7 +139,9 @@ int live_thread_memory(const struct target *t, struct target_memory *memory, int
 	if (rc < 0)
 		return rc;
 	/* The number of the first thread is kept as long as the process is there. */
-	*memory = (struct target_memory){ .pid = t->tid == t->pid ? t->pid : 0, .process = t->pid, .mem_fd = opened.readable };
+	*memory = (struct target_memory){ .pid = t->tid == t->pid ? t->pid : 0,
+		                          .process = t->pid,
+		                          .mem_fd = opened.readable };
 	*writable_fd = opened.writable;
 	return 0;
 }

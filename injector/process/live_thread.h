@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of /proc that tell of the whole process (maps, mem, fd, pagemap), read in the directory of a thread. That of the first thread is empty once it
- * has ended, and any other thread may end while its files are read: another one is taken then.
+ * Files of /proc that tell of the whole process (maps, mem, fd, pagemap), read in the directory of a thread. That of
+ * the first thread is empty once it has ended, and any other thread may end while its files are read: another one is
+ * taken then.
  */
 #ifndef MEMATTACH_LIVE_THREAD_H
 #define MEMATTACH_LIVE_THREAD_H
@@ -17,10 +18,13 @@ int live_thread_look(const struct target *t, live_thread_fn look, void *context,
 
 /* maps_read() and maps_read_at() of a live thread. */
 int live_thread_maps(const struct target *t, struct maps *maps, struct err *e) WARN_UNUSED;
-int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count, struct err *e) WARN_UNUSED;
+int live_thread_maps_at(const struct target *t, struct maps *maps, const uint64_t *addresses, size_t count,
+                        struct err *e) WARN_UNUSED;
 /* A file of that directory. *fd: to be closed. */
 int live_thread_open(const struct target *t, const char *name, int *fd, struct err *e) WARN_UNUSED;
-/* Both ways to the memory: reading, and a descriptor to write with, which nobody here does. They stay valid when that thread ends. */
-int live_thread_memory(const struct target *t, struct target_memory *memory, int *writable_fd, struct err *e) WARN_UNUSED;
+/* Both ways to the memory: reading, and a descriptor to write with, which nobody here does. They stay valid when that
+ * thread ends. */
+int live_thread_memory(const struct target *t, struct target_memory *memory, int *writable_fd,
+                       struct err *e) WARN_UNUSED;
 
 #endif

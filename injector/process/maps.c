@@ -80,9 +80,9 @@ static bool parse_line(struct cursor line, struct mapping *m)
 	bool r, w, x, shared;
 
 	if (!take_number(&line, 16, UINT64_MAX, &m->start) || !take_char(&line, '-') ||
-	    !take_number(&line, 16, UINT64_MAX, &m->end) || !take_char(&line, ' ') ||
-	    !take_flag(&line, 'r', '-', &r) || !take_flag(&line, 'w', '-', &w) ||
-	    !take_flag(&line, 'x', '-', &x) || !take_flag(&line, 's', 'p', &shared) || !take_char(&line, ' ') ||
+	    !take_number(&line, 16, UINT64_MAX, &m->end) || !take_char(&line, ' ') || !take_flag(&line, 'r', '-', &r) ||
+	    !take_flag(&line, 'w', '-', &w) || !take_flag(&line, 'x', '-', &x) ||
+	    !take_flag(&line, 's', 'p', &shared) || !take_char(&line, ' ') ||
 	    !take_number(&line, 16, UINT64_MAX, &m->offset) || !take_char(&line, ' ') ||
 	    !take_number(&line, 16, UINT32_MAX, &major) || !take_char(&line, ':') ||
 	    !take_number(&line, 16, UINT32_MAX, &minor) || !take_char(&line, ' ') ||
@@ -215,9 +215,9 @@ static int read_once(struct maps *m, const char *file, bool torn, struct err *e)
 }
 
 /*
- * Since Linux 6.17 the kernel writes the list without a lock on all of it: while the program splits and merges mappings, a line may
- * reach back into the one before. Such a list is read again; if they overlap each time, the program has no other than such mappings in that
- * place, and what the first line said counts.
+ * Since Linux 6.17 the kernel writes the list without a lock on all of it: while the program splits and merges
+ * mappings, a line may reach back into the one before. Such a list is read again; if they overlap each time, the
+ * program has no other than such mappings in that place, and what the first line said counts.
  */
 int maps_read(struct maps *m, const char *file, struct err *e)
 {
@@ -262,9 +262,8 @@ static bool same_at(const struct mapping *a, const struct mapping *b, uint64_t a
 {
 	if (!a || !b)
 		return a == b;
-	return a->prot == b->prot && a->shared == b->shared && a->inode == b->inode &&
-	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && a->deleted == b->deleted &&
-	       !strcmp(a->path, b->path) &&
+	return a->prot == b->prot && a->shared == b->shared && a->inode == b->inode && a->dev_major == b->dev_major &&
+	       a->dev_minor == b->dev_minor && a->deleted == b->deleted && !strcmp(a->path, b->path) &&
 	       (!a->inode || a->offset + (address - a->start) == b->offset + (address - b->start));
 }
 
@@ -340,10 +339,9 @@ const char *maps_change_format(const struct maps_change *change, char *buffer, s
 	if (!was && is)
 		snprintf(buffer + used, size - used, "%s %s (new)", flags_text(is, new_flags), mapping_name(is));
 	else if (was && !is)
-		snprintf(buffer + used, size - used, "%s %s (gone)", flags_text(was, old_flags),
-		         mapping_name(was));
+		snprintf(buffer + used, size - used, "%s %s (gone)", flags_text(was, old_flags), mapping_name(was));
 	else if (was && is)
-		snprintf(buffer + used, size - used, "%s %s (was %s %s)", flags_text(is, new_flags),
-		         mapping_name(is), flags_text(was, old_flags), mapping_name(was));
+		snprintf(buffer + used, size - used, "%s %s (was %s %s)", flags_text(is, new_flags), mapping_name(is),
+		         flags_text(was, old_flags), mapping_name(was));
 	return buffer;
 }

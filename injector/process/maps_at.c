@@ -40,7 +40,9 @@ static int ask(int fd, uint64_t address, struct mapping *m, struct err *e)
 	struct query q = { .size = sizeof q, .address = address };
 
 	if (ioctl(fd, QUERY, &q) < 0)
-		return errno == ENOENT ? 0 : err_sys(e, "cannot ask for the mapping at 0x%llx", (unsigned long long)address);
+		return errno == ENOENT
+		               ? 0
+		               : err_sys(e, "cannot ask for the mapping at 0x%llx", (unsigned long long)address);
 	*m = (struct mapping){
 		.start = q.start,
 		.end = q.end,
@@ -48,8 +50,9 @@ static int ask(int fd, uint64_t address, struct mapping *m, struct err *e)
 		.inode = q.inode,
 		.dev_major = q.dev_major,
 		.dev_minor = q.dev_minor,
-		.prot = (q.protection & QUERY_READABLE ? PROT_READ : 0u) | (q.protection & QUERY_WRITABLE ? PROT_WRITE : 0u) |
-			(q.protection & QUERY_EXECUTABLE ? PROT_EXEC : 0u),
+		.prot = (q.protection & QUERY_READABLE ? PROT_READ : 0u) |
+		        (q.protection & QUERY_WRITABLE ? PROT_WRITE : 0u) |
+		        (q.protection & QUERY_EXECUTABLE ? PROT_EXEC : 0u),
 		.shared = q.protection & QUERY_SHARED,
 		.path = "",
 	};
@@ -110,7 +113,8 @@ int maps_read_at(struct maps *m, const char *file, const uint64_t *addresses, si
 	watchdog_call_end();
 
 	if (fd < 0)
-		return errno == ENOENT ? err_set(e, ESRCH, "no %s: the process or thread is gone", file) : err_sys(e, "cannot open %s", file);
+		return errno == ENOENT ? err_set(e, ESRCH, "no %s: the process or thread is gone", file)
+		                       : err_sys(e, "cannot open %s", file);
 	int rc = query_all(&out, fd, addresses, count, &whole, e);
 	if (rc < 0 || whole) {
 		maps_free(&out);

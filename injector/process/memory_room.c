@@ -12,13 +12,14 @@
 #include "size.h"
 #include "whole_io.h"
 
-/* Files of one version of the memory controller (cgroup-v1/memory.rst and cgroup-v2.rst of the kernel's documentation). */
+/* Files of one version of the memory controller (cgroup-v1/memory.rst and cgroup-v2.rst of the kernel's documentation).
+ */
 struct controller {
 	const char *mount, *limit, *usage, *reclaimable;
 };
 
 static const struct controller version_1 = { "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-					     "\ntotal_inactive_file " };
+	                                     "\ntotal_inactive_file " };
 static const struct controller version_2[] = {
 	{ "/sys/fs/cgroup", "memory.max", "memory.current", "\ninactive_file " },
 	{ "/sys/fs/cgroup/unified", "memory.max", "memory.current", "\ninactive_file " },
@@ -28,7 +29,8 @@ static bool read_number(const char *directory, const char *name, uint64_t *value
 {
 	char path[800], text[64], *end;
 
-	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path || whole_text(path, text, sizeof text) < 0)
+	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path ||
+	    whole_text(path, text, sizeof text) < 0)
 		return false;
 	*value = strtoull(text, &end, 10);
 	return end != text; /* "max": there is no limit */
@@ -75,7 +77,8 @@ static uint64_t least_room(const struct controller *c, const char *group)
 	return least;
 }
 
-/* /proc/self/cgroup has a line "0::/group" for version 2 and "number:controllers:/group" for each hierarchy of version 1. */
+/* /proc/self/cgroup has a line "0::/group" for version 2 and "number:controllers:/group" for each hierarchy of
+ * version 1. */
 static uint64_t cgroup_room(void)
 {
 	char text[4096], *rest = text;
@@ -104,9 +107,10 @@ int memory_room_check(uint64_t bytes, struct err *e)
 
 	if (!in_group && (!machine || machine / 2 >= bytes))
 		return 0;
-	return err_set(e, ENOMEM, "%s has %s left, and the dump would take %s more: memattach takes at most half of what is left",
-		       in_group ? "the memory cgroup of memattach" : "the machine", size_format((double)(in_group ? group : machine), left),
-		       size_format((double)bytes, wanted));
+	return err_set(e, ENOMEM,
+	               "%s has %s left, and the dump would take %s more: memattach takes at most half of what is left",
+	               in_group ? "the memory cgroup of memattach" : "the machine",
+	               size_format((double)(in_group ? group : machine), left), size_format((double)bytes, wanted));
 }
 
 void memory_room_go_first(void)

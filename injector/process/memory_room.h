@@ -2,9 +2,9 @@
 /*
  * How much memory memattach may still take.
  *
- * The memory of the dump cannot be reclaimed. If it fills the memory cgroup that memattach runs in, or the machine, the kernel ends a process
- * of that group, and in a container that may be the target. So memattach takes at most half of what is left, and is the first to be
- * ended if it comes to that.
+ * The memory of the dump cannot be reclaimed. If it fills the memory cgroup that memattach runs in, or the machine, the
+ * kernel ends a process of that group, and in a container that may be the target. So memattach takes at most half of
+ * what is left, and is the first to be ended if it comes to that.
  */
 #ifndef MEMATTACH_MEMORY_ROOM_H
 #define MEMATTACH_MEMORY_ROOM_H
@@ -13,7 +13,8 @@
 
 #include "err.h"
 
-/* -ENOMEM: bytes are more than half of what is left, in a cgroup of this process or on the machine; the text says where. */
+/* -ENOMEM: bytes are more than half of what is left, in a cgroup of this process or on the machine; the text says
+ * where. */
 int memory_room_check(uint64_t bytes, struct err *e) WARN_UNUSED;
 /* When memory runs out the kernel shall end memattach first. Needs no privilege; a failure is of no importance. */
 void memory_room_go_first(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files that memattach has brought into the target, by device and inode: what is left of them is residue. Names would not do, because the target can
- * give any name to what it maps.
+ * The files that memattach has brought into the target, by device and inode: what is left of them is residue. Names
+ * would not do, because the target can give any name to what it maps.
  */
 #ifndef MEMATTACH_OURS_H
 #define MEMATTACH_OURS_H

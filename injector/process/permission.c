@@ -84,14 +84,15 @@ static bool in_first_user_namespace(const struct permission_party *party)
 {
 	unsigned long inside, outside, count;
 
-	return sscanf(party->uid_map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
+	return sscanf(party->uid_map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
+	       count == UINT32_MAX;
 }
 
 static const char *explain_yama(int scope)
 {
 	switch (scope) {
-	case 1:  return "kernel.yama.ptrace_scope is 1: only children may be traced; " AS_ROOT;
-	case 2:  return "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace; " AS_ROOT;
+	case 1: return "kernel.yama.ptrace_scope is 1: only children may be traced; " AS_ROOT;
+	case 2: return "kernel.yama.ptrace_scope is 2: only CAP_SYS_PTRACE may trace; " AS_ROOT;
 	default: return "kernel.yama.ptrace_scope is 3: nobody may trace until the next boot";
 	}
 }
@@ -101,34 +102,43 @@ void permission_explain(const struct permission *p, char *text, size_t size)
 	const struct permission_party *self = &p->self, *target = &p->target;
 	const bool same_namespace = strcmp(self->uid_map, target->uid_map) == 0;
 	const bool capable = self->effective >> CAP_SYS_PTRACE & 1;
-	const char *help = self->uid[1] == 0 ? "give memattach CAP_SYS_PTRACE (docker run --cap-add=SYS_PTRACE)" : AS_ROOT;
+	const char *help = self->uid[1] == 0 ? "give memattach CAP_SYS_PTRACE (docker run --cap-add=SYS_PTRACE)"
+	                                     : AS_ROOT;
 
 	/* Capabilities count in one's own user namespace and in those made from it. */
 	if (!same_namespace && !in_first_user_namespace(self))
-		snprintf(text, size, "it is in another user namespace than memattach; run memattach in that one, or as root outside of both");
+		snprintf(text, size,
+		         "it is in another user namespace than memattach; run memattach in that one, or as root "
+		         "outside of both");
 	else if (capable && p->yama == 3)
 		snprintf(text, size, "%s", explain_yama(p->yama));
 	else if (capable)
-		snprintf(text, size, "a security module forbids it%s%s%s; see its log", target->profile[0] ? " (profile " : "", target->profile,
-			 target->profile[0] ? ")" : "");
+		snprintf(text, size, "a security module forbids it%s%s%s; see its log",
+		         target->profile[0] ? " (profile " : "", target->profile, target->profile[0] ? ")" : "");
 	else if (!all_equal(target->uid, self->uid[0]))
-		snprintf(text, size, "it belongs to another user (%ld), and memattach has no CAP_SYS_PTRACE; run memattach as that user, or %s",
-			 target->uid[0], help);
+		snprintf(text, size,
+		         "it belongs to another user (%ld), and memattach has no CAP_SYS_PTRACE; run memattach as that "
+		         "user, or %s",
+		         target->uid[0], help);
 	else if (!all_equal(target->gid, self->gid[0]))
-		snprintf(text, size, "its group ids are not those of memattach (%ld, not %ld), which has no CAP_SYS_PTRACE; %s", target->gid[1],
-			 self->gid[0], help);
+		snprintf(text, size,
+		         "its group ids are not those of memattach (%ld, not %ld), which has no CAP_SYS_PTRACE; %s",
+		         target->gid[1], self->gid[0], help);
 	else if (p->owned_by_root && target->uid[0] != 0)
 		snprintf(text, size, "it is not dumpable (set-id program or PR_SET_DUMPABLE); %s", help);
 	else if (!same_namespace)
-		snprintf(text, size, "it is in a user namespace of its own, and memattach has no CAP_SYS_PTRACE; %s", help);
+		snprintf(text, size, "it is in a user namespace of its own, and memattach has no CAP_SYS_PTRACE; %s",
+		         help);
 	else if (target->permitted & ~self->permitted)
 		snprintf(text, size, "it has capabilities that memattach has not (%llx); %s",
-			 (unsigned long long)(target->permitted & ~self->permitted), help);
+		         (unsigned long long)(target->permitted & ~self->permitted), help);
 	else if (p->yama > 0)
 		snprintf(text, size, "%s", explain_yama(p->yama));
 	else if (self->filtered)
-		snprintf(text, size, "memattach itself runs under a seccomp filter, which may forbid ptrace; run it outside of the container");
+		snprintf(text, size,
+		         "memattach itself runs under a seccomp filter, which may forbid ptrace; run it outside of the "
+		         "container");
 	else
-		snprintf(text, size, "it is not dumpable, or a security module forbids it%s%s%s; %s", target->profile[0] ? " (profile " : "",
-			 target->profile, target->profile[0] ? ")" : "", help);
+		snprintf(text, size, "it is not dumpable, or a security module forbids it%s%s%s; %s",
+		         target->profile[0] ? " (profile " : "", target->profile, target->profile[0] ? ")" : "", help);
 }

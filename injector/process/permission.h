@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why the kernel does not let memattach trace a process: it only says EPERM. The rules are those of ptrace(2), "Ptrace access mode checking", looked at
- * in the same order.
+ * Why the kernel does not let memattach trace a process: it only says EPERM. The rules are those of ptrace(2), "Ptrace
+ * access mode checking", looked at in the same order.
  */
 #ifndef MEMATTACH_PERMISSION_H
 #define MEMATTACH_PERMISSION_H
@@ -13,18 +13,19 @@
 
 /* What the rules ask of one process. */
 struct permission_party {
-	long uid[3], gid[3];   /* real, effective, saved: from /proc/PID/status */
-	uint64_t permitted;    /* capabilities */
+	long uid[3], gid[3]; /* real, effective, saved: from /proc/PID/status */
+	uint64_t permitted;  /* capabilities */
 	uint64_t effective;
-	bool filtered;         /* by seccomp */
-	char uid_map[256];     /* the text of /proc/PID/uid_map: differs between user namespaces, unless they are made alike */
-	char profile[128];     /* of a security module (/proc/PID/attr/current), "" none */
+	bool filtered;     /* by seccomp */
+	char uid_map[256]; /* the text of /proc/PID/uid_map: differs between user namespaces, unless they are made alike
+	                    */
+	char profile[128]; /* of a security module (/proc/PID/attr/current), "" none */
 };
 
 struct permission {
 	struct permission_party self, target;
-	bool owned_by_root;    /* the files in /proc/PID: so are those of a process that is not dumpable */
-	int yama;              /* kernel.yama.ptrace_scope, -1 absent */
+	bool owned_by_root; /* the files in /proc/PID: so are those of a process that is not dumpable */
+	int yama;           /* kernel.yama.ptrace_scope, -1 absent */
 };
 
 /* Fills in from the text of /proc/PID/status; what is not there stays. */

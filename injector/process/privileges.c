@@ -124,8 +124,8 @@ static void filter_calls(void)
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (unsigned i = 0; i < COUNT; i++)
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i],
-		                                         (uint8_t)(COUNT - i), 0);
+		code[n++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (uint8_t)(COUNT - i), 0);
 	/* ENOSYS and not death: the C library goes without calls that are young. */
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -154,8 +154,8 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 void privileges_keep_for_detach(void)
 {
 	/*
-	 * Tracing; suspending seccomp filters; /proc/PID/map_files (one of two, as the kernel has them); going first while a thread is held; /proc/PID of
-	 * other users, and the dump in their directories.
+	 * Tracing; suspending seccomp filters; /proc/PID/map_files (one of two, as the kernel has them); going first
+	 * while a thread is held; /proc/PID of other users, and the dump in their directories.
 	 */
 	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) |
 	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one way of text to a terminal, a receipt or a note: names of threads, files, modules and functions, and messages of the target's loader are its
- * own choice, and may hold escape sequences, newlines and bytes that are no UTF-8. Each function makes one line of what it is given.
+ * The one way of text to a terminal, a receipt or a note: names of threads, files, modules and functions, and messages
+ * of the target's loader are its own choice, and may hold escape sequences, newlines and bytes that are no UTF-8. Each
+ * function makes one line of what it is given.
  */
 #ifndef MEMATTACH_SAY_H
 #define MEMATTACH_SAY_H

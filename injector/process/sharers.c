@@ -79,12 +79,14 @@ int sharers_find(const struct target *t, pid_t **list, size_t *count, struct err
 /* Waits in the kernel until its child has left the memory, as far as can be told: an unknown call may be that. */
 static bool may_wait_for_vfork(const struct thread_info *thread)
 {
-	bool may_be = thread->syscall == -1 || thread->syscall == SYS_vfork || thread->syscall == SYS_clone || thread->syscall == 435 /* clone3 */;
+	bool may_be = thread->syscall == -1 || thread->syscall == SYS_vfork || thread->syscall == SYS_clone ||
+	              thread->syscall == 435 /* clone3 */;
 
 	return thread->state == 'D' && may_be;
 }
 
-int sharers_check_thread_pointers(const struct target *t, const struct thread_info *threads, size_t count, struct err *e)
+int sharers_check_thread_pointers(const struct target *t, const struct thread_info *threads, size_t count,
+                                  struct err *e)
 {
 	AUTO_FREE pid_t *sharers = NULL;
 	size_t sharer_count = 0, waiting = 0;
@@ -96,6 +98,8 @@ int sharers_check_thread_pointers(const struct target *t, const struct thread_in
 		waiting += may_wait_for_vfork(&threads[i]);
 	if (sharer_count <= waiting)
 		return 0;
-	return err_set(e, EBUSY, "process %d runs in its memory without being one of its threads (clone with CLONE_VM), on the thread pointer of one",
-		       sharers[0]);
+	return err_set(e, EBUSY,
+	               "process %d runs in its memory without being one of its threads (clone with CLONE_VM), on the "
+	               "thread pointer of one",
+	               sharers[0]);
 }

@@ -18,8 +18,8 @@
 #define DESCRIPTORS_MAX 1000000u
 
 /*
- * Only a file in memory may be one that memattach brought: servers have a million sockets, and asking for the inode of other files may take as long as
- * their file system likes. False: none of these.
+ * Only a file in memory may be one that memattach brought: servers have a million sockets, and asking for the inode of
+ * other files may take as long as their file system likes. False: none of these.
  */
 static bool identify(struct snapshot_descriptor *d, int dir, const char *name)
 {
@@ -70,7 +70,9 @@ static int take_descriptors(const char *directory, void *context, struct err *e)
 	}
 	closedir(dir);
 	/* None at all: it may have been exiting. */
-	return s->descriptor_count || directory_has_memory(directory) ? 0 : err_set(e, ESRCH, "the thread of %s has ended", path);
+	return s->descriptor_count || directory_has_memory(directory)
+	               ? 0
+	               : err_set(e, ESRCH, "the thread of %s has ended", path);
 }
 
 static uint64_t hex_field(const char *text, const char *name)
@@ -88,7 +90,8 @@ static bool read_status(pid_t pid, pid_t tid, char text[STATUS_BYTES])
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
-	return whole_text(path, text, STATUS_BYTES) == 0 && !strstr(text, "\nState:\tZ"); /* a zombie has no dispositions any more */
+	return whole_text(path, text, STATUS_BYTES) == 0 &&
+	       !strstr(text, "\nState:\tZ"); /* a zombie has no dispositions any more */
 }
 
 uint64_t snapshot_blocked_now(const struct target *t, pid_t tid)

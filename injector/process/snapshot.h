@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of a process can be seen from outside and must be the same after detach: mappings with protections, descriptors, threads'
- * signal masks, dispositions. A living program changes much of that by itself; so the comparison names only what memattach
- * could have caused.
+ * What of a process can be seen from outside and must be the same after detach: mappings with protections, descriptors,
+ * threads' signal masks, dispositions. A living program changes much of that by itself; so the comparison names only
+ * what memattach could have caused.
  */
 #ifndef MEMATTACH_SNAPSHOT_H
 #define MEMATTACH_SNAPSHOT_H

@@ -24,7 +24,7 @@
 #include "whole_io.h"
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
-#define LOOKS_MAX 20u /* after a thread that lives */
+#define LOOKS_MAX 20u          /* after a thread that lives */
 
 /* The value behind "Name:" in a status file, -1 if absent. */
 static long status_value(const char *status, const char *name)
@@ -94,7 +94,8 @@ static int read_image(const char *directory, void *context, struct err *e)
 	char path[80], text[1024], number[32];
 
 	snprintf(path, sizeof path, "%s/stat", directory);
-	if (whole_text(path, text, sizeof text) < 0 || stat_field(text, 23, number, sizeof number) < 0 || strcmp(number, "0") == 0)
+	if (whole_text(path, text, sizeof text) < 0 || stat_field(text, 23, number, sizeof number) < 0 ||
+	    strcmp(number, "0") == 0)
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
 	if (stat_field(text, 26, number, sizeof number) == 0)
 		image[0] = strtoull(number, NULL, 10);
@@ -146,8 +147,9 @@ static bool file_holds(const char *directory, const char *group, const char *nam
 }
 
 /*
- * Its threads stop for no tracer while a cgroup of it is frozen. /proc/PID/cgroup has a line "0::/group" for version 2 and
- * "number:controllers:/group" for each hierarchy of version 1, which are mounted where systemd and container engines mount them.
+ * Its threads stop for no tracer while a cgroup of it is frozen. /proc/PID/cgroup has a line "0::/group" for version 2
+ * and "number:controllers:/group" for each hierarchy of version 1, which are mounted where systemd and container
+ * engines mount them.
  */
 static bool is_frozen(pid_t pid)
 {
@@ -159,10 +161,13 @@ static bool is_frozen(pid_t pid)
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		char *group = strstr(line, ":/");
 		if (!group++ || strstr(group, "/.."))
-			continue; /* "/..": above the root of our cgroup namespace, and its name would lead out of the directory */
-		if (strncmp(line, "0::", 3) == 0 ? file_holds("/sys/fs/cgroup", group, "cgroup.events", "frozen 1") ||
-							   file_holds("/sys/fs/cgroup/unified", group, "cgroup.events", "frozen 1") :
-						   strstr(line, "freezer") && file_holds("/sys/fs/cgroup/freezer", group, "freezer.state", "FR"))
+			continue; /* "/..": above the root of our cgroup namespace, and its name would lead out of the
+			             directory */
+		if (strncmp(line, "0::", 3) == 0
+		            ? file_holds("/sys/fs/cgroup", group, "cgroup.events", "frozen 1") ||
+		                      file_holds("/sys/fs/cgroup/unified", group, "cgroup.events", "frozen 1")
+		            : strstr(line, "freezer") &&
+		                      file_holds("/sys/fs/cgroup/freezer", group, "freezer.state", "FR"))
 			return true;
 	}
 	return false;
@@ -196,8 +201,8 @@ static int examine(struct target *t, struct err *e)
 	if (state[0] == 'Z' || state[0] == 'X') {
 		t->tid = any_live_thread(t);
 		if (!t->tid)
-			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %ld)", t->comm,
-				       status_value(status, "PPid"));
+			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %ld)",
+			               t->comm, status_value(status, "PPid"));
 	}
 	if (strstr(status, "\nVmSize:") == NULL && t->tid == t->pid)
 		return refuse_without_memory(t, stat_text, e);
@@ -356,9 +361,12 @@ int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e)
 	char state = thread_state(pid, tid);
 
 	if (state == 'R')
-		return err_set(e, ETIMEDOUT, "thread %d did not stop in time: it is ready to run, with %lu threads on this machine that run or want to",
-			       tid, runnable_threads());
-	return err_set(e, ETIMEDOUT, "thread %d did not stop in time%s", tid, state == 'D' ? ": it is in uninterruptible sleep" : "");
+		return err_set(e, ETIMEDOUT,
+		               "thread %d did not stop in time: it is ready to run, with %lu threads on this machine "
+		               "that run or want to",
+		               tid, runnable_threads());
+	return err_set(e, ETIMEDOUT, "thread %d did not stop in time%s", tid,
+	               state == 'D' ? ": it is in uninterruptible sleep" : "");
 }
 
 /* proc(5), /proc/PID/syscall: number, six arguments, stack pointer, program counter. */
@@ -393,10 +401,11 @@ static void thread_look(pid_t pid, struct thread_info *info)
 	parse_syscall(text, info);
 }
 
-#define PF_IO_WORKER 0x10u   /* linux/sched.h, since 5.12 at this place */
+#define PF_IO_WORKER 0x10u     /* linux/sched.h, since 5.12 at this place */
 #define PF_USER_WORKER 0x4000u /* since 6.4 */
 
-/* What the flags of a thread (proc(5)) say about this on the kernel that runs: other bits meant something else before. */
+/* What the flags of a thread (proc(5)) say about this on the kernel that runs: other bits meant something else before.
+ */
 static uint64_t worker_flags(void)
 {
 	unsigned major = 0, minor = 0;
@@ -446,8 +455,8 @@ int target_tids(const struct target *t, pid_t **list, size_t *count, struct err 
 	return 0;
 }
 
-static int look_at_some(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
-			struct err *e)
+static int look_at_some(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count,
+                        size_t *total, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t all, used = 0;
@@ -476,8 +485,8 @@ static int look_at_some(const struct target *t, size_t first, size_t max, struct
 	return 0;
 }
 
-int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
-			struct err *e)
+int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count,
+                        size_t *total, struct err *e)
 {
 	int rc;
 

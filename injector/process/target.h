@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process that is attached to: who it is, whether it may be touched, which threads it has. A pidfd and the start time guard
- * against a pid that is given to another process. Nothing here changes the target.
+ * The process that is attached to: who it is, whether it may be touched, which threads it has. A pidfd and the start
+ * time guard against a pid that is given to another process. Nothing here changes the target.
  */
 #ifndef MEMATTACH_TARGET_H
 #define MEMATTACH_TARGET_H
@@ -20,8 +20,8 @@ struct target {
 	int lock_fd;          /* of session_lock.h, -1 none */
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 	char comm[32];
-	char program[256];    /* what /proc/PID/exe points to, "" unknown */
-	uint64_t image[2];    /* where its code and its stack begin (stat): execve chooses anew */
+	char program[256]; /* what /proc/PID/exe points to, "" unknown */
+	uint64_t image[2]; /* where its code and its stack begin (stat): execve chooses anew */
 };
 
 /*
@@ -42,7 +42,8 @@ void target_explain_permission(const struct target *t, struct err *e);
 /* A field of /proc/PID/stat counted from 1 as in proc(5), from 3 on; -ESRCH. */
 int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
 
-/* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge targets); 0 unknown. */
+/* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge
+ * targets); 0 unknown. */
 uint64_t target_private_bytes(const struct target *t);
 
 /* CPU time of all its threads since it began, those that have ended included; 0 if it has ended. */
@@ -50,12 +51,12 @@ uint64_t target_cpu_ns(const struct target *t);
 
 struct thread_info {
 	pid_t tid;
-	bool filtered;    /* has a seccomp filter */
-	bool strict;      /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
-	bool sleeping;    /* in a system call, waiting */
-	int64_t syscall;  /* number, -1 unknown or running in user code */
-	uint64_t sp, pc;  /* of a sleeping thread, in user code; 0 unknown */
-	char state;       /* R S D T t Z … of /proc/PID/task/TID/stat */
+	bool filtered;   /* has a seccomp filter */
+	bool strict;     /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
+	bool sleeping;   /* in a system call, waiting */
+	int64_t syscall; /* number, -1 unknown or running in user code */
+	uint64_t sp, pc; /* of a sleeping thread, in user code; 0 unknown */
+	char state;      /* R S D T t Z … of /proc/PID/task/TID/stat */
 };
 
 /* Also true while it waits, as a zombie, for its last rites. */
@@ -65,23 +66,24 @@ uint64_t thread_birth_ticks(pid_t pid, pid_t tid);
 /* How many threads run or want to, on the whole machine; 0 unknown. */
 unsigned long runnable_threads(void);
 /*
- * -ETIMEDOUT, for a thread that was asked to stop, with what its state tells of the reason. A running thread stops at once: one that is
- * ready to run waits for its turn.
+ * -ETIMEDOUT, for a thread that was asked to stop, with what its state tells of the reason. A running thread stops at
+ * once: one that is ready to run waits for its turn.
  */
 int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 
 /*
- * The numbers of all threads, those that have ended but are not gone among them; *list is malloc'ed. Left out are those that the kernel keeps in the process
- * for its own work (io_uring, vhost): they have no code of the program to run, and would never go on from registers that a tracer has set.
+ * The numbers of all threads, those that have ended but are not gone among them; *list is malloc'ed. Left out are those
+ * that the kernel keeps in the process for its own work (io_uring, vhost): they have no code of the program to run, and
+ * would never go on from registers that a tracer has set.
  */
 int target_tids(const struct target *t, pid_t **list, size_t *count, struct err *e) WARN_UNUSED;
 /* All threads, with a look at each; *list is malloc'ed. */
 int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e) WARN_UNUSED;
 /*
- * Some of them: at most max, from number first on, beginning again behind the last one. *total: how many there are. A look takes some 30 µs of
- * CPU time, and where a thousand threads run memattach gets a thousandth of it.
+ * Some of them: at most max, from number first on, beginning again behind the last one. *total: how many there are. A
+ * look takes some 30 µs of CPU time, and where a thousand threads run memattach gets a thousandth of it.
  */
-int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count, size_t *total,
-			struct err *e) WARN_UNUSED;
+int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count,
+                        size_t *total, struct err *e) WARN_UNUSED;
 
 #endif

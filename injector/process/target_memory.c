@@ -43,7 +43,8 @@ void target_memory_close(struct target_memory *tm)
 }
 
 /* -1: it cannot be read so. */
-static ssize_t read_vectors(const struct target_memory *tm, const struct iovec *local, const struct iovec *remote, size_t count)
+static ssize_t read_vectors(const struct target_memory *tm, const struct iovec *local, const struct iovec *remote,
+                            size_t count)
 {
 	if (!tm->pid) {
 		errno = EFAULT;
@@ -106,8 +107,7 @@ int target_read(const struct target_memory *tm, uint64_t address, void *buffer, 
 	if (address + bytes < address || read_some(tm, address, buffer, bytes) != bytes) {
 		if (errno == 0)
 			errno = EFAULT;
-		return err_sys(e, "cannot read %zu bytes at 0x%" PRIx64 " of process %d", bytes, address,
-		               (int)tm->pid);
+		return err_sys(e, "cannot read %zu bytes at 0x%" PRIx64 " of process %d", bytes, address, (int)tm->pid);
 	}
 	return 0;
 }
@@ -145,8 +145,7 @@ int target_read_string(const struct target_memory *tm, uint64_t address, char *b
 	return err_set(e, ENAMETOOLONG, "no string of less than %zu bytes at 0x%" PRIx64, size, address);
 }
 
-int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count,
-                      struct err *e)
+int target_read_batch(const struct target_memory *tm, const struct target_piece *pieces, size_t count, struct err *e)
 {
 	struct iovec local[PIECES_PER_CALL], remote[PIECES_PER_CALL];
 

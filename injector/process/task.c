@@ -8,7 +8,8 @@
 
 #include "whole_io.h"
 
-/* Fields 3 and 23 of its stat (proc(5)): state and size of the memory. The command before them may hold anything but a newline. */
+/* Fields 3 and 23 of its stat (proc(5)): state and size of the memory. The command before them may hold anything but a
+ * newline. */
 bool task_has_memory(pid_t pid, pid_t tid)
 {
 	char path[64], text[1024], state;
@@ -18,7 +19,9 @@ bool task_has_memory(pid_t pid, pid_t tid)
 	if (whole_text(path, text, sizeof text) < 0)
 		return false;
 	const char *rest = strrchr(text, ')');
-	if (!rest || sscanf(rest, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %llu", &state, &bytes) != 2)
+	if (!rest ||
+	    sscanf(rest, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %*u %llu",
+	           &state, &bytes) != 2)
 		return false;
 	return state != 'Z' && state != 'X' && bytes != 0;
 }

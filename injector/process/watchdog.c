@@ -23,8 +23,8 @@
 #define SAME_NS 300000000ull /* signals that come so close are one */
 
 /*
- * Odd while a call is made. One writer each, the watchdog reads; relaxed, because a value is only compared with the one of the look before. Threads that
- * have ended leave an even number to the next one.
+ * Odd while a call is made. One writer each, the watchdog reads; relaxed, because a value is only compared with the one
+ * of the look before. Threads that have ended leave an even number to the next one.
  */
 static atomic_uint calls[CALLERS];
 static atomic_uint callers;
@@ -115,9 +115,11 @@ static void *watch(void *unused)
 			continue;
 		if (ready > 0 && fds[0].revents)
 			hear();
-		else if (before ? lasts(&look, ASKED_TICKS) : read(timer, &expired, sizeof expired) == sizeof expired && lasts(&look, HELD_TICKS))
+		else if (before ? lasts(&look, ASKED_TICKS)
+		                : read(timer, &expired, sizeof expired) == sizeof expired && lasts(&look, HELD_TICKS))
 			end_by_sigkill();
-		if (atomic_load_explicit(&asked, memory_order_relaxed) > 1 && atomic_load_explicit(&main_waits, memory_order_relaxed))
+		if (atomic_load_explicit(&asked, memory_order_relaxed) > 1 &&
+		    atomic_load_explicit(&main_waits, memory_order_relaxed))
 			pthread_kill(main_thread, SIGALRM);
 	}
 	return unused;
@@ -144,8 +146,10 @@ int watchdog_start(pid_t target, struct err *e)
 	if (event >= 0)
 		return 0;
 	snprintf(last_words, sizeof last_words,
-		 "memattach: PID %d: reading or writing its memory does not end (userfaultfd, or a file system that does not answer); memattach ends "
-		 "here, and lets go of it; finish with memattach --detach -p %d\n", target, target);
+	         "memattach: PID %d: reading or writing its memory does not end (userfaultfd, or a file system that "
+	         "does not answer); memattach ends "
+	         "here, and lets go of it; finish with memattach --detach -p %d\n",
+	         target, target);
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
@@ -191,7 +195,9 @@ int watchdog_check(struct err *e)
 
 void watchdog_hold(bool held)
 {
-	const struct itimerspec tick = { .it_value.tv_nsec = HELD_TICK_MS * 1000000, .it_interval.tv_nsec = HELD_TICK_MS * 1000000 }, none = { 0 };
+	const struct itimerspec tick = { .it_value.tv_nsec = HELD_TICK_MS * 1000000,
+		                         .it_interval.tv_nsec = HELD_TICK_MS * 1000000 },
+				none = { 0 };
 
 	if (has_thread)
 		timerfd_settime(timer, 0, held ? &tick : &none, NULL);

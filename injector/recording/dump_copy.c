@@ -68,10 +68,10 @@ int dump_source_check(const struct dump_source *source, uint64_t bytes, struct e
 		return err_set(e, EPROTO, "the recording is damaged: it has %u regions", h->region_count);
 	for (uint32_t i = 0; i < h->region_count; i++) {
 		const struct dump_region *r = &h->regions[i];
-		bool fits = r->offset >= end && r->offset <= bytes && r->bytes <= bytes - r->offset && r->offset % DUMP_REGION_ALIGN == 0 &&
-			    r->bytes % DUMP_REGION_ALIGN == 0;
-		if (!fits || (r->kind == DUMP_REGION_LIVE &&
-			      (r->entries > r->bytes / DUMP_LIVE_ENTRY_BYTES || DUMP_LIVE_BYTES(r->entries) > r->bytes)))
+		bool fits = r->offset >= end && r->offset <= bytes && r->bytes <= bytes - r->offset &&
+		            r->offset % DUMP_REGION_ALIGN == 0 && r->bytes % DUMP_REGION_ALIGN == 0;
+		if (!fits || (r->kind == DUMP_REGION_LIVE && (r->entries > r->bytes / DUMP_LIVE_ENTRY_BYTES ||
+		                                              DUMP_LIVE_BYTES(r->entries) > r->bytes)))
 			return err_set(e, EPROTO, "the recording is damaged: region %u is not within it", i);
 		end = r->offset + r->bytes;
 	}
@@ -110,15 +110,16 @@ static int write_sparse(const struct copy *c, const char *data, size_t bytes, ui
 }
 
 /*
- * Was the record the same at two moments, and complete? The key alone does not tell: an allocator gives an address that was freed to the next
- * one who asks, and what was read between is half of one block and half of another.
+ * Was the record the same at two moments, and complete? The key alone does not tell: an allocator gives an address that
+ * was freed to the next one who asks, and what was read between is half of one block and half of another.
  */
 static bool stood_still(const struct dump_live_record *before, const struct dump_live_record *after)
 {
 	return memcmp(before, after, sizeof *before) == 0 && after->address != DUMP_KEY_BUSY;
 }
 
-/* Reads a live record until it stood still meanwhile; one that never does is left out, as a record that is being written. */
+/* Reads a live record until it stood still meanwhile; one that never does is left out, as a record that is being
+ * written. */
 static int settle(const struct copy *c, struct dump_live_record *record, uint64_t offset, struct err *e)
 {
 	for (int i = 0; i < READS_MAX; i++) {
@@ -136,7 +137,8 @@ static int settle(const struct copy *c, struct dump_live_record *record, uint64_
 	return 0;
 }
 
-/* Live records, from the first one in the chunk on: those that have changed since, or that were being written, are read again. */
+/* Live records, from the first one in the chunk on: those that have changed since, or that were being written, are read
+ * again. */
 static int settle_chunk(struct copy *c, size_t bytes, uint64_t offset, struct err *e)
 {
 	struct dump_live_record *records = (void *)c->chunk;
@@ -180,12 +182,14 @@ static int copy_region(struct copy *c, const struct dump_region *r, struct err *
 	if (r->kind != DUMP_REGION_LIVE)
 		return copy_bytes(c, r->offset, r->bytes, false, e);
 	note_progress(c, r->bytes - r->entries * sizeof(struct dump_live_record));
-	return copy_bytes(c, r->offset + DUMP_LIVE_RECORDS_AT(r->entries), r->entries * sizeof(struct dump_live_record), true, e);
+	return copy_bytes(c, r->offset + DUMP_LIVE_RECORDS_AT(r->entries), r->entries * sizeof(struct dump_live_record),
+	                  true, e);
 }
 
 static bool comes_in_order(uint32_t kind)
 {
-	return kind == DUMP_REGION_LIVE || kind == DUMP_REGION_HISTORY || kind == DUMP_REGION_STACK_INDEX || kind == DUMP_REGION_STACKS;
+	return kind == DUMP_REGION_LIVE || kind == DUMP_REGION_HISTORY || kind == DUMP_REGION_STACK_INDEX ||
+	       kind == DUMP_REGION_STACKS;
 }
 
 /* Regions from number `from` on. kind: DUMP_REGION_NONE stands for all that have no place in the order. */
@@ -220,7 +224,8 @@ static int copy_records(struct copy *c, struct err *e)
 
 static uint64_t file_bytes(const struct dump_header *h)
 {
-	return h->region_count ? h->regions[h->region_count - 1].offset + h->regions[h->region_count - 1].bytes : DUMP_HEADER_BYTES;
+	return h->region_count ? h->regions[h->region_count - 1].offset + h->regions[h->region_count - 1].bytes
+	                       : DUMP_HEADER_BYTES;
 }
 
 int dump_copy(const struct dump_source *source, int fd, struct err *e)

@@ -2,10 +2,11 @@
 /*
  * Copies the memory of a dump, which the payload may be changing, into a file that memanalyze reads.
  *
- * The copy stands for one moment as well as a reader of the memory could see it. First come live records and history, with the regions that
- * memattach adds meanwhile; then the counters and the clock, so no more is live than was taken; then the index of stacks, the stacks, and the
- * rest. So whatever a record refers to is in the copy, and a block that is freed meanwhile is in it twice rather than not at all. A live record that
- * changes while it is copied is read again. What is zero stays a hole of the file.
+ * The copy stands for one moment as well as a reader of the memory could see it. First come live records and history,
+ * with the regions that memattach adds meanwhile; then the counters and the clock, so no more is live than was taken;
+ * then the index of stacks, the stacks, and the rest. So whatever a record refers to is in the copy, and a block that
+ * is freed meanwhile is in it twice rather than not at all. A live record that changes while it is copied is read
+ * again. What is zero stays a hole of the file.
  */
 #ifndef MEMATTACH_DUMP_COPY_H
 #define MEMATTACH_DUMP_COPY_H
@@ -18,10 +19,12 @@
 #include "err.h"
 
 struct dump_source {
-	/* As it is to be in the copy. Its regions are those of a writer of ours, or have been checked by dump_source_check. */
+	/* As it is to be in the copy. Its regions are those of a writer of ours, or have been checked by
+	 * dump_source_check. */
 	struct dump_header header;
 	int (*read)(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e);
-	void (*update)(const struct dump_source *source, struct dump_header *h); /* the header as of now; NULL: nothing changes any more */
+	void (*update)(const struct dump_source *source,
+	               struct dump_header *h); /* the header as of now; NULL: nothing changes any more */
 	const void *context;
 	uint64_t longer_ns;       /* added to the lease of a session that lasts */
 	int fd;                   /* that read() needs, -1: none */

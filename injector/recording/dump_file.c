@@ -26,11 +26,12 @@
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
-#define PART_OF_TIME 50u            /* one of so many parts of a processor's time */
+#define PART_OF_TIME 50u /* one of so many parts of a processor's time */
 #define BYTES_PER_SECOND 10000000u
 #define WAIT_MS 100
-#define GONE_MS 1000                /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
-#define NUMBER_MAX 1000u            /* of names that are tried instead of one that is taken */
+#define GONE_MS                                                                                                        \
+	1000 /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
+#define NUMBER_MAX 1000u /* of names that are tried instead of one that is taken */
 
 /* An inode number alone is given out again when its file is removed. */
 struct file_identity {
@@ -41,12 +42,12 @@ struct file_identity {
 };
 
 struct dump_file_result {
-	char name[NAME_MAX + 1]; /* in the directory */
+	char name[NAME_MAX + 1];     /* in the directory */
 	struct file_identity ours;   /* of the file that memattach wrote last under that name, … */
 	struct file_identity coming; /* … or is just about to put there */
-	uint64_t bytes;          /* of regions that are being copied */
+	uint64_t bytes;              /* of regions that are being copied */
 	_Atomic uint64_t copied;
-	struct err error;        /* of the last copy that failed */
+	struct err error; /* of the last copy that failed */
 };
 
 /* Of an open file where name is "", else of what stands there, links themselves included. */
@@ -66,15 +67,18 @@ static int identify(int directory, const char *name, struct file_identity *ident
 
 static bool is_same(const struct file_identity *a, const struct file_identity *b)
 {
-	return a->major == b->major && a->minor == b->minor && a->inode == b->inode && a->born_s == b->born_s && a->born_ns == b->born_ns;
+	return a->major == b->major && a->minor == b->minor && a->inode == b->inode && a->born_s == b->born_s &&
+	       a->born_ns == b->born_ns;
 }
 
 static int take_name(struct dump_file *f, struct err *e)
 {
-	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	AUTO_CLOSE int fd =
+		openat(f->directory, f->result->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0 && errno == EEXIST)
-		return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o", f->path);
+		return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o",
+		               f->path);
 	if (fd < 0)
 		return err_sys(e, "cannot create the dump %s", f->path);
 	int rc = identify(fd, "", &f->result->ours);
@@ -193,7 +197,9 @@ static int replace(const struct dump_file *f, int fd, bool named, struct err *e)
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot name the dump: %s", strerror(-rc));
-	return renameat(f->directory, f->temporary, f->directory, f->result->name) < 0 ? err_sys(e, "cannot put the dump in its place") : 0;
+	return renameat(f->directory, f->temporary, f->directory, f->result->name) < 0
+	               ? err_sys(e, "cannot put the dump in its place")
+	               : 0;
 }
 
 static int put_in_place(const struct dump_file *f, int fd, bool named, struct err *e)
@@ -225,8 +231,9 @@ static int write_copy(const struct dump_file *f, const struct dump_source *sourc
 }
 
 /*
- * Only the directory stays open, what the source reads from if it is not -1, and what a sanitizer would write to. A child that outlives memattach must
- * not keep what stands for it: the lock of the session, pipes that somebody waits at the end of.
+ * Only the directory stays open, what the source reads from if it is not -1, and what a sanitizer would write to. A
+ * child that outlives memattach must not keep what stands for it: the lock of the session, pipes that somebody waits at
+ * the end of.
  */
 static void close_others(int directory, int source_fd)
 {
@@ -260,7 +267,8 @@ static void extend_lease(const struct dump_file *f, struct dump_source *source)
 	source->header.lease_realtime_ns += source->longer_ns;
 }
 
-/* Not by a number of a process: those of several containers are the same in a directory that they share, and can be foreseen. */
+/* Not by a number of a process: those of several containers are the same in a directory that they share, and can be
+ * foreseen. */
 static void make_temporary_name(struct dump_file *f)
 {
 	uint64_t number;
@@ -290,8 +298,9 @@ static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
 static void plan_next(struct dump_file *f, const struct rusage *used)
 {
 	uint64_t took_us = (uint64_t)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) * 1000000u +
-			   (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
-	uint64_t by_bytes = f->result->bytes * (1000000000u / BYTES_PER_SECOND), by_time = took_us * 1000u * PART_OF_TIME;
+	                   (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
+	uint64_t by_bytes = f->result->bytes * (1000000000u / BYTES_PER_SECOND),
+		 by_time = took_us * 1000u * PART_OF_TIME;
 
 	f->interval_ns = by_bytes > by_time ? by_bytes : by_time;
 	if (f->interval_ns < INTERVAL_NS)
@@ -384,7 +393,8 @@ static void remove_ours(struct dump_file *f)
 		unlinkat(f->directory, f->result->name, 0);
 }
 
-/* A file system that stands still would hold up memattach for ever, and with it what it has to put back in the target. */
+/* A file system that stands still would hold up memattach for ever, and with it what it has to put back in the target.
+ */
 static void remove_aside(struct dump_file *f, void (*remove)(struct dump_file *f))
 {
 	pid_t child = fork();
@@ -421,8 +431,8 @@ void dump_file_discard(struct dump_file *f)
 	dump_file_close(f);
 }
 
-int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done), void *context,
-		    struct err *e)
+int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
+                    void *context, struct err *e)
 {
 	struct dump_source last = *source;
 

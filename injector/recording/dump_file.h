@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dump on disk: copies of the memory that the payload writes to (dump_writer.h), one after the other under the same name.
+ * The dump on disk: copies of the memory that the payload writes to (dump_writer.h), one after the other under the same
+ * name.
  *
- * Each copy is written into a file without a name and then put in the place of the one before, so a reader finds a whole one at any time, and one
- * that is cut short leaves nothing. A child process does that: a file system that is full, slow or gone holds up the child, not memattach,
- * which has a lease to renew. A copy that has begun also comes to its end if memattach is killed meanwhile.
+ * Each copy is written into a file without a name and then put in the place of the one before, so a reader finds a
+ * whole one at any time, and one that is cut short leaves nothing. A child process does that: a file system that is
+ * full, slow or gone holds up the child, not memattach, which has a lease to renew. A copy that has begun also comes to
+ * its end if memattach is killed meanwhile.
  *
- * Copies come every two seconds, more seldom when they are large: at most a fiftieth of a processor's time and 10 MB/s go into them. A
- * recording that has not changed is copied twice a minute.
+ * Copies come every two seconds, more seldom when they are large: at most a fiftieth of a processor's time and 10 MB/s
+ * go into them. A recording that has not changed is copied twice a minute.
  *
- * The name is taken once, by a file that did not exist. From then on memattach replaces or removes only the file that it wrote last: what
- * somebody else has put there stays, and the copy gets a name with a number.
+ * The name is taken once, by a file that did not exist. From then on memattach replaces or removes only the file that
+ * it wrote last: what somebody else has put there stays, and the copy gets a name with a number.
  */
 #ifndef MEMATTACH_DUMP_FILE_H
 #define MEMATTACH_DUMP_FILE_H
@@ -27,17 +29,18 @@ struct dump_file_result;
 
 struct dump_file {
 	char path[4096];
-	int directory;                    /* O_PATH, -1: not created */
-	char temporary[40];               /* in the directory: of the copy that is being written */
-	pid_t child;                      /* that writes a copy, 0: none */
-	uint64_t due_ns;                  /* when the next copy is due */
-	uint64_t interval_ns;             /* until then, from the last one on */
+	int directory;        /* O_PATH, -1: not created */
+	char temporary[40];   /* in the directory: of the copy that is being written */
+	pid_t child;          /* that writes a copy, 0: none */
+	uint64_t due_ns;      /* when the next copy is due */
+	uint64_t interval_ns; /* until then, from the last one on */
 	time_t begun_at;
-	uint64_t begun_ns;                /* the same, CLOCK_MONOTONIC */
-	time_t copied_at;                 /* of the copy in the file */
-	bool failing;                     /* the last copy could not be written: for whoever says it */
-	uint64_t state, copied_state;     /* of the recording, as dump_file_begin saw it and as it is in the file */
-	struct dump_file_result *result;  /* shared with the child: which file stands under the name, and what went wrong */
+	uint64_t begun_ns;            /* the same, CLOCK_MONOTONIC */
+	time_t copied_at;             /* of the copy in the file */
+	bool failing;                 /* the last copy could not be written: for whoever says it */
+	uint64_t state, copied_state; /* of the recording, as dump_file_begin saw it and as it is in the file */
+	struct dump_file_result
+		*result; /* shared with the child: which file stands under the name, and what went wrong */
 };
 
 /* Takes the name, mode 0600. -EEXIST and others. dump_file_close afterwards. */
@@ -48,17 +51,18 @@ void dump_file_close(struct dump_file *f);
 void dump_file_discard(struct dump_file *f);
 
 /*
- * For a session that lasts. dump_file_tick begins a copy when one is due and looks for the end of one that is under way: 1 one has come to its
- * end, 0, or -errno of one that failed; it will be tried again. dump_file_abort ends one that is under way: what it copies is about to be reordered.
+ * For a session that lasts. dump_file_tick begins a copy when one is due and looks for the end of one that is under
+ * way: 1 one has come to its end, 0, or -errno of one that failed; it will be tried again. dump_file_abort ends one
+ * that is under way: what it copies is about to be reordered.
  */
 int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err *e) WARN_UNUSED;
 void dump_file_abort(struct dump_file *f);
 
 /*
- * Writes the last copy, or the only one. waiting is called ten times a second with the part that is done, from 0 to 1, and may give up by returning
- * false: -EINTR; the file is then the copy before.
+ * Writes the last copy, or the only one. waiting is called ten times a second with the part that is done, from 0 to 1,
+ * and may give up by returning false: -EINTR; the file is then the copy before.
  */
-int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done), void *context,
-		    struct err *e) WARN_UNUSED;
+int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
+                    void *context, struct err *e) WARN_UNUSED;
 
 #endif

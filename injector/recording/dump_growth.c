@@ -27,8 +27,10 @@ static uint64_t capacity_of(const struct dump_writer *w, uint32_t kind, const st
 uint64_t dump_writer_live(const struct dump_writer *w)
 {
 	uint64_t taken = dump_writer_counter(w, DUMP_COUNTER_samples_taken);
-	uint64_t gone = dump_writer_counter(w, DUMP_COUNTER_samples_freed) + dump_writer_counter(w, DUMP_COUNTER_frees_missed) +
-			dump_writer_counter(w, DUMP_COUNTER_lost_live_full) + dump_writer_counter(w, DUMP_COUNTER_samples_thinned);
+	uint64_t gone = dump_writer_counter(w, DUMP_COUNTER_samples_freed) +
+	                dump_writer_counter(w, DUMP_COUNTER_frees_missed) +
+	                dump_writer_counter(w, DUMP_COUNTER_lost_live_full) +
+	                dump_writer_counter(w, DUMP_COUNTER_samples_thinned);
 
 	return taken > gone ? taken - gone : 0;
 }
@@ -109,7 +111,8 @@ static int grow_index(struct dump_writer *w, struct err *e)
 	}
 	if (used / STACK_BYTES_FEW <= capacity / 4)
 		return 0;
-	return dump_writer_add_region(w, DUMP_REGION_STACK_INDEX, last->entries * 2 * DUMP_INDEX_ENTRY_BYTES, last->entries * 2, e);
+	return dump_writer_add_region(w, DUMP_REGION_STACK_INDEX, last->entries * 2 * DUMP_INDEX_ENTRY_BYTES,
+	                              last->entries * 2, e);
 }
 
 static int grow_history(struct dump_writer *w, struct err *e)
@@ -121,15 +124,16 @@ static int grow_history(struct dump_writer *w, struct err *e)
 	if (atomic_load_explicit(atomic64(&w->shared->history_next), memory_order_relaxed) <= blocks / 2 ||
 	    (blocks + last->entries * 2) * DUMP_HISTORY_BLOCK_BYTES > limit)
 		return 0;
-	return dump_writer_add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES, last->entries * 2, e);
+	return dump_writer_add_region(w, DUMP_REGION_HISTORY, last->entries * 2 * DUMP_HISTORY_BLOCK_BYTES,
+	                              last->entries * 2, e);
 }
 
 /*
- * What cannot grow for the sake of the limit is said once, and never tried again. Where memory is short it is tried again after a while, and said
- * once for all.
+ * What cannot grow for the sake of the limit is said once, and never tried again. Where memory is short it is tried
+ * again after a while, and said once for all.
  */
-static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct dump_writer *, struct err *), const char *what,
-		       struct err *e)
+static int try_to_grow(struct dump_writer *w, bool *is_full, int (*grow)(struct dump_writer *, struct err *),
+                       const char *what, struct err *e)
 {
 	struct err why;
 
@@ -157,14 +161,18 @@ int dump_writer_grow(struct dump_writer *w, struct err *e)
 {
 	try_again_later(w);
 	int rc = try_to_grow(w, &w->live_full, grow_live,
-			     "from now on live samples are thinned when their table is crowded", e);
+	                     "from now on live samples are thinned when their table is crowded", e);
 	if (rc == 0)
-		rc = try_to_grow(w, &w->stacks_full, grow_arenas,
-				 "from now on a stack that is new may find no room, its samples then count as unknown stack", e);
+		rc = try_to_grow(
+			w, &w->stacks_full, grow_arenas,
+			"from now on a stack that is new may find no room, its samples then count as unknown stack", e);
 	if (rc == 0)
 		rc = try_to_grow(w, &w->index_full, grow_index,
-				 "from now on a stack that is new may find no room in the index, its samples then count as unknown stack", e);
+		                 "from now on a stack that is new may find no room in the index, its samples then "
+		                 "count as unknown stack",
+		                 e);
 	if (rc == 0)
-		rc = try_to_grow(w, &w->history_full, grow_history, "from now on the oldest of the history is dropped sooner", e);
+		rc = try_to_grow(w, &w->history_full, grow_history,
+		                 "from now on the oldest of the history is dropped sooner", e);
 	return rc;
 }

@@ -19,9 +19,10 @@
 #endif
 
 /*
- * Sizes at the start of a session; each region after the first ones is twice as large as the one before, up to a limit. The hash tables
- * start with several levels, because a bucket that is full in one level must find room in the next: at half load about one in twenty is.
- * A small rate fills everything at the rate of the allocations, while memattach may have to wait for a processor: there more is made ahead.
+ * Sizes at the start of a session; each region after the first ones is twice as large as the one before, up to a limit.
+ * The hash tables start with several levels, because a bucket that is full in one level must find room in the next: at
+ * half load about one in twenty is. A small rate fills everything at the rate of the allocations, while memattach may
+ * have to wait for a processor: there more is made ahead.
  */
 #define LEVELS 3u /* entries, 2 entries, 4 entries … */
 #define DENSE_RATE 8192u
@@ -46,8 +47,8 @@ static uint64_t align_up(uint64_t value, uint64_t to)
 }
 
 /*
- * Memory for [used, used + bytes). Memory under a limit is not taken to the last byte: the kernel would make room by ending a process, which may
- * be the target.
+ * Memory for [used, used + bytes). Memory under a limit is not taken to the last byte: the kernel would make room by
+ * ending a process, which may be the target.
  */
 static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 {
@@ -63,8 +64,8 @@ static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 
 static bool has_arena(uint32_t kind)
 {
-	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS || kind == DUMP_REGION_NOTES ||
-	       kind == DUMP_REGION_RATES;
+	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS ||
+	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES;
 }
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
@@ -126,14 +127,16 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
 		rc = dump_writer_add_region(w, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i, e);
 	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = dump_writer_add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES, index << i, e);
+		rc = dump_writer_add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES,
+		                            index << i, e);
 	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
 		rc = dump_writer_add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
 	return rc;
 }
 
 /* Hands out bytes of the youngest arena of a kind, adding one if it is full. */
-static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset, struct err *e)
+static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void **record, uint64_t *offset,
+                      struct err *e)
 {
 	struct writer_arena *arena = &w->arenas[kind];
 
@@ -151,7 +154,8 @@ static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void
 	return 0;
 }
 
-/* The record with no frames, for samples whose stack has no room. It is found by header.unknown_stack, not through the index. */
+/* The record with no frames, for samples whose stack has no room. It is found by header.unknown_stack, not through the
+ * index. */
 static int add_unknown_stack(struct dump_writer *w, struct err *e)
 {
 	struct dump_stack *stack;
@@ -200,8 +204,10 @@ static int map_memory(struct dump_writer *w, struct err *e)
 
 int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *options, struct err *e)
 {
-	*w = (struct dump_writer){ .fd = -1, .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
-				   .exact = options->rate_bytes == 1, .dense = options->rate_bytes <= DENSE_RATE };
+	*w = (struct dump_writer){ .fd = -1,
+		                   .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
+		                   .exact = options->rate_bytes == 1,
+		                   .dense = options->rate_bytes <= DENSE_RATE };
 	struct dump_header *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (h == MAP_FAILED)
@@ -343,8 +349,8 @@ void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)
 }
 
 /* A record of text behind a fixed part whose first word is its size, released last. */
-static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text, uint64_t *offset,
-		      struct err *e)
+static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text,
+                      uint64_t *offset, struct err *e)
 {
 	void *record;
 	size_t text_bytes = text ? strlen(text) + 1 : 0;
@@ -361,7 +367,7 @@ static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, s
 }
 
 int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t slots, uint32_t flags,
-		       struct err *e)
+                       struct err *e)
 {
 	struct dump_module record = {
 		.id = m->id,

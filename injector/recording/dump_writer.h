@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memattach's side of the dump: creates the memory, gives it room before the payload needs it, renews the lease, and writes what only the
- * outside knows (modules, threads, notes, how the session ended). include/dump_format.h is the contract; dump_file.h copies it to the disk.
+ * memattach's side of the dump: creates the memory, gives it room before the payload needs it, renews the lease, and
+ * writes what only the outside knows (modules, threads, notes, how the session ended). include/dump_format.h is the
+ * contract; dump_file.h copies it to the disk.
  *
  * The target maps this memory, so it decides what stands in it. Three rules follow.
  *
- *   - It is a memfd that memattach owns: sealed against shrinking and growing, and allocated ahead by memattach. So nothing that happens to a
- *     file, a file system or a user raises SIGBUS in the target or here, and the pages count as memattach's.
- *   - memattach keeps its own header and its own table of regions (`own`), decides by them alone, and publishes copies. Of what the target
- *     writes it reads counters, the fill of the arena of stacks, the state, and live records: bounded values, used for the report
- *     and for when to make room, never as a place or as an end of a loop.
- *   - The payload touches nothing outside of published regions. When memory is short or max_bytes is reached, the present regions
- *     are all there is; the payload counts what it then cannot keep.
+ *   - It is a memfd that memattach owns: sealed against shrinking and growing, and allocated ahead by memattach. So
+ * nothing that happens to a file, a file system or a user raises SIGBUS in the target or here, and the pages count as
+ * memattach's.
+ *   - memattach keeps its own header and its own table of regions (`own`), decides by them alone, and publishes copies.
+ * Of what the target writes it reads counters, the fill of the arena of stacks, the state, and live records: bounded
+ * values, used for the report and for when to make room, never as a place or as an end of a loop.
+ *   - The payload touches nothing outside of published regions. When memory is short or max_bytes is reached, the
+ * present regions are all there is; the payload counts what it then cannot keep.
  */
 #ifndef MEMATTACH_DUMP_WRITER_H
 #define MEMATTACH_DUMP_WRITER_H
@@ -41,50 +43,53 @@ struct writer_module {
 };
 
 struct dump_writer {
-	int fd;                     /* of the memfd, -1: none */
-	struct dump_header *own;    /* what memattach knows; shared with children that copy, out of reach of the target */
+	int fd;                  /* of the memfd, -1: none */
+	struct dump_header *own; /* what memattach knows; shared with children that copy, out of reach of the target */
 	struct dump_header *shared; /* mapped, max_bytes long; only bytes below used are touched */
 	uint64_t max_bytes;
 	uint64_t used;
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
-	uint64_t short_until_ns;    /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
+	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;
 	struct writer_arena arenas[DUMP_REGION_RATES + 1];
 	struct writer_module *modules;
 	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
 	size_t thinning_count;
-	bool exact;                 /* it began with every allocation */
-	bool dense;                 /* it began with so small a rate that room is filled quickly */
+	bool exact; /* it began with every allocation */
+	bool dense; /* it began with so small a rate that room is filled quickly */
 };
 
 struct dump_writer_options {
 	uint64_t max_bytes;
 	uint64_t rate_bytes;
-	double max_overhead;   /* of sampling, 0: the rate stays as it is */
+	double max_overhead; /* of sampling, 0: the rate stays as it is */
 };
 
 /*
- * Creates the memory. -ENOSPC, -ENOMEM … dump_writer_close afterwards. Members of `own` may be changed until dump_writer_publish, which shows them to
- * the payload and so comes before the target gets the descriptor.
+ * Creates the memory. -ENOSPC, -ENOMEM … dump_writer_close afterwards. Members of `own` may be changed until
+ * dump_writer_publish, which shows them to the payload and so comes before the target gets the descriptor.
  */
 int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *options, struct err *e) WARN_UNUSED;
 void dump_writer_publish(struct dump_writer *w);
 /* Unmaps and closes. */
 void dump_writer_close(struct dump_writer *w);
 
-/* Makes room where it grows short. Cheap when there is nothing to do. What cannot grow any more fails once, with what follows from it. */
+/* Makes room where it grows short. Cheap when there is nothing to do. What cannot grow any more fails once, with what
+ * follows from it. */
 int dump_writer_grow(struct dump_writer *w, struct err *e) WARN_UNUSED;
 /* Live samples, and how many the table has entries for. */
 uint64_t dump_writer_live(const struct dump_writer *w);
 uint64_t dump_writer_live_capacity(const struct dump_writer *w);
-/* A live sample of this stack was given up. A reference that leads to no stack is passed over: the target's memory may be damaged. */
+/* A live sample of this stack was given up. A reference that leads to no stack is passed over: the target's memory may
+ * be damaged. */
 void dump_writer_unkept(struct dump_writer *w, uint32_t stack);
 /* Clock and lease. */
 void dump_writer_renew(struct dump_writer *w, uint64_t lease_ns);
 /*
- * Ends the recording from outside: the recorder sees at its next sample that the lease has run out, and is passed by from then on. Where every
- * allocation is recorded a thread may be nearly always in the recorder else, and no safe point for the detach would come.
+ * Ends the recording from outside: the recorder sees at its next sample that the lease has run out, and is passed by
+ * from then on. Where every allocation is recorded a thread may be nearly always in the recorder else, and no safe
+ * point for the detach would come.
  */
 void dump_writer_end_lease(struct dump_writer *w);
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail);
@@ -96,14 +101,14 @@ void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns);
 
 /* rows and slots as in struct dump_module. */
 int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t slots, uint32_t flags,
-		       struct err *e) WARN_UNUSED;
+                       struct err *e) WARN_UNUSED;
 /* Sets unloaded_stamp of the module record with this id. */
 void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
 int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;
 int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
 
-/* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in force all the same,
- * except that nothing may be thinned then. */
+/* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in
+ * force all the same, except that nothing may be thinned then. */
 int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *change, struct err *e) WARN_UNUSED;
 /* How many changes have room without another region. */
 uint64_t dump_writer_rate_changes_left(const struct dump_writer *w);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The governor: which sampling rate keeps the cost of sampling below a share of the target's CPU time. It only decides; who asks (govern.c)
- * measures, tells the payload and records.
+ * The governor: which sampling rate keeps the cost of sampling below a share of the target's CPU time. It only decides;
+ * who asks (govern.c) measures, tells the payload and records.
  *
- * Cost and CPU time are summed up, fading with a time constant of FADE_NS, and begin anew with each change. Above the limit the rate is doubled, as
- * often at once as it takes to come to three quarters of the limit (samples of small blocks become half as many each time). Below
- * a quarter of the limit for as long as `hold` it is halved again, never below what the user asked for: a step down leads to less than half of the
- * limit, so one that was right is not taken back. Where a step down had to be taken back soon, the next one waits twice as long.
+ * Cost and CPU time are summed up, fading with a time constant of FADE_NS, and begin anew with each change. Above the
+ * limit the rate is doubled, as often at once as it takes to come to three quarters of the limit (samples of small
+ * blocks become half as many each time). Below a quarter of the limit for as long as `hold` it is halved again, never
+ * below what the user asked for: a step down leads to less than half of the limit, so one that was right is not taken
+ * back. Where a step down had to be taken back soon, the next one waits twice as long.
  */
 #ifndef MEMATTACH_GOVERNOR_H
 #define MEMATTACH_GOVERNOR_H
@@ -14,13 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GOVERNOR_LOOK_NS 250000000ull       /* how often it wants to be asked, */
-#define GOVERNOR_LOOK_SOON_NS 50000000ull   /* at the start and after a change: it may have to hurry */
-#define GOVERNOR_SETTLE_NS 1000000000ull    /* between two changes */
-#define GOVERNOR_HURRY 8                    /* so many times the limit: at the next look already */
-#define GOVERNOR_HOLD_NS 10000000000ull     /* calm before a step down, at first */
+#define GOVERNOR_LOOK_NS 250000000ull     /* how often it wants to be asked, */
+#define GOVERNOR_LOOK_SOON_NS 50000000ull /* at the start and after a change: it may have to hurry */
+#define GOVERNOR_SETTLE_NS 1000000000ull  /* between two changes */
+#define GOVERNOR_HURRY 8                  /* so many times the limit: at the next look already */
+#define GOVERNOR_HOLD_NS 10000000000ull   /* calm before a step down, at first */
 #define GOVERNOR_HOLD_MAX_NS 600000000000ull
-#define GOVERNOR_CPU_NS 20000000ull         /* less CPU time proves nothing */
+#define GOVERNOR_CPU_NS 20000000ull /* less CPU time proves nothing */
 #define GOVERNOR_RATE_MAX 0xffffffffull
 
 /* Sums since the start of the session. */
@@ -31,10 +32,10 @@ struct governor_look {
 };
 
 struct governor {
-	double limit;          /* part of the CPU time; 0: none, the rate is never raised */
-	uint64_t least;        /* never below: the user's rate, or what room there is */
-	uint64_t rate;         /* in force */
-	double overhead;       /* as of the last look that had enough CPU time */
+	double limit;    /* part of the CPU time; 0: none, the rate is never raised */
+	uint64_t least;  /* never below: the user's rate, or what room there is */
+	uint64_t rate;   /* in force */
+	double overhead; /* as of the last look that had enough CPU time */
 	struct governor_look last;
 	double cost_ns, cpu_ns; /* fading */
 	uint64_t changed_ns, calm_ns, lowered_ns, hold_ns;

@@ -46,7 +46,8 @@ static bool next_table(struct dump_writer *w, uint32_t *i, struct table *t)
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
 		t->tags = (_Atomic uint8_t *)w->shared + r->offset;
-		t->records = (struct dump_live_record *)((char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
+		t->records =
+			(struct dump_live_record *)((char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
 		t->entries = r->entries;
 		(*i)++;
 		return true;
@@ -102,21 +103,23 @@ static uint64_t choose_rate(struct dump_writer *w)
 }
 
 /*
- * Takes the record away, if it still is the one that was looked at. The key stays as a note for the target, whose filter of frees counts the
- * address until somebody takes the place.
+ * Takes the record away, if it still is the one that was looked at. The key stays as a note for the target, whose
+ * filter of frees counts the address until somebody takes the place.
  */
 static bool give_up(const struct table *t, uint64_t k, const struct dump_live_record *seen)
 {
 	uint64_t key = seen->address;
 	bool same;
 
-	if (!atomic_compare_exchange_strong_explicit(key_of(t, k), &key, DUMP_KEY_BUSY, memory_order_acquire, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(key_of(t, k), &key, DUMP_KEY_BUSY, memory_order_acquire,
+	                                             memory_order_relaxed))
 		return false;
 	/* The block may have been freed, and another sampled at its address and put in its place, since we looked. */
 	same = t->records[k].stamp == seen->stamp && t->records[k].stack == seen->stack;
 	if (same)
 		atomic_store_explicit(&t->tags[k], 0, memory_order_relaxed);
-	atomic_store_explicit(key_of(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address, memory_order_release);
+	atomic_store_explicit(key_of(t, k), same ? seen->address | DUMP_KEY_GIVEN_UP : seen->address,
+	                      memory_order_release);
 	return same;
 }
 
@@ -131,7 +134,8 @@ static uint64_t collect(struct dump_writer *w)
 			if (!read_record(&t, k, &record))
 				continue;
 			const struct thinning_sample sample = thinning_of_live(&record);
-			if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) || !give_up(&t, k, &record))
+			if (thinning_rate(w->thinnings, w->thinning_count, &sample, UINT64_MAX) ||
+			    !give_up(&t, k, &record))
 				continue;
 			dump_writer_unkept(w, record.stack);
 			n++;

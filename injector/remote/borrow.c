@@ -17,10 +17,10 @@
 #include "task.h"
 #include "watchdog.h"
 
-#define STOP_NS 200000000ull      /* for one thread to stop: it may wait for a processor, … */
-#define TURN_NS 10000000ull       /* … for so long more for each thread that runs */
-#define LOOK_AT 64u               /* so many threads in one round */
-#define RETRY_FIRST_NS 500000ull  /* pause between two rounds over the threads, doubled each time up to … */
+#define STOP_NS 200000000ull     /* for one thread to stop: it may wait for a processor, … */
+#define TURN_NS 10000000ull      /* … for so long more for each thread that runs */
+#define LOOK_AT 64u              /* so many threads in one round */
+#define RETRY_FIRST_NS 500000ull /* pause between two rounds over the threads, doubled each time up to … */
 #define RETRY_LAST_NS 16000000ull
 #define AREA_GAP_MIN (64ull << 20)
 
@@ -29,8 +29,8 @@ int borrow_rank(const struct thread_info *thread)
 {
 	static const short restarted_badly[] = {
 		/* return EINTR after any stop, with or without a handler: signal(7) */
-		SYS_epoll_wait, SYS_epoll_pwait, 441 /* epoll_pwait2 */, SYS_semop, SYS_semtimedop, SYS_rt_sigtimedwait,
-		SYS_io_getevents, 333 /* io_pgetevents */, SYS_msgrcv, SYS_msgsnd,
+		SYS_epoll_wait,      SYS_epoll_pwait,  441 /* epoll_pwait2 */,  SYS_semop,  SYS_semtimedop,
+		SYS_rt_sigtimedwait, SYS_io_getevents, 333 /* io_pgetevents */, SYS_msgrcv, SYS_msgsnd,
 	};
 
 	if (thread->state == 'D')
@@ -90,8 +90,8 @@ static bool look_for_cave(void *context, unsigned frame, uint64_t pc, uint64_t s
 }
 
 /*
- * Is the thread in the stub, in a call that the stub makes (then it is on the stack of the work area), or in a signal handler above the stub's last
- * steps (then a signal frame holds an address of the cave)?
+ * Is the thread in the stub, in a call that the stub makes (then it is on the stack of the work area), or in a signal
+ * handler above the stub's last steps (then a signal frame holds an address of the cave)?
  */
 static bool runs_stub(const struct borrower *b, const struct stub_data *data, struct tracee *t)
 {
@@ -110,8 +110,8 @@ static bool runs_stub(const struct borrower *b, const struct stub_data *data, st
 }
 
 /*
- * A stub of a memattach that died may still stand in the cave, and its thread may still run it. Its data must not be overwritten before that
- * thread has left: -EBUSY.
+ * A stub of a memattach that died may still stand in the cave, and its thread may still run it. Its data must not be
+ * overwritten before that thread has left: -EBUSY.
  */
 static int cave_is_free(const struct borrower *b, struct err *e)
 {
@@ -136,11 +136,11 @@ static int cave_is_free(const struct borrower *b, struct err *e)
 }
 
 /*
- * One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which is not free until it has
- * finished; others are final.
+ * One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which
+ * is not free until it has finished; others are final.
  */
-static int try_thread(const struct borrower *b, const struct thread_info *thread, bool suspend, uint64_t stop_ns, struct remote *r,
-		      struct tracee *t, struct err *e)
+static int try_thread(const struct borrower *b, const struct thread_info *thread, bool suspend, uint64_t stop_ns,
+                      struct remote *r, struct tracee *t, struct err *e)
 {
 	enum tracee_stop stop;
 	uint64_t area = 0;
@@ -177,8 +177,8 @@ static int try_thread(const struct borrower *b, const struct thread_info *thread
 struct search {
 	const struct borrower *b;
 	uint64_t deadline_ns;
-	uint64_t turns_ns;  /* what a thread may have to wait for a processor */
-	size_t looked;      /* at threads, from the first one on */
+	uint64_t turns_ns; /* what a thread may have to wait for a processor */
+	size_t looked;     /* at threads, from the first one on */
 	size_t total;
 	bool without_filter; /* one has no seccomp filter */
 	bool left;           /* a thread was left in the stub */
@@ -241,8 +241,8 @@ static bool is_over(const struct search *s)
 }
 
 /* 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried. */
-static int try_threads(struct search *s, const struct thread_info *threads, size_t count, size_t *usable, struct remote *r,
-		       struct tracee *t, struct err *last, struct err *e)
+static int try_threads(struct search *s, const struct thread_info *threads, size_t count, size_t *usable,
+                       struct remote *r, struct tracee *t, struct err *last, struct err *e)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (!may_borrow(s, &threads[i]))
@@ -257,8 +257,10 @@ static int try_threads(struct search *s, const struct thread_info *threads, size
 			break; /* what it needs must not be written over: cave_is_free decides */
 		}
 		if (rc == -EPERM && threads[i].filtered) {
-			return err_set(e, EPERM, "every thread has a seccomp filter, which could kill the process at a system call of ours; "
-				       "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
+			return err_set(e, EPERM,
+			               "every thread has a seccomp filter, which could kill the process at a system "
+			               "call of ours; "
+			               "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
 		}
 		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
 			if (is_over(s) || is_unwanted(s->b))
@@ -299,16 +301,19 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		if (is_over(&s))
 			break;
 		if (is_unwanted(b))
-			return err_set(e, EINTR, "interrupted; %s", s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
+			return err_set(e, EINTR, "interrupted; %s",
+			               s.left ? "what was begun ends by itself when that thread goes on"
+			                      : "nothing was changed");
 		if (!busy && !usable && s.looked < s.total)
 			continue;
 		nap(pause);
 		pause = pause * 2 < RETRY_LAST_NS ? pause * 2 : RETRY_LAST_NS;
 	}
-	return err_set(e, ETIMEDOUT, "no thread came to a safe point within %llu ms: %s; %s; "
-		       "try again, or give --deadline more time",
-		       (unsigned long long)((b->search_ns + s.turns_ns) / 1000000u), last.text,
-		       s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
+	return err_set(e, ETIMEDOUT,
+	               "no thread came to a safe point within %llu ms: %s; %s; "
+	               "try again, or give --deadline more time",
+	               (unsigned long long)((b->search_ns + s.turns_ns) / 1000000u), last.text,
+	               s.left ? "what was begun ends by itself when that thread goes on" : "nothing was changed");
 }
 
 int borrow_wait_cave(const struct borrower *b, struct err *e)

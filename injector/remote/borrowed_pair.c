@@ -57,20 +57,24 @@ static bool is_empty(int socket)
 {
 	char byte;
 
-	return recv(socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+	return recv(socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+	       (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
 static bool leads_to(int from, int to)
 {
 	uint64_t sent[2], got[3] = { 0 };
 
-	return getrandom(sent, sizeof sent, 0) == sizeof sent && send(from, sent, sizeof sent, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof sent &&
-	       recv(to, got, sizeof got, MSG_DONTWAIT) == sizeof sent && memcmp(sent, got, sizeof sent) == 0 && is_empty(to);
+	return getrandom(sent, sizeof sent, 0) == sizeof sent &&
+	       send(from, sent, sizeof sent, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof sent &&
+	       recv(to, got, sizeof got, MSG_DONTWAIT) == sizeof sent && memcmp(sent, got, sizeof sent) == 0 &&
+	       is_empty(to);
 }
 
 static bool are_pair(const int ends[2], pid_t pid)
 {
-	return is_end(ends[0], pid) && is_end(ends[1], pid) && is_empty(ends[0]) && is_empty(ends[1]) && leads_to(ends[1], ends[0]);
+	return is_end(ends[0], pid) && is_end(ends[1], pid) && is_empty(ends[0]) && is_empty(ends[1]) &&
+	       leads_to(ends[1], ends[0]);
 }
 
 int borrowed_pair_take(struct borrowed_pair *p, int pidfd, pid_t pid, const int32_t numbers[2], struct err *e)
@@ -94,7 +98,9 @@ int borrowed_pair_take(struct borrowed_pair *p, int pidfd, pid_t pid, const int3
 	}
 	close_unproven(new.ends[0]);
 	close_unproven(new.ends[1]);
-	return err_set(e, EPROTO, "the socket pair that the borrowed thread made was replaced by another one; nothing was sent through it");
+	return err_set(e, EPROTO,
+	               "the socket pair that the borrowed thread made was replaced by another one; nothing was sent "
+	               "through it");
 }
 
 void borrowed_pair_close(struct borrowed_pair *p)

@@ -14,8 +14,8 @@ bool cave_of_module(struct cave *cave, const struct elf_module *module, const st
 	for (size_t i = 0; i < module->phdr_count; i++) {
 		const Elf64_Phdr *p = &module->phdrs[i];
 		/* Memory behind p_filesz would belong to the segment if p_memsz were larger. */
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || p->p_flags & PF_W ||
-		    p->p_filesz != p->p_memsz || p->p_memsz == 0)
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || p->p_flags & PF_W || p->p_filesz != p->p_memsz ||
+		    p->p_memsz == 0)
 			continue;
 		uint64_t end = module->bias + p->p_vaddr + p->p_memsz;
 		uint64_t address = (end + CAVE_ALIGN - 1) & ~(uint64_t)(CAVE_ALIGN - 1);
@@ -26,9 +26,8 @@ bool cave_of_module(struct cave *cave, const struct elf_module *module, const st
 		 * The page must be mapped from the module's file, executable, and no further segment may
 		 * start in it.
 		 */
-		if (!map || !(map->prot & PROT_EXEC) || !map->inode || map->inode != module->inode ||
-		    map->shared || map->end < page_end || address >= page_end ||
-		    elf_module_holds(module, page_end - 1, 1, 0))
+		if (!map || !(map->prot & PROT_EXEC) || !map->inode || map->inode != module->inode || map->shared ||
+		    map->end < page_end || address >= page_end || elf_module_holds(module, page_end - 1, 1, 0))
 			continue;
 		if (!found || page_end - address > cave->bytes) {
 			*cave = (struct cave){ address, page_end - address, module };

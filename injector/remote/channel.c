@@ -13,7 +13,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-#define LOOK_MS 1         /* between two looks at the thread, which may be stopped by job control while it is waited for */
+#define LOOK_MS 1 /* between two looks at the thread, which may be stopped by job control while it is waited for */
 #define END_NS 200000000u /* from the closing of a dying thread's descriptors to its end */
 
 int channel_open(struct channel *c, int *other, struct err *e)
@@ -22,7 +22,8 @@ int channel_open(struct channel *c, int *other, struct err *e)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return err_sys(e, "cannot make a socket pair");
-	/* Descriptors that come along would be closed here, and a hostile program can make that take long (Linux 6.16 and later refuse them). */
+	/* Descriptors that come along would be closed here, and a hostile program can make that take long (Linux 6.16
+	 * and later refuse them). */
 	const int none = 0;
 	(void)!setsockopt(ends[0], SOL_SOCKET, SO_PASSRIGHTS, &none, sizeof none);
 	*c = (struct channel){ .here = ends[0], .there = -1 };

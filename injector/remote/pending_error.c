@@ -25,7 +25,8 @@ void pending_error_show(const struct pending_error *p, const struct libc *libc, 
 	if (!p->address)
 		return;
 	/* A call of ours has failed. What it left is freed by the second dlerror(). */
-	for (int i = 0; i < 2 && libc->dlerror && target_read_u64(r->memory, p->address, &now, &ignored) == 0 && now; i++)
+	for (int i = 0; i < 2 && libc->dlerror && target_read_u64(r->memory, p->address, &now, &ignored) == 0 && now;
+	     i++)
 		if (remote_call1(r, libc->dlerror, none, &text, deadline_ns, &ignored) < 0)
 			break;
 	if (target_write(r->writer, p->address, &p->value, sizeof p->value, &ignored) < 0)

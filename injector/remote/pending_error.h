@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What dlerror() would still tell the borrowed thread. dlopen, dlsym and dlclose clear it, so the thread's pointer to it is taken away before the first of
- * them and put back after the last. If memattach dies in between, the message is lost. glibc from 2.34 on; musl's calls clear nothing.
+ * What dlerror() would still tell the borrowed thread. dlopen, dlsym and dlclose clear it, so the thread's pointer to
+ * it is taken away before the first of them and put back after the last. If memattach dies in between, the message is
+ * lost. glibc from 2.34 on; musl's calls clear nothing.
  */
 #ifndef MEMATTACH_PENDING_ERROR_H
 #define MEMATTACH_PENDING_ERROR_H

@@ -38,7 +38,7 @@ static int write_word(struct remote *r, uint64_t offset, uint64_t value, struct 
 }
 
 int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
-		   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e)
+                   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e)
 {
 	uint64_t extended = registers_extended_bytes();
 
@@ -52,8 +52,9 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, const s
 		.channel = CHANNEL_NONE,
 	};
 	if (extended == 0 || extended > SA_XSAVE_MAX)
-		return err_set(e, ENOTSUP, "the extended registers of this processor take %llu bytes; at most %d are provided for",
-			       (unsigned long long)extended, SA_XSAVE_MAX);
+		return err_set(e, ENOTSUP,
+		               "the extended registers of this processor take %llu bytes; at most %d are provided for",
+		               (unsigned long long)extended, SA_XSAVE_MAX);
 	return target_write(writer, cave, stub_code, stub_code_bytes(), e);
 }
 
@@ -76,14 +77,17 @@ static int check_time(const struct remote *r, uint64_t deadline_ns, struct err *
 	return err_set(e, ETIMEDOUT, "thread %d did not come to the end of a call in time", r->tracee->tid);
 }
 
-/* Runs the thread to a checkpoint, which a hostile program may put off for ever. Stops of system calls on the way, and job control, are passed. */
+/* Runs the thread to a checkpoint, which a hostile program may put off for ever. Stops of system calls on the way, and
+ * job control, are passed. */
 static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t deadline_ns, struct err *e)
 {
 	if (r->channel.here >= 0) {
 		unsigned said = 0;
 		int rc = channel_meet(&r->channel, r->tracee, &said, deadline_ns, e);
 		*checkpoint = checkpoint_said(said);
-		return rc == 0 && !is_checkpoint(*checkpoint) ? err_set(e, ETIMEDOUT, "thread %d speaks out of turn", r->tracee->tid) : rc;
+		return rc == 0 && !is_checkpoint(*checkpoint)
+		               ? err_set(e, ETIMEDOUT, "thread %d speaks out of turn", r->tracee->tid)
+		               : rc;
 	}
 	for (;;) {
 		enum tracee_stop stop;
@@ -167,7 +171,8 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 	if (rc < 0)
 		return rc;
 	r->inside = true;
-	/* Only now: had memattach died in between, nobody would have given the mask back. The stub does the same first. */
+	/* Only now: had memattach died in between, nobody would have given the mask back. The stub does the same first.
+	 */
 	rc = tracee_set_signal_mask(t, ~0ull, e);
 	if (rc == 0)
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
@@ -175,7 +180,9 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 		return rc;
 	if (checkpoint == STUB_CHECKPOINT_END) {
 		rc = restore_state(r, deadline_ns, e);
-		return rc < 0 ? rc : err_set(e, EAGAIN, "the work area could not be mapped at 0x%llx", (unsigned long long)r->area);
+		return rc < 0 ? rc
+		              : err_set(e, EAGAIN, "the work area could not be mapped at 0x%llx",
+		                        (unsigned long long)r->area);
 	}
 	return 0;
 }
@@ -204,7 +211,7 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 }
 
 int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
-		 struct err *e)
+                 struct err *e)
 {
 	struct stub_call call = { .target = target };
 
@@ -260,9 +267,9 @@ int remote_channel(struct remote *r, const struct channel *channel, struct err *
 }
 
 /*
- * The clean-up calls but the last, which closes the channel, become calls that the thread makes freely. They leave the one list and enter the other in one
- * write within a page: a death of memattach cannot divide it, so that nothing is forgotten, and nothing is closed twice, which could be
- * somebody else's by then.
+ * The clean-up calls but the last, which closes the channel, become calls that the thread makes freely. They leave the
+ * one list and enter the other in one write within a page: a death of memattach cannot divide it, so that nothing is
+ * forgotten, and nothing is closed twice, which could be somebody else's by then.
  */
 static int clean_up_early(struct remote *r, uint64_t deadline_ns, struct err *e)
 {

@@ -7,18 +7,16 @@
  * that knows how to bring it back without any help, and the tracer only feeds that program with calls:
  *
  *   remote_prepare   the stub's code goes into the cave, unused padding of an executable page: harmless
- *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave: harmless.
- *                    One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals, maps a work area
- *                    with a stack of its own (the thread's is not touched), saves the extended registers there and stops
- *                    at the first checkpoint: a harmless system call that only a tracer notices.
- *   remote_call      at a checkpoint, the tracer writes a list of calls and resumes; the stub makes them and
- *                    comes to the next checkpoint. A stub without a tracer finds an empty list.
- *   remote_channel   once the target has a socket whose other end only memattach holds, the thread runs freely: its checkpoints are
- *                    messages (channel.h) instead of stops.
- *   remote_leave     an empty list: the stub makes the clean-up calls, puts errno and the extended registers back, unmaps the
- *                    area, and stops at the last checkpoint. There a living tracer restores everything else in a stop that
- *                    is no system call stop, so that the kernel decides about restarting an interrupted call; a
- *                    stub alone restores the registers by moves and decides by the signals that are pending.
+ *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave:
+ * harmless. One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals, maps a work area with a
+ * stack of its own (the thread's is not touched), saves the extended registers there and stops at the first checkpoint:
+ * a harmless system call that only a tracer notices. remote_call      at a checkpoint, the tracer writes a list of
+ * calls and resumes; the stub makes them and comes to the next checkpoint. A stub without a tracer finds an empty list.
+ *   remote_channel   once the target has a socket whose other end only memattach holds, the thread runs freely: its
+ * checkpoints are messages (channel.h) instead of stops. remote_leave     an empty list: the stub makes the clean-up
+ * calls, puts errno and the extended registers back, unmaps the area, and stops at the last checkpoint. There a living
+ * tracer restores everything else in a stop that is no system call stop, so that the kernel decides about restarting an
+ * interrupted call; a stub alone restores the registers by moves and decides by the signals that are pending.
  *
  * What a dead memattach leaves behind in the worst case: the stub's code in the padding, and whatever the calls made.
  * The clean-up list is kept so that descriptors and mappings of an attach that did not come to its end go away.
@@ -40,16 +38,17 @@ struct remote {
 	struct tracee *tracee;
 	const struct target_memory *memory;
 	const struct target_writer *writer;
-	uint64_t cave;         /* address of the stub in the target */
-	uint64_t area;         /* address of the work area */
+	uint64_t cave; /* address of the stub in the target */
+	uint64_t area; /* address of the work area */
 	uint64_t area_bytes;
-	uint64_t extra_bytes;  /* room for data behind the stack */
+	uint64_t extra_bytes; /* room for data behind the stack */
 	struct channel channel;
 	struct user_regs_struct saved;
 	uint64_t saved_mask;
 	unsigned cleanup_count;
-	bool inside;           /* the thread is in the stub */
-	/* Called when the payload asks for protections (control.h), with at_lock_context; NULL: it is left without an answer. */
+	bool inside; /* the thread is in the stub */
+	/* Called when the payload asks for protections (control.h), with at_lock_context; NULL: it is left without an
+	 * answer. */
 	int (*at_lock)(void *context, struct err *e);
 	void *at_lock_context;
 };
@@ -59,31 +58,33 @@ uint64_t remote_cave_bytes(void);
 /* Address of struct stub_data of a stub in the cave. */
 uint64_t remote_cave_data(uint64_t cave);
 
-/* Writes the stub's code into the cave. The thread must be seized (writing to code needs a tracer on hardened kernels). */
+/* Writes the stub's code into the cave. The thread must be seized (writing to code needs a tracer on hardened kernels).
+ */
 int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
-		   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e) WARN_UNUSED;
+                   uint64_t cave, uint64_t area, uint64_t extra_bytes, struct err *e) WARN_UNUSED;
 /* The thread is in TRACEE_STOP_EVENT or _GROUP at a safe point. On failure it is as before, and still stopped. */
 int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* Makes count calls; results are in calls[].result. -ETIMEDOUT: the calls go on, the thread will finish by itself; only
  * remote_abandon may follow. */
 int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint64_t deadline_ns,
-		struct err *e) WARN_UNUSED;
+                struct err *e) WARN_UNUSED;
 /* Convenience: one call of up to six arguments. */
 int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
-		 struct err *e) WARN_UNUSED;
+                 struct err *e) WARN_UNUSED;
 /* 0, or the errno that a system call of the target says it got; a program may write there what it likes. */
 int remote_result(uint64_t result, struct err *e) WARN_UNUSED;
 /* Adds a system call that the stub makes before it leaves; index for remote_cleanup_cancel. */
-int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1, struct err *e) WARN_UNUSED;
+int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1,
+                   struct err *e) WARN_UNUSED;
 /*
- * The same with the int that stands at address (in the target) when the stub leaves. So a descriptor can be cared for before the call
- * that makes it: had memattach to note its number afterwards, a death in between would leave it open.
+ * The same with the int that stands at address (in the target) when the stub leaves. So a descriptor can be cared for
+ * before the call that makes it: had memattach to note its number afterwards, a death in between would leave it open.
  */
 int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e) WARN_UNUSED;
 int remote_cleanup_cancel_all(struct remote *r, struct err *e) WARN_UNUSED;
 /*
- * The other end of the opened channel is descriptor `there` of the target now, which the last of the clean-up calls closes: the thread
- * meets memattach through it.
+ * The other end of the opened channel is descriptor `there` of the target now, which the last of the clean-up calls
+ * closes: the thread meets memattach through it.
  */
 int remote_channel(struct remote *r, const struct channel *channel, struct err *e) WARN_UNUSED;
 /* errno of the thread is put back when it leaves. */

@@ -42,8 +42,10 @@ static int send_all(int socket, const int *fds, unsigned count, struct err *e)
 		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct msghdr header = { .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control,
-				 .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	struct msghdr header = { .msg_iov = &vector,
+		                 .msg_iovlen = 1,
+		                 .msg_control = &control,
+		                 .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&header);
 
 	c->cmsg_level = SOL_SOCKET;
@@ -74,10 +76,12 @@ static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, 
 	return target_read(r->memory, message_address(r), m->pair, sizeof m->pair, e);
 }
 
-static int receive(struct remote *r, struct message *m, unsigned count, int *remote_fds, uint64_t deadline_ns, struct err *e)
+static int receive(struct remote *r, struct message *m, unsigned count, int *remote_fds, uint64_t deadline_ns,
+                   struct err *e)
 {
 	uint64_t at = message_address(r), result = 0;
-	const uint64_t arguments[6] = { (uint64_t)m->pair[0], at + offsetof(struct message, header), MSG_DONTWAIT | MSG_CMSG_CLOEXEC };
+	const uint64_t arguments[6] = { (uint64_t)m->pair[0], at + offsetof(struct message, header),
+		                        MSG_DONTWAIT | MSG_CMSG_CLOEXEC };
 	struct message back;
 
 	/* Pointers of the target's address space, written into a struct of ours. */
@@ -91,7 +95,8 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 	memset(m->control.bytes, 0xff, sizeof m->control.bytes); /* descriptors -1 until they are received */
 	int rc = target_write(r->writer, at, m, sizeof *m, e);
 	for (unsigned i = 0; i < count && rc == 0; i++)
-		rc = remote_cleanup_indirect(r, SYS_close, at + offsetof(struct message, control) + CMSG_LEN(0) + i * sizeof(int), e);
+		rc = remote_cleanup_indirect(r, SYS_close,
+		                             at + offsetof(struct message, control) + CMSG_LEN(0) + i * sizeof(int), e);
 	if (rc == 0)
 		rc = remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
 	if (rc < 0)
@@ -103,7 +108,9 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 	if (rc < 0)
 		return rc;
 	/* The control buffer is ours now; its header is at the front. */
-	size_t got = back.control.align.cmsg_len >= CMSG_LEN(0) ? (back.control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	size_t got = back.control.align.cmsg_len >= CMSG_LEN(0)
+	                     ? (back.control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int)
+	                     : 0;
 	if (back.header.msg_controllen < CMSG_LEN(0))
 		got = 0;
 	memcpy(remote_fds, back.control.bytes + CMSG_LEN(0), (got < count ? got : count) * sizeof(int));
@@ -112,7 +119,8 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 	return rc;
 }
 
-static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns, struct err *e)
+static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
+                    struct err *e)
 {
 	struct message m = { 0 };
 
@@ -131,7 +139,7 @@ static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count,
 }
 
 int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
-		     struct err *e)
+                     struct err *e)
 {
 	bool meets = !r->tracee->filtered;
 	int sent[SENT_MAX], received[SENT_MAX] = { 0 };

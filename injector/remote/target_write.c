@@ -38,7 +38,7 @@ int target_write(const struct target_writer *w, uint64_t address, const void *da
 			if (n == 0)
 				errno = EFAULT;
 			return err_sys(e, "cannot write %zu bytes at 0x%llx of the target", bytes,
-				       (unsigned long long)address);
+			               (unsigned long long)address);
 		}
 		from += n;
 		address += (uint64_t)n;

@@ -39,7 +39,8 @@ static uint64_t room_below(uint64_t limit, uint64_t used)
 int address_space_share(struct address_space *wish, uint64_t room, uint64_t text_bytes, uint64_t *missing)
 {
 	uint64_t share = room / 2, wanted = TABLES_LEAST + text_bytes / 4;
-	uint64_t tables_least = wanted < wish->tables_bytes ? wanted : wish->tables_bytes, least = PAYLOAD_BYTES + DUMP_LEAST + tables_least;
+	uint64_t tables_least = wanted < wish->tables_bytes ? wanted : wish->tables_bytes,
+		 least = PAYLOAD_BYTES + DUMP_LEAST + tables_least;
 
 	if (share >= PAYLOAD_BYTES + wish->dump_bytes + wish->tables_bytes)
 		return 0;
@@ -55,20 +56,24 @@ int address_space_share(struct address_space *wish, uint64_t room, uint64_t text
 }
 
 /*
- * Is all of its memory locked, as mlockall does it? Whether that holds for what it will map cannot be seen. Where RLIMIT_MEMLOCK ends the loader in the
- * middle of its work, glibc leaves a part of the library mapped: so this is asked before.
+ * Is all of its memory locked, as mlockall does it? Whether that holds for what it will map cannot be seen. Where
+ * RLIMIT_MEMLOCK ends the loader in the middle of its work, glibc leaves a part of the library mapped: so this is asked
+ * before.
  */
 static int check_locked(const char *status, const char *limits, struct err *e)
 {
-	uint64_t locked = status_value(status, "\nVmLck:", 10) * 1024, mapped = status_value(status, "\nVmSize:", 10) * 1024;
+	uint64_t locked = status_value(status, "\nVmLck:", 10) * 1024,
+		 mapped = status_value(status, "\nVmSize:", 10) * 1024;
 	uint64_t room = room_below(limit_of(limits, "Max locked memory"), locked);
 	char left[SIZE_TEXT], needed[SIZE_TEXT];
 
-	if (locked < mapped / 2 || room >= LOAD_LOCKED_BYTES || status_value(status, "\nCapEff:", 16) >> CAP_IPC_LOCK & 1)
+	if (locked < mapped / 2 || room >= LOAD_LOCKED_BYTES ||
+	    status_value(status, "\nCapEff:", 16) >> CAP_IPC_LOCK & 1)
 		return 0;
 	return err_set(e, ENOMEM,
-		       "its memory is locked (mlockall) and RLIMIT_MEMLOCK leaves it %s, while loading the payload needs %s for a moment: raise the limit (prlimit --memlock); nothing was changed",
-		       size_format((double)room, left), size_format((double)LOAD_LOCKED_BYTES, needed));
+	               "its memory is locked (mlockall) and RLIMIT_MEMLOCK leaves it %s, while loading the payload "
+	               "needs %s for a moment: raise the limit (prlimit --memlock); nothing was changed",
+	               size_format((double)room, left), size_format((double)LOAD_LOCKED_BYTES, needed));
 }
 
 static uint64_t text_bytes(const struct session *s)
@@ -99,11 +104,13 @@ int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e)
 	uint64_t room = room_below(limit_of(limits, "Max address space"), status_value(status, "\nVmSize:", 10) * 1024);
 	if (address_space_share(&wish, room, text_bytes(s), &missing) < 0)
 		return err_set(e, ENOMEM,
-			       "its address space is limited (RLIMIT_AS) and %s are left, of which memattach takes at most half: %s more are needed (prlimit --as); nothing was changed",
-			       size_format((double)room, left), size_format((double)missing, wanted));
+		               "its address space is limited (RLIMIT_AS) and %s are left, of which memattach takes at "
+		               "most half: %s more are needed (prlimit --as); nothing was changed",
+		               size_format((double)room, left), size_format((double)missing, wanted));
 	if (wish.dump_bytes < s->options.max_bytes)
-		session_say(s, "its address space is limited (RLIMIT_AS) and %s are left: the dump will not grow beyond %s",
-			    size_format((double)room, left), size_format((double)wish.dump_bytes, text));
+		session_say(
+			s, "its address space is limited (RLIMIT_AS) and %s are left: the dump will not grow beyond %s",
+			size_format((double)room, left), size_format((double)wish.dump_bytes, text));
 	s->options.max_bytes = wish.dump_bytes;
 	*tables_bytes = wish.tables_bytes;
 	return 0;

@@ -2,8 +2,9 @@
 /*
  * How much the target can still map (RLIMIT_AS), and lock (RLIMIT_MEMLOCK, where it locks all that it maps).
  *
- * The dump and the unwind tables are mapped for their greatest size at once. That is nothing but addresses, but it counts. What is left
- * is the target's: memattach takes at most half, with a smaller dump and smaller tables if need be.
+ * The dump and the unwind tables are mapped for their greatest size at once. That is nothing but addresses, but it
+ * counts. What is left is the target's: memattach takes at most half, with a smaller dump and smaller tables if need
+ * be.
  */
 #ifndef MEMATTACH_ADDRESS_SPACE_H
 #define MEMATTACH_ADDRESS_SPACE_H
@@ -11,8 +12,8 @@
 #include "session.h"
 
 /*
- * Makes options.max_bytes and *tables_bytes fit, and says so in a line. -ENOMEM: even the least does not; nothing was touched, and the text
- * says how much is missing.
+ * Makes options.max_bytes and *tables_bytes fit, and says so in a line. -ENOMEM: even the least does not; nothing was
+ * touched, and the text says how much is missing.
  */
 int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e) WARN_UNUSED;
 

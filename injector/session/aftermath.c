@@ -20,10 +20,14 @@ struct torn {
 static void say_torn(struct session *s, struct torn *torn)
 {
 	if (torn->count && torn->said++ < NAMED_MAX)
-		session_add_note(s, "%u slots of %s (the first at 0x%llx) were not restored: the program has %s; nothing was written there",
-				 torn->count, torn->module ? elf_module_name(torn->module) : "a module that cannot be read any more",
-				 (unsigned long long)torn->first,
-				 torn->found == SLOT_FOUND_NOTHING ? "unmapped their page" : "put other memory in their place");
+		session_add_note(s,
+		                 "%u slots of %s (the first at 0x%llx) were not restored: the program has %s; nothing "
+		                 "was written there",
+		                 torn->count,
+		                 torn->module ? elf_module_name(torn->module) : "a module that cannot be read any more",
+		                 (unsigned long long)torn->first,
+		                 torn->found == SLOT_FOUND_NOTHING ? "unmapped their page"
+		                                                   : "put other memory in their place");
 }
 
 /* What the program or another tool has done to a slot, for which gates must stay. */
@@ -47,7 +51,8 @@ static void add_torn(struct session *s, struct torn *torn, const struct slot *sl
 	torn->count++;
 }
 
-/* Is the library still there whose slot is gone? Another one that was opened in the same place has its own file mapped there. */
+/* Is the library still there whose slot is gone? Another one that was opened in the same place has its own file mapped
+ * there. */
 static bool is_torn(const struct session *s, const struct slot *slot, enum slot_found found)
 {
 	const struct elf_module *m = modules_find(&s->modules, slot->address, false);
@@ -59,8 +64,9 @@ static bool is_torn(const struct session *s, const struct slot *slot, enum slot_
 }
 
 /*
- * A slot that neither holds our gate nor got its old value back. The loader may have bound it over our gate, or its module may have been opened anew in
- * the same place; another tool may have hooked it after us; or the program has done something to its page.
+ * A slot that neither holds our gate nor got its old value back. The loader may have bound it over our gate, or its
+ * module may have been opened anew in the same place; another tool may have hooked it after us; or the program has done
+ * something to its page.
  */
 static void count_unrestored(struct session *s, const struct slot *slot, struct torn *torn, struct aftermath *after)
 {
@@ -70,8 +76,8 @@ static void count_unrestored(struct session *s, const struct slot *slot, struct 
 	struct err ignored;
 
 	int rc = target_read(&s->memory, gate_data(gates, slot->gate), &gate, sizeof gate, &ignored);
-	enum slot_found found = slot_place_look(slot, gates, rc == 0 ? gate.original : slot->old_value,
-						&s->modules, &s->maps, &s->memory);
+	enum slot_found found = slot_place_look(slot, gates, rc == 0 ? gate.original : slot->old_value, &s->modules,
+	                                        &s->maps, &s->memory);
 	switch (found) {
 	case SLOT_FOUND_ORIGINAL:
 		if (slot->state == SLOT_GONE)
@@ -86,12 +92,11 @@ static void count_unrestored(struct session *s, const struct slot *slot, struct 
 			break;
 		after->foreign = true;
 		if (s->slots_foreign++ < NAMED_MAX)
-			session_add_residue(s, "slot 0x%llx of %s %s", (unsigned long long)slot->address, m ? elf_module_name(m) : "?",
-				    foreign_text(s, slot, found));
+			session_add_residue(s, "slot 0x%llx of %s %s", (unsigned long long)slot->address,
+			                    m ? elf_module_name(m) : "?", foreign_text(s, slot, found));
 		return;
 	case SLOT_FOUND_NOTHING:
-	case SLOT_FOUND_DATA:
-		break;
+	case SLOT_FOUND_DATA: break;
 	}
 	s->slots_gone++;
 	if (is_torn(s, slot, found)) {

@@ -11,8 +11,8 @@ struct aftermath {
 };
 
 /*
- * Counts the slots of the session by their states in the target, after CONTROL_RESTORE and a new look at the modules. What holds something else
- * is named: in the residue if it may lead to a gate, else in the notes.
+ * Counts the slots of the session by their states in the target, after CONTROL_RESTORE and a new look at the modules.
+ * What holds something else is named: in the residue if it may lead to a gate, else in the notes.
  */
 int aftermath_count(struct session *s, struct aftermath *after, struct err *e) WARN_UNUSED;
 

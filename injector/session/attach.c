@@ -4,8 +4,9 @@
  *
  *   descriptors → dlopen → CONTROL_START → CONTROL_PATCH
  *
- * each a list of remote calls of its own (remote.h), so that a death of memattach in between leaves: nothing; a loaded but idle
- * payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach --detach`.
+ * each a list of remote calls of its own (remote.h), so that a death of memattach in between leaves: nothing; a loaded
+ * but idle payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach
+ * --detach`.
  */
 #include "session.h"
 
@@ -50,14 +51,16 @@ static void read_dlerror(struct loader_call *c, char *text, size_t size)
 	struct err ignored;
 
 	snprintf(text, size, "unknown reason");
-	if (c->s->libc.dlerror && remote_call1(c->r, c->s->libc.dlerror, none, &message, c->deadline_ns, &ignored) == 0 && message)
+	if (c->s->libc.dlerror &&
+	    remote_call1(c->r, c->s->libc.dlerror, none, &message, c->deadline_ns, &ignored) == 0 && message)
 		if (target_read_string(&c->s->memory, message, text, size, &ignored) < 0)
 			snprintf(text, size, "unknown reason");
 }
 
 /*
- * dlopen by descriptor number; of the thread, because a main thread that has exited has none any more. glibc returns an old handle when a name was used before, and numbers are used again: so the name is different in
- * each session, by as many "./" as the session id says.
+ * dlopen by descriptor number; of the thread, because a main thread that has exited has none any more. glibc returns an
+ * old handle when a name was used before, and numbers are used again: so the name is different in each session, by as
+ * many "./" as the session id says.
  */
 static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
 {
@@ -75,7 +78,8 @@ static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint
 	if (!*handle) {
 		read_dlerror(c, error, sizeof error);
 		const char *why = strncmp(error, name, strlen(name)) == 0 ? error + strlen(name) : error;
-		return err_set(e, ENOEXEC, "the target's loader refused the payload%s%s", why == error ? ": " : "", why);
+		return err_set(e, ENOEXEC, "the target's loader refused the payload%s%s", why == error ? ": " : "",
+		               why);
 	}
 	return 0;
 }
@@ -147,23 +151,25 @@ static void tell_main_stack(const struct session *s, struct control_start *args)
 }
 
 /*
- * malloc_usable_size may be asked only for blocks of the allocator that it belongs to. Where modules are bound to different allocators, it is not asked at
- * all.
+ * malloc_usable_size may be asked only for blocks of the allocator that it belongs to. Where modules are bound to
+ * different allocators, it is not asked at all.
  */
 uint64_t session_usable_size(const struct session *s)
 {
 	for (size_t i = 0; i < s->plans.gate_count; i++) {
 		const struct control_gate *g = &s->plans.gates[i];
-		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new && s->libc.allocator != modules_find(&s->modules, g->original, true))
+		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new &&
+		    s->libc.allocator != modules_find(&s->modules, g->original, true))
 			return 0;
 	}
 	return s->libc.usable_size;
 }
 
 /*
- * A free whose counter is not zero is slow. Of n live samples and m counters that are n / m of all frees, 1 in 16 when all of the present heap
- * has been allocated anew, and still less than half when it has grown eightfold. In a heap of up to 2 GiB at the default rate that are 64 KiB,
- * which stay in the second level of the caches; a larger heap pays a 32768th of its size.
+ * A free whose counter is not zero is slow. Of n live samples and m counters that are n / m of all frees, 1 in 16 when
+ * all of the present heap has been allocated anew, and still less than half when it has grown eightfold. In a heap of
+ * up to 2 GiB at the default rate that are 64 KiB, which stay in the second level of the caches; a larger heap pays a
+ * 32768th of its size.
  */
 static uint32_t filter_log2(const struct session_options *o, uint64_t private_bytes)
 {
@@ -238,7 +244,8 @@ static int patch(struct loader_call *c, struct err *e)
 	if (rc == 0)
 		rc = target_write(&s->writer, at, &args, sizeof args, e);
 	if (rc == 0)
-		rc = control_call_locked(s, c->r, CONTROL_PATCH, at, "patch the tables of the modules", c->deadline_ns, e);
+		rc = control_call_locked(s, c->r, CONTROL_PATCH, at, "patch the tables of the modules", c->deadline_ns,
+		                         e);
 	if (rc == 0)
 		rc = target_read(&s->memory, args.slots, slots, p->slot_count * sizeof *slots, e);
 	for (size_t i = 0; i < p->slot_count && rc == 0; i++) {
@@ -254,8 +261,8 @@ static uint64_t patch_bytes(const struct slot_plans *p)
 }
 
 /*
- * What the thread alone can tell: where its errno is, which is kept, and whether it may read the cycle counter, which the hooks do. PR_SET_TSC may have
- * made that a fault (a flag of each thread, inherited by the threads that it makes).
+ * What the thread alone can tell: where its errno is, which is kept, and whether it may read the cycle counter, which
+ * the hooks do. PR_SET_TSC may have made that a fault (a flag of each thread, inherited by the threads that it makes).
  */
 static int ask_thread(struct loader_call *c, struct err *e)
 {
@@ -271,7 +278,9 @@ static int ask_thread(struct loader_call *c, struct err *e)
 	if (rc == 0 && calls[1].result == 0)
 		rc = target_read(&c->s->memory, remote_data(c->r), &mode, sizeof mode, e);
 	if (rc == 0 && mode == PR_TSC_SIGSEGV)
-		rc = err_set(e, EPERM, "the process has forbidden itself to read the cycle counter (PR_SET_TSC), which recording needs; nothing was changed");
+		rc = err_set(e, EPERM,
+		             "the process has forbidden itself to read the cycle counter (PR_SET_TSC), which recording "
+		             "needs; nothing was changed");
 	return rc;
 }
 

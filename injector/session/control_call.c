@@ -18,7 +18,7 @@ static int check(int64_t result, const char *what, struct err *e)
 }
 
 int control_call(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
-		 uint64_t deadline_ns, struct err *e)
+                 uint64_t deadline_ns, struct err *e)
 {
 	const uint64_t arguments[6] = { op, argument };
 	uint64_t result = 0;
@@ -33,7 +33,8 @@ struct lock_holder {
 };
 
 /* The mappings that hold slots, as they are now. */
-static int read_places(const struct session *s, const struct slot *slots, uint32_t count, struct maps *maps, struct err *e)
+static int read_places(const struct session *s, const struct slot *slots, uint32_t count, struct maps *maps,
+                       struct err *e)
 {
 	AUTO_FREE uint64_t *addresses = calloc(count + 1u, sizeof *addresses);
 
@@ -64,13 +65,14 @@ static int tell_protections(void *context, struct err *e)
 		rc = target_write(&s->writer, s->payload.block.slots_address, slots, count * sizeof *slots, e);
 	const uint64_t known = 1;
 	if (rc == 0)
-		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, protections_known), &known,
-				  sizeof known, e);
+		rc = target_write(&s->writer,
+		                  s->payload.session + offsetof(struct memattach_session, protections_known), &known,
+		                  sizeof known, e);
 	return rc;
 }
 
 static int locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
-		  uint64_t deadline_ns, struct err *e)
+                  uint64_t deadline_ns, struct err *e)
 {
 	const uint64_t request[3] = { op, argument, (uint64_t)-EIO };
 	const uint64_t arguments[6] = { s->payload.block.dl_handle, remote_data(r) };
@@ -78,24 +80,25 @@ static int locked(struct session *s, struct remote *r, enum control_op op, uint6
 
 	int rc = target_write(&s->writer, remote_data(r), LOCKED_SYMBOL, sizeof LOCKED_SYMBOL, e);
 	if (rc == 0)
-		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, locked_op), request,
-				  sizeof request, e);
+		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, locked_op),
+		                  request, sizeof request, e);
 	if (rc == 0)
 		rc = remote_call1(r, s->libc.dlsym, arguments, &address, deadline_ns, e);
 	if (rc == 0)
-		rc = target_read_u64(&s->memory, s->payload.session + offsetof(struct memattach_session, locked_result), &result, e);
+		rc = target_read_u64(&s->memory, s->payload.session + offsetof(struct memattach_session, locked_result),
+		                     &result, e);
 	return rc < 0 ? rc : check((int64_t)result, what, e);
 }
 
 int control_call_locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
-			uint64_t deadline_ns, struct err *e)
+                        uint64_t deadline_ns, struct err *e)
 {
 	struct lock_holder holder = { s, op == CONTROL_PATCH };
 
 	r->at_lock = tell_protections;
 	r->at_lock_context = &holder;
 	int rc = s->libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
-			       : control_call(s, r, op, argument, what, deadline_ns, e);
+	                       : control_call(s, r, op, argument, what, deadline_ns, e);
 	r->at_lock = NULL;
 	return rc;
 }

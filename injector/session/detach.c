@@ -30,10 +30,10 @@
 #include "task.h"
 
 #define QUIESCE_NS 3000000000ull
-#define LATE_NS 1000000000ull /* for a thread that was given up to come to its stop */
-#define DATA_CHANNEL 64u /* in the data of the work area: its number, behind what control_call_locked uses */
+#define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
+#define DATA_CHANNEL 64u          /* in the data of the work area: its number, behind what control_call_locked uses */
 #define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
-#define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
+#define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
 static void patient_borrower(const struct session *s, struct borrower *b, uint64_t *longest_ns)
 {
@@ -82,7 +82,8 @@ static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, s
 	return rc;
 }
 
-/* *argument: of CONTROL_RESTORE. Without a channel (the program may have no descriptor left) each system call of the thread stops it twice. */
+/* *argument: of CONTROL_RESTORE. Without a channel (the program may have no descriptor left) each system call of the
+ * thread stops it twice. */
 static int meet(struct session *s, struct remote *r, uint64_t *argument, uint64_t deadline, struct err *e)
 {
 	uint64_t at = remote_data(r) + DATA_CHANNEL;
@@ -110,7 +111,8 @@ static int restore(struct session *s, struct err *e)
 		return rc;
 	rc = meet(s, &r, &argument, deadline, e);
 	if (rc == 0)
-		rc = control_call_locked(s, &r, CONTROL_RESTORE, argument, "restore the tables of the modules", deadline, e);
+		rc = control_call_locked(s, &r, CONTROL_RESTORE, argument, "restore the tables of the modules",
+		                         deadline, e);
 	if (rc == 0)
 		rc = control_call(s, &r, CONTROL_INERT, 0, "switch off", deadline, e);
 	return end(s, &r, rc, deadline, e);
@@ -144,7 +146,7 @@ static bool any_thread_pointer(struct session *s, uint64_t *tp)
 	if (tracee_seize(&t, s->target.pid, task_alive(s->target.pid), false, &ignored) < 0)
 		return false;
 	bool got = tracee_interrupt(&t, monotonic_ns() + QUIESCE_NS, &stop, &ignored) == 0 &&
-		   tracee_registers(&t, &regs, &ignored) == 0;
+	           tracee_registers(&t, &regs, &ignored) == 0;
 	tracee_detach(&t);
 	*tp = got ? registers_tp(&regs) : 0;
 	return got;
@@ -165,14 +167,15 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 	uint64_t tp;
 
 	x.has_guard = s->libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
-		      target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
+	              target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
 	return escape_search(&x, &s->target, &s->memory, found, e);
 }
 
 /*
- * CONTROL_STOP, dlclose and munmap of the gates are one list for the stub: they happen all or not at all, also if memattach dies meanwhile. Otherwise gates
- * without a payload would stay that nobody finds any more. And only a session that was running has gates of ours at the address in
- * its block: after CONTROL_STOP the program may have mapped something of its own there.
+ * CONTROL_STOP, dlclose and munmap of the gates are one list for the stub: they happen all or not at all, also if
+ * memattach dies meanwhile. Otherwise gates without a payload would stay that nobody finds any more. And only a session
+ * that was running has gates of ours at the address in its block: after CONTROL_STOP the program may have mapped
+ * something of its own there.
  */
 static unsigned unload_calls(const struct session *s, bool keep_gates, bool keep_payload, struct stub_call *calls)
 {
@@ -182,9 +185,11 @@ static unsigned unload_calls(const struct session *s, bool keep_gates, bool keep
 	if (b->state == SESSION_INERT)
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
 	if (!keep_payload)
-		calls[count++] = (struct stub_call){ .target = s->libc.dlclose, .argument = { session_payload_handle(s) } };
+		calls[count++] =
+			(struct stub_call){ .target = s->libc.dlclose, .argument = { session_payload_handle(s) } };
 	if (b->state == SESSION_INERT && !keep_gates && b->gates_address)
-		calls[count++] = (struct stub_call){ .target = SYS_munmap, .argument = { b->gates_address, b->gates_bytes } };
+		calls[count++] =
+			(struct stub_call){ .target = SYS_munmap, .argument = { b->gates_address, b->gates_bytes } };
 	return count;
 }
 
@@ -232,10 +237,13 @@ static void say_gates_stay(struct session *s, uint64_t found)
 
 	if (found)
 		snprintf(where, sizeof where, " (in memory at 0x%llx, %.60s)", (unsigned long long)found,
-			 m && m->path[0] ? m->path : "anonymous");
-	session_add_residue(s, "%llu bytes of inert gates at 0x%llx: a copied function pointer%s leads there; they call the original "
-			    "functions", (unsigned long long)s->payload.block.gates_bytes,
-			    (unsigned long long)s->payload.block.gates_address, where);
+		         m && m->path[0] ? m->path : "anonymous");
+	session_add_residue(
+		s,
+		"%llu bytes of inert gates at 0x%llx: a copied function pointer%s leads there; they call the original "
+		"functions",
+		(unsigned long long)s->payload.block.gates_bytes, (unsigned long long)s->payload.block.gates_address,
+		where);
 }
 
 /* Until no thread can be in the payload and none is. *keep_gates: somebody may still call them. */
@@ -268,7 +276,8 @@ static void end_lease(struct session *s)
 	struct err e;
 
 	if (target_dump_end_lease(&s->payload.block, &s->maps, &s->memory, &s->writer, &e) < 0)
-		session_add_note(s, "the recording ended only when the slots were restored, or its lease ran out: %s", e.text);
+		session_add_note(s, "the recording ended only when the slots were restored, or its lease ran out: %s",
+		                 e.text);
 }
 
 /* Only to shorten the hold of unload(), which finds out by itself whether a thread can be borrowed. */
@@ -282,7 +291,10 @@ static int forget_dump(struct session *s, struct err *e)
 	int rc = target_dump_forget(&s->payload.block, &s->maps, &borrower, e);
 	if (rc == 0 || rc == -ESRCH || rc == -EINPROGRESS)
 		return rc;
-	session_add_note(s, "the memory of the dump was not given back before it was unmapped, which held a thread the longer: %s", e->text);
+	session_add_note(
+		s,
+		"the memory of the dump was not given back before it was unmapped, which held a thread the longer: %s",
+		e->text);
 	return 0;
 }
 
@@ -309,8 +321,10 @@ int session_detach(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (payload_stays(s))
-		session_add_residue(s, "the payload's image at 0x%llx, idle: this C library never unloads; the next attach uses it again",
-				    (unsigned long long)s->payload.base);
+		session_add_residue(s,
+		                    "the payload's image at 0x%llx, idle: this C library never unloads; the next "
+		                    "attach uses it again",
+		                    (unsigned long long)s->payload.base);
 	return 0;
 }
 
@@ -323,9 +337,9 @@ int session_erase_caves(struct session *s, struct err *e)
 	patient_borrower(s, &borrower, &longest);
 	/* One in each module, unless the program writes them itself. */
 	for (size_t i = 0; rc == 0 && session_old_cave(s, &borrower.cave); i++)
-		rc = i <= s->modules.count ? borrow_erase_cave(&borrower, e) :
-					     err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
-						     (unsigned long long)borrower.cave);
+		rc = i <= s->modules.count ? borrow_erase_cave(&borrower, e)
+		                           : err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
+		                                     (unsigned long long)borrower.cave);
 	return rc;
 }
 

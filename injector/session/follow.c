@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * While a session lasts: room in the dump before it is needed, the lease, modules that come and go, the status line; until somebody asks
- * for the end, or the target ends.
+ * While a session lasts: room in the dump before it is needed, the lease, modules that come and go, the status line;
+ * until somebody asks for the end, or the target ends.
  */
 #include "session.h"
 
@@ -25,7 +25,9 @@
 #define TICK_NS 100000000u      /* room in the dump, modules */
 #define TICK_DENSE_NS 10000000u /* the same when every allocation is recorded, or nearly */
 #define TICK_FAST_NS 2000000u   /* while the dump grows quickly */
-#define TICK_QUIET_NS 210000000u /* where nothing was sampled for a while: a wake-up costs more than what is done then. Longer than MODULES_NS */
+#define TICK_QUIET_NS                                                                                                  \
+	210000000u /* where nothing was sampled for a while: a wake-up costs more than what is done then. Longer than  \
+	              MODULES_NS */
 #define QUIET_AFTER_NS 1000000000u
 #define RENEW_NS 1000000000u
 #define MODULES_NS 200000000u
@@ -34,7 +36,8 @@
 struct follower {
 	struct session *s;
 	int signals, stops, timer;
-	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, next_thinning_ns, fast_until_ns, quiet_from_ns;
+	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, next_thinning_ns, fast_until_ns,
+		quiet_from_ns;
 	uint64_t tick_ns;
 	uint64_t taken; /* samples, at the last tick */
 	bool said_no_thinning, said_abandoned;
@@ -141,7 +144,8 @@ static int modules_came_or_went(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0 && s->plans.slot_count && s->asks_usable_size && !session_usable_size(s)) {
-		static const char text[] = "a module loaded since brought another allocator: its allocations are seen after a new attach";
+		static const char text[] =
+			"a module loaded since brought another allocator: its allocations are seen after a new attach";
 		s->plans.slot_count = 0;
 		session_say(s, "not seen: %s", text);
 		rc = dump_writer_note(&s->dump, DUMP_NOTE_NOT_PATCHED, text, e);
@@ -202,7 +206,7 @@ static void make_room(struct follower *f)
 	govern_least(f->s, rate);
 	if (f->s->options.verbose)
 		session_say(f->s, "the live table was crowded: %llu samples given up, one sample per %s from now on",
-			    (unsigned long long)given_up, size_format((double)rate, text));
+		            (unsigned long long)given_up, size_format((double)rate, text));
 }
 
 static uint64_t tick_length(struct follower *f, uint64_t now)
@@ -279,8 +283,9 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (dump_writer_state(&s->dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
 		f->said_abandoned = true;
-		session_say(s, "memattach: recording stopped: memattach was held up for longer than its lease of %llu s",
-			    SESSION_LEASE_NS / 1000000000ull);
+		session_say(s,
+		            "memattach: recording stopped: memattach was held up for longer than its lease of %llu s",
+		            SESSION_LEASE_NS / 1000000000ull);
 	}
 	return 0;
 }

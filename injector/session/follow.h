@@ -17,7 +17,8 @@ int session_record_threads(struct session *s, struct err *e) WARN_UNUSED;
 int session_slots(struct session *s, struct slot **slots, uint32_t *count, struct err *e) WARN_UNUSED;
 /* The allocator's malloc_usable_size, 0 if it does not serve every block that the gates of the plans see. */
 uint64_t session_usable_size(const struct session *s);
-/* Marks slots of modules that are gone: what is there now is somebody else's. And those that hold our gate again as ours. */
+/* Marks slots of modules that are gone: what is there now is somebody else's. And those that hold our gate again as
+ * ours. */
 int session_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
 /* Gives modules_changed one patched word per module, to see a module that was closed and opened again in place. */
 int session_watch(struct session *s, struct err *e) WARN_UNUSED;

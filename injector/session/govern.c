@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cost of sampling is what the payload's slow path counts in cycles, plus what it does before it looks at the clock, which a
- * benchmark measures (OUTSIDE_NS; payload_pair of bench/ prints it). The fast path is no part of it: no rate makes it cheaper.
+ * The cost of sampling is what the payload's slow path counts in cycles, plus what it does before it looks at the
+ * clock, which a benchmark measures (OUTSIDE_NS; payload_pair of bench/ prints it). The fast path is no part of it: no
+ * rate makes it cheaper.
  */
 #include "govern.h"
 
 #include "size.h"
 
-#define OUTSIDE_NS 90u          /* of each sample and of its free: entry, the next distance, the lookup of a free */
-#define COST_MAX_NS 1e18        /* 30 years */
-#define CHANGES_KEPT_BACK 64u   /* of the records of changes, for the steps up */
+#define OUTSIDE_NS 90u        /* of each sample and of its free: entry, the next distance, the lookup of a free */
+#define COST_MAX_NS 1e18      /* 30 years */
+#define CHANGES_KEPT_BACK 64u /* of the records of changes, for the steps up */
 
 static double ns_per_cycle(const struct dump_header *h)
 {
@@ -22,7 +23,8 @@ static double ns_per_cycle(const struct dump_header *h)
 static struct governor_look look_now(const struct session *s)
 {
 	const struct dump_writer *w = &s->dump;
-	uint64_t calls = dump_writer_counter(w, DUMP_COUNTER_samples_taken) + dump_writer_counter(w, DUMP_COUNTER_samples_freed);
+	uint64_t calls =
+		dump_writer_counter(w, DUMP_COUNTER_samples_taken) + dump_writer_counter(w, DUMP_COUNTER_samples_freed);
 	double cycles = (double)dump_writer_counter(w, DUMP_COUNTER_slow_cycles);
 	struct governor_look look = { .now_ns = monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
 
@@ -79,6 +81,6 @@ void govern_look(struct session *s)
 	if (dump_writer_rate(&s->dump, &change, &e) < 0)
 		session_say(s, "memattach: the change of the rate has no room in the dump: %s", e.text);
 	if (s->options.verbose)
-		session_say(s, "sampling took %.2f %% of the CPU time: one sample per %s instead of %s", 100 * g->overhead,
-			    size_format((double)rate, new_text), size_format((double)old, old_text));
+		session_say(s, "sampling took %.2f %% of the CPU time: one sample per %s instead of %s",
+		            100 * g->overhead, size_format((double)rate, new_text), size_format((double)old, old_text));
 }

@@ -222,8 +222,11 @@ int session_check_loader(const struct session *s, struct err *e)
 {
 	if (!s->modules.broken)
 		return 0;
-	return err_set(e, EFAULT, "%s has been torn apart (its names cannot be read), and the program's loader would crash on that when it loads the payload; "
-		       "nothing was changed", s->modules.broken);
+	return err_set(e, EFAULT,
+	               "%s has been torn apart (its names cannot be read), and the program's loader would crash on "
+	               "that when it loads the payload; "
+	               "nothing was changed",
+	               s->modules.broken);
 }
 
 int session_check_threads(const struct session *s, struct err *e)
@@ -234,8 +237,11 @@ int session_check_threads(const struct session *s, struct err *e)
 	int rc = target_threads(&s->target, &threads, &count, e);
 	for (size_t i = 0; i < count && rc == 0; i++)
 		if (threads[i].strict)
-			rc = err_set(e, EPERM, "thread %d is in seccomp's strict mode, in which the cycle counter is forbidden, which recording needs; "
-				     "nothing was changed", threads[i].tid);
+			rc = err_set(e, EPERM,
+			             "thread %d is in seccomp's strict mode, in which the cycle counter is forbidden, "
+			             "which recording needs; "
+			             "nothing was changed",
+			             threads[i].tid);
 	return rc;
 }
 
@@ -257,12 +263,14 @@ int session_choose(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	s->have_points = true;
-	rc = safe_points_add(&s->points, s->cave, s->cave + remote_cave_bytes(), "the last steps of an earlier memattach", e);
+	rc = safe_points_add(&s->points, s->cave, s->cave + remote_cave_bytes(),
+	                     "the last steps of an earlier memattach", e);
 	if (rc == 0 && s->payload.base)
 		rc = safe_points_add(&s->points, s->payload.base, s->payload.end, "the payload", e);
 	if (rc == 0 && s->payload.block.gates_address)
 		rc = safe_points_add(&s->points, s->payload.block.gates_address,
-				     s->payload.block.gates_address + s->payload.block.gates_bytes, "a gate of the payload", e);
+		                     s->payload.block.gates_address + s->payload.block.gates_bytes,
+		                     "a gate of the payload", e);
 	return rc;
 }
 
@@ -296,7 +304,8 @@ bool session_payload_is_mapped(const struct session *s)
 
 static bool looks_like_payload(const struct elf_module *m)
 {
-	return strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 || strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
+	return strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 ||
+	       strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
 }
 
 /* What is loaded under the payload's name, and what its session block says. */
@@ -318,7 +327,9 @@ static int read_payload(const struct session *s, const struct elf_module *m, str
 	};
 	rc = target_read(&s->memory, place->session, &place->block, sizeof place->block, e);
 	if (rc == 0 && (place->block.magic != CONTROL_MAGIC || place->block.version != CONTROL_VERSION))
-		rc = err_set(e, EPROTO, "the target holds the payload of another version of memattach (detach with that version), or it has written over it");
+		rc = err_set(e, EPROTO,
+		             "the target holds the payload of another version of memattach (detach with that version), "
+		             "or it has written over it");
 	return rc;
 }
 
@@ -352,7 +363,8 @@ int session_find_payload(struct session *s, struct err *e)
 		ours_add_mapping(&s->ours, maps_find(&s->maps, found.base));
 	if (rc == 0 && found.base && !s->touched)
 		ours_add_named(&s->ours, &s->maps);
-	if (rc == 0 && s->have_dump && s->own_base && found.base && is_active(&found) && found.block.session_id != s->dump.own->session_id)
+	if (rc == 0 && s->have_dump && s->own_base && found.base && is_active(&found) &&
+	    found.block.session_id != s->dump.own->session_id)
 		rc = err_set(e, EPROTO, "the payload in the target is that of another session");
 	return rc;
 }

@@ -24,8 +24,11 @@ int other_session_make_way(struct session *s, struct err *e)
 {
 	if (!s->payload.base || (s->payload.block.state == SESSION_STOPPED && !s->libc.dlclose_unmaps))
 		return 0;
-	session_say(s, other_session_is_inherited(s) ? "taking out what %d inherited from the process that it was forked from, which was profiled then"
-						     : "taking out what a memattach that died left in %d", s->target.pid);
+	session_say(s,
+	            other_session_is_inherited(s) ? "taking out what %d inherited from the process that it was forked "
+	                                            "from, which was profiled then"
+	                                          : "taking out what a memattach that died left in %d",
+	            s->target.pid);
 	int rc = session_choose(s, e);
 	if (rc == 0)
 		rc = session_detach(s, e);
@@ -38,8 +41,9 @@ int other_session_make_way(struct session *s, struct err *e)
 }
 
 /*
- * A process that is no memattach with the lock, at the moment of the signal, gets none. The signal says by SI_QUEUE that no user sent it: a memattach
- * that is at its end already has nothing more to do then, and must not give up its last copy (session_file.c).
+ * A process that is no memattach with the lock, at the moment of the signal, gets none. The signal says by SI_QUEUE
+ * that no user sent it: a memattach that is at its end already has nothing more to do then, and must not give up its
+ * last copy (session_file.c).
  */
 static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct err *e)
 {
@@ -50,7 +54,10 @@ static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct 
 	if (session_lock_holder(&s->target) != holder)
 		return 0; /* it has just ended */
 	if (!session_lock_is_memattach(&s->target, holder))
-		return err_set(e, EBUSY, "PID %d has the lock of the process, and cannot be shown to be a memattach: end it yourself", holder);
+		return err_set(
+			e, EBUSY,
+			"PID %d has the lock of the process, and cannot be shown to be a memattach: end it yourself",
+			holder);
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, &info, 0) < 0)
 		return err_sys(e, "cannot tell memattach, PID %d, to end", holder);
 	return 0;
@@ -83,7 +90,8 @@ static int await_end(const struct session *s, pid_t holder, int pidfd, uint64_t 
 		uint64_t now = monotonic_ns();
 		rc = watchdog_check(e);
 		if (rc == 0 && now >= deadline_ns)
-			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not end within %llu s", holder, WAIT_NS / 1000000000u);
+			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not end within %llu s", holder,
+			             WAIT_NS / 1000000000u);
 		if (now >= said_ns) {
 			session_say(s, "waiting for memattach, PID %d, which detaches or writes its dump", holder);
 			said_ns = UINT64_MAX;

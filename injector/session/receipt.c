@@ -29,23 +29,24 @@ static void add_mapping(void *context, const struct maps_change *change)
 }
 
 /*
- * First slot whose page has another protection than it had when the loader's lock was held; NULL none. If none was there then, a memattach that died has
- * restored the slot before, and what is there now is not what we touched.
+ * First slot whose page has another protection than it had when the loader's lock was held; NULL none. If none was
+ * there then, a memattach that died has restored the slot before, and what is there now is not what we touched.
  */
 static const struct slot *wrong_protection(const struct session *s, const struct maps *maps)
 {
 	for (uint32_t i = 0; i < s->final_slot_count; i++) {
 		const struct slot *slot = &s->final_slots[i];
 		const struct mapping *m = maps_find(maps, slot->address);
-		if (slot->state == SLOT_RESTORED && slot->page_protection != SLOT_ABSENT && m && m->inode && m->prot != slot->page_protection)
+		if (slot->state == SLOT_RESTORED && slot->page_protection != SLOT_ABSENT && m && m->inode &&
+		    m->prot != slot->page_protection)
 			return slot;
 	}
 	return NULL;
 }
 
 /*
- * A library that the program loads again in the same place has other protections while the loader is at work: only a difference that
- * stays is one.
+ * A library that the program loads again in the same place has other protections while the loader is at work: only a
+ * difference that stays is one.
  */
 static int compare_protections(struct session *s, const struct maps *maps, struct err *e)
 {
@@ -63,18 +64,21 @@ static int compare_protections(struct session *s, const struct maps *maps, struc
 	}
 	if (wrong)
 		session_add_residue(s, "the page of slot 0x%llx had protection %llu (PROT_*) and has another now",
-				    (unsigned long long)wrong->address, (unsigned long long)wrong->page_protection);
+		                    (unsigned long long)wrong->address, (unsigned long long)wrong->page_protection);
 	return 0;
 }
 
 static void compare_descriptors(struct session *s, const struct snapshot *after)
 {
 	for (size_t i = 0; i < after->descriptor_count; i++)
-		if (ours_has(&s->ours, after->descriptors[i].dev_major, after->descriptors[i].dev_minor, after->descriptors[i].inode))
-			session_add_residue(s, "descriptor %d: %s", after->descriptors[i].number, after->descriptors[i].target);
+		if (ours_has(&s->ours, after->descriptors[i].dev_major, after->descriptors[i].dev_minor,
+		             after->descriptors[i].inode))
+			session_add_residue(s, "descriptor %d: %s", after->descriptors[i].number,
+			                    after->descriptors[i].target);
 }
 
-/* With the signals that the C library blocks for moments only, as a thread does that memattach has borrowed. The kernel blocks two never. */
+/* With the signals that the C library blocks for moments only, as a thread does that memattach has borrowed. The kernel
+ * blocks two never. */
 static bool blocks_all(uint64_t blocked)
 {
 	const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
@@ -110,11 +114,12 @@ static void compare_signals(struct session *s, const struct snapshot *after)
 
 	if (lost)
 		session_say(s, "memattach: the program changed dispositions of signals during the session (mask %llx)",
-			    (unsigned long long)lost);
+		            (unsigned long long)lost);
 	for (size_t i = 0; i < after->thread_count; i++)
 		if (blocks_all(after->threads[i].blocked) && !blocked_all_before(s, after->threads[i].tid) &&
 		    keeps_blocking_all(s, after->threads[i].tid))
-			session_add_residue(s, "thread %d has all signals blocked, which it had not before", after->threads[i].tid);
+			session_add_residue(s, "thread %d has all signals blocked, which it had not before",
+			                    after->threads[i].tid);
 }
 
 int receipt_verify(struct session *s, struct err *e)
@@ -130,8 +135,9 @@ int receipt_verify(struct session *s, struct err *e)
 	} else {
 		for (size_t i = 0; i < after.maps.count; i++)
 			if (is_ours(s, &after.maps.list[i]))
-				session_add_residue(s, "mapping %llx-%llx %s", (unsigned long long)after.maps.list[i].start,
-						    (unsigned long long)after.maps.list[i].end, after.maps.list[i].path);
+				session_add_residue(
+					s, "mapping %llx-%llx %s", (unsigned long long)after.maps.list[i].start,
+					(unsigned long long)after.maps.list[i].end, after.maps.list[i].path);
 	}
 	compare_descriptors(s, &after);
 	rc = compare_protections(s, &after.maps, e);
@@ -161,9 +167,9 @@ int receipt_write(const struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	fprintf(f, "{\"pid\":%d,\"stopped_ms\":{\"attach\":%.3f,\"detach\":%.3f},", s->target.pid,
-		(double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
-	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->slots_patched, s->slots_restored,
-		s->slots_foreign, s->slots_gone);
+	        (double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
+	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->slots_patched,
+	        s->slots_restored, s->slots_foreign, s->slots_gone);
 	fprintf(f, "\"clean\":%s,\"residue\":", s->residue ? "false" : "true");
 	put_lines(f, s->residue);
 	fputs(",\"notes\":", f);

@@ -16,12 +16,11 @@ int receipt_file_open(FILE **f, const char *path, struct err *e)
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return err_sys(
-			e,
-			errno == ELOOP
-				? "cannot write the receipt %s: it is a symbolic link, which is not followed"
-				: "cannot write the receipt %s",
-			path);
+		return err_sys(e,
+		               errno == ELOOP
+		                       ? "cannot write the receipt %s: it is a symbolic link, which is not followed"
+		                       : "cannot write the receipt %s",
+		               path);
 	if (fstat(fd, &st) < 0)
 		return err_sys(e, "cannot write the receipt %s", path);
 	if (!S_ISREG(st.st_mode))

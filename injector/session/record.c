@@ -68,11 +68,11 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 		for (size_t k = 0; k < s->plans.slot_count; k++)
 			slots += s->plans.slots[k].module == i;
 		rc = dump_writer_module(&s->dump, m, s->coverage[i].rows, slots,
-					m == s->libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
+		                        m == s->libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
 		if (rc == 0 && s->coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
 			char text[300];
-			snprintf(text, sizeof text, "%s has no unwind table%s%s: stacks through it may end early", elf_module_name(m),
-				 s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+			snprintf(text, sizeof text, "%s has no unwind table%s%s: stacks through it may end early",
+			         elf_module_name(m), s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
 			rc = note(s, DUMP_NOTE_NO_UNWIND, text, e);
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session: everything that memattach knows about one target between the first look and the receipt. The steps are in look.c (only
- * looks), attach.c, follow.c (while it lasts), detach.c and receipt.c.
+ * A session: everything that memattach knows about one target between the first look and the receipt. The steps are in
+ * look.c (only looks), attach.c, follow.c (while it lasts), detach.c and receipt.c.
  */
 #ifndef MEMATTACH_SESSION_H
 #define MEMATTACH_SESSION_H
@@ -25,26 +25,26 @@
 struct session_options {
 	pid_t pid;
 	uint64_t rate_bytes;
-	const char *output;     /* NULL: a name is made */
-	uint64_t duration_ns;   /* 0: until told to end */
+	const char *output;   /* NULL: a name is made */
+	uint64_t duration_ns; /* 0: until told to end */
 	uint64_t max_bytes;
-	const char *receipt;    /* NULL: none */
-	uint64_t deadline_ns;   /* how long to look for a safe point */
-	uint64_t seed;          /* 0: from the kernel */
-	double max_overhead;    /* of sampling, as a part of the target's CPU time; 0: no limit */
-	uint32_t groups;        /* GROUP_BIT() of the functions to hook */
-	bool no_cache;          /* compile unwind tables anew, keep none */
+	const char *receipt;  /* NULL: none */
+	uint64_t deadline_ns; /* how long to look for a safe point */
+	uint64_t seed;        /* 0: from the kernel */
+	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
+	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
+	bool no_cache;        /* compile unwind tables anew, keep none */
 	bool quiet;
 	bool verbose;
 };
 
 /* Where the parts of the payload are in the target. */
 struct payload_place {
-	uint64_t base;          /* of the payload's image, 0: not loaded */
+	uint64_t base; /* of the payload's image, 0: not loaded */
 	uint64_t end;
-	uint64_t code_end;      /* behind its executable segment, which is its first */
-	uint64_t session;       /* address of memattach_session */
-	uint64_t control;       /* address of memattach_control */
+	uint64_t code_end;              /* behind its executable segment, which is its first */
+	uint64_t session;               /* address of memattach_session */
+	uint64_t control;               /* address of memattach_control */
 	struct memattach_session block; /* as last read */
 };
 
@@ -53,7 +53,7 @@ struct session {
 	struct target target;
 	struct target_memory memory;
 	struct target_writer writer;
-	struct maps maps;          /* as of the last look */
+	struct maps maps; /* as of the last look */
 	struct modules modules;
 	struct libc libc;
 	struct slot_plans plans;
@@ -61,31 +61,32 @@ struct session {
 	struct unwind_tables tables;
 	struct unwind_coverage *coverage; /* one for each module */
 	struct dump_writer dump;
-	struct dump_file file;     /* the dump on disk */
+	struct dump_file file; /* the dump on disk */
 	struct snapshot before;
 	struct payload_place payload;
-	uint64_t own_base;         /* of the payload that this memattach has loaded or taken over, 0 none */
-	const char *save_as;       /* where the recording of a session whose memattach died is saved, NULL: a name is made */
-	bool unsaved;              /* it could not be */
-	bool detaching;            /* --detach: no session of our own is to come */
-	struct ours ours;          /* files of memattach that the target has, or had */
+	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
+	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
+	bool unsaved;        /* it could not be */
+	bool detaching;      /* --detach: no session of our own is to come */
+	struct ours ours;    /* files of memattach that the target has, or had */
 	uint64_t cave;
 	uint32_t next_module_id;
-	pid_t *named_threads;      /* sorted: threads that the dump has names of */
+	pid_t *named_threads; /* sorted: threads that the dump has names of */
 	size_t named_thread_count;
 	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
 	uint64_t attach_longest_ns, detach_longest_ns;
-	uint64_t started_ns;       /* CLOCK_MONOTONIC when recording began */
-	uint64_t cpu_start_ns;     /* CPU time that the target had used then */
+	uint64_t started_ns;   /* CLOCK_MONOTONIC when recording began */
+	uint64_t cpu_start_ns; /* CPU time that the target had used then */
 	struct governor governor;
-	struct slot *final_slots;  /* as they stood after the restore */
+	struct slot *final_slots; /* as they stood after the restore */
 	uint32_t final_slot_count;
-	char *residue;             /* lines: what had to stay */
-	char *notes;               /* lines: what the program itself did to its slots, and the like: nothing that had to stay */
+	char *residue; /* lines: what had to stay */
+	char *notes;   /* lines: what the program itself did to its slots, and the like: nothing that had to stay */
 	struct pending_error pending_error; /* of the thread that is borrowed for the detach */
-	bool touched;              /* this memattach has loaded or started the payload */
-	bool asks_usable_size;     /* the payload asks malloc_usable_size */
-	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump, have_file, have_before;
+	bool touched;                       /* this memattach has loaded or started the payload */
+	bool asks_usable_size;              /* the payload asks malloc_usable_size */
+	bool have_target, have_memory, have_maps, have_modules, have_plans, have_points, have_tables, have_dump,
+		have_file, have_before;
 };
 
 void session_init(struct session *s, const struct session_options *options);
@@ -101,7 +102,8 @@ int session_look_again(struct session *s, struct err *e) WARN_UNUSED;
 bool session_old_cave(const struct session *s, uint64_t *cave);
 /* Would dlopen crash on a library that the program has torn apart? -EFAULT, named. */
 int session_check_loader(const struct session *s, struct err *e) WARN_UNUSED;
-/* Would a hook kill a thread, because it may not read the cycle counter? Only what can be seen from outside. -EPERM, named. */
+/* Would a hook kill a thread, because it may not read the cycle counter? Only what can be seen from outside. -EPERM,
+ * named. */
 int session_check_threads(const struct session *s, struct err *e) WARN_UNUSED;
 /* Chooses cave, safe points. */
 int session_choose(struct session *s, struct err *e) WARN_UNUSED;
@@ -112,27 +114,29 @@ int session_attach(struct session *s, struct err *e) WARN_UNUSED;
 int session_patch_more(struct session *s, struct err *e) WARN_UNUSED;
 /* Restores, proves, unloads, verifies. -EBUSY and the like: still attached. What had to stay is in residue. */
 int session_detach(struct session *s, struct err *e) WARN_UNUSED;
-/* Looks for a payload as session_find_payload, after a thread that a dead memattach left on its way has come to its end. */
+/* Looks for a payload as session_find_payload, after a thread that a dead memattach left on its way has come to its
+ * end. */
 int session_settle(struct session *s, struct err *e) WARN_UNUSED;
 /* Clears the padding that stubs of earlier memattachs stand in. */
 int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
 /* Is it mapped where it was loaded? Not after execve; what stands in it may be anything. */
 bool session_payload_is_mapped(const struct session *s);
-/* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if there is none. */
+/* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if
+ * there is none. */
 int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
 /* The payload that was found has hooks in force, or inert ones. */
 bool session_is_active(const struct session *s);
 /*
- * What dlopen returned for the payload. A memattach that died between dlopen and CONTROL_START could not note it; then the link map tells, which is
- * what both C libraries use as handle. 0: unknown.
+ * What dlopen returned for the payload. A memattach that died between dlopen and CONTROL_START could not note it; then
+ * the link map tells, which is what both C libraries use as handle. 0: unknown.
  */
 uint64_t session_payload_handle(const struct session *s);
 
 /* Runs until the end of the session is asked for, or the target ends. */
 enum session_end {
-	SESSION_END_ASKED,    /* signal or duration: detach now */
-	SESSION_END_EXITED,   /* the target has ended; detail: exit status */
-	SESSION_END_KILLED,   /* detail: signal */
+	SESSION_END_ASKED,  /* signal or duration: detach now */
+	SESSION_END_EXITED, /* the target has ended; detail: exit status */
+	SESSION_END_KILLED, /* detail: signal */
 	SESSION_END_EXECED,
 };
 int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;

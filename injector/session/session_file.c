@@ -11,10 +11,11 @@
 #include "watchdog.h"
 
 #define NAMES_MAX 100u          /* that are made for one second */
-#define STALL_NS 30000000000ull  /* for one copy */
+#define STALL_NS 30000000000ull /* for one copy */
 #define SHOWN_AFTER_NS 1000000000ull
 
-/* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a file name becomes '_'. */
+/* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a
+ * file name becomes '_'. */
 static void make_name(const struct session *s, unsigned number, char *name, size_t size)
 {
 	char comm[sizeof s->target.comm], when[32], suffix[16] = "";
@@ -103,12 +104,12 @@ void session_file_tick(struct session *s)
 	memcpy(path, s->file.path, sizeof path);
 	int rc = dump_file_tick(&s->file, &s->dump, &e);
 	if (rc < 0 && !s->file.failing)
-		session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again", s->file.path, e.text,
-			    copied_at(&s->file, at));
+		session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again",
+		            s->file.path, e.text, copied_at(&s->file, at));
 	bool stalls = rc == 0 && s->file.child && monotonic_ns() - s->file.begun_ns > STALL_NS;
 	if (stalls && !s->file.failing)
-		session_say(s, "memattach: %s: the disk takes longer than %llu s; it holds the recording until %s", s->file.path,
-			    STALL_NS / 1000000000u, copied_at(&s->file, at));
+		session_say(s, "memattach: %s: the disk takes longer than %llu s; it holds the recording until %s",
+		            s->file.path, STALL_NS / 1000000000u, copied_at(&s->file, at));
 	if (rc > 0 && s->file.failing)
 		session_say(s, "%s is complete again", s->file.path);
 	if (strcmp(path, s->file.path) != 0)
@@ -127,8 +128,8 @@ int session_file_finish(struct session *s, struct err *e)
 	if (rc == 0)
 		return 0;
 	struct err why = *e;
-	return err_set(e, why.code, "%s: %s; it holds the recording until %s, what came after is lost", s->file.path, why.text,
-		       copied_at(&s->file, at));
+	return err_set(e, why.code, "%s: %s; it holds the recording until %s, what came after is lost", s->file.path,
+	               why.text, copied_at(&s->file, at));
 }
 
 /* What another name or another disk helps against; the rest is no recording. */
@@ -162,10 +163,14 @@ int session_file_save(struct session *s, struct err *e)
 		again = can_be_tried_again(rc);
 	}
 	if (again && path)
-		return err_prefix(e, "the hooks are out; what the session recorded is still there, save it with another -o");
+		return err_prefix(
+			e, "the hooks are out; what the session recorded is still there, save it with another -o");
 	if (again && !s->detaching)
-		return err_prefix(e, "the hooks of the session before are out; what it recorded is still there, save it with memattach --detach -p %d "
-				  "-o FILE", s->target.pid);
+		return err_prefix(e,
+		                  "the hooks of the session before are out; what it recorded is still there, save it "
+		                  "with memattach --detach -p %d "
+		                  "-o FILE",
+		                  s->target.pid);
 	s->unsaved = rc < 0;
 	if (rc < 0)
 		session_say(s, "memattach: what its session recorded until now could not be saved: %s", e->text);

@@ -49,7 +49,8 @@ static bool lock_file(const struct target *t, char text[64])
 	return true;
 }
 
-/* A line "lock: 1: FLOCK  ADVISORY  WRITE PID device:inode 0 EOF", with or without its first word. Locks that are waited for have another form. */
+/* A line "lock: 1: FLOCK  ADVISORY  WRITE PID device:inode 0 EOF", with or without its first word. Locks that are
+ * waited for have another form. */
 static bool line_has_lock(const char *line, const char *file, pid_t *holder)
 {
 	const char *words = strstr(line, LOCK_WORDS);
@@ -112,12 +113,18 @@ bool session_lock_is_memattach(const struct target *t, pid_t holder)
 static int refuse(const struct target *t, pid_t holder, struct err *e)
 {
 	if (!holder)
-		return err_set(e, EBUSY, "a memattach that cannot be seen from here (in another PID namespace) is at work on it; end it there");
+		return err_set(e, EBUSY,
+		               "a memattach that cannot be seen from here (in another PID namespace) is at work on it; "
+		               "end it there");
 	if (is_memattach(holder))
-		return err_set(e, EBUSY, "it is being profiled already by memattach, PID %d; end that with memattach --detach -p %d", holder,
-			       t->pid);
-	return err_set(e, EBUSY, "PID %d holds the lock that keeps two memattach apart (flock on a pidfd), and is no memattach; end that first",
-		       holder);
+		return err_set(
+			e, EBUSY,
+			"it is being profiled already by memattach, PID %d; end that with memattach --detach -p %d",
+			holder, t->pid);
+	return err_set(e, EBUSY,
+	               "PID %d holds the lock that keeps two memattach apart (flock on a pidfd), and is no memattach; "
+	               "end that first",
+	               holder);
 }
 
 int session_lock_take(struct target *t, pid_t *holder, struct err *e)

@@ -2,12 +2,13 @@
 /*
  * One memattach at a time acts on a process: from the first look to the end of its session.
  *
- * The lock is flock(2) on a pidfd of the process. Since Linux 6.9 all pidfds of a process share one inode, whichever user and namespace
- * they were made in; the kernel takes the lock from a holder that dies, and there is no file and no name that could be left or forged. On
- * older kernels the lock is on /proc/PID/stat, which keeps those apart that see the process through the same mount of /proc.
+ * The lock is flock(2) on a pidfd of the process. Since Linux 6.9 all pidfds of a process share one inode, whichever
+ * user and namespace they were made in; the kernel takes the lock from a holder that dies, and there is no file and no
+ * name that could be left or forged. On older kernels the lock is on /proc/PID/stat, which keeps those apart that see
+ * the process through the same mount of /proc.
  *
- * Whoever may open a pidfd may hold the lock, so a stranger can keep memattach away from a process, and is named then. Nothing else follows
- * from holding it.
+ * Whoever may open a pidfd may hold the lock, so a stranger can keep memattach away from a process, and is named then.
+ * Nothing else follows from holding it.
  */
 #ifndef MEMATTACH_SESSION_LOCK_H
 #define MEMATTACH_SESSION_LOCK_H
@@ -19,15 +20,15 @@
 #include "target.h"
 
 /*
- * The lock lasts until target_close or the death of this process. -EBUSY: somebody has it; e says who and what to do, *holder is the process,
- * 0 if it cannot be seen from here.
+ * The lock lasts until target_close or the death of this process. -EBUSY: somebody has it; e says who and what to do,
+ * *holder is the process, 0 if it cannot be seen from here.
  */
 int session_lock_take(struct target *t, pid_t *holder, struct err *e) WARN_UNUSED;
 /* Who has it, 0: nobody, or nobody that can be seen from here. */
 pid_t session_lock_holder(const struct target *t);
 /*
- * Is this process a memattach that has the lock? The kernel tells it by the descriptors of the process: nothing that the target or the process
- * claims counts. To be asked before a signal is sent to it.
+ * Is this process a memattach that has the lock? The kernel tells it by the descriptors of the process: nothing that
+ * the target or the process claims counts. To be asked before a signal is sent to it.
  */
 bool session_lock_is_memattach(const struct target *t, pid_t holder);
 

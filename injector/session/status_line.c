@@ -32,9 +32,11 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 		entries += r->entries;
 		if (entries > ENTRIES_MAX)
 			return false;
-		const struct dump_live_record *records = (const void *)((const char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
+		const struct dump_live_record *records =
+			(const void *)((const char *)w->shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
 		for (uint64_t k = 0; k < r->entries; k++) {
-			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&records[k].address, memory_order_acquire);
+			uint64_t key = atomic_load_explicit((const _Atomic uint64_t *)&records[k].address,
+			                                    memory_order_acquire);
 			if (DUMP_KEY_IS_FREE(key) || key == DUMP_KEY_BUSY)
 				continue;
 			const struct thinning_sample sample = thinning_of_live(&records[k]);
@@ -59,15 +61,16 @@ void status_line_show(struct session *s)
 		return;
 	unsigned seconds = (unsigned)((monotonic_ns() - s->started_ns) / 1000000000u);
 	fprintf(stderr, "\r\033[K%02u:%02u:%02u  %llu samples", seconds / 3600, seconds / 60 % 60, seconds % 60,
-		(unsigned long long)dump_writer_counter(&s->dump, DUMP_COUNTER_samples_taken));
+	        (unsigned long long)dump_writer_counter(&s->dump, DUMP_COUNTER_samples_taken));
 	if (live_sum(&s->dump, &sum)) {
 		struct estimate e = estimate_interval(&sum, ESTIMATE_CONFIDENCE);
 		fprintf(stderr, "  live %s (%s … %s)", size_format(e.value, live), size_format(e.low, low),
-			size_format(e.high, high));
+		        size_format(e.high, high));
 	}
 	fprintf(stderr, "  file %s", size_format((double)s->dump.used, file));
 	if (s->governor.limit > 0)
-		fprintf(stderr, "  rate %s, cost %.2f %%", size_format((double)s->governor.rate, rate), 100 * s->governor.overhead);
+		fprintf(stderr, "  rate %s, cost %.2f %%", size_format((double)s->governor.rate, rate),
+		        100 * s->governor.overhead);
 	fflush(stderr);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The line that a terminal shows while a session lasts: time, samples, live estimate with its interval, size of the dump. */
+/* The line that a terminal shows while a session lasts: time, samples, live estimate with its interval, size of the
+ * dump. */
 #ifndef MEMATTACH_STATUS_LINE_H
 #define MEMATTACH_STATUS_LINE_H
 

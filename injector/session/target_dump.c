@@ -14,7 +14,8 @@
 #define PIECE_BYTES (64ull << 20)
 
 /* The header of the session's dump, to be freed, or NULL: that is not what is mapped there. */
-static struct dump_header *read_header(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory)
+static struct dump_header *read_header(const struct memattach_session *block, const struct maps *maps,
+                                       const struct target_memory *memory)
 {
 	const struct mapping *m = maps_find(maps, block->dump_address);
 	struct dump_header *h = malloc(sizeof *h);
@@ -34,11 +35,12 @@ struct lease {
 	uint64_t realtime_ns;
 };
 
-_Static_assert(offsetof(struct dump_header, lease_realtime_ns) == offsetof(struct dump_header, lease_stamp) + offsetof(struct lease, realtime_ns),
-	       "lease");
+_Static_assert(offsetof(struct dump_header, lease_realtime_ns) ==
+                       offsetof(struct dump_header, lease_stamp) + offsetof(struct lease, realtime_ns),
+               "lease");
 
-int target_dump_end_lease(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
-                          const struct target_writer *writer, struct err *e)
+int target_dump_end_lease(const struct memattach_session *block, const struct maps *maps,
+                          const struct target_memory *memory, const struct target_writer *writer, struct err *e)
 {
 	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
 	struct dump_clock now = dump_clock_now();
@@ -46,11 +48,12 @@ int target_dump_end_lease(const struct memattach_session *block, const struct ma
 
 	if (!h || (h->lease_stamp && h->lease_stamp <= now.stamp))
 		return 0;
-	return target_write(writer, block->dump_address + offsetof(struct dump_header, lease_stamp), &ended, sizeof ended, e);
+	return target_write(writer, block->dump_address + offsetof(struct dump_header, lease_stamp), &ended,
+	                    sizeof ended, e);
 }
 
-bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
-                               uint64_t start_ticks)
+bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps,
+                               const struct target_memory *memory, uint64_t start_ticks)
 {
 	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
 
@@ -78,8 +81,9 @@ static void end_recording(struct dump_header *h)
 	h->clock_latest = dump_clock_now();
 }
 
-int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory, uint64_t max_bytes,
-                     struct dump_file *file, bool (*waiting)(void *context, double done), void *context, struct err *e)
+int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
+                     uint64_t max_bytes, struct dump_file *file, bool (*waiting)(void *context, double done),
+                     void *context, struct err *e)
 {
 	const struct remote_dump remote = { memory, block->dump_address };
 	struct dump_source source = { .read = read_remote, .context = &remote, .fd = memory->mem_fd };
@@ -137,7 +141,7 @@ static int forget(uint64_t address, const struct borrower *b, bool *refused, str
 }
 
 int target_dump_forget(const struct memattach_session *block, const struct maps *maps, const struct borrower *b,
-                      struct err *e)
+                       struct err *e)
 {
 	uint64_t end = used_bytes(block, maps, b->memory);
 	bool refused = false;
@@ -146,7 +150,8 @@ int target_dump_forget(const struct memattach_session *block, const struct maps 
 	/* No dump is larger than a reference can reach; a target may say so of anything that it has mapped. */
 	if (end > DUMP_BYTES_MAX)
 		return 0;
-	for (uint64_t at = 0; rc == 0 && !refused && end - at > PIECE_BYTES && !watchdog_asked_twice(); at += PIECE_BYTES)
+	for (uint64_t at = 0; rc == 0 && !refused && end - at > PIECE_BYTES && !watchdog_asked_twice();
+	     at += PIECE_BYTES)
 		rc = forget(block->dump_address + at, b, &refused, e);
 	return rc;
 }

@@ -13,7 +13,8 @@
 
 #define FEW 8
 #define MOMENT_NS 1000000ull
-#define LOOK_NS 100000000ull /* after threads that have ended: a first thread that ends before the others tells no tracer */
+#define LOOK_NS                                                                                                        \
+	100000000ull /* after threads that have ended: a first thread that ends before the others tells no tracer */
 
 struct member {
 	struct tracee t;
@@ -27,7 +28,8 @@ struct run {
 	size_t asked;           /* that have not stopped */
 	size_t fresh;           /* asked, and in the last moment */
 	bool urgent;
-	/* When we last looked in vain, or, since we go first and hear of it at once, were told of a stop: those found then were not held before. */
+	/* When we last looked in vain, or, since we go first and hear of it at once, were told of a stop: those found
+	 * then were not held before. */
 	uint64_t noticed_ns;
 };
 
@@ -60,7 +62,8 @@ static void done(struct run *r, struct member *m, int rc, const struct err *e)
 	m->asked_ns = 0;
 }
 
-/* What ptrace and waitid say of a thread that has ended they also say of one that is not traced: only the first may be taken for done with. */
+/* What ptrace and waitid say of a thread that has ended they also say of one that is not traced: only the first may be
+ * taken for done with. */
 static void failed(struct run *r, struct member *m, int rc, struct err *e)
 {
 	if (rc == -ESRCH && !thread_has_ended(r->c->pid, m->t.tid))
@@ -107,8 +110,9 @@ static void came(struct run *r, struct member *m)
 }
 
 /*
- * All that stand in a stop or have ended. A tracee is waited for whatever the options say; with __WCLONE nothing is heard of the child that writes the
- * dump, whose end somebody else asks for: a number that is reaped here would be signalled there when another process has it.
+ * All that stand in a stop or have ended. A tracee is waited for whatever the options say; with __WCLONE nothing is
+ * heard of the child that writes the dump, whose end somebody else asks for: a number that is reaped here would be
+ * signalled there when another process has it.
  */
 static void gather(struct run *r)
 {

@@ -29,13 +29,13 @@ struct search {
 	const struct escape *x;
 	const struct target_memory *memory;
 	int pagemap;
-	uint8_t *buffer;                       /* CHUNK_BYTES */
+	uint8_t *buffer;                        /* CHUNK_BYTES */
 	struct signal_frame frames[FRAMES_MAX]; /* that seem dead and hold the address of a gate, at */
 	uint64_t held_at[FRAMES_MAX];
 	size_t frame_count;
-	uint64_t alive;                        /* where the mapping that is searched begins to be alive */
-	bool given_up;                         /* memattach was asked twice to end */
-	bool for_ways_back;                    /* wanted are addresses in the frames' stacks, not gates */
+	uint64_t alive;     /* where the mapping that is searched begins to be alive */
+	bool given_up;      /* memattach was asked twice to end */
+	bool for_ways_back; /* wanted are addresses in the frames' stacks, not gates */
 };
 
 static uint64_t rotate_right(uint64_t value, unsigned bits)
@@ -44,8 +44,8 @@ static uint64_t rotate_right(uint64_t value, unsigned bits)
 }
 
 /*
- * A program can only have copied the address of an entrance; a saved context, that of an instruction. Other words that happen to lie in the
- * pages are pointers to what was mapped there before.
+ * A program can only have copied the address of an entrance; a saved context, that of an instruction. Other words that
+ * happen to lie in the pages are pointers to what was mapped there before.
  */
 static bool is_gate(const struct escape *x, uint64_t word)
 {
@@ -53,8 +53,8 @@ static bool is_gate(const struct escape *x, uint64_t word)
 }
 
 /*
- * A stack pointer with which the handler of one of the frames could go on: which, or frame_count. The start of a stack is what the program knows
- * it by.
+ * A stack pointer with which the handler of one of the frames could go on: which, or frame_count. The start of a stack
+ * is what the program knows it by.
  */
 static size_t way_back(const struct search *q, uint64_t word)
 {
@@ -80,8 +80,9 @@ static bool is_wanted(const struct search *q, uint64_t word)
 }
 
 /*
- * Is all of the mapping below the stack pointer that thread's stack? That of the first thread is, and one that a C library made: a guard below it, the
- * thread's control block above. Other stacks (of coroutines) may share their mapping with anything.
+ * Is all of the mapping below the stack pointer that thread's stack? That of the first thread is, and one that a C
+ * library made: a guard below it, the thread's control block above. Other stacks (of coroutines) may share their
+ * mapping with anything.
  */
 static bool is_stack_of(const struct maps *maps, const struct mapping *m, const struct escape_stack *stack)
 {
@@ -89,7 +90,8 @@ static bool is_stack_of(const struct maps *maps, const struct mapping *m, const 
 
 	if (strcmp(m->path, "[stack]") == 0)
 		return true;
-	return below && below->end == m->start && below->prot == 0 && stack->thread_pointer > stack->sp && stack->thread_pointer < m->end;
+	return below && below->end == m->start && below->prot == 0 && stack->thread_pointer > stack->sp &&
+	       stack->thread_pointer < m->end;
 }
 
 /* Where the mapping begins to be alive: a stack below its stack pointer is not. */
@@ -98,15 +100,17 @@ static uint64_t alive_from(const struct escape *x, const struct maps *maps, cons
 	const struct escape_stack *lowest = NULL;
 
 	for (size_t i = 0; i < x->stack_count; i++)
-		if (x->stacks[i].sp >= m->start && x->stacks[i].sp < m->end && (!lowest || x->stacks[i].sp < lowest->sp))
+		if (x->stacks[i].sp >= m->start && x->stacks[i].sp < m->end &&
+		    (!lowest || x->stacks[i].sp < lowest->sp))
 			lowest = &x->stacks[i];
 	return lowest && is_stack_of(maps, m, lowest) ? lowest->sp : m->start;
 }
 
 /*
- * A signal that arrived in a gate has left its address in the frame that the kernel made. On an alternate stack nothing overwrites it until the
- * next signal. The frame is dead if no thread is on that stack at or below it, and, which is looked for at the end, no stack pointer
- * is kept anywhere with which a handler that was left by swapcontext could go on.
+ * A signal that arrived in a gate has left its address in the frame that the kernel made. On an alternate stack nothing
+ * overwrites it until the next signal. The frame is dead if no thread is on that stack at or below it, and, which is
+ * looked for at the end, no stack pointer is kept anywhere with which a handler that was left by swapcontext could go
+ * on.
  */
 static bool is_in_dead_frame(struct search *q, uint64_t where)
 {
@@ -162,7 +166,8 @@ static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, b
 	for (size_t i = 0; i + sizeof word <= bytes; i += step) {
 		memcpy(&word, q->buffer + i, sizeof word);
 		bool wanted = i % sizeof word == 0 && is_wanted(q, word);
-		if ((wanted || (step == 1 && code_leads_to_gate(q, q->buffer + i, start + i))) && is_found(q, start + i))
+		if ((wanted || (step == 1 && code_leads_to_gate(q, q->buffer + i, start + i))) &&
+		    is_found(q, start + i))
 			return start + i;
 	}
 	return 0;
@@ -172,10 +177,11 @@ static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, b
 static bool is_shared_memory(const struct mapping *m)
 {
 	return m->shared && (strncmp(m->path, "/memfd:", 7) == 0 || strncmp(m->path, "/dev/shm/", 9) == 0 ||
-			     strncmp(m->path, "/dev/zero", 9) == 0 || strncmp(m->path, "/SYSV", 5) == 0);
+	                     strncmp(m->path, "/dev/zero", 9) == 0 || strncmp(m->path, "/SYSV", 5) == 0);
 }
 
-/* Pages that are not there hold nothing; to read them would make them resident. In a private mapping of a file only copies do. */
+/* Pages that are not there hold nothing; to read them would make them resident. In a private mapping of a file only
+ * copies do. */
 static bool may_hold(const struct mapping *m, uint64_t entry)
 {
 	if (!(entry & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED)))
@@ -197,7 +203,8 @@ static uint64_t search_mapping(struct search *q, const struct mapping *m)
 		}
 		size_t pages = (m->end - at < CHUNK_BYTES ? m->end - at : CHUNK_BYTES) / PAGE_BYTES;
 		watchdog_call_begin();
-		ssize_t n = pread(q->pagemap, entries, pages * sizeof *entries, (off_t)(at / PAGE_BYTES * sizeof *entries));
+		ssize_t n =
+			pread(q->pagemap, entries, pages * sizeof *entries, (off_t)(at / PAGE_BYTES * sizeof *entries));
 		watchdog_call_end();
 		if (n != (ssize_t)(pages * sizeof *entries))
 			return 0;
@@ -205,7 +212,9 @@ static uint64_t search_mapping(struct search *q, const struct mapping *m)
 			size_t first = i;
 			while (i < pages && may_hold(m, entries[i]))
 				i++;
-			uint64_t found = i > first ? search_pages(q, at + first * PAGE_BYTES, (i - first) * PAGE_BYTES, executable) : 0;
+			uint64_t found = i > first ? search_pages(q, at + first * PAGE_BYTES, (i - first) * PAGE_BYTES,
+			                                          executable)
+			                           : 0;
 			if (found)
 				return found;
 			i += i == first;
@@ -215,8 +224,8 @@ static uint64_t search_mapping(struct search *q, const struct mapping *m)
 }
 
 /*
- * What the program has protected after it wrote there is searched as well: a table that was made read-only, a page that is closed for the moment, code.
- * Of our own memory only the payload's data are mapped private, and those are skipped.
+ * What the program has protected after it wrote there is searched as well: a table that was made read-only, a page that
+ * is closed for the moment, code. Of our own memory only the payload's data are mapped private, and those are skipped.
  */
 static bool worth_searching(const struct mapping *m)
 {
@@ -241,7 +250,8 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 		*found = search_mapping(q, &maps.list[i]);
 	}
 	maps_free(&maps);
-	return q->given_up ? err_set(e, EINTR, "interrupted twice while copied addresses of gates were searched for") : 0;
+	return q->given_up ? err_set(e, EINTR, "interrupted twice while copied addresses of gates were searched for")
+	                   : 0;
 }
 
 /* *found: the address of a gate in a frame whose handler may go on. */
@@ -261,7 +271,7 @@ static int search_ways_back(struct search *q, const struct target *t, uint64_t *
 }
 
 int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory, uint64_t *found,
-		  struct err *e)
+                  struct err *e)
 {
 	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES);
 	struct search q = { .x = x, .memory = memory, .buffer = buffer };

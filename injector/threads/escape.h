@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Did the address of a gate escape? A program may have copied a function pointer out of a patched word (a plugin that keeps malloc in a
- * struct) while it was profiled. Unmapping the gate would then crash it later.
+ * Did the address of a gate escape? A program may have copied a function pointer out of a patched word (a plugin that
+ * keeps malloc in a struct) while it was profiled. Unmapping the gate would then crash it later.
  *
- * Most slots cannot leak: all code that refers to them calls or jumps through them (SLOT_ESCAPES is not set). Where at least one can, the
- * memory that the target has written is searched for words that hold an address of the gates, plain or as glibc mangles pointers in
- * jmp_buf and exit handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
- * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit that is
- * nothing but an old number keeps the gates too: the error is on the safe side. Only what is provably dead does not count: a stack below its
- * stack pointer, and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
+ * Most slots cannot leak: all code that refers to them calls or jumps through them (SLOT_ESCAPES is not set). Where at
+ * least one can, the memory that the target has written is searched for words that hold an address of the gates, plain
+ * or as glibc mangles pointers in jmp_buf and exit handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The
+ * search runs beside the living target, so it is made twice: a copy that moves from a place not yet read to one read
+ * already would have to do so twice in a row. A hit that is nothing but an old number keeps the gates too: the error is
+ * on the safe side. Only what is provably dead does not count: a stack below its stack pointer, and the frame that a
+ * signal has left on an alternate stack that no thread is on or can come back to.
  */
 #ifndef MEMATTACH_ESCAPE_H
 #define MEMATTACH_ESCAPE_H
@@ -19,13 +20,13 @@
 
 /* Where a thread's stack was when it was seen outside of the payload. */
 struct escape_stack {
-	uint64_t sp;             /* below, the red zone left out, nothing of this stack is alive */
+	uint64_t sp; /* below, the red zone left out, nothing of this stack is alive */
 	uint64_t thread_pointer;
 };
 
 struct escape {
-	uint64_t start, end;     /* code of the gates that slots led to; start is the first instruction of one */
-	uint64_t guard;          /* pointer guard, if known (has_guard) */
+	uint64_t start, end; /* code of the gates that slots led to; start is the first instruction of one */
+	uint64_t guard;      /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */
 	const struct escape_stack *stacks;
@@ -34,6 +35,6 @@ struct escape {
 
 /* *found: address of the first word, 0 none. Memory that cannot be read is passed over: it is being unmapped. */
 int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory, uint64_t *found,
-		  struct err *e) WARN_UNUSED;
+                  struct err *e) WARN_UNUSED;
 
 #endif

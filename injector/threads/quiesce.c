@@ -57,8 +57,8 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 }
 
 /* Visits as much of the stack as is mapped above the stack pointer, word by word; true ends it. */
-static bool any_word(const struct target_memory *memory, uint64_t sp, bool (*visit)(uint64_t at, uint64_t word, void *context),
-		     void *context)
+static bool any_word(const struct target_memory *memory, uint64_t sp,
+                     bool (*visit)(uint64_t at, uint64_t word, void *context), void *context)
 {
 	uint64_t page[512];
 	struct err ignored;
@@ -89,7 +89,8 @@ static bool is_wanted(uint64_t at, uint64_t word, void *context)
 	return in_any(w->ranges, w->count, word);
 }
 
-bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count)
+bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
+                         unsigned range_count)
 {
 	struct wanted wanted = { ranges, range_count };
 
@@ -105,7 +106,7 @@ static bool is_hook(uint64_t at, uint64_t word, void *context)
 {
 	struct hook_search *h = context;
 	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
-		     (in_range(h->code, h->before[1]) && registers_follow_pc(h->before[0], word));
+	             (in_range(h->code, h->before[1]) && registers_follow_pc(h->before[0], word));
 
 	h->before[1] = h->before[0];
 	h->before[0] = word;
@@ -123,7 +124,8 @@ static int note_stack(struct quiesce_stacks *stacks, const struct user_regs_stru
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct escape_stack){ registers_sp(regs) - RED_ZONE_BYTES, registers_tp(regs) };
+	stacks->list[stacks->count++] =
+		(struct escape_stack){ registers_sp(regs) - RED_ZONE_BYTES, registers_tp(regs) };
 	return 0;
 }
 
@@ -227,7 +229,8 @@ static size_t keep_fresh(const struct seen *s, pid_t *tids, size_t count)
 	return kept;
 }
 
-/* Of threads that were not seen before: how many may have been there when the search began? Those that were born later began outside. */
+/* Of threads that were not seen before: how many may have been there when the search began? Those that were born later
+ * began outside. */
 static size_t count_old(const struct quiesce *q, const pid_t *tids, size_t count, uint64_t since_ticks)
 {
 	size_t old = 0;
@@ -249,11 +252,11 @@ static uint64_t now_ticks(void)
 }
 
 /*
- * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before, and were there at since_ticks; 0 for
- * since_ticks: all that were not seen before.
+ * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before,
+ * and were there at since_ticks; 0 for since_ticks: all that were not seen before.
  */
-static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t deadline_ns, uint64_t since_ticks, struct seen *seen,
-			 size_t *left, size_t *fresh, struct err *e)
+static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t deadline_ns, uint64_t since_ticks,
+                         struct seen *seen, size_t *left, size_t *fresh, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
@@ -282,8 +285,8 @@ static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t 
 }
 
 /*
- * A child of vfork that was there when the last slot was restored may be in the payload, and is no thread: it is waited for. One that is born later
- * starts outside.
+ * A child of vfork that was there when the last slot was restored may be in the payload, and is no thread: it is waited
+ * for. One that is born later starts outside.
  */
 static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
@@ -295,7 +298,9 @@ static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struc
 	for (size_t i = 0; i < count && rc == 0; i++)
 		for (; rc == 0 && sharers_is_one(q->target, sharers[i]); nanosleep(&pause, NULL))
 			if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
-				rc = err_set(e, EBUSY, "process %d, a child of vfork or clone, still runs in its memory", sharers[i]);
+				rc = err_set(e, EBUSY,
+				             "process %d, a child of vfork or clone, still runs in its memory",
+				             sharers[i]);
 	return rc;
 }
 
@@ -325,8 +330,8 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 	if (rc < 0)
 		return rc;
 	/*
-	 * Until a round finds nobody new: the list of threads may miss one while others end. Threads that a program makes all the time, and that were born
-	 * since, do not count.
+	 * Until a round finds nobody new: the list of threads may miss one while others end. Threads that a program
+	 * makes all the time, and that were born since, do not count.
 	 */
 	for (uint64_t began_ticks = now_ticks();; since_ticks = began_ticks + 1) {
 		rc = examine_round(q, monotonic_ns() >= patience_ns, deadline_ns, since_ticks, &seen, &left, &fresh, e);

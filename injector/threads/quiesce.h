@@ -2,17 +2,18 @@
 /*
  * The proof that no thread of the target is inside code that is about to be unmapped.
  *
- * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread is examined
- * once and for microseconds, when it comes to a stop (crowd.h), until it was seen outside: no register holds an address of the payload's code, no walked
- * frame returns into it, and if the walk is not by unwind information to the end of the stack, no hook has its mark of life
- * there (HOOK_LIVE_MAGIC) and no signal interrupted the payload. Words that hold addresses of its code do not count: they may be what an
- * ended hook left in a frame that uses only a part of its memory, and a thread that sleeps keeps them for ever. Addresses of the
- * payload's data do not count: only its code follows them, and they stay in registers that the program does not happen to
- * use. A thread that was seen outside stays outside; threads that are born meanwhile are looked at too.
+ * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread
+ * is examined once and for microseconds, when it comes to a stop (crowd.h), until it was seen outside: no register
+ * holds an address of the payload's code, no walked frame returns into it, and if the walk is not by unwind information
+ * to the end of the stack, no hook has its mark of life there (HOOK_LIVE_MAGIC) and no signal interrupted the payload.
+ * Words that hold addresses of its code do not count: they may be what an ended hook left in a frame that uses only a
+ * part of its memory, and a thread that sleeps keeps them for ever. Addresses of the payload's data do not count: only
+ * its code follows them, and they stay in registers that the program does not happen to use. A thread that was seen
+ * outside stays outside; threads that are born meanwhile are looked at too.
  *
- * The gates are another matter: the program may have copied their addresses, and a thread that calls through the copy in a
- * loop has it in a register for ever. So an address of a gate in a register or on a stack is waited for only a while; then
- * the thread counts as outside, and the gates have to stay.
+ * The gates are another matter: the program may have copied their addresses, and a thread that calls through the copy
+ * in a loop has it in a register for ever. So an address of a gate in a register or on a stack is waited for only a
+ * while; then the thread counts as outside, and the gates have to stay.
  */
 #ifndef MEMATTACH_QUIESCE_H
 #define MEMATTACH_QUIESCE_H
@@ -43,13 +44,17 @@ struct quiesce {
 	struct quiesce_stacks *stacks;
 };
 
-/* Does a word of the live stack above sp hold an address of the range? For threads whose stack cannot be walked to its end. */
-bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges, unsigned range_count);
+/* Does a word of the live stack above sp hold an address of the range? For threads whose stack cannot be walked to its
+ * end. */
+bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
+                         unsigned range_count);
 
-/* Is a hook alive on the stack above sp, or was code interrupted by a signal whose handler runs? For the same threads. */
+/* Is a hook alive on the stack above sp, or was code interrupted by a signal whose handler runs? For the same threads.
+ */
 bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *code);
 
-/* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each thread. -ESRCH: the target has ended. */
+/* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each
+ * thread. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 
 #endif

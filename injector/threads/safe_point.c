@@ -19,12 +19,56 @@
 
 /* Functions that hold locks of the loader, of the allocator, or of the exit handlers while they run. */
 static const char *const lock_holders[] = {
-	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dladdr", "dladdr1", "dlinfo", "dlerror", "dl_iterate_phdr",
-	"_dl_find_object", "__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose", "fork", "_Fork", "__libc_fork", "vfork",
-	"clone", "posix_spawn", "posix_spawnp", "system", "popen", "daemon", "forkpty", "exit", "_exit", "quick_exit", "abort",
-	"__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl", "atexit", "at_quick_exit", "on_exit", "pthread_create",
-	"pthread_exit", "pthread_join", "pthread_detach", "pthread_atfork", "__register_atfork", "pthread_setattr_default_np",
-	"__libc_freeres", "__tls_get_addr", "thrd_create", "thrd_exit", "mtrace", "muntrace", "iconv_open", "iconv_close",
+	"dlopen",
+	"dlmopen",
+	"dlclose",
+	"dlsym",
+	"dlvsym",
+	"dladdr",
+	"dladdr1",
+	"dlinfo",
+	"dlerror",
+	"dl_iterate_phdr",
+	"_dl_find_object",
+	"__libc_dlopen_mode",
+	"__libc_dlsym",
+	"__libc_dlclose",
+	"fork",
+	"_Fork",
+	"__libc_fork",
+	"vfork",
+	"clone",
+	"posix_spawn",
+	"posix_spawnp",
+	"system",
+	"popen",
+	"daemon",
+	"forkpty",
+	"exit",
+	"_exit",
+	"quick_exit",
+	"abort",
+	"__cxa_finalize",
+	"__cxa_atexit",
+	"__cxa_thread_atexit_impl",
+	"atexit",
+	"at_quick_exit",
+	"on_exit",
+	"pthread_create",
+	"pthread_exit",
+	"pthread_join",
+	"pthread_detach",
+	"pthread_atfork",
+	"__register_atfork",
+	"pthread_setattr_default_np",
+	"__libc_freeres",
+	"__tls_get_addr",
+	"thrd_create",
+	"thrd_exit",
+	"mtrace",
+	"muntrace",
+	"iconv_open",
+	"iconv_close",
 };
 
 /* The allocation functions as the C library defines them: what neighbours them belongs to the allocator too. */
@@ -33,13 +77,16 @@ static bool is_allocation_name(const char *name)
 #define NAME_(id, symbol, shape, size, group) symbol,
 	static const char *const hooked[] = { HOOK_LIST(NAME_) };
 #undef NAME_
-	static const char *const others[] = { "malloc_usable_size", "malloc_trim", "malloc_info", "malloc_stats", "mallinfo",
-					      "mallinfo2", "mallopt", "__libc_malloc", "__libc_free", "__libc_calloc",
-					      "__libc_realloc", "__libc_memalign", "__libc_valloc", "__libc_pvalloc",
-					      "__libc_mallopt", "__malloc_hugepage_config" };
+	static const char *const others[] = {
+		"malloc_usable_size", "malloc_trim",    "malloc_info",    "malloc_stats",
+		"mallinfo",           "mallinfo2",      "mallopt",        "__libc_malloc",
+		"__libc_free",        "__libc_calloc",  "__libc_realloc", "__libc_memalign",
+		"__libc_valloc",      "__libc_pvalloc", "__libc_mallopt", "__malloc_hugepage_config"
+	};
 
 	for (unsigned i = 0; i < sizeof hooked / sizeof hooked[0]; i++)
-		if (i != HOOK_mmap && i != HOOK_mmap64 && i != HOOK_munmap && i != HOOK_mremap && !strcmp(name, hooked[i]))
+		if (i != HOOK_mmap && i != HOOK_mmap64 && i != HOOK_munmap && i != HOOK_mremap &&
+		    !strcmp(name, hooked[i]))
 			return true;
 	for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
 		if (!strcmp(name, others[i]))
@@ -52,7 +99,10 @@ int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const c
 	if (start >= end)
 		return 0;
 	if (s->count == POINTS_MAX) /* each frame of a stack is compared with all of them, while a thread is held */
-		return err_set(e, E2BIG, "its C library and its allocator have more than %u separate allocation functions; nothing was changed", POINTS_MAX);
+		return err_set(e, E2BIG,
+		               "its C library and its allocator have more than %u separate allocation functions; "
+		               "nothing was changed",
+		               POINTS_MAX);
 	if (!grow_list(s->list, s->count))
 		return err_set(e, ENOMEM, "out of memory");
 	s->list[s->count].start = start;
@@ -75,8 +125,8 @@ static int by_start(const void *a, const void *b)
 }
 
 /*
- * The allocator inside a larger module. Static helpers have no dynamic symbol, but they stand in the same object file, so
- * between the neighbours of the exported functions: from the end of the last other function before a run of
+ * The allocator inside a larger module. Static helpers have no dynamic symbol, but they stand in the same object file,
+ * so between the neighbours of the exported functions: from the end of the last other function before a run of
  * allocation functions to the start of the first other function behind it.
  */
 static int add_allocator_clusters(struct safe_points *s, const struct elf_module *m, struct err *e)
@@ -121,7 +171,8 @@ static int add_allocator_clusters(struct safe_points *s, const struct elf_module
 /* A library that consists of an allocator and little else. */
 static bool is_allocator_library(const struct elf_module *m)
 {
-	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scalloc", "rpmalloc" };
+	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc", "hoard",
+		                             "snmalloc", "scalloc",  "rpmalloc" };
 
 	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strstr(elf_module_name(m), names[i]))
@@ -136,7 +187,7 @@ static int add_lock_holders(struct safe_points *s, const struct elf_module *m, s
 		if (!elf_module_find(m, lock_holders[i], NULL, &symbol))
 			continue;
 		int rc = safe_points_add(s, symbol.address, symbol.address + (symbol.bytes ? symbol.bytes : 64),
-					 lock_holders[i], e);
+		                         lock_holders[i], e);
 		if (rc < 0)
 			return rc;
 	}
@@ -151,11 +202,12 @@ static void note_lock_code(struct safe_points *s, const struct elf_module *m)
 }
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
-		     const struct target_memory *memory, struct err *e)
+                     const struct target_memory *memory, struct err *e)
 {
 	int rc = 0;
 
-	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory), .sleepers_are_safe = libc->kind == LIBC_MUSL };
+	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory),
+		                   .sleepers_are_safe = libc->kind == LIBC_MUSL };
 	if (!s->walk)
 		return err_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < modules->count && rc == 0; i++) {
@@ -171,7 +223,7 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 		else if (m == libc->module || m == libc->allocator)
 			rc = add_allocator_clusters(s, m, e);
 		if (rc == 0 && (m == libc->module || strncmp(elf_module_name(m), "libdl", 5) == 0 ||
-				strncmp(elf_module_name(m), "libpthread", 10) == 0))
+		                strncmp(elf_module_name(m), "libpthread", 10) == 0))
 			rc = add_lock_holders(s, m, e);
 	}
 	if (rc < 0)
@@ -239,9 +291,9 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 }
 
 /*
- * A frame without unwind information in the C library, the loader or the allocator may be anything: also one of a function that holds their locks.
- * Unless it is the outermost: Debian's musl has no such information, and a thread in the program's own code stands right above its start code,
- * which the psABI asks to clear %rbp (3.4.1).
+ * A frame without unwind information in the C library, the loader or the allocator may be anything: also one of a
+ * function that holds their locks. Unless it is the outermost: Debian's musl has no such information, and a thread in
+ * the program's own code stands right above its start code, which the psABI asks to clear %rbp (3.4.1).
  */
 static bool hides_locks(const struct safe_points *s, const struct stack_walk_end *end)
 {

@@ -5,18 +5,18 @@
  * changed). So a thread is unsafe if any of its frames is
  *
  *   - in the loader,
- *   - in the allocator: the functions of the malloc family with everything between their neighbours in the symbol table (their
- *     static helpers), or all of a library that is nothing but an allocator,
+ *   - in the allocator: the functions of the malloc family with everything between their neighbours in the symbol table
+ * (their static helpers), or all of a library that is nothing but an allocator,
  *   - in a function of the C library that holds such locks while it runs: dlopen, fork, pthread_create, exit …,
  *   - in memattach's payload, gates or cave,
  *
- * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end: what
- * cannot be seen counts as unsafe. Code without unwind information is passed by frame pointers where it is the program's own
- * (Go, JIT compilers); in the C library, the allocator and the loader it ends the walk.
+ * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end:
+ * what cannot be seen counts as unsafe. Code without unwind information is passed by frame pointers where it is the
+ * program's own (Go, JIT compilers); in the C library, the allocator and the loader it ends the walk.
  *
- * musl comes without unwind information, so nothing above its functions can be seen. Its allocator and its loader never sleep
- * in a system call that a signal interrupts, but for their locks (futex), and it runs constructors without them: there a thread
- * that sleeps in any other call is safe too.
+ * musl comes without unwind information, so nothing above its functions can be seen. Its allocator and its loader never
+ * sleep in a system call that a signal interrupts, but for their locks (futex), and it runs constructors without them:
+ * there a thread that sleeps in any other call is safe too.
  */
 #ifndef MEMATTACH_SAFE_POINT_H
 #define MEMATTACH_SAFE_POINT_H
@@ -47,7 +47,7 @@ struct safe_points {
 };
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
-		     const struct target_memory *memory, struct err *e) WARN_UNUSED;
+                     const struct target_memory *memory, struct err *e) WARN_UNUSED;
 void safe_points_done(struct safe_points *s);
 /* Adds code in which no borrowed thread may be (payload, gates, cave). */
 int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e) WARN_UNUSED;

@@ -8,7 +8,7 @@
 #define PAGE 4096u
 #define AHEAD_BYTES 16384u /* of the stack */
 #define READS_MAX 2000000u /* of words in one walk; unwind information may contain loops, and a thread is held */
-#define CACHE_PAGES 1024u /* direct-mapped by page number */
+#define CACHE_PAGES 1024u  /* direct-mapped by page number */
 
 /* The part of .eh_frame_hdr before its search table, in the one encoding that linkers write (LSB, "10.6.2"). */
 struct eh_frame_header {
@@ -26,7 +26,7 @@ struct eh_frame_header {
 /* Exported by libunwind for remote unwinders that bring their own search; not in its headers. */
 #define search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
 extern int search_unwind_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
-			       int need_unwind_info, void *arg);
+                               int need_unwind_info, void *arg);
 
 struct cached_page {
 	uint64_t address; /* 1: none (never page-aligned) */
@@ -42,7 +42,7 @@ struct stack_walk {
 	void *ptrace_info; /* of the present walk */
 	uint32_t walk;
 	unsigned reads; /* in the present walk */
-	bool blind; /* in this step a frame had no unwind information */
+	bool blind;     /* in this step a frame had no unwind information */
 	struct cached_page cache[CACHE_PAGES];
 };
 
@@ -146,7 +146,8 @@ static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, 
 
 static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *value, int write, void *arg)
 {
-	return write ? -UNW_EREADONLYREG : _UPT_access_fpreg(as, reg, value, 0, ((struct stack_walk *)arg)->ptrace_info);
+	return write ? -UNW_EREADONLYREG
+	             : _UPT_access_fpreg(as, reg, value, 0, ((struct stack_walk *)arg)->ptrace_info);
 }
 
 static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg)
@@ -229,7 +230,8 @@ static bool step_out(struct stack_walk *w, unw_cursor_t *cursor, unw_word_t pc, 
 	return step > 0;
 }
 
-void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end)
+void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context,
+                struct stack_walk_end *end)
 {
 	unw_cursor_t cursor;
 
@@ -271,7 +273,8 @@ void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp)
 	w->walk++;
 	w->reads = 0;
 	read_ahead(w, pc);
-	for (uint64_t at = sp & ~7ull; at < sp + AHEAD_BYTES && read_bytes(w, at, &word, sizeof word); at += sizeof word)
+	for (uint64_t at = sp & ~7ull; at < sp + AHEAD_BYTES && read_bytes(w, at, &word, sizeof word);
+	     at += sizeof word)
 		if (modules_find(w->modules, word, true))
 			read_ahead(w, word - 1);
 }

@@ -3,8 +3,8 @@
  * Walks the stack of a stopped thread with libunwind-ptrace.
  *
  * libunwind's own accessors map the ELF file of every frame anew and read the stack word by word; a thread is held
- * meanwhile. So unwind information is found through the modules that are known already (search table of .eh_frame_hdr in the
- * target's memory), and memory is read by pages through a cache that stays warm for what cannot change.
+ * meanwhile. So unwind information is found through the modules that are known already (search table of .eh_frame_hdr
+ * in the target's memory), and memory is read by pages through a cache that stays warm for what cannot change.
  */
 #ifndef MEMATTACH_STACK_WALK_H
 #define MEMATTACH_STACK_WALK_H
@@ -24,12 +24,14 @@ struct stack_walk *stack_walk_new(const struct modules *modules, const struct ta
 void stack_walk_free(struct stack_walk *w);
 const struct target_memory *stack_walk_memory(const struct stack_walk *w);
 
-/* Called for each frame, innermost first; pc is the interrupted instruction in frame 0, else a return address. False ends the walk. */
+/* Called for each frame, innermost first; pc is the interrupted instruction in frame 0, else a return address. False
+ * ends the walk. */
 typedef bool (*stack_walk_fn)(void *context, unsigned frame, uint64_t pc, uint64_t sp);
 
 /*
- * How a walk ended. A frame without unwind information is passed by its frame pointer, as if it had one: that is a guess. %rbp may hold
- * anything there; zero looks like the outermost frame, and a pointer to other data leads past frames that exist.
+ * How a walk ended. A frame without unwind information is passed by its frame pointer, as if it had one: that is a
+ * guess. %rbp may hold anything there; zero looks like the outermost frame, and a pointer to other data leads past
+ * frames that exist.
  */
 struct stack_walk_end {
 	bool reached;         /* something that looks like the outermost frame */
@@ -46,12 +48,13 @@ static inline bool stack_walk_complete(const struct stack_walk_end *end)
 }
 
 /*
- * Reads ahead the unwind information that the walk of a thread that sleeps at pc is likely to need, as long as it is not stopped, which makes its hold
- * shorter: of pc, and of whatever on its stack may be a return address. Never fails.
+ * Reads ahead the unwind information that the walk of a thread that sleeps at pc is likely to need, as long as it is
+ * not stopped, which makes its hold shorter: of pc, and of whatever on its stack may be a return address. Never fails.
  */
 void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp);
 
 /* The thread must be stopped. Never fails; end says what it is worth. */
-void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end);
+void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context,
+                struct stack_walk_end *end);
 
 #endif

@@ -154,9 +154,9 @@ static int gone(struct tracee *t, struct err *e)
 }
 
 /*
- * waitid has no timeout. A timer of this process interrupts it at the deadline, and every few milliseconds after that: a single shot
- * could fall between the look at the clock and the system call. It is armed once for a deadline, not once for a stop, because a
- * thread is held while we wait: one system call per stop is what it may cost.
+ * waitid has no timeout. A timer of this process interrupts it at the deadline, and every few milliseconds after that:
+ * a single shot could fall between the look at the clock and the system call. It is armed once for a deadline, not once
+ * for a stop, because a thread is held while we wait: one system call per stop is what it may cost.
  */
 #define DEADLINE_SIGNAL SIGALRM
 #define DEADLINE_REPEAT_NS 5000000
@@ -172,7 +172,8 @@ static int deadline_arm(uint64_t deadline_ns, struct err *e)
 	static bool made;
 	static uint64_t armed_ns;
 	struct itimerspec spec = {
-		.it_value = { .tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u) },
+		.it_value = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
+		              .tv_nsec = (long)(deadline_ns % 1000000000u) },
 		.it_interval = { .tv_nsec = DEADLINE_REPEAT_NS },
 	};
 
@@ -203,8 +204,9 @@ static void deadline_disarm(void)
 }
 
 /*
- * A stop alone, and a signal that the program ignores (a tracee is woken for it), make epoll_wait and a few others return EINTR. Before anything
- * else that is turned into a restart, which the kernel makes unless a handler runs. Best effort: a thread that is gone needs nothing.
+ * A stop alone, and a signal that the program ignores (a tracee is woken for it), make epoll_wait and a few others
+ * return EINTR. Before anything else that is turned into a restart, which the kernel makes unless a handler runs. Best
+ * effort: a thread that is gone needs nothing.
  */
 static void hide_interruption(struct tracee *t)
 {

@@ -253,9 +253,7 @@ static void run_register_instruction(struct machine *m, uint8_t opcode)
 	}
 	number = cfi_uleb(&m->r);
 	switch (opcode) {
-	case DW_CFA_offset_extended:
-		set_rule(m, number, FRAME_OFFSET, factored(m, (int64_t)cfi_uleb(&m->r)));
-		break;
+	case DW_CFA_offset_extended: set_rule(m, number, FRAME_OFFSET, factored(m, (int64_t)cfi_uleb(&m->r))); break;
 	case DW_CFA_offset_extended_sf: set_rule(m, number, FRAME_OFFSET, factored(m, cfi_sleb(&m->r))); break;
 	case DW_CFA_GNU_negative_offset_extended:
 		set_rule(m, number, FRAME_OFFSET, (int64_t)(0 - (uint64_t)factored(m, (int64_t)cfi_uleb(&m->r))));
@@ -295,8 +293,7 @@ static void step(struct machine *m)
 	}
 }
 
-bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context,
-             int *error)
+bool cfi_run(const struct cfi_program *program, struct frame_state *state, cfi_stretch_fn fn, void *context, int *error)
 {
 	struct machine m;
 

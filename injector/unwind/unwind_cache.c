@@ -68,8 +68,12 @@ bool unwind_cache_load(const struct unwind_cache *c, const struct unwind_cache_k
 	if (!f || !is_sound(f, bytes, key))
 		return false;
 	const uint32_t *pc = (const uint32_t *)(const void *)(f + 1);
-	struct unwind_rows out = { .pc = copy_words(pc, f->count), .rule = copy_words(pc + f->count, f->count),
-				   .count = f->count, .capacity = f->count, .fdes = f->fdes, .damaged = f->damaged };
+	struct unwind_rows out = { .pc = copy_words(pc, f->count),
+		                   .rule = copy_words(pc + f->count, f->count),
+		                   .count = f->count,
+		                   .capacity = f->count,
+		                   .fdes = f->fdes,
+		                   .damaged = f->damaged };
 	if (!out.pc || !out.rule) {
 		unwind_rows_done(&out);
 		return false;
@@ -88,9 +92,12 @@ void unwind_cache_store(struct unwind_cache *c, const struct unwind_cache_key *k
 	AUTO_FREE struct unwind_cache_file *f = malloc(bytes);
 	if (!f)
 		return;
-	*f = (struct unwind_cache_file){ .source_hash = key->source_hash, .exec_bytes = key->exec_bytes,
-					 .version = UNWIND_VERSION, .count = rows->count,
-					 .fdes = rows->fdes, .damaged = rows->damaged };
+	*f = (struct unwind_cache_file){ .source_hash = key->source_hash,
+		                         .exec_bytes = key->exec_bytes,
+		                         .version = UNWIND_VERSION,
+		                         .count = rows->count,
+		                         .fdes = rows->fdes,
+		                         .damaged = rows->damaged };
 	memcpy(f + 1, rows->pc, half);
 	memcpy((uint8_t *)(f + 1) + half, rows->rule, half);
 	cache_dir_store(&c->files, &file, UNWIND_CACHE_MAGIC, &f->head, bytes);

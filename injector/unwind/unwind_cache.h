@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compiled unwind rows, kept between sessions (common/base/cache_dir.h): one file for each build-id. Rows are a pure function of the
- * call frame information and the extent of the code, so a file also holds a hash of these: a module that merely claims a
- * known build-id finds nothing, and replaces the file.
+ * Compiled unwind rows, kept between sessions (common/base/cache_dir.h): one file for each build-id. Rows are a pure
+ * function of the call frame information and the extent of the code, so a file also holds a hash of these: a module
+ * that merely claims a known build-id finds nothing, and replaces the file.
  *
- * Size and order of the rows of a file are checked, and it is passed over when anything is wrong. Wrong rows make wrong stacks; on the
- * main stack and those of threads no more than that, since the payload reads only what is certain to be there.
+ * Size and order of the rows of a file are checked, and it is passed over when anything is wrong. Wrong rows make wrong
+ * stacks; on the main stack and those of threads no more than that, since the payload reads only what is certain to be
+ * there.
  */
 #ifndef MEMATTACH_UNWIND_CACHE_H
 #define MEMATTACH_UNWIND_CACHE_H

@@ -15,7 +15,8 @@
 #include "cleanup.h"
 #include "grow.h"
 
-/* Of the parts of a CIE, which are some ten bytes long: CIEs may overlap, so long ones would be read again and again. */
+/* Of the parts of a CIE, which are some ten bytes long: CIEs may overlap, so long ones would be read again and again.
+ */
 #define CIE_MAX 4096u
 
 struct cie {
@@ -50,8 +51,9 @@ struct compiler {
 	uint32_t damaged;
 };
 
-static const unsigned char ident[EI_NIDENT] = { ELFMAG0,    ELFMAG1,     ELFMAG2,   ELFMAG3,
-	                                        ELFCLASS64, ELFDATA2LSB, EV_CURRENT };
+static const unsigned char ident[EI_NIDENT] = {
+	ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT
+};
 
 static int push_row(struct unwind_rows *rows, uint32_t pc, uint32_t rule)
 {
@@ -157,9 +159,9 @@ static void read_cie(struct cie *out, const Dwarf_CIE *in)
 		                             .data_align = in->data_alignment_factor };
 	int error;
 	out->usable = (size_t)(in->initial_instructions_end - in->initial_instructions) <= CIE_MAX &&
-	              in->augmentation_data_size <= CIE_MAX &&
-	              in->return_address_register == return_address_number && in->initial_instructions &&
-	              read_augmentation(in, out) && cfi_run(&out->program, &out->initial, NULL, NULL, &error);
+	              in->augmentation_data_size <= CIE_MAX && in->return_address_register == return_address_number &&
+	              in->initial_instructions && read_augmentation(in, out) &&
+	              cfi_run(&out->program, &out->initial, NULL, NULL, &error);
 }
 
 /* The CIE at an offset, usable or not. Each place is read once, whatever stands there. NULL: no memory. */

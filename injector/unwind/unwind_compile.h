@@ -53,7 +53,8 @@ struct unwind_input {
 void unwind_input_read(struct unwind_input *in, const struct module_file *f);
 void unwind_input_done(struct unwind_input *in);
 struct unwind_cache_key unwind_input_key(const struct unwind_input *in);
-/* Compiles it; without data or rows what sections of the file's .eh_frame or .debug_frame are found by name. No information is not an error: count 0. */
+/* Compiles it; without data or rows what sections of the file's .eh_frame or .debug_frame are found by name. No
+ * information is not an error: count 0. */
 int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, struct err *e) WARN_UNUSED;
 
 /* The three together; rows are taken from the cache (may be NULL) or stored there. */

@@ -22,8 +22,7 @@ static uint64_t eh_frame_address(const struct module_file *f)
 	uint8_t head[12];
 	struct err ignored;
 
-	if (hdr->bytes < sizeof head || module_file_read(f, hdr->address, head, sizeof head, &ignored) ||
-	    head[0] != 1)
+	if (hdr->bytes < sizeof head || module_file_read(f, hdr->address, head, sizeof head, &ignored) || head[0] != 1)
 		return 0;
 	struct cfi_reader r = { head + 4, head + sizeof head, false };
 	uint64_t address = cfi_pointer(&r, head[1], hdr->address + 4);
@@ -65,8 +64,8 @@ void unwind_input_done(struct unwind_input *in)
 	*in = (struct unwind_input){ 0 };
 }
 
-static struct unwind_source source_of(const struct elf_module *m, const uint8_t *data, size_t bytes,
-                                      uint64_t address, bool debug_frame)
+static struct unwind_source source_of(const struct elf_module *m, const uint8_t *data, size_t bytes, uint64_t address,
+                                      bool debug_frame)
 {
 	return (struct unwind_source){
 		.data = data,
@@ -85,7 +84,8 @@ struct unwind_cache_key unwind_input_key(const struct unwind_input *in)
 	return unwind_cache_key(in->file->module, &source);
 }
 
-static int compile_and_mark(struct unwind_rows *rows, const struct module_file *f, const struct unwind_source *source, struct err *e)
+static int compile_and_mark(struct unwind_rows *rows, const struct module_file *f, const struct unwind_source *source,
+                            struct err *e)
 {
 	int r = unwind_compile(rows, source, e);
 
@@ -95,8 +95,8 @@ static int compile_and_mark(struct unwind_rows *rows, const struct module_file *
 }
 
 /* What a section by this name holds; nothing if there is none. */
-static int compile_section(struct unwind_rows *rows, const struct module_file *f, const char *name,
-                           bool debug_frame, struct err *e)
+static int compile_section(struct unwind_rows *rows, const struct module_file *f, const char *name, bool debug_frame,
+                           struct err *e)
 {
 	AUTO_FREE uint8_t *data = NULL;
 	size_t bytes;

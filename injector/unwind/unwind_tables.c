@@ -40,8 +40,9 @@ struct unwind_stored {
 };
 
 /*
- * What the target gets allows it to read, and nothing else, also if it opens the file anew: it can neither cut the file, which would be SIGBUS here, nor
- * make holes in it, nor write. Our own mapping was there before the seal and stays writable.
+ * What the target gets allows it to read, and nothing else, also if it opens the file anew: it can neither cut the
+ * file, which would be SIGBUS here, nor make holes in it, nor write. Our own mapping was there before the seal and
+ * stays writable.
  */
 static int seal(int fd, struct err *e)
 {
@@ -93,7 +94,9 @@ static int map_own(struct unwind_tables *t, struct err *e)
 
 int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err *e)
 {
-	struct unwind_tables new = { .fd = -1, .max_bytes = max_bytes & ~(uint64_t)(PAGE_BYTES - 1), .used = sizeof *new.header };
+	struct unwind_tables new = { .fd = -1,
+		                     .max_bytes = max_bytes & ~(uint64_t)(PAGE_BYTES - 1),
+		                     .used = sizeof *new.header };
 
 	new.own = memfd_create("memattach-tables", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (new.own < 0)
@@ -101,7 +104,7 @@ int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err
 	int rc = 0;
 	if (new.max_bytes < 2 * PAGE_BYTES)
 		rc = err_set(e, EINVAL, "no room for unwind tables");
-	else if (ftruncate(new.own, (off_t)new.max_bytes))
+	else if (ftruncate(new.own, (off_t) new.max_bytes))
 		rc = err_sys(e, "cannot prepare the memory file of unwind tables");
 	if (rc == 0)
 		rc = map_own(&new, e);
@@ -245,8 +248,7 @@ int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_
 
 static struct unwind_stored identity(const struct elf_module *m)
 {
-	struct unwind_stored s = { .build_id_bytes = m->build_id_bytes,
-		                   .exec_bytes = m->exec_end - m->exec_start };
+	struct unwind_stored s = { .build_id_bytes = m->build_id_bytes, .exec_bytes = m->exec_end - m->exec_start };
 
 	memcpy(s.build_id, m->build_id, m->build_id_bytes);
 	if (s.build_id_bytes == 0) {
@@ -268,13 +270,11 @@ static const struct unwind_stored *find_stored(const struct unwind_tables *t, co
 {
 	const struct unwind_stored wanted = identity(m);
 
-	return t->stored_count ? bsearch(&wanted, t->stored, t->stored_count, sizeof wanted, compare_stored)
-	                       : NULL;
+	return t->stored_count ? bsearch(&wanted, t->stored, t->stored_count, sizeof wanted, compare_stored) : NULL;
 }
 
 /* Appends rows and remembers them; the list is sorted later. */
-static int store(struct unwind_tables *t, const struct elf_module *m, const struct unwind_rows *rows,
-                 struct err *e)
+static int store(struct unwind_tables *t, const struct elf_module *m, const struct unwind_rows *rows, struct err *e)
 {
 	struct unwind_stored s = identity(m);
 

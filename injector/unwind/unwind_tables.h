@@ -11,7 +11,7 @@
 #include "unwind_compile.h"
 #include "unwind_table.h"
 
-#define UNWIND_TABLES_MAX_BYTES                                                                                   \
+#define UNWIND_TABLES_MAX_BYTES                                                                                        \
 	(96ull << 20) /* 12 million rows, fourteen times those of libLLVM; the memfd is sparse */
 
 struct unwind_cache;
@@ -43,9 +43,9 @@ struct unwind_coverage {
 
 /*
  * Compiles and appends the rows of every module that has none in the file yet, in children (unwind_worker.h), and
- * publishes a new index over all of m with the ranges of maps. Modules that fail, or whose rows find no room, are without rows and say so
- * in coverage (may be NULL, else m->count entries). Modules with id 0 are indexed without rows. -ENOSPC: no room for
- * the index: nothing is published.
+ * publishes a new index over all of m with the ranges of maps. Modules that fail, or whose rows find no room, are
+ * without rows and say so in coverage (may be NULL, else m->count entries). Modules with id 0 are indexed without rows.
+ * -ENOSPC: no room for the index: nothing is published.
  */
 int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
                          const struct maps *maps, struct unwind_coverage *coverage, struct err *e) WARN_UNUSED;
@@ -56,7 +56,6 @@ int unwind_tables_append(struct unwind_tables *t, const struct unwind_rows *rows
 int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules, uint32_t module_count,
                           const struct unwind_range *ranges, uint32_t range_count, struct err *e) WARN_UNUSED;
 /* Ranges of maps by UNWIND_RANGE_*, neighbours merged. *ranges is malloc'ed. */
-int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count,
-                  struct err *e) WARN_UNUSED;
+int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count, struct err *e) WARN_UNUSED;
 
 #endif

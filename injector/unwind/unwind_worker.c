@@ -195,7 +195,8 @@ static uint32_t *read_words(const struct worker *w, uint64_t offset, uint32_t co
 	return words && pread_all(w->results, words, count * sizeof *words, offset) ? steal_pointer(&words) : NULL;
 }
 
-/* What the child, which is dead by now, has written about one job: copied, then checked. *e is why it ended, if not by itself. */
+/* What the child, which is dead by now, has written about one job: copied, then checked. *e is why it ended, if not by
+ * itself. */
 static int take_outcome(const struct worker *w, size_t i, struct err *e)
 {
 	struct unwind_job *job = &w->jobs[i];

@@ -99,6 +99,38 @@ def check_headers(tree):
                 yield f"{tree.name(path)} does not compile alone: {result.stderr.strip().splitlines()[0]}"
 
 
+COLUMNS = 120
+CLANG_FORMAT = "14"  # others lay out the same text in other ways
+
+
+def columns_of(line):
+    """As an editor shows it, with tabs of 8."""
+    return len(line.expandtabs(8))
+
+
+def check_columns(tree):
+    """No line of C or assembler, comments included, is longer than 120 columns."""
+    for path in tree.files():
+        if path.suffix in (".c", ".h", ".cc", ".cpp", ".S"):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                if columns_of(line) > COLUMNS:
+                    yield f"{tree.name(path)}:{number}: {columns_of(line)} columns"
+
+
+def check_format(tree):
+    """clang-format finds nothing to change; in include/ tables are aligned by hand."""
+    tree.need("clang-format")
+    version = re.search(r"version (\d+)\.", tree.run("clang-format", "--version").stdout)
+    if not version or version[1] != CLANG_FORMAT:
+        raise Skip(f"clang-format {CLANG_FORMAT} decides, this is {version and version[1]}")
+    files = [path for path in tree.files()
+             if path.suffix in (".c", ".h", ".cc", ".cpp") and tree.source / "include" not in path.parents]
+    result = tree.run("clang-format", "--dry-run", "-Werror", *files, cwd=tree.source)
+    for line in result.stderr.splitlines():
+        if "error:" in line:
+            yield line
+
+
 def folder_of(tree, part, path):
     """Place of the file's folder in the order of its part; None: it has none there."""
     order, folder = FOLDERS.get(part), path.relative_to(tree.source / part).parts

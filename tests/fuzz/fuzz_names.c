@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as the name of a function: demangled, made printable, shortened and as JSON; otherwise as fuzz_dump_reader.c. */
+/* Any bytes as the name of a function: demangled, made printable, shortened and as JSON; otherwise as
+ * fuzz_dump_reader.c. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the seeds of the fuzz targets into two directories, so that they need not be kept: small dumps of every shape, files of symbols. */
+/* Writes the seeds of the fuzz targets into two directories, so that they need not be kept: small dumps of every shape,
+ * files of symbols. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ static void put_life(struct dump_builder *b, uint32_t stack, uint64_t size, doub
 
 	dump_builder_sample(b, stack, size, 65536, freed == 0);
 	if (freed != 0) {
-		struct dump_history_block *block = dump_builder_at(b, dump_builder_region(b, DUMP_REGION_HISTORY)->offset);
+		struct dump_history_block *block =
+			dump_builder_at(b, dump_builder_region(b, DUMP_REGION_HISTORY)->offset);
 		struct dump_history_record *record = &block->records[block->used - 1];
 		record->allocated_stamp = h->clock_start.stamp + (uint64_t)(born * 3e9);
 		record->freed_stamp = h->clock_start.stamp + (uint64_t)(freed * 3e9);
@@ -37,15 +39,28 @@ static void put_life(struct dump_builder *b, uint32_t stack, uint64_t size, doub
 	record->usable = size + 24;
 }
 
-/* A session with all that may happen: several rates, thinning, losses, a limit for the cost, memory that went past, blocks of all ages. */
+/* A session with all that may happen: several rates, thinning, losses, a limit for the cost, memory that went past,
+ * blocks of all ages. */
 static void make_eventful(struct dump_builder *b)
 {
 	const uint64_t leak[] = { DUMP_FRAME(1, 0x400123), DUMP_FRAME(1, 0x400456) };
 	const uint64_t churn[] = { DUMP_FRAME(1, 0x400789) };
 	static const struct dump_rate_change changes[] = {
-		{ .reason = DUMP_RATE_COSTLY, .stamp = 3000000000, .old_bytes = 16384, .new_bytes = 65536, .overhead_ppm = 23456 },
-		{ .reason = DUMP_RATE_CHEAP, .stamp = 12000000000, .old_bytes = 65536, .new_bytes = 32768, .overhead_ppm = 1234 },
-		{ .reason = DUMP_RATE_FULL, .stamp = 27000000000, .old_bytes = 32768, .new_bytes = 65536, .thinned_bytes = 40960 },
+		{ .reason = DUMP_RATE_COSTLY,
+		  .stamp = 3000000000,
+		  .old_bytes = 16384,
+		  .new_bytes = 65536,
+		  .overhead_ppm = 23456 },
+		{ .reason = DUMP_RATE_CHEAP,
+		  .stamp = 12000000000,
+		  .old_bytes = 65536,
+		  .new_bytes = 32768,
+		  .overhead_ppm = 1234 },
+		{ .reason = DUMP_RATE_FULL,
+		  .stamp = 27000000000,
+		  .old_bytes = 32768,
+		  .new_bytes = 65536,
+		  .thinned_bytes = 40960 },
 	};
 
 	dump_builder_init(b, 65536, 256, 8, 2);
@@ -82,9 +97,10 @@ static void make_eventful(struct dump_builder *b)
 }
 
 static void save_symbols(const char *directory, const char *name, uint64_t places, const struct symbol_ranges *ranges,
-			 const struct image_alt *alt)
+                         const struct image_alt *alt)
 {
-	static const struct location locations[] = { { "inner(int)", "inner.h", 12, true }, { "outer", "outer.c", 34, false } };
+	static const struct location locations[] = { { "inner(int)", "inner.h", 12, true },
+		                                     { "outer", "outer.c", 34, false } };
 	struct symbol_file_builder b;
 	char path[4096];
 	size_t bytes;
@@ -120,9 +136,12 @@ static void make_symbols(const char *directory)
 
 static void make_names(const char *directory)
 {
-	static const char *const names[] = { "_ZN3app5CacheIiE3putEi", "_RNvC6_123foo3bar", "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
-					     "_Z1f1A1BIS_S_ES0_IS1_S1_ES0_IS2_S2_ES0_IS3_S3_E", "operator<< <std::char_traits<char> >(a<b<c> >)",
-					     "\033[31m\xc2\x9b\xe2\x80\xae\xff\xf0\x9f\x98\x80" };
+	static const char *const names[] = { "_ZN3app5CacheIiE3putEi",
+		                             "_RNvC6_123foo3bar",
+		                             "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+		                             "_Z1f1A1BIS_S_ES0_IS1_S1_ES0_IS2_S2_ES0_IS3_S3_E",
+		                             "operator<< <std::char_traits<char> >(a<b<c> >)",
+		                             "\033[31m\xc2\x9b\xe2\x80\xae\xff\xf0\x9f\x98\x80" };
 	char path[4096];
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that has damaged what its loader wrote about one of its libraries, at random: ELF and program headers, dynamic section, symbols, hashes,
- * versions, relocations, notes, call frame information, or a node that it has appended to the list of modules. Argument 1 seeds it, argument 2 is the library,
- * of which it loads a copy. Reading it must not harm memattach; the program's own loader may fall over it.
+ * A program that has damaged what its loader wrote about one of its libraries, at random: ELF and program headers,
+ * dynamic section, symbols, hashes, versions, relocations, notes, call frame information, or a node that it has
+ * appended to the list of modules. Argument 1 seeds it, argument 2 is the library, of which it loads a copy. Reading it
+ * must not harm memattach; the program's own loader may fall over it.
  */
 #include "victim.h"
 

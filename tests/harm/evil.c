@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hostile target: waits until the memory of the dump is mapped, and writes into it what memattach might believe. Argument 1 says what:
+ * A hostile target: waits until the memory of the dump is mapped, and writes into it what memattach might believe.
+ * Argument 1 says what:
  *
  *     count      the number of regions is huge
  *     offset     regions lie outside of the memory
@@ -48,7 +49,8 @@ static struct dump_header *find_dump(void)
 	}
 	if (f)
 		fclose(f);
-	return found && memcmp(((struct dump_header *)found)->magic, DUMP_MAGIC, sizeof DUMP_MAGIC - 1) == 0 ? found : NULL;
+	return found && memcmp(((struct dump_header *)found)->magic, DUMP_MAGIC, sizeof DUMP_MAGIC - 1) == 0 ? found
+	                                                                                                     : NULL;
 }
 
 static void *allocate(void *argument)
@@ -69,7 +71,8 @@ static volatile uint64_t *word_of(struct dump_header *h, uint64_t offset)
 	return (volatile uint64_t *)((char *)h + offset);
 }
 
-static void forge(struct dump_header *h, const char *what, const struct dump_region *regions, uint32_t count, void *library)
+static void forge(struct dump_header *h, const char *what, const struct dump_region *regions, uint32_t count,
+                  void *library)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		bool arena = regions[i].kind == DUMP_REGION_STACKS || regions[i].kind >= DUMP_REGION_MODULES;
@@ -94,7 +97,8 @@ static void scribble(struct dump_header *h, const struct dump_region *regions, u
 	for (unsigned i = 0; i < NOISE; i++) {
 		uint64_t value = victim_random(random), which = victim_random(random) % (count + 1);
 		uint64_t offset = which < count ? regions[which].offset : 16;
-		*word_of(h, offset + victim_random(random) % 500 * 8) = victim_random(random) % 3 ? value : value & 0xffff;
+		*word_of(h, offset + victim_random(random) % 500 * 8) = victim_random(random) % 3 ? value
+		                                                                                  : value & 0xffff;
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads memattach's own payload (argument 1, a file) under the name that memattach gives it, and says in its session block that the process of
- * argument 2 is the memattach that runs the session.
+ * Loads memattach's own payload (argument 1, a file) under the name that memattach gives it, and says in its session
+ * block that the process of argument 2 is the memattach that runs the session.
  */
 #include "victim.h"
 

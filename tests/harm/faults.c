@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates, changes and frees blocks by every function, with faulty_malloc.c below, which refuses some requests; in threads that end soon,
- * so that their ids and control blocks are used again, and whose blocks the next ones go on with. After the line "go" it works, prints what is alive
- * (TRUTH, function change_block), and waits for the end of stdin.
+ * Allocates, changes and frees blocks by every function, with faulty_malloc.c below, which refuses some requests; in
+ * threads that end soon, so that their ids and control blocks are used again, and whose blocks the next ones go on
+ * with. After the line "go" it works, prints what is alive (TRUTH, function change_block), and waits for the end of
+ * stdin.
  */
 #include "victim.h"
 
@@ -51,14 +52,10 @@ static void *allocate(size_t bytes, unsigned how)
 	void *block = (void *)1;
 
 	switch (how) {
-	case 0:
-		return malloc(bytes);
-	case 1:
-		return calloc(1, bytes);
-	case 2:
-		return realloc(NULL, bytes);
-	case 3:
-		return aligned_alloc(64, bytes);
+	case 0: return malloc(bytes);
+	case 1: return calloc(1, bytes);
+	case 2: return realloc(NULL, bytes);
+	case 3: return aligned_alloc(64, bytes);
 	default:
 		if (posix_memalign(&block, 64, bytes) == 0)
 			return block;
@@ -80,8 +77,8 @@ VICTIM_FRAME static void change_block(struct lane *lane, struct block *block, un
 	errno = 4711;
 	if (!block->at) {
 		block->mapped = dice % 16 == 0;
-		changed = block->mapped ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) :
-					  allocate(bytes, dice / 16 % 5);
+		changed = block->mapped ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+		                        : allocate(bytes, dice / 16 % 5);
 	} else if (dice % 3 == 0) {
 		if (block->mapped)
 			munmap(block->at, block->bytes);
@@ -91,7 +88,8 @@ VICTIM_FRAME static void change_block(struct lane *lane, struct block *block, un
 		block->bytes = 0;
 		return;
 	} else {
-		changed = block->mapped ? mremap(block->at, block->bytes, bytes, MREMAP_MAYMOVE) : realloc(block->at, bytes);
+		changed = block->mapped ? mremap(block->at, block->bytes, bytes, MREMAP_MAYMOVE)
+		                        : realloc(block->at, bytes);
 	}
 	if (!changed || changed == MAP_FAILED) {
 		lane->refusals++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded: an allocator that refuses every other request of 8 n + 5 bytes, whatever function it is asked by, and so does mremap. For a victim that
- * counts on it.
+ * Preloaded: an allocator that refuses every other request of 8 n + 5 bytes, whatever function it is asked by, and so
+ * does mremap. For a victim that counts on it.
  */
 #include <errno.h>
 #include <stdarg.h>

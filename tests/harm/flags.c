@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spins without a system call while the flags (direction flag and all arithmetic ones), the x87 control word, the x87 stack and the
- * MXCSR hold values that no compiled code would leave there; then compares.
+ * Spins without a system call while the flags (direction flag and all arithmetic ones), the x87 control word, the x87
+ * stack and the MXCSR hold values that no compiled code would leave there; then compares.
  */
 #include "victim.h"
 
@@ -25,29 +25,31 @@ static void spin(const struct state *in, struct state *out)
 	uint16_t control_old;
 
 	__asm__ volatile("stmxcsr %[mxcsr_old]\n\t"
-			 "fnstcw %[control_old]\n\t"
-			 "ldmxcsr %[mxcsr_in]\n\t"
-			 "fldcw %[control_in]\n\t"
-			 "fldl %[top_in]\n\t"
-			 "pushq %[flags_in]\n\t"
-			 "popfq\n"
-			 "1:\n\t"
-			 "lea -1(%%rcx), %%rcx\n\t"
-			 "jrcxz 2f\n\t"
-			 "jmp 1b\n"
-			 "2:\n\t"
-			 "pushfq\n\t"
-			 "popq %[flags_out]\n\t"
-			 "cld\n\t"
-			 "fstpl %[top_out]\n\t"
-			 "fnstcw %[control_out]\n\t"
-			 "stmxcsr %[mxcsr_out]\n\t"
-			 "fldcw %[control_old]\n\t"
-			 "ldmxcsr %[mxcsr_old]\n\t"
-			 : [flags_out] "=&r"(flags), [top_out] "=m"(out->top), [control_out] "=m"(out->control),
-			   [mxcsr_out] "=m"(out->mxcsr), [control_old] "=m"(control_old), [mxcsr_old] "=m"(mxcsr_old), "+c"(spins)
-			 : [flags_in] "r"(in->flags), [top_in] "m"(in->top), [control_in] "m"(in->control), [mxcsr_in] "m"(in->mxcsr)
-			 : "cc", "memory", "st");
+	                 "fnstcw %[control_old]\n\t"
+	                 "ldmxcsr %[mxcsr_in]\n\t"
+	                 "fldcw %[control_in]\n\t"
+	                 "fldl %[top_in]\n\t"
+	                 "pushq %[flags_in]\n\t"
+	                 "popfq\n"
+	                 "1:\n\t"
+	                 "lea -1(%%rcx), %%rcx\n\t"
+	                 "jrcxz 2f\n\t"
+	                 "jmp 1b\n"
+	                 "2:\n\t"
+	                 "pushfq\n\t"
+	                 "popq %[flags_out]\n\t"
+	                 "cld\n\t"
+	                 "fstpl %[top_out]\n\t"
+	                 "fnstcw %[control_out]\n\t"
+	                 "stmxcsr %[mxcsr_out]\n\t"
+	                 "fldcw %[control_old]\n\t"
+	                 "ldmxcsr %[mxcsr_old]\n\t"
+	                 : [flags_out] "=&r"(flags), [top_out] "=m"(out->top), [control_out] "=m"(out->control),
+	                   [mxcsr_out] "=m"(out->mxcsr), [control_old] "=m"(control_old), [mxcsr_old] "=m"(mxcsr_old),
+	                   "+c"(spins)
+	                 : [flags_in] "r"(in->flags), [top_in] "m"(in->top), [control_in] "m"(in->control),
+	                   [mxcsr_in] "m"(in->mxcsr)
+	                 : "cc", "memory", "st");
 	out->flags = flags & FLAGS_MASK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The address of a hook in the saved registers of a signal frame on an alternate stack, as when the signal had come there. The line "put" makes
- * it, argument 1 says how:
+ * The address of a hook in the saved registers of a signal frame on an alternate stack, as when the signal had come
+ * there. The line "put" makes it, argument 1 says how:
  *
  *     dead     the handler has returned: nobody will ever read the frame
  *     left     the handler was left by swapcontext: at the line "back" it goes on, and returns by that frame
@@ -56,7 +56,8 @@ static void take_signal(void)
 	raise(SIGUSR2);
 }
 
-/* The signal comes on a stack of its own: the frame of raise must still be there when a handler that was left returns to it. */
+/* The signal comes on a stack of its own: the frame of raise must still be there when a handler that was left returns
+ * to it. */
 static void put(void)
 {
 	static char raiser_stack[STACK_BYTES];

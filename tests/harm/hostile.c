@@ -2,18 +2,18 @@
 /*
  * A program that knows memattach, and what memattach writes into it, and is out to harm it. One mode each:
  *
- *     stub TID       a copy of memattach's stub stands in its padding, and says that thread TID of somebody else runs it; 0: a thread of its own
- *     stub_again     the same with no such thread, written again whenever it is cleared
- *     grab           keeps every descriptor that it has while dlopen runs; at the line "try" it tries what they allow: ALLOWED name action, DONE
- *     slow           says OPENING when dlopen is called, which then takes two seconds; once
- *     pair           a thread puts a socket that leads to another process in the place of the one that the borrowed thread has made
- *     flood          a thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can
- *     scribble SEED  a thread writes random words over all that memattach has written, from the first byte of the stub on
- *     slots          at the line "fill" the list of patched slots becomes as long as it can be, and names words with addresses of its own code
- *     block          at the line "fill" the session block is overwritten
- *     lost           from the line "lose" on its only thread is nowhere where it could be borrowed: its stack pointer leads to nothing
- *     fault_sleep    its threads sleep with a stack pointer into memory under userfaultfd, which nobody resolves
- *     fault_spin     the same, but they do not sleep
+ *     stub TID       a copy of memattach's stub stands in its padding, and says that thread TID of somebody else runs
+ * it; 0: a thread of its own stub_again     the same with no such thread, written again whenever it is cleared grab
+ * keeps every descriptor that it has while dlopen runs; at the line "try" it tries what they allow: ALLOWED name
+ * action, DONE slow           says OPENING when dlopen is called, which then takes two seconds; once pair           a
+ * thread puts a socket that leads to another process in the place of the one that the borrowed thread has made flood a
+ * thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can scribble SEED  a
+ * thread writes random words over all that memattach has written, from the first byte of the stub on slots          at
+ * the line "fill" the list of patched slots becomes as long as it can be, and names words with addresses of its own
+ * code block          at the line "fill" the session block is overwritten lost           from the line "lose" on its
+ * only thread is nowhere where it could be borrowed: its stack pointer leads to nothing fault_sleep    its threads
+ * sleep with a stack pointer into memory under userfaultfd, which nobody resolves fault_spin     the same, but they do
+ * not sleep
  */
 #include "victim.h"
 
@@ -235,7 +235,8 @@ static void serve(int ready)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "memattach-hostile-%d", getppid());
 	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (bind(listener, (const struct sockaddr *)&name, sizeof name) || listen(listener, 1) || write(ready, "r", 1) != 1)
+	if (bind(listener, (const struct sockaddr *)&name, sizeof name) || listen(listener, 1) ||
+	    write(ready, "r", 1) != 1)
 		_exit(2);
 	int client = accept(listener, NULL, NULL);
 	if (recv(client, &byte, 1, 0) > 0)
@@ -261,8 +262,10 @@ static void start_service(void)
 		exit(2);
 }
 
-/* Where send_descriptors.c lays out its message, which begins with the pair: 8 bytes, msghdr, iovec, 8 bytes, control data. */
-#define PAIR_AT (SA_DATA + SA_DATA_BYTES - (8 + sizeof(struct msghdr) + sizeof(struct iovec) + 8 + CMSG_SPACE(4 * sizeof(int))))
+/* Where send_descriptors.c lays out its message, which begins with the pair: 8 bytes, msghdr, iovec, 8 bytes, control
+ * data. */
+#define PAIR_AT                                                                                                        \
+	(SA_DATA + SA_DATA_BYTES - (8 + sizeof(struct msghdr) + sizeof(struct iovec) + 8 + CMSG_SPACE(4 * sizeof(int))))
 
 /* Once for each area, by a copy: the stub closes what stands there. */
 static void *replace_pair(void *unused)
@@ -312,16 +315,11 @@ static uint64_t random_word(void)
 	uint64_t word = victim_random(&random_state);
 
 	switch (victim_random(&random_state) % 5) {
-	case 0:
-		return word & 0xff;
-	case 1:
-		return word & 0xffff;
-	case 2:
-		return UINT64_MAX - (word & 0xffff);
-	case 3:
-		return (uint64_t)(uintptr_t)&random_state + (word & 0xffff);
-	default:
-		return word;
+	case 0: return word & 0xff;
+	case 1: return word & 0xffff;
+	case 2: return UINT64_MAX - (word & 0xffff);
+	case 3: return (uint64_t)(uintptr_t)&random_state + (word & 0xffff);
+	default: return word;
 	}
 }
 
@@ -329,7 +327,8 @@ static void scribble_at(uint64_t address, size_t bytes)
 {
 	uint64_t word = random_word();
 
-	poke(address + (victim_random(&random_state) % (bytes / 4)) * 4, &word, victim_random(&random_state) % 2 ? 8 : 4);
+	poke(address + (victim_random(&random_state) % (bytes / 4)) * 4, &word,
+	     victim_random(&random_state) % 2 ? 8 : 4);
 }
 
 /* The session block of the payload; 0: it is not there. */
@@ -340,7 +339,8 @@ static uint64_t find_session(void)
 	char line[512], rights[8];
 
 	while (f && !found && fgets(line, sizeof line, f)) {
-		if (!strstr(line, "memfd:memattach-payload") || sscanf(line, "%lx-%lx %7s", &start, &end, rights) != 3 || rights[1] != 'w')
+		if (!strstr(line, "memfd:memattach-payload") ||
+		    sscanf(line, "%lx-%lx %7s", &start, &end, rights) != 3 || rights[1] != 'w')
 			continue;
 		for (uint64_t at = start; at < end && !found; at += 8)
 			if (peek(at, &magic, sizeof magic) && magic == CONTROL_MAGIC)
@@ -374,7 +374,8 @@ static void *scribble(void *argument)
 		else if (where == 3)
 			scribble_at(session, sizeof block);
 		else if (block.slots_address && block.slot_count)
-			scribble_at(block.slots_address, (block.slot_count % SESSION_SLOT_MAX + 1) * sizeof(struct slot));
+			scribble_at(block.slots_address,
+			            (block.slot_count % SESSION_SLOT_MAX + 1) * sizeof(struct slot));
 		usleep(victim_random(&random_state) % 300);
 	}
 	return NULL;
@@ -394,9 +395,12 @@ static void fill_slots(uint64_t session)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		decoys[i] = (uint64_t)(uintptr_t)fill_slots;
-		slots[i] = (struct slot){ .address = (uint64_t)(uintptr_t)&decoys[i], .old_value = 1, .gate = i, .state = SLOT_PATCHED };
+		slots[i] = (struct slot){
+			.address = (uint64_t)(uintptr_t)&decoys[i], .old_value = 1, .gate = i, .state = SLOT_PATCHED
+		};
 	}
-	if (poke(block.slots_address, slots, sizeof slots) && poke(session + offsetof(struct memattach_session, slot_count), &count, sizeof count))
+	if (poke(block.slots_address, slots, sizeof slots) &&
+	    poke(session + offsetof(struct memattach_session, slot_count), &count, sizeof count))
 		victim_say("FILLED");
 }
 
@@ -439,9 +443,10 @@ static void run_on(uint64_t stack, bool sleeps, volatile uint64_t *turn)
 	static const struct timespec nap = { .tv_nsec = 1000000 };
 
 	if (sleeps)
-		__asm__ volatile("mov %0, %%rsp\n1: mov %1, %%eax\n mov %2, %%rdi\n xor %%esi, %%esi\n syscall\n incq (%3)\n jmp 1b" ::"r"(stack),
-				 "i"(SYS_nanosleep), "r"(&nap), "r"(turn)
-				 : "memory", "rax", "rcx", "rdi", "rsi", "r11");
+		__asm__ volatile("mov %0, %%rsp\n1: mov %1, %%eax\n mov %2, %%rdi\n xor %%esi, %%esi\n syscall\n incq "
+		                 "(%3)\n jmp 1b" ::"r"(stack),
+		                 "i"(SYS_nanosleep), "r"(&nap), "r"(turn)
+		                 : "memory", "rax", "rcx", "rdi", "rsi", "r11");
 	else
 		__asm__ volatile("mov %0, %%rsp\n1: incq (%1)\n jmp 1b" ::"r"(stack), "r"(turn) : "memory");
 	__builtin_unreachable();
@@ -492,7 +497,8 @@ static void start_fault(bool sleeps)
 	/* Without UFFD_USER_MODE_ONLY: also accesses of the kernel wait, which memattach's are. */
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	char *area = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uffdio_register range = { .range = { (uintptr_t)area, 64 * PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_register range = { .range = { (uintptr_t)area, 64 * PAGE },
+		                         .mode = UFFDIO_REGISTER_MODE_MISSING };
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range)) {
 		victim_say("CANNOT userfaultfd: %s", strerror(errno));
 		victim_ready();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * harm_kill_at NUMBER COUNT PROGRAM [ARGUMENT]...: runs PROGRAM and kills it with SIGKILL as it, or any thread of it, enters
- * system call NUMBER for the COUNTth time; that call is not made. Ends as PROGRAM did. PROGRAM has no children.
+ * harm_kill_at NUMBER COUNT PROGRAM [ARGUMENT]...: runs PROGRAM and kills it with SIGKILL as it, or any thread of it,
+ * enters system call NUMBER for the COUNTth time; that call is not made. Ends as PROGRAM did. PROGRAM has no children.
  *
- * What strace -e inject=NAME:signal=SIGKILL:when=COUNT does, but a filter of seccomp stops the program at that call alone: thousands of
- * runs take half of the time.
+ * What strace -e inject=NAME:signal=SIGKILL:when=COUNT does, but a filter of seccomp stops the program at that call
+ * alone: thousands of runs take half of the time.
  */
 #include <errno.h>
 #include <linux/filter.h>

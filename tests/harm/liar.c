@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that lies to whoever looks at it: more modules on its loader's list, which promise too much, and names that are made for somebody else's
- * terminal. Argument 1:
+ * A program that lies to whoever looks at it: more modules on its loader's list, which promise too much, and names that
+ * are made for somebody else's terminal. Argument 1:
  *
- *     tables N M       N modules with a string table of M MiB each, all of one sparse file: it costs this process nothing
- *     symbols N M      the same, with symbols of M MiB
- *     relocations N M  the same, with relocations of M MiB
- *     slots N          one module with N relocations that name malloc, each for a word of its own
- *     frames N         one module whose .eh_frame has N CIEs, and N FDEs that name the first of them
- *     waiting          a module whose name is in memory that waits for somebody who never answers (userfaultfd)
- *     newline FILE     FILE copied to "lib\012x.so" (with a backslash) in the working directory, loaded, and other headers in memory than in the
- *                      file: what has the name with a newline is another file
- *     names FILE       FILE copied and loaded under a name with escape sequences and bytes that are no UTF-8; the same for the thread's name; after the
- *                      line "map" a memory file is mapped that has memattach's name
+ *     tables N M       N modules with a string table of M MiB each, all of one sparse file: it costs this process
+ * nothing symbols N M      the same, with symbols of M MiB relocations N M  the same, with relocations of M MiB slots N
+ * one module with N relocations that name malloc, each for a word of its own frames N         one module whose
+ * .eh_frame has N CIEs, and N FDEs that name the first of them waiting          a module whose name is in memory that
+ * waits for somebody who never answers (userfaultfd) newline FILE     FILE copied to "lib\012x.so" (with a backslash)
+ * in the working directory, loaded, and other headers in memory than in the file: what has the name with a newline is
+ * another file names FILE       FILE copied and loaded under a name with escape sequences and bytes that are no UTF-8;
+ * the same for the thread's name; after the line "map" a memory file is mapped that has memattach's name
  *
- * Its lists end in modules that its loader would fall over: those of the first six are to be looked at, not attached to.
+ * Its lists end in modules that its loader would fall over: those of the first six are to be looked at, not attached
+ * to.
  */
 #include "victim.h"
 
@@ -203,8 +202,7 @@ static bool wait_for_nobody(void)
 	struct uffdio_api api = { .api = UFFD_API };
 	char *image = map_file(new_file(2 * PAGE), 2 * PAGE);
 	char *name = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct uffdio_register range = { .range = { (uintptr_t)name, PAGE },
-		                         .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_register range = { .range = { (uintptr_t)name, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING };
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range))
@@ -244,8 +242,8 @@ static void load_with_newline(const char *file)
 	mprotect(e, PAGE, PROT_READ);
 }
 
-#define EVIL                                                                                                      \
-	"\033[2J\033]0;title\007\n\xff\xfe\xc2\x9b"                                                               \
+#define EVIL                                                                                                           \
+	"\033[2J\033]0;title\007\n\xff\xfe\xc2\x9b"                                                                    \
 	"1m"
 
 static void map_under_our_name(void)

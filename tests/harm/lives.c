@@ -8,13 +8,12 @@
  *     vfork          single-threaded, waits in vfork for a child that waits for a line: D state until it comes
  *     vfork_busy     one thread allocates, and so do children of vfork
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
- *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded) and ends
- *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
- *     hook_all FILE  at the line "take" a tool of its own takes all its slots and passes on to what was there, and the library FILE is loaded; at
- *                    "old" they get what they held at the start, at "put" what was there before "take" or "old"; at "call" all slots are called
- *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
- *     held_beside    likewise, while another thread allocates
- *     notsc          forbids itself the cycle counter
+ *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded)
+ * and ends overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
+ *     hook_all FILE  at the line "take" a tool of its own takes all its slots and passes on to what was there, and the
+ * library FILE is loaded; at "old" they get what they held at the start, at "put" what was there before "take" or
+ * "old"; at "call" all slots are called held           every other second is spent inside malloc (of slow_malloc.c,
+ * preloaded) held_beside    likewise, while another thread allocates notsc          forbids itself the cycle counter
  *     strict         a thread is in seccomp's strict mode and allocates, which needs no system call
  *     dlerror        a dlopen has failed before READY; at the line "tell", dlerror() still says which
  *     relay          the first thread has ended, and each other lives for a millisecond, in which it makes the next
@@ -188,7 +187,8 @@ static void run_clone_vm(void)
 }
 
 static atomic_bool child_wanted, restored_meanwhile;
-static void *volatile unpatched; /* what its slot of malloc held at the start; a copy of what it holds later would be found by the detach */
+static void *volatile unpatched; /* what its slot of malloc held at the start; a copy of what it holds later would be
+                                    found by the detach */
 static void **slot_of_malloc(void);
 
 static int held_child(void *argument)
@@ -202,8 +202,8 @@ static int held_child(void *argument)
 }
 
 /*
- * Makes the children, which use its TLS meanwhile: so it waits in a system call in which memattach borrows a thread only
- * if there is no other.
+ * Makes the children, which use its TLS meanwhile: so it waits in a system call in which memattach borrows a thread
+ * only if there is no other.
  */
 static void *make_held_children(void *argument)
 {
@@ -229,7 +229,8 @@ static void *make_held_children(void *argument)
 	return argument;
 }
 
-/* Half of the time it looks like the parent of a vfork child; but what it waits for is a process with a memory of its own. */
+/* Half of the time it looks like the parent of a vfork child; but what it waits for is a process with a memory of its
+ * own. */
 static void *wait_uninterruptibly(void *argument)
 {
 	const struct timespec nap = { .tv_nsec = 30000000 };
@@ -248,8 +249,9 @@ static void *wait_uninterruptibly(void *argument)
 }
 
 /*
- * No thread is borrowed while such a child is there, unless as many threads wait as the parents of vfork children do. With one that does so
- * now and then the tables are restored while the child is in the payload, and no thread stands in the way of unloading it.
+ * No thread is borrowed while such a child is there, unless as many threads wait as the parents of vfork children do.
+ * With one that does so now and then the tables are restored while the child is in the payload, and no thread stands in
+ * the way of unloading it.
  */
 static void run_clone_vm_held(void)
 {
@@ -257,7 +259,8 @@ static void run_clone_vm_held(void)
 	char line[32];
 
 	unpatched = *slot_of_malloc();
-	if (pthread_create(&maker, NULL, make_held_children, NULL) || pthread_create(&waiter, NULL, wait_uninterruptibly, NULL))
+	if (pthread_create(&maker, NULL, make_held_children, NULL) ||
+	    pthread_create(&waiter, NULL, wait_uninterruptibly, NULL))
 		victim_wrong("pthread_create: %s", strerror(errno));
 	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0)
 		atomic_store(&child_wanted, true);

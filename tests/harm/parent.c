@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A parent that would notice if its child stopped or went on: it waits with WUNTRACED and WCONTINUED and counts SIGCHLD. The child is
- * what is attached to (CHILD pid); it computes until its parent ends.
+ * A parent that would notice if its child stopped or went on: it waits with WUNTRACED and WCONTINUED and counts
+ * SIGCHLD. The child is what is attached to (CHILD pid); it computes until its parent ends.
  */
 #include "victim.h"
 
@@ -58,7 +58,7 @@ int main(void)
 		pid_t pid = waitpid(child, &status, WUNTRACED | WCONTINUED);
 		if (!victim_done())
 			victim_wrong("waitpid returned %d, status %x, %s", (int)pid, pid > 0 ? (unsigned)status : 0,
-				     pid < 0 ? strerror(errno) : "of the child");
+			             pid < 0 ? strerror(errno) : "of the child");
 		if (pid == child && (WIFEXITED(status) || WIFSIGNALED(status)))
 			break;
 		victim_round();

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spends a third of its time in a restartable sequence of its own (the area is the one that glibc registered). The kernel must
- * abort the sequence whenever the thread did not run through it undisturbed: a sequence that was committed though the thread was
- * switched away meanwhile is wrong. Says how often it was aborted.
+ * Spends a third of its time in a restartable sequence of its own (the area is the one that glibc registered). The
+ * kernel must abort the sequence whenever the thread did not run through it undisturbed: a sequence that was committed
+ * though the thread was switched away meanwhile is wrong. Says how often it was aborted.
  *
- * That it was switched away is seen by a count that is read before and after, and by a gap in the time inside. The gap alone may be an
- * interrupt, or a hypervisor that is busy elsewhere; the count alone a switch outside the sequence. On a busy machine the two come together
- * once in a while, so rounds that took longer outside than a switch hides in are not judged.
+ * That it was switched away is seen by a count that is read before and after, and by a gap in the time inside. The gap
+ * alone may be an interrupt, or a hypervisor that is busy elsewhere; the count alone a switch outside the sequence. On
+ * a busy machine the two come together once in a while, so rounds that took longer outside than a switch hides in are
+ * not judged.
  */
 #include "victim.h"
 
@@ -17,7 +18,8 @@
 
 #define ROUND_CYCLES 20000000ull
 #define GAP_CYCLES 100000ull /* more between two reads of the counter: something else ran */
-#define OUTSIDE_CYCLES 12000ull /* two system calls take less at most times; a switch to another thread and back takes more */
+#define OUTSIDE_CYCLES                                                                                                 \
+	12000ull /* two system calls take less at most times; a switch to another thread and back takes more */
 
 static struct rseq *area(void)
 {
@@ -33,58 +35,57 @@ static unsigned long switches(void)
 }
 
 /*
- * Spins for cycles of the counter inside a sequence. Returns true if it was committed; *gap: longest time between two reads, *inside: time
- * between the first and the last.
+ * Spins for cycles of the counter inside a sequence. Returns true if it was committed; *gap: longest time between two
+ * reads, *inside: time between the first and the last.
  */
 static __attribute__((noinline)) bool sequence(uint64_t cycles, uint64_t *gap, uint64_t *inside)
 {
 	uint64_t longest = 0, committed = 0, spun = 0;
 	uint64_t *section = (uint64_t *)(uintptr_t)&area()->rseq_cs;
 
-	__asm__ volatile goto(
-		".pushsection __rseq_cs, \"aw\"\n\t"
-		".balign 32\n"
-		"3:\n\t"
-		".long 0, 0\n\t"
-		".quad 1f, 2f - 1f, 4f\n\t"
-		".popsection\n\t"
-		"rdtsc\n\t"
-		"shl $32, %%rdx\n\t"
-		"or %%rdx, %%rax\n\t"
-		"mov %%rax, %%r8\n\t"  /* start */
-		"mov %%rax, %%r9\n\t"  /* last read */
-		"xor %%r10, %%r10\n\t" /* longest gap */
-		"lea 3b(%%rip), %%rax\n\t"
-		"mov %%rax, (%[section])\n"
-		"1:\n\t"
-		"rdtsc\n\t"
-		"shl $32, %%rdx\n\t"
-		"or %%rdx, %%rax\n\t"
-		"mov %%rax, %%r11\n\t"
-		"sub %%r9, %%r11\n\t"
-		"cmp %%r10, %%r11\n\t"
-		"cmova %%r11, %%r10\n\t"
-		"mov %%rax, %%r9\n\t"
-		"sub %%r8, %%rax\n\t"
-		"cmp %[cycles], %%rax\n\t"
-		"jb 1b\n\t"
-		"movq $1, (%[committed])\n"
-		"2:\n\t"
-		"movq $0, (%[section])\n\t"
-		"mov %%r10, (%[longest])\n\t"
-		"mov %%rax, (%[spun])\n\t"
-		"jmp %l[out]\n\t"
-		".pushsection .text.unlikely, \"ax\"\n\t"
-		".long 0x53053053\n" /* the signature that glibc registers */
-		"4:\n\t"
-		"movq $0, (%[section])\n\t"
-		"jmp %l[aborted]\n\t"
-		".popsection\n\t"
-		:
-		: [section] "r"(section), [cycles] "r"(cycles), [committed] "r"(&committed), [longest] "r"(&longest),
-		  [spun] "r"(&spun)
-		: "rax", "rdx", "r8", "r9", "r10", "r11", "cc", "memory"
-		: out, aborted);
+	__asm__ volatile goto(".pushsection __rseq_cs, \"aw\"\n\t"
+	                      ".balign 32\n"
+	                      "3:\n\t"
+	                      ".long 0, 0\n\t"
+	                      ".quad 1f, 2f - 1f, 4f\n\t"
+	                      ".popsection\n\t"
+	                      "rdtsc\n\t"
+	                      "shl $32, %%rdx\n\t"
+	                      "or %%rdx, %%rax\n\t"
+	                      "mov %%rax, %%r8\n\t"  /* start */
+	                      "mov %%rax, %%r9\n\t"  /* last read */
+	                      "xor %%r10, %%r10\n\t" /* longest gap */
+	                      "lea 3b(%%rip), %%rax\n\t"
+	                      "mov %%rax, (%[section])\n"
+	                      "1:\n\t"
+	                      "rdtsc\n\t"
+	                      "shl $32, %%rdx\n\t"
+	                      "or %%rdx, %%rax\n\t"
+	                      "mov %%rax, %%r11\n\t"
+	                      "sub %%r9, %%r11\n\t"
+	                      "cmp %%r10, %%r11\n\t"
+	                      "cmova %%r11, %%r10\n\t"
+	                      "mov %%rax, %%r9\n\t"
+	                      "sub %%r8, %%rax\n\t"
+	                      "cmp %[cycles], %%rax\n\t"
+	                      "jb 1b\n\t"
+	                      "movq $1, (%[committed])\n"
+	                      "2:\n\t"
+	                      "movq $0, (%[section])\n\t"
+	                      "mov %%r10, (%[longest])\n\t"
+	                      "mov %%rax, (%[spun])\n\t"
+	                      "jmp %l[out]\n\t"
+	                      ".pushsection .text.unlikely, \"ax\"\n\t"
+	                      ".long 0x53053053\n" /* the signature that glibc registers */
+	                      "4:\n\t"
+	                      "movq $0, (%[section])\n\t"
+	                      "jmp %l[aborted]\n\t"
+	                      ".popsection\n\t"
+	                      :
+	                      : [section] "r"(section), [cycles] "r"(cycles), [committed] "r"(&committed),
+	                        [longest] "r"(&longest), [spun] "r"(&spun)
+	                      : "rax", "rdx", "r8", "r9", "r10", "r11", "cc", "memory"
+	                      : out, aborted);
 out:
 	*gap = longest;
 	*inside = spun;
@@ -115,7 +116,8 @@ int main(void)
 			committed++;
 			least = outside < least ? outside : least;
 			if (away && (outside < OUTSIDE_CYCLES || outside < 4 * least))
-				victim_wrong("a sequence was committed though the thread was away for %lu cycles", (unsigned long)gap);
+				victim_wrong("a sequence was committed though the thread was away for %lu cycles",
+				             (unsigned long)gap);
 		} else {
 			aborted++;
 		}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded: a malloc that spends a second inside itself when 4242 bytes are asked for, as if it held a lock so long. It sleeps with %rbp 0, by
- * which a walk along frame pointers takes it for the outermost frame: compiled without unwind information too.
+ * Preloaded: a malloc that spends a second inside itself when 4242 bytes are asked for, as if it held a lock so long.
+ * It sleeps with %rbp 0, by which a walk along frame pointers takes it for the outermost frame: compiled without unwind
+ * information too.
  */
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -15,12 +16,12 @@ static long rest_for(struct timespec *rest)
 	long result = SYS_nanosleep;
 
 	__asm__ volatile("push %%rbp\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "syscall\n\t"
-			 "pop %%rbp"
-			 : "+a"(result)
-			 : "D"(rest), "S"(rest)
-			 : "rcx", "r11", "memory");
+	                 "xor %%ebp, %%ebp\n\t"
+	                 "syscall\n\t"
+	                 "pop %%rbp"
+	                 : "+a"(result)
+	                 : "D"(rest), "S"(rest)
+	                 : "rcx", "r11", "memory");
 	return result;
 }
 

@@ -86,7 +86,8 @@ static void small_stacks(uint64_t number)
 static void take_small_signal_stack(void)
 {
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = ((size_t)sysconf(_SC_MINSIGSTKSZ) + 4096 + page - 1) / page * page;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE),
+	       bytes = ((size_t)sysconf(_SC_MINSIGSTKSZ) + 4096 + page - 1) / page * page;
 	char *low = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t stack = { .ss_sp = low + page, .ss_size = bytes };
 

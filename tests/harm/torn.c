@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tears at a library that it has loaded (argument 1), as programs do that remap themselves: a line of stdin is "ACTION RANGE", with a range of
+ * Tears at a library that it has loaded (argument 1), as programs do that remap themselves: a line of stdin is "ACTION
+ * RANGE", with a range of
  *
  *     slots     the pages of its writable segment, where its tables of functions are
  *     head      its first page: ELF header and program headers
@@ -116,8 +117,10 @@ static int protection_of(const char *page)
 	FILE *f = fopen("/proc/self/maps", "re");
 
 	while (f && protection < 0 && fgets(line, sizeof line, f))
-		if (sscanf(line, "%lx-%lx %7s", &start, &end, mode) == 3 && (unsigned long)page >= start && (unsigned long)page < end)
-			protection = (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) | (mode[2] == 'x' ? PROT_EXEC : 0);
+		if (sscanf(line, "%lx-%lx %7s", &start, &end, mode) == 3 && (unsigned long)page >= start &&
+		    (unsigned long)page < end)
+			protection = (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) |
+			             (mode[2] == 'x' ? PROT_EXEC : 0);
 	if (f)
 		fclose(f);
 	return protection;
@@ -137,7 +140,8 @@ static void put_copy(struct torn_page *p)
 	char *copy = anonymous(NULL, 0);
 
 	memcpy(copy, p->home, PAGE);
-	if (mprotect(copy, PAGE, p->protection) || mremap(copy, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p->home) != p->home)
+	if (mprotect(copy, PAGE, p->protection) ||
+	    mremap(copy, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p->home) != p->home)
 		victim_wrong("a copy cannot take the place of %p: %s", p->home, strerror(errno));
 }
 
@@ -174,7 +178,8 @@ static void tear(const char *action, struct torn_page *p)
 		victim_wrong("mprotect: %s", strerror(errno));
 	else if (!strcmp(action, "away"))
 		send_away(p);
-	else if (!strcmp(action, "home") && mremap(p->away, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p->home) != p->home)
+	else if (!strcmp(action, "home") &&
+	         mremap(p->away, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, p->home) != p->home)
 		victim_wrong("mremap: %s", strerror(errno));
 }
 

@@ -38,8 +38,7 @@ struct thrower {
 	explicit thrower(int i)
 	{
 		if (i == 3)
-			throw std::string("a string long enough to be allocated on the heap: ") +
-				std::to_string(i);
+			throw std::string("a string long enough to be allocated on the heap: ") + std::to_string(i);
 	}
 	char filler[200];
 };
@@ -93,8 +92,7 @@ VICTIM_FRAME void containers(uint64_t *random)
 	if (sorted.size() != hashed.size())
 		victim_wrong("map and unordered_map differ");
 	for (const auto &entry : sorted)
-		if (hashed[entry.first] != entry.second ||
-		    entry.second[0] != static_cast<char>('a' + entry.first % 26))
+		if (hashed[entry.first] != entry.second || entry.second[0] != static_cast<char>('a' + entry.first % 26))
 			victim_wrong("an entry changed");
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The service of scripts/demo: an order cache that leaks. Three threads take in orders, answer quotes and keep metrics. Orders
- * expire from the cache after a while; the documents of rejected ones are remembered "for the audit", and never forgotten.
+ * The service of scripts/demo: an order cache that leaks. Three threads take in orders, answer quotes and keep metrics.
+ * Orders expire from the cache after a while; the documents of rejected ones are remembered "for the audit", and never
+ * forgotten.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -53,8 +54,8 @@ static FRAME char *copy_text(const char *text)
 }
 
 /*
- * CRC-32, bit by bit. The service works for its orders as services do: one that only allocates and sleeps would give a sampler
- * that is limited to a part of the CPU time next to nothing.
+ * CRC-32, bit by bit. The service works for its orders as services do: one that only allocates and sleeps would give a
+ * sampler that is limited to a part of the CPU time next to nothing.
  */
 static FRAME uint32_t checksum_of(const char *bytes, size_t length)
 {
@@ -190,8 +191,7 @@ int main(void)
 	signal(SIGINT, on_signal);
 	printf("PID %d\n", (int)getpid());
 	fflush(stdout);
-	if (pthread_create(&taker, NULL, intake, NULL) ||
-	    pthread_create(&answerer, NULL, answer_quotes, &answered))
+	if (pthread_create(&taker, NULL, intake, NULL) || pthread_create(&answerer, NULL, answer_quotes, &answered))
 		return 1;
 	keep_metrics();
 	pthread_join(taker, NULL);

@@ -7,7 +7,8 @@
  *     sealed    in a page that is read-only then
  *     shut      in a page that nobody may read until it is used
  *     code      in the instructions of code that jumps to it
- *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack pointer
+ *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack
+ * pointer
  */
 #include "victim.h"
 
@@ -79,7 +80,8 @@ static void *(*const volatile allocate_by_table)(size_t) = malloc;
 
 static void hide(const char *where)
 {
-	static const uint8_t before[] = { 0x90, 0x48, 0xb8 }, behind[] = { 0xff, 0xe0 }; /* nop; mov $…, %rax; jmp *%rax */
+	static const uint8_t before[] = { 0x90, 0x48, 0xb8 },
+			     behind[] = { 0xff, 0xe0 }; /* nop; mov $…, %rax; jmp *%rax */
 	char *page = arena;
 	int protection = PROT_READ | PROT_WRITE;
 
@@ -92,7 +94,10 @@ static void hide(const char *where)
 		memcpy(page + sizeof before + 8, behind, sizeof behind);
 	}
 	put_address((volatile uint32_t *)(page + (in_code ? sizeof before : 0)), &allocate_by_table);
-	protection = in_code ? PROT_READ | PROT_EXEC : !strcmp(where, "shut") ? PROT_NONE : !strcmp(where, "sealed") ? PROT_READ : protection;
+	protection = in_code                    ? PROT_READ | PROT_EXEC
+	             : !strcmp(where, "shut")   ? PROT_NONE
+	             : !strcmp(where, "sealed") ? PROT_READ
+	                                        : protection;
 	if (mprotect(page, 4096, protection))
 		victim_wrong("mprotect: %s", strerror(errno));
 	victim_say("HIDDEN %" PRIx64, (uint64_t)hidden);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forks all the time from a process whose other thread allocates. Each child allocates, checks, frees what it inherited, and
- * exits with a known code; every eighth child is made by vfork and execs /bin/true.
+ * Forks all the time from a process whose other thread allocates. Each child allocates, checks, frees what it
+ * inherited, and exits with a known code; every eighth child is made by vfork and execs /bin/true.
  */
 #include "victim.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Has a thread of the kernel, which polls the queue of an io_uring: it never runs code of the program, wherever a tracer sets its registers. */
+/* Has a thread of the kernel, which polls the queue of an io_uring: it never runs code of the program, wherever a
+ * tracer sets its registers. */
 #include "victim.h"
 
 #include <linux/io_uring.h>

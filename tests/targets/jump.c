@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates at a rate that the lines of stdin choose: "slow", "brisk" (twenty times as much for the same work), "fast" (a hundred times),
- * "idle". Of each batch one block in eight is kept. "sum" makes it idle and prints TRUTH lines with the amounts so far; "end" checks what was kept.
+ * Allocates at a rate that the lines of stdin choose: "slow", "brisk" (twenty times as much for the same work), "fast"
+ * (a hundred times), "idle". Of each batch one block in eight is kept. "sum" makes it idle and prints TRUTH lines with
+ * the amounts so far; "end" checks what was kept.
  */
 #include "victim.h"
 
@@ -12,7 +13,7 @@
 
 #define KEEP_ONE_IN 8
 #define BATCH 128
-#define WORK 400000 /* steps between two rounds */
+#define WORK 400000         /* steps between two rounds */
 #define KEPT_MAX (1u << 19) /* beyond, the oldest is given back */
 
 enum mode { IDLE, SLOW, BRISK, FAST, END };
@@ -127,8 +128,10 @@ static void change(enum mode mode)
 
 static void say_truth(const char *name, uint64_t live_count, uint64_t live_bytes, uint64_t count, uint64_t bytes)
 {
-	victim_say("TRUTH {\"function\":\"%s\",\"live_count\":%lu,\"live_bytes\":%lu,\"allocated_count\":%lu,\"allocated_bytes\":%lu}",
-		   name, live_count, live_bytes, count, bytes);
+	victim_say("TRUTH "
+	           "{\"function\":\"%s\",\"live_count\":%lu,\"live_bytes\":%lu,\"allocated_count\":%lu,\"allocated_"
+	           "bytes\":%lu}",
+	           name, live_count, live_bytes, count, bytes);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Known amounts from known functions, after the line "go" on stdin: then it prints TRUTH and a JSON object, and keeps the
- * blocks until the line "end", when their contents are checked. The line "free" checks and frees them at once, then prints FREED. It
- * never allocates anything else.
+ * Known amounts from known functions, after the line "go" on stdin: then it prints TRUTH and a JSON object, and keeps
+ * the blocks until the line "end", when their contents are checked. The line "free" checks and frees them at once, then
+ * prints FREED. It never allocates anything else.
  */
 #include "victim.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heavy churn on several stacks with lifetimes of different kinds, and a slow leak if argument 1 is "leak". Time is counted in ticks of
- * 1 ms of the clock, and a round that comes late makes up for it, so amounts do not depend on the speed of the machine. Ends after SIGUSR1.
+ * Heavy churn on several stacks with lifetimes of different kinds, and a slow leak if argument 1 is "leak". Time is
+ * counted in ticks of 1 ms of the clock, and a round that comes late makes up for it, so amounts do not depend on the
+ * speed of the machine. Ends after SIGUSR1.
  */
 #include "victim.h"
 

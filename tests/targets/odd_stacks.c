@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocates on stacks that no C library made: mapped for the purpose, with nothing readable around them, and switched to in every way that
- * programs have: assembler without unwind information in the program or in memory of its own (as a JIT compiler's code), inline assembler,
- * swapcontext, signal handlers on stacks of their own. What calls the allocation on such a stack has anything in %rbp. The main thread does
- * it, a thread that was there before, and ever new ones. A round is one stack; their number is a line STACKS now and then.
+ * Allocates on stacks that no C library made: mapped for the purpose, with nothing readable around them, and switched
+ * to in every way that programs have: assembler without unwind information in the program or in memory of its own (as a
+ * JIT compiler's code), inline assembler, swapcontext, signal handlers on stacks of their own. What calls the
+ * allocation on such a stack has anything in %rbp. The main thread does it, a thread that was there before, and ever
+ * new ones. A round is one stack; their number is a line STACKS now and then.
  */
 #include "victim.h"
 

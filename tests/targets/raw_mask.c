@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks all signals when it is told to, by SIGUSR2: also those that the C library keeps for itself. No thread of memattach does that to it. */
+/* Blocks all signals when it is told to, by SIGUSR2: also those that the C library keeps for itself. No thread of
+ * memattach does that to it. */
 #include "victim.h"
 
 #include <signal.h>

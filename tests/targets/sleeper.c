@@ -4,9 +4,10 @@
  *
  *     CALL start_ns end_ns
  *
- * No signal of its own comes but the SIGUSR1 that ends it (and the timer's, in the modes that set one): no call may return EINTR, none
- * may return before its time, errno of a call that succeeds stays. (read_restarting has a handler for SIGUSR2, with SA_RESTART.) Whether a call is late is judged by the test, which
- * knows when memattach was there. Modes are listed with the promise that holds for their time:
+ * No signal of its own comes but the SIGUSR1 that ends it (and the timer's, in the modes that set one): no call may
+ * return EINTR, none may return before its time, errno of a call that succeeds stays. (read_restarting has a handler
+ * for SIGUSR2, with SA_RESTART.) Whether a call is late is judged by the test, which knows when memattach was there.
+ * Modes are listed with the promise that holds for their time:
  *
  *     kept     what remains after a stop is what remained before it
  *     anew     the kernel starts the call again with its whole time, at most once for each stop
@@ -536,8 +537,8 @@ static void one_call(size_t i)
 		return;
 	}
 	if (r != 0 || modes[i].promise == NONE)
-		victim_wrong("%s returned %d after %lu ms: %s", modes[i].name, r, (unsigned long)((end - start) / 1000000),
-			     strerror(error));
+		victim_wrong("%s returned %d after %lu ms: %s", modes[i].name, r,
+		             (unsigned long)((end - start) / 1000000), strerror(error));
 	else if (error != ERRNO_BEFORE)
 		victim_wrong("%s changed errno to %d", modes[i].name, error);
 	victim_say("CALL %lu %lu", (unsigned long)start, (unsigned long)end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * void spin_X(const struct state *in, struct state *out, uint64_t spins): loads all registers from *in, spins, stores them
- * to *out. rdi in, rsi out, rdx spins left; rax and rcx are scratch. Offsets: struct state in vectors.c.
+ * void spin_X(const struct state *in, struct state *out, uint64_t spins): loads all registers from *in, spins, stores
+ * them to *out. rdi in, rsi out, rdx spins left; rax and rcx are scratch. Offsets: struct state in vectors.c.
  */
 	.text
 
@@ -41,7 +41,7 @@
 	.endr
 	.endm
 
-	/* A leaf function may keep data in the 128 bytes below rsp (System V ABI, 3.2.2); the lowest word stays free. */
+	/* A leaf function may keep data in the 128 bytes below rsp (System V ABI, 3.2.2); the lowest word is free. */
 	.macro red_zone_copy from_base, from, to_base, to
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 	movq	(\from + 8 * \n)(\from_base), %rax

@@ -112,8 +112,7 @@ int victim_report(void)
 	if (atomic_load(&errors) == 0 && atomic_load(&rounds) == 0)
 		victim_wrong("not one round was finished");
 	if (atomic_load(&errors)) {
-		victim_say("FAILED %s errors=%lu rounds=%lu", victim_name, atomic_load(&errors),
-		           atomic_load(&rounds));
+		victim_say("FAILED %s errors=%lu rounds=%lu", victim_name, atomic_load(&errors), atomic_load(&rounds));
 		return 1;
 	}
 	victim_say("OK %s rounds=%lu", victim_name, atomic_load(&rounds));

@@ -50,7 +50,8 @@ static inline uint64_t victim_random(uint64_t *state)
 	return *state = x;
 }
 
-/* Allocates a block, fills it, checks each byte of it and frees it: for victims whose heap is not compared. May be called by any thread. */
+/* Allocates a block, fills it, checks each byte of it and frees it: for victims whose heap is not compared. May be
+ * called by any thread. */
 void victim_block(uint64_t *random);
 
 /* Keep the function's frame: called by name in reports. */

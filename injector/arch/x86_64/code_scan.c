@@ -344,8 +344,8 @@ static void branch_to_slot(void *context, uint64_t destination)
 		b->fn(b->context, slot);
 }
 
-void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address,
-                     code_call_fn fn, void *context)
+void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
+                     void *context)
 {
 	struct branch_to_slot b = { scan, fn, context };
 

@@ -99,7 +99,8 @@ uint64_t registers_checkpoint(const struct user_regs_struct *regs)
 {
 	bool entry = (int64_t)regs->rax == -ENOSYS && regs->orig_rax == SYS_getpid;
 
-	if (entry && (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END || regs->rdi == CONTROL_CHECKPOINT))
+	if (entry &&
+	    (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END || regs->rdi == CONTROL_CHECKPOINT))
 		return regs->rdi;
 	return 0;
 }
@@ -129,13 +130,14 @@ bool registers_sleeping(const struct user_regs_struct *regs)
 	int64_t result = -(int64_t)regs->rax;
 
 	return in_syscall(regs) && (result == ERESTARTSYS || result == ERESTARTNOINTR || result == ERESTARTNOHAND ||
-				    result == ERESTART_RESTARTBLOCK || result == EINTR);
+	                            result == ERESTART_RESTARTBLOCK || result == EINTR);
 }
 
 void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t, void *), void *data)
 {
-	const uint64_t values[] = { regs->rip, regs->rax, regs->rbx, regs->rcx, regs->rdx, regs->rsi, regs->rdi, regs->rbp,
-				    regs->r8, regs->r9, regs->r10, regs->r11, regs->r12, regs->r13, regs->r14, regs->r15 };
+	const uint64_t values[] = { regs->rip, regs->rax, regs->rbx, regs->rcx, regs->rdx, regs->rsi,
+		                    regs->rdi, regs->rbp, regs->r8,  regs->r9,  regs->r10, regs->r11,
+		                    regs->r12, regs->r13, regs->r14, regs->r15 };
 
 	for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
 		visit(values[i], data);

@@ -8,7 +8,8 @@
 #define USER_CODE_SEGMENT 0x33
 #define REGISTERS_SAVED (REG_RIP + 1) /* those that a program can put an address in */
 
-/* struct rt_sigframe of the kernel up to its registers (arch/x86/include/asm/sigframe.h; struct ucontext of asm-generic). */
+/* struct rt_sigframe of the kernel up to its registers (arch/x86/include/asm/sigframe.h; struct ucontext of
+ * asm-generic). */
 struct saved {
 	uint64_t return_address;
 	uint64_t flags, link;
@@ -35,9 +36,10 @@ static bool fits(const struct saved *s, uint64_t address)
 {
 	uint64_t end = s->stack + s->stack_bytes;
 
-	return s->link == 0 && (s->stack_flags & ~SS_ONSTACK) == 0 && end > s->stack && address >= s->stack && address < end &&
-	       sizeof *s <= end - address && (s->registers[REG_CSGSFS] & 0xffff) == USER_CODE_SEGMENT &&
-	       s->vector_registers > address && s->vector_registers < end;
+	return s->link == 0 && (s->stack_flags & ~SS_ONSTACK) == 0 && end > s->stack && address >= s->stack &&
+	       address < end && sizeof *s <= end - address &&
+	       (s->registers[REG_CSGSFS] & 0xffff) == USER_CODE_SEGMENT && s->vector_registers > address &&
+	       s->vector_registers < end;
 }
 
 bool signal_frame_around(const struct target_memory *memory, uint64_t address, struct signal_frame *frame)
@@ -48,8 +50,9 @@ bool signal_frame_around(const struct target_memory *memory, uint64_t address, s
 	for (unsigned i = 0; i < REGISTERS_SAVED; i++) {
 		uint64_t start = address - offsetof(struct saved, registers) - i * sizeof saved.registers[0];
 		/* The handler finds its stack as after a call. */
-		if (start > address || start % 16 != 8 || target_read(memory, start, &saved, sizeof saved, &ignored) < 0 ||
-		    !fits(&saved, start) || !is_sigreturn(memory, saved.return_address))
+		if (start > address || start % 16 != 8 ||
+		    target_read(memory, start, &saved, sizeof saved, &ignored) < 0 || !fits(&saved, start) ||
+		    !is_sigreturn(memory, saved.return_address))
 			continue;
 		*frame = (struct signal_frame){ start, saved.stack, saved.stack + saved.stack_bytes };
 		return true;

@@ -78,8 +78,7 @@ static int mark(struct unwind_rows *rows, uint32_t i, uint32_t pc)
 	return insert(rows, i, pc, unsupported);
 }
 
-int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at,
-                            struct err *e)
+int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at, struct err *e)
 {
 	for (size_t i = 0; rows->count && i + STACK_SWITCH_BYTES <= bytes; i++) {
 		if ((code[i] & 0xf8) != 0x48 || !sets_stack_pointer(code + i))

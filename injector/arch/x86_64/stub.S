@@ -2,9 +2,10 @@
 /*
  * Position-independent; struct stub_data follows the last byte. Registers: rbx = data, rbp = area.
  *
- * From the first instruction to the last the stub finishes by itself if nobody traces it: at a checkpoint without
- * a tracer it sees no calls, cleans up, and goes back to the interrupted code. Nothing is pushed on the thread's own
- * stack (red zone, alternate stacks, goroutines); the flags are set before the last system calls, and only moves follow.
+ * From the first instruction to the last the stub finishes by itself if nobody traces it: at a checkpoint without a
+ * tracer it sees no calls, cleans up, and goes back to the interrupted code. Nothing is pushed on the thread's own
+ * stack (red zone, alternate stacks, goroutines); the flags are set before the last system calls, and only moves
+ * follow.
  */
 #include "stub.h"
 
@@ -131,8 +132,9 @@ stub_code:
 	mov	%eax, %edx
 	xrstor64 SA_XSAVE(%rbp)
 	/*
-	 * Is a signal waiting that will run a handler as soon as it is unblocked, so that the interrupted call returns EINTR? One that is
-	 * ignored, by default or by the program, stays pending while it is blocked, and interrupts nothing when it is unblocked.
+	 * Is a signal waiting that will run a handler as soon as it is unblocked, so that the interrupted call returns
+	 * EINTR? One that is ignored, by default or by the program, stays pending while it is blocked, and interrupts
+	 * nothing when it is unblocked.
 	 */
 	mov	$SYS_rt_sigpending, %eax
 	lea	SA_PENDING(%rbp), %rdi

@@ -71,8 +71,8 @@
 #define SC_INDIRECT_BIT 63 /* in SC_TARGET: argument 0 is the address of an int, and that int is meant */
 
 /*
- * First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. Their lowest byte is what is said
- * through a channel instead.
+ * First argument of the getpid calls that serve as checkpoints: where a living tracer takes over. Their lowest byte is
+ * what is said through a channel instead.
  */
 #define STUB_CHECKPOINT_CALLS 0x4d415401
 #define STUB_CHECKPOINT_END 0x4d415402
@@ -122,7 +122,9 @@ _Static_assert(offsetof(struct stub_data, rbx) == SD_RBX && offsetof(struct stub
 _Static_assert(offsetof(struct stub_data, restarts) == SD_RESTARTS, "stub_data");
 _Static_assert(offsetof(struct stub_data, rip_handler) == SD_RIP_HANDLER, "stub_data");
 _Static_assert(sizeof(struct stub_call) == SC_BYTES && offsetof(struct stub_call, result) == SC_RESULT, "stub_call");
-_Static_assert(offsetof(struct stub_area, channel) == SA_CHANNEL && offsetof(struct stub_area, channel_byte) == SA_CHANNEL_BYTE, "stub_area");
+_Static_assert(offsetof(struct stub_area, channel) == SA_CHANNEL &&
+                       offsetof(struct stub_area, channel_byte) == SA_CHANNEL_BYTE,
+               "stub_area");
 _Static_assert(offsetof(struct stub_area, calls) == SA_CALLS, "stub_area");
 _Static_assert(offsetof(struct stub_area, cleanup) == SA_CLEANUP, "stub_area");
 _Static_assert(offsetof(struct stub_area, action) == SA_ACTION, "stub_area");

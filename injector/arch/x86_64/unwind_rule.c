@@ -96,8 +96,7 @@ static uint32_t rbp_field(const struct frame_register *r)
 		return UNWIND_RBP_LOST;
 	case FRAME_EXPRESSION:
 		/* Functions that realign their stack: rbp is saved at *(rbp + 0). */
-		if (parse_simple(r->expression, r->expression_bytes, &x) && x.base == RBP && x.offset == 0 &&
-		    !x.deref)
+		if (parse_simple(r->expression, r->expression_bytes, &x) && x.base == RBP && x.offset == 0 && !x.deref)
 			return UNWIND_RBP_AT_RBP;
 		return UNWIND_RBP_LOST;
 	default: return UNWIND_RBP_LOST;
@@ -111,9 +110,7 @@ static unsigned cfa_kind(const struct frame_state *s, int64_t *n)
 
 	*n = s->cfa_offset;
 	if (s->cfa == FRAME_CFA_REGISTER)
-		return s->cfa_register == RSP   ? UNWIND_RSP
-		       : s->cfa_register == RBP ? UNWIND_RBP
-		                                : UNWIND_UNSUPPORTED;
+		return s->cfa_register == RSP ? UNWIND_RSP : s->cfa_register == RBP ? UNWIND_RBP : UNWIND_UNSUPPORTED;
 	if (s->cfa != FRAME_CFA_EXPRESSION || !parse_simple(s->cfa_expression, s->cfa_expression_bytes, &x))
 		return UNWIND_UNSUPPORTED;
 	*n = x.offset;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that the payload's C code knows about x86-64: system calls, the thread pointer, the cycle counter, the floating-point
- * environment, and what an interrupted thread looks like on a signal frame. hooks.S and gates.S hold the rest.
+ * All that the payload's C code knows about x86-64: system calls, the thread pointer, the cycle counter, the
+ * floating-point environment, and what an interrupted thread looks like on a signal frame. hooks.S and gates.S hold the
+ * rest.
  */
 #ifndef MEMATTACH_PAYLOAD_ARCH_H
 #define MEMATTACH_PAYLOAD_ARCH_H
@@ -31,7 +32,7 @@
 #define ARCH_UCONTEXT_BYTES 296
 
 static inline int64_t arch_syscall(int64_t number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-				   uint64_t f)
+                                   uint64_t f)
 {
 	int64_t result;
 	register uint64_t r10 __asm__("r10") = d;
@@ -39,9 +40,9 @@ static inline int64_t arch_syscall(int64_t number, uint64_t a, uint64_t b, uint6
 	register uint64_t r9 __asm__("r9") = f;
 
 	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
+	                 : "=a"(result)
+	                 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	                 : "rcx", "r11", "memory");
 	return result;
 }
 
@@ -68,9 +69,9 @@ static inline void arch_pause(void)
 }
 
 /*
- * The target may have unmasked floating-point exceptions, chosen another rounding, or be about to look at the sticky flags.
- * Arithmetic in double stands between these two, in a function that is not inlined and works through memory, so that
- * the compiler cannot move it out.
+ * The target may have unmasked floating-point exceptions, chosen another rounding, or be about to look at the sticky
+ * flags. Arithmetic in double stands between these two, in a function that is not inlined and works through memory, so
+ * that the compiler cannot move it out.
  */
 static inline uint32_t arch_float_enter(void)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code of the gates (include/gates.h): some pages, mapped a second time by CONTROL_START with their data behind them. All
- * addresses are relative, so that copy works at its own place; this one is never run.
+ * The code of the gates (include/gates.h): some pages, mapped a second time by CONTROL_START with their data behind
+ * them. All addresses are relative, so that copy works at its own place; this one is never run.
  *
- * On entry the registers and the stack are the caller's. rax, r10 and r11 may be changed before the original is reached. What the gate does not decide
- * goes to gate.entry with r11 = struct gate, and rax = the near slot if it has been charged and is below 0, or 0 (hooks.S).
+ * On entry the registers and the stack are the caller's. rax, r10 and r11 may be changed before the original is
+ * reached. What the gate does not decide goes to gate.entry with r11 = struct gate, and rax = the near slot if it has
+ * been charged and is below 0, or 0 (hooks.S).
  *
- * - allocate: a comparison tells whether the near slot is this thread's; two instructions charge it, and a distance below 0 means that the call is
+ * - allocate: a comparison tells whether the near slot is this thread's; two instructions charge it, and a distance
+ * below 0 means that the call is
  *   sampled. (The comparison with 1 leaves the carry of a 0 to the subtraction: 0 bytes count as 1.)
  * - release: the first counter of the filter tells for most blocks that they were not sampled.
  *
- * Each jump stays within 32 bytes (a nop sees to it): Skylake and its descendants do not cache decoded branches that touch a boundary of 32 bytes.
+ * Each jump stays within 32 bytes (a nop sees to it): Skylake and its descendants do not cache decoded branches that
+ * touch a boundary of 32 bytes.
  */
 #include "gates.h"
 #include "hook_call.h"

@@ -2,19 +2,20 @@
 /*
  * The entries of the hooks: one for each function of HOOK_LIST, made from its shape and from where its size stands.
  *
- * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is the
- * caller's; rax is the near slot, if the gate has charged it with the call and that is below 0 now, or 0. Only rax, r10 and r11 may be changed before the
- * original is reached by `jmp *8(%r11)`.
+ * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is
+ * the caller's; rax is the near slot, if the gate has charged it with the call and that is below 0 now, or 0. Only rax,
+ * r10 and r11 may be changed before the original is reached by `jmp *8(%r11)`.
  *
- * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; what is below 0 then is sampled. Most
- * programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction here counts: so the first
- * thread that comes gets the near slot, at a fixed place, and only the others look theirs up by a hash of the thread pointer. For the functions that take
- * nothing but a size the gate itself charges it (gates.S), so here come the other threads only. A free asks the filter whether its address may have been
- * sampled; the gate has asked the first of two counters, which is enough for most. Everything else is hook_slow()'s (hook.c), reached
- * through one common frame whose CFI lets C++ exceptions and debuggers pass.
+ * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; what is below 0 then is
+ * sampled. Most programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction
+ * here counts: so the first thread that comes gets the near slot, at a fixed place, and only the others look theirs up
+ * by a hash of the thread pointer. For the functions that take nothing but a size the gate itself charges it (gates.S),
+ * so here come the other threads only. A free asks the filter whether its address may have been sampled; the gate has
+ * asked the first of two counters, which is enough for most. Everything else is hook_slow()'s (hook.c), reached through
+ * one common frame whose CFI lets C++ exceptions and debuggers pass.
  *
- * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or exhaust its copy of the near slot, meet the switch
- * and go on.
+ * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or exhaust its copy of the
+ * near slot, meet the switch and go on.
  */
 #include "control.h"
 #include "hooks.h"
@@ -25,8 +26,9 @@
 	.hidden	hook_slow, gates_shared, thread_slots_address, filter_counters, filter_mask, payload_switch
 
 /*
- * rax = slot of the thread with thread pointer r10, or to \missing. The address of the slot must be known early: the loads of the
- * allocator behind it wait for the address of the store in `charge` (measured: a multiplication here costs 1.5 ns).
+ * rax = slot of the thread with thread pointer r10, or to \missing. The address of the slot must be known early: the
+ * loads of the allocator behind it wait for the address of the store in `charge` (measured: a multiplication here costs
+ * 1.5 ns).
  */
 	.macro	find_slot missing
 	mov	%r10, %rax
@@ -67,9 +69,9 @@
 	.endm
 
 /*
- * remaining -= max(\size, 1): the comparison leaves the carry of a 0 to the subtraction. Below 0 the call is sampled. The sign is asked, not the
- * borrow: should a thread never come to see that (its signal handler has left by siglongjmp), its next call does. A request of 2^63 bytes or more,
- * which no allocator grants, may pass.
+ * remaining -= max(\size, 1): the comparison leaves the carry of a 0 to the subtraction. Below 0 the call is sampled.
+ * The sign is asked, not the borrow: should a thread never come to see that (its signal handler has left by
+ * siglongjmp), its next call does. A request of 2^63 bytes or more, which no allocator grants, may pass.
  */
 	.macro	charge size, remaining
 	cmp	$1, \size

@@ -15,13 +15,14 @@
 
 enum { DAMAGE_NONE, DAMAGE_PARTIAL, DAMAGE_REFUSED };
 
-static inline int damage_show(struct report *report, struct dump *dump, const struct report_options *options, FILE *null)
+static inline int damage_show(struct report *report, struct dump *dump, const struct report_options *options,
+                              FILE *null)
 {
 	struct err e;
 
-	if (!options->diff ? report_make(report, dump, "damaged", options, &e) :
-			     (report_init(report, options, &e) || report_add_pair(report, dump, "old", dump, "new", &e) ||
-			      report_finish(report, &e)))
+	if (!options->diff ? report_make(report, dump, "damaged", options, &e)
+	                   : (report_init(report, options, &e) ||
+	                      report_add_pair(report, dump, "old", dump, "new", &e) || report_finish(report, &e)))
 		abort();
 	report_text(report, "damaged", null, true);
 	report_json(report, null);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes that claim to be a file of symbols: whether they are sound, and if so, all of them are looked at as memanalyze may. */
+/* Bytes that claim to be a file of symbols: whether they are sound, and if so, all of them are looked at as memanalyze
+ * may. */
 #ifndef MEMATTACH_SYMBOL_FILE_WALK_H
 #define MEMATTACH_SYMBOL_FILE_WALK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth and leaks by simulation, with fixed seeds. Where a share of false alarms is nominally 5 %, more than 8 % in 400 or 7.5 % in 1000 have
- * a chance below 1 % if the seeds change.
+ * Growth and leaks by simulation, with fixed seeds. Where a share of false alarms is nominally 5 %, more than 8 % in
+ * 400 or 7.5 % in 1000 have a chance below 1 % if the seeds change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,14 +32,15 @@ static void test_binomial_tail(void **state)
 	assert_near(binomial_upper_tail(101, 51), 0.5, 1e-12);
 	assert_near(binomial_upper_tail(40, 40), 0x1p-40, 1e-10);
 	assert_true(binomial_upper_tail(7, 0) == 1 && binomial_upper_tail(7, 8) == 0);
-	assert_near(binomial_upper_tail(99999, 50400), binomial_upper_tail(100001, 50401), 0.02); /* exact against normal */
+	assert_near(binomial_upper_tail(99999, 50400), binomial_upper_tail(100001, 50401),
+	            0.02); /* exact against normal */
 }
 
 /* The example of Benjamini and Hochberg (1995), section 3.2: 15 comparisons, 4 are rejected at 5 %. */
 static void test_benjamini_hochberg(void **state)
 {
-	double p[] = { 0.0459, 0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
-		       0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000 };
+	double p[] = { 0.0459, 0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298,
+		       0.0344, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000 };
 	double none[] = { 0.9, 0.2, 0.04 };
 
 	(void)state;
@@ -60,10 +61,12 @@ static void test_growth_is_exact_at_rate_1(void **state)
 	assert_true(compare_p_value(&minus, &plus) == 1);
 }
 
-/* The interval of the difference of two heaps covers at least 94 %, and equal heaps differ by chance in 2.5 % at most each way. */
+/* The interval of the difference of two heaps covers at least 94 %, and equal heaps differ by chance in 2.5 % at most
+ * each way. */
 static void test_growth_interval_covers(void **state)
 {
-	static const double expected[][2] = { { 1, 1 }, { 3, 3 }, { 10, 10 }, { 100, 100 }, { 3, 30 }, { 100, 130 }, { 0, 5 } };
+	static const double expected[][2] = { { 1, 1 },  { 3, 3 },     { 10, 10 }, { 100, 100 },
+		                              { 3, 30 }, { 100, 130 }, { 0, 5 } };
 	struct random_source random = { 4711 };
 	enum { HEAPS = 2000 };
 
@@ -161,7 +164,7 @@ static int judge(const struct leak_tally *tallies, int n, bool *which)
 	double threshold = compare_threshold(p, candidates, 0.05);
 	for (int i = 0; i < n; i++) {
 		which[i] = tallies[i].count.samples && leak_p_value(&tallies[i]) <= threshold &&
-			   leak_shape(&tallies[i]) == LEAK_GROWTH;
+		           leak_shape(&tallies[i]) == LEAK_GROWTH;
 		leaks += which[i];
 	}
 	return leaks;

@@ -18,7 +18,8 @@
 #include "debug_unpack.h"
 #include "whole_io.h"
 
-/* A debug file as strip leaves it, made here; libelf says what its sections have and what those of the copy should have. */
+/* A debug file as strip leaves it, made here; libelf says what its sections have and what those of the copy should
+ * have. */
 
 #define SECTIONS_MAX 16
 
@@ -61,7 +62,11 @@ static Elf64_Shdr *add(struct made *m, const char *name, uint32_t type, const vo
 	Elf64_Shdr *section = &m->sections[m->count++];
 
 	assert_true(m->count < SECTIONS_MAX);
-	*section = (Elf64_Shdr){ .sh_name = (uint32_t)m->names_bytes, .sh_type = type, .sh_offset = m->size, .sh_size = count, .sh_addralign = 1 };
+	*section = (Elf64_Shdr){ .sh_name = (uint32_t)m->names_bytes,
+		                 .sh_type = type,
+		                 .sh_offset = m->size,
+		                 .sh_size = count,
+		                 .sh_addralign = 1 };
 	strcpy(m->names + m->names_bytes, name);
 	m->names_bytes += strlen(name) + 1;
 	append(m, bytes, count);
@@ -102,13 +107,21 @@ static void begin(struct made *m)
 static void end(struct made *m)
 {
 	Elf64_Ehdr head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			    .e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_phoff = sizeof head,
-			    .e_ehsize = sizeof head, .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1,
-			    .e_shentsize = sizeof(Elf64_Shdr) };
+		            .e_type = ET_DYN,
+		            .e_machine = EM_X86_64,
+		            .e_version = EV_CURRENT,
+		            .e_phoff = sizeof head,
+		            .e_ehsize = sizeof head,
+		            .e_phentsize = sizeof(Elf64_Phdr),
+		            .e_phnum = 1,
+		            .e_shentsize = sizeof(Elf64_Shdr) };
 
 	strcpy(m->names + m->names_bytes, ".shstrtab");
-	m->sections[m->count++] = (Elf64_Shdr){ .sh_name = (uint32_t)m->names_bytes, .sh_type = SHT_STRTAB, .sh_offset = m->size,
-						.sh_size = m->names_bytes + 10, .sh_addralign = 1 };
+	m->sections[m->count++] = (Elf64_Shdr){ .sh_name = (uint32_t)m->names_bytes,
+		                                .sh_type = SHT_STRTAB,
+		                                .sh_offset = m->size,
+		                                .sh_size = m->names_bytes + 10,
+		                                .sh_addralign = 1 };
 	append(m, m->names, m->names_bytes + 10);
 	append(m, "\0\0\0\0\0\0\0", (8 - m->size % 8) % 8);
 	head.e_shoff = m->size;
@@ -251,7 +264,10 @@ static void test_no_copy_without_gain(void **state)
 	add_packed(&m, ".debug_loclists", 5000, 0);
 	assert_true(is_refused(&m));
 	assert_int_equal(unpack("", 0), -1);
-	assert_int_equal(unpack("no ELF file, but a text that is longer than the head of one would be, which is some sixty bytes", 95), -1);
+	assert_int_equal(unpack("no ELF file, but a text that is longer than the head of one would be, which is some "
+	                        "sixty bytes",
+	                        95),
+	                 -1);
 }
 
 /* libdw would look beside the file, and there is nothing beside a copy. */
@@ -371,8 +387,9 @@ static void test_damage_gives_no_other_content(void **state)
 	for (int i = 0; i < 4000; i++) {
 		/* Half of the changes meet the table and the head. */
 		size_t table = m.count * sizeof *m.sections;
-		size_t at = i % 4 == 0 ? chance(&seed) % sizeof(Elf64_Ehdr) :
-			    i % 4 == 1 ? m.size - table + chance(&seed) % table : chance(&seed) % m.size;
+		size_t at = i % 4 == 0   ? chance(&seed) % sizeof(Elf64_Ehdr)
+		            : i % 4 == 1 ? m.size - table + chance(&seed) % table
+		                         : chance(&seed) % m.size;
 		uint8_t old = m.bytes[at];
 		m.bytes[at] = (uint8_t)chance(&seed);
 		check_damaged(m.bytes, m.size, &copies);

@@ -50,7 +50,9 @@ static double variance(const struct sizes *list, const double *p, size_t n)
 /* No other chances of the same cost have less variance: a thousand are tried, near and far. */
 static void test_nothing_is_better_than_the_best(void **state)
 {
-	static const struct sizes list[] = { { 16, 4000, 400 }, { 256, 3000, 30 }, { 4096, 2000, 1000 }, { 40000, 1000, 100 }, { 400000, 500, 490 } };
+	static const struct sizes list[] = {
+		{ 16, 4000, 400 }, { 256, 3000, 30 }, { 4096, 2000, 1000 }, { 40000, 1000, 100 }, { 400000, 500, 490 }
+	};
 	enum { N = sizeof list / sizeof list[0] };
 	static struct efficiency e;
 	struct efficiency_result r;
@@ -96,7 +98,9 @@ static void test_nothing_is_better_than_the_best(void **state)
 /* Small blocks that live alike, whatever their size is: a Poisson process over bytes is the best. */
 static void test_survival_alike_is_sampled_best(void **state)
 {
-	static const struct sizes list[] = { { 16, 2000, 1000 }, { 100, 2000, 1000 }, { 700, 2000, 1000 }, { 2000, 2000, 1000 } };
+	static const struct sizes list[] = {
+		{ 16, 2000, 1000 }, { 100, 2000, 1000 }, { 700, 2000, 1000 }, { 2000, 2000, 1000 }
+	};
 	static struct efficiency e;
 	struct efficiency_result r;
 
@@ -129,7 +133,8 @@ static void test_history_that_is_gone_counts(void **state)
 	(void)state;
 	add(&e, list, 2);
 	assert_true(efficiency_solve(&e, 1, &r) && efficiency_solve(&e, 3, &scaled));
-	assert_true(scaled.ratio == r.ratio && scaled.samples == 3 * r.samples && scaled.samples_best == 3 * r.samples_best);
+	assert_true(scaled.ratio == r.ratio && scaled.samples == 3 * r.samples &&
+	            scaled.samples_best == 3 * r.samples_best);
 	assert_true(scaled.groups[0].survival == r.groups[0].survival / 3);
 }
 

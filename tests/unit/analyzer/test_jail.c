@@ -31,10 +31,10 @@ static const bool under_sanitizer = true; /* which has memory of its own */
 static const bool under_sanitizer = false;
 #endif
 
-#define EXPECT(what)                                                                                              \
-	do {                                                                                                      \
-		if (!(what))                                                                                      \
-			_exit(__LINE__ % 251 + 1);                                                                \
+#define EXPECT(what)                                                                                                   \
+	do {                                                                                                           \
+		if (!(what))                                                                                           \
+			_exit(__LINE__ % 251 + 1);                                                                     \
 	} while (0)
 
 static char directory[] = "/tmp/jail-test.XXXXXX";

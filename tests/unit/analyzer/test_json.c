@@ -58,19 +58,19 @@ static void test_nesting(void **state)
 
 	(void)state;
 	assert_string_equal(text, "{\n"
-				  "  \"a\": 18446744073709551615,\n"
-				  "  \"b\": [],\n"
-				  "  \"c\": {},\n"
-				  "  \"d\": [\n"
-				  "    {\n"
-				  "      \"e\": true,\n"
-				  "      \"f\": null\n"
-				  "    },\n"
-				  "    {\n"
-				  "      \"g\": {\"h\": {\"i\": false, \"k\": false}}\n"
-				  "    }\n"
-				  "  ]\n"
-				  "}\n");
+	                          "  \"a\": 18446744073709551615,\n"
+	                          "  \"b\": [],\n"
+	                          "  \"c\": {},\n"
+	                          "  \"d\": [\n"
+	                          "    {\n"
+	                          "      \"e\": true,\n"
+	                          "      \"f\": null\n"
+	                          "    },\n"
+	                          "    {\n"
+	                          "      \"g\": {\"h\": {\"i\": false, \"k\": false}}\n"
+	                          "    }\n"
+	                          "  ]\n"
+	                          "}\n");
 	free(text);
 }
 
@@ -90,7 +90,9 @@ static void test_strings_are_escaped(void **state)
 
 static void hidden(struct json *j)
 {
-	json_string(j, NULL, "\xc2\x9b" "31m\xe2\x80\xae\xf3\xa0\x81\x81\xf0\x9f\x98\x80");
+	json_string(j, NULL,
+	            "\xc2\x9b"
+	            "31m\xe2\x80\xae\xf3\xa0\x81\x81\xf0\x9f\x98\x80");
 }
 
 static void test_what_acts_on_a_terminal_is_escaped(void **state)
@@ -121,7 +123,8 @@ static void test_numbers_read_back(void **state)
 	char *text = written(numbers);
 
 	(void)state;
-	assert_string_equal(text, "[\n  0,\n  4096,\n  -1.5,\n  0.1,\n  0.33333333333333331,\n  1e+300,\n  null,\n  null\n]\n");
+	assert_string_equal(
+		text, "[\n  0,\n  4096,\n  -1.5,\n  0.1,\n  0.33333333333333331,\n  1e+300,\n  null,\n  null\n]\n");
 	free(text);
 }
 

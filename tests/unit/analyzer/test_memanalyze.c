@@ -37,7 +37,8 @@ static void run(struct run *r, const char *arguments)
 {
 	char command[1024];
 
-	snprintf(command, sizeof command, "NO_COLOR= " MEMANALYZE " %s >%s/out 2>%s/err", arguments, directory, directory);
+	snprintf(command, sizeof command, "NO_COLOR= " MEMANALYZE " %s >%s/out 2>%s/err", arguments, directory,
+	         directory);
 	int status = system(command);
 	assert_true(WIFEXITED(status));
 	r->status = WEXITSTATUS(status);
@@ -84,7 +85,8 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-	static const char *const names[] = { "good.dump", "later.dump", "another.dump", "cut.dump", "future.dump", "foreign.dump", "out", "err" };
+	static const char *const names[] = { "good.dump",   "later.dump",   "another.dump", "cut.dump",
+		                             "future.dump", "foreign.dump", "out",          "err" };
 	char path[128];
 
 	(void)state;
@@ -132,13 +134,15 @@ static void test_json_is_json(void **state)
 	}
 	char command[2048];
 	snprintf(command, sizeof command,
-		 "jq -e '.format == 1 and .confidence == 0.99 and .rate_bytes == 65536 and .complete and "
-		 ".target.ended == \"detached\" and .samples == {taken: 37, live: 27, lost: 0, without_stack: 0, lost_before: 0} and "
-		 "([.total, .stacks[]] | all([.live_bytes, .live_count, .allocated_bytes, .allocated_count] | "
-		 "all(.low <= .estimate and .estimate <= .high and .stderr >= 0))) and (.stacks | length == 3) and "
-		 "([.stacks[].frames[] | keys] | all(. == [\"address\", \"build_id\", \"file\", \"function\", \"inlined\", "
-		 "\"line\", \"module\"]))' %s/out >/dev/null",
-		 directory);
+	         "jq -e '.format == 1 and .confidence == 0.99 and .rate_bytes == 65536 and .complete and "
+	         ".target.ended == \"detached\" and .samples == {taken: 37, live: 27, lost: 0, without_stack: 0, "
+	         "lost_before: 0} and "
+	         "([.total, .stacks[]] | all([.live_bytes, .live_count, .allocated_bytes, .allocated_count] | "
+	         "all(.low <= .estimate and .estimate <= .high and .stderr >= 0))) and (.stacks | length == 3) and "
+	         "([.stacks[].frames[] | keys] | all(. == [\"address\", \"build_id\", \"file\", \"function\", "
+	         "\"inlined\", "
+	         "\"line\", \"module\"]))' %s/out >/dev/null",
+	         directory);
 	assert_int_equal(system(command), 0);
 }
 
@@ -227,9 +231,23 @@ static void test_diff_knows_the_order(void **state)
 static void test_usage(void **state)
 {
 	static const char *const wrong[] = {
-		"", "--diff a", "--diff a b c", "--sort=size a", "--top=-1 a", "--depth=x a", "--confidence=100 a",
-		"--confidence=0 a", "--nonsense a", "--by=line a", "--at=never a", "--since=5s --at=5s a",
-		"--diff --since=5s a b", "--leaks --at=5s a", "--age=5s a", "--by=function --leaks a", "--plan=0 a",
+		"",
+		"--diff a",
+		"--diff a b c",
+		"--sort=size a",
+		"--top=-1 a",
+		"--depth=x a",
+		"--confidence=100 a",
+		"--confidence=0 a",
+		"--nonsense a",
+		"--by=line a",
+		"--at=never a",
+		"--since=5s --at=5s a",
+		"--diff --since=5s a b",
+		"--leaks --at=5s a",
+		"--age=5s a",
+		"--by=function --leaks a",
+		"--plan=0 a",
 	};
 	struct run r;
 

@@ -79,7 +79,8 @@ static void test_everything_recorded_is_exact(void **state)
 	for (int i = 0; i < 2; i++)
 		for (int f = 0; f < FIGURE_COUNT; f++) {
 			struct estimate x = report_estimate(&m.report, &m.report.rows.list[i], f);
-			assert_true(x.value == want[i][f] && x.low == want[i][f] && x.high == want[i][f] && x.error == 0);
+			assert_true(x.value == want[i][f] && x.low == want[i][f] && x.high == want[i][f] &&
+			            x.error == 0);
 		}
 	assert_true(report_detection_limit(&m.report) == 0 && report_hidden_bytes(&m.report) == 0);
 	assert_non_null(strstr(m.json, "\"estimate\": 500500, \"stderr\": 0, \"low\": 500500, \"high\": 500500"));
@@ -112,7 +113,8 @@ static void test_each_sample_is_weighted_before_the_sum(void **state)
 }
 
 /* A library at two addresses, and a stack that was interned twice. */
-/* What may hide behind the live blocks of a stack is bounded by the sizes of all its samples, also of those that were freed. */
+/* What may hide behind the live blocks of a stack is bounded by the sizes of all its samples, also of those that were
+ * freed. */
 static void test_counts_know_the_sizes_of_freed_samples(void **state)
 {
 	double p = estimate_probability(4096, 524288);
@@ -153,7 +155,7 @@ static void test_equal_stacks_are_one_row(void **state)
 	dump_builder_module(&m.b, 2, 0x7f0000500000, 0x7f0000500000, 0x7f0000600000, "/copy/a.so", "idid", 4, 0);
 	dump_builder_module(&m.b, 3, 0x7f0000a00000, 0x7f0000a00000, 0x7f0000b00000, "/lib/a.so", "IDID", 4, 0);
 	uint32_t s[] = { dump_builder_stack(&m.b, first, 1, 0), dump_builder_stack(&m.b, second, 1, 0),
-			 dump_builder_stack(&m.b, first, 1, 0), dump_builder_stack(&m.b, other, 1, 0) };
+		         dump_builder_stack(&m.b, first, 1, 0), dump_builder_stack(&m.b, other, 1, 0) };
 	for (int i = 0; i < 4; i++)
 		dump_builder_sample(&m.b, s[i], 1000, 65536, 1);
 	make(&m, (struct report_options){ .symbols = true });
@@ -297,7 +299,8 @@ static void test_losses_and_ends_are_said(void **state)
 
 static bool same_estimate(const struct estimate *a, const struct estimate *b)
 {
-	return a->value == b->value && a->error == b->error && a->low == b->low && a->high == b->high && a->exact == b->exact;
+	return a->value == b->value && a->error == b->error && a->low == b->low && a->high == b->high &&
+	       a->exact == b->exact;
 }
 
 /* They are worked out in chunks by two threads. */

@@ -15,8 +15,9 @@
 #include "dump_builder.h"
 
 /*
- * Damaged dumps through the whole of memanalyze. What is asserted is little: it neither crashes nor hangs (the sanitizers
- * look on), a file that opens gives a report, and what was damaged is not called complete where that can be known.
+ * Damaged dumps through the whole of memanalyze. What is asserted is little: it neither crashes nor hangs (the
+ * sanitizers look on), a file that opens gives a report, and what was damaged is not called complete where that can be
+ * known.
  */
 
 static void test_every_cut_gives_a_report_or_an_error(void **state)
@@ -51,7 +52,7 @@ static void test_every_bit_of_the_header(void **state)
 	flip_each_bit(&b, 0, offsetof(struct dump_header, command), 1);
 	flip_each_bit(&b, offsetof(struct dump_header, clock_start), offsetof(struct dump_header, counters), 3);
 	flip_each_bit(&b, offsetof(struct dump_header, regions),
-		      offsetof(struct dump_header, regions) + 8 * sizeof(struct dump_region), 1);
+	              offsetof(struct dump_header, regions) + 8 * sizeof(struct dump_region), 1);
 	dump_builder_done(&b);
 }
 

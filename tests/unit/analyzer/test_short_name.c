@@ -26,12 +26,14 @@ static void test_templates(void **state)
 		  "std::vector<" E ">::reserve(unsigned long)" },
 		{ "ns::f<a::very::long_one>(b<another::long_one>*) const", "ns::f<" E ">(b<" E ">*) const" },
 		{ "operator<(long_type_name const&, x)", "operator<(long_type_name const&, x)" },
-		{ "std::operator<< <std::char_traits<char> >(std::ostream&)", "std::operator<< <std::char_traits<char> >(std::ostream&)" },
+		{ "std::operator<< <std::char_traits<char> >(std::ostream&)",
+		  "std::operator<< <std::char_traits<char> >(std::ostream&)" },
 		{ "a::operator->() const", "a::operator->() const" },
 		{ "a::operator<=>(b<another::long_one>)", "a::operator<=>(b<" E ">)" },
 		{ "<alloc::vec::Vec<T> as core::Trait>::drop", "<alloc::vec::Vec<T> as core::Trait>::drop" },
 		{ "broken<never_closed", "broken<never_closed" },
-		{ "std::function<void (int, char)>::operator()(int) const", "std::function<" E ">::operator()(int) const" },
+		{ "std::function<void (int, char)>::operator()(int) const",
+		  "std::function<" E ">::operator()(int) const" },
 		{ "", "" },
 	};
 
@@ -62,7 +64,8 @@ static void test_columns(void **state)
 	assert_string_equal(out, "ma");
 }
 
-/* Each of them opens and none closes: to look for its end from each takes a square of the length, a hundred seconds in all. */
+/* Each of them opens and none closes: to look for its end from each takes a square of the length, a hundred seconds in
+ * all. */
 static void test_angles_that_nobody_closes(void **state)
 {
 	const struct rlimit limit = { 40, 40 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbols of this program with a cache: the same as without, from the cache where it has them, and never what does not belong there. */
+/* Symbols of this program with a cache: the same as without, from the cache where it has them, and never what does not
+ * belong there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,8 @@ static char *tell(struct symbol_cache *cache, uint32_t first, uint32_t count, bo
 		const struct location *l = symbols_find(s, places[i], &n);
 		fprintf(out, "%d", symbols_in_allocator(s, places[i]));
 		for (size_t k = 0; k < n; k++)
-			fprintf(out, " %s %s %d %d", l[k].function, l[k].file ? l[k].file : "-", l[k].line, l[k].inlined);
+			fprintf(out, " %s %s %d %d", l[k].function, l[k].file ? l[k].file : "-", l[k].line,
+			        l[k].inlined);
 		fputc('\n', out);
 	}
 	symbols_free(s);
@@ -324,11 +326,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_symbols_are_the_same_from_the_cache, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(test_lines_are_looked_up_when_they_are_asked_for, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(test_only_what_came_from_the_same_files_is_believed, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_lines_are_looked_up_when_they_are_asked_for, make_root,
+		                                remove_root),
+		cmocka_unit_test_setup_teardown(test_only_what_came_from_the_same_files_is_believed, make_root,
+		                                remove_root),
 		cmocka_unit_test_setup_teardown(test_damage_is_looked_up_again, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(test_a_file_that_is_too_large_keeps_what_was_asked_for, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(test_without_a_directory_or_build_id_nothing_is_kept, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_a_file_that_is_too_large_keeps_what_was_asked_for, make_root,
+		                                remove_root),
+		cmocka_unit_test_setup_teardown(test_without_a_directory_or_build_id_nothing_is_kept, make_root,
+		                                remove_root),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

@@ -13,7 +13,9 @@
 #include "source_lines.h"
 #include "symbol_file_walk.h"
 
-static const struct location deep[] = { { "inner()", "a.h", 7, true }, { "middle<int>()", "a.h", 19, true }, { "outer", "b.c", -1, false } };
+static const struct location deep[] = { { "inner()", "a.h", 7, true },
+	                                { "middle<int>()", "a.h", 19, true },
+	                                { "outer", "b.c", -1, false } };
 static const struct location plain[] = { { "outer", NULL, 0, false } };
 static const struct location unknown[] = { { NULL, NULL, 0, false } };
 static struct symbol_range range_list[] = { { 16, 32 }, { 64, 65 } };
@@ -140,13 +142,13 @@ static void test_is_sound_refuses_what_would_lead_outside(void **state)
 	char *strings = (char *)(frame + f->frame_count);
 
 	(void)state;
-#define REFUSED(what, value)                                                                                     \
-	do {                                                                                                     \
-		__typeof__(what) saved = (what);                                                                 \
-		(what) = (value);                                                                                \
-		assert_false(symbol_file_is_sound(f, bytes));                                                    \
-		(what) = saved;                                                                                  \
-		assert_true(symbol_file_is_sound(f, bytes));                                                     \
+#define REFUSED(what, value)                                                                                           \
+	do {                                                                                                           \
+		__typeof__(what) saved = (what);                                                                       \
+		(what) = (value);                                                                                      \
+		assert_false(symbol_file_is_sound(f, bytes));                                                          \
+		(what) = saved;                                                                                        \
+		assert_true(symbol_file_is_sound(f, bytes));                                                           \
 	} while (0)
 	REFUSED(f->range_count, f->range_count + 1);
 	REFUSED(f->place_count, UINT32_MAX);

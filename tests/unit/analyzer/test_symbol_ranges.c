@@ -28,8 +28,9 @@ static void make_table(struct symbol_table *table, struct symbol *list, uint64_t
 	for (uint64_t at = random_below(random, 30); at < SPAN - 50; at += 1 + random_below(random, 25)) {
 		uint64_t end = at + (random_below(random, 4) ? random_below(random, 60) : 0);
 		reach = end > reach ? end : reach;
-		list[table->count++] = (struct symbol){ .start = at, .end = end, .reach = reach, .name = "f",
-							.allocator = !random_below(random, 4) };
+		list[table->count++] = (struct symbol){
+			.start = at, .end = end, .reach = reach, .name = "f", .allocator = !random_below(random, 4)
+		};
 	}
 }
 
@@ -48,7 +49,8 @@ static void test_ranges_say_what_the_table_says(void **state)
 		assert_true(ranges.known);
 		for (size_t i = 1; i < ranges.count; i++)
 			assert_true(ranges.list[i].start > ranges.list[i - 1].end);
-		for (uint64_t address = 0; address < SPAN + 2 * SYMBOL_LABEL_REACH; address += address < SPAN ? 1 : 4095) {
+		for (uint64_t address = 0; address < SPAN + 2 * SYMBOL_LABEL_REACH;
+		     address += address < SPAN ? 1 : 4095) {
 			const struct symbol *s = symbol_table_find(&table, address);
 			bool want = s && s->allocator;
 			assert_int_equal(symbol_ranges_have(&ranges, address), want);
@@ -71,7 +73,9 @@ static void test_a_monstrous_table_is_refused(void **state)
 	assert_non_null(list);
 	/* Each inside all others. */
 	for (size_t i = 0; i < count; i++)
-		list[i] = (struct symbol){ .start = i, .end = 2 * count - i, .reach = 2 * count, .name = "malloc", .allocator = true };
+		list[i] = (struct symbol){
+			.start = i, .end = 2 * count - i, .reach = 2 * count, .name = "malloc", .allocator = true
+		};
 	assert_int_equal(symbol_ranges_find(&ranges, &table), -E2BIG);
 	assert_false(ranges.known);
 	free(list);

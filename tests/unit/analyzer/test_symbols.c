@@ -82,7 +82,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 	if (self->wrong_build_id)
 		copy[0] ^= 0xff;
 	dump_builder_module(&self->b, ++self->next_id, info->dlpi_addr, info->dlpi_addr, end,
-			    info->dlpi_name[0] ? info->dlpi_name : self->program, copy, bytes, 0);
+	                    info->dlpi_name[0] ? info->dlpi_name : self->program, copy, bytes, 0);
 	return 0;
 }
 
@@ -213,7 +213,8 @@ static void test_libraries_and_their_allocator(void **state)
 
 	(void)state;
 	open_self(&self, false);
-	/* By its handle: a sanitizer's own functions come first in the search, and may be a jump shorter than 8 bytes. */
+	/* By its handle: a sanitizer's own functions come first in the search, and may be a jump shorter than 8 bytes.
+	 */
 	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 	assert_non_null(libc);
 	const char *function = (const char *)(uintptr_t)dlsym(libc, "qsort_r");

@@ -183,7 +183,8 @@ static void test_merge(void **state)
 		const uint64_t frames[] = { DUMP_FRAME(1 + i % 5, bias + 0x1234) };
 		struct dump_builder b;
 		dump_builder_init(&b, rates[i % 3], 64, 8, 1);
-		dump_builder_module(&b, 1 + (uint32_t)i % 5, bias, bias, bias + 0x10000, i % 2 ? "/usr/bin/a" : "/opt/b", "same", 4, 0);
+		dump_builder_module(&b, 1 + (uint32_t)i % 5, bias, bias, bias + 0x10000,
+		                    i % 2 ? "/usr/bin/a" : "/opt/b", "same", 4, 0);
 		uint32_t s = dump_builder_stack(&b, frames, 1, 0);
 		for (int k = 0; k < 5; k++) {
 			double p = estimate_probability(1000, rates[i % 3]);
@@ -455,8 +456,10 @@ static void test_fragmentation(void **state)
 	dump_builder_done(&b);
 }
 
-/* As many samples as an average session at this rate and of this length has, of blocks of which there are so many at length 1. */
-static void make_planned(struct report *r, double blocks, uint64_t size, double rate, enum report_figure sort, double precision)
+/* As many samples as an average session at this rate and of this length has, of blocks of which there are so many at
+ * length 1. */
+static void make_planned(struct report *r, double blocks, uint64_t size, double rate, enum report_figure sort,
+                         double precision)
 {
 	struct dump_builder b;
 	uint64_t n = (uint64_t)round(blocks * estimate_probability(size, (uint64_t)rate));
@@ -477,14 +480,16 @@ static void test_plan(void **state)
 	make_planned(&r, 400 / estimate_probability(64, RATE), 64, RATE, FIGURE_LIVE_BYTES, 0.05);
 	struct report_plan plan = report_plan(&r, &r.rows.list[0]);
 	assert_true(plan.now > 0.095 && plan.now < 0.11);
-	/* Four times the samples: a quarter of the rate, four times as long; a little less, since the interval is wide for so few. */
+	/* Four times the samples: a quarter of the rate, four times as long; a little less, since the interval is wide
+	 * for so few. */
 	assert_true(plan.rate > RATE * 0.24 && plan.rate < RATE * 0.26);
 	assert_true(plan.seconds > 30 * 3.85 && plan.seconds < 30 * 4.15);
 	assert_says(text_of(&r), "takes --rate");
 	report_done(&r);
 }
 
-/* Who does as the plan says knows what was wanted: with few samples, where an interval of blocks allows for much, and with many. */
+/* Who does as the plan says knows what was wanted: with few samples, where an interval of blocks allows for much, and
+ * with many. */
 static void test_plan_comes_true(void **state)
 {
 	static const uint64_t sizes[] = { 16, 200, 4096, RATE };
@@ -504,13 +509,15 @@ static void test_plan_comes_true(void **state)
 					continue;
 				}
 				assert_true(plan.rate >= 1 && plan.rate < RATE && plan.seconds > 30);
-				/* 384 samples are known to 10 %; blocks of the size of the rate are counted by fewer. */
+				/* 384 samples are known to 10 %; blocks of the size of the rate are counted by fewer.
+				 */
 				assert_true(plan.seconds < 30 * 500 / samples[k]);
 				if (plan.rate > 100) {
 					make_planned(&r, blocks, sizes[i], plan.rate, f, 0.1);
 					double now = report_plan(&r, &r.rows.list[0]).now;
 					if (!(now < 0.112))
-						fail_msg("%g samples of %llu: %g", samples[k], (unsigned long long)sizes[i], now);
+						fail_msg("%g samples of %llu: %g", samples[k],
+						         (unsigned long long)sizes[i], now);
 					report_done(&r);
 				}
 				make_planned(&r, blocks * plan.seconds / 30, sizes[i], RATE, f, 0.1);
@@ -583,7 +590,8 @@ static void test_growth_allows_for_lost_samples(void **state)
 	dump_builder_done(&new);
 }
 
-/* memattach is killed 3 ms after the start; the recorder goes on until the lease ends after 10 s, as far as there is something to record. */
+/* memattach is killed 3 ms after the start; the recorder goes on until the lease ends after 10 s, as far as there is
+ * something to record. */
 static void test_session_without_an_end(void **state)
 {
 	const uint64_t frames[] = { DUMP_FRAME(1, 0x1010) };
@@ -621,7 +629,8 @@ static void test_session_without_an_end(void **state)
 	make(&r, &b, (struct report_options){ .leaks = true });
 	assert_true(fabs((double)r.age_ns - 2e9) < 1e6);
 	report_done(&r);
-	/* A later stamp than the lease is damage, and a clock that makes no sense does not make the session longer than the lease. */
+	/* A later stamp than the lease is damage, and a clock that makes no sense does not make the session longer than
+	 * the lease. */
 	live_record(&b, 1)->stamp = START + 20 * SECOND;
 	make(&r, &b, (struct report_options){ 0 });
 	assert_says(text_of(&r), "recorded for at least 6.0 s, abandoned");
@@ -631,7 +640,8 @@ static void test_session_without_an_end(void **state)
 	assert_says(text_of(&r), "recorded for at least 10.3 s, abandoned");
 	report_done(&r);
 	h->clock_latest.monotonic_ns -= 300000000;
-	/* Likewise as long as the lease holds and memattach is not heard of; while it is, the last renewal is as good. */
+	/* Likewise as long as the lease holds and memattach is not heard of; while it is, the last renewal is as good.
+	 */
 	h->state = DUMP_STATE_RUNNING;
 	h->lease_realtime_ns = ((uint64_t)time(NULL) + 60) * 1000000000u;
 	make(&r, &b, (struct report_options){ 0 });
@@ -648,8 +658,11 @@ static void test_session_without_an_end(void **state)
 	h->lease_realtime_ns = h->clock_latest.realtime_ns + 10000000000u;
 	setenv("TZ", "UTC", 1);
 	make(&r, &b, (struct report_options){ 0 });
-	assert_says(text_of(&r), "  copy       recorded until the last copy at 2023-11-14 22:13:20 +0000; what came after is missing\n");
-	assert_says(json_of(&r), "\"ended\": \"abandoned\",\n    \"copied_at\": \"2023-11-14T22:13:20.000Z\",\n    \"rest_missing\": true");
+	assert_says(
+		text_of(&r),
+		"  copy       recorded until the last copy at 2023-11-14 22:13:20 +0000; what came after is missing\n");
+	assert_says(json_of(&r), "\"ended\": \"abandoned\",\n    \"copied_at\": \"2023-11-14T22:13:20.000Z\",\n    "
+	                         "\"rest_missing\": true");
 	report_done(&r);
 	h->clock_latest.realtime_ns = 0;
 	make(&r, &b, (struct report_options){ 0 });

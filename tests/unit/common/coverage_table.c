@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of docs/plots/coverage.txt, in Markdown: coverage_table [HEAPS [CONFIDENCE-PERCENT [SEED]]]. Each cell samples
- * HEAPS heaps whose contents are known and counts how often the interval holds the truth. The first table is the grid that the
- * interval was made with; the second one checks it with sizes that had no part in that: other spreads, mixtures drawn at random, real programs.
+ * The tables of docs/plots/coverage.txt, in Markdown: coverage_table [HEAPS [CONFIDENCE-PERCENT [SEED]]]. Each cell
+ * samples HEAPS heaps whose contents are known and counts how often the interval holds the truth. The first table is
+ * the grid that the interval was made with; the second one checks it with sizes that had no part in that: other
+ * spreads, mixtures drawn at random, real programs.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,22 +20,38 @@
 
 struct heap_kind {
 	const char *name;
-	double size;  /* in units of the rate if below 0: -4 is 4 R */
-	double sigma; /* 0: one size; above: log-normal with this spread around it */
+	double size;   /* in units of the rate if below 0: -4 is 4 R */
+	double sigma;  /* 0: one size; above: log-normal with this spread around it */
 	double second; /* 0, or half of the bytes are in blocks of this size */
 };
 
 static const struct heap_kind kinds[] = {
-	{ "16 B", 16, 0, 0 },	  { "256 B", 256, 0, 0 },	{ "4 KiB", 4096, 0, 0 },	  { "R/4", -0.25, 0, 0 },
-	{ "R", -1, 0, 0 },	  { "4 R", -4, 0, 0 },		{ "64 R", -64, 0, 0 },	  { "64 B and 4 KiB", 64, 0, 4096 },
-	{ "64 B and 4 R", 64, 0, -4 }, { "16 B and R", 16, 0, -1 }, { "4 KiB and R/4", 4096, 0, -0.25 },
-	{ "log-normal 100 B, 0.5", 100, 0.5, 0 }, { "log-normal 100 B, 1.0", 100, 1, 0 }, { "log-normal 100 B, 1.8", 100, 1.8, 0 },
-	{ "log-normal 1 KiB, 1.2", 1024, 1.2, 0 }, { "log-normal 1 KiB, 1.8", 1024, 1.8, 0 },
+	{ "16 B", 16, 0, 0 },
+	{ "256 B", 256, 0, 0 },
+	{ "4 KiB", 4096, 0, 0 },
+	{ "R/4", -0.25, 0, 0 },
+	{ "R", -1, 0, 0 },
+	{ "4 R", -4, 0, 0 },
+	{ "64 R", -64, 0, 0 },
+	{ "64 B and 4 KiB", 64, 0, 4096 },
+	{ "64 B and 4 R", 64, 0, -4 },
+	{ "16 B and R", 16, 0, -1 },
+	{ "4 KiB and R/4", 4096, 0, -0.25 },
+	{ "log-normal 100 B, 0.5", 100, 0.5, 0 },
+	{ "log-normal 100 B, 1.0", 100, 1, 0 },
+	{ "log-normal 100 B, 1.8", 100, 1.8, 0 },
+	{ "log-normal 1 KiB, 1.2", 1024, 1.2, 0 },
+	{ "log-normal 1 KiB, 1.8", 1024, 1.8, 0 },
 };
 static const struct heap_kind others[] = {
-	{ "2 R", -2, 0, 0 },	  { "3 KiB and 3 R", 3072, 0, -3 },
-	{ "log-normal 60 B, 0.3", 60, 0.3, 0 }, { "log-normal 200 B, 0.7", 200, 0.7, 0 }, { "log-normal 40 B, 1.2", 40, 1.2, 0 },
-	{ "log-normal 300 B, 1.4", 300, 1.4, 0 }, { "log-normal 5 KiB, 1.5", 5120, 1.5, 0 }, { "log-normal 500 B, 2.2", 500, 2.2, 0 },
+	{ "2 R", -2, 0, 0 },
+	{ "3 KiB and 3 R", 3072, 0, -3 },
+	{ "log-normal 60 B, 0.3", 60, 0.3, 0 },
+	{ "log-normal 200 B, 0.7", 200, 0.7, 0 },
+	{ "log-normal 40 B, 1.2", 40, 1.2, 0 },
+	{ "log-normal 300 B, 1.4", 300, 1.4, 0 },
+	{ "log-normal 5 KiB, 1.5", 5120, 1.5, 0 },
+	{ "log-normal 500 B, 2.2", 500, 2.2, 0 },
 };
 static const double expected[] = { 1, 3, 10, 100, 1000 };
 static const double expected_check[] = { 10, 100, 1000 };
@@ -75,7 +92,8 @@ static int make_heap(const struct heap_kind *kind, double samples, uint64_t rate
 	if (kind->sigma > 0)
 		n = (int)fmin(n, ceil(samples / estimate_probability((uint64_t)kind->size, rate)));
 	for (int i = 0; i < n; i++) {
-		double size = kind->sigma > 0 ? kind->size * exp(kind->sigma * normal_quantile((i + 0.5) / n)) : kind->size;
+		double size = kind->sigma > 0 ? kind->size * exp(kind->sigma * normal_quantile((i + 0.5) / n))
+		                              : kind->size;
 		heap[i].size = size_at(i && kind->second != 0 ? kind->second : size, rate);
 		shares[i] = kind->second != 0 ? 1 / (double)heap[i].size : 1;
 	}
@@ -111,7 +129,7 @@ static int make_real(const struct real_sizes *real, double samples, uint64_t rat
 }
 
 static struct cell run_cell(const struct block_class *classes, int n, uint64_t rate, int heaps, double confidence,
-			    struct random_source *random)
+                            struct random_source *random)
 {
 	double z = normal_quantile(1 - (1 - confidence) / 2);
 	struct cell cell = { 0 };
@@ -171,7 +189,8 @@ static void put_cell(const char *name, double samples, const struct cell *c)
 	char width[16], count_width[16], error[16];
 
 	printf("| %s | %g | %.3f | %.3f | %s | %.3f | %.3f | %s | %s | %+.1f |\n", name, samples, c->bytes, c->plain,
-	       ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width), ratio(c->count_error, error), c->z);
+	       ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width),
+	       ratio(c->count_error, error), c->z);
 }
 
 static void put_heading(void)
@@ -189,7 +208,8 @@ static void worst(struct limits *l, const struct cell *c)
 
 static void put_limits(const char *of, const struct limits *l)
 {
-	printf("\n%s: lowest coverage of bytes %.4f, of counts %.4f, largest |z| of the bias %.1f.\n\n", of, l->bytes, l->count, l->z);
+	printf("\n%s: lowest coverage of bytes %.4f, of counts %.4f, largest |z| of the bias %.1f.\n\n", of, l->bytes,
+	       l->count, l->z);
 }
 
 static void put_coverage(int heaps, double confidence, struct random_source *random)
@@ -220,7 +240,8 @@ static void put_check(int heaps, double confidence, struct random_source *random
 	char name[40];
 
 	put_heading();
-	for (size_t k = 0; k < sizeof others / sizeof others[0] + MIXTURES + sizeof real_sizes / sizeof real_sizes[0]; k++) {
+	for (size_t k = 0; k < sizeof others / sizeof others[0] + MIXTURES + sizeof real_sizes / sizeof real_sizes[0];
+	     k++) {
 		for (size_t i = 0; i < sizeof expected_check / sizeof expected_check[0]; i++) {
 			size_t j = k;
 			int n;

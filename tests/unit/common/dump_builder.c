@@ -33,7 +33,7 @@ static void add_region(struct dump_builder *b, uint32_t kind, uint64_t bytes, ui
 }
 
 void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entries, uint64_t stack_entries,
-		       uint64_t history_blocks)
+                       uint64_t history_blocks)
 {
 	*b = (struct dump_builder){ .size = DUMP_HEADER_BYTES };
 	b->bytes = calloc(1, b->size);
@@ -53,7 +53,7 @@ void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entr
 	strcpy(h->host, "build7");
 	h->clock_start = (struct dump_clock){ 1000000, 5000000000, START_NS };
 	h->clock_latest = (struct dump_clock){ 1000000 + SESSION_NS * STAMPS_PER_NS, 5000000000 + SESSION_NS,
-					       START_NS + SESSION_NS };
+		                               START_NS + SESSION_NS };
 	h->lease_sequence = 2;
 	add_region(b, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live_entries), live_entries);
 	add_region(b, DUMP_REGION_STACK_INDEX, stack_entries * DUMP_INDEX_ENTRY_BYTES, stack_entries);
@@ -139,11 +139,11 @@ static void put_history(struct dump_builder *b, uint32_t stack, uint64_t size, u
 	}
 	struct dump_history_block *block = &blocks[h->history_next - 1];
 	block->records[block->used++] = (struct dump_history_record){ .size = size,
-								       .allocated_stamp = 2000000,
-								       .freed_stamp = 3000000,
-								       .stack = stack,
-								       .rate_bytes = rate,
-								       .tid = 812 };
+		                                                      .allocated_stamp = 2000000,
+		                                                      .freed_stamp = 3000000,
+		                                                      .stack = stack,
+		                                                      .rate_bytes = rate,
+		                                                      .tid = 812 };
 }
 
 struct dump_live_record *dump_builder_live(struct dump_builder *b, uint64_t k)
@@ -183,19 +183,19 @@ void dump_builder_sample(struct dump_builder *b, uint32_t reference, uint64_t si
 	b->live_used++;
 }
 
-void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,
-			 const void *build_id, uint32_t build_id_bytes, uint32_t flags)
+void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end,
+                         const char *path, const void *build_id, uint32_t build_id_bytes, uint32_t flags)
 {
 	size_t bytes = (sizeof(struct dump_module) + strlen(path) + 1 + 15) & ~(size_t)15;
 	struct dump_module *m = arena_take(b, DUMP_REGION_MODULES, bytes);
 
 	*m = (struct dump_module){ .bytes = (uint32_t)bytes,
-				   .id = id,
-				   .start = start,
-				   .end = end,
-				   .bias = bias,
-				   .flags = flags,
-				   .build_id_bytes = build_id_bytes };
+		                   .id = id,
+		                   .start = start,
+		                   .end = end,
+		                   .bias = bias,
+		                   .flags = flags,
+		                   .build_id_bytes = build_id_bytes };
 	if (build_id_bytes)
 		memcpy(m->build_id, build_id, build_id_bytes);
 	memcpy((char *)m + offsetof(struct dump_module, path), path, strlen(path) + 1);
@@ -260,9 +260,11 @@ int dump_builder_write(const struct dump_builder *b, const char *path)
 
 void dump_builder_sampler(struct dump_builder *b)
 {
-	const uint64_t leak[] = { DUMP_FRAME(2, 0x7f1000000234), DUMP_FRAME(1, 0x555500001234), DUMP_FRAME(1, 0x555500002345) };
+	const uint64_t leak[] = { DUMP_FRAME(2, 0x7f1000000234), DUMP_FRAME(1, 0x555500001234),
+		                  DUMP_FRAME(1, 0x555500002345) };
 	const uint64_t cache[] = { DUMP_FRAME(1, 0x555500004321), DUMP_FRAME(0, 0x123456789a) };
-	static const unsigned char id1[20] = { 0xde, 0xad, 0xbe, 0xef, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 };
+	static const unsigned char id1[20] = { 0xde, 0xad, 0xbe, 0xef, 1,  2,  3,  4,  5,  6,
+		                               7,    8,    9,    10,   11, 12, 13, 14, 15, 16 };
 	static const unsigned char id2[20] = { 0xca, 0xfe, 1 };
 
 	dump_builder_init(b, 65536, 64, 8, 2);
@@ -276,9 +278,9 @@ void dump_builder_sampler(struct dump_builder *b)
 	dump_builder_sample(b, t, 8 << 20, 65536, 1);
 	dump_builder_sample(b, dump_builder_header(b)->unknown_stack, 64, 65536, 1);
 	dump_builder_module(b, 1, 0x555500000000, 0x555500000000, 0x555500010000, "/usr/bin/leaky", id1, sizeof id1,
-			    DUMP_MODULE_MAIN);
-	dump_builder_module(b, 2, 0x7f1000000000, 0x7f1000000000, 0x7f1000010000, "/usr/lib/lib\xffodd\".so (deleted)", id2,
-			    sizeof id2, 0);
+	                    DUMP_MODULE_MAIN);
+	dump_builder_module(b, 2, 0x7f1000000000, 0x7f1000000000, 0x7f1000010000, "/usr/lib/lib\xffodd\".so (deleted)",
+	                    id2, sizeof id2, 0);
 	dump_builder_thread(b, 812, "leaky");
 	dump_builder_note(b, DUMP_NOTE_STATIC, "an allocator inside /usr/lib/libodd.so is not seen");
 	dump_builder_header(b)->counters[3][DUMP_COUNTER_stacks_truncated] = 6;

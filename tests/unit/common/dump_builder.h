@@ -20,11 +20,11 @@ struct dump_builder {
 };
 
 /*
- * An empty dump of a detached session with live_entries and stack_entries (powers of two >= 8): one region of each kind,
- * history_blocks blocks of history. Aborts when out of memory.
+ * An empty dump of a detached session with live_entries and stack_entries (powers of two >= 8): one region of each
+ * kind, history_blocks blocks of history. Aborts when out of memory.
  */
 void dump_builder_init(struct dump_builder *b, uint64_t rate, uint64_t live_entries, uint64_t stack_entries,
-		       uint64_t history_blocks);
+                       uint64_t history_blocks);
 void dump_builder_done(struct dump_builder *b);
 
 struct dump_header *dump_builder_header(struct dump_builder *b);
@@ -34,13 +34,13 @@ void *dump_builder_at(struct dump_builder *b, uint64_t offset);
 
 /* Interns a stack of n frames and returns its reference. */
 uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, uint32_t flags);
-/* Counts a sample of size into the stack's sums; returns its address in the live table if live, else the sample counts as
- * freed and goes to the history if there is room in its first block. */
+/* Counts a sample of size into the stack's sums; returns its address in the live table if live, else the sample counts
+ * as freed and goes to the history if there is room in its first block. */
 void dump_builder_sample(struct dump_builder *b, uint32_t stack, uint64_t size, uint32_t rate, int live);
 /* Record k of the live table. */
 struct dump_live_record *dump_builder_live(struct dump_builder *b, uint64_t k);
-void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end, const char *path,
-			 const void *build_id, uint32_t build_id_bytes, uint32_t flags);
+void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uint64_t start, uint64_t end,
+                         const char *path, const void *build_id, uint32_t build_id_bytes, uint32_t flags);
 void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name);
 void dump_builder_rate(struct dump_builder *b, const struct dump_rate_change *change);
 void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text);

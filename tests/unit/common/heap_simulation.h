@@ -40,7 +40,7 @@ struct sampled_heap {
 
 /* The gap between two sampled blocks of a class is geometric. */
 static inline void heap_sample(struct sampled_heap *heap, const struct block_class *classes, int n, uint64_t rate,
-			       struct random_source *random)
+                               struct random_source *random)
 {
 	*heap = (struct sampled_heap){ 0 };
 	for (int c = 0; c < n; c++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a large dump, to measure memanalyze with: large_dump FILE [LIVE [FREED [STACKS [PROGRAM...]]]]. Log-normal sizes, stacks of 4 to
- * 30 frames that share their outer ones as those of a program do, in the text of the PROGRAMs and libraries (default: this program),
- * whose build-ids are recorded, so that memanalyze finds their symbols. Each stack has another innermost frame, as far as there is text.
+ * Writes a large dump, to measure memanalyze with: large_dump FILE [LIVE [FREED [STACKS [PROGRAM...]]]]. Log-normal
+ * sizes, stacks of 4 to 30 frames that share their outer ones as those of a program do, in the text of the PROGRAMs and
+ * libraries (default: this program), whose build-ids are recorded, so that memanalyze finds their symbols. Each stack
+ * has another innermost frame, as far as there is text.
  */
 #include <elf.h>
 #include <inttypes.h>
@@ -59,9 +60,9 @@ static void find_build_id(struct program *program, FILE *f, uint64_t at, uint64_
 
 	while (at + sizeof note <= end && !fseek(f, (long)at, SEEK_SET) && fread(&note, sizeof note, 1, f) == 1) {
 		uint64_t data = at + sizeof note + note_up(note.n_namesz);
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof name && note.n_descsz <= DUMP_BUILD_ID_MAX &&
-		    fread(name, sizeof name, 1, f) == 1 && !memcmp(name, "GNU", sizeof name) &&
-		    fread(program->build_id, note.n_descsz, 1, f) == 1)
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof name &&
+		    note.n_descsz <= DUMP_BUILD_ID_MAX && fread(name, sizeof name, 1, f) == 1 &&
+		    !memcmp(name, "GNU", sizeof name) && fread(program->build_id, note.n_descsz, 1, f) == 1)
 			program->build_id_bytes = note.n_descsz;
 		at = data + note_up(note.n_descsz);
 	}
@@ -78,7 +79,8 @@ static int read_program(struct program *program, const char *path)
 	if (fread(&e, sizeof e, 1, f) != 1 || memcmp(e.e_ident, ELFMAG, SELFMAG))
 		e.e_phnum = 0;
 	for (int i = 0; i < e.e_phnum; i++) {
-		if (fseek(f, (long)(e.e_phoff + (uint64_t)i * e.e_phentsize), SEEK_SET) || fread(&p, sizeof p, 1, f) != 1)
+		if (fseek(f, (long)(e.e_phoff + (uint64_t)i * e.e_phentsize), SEEK_SET) ||
+		    fread(&p, sizeof p, 1, f) != 1)
 			break;
 		if (p.p_type == PT_LOAD && p.p_flags & PF_X && !program->text_bytes) {
 			program->text = p.p_vaddr;
@@ -145,11 +147,12 @@ int main(int argc, char **argv)
 	}
 	if (read_programs(&programs, argc > 5 ? argc - 5 : 1, argc > 5 ? argv + 5 : argv))
 		return 1;
-	dump_builder_init(&b, RATE, power_of_two(live + live / 4), power_of_two(stacks), freed / DUMP_HISTORY_RECORDS + 1);
+	dump_builder_init(&b, RATE, power_of_two(live + live / 4), power_of_two(stacks),
+	                  freed / DUMP_HISTORY_RECORDS + 1);
 	for (uint32_t i = 0; i < programs.count; i++) {
 		const struct program *p = &programs.list[i];
-		dump_builder_module(&b, i + 1, p->bias, p->bias, p->bias + BIAS_STEP, p->path, p->build_id, p->build_id_bytes,
-				    i ? 0 : DUMP_MODULE_MAIN);
+		dump_builder_module(&b, i + 1, p->bias, p->bias, p->bias + BIAS_STEP, p->path, p->build_id,
+		                    p->build_id_bytes, i ? 0 : DUMP_MODULE_MAIN);
 	}
 	uint32_t *references = calloc(stacks, sizeof *references);
 	if (!references)
@@ -161,8 +164,8 @@ int main(int argc, char **argv)
 		double u = random_unit(&random);
 		uint64_t s = i < stacks ? i : (uint64_t)(u * u * (double)stacks);
 		uint64_t size = (uint64_t)(200 * exp(1.5 * normal_quantile(random_unit(&random))));
-		dump_builder_sample(&b, references[s], size, RATE, i % (live + freed) * live / (live + freed) !=
-				    (i + 1) * live / (live + freed));
+		dump_builder_sample(&b, references[s], size, RATE,
+		                    i % (live + freed) * live / (live + freed) != (i + 1) * live / (live + freed));
 	}
 	free(references);
 	int r = dump_builder_write(&b, argv[1]);

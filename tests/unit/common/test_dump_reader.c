@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader on dumps that are whole, torn, cut, damaged and hostile. Under the sanitizers "no crash" means something. */
+/* The reader on dumps that are whole, torn, cut, damaged and hostile. Under the sanitizers "no crash" means something.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -241,10 +242,10 @@ static void test_states(void **state)
 		int lease; /* seconds from now */
 		enum dump_end end;
 	} cases[] = {
-		{ DUMP_STATE_RUNNING, 60, DUMP_END_RUNNING },	  { DUMP_STATE_RUNNING, -60, DUMP_END_ABANDONED },
-		{ DUMP_STATE_PREPARING, 60, DUMP_END_RUNNING },	  { DUMP_STATE_ABANDONED, 60, DUMP_END_ABANDONED },
-		{ DUMP_STATE_DETACHED, -60, DUMP_END_DETACHED },  { DUMP_STATE_EXITED, -60, DUMP_END_EXITED },
-		{ DUMP_STATE_KILLED, -60, DUMP_END_KILLED },	  { DUMP_STATE_EXECED, -60, DUMP_END_EXITED },
+		{ DUMP_STATE_RUNNING, 60, DUMP_END_RUNNING },    { DUMP_STATE_RUNNING, -60, DUMP_END_ABANDONED },
+		{ DUMP_STATE_PREPARING, 60, DUMP_END_RUNNING },  { DUMP_STATE_ABANDONED, 60, DUMP_END_ABANDONED },
+		{ DUMP_STATE_DETACHED, -60, DUMP_END_DETACHED }, { DUMP_STATE_EXITED, -60, DUMP_END_EXITED },
+		{ DUMP_STATE_KILLED, -60, DUMP_END_KILLED },     { DUMP_STATE_EXECED, -60, DUMP_END_EXITED },
 	};
 	struct dump_builder b;
 
@@ -418,7 +419,8 @@ static void test_wild_stacks(void **state)
 		stack->variance_bytes = sums[i];
 		o = open_built(&b);
 		assert_int_equal(dump_read_stack(o.dump, s, &copy), 0);
-		assert_true(copy.stack.variance_bytes == 0 && copy.stack.excess_bytes == 0 && copy.stack.taken_bytes == 0);
+		assert_true(copy.stack.variance_bytes == 0 && copy.stack.excess_bytes == 0 &&
+		            copy.stack.taken_bytes == 0);
 		assert_int_equal(copy.stack.frame_count, 3);
 		assert_int_equal(dump_skipped(o.dump, DUMP_SKIP_sums), 1);
 		close_opened(&o);
@@ -433,7 +435,7 @@ static void test_wild_stacks(void **state)
 static void test_wild_arenas(void **state)
 {
 	static const uint32_t kinds[] = { DUMP_REGION_MODULES, DUMP_REGION_THREADS, DUMP_REGION_NOTES,
-					  DUMP_REGION_RATES };
+		                          DUMP_REGION_RATES };
 	static const uint32_t lengths[] = { 1, 5, 15, 4096, 65536, 65537, UINT32_MAX, UINT32_MAX - 15 };
 
 	(void)state;
@@ -471,7 +473,8 @@ static void test_changes_of_the_rate(void **state)
 	(void)state;
 	dump_builder_init(&b, 1000, 8, 16, 0);
 	for (uint64_t rate = 1000; rate < 16000; rate *= 2)
-		dump_builder_rate(&b, &(struct dump_rate_change){ .reason = DUMP_RATE_COSTLY, .old_bytes = rate, .new_bytes = 2 * rate });
+		dump_builder_rate(&b, &(struct dump_rate_change){
+					      .reason = DUMP_RATE_COSTLY, .old_bytes = rate, .new_bytes = 2 * rate });
 	struct opened o = open_built(&b);
 	assert_int_equal(o.status, 0);
 	assert_int_equal(dump_each_rate(o.dump, on_change, &sum), 0);
@@ -538,7 +541,7 @@ static void test_bit_flips_of_the_header(void **state)
 	dump_builder_sampler(&b);
 	int fd = dump_builder_fd(&b, b.size);
 	size_t end = offsetof(struct dump_header, regions) +
-		     (dump_builder_header(&b)->region_count + 1) * sizeof(struct dump_region);
+	             (dump_builder_header(&b)->region_count + 1) * sizeof(struct dump_region);
 	for (size_t i = 0; i < end; i++) {
 		for (int bit = 0; bit < 8; bit += 1 + (i > offsetof(struct dump_header, counters) && i % 7)) {
 			unsigned char flipped = b.bytes[i] ^ (unsigned char)(1u << bit);

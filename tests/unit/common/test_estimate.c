@@ -51,14 +51,16 @@ static void test_interval_of_equal_weights_is_garwoods(void **state)
 	static const struct {
 		int n;
 		double low, high;
-	} garwood[] = { { 1, 0.025317807984, 5.571643390938 }, { 3, 0.618672122804, 8.767273072120 },
-			{ 10, 4.795388699917, 18.390356042122 } };
+	} garwood[] = { { 1, 0.025317807984, 5.571643390938 },
+		        { 3, 0.618672122804, 8.767273072120 },
+		        { 10, 4.795388699917, 18.390356042122 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof garwood / sizeof garwood[0]; i++) {
 		/* v = n w^2 in the limit of a small p. */
-		struct estimate_sum sum = { .value = garwood[i].n, .variance = garwood[i].n, .next = 1,
-						.samples = (uint64_t)garwood[i].n };
+		struct estimate_sum sum = {
+			.value = garwood[i].n, .variance = garwood[i].n, .next = 1, .samples = (uint64_t)garwood[i].n
+		};
 		struct estimate x = estimate_interval(&sum, 0.95);
 		assert_close(x.low, garwood[i].low, 1e-9);
 		assert_close(x.high, garwood[i].high, 1e-9);
@@ -122,7 +124,8 @@ static void test_merge_adds_variances(void **state)
 	assert_true(a.seen == whole.seen && a.samples == whole.samples && a.next == 20);
 }
 
-/* The upper end of a count falls from what hidden small blocks could add to what alike blocks need, as sizes become known. */
+/* The upper end of a count falls from what hidden small blocks could add to what alike blocks need, as sizes become
+ * known. */
 static void test_count_allows_for_hidden_blocks(void **state)
 {
 	double p = estimate_probability(4096, 524288);
@@ -200,14 +203,15 @@ static double binomial_below(int blocks, int n, double p)
 	double sum = 0;
 
 	for (int k = 0; k <= n && k <= blocks; k++)
-		sum += exp(lgamma(blocks + 1) - lgamma(k + 1) - lgamma(blocks - k + 1) + k * log(p) + (blocks - k) * log1p(-p));
+		sum += exp(lgamma(blocks + 1) - lgamma(k + 1) - lgamma(blocks - k + 1) + k * log(p) +
+		           (blocks - k) * log1p(-p));
 	return sum;
 }
 
 /*
- * Of blocks of one size whose number is all that is in doubt (other sizes are ruled out by many known samples), the interval is that of Clopper and
- * Pearson (1934): the numbers of blocks under which this few samples, or this many, are not too unlikely. Whole numbers, up to one block
- * or three hundredths of the width.
+ * Of blocks of one size whose number is all that is in doubt (other sizes are ruled out by many known samples), the
+ * interval is that of Clopper and Pearson (1934): the numbers of blocks under which this few samples, or this many, are
+ * not too unlikely. Whole numbers, up to one block or three hundredths of the width.
  */
 static void test_count_of_alike_blocks_is_clopper_pearsons(void **state)
 {
@@ -233,7 +237,8 @@ static void test_count_of_alike_blocks_is_clopper_pearsons(void **state)
 			struct estimate x = estimate_interval(&sum, 0.95);
 			double room = fmax(1, 0.03 * (high - low));
 			if (!(fabs(x.low - low) <= room) || !(fabs(x.high - high) <= room))
-				fail_msg("%d samples with p = %g: %g .. %g, not %d .. %d", n, p, x.low, x.high, low, high);
+				fail_msg("%d samples with p = %g: %g .. %g, not %d .. %d", n, p, x.low, x.high, low,
+				         high);
 			assert_true(x.high == floor(x.high) || x.high == x.value);
 		}
 	}
@@ -248,8 +253,9 @@ static void test_interval_of_extreme_sums(void **state)
 	for (int i = 0; i < 5; i++)
 		for (int k = 0; k < 5; k++)
 			for (int w = 0; w < 5; w++) {
-				struct estimate_sum sum = { .value = values[i], .variance = values[k], .next = values[w],
-							    .samples = 1 };
+				struct estimate_sum sum = {
+					.value = values[i], .variance = values[k], .next = values[w], .samples = 1
+				};
 				struct estimate x = estimate_interval(&sum, 0.95);
 				assert_true(x.low <= x.value && x.value <= x.high && isfinite(x.high) && x.low >= 0);
 				sum.hidden = values[(i + k) % 5];

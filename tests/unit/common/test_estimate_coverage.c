@@ -2,8 +2,8 @@
 /*
  * The nominal 95 % interval holds the truth in at least 94 % of simulated heaps, in every cell of a small grid, and the
  * estimate has no bias. HEAPS per cell with fixed seeds: a cell whose coverage is truly 95 % shows less than
- * 94 % with probability 2e-3 if the seeds change, and the bias test is at 5 standard errors. From 100 samples of alike blocks on
- * intervals are not more than a tenth wider than the normal one.
+ * 94 % with probability 2e-3 if the seeds change, and the bias test is at 5 standard errors. From 100 samples of alike
+ * blocks on intervals are not more than a tenth wider than the normal one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 struct cell {
 	double bytes_covered, count_covered;
-	double z;           /* of the mean estimate of bytes against the truth */
+	double z;            /* of the mean estimate of bytes against the truth */
 	double width, plain; /* mean widths: of the interval of bytes, of the normal one */
 	double count_width, count_plain;
 };
@@ -89,7 +89,9 @@ static void test_interval_covers_blocks_of_one_size(void **state)
 /* Half of the bytes in small blocks, half in larger ones. */
 static void test_interval_covers_mixtures(void **state)
 {
-	static const uint64_t pairs[][2] = { { 64, 4096 }, { 64, RATE / 4 }, { 64, 4 * RATE }, { 1024, RATE }, { 4096, 3 * RATE } };
+	static const uint64_t pairs[][2] = {
+		{ 64, 4096 }, { 64, RATE / 4 }, { 64, 4 * RATE }, { 1024, RATE }, { 4096, 3 * RATE }
+	};
 	static const double expected[] = { 2, 6, 20, 200 };
 
 	(void)state;
@@ -135,7 +137,8 @@ static void test_interval_covers_lognormal_sizes(void **state)
 	}
 }
 
-/* A third of the blocks is recorded at each of three rates, as where the governor changes it: every sum knows them all. */
+/* A third of the blocks is recorded at each of three rates, as where the governor changes it: every sum knows them all.
+ */
 static void test_interval_covers_changes_of_rate(void **state)
 {
 	static const uint64_t rates[] = { RATE / 8, RATE, RATE * 8 };
@@ -156,7 +159,9 @@ static void test_interval_covers_changes_of_rate(void **state)
 					struct block_class heap[2];
 					struct sampled_heap part;
 					for (int c = 0; c < 2; c++)
-						heap[c] = (struct block_class){ sizes[s][c], (uint64_t)(expected[k] * RATE / 6 / (double)sizes[s][c]) };
+						heap[c] = (struct block_class){ sizes[s][c],
+							                        (uint64_t)(expected[k] * RATE / 6 /
+							                                   (double)sizes[s][c]) };
 					heap_sample(&part, heap, 2, rates[r], &random);
 					estimate_merge(&all.bytes, &part.bytes);
 					estimate_merge(&all.count, &part.count);
@@ -172,9 +177,9 @@ static void test_interval_covers_changes_of_rate(void **state)
 			}
 			double z = sum / sqrt(square);
 			if (getenv("VERBOSE"))
-				printf("| %llu and %llu B | %g | %.3f | %.3f | %+.1f |\n", (unsigned long long)sizes[s][0],
-				       (unsigned long long)sizes[s][1], expected[k], (double)bytes_covered / HEAPS,
-				       (double)count_covered / HEAPS, z);
+				printf("| %llu and %llu B | %g | %.3f | %.3f | %+.1f |\n",
+				       (unsigned long long)sizes[s][0], (unsigned long long)sizes[s][1], expected[k],
+				       (double)bytes_covered / HEAPS, (double)count_covered / HEAPS, z);
 			assert_true(bytes_covered >= 0.94 * HEAPS && count_covered >= 0.94 * HEAPS && fabs(z) < 5);
 		}
 	}

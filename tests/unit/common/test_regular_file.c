@@ -57,11 +57,9 @@ static void test_nothing_else_is_opened(void **state)
 	static const struct {
 		const char *name;
 		int code;
-	} cases[] = { { "fifo", ESPIPE },
-		      { "to-fifo", ESPIPE },
-		      { "/dev/null", ESPIPE },
-		      { ".", EISDIR },
-		      { "none", ENOENT } };
+	} cases[] = {
+		{ "fifo", ESPIPE }, { "to-fifo", ESPIPE }, { "/dev/null", ESPIPE }, { ".", EISDIR }, { "none", ENOENT }
+	};
 	struct err e;
 
 	(void)state;

@@ -16,10 +16,13 @@
 
 static struct thinning_sample sample_of(uint64_t size, uint32_t rate, struct random_source *random)
 {
-	return (struct thinning_sample){ .size = size, .stamp = random_next(random) >> 1, .stack = 77, .tid = 5, .rate_bytes = rate };
+	return (struct thinning_sample){
+		.size = size, .stamp = random_next(random) >> 1, .stack = 77, .tid = 5, .rate_bytes = rate
+	};
 }
 
-/* It survives a rate T with the probability p(T) / p(r); 4.5 standard deviations, and one: where nearly all survive, few are few. */
+/* It survives a rate T with the probability p(T) / p(r); 4.5 standard deviations, and one: where nearly all survive,
+ * few are few. */
 static void test_survival_has_the_right_probability(void **state)
 {
 	static const uint64_t sizes[] = { 0, 1, 16, 100, 4096, 65536, 1 << 20 };
@@ -32,7 +35,8 @@ static void test_survival_has_the_right_probability(void **state)
 		for (size_t k = 0; k < sizeof rates / sizeof rates[0]; k++)
 			for (int steps = 1; steps < 12; steps += 5) {
 				double larger = ldexp(rates[k], steps);
-				double p = estimate_probability(sizes[i], (uint64_t)larger) / estimate_probability(sizes[i], rates[k]);
+				double p = estimate_probability(sizes[i], (uint64_t)larger) /
+				           estimate_probability(sizes[i], rates[k]);
 				int survived = 0;
 				for (int n = 0; n < N; n++) {
 					struct thinning_sample s = sample_of(sizes[i], rates[k], &random);
@@ -41,8 +45,8 @@ static void test_survival_has_the_right_probability(void **state)
 					survived += survival > larger;
 				}
 				if (!(fabs(survived - N * p) <= 4.5 * sqrt(N * p * (1 - p)) + 1))
-					fail_msg("%lu bytes, from %u to %.0f: %d survived, not %.1f", (unsigned long)sizes[i], rates[k], larger, survived,
-						 N * p);
+					fail_msg("%lu bytes, from %u to %.0f: %d survived, not %.1f",
+					         (unsigned long)sizes[i], rates[k], larger, survived, N * p);
 			}
 }
 
@@ -102,10 +106,14 @@ static void test_index_tells_what_the_list_tells(void **state)
 		struct thinning_index index;
 		assert_non_null(list);
 		for (size_t i = 0; i < count; i++)
-			copy[i] = list[i] = (struct thinning){ random_next(&random) % 100, random_next(&random) % 100000 };
+			copy[i] = list[i] =
+				(struct thinning){ random_next(&random) % 100, random_next(&random) % 100000 };
 		assert_int_equal(thinning_index_make(&index, list, count), 0);
 		for (int i = 0; i < 300; i++) {
-			struct thinning_sample s = { .size = 100, .stamp = random_next(&random) % 102, .stack = (uint32_t)i, .rate_bytes = 1000 };
+			struct thinning_sample s = { .size = 100,
+				                     .stamp = random_next(&random) % 102,
+				                     .stack = (uint32_t)i,
+				                     .rate_bytes = 1000 };
 			uint64_t freed = i % 3 ? random_next(&random) % 102 : UINT64_MAX - (unsigned)i % 2;
 			assert_int_equal(thinning_index_rate(&index, &s, freed), thinning_rate(copy, count, &s, freed));
 		}
@@ -125,13 +133,13 @@ static void test_rate_leaves_what_has_a_larger_one(void **state)
 	assert_int_equal(thinning_rate(NULL, 0, &s, UINT64_MAX), 1u << 31);
 }
 
-
 /*
- * A heap of 3000 blocks comes in ten batches, each sampled at the rate in force; whenever more than 200 samples live, the smallest doubling that leaves at
- * most 100 is chosen by looking at who survives, and is the rate from then on. A fifth of the blocks is freed on the way.
+ * A heap of 3000 blocks comes in ten batches, each sampled at the rate in force; whenever more than 200 samples live,
+ * the smallest doubling that leaves at most 100 is chosen by looking at who survives, and is the rate from then on. A
+ * fifth of the blocks is freed on the way.
  */
-static void one_heap(struct random_source *random, const uint64_t *sizes, int kinds, struct estimate_sum *bytes, struct estimate_sum *count,
-		     double *true_bytes, double *true_count)
+static void one_heap(struct random_source *random, const uint64_t *sizes, int kinds, struct estimate_sum *bytes,
+                     struct estimate_sum *count, double *true_bytes, double *true_count)
 {
 	static struct thinning_sample samples[4096];
 	static double survival[4096];
@@ -190,7 +198,9 @@ static void test_thinning_keeps_estimates_unbiased(void **state)
 		const char *name;
 		uint64_t sizes[4];
 		int kinds;
-	} cases[] = { { "64 B", { 64 }, 1 }, { "64 B and 512 B", { 64, 512 }, 2 }, { "0, 16 B, 256 B, 64 KiB", { 0, 16, 256, 65536 }, 4 } };
+	} cases[] = { { "64 B", { 64 }, 1 },
+		      { "64 B and 512 B", { 64, 512 }, 2 },
+		      { "0, 16 B, 256 B, 64 KiB", { 0, 16, 256, 65536 }, 4 } };
 	enum { HEAPS = 10000 };
 	struct random_source random = { 20240301 };
 
@@ -213,8 +223,8 @@ static void test_thinning_keeps_estimates_unbiased(void **state)
 		for (int k = 0; k < 2; k++) {
 			double z = error[k] / sqrt(variance[k]);
 			if (getenv("VERBOSE"))
-				printf("| %s | %s | %.0f | %.3f | %+.1f |\n", cases[c].name, k ? "count" : "bytes", samples / HEAPS,
-				       (double)covered[k] / HEAPS, z);
+				printf("| %s | %s | %.0f | %.3f | %+.1f |\n", cases[c].name, k ? "count" : "bytes",
+				       samples / HEAPS, (double)covered[k] / HEAPS, z);
 			/* Six z-tests at 4: 4e-4 in all. */
 			assert_true(fabs(z) < 4);
 		}

@@ -83,8 +83,7 @@ void view_open(struct view *view, pid_t pid, bool plan)
 	modules_number(&view->modules, NULL, &next_id);
 	must(libc_find(&view->libc, &view->modules, &view->tm, &e), &e);
 	if (plan)
-		must(slots_plan(&view->plans, &view->modules, &view->libc, &view->tm, &view->maps, &options, &e),
-		     &e);
+		must(slots_plan(&view->plans, &view->modules, &view->libc, &view->tm, &view->maps, &options, &e), &e);
 }
 
 void view_close(struct view *view)
@@ -120,8 +119,7 @@ const struct slot_route *view_route(const struct view *view, uint32_t hook, cons
 {
 	for (size_t i = 0; i < view->plans.route_count; i++) {
 		const struct slot_route *r = &view->plans.routes[i];
-		if (r->hook == hook && r->definer < view->modules.count &&
-		    &view->modules.list[r->definer] == definer)
+		if (r->hook == hook && r->definer < view->modules.count && &view->modules.list[r->definer] == definer)
 			return r;
 	}
 	return NULL;

@@ -18,7 +18,8 @@ struct victim {
 	int from; /* its standard output */
 };
 
-/* Starts a program, by name in VICTIM_DIR or by path, and waits for its first line. environment may be NULL or "NAME=value". */
+/* Starts a program, by name in VICTIM_DIR or by path, and waits for its first line. environment may be NULL or
+ * "NAME=value". */
 void victim_start(struct victim *v, const char *program, const char *argument, const char *environment);
 void victim_order(struct victim *v, char order); /* waits for the answer */
 void victim_end(struct victim *v);

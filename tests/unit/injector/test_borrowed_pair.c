@@ -113,7 +113,8 @@ static void test_a_socket_of_another_process_is_sent_nothing(void **state)
 	if (service == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-		if (bind(listener, (const struct sockaddr *)&name, sizeof name) || listen(listener, 1) || write(ready[1], "r", 1) != 1)
+		if (bind(listener, (const struct sockaddr *)&name, sizeof name) || listen(listener, 1) ||
+		    write(ready[1], "r", 1) != 1)
 			_exit(2);
 		int client = accept(listener, NULL, NULL);
 		_exit(recv(client, &byte, 1, 0) == 0 ? 0 : 1); /* the end of the stream, and nothing before */

@@ -57,7 +57,11 @@ static pid_t start_target(void *(*last)(void *))
 		pthread_t thread;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (uintptr_t i = 0; i < RUNNING + ASLEEP; i++)
-			if (pthread_create(&thread, NULL, i < RUNNING ? run : i + 1 < RUNNING + ASLEEP ? sleep_on : last, (void *)i))
+			if (pthread_create(&thread, NULL,
+			                   i < RUNNING                ? run
+			                   : i + 1 < RUNNING + ASLEEP ? sleep_on
+			                                              : last,
+			                   (void *)i))
 				_exit(1);
 		if (write(ready[1], "", 1) == 1)
 			sleep_on(NULL);
@@ -178,8 +182,8 @@ static void kill_child_of(pid_t pid, pid_t tid)
 }
 
 /*
- * A thread that an earlier step gave up has come to its stop meanwhile, before the crowd asks it: it is visited like the others. It must not be let go
- * and then taken for one that has ended, because it is not traced any more.
+ * A thread that an earlier step gave up has come to its stop meanwhile, before the crowd asks it: it is visited like
+ * the others. It must not be let go and then taken for one that has ended, because it is not traced any more.
  */
 static void test_crowd_visits_a_thread_that_came_late(void **state)
 {

@@ -107,8 +107,10 @@ static void put_live(uint64_t address)
 	const struct dump_region *r = writer.own->regions;
 
 	assert_int_equal(r->kind, DUMP_REGION_LIVE);
-	struct dump_live_record *records = (void *)((char *)writer.shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
-	records[address % r->entries] = (struct dump_live_record){ .address = address, .size = 100, .rate_bytes = RATE, .stamp = 1 };
+	struct dump_live_record *records =
+		(void *)((char *)writer.shared + r->offset + DUMP_LIVE_RECORDS_AT(r->entries));
+	records[address % r->entries] =
+		(struct dump_live_record){ .address = address, .size = 100, .rate_bytes = RATE, .stamp = 1 };
 	dump_writer_count(&writer, DUMP_COUNTER_samples_taken, 1);
 }
 
@@ -186,7 +188,8 @@ static void test_truncated_and_deleted_files_come_back(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
-/* The kernel gives the inode number out again at once; what tells the files apart is when they were made, in ticks of its clock. */
+/* The kernel gives the inode number out again at once; what tells the files apart is when they were made, in ticks of
+ * its clock. */
 static void remove_ours(void)
 {
 	usleep(20000);
@@ -433,7 +436,8 @@ static void test_copies_come_when_something_has_changed(void **state)
 	assert_dump(path, 1);
 }
 
-/* The first record that is read is the first half of a block that is freed, and the second of the next one at its address. */
+/* The first record that is read is the first half of a block that is freed, and the second of the next one at its
+ * address. */
 static int read_torn(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
 {
 	static bool once;
@@ -476,7 +480,8 @@ static void test_record_whose_address_was_used_again_is_read_again(void **state)
 }
 
 /* A block is allocated between the begin of the copy and the moment when its record is read. */
-static int read_while_recording(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+static int read_while_recording(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes,
+                                struct err *e)
 {
 	static bool once;
 
@@ -561,9 +566,14 @@ static void grow_and_record(void)
 	stacks = youngest(DUMP_REGION_STACKS);
 	struct dump_stack *stack = (void *)((char *)writer.shared + stacks->offset + sizeof(struct dump_arena));
 	*stack = (struct dump_stack){ .hash = 77, .taken_count = 1 };
-	struct dump_live_record *records = (void *)((char *)writer.shared + live->offset + DUMP_LIVE_RECORDS_AT(live->entries));
-	records[3] = (struct dump_live_record){ .address = 64, .size = 100, .rate_bytes = RATE, .stamp = 1,
-						.stack = (uint32_t)((stacks->offset + sizeof(struct dump_arena)) / DUMP_STACK_ALIGN) };
+	struct dump_live_record *records =
+		(void *)((char *)writer.shared + live->offset + DUMP_LIVE_RECORDS_AT(live->entries));
+	records[3] = (struct dump_live_record){ .address = 64,
+		                                .size = 100,
+		                                .rate_bytes = RATE,
+		                                .stamp = 1,
+		                                .stack = (uint32_t)((stacks->offset + sizeof(struct dump_arena)) /
+		                                                    DUMP_STACK_ALIGN) };
 }
 
 static int find_stack(void *arg, const struct dump_live_record *record)

@@ -111,7 +111,8 @@ static void test_writer_fills_what_is_left_with_stacks(void **state)
 	assert_true(writer.shared->region_count < DUMP_REGION_MAX / 2);
 }
 
-/* Nobody records any more when the payload has found the lease run out, so the session is no longer for all that memattach lives on. */
+/* Nobody records any more when the payload has found the lease run out, so the session is no longer for all that
+ * memattach lives on. */
 static void test_writer_renews_no_lease_that_ran_out(void **state)
 {
 	struct dump_header *h;
@@ -152,7 +153,8 @@ static void scribble(uint64_t *state)
 	}
 }
 
-/* Whatever the target writes, regions stay what memattach has made, and nothing beyond the limit is touched (the sanitizers see that). */
+/* Whatever the target writes, regions stay what memattach has made, and nothing beyond the limit is touched (the
+ * sanitizers see that). */
 static void test_writer_believes_nothing_of_the_target(void **state)
 {
 	const uint64_t limit = 16u << 20;
@@ -167,7 +169,9 @@ static void test_writer_believes_nothing_of_the_target(void **state)
 	dump_writer_set_state(&writer, DUMP_STATE_RUNNING, 0);
 	for (unsigned i = 0; i < 300; i++) {
 		uint32_t count = writer.own->region_count;
-		const struct dump_rate_change change = { .stamp = i, .old_bytes = 65536, .new_bytes = 65536, .reason = DUMP_RATE_COSTLY };
+		const struct dump_rate_change change = {
+			.stamp = i, .old_bytes = 65536, .new_bytes = 65536, .reason = DUMP_RATE_COSTLY
+		};
 		memcpy(before, writer.own->regions, sizeof before);
 		scribble(&random);
 		if (dump_writer_grow(&writer, &e) < 0)
@@ -176,7 +180,8 @@ static void test_writer_believes_nothing_of_the_target(void **state)
 		dump_writer_unkept(&writer, (uint32_t)random_word(&random));
 		dump_writer_live(&writer);
 		module.id = i + 1;
-		if (dump_writer_module(&writer, &module, 1, 1, 0, &e) < 0 || dump_writer_note(&writer, DUMP_NOTE_OTHER, "a note", &e) < 0 ||
+		if (dump_writer_module(&writer, &module, 1, 1, 0, &e) < 0 ||
+		    dump_writer_note(&writer, DUMP_NOTE_OTHER, "a note", &e) < 0 ||
 		    dump_writer_thread(&writer, i, "thread", &e) < 0 || dump_writer_rate(&writer, &change, &e) < 0)
 			assert_int_equal(e.code, ENOSPC);
 		if (i % 2)
@@ -209,8 +214,10 @@ int main(void)
 {
 	static uint64_t rates[] = { 1, 512 << 10 };
 	const struct CMUnitTest tests[] = {
-		{ "test_writer_makes_room_for_stacks_ahead, rate 1", test_writer_makes_room_for_stacks_ahead, NULL, close_writer, &rates[0] },
-		{ "test_writer_makes_room_for_stacks_ahead, rate 512k", test_writer_makes_room_for_stacks_ahead, NULL, close_writer, &rates[1] },
+		{ "test_writer_makes_room_for_stacks_ahead, rate 1", test_writer_makes_room_for_stacks_ahead, NULL,
+		  close_writer, &rates[0] },
+		{ "test_writer_makes_room_for_stacks_ahead, rate 512k", test_writer_makes_room_for_stacks_ahead, NULL,
+		  close_writer, &rates[1] },
 		cmocka_unit_test_teardown(test_writer_fills_what_is_left_with_stacks, close_writer),
 		cmocka_unit_test_teardown(test_writer_renews_no_lease_that_ran_out, close_writer),
 		cmocka_unit_test_teardown(test_writer_believes_nothing_of_the_target, close_writer),

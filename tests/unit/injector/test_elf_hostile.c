@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images that lie: a library's memory, copied into this process and damaged, is read as a module with this process as the target. No
- * outcome is right but one without a crash; the sanitizers watch.
+ * Images that lie: a library's memory, copied into this process and damaged, is read as a module with this process as
+ * the target. No outcome is right but one without a crash; the sanitizers watch.
  */
 #include "fixture.h"
 
@@ -37,8 +37,8 @@ static void image_open(struct image *im)
 	for (size_t i = 0; i < m->phdr_count; i++) {
 		const Elf64_Phdr *p = &m->phdrs[i];
 		if (p->p_type == PT_LOAD)
-			assert_int_equal(
-				target_read(&view.tm, m->bias + p->p_vaddr, good + p->p_vaddr, p->p_memsz, &e), 0);
+			assert_int_equal(target_read(&view.tm, m->bias + p->p_vaddr, good + p->p_vaddr, p->p_memsz, &e),
+			                 0);
 	}
 	Elf64_Dyn *d = (Elf64_Dyn *)(void *)(good + (m->dynamic - m->bias));
 	for (; d->d_tag != DT_NULL; d++)

@@ -25,7 +25,8 @@ static void begin(struct target *t, double limit, uint64_t rate)
 	governor_init(&t->g, limit, rate, &t->look);
 }
 
-/* Runs for so long at a load (CPU time in time) that would cost the share `at_least` of the CPU time at the least rate. */
+/* Runs for so long at a load (CPU time in time) that would cost the share `at_least` of the CPU time at the least rate.
+ */
 static void run(struct target *t, double seconds, double load, double at_least)
 {
 	for (uint64_t end = t->look.now_ns + (uint64_t)(seconds * SECOND); t->look.now_ns < end;) {
@@ -68,7 +69,8 @@ static void test_governor_without_limit_never_changes(void **state)
 	assert_int_equal(t.changes, 0);
 }
 
-/* A hundredfold jump is held within seconds; when it is over the rate comes back to the user's, and never goes below. */
+/* A hundredfold jump is held within seconds; when it is over the rate comes back to the user's, and never goes below.
+ */
 static void test_governor_follows_a_jump(void **state)
 {
 	struct target t;
@@ -88,7 +90,8 @@ static void test_governor_follows_a_jump(void **state)
 	assert_true(t.downs >= 1);
 }
 
-/* What is far above the limit from the start is met at once, what is a little above when the first samples, which are dear, are few among others. */
+/* What is far above the limit from the start is met at once, what is a little above when the first samples, which are
+ * dear, are few among others. */
 static void test_governor_hurries_at_the_start(void **state)
 {
 	struct target t;

@@ -195,8 +195,16 @@ static void test_maps_read_at_tells_what_the_list_tells(void **state)
 	assert_true(shared != MAP_FAILED && closed != MAP_FAILED && gone != MAP_FAILED);
 	assert_int_equal(munmap((char *)gone + 4096, 4096), 0);
 	const uint64_t at[] = {
-		(uint64_t)&test_maps_read_at_tells_what_the_list_tells, (uint64_t)&variable, (uint64_t)shared + 4096, (uint64_t)sample,
-		(uint64_t)closed, (uint64_t)gone + 4096 + 8, (uint64_t)&all, (uint64_t)&strlen, (uint64_t)&variable + 1, 0,
+		(uint64_t)&test_maps_read_at_tells_what_the_list_tells,
+		(uint64_t)&variable,
+		(uint64_t)shared + 4096,
+		(uint64_t)sample,
+		(uint64_t)closed,
+		(uint64_t)gone + 4096 + 8,
+		(uint64_t)&all,
+		(uint64_t)&strlen,
+		(uint64_t)&variable + 1,
+		0,
 	};
 	const size_t count = sizeof at / sizeof at[0];
 	assert_int_equal(maps_read_at(&some, "/proc/self/maps", at, count, &e), 0);

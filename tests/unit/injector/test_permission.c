@@ -9,8 +9,8 @@
 
 #include "permission.h"
 
-#define STATUS(uid, gid, caps, seccomp)                                                                            \
-	"Name:\tx\nUid:\t" uid "\nGid:\t" gid "\nCapInh:\t0000000000000000\nCapPrm:\t" caps "\nCapEff:\t" caps        \
+#define STATUS(uid, gid, caps, seccomp)                                                                                \
+	"Name:\tx\nUid:\t" uid "\nGid:\t" gid "\nCapInh:\t0000000000000000\nCapPrm:\t" caps "\nCapEff:\t" caps         \
 	"\nCapBnd:\tffffffffffffffff\nSeccomp:\t" seccomp "\nSeccomp_filters:\t0\n"
 #define FIRST_MAP "         0          0 4294967295\n"
 #define CHILD_MAP "         0       1000          1\n"
@@ -107,7 +107,8 @@ static void test_explain_names_the_level_of_yama(void **state)
 
 static void test_explain_names_the_user_namespace(void **state)
 {
-	struct permission p = parties(STATUS(ROOT, ROOT, ALL, "0"), STATUS("65534\t65534\t65534\t65534", ROOT, ALL, "0"));
+	struct permission p =
+		parties(STATUS(ROOT, ROOT, ALL, "0"), STATUS("65534\t65534\t65534\t65534", ROOT, ALL, "0"));
 
 	(void)state;
 	/* memattach is inside, with all capabilities there, its target outside. */

@@ -37,9 +37,8 @@ static int try(const int *fds)
 		return 5;
 	if (mmap(NULL, DATA_BYTES / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 		return 6;
-	return mmap(NULL, 2 * DATA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED
-	               ? 0
-	               : 7;
+	return mmap(NULL, 2 * DATA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? 0
+	                                                                                                            : 7;
 }
 
 static void test_privileges_drop_all_leaves_what_is_kept(void **state)

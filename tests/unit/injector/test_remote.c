@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stub never names a descriptor that is closed: by then its number could belong to another thread of the program, whose file would be closed or
- * written into. So a worker, which does what memattach does, is killed at the entry of each of its system calls in turn, and the
- * system calls that the borrowed thread makes alone after that are looked at one by one.
+ * The stub never names a descriptor that is closed: by then its number could belong to another thread of the program,
+ * whose file would be closed or written into. So a worker, which does what memattach does, is killed at the entry of
+ * each of its system calls in turn, and the system calls that the borrowed thread makes alone after that are looked at
+ * one by one.
  */
 #include "remote.h"
 
@@ -140,7 +141,8 @@ static bool kill_worker_at(pid_t victim, unsigned calls)
 		_exit(work(victim));
 	}
 	assert_true(WIFSTOPPED(wait_for_stop(worker)));
-	assert_int_equal(ptrace(PTRACE_SETOPTIONS, worker, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)), 0);
+	assert_int_equal(ptrace(PTRACE_SETOPTIONS, worker, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)),
+	                 0);
 	int signal = 0;
 	for (unsigned stops = 0; stops < 2 * calls + 1;) {
 		assert_int_equal(ptrace(PTRACE_SYSCALL, worker, NULL, (void *)(uintptr_t)signal), 0);
@@ -170,13 +172,14 @@ struct seen {
 static void look_at_call(struct seen *seen, const struct user_regs_struct *entry, const struct user_regs_struct *exit)
 {
 	bool names = entry->orig_rax == SYS_close || entry->orig_rax == SYS_sendto || entry->orig_rax == SYS_recvfrom ||
-		     entry->orig_rax == SYS_recvmsg;
+	             entry->orig_rax == SYS_recvmsg;
 
 	seen->calls++;
 	if (!names || (int)entry->rdi == -1 || (int64_t)exit->rax != -EBADF)
 		return;
 	seen->stale = true;
-	snprintf(seen->text, sizeof seen->text, "system call %d named descriptor %d, which is closed", (int)entry->orig_rax, (int)entry->rdi);
+	snprintf(seen->text, sizeof seen->text, "system call %d named descriptor %d, which is closed",
+	         (int)entry->orig_rax, (int)entry->rdi);
 }
 
 static void registers(pid_t pid, struct user_regs_struct *regs)

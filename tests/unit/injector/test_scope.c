@@ -9,7 +9,8 @@
 #define NEEDED 8u
 #define MANY 1000u
 
-/* Module i has the soname "lib<i>.so" and needs the NEEDED modules that follow it, by names that its string table holds one after the other. */
+/* Module i has the soname "lib<i>.so" and needs the NEEDED modules that follow it, by names that its string table holds
+ * one after the other. */
 static void make_modules(struct modules *m, uint32_t count)
 {
 	*m = (struct modules){ .list = calloc(count, sizeof *m->list), .count = count };
@@ -83,7 +84,8 @@ static void test_scope_find_follows_the_order_of_the_loader(void **state)
 	modules_free(&m);
 }
 
-/* A program of a thousand libraries, each with some lazy slots, is far from the limit; one that needs the square of that is refused. */
+/* A program of a thousand libraries, each with some lazy slots, is far from the limit; one that needs the square of
+ * that is refused. */
 static void test_scope_find_stays_in_the_budget(void **state)
 {
 	struct modules m;

@@ -39,7 +39,8 @@ static pid_t start_target(pid_t *child)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		pid_t made = stack == MAP_FAILED ? -1 : clone(wait_for_end, stack + STACK_BYTES, CLONE_VM | SIGCHLD, NULL);
+		pid_t made = stack == MAP_FAILED ? -1
+		                                 : clone(wait_for_end, stack + STACK_BYTES, CLONE_VM | SIGCHLD, NULL);
 		_exit(write(told[1], &made, sizeof made) != sizeof made || wait_for_end(NULL));
 	}
 	assert_true(pid > 0);

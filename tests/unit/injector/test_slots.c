@@ -17,7 +17,8 @@ static const struct elf_module *main_of(const struct view *view)
 	return modules_main(&view->modules);
 }
 
-/* What must hold for every plan: originals are functions of that name, never stubs; gates fit; nothing is in the loader. */
+/* What must hold for every plan: originals are functions of that name, never stubs; gates fit; nothing is in the
+ * loader. */
 static void check_plan(const struct view *view)
 {
 	for (size_t i = 0; i < view->plans.slot_count; i++) {
@@ -123,7 +124,7 @@ static void test_slots_redirected_data(void **state)
 	begin(&v, &view, "victim_now", NULL);
 	for (size_t i = 0; i < view.plans.slot_count; i++)
 		words += view.plans.slots[i].relocation == R_X86_64_64 &&
-			 &view.modules.list[view.plans.slots[i].module] == main_of(&view);
+		         &view.modules.list[view.plans.slots[i].module] == main_of(&view);
 	assert_int_equal(words, 1); /* table; not allocate and discard */
 	assert_non_null(view_slot(&view, main_of(&view), HOOK_malloc, R_X86_64_JUMP_SLOT));
 	end(&v, &view);
@@ -145,7 +146,8 @@ static void test_slots_mark_plt(void **state)
 	begin(&v, &view, "victim_markplt", NULL);
 	AUTO_FREE Elf64_Rela *relas = NULL;
 	size_t count;
-	assert_int_equal(elf_module_relocations(main_of(&view), &view.tm, &main_of(&view)->jmprel, &relas, &count, &e), 0);
+	assert_int_equal(elf_module_relocations(main_of(&view), &view.tm, &main_of(&view)->jmprel, &relas, &count, &e),
+	                 0);
 	for (size_t i = 0; i < count; i++)
 		addends += relas[i].r_addend != 0;
 	assert_true(addends > 0);
@@ -237,7 +239,8 @@ static void test_routes_of_libstdcxx(void **state)
 	expect_via(&view, cxx, HOOK_new_array, HOOK_new);
 	expect_via(&view, cxx, HOOK_new_nothrow, HOOK_new);
 	/* GCC 12 has it call aligned_alloc, GCC 14 posix_memalign. */
-	expect_via(&view, cxx, HOOK_new_aligned, imports(cxx, "aligned_alloc") ? HOOK_aligned_alloc : HOOK_posix_memalign);
+	expect_via(&view, cxx, HOOK_new_aligned,
+	           imports(cxx, "aligned_alloc") ? HOOK_aligned_alloc : HOOK_posix_memalign);
 	expect_via(&view, cxx, HOOK_delete, HOOK_free);
 	expect_via(&view, cxx, HOOK_delete_sized, HOOK_delete);
 	assert_non_null(view_slot(&view, cxx, HOOK_malloc, 0));
@@ -289,8 +292,7 @@ static void test_slots_refuse_foreign_values(void **state)
 	assert_int_equal(ptrace(PTRACE_INTERRUPT, v.pid, 0, 0), 0);
 	assert_int_equal(waitpid(v.pid, NULL, 0), v.pid);
 	assert_int_equal(
-		ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)strlen_like.address),
-		0);
+		ptrace(PTRACE_POKEDATA, v.pid, (void *)(uintptr_t)address, (void *)(uintptr_t)strlen_like.address), 0);
 	assert_int_equal(slots_plan(&again, &view.modules, &view.libc, &view.tm, &view.maps, &options, &e), 0);
 	assert_int_equal(again.refusal_count, 1);
 	assert_non_null(strstr(again.refusals[0].text, "realloc not patched"));
@@ -337,8 +339,7 @@ static void test_slots_plan_again_for_later_modules(void **state)
 	assert_int_equal(more.gate_count, view.plans.gate_count);
 	assert_memory_equal(more.gates, view.plans.gates, view.plans.gate_count * sizeof *more.gates);
 	for (size_t i = 0; i < more.slot_count; i++)
-		assert_ptr_equal(&later.modules.list[more.slots[i].module],
-		                 view_module(&later, "libvictim_plugin.so"));
+		assert_ptr_equal(&later.modules.list[more.slots[i].module], view_module(&later, "libvictim_plugin.so"));
 	slots_free(&more);
 	free(patched);
 	view_close(&later);

@@ -17,9 +17,7 @@ static void make_rows(struct unwind_rows *rows)
 {
 	static const uint32_t pc[] = { 0, 64, 128 }, rule[] = { RSP, RBP, RSP };
 
-	*rows = (struct unwind_rows){
-		.pc = malloc(sizeof pc), .rule = malloc(sizeof rule), .count = 3, .capacity = 3
-	};
+	*rows = (struct unwind_rows){ .pc = malloc(sizeof pc), .rule = malloc(sizeof rule), .count = 3, .capacity = 3 };
 	assert_true(rows->pc && rows->rule);
 	memcpy(rows->pc, pc, sizeof pc);
 	memcpy(rows->rule, rule, sizeof rule);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The dump in the memory of the target, which is this program: what is written there, and that nothing is where it is not the dump. */
+/* The dump in the memory of the target, which is this program: what is written there, and that nothing is where it is
+ * not the dump. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +38,9 @@ static void map_dump(int sharing)
 	memcpy(dump->magic, DUMP_MAGIC, sizeof dump->magic);
 	dump->session_id = SESSION_ID;
 	dump->lease_stamp = dump->lease_realtime_ns = LATER;
-	block = (struct memattach_session){ .session_id = SESSION_ID, .dump_address = (uint64_t)dump, .dump_bytes = DUMP_BYTES };
+	block = (struct memattach_session){ .session_id = SESSION_ID,
+		                            .dump_address = (uint64_t)dump,
+		                            .dump_bytes = DUMP_BYTES };
 	assert_int_equal(target_memory_open(&memory, getpid(), &e), 0);
 	assert_int_equal(target_writer_open(&writer, getpid(), &e), 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* By name: the mapped file and no other, whatever the name leads to. In a child without capabilities, for whom map_files is closed. */
+/* By name: the mapped file and no other, whatever the name leads to. In a child without capabilities, for whom
+ * map_files is closed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

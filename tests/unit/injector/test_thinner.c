@@ -66,7 +66,7 @@ static void assert_tags_fit(void)
 	for (uint32_t n = 0; n < h->region_count; n++)
 		for (uint64_t k = 0; h->regions[n].kind == DUMP_REGION_LIVE && k < h->regions[n].entries; k++)
 			assert_int_equal(DUMP_KEY_IS_FREE(records_of(&h->regions[n])[k].address),
-					 tags_of(&h->regions[n])[k] == 0);
+			                 tags_of(&h->regions[n])[k] == 0);
 }
 
 /* Puts a sample where the payload would: into the first free key of its bucket, the largest level first. */
@@ -74,15 +74,20 @@ static bool put(uint64_t i)
 {
 	const struct dump_header *h = writer.shared;
 	uint64_t address = 0x10000 + 64 * i;
-	struct dump_live_record record = { .address = address, .size = 16 + mix(i) % 500, .stamp = dump_clock_stamp(), .rate_bytes = RATE,
-					   .stack = i % 7 ? h->unknown_stack : (uint32_t)i, .tid = 1 };
+	struct dump_live_record record = { .address = address,
+		                           .size = 16 + mix(i) % 500,
+		                           .stamp = dump_clock_stamp(),
+		                           .rate_bytes = RATE,
+		                           .stack = i % 7 ? h->unknown_stack : (uint32_t)i,
+		                           .tid = 1 };
 
 	dump_writer_count(&writer, DUMP_COUNTER_samples_taken, 1);
 	for (uint32_t n = h->region_count; n-- > 0;) {
 		const struct dump_region *r = &h->regions[n];
 		if (r->kind != DUMP_REGION_LIVE)
 			continue;
-		uint64_t number = (address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >> (63 - __builtin_ctzll(r->entries / DUMP_BUCKET));
+		uint64_t number = (address >> 4) * 0x9E3779B97F4A7C15ull >> 1 >>
+		                  (63 - __builtin_ctzll(r->entries / DUMP_BUCKET));
 		for (uint64_t k = number * DUMP_BUCKET; k < (number + 1) * DUMP_BUCKET; k++) {
 			if (!DUMP_KEY_IS_FREE(records_of(r)[k].address))
 				continue;
@@ -186,7 +191,8 @@ static void test_thinner_makes_room(void **state)
 	assert_true(of_stack < n);
 	assert_int_equal(thinner_make_room(&writer, &rate, &given_up, &e), 0);
 	assert_tags_fit();
-	const struct dump_stack *stack = (const void *)((const char *)writer.shared + (uint64_t)writer.shared->unknown_stack * DUMP_STACK_ALIGN);
+	const struct dump_stack *stack =
+		(const void *)((const char *)writer.shared + (uint64_t)writer.shared->unknown_stack * DUMP_STACK_ALIGN);
 	assert_int_equal(stack->unkept, of_stack - with_stack());
 	assert_true(rate > RATE && writer.shared->rate_bytes == rate);
 	after = read_dump(path);

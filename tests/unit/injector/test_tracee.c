@@ -90,7 +90,8 @@ static void test_seize_of_a_traced_thread_is_refused(void **state)
 	end(pid);
 }
 
-/* Its only thread waits for a vfork child from the first byte to the second, where no stop reaches it. Says when it is back. */
+/* Its only thread waits for a vfork child from the first byte to the second, where no stop reaches it. Says when it is
+ * back. */
 static pid_t start_vforker(int *go_on, int *back)
 {
 	int go[2], said[2];
@@ -170,7 +171,8 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	close(back);
 }
 
-/* One that was stopped and then goes on for us (in the stub) is held, also if it does not come back; and it is let go when it does. */
+/* One that was stopped and then goes on for us (in the stub) is held, also if it does not come back; and it is let go
+ * when it does. */
 static void test_a_hold_that_ends_late_counts(void **state)
 {
 	uint64_t longest = 0;
@@ -197,7 +199,8 @@ static void test_a_hold_that_ends_late_counts(void **state)
 	close(back);
 }
 
-/* What is said of one that did not stop: a thread that runs stops at once, so one that could run did not get its turn. */
+/* What is said of one that did not stop: a thread that runs stops at once, so one that could run did not get its turn.
+ */
 static void test_the_reason_for_not_stopping_is_told(void **state)
 {
 	struct err e;

@@ -42,7 +42,9 @@ static int remove_root(void **state)
 
 static void make_rows(struct unwind_rows *rows, uint32_t count)
 {
-	*rows = (struct unwind_rows){ .pc = calloc(count, 4), .rule = calloc(count, 4), .count = count, .fdes = 5, .damaged = 1 };
+	*rows = (struct unwind_rows){
+		.pc = calloc(count, 4), .rule = calloc(count, 4), .count = count, .fdes = 5, .damaged = 1
+	};
 	assert_true(rows->pc && rows->rule);
 	for (uint32_t i = 0; i < count; i++) {
 		rows->pc[i] = i * 7;
@@ -194,13 +196,13 @@ static void test_load_refuses_rows_that_harm(void **state)
 	slurp((uint8_t *)&data, sizeof data);
 	forge(&data.f, ROWS);
 	assert_true(is_found(&key));
-#define REFUSED(place, value)                                                                                    \
-	do {                                                                                                     \
-		saved = (place);                                                                                 \
-		(place) = (value);                                                                               \
-		forge(&data.f, ROWS);                                                                            \
-		assert_false(is_found(&key));                                                                    \
-		(place) = saved;                                                                                 \
+#define REFUSED(place, value)                                                                                          \
+	do {                                                                                                           \
+		saved = (place);                                                                                       \
+		(place) = (value);                                                                                     \
+		forge(&data.f, ROWS);                                                                                  \
+		assert_false(is_found(&key));                                                                          \
+		(place) = saved;                                                                                       \
 	} while (0)
 	REFUSED(pc[0], 1);
 	REFUSED(pc[5], pc[4]);
@@ -395,7 +397,8 @@ static void test_compile_module_uses_the_cache(void **state)
 	assert_non_null(file);
 	assert_int_equal(fread(&head, sizeof head, 1, file), 1);
 	changed.count = 1;
-	const struct unwind_cache_key own = { f.module->build_id, f.module->build_id_bytes, head.source_hash, head.exec_bytes };
+	const struct unwind_cache_key own = { f.module->build_id, f.module->build_id_bytes, head.source_hash,
+		                              head.exec_bytes };
 	unwind_cache_store(&c, &own, &changed);
 	assert_int_equal(unwind_compile_module(&rows[0], &f, &c, &e), 0);
 	assert_int_equal(rows[0].count, 1);

@@ -132,8 +132,8 @@ static void compare_at(const struct image *im, const struct unwind_rows *rows, D
 	t->compared++;
 	t->unsupported += UNWIND_KIND(ours) == UNWIND_UNSUPPORTED;
 	if (ours != theirs && t->mismatches++ < 5)
-		print_message("  pc %llx: ours %08x, libdw %08x\n",
-		              (unsigned long long)(im->source.exec_start + pc), ours, theirs);
+		print_message("  pc %llx: ours %08x, libdw %08x\n", (unsigned long long)(im->source.exec_start + pc),
+		              ours, theirs);
 }
 
 static void check_file(const char *path)
@@ -166,11 +166,10 @@ static void check_file(const char *path)
 		compare_at(&im, &rows, cfi, rows.pc[i] + (end - rows.pc[i]) / 2, &t);
 	}
 	unwind_rows_census(&rows, length, census);
-	print_message(
-		"  %s: %u rows, %u functions, %u places compared, %u mismatches; unsupported %.3f %% of places, "
-		"%.3f %% of code\n",
-		path, rows.count, rows.fdes, t.compared, t.mismatches, 100.0 * t.unsupported / t.compared,
-		100.0 * (double)census[UNWIND_UNSUPPORTED] / length);
+	print_message("  %s: %u rows, %u functions, %u places compared, %u mismatches; unsupported %.3f %% of places, "
+	              "%.3f %% of code\n",
+	              path, rows.count, rows.fdes, t.compared, t.mismatches, 100.0 * t.unsupported / t.compared,
+	              100.0 * (double)census[UNWIND_UNSUPPORTED] / length);
 	assert_int_equal(t.mismatches, 0);
 	dwarf_cfi_end(cfi);
 	unwind_rows_done(&rows);

@@ -41,8 +41,7 @@ static void test_unwind_tables_update_publishes_an_index(void **state)
 	assert_ptr_not_equal(base, MAP_FAILED);
 	const struct unwind_index *index = index_of(base);
 	const struct unwind_module *modules = (const struct unwind_module *)(const void *)(index + 1);
-	const struct unwind_range *ranges =
-		(const struct unwind_range *)(const void *)(modules + index->module_count);
+	const struct unwind_range *ranges = (const struct unwind_range *)(const void *)(modules + index->module_count);
 	assert_int_equal(index->generation, 1);
 	assert_int_equal(index->module_count, view.modules.count);
 	for (uint32_t i = 0; i < index->module_count; i++) {
@@ -52,8 +51,7 @@ static void test_unwind_tables_update_publishes_an_index(void **state)
 		assert_int_equal(pc[0], 0);
 		for (uint32_t k = 1; k < modules[i].row_count; k++)
 			assert_true(pc[k] > pc[k - 1] && pc[k] < modules[i].end - modules[i].start);
-		assert_int_equal(modules_find(&view.modules, modules[i].start, true)->exec_start,
-		                 modules[i].start);
+		assert_int_equal(modules_find(&view.modules, modules[i].start, true)->exec_start, modules[i].start);
 	}
 	bool stack = false;
 	for (uint32_t i = 0; i < index->range_count; i++) {

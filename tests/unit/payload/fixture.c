@@ -26,7 +26,7 @@ static bool maps_line(FILE *maps, struct maps_line *line)
 		return false;
 	assert_int_equal(sscanf(text, "%lx-%lx %4s", &line->start, &line->end, mode), 3);
 	line->protection = (mode[0] == 'r' ? PROT_READ : 0) | (mode[1] == 'w' ? PROT_WRITE : 0) |
-			   (mode[2] == 'x' ? PROT_EXEC : 0);
+	                   (mode[2] == 'x' ? PROT_EXEC : 0);
 	return true;
 }
 
@@ -113,7 +113,11 @@ uint64_t fixture_region(struct fixture *f, uint32_t kind, uint64_t bytes, uint64
 	for (uint32_t i = 0; i < n; i++)
 		serial += f->dump->regions[i].kind == kind;
 	f->dump->regions[n] = (struct dump_region){
-		.kind = kind, .serial = serial, .offset = offset, .bytes = bytes, .entries = entries,
+		.kind = kind,
+		.serial = serial,
+		.offset = offset,
+		.bytes = bytes,
+		.entries = entries,
 	};
 	f->dump_end += bytes;
 	__atomic_store_n(&f->dump->region_count, n + 1, __ATOMIC_RELEASE);
@@ -139,7 +143,7 @@ uint64_t fixture_rows(struct fixture *f, const uint32_t *pcs, const uint32_t *ru
 }
 
 void fixture_index(struct fixture *f, const struct unwind_module *modules, uint32_t module_count,
-		   const struct unwind_range *ranges, uint32_t range_count)
+                   const struct unwind_range *ranges, uint32_t range_count)
 {
 	struct unwind_header *header = (struct unwind_header *)f->tables;
 	struct unwind_index *index = (struct unwind_index *)(f->tables + f->tables_end);
@@ -221,7 +225,8 @@ static uint64_t live_scan(const struct fixture *f, uint64_t address, struct dump
 
 	for (uint32_t i = 0; i < f->dump->region_count; i++) {
 		uint64_t entries = f->dump->regions[i].entries;
-		const struct dump_live_record *records = (const void *)(region_bytes(f, i) + DUMP_LIVE_RECORDS_AT(entries));
+		const struct dump_live_record *records =
+			(const void *)(region_bytes(f, i) + DUMP_LIVE_RECORDS_AT(entries));
 
 		if (f->dump->regions[i].kind != DUMP_REGION_LIVE)
 			continue;

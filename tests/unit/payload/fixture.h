@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session without memattach: dump and tables as memfds, filled as memattach would, for the tests of the payload. The test sees both
- * through mappings of its own. Failures are assertions.
+ * A session without memattach: dump and tables as memfds, filled as memattach would, for the tests of the payload. The
+ * test sees both through mappings of its own. Failures are assertions.
  */
 #ifndef MEMATTACH_TEST_PAYLOAD_FIXTURE_H
 #define MEMATTACH_TEST_PAYLOAD_FIXTURE_H
@@ -23,7 +23,7 @@ struct fixture {
 	int payload_fd;
 	struct dump_header *dump;
 	uint8_t *tables;
-	uint64_t dump_end;   /* end of the last region */
+	uint64_t dump_end; /* end of the last region */
 	uint64_t tables_end;
 	uint32_t generation;
 	struct control_start start;
@@ -38,11 +38,11 @@ uint64_t fixture_region(struct fixture *f, uint32_t kind, uint64_t bytes, uint64
 void fixture_regions(struct fixture *f);
 /* Publishes an index. The rows of modules must stand in the tables (fixture_rows). */
 void fixture_index(struct fixture *f, const struct unwind_module *modules, uint32_t module_count,
-		   const struct unwind_range *ranges, uint32_t range_count);
+                   const struct unwind_range *ranges, uint32_t range_count);
 /* Appends rows to the tables; returns rows_offset. */
 uint64_t fixture_rows(struct fixture *f, const uint32_t *pcs, const uint32_t *rules, uint32_t count);
-/* Publishes an index of this process as it is mapped now: no rows, so that stacks are walked by frame pointer. The module with the
- * code of the test has id. */
+/* Publishes an index of this process as it is mapped now: no rows, so that stacks are walked by frame pointer. The
+ * module with the code of the test has id. */
 void fixture_index_self(struct fixture *f, uint32_t id);
 
 /* What the dump says. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of include/control.h on the shared object as it is shipped: load it as memattach does, hook this program's own
- * slots, record, restore, unload, and read what the dump says. This program is linked with RELRO, so its slots are read-only.
+ * The contract of include/control.h on the shared object as it is shipped: load it as memattach does, hook this
+ * program's own slots, record, restore, unload, and read what the dump says. This program is linked with RELRO, so its
+ * slots are read-only.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,11 +26,11 @@
 #define MODULE_ID 7
 
 /* Where this program's calls of a function go through (it is compiled with -fno-plt). */
-#define SLOT_OF(function)                                                                       \
-	({                                                                                      \
-		uint64_t slot_;                                                                 \
-		__asm__("lea " #function "@GOTPCREL(%%rip), %0" : "=r"(slot_));                 \
-		slot_;                                                                          \
+#define SLOT_OF(function)                                                                                              \
+	({                                                                                                             \
+		uint64_t slot_;                                                                                        \
+		__asm__("lea " #function "@GOTPCREL(%%rip), %0" : "=r"(slot_));                                        \
+		slot_;                                                                                                 \
 	})
 
 struct loaded {
@@ -72,7 +73,9 @@ static void payload_hook(struct loaded *p)
 		{ .original = (uint64_t)calloc, .hook = HOOK_calloc },
 		{ .original = (uint64_t)posix_memalign, .hook = HOOK_posix_memalign },
 	};
-	struct control_patch patch = { .channel = -1, .gate_count = 5, .gates = (uint64_t)gates, .slots = (uint64_t)p->slots };
+	struct control_patch patch = {
+		.channel = -1, .gate_count = 5, .gates = (uint64_t)gates, .slots = (uint64_t)p->slots
+	};
 
 	slot_add(p, SLOT_OF(malloc), 0);
 	slot_add(p, SLOT_OF(free), 1);
@@ -87,8 +90,9 @@ static void payload_hook(struct loaded *p)
 	assert_int_equal(p->control(CONTROL_PATCH, &patch), 0);
 	for (uint32_t i = 0; i < p->slot_count; i++) {
 		assert_int_equal(p->slots[i].state, SLOT_PATCHED);
-		assert_int_equal(*(uint64_t *)p->slots[i].address,
-				 gate_address(p->session->gates_address, p->slots[i].gate, gates[p->slots[i].gate].hook));
+		assert_int_equal(
+			*(uint64_t *)p->slots[i].address,
+			gate_address(p->session->gates_address, p->slots[i].gate, gates[p->slots[i].gate].hook));
 	}
 }
 
@@ -174,7 +178,8 @@ static void test_contract_exact(void **state)
 	assert_int_equal(DUMP_FRAME_MODULE(stack->frames[0]), MODULE_ID);
 	assert_true(DUMP_FRAME_ADDRESS(stack->frames[0]) - (uint64_t)allocate_here < 64);
 	assert_true(DUMP_FRAME_ADDRESS(stack->frames[1]) - (uint64_t)test_contract_exact < 4096);
-	assert_true(stack->taken_bytes == 100 && stack->taken_count == 1 && stack->excess_bytes == 0 && stack->variance_bytes == 0);
+	assert_true(stack->taken_bytes == 100 && stack->taken_count == 1 && stack->excess_bytes == 0 &&
+	            stack->variance_bytes == 0);
 	free(a);
 	seen[2] = fixture_live(&p.f, a, &record);
 	b = realloc(b, 200000);
@@ -340,7 +345,8 @@ static void test_contract_threads(void **state)
 
 		if (region->kind != DUMP_REGION_STACKS)
 			continue;
-		while (at < region->offset + sizeof(struct dump_arena) + ((struct dump_arena *)((uint8_t *)p.f.dump + region->offset))->used) {
+		while (at < region->offset + sizeof(struct dump_arena) +
+		                    ((struct dump_arena *)((uint8_t *)p.f.dump + region->offset))->used) {
 			const struct dump_stack *stack = (const void *)((uint8_t *)p.f.dump + at);
 
 			estimate += (double)stack->taken_bytes + stack->excess_bytes;
@@ -350,7 +356,7 @@ static void test_contract_threads(void **state)
 	payload_unhook(&p);
 	assert_int_equal(live, blocks);
 	assert_int_equal(fixture_counter(&p.f, DUMP_COUNTER_samples_taken),
-			 fixture_counter(&p.f, DUMP_COUNTER_samples_freed) + live);
+	                 fixture_counter(&p.f, DUMP_COUNTER_samples_freed) + live);
 	assert_int_equal(fixture_counter(&p.f, DUMP_COUNTER_frees_missed), 0);
 	assert_int_equal(fixture_counter(&p.f, DUMP_COUNTER_lost_busy), 0);
 	/* 50 000 samples: standard error 0.45 %; six of them */
@@ -424,14 +430,15 @@ static uint64_t call_in_steps(uint64_t gate, uint64_t argument)
 	uint64_t result;
 
 	__asm__ volatile("sub $128, %%rsp\n\t"
-			 "pushfq\n\t"
-			 "orq %2, (%%rsp)\n\t"
-			 "popfq\n\t"
-			 "call *%1\n\t"
-			 "add $128, %%rsp"
-			 : "=a"(result), "+r"(gate)
-			 : "i"(TRAP_FLAG), "D"(argument)
-			 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5");
+	                 "pushfq\n\t"
+	                 "orq %2, (%%rsp)\n\t"
+	                 "popfq\n\t"
+	                 "call *%1\n\t"
+	                 "add $128, %%rsp"
+	                 : "=a"(result), "+r"(gate)
+	                 : "i"(TRAP_FLAG), "D"(argument)
+	                 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2",
+	                   "xmm3", "xmm4", "xmm5");
 	return result;
 }
 

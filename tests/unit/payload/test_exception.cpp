@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A C++ exception that an original throws passes through the frames of the slow path, and the hook works on afterwards. */
+/* A C++ exception that an original throws passes through the frames of the slow path, and the hook works on afterwards.
+ */
 #include <cstdio>
 #include <new>
 
@@ -18,7 +19,10 @@ static bool fail;
 
 struct guard {
 	int *count;
-	~guard() { ++*count; }
+	~guard()
+	{
+		++*count;
+	}
 };
 
 static void *throwing_new(size_t bytes)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every hook called through a gate of its own, with originals that check what they get: arguments and results pass unchanged, the
- * dump holds what the shape of the function says. Also: patching of words, signal handlers, changes of the rate.
+ * Every hook called through a gate of its own, with originals that check what they get: arguments and results pass
+ * unchanged, the dump holds what the shape of the function says. Also: patching of words, signal handlers, changes of
+ * the rate.
  */
 #include <errno.h>
 #include <math.h>
@@ -150,7 +151,8 @@ static void test_hook_passes_arguments_and_result(void **state)
 			uint64_t first = (uint64_t)&word, wanted[] = { first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i };
 
 			set_rate(slow ? every : seldom);
-			answer = facts[i].shape == SHAPE_OUT ? 0x1100000000ull + (uint32_t)EINVAL : 0x7000000 + 4096 * i;
+			answer = facts[i].shape == SHAPE_OUT ? 0x1100000000ull + (uint32_t)EINVAL
+			                                     : 0x7000000 + 4096 * i;
 			memset(seen, 0, sizeof(seen));
 			assert_int_equal(call(i, first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i), answer);
 			assert_memory_equal(seen, wanted, sizeof(seen));
@@ -161,16 +163,11 @@ static void test_hook_passes_arguments_and_result(void **state)
 static uint64_t size_of(uint32_t hook, const uint64_t *a)
 {
 	switch (facts[hook].size) {
-	case SIZE_ARG0:
-		return a[0];
-	case SIZE_ARG1:
-		return a[1];
-	case SIZE_ARG2:
-		return a[2];
-	case SIZE_ARG0_X_ARG1:
-		return a[0] * a[1];
-	default:
-		return a[1] * a[2];
+	case SIZE_ARG0: return a[0];
+	case SIZE_ARG1: return a[1];
+	case SIZE_ARG2: return a[2];
+	case SIZE_ARG0_X_ARG1: return a[0] * a[1];
+	default: return a[1] * a[2];
 	}
 }
 
@@ -189,7 +186,9 @@ static void test_hook_records_new_blocks(void **state)
 		if (facts[i].shape == SHAPE_OUT)
 			a[0] = (uint64_t)&out;
 		store_out = facts[i].shape == SHAPE_OUT;
-		answer = store_out ? ENOMEM : facts[i].shape == SHAPE_MAP || facts[i].shape == SHAPE_REMAP ? UINT64_MAX : 0;
+		answer = store_out                                                      ? ENOMEM
+		         : facts[i].shape == SHAPE_MAP || facts[i].shape == SHAPE_REMAP ? UINT64_MAX
+		                                                                        : 0;
 		out_value = block;
 		call(i, a[0], a[1], a[2], a[3], 0, 0);
 		assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), taken);
@@ -221,7 +220,8 @@ static void get_it_again(void)
 	call(HOOK_malloc, 20, 0, 0, 0, 0, 0);
 }
 
-/* The block that a free is about may be somebody else's before the original returns: each of the two has its own record. */
+/* The block that a free is about may be somebody else's before the original returns: each of the two has its own
+ * record. */
 static void test_hook_leaves_the_next_block_alone(void **state)
 {
 	struct dump_live_record record;
@@ -359,7 +359,8 @@ static uint64_t other_original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
 	return 0x6660 + 0x1000 * ++calls_of_other;
 }
 
-/* Two allocators in one process: each gate calls its own, the blocks of both are recorded, and either's free finds them. */
+/* Two allocators in one process: each gate calls its own, the blocks of both are recorded, and either's free finds
+ * them. */
 static void test_gates_of_two_allocators(void **state)
 {
 	struct gate *gates = (struct gate *)gate_data(memattach_session.gates_address, 0);
@@ -388,7 +389,8 @@ static uint64_t usable_of(uint64_t block)
 	return block == 0x7770 ? 48 : 1000;
 }
 
-/* An allocator may do anything before it tells a size, even call itself: that is counted as lost, and the record is what it would have been. */
+/* An allocator may do anything before it tells a size, even call itself: that is counted as lost, and the record is
+ * what it would have been. */
 static uint64_t usable_by_allocating(uint64_t block)
 {
 	struct dump_live_record record;
@@ -524,7 +526,8 @@ static void order_at_once(uint64_t rate)
 	assert_int_equal(memattach_control(CONTROL_RATE, &rate), 0);
 }
 
-/* The rate changes in the middle: each record carries the rate that it was drawn with, the estimate stays right. 4.5 standard errors. */
+/* The rate changes in the middle: each record carries the rate that it was drawn with, the estimate stays right. 4.5
+ * standard errors. */
 static void check_rate_changes(void (*order)(uint64_t rate))
 {
 	static const uint64_t rates[] = { 500, 20000, 3000, 500000, 1000 };
@@ -558,7 +561,8 @@ static void check_rate_changes(void (*order)(uint64_t rate))
 	assert_true((met & 21) == 21); /* those with many samples */
 }
 
-/* Gate and hook let those frees pass that filter.c says are of no sample, and no others. Half of those that one counter knows are not known by both. */
+/* Gate and hook let those frees pass that filter.c says are of no sample, and no others. Half of those that one counter
+ * knows are not known by both. */
 static void test_hooks_ask_the_filter(void **state)
 {
 	static const uint32_t hooks[] = { HOOK_free, HOOK_munmap };
@@ -580,7 +584,8 @@ static void test_hooks_ask_the_filter(void **state)
 		}
 	}
 	assert_int_equal(known, 20000 + 2 * maybe);
-	/* 40 000 marks on 65 536 counters: 0.46 of them are not 0, so 0.26 of the others' frees meet one and a second one; 0.457 the first. */
+	/* 40 000 marks on 65 536 counters: 0.46 of them are not 0, so 0.26 of the others' frees meet one and a second
+	 * one; 0.457 the first. */
 	assert_true(maybe > 1000 && maybe < 3600);
 }
 
@@ -716,8 +721,14 @@ static void test_patch_slots_states(void **state)
 	struct slot slots[5] = {
 		{ .address = (uint64_t)&page[0], .old_value = 11, .gate = 0, .page_protection = PROT_READ },
 		{ .address = (uint64_t)&page[1], .old_value = 99, .gate = 1, .page_protection = PROT_READ },
-		{ .address = (uint64_t)&page[512], .old_value = 13, .gate = 2, .page_protection = PROT_READ | PROT_WRITE },
-		{ .address = (uint64_t)&page[513] + 4, .old_value = 14, .gate = 2, .page_protection = PROT_READ | PROT_WRITE },
+		{ .address = (uint64_t)&page[512],
+		  .old_value = 13,
+		  .gate = 2,
+		  .page_protection = PROT_READ | PROT_WRITE },
+		{ .address = (uint64_t)&page[513] + 4,
+		  .old_value = 14,
+		  .gate = 2,
+		  .page_protection = PROT_READ | PROT_WRITE },
 		{ .address = gone, .old_value = 0, .gate = 0, .page_protection = PROT_READ },
 	};
 	struct control_patch patch = { .channel = -1, .slot_count = 5, .slots = (uint64_t)slots };
@@ -768,7 +779,8 @@ static void test_inert_gates_call_the_original(void **state)
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
-/* A hook that was left between the charge and the draw, by a signal handler's siglongjmp, must not silence its thread for ever. */
+/* A hook that was left between the charge and the draw, by a signal handler's siglongjmp, must not silence its thread
+ * for ever. */
 static void test_a_distance_below_zero_is_seen(void **state)
 {
 	static const uint32_t hooks[] = { HOOK_malloc, HOOK_calloc };
@@ -800,14 +812,15 @@ static void test_gate_instructions_are_known(void **state)
 	assert_int_equal(found, gate_instruction_count);
 	for (uint32_t i = 0; i < gate_instruction_count; i++)
 		assert_true(gate_instruction_at(gate_instructions[i]));
-	assert_true(gate_instruction_at(GATE_ALLOCATE) && gate_instruction_at(GATE_RELEASE) && gate_instruction_at(GATE_OTHER));
+	assert_true(gate_instruction_at(GATE_ALLOCATE) && gate_instruction_at(GATE_RELEASE) &&
+	            gate_instruction_at(GATE_OTHER));
 }
 
 #define EXACT(name) cmocka_unit_test_setup_teardown(name, open_exact, close_session)
-#define EXACT_IN_EACH_SLOT(name)                                                                                                 \
-	EXACT(name), { #name "_at_home", name, open_exact_at_home, close_session, NULL },                                         \
-	{                                                                                                                        \
-		#name "_behind", name, open_exact_behind, close_session, NULL                                                     \
+#define EXACT_IN_EACH_SLOT(name)                                                                                       \
+	EXACT(name), { #name "_at_home", name, open_exact_at_home, close_session, NULL },                              \
+	{                                                                                                              \
+#name "_behind", name, open_exact_behind, close_session, NULL                                          \
 	}
 
 int main(void)

@@ -22,7 +22,7 @@ static void test_main_stack_grows(void **state)
 	assert_true(known_stack_end(END - 8, 0) == END);
 	assert_true(known_stack_end(START, 0) == END);
 	assert_true(known_stack_end(END, 0) == 0);
-	assert_true(known_stack_end(START - MAIN_STACK_GAP - 8, 0) == 0); /* may be something else */
+	assert_true(known_stack_end(START - MAIN_STACK_GAP - 8, 0) == 0);      /* may be something else */
 	assert_true(known_stack_end(START - MAIN_STACK_GAP + 4096, 0) == END); /* it has grown */
 	assert_true(known_stack_end(START - MAIN_STACK_GAP - 8, 0) == END);
 	assert_true(known_stack_end(START - 3 * MAIN_STACK_GAP, 0) == 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which allocations are sampled, asked of the countdown itself: distances, sizes, threads that are independent or come and go, seeds. */
+/* Which allocations are sampled, asked of the countdown itself: distances, sizes, threads that are independent or come
+ * and go, seeds. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -65,7 +66,8 @@ static void test_distances_are_exponential(void **state)
 	end();
 	qsort(distance, N, sizeof(*distance), ascending);
 	for (int i = 0; i < N; i++) {
-		double low = -expm1(-distance[i] / RATE), high = -expm1(-(distance[i] + 1) / RATE); /* of a whole byte */
+		double low = -expm1(-distance[i] / RATE),
+		       high = -expm1(-(distance[i] + 1) / RATE); /* of a whole byte */
 
 		d = fmax(d, fmax((double)i / N - high, low - (double)(i + 1) / N));
 	}
@@ -105,8 +107,9 @@ static void *walk(void *argument)
 }
 
 /*
- * Threads that do the same at the same time are not sampled alike: no correlation at any of some lags. Which thread gets which numbers is a matter of the
- * time, so the seed does not fix the outcome: 6 standard deviations, 2e-9 each. A correlation of 1.4 % would be seen; the same numbers are one of 100 %.
+ * Threads that do the same at the same time are not sampled alike: no correlation at any of some lags. Which thread
+ * gets which numbers is a matter of the time, so the seed does not fix the outcome: 6 standard deviations, 2e-9 each. A
+ * correlation of 1.4 % would be seen; the same numbers are one of 100 %.
  */
 static void test_threads_are_independent(void **state)
 {
@@ -150,8 +153,8 @@ static void *short_life(void *argument)
 }
 
 /*
- * Threads that end long before their next sample, and others that get their slots, lose and add nothing. As above the seed does not fix the outcome:
- * 6 standard deviations, 2e-9; a bias of 15 % would be seen.
+ * Threads that end long before their next sample, and others that get their slots, lose and add nothing. As above the
+ * seed does not fix the outcome: 6 standard deviations, 2e-9; a bias of 15 % would be seen.
  */
 static void test_threads_that_end_bias_nothing(void **state)
 {
@@ -184,7 +187,8 @@ static uint64_t fingerprint(uint64_t seed)
 	return bits;
 }
 
-/* The fast path has charged the slot and borrowed; before it is seen, a signal handler charges it again, without a borrow. */
+/* The fast path has charged the slot and borrowed; before it is seen, a signal handler charges it again, without a
+ * borrow. */
 static void test_a_handler_that_charges_a_borrowing_slot(void **state)
 {
 	struct thread_slot *near;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much stack the hooks of the shared object as it is shipped need, beside that of the original: the stack is painted, and looked at after
- * each call. man/memattach.1 (LIMITATIONS) says these numbers to users.
+ * How much stack the hooks of the shared object as it is shipped need, beside that of the original: the stack is
+ * painted, and looked at after each call. man/memattach.1 (LIMITATIONS) says these numbers to users.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -125,14 +125,16 @@ static __attribute__((noinline)) void measured_call(void)
 	sp -= 256; /* what this function itself might use */
 	memset(stack, PAINT, sp - (uint64_t)stack);
 	__asm__ volatile("mov %%rsp, %%rbx\n\t"
-			 "mov %2, %%rsp\n\t"
-			 "call *%1\n\t"
-			 "mov %%rbx, %%rsp"
-			 : "=a"(result)
-			 : "r"(call.gate), "r"(sp & ~15ull), "D"(call.a), "S"(call.b), "d"(call.c)
-			 : "rbx", "rcx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
-			   "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-	for (used = (sp & ~15ull) - (uint64_t)stack; used > 0 && stack[((sp & ~15ull) - (uint64_t)stack) - used] == PAINT;)
+	                 "mov %2, %%rsp\n\t"
+	                 "call *%1\n\t"
+	                 "mov %%rbx, %%rsp"
+	                 : "=a"(result)
+	                 : "r"(call.gate), "r"(sp & ~15ull), "D"(call.a), "S"(call.b), "d"(call.c)
+	                 : "rbx", "rcx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3",
+	                   "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+	                   "xmm15");
+	for (used = (sp & ~15ull) - (uint64_t)stack;
+	     used > 0 && stack[((sp & ~15ull) - (uint64_t)stack) - used] == PAINT;)
 		used--;
 	around = most(around, (sp & ~15ull) - sp_of_original);
 }
@@ -208,7 +210,8 @@ static void test_sampled(void **state)
 		largest = stack_use_of_all(600);
 		samples = fixture_counter(&p.f, DUMP_COUNTER_samples_taken);
 		stop();
-		print_message("one sample per %lu bytes, %lu samples: %lu bytes, %lu around the original\n", rates[i], samples, largest, around);
+		print_message("one sample per %lu bytes, %lu samples: %lu bytes, %lu around the original\n", rates[i],
+		              samples, largest, around);
 		assert_true(samples > 0 && largest <= SAMPLED_BYTES && around <= AROUND_BYTES);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks of 20,000 stacks made by hand, of coroutines, threads and signal handlers, with memory around them that cannot be read: none may
- * fault. Each is built as a program would leave it: frames that the tables describe, then something that they do not, with
- * anything in %rbp. Those frames must be found, whatever stack they are on.
+ * Walks of 20,000 stacks made by hand, of coroutines, threads and signal handlers, with memory around them that cannot
+ * be read: none may fault. Each is built as a program would leave it: frames that the tables describe, then something
+ * that they do not, with anything in %rbp. Those frames must be found, whatever stack they are on.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,10 +117,9 @@ static void fill(const struct made *m, const struct stretch *s)
 /* The index knows the arena as it was once, as it is, or not at all. */
 static void publish(const struct made *m)
 {
-	struct unwind_module module = { .start = code,
-		                        .end = code + MODULE_FUNCTIONS * FUNCTION_BYTES,
-		                        .row_count = MODULE_FUNCTIONS,
-		                        .id = 9 };
+	struct unwind_module module = {
+		.start = code, .end = code + MODULE_FUNCTIONS * FUNCTION_BYTES, .row_count = MODULE_FUNCTIONS, .id = 9
+	};
 	struct unwind_range ranges[2] = { { code, code + PAGE, UNWIND_RANGE_EXEC, 0 } };
 	struct unwind_range stack = { m->in.start, m->in.end, UNWIND_RANGE_STACK, 0 };
 	uint32_t pcs[MODULE_FUNCTIONS], count = 1, kind = roll(3), at = arena < code ? 0 : 1;
@@ -141,7 +140,8 @@ static void publish(const struct made *m)
 	fixture_index(&f, &module, 1, ranges, count);
 }
 
-/* Frames of random functions from m->sp on, whose return addresses are in place; returns where the last one's CFA is. */
+/* Frames of random functions from m->sp on, whose return addresses are in place; returns where the last one's CFA is.
+ */
 static uint64_t make_frames(struct made *m, uint32_t wanted)
 {
 	uint64_t at = m->sp, cfa[FRAMES + 1];
@@ -268,8 +268,8 @@ static int open_session(void **state)
 	fixture_open(&f, 1, "/proc/self/exe");
 	assert_int_equal(memattach_control(CONTROL_START, &f.start), 0);
 	code = (uint64_t)mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	arena = (uint64_t)mmap(NULL, 2 * ARENA_PAGES * PAGE, PROT_NONE,
-	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	arena = (uint64_t)mmap(NULL, 2 * ARENA_PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+	                       0);
 	assert_true(code != (uint64_t)MAP_FAILED && arena != (uint64_t)MAP_FAILED);
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of the dump as the hooks use them: regions, live table, filter, interned stacks, history; alone and by many threads. */
+/* The tables of the dump as the hooks use them: regions, live table, filter, interned stacks, history; alone and by
+ * many threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,7 +134,8 @@ static void test_live_table_forgets_what_was_given_up(void **state)
 	assert_true(live_table_take(0x1000, &entry));
 	live_table_drop(&entry);
 	assert_false(filter_maybe(0x1000));
-	/* Others find room where it stood, however many they are; the filter knows no more than the table has places. */
+	/* Others find room where it stood, however many they are; the filter knows no more than the table has places.
+	 */
 	uint64_t known = 0;
 	for (uint64_t a = 1; a <= 20000; a++) {
 		assert_true(insert(&(struct dump_live_record){ .address = a << 4 }));
@@ -188,7 +190,8 @@ static void test_live_table_hides_what_is_about_to_go(void **state)
 	assert_int_equal(fixture_live_count(&f), 0);
 }
 
-/* memattach may have the record in its hands when the block is freed: it gives it up, or puts it back, and then it must not be lost. */
+/* memattach may have the record in its hands when the block is freed: it gives it up, or puts it back, and then it must
+ * not be lost. */
 static void test_live_table_hides_what_memattach_holds(void **state)
 {
 	struct dump_live_record record = record_of(0x1000);
@@ -361,7 +364,8 @@ static void test_filter_sticks_at_its_limit(void **state)
 	assert_false(filter_maybe(0x123450));
 }
 
-/* Of a thousand samples some 1.5 % of all other addresses share the first counter: 1 % of those share the second, too. */
+/* Of a thousand samples some 1.5 % of all other addresses share the first counter: 1 % of those share the second, too.
+ */
 static void test_filter_knows_addresses_by_two_counters(void **state)
 {
 	uint64_t maybe = 0;
@@ -413,7 +417,8 @@ static void test_counters_add_up_over_the_rows(void **state)
 		counter_add(&row, DUMP_COUNTER_samples_taken, i);
 	}
 	assert_int_equal(owned, DUMP_COUNTER_SHARDS - COUNTER_ROWS_SHARED);
-	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken), (2 * DUMP_COUNTER_SHARDS - 1) * DUMP_COUNTER_SHARDS);
+	assert_int_equal(fixture_counter(&f, DUMP_COUNTER_samples_taken),
+	                 (2 * DUMP_COUNTER_SHARDS - 1) * DUMP_COUNTER_SHARDS);
 }
 
 static void test_stack_table_interns_once(void **state)
@@ -438,7 +443,7 @@ static void test_stack_table_interns_once(void **state)
 	assert_memory_equal(stack->frames, a, sizeof(a));
 	assert_true(stack->hash);
 	assert_ptr_equal((uint8_t *)regions_stack(first) - (uint8_t *)memattach_session.dump_address,
-			 (uint8_t *)stack - (uint8_t *)f.dump);
+	                 (uint8_t *)stack - (uint8_t *)f.dump);
 }
 
 /* The word of the index has half of the hash, the record the whole. */
@@ -467,7 +472,8 @@ static void test_stack_table_compares_all_of_the_hash(void **state)
 	assert_null(stack_table_find(0x1234567a00000001, &again));
 }
 
-/* Another thread may have stored a stack in an arena that this one has not seen yet; what leads nowhere is passed over. */
+/* Another thread may have stored a stack in an arena that this one has not seen yet; what leads nowhere is passed over.
+ */
 static void test_stack_table_looks_for_new_arenas(void **state)
 {
 	uint64_t index = fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096, 8), arena, frames[] = { 1 };
@@ -479,7 +485,8 @@ static void test_stack_table_looks_for_new_arenas(void **state)
 	words[0] = DUMP_INDEX_WORD(hash, 5u);
 	arena = fixture_region(&f, DUMP_REGION_STACKS, 4096, 0);
 	words[1] = DUMP_INDEX_WORD(hash, (uint32_t)((arena + sizeof(struct dump_arena)) / DUMP_STACK_ALIGN));
-	*(struct dump_stack *)(void *)((uint8_t *)f.dump + arena + sizeof(struct dump_arena)) = (struct dump_stack){ .hash = hash };
+	*(struct dump_stack *)(void *)((uint8_t *)f.dump + arena + sizeof(struct dump_arena)) =
+		(struct dump_stack){ .hash = hash };
 	assert_non_null(stack_table_find(hash, &reference));
 	assert_int_equal(reference, DUMP_INDEX_REFERENCE(words[1]));
 	assert_non_null(stack_table_intern(hash, frames, 1, 0, &reference));
@@ -504,7 +511,8 @@ static void test_stack_table_is_full(void **state)
 	assert_true(intern(frames, DUMP_FRAMES_MAX, 0));
 }
 
-/* What the writer gives at the start (dump_writer.c), at the load at which it adds another level, and again after that. */
+/* What the writer gives at the start (dump_writer.c), at the load at which it adds another level, and again after that.
+ */
 static void test_stack_table_finds_in_all_levels(void **state)
 {
 	static uint32_t seen[4 * 7 * 64];
@@ -551,7 +559,8 @@ static void test_stack_table_serves_threads(void **state)
 {
 	(void)state;
 	fixture_regions(&f);
-	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * DUMP_INDEX_ENTRY_BYTES, 4096); /* one bucket of the first level may overflow */
+	fixture_region(&f, DUMP_REGION_STACK_INDEX, 4096 * DUMP_INDEX_ENTRY_BYTES,
+	               4096); /* one bucket of the first level may overflow */
 	regions_refresh();
 	run_threads(stack_worker);
 	for (int t = 2; t <= THREADS; t++)
@@ -614,19 +623,19 @@ static void test_regions_refresh_refuses_hostile_descriptors(void **state)
 {
 	(void)state;
 	for (uint32_t kind = 0; kind < 12; kind++) {
-		hostile(kind, 0, 4096, 8);                              /* the header */
-		hostile(kind, DUMP_HEADER_BYTES + 1, 4096, 8);          /* not aligned */
+		hostile(kind, 0, 4096, 8);                     /* the header */
+		hostile(kind, DUMP_HEADER_BYTES + 1, 4096, 8); /* not aligned */
 		hostile(kind, DUMP_HEADER_BYTES, 4095, 8);
-		hostile(kind, DUMP_HEADER_BYTES, 0, 0);                 /* empty */
-		hostile(kind, FIXTURE_DUMP_BYTES, 4096, 8);             /* behind the end */
+		hostile(kind, DUMP_HEADER_BYTES, 0, 0);     /* empty */
+		hostile(kind, FIXTURE_DUMP_BYTES, 4096, 8); /* behind the end */
 		hostile(kind, FIXTURE_DUMP_BYTES - 4096, 8192, 8);
-		hostile(kind, UINT64_MAX - 4095, 8192, 8);              /* wraps */
+		hostile(kind, UINT64_MAX - 4095, 8192, 8); /* wraps */
 		hostile(kind, DUMP_HEADER_BYTES, UINT64_MAX - 4095, 8);
 	}
-	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 4096, 128);        /* 128 entries need 6272 bytes */
-	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 24);        /* no power of two */
-	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 4);         /* less than a bucket */
-	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 1ull << 62);/* the product wraps */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 4096, 128);         /* 128 entries need 6272 bytes */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 24);         /* no power of two */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 4);          /* less than a bucket */
+	hostile(DUMP_REGION_LIVE, DUMP_HEADER_BYTES, 65536, 1ull << 62); /* the product wraps */
 	hostile(DUMP_REGION_STACK_INDEX, DUMP_HEADER_BYTES, 4096, 1024);
 	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 2);
 	hostile(DUMP_REGION_HISTORY, DUMP_HEADER_BYTES, 4096, 0);
@@ -705,7 +714,8 @@ static void test_first_thread_gets_the_near_slot(void **state)
 	assert_false(fresh);
 	/* What other threads read is not what its owner writes, nor its neighbour, and comes back if it got lost. */
 	assert_int_equal(gates_shared->near_owner, 0x7000);
-	assert_true(GATES_NEAR - GATES_NEAR_OWNER >= 128 && GATES_SHARED_BYTES - GATES_NEAR >= 128); /* the prefetcher fetches pairs */
+	assert_true(GATES_NEAR - GATES_NEAR_OWNER >= 128 &&
+	            GATES_SHARED_BYTES - GATES_NEAR >= 128); /* the prefetcher fetches pairs */
 	gates_shared->near_owner = 0;
 	assert_null(thread_slot_acquire(0x7000, 0xf00, &fresh));
 	thread_slot_release(slot);
@@ -774,7 +784,8 @@ int main(void)
 		SESSION_TEST(test_live_table_hides_what_is_about_to_go),
 		SESSION_TEST(test_live_table_hides_what_memattach_holds),
 		SESSION_TEST(test_live_table_fills_its_levels),
-		cmocka_unit_test_setup_teardown(test_live_table_finds_what_had_no_room, open_session_with_levels, close_session),
+		cmocka_unit_test_setup_teardown(test_live_table_finds_what_had_no_room, open_session_with_levels,
+		                                close_session),
 		SESSION_TEST(test_live_table_serves_threads),
 		SESSION_TEST(test_filter_sticks_at_its_limit),
 		SESSION_TEST(test_filter_knows_addresses_by_two_counters),

@@ -93,26 +93,26 @@ static void assert_frame(uint32_t i, uint64_t pc)
 static void test_walk_follows_each_kind(void **state)
 {
 	const uint32_t rules[] = {
-		UNWIND_RULE(UNWIND_RSP, 24, 2),                       /* 0: rbp saved at CFA - 16 */
-		UNWIND_RULE(UNWIND_RBP, 16, 2),                       /* 1: push rbp; mov rsp, rbp */
-		UNWIND_RULE(UNWIND_AT_RSP, 8, UNWIND_RBP_SAME),       /* 2 */
-		UNWIND_RULE(UNWIND_AT_RSP_8, 0, UNWIND_RBP_SAME),     /* 3 */
-		UNWIND_RULE(UNWIND_AT_RBP, -8, UNWIND_RBP_AT_RBP),    /* 4 */
-		UNWIND_RULE(UNWIND_END, 0, UNWIND_RBP_SAME),          /* 5 */
+		UNWIND_RULE(UNWIND_RSP, 24, 2),                    /* 0: rbp saved at CFA - 16 */
+		UNWIND_RULE(UNWIND_RBP, 16, 2),                    /* 1: push rbp; mov rsp, rbp */
+		UNWIND_RULE(UNWIND_AT_RSP, 8, UNWIND_RBP_SAME),    /* 2 */
+		UNWIND_RULE(UNWIND_AT_RSP_8, 0, UNWIND_RBP_SAME),  /* 3 */
+		UNWIND_RULE(UNWIND_AT_RBP, -8, UNWIND_RBP_AT_RBP), /* 4 */
+		UNWIND_RULE(UNWIND_END, 0, UNWIND_RBP_SAME),       /* 5 */
 	};
 
 	(void)state;
 	publish(rules, 6);
-	stack[10] = PC(0);      /* sp of 0 is word 11, its CFA word 14 */
-	stack[12] = at(20);     /* rbp of 1 */
+	stack[10] = PC(0);  /* sp of 0 is word 11, its CFA word 14 */
+	stack[12] = at(20); /* rbp of 1 */
 	stack[13] = PC(1);
-	stack[20] = at(40);     /* rbp of 2, 3 and 4; CFA of 1 is word 22 */
+	stack[20] = at(40); /* rbp of 2, 3 and 4; CFA of 1 is word 22 */
 	stack[21] = PC(2);
-	stack[23] = at(30);     /* CFA of 2 */
+	stack[23] = at(30); /* CFA of 2 */
 	stack[29] = PC(3);
-	stack[30] = at(34);     /* CFA of 3 is word 35 */
+	stack[30] = at(34); /* CFA of 3 is word 35 */
 	stack[34] = PC(4);
-	stack[39] = at(50);     /* CFA of 4 */
+	stack[39] = at(50); /* CFA of 4 */
 	stack[40] = 0x1234;
 	stack[49] = PC(5);
 	walk(10, 0xbad);
@@ -141,19 +141,19 @@ static void assert_truncated(uint32_t count)
 static void test_walk_ends_at_a_frame_that_does_not_fit(void **state)
 {
 	(void)state;
-	walk_one(UNWIND_RULE(UNWIND_RSP, 0, 0), 0);                    /* the CFA does not grow */
+	walk_one(UNWIND_RULE(UNWIND_RSP, 0, 0), 0); /* the CFA does not grow */
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_RSP, -8, 0), 0);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RSP, UNWIND_N_MAX_BYTES, 0), 0);   /* behind the end */
+	walk_one(UNWIND_RULE(UNWIND_RSP, UNWIND_N_MAX_BYTES, 0), 0); /* behind the end */
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), 0);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(5));               /* below */
+	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(5)); /* below */
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), UINT64_MAX - 7);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(20) + 3);          /* not aligned */
+	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(20) + 3); /* not aligned */
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_AT_RBP, 0, 0), 8);
 	assert_truncated(1);
@@ -164,9 +164,9 @@ static void test_walk_ends_at_a_frame_that_does_not_fit(void **state)
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0), 0);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(15, 8, 0), 0);                            /* no such kind */
+	walk_one(UNWIND_RULE(15, 8, 0), 0); /* no such kind */
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RSP, 8 * (WORDS - 11), 0), 0);     /* exactly the last word: 0, the outermost */
+	walk_one(UNWIND_RULE(UNWIND_RSP, 8 * (WORDS - 11), 0), 0); /* exactly the last word: 0, the outermost */
 	assert_int_equal(result.flags, 0);
 }
 
@@ -297,7 +297,7 @@ static void test_walk_ends_at_the_thread_pointer(void **state)
 static void test_walk_passes_signal_frames(void **state)
 {
 	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_RBP, 16, 2),
-				   UNWIND_RULE(UNWIND_END, 0, 0) };
+		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 	uint32_t context = 11;
 
 	(void)state;
@@ -352,7 +352,9 @@ static uint32_t kind_at(const struct unwind_view *view, uint64_t pc)
 static void test_rules_follow_the_index(void **state)
 {
 	struct unwind_header *header = (struct unwind_header *)f.tables;
-	struct unwind_module module = { .start = CODE, .end = CODE + 16, .rows_offset = UINT64_MAX - 7, .row_count = 1, .id = 9 };
+	struct unwind_module module = {
+		.start = CODE, .end = CODE + 16, .rows_offset = UINT64_MAX - 7, .row_count = 1, .id = 9
+	};
 	const uint32_t first = UNWIND_RULE(UNWIND_RSP, 8, 0), second = UNWIND_RULE(UNWIND_END, 0, 0);
 	struct unwind_view view;
 
@@ -488,8 +490,9 @@ static void test_recent_stack_changes_nothing(void **state)
 
 			if (i < 6 || !stack[word] || roll(100) == 0)
 				stack[word] = PC(rule);
-			word += UNWIND_KIND(rules[(stack[word] - CODE) / 16]) == UNWIND_RSP ?
-					(uint32_t)UNWIND_N_BYTES(rules[(stack[word] - CODE) / 16]) / 8 : 1 + roll(6);
+			word += UNWIND_KIND(rules[(stack[word] - CODE) / 16]) == UNWIND_RSP
+			                ? (uint32_t)UNWIND_N_BYTES(rules[(stack[word] - CODE) / 16]) / 8
+			                : 1 + roll(6);
 			if (!stack[word])
 				stack[word] = PC(rule);
 			else if (stack[word] < CODE || stack[word] >= CODE + 16 * 13)
@@ -519,8 +522,8 @@ static void test_recent_stack_changes_nothing(void **state)
 
 static void publish_deep_rules(void)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 16, 2),
-				   UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 8, 0),
+		                   UNWIND_RULE(UNWIND_RSP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	publish(rules, 4);
 }
@@ -555,7 +558,7 @@ static void test_recent_stack_keeps_what_is_met_again(void **state)
 		assert_held(10, 0, 17);
 		stack[13] = PC(0);
 	}
-	assert_held(10, 0, 21); /* have taken nothing away */
+	assert_held(10, 0, 21);       /* have taken nothing away */
 	for (int i = 0; i < 3; i++) { /* nor has a stack that comes every other time */
 		stack[14] = PC(1);
 		assert_held(10, 0, 16);
@@ -681,7 +684,8 @@ static void test_recent_stack_ends_at_the_thread_pointer(void **state)
 /* What a signal interrupted is not found by the words of frames alone. */
 static void test_recent_stack_leaves_signals_out(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_SIGNAL, 0, 0),
+		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));
@@ -702,7 +706,8 @@ static void test_recent_stack_leaves_signals_out(void **state)
 /* A step by frame pointer that was read elsewhere is not taken for the same. */
 static void test_recent_stack_notices_a_changed_frame_pointer(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RBP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RBP, 16, 2),
+		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));
@@ -724,8 +729,8 @@ static void test_recent_stack_notices_a_changed_frame_pointer(void **state)
 /* The same outer frames, but the frame pointer was saved in another place by the frame inside. */
 static void test_recent_stack_knows_where_the_frame_pointer_was_saved(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RSP, 32, 3), UNWIND_RULE(UNWIND_RBP, 16, 2),
-				   UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RSP, 32, 3),
+		                   UNWIND_RULE(UNWIND_RBP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));
@@ -749,8 +754,9 @@ static void test_recent_stack_knows_where_the_frame_pointer_was_saved(void **sta
 /* All that was compared is as it was, but a CFA was read from a word that has changed. */
 static void test_recent_stack_ends_where_a_cfa_was_read(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_AT_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 8, 0),
-				   UNWIND_RULE(UNWIND_END, 0, 0), UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_AT_RSP, 8, 0),
+		                   UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_END, 0, 0),
+		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));

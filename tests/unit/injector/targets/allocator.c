@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An allocator library for LD_PRELOAD: never frees. Its operator new takes small blocks by itself and calls malloc for others. */
+/* An allocator library for LD_PRELOAD: never frees. Its operator new takes small blocks by itself and calls malloc for
+ * others. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

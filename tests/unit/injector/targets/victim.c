@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * victim [LIBRARY]: allocates, says "ready" on its standard output, and obeys the letters on its standard input: o opens the
- * library, n opens it in a namespace of its own, c closes it, each answered by a line. Ends at end of file.
+ * victim [LIBRARY]: allocates, says "ready" on its standard output, and obeys the letters on its standard input: o
+ * opens the library, n opens it in a namespace of its own, c closes it, each answered by a line. Ends at end of file.
  */
 #include <dlfcn.h>
 #include <stdio.h>
