@@ -1,3 +1,9 @@
+# The order is that of tests/check (FOLDERS).
+set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
+foreach(folder process elf got unwind recording threads remote session)
+  list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+endforeach()
+
 # Everything that looks at the target without touching it.
 add_library(memattach_prepare STATIC
   process/budget.c
@@ -33,15 +39,7 @@ add_library(memattach_prepare STATIC
   arch/x86_64/stack_switch.c
   arch/x86_64/unwind_rule.c)
 memattach_sanitize(memattach_prepare)
-target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}
-  ${CMAKE_CURRENT_SOURCE_DIR}/process
-  ${CMAKE_CURRENT_SOURCE_DIR}/elf
-  ${CMAKE_CURRENT_SOURCE_DIR}/got
-  ${CMAKE_CURRENT_SOURCE_DIR}/unwind
-  ${CMAKE_CURRENT_SOURCE_DIR}/recording
-  ${CMAKE_CURRENT_SOURCE_DIR}/threads
-  ${CMAKE_CURRENT_SOURCE_DIR}/remote
-  ${CMAKE_CURRENT_SOURCE_DIR}/session)
+target_include_directories(memattach_prepare PUBLIC ${injector_folders})
 target_link_libraries(memattach_prepare PUBLIC
   PkgConfig::DW PkgConfig::ELF memattach_common Threads::Threads)
 

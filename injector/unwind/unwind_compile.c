@@ -369,7 +369,7 @@ bool unwind_rows_sound(const struct unwind_rows *rows, uint64_t exec_bytes)
 	return sound;
 }
 
-uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc)
+uint32_t unwind_rows_until(const struct unwind_rows *rows, uint64_t pc)
 {
 	uint32_t low = 0, high = rows->count;
 
@@ -380,7 +380,14 @@ uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc)
 		else
 			high = mid;
 	}
-	return low ? rows->rule[low - 1] : UNWIND_NONE;
+	return low;
+}
+
+uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc)
+{
+	uint32_t count = unwind_rows_until(rows, pc);
+
+	return count ? rows->rule[count - 1] : UNWIND_NONE;
 }
 
 void unwind_rows_census(const struct unwind_rows *rows, uint32_t exec_bytes, uint64_t bytes_by_kind[16])

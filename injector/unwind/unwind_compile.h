@@ -65,6 +65,8 @@ void unwind_rows_done(struct unwind_rows *rows);
 /* May they be published? Ascending, from the start of code that has exec_bytes, known kinds. False for no rows. */
 bool unwind_rows_sound(const struct unwind_rows *rows, uint64_t exec_bytes);
 
+/* How many rows begin at pc or before. */
+uint32_t unwind_rows_until(const struct unwind_rows *rows, uint64_t pc);
 /* The rule in force at pc (relative); UNWIND_NONE outside. */
 uint32_t unwind_rows_find(const struct unwind_rows *rows, uint32_t pc);
 

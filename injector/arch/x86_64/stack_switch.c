@@ -26,16 +26,9 @@ static bool sets_stack_pointer(const uint8_t *code)
 /* Index of the row in force at pc; count is not 0. */
 static uint32_t row_at(const struct unwind_rows *rows, uint64_t pc)
 {
-	uint32_t low = 0, high = rows->count;
+	uint32_t count = unwind_rows_until(rows, pc);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		if (rows->pc[mid] <= pc)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low ? low - 1 : 0;
+	return count ? count - 1 : 0;
 }
 
 /* A row more, at pc and behind row i. */
