@@ -120,7 +120,7 @@ def scribbling_target(context):
         for arguments in (("-p", victim.pid, "-d", "60ms", "-o", context.unique("scribble", ".dump")), ("--detach", "-p", victim.pid)):
             result = run_memattach(context, *arguments, errors="replace")
             said[result.returncode] += 1
-            if result.returncode not in (0, 1, 2) or not result.stderr or "Sanitizer" in result.stderr or "runtime error" in result.stderr:
+            if result.returncode not in (0, 1, 2, 3) or not result.stderr or "Sanitizer" in result.stderr or "runtime error" in result.stderr:
                 raise Failure(f"seed {seed}: {result}")
         victim.process.kill()
     log(f"exit statuses {dict(said)}")
