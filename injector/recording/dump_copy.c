@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dump_copy.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,9 @@ static void header_of_writer(const struct dump_source *source, struct dump_heade
 
 void dump_source_of_writer(struct dump_source *source, const struct dump_writer *w)
 {
-	*source = (struct dump_source){ .read = read_writer, .update = header_of_writer, .context = w, .fd = -1 };
+	*source = (struct dump_source){
+		.read = read_writer, .update = header_of_writer, .context = w, .fd = w->fd, .sparse = true
+	};
 	header_of_writer(source, &source->header);
 }
 
@@ -158,7 +161,8 @@ static void note_progress(const struct copy *c, uint64_t bytes)
 		atomic_fetch_add_explicit(c->source->copied, bytes, memory_order_relaxed);
 }
 
-static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, bool live, struct err *e)
+/* One extent that may hold something. */
+static int copy_extent(struct copy *c, uint64_t offset, uint64_t bytes, bool live, struct err *e)
 {
 	int rc = 0;
 
@@ -171,8 +175,42 @@ static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, bool live
 			rc = write_sparse(c, c->chunk, part, offset, e);
 		offset += part;
 		bytes -= part;
-		note_progress(c, part);
 	}
+	return rc;
+}
+
+/*
+ * The next extent of [offset, end) that was ever touched: most of a young recording was not. Live records are of 48
+ * bytes from `offset` on, so an extent of theirs begins with one.
+ */
+static uint64_t next_extent(const struct copy *c, uint64_t offset, uint64_t end, bool live, uint64_t *until)
+{
+	off_t data = c->source->sparse ? lseek(c->source->fd, (off_t)offset, SEEK_DATA) : (off_t)offset;
+	off_t hole = c->source->sparse && data >= 0 ? lseek(c->source->fd, data, SEEK_HOLE) : (off_t)end;
+	const uint64_t unit = live ? sizeof(struct dump_live_record) : 1;
+
+	if (data < 0 && errno == ENXIO)
+		return *until = end;
+	if (data < (off_t)offset || hole <= data) { /* it cannot tell */
+		*until = end;
+		return offset;
+	}
+	uint64_t first = (uint64_t)data < end ? ((uint64_t)data - offset) / unit * unit + offset : end;
+	uint64_t last = ((uint64_t)hole - offset + unit - 1) / unit * unit + offset;
+	*until = last < end ? last : end;
+	return first;
+}
+
+static int copy_bytes(struct copy *c, uint64_t offset, uint64_t bytes, bool live, struct err *e)
+{
+	uint64_t end = offset + bytes, until;
+	int rc = 0;
+
+	for (uint64_t at = offset; at < end && rc == 0; at = until) {
+		uint64_t begin = next_extent(c, at, end, live, &until);
+		rc = copy_extent(c, begin, until - begin, live, e);
+	}
+	note_progress(c, bytes);
 	return rc;
 }
 

@@ -27,6 +27,7 @@ struct dump_source {
 	               struct dump_header *h); /* the header as of now; NULL: nothing changes any more */
 	const void *context;
 	uint64_t longer_ns;       /* added to the lease of a session that lasts */
+	bool sparse;              /* lseek of fd tells what was never touched, at the offsets of read() */
 	int fd;                   /* that read() needs, -1: none */
 	_Atomic uint64_t *copied; /* bytes of regions so far, for a progress line; may be NULL */
 };

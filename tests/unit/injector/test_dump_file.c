@@ -503,6 +503,7 @@ static void test_no_more_is_live_than_was_taken(void **state)
 	(void)state;
 	dump_source_of_writer(&source, &writer);
 	source.read = read_while_recording;
+	source.sparse = false; /* that it is asked though all is empty */
 	int fd = open(path, O_RDWR | O_TRUNC);
 	assert_int_equal(dump_copy(&source, fd, &e), 0);
 	close(fd);
@@ -536,6 +537,7 @@ static int copy_slowly(void)
 
 	dump_source_of_writer(&source, &writer);
 	source.read = read_and_wait;
+	source.sparse = false;
 	int fd = open(path, O_RDWR | O_TRUNC);
 	return dump_copy(&source, fd, &e) == 0 ? 0 : 1;
 }
@@ -613,6 +615,31 @@ static void test_regions_that_come_meanwhile_are_in_the_copy(void **state)
 	}
 }
 
+/* The places where nothing was ever written are not even read: each read of such a page would make it. */
+static void test_what_was_never_touched_is_not_read(void **state)
+{
+	struct stat before, after;
+	struct err e;
+	uint64_t data = 0, bytes = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 5; i++)
+		put_live(1000003 * (i + 1));
+	assert_int_equal(fstat(writer.fd, &before), 0);
+	assert_int_equal(write_now(&e), 0);
+	assert_dump(path, 5);
+	for (off_t at = 0; (at = lseek(writer.fd, at, SEEK_DATA)) >= 0;) {
+		off_t hole = lseek(writer.fd, at, SEEK_HOLE);
+		bytes += (uint64_t)(hole - at);
+		at = hole;
+		data++;
+	}
+	assert_int_equal(fstat(writer.fd, &after), 0);
+	assert_int_equal(after.st_blocks, before.st_blocks);
+	assert_in_range(data, 5, 40);
+	assert_true(bytes < writer.used / 4);
+}
+
 /* Regions of a recording that the target holds: they may be anything. */
 static void test_source_of_a_stranger_is_checked(void **state)
 {
@@ -657,6 +684,7 @@ int main(void)
 		WITH_FILE(test_record_whose_address_was_used_again_is_read_again),
 		WITH_FILE(test_no_more_is_live_than_was_taken),
 		WITH_FILE(test_regions_that_come_meanwhile_are_in_the_copy),
+		WITH_FILE(test_what_was_never_touched_is_not_read),
 		WITH_FILE(test_source_of_a_stranger_is_checked),
 	};
 
