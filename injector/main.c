@@ -238,6 +238,8 @@ static int finish(struct session *s)
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	dump_writer_end_lease(&s->dump);
+	/* The last copy comes behind the detach; one of before would only be in its way. */
+	dump_file_abort(&s->file);
 	int rc = session_detach(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);

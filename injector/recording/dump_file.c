@@ -26,6 +26,7 @@
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
+#define LEAST_PRIORITY 19
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
 #define BYTES_PER_SECOND 10000000u
 #define WAIT_MS 100
@@ -246,10 +247,13 @@ static void close_others(int directory, int source_fd)
 		privileges_close_all_but(keep, 3);
 }
 
-static _Noreturn void run_child(struct dump_file *f, const struct dump_source *source, int source_fd)
+/* A copy that nobody waits for takes no processor from the target, nor from a thread of it that is held. */
+static _Noreturn void run_child(struct dump_file *f, const struct dump_source *source, bool waited_for)
 {
+	if (!waited_for)
+		setpriority(PRIO_PROCESS, 0, LEAST_PRIORITY);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit shall fail */
-	close_others(f->directory, source_fd);
+	close_others(f->directory, source->fd);
 	int rc = write_copy(f, source, &f->result->error);
 	_exit(rc < 0);
 }
@@ -278,7 +282,7 @@ static void make_temporary_name(struct dump_file *f)
 	snprintf(f->temporary, sizeof f->temporary, ".memattach-%016llx.part", (unsigned long long)number);
 }
 
-static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
+static int begin(struct dump_file *f, struct dump_source *source, bool waited_for, struct err *e)
 {
 	f->result->bytes = dump_source_bytes(source);
 	f->result->copied = 0;
@@ -290,7 +294,7 @@ static int begin(struct dump_file *f, struct dump_source *source, struct err *e)
 	make_temporary_name(f);
 	pid_t child = fork();
 	if (child == 0)
-		run_child(f, source, source->fd);
+		run_child(f, source, waited_for);
 	f->child = child > 0 ? child : 0;
 	return child < 0 ? err_sys(e, "no process can be made to write the dump") : 0;
 }
@@ -367,7 +371,7 @@ int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err 
 	if (f->state == f->copied_state && now < f->due_ns + UNCHANGED_NS)
 		return 0;
 	dump_source_of_writer(&source, w);
-	int rc = begin(f, &source, e);
+	int rc = begin(f, &source, false, e);
 	if (rc < 0)
 		f->due_ns = now + f->interval_ns;
 	return rc;
@@ -437,7 +441,7 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 	struct dump_source last = *source;
 
 	dump_file_abort(f);
-	int rc = begin(f, &last, e);
+	int rc = begin(f, &last, true, e);
 	if (rc < 0) { /* a limit on processes: what is the last chance is not left out */
 		rc = write_copy(f, &last, e);
 		return rc < 0 ? rc : (succeeded(f), 0);
