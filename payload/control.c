@@ -113,7 +113,6 @@ static int64_t dump_map(const struct control_start *start)
 	if (__builtin_memcmp(header->magic, DUMP_MAGIC, sizeof(header->magic)) != 0 ||
 	    header->version != DUMP_VERSION || header->header_bytes != DUMP_HEADER_BYTES)
 		return -EBADMSG;
-	payload.coarse_clock = !!(header->features & DUMP_FEATURE_COARSE_CLOCK);
 	return 0;
 }
 

@@ -26,7 +26,6 @@ struct payload_state {
 	uint64_t seed;
 	uint64_t usable_size; /* address of malloc_usable_size, 0 none */
 	uint32_t tid_offset;
-	uint32_t coarse_clock; /* stamps are header.clock_latest.stamp */
 };
 
 extern struct payload_state payload HIDDEN;
