@@ -22,7 +22,7 @@ struct payload_state {
 	uint64_t dump_bytes;
 	const uint8_t *tables;
 	uint64_t tables_bytes;
-	uint64_t rate_bytes; /* (atomic) the least; dump->rate_bytes may be more */
+	uint64_t rate_bytes; /* the least; dump->rate_bytes may be more */
 	uint64_t seed;
 	uint64_t usable_size; /* address of malloc_usable_size, 0 none */
 	uint32_t tid_offset;

@@ -23,8 +23,9 @@
 #include "fixture.h"
 #include "gate.h"
 #include "hooks.h"
-#include "thread_slot.h"
+#include "lost_owners.h"
 #include "payload.h"
+#include "thread_slot.h"
 
 typedef uint64_t (*hooked)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -79,9 +80,16 @@ static void give_other_slots_away(void)
 		thread_slots[home % THREAD_SLOT_COUNT].owner = 1;
 }
 
-static void set_rate(uint64_t rate)
+static void order_rate(uint64_t rate)
 {
-	assert_int_equal(memattach_control(CONTROL_RATE, &rate), 0);
+	__atomic_store_n(&f.dump->rate_bytes, rate, __ATOMIC_RELAXED);
+}
+
+/* The next call draws with the new rate, however far its sample was away. */
+static void order_at_once(uint64_t rate)
+{
+	order_rate(rate);
+	lose_owners();
 	give_other_slots_away();
 }
 
@@ -150,7 +158,7 @@ static void test_hook_passes_arguments_and_result(void **state)
 		for (int slow = 0; slow < 2; slow++) {
 			uint64_t first = (uint64_t)&word, wanted[] = { first, 20 + i, 30 + i, 0x22, 50 + i, 60 + i };
 
-			set_rate(slow ? every : seldom);
+			order_at_once(slow ? every : seldom);
 			answer = facts[i].shape == SHAPE_OUT ? 0x1100000000ull + (uint32_t)EINVAL
 			                                     : 0x7000000 + 4096 * i;
 			memset(seen, 0, sizeof(seen));
@@ -516,16 +524,6 @@ static void sums(double sum[4])
 	}
 }
 
-static void order_rate(uint64_t rate)
-{
-	__atomic_store_n(&f.dump->rate_bytes, rate, __ATOMIC_RELAXED);
-}
-
-static void order_at_once(uint64_t rate)
-{
-	assert_int_equal(memattach_control(CONTROL_RATE, &rate), 0);
-}
-
 /* The rate changes in the middle: each record carries the rate that it was drawn with, the estimate stays right. 4.5
  * standard errors. */
 static void check_rate_changes(void (*order)(uint64_t rate))
@@ -602,7 +600,7 @@ static void test_rate_in_the_header_keeps_the_estimate(void **state)
 	check_rate_changes(order_rate);
 }
 
-static void test_rate_change_at_once_keeps_the_estimate(void **state)
+static void test_lost_owners_and_another_rate_keep_the_estimate(void **state)
 {
 	(void)state;
 	check_rate_changes(order_at_once);
@@ -786,7 +784,7 @@ static void test_a_distance_below_zero_is_seen(void **state)
 	static const uint32_t hooks[] = { HOOK_malloc, HOOK_calloc };
 
 	(void)state;
-	set_rate(1 << 20);
+	order_at_once(1 << 20);
 	answer = 0x5000;
 	call(HOOK_malloc, 1, 0, 0, 0, 0, 0);
 	for (int i = 0; i < 2; i++) {
@@ -848,7 +846,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hook_counts_what_has_no_room, open_empty, close_session),
 		cmocka_unit_test_setup_teardown(test_hooks_ask_the_filter, open_rate, close_session),
 		cmocka_unit_test_setup_teardown(test_rate_in_the_header_keeps_the_estimate, open_least, close_session),
-		cmocka_unit_test_setup_teardown(test_rate_change_at_once_keeps_the_estimate, open_least, close_session),
+		cmocka_unit_test_setup_teardown(test_lost_owners_and_another_rate_keep_the_estimate, open_least,
+		                                close_session),
 		cmocka_unit_test_setup_teardown(test_rate_in_the_header_is_not_trusted, open_least, close_session),
 		EXACT(test_rate_in_the_header_ends_exactness),
 		cmocka_unit_test_setup_teardown(test_huge_sizes_keep_the_countdown, open_rate, close_session),

@@ -15,6 +15,7 @@
 #include "gate.h"
 #include "history.h"
 #include "live_table.h"
+#include "lost_owners.h"
 #include "regions.h"
 #include "stack_hash.h"
 #include "stack_table.h"
@@ -700,7 +701,7 @@ static void test_first_thread_gets_the_near_slot(void **state)
 	int fresh;
 
 	(void)state;
-	thread_slots_forget();
+	lose_owners();
 	for (uint64_t tp = 0x7000; tp < 0xa000; tp += 0x1000) {
 		slot = thread_slot_acquire(tp, 0x1000, &fresh);
 		assert_true(slot && fresh);
@@ -736,7 +737,7 @@ static void test_first_thread_gets_the_near_slot(void **state)
 		thread_slot_publish(slot, 0x7000 + (i << 36));
 		thread_slot_release(slot);
 	}
-	thread_slots_forget();
+	lose_owners();
 }
 
 static void test_thread_slot_acquire_finds_the_same_and_steals(void **state)
@@ -767,7 +768,7 @@ static void test_thread_slot_acquire_finds_the_same_and_steals(void **state)
 		assert_false(fresh);
 		thread_slot_release(again);
 	}
-	thread_slots_forget();
+	lose_owners();
 	slot = thread_slot_acquire(0x7000, 0x1000, &fresh);
 	assert_true(slot && fresh);
 	thread_slot_release(slot);
