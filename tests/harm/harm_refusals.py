@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import shutil
 import signal
@@ -428,5 +429,31 @@ def doctor_touches_nothing(context):
                  "not covered", "cost", "remains", "verdict"):
         assert f"\n{word}" in "\n" + result.stdout or f" {word}" in result.stdout, (word, result.stdout)
     assert not prefix or not harm.read_text(trace).strip(), harm.read_text(trace)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def doctor_tells_all_of_it(context):
+    """--doctor --verbose: the words that hold addresses of allocation functions, as they are found from outside, and their originals."""
+    victim = harm_victim(context, "/alloc_loop_now")
+    before = Snapshot(victim.pid)
+    result = run_memattach(context, "--doctor", "--verbose", "-p", victim.pid)
+    assert result.returncode == 0 and not result.stderr, result
+    parts = dict(part.split("\n", 1) for part in re.split(r"\n\n(?=\w)", result.stdout) if "\n" in part)
+    told = {head.split(":")[0]: body.splitlines() for head, body in parts.items()}
+    modules = [line.split() for line in told["modules"]]
+    for name, start, _ in before.maps.bases():
+        assert any(words[2].startswith(f"{start:012x}-") and words[7] == name for words in modules), (name, told["modules"])
+    rows = {words[0]: words for words in map(str.split, told["unwind tables"])}
+    assert int(rows["libc.so.6"][1]) > 1000 and float(rows["libc.so.6"][4]) > 90, rows
+    originals = {words[1]: words[0] for words in map(str.split, told["originals"])}
+    entries = {int(words[0], 16): words for words in map(str.split, told["GOT entries"])}
+    assert len(entries) == len(told["GOT entries"]) > 0
+    for address, words in entries.items():
+        value, name, _ = before.words[address]
+        assert f"{value:012x}" == words[3] and name == words[2] and words[4] in originals, (words, value, name)
+    program = {name for address, (_, name, _) in before.words.items() if address in entries and entries[address][-1] == "alloc_loop_now"}
+    assert {"malloc", "free", "realloc", "calloc"} <= program, program
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
