@@ -442,7 +442,7 @@ def check_scripts(tree):
 
 def check_plots(tree):
     """The pictures of docs/statistics.md are those of its tables, and it shows each of them."""
-    result = tree.run(sys.executable, tree.source / "scripts" / "plots", "--check")
+    result = tree.run(sys.executable, tree.source / "bench" / "plots", "--check")
     if result.returncode:
         yield (result.stdout + result.stderr).strip()
     page = (tree.source / "docs" / "statistics.md").read_text(encoding="utf-8")

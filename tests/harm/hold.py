@@ -19,7 +19,7 @@ import harness
 from harm import run_memattach
 from harm_redis import RedisIdle
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import servers  # noqa: E402 (found by the line above)
 
 ROUNDS = 50
@@ -34,7 +34,7 @@ def sleeper(context):
 
 
 class Server:
-    """A server of scripts/servers.py as a victim."""
+    """A server of bench/servers.py as a victim."""
 
     def __init__(self, context, start):
         self.running = contextlib.ExitStack()

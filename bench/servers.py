@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The servers that scripts/bench and scripts/switched measure: started on the loopback, in a folder of their own, and ended."""
+"""The servers that scripts/bench and bench/switched measure: started on the loopback, in a folder of their own, and ended."""
 import contextlib
 import os
 import shutil
