@@ -17,11 +17,7 @@ def harm_victim(context, name, *arguments, **options):
     """A victim of this directory, or of tests/targets if name starts with a slash; Skip if it says CANNOT."""
     if name.startswith("/"):
         return Victim(context, name[1:], *arguments, **options)
-    path = os.path.join(context.targets, "..", "harm", "harm_" + name)
-    if not os.path.exists(path):
-        raise Skip(f"harm_{name} was not built")
-    victim = Victim(context, [os.path.realpath(path)], *arguments, **options)
-    victim.name = "harm_" + name
+    victim = Victim(context, name, *arguments, **options)
     for line in victim.lines.seen:
         if line.startswith("CANNOT"):
             raise Skip(f"{name} {' '.join(arguments)}: {line[7:]}")
@@ -30,7 +26,7 @@ def harm_victim(context, name, *arguments, **options):
 
 def slow_allocator(context, name="slow"):
     """The environment of a victim with slow_malloc.c; "blind": without unwind information."""
-    return {"LD_PRELOAD": os.path.realpath(os.path.join(context.targets, "..", "harm", f"harm_{name}_malloc.so"))}
+    return {"LD_PRELOAD": context.tool(f"{name}_malloc.so")}
 
 
 def run_memattach(context, *arguments, patience=PATIENCE, **options):

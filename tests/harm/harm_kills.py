@@ -196,7 +196,7 @@ def calls_of(context, sufferer, detaching):
 def kill_at(context, detaching, pid, number, count):
     """Kills memattach at a system call; returns how it ended."""
     command = (detach_command if detaching else attach_command)(context, pid)
-    killer = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_kill_at"))
+    killer = context.tool("kill_at")
     process = subprocess.Popen([killer, str(number), str(count), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     context.processes.append(process)
     process.wait(PATIENCE)

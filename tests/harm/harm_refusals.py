@@ -50,7 +50,7 @@ def refuse_undumpable(context):
     if os.geteuid() != 0:
         raise Skip("only root can become another user")
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    path = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_lives"))
+    path = context.target("lives")
     victim = harm.Victim(context, [*become, path], "undumpable")
     refused(context, victim.pid, "not dumpable", prefix=become, busy=True)
     victim.finish()

@@ -18,7 +18,7 @@ def memory(pid):
 def as_nobody(context, *arguments):
     if os.geteuid() != 0:
         raise Skip("only root can become another user")
-    path = os.path.realpath(os.path.join(context.targets, "..", "harm", "harm_straits"))
+    path = context.target("straits")
     return Victim(context, ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", path], *arguments)
 
 

@@ -54,7 +54,7 @@ TEARS = [
 
 def plugin(context, kind):
     """A copy of the library, which may be cut."""
-    source = context.target("plugin.so") if kind == LAZY else os.path.join(context.targets, "..", "harm", "harm_plugin_now.so")
+    source = context.target("plugin.so") if kind == LAZY else context.target("plugin_now.so")
     return shutil.copy(source, context.unique("plugin", ".so"))
 
 

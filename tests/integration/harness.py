@@ -66,6 +66,10 @@ class Context:
             raise Skip(f"{name} was not built (its compiler is not installed)")
         return path
 
+    def tool(self, name):
+        """A program or library of tests/tools."""
+        return os.path.realpath(os.path.join(self.targets, "..", "tools", name))
+
     def program(self, *candidates):
         """The path of an installed program that is to be attached, or that drives one."""
         scope = read_text("/proc/sys/kernel/yama/ptrace_scope", "0").strip()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * harm_kill_at NUMBER COUNT PROGRAM [ARGUMENT]...: runs PROGRAM and kills it with SIGKILL as it, or any thread of it,
+ * kill_at NUMBER COUNT PROGRAM [ARGUMENT]...: runs PROGRAM and kills it with SIGKILL as it, or any thread of it,
  * enters system call NUMBER for the COUNTth time; that call is not made. Ends as PROGRAM did. PROGRAM has no children.
  *
  * What strace -e inject=NAME:signal=SIGKILL:when=COUNT does, but a filter of seccomp stops the program at that call
@@ -24,7 +24,7 @@
 
 static int fail(const char *what)
 {
-	fprintf(stderr, "harm_kill_at: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "kill_at: %s: %s\n", what, strerror(errno));
 	return FAILED;
 }
 
