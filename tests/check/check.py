@@ -328,8 +328,8 @@ def check_hooks(tree):
 
 def check_harm(tree):
     """Each line of docs/harm.md's table of what can go wrong names tests, and these exist."""
-    runs = [tree.run(sys.executable, str(tree.source / "tests" / kind / "run.py"), "--list") for kind in ("harm", "integration")]
-    cases = {line.split()[0] for run in runs for line in run.stdout.splitlines()}
+    listed = tree.run(sys.executable, str(tree.source / "tests" / "integration" / "run.py"), "--list").stdout
+    cases = {line.split()[0] for line in listed.splitlines()}
     units = {path.stem for path in (tree.source / "tests" / "unit").glob("*/test_*")}
     page = (tree.source / "docs" / "harm.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:-1] for line in page.partition("|---|---|---|")[2].partition("\n\n")[0].strip().splitlines()]

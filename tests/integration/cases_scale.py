@@ -4,7 +4,10 @@ import os
 import shutil
 import subprocess
 
-from harness import PATIENCE, Lines, Session, Skip, Snapshot, analyze, case, check_receipt, check_same, log, sum_of
+from harness import Lines, Session, case, check_receipt, log
+from procfs import PATIENCE, Skip
+from reports import analyze, sum_of
+from snapshot import Snapshot, check_same
 
 
 class Large:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Refusals: exit 1, one precise reason, and the process as before. --doctor gives the same verdict without touching it."""
 import contextlib
-import ctypes
 import os
 import re
 import resource
@@ -11,9 +10,9 @@ import struct
 import subprocess
 import time
 
-import harm
-from harm import State, cycle, harm_victim, run_memattach, settle, slow_allocator
-from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
+from procfs import Failure, PATIENCE, Skip, describe, read_text, tasks_of
+from snapshot import Snapshot, State, check_same, settle
 
 NOBODY = 65534
 
@@ -40,7 +39,7 @@ def refused(context, pid, *words, arguments=(), prefix=(), doctor=True, alive=Tr
 def refuse_another_user(context):
     if os.geteuid() != 0:
         raise Skip("only root can become another user")
-    victim = harm_victim(context, "/sleeper", "pause")
+    victim = Victim(context, "sleeper", "pause")
     refused(context, victim.pid, "another user", prefix=["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"])
     victim.finish()
 
@@ -51,7 +50,7 @@ def refuse_undumpable(context):
         raise Skip("only root can become another user")
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     path = context.target("lives")
-    victim = harm.Victim(context, [*become, path], "undumpable")
+    victim = Victim(context, [*become, path], "undumpable")
     refused(context, victim.pid, "not dumpable", prefix=become, busy=True)
     victim.finish()
 
@@ -64,7 +63,7 @@ def lowest_free_descriptor(pid):
 @case()
 def no_free_descriptors(context):
     """An attach needs six for a moment, and says so; a detach would like three, and goes without."""
-    victim = harm_victim(context, "/sleeper", "pause")
+    victim = Victim(context, "sleeper", "pause")
     before = Snapshot(victim.pid)
     usual = resource.prlimit(victim.pid, resource.RLIMIT_NOFILE)
     first = lowest_free_descriptor(victim.pid)
@@ -84,8 +83,8 @@ def no_free_descriptors(context):
 @case()
 def refuse_strict_thread(context):
     """In seccomp's strict mode the kernel forbids the cycle counter as well: a hook would kill that thread."""
-    victim = harm_victim(context, "lives", "strict")
-    refused(context, victim.pid, "thread", "strict mode", harm.UNCHANGED, busy=True)
+    victim = Victim(context, "lives", "strict")
+    refused(context, victim.pid, "thread", "strict mode", UNCHANGED, busy=True)
     victim.rounds_go_on()
     victim.finish()
 
@@ -96,7 +95,7 @@ def refuse_from_user_namespace(context):
     inside = ["unshare", "--user", "--map-root-user"]
     if not shutil.which("unshare") or subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Skip("no user namespace can be made here")
-    victim = harm_victim(context, "/sleeper", "pause")
+    victim = Victim(context, "sleeper", "pause")
     refused(context, victim.pid, "another user namespace", prefix=inside)
     victim.finish()
 
@@ -107,11 +106,11 @@ def refuse_without_capability(context):
     if os.geteuid() != 0:
         raise Skip("only root can drop one capability and keep others")
     without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
-    victim = harm_victim(context, "/sleeper", "pause")
+    victim = Victim(context, "sleeper", "pause")
     refused(context, victim.pid, "capabilities that memattach has not (80000)", "CAP_SYS_PTRACE", prefix=without)
     victim.finish()
     become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    victim = harm.Victim(context, [*become, context.target("sleeper")], "pause")
+    victim = Victim(context, [*become, context.target("sleeper")], "pause")
     refused(context, victim.pid, f"another user ({NOBODY})", "give memattach CAP_SYS_PTRACE", prefix=without, busy=True)
     victim.finish()
 
@@ -121,10 +120,10 @@ def refuse_traced_by_strace(context):
     strace = shutil.which("strace")
     if not strace:
         raise Skip("strace is not installed")
-    victim = harm_victim(context, "/sleeper", "nanosleep")
+    victim = Victim(context, "sleeper", "nanosleep")
     tracer = context.start([strace, "-qq", "-o", "/dev/null", "-p", str(victim.pid)])
     end = time.monotonic() + PATIENCE
-    while f"TracerPid:\t{tracer.pid}" not in harm.read_text(f"/proc/{victim.pid}/status"):
+    while f"TracerPid:\t{tracer.pid}" not in read_text(f"/proc/{victim.pid}/status"):
         assert time.monotonic() < end, "strace does not attach"
         time.sleep(0.01)
     refused(context, victim.pid, "already traced", f"PID {tracer.pid} (strace)")
@@ -135,8 +134,8 @@ def refuse_traced_by_strace(context):
 
 @case()
 def refuse_thread_id(context):
-    victim = harm_victim(context, "/alloc_loop")
-    tid = max(harm.tasks_of(victim.pid))
+    victim = Victim(context, "alloc_loop")
+    tid = max(tasks_of(victim.pid))
     refused(context, tid, f"a thread of process {victim.pid}", alive=False)
     victim.finish()
 
@@ -164,7 +163,7 @@ def refuse_class_32(context, kind):
         raise Skip(f"this kernel runs no {kind} programs: {error.strerror}") from None
     # It has been started when execve() can no longer fail, which is before its memory is there.
     end = time.monotonic() + PATIENCE
-    while path not in harm.read_text(f"/proc/{process.pid}/maps") or "State:\tS" not in harm.read_text(f"/proc/{process.pid}/status"):
+    while path not in read_text(f"/proc/{process.pid}/maps") or "State:\tS" not in read_text(f"/proc/{process.pid}/status"):
         assert time.monotonic() < end and process.poll() is None, describe(process.pid)
         time.sleep(0.01)
     refused(context, process.pid, kind)
@@ -195,10 +194,10 @@ def refuse_gone_and_own(context):
 
 @case()
 def refuse_static_and_zombie(context):
-    victim = harm_victim(context, "/static_sleeper", "pause")
+    victim = Victim(context, "static_sleeper", "pause")
     refused(context, victim.pid, "static")
     victim.finish()
-    zombie = harm_victim(context, "/zombie")
+    zombie = Victim(context, "zombie")
     pid = next(int(line.split()[1]) for line in zombie.lines.seen if line.startswith("ZOMBIE"))
     refused(context, pid, "zombie", alive=False)
     zombie.finish()
@@ -207,9 +206,9 @@ def refuse_static_and_zombie(context):
 @case()
 def refuse_without_safe_thread(context):
     """The only thread sleeps inside malloc: not within the deadline, named; with more time it works."""
-    victim = harm_victim(context, "lives", "held", environment=slow_allocator(context))
+    victim = Victim(context, "lives", "held", environment=slow_allocator(context))
     victim.wait("^HELD")
-    refused(context, victim.pid, "no thread came to a safe point", f"thread {victim.pid} is in ", harm.UNCHANGED,
+    refused(context, victim.pid, "no thread came to a safe point", f"thread {victim.pid} is in ", UNCHANGED,
             arguments=["--deadline", "200ms"], doctor=False, busy=True)
     cycle(context, victim.pid)
     victim.rounds_go_on()
@@ -221,7 +220,7 @@ def refuse_seccomp_without_capability(context):
     """The filter would kill the process at a system call of ours."""
     if os.geteuid() != 0:
         raise Skip("only root can drop one capability and keep CAP_SYS_PTRACE")
-    victim = harm_victim(context, "lives", "seccomp")
+    victim = Victim(context, "lives", "seccomp")
     refused(context, victim.pid, "seccomp filter", "CAP_SYS_ADMIN", prefix=["setpriv", "--bounding-set=-sys_admin"],
             busy=True)
     victim.rounds_go_on()
@@ -233,17 +232,17 @@ def seccomp_is_suspended(context):
     """With CAP_SYS_ADMIN the filter of one thread is suspended while it is borrowed, and is in force again afterwards."""
     if os.geteuid() != 0:
         raise Skip("needs CAP_SYS_ADMIN")
-    victim = harm_victim(context, "lives", "seccomp")
+    victim = Victim(context, "lives", "seccomp")
     for _ in range(5):
         cycle(context, victim.pid)
         victim.rounds_go_on()
-    assert "Seccomp:\t2" in harm.read_text(f"/proc/{victim.pid}/status")
+    assert "Seccomp:\t2" in read_text(f"/proc/{victim.pid}/status")
     victim.finish()
 
 
 def wait_for_vfork(victim):
     end = time.monotonic() + PATIENCE
-    while "State:\tD" not in harm.read_text(f"/proc/{victim.pid}/status"):
+    while "State:\tD" not in read_text(f"/proc/{victim.pid}/status"):
         assert time.monotonic() < end, f"no vfork was called: {describe(victim.pid)}"
         time.sleep(0.005)
 
@@ -251,13 +250,13 @@ def wait_for_vfork(victim):
 @case()
 def refuse_uninterruptible(context):
     """A vfork parent is in D state: given up within the deadline; afterwards it works."""
-    victim = harm_victim(context, "lives", "vfork")
+    victim = Victim(context, "lives", "vfork")
     before = State(victim.pid)
     victim.send("go")
     wait_for_vfork(victim)
     start = time.monotonic()
     result = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.path("d.dump"), "--deadline", "300ms")
-    assert result.returncode == 1 and "uninterruptible sleep" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert result.returncode == 1 and "uninterruptible sleep" in result.stderr and UNCHANGED in result.stderr, result
     assert not os.path.exists(context.path("d.dump"))
     assert time.monotonic() - start < 60
     victim.send("back")
@@ -276,7 +275,7 @@ def attach_slowly(context, victim, deadline):
                                   context.path("d.dump"), "--deadline", deadline], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     context.processes.append(memattach)
     end = time.monotonic() + PATIENCE
-    while all("TracerPid:\t0" in harm.read_text(f"/proc/{victim.pid}/task/{tid}/status") for tid in harm.tasks_of(victim.pid)):
+    while all("TracerPid:\t0" in read_text(f"/proc/{victim.pid}/task/{tid}/status") for tid in tasks_of(victim.pid)):
         assert time.monotonic() < end and memattach.poll() is None, "memattach does not seize the victim"
         time.sleep(0.002)
     return memattach
@@ -285,13 +284,13 @@ def attach_slowly(context, victim, deadline):
 @case()
 def refuse_thread_that_does_not_stop(context):
     """Seized, it no longer comes to a stop, here because it has called vfork: given up, let go, nothing changed; afterwards it works."""
-    victim = harm_victim(context, "lives", "vfork")
+    victim = Victim(context, "lives", "vfork")
     before, whole = State(victim.pid), Snapshot(victim.pid)
     memattach = attach_slowly(context, victim, "100ms")
     victim.send("go")
     said = memattach.communicate(timeout=PATIENCE)[1]
     assert memattach.returncode == 1, (memattach.returncode, said)
-    for words in (f"thread {victim.pid} did not stop in time", harm.UNCHANGED, "--deadline"):
+    for words in (f"thread {victim.pid} did not stop in time", UNCHANGED, "--deadline"):
         assert words in said, (words, said)
     assert not os.path.exists(context.path("d.dump")), "a dump was left"
     victim.send("back")
@@ -305,7 +304,7 @@ def refuse_thread_that_does_not_stop(context):
 def freezers():
     """(version, directory) of the cgroup hierarchies that can freeze."""
     found = []
-    for line in harm.read_text("/proc/self/mounts").splitlines():
+    for line in read_text("/proc/self/mounts").splitlines():
         _, directory, kind, options = line.split()[:4]
         if kind == "cgroup2":
             found.append((2, directory))
@@ -326,7 +325,7 @@ def refused_frozen(context, victim, freeze):
     assert doctor.returncode == 1 and "frozen" in doctor.stdout, doctor
     dump = context.unique("frozen", ".dump")
     result = run_memattach(context, "-p", victim.pid, "-o", dump, "--deadline", "300ms")
-    assert result.returncode == 1 and "frozen" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert result.returncode == 1 and "frozen" in result.stderr and UNCHANGED in result.stderr, result
     assert not os.path.exists(dump)
 
 
@@ -336,7 +335,7 @@ def given_up_frozen(context, victim, freeze):
     said = memattach.communicate(timeout=PATIENCE)[1]
     assert memattach.returncode == 1 and not os.path.exists(context.path("d.dump")), (memattach.returncode, said)
     left = "last steps of an earlier memattach" in said  # a thread was left in the stub
-    assert ("what was begun ends by itself" in said) == left and (harm.UNCHANGED in said) != left, said
+    assert ("what was begun ends by itself" in said) == left and (UNCHANGED in said) != left, said
 
 
 def frozen(context, version, directory, look):
@@ -345,7 +344,7 @@ def frozen(context, version, directory, look):
         os.mkdir(group)
     except OSError as error:
         return f"no cgroup of version {version} can be made: {error.strerror}"
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     switch, on, off = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))[version - 1]
     switch = os.path.join(group, switch)
     time.sleep(0.3)  # threads that are being born block all signals
@@ -393,7 +392,7 @@ def frozen_after_the_look(context):
 @case()
 def refuse_forbidden_cycle_counter(context):
     """PR_SET_TSC: the hooks read the cycle counter, which would raise SIGSEGV in such a process."""
-    victim = harm_victim(context, "lives", "notsc")
+    victim = Victim(context, "lives", "notsc")
     refused(context, victim.pid, "cycle counter", doctor=False, busy=True)
     victim.rounds_go_on()
     victim.finish()
@@ -402,7 +401,7 @@ def refuse_forbidden_cycle_counter(context):
 @case()
 def refuse_profiled_process(context):
     """A second memattach names the first and touches nothing."""
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     session = Session(context, victim.pid)
     result = run_memattach(context, "-p", victim.pid, "-o", context.path("second.dump"))
     assert result.returncode == 1 and f"PID {session.process.pid}" in result.stderr, result
@@ -416,7 +415,7 @@ def refuse_profiled_process(context):
 @case()
 def doctor_touches_nothing(context):
     """--doctor: the facts are there, no ptrace request, no write to the target, the process is as before."""
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     before = Snapshot(victim.pid)
     prefix = []
     trace = context.path("doctor.strace")
@@ -428,7 +427,7 @@ def doctor_touches_nothing(context):
     for word in ("process", "permission", "tracer", "threads", "seccomp", "C library", "allocator", "modules", "libc.so.6",
                  "not covered", "cost", "remains", "verdict"):
         assert f"\n{word}" in "\n" + result.stdout or f" {word}" in result.stdout, (word, result.stdout)
-    assert not prefix or not harm.read_text(trace).strip(), harm.read_text(trace)
+    assert not prefix or not read_text(trace).strip(), read_text(trace)
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
 
@@ -436,7 +435,7 @@ def doctor_touches_nothing(context):
 @case()
 def doctor_tells_all_of_it(context):
     """--doctor --verbose: the words that hold addresses of allocation functions, as they are found from outside, and their originals."""
-    victim = harm_victim(context, "/alloc_loop_now")
+    victim = Victim(context, "alloc_loop_now")
     before = Snapshot(victim.pid)
     result = run_memattach(context, "--doctor", "--verbose", "-p", victim.pid)
     assert result.returncode == 0 and not result.stderr, result

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 
-import harm
-from harm import run_memattach
+from harness import KILLS, Session, Victim, case, check_receipt, cycle, log, run_memattach
+from procfs import Failure, PATIENCE, Skip, describe, read_text
+from reports import analyze
+from snapshot import Snapshot, check_same, remains, settle
 from harm_kills import Sufferer, sufferer_of
-from harness import PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same, describe, log, read_text
 
 PAIRS = 8  # of each victim; with --kills N: N
 
@@ -56,9 +57,9 @@ def at_once(context, sufferer, count, rng, kill):
         if result.returncode != 0:
             raise Failure(f"--detach after a kill ended with {result.returncode}: {result.stderr}")
     sufferer.victim.check_alive()
-    harm.settle(sufferer.state)
-    if harm.remains(sufferer.pid):
-        raise Failure(f"left in {sufferer.pid}: {harm.remains(sufferer.pid)}")
+    settle(sufferer.state)
+    if remains(sufferer.pid):
+        raise Failure(f"left in {sufferer.pid}: {remains(sufferer.pid)}")
     return [code for code, _ in ends]
 
 
@@ -92,7 +93,7 @@ def several(context, key, count, kill=False):
     rng = random.Random(f"{key} {count} {kill}")
     sufferer = python_sufferer(context) if key == "python3" else sufferer_of(context, key)
     codes = []
-    for _ in range(max(PAIRS, harm.KILLS) if harm.KILLS != 40 else PAIRS):
+    for _ in range(max(PAIRS, context.kills) if context.kills != KILLS else PAIRS):
         codes += at_once(context, sufferer, count, rng, kill)
     sufferer.finish()
     log(f"{key}: {count} at once, ended with 0: {codes.count(0)}, refused: {codes.count(1)}, killed: {codes.count(-9)}")
@@ -126,8 +127,8 @@ def two_detaches_at_once(context):
         session.process.wait(PATIENCE)
         ends = [end_of(process) for process in [start_memattach(context, "--detach", "-p", sufferer.pid, "--deadline", "20s") for _ in range(2)]]
         assert [code for code, _ in ends] == [0, 0], ends
-        harm.settle(sufferer.state)
-        assert not harm.remains(sufferer.pid), harm.remains(sufferer.pid)
+        settle(sufferer.state)
+        assert not remains(sufferer.pid), remains(sufferer.pid)
     sufferer.finish()
 
 
@@ -167,7 +168,7 @@ def stranger_with_the_lock(context, how):
     assert stranger.poll() is None, "the stranger was ended"
     stranger.kill()
     stranger.wait(PATIENCE)
-    harm.cycle(context, victim.pid)
+    cycle(context, victim.pid)
     victim.finish()
 
 
@@ -186,7 +187,7 @@ def payload_that_names_a_stranger(context):
     """A target that loads the payload itself and says that another process is its memattach: that is sent no signal. (Its lie may end the target.)"""
     payload = os.path.join(context.targets, "..", "..", "payload", "memattach-payload.so")
     stranger = context.start(["sleep", "600"])
-    victim = harm.harm_victim(context, "fakeload", os.path.realpath(payload), str(stranger.pid))
+    victim = Victim(context, "fakeload", os.path.realpath(payload), str(stranger.pid))
     result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
     assert result.returncode in (0, 1, 2), result
     assert stranger.poll() is None, "the stranger was ended"
@@ -406,7 +407,7 @@ def disk_that_stalls_holds_up_nobody(context):
             time.sleep(2.5)  # a copy has begun, and stands still
             session.process.send_signal(signal.SIGINT)
             session.lines.wait(r"^detached from")
-            assert not harm.remains(sufferer.pid)
+            assert not remains(sufferer.pid)
             time.sleep(2)
             session.process.send_signal(signal.SIGINT)
             assert session.process.wait(PATIENCE) == 3, session.said()
@@ -452,7 +453,7 @@ def dump_of_a_killed_memattach_is_whole(context):
         assert result.returncode == 0 and f"is in {saved}" in result.stderr, result
         report = whole(context, saved)
         assert report["samples"]["taken"] > taken and report["target"]["ended"] == "abandoned", (taken, report["samples"])
-        harm.settle(sufferer.state)
+        settle(sufferer.state)
     sufferer.finish()
 
 
@@ -470,8 +471,8 @@ def recording_waits_for_a_name(context):
     result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", "20s")
     assert result.returncode == 0, result
     assert whole(context, saved)["samples"]["taken"] > 0
-    harm.settle(sufferer.state)
-    assert not harm.remains(sufferer.pid)
+    settle(sufferer.state)
+    assert not remains(sufferer.pid)
     # A made name in a directory that cannot be written to: the process comes first, and the exit status tells of the loss.
     session = Session(context, sufferer.pid, rate="64k")
     session.process.kill()
@@ -503,7 +504,7 @@ def target_and_memattach_are_killed(context):
 
 def forged(context, what, seconds):
     """memattach goes on, ends when it is told to, and its file is a dump; what is in that is the target's own affair."""
-    victim = harm.harm_victim(context, "evil", what, str(random.getrandbits(32)))
+    victim = Victim(context, "evil", what, str(random.getrandbits(32)))
     end = time.monotonic() + seconds
     sessions = 0
     while time.monotonic() < end:
@@ -632,7 +633,7 @@ def child_of_a_profiled_target(context):
     session = Session(context, victim.pid, rate="4k")
     for how in ("attach", "detach"):
         child = fork_of(context, victim)
-        assert harm.remains(child), "the child inherited nothing"
+        assert remains(child), "the child inherited nothing"
         if how == "attach":
             dump = context.unique("child", ".dump")
             result = run_memattach(context, "-p", child, "-r", "4k", "-d", "1s", "-o", dump, "--deadline", "20s")
@@ -641,7 +642,7 @@ def child_of_a_profiled_target(context):
         else:
             result = run_memattach(context, "--detach", "-p", child, "--deadline", "20s")
             assert result.returncode == 0, result
-        assert not harm.remains(child), harm.remains(child)
+        assert not remains(child), remains(child)
         assert not [name for name in os.listdir(context.work) if f".{child}." in name], "the parent's recording was saved as the child's"
         assert session.process.poll() is None, session.said()
         os.kill(child, signal.SIGKILL)

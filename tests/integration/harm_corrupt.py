@@ -6,8 +6,8 @@ import collections
 import os
 import time
 
-from harm import harm_victim, run_memattach
-from harness import Failure, case, log
+from harness import Victim, case, log, run_memattach
+from procfs import Failure
 
 FINDINGS = ("Sanitizer", "runtime error:")
 LIBRARIES = ("/usr/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "plugin.so", "scale_module.so")
@@ -15,7 +15,7 @@ LIBRARIES = ("/usr/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/l
 
 def attach_to_damaged(context, seed, libraries):
     """How it ended."""
-    victim = harm_victim(context, "corrupt", str(seed), libraries[seed % len(libraries)])
+    victim = Victim(context, "corrupt", str(seed), libraries[seed % len(libraries)])
     dump = context.unique("corrupt", ".dump")
     result = run_memattach(context, "-p", victim.pid, "-d", "1ms", "-o", dump, "--no-cache", "--deadline", "2s")
     if result.returncode not in (0, 1, 2) or any(words in result.stderr for words in FINDINGS):

@@ -15,10 +15,10 @@ import subprocess
 import threading
 import time
 
-import harm
-from harm import State, cycle, harm_victim, remains, run_memattach, settle
+from harness import Session, Victim, case, cycle, log, recording, run_memattach
+from procfs import Failure, PATIENCE, Skip, describe
+from snapshot import Snapshot, State, check_same, remains, settle
 from harm_redis import RedisUnderLoad
-from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_same, describe, log, recording
 
 EVERY = 25  # kills between two full comparisons
 SESSION = ("-q", "-d", "5ms", "--deadline", "20s")
@@ -228,22 +228,22 @@ def system_call_kills(context, sufferer, limit, detaching):
 
 
 VICTIMS = {
-    "storm": dict(name="/alloc_loop"),
+    "storm": dict(name="alloc_loop"),
     "redis": dict(make=RedisUnderLoad),
-    "signals": dict(name="/signals"),
-    "churn": dict(name="/thread_churn"),
-    "forks": dict(name="/fork_storm"),
-    "dlopen": dict(name="/dlopen_storm", plugin=True, compare=False),
-    "exceptions": dict(name="/cxx_exceptions"),
-    "vectors": dict(name="/vectors"),
-    "musl": dict(name="/alloc_loop_musl", residue=True),
-    "nanosleep": dict(name="/sleeper", mode="nanosleep", busy=False),
-    "poll": dict(name="/sleeper", mode="poll", busy=False),
-    "futex": dict(name="/sleeper", mode="futex_timed", busy=False),
-    "read": dict(name="/sleeper", mode="read", busy=False),
-    "pause": dict(name="/sleeper", mode="pause", busy=False),
-    "epoll": dict(name="/sleeper", mode="epoll_wait_forever", busy=False, interrupted=True),
-    "semop": dict(name="/sleeper", mode="semop", busy=False, interrupted=True),
+    "signals": dict(name="signals"),
+    "churn": dict(name="thread_churn"),
+    "forks": dict(name="fork_storm"),
+    "dlopen": dict(name="dlopen_storm", plugin=True, compare=False),
+    "exceptions": dict(name="cxx_exceptions"),
+    "vectors": dict(name="vectors"),
+    "musl": dict(name="alloc_loop_musl", residue=True),
+    "nanosleep": dict(name="sleeper", mode="nanosleep", busy=False),
+    "poll": dict(name="sleeper", mode="poll", busy=False),
+    "futex": dict(name="sleeper", mode="futex_timed", busy=False),
+    "read": dict(name="sleeper", mode="read", busy=False),
+    "pause": dict(name="sleeper", mode="pause", busy=False),
+    "epoll": dict(name="sleeper", mode="epoll_wait_forever", busy=False, interrupted=True),
+    "semop": dict(name="sleeper", mode="semop", busy=False, interrupted=True),
 }
 
 
@@ -268,7 +268,7 @@ def sufferer_of(context, key):
     arguments = [mode] if mode else []
     if options.pop("plugin", False):
         arguments = [context.target("plugin.so")]
-    return Sufferer(context, make(context) if make else harm_victim(context, name, *arguments), **options)
+    return Sufferer(context, make(context) if make else Victim(context, name, *arguments), **options)
 
 
 def share(context, key, points, kills):
@@ -284,7 +284,7 @@ def share(context, key, points, kills):
 for short in ("storm", "signals", "poll", "epoll"):
     def killed(context, key=short):
         """memattach is killed at some of its system calls and at random; the victim goes on as if nothing were."""
-        share(context, key, 40, harm.KILLS)
+        share(context, key, 40, context.kills)
     killed.__name__ = f"killed_{short}"
     case(timeout=600)(killed)
 
@@ -300,7 +300,7 @@ for short in VICTIMS:
 
     def at_random(context, key=short):
         sufferer = sufferer_of(context, key)
-        random_kills(context, sufferer, harm.KILLS)
+        random_kills(context, sufferer, context.kills)
         sufferer.finish()
         sufferer.report("at random")
     at_random.__name__ = f"killed_at_random_{short}"
@@ -311,7 +311,7 @@ for short in VICTIMS:
 def killed_while_signals_wait(context):
     """Signals that the program ignores, or handles with SA_RESTART, wait while memattach is killed: they interrupt no call."""
     for mode, numbers in (("wait4", (signal.SIGCHLD, signal.SIGWINCH)), ("read_restarting", (signal.SIGUSR2,))):
-        sufferer = Sufferer(context, harm_victim(context, "/sleeper", mode), busy=False, compare=False)
+        sufferer = Sufferer(context, Victim(context, "sleeper", mode), busy=False, compare=False)
         calls = calls_of(context, sufferer, False)
         call = next(call for call in calls if call[0] == "ptrace")
         signals = Signals(sufferer.pid, numbers)

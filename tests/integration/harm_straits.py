@@ -4,10 +4,11 @@ import os
 import re
 import time
 
-from harm import UNCHANGED, Victim, harm_victim, slow_allocator
+from harness import Session, UNCHANGED, Victim, case, check_receipt, slow_allocator
+from procfs import Failure, Skip, read_text
+from reports import analyze, stacks_with, sum_of
+from snapshot import Snapshot, check_same
 from harm_refusals import NOBODY, refused
-from harness import (Failure, Session, Skip, Snapshot, analyze, case, check_receipt, check_same, read_text, stacks_with,
-                     sum_of)
 
 
 def memory(pid):
@@ -25,7 +26,7 @@ def as_nobody(context, *arguments):
 @case()
 def locked_memory(context):
     """mlockall(MCL_CURRENT | MCL_FUTURE): nothing of memattach is locked, nor made resident as a whole."""
-    victim = harm_victim(context, "straits", "locked")
+    victim = Victim(context, "straits", "locked")
     before = memory(victim.pid)
     same = Snapshot(victim.pid)
     for rate in ("64k", "1"):
@@ -53,7 +54,7 @@ def refuse_locked_memory_without_room(context):
 @case()
 def short_address_space(context):
     """RLIMIT_AS: a smaller dump, said in a line, and half of the address space stays the program's."""
-    victim = harm_victim(context, "straits", "short", "400")
+    victim = Victim(context, "straits", "short", "400")
     before = memory(victim.pid)
     same = Snapshot(victim.pid)
     session = Session(context, victim.pid)
@@ -68,7 +69,7 @@ def short_address_space(context):
 
 @case()
 def refuse_without_address_space(context):
-    victim = harm_victim(context, "straits", "short", "30")
+    victim = Victim(context, "straits", "short", "30")
     refused(context, victim.pid, "RLIMIT_AS", "30.0 MiB are left", "more are needed", UNCHANGED, busy=True)
     victim.finish()
 
@@ -76,7 +77,7 @@ def refuse_without_address_space(context):
 @case()
 def smallest_stacks(context):
     """Threads with stacks of PTHREAD_STACK_MIN, and a handler on a small signal stack above a guard page, all recorded."""
-    victim = harm_victim(context, "straits", "stacks")
+    victim = Victim(context, "straits", "stacks")
     for rate in ("1", "4k"):
         session = Session(context, victim.pid, rate=rate)
         time.sleep(0.5)
@@ -88,7 +89,7 @@ def smallest_stacks(context):
 @case()
 def failing_allocator(context):
     """The allocator below the hooks refuses requests, and threads with the same ids come and go: exact to the byte all the same."""
-    victim = harm_victim(context, "faults", environment=slow_allocator(context, "faulty"))
+    victim = Victim(context, "faults", environment=slow_allocator(context, "faulty"))
     session = Session(context, victim.pid, "--max-overhead", "off", "--mmap", rate="1")
     victim.send("go")
     truth = victim.truth()["change_block"]

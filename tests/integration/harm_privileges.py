@@ -3,19 +3,20 @@
 import os
 import re
 
-import harm
-from harness import Session, Skip, Snapshot, case, check_receipt, check_same
+from harness import Session, Victim, case, check_receipt
+from procfs import Skip, read_text
+from snapshot import Snapshot, check_same
 
 NOBODY = 65534
 DAC_OVERRIDE, SYS_PTRACE, SYS_ADMIN, SYS_NICE, CHECKPOINT_RESTORE = 1, 19, 21, 23, 40
 
 
 def capabilities_of(pid, kind):
-    return int(re.search(rf"^{kind}:\s*(\w+)$", harm.read_text(f"/proc/{pid}/status"), re.M).group(1), 16)
+    return int(re.search(rf"^{kind}:\s*(\w+)$", read_text(f"/proc/{pid}/status"), re.M).group(1), 16)
 
 
 def as_nobody(context):
-    return harm.Victim(context, ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", context.target("alloc_loop")])
+    return Victim(context, ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", context.target("alloc_loop")])
 
 
 @case()
@@ -29,7 +30,7 @@ def capabilities_are_given_up(context):
     kept = sum(1 << number for number in (DAC_OVERRIDE, SYS_PTRACE, SYS_ADMIN, SYS_NICE, CHECKPOINT_RESTORE))
     for kind in ("CapPrm", "CapEff"):
         assert not capabilities_of(session.process.pid, kind) & ~kept, hex(capabilities_of(session.process.pid, kind))
-    assert "NoNewPrivs:\t1" in harm.read_text(f"/proc/{session.process.pid}/status")
+    assert "NoNewPrivs:\t1" in read_text(f"/proc/{session.process.pid}/status")
     check_receipt(session.stop(), victim.pid)
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
@@ -41,7 +42,7 @@ def capabilities_stay_where_they_are_the_right_to_trace(context):
     if os.geteuid() != 0:
         raise Skip("only root can drop one capability and keep others")
     without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
-    victim = harm.Victim(context, [*without, context.target("alloc_loop")])
+    victim = Victim(context, [*without, context.target("alloc_loop")])
     before = Snapshot(victim.pid)
     real, context.memattach = context.memattach, context.path("memattach")
     with open(context.memattach, "w", encoding="ascii") as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The long run: attach/detach cycles over the victims, kills of memattach at random microseconds and at each of its system calls.
+"""The soak test: attach/detach cycles over the victims, kills of memattach at random microseconds and at each of its system calls.
 
 It is cut into slices of half a minute. Each slice has a victim of its own, ends with that victim's own check of what it computed,
 and adds one line to the ledger: so the run can be ended at any time and goes on where it was, and the lines of many runs add up.
@@ -19,10 +19,12 @@ import sys
 import tempfile
 import time
 
-import run  # noqa: F401 sets the paths
-import harness
-import harm_kills
-from harm_kills import VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills, sufferer_of
+sys.dont_write_bytecode = True
+import harm_kills  # noqa: E402
+from harm_kills import (VICTIMS, calls_of, check_kills, kill_at_call, kill_points, random_kills,  # noqa: E402
+                        sufferer_of)
+from harness import Context  # noqa: E402
+from procfs import Skip, tasks_of  # noqa: E402
 
 SLICE_SECONDS = 30
 SLICE_PATIENCE = 600  # a slice that does not end is a hang
@@ -79,7 +81,7 @@ class Ledger:
 
 def step_back(pid):
     """In half of the slices a victim that takes all processors leaves them to memattach: another order of events, and more of them."""
-    for tid in harness.tasks_of(pid):
+    for tid in tasks_of(pid):
         with contextlib.suppress(ProcessLookupError):
             os.setpriority(os.PRIO_PROCESS, tid, 10)
 
@@ -108,7 +110,7 @@ def slice_of(options, ledger, part, first):
     kind, victim, *rest = part.split(".")
     detaching = rest == ["detach"]
     work = tempfile.mkdtemp(prefix=f"memattach-{part}-", dir=options.work)
-    context = harness.Context(options.memattach, None, options.targets, work, 0)
+    context = Context(options.memattach, None, options.targets, work, 0)
     entry = {"part": part, "done": 0, "harmed": 0, "interrupted": 0, "program": options.label,
              "date": time.strftime("%Y-%m-%d", time.gmtime())}
     start, sufferer = time.monotonic(), None
@@ -130,7 +132,7 @@ def slice_of(options, ledger, part, first):
         else:
             cycles_slice(context, sufferer, end, options.most)
         sufferer.finish()
-    except harness.Skip as reason:
+    except Skip as reason:
         entry["skipped"] = str(reason)
     except Exception as error:  # whatever it is, the victim or the run is not as it must be
         entry.update(harmed=1, failure=f"{type(error).__name__}: {error}", files=work)

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import time
 
-import harm
-from harm import harm_victim, run_memattach
+from harness import UNCHANGED, Victim, case, run_memattach
+from procfs import PATIENCE, Skip, describe, read_text
+from snapshot import Snapshot, check_same
 from harm_refusals import refused
-from harness import PATIENCE, Skip, Snapshot, case, check_same, describe
 
 MEMORY_MB = 512 + 32  # what the target decides, and memattach itself
 PROCESS_VM_READV = 310
@@ -42,8 +42,8 @@ def is_sanitized(context):
 
 
 def refused_cheaply(context, *arguments):
-    victim = harm_victim(context, "liar", *map(str, arguments))
-    refused(context, victim.pid, "more than", " MB of tables", harm.UNCHANGED, arguments=["--no-cache"])
+    victim = Victim(context, "liar", *map(str, arguments))
+    refused(context, victim.pid, "more than", " MB of tables", UNCHANGED, arguments=["--no-cache"])
     if not is_sanitized(context):
         used = Used(context, "--doctor", "-p", victim.pid)
         assert used.memory_mb < MEMORY_MB, used.memory_mb
@@ -69,9 +69,9 @@ def lies_about_symbols(context):
 @case()
 def lies_about_relocations(context):
     """These are read and thrown away again: what is bounded is how much is read."""
-    victim = harm_victim(context, "liar", "relocations", "40", "60")
+    victim = Victim(context, "liar", "relocations", "40", "60")
     result = run_memattach(context, "-p", victim.pid, "-o", context.path("d.dump"))  # without snapshots: they would read all of it too
-    assert result.returncode == 1 and "in a few seconds" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert result.returncode == 1 and "in a few seconds" in result.stderr and UNCHANGED in result.stderr, result
     assert not os.path.exists(context.path("d.dump")), "a dump was left"
     victim.finish_by_stdin()
 
@@ -79,7 +79,7 @@ def lies_about_relocations(context):
 @case()
 def lies_about_slots(context):
     """A million words that hold malloc: more than a session has slots for, which is found out before they are compared with each other."""
-    victim = harm_victim(context, "liar", "slots", "1000000")
+    victim = Victim(context, "liar", "slots", "1000000")
     result = run_memattach(context, "--doctor", "-p", victim.pid)
     assert "it has more than 32768 slots of allocation functions" in result.stdout, result
     victim.finish_by_stdin()
@@ -89,11 +89,11 @@ def lies_about_slots(context):
 def lies_about_frames(context):
     """Sixteen times the CIEs may take sixteen times the CPU time, not its square: with a limit of sixty-four times it comes to its end."""
     few, many = 12500, 200000
-    victim = harm_victim(context, "liar", "frames", str(few))
+    victim = Victim(context, "liar", "frames", str(few))
     doctor = ["--doctor", "--no-cache", "-p"]
     cpu_s = Used(context, *doctor, victim.pid).cpu_s
     victim.finish_by_stdin()
-    victim = harm_victim(context, "liar", "frames", str(many))
+    victim = Victim(context, "liar", "frames", str(many))
     used = Used(context, *doctor, victim.pid, limits=[(resource.RLIMIT_CPU, int(64 * cpu_s) + 1)])
     assert used.code == 0 and b"verdict         can be attached to" in used.said, used.said
     assert is_sanitized(context) or used.memory_mb < MEMORY_MB, used.memory_mb
@@ -102,7 +102,7 @@ def lies_about_frames(context):
 
 def waits_in_read(pid):
     try:
-        return harm.read_text(f"/proc/{pid}/syscall").startswith((f"{PROCESS_VM_READV} ", "17 "))  # or pread64 of /proc/PID/mem
+        return read_text(f"/proc/{pid}/syscall").startswith((f"{PROCESS_VM_READV} ", "17 "))  # or pread64 of /proc/PID/mem
     except OSError:
         return False
 
@@ -110,7 +110,7 @@ def waits_in_read(pid):
 @case()
 def interrupted_while_it_prepares(context):
     """Memory of the target that nobody provides (userfaultfd) makes memattach wait: each signal ends it at once, nothing was changed."""
-    victim = harm_victim(context, "liar", "waiting")
+    victim = Victim(context, "liar", "waiting")
     before = Snapshot(victim.pid)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         memattach = context.start([context.memattach, "-p", str(victim.pid), "-o", context.path("d.dump")], stderr=subprocess.PIPE)
@@ -155,7 +155,7 @@ def lies_about_a_file(context):
     """A library's name has the four characters that the kernel writes for a newline; another file has the name with the newline: it is never opened."""
     previous = run_in(context)
     try:
-        victim = harm_victim(context, "liar", "newline", context.target("plugin.so"))
+        victim = Victim(context, "liar", "newline", context.target("plugin.so"))
         for kind in ("file", "fifo"):
             decoy, name = context.path("decoy." + kind), context.path("lib\nx.so")
             if kind == "fifo":
@@ -186,7 +186,7 @@ def lies_about_names(context):
     """Escape sequences, a newline and no UTF-8 in names of the process, a library and a memory file with our name: nothing of it acts, or is residue."""
     previous = run_in(context)
     try:
-        victim = harm_victim(context, "liar", "names", context.target("plugin.so"))
+        victim = Victim(context, "liar", "names", context.target("plugin.so"))
     finally:
         os.chdir(previous)
     check_printable("doctor", Used(context, "--doctor", "-p", victim.pid).said)
@@ -214,7 +214,7 @@ def lies_about_names(context):
 @case()
 def receipt_is_a_file_of_its_own(context):
     """A receipt follows no link and waits for no FIFO; a file of before is emptied; what cannot be written is said."""
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     precious, link, fifo, old = (context.path(name) for name in ("precious", "link", "fifo", "old"))
     for path in (precious, old):
         with open(path, "w", encoding="ascii") as file:

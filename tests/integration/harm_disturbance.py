@@ -8,8 +8,9 @@ import subprocess
 import threading
 import time
 
-from harm import cycle, harm_victim, remains, run_memattach, settle, State
-from harness import Failure, Skip, Snapshot, case, check_same, describe, log, tasks_of
+from harness import Victim, case, cycle, log, run_memattach
+from procfs import Failure, Skip, describe, tasks_of
+from snapshot import Snapshot, State, check_same, remains, settle
 
 CYCLES = 20
 NAP_MS = 1000
@@ -68,7 +69,7 @@ def check_times(mode, victim, promise, ends, control):
 def undisturbed(context, promise):
     def one(mode):
         try:
-            victim = harm_victim(context, "/sleeper", mode)
+            victim = Victim(context, "sleeper", mode)
             before = Snapshot(victim.pid)
             ends = []
             for _ in range(max(CYCLES, context.cycles if context.cycles != 20 else 0)):
@@ -115,7 +116,7 @@ def blocked_calls_without_time(context):
 
 
 def many(context, name, *arguments, busy=True, compare=True):
-    victim = harm_victim(context, name, *arguments)
+    victim = Victim(context, name, *arguments)
     before = Snapshot(victim.pid) if compare else None
     for _ in range(CYCLES):
         cycle(context, victim.pid)
@@ -136,7 +137,7 @@ def flags_and_x87_survive(context):
 @case()
 def vector_registers_survive(context):
     """xmm, ymm, zmm, mask registers and the red zone."""
-    many(context, "/vectors", busy=False)
+    many(context, "vectors", busy=False)
 
 
 @case()
@@ -150,7 +151,7 @@ def restartable_sequences_are_aborted(context):
 @case()
 def signals_come_once_and_in_order(context):
     """Queued real-time signals with numbers, a 1 ms timer, an alternate stack, an ignored SIGTRAP."""
-    many(context, "/signals")
+    many(context, "signals")
 
 
 @case()
@@ -159,8 +160,8 @@ def realtime_thread_hogs_a_processor(context):
     processors = sorted(os.sched_getaffinity(0))
     if os.geteuid() != 0 or len(processors) < 2:
         raise Skip("needs CAP_SYS_NICE and a processor besides")
-    for name, arguments in (("lives", ("calm",)), ("/alloc_loop", ())):
-        victim = harm_victim(context, name, *arguments)
+    for name, arguments in (("lives", ("calm",)), ("alloc_loop", ())):
+        victim = Victim(context, name, *arguments)
         tids = tasks_of(victim.pid)
         for tid in tids:
             os.sched_setaffinity(tid, processors[-1:])
@@ -180,7 +181,7 @@ def realtime_thread_hogs_a_processor(context):
 @case()
 def parent_sees_no_stop(context):
     """waitpid with WUNTRACED and WCONTINUED never returns, no SIGCHLD comes."""
-    victim = harm_victim(context, "parent")
+    victim = Victim(context, "parent")
     child = int(next(line for line in victim.lines.seen if line.startswith("CHILD")).split()[1])
     for _ in range(CYCLES):
         cycle(context, child)
@@ -191,7 +192,7 @@ def parent_sees_no_stop(context):
 @case()
 def stopped_state_is_kept(context):
     """20 sessions on a process in state T: it stays T, its parent is not told again, SIGCONT wakes it."""
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     os.kill(victim.pid, signal.SIGSTOP)
     os.waitpid(victim.pid, os.WUNTRACED)
     before = State(victim.pid)
@@ -208,7 +209,7 @@ def stopped_state_is_kept(context):
 @case()
 def stop_and_continue_during_sessions(context):
     """SIGSTOP and SIGCONT at any moment of attach and detach take effect as ever."""
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     command = [context.memattach, "-q", "-p", str(victim.pid), "-d", "20ms", "--deadline", "20s"]
     for i in range(CYCLES * 3):
         dump = context.unique("job", ".dump")
@@ -228,7 +229,7 @@ def stop_and_continue_during_sessions(context):
 @case(label="stress", timeout=600)
 def stop_late_and_for_long(context):
     """SIGSTOP at any moment, SIGCONT when memattach has ended: at once, or given up because a thread stands in malloc or in a hook."""
-    victim = harm_victim(context, "/alloc_loop")
+    victim = Victim(context, "alloc_loop")
     time.sleep(0.3)  # threads that are being born block all signals
     before = State(victim.pid)
     for i in range(CYCLES):

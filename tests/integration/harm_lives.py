@@ -8,29 +8,29 @@ import signal
 import subprocess
 import time
 
-import harm
-from harm import cycle, harm_victim, remains, run_memattach, slow_allocator
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
+from procfs import Failure, PATIENCE, Skip, describe
+from snapshot import Snapshot, check_same, remains
 from harm_disturbance import many
 from harm_kills import count_calls, kill_at, leave_session
-from harness import PATIENCE, Failure, Session, Skip, Snapshot, case, check_receipt, check_same, describe, log
 
 PTRACE = 101  # of system calls
 
 
 @case(timeout=300)
-def thread_churn(context):
-    many(context, "/thread_churn")
+def thread_churn_many_times(context):
+    many(context, "thread_churn")
 
 
 @case(timeout=300)
 def thread_churn_main_has_exited(context):
-    many(context, "/thread_churn", "main-exits", compare=False)
+    many(context, "thread_churn", "main-exits", compare=False)
 
 
 @case()
 def every_thread_lives_for_a_millisecond(context):
     """Whichever thread's files memattach reads, it ends meanwhile; and whenever it looks, there are threads that it has not seen."""
-    victim = harm_victim(context, "lives", "relay")
+    victim = Victim(context, "lives", "relay")
     for _ in range(5):
         cycle(context, victim.pid)
         victim.check_alive()
@@ -39,18 +39,18 @@ def every_thread_lives_for_a_millisecond(context):
 
 
 @case(timeout=300)
-def fork_storm(context):
-    many(context, "/fork_storm")
+def fork_storm_many_times(context):
+    many(context, "fork_storm")
 
 
 @case(timeout=300)
-def dlopen_storm(context):
-    many(context, "/dlopen_storm", context.target("plugin.so"), compare=False)
+def dlopen_storm_many_times(context):
+    many(context, "dlopen_storm", context.target("plugin.so"), compare=False)
 
 
 @case(timeout=300)
-def cxx_exceptions(context):
-    many(context, "/cxx_exceptions")
+def cxx_exceptions_many_times(context):
+    many(context, "cxx_exceptions")
 
 
 @case(timeout=300)
@@ -64,7 +64,7 @@ def at_moments(context, mode, check, rounds=60):
     generator = random.Random(4711)
     for _ in range(rounds):
         moment = generator.randrange(0, 120)
-        victim = harm_victim(context, "lives", mode, str(moment))
+        victim = Victim(context, "lives", mode, str(moment))
         dump = context.unique("moment", ".dump")
         result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", dump, "--deadline", "20s")
         try:
@@ -117,7 +117,7 @@ def pending_dlerror_is_kept(context):
     """The message that dlerror() would still give to the borrowed thread, over attach and detach."""
     if not hasattr(os, "confstr") or tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split("."))) < (2, 34):
         raise Skip("before glibc 2.34 it is in another place")
-    victim = harm_victim(context, "lives", "dlerror")
+    victim = Victim(context, "lives", "dlerror")
     for _ in range(2):
         cycle(context, victim.pid)
         victim.send("tell")
@@ -135,7 +135,7 @@ def pending_dlerror_is_kept(context):
 def exec_during_session(context):
     """The session notices that the program was replaced."""
     for pause in (0, 0, 0, 1.2):
-        victim = harm_victim(context, "lives", "exec", "-1")
+        victim = Victim(context, "lives", "exec", "-1")
         session = Session(context, victim.pid)
         time.sleep(pause)
         victim.send("now")
@@ -145,7 +145,7 @@ def exec_during_session(context):
 @case()
 def exec_before_detach(context):
     """Told to detach, memattach notices first that the program was replaced: here it could not have noticed earlier."""
-    victim = harm_victim(context, "lives", "exec", "-1")
+    victim = Victim(context, "lives", "exec", "-1")
     session = Session(context, victim.pid)
     session.process.send_signal(signal.SIGSTOP)
     victim.send("now")
@@ -157,7 +157,7 @@ def exec_before_detach(context):
 
 @case()
 def exit_during_session(context):
-    victim = harm_victim(context, "lives", "exit", "-1")
+    victim = Victim(context, "lives", "exit", "-1")
     session = Session(context, victim.pid)
     victim.send("now")
     session.lines.wait("status 7|ended")
@@ -170,7 +170,7 @@ def exit_before_the_receipt(context):
     """The process ends when the payload is out and before memattach has compared: nothing can have stayed in it."""
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
-    victim = harm_victim(context, "/sleeper", "pause")
+    victim = Victim(context, "sleeper", "pause")
     command = [context.memattach, "-p", str(victim.pid), "-d", "10ms", "-o", context.path("late.dump")]
     looks = sum(count for (name, _), count in count_calls(context, command).items() if name == "getdents64")
     os.unlink(context.path("late.dump"))
@@ -192,11 +192,11 @@ def exit_before_the_receipt(context):
 @case()
 def child_that_shares_the_memory(context):
     """A CLONE_VM child runs on the thread pointer of a thread: no call is made on such a thread, the process is refused, the child named."""
-    victim = harm_victim(context, "lives", "clone_vm")
+    victim = Victim(context, "lives", "clone_vm")
     time.sleep(0.1)
     before = Snapshot(victim.pid)
     result = run_memattach(context, "-p", victim.pid, "-o", context.path("c.dump"), "--deadline", "300ms")
-    assert result.returncode == 1 and "CLONE_VM" in result.stderr and harm.UNCHANGED in result.stderr, result
+    assert result.returncode == 1 and "CLONE_VM" in result.stderr and UNCHANGED in result.stderr, result
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
 
@@ -204,7 +204,7 @@ def child_that_shares_the_memory(context):
 @case(timeout=300)
 def vfork_child_at_detach(context):
     """A child of vfork that is in the payload is no thread of the process: nothing is unmapped under it."""
-    victim = harm_victim(context, "lives", "vfork_busy")
+    victim = Victim(context, "lives", "vfork_busy")
     for _ in range(30):
         cycle(context, victim.pid, "-r", "1k")
         victim.check_alive()
@@ -215,7 +215,7 @@ def vfork_child_at_detach(context):
 @case()
 def sharing_child_below_the_payload_at_detach(context):
     """A CLONE_VM child of no vfork is in the allocator, called by the payload, and its parent can be stopped: nothing is unmapped under it."""
-    victim = harm_victim(context, "lives", "clone_vm_held", environment=slow_allocator(context, "slow"))
+    victim = Victim(context, "lives", "clone_vm_held", environment=slow_allocator(context, "slow"))
     for _ in range(10):
         session = Session(context, victim.pid, rate="1")
         victim.send("child")
@@ -233,7 +233,7 @@ def sharing_child_below_the_payload_at_detach(context):
 def thread_below_the_payload_at_detach(context):
     """A thread is in the allocator, called by the payload: it is seen there with unwind information and without."""
     for name in ("slow", "blind"):
-        victim = harm_victim(context, "lives", "held_beside", environment=slow_allocator(context, name))
+        victim = Victim(context, "lives", "held_beside", environment=slow_allocator(context, name))
         for _ in range(3):
             session = Session(context, victim.pid, rate="1")
             victim.wait("^HELD")
@@ -248,7 +248,7 @@ def thread_below_the_payload_at_detach(context):
 @case()
 def vfork_during_session(context):
     """A vfork child comes and goes during the session, attach and detach while there is none."""
-    victim = harm_victim(context, "lives", "vfork")
+    victim = Victim(context, "lives", "vfork")
     session = Session(context, victim.pid)
     victim.send("go\nback")
     victim.wait("^BACK")
@@ -261,7 +261,7 @@ def vfork_during_session(context):
 @case(sanitized=True)
 def hook_of_another_tool_over_ours(context):
     """Another tool takes a slot during the session and calls on to the gate: left alone, named, and callable for ever."""
-    victim = harm_victim(context, "lives", "overhook")
+    victim = Victim(context, "lives", "overhook")
     session = Session(context, victim.pid)
     victim.send("hook")
     assert int(victim.wait("^DONE hook").split()[2]) > 0
@@ -285,7 +285,7 @@ def hook_of_another_tool_over_ours(context):
 def hooks_of_the_program_over_all_of_ours(context):
     """The program takes all its slots itself, and a library is loaded: still hooks that lead to gates; put back, they are ours again."""
     for put in (True, False):
-        victim = harm_victim(context, "lives", "hook_all", context.target("plugin.so"))
+        victim = Victim(context, "lives", "hook_all", context.target("plugin.so"))
         session = Session(context, victim.pid, "-v")
         victim.send("take")
         victim.wait("^DONE take")
@@ -312,7 +312,7 @@ def hooks_of_the_program_over_all_of_ours(context):
 @case()
 def gate_that_is_put_back(context):
     """A slot that held its old value when a detach looked, and was given up, holds the gate again at the next detach: it is ours."""
-    victim = harm_victim(context, "lives", "hook_all", context.target("plugin.so"))
+    victim = Victim(context, "lives", "hook_all", context.target("plugin.so"))
     leave_session(context, victim.pid)
     victim.send("old")
     victim.wait("^DONE old")
@@ -337,7 +337,7 @@ def pid_is_used_again(context):
     except OSError as error:
         raise Skip(f"process numbers cannot be chosen: {error.strerror}") from None
     for _ in range(20):
-        victim = harm_victim(context, "/alloc_loop")
+        victim = Victim(context, "alloc_loop")
         pid = victim.pid
         session = Session(context, pid)
         session.process.send_signal(signal.SIGSTOP)
@@ -345,7 +345,7 @@ def pid_is_used_again(context):
         victim.process.wait(PATIENCE)
         with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
             file.write(str(pid - 1))
-        newcomer = harm_victim(context, "/alloc_loop")
+        newcomer = Victim(context, "alloc_loop")
         if newcomer.pid == pid:
             before = Snapshot(pid)
             session.process.send_signal(signal.SIGCONT)

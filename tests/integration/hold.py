@@ -14,23 +14,22 @@ import tempfile
 import time
 from pathlib import Path
 
-import run  # noqa: F401 sets the paths
-import harness
-from harm import run_memattach
-from harm_redis import RedisIdle
-
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-import servers  # noqa: E402 (found by the line above)
+import servers  # noqa: E402
+from harm_redis import RedisIdle  # noqa: E402
+from harness import Context, Victim, run_memattach  # noqa: E402
+from procfs import Failure, Skip, read_text  # noqa: E402
 
 ROUNDS = 50
 
 
 def loop(context):
-    return harness.Victim(context, "alloc_loop", "4")
+    return Victim(context, "alloc_loop", "4")
 
 
 def sleeper(context):
-    return harness.Victim(context, "sleeper", "pause")
+    return Victim(context, "sleeper", "pause")
 
 
 class Server:
@@ -44,7 +43,7 @@ class Server:
         try:
             self.pid = self.running.enter_context(start(folder)).pid
         except servers.Missing as reason:
-            raise harness.Skip(str(reason)) from reason
+            raise Skip(str(reason)) from reason
 
     def finish(self):
         self.running.close()
@@ -55,7 +54,7 @@ def nginx(context):
 
 
 def children(pid):
-    return {int(child) for child in harness.read_text(f"/proc/{pid}/task/{pid}/children").split()}
+    return {int(child) for child in read_text(f"/proc/{pid}/task/{pid}/children").split()}
 
 
 def postgres(context):
@@ -69,7 +68,7 @@ def postgres(context):
     client.stdin.write("select 1;\n")
     client.stdin.flush()
     time.sleep(1)
-    server.pid = next(pid for pid in children(server.pid) - before if "127.0.0.1" in harness.read_text(f"/proc/{pid}/cmdline"))
+    server.pid = next(pid for pid in children(server.pid) - before if "127.0.0.1" in read_text(f"/proc/{pid}/cmdline"))
     return server
 
 
@@ -84,7 +83,7 @@ def measure(context, make, rounds):
         receipt, dump = context.unique("receipt", ".json"), context.unique("hold", ".dump")
         result = run_memattach(context, "-q", "-p", victim.pid, "-d", "20ms", "-o", dump, "--receipt", receipt, "--deadline", "20s")
         if result.returncode:
-            raise harness.Failure(f"memattach ended with {result.returncode}: {result.stderr}")
+            raise Failure(f"memattach ended with {result.returncode}: {result.stderr}")
         os.unlink(dump)
         with open(receipt, encoding="utf-8") as file:
             for name, value in json.load(file)["stopped_ms"].items():
@@ -102,10 +101,10 @@ def main():
     print("| program | attach: median | 90 % | longest | detach: median | 90 % | longest |\n|---|---:|---:|---:|---:|---:|---:|")
     for name, make in PROGRAMS.items():
         work = tempfile.mkdtemp(prefix="memattach-hold-")
-        context = harness.Context(os.path.abspath(options.memattach), None, os.path.abspath(options.targets), work, 0)
+        context = Context(os.path.abspath(options.memattach), None, os.path.abspath(options.targets), work, 0)
         try:
             stops = measure(context, make, options.rounds)
-        except harness.Skip as reason:
+        except Skip as reason:
             print(f"| {name} | skipped: {reason} |")
             continue
         finally:

@@ -6,7 +6,8 @@ import subprocess
 import threading
 import time
 
-from harness import PATIENCE, Failure, describe, free_port, progress_of, wait_for_port
+from harness import free_port, wait_for_port
+from procfs import Failure, PATIENCE, describe, progress_of
 
 
 class Client(threading.Thread):

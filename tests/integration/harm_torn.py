@@ -7,17 +7,17 @@ import os
 import shutil
 import signal
 
-import harm
-from harm import cycle, harm_victim, remains, run_memattach
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
+from procfs import Failure, describe
+from snapshot import remains
 from harm_kills import kill_at, leave_session
-from harness import Failure, Session, case, check_receipt, describe
 
 
 @case()
 def dead_signal_frame(context):
     """What a signal left on an alternate stack keeps no gate; a handler that may go on, and a copy beside the frames, do."""
     for mode, stays in (("dead", False), ("left", True), ("plain", True)):
-        victim = harm_victim(context, "frames", mode)
+        victim = Victim(context, "frames", mode)
         session = Session(context, victim.pid)
         victim.send("put")
         at = victim.wait("^PUT").split()[1]
@@ -66,7 +66,7 @@ def tear(victim, *actions):
 
 def torn(context, action, expected, words, afterwards, kind="now"):
     other = plugin(context, kind)
-    victim = harm_victim(context, "torn", plugin(context, kind), other)
+    victim = Victim(context, "torn", plugin(context, kind), other)
     try:
         session = Session(context, victim.pid, "-v")
         tear(victim, action, "more")
@@ -78,7 +78,7 @@ def torn(context, action, expected, words, afterwards, kind="now"):
         tear(victim, *afterwards)
         # The loader would read the library's names: where it can, another session works, where it cannot, that is refused.
         again = run_memattach(context, "-p", victim.pid, "-d", "20ms", "-o", context.unique("again", ".dump"), "--deadline", "20s")
-        assert again.returncode in (0, 2) or ("torn apart" in again.stderr and harm.UNCHANGED in again.stderr), again
+        assert again.returncode in (0, 2) or ("torn apart" in again.stderr and UNCHANGED in again.stderr), again
         doctor = run_memattach(context, "--doctor", "-p", victim.pid)
         assert ("torn apart" in doctor.stdout) == (again.returncode == 1), (doctor, again)
         victim.finish_by_stdin()
@@ -100,7 +100,7 @@ SENDTO = 44  # of system calls; memattach answers the borrowed thread with it: t
 @case()
 def restored_slot_goes(context):
     """memattach dies behind the restoring, and something else takes the place of a restored slot: the next detach asks nothing of it."""
-    victim = harm_victim(context, "torn", plugin(context, "now"), plugin(context, LAZY))
+    victim = Victim(context, "torn", plugin(context, "now"), plugin(context, LAZY))
     leave_session(context, victim.pid)
     assert kill_at(context, True, victim.pid, SENDTO, 3) == -signal.SIGKILL
     tear(victim, "shared slots", "more")
@@ -115,7 +115,7 @@ def replaced_library(context):
     for kind in ("now", LAZY):
         path, other = plugin(context, kind), plugin(context, LAZY if kind == "now" else "now")
         for opened in (path, other):
-            victim = harm_victim(context, "torn", path, path)
+            victim = Victim(context, "torn", path, path)
             session = Session(context, victim.pid, "-v")
             os.rename(shutil.copy(opened, context.unique("new", ".so")), path)
             tear(victim, "close")

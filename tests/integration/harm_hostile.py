@@ -7,8 +7,9 @@ import signal
 import subprocess
 import time
 
-from harm import State, harm_victim, remains, run_memattach, settle
-from harness import PATIENCE, Failure, Session, Skip, case, describe, log, read_text
+from harness import Session, Victim, case, log, run_memattach
+from procfs import Failure, PATIENCE, Skip, describe, read_text
+from snapshot import State, remains, settle
 
 SOON = 10  # seconds; memattach promises one or a few
 
@@ -20,8 +21,8 @@ def switches(pid):
 @case()
 def stub_that_names_somebody_elses_thread(context):
     """Believed, that thread would be stopped."""
-    other = harm_victim(context, "/sleeper", "pause")
-    victim = harm_victim(context, "hostile", "stub", str(other.pid))
+    other = Victim(context, "sleeper", "pause")
+    victim = Victim(context, "hostile", "stub", str(other.pid))
     while describe(other.pid).find(" S ") < 0:  # it is on its way into pause()
         time.sleep(0.01)
     before = switches(other.pid)
@@ -35,7 +36,7 @@ def stub_that_names_somebody_elses_thread(context):
 @case()
 def stub_that_names_a_thread_of_its_own(context):
     """It says that the thread has not left: such a program is refused, in time."""
-    victim = harm_victim(context, "hostile", "stub", "0")
+    victim = Victim(context, "hostile", "stub", "0")
     start = time.monotonic()
     result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", context.unique("stub", ".dump"))
     assert result.returncode == 1 and "still runs the last steps of an earlier memattach" in result.stderr, result
@@ -47,7 +48,7 @@ def stub_that_names_a_thread_of_its_own(context):
 @case()
 def stub_that_comes_back(context):
     """What memattach clears is written again, for ever."""
-    victim = harm_victim(context, "hostile", "stub_again")
+    victim = Victim(context, "hostile", "stub_again")
     result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode in (0, 2), result
     victim.rounds_go_on()
@@ -57,7 +58,7 @@ def stub_that_comes_back(context):
 @case()
 def kept_descriptors_allow_nothing(context):
     """The program keeps each descriptor that it has while dlopen runs. It may write into the dump, which it maps writable, but not change its size."""
-    victim = harm_victim(context, "hostile", "grab")
+    victim = Victim(context, "hostile", "grab")
     session = Session(context, victim.pid)
     victim.send("try")
     victim.wait("^DONE$")
@@ -75,7 +76,7 @@ def kept_descriptors_allow_nothing(context):
 @case()
 def pair_that_leads_elsewhere(context):
     """The numbers that memattach reads are replaced before it does: of one that leads to another process."""
-    victim = harm_victim(context, "hostile", "pair")
+    victim = Victim(context, "hostile", "pair")
     for _ in range(30):
         result = run_memattach(context, "-p", victim.pid, "-d", "20ms", "-o", context.unique("pair", ".dump"))
         victim.check_alive()
@@ -90,7 +91,7 @@ def pair_that_leads_elsewhere(context):
 
 @case()
 def flooded_channel(context):
-    victim = harm_victim(context, "hostile", "flood")
+    victim = Victim(context, "hostile", "flood")
     start = time.monotonic()
     for _ in range(3):
         result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", context.unique("flood", ".dump"))
@@ -104,7 +105,7 @@ def flooded_channel(context):
 
 
 def fill(context, mode, *arguments):
-    victim = harm_victim(context, "hostile", mode)
+    victim = Victim(context, "hostile", mode)
     session = Session(context, victim.pid, *arguments)
     victim.send("fill")
     victim.wait("^FILLED$")
@@ -116,7 +117,7 @@ def scribbling_target(context):
     """Random words over all that memattach has written into it, while it attaches and detaches; the target may die of it."""
     said = collections.Counter()
     for seed in range(10):
-        victim = harm_victim(context, "hostile", "scribble", str(seed))
+        victim = Victim(context, "hostile", "scribble", str(seed))
         for arguments in (("-p", victim.pid, "-d", "60ms", "-o", context.unique("scribble", ".dump")), ("--detach", "-p", victim.pid)):
             result = run_memattach(context, *arguments, errors="replace")
             said[result.returncode] += 1
@@ -161,7 +162,7 @@ def wait_until_blocked(process):
 
 
 def start_blocked(context, mode):
-    victim = harm_victim(context, "hostile", mode)
+    victim = Victim(context, "hostile", mode)
     process = context.start([context.memattach, "-p", str(victim.pid), "-o", context.unique("fault", ".dump")], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until_blocked(process)
@@ -219,7 +220,7 @@ def say_until_ended(process, signals):
 @case()
 def interrupt_ends_the_search_for_a_thread(context):
     """Nothing is touched yet, and the deadline is far."""
-    victim = harm_victim(context, "hostile", "lost")
+    victim = Victim(context, "hostile", "lost")
     lose(victim)
     session = Session(context, victim.pid, deadline="120s", wait=False)
     assert say_until_ended(session.process, 1) == 1
@@ -230,7 +231,7 @@ def interrupt_ends_the_search_for_a_thread(context):
 @case()
 def interrupt_undoes_an_attach(context):
     """It comes while the thread is in dlopen: what was loaded is taken out again."""
-    victim = harm_victim(context, "hostile", "slow")
+    victim = Victim(context, "hostile", "slow")
     before = State(victim.pid)
     session = Session(context, victim.pid, wait=False)
     victim.wait("^OPENING$")
@@ -246,7 +247,7 @@ def interrupt_undoes_an_attach(context):
 @case()
 def second_interrupt_gives_up_a_detach(context):
     """The first one asks for the end of the session; the detach waits for a thread; the second one ends it. A later one finishes."""
-    victim = harm_victim(context, "hostile", "lost")
+    victim = Victim(context, "hostile", "lost")
     session = Session(context, victim.pid, deadline="120s")
     lose(victim)
     assert say_until_ended(session.process, 2) == 2
