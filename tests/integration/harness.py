@@ -330,6 +330,18 @@ def run_memattach(context, *arguments, patience=PATIENCE, **options):
                           stderr=subprocess.PIPE, text=True, timeout=patience, cwd=context.work, check=False, **options)
 
 
+def start_memattach(context, *arguments):
+    return context.start([context.memattach, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def end_of(process):
+    try:
+        said = process.communicate(timeout=PATIENCE)[1]
+    except subprocess.TimeoutExpired:
+        raise Failure(f"memattach {process.args[1:]} does not end") from None
+    return process.returncode, said
+
+
 def cycle(context, pid, *arguments, duration="20ms", expected=(0,)):
     """One attach and detach that must succeed; returns when it ended (CLOCK_MONOTONIC, ns)."""
     dump = context.unique("cycle", ".dump")

@@ -26,6 +26,12 @@ def analyze_text(context, dump, *arguments):
     return result.stdout
 
 
+def whole(context, dump):
+    report = analyze(context, dump)
+    assert report["complete"] and not report["damaged"], report
+    return report
+
+
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
 
 
