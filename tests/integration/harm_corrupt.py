@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whole attaches to programs whose images are damaged at random (corrupt.c). For a build with sanitizers:
-python3 tests/harm/run.py --memattach build/asan/injector/memattach … --cycles 1000 corrupted_images
+python3 tests/integration/run.py --memattach build/asan/injector/memattach … --cycles 1000 corrupted_images
 """
 import collections
 import os

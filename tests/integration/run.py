@@ -7,6 +7,7 @@ printed). Each case gets a directory of its own, which is kept when it fails.
 """
 import argparse
 import importlib
+import itertools
 import os
 import pathlib
 import shutil
@@ -19,9 +20,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
+from middle import MIDDLE, SANITIZED  # noqa: E402
 
 for path in sorted([*HERE.glob("cases_*.py"), *HERE.glob("harm_*.py")]):
     importlib.import_module(path.stem)
+for name in itertools.chain(*MIDDLE.values()):
+    harness.CASES[name].labels.append("middle")
+assert "sanitized" in harness.CASES[SANITIZED].labels
+harness.CASES[SANITIZED].labels.append("middle_sanitized")
 
 
 def run(case, options):
