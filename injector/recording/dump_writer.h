@@ -47,7 +47,8 @@ struct dump_writer {
 	struct dump_header *own; /* what memattach knows; shared with children that copy, out of reach of the target */
 	struct dump_header *shared; /* mapped, max_bytes long; only bytes below used are touched */
 	uint64_t max_bytes;
-	uint64_t used;
+	uint64_t used;                                         /* by the header and by regions */
+	uint64_t allocated;                                    /* not less than used: what has memory */
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
 	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;
