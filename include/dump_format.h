@@ -16,13 +16,13 @@
  *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *
- * Hash tables grow by levels: when the youngest level fills up, memattach publishes
- * another of at least twice the capacity, and nothing is ever moved. A key can stand in exactly one
- * bucket of each level, so a lookup reads one cache line per level: of keys, or of tags (LIVE).
+ * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
+ * capacity, and nothing is ever moved. A key can stand in exactly one bucket of each level, so a lookup reads one cache
+ * line per level: of keys, or of tags (LIVE).
  *
- * All integers are little-endian; all offsets are bytes from the start; times are
- * cycle counter stamps, converted by header.clock_start and header.clock_latest; doubles are IEEE 754
- * binary64. Words marked (atomic) may change while a reader looks; the order of the stores is given with each.
+ * All integers are little-endian; all offsets are bytes from the start; times are cycle counter stamps, converted by
+ * header.clock_start and header.clock_latest; doubles are IEEE 754 binary64. Words marked (atomic) may change while a
+ * reader looks; the order of the stores is given with each.
  */
 #ifndef MEMATTACH_DUMP_FORMAT_H
 #define MEMATTACH_DUMP_FORMAT_H

@@ -3,7 +3,7 @@
  * The slow path of all hooks: what to record about a call, around the call of the original.
  *
  * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an
- * allocation is made after it: between, the address may be another thread's block.
+ *   allocation is made after it: between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
  * - The original runs with no slot taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.

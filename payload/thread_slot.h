@@ -7,10 +7,10 @@
  * writes all the time take the line from each other, which cost two busy threads two thirds of their speed.
  *
  * - owner is the thread pointer, 0 if the slot is free. hooks.S and gates.S compare it and charge `remaining` without a
- * lock.
+ *   lock.
  * - busy is 0, or the stack pointer at entry of the hook that works with the rest of the slot. Its owner takes it by
  *   compare-and-swap, so a signal handler that interrupts a hook, or another thread that shares the thread pointer,
- * finds it taken.
+ *   finds it taken.
  * - remaining is what is left of the distance to the next sample; below 0 the slow path is due.
  *
  * When all slots that a thread may use have other owners, it takes one of them: its owner may be dead, and a living

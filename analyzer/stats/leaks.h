@@ -5,11 +5,12 @@
  *
  * Let M(t) be the number of a stack's blocks that are older than an age A at time t. Of a program in a steady state,
  * whatever the lifetimes are, M stands still once the session is longer than they are; of a leak it rises for ever.
- * From the middle m of [start + A, end] to the end, M changes by gained - lost, where gained  blocks that are alive at
- * the end, older than A then, but were not at m lost    blocks that were older than A at m and are freed since Both are
- * counts of disjoint sets of samples, so, if allocations come as a Poisson process, independent and Poisson with equal
- * means in a steady state: given their sum, gained is binomial (1/2). The p-value is the upper tail of that (a
- * conditional test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
+ * From the middle m of [start + A, end] to the end, M changes by gained - lost, where
+ *     gained  blocks that are alive at the end, older than A then, but were not at m
+ *     lost    blocks that were older than A at m and are freed since
+ * Both are counts of disjoint sets of samples, so, if allocations come as a Poisson process, independent and Poisson
+ * with equal means in a steady state: given their sum, gained is binomial (1/2). The p-value is the upper tail of that
+ * (a conditional test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
  *
  * A cache that is filled once at the start gains nothing; one that is filled in one go later gains all at once: so the
  * samples that survive must also have been born all over the session: in each quarter of the time in which what is old

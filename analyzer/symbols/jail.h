@@ -6,12 +6,12 @@
  *
  * In the jail
  * - a filter (seccomp) lets through the system calls that reading takes: no process can be started, no code loaded, no
- * socket made, no file written but unnamed memory;
+ *   socket made, no file written but unnamed memory;
  * - each open is turned into one of a regular file, read only (common/base/regular_file.h): of all in the process, also
- * of libraries, to which everything else does not exist. So no FIFO is waited for, and no device is touched;
+ *   of libraries, to which everything else does not exist. So no FIFO is waited for, and no device is touched;
  * - of memory there are JAIL_MEMORY_BYTES, and JAIL_FILE_FACTOR times the size of each file that is opened;
  * - of CPU time there are JAIL_CPU_SECONDS, and a second for each JAIL_CPU_BYTES of each file. Who answers questions
- * may add more.
+ *   may add more.
  */
 #ifndef MEMATTACH_JAIL_H
 #define MEMATTACH_JAIL_H

@@ -3,9 +3,9 @@
  * Estimates from samples, and intervals that hold the truth as often as they say.
  *
  * A block of S bytes is sampled with p = 1 - exp(-S / R). A sum of x over all blocks (x = S: bytes, x = 1: count) is
- * estimated without bias by the sum of x / p over the samples (Horvitz and Thompson 1952), whose variance is
- * estimated without bias by the sum of x^2 (1 - p) / p^2. Each sample is weighted first, then summed; variances of
- * disjoint sets of blocks add up, whatever their rates.
+ * estimated without bias by the sum of x / p over the samples (Horvitz and Thompson 1952), whose variance is estimated
+ * without bias by the sum of x^2 (1 - p) / p^2. Each sample is weighted first, then summed; variances of disjoint sets
+ * of blocks add up, whatever their rates.
  *
  * Interval: Fay and Feuer (1997), "Confidence intervals for directly standardized rates: a method based on the gamma
  * distribution", Statistics in Medicine 16:791-801. With y the estimate, v its variance and w the weight of the next

@@ -47,18 +47,23 @@ static uint64_t align_up(uint64_t value, uint64_t to)
 }
 
 /*
- * Memory for [used, used + bytes). Memory under a limit is not taken to the last byte: the kernel would make room by
- * ending a process, which may be the target.
+ * Memory for [used, used + bytes), unless it is there already. Memory under a limit is not taken to the last byte: the
+ * kernel would make room by ending a process, which may be the target.
  */
 static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 {
-	if (w->used + bytes > w->max_bytes)
+	uint64_t end = w->used + bytes;
+
+	if (end > w->max_bytes)
 		return dump_writer_full(e);
-	int rc = memory_room_check(bytes, e);
+	if (end <= w->allocated)
+		return 0;
+	int rc = memory_room_check(end - w->allocated, e);
 	if (rc < 0)
 		return rc;
-	if (fallocate(w->fd, 0, (off_t)w->used, (off_t)bytes) < 0)
+	if (fallocate(w->fd, 0, (off_t)w->allocated, (off_t)(end - w->allocated)) < 0)
 		return err_sys(e, "cannot make room for the dump");
+	w->allocated = end;
 	return 0;
 }
 
@@ -101,6 +106,23 @@ static uint64_t fitting(uint64_t wanted, uint64_t piece_bytes, uint64_t part_byt
 	return wanted;
 }
 
+struct planned_region {
+	uint32_t kind;
+	uint64_t bytes, entries;
+};
+
+static int add_regions(struct dump_writer *w, const struct planned_region *regions, unsigned count, struct err *e)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		bytes += align_up(regions[i].bytes, DUMP_REGION_ALIGN);
+	int rc = allocate(w, bytes, e);
+	for (unsigned i = 0; i < count && rc == 0; i++)
+		rc = dump_writer_add_region(w, regions[i].kind, regions[i].bytes, regions[i].entries, e);
+	return rc;
+}
+
 static int add_first_regions(struct dump_writer *w, struct err *e)
 {
 	uint64_t part = w->max_bytes / 8, all_levels = (1u << LEVELS) - 1;
@@ -111,27 +133,22 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 	uint64_t live = fitting(f->live_entries, all_levels * DUMP_LIVE_ENTRY_BYTES, part);
 	uint64_t index = fitting(f->stack_entries, all_levels * DUMP_INDEX_ENTRY_BYTES, part / 8);
 	uint64_t history = fitting(f->history_blocks, DUMP_HISTORY_BLOCK_BYTES, part);
-	const struct {
-		uint32_t kind;
-		uint64_t bytes, entries;
-	} first[] = {
-		{ DUMP_REGION_STACKS, fitting(f->stacks_bytes, 1, part), 0 },
+	struct planned_region first[2 * LEVELS + 6] = {
+		[2 * LEVELS] = { DUMP_REGION_STACKS, fitting(f->stacks_bytes, 1, part), 0 },
 		{ DUMP_REGION_HISTORY, history * DUMP_HISTORY_BLOCK_BYTES, history },
 		{ DUMP_REGION_MODULES, MODULES_BYTES, 0 },
 		{ DUMP_REGION_THREADS, THREADS_BYTES, 0 },
 		{ DUMP_REGION_NOTES, NOTES_BYTES, 0 },
 		{ DUMP_REGION_RATES, RATES_BYTES, 0 },
 	};
-	int rc = 0;
 
-	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = dump_writer_add_region(w, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i, e);
-	for (unsigned i = 0; i < LEVELS && rc == 0; i++)
-		rc = dump_writer_add_region(w, DUMP_REGION_STACK_INDEX, (index << i) * DUMP_INDEX_ENTRY_BYTES,
-		                            index << i, e);
-	for (unsigned i = 0; i < sizeof first / sizeof first[0] && rc == 0; i++)
-		rc = dump_writer_add_region(w, first[i].kind, first[i].bytes, first[i].entries, e);
-	return rc;
+	for (unsigned i = 0; i < LEVELS; i++) {
+		uint64_t stacks = index << i;
+		first[i] = (struct planned_region){ DUMP_REGION_LIVE, DUMP_LIVE_BYTES(live << i), live << i };
+		first[LEVELS + i] =
+			(struct planned_region){ DUMP_REGION_STACK_INDEX, stacks * DUMP_INDEX_ENTRY_BYTES, stacks };
+	}
+	return add_regions(w, first, sizeof first / sizeof first[0], e);
 }
 
 /* Hands out bytes of the youngest arena of a kind, adding one if it is full. */

@@ -7,13 +7,13 @@
  * The target maps this memory, so it decides what stands in it. Three rules follow.
  *
  *   - It is a memfd that memattach owns: sealed against shrinking and growing, and allocated ahead by memattach. So
- * nothing that happens to a file, a file system or a user raises SIGBUS in the target or here, and the pages count as
- * memattach's.
+ *     nothing that happens to a file, a file system or a user raises SIGBUS in the target or here, and the pages count
+ *     as memattach's.
  *   - memattach keeps its own header and its own table of regions (`own`), decides by them alone, and publishes copies.
- * Of what the target writes it reads counters, the fill of the arena of stacks, the state, and live records: bounded
- * values, used for the report and for when to make room, never as a place or as an end of a loop.
+ *     Of what the target writes it reads counters, the fill of the arena of stacks, the state, and live records:
+ *     bounded values, used for the report and for when to make room, never as a place or as an end of a loop.
  *   - The payload touches nothing outside of published regions. When memory is short or max_bytes is reached, the
- * present regions are all there is; the payload counts what it then cannot keep.
+ *     present regions are all there is; the payload counts what it then cannot keep.
  */
 #ifndef MEMATTACH_DUMP_WRITER_H
 #define MEMATTACH_DUMP_WRITER_H
@@ -47,7 +47,8 @@ struct dump_writer {
 	struct dump_header *own; /* what memattach knows; shared with children that copy, out of reach of the target */
 	struct dump_header *shared; /* mapped, max_bytes long; only bytes below used are touched */
 	uint64_t max_bytes;
-	uint64_t used;
+	uint64_t used;                                         /* by the header and by regions */
+	uint64_t allocated;                                    /* not less than used: what has memory */
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
 	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;

@@ -3,20 +3,22 @@
  * Calls on a borrowed thread of the target, in an order that survives the death of memattach at any instant.
  *
  * The problem: between the first changed register and the last restored one, a tracer that dies leaves a thread with
- * somebody else's program counter. So the thread is given, in one step, to a small program (arch/<cpu>/stub.S)
- * that knows how to bring it back without any help, and the tracer only feeds that program with calls:
+ * somebody else's program counter. So the thread is given, in one step, to a small program (arch/<cpu>/stub.S) that
+ * knows how to bring it back without any help, and the tracer only feeds that program with calls:
  *
  *   remote_prepare   the stub's code goes into the cave, unused padding of an executable page: harmless
  *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave:
- * harmless. One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals, maps a work area with a
- * stack of its own (the thread's is not touched), saves the extended registers there and stops at the first checkpoint:
- * a harmless system call that only a tracer notices. remote_call      at a checkpoint, the tracer writes a list of
- * calls and resumes; the stub makes them and comes to the next checkpoint. A stub without a tracer finds an empty list.
+ *                    harmless. One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals, maps
+ *                    a work area with a stack of its own (the thread's is not touched), saves the extended registers
+ *                    there and stops at the first checkpoint: a harmless system call that only a tracer notices.
+ *   remote_call      at a checkpoint, the tracer writes a list of calls and resumes; the stub makes them and comes to
+ *                    the next checkpoint. A stub without a tracer finds an empty list.
  *   remote_channel   once the target has a socket whose other end only memattach holds, the thread runs freely: its
- * checkpoints are messages (channel.h) instead of stops. remote_leave     an empty list: the stub makes the clean-up
- * calls, puts errno and the extended registers back, unmaps the area, and stops at the last checkpoint. There a living
- * tracer restores everything else in a stop that is no system call stop, so that the kernel decides about restarting an
- * interrupted call; a stub alone restores the registers by moves and decides by the signals that are pending.
+ *                    checkpoints are messages (channel.h) instead of stops.
+ *   remote_leave     an empty list: the stub makes the clean-up calls, puts errno and the extended registers back,
+ *                    unmaps the area, and stops at the last checkpoint. There a living tracer restores everything else
+ *                    in a stop that is no system call stop, so that the kernel decides about restarting an interrupted
+ *                    call; a stub alone restores the registers by moves and decides by the signals that are pending.
  *
  * What a dead memattach leaves behind in the worst case: the stub's code in the padding, and whatever the calls made.
  * The clean-up list is kept so that descriptors and mappings of an attach that did not come to its end go away.

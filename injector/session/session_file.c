@@ -96,6 +96,13 @@ static const char *copied_at(const struct dump_file *f, char text[32])
 	return text;
 }
 
+/* Says that a copy had to take another name than before. */
+static void say_new_name(const struct session *s, const char *before)
+{
+	if (strcmp(before, s->file.path) != 0)
+		session_say(s, "memattach: something else has the name %s now; the dump is %s", before, s->file.path);
+}
+
 void session_file_tick(struct session *s)
 {
 	char path[sizeof s->file.path], at[32];
@@ -112,19 +119,20 @@ void session_file_tick(struct session *s)
 		            s->file.path, STALL_NS / 1000000000u, copied_at(&s->file, at));
 	if (rc > 0 && s->file.failing)
 		session_say(s, "%s is complete again", s->file.path);
-	if (strcmp(path, s->file.path) != 0)
-		session_say(s, "memattach: something else has the name %s now; the dump is %s", path, s->file.path);
+	say_new_name(s, path);
 	if (rc != 0 || stalls)
 		s->file.failing = rc < 0 || stalls;
 }
 
 int session_file_finish(struct session *s, struct err *e)
 {
+	char path[sizeof s->file.path], at[32];
 	struct dump_source source;
-	char at[32];
 
+	memcpy(path, s->file.path, sizeof path);
 	dump_source_of_writer(&source, &s->dump);
 	int rc = write_file(s, &s->file, &source, e);
+	say_new_name(s, path);
 	if (rc == 0)
 		return 0;
 	struct err why = *e;
@@ -143,12 +151,13 @@ static int save(const struct session *s, struct dump_file *file, struct err *e)
 	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
 
 	int rc = target_dump_save(&s->payload.block, &s->maps, &s->memory, s->options.max_bytes, file, waiting, &w, e);
-	if (rc < 0)
+	if (rc < 0) {
 		dump_file_discard(file);
-	else
-		session_say(s, "what its session recorded until now is in %s", file->path);
+		return rc;
+	}
+	session_say(s, "what its session recorded until now is in %s", file->path);
 	dump_file_close(file);
-	return rc;
+	return 0;
 }
 
 int session_file_save(struct session *s, struct err *e)

@@ -6,7 +6,7 @@
  *
  *   - in the loader,
  *   - in the allocator: the functions of the malloc family with everything between their neighbours in the symbol table
- * (their static helpers), or all of a library that is nothing but an allocator,
+ *     (their static helpers), or all of a library that is nothing but an allocator,
  *   - in a function of the C library that holds such locks while it runs: dlopen, fork, pthread_create, exit …,
  *   - in memattach's payload, gates or cave,
  *

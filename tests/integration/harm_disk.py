@@ -63,6 +63,12 @@ def dump_is_deleted(context):
     assert whole(context, session.dump)["samples"]["taken"] > 1000
 
 
+def put_another_file(path):
+    with open(path + ".mine", "w", encoding="ascii") as file:
+        file.write("mine")
+    os.rename(path + ".mine", path)
+
+
 @case()
 def dump_gives_way_to_another_file(context):
     """What somebody puts in its place stays as it is, and the dump gets a name with a number, which is said."""
@@ -71,14 +77,25 @@ def dump_gives_way_to_another_file(context):
     def replace(path):
         if not done:
             time.sleep(0.2)
-            with open(path + ".mine", "w", encoding="ascii") as file:
-                file.write("mine")
-            os.rename(path + ".mine", path)
+            put_another_file(path)
             done.append(path)
     session = disturb(context, replace)
     assert read_text(session.dump) == "mine"
     assert f"the dump is {session.dump}.1" in session.said(), session.said()
     assert whole(context, session.dump + ".1")["samples"]["taken"] > 1000
+
+
+@case()
+def dump_gives_way_to_another_file_at_the_end(context):
+    """As before, when only the last copy, after the detach, can find out."""
+    sufferer = sufferer_of(context, "storm")
+    session = Session(context, sufferer.pid, "--max-size", "64M", rate="1")
+    put_another_file(session.dump)
+    check_receipt(session.stop(), sufferer.pid)
+    sufferer.finish()
+    assert read_text(session.dump) == "mine"
+    assert f"the dump is {session.dump}.1" in session.said(), session.said()
+    assert whole(context, session.dump + ".1")["samples"]["taken"] > 0
 
 
 @contextlib.contextmanager

@@ -3,17 +3,23 @@
  * A program that knows memattach, and what memattach writes into it, and is out to harm it. One mode each:
  *
  *     stub TID       a copy of memattach's stub stands in its padding, and says that thread TID of somebody else runs
- * it; 0: a thread of its own stub_again     the same with no such thread, written again whenever it is cleared grab
- * keeps every descriptor that it has while dlopen runs; at the line "try" it tries what they allow: ALLOWED name
- * action, DONE slow           says OPENING when dlopen is called, which then takes two seconds; once pair           a
- * thread puts a socket that leads to another process in the place of the one that the borrowed thread has made flood a
- * thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can scribble SEED  a
- * thread writes random words over all that memattach has written, from the first byte of the stub on slots          at
- * the line "fill" the list of patched slots becomes as long as it can be, and names words with addresses of its own
- * code block          at the line "fill" the session block is overwritten lost           from the line "lose" on its
- * only thread is nowhere where it could be borrowed: its stack pointer leads to nothing fault_sleep    its threads
- * sleep with a stack pointer into memory under userfaultfd, which nobody resolves fault_spin     the same, but they do
- * not sleep
+ *                    it; 0: a thread of its own
+ *     stub_again     the same with no such thread, written again whenever it is cleared
+ *     grab           keeps every descriptor that it has while dlopen runs; at the line "try" it tries what they allow:
+ *                    ALLOWED name action, DONE
+ *     slow           says OPENING when dlopen is called, which then takes two seconds; once
+ *     pair           a thread puts a socket that leads to another process in the place of the one that the borrowed
+ *                    thread has made
+ *     flood          a thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can
+ *     scribble SEED  a thread writes random words over all that memattach has written, from the first byte of the stub
+ *                    on
+ *     slots          at the line "fill" the list of patched slots becomes as long as it can be, and names words with
+ *                    addresses of its own code
+ *     block          at the line "fill" the session block is overwritten
+ *     lost           from the line "lose" on its only thread is nowhere where it could be borrowed: its stack pointer
+ *                    leads to nothing
+ *     fault_sleep    its threads sleep with a stack pointer into memory under userfaultfd, which nobody resolves
+ *     fault_spin     the same, but they do not sleep
  */
 #include "victim.h"
 

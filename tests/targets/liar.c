@@ -4,13 +4,16 @@
  * are made for somebody else's terminal. Argument 1:
  *
  *     tables N M       N modules with a string table of M MiB each, all of one sparse file: it costs this process
- * nothing symbols N M      the same, with symbols of M MiB relocations N M  the same, with relocations of M MiB slots N
- * one module with N relocations that name malloc, each for a word of its own frames N         one module whose
- * .eh_frame has N CIEs, and N FDEs that name the first of them waiting          a module whose name is in memory that
- * waits for somebody who never answers (userfaultfd) newline FILE     FILE copied to "lib\012x.so" (with a backslash)
- * in the working directory, loaded, and other headers in memory than in the file: what has the name with a newline is
- * another file names FILE       FILE copied and loaded under a name with escape sequences and bytes that are no UTF-8;
- * the same for the thread's name; after the line "map" a memory file is mapped that has memattach's name
+ *                      nothing
+ *     symbols N M      the same, with symbols of M MiB
+ *     relocations N M  the same, with relocations of M MiB
+ *     slots N          one module with N relocations that name malloc, each for a word of its own
+ *     frames N         one module whose .eh_frame has N CIEs, and N FDEs that name the first of them
+ *     waiting          a module whose name is in memory that waits for somebody who never answers (userfaultfd)
+ *     newline FILE     FILE copied to "lib\012x.so" (with a backslash) in the working directory, loaded, and other
+ *                      headers in memory than in the file: what has the name with a newline is another file
+ *     names FILE       FILE copied and loaded under a name with escape sequences and bytes that are no UTF-8; the same
+ *                      for the thread's name; after the line "map" a memory file is mapped that has memattach's name
  *
  * Its lists end in modules that its loader would fall over: those of the first six are to be looked at, not attached
  * to.

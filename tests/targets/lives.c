@@ -9,11 +9,14 @@
  *     vfork_busy     one thread allocates, and so do children of vfork
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
  *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded)
- * and ends overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
+ *                    and ends
+ *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
  *     hook_all FILE  at the line "take" a tool of its own takes all its slots and passes on to what was there, and the
- * library FILE is loaded; at "old" they get what they held at the start, at "put" what was there before "take" or
- * "old"; at "call" all slots are called held           every other second is spent inside malloc (of slow_malloc.c,
- * preloaded) held_beside    likewise, while another thread allocates notsc          forbids itself the cycle counter
+ *                    library FILE is loaded; at "old" they get what they held at the start, at "put" what was there
+ *                    before "take" or "old"; at "call" all slots are called
+ *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
+ *     held_beside    likewise, while another thread allocates
+ *     notsc          forbids itself the cycle counter
  *     strict         a thread is in seccomp's strict mode and allocates, which needs no system call
  *     dlerror        a dlopen has failed before READY; at the line "tell", dlerror() still says which
  *     relay          the first thread has ended, and each other lives for a millisecond, in which it makes the next
