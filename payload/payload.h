@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The payload's own state that more than one of its modules uses: where dump and tables are mapped, the switch, and the
- * rate. Written by control.c alone, while no hook runs or by atomic stores; hooks read it.
+ * rate. Written by control.c while no hook runs, but for the switch, which clock.c ends too; hooks read it.
  *
- * Memory that a forked child must find empty carries PAYLOAD_WIPED: such objects fill whole pages of .bss.
+ * Objects with PAYLOAD_PAGES fill whole pages of .bss, so that the pages can be given back, or be wiped in forked
+ * children (control.c).
  */
 #ifndef MEMATTACH_PAYLOAD_PAYLOAD_H
 #define MEMATTACH_PAYLOAD_PAYLOAD_H
