@@ -11,7 +11,7 @@ MIDDLE = {
                  "doctor_touches_nothing", "doctor_tells_all_of_it"),
     "two at once": ("two_at_once_storm", "second_one_is_refused_by_the_first", "two_detaches_at_once"),
     "disk of the dump": ("full_disk_tmpfs", "dump_is_truncated", "dump_gives_way_to_another_file"),
-    "life of the target": ("blocked_calls_without_time", "signals_come_once_and_in_order", "exit_during_session", "exec_during_session",
+    "life of the target": ("stopped_state_is_kept", "signals_come_once_and_in_order", "exit_during_session", "exec_during_session",
                            "child_that_shares_the_memory", "scribbling_target"),
 }
 # Runs again with a sanitized memattach (label middle_sanitized); it needs the program alloc_loop.
