@@ -4,7 +4,7 @@
  * address. The index is validated against the mapped size each time it is opened, each module's rows when they are
  * searched. A global cache of return address -> rule spares nearly all searches.
  *
- * What is found about a frame is one word, made for the walk (unwind.c):
+ * What is found about a frame is one word, made for the walk (unwind.c, unwind_step.c):
  *
  *   bits  0..31  n of the rule, signed, in words
  *   bits 32..41  where the caller's rbp is, as in the rule

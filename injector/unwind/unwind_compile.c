@@ -55,20 +55,28 @@ static const unsigned char ident[EI_NIDENT] = {
 	ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT
 };
 
+int unwind_rows_reserve(struct unwind_rows *rows)
+{
+	uint32_t capacity = rows->count ? rows->count * 2 : 1024, *more;
+
+	if (rows->count < rows->capacity)
+		return 0;
+	more = capacity > rows->count ? reallocarray(rows->pc, capacity, sizeof *more) : NULL;
+	if (!more)
+		return -ENOMEM;
+	rows->pc = more;
+	more = reallocarray(rows->rule, capacity, sizeof *more);
+	if (!more)
+		return -ENOMEM;
+	rows->rule = more;
+	rows->capacity = capacity;
+	return 0;
+}
+
 static int push_row(struct unwind_rows *rows, uint32_t pc, uint32_t rule)
 {
-	if (rows->count == rows->capacity) {
-		uint32_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
-		uint32_t *more = capacity > rows->capacity ? reallocarray(rows->pc, capacity, sizeof *more) : NULL;
-		if (!more)
-			return -ENOMEM;
-		rows->pc = more;
-		more = reallocarray(rows->rule, capacity, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		rows->rule = more;
-		rows->capacity = capacity;
-	}
+	if (unwind_rows_reserve(rows))
+		return -ENOMEM;
 	rows->pc[rows->count] = pc;
 	rows->rule[rows->count++] = rule;
 	return 0;
