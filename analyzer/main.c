@@ -55,7 +55,6 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -l, --leaks               stacks whose old blocks become more and more\n"
 			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
 			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
-			   "  -e, --efficiency          compare the sampling with the best for the live bytes\n"
 			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 			   "  -S, --no-symbols          show modules and offsets only\n"
 			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
@@ -67,16 +66,25 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "2 no dump could be read, 64 wrong usage.\n";
 
 static const struct option long_options[] = {
-	{ "top", required_argument, NULL, 'n' },   { "sort", required_argument, NULL, 's' },
-	{ "depth", required_argument, NULL, 'd' }, { "by", required_argument, NULL, 'b' },
-	{ "json", no_argument, NULL, 'j' },        { "confidence", required_argument, NULL, 'c' },
-	{ "diff", no_argument, NULL, 'x' },        { "at", required_argument, NULL, 'a' },
-	{ "since", required_argument, NULL, 'i' }, { "leaks", no_argument, NULL, 'l' },
-	{ "age", required_argument, NULL, 'g' },   { "plan", required_argument, NULL, 'p' },
-	{ "efficiency", no_argument, NULL, 'e' },  { "debug-path", required_argument, NULL, 'D' },
-	{ "no-symbols", no_argument, NULL, 'S' },  { "no-cache", no_argument, NULL, OPTION_NO_CACHE },
-	{ "full-names", no_argument, NULL, 'F' },  { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },     { NULL, 0, NULL, 0 },
+	{ "top", required_argument, NULL, 'n' },
+	{ "sort", required_argument, NULL, 's' },
+	{ "depth", required_argument, NULL, 'd' },
+	{ "by", required_argument, NULL, 'b' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "confidence", required_argument, NULL, 'c' },
+	{ "diff", no_argument, NULL, 'x' },
+	{ "at", required_argument, NULL, 'a' },
+	{ "since", required_argument, NULL, 'i' },
+	{ "leaks", no_argument, NULL, 'l' },
+	{ "age", required_argument, NULL, 'g' },
+	{ "plan", required_argument, NULL, 'p' },
+	{ "debug-path", required_argument, NULL, 'D' },
+	{ "no-symbols", no_argument, NULL, 'S' },
+	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
+	{ "full-names", no_argument, NULL, 'F' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int parse_count(const char *option, const char *text, size_t *value, struct err *e)
@@ -140,7 +148,6 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);
 	case 'x': a->report.diff = true; return 0;
 	case 'l': a->report.leaks = true; return 0;
-	case 'e': a->report.efficiency = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_NO_CACHE: a->report.cache = false; return 0;
@@ -184,9 +191,6 @@ static int check_arguments(const struct arguments *a, struct err *e)
 		return err_set(
 			e, EINVAL,
 			"--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
-	if (o->efficiency && (o->diff || o->at_ns || o->since_ns || o->leaks || o->plan > 0 || o->by != BY_STACK))
-		return err_set(e, EINVAL,
-		               "--efficiency stands alone: not with --diff, --at, --since, --leaks, --plan, --by");
 	return 0;
 }
 
@@ -200,7 +204,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		                             .symbols = true,
 		                             .cache = true,
 		                             .progress = &progress };
-	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:eD:SFhV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;

@@ -317,50 +317,12 @@ static void put_memory(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
-static void put_efficiency(struct json *j, const struct report *r)
-{
-	const struct efficiency_result *e = &r->efficiency_result;
-
-	if (!r->options.efficiency)
-		return;
-	if (!r->efficiency_known) {
-		json_string(j, "efficiency", NULL);
-		return;
-	}
-	json_object(j, "efficiency");
-	json_number(j, "samples", e->samples);
-	json_number(j, "stderr_bytes", e->error_now);
-	json_number(j, "best_stderr_bytes", e->error_best);
-	json_number(j, "efficiency", e->ratio);
-	json_number(j, "best_samples", e->samples_best);
-	json_array(j, "sizes");
-	for (size_t i = 0; i < e->group_count; i++) {
-		const struct efficiency_group *g = &e->groups[i];
-		json_object(j, NULL);
-		json_number(j, "least_bytes", ceil(g->least));
-		json_number(j, "most_bytes", ceil(g->most) - 1);
-		json_number(j, "allocated_count", g->allocated);
-		json_number(j, "live_share", g->survival);
-		json_number(j, "probability", g->now);
-		json_number(j, "best_probability", g->best);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_object_end(j);
-}
-
 static void put_view(struct json *j, const struct report *r)
 {
 	const struct report_options *o = &r->options;
 
 	json_object(j, "view");
-	json_string(j, "kind",
-	            o->efficiency ? "efficiency"
-	            : o->leaks    ? "leaks"
-	            : o->diff     ? "diff"
-	            : o->since_ns ? "since"
-	            : o->at_ns    ? "at"
-	                          : "end");
+	json_string(j, "kind", o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
 	json_string(j, "sort", report_figure_name(o->sort));
 	if (o->at_ns)
 		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
@@ -414,7 +376,6 @@ void report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
-	put_efficiency(&j, r);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);
 	put_slack(&j, r, &r->total.slack);
