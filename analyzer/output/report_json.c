@@ -5,7 +5,6 @@
 #include <math.h>
 #include <time.h>
 
-#include "figures.h"
 #include "json.h"
 #include "json_frames.h"
 #include "leaks.h"
@@ -104,12 +103,10 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row,
-                      const struct estimate *figures, struct json_frames *frames)
+static void put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
 {
 	json_object(j, NULL);
-	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], figures[f]);
+	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_number(j, "share", report_share(r, row, r->options.sort));
@@ -128,20 +125,17 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 static void put_stacks(struct json *j, const struct report *r)
 {
 	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
-	struct figures figures;
 	struct json_frames frames;
 
-	figures_init(&figures, r, shown);
 	json_frames_init(&frames, r);
 	json_array(j, "stacks");
 	for (size_t i = 0; i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
 		report_want_symbols(r, i, shown);
-		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i), &frames);
+		put_stack(j, r, &r->rows.list[i], &frames);
 	}
 	json_array_end(j);
 	json_frames_done(&frames);
-	figures_done(&figures);
 }
 
 static void put_groups(struct json *j, const struct report *r)
