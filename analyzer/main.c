@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -326,6 +327,15 @@ static int read_all(struct report *report, char **paths, int count)
 	return report->session_count ? status : EXIT_UNREADABLE;
 }
 
+/* The line of progress must be gone before a report is written to anything but a file: it would meet the report on the
+ * same terminal, and stay there when the reader of a pipe goes away, as SIGPIPE ends memanalyze then. */
+static bool writes_to_file(void)
+{
+	struct stat st;
+
+	return !fstat(STDOUT_FILENO, &st) && S_ISREG(st.st_mode);
+}
+
 static int show_report(const struct arguments *a, struct report *report)
 {
 	struct err e = { 0 };
@@ -343,8 +353,7 @@ static int show_report(const struct arguments *a, struct report *report)
 		         report->session_count - 1);
 	else
 		snprintf(name, sizeof name, "%s", report->sessions[0].name);
-	/* What goes to the same terminal must not meet the line there. */
-	if (isatty(STDOUT_FILENO))
+	if (!writes_to_file())
 		progress_stop(&progress);
 	if (a->json)
 		report_json(report, stdout);
