@@ -100,17 +100,14 @@ static int parse_count(const char *option, const char *text, size_t *value, stru
 	return 0;
 }
 
-/* Between low and high percent, as a fraction; low and high themselves are not. */
-static int parse_percent(const char *option, const char *text, double low, double high, double *value, struct err *e)
+/* Between 0 and high percent, which are no such values themselves, as a fraction. */
+static int parse_share(const char *option, const char *text, double high, double *value, struct err *e)
 {
-	char *end;
-	double percent = strtod(text, &end);
+	double share;
 
-	if (*end == '%')
-		end++;
-	if (end == text || *end || !(percent > low) || !(percent < high) || !(percent / 100 < high / 100))
-		return err_set(e, EINVAL, "--%s: '%s' is not a percentage between %g and %g", option, text, low, high);
-	*value = percent / 100;
+	if (percent_parse(text, &share) || share <= 0 || share >= high / 100)
+		return err_set(e, EINVAL, "--%s: '%s' is not a percentage between 0 and %g", option, text, high);
+	*value = share;
 	return 0;
 }
 
@@ -142,8 +139,8 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'n': a->top_given = true; return parse_count("top", value, &a->report.top, e);
 	case 'd': return parse_count("depth", value, &a->report.depth, e);
 	case 'b': return parse_by(value, &a->report.by, e);
-	case 'c': return parse_percent("confidence", value, 0, 100, &a->report.confidence, e);
-	case 'p': return parse_percent("plan", value, 0, 1000, &a->report.plan, e);
+	case 'c': return parse_share("confidence", value, 100, &a->report.confidence, e);
+	case 'p': return parse_share("plan", value, 1000, &a->report.plan, e);
 	case 'a': return parse_time("at", value, &a->report.at_ns, e);
 	case 'i': return parse_time("since", value, &a->report.since_ns, e);
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);
