@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cache_dir.h"
+#include "build_id.h"
 #include "cleanup.h"
 #include "file_identity.h"
 
@@ -105,21 +105,15 @@ static bool try_path(struct image_file *file, const struct image *image, enum im
 	return true;
 }
 
-static void put_hex(char hex[2 * DUMP_BUILD_ID_MAX + 1], const uint8_t *bytes, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-}
-
 /* DIR/.build-id/xx/yyyy[.debug] */
 static bool try_build_id(struct image_file *file, const struct image *image, const char *dir)
 {
-	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+	char hex[BUILD_ID_TEXT];
 	char path[PATH_MAX];
 
 	if (image->build_id_bytes < 2)
 		return false;
-	put_hex(hex, image->build_id, image->build_id_bytes);
+	build_id_format(image->build_id, image->build_id_bytes, hex);
 	if (snprintf(path, sizeof path, "%s/.build-id/%.2s/%s", dir, hex, hex + 2) < (int)sizeof path &&
 	    try_path(file, image, IMAGE_SOURCE_FILE, path))
 		return true;
@@ -316,12 +310,12 @@ static void find_alt(struct image_file *file, const char *name, const uint8_t *i
 	                       : file->debug_path ? strdup(file->debug_path)
 	                                          : NULL;
 	char *slash = from ? strrchr(from, '/') : NULL;
-	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+	char hex[BUILD_ID_TEXT];
 	char path[PATH_MAX];
 
 	if (!slash || id_bytes < 2 || id_bytes > DUMP_BUILD_ID_MAX)
 		return;
-	put_hex(hex, id, (uint32_t)id_bytes);
+	build_id_format(id, (uint32_t)id_bytes, hex);
 	if (snprintf(path, sizeof path, SYSTEM_DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)sizeof path &&
 	    file_identity(path)) {
 		note_alt(file, path, file_identity(path));
