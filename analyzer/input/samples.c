@@ -207,8 +207,6 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		add_pair(part->sum, sample->size, p);
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
-	if (o->efficiency)
-		efficiency_add(o->efficiency, sample->size, p, live);
 	if (o->leaks)
 		leak_add(&s->leaks[sample->number], o->leaks, sample->size, sample->rate,
 		         sample->survival > (double)s->rate, sample->born, sample->freed);
@@ -326,7 +324,6 @@ static int read_stacks(struct samples *s)
 
 int samples_read(struct samples *s, struct dump *dump, const struct sample_options *options)
 {
-	struct efficiency before = { 0 };
 	int r = 1;
 
 	s->dump = dump;
@@ -336,11 +333,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 	if (!s->batch)
 		return -ENOMEM;
 	memset(s->batch->chances, 0, sizeof s->batch->chances);
-	if (options->efficiency)
-		before = *options->efficiency;
 	for (int i = 0; r == 1 && i < READS_MAX; i++) {
-		if (options->efficiency)
-			*options->efficiency = before;
 		clear(s);
 		r = read_records(s);
 		if (!r)

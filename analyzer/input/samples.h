@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "dump_reader.h"
-#include "efficiency.h"
 #include "estimate.h"
 #include "leaks.h"
 #include "map.h"
@@ -45,7 +44,6 @@ struct window_part {
 struct sample_options {
 	uint64_t at, since;              /* stamps; at: UINT64_MAX the end, since: 0 none */
 	const struct leak_window *leaks; /* NULL: not asked for */
-	struct efficiency *efficiency;   /* NULL: not asked for */
 	/* Of two states of one session, a block that is in both changes nothing: the live blocks of the earlier one,
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;

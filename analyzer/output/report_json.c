@@ -5,7 +5,6 @@
 #include <math.h>
 #include <time.h>
 
-#include "figures.h"
 #include "json.h"
 #include "json_frames.h"
 #include "leaks.h"
@@ -104,12 +103,10 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row,
-                      const struct estimate *figures, struct json_frames *frames)
+static void put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
 {
 	json_object(j, NULL);
-	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], figures[f]);
+	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_number(j, "share", report_share(r, row, r->options.sort));
@@ -128,20 +125,17 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 static void put_stacks(struct json *j, const struct report *r)
 {
 	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
-	struct figures figures;
 	struct json_frames frames;
 
-	figures_init(&figures, r, shown);
 	json_frames_init(&frames, r);
 	json_array(j, "stacks");
 	for (size_t i = 0; i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
 		report_want_symbols(r, i, shown);
-		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i), &frames);
+		put_stack(j, r, &r->rows.list[i], &frames);
 	}
 	json_array_end(j);
 	json_frames_done(&frames);
-	figures_done(&figures);
 }
 
 static void put_groups(struct json *j, const struct report *r)
@@ -317,50 +311,12 @@ static void put_memory(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
-static void put_efficiency(struct json *j, const struct report *r)
-{
-	const struct efficiency_result *e = &r->efficiency_result;
-
-	if (!r->options.efficiency)
-		return;
-	if (!r->efficiency_known) {
-		json_string(j, "efficiency", NULL);
-		return;
-	}
-	json_object(j, "efficiency");
-	json_number(j, "samples", e->samples);
-	json_number(j, "stderr_bytes", e->error_now);
-	json_number(j, "best_stderr_bytes", e->error_best);
-	json_number(j, "efficiency", e->ratio);
-	json_number(j, "best_samples", e->samples_best);
-	json_array(j, "sizes");
-	for (size_t i = 0; i < e->group_count; i++) {
-		const struct efficiency_group *g = &e->groups[i];
-		json_object(j, NULL);
-		json_number(j, "least_bytes", ceil(g->least));
-		json_number(j, "most_bytes", ceil(g->most) - 1);
-		json_number(j, "allocated_count", g->allocated);
-		json_number(j, "live_share", g->survival);
-		json_number(j, "probability", g->now);
-		json_number(j, "best_probability", g->best);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_object_end(j);
-}
-
 static void put_view(struct json *j, const struct report *r)
 {
 	const struct report_options *o = &r->options;
 
 	json_object(j, "view");
-	json_string(j, "kind",
-	            o->efficiency ? "efficiency"
-	            : o->leaks    ? "leaks"
-	            : o->diff     ? "diff"
-	            : o->since_ns ? "since"
-	            : o->at_ns    ? "at"
-	                          : "end");
+	json_string(j, "kind", o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
 	json_string(j, "sort", report_figure_name(o->sort));
 	if (o->at_ns)
 		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
@@ -414,7 +370,6 @@ void report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
-	put_efficiency(&j, r);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);
 	put_slack(&j, r, &r->total.slack);

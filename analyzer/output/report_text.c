@@ -116,9 +116,6 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
 	text_head(&t);
 	put_totals(&t);
-	if (r->options.efficiency)
-		text_efficiency(&t);
-	else
-		put_rest(&t, r->options.by == BY_STACK ? text_rows(&t) : text_groups(&t));
+	put_rest(&t, r->options.by == BY_STACK ? text_rows(&t) : text_groups(&t));
 	put_missing_symbols(&t);
 }

@@ -36,7 +36,5 @@ void text_head(const struct text *t);
 /* The stacks, or the tables by function and module; returns how many were shown. */
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
-/* What --efficiency asks for. */
-void text_efficiency(const struct text *t);
 
 #endif

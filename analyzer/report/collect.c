@@ -237,7 +237,6 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
-		                          .efficiency = r->efficiency,
 		                          .kept = kept,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };

@@ -94,10 +94,6 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		                         options->by == BY_STACK);
 		s = r->symbols ? 0 : -ENOMEM;
 	}
-	if (!s && options->efficiency) {
-		r->efficiency = calloc(1, sizeof *r->efficiency);
-		s = r->efficiency ? 0 : -ENOMEM;
-	}
 	return s ? fail(s, e) : 0;
 }
 
@@ -383,19 +379,6 @@ static void make_memory(struct report *r)
 	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->live.high < m->private_growth / 2;
 }
 
-/* The history may have dropped blocks: those that are left stand for them. */
-static void make_efficiency(struct report *r)
-{
-	double recorded = 0;
-
-	if (!r->efficiency)
-		return;
-	for (size_t i = 0; i < EFFICIENCY_CLASSES; i++)
-		recorded += r->efficiency->classes[i].allocated_bytes;
-	double scale = recorded > 0 ? r->total.sum[FIGURE_ALLOCATED_BYTES].value / recorded : 1;
-	r->efficiency_known = efficiency_solve(r->efficiency, fmax(1, scale), &r->efficiency_result);
-}
-
 int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
@@ -404,7 +387,6 @@ int report_finish(struct report *r, struct err *e)
 		share_sizes(r);
 	make_total(r);
 	make_memory(r);
-	make_efficiency(r);
 	if (r->options.leaks || report_compares(r))
 		s = test_rows(r);
 	if (!s && r->options.by != BY_STACK)
@@ -421,7 +403,6 @@ void report_done(struct report *r)
 		session_done(&r->sessions[i]);
 	for (size_t i = 0; i < r->note_count; i++)
 		free(r->notes[i].text);
-	free(r->efficiency);
 	free(r->total.change);
 	free(r->sessions);
 	free(r->notes);

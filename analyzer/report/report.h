@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "dump_reader.h"
-#include "efficiency.h"
 #include "estimate.h"
 #include "groups.h"
 #include "images.h"
@@ -46,7 +45,6 @@ struct report_options {
 	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
 	uint64_t at_ns;    /* the heap at this time after the attach, 0: at the end */
 	uint64_t since_ns; /* growth since this time, 0: none */
-	bool efficiency;   /* compare the sampling with the best one */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
 	struct image_search search;
@@ -87,13 +85,10 @@ struct report {
 	                         not known */
 	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
 	                         time */
-	struct efficiency *efficiency; /* NULL: not asked for */
-	struct efficiency_result efficiency_result;
-	bool efficiency_known; /* there is a result */
-	uint64_t age_ns;       /* of leaks: as it was used in the last dump */
-	bool same_session;     /* the pair is two states of one session: blocks in both cancel out */
-	bool past_unknown;     /* the history has dropped what --at or --since would need */
-	bool whole;            /* nothing of the files was left out */
+	uint64_t age_ns;      /* of leaks: as it was used in the last dump */
+	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;    /* the history has dropped what --at or --since would need */
+	bool whole;           /* nothing of the files was left out */
 	struct report_memory memory;
 	struct report_note *notes;
 	size_t note_count;

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--plan=5"], ["--plan=5", "--sort=live-count"], ["--efficiency"], ["--sort=allocated-count", "--top=1", "--depth=1"],
+         ["--by=module"], ["--plan=5"], ["--plan=5", "--sort=live-count"], ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
           "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
@@ -103,9 +103,8 @@ def as_percent(share):
 
 def spellings(value):
     """How the text may write a number of the JSON."""
-    small = f"{value:.1e}"
-    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", f"{value:.4f}", small,
-                as_percent(value), f"{100 * value:g} %")
+    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", as_percent(value),
+                f"{100 * value:g} %")
 
 
 def ratio(a, b):
@@ -124,10 +123,6 @@ def derived(report, part):
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
-        efficiency = report.get("efficiency")
-        if efficiency:
-            live = report["total"]["live_bytes"]["estimate"]
-            yield from (ratio(efficiency["stderr_bytes"], live), ratio(efficiency["best_stderr_bytes"], live))
         for dump in report.get("dumps", [report["target"]]):
             rates = [change[name] for change in dump["rate_changes"] for name in ("old_bytes", "new_bytes")]
             yield from (min(rates + [dump["first_rate_bytes"]]), max(rates + [dump["first_rate_bytes"]]))

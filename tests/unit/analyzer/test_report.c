@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "figures.h"
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
@@ -297,44 +296,6 @@ static void test_losses_and_ends_are_said(void **state)
 	done(&m);
 }
 
-static bool same_estimate(const struct estimate *a, const struct estimate *b)
-{
-	return a->value == b->value && a->error == b->error && a->low == b->low && a->high == b->high &&
-	       a->exact == b->exact;
-}
-
-/* They are worked out in chunks by two threads. */
-static void test_figures_are_those_of_their_rows(void **state)
-{
-	enum { STACKS = 3 * FIGURES_CHUNK - 5 };
-	static const size_t steps[] = { 1, FIGURES_CHUNK, FIGURES_CHUNK + 1, 3 * FIGURES_CHUNK - 6 };
-	static struct figures figures;
-	struct made m;
-
-	(void)state;
-	dump_builder_init(&m.b, 65536, 8192, 1024, 1);
-	for (uint64_t i = 0; i < STACKS; i++) {
-		uint64_t frame = DUMP_FRAME(1, 0x400000 + i);
-		uint32_t stack = dump_builder_stack(&m.b, &frame, 1, 0);
-		for (uint64_t k = 0; k <= i % 7; k++)
-			dump_builder_sample(&m.b, stack, 100 + i, 65536, 1);
-	}
-	make(&m, (struct report_options){ 0 });
-	assert_int_equal(m.report.rows.count, STACKS);
-	for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
-		figures_init(&figures, &m.report, STACKS);
-		for (size_t i = 0; i < STACKS; i += steps[s]) {
-			const struct estimate *got = figures_of(&figures, i);
-			for (int f = 0; f < FIGURE_COUNT; f++) {
-				struct estimate want = report_estimate(&m.report, &m.report.rows.list[i], f);
-				assert_true(same_estimate(&got[f], &want));
-			}
-		}
-		figures_done(&figures);
-	}
-	done(&m);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,7 +308,6 @@ int main(void)
 		cmocka_unit_test(test_one_is_not_many),
 		cmocka_unit_test(test_depth_cuts_frames),
 		cmocka_unit_test(test_empty_dump),
-		cmocka_unit_test(test_figures_are_those_of_their_rows),
 		cmocka_unit_test(test_losses_and_ends_are_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
