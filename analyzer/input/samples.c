@@ -159,10 +159,6 @@ static const struct estimate_block *block_of(struct sample_batch *batch, uint64_
 
 static void add_to_tally(struct tally *tally, const struct estimate_block *block)
 {
-	tally->variance += block->variance;
-	tally->log_sum += block->log_sum;
-	tally->log_square += block->log_square;
-	tally->known++;
 	if (block->p < 1 && block->weight > tally->next)
 		tally->next = block->weight;
 }

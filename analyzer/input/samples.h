@@ -18,15 +18,12 @@
 #include "progress.h"
 #include "rows.h"
 
-/* Of all samples that still have a record: one cache line. */
+/* Of all samples that still have a record: half a cache line. */
 struct tally {
-	_Alignas(64) double variance; /* of their number, */
-	double log_sum, log_square;   /* as in a sum of counts: what is known of the sizes */
-	double next;
-	uint64_t known;
-	double history_bytes; /* bytes of the samples that stand in the history */
-	uint64_t history;     /* how many they are */
-	uint32_t reference;   /* of the stack; 0: it is not known */
+	_Alignas(32) double next; /* largest weight */
+	double history_bytes;     /* bytes of the samples that are in the history */
+	uint64_t history;         /* how many they are */
+	uint32_t reference;       /* of the stack; 0: it is not known */
 };
 
 /* Of those that are live. */

@@ -12,20 +12,38 @@
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
 
-static void put_estimate(struct json *j, const char *name, struct estimate x)
+static void put_members(struct json *j, const struct estimate *x)
+{
+	json_number(j, "estimate", x->value);
+	json_number(j, "stderr", x->error);
+	json_number(j, "low", x->low);
+	json_number(j, "high", x->high);
+}
+
+static void put_bytes(struct json *j, const char *name, struct estimate x)
 {
 	json_object(j, name);
-	json_number(j, "estimate", x.value);
-	json_number(j, "stderr", x.error);
-	json_number(j, "low", x.low);
-	json_number(j, "high", x.high);
+	put_members(j, &x);
 	json_object_end(j);
+}
+
+static void put_count(struct json *j, const char *name, struct estimate x)
+{
+	json_object(j, name);
+	put_members(j, &x);
+	json_number(j, "unseen", x.unseen);
+	json_object_end(j);
+}
+
+static void put_figure(struct json *j, enum report_figure f, struct estimate x)
+{
+	(report_is_bytes(f) ? put_bytes : put_count)(j, figure_keys[f], x);
 }
 
 static void put_figures(struct json *j, const struct report *r, const struct report_row *row)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], report_estimate(r, row, f));
+		put_figure(j, f, report_estimate(r, row, f));
 }
 
 static void put_slack(struct json *j, const struct report *r, const struct slack *slack)
@@ -34,7 +52,7 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 		return;
 	json_object(j, "fragmentation");
 	json_number(j, "requested_bytes", slack->requested);
-	put_estimate(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
+	put_bytes(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
 	json_object_end(j);
 }
 
@@ -57,7 +75,7 @@ static void put_growth(struct json *j, const struct report *r, const struct repo
 	put_sums(j, r, "old", row->change->old, 0, NULL);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], report_growth(r, row, f));
+		put_figure(j, f, report_growth(r, row, f));
 	json_number(j, "p_value", row->p_value);
 	json_bool(j, "significant", row->grown);
 	json_object_end(j);
@@ -69,8 +87,8 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	const struct leak_tally *t = &row->change->leak;
 
 	json_object(j, "leak");
-	put_estimate(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
-	put_estimate(j, "older_count", estimate_interval(&t->count, r->options.confidence));
+	put_bytes(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
+	put_count(j, "older_count", estimate_interval(&t->count, r->options.confidence));
 	json_unsigned(j, "samples_older", t->count.samples);
 	json_unsigned(j, "samples_gained", t->gained);
 	json_unsigned(j, "samples_lost", t->lost);
@@ -109,7 +127,7 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 {
 	json_object(j, NULL);
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], figures[f]);
+		put_figure(j, f, figures[f]);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_number(j, "share", report_share(r, row, r->options.sort));
@@ -312,7 +330,7 @@ static void put_memory(struct json *j, const struct report *r)
 	}
 	json_object(j, "memory");
 	json_number(j, "private_growth_bytes", m->private_growth);
-	put_estimate(j, "captured_live_bytes", m->live);
+	put_bytes(j, "captured_live_bytes", m->live);
 	json_bool(j, "mostly_unseen", m->mostly_unseen);
 	json_object_end(j);
 }

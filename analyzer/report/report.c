@@ -156,17 +156,14 @@ static void subtract_allocated(struct report *r)
 			const struct estimate_sum *new = &row->sum[f];
 			struct row_change *change = row->change;
 			const struct estimate_sum *old = &change->old[f];
-			change->plus[f] = (struct estimate_sum){
-				.value = fmax(0, new->value - old->value),
-				.variance = fmax(0, new->variance - old->variance),
-				.seen = fmax(0, new->seen - old->seen),
-				.next = fmax(new->next, old->next),
-				.hidden = fmax(new->hidden, old->hidden),
-				.known = new->known > old->known ? new->known : old->known,
-				.log_sum = fmax(0, new->log_sum - old->log_sum),
-				.log_square = fmax(0, new->log_square - old->log_square),
-				.samples = new->samples > old->samples ? new->samples - old->samples : 0
-			};
+			change->plus[f] = (struct estimate_sum){ .value = fmax(0, new->value - old->value),
+				                                 .variance = fmax(0, new->variance - old->variance),
+				                                 .seen = fmax(0, new->seen - old->seen),
+				                                 .next = fmax(new->next, old->next),
+				                                 .hidden = fmax(new->hidden, old->hidden),
+				                                 .samples = new->samples > old->samples
+				                                                    ? new->samples - old->samples
+				                                                    : 0 };
 			/* The history may have dropped more than it had then. */
 			change->plus[f].seen = fmin(change->plus[f].seen, change->plus[f].value);
 			change->minus[f] = (struct estimate_sum){ 0 };
@@ -201,34 +198,11 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 	return 0;
 }
 
-/* Of a comparison, both sides of a row tell of the sizes that its stack allocates. */
-static void share_sizes(struct report *r)
+static void share_sizes(struct row_change *change)
 {
-	for (size_t i = 0; i < r->rows.count; i++) {
-		struct report_row *row = &r->rows.list[i];
-		struct estimate_sum *sums[2 * FIGURE_COUNT];
-		size_t n = 0;
-		struct estimate_sum all = { 0 };
-		for (int f = 0; f < FIGURE_COUNT; f++) {
-			if (report_is_bytes(f))
-				continue;
-			struct row_change *change = row->change;
-			struct estimate_sum *of[] = { &row->sum[f], &change->old[f], &change->plus[f],
-				                      &change->minus[f] };
-			for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
-				sums[n++] = of[k];
-		}
-		for (size_t k = 0; k < n; k++) {
-			all.known = sums[k]->known > all.known ? sums[k]->known : all.known;
-			all.hidden = fmax(all.hidden, sums[k]->hidden);
-			estimate_expect(&all, sums[k]->next);
-		}
-		for (size_t k = 0; k < n; k++) {
-			sums[k]->known = all.known;
-			sums[k]->hidden = all.hidden;
-			sums[k]->next = all.next;
-		}
-	}
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		if (!report_is_bytes(f))
+			compare_share_sizes(&change->plus[f], &change->minus[f]);
 }
 
 /* Whether it has grown even if all that the older side has lost was of this row. */
@@ -400,9 +374,11 @@ int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
 
-	if (report_compares(r))
-		share_sizes(r);
 	make_total(r);
+	for (size_t i = 0; report_compares(r) && i < r->rows.count; i++)
+		share_sizes(r->rows.list[i].change);
+	if (report_compares(r))
+		share_sizes(r->total.change);
 	make_memory(r);
 	make_efficiency(r);
 	if (r->options.leaks || report_compares(r))
@@ -527,6 +503,14 @@ double report_detection_limit(const struct report *r)
 unsigned report_hidden_bytes(const struct report *r)
 {
 	return r->largest_rate > 1 ? ESTIMATE_HIDDEN_BYTES : 0;
+}
+
+double report_unseen_blocks(const struct report *r)
+{
+	return r->largest_rate > 1
+	               ? estimate_unseen_blocks(1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, r->largest_rate),
+	                                        r->options.confidence)
+	               : 0;
 }
 
 uint64_t report_lost(const struct report *r)

@@ -131,9 +131,10 @@ bool report_compares(const struct report *report);
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */
 double report_detection_limit(const struct report *report);
-/* The size of the smallest blocks that upper ends of counts allow for though no sample shows them; 0 if all is
- * recorded. */
+/* The size of the smallest blocks that the unseen ones may be; 0 if all is recorded. */
 unsigned report_hidden_bytes(const struct report *report);
+/* How many blocks of that size or more a number of blocks may lack, if they are smaller than all its samples. */
+double report_unseen_blocks(const struct report *report);
 /* Samples that are missing from the figures. */
 uint64_t report_lost(const struct report *report);
 uint64_t report_counter(const struct report *report, enum dump_counter counter);

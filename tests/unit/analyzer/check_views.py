@@ -37,11 +37,13 @@ def no_constant(name):
 def check_json(text, where):
     report = json.loads(text, parse_constant=no_constant)
     assert ALWAYS <= set(report), (where, ALWAYS - set(report))
-    assert report["format"] == 1, where
+    assert report["format"] == 2, where
     for part in [report["total"], *report["stacks"]]:
         for name in FIGURES:
             figure = part[name]
             assert figure["low"] <= figure["estimate"] <= figure["high"], (where, name, figure)
+            if name.endswith("count"):
+                assert 0 <= figure["unseen"] == int(figure["unseen"]) and (not report["exact"] or not figure["unseen"]), (where, figure)
             if "growth" in part:
                 growth = part["growth"][name]
                 assert growth["low"] <= growth["estimate"] <= growth["high"], (where, name, growth)
