@@ -17,6 +17,7 @@
 #include "map.h"
 #include "progress.h"
 #include "rows.h"
+#include "threads.h"
 
 /* Of all samples that still have a record: half a cache line. */
 struct tally {
@@ -47,6 +48,7 @@ struct sample_options {
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
+	bool threads;              /* sum up by thread, too */
 	struct progress *progress; /* NULL: nobody wants to know */
 };
 
@@ -61,6 +63,7 @@ struct samples {
 	struct live_part *lives;
 	struct window_part *windows; /* NULL: not asked for */
 	struct leak_tally *leaks;    /* NULL: not asked for */
+	struct threads threads;      /* empty: not asked for */
 	/* private: */
 	struct dump *dump;
 	size_t room;

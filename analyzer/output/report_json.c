@@ -162,21 +162,46 @@ static void put_stacks(struct json *j, const struct report *r)
 	figures_done(&figures);
 }
 
+static void put_group(struct json *j, const struct report *r, const struct group *g)
+{
+	if (r->options.by == BY_FUNCTION)
+		json_string(j, "function", g->name);
+	json_string(j, "module", r->images.list[g->image].path);
+	put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
+	put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+}
+
+/* What a thread has allocated in all is not known. */
+static void put_thread(struct json *j, const struct report *r, const struct group *g)
+{
+	const struct report_row row = report_thread(r, g);
+
+	json_string(j, "thread", g->name[0] ? g->name : NULL);
+	json_number(j, "tid", g->tid ? g->tid : NAN);
+	json_number(j, "pid", g->others ? NAN : g->pid);
+	json_bool(j, "others", g->others);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		if (report_is_live(f))
+			put_figure(j, f, report_estimate(r, &row, f));
+	json_unsigned(j, "samples_live", row.sum[FIGURE_LIVE_COUNT].samples);
+	json_number(j, "share", report_share(r, &row, r->options.sort));
+	put_slack(j, r, &row.slack);
+}
+
 static void put_groups(struct json *j, const struct report *r)
 {
+	static const char *const names[] = {
+		[BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
+	};
+
 	if (r->options.by == BY_STACK)
 		return;
-	json_string(j, "by", r->options.by == BY_FUNCTION ? "function" : "module");
+	json_string(j, "by", names[r->options.by]);
 	json_unsigned(j, "group_count", r->groups.count);
 	json_array(j, "groups");
 	for (size_t i = 0; i < report_shown(r); i++) {
-		const struct group *g = &r->groups.list[i];
 		json_object(j, NULL);
-		if (r->options.by == BY_FUNCTION)
-			json_string(j, "function", g->name);
-		json_string(j, "module", r->images.list[g->image].path);
-		put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
-		put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+		(r->options.by == BY_THREAD ? put_thread : put_group)(j, r, &r->groups.list[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);

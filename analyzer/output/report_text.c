@@ -76,6 +76,10 @@ static void put_rest(const struct text *t, size_t shown)
 		        text_plural((double)more, "stack holds", "stacks hold"),
 		        text_amount(f, rest.sum[f].value, value), text_unit(f, rest.sum[f].value),
 		        text_percent(report_share(r, &rest, f), share));
+	if (r->options.by == BY_THREAD)
+		fputs("What is live, by the thread that allocated it; what threads have allocated in all is not "
+		      "kept.\n",
+		      t->out);
 	if (r->options.leaks)
 		fputs("LEAK: old blocks became more all through the session; false alarms are limited over all stacks\n"
 		      "(Benjamini and Hochberg). What lives longer than the session cannot be told from a leak.\n",
@@ -86,8 +90,9 @@ static void put_rest(const struct text *t, size_t shown)
 		        "and Hochberg).\n",
 		        100 * (1 - r->options.confidence));
 	if (report_detection_limit(r) > 0)
-		fprintf(t->out, "A stack without a sample holds less than %s with %g %% confidence.\n",
-		        size_format(report_detection_limit(r), value), 100 * r->options.confidence);
+		fprintf(t->out, "A %s without a sample holds less than %s with %g %% confidence.\n",
+		        r->options.by == BY_THREAD ? "thread" : "stack", size_format(report_detection_limit(r), value),
+		        100 * r->options.confidence);
 	if (report_unseen_blocks(r) > 0)
 		fprintf(t->out,
 		        "Intervals of block numbers leave out blocks smaller than all samples of the row: up to %s of "
@@ -141,6 +146,8 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	if (r->options.efficiency)
 		text_efficiency(&t);
 	else
-		put_rest(&t, r->options.by == BY_STACK ? text_rows(&t) : text_groups(&t));
+		put_rest(&t, r->options.by == BY_STACK    ? text_rows(&t)
+		             : r->options.by == BY_THREAD ? text_threads(&t)
+		                                          : text_groups(&t));
 	put_missing_symbols(&t);
 }

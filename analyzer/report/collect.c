@@ -236,6 +236,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
 		                          .efficiency = r->efficiency,
 		                          .kept = kept,
+		                          .threads = r->options.by == BY_THREAD,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
 
@@ -247,6 +248,11 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		s = samples_read(&b.samples, dump, &options);
 	if (!s)
 		s = make_rows(&b);
+	if (!s)
+		s = threads_read_names(&b.samples.threads, dump);
+	if (!s)
+		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
+		                       b.samples.rate);
 	if (b.samples.rate > r->largest_rate)
 		r->largest_rate = b.samples.rate;
 	if (!s && needs_lost_history(&b.samples))

@@ -87,7 +87,7 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;
 	}
-	if (!s && options->symbols) {
+	if (!s && options->symbols && options->by != BY_THREAD) {
 		if (options->cache)
 			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
 		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL,
@@ -383,7 +383,9 @@ int report_finish(struct report *r, struct err *e)
 	make_efficiency(r);
 	if (r->options.leaks || report_compares(r))
 		s = test_rows(r);
-	if (!s && r->options.by != BY_STACK)
+	if (r->options.by == BY_THREAD)
+		groups_sort(&r->groups, r->options.sort);
+	else if (!s && r->options.by != BY_STACK)
 		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort,
 		                r->options.progress);
 	if (!s)
@@ -475,6 +477,15 @@ struct estimate report_estimate(const struct report *r, const struct report_row 
 
 	x.high += lost_weight(r, figure, missing(r, row, live));
 	return x;
+}
+
+struct report_row report_thread(const struct report *r, const struct group *g)
+{
+	struct report_row row = { .slack = g->slack_inclusive, .lost_live = r->lost_live, .unknown = true };
+
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		row.sum[f] = g->inclusive[f];
+	return row;
 }
 
 struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)

@@ -33,6 +33,11 @@ static inline bool report_is_bytes(enum report_figure f)
 	return f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES;
 }
 
+static inline bool report_is_live(enum report_figure f)
+{
+	return f == FIGURE_LIVE_BYTES || f == FIGURE_LIVE_COUNT;
+}
+
 struct report_options {
 	enum report_figure sort;
 	double confidence;
@@ -124,6 +129,9 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
+ * none for want of a stack. Only live figures. */
+struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
