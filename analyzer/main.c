@@ -47,7 +47,7 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
 			   "                            or allocated-count\n"
 			   "  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
-			   "  -b, --by=WHAT             sum up by stack (default), function or module\n"
+			   "  -b, --by=WHAT             sum up by stack (default), function, module or thread\n"
 			   "  -j, --json                write JSON\n"
 			   "  -c, --confidence=PERCENT  of the intervals (95)\n"
 			   "  -x, --diff                compare two dumps: growth per stack\n"
@@ -120,15 +120,17 @@ static int parse_time(const char *option, const char *text, uint64_t *ns, struct
 
 static int parse_by(const char *text, enum group_by *by, struct err *e)
 {
-	static const char *const names[] = { [BY_STACK] = "stack", [BY_FUNCTION] = "function", [BY_MODULE] = "module" };
+	static const char *const names[] = {
+		[BY_STACK] = "stack", [BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
+	};
 
-	for (int i = 0; i <= BY_MODULE; i++) {
+	for (int i = 0; i <= BY_THREAD; i++) {
 		if (!strcmp(text, names[i])) {
 			*by = (enum group_by)i;
 			return 0;
 		}
 	}
-	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module", text);
+	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module, thread", text);
 }
 
 static int parse_option(struct arguments *a, int option, const char *value, struct err *e)
@@ -186,9 +188,12 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	if (o->by != BY_STACK && (o->diff || o->since_ns || o->leaks || o->plan > 0))
-		return err_set(
-			e, EINVAL,
-			"--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
+		return err_set(e, EINVAL,
+		               "--by shows the heap only, but for stacks: not with --diff, --since, --leaks, --plan");
+	if (o->by == BY_THREAD && !report_is_live(o->sort))
+		return err_set(e, EINVAL,
+		               "--by thread: what a thread has allocated in all is not kept, sort by live-bytes or "
+		               "live-count");
 	return 0;
 }
 

@@ -11,20 +11,38 @@
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
 
-static void put_estimate(struct json *j, const char *name, struct estimate x)
+static void put_members(struct json *j, const struct estimate *x)
+{
+	json_number(j, "estimate", x->value);
+	json_number(j, "stderr", x->error);
+	json_number(j, "low", x->low);
+	json_number(j, "high", x->high);
+}
+
+static void put_bytes(struct json *j, const char *name, struct estimate x)
 {
 	json_object(j, name);
-	json_number(j, "estimate", x.value);
-	json_number(j, "stderr", x.error);
-	json_number(j, "low", x.low);
-	json_number(j, "high", x.high);
+	put_members(j, &x);
 	json_object_end(j);
+}
+
+static void put_count(struct json *j, const char *name, struct estimate x)
+{
+	json_object(j, name);
+	put_members(j, &x);
+	json_number(j, "unseen", x.unseen);
+	json_object_end(j);
+}
+
+static void put_figure(struct json *j, enum report_figure f, struct estimate x)
+{
+	(report_is_bytes(f) ? put_bytes : put_count)(j, figure_keys[f], x);
 }
 
 static void put_figures(struct json *j, const struct report *r, const struct report_row *row)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], report_estimate(r, row, f));
+		put_figure(j, f, report_estimate(r, row, f));
 }
 
 static void put_slack(struct json *j, const struct report *r, const struct slack *slack)
@@ -33,7 +51,7 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 		return;
 	json_object(j, "fragmentation");
 	json_number(j, "requested_bytes", slack->requested);
-	put_estimate(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
+	put_bytes(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
 	json_object_end(j);
 }
 
@@ -56,7 +74,7 @@ static void put_growth(struct json *j, const struct report *r, const struct repo
 	put_sums(j, r, "old", row->change->old, 0, NULL);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], report_growth(r, row, f));
+		put_figure(j, f, report_growth(r, row, f));
 	json_number(j, "p_value", row->p_value);
 	json_bool(j, "significant", row->grown);
 	json_object_end(j);
@@ -68,8 +86,8 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	const struct leak_tally *t = &row->change->leak;
 
 	json_object(j, "leak");
-	put_estimate(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
-	put_estimate(j, "older_count", estimate_interval(&t->count, r->options.confidence));
+	put_bytes(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
+	put_count(j, "older_count", estimate_interval(&t->count, r->options.confidence));
 	json_unsigned(j, "samples_older", t->count.samples);
 	json_unsigned(j, "samples_gained", t->gained);
 	json_unsigned(j, "samples_lost", t->lost);
@@ -138,21 +156,46 @@ static void put_stacks(struct json *j, const struct report *r)
 	json_frames_done(&frames);
 }
 
+static void put_group(struct json *j, const struct report *r, const struct group *g)
+{
+	if (r->options.by == BY_FUNCTION)
+		json_string(j, "function", g->name);
+	json_string(j, "module", r->images.list[g->image].path);
+	put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
+	put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+}
+
+/* What a thread has allocated in all is not known. */
+static void put_thread(struct json *j, const struct report *r, const struct group *g)
+{
+	const struct report_row row = report_thread(r, g);
+
+	json_string(j, "thread", g->name[0] ? g->name : NULL);
+	json_number(j, "tid", g->tid ? g->tid : NAN);
+	json_number(j, "pid", g->others ? NAN : g->pid);
+	json_bool(j, "others", g->others);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		if (report_is_live(f))
+			put_figure(j, f, report_estimate(r, &row, f));
+	json_unsigned(j, "samples_live", row.sum[FIGURE_LIVE_COUNT].samples);
+	json_number(j, "share", report_share(r, &row, r->options.sort));
+	put_slack(j, r, &row.slack);
+}
+
 static void put_groups(struct json *j, const struct report *r)
 {
+	static const char *const names[] = {
+		[BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
+	};
+
 	if (r->options.by == BY_STACK)
 		return;
-	json_string(j, "by", r->options.by == BY_FUNCTION ? "function" : "module");
+	json_string(j, "by", names[r->options.by]);
 	json_unsigned(j, "group_count", r->groups.count);
 	json_array(j, "groups");
 	for (size_t i = 0; i < report_shown(r); i++) {
-		const struct group *g = &r->groups.list[i];
 		json_object(j, NULL);
-		if (r->options.by == BY_FUNCTION)
-			json_string(j, "function", g->name);
-		json_string(j, "module", r->images.list[g->image].path);
-		put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
-		put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+		(r->options.by == BY_THREAD ? put_thread : put_group)(j, r, &r->groups.list[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -306,7 +349,7 @@ static void put_memory(struct json *j, const struct report *r)
 	}
 	json_object(j, "memory");
 	json_number(j, "private_growth_bytes", m->private_growth);
-	put_estimate(j, "captured_live_bytes", m->live);
+	put_bytes(j, "captured_live_bytes", m->live);
 	json_bool(j, "mostly_unseen", m->mostly_unseen);
 	json_object_end(j);
 }

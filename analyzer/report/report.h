@@ -32,6 +32,11 @@ static inline bool report_is_bytes(enum report_figure f)
 	return f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES;
 }
 
+static inline bool report_is_live(enum report_figure f)
+{
+	return f == FIGURE_LIVE_BYTES || f == FIGURE_LIVE_COUNT;
+}
+
 struct report_options {
 	enum report_figure sort;
 	double confidence;
@@ -119,6 +124,9 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
+ * none for want of a stack. Only live figures. */
+struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
@@ -126,9 +134,10 @@ bool report_compares(const struct report *report);
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */
 double report_detection_limit(const struct report *report);
-/* The size of the smallest blocks that upper ends of counts allow for though no sample shows them; 0 if all is
- * recorded. */
+/* The size of the smallest blocks that the unseen ones may be; 0 if all is recorded. */
 unsigned report_hidden_bytes(const struct report *report);
+/* How many blocks of that size or more a number of blocks may lack, if they are smaller than all its samples. */
+double report_unseen_blocks(const struct report *report);
 /* Samples that are missing from the figures. */
 uint64_t report_lost(const struct report *report);
 uint64_t report_counter(const struct report *report, enum dump_counter counter);
