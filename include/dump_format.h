@@ -177,7 +177,7 @@ struct dump_live_record {
 	uint64_t stamp;      /* time of the allocation */
 	uint32_t stack;      /* stack reference, see dump_stack */
 	uint32_t rate_bytes; /* R at the time; 1: this sample has weight 1 */
-	uint32_t tid;        /* thread that allocated, 0 unknown */
+	uint32_t tid;        /* thread that allocated, as the C library knows it, 0 unknown */
 	uint16_t hook;       /* enum hook_id */
 	uint16_t flags;
 };
@@ -281,9 +281,10 @@ struct dump_module {
 #define DUMP_MODULE_ALLOCATOR 2u/* defines the malloc that others are bound to */
 #define DUMP_MODULE_VDSO 4u
 
+/* The name of a thread. A later record of the same tid replaces it; a thread that was short-lived may have none. */
 struct dump_thread {
 	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
-	uint32_t tid;
+	uint32_t tid;           /* as in the samples: in the pid namespace of the target */
 	char name[16];
 };
 

@@ -231,7 +231,7 @@ static int finish(struct session *s)
 
 	if (has_execed(s))
 		return finish_dead(s, SESSION_END_EXECED, 0);
-	if (session_record_threads(s, &e) < 0 && s->options.verbose)
+	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
 		complain(s, &e);
 	dump_writer_private(&s->dump, target_private_bytes(&s->target));
 	govern_note_cost(s);

@@ -146,7 +146,7 @@ static void put_best_name(struct reader *r, struct read_image *image, const stru
 static size_t find_lines(struct read_image *image, uint64_t address, struct source_line lines[SOURCE_DEPTH_MAX])
 {
 	if (!image->has_lines)
-		source_lines_open(&image->source_lines, image_file_lines(&image->file), image->lines);
+		source_lines_open(&image->source_lines, image->file.module, image->lines);
 	image->has_lines = true;
 	size_t depth = source_lines_find(&image->source_lines, address, lines);
 	image->failed |= image->source_lines.failed;

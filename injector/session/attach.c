@@ -25,6 +25,7 @@
 #include "payload_symbols.h"
 #include "pending_error.h"
 #include "send_descriptors.h"
+#include "task.h"
 #include "tid_offset.h"
 #include "watchdog.h"
 
@@ -115,21 +116,9 @@ static int locate(struct session *s, uint64_t handle, struct err *e)
 
 static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 {
-	struct tid_pair pair = { .thread_pointer = registers_tp(&r->saved), .tid = r->tracee->tid };
-	char path[64], text[4096];
+	const struct tid_pair pair = { .thread_pointer = registers_tp(&r->saved),
+		                       .tid = task_inner_tid(s->target.pid, r->tracee->tid) };
 
-	/* The target may live in another pid namespace: the innermost number is what its C library keeps. */
-	snprintf(path, sizeof path, "/proc/%d/task/%d/status", s->target.pid, r->tracee->tid);
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-	text[n] = '\0';
-	char *at = strstr(text, "\nNSpid:");
-	if (at) {
-		at[strcspn(at + 1, "\n") + 1] = '\0';
-		char *last = strrchr(at, '\t');
-		if (last)
-			pair.tid = atoi(last);
-	}
 	return tid_offset_find(&s->memory, &pair, 1);
 }
 

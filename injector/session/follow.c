@@ -273,7 +273,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;
-		if (session_record_threads(s, &why) < 0 && s->options.verbose)
+		if (session_record_threads(s, false, &why) < 0 && s->options.verbose)
 			session_say(s, "memattach: names of threads: %s", why.text);
 	}
 	if (now >= f->next_modules_ns) {

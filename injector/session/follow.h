@@ -11,8 +11,8 @@
 int session_compile(struct session *s, struct err *e) WARN_UNUSED;
 /* Writes module records for ids from first_id on, with notes on what is not covered. */
 int session_record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;
-/* Names of the threads that have no record yet. */
-int session_record_threads(struct session *s, struct err *e) WARN_UNUSED;
+/* Names of the threads that have no record yet; again: also of those that have another name now. */
+int session_record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
 /* The session's slots as they stand in the target; *slots is malloc'ed. */
 int session_slots(struct session *s, struct slot **slots, uint32_t *count, struct err *e) WARN_UNUSED;
 /* The allocator's malloc_usable_size, 0 if it does not serve every block that the gates of the plans see. */

@@ -69,6 +69,7 @@ void session_done(struct session *s)
 	s->final_slots = NULL;
 	s->named_threads = NULL;
 	s->named_thread_count = 0;
+	s->recorded_names = 0;
 	s->have_before = s->have_tables = s->have_dump = s->have_file = s->have_memory = s->have_target = false;
 	s->residue = s->notes = NULL;
 }

@@ -6,10 +6,11 @@
 #include "address_space.h"
 #include "cleanup.h"
 #include "follow.h"
+#include "task.h"
 #include "unwind_cache.h"
 
 /* A target that makes and ends threads all the time shall not fill the dump with their names. */
-#define NAMED_THREADS_MAX 65536u
+#define RECORDED_NAMES_MAX 65536u
 
 int session_compile(struct session *s, struct err *e)
 {
@@ -85,25 +86,38 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 	return rc;
 }
 
+/* A thread that the dump has a name of, the last one that was recorded. */
+struct named_thread {
+	pid_t tid;
+	char name[sizeof((struct dump_thread *)0)->name];
+};
+
 static int by_tid(const void *a, const void *b)
 {
-	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+	const struct named_thread *x = a, *y = b;
 
-	return x < y ? -1 : x > y;
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static void thread_name(const struct session *s, pid_t tid, char *name, size_t size)
+/* Leaves the name empty if the thread is gone. */
+static void read_name(const struct session *s, struct named_thread *thread)
 {
 	char path[64];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", s->target.pid, tid);
+	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", s->target.pid, thread->tid);
 	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	if (!f || !fgets(name, (int)size, f))
-		name[0] = '\0';
-	name[strcspn(name, "\n")] = '\0';
+	if (!f || !fgets(thread->name, sizeof thread->name, f))
+		thread->name[0] = '\0';
+	thread->name[strcspn(thread->name, "\n")] = '\0';
 }
 
-int session_record_threads(struct session *s, struct err *e)
+/* Samples have the number that the C library keeps, so the name goes with that one. */
+static int record_name(struct session *s, const struct named_thread *thread, struct err *e)
+{
+	return dump_writer_thread(&s->dump, (uint32_t)task_inner_tid(s->target.pid, thread->tid), thread->name, e);
+}
+
+int session_record_threads(struct session *s, bool again, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count, known = s->named_thread_count;
@@ -111,20 +125,24 @@ int session_record_threads(struct session *s, struct err *e)
 	int rc = target_tids(&s->target, &tids, &count, e);
 	if (rc < 0)
 		return rc;
-	pid_t *grown = realloc(s->named_threads, (known + count) * sizeof *grown);
+	struct named_thread *grown = realloc(s->named_threads, (known + count) * sizeof *grown);
 	if (!grown)
 		return err_set(e, ENOMEM, "out of memory");
 	s->named_threads = grown;
-	for (size_t i = 0; i < count && rc == 0 && s->named_thread_count < NAMED_THREADS_MAX; i++) {
-		char name[16];
-		if (known && bsearch(&tids[i], grown, known, sizeof *grown, by_tid))
+	for (size_t i = 0; i < count && rc == 0 && s->recorded_names < RECORDED_NAMES_MAX; i++) {
+		struct named_thread thread = { .tid = tids[i] };
+		struct named_thread *old = known ? bsearch(&thread, grown, known, sizeof *grown, by_tid) : NULL;
+		if (old && !again)
 			continue;
-		thread_name(s, tids[i], name, sizeof name);
-		if (!name[0])
-			continue; /* gone meanwhile */
-		rc = dump_writer_thread(&s->dump, (uint32_t)tids[i], name, e);
-		if (rc == 0)
-			grown[s->named_thread_count++] = tids[i];
+		read_name(s, &thread);
+		if (!thread.name[0] || (old && !strcmp(old->name, thread.name)))
+			continue;
+		rc = record_name(s, &thread, e);
+		s->recorded_names++;
+		if (rc == 0 && old)
+			*old = thread;
+		else if (rc == 0)
+			grown[s->named_thread_count++] = thread;
 	}
 	qsort(grown, s->named_thread_count, sizeof *grown, by_tid);
 	return rc;

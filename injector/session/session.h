@@ -71,8 +71,9 @@ struct session {
 	struct ours ours;    /* files of memattach that the target has, or had */
 	uint64_t cave;
 	uint32_t next_module_id;
-	pid_t *named_threads; /* sorted: threads that the dump has names of */
+	struct named_thread *named_threads; /* sorted: threads that the dump has names of */
 	size_t named_thread_count;
+	uint32_t recorded_names; /* records of threads in the dump */
 	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
 	uint64_t attach_longest_ns, detach_longest_ns;
 	uint64_t started_ns;   /* CLOCK_MONOTONIC when recording began */

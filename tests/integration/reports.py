@@ -44,7 +44,7 @@ def check_figures(holder):
 
 
 def check_report(report):
-    assert report["format"] == 1
+    assert report["format"] == 2
     assert set(report) >= {"format", "rate_bytes", "confidence", "complete", "target", "samples", "total", "stacks"}
     assert set(report["target"]) >= {"pid", "command", "attached_at", "duration_seconds", "ended"}
     assert report["target"]["ended"] in ("detached", "exited", "killed", "running", "abandoned"), report["target"]

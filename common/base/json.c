@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "json.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
 #include "printable.h"
+
+/* What "%.17g" and PRIu64 write at most, with the NUL. */
+#define NUMBER_TEXT 32
+/* Doubles without a fraction are exact below this. */
+#define WHOLE_MAX 0x1p53
 
 /* Objects deeper than this stand on one line each: figures and frames. */
 #define INLINE_DEPTH 3
@@ -179,13 +185,22 @@ void json_string(struct json *j, const char *name, const char *value)
 	end_value(j);
 }
 
+/* The shorter of two forms that reads back as the same number. The program never leaves the locale "C". */
+static int format_double(double value, char text[NUMBER_TEXT])
+{
+	if (value == floor(value) && fabs(value) < WHOLE_MAX)
+		return snprintf(text, NUMBER_TEXT, "%.0f", value);
+	int n = snprintf(text, NUMBER_TEXT, "%.15g", value);
+	return strtod(text, NULL) == value ? n : snprintf(text, NUMBER_TEXT, "%.17g", value);
+}
+
 void json_number(struct json *j, const char *name, double value)
 {
 	char text[NUMBER_TEXT];
 
 	separate(j, name);
 	if (isfinite(value))
-		put(j, text, number_double(value, text));
+		put(j, text, (size_t)format_double(value, text));
 	else
 		PUT_LITERAL(j, "null");
 	end_value(j);
@@ -196,7 +211,7 @@ void json_unsigned(struct json *j, const char *name, uint64_t value)
 	char text[NUMBER_TEXT];
 
 	separate(j, name);
-	put(j, text, number_decimal(value, text));
+	put(j, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, value));
 	end_value(j);
 }
 
@@ -205,9 +220,7 @@ void json_hex(struct json *j, const char *name, uint64_t value)
 	char text[NUMBER_TEXT];
 
 	separate(j, name);
-	put_char(j, '"');
-	put(j, text, number_hex(value, text));
-	put_char(j, '"');
+	put(j, text, (size_t)snprintf(text, sizeof text, "\"0x%" PRIx64 "\"", value));
 	end_value(j);
 }
 

@@ -113,6 +113,13 @@ static void numbers(struct json *j)
 	json_number(j, NULL, 0.1);
 	json_number(j, NULL, 1.0 / 3);
 	json_number(j, NULL, 1e300);
+	json_number(j, NULL, 1e15);
+	json_number(j, NULL, 0x1p53 - 1);
+	json_number(j, NULL, 0x1p53 + 2);
+	json_number(j, NULL, 5e-324);
+	json_number(j, NULL, -1.7976931348623157e308);
+	json_hex(j, NULL, 0);
+	json_hex(j, NULL, UINT64_MAX);
 	json_number(j, NULL, NAN);
 	json_number(j, NULL, INFINITY);
 	json_array_end(j);
@@ -124,7 +131,36 @@ static void test_numbers_read_back(void **state)
 
 	(void)state;
 	assert_string_equal(
-		text, "[\n  0,\n  4096,\n  -1.5,\n  0.1,\n  0.33333333333333331,\n  1e+300,\n  null,\n  null\n]\n");
+		text,
+		"[\n  0,\n  4096,\n  -1.5,\n  0.1,\n  0.33333333333333331,\n  1e+300,\n  1000000000000000,\n"
+		"  9007199254740991,\n  9007199254740994,\n  4.94065645841247e-324,\n  -1.7976931348623157e+308,\n"
+		"  \"0x0\",\n  \"0xffffffffffffffff\",\n  null,\n  null\n]\n");
+	free(text);
+}
+
+static double value_of(int i)
+{
+	return ldexp(1 + i * 0x1.fedcba987654bp-15, i % 1000 - 500) * (i % 2 ? 1 : -1);
+}
+
+static void many_numbers(struct json *j)
+{
+	json_array(j, NULL);
+	for (int i = 0; i < 20000; i++)
+		json_number(j, NULL, value_of(i));
+	json_array_end(j);
+}
+
+static void test_no_digit_is_lost(void **state)
+{
+	char *text = written(many_numbers), *at = text + 1;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		assert_true(strtod(at, &at) == value_of(i));
+		at++; /* the comma */
+	}
+	assert_string_equal(at, "]\n");
 	free(text);
 }
 
@@ -135,6 +171,7 @@ int main(void)
 		cmocka_unit_test(test_strings_are_escaped),
 		cmocka_unit_test(test_what_acts_on_a_terminal_is_escaped),
 		cmocka_unit_test(test_numbers_read_back),
+		cmocka_unit_test(test_no_digit_is_lost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
