@@ -9,7 +9,7 @@
  *     slot_switch redis|http|postgres|line PORT [rounds [connections [requests in a slice]]]
  *
  * It connects, says "ready", and reads the number of the process from its standard input, in which the session must be
- * in force by then (a backend of PostgreSQL is there only after the connection). scripts/switched does all that.
+ * in force by then (a backend of PostgreSQL is there only after the connection). bench/switched does all that.
  *
  * A round has three slices in random order: the gates, the originals, and the originals again as a control; each prints
  * a line with the CPU time for a request of the three, in ns. In a slice all connections send a request, then all

@@ -71,7 +71,6 @@ enum control_op {
 	CONTROL_RESTORE = 3,
 	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
-	CONTROL_RATE = 6,    /* argument: uint64_t *: a new least rate (memattach: header.rate_bytes) */
 };
 
 /* The kernel keeps other mappings so far below the main stack, or further, so that it can grow (stack_guard_gap). */

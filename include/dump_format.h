@@ -37,9 +37,8 @@
 #define DUMP_REGION_ALIGN 4096u
 
 /* header.features: a reader must refuse a file with a bit that it does not know. */
-#define DUMP_FEATURE_EXACT (1ull << 0)        /* rate 1: every allocation is recorded, weight 1 */
-#define DUMP_FEATURE_COARSE_CLOCK (1ull << 1) /* stamps are nanoseconds of CLOCK_MONOTONIC, coarse */
-#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_COARSE_CLOCK)
+#define DUMP_FEATURE_EXACT (1ull << 0) /* rate 1: every allocation is recorded, weight 1 */
+#define DUMP_FEATURES_KNOWN DUMP_FEATURE_EXACT
 
 /* header.state (atomic), how far the session is and how it ended. */
 enum dump_state {
@@ -54,7 +53,7 @@ enum dump_state {
 
 /* A point that ties the cycle counter to the two clocks. */
 struct dump_clock {
-	uint64_t stamp;        /* cycle counter (or coarse nanoseconds) */
+	uint64_t stamp;        /* cycle counter */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same instant */
 	uint64_t realtime_ns;  /* CLOCK_REALTIME at the same instant */
 };

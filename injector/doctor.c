@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "doctor_details.h"
 #include "follow.h"
 #include "other_session.h"
 #include "say.h"
@@ -260,6 +261,8 @@ int doctor_report(struct session *s)
 	tell_modules(s);
 	tell_uncovered(s);
 	tell_cost(s, monotonic_ns() - start);
+	if (s->options.verbose)
+		doctor_details(s);
 	if (session_check_loader(s, &e) < 0 || session_check_threads(s, &e) < 0)
 		return verdict(e.text);
 	if (!suitable)

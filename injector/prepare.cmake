@@ -42,8 +42,3 @@ memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${injector_folders})
 target_link_libraries(memattach_prepare PUBLIC
   PkgConfig::DW PkgConfig::ELF memattach_common Threads::Threads)
-
-# Prints what the preparation finds in a process; for people who work on it, not installed.
-add_executable(memattach-inspect inspect.c)
-memattach_sanitize(memattach-inspect)
-target_link_libraries(memattach-inspect PRIVATE memattach_prepare)

@@ -113,7 +113,6 @@ static int64_t dump_map(const struct control_start *start)
 	if (__builtin_memcmp(header->magic, DUMP_MAGIC, sizeof(header->magic)) != 0 ||
 	    header->version != DUMP_VERSION || header->header_bytes != DUMP_HEADER_BYTES)
 		return -EBADMSG;
-	payload.coarse_clock = !!(header->features & DUMP_FEATURE_COARSE_CLOCK);
 	return 0;
 }
 
@@ -235,18 +234,6 @@ static int64_t control_stop(void)
 	return 0;
 }
 
-static int64_t control_rate(const uint64_t *rate_bytes)
-{
-	if (session.state != SESSION_STARTED)
-		return -EBADFD;
-	if (!rate_bytes || !*rate_bytes || *rate_bytes > UINT32_MAX)
-		return -EINVAL;
-	__atomic_store_n(&payload.rate_bytes, *rate_bytes, __ATOMIC_RELEASE);
-	__atomic_store_n(&payload.dump->rate_bytes, *rate_bytes, __ATOMIC_RELAXED);
-	thread_slots_forget();
-	return 0;
-}
-
 int64_t memattach_control(uint64_t op, void *argument)
 {
 	switch (op) {
@@ -255,7 +242,6 @@ int64_t memattach_control(uint64_t op, void *argument)
 	case CONTROL_RESTORE: return control_restore(argument);
 	case CONTROL_INERT: return control_inert();
 	case CONTROL_STOP: return control_stop();
-	case CONTROL_RATE: return control_rate(argument);
 	default: return -ENOSYS;
 	}
 }

@@ -120,8 +120,7 @@ static void recorder_leave(struct recorder *r)
 
 static void recorder_close(struct recorder *r)
 {
-	if (!payload.coarse_clock)
-		recorder_count_cycles(r);
+	recorder_count_cycles(r);
 	recorder_leave(r);
 }
 
@@ -270,7 +269,7 @@ static void finish_or_put_back(struct recorder *r, const struct live_entry *entr
 /* One free in TIMED_ONE_IN, for all. */
 static bool is_timed(uint64_t block)
 {
-	return block * HASH_MULTIPLIER >> 60 == 0 && !payload.coarse_clock;
+	return block * HASH_MULTIPLIER >> 60 == 0;
 }
 
 /* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no

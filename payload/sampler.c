@@ -17,8 +17,7 @@
  * The file may be written by others: what stands in the header is taken only if it is no less than the session's own
  * rate, which is kept in private memory, so nobody can make the target slower by it than it was asked for.
  *
- * CONTROL_RATE changes that least rate. It makes all threads forget their slots; a thread that comes with a charged
- * slot which is no longer its own draws anew, which is right for the same reason.
+ * A thread that comes with a charged slot which is no longer its own draws anew, which is right for the same reason.
  */
 #include "sampler.h"
 
@@ -58,7 +57,7 @@ static void remaining_store(struct thread_slot *slot, uint64_t value)
 
 static uint32_t rate_now(void)
 {
-	uint64_t least = __atomic_load_n(&payload.rate_bytes, __ATOMIC_ACQUIRE);
+	uint64_t least = payload.rate_bytes;
 	uint64_t wanted = __atomic_load_n(&payload.dump->rate_bytes, __ATOMIC_RELAXED); /* only its value matters */
 
 	return (uint32_t)(wanted <= least || wanted > UINT32_MAX ? least : wanted);

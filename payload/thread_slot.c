@@ -132,14 +132,6 @@ void thread_slot_release(struct thread_slot *slot)
 	__atomic_store_n(&slot->busy, 0, __ATOMIC_RELEASE);
 }
 
-void thread_slots_forget(void)
-{
-	__atomic_store_n(&gates_shared->near_owner, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&gates_shared->near.owner, 0, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < THREAD_SLOT_ARRAY; i++)
-		__atomic_store_n(&thread_slots[i].owner, 0, __ATOMIC_RELAXED);
-}
-
 static uint32_t rows_given;   /* (atomic) */
 static uint32_t recent_given; /* (atomic) */
 

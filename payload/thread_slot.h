@@ -58,8 +58,6 @@ void thread_slot_publish(struct thread_slot *slot, uint64_t tp);
  * siglongjmp). */
 void thread_slot_show(const struct thread_slot *slot, uint64_t tp);
 void thread_slot_release(struct thread_slot *slot);
-/* The next charge of each thread finds no slot, so it draws a new distance. */
-void thread_slots_forget(void);
 /* Gives *slot, which is acquired, what is not for all: a row of counters, and a recent stack if the rate is small. */
 void thread_slot_equip(struct thread_slot *slot, uint64_t rate_bytes);
 /* Nobody has a row or a recent stack. */

@@ -34,7 +34,7 @@ struct unwind_tables {
 int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err *e) WARN_UNUSED;
 void unwind_tables_close(struct unwind_tables *t);
 
-/* What happened to one module; written by unwind_tables_add_modules, same order as modules.list. */
+/* What happened to one module; written by unwind_tables_update, same order as modules.list. */
 struct unwind_coverage {
 	uint32_t rows;  /* 0: no table, only frame pointers */
 	bool reused;    /* rows of the same build-id were there already */

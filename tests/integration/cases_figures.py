@@ -5,8 +5,9 @@ import re
 import shutil
 import time
 
-from harness import (PATIENCE, Failure, Session, Skip, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
-                     stacks_with, sum_of, truncated_share)
+from harness import Session, Victim, case, check_receipt, run_session
+from procfs import Failure, PATIENCE, Skip
+from reports import analyze, analyze_text, functions_of, stacks_with, sum_of, truncated_share
 
 SEEDS = (1, 2, 3)
 
