@@ -38,7 +38,7 @@ static void facts(const char *name, const char *text)
 	}
 }
 
-/* The value of a field of /proc/PID/status without leading white space, "" if absent. */
+/* The value of a field of /proc/PID/status without leading white namespace_id, "" if absent. */
 static void status_field(pid_t pid, const char *name, char *value, size_t size)
 {
 	char path[40], line[256];
@@ -139,24 +139,24 @@ static void tell_libc(const struct session *s)
 
 static void tell_modules(const struct session *s)
 {
-	size_t with_slots = 0, with_rows = 0;
+	size_t with_entries = 0, with_rows = 0;
 	uint64_t rows = 0;
 
 	for (size_t i = 0; i < s->modules.count; i++) {
 		const struct elf_module *m = &s->modules.list[i];
-		size_t slots = 0;
+		size_t entries = 0;
 		if (m->start == s->payload.base)
 			continue;
-		for (size_t k = 0; k < s->plans.slot_count; k++)
-			slots += s->plans.slots[k].module == i;
-		with_slots += slots > 0;
+		for (size_t k = 0; k < s->plans.entry_count; k++)
+			entries += s->plans.entries[k].module == i;
+		with_entries += entries > 0;
 		with_rows += s->coverage[i].rows > 0;
 		rows += s->coverage[i].rows;
-		fact(i ? "" : "modules", "%-32s %4zu slots %8u unwind rows%s%s", elf_module_name(m), slots,
+		fact(i ? "" : "modules", "%-32s %4zu GOT entries %8u unwind rows%s%s", elf_module_name(m), entries,
 		     s->coverage[i].rows, s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
 	}
-	fact("", "%zu modules, %zu with slots, %zu with unwind tables of %" PRIu64 " rows", s->modules.count,
-	     with_slots, with_rows, rows);
+	fact("", "%zu modules, %zu with GOT entries, %zu with unwind tables of %" PRIu64 " rows", s->modules.count,
+	     with_entries, with_rows, rows);
 }
 
 static void tell_uncovered(const struct session *s)
@@ -183,9 +183,9 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 {
 	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT];
 
-	fact("cost", "%s of code scanned, %s of unwind tables, %zu slots by %zu gates",
+	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries by %zu trampolines",
 	     size_format((double)s->plans.text_bytes, text), size_format((double)s->tables.used, tables),
-	     s->plans.slot_count, s->plans.gate_count);
+	     s->plans.entry_count, s->plans.trampoline_count);
 	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
 	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
@@ -212,13 +212,13 @@ static void tell_remains(const struct session *s)
 /* What an attach prepares, without the dump. */
 static int prepare(struct session *s, struct err *e)
 {
-	const struct slots_options options = { .groups = s->options.groups };
+	const struct got_plan_options options = { .groups = s->options.groups };
 
 	int rc = session_find_payload(s, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
-		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+		rc = got_plan_make(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
 	if (rc < 0)
 		return rc;
 	s->have_plans = true;
@@ -246,7 +246,7 @@ int doctor_report(struct session *s)
 
 	tell_process(s);
 	uint64_t start = monotonic_ns();
-	int rc = session_look(s, &e);
+	int rc = session_inspect(s, &e);
 	tell_permission(s);
 	if (rc < 0)
 		return verdict(e.text);
@@ -269,7 +269,7 @@ int doctor_report(struct session *s)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && !may_suspend_seccomp())
 		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
-	if (s->plans.slot_count == 0 && !s->payload.base)
+	if (s->plans.entry_count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
 }

@@ -37,7 +37,7 @@ static void tell_modules(const struct session *s)
 		cave_of_module(&cave, m, &s->maps);
 		line("%3u %u %012" PRIx64 "-%012" PRIx64 " %012" PRIx64 " %012" PRIx64 "-%012" PRIx64 " %6zu %4" PRIu64
 		     " %s%s",
-		     m->id, m->space, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,
+		     m->id, m->namespace_id, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,
 		     cave.bytes, m->path, role_of(m));
 	}
 }
@@ -59,11 +59,11 @@ static void tell_originals(const struct session *s)
 {
 	puts("\noriginals: function, address, module, GOT entries that lead there, what is done");
 	for (size_t i = 0; i < s->plans.route_count; i++) {
-		const struct slot_route *r = &s->plans.routes[i];
+		const struct entry_route *r = &s->plans.routes[i];
 		const char *definer = r->definer < s->modules.count ? elf_module_name(&s->modules.list[r->definer])
 		                                                    : "unknown";
 
-		line("%-20s %012" PRIx64 " %-24s %5u %s%s", hook_symbol(r->hook), r->original, definer, r->slots,
+		line("%-20s %012" PRIx64 " %-24s %5u %s%s", hook_symbol(r->hook), r->original, definer, r->entries,
 		     r->hooked ? "hooked" : "not hooked: it calls ", r->hooked ? "" : hook_symbol(r->via));
 	}
 }
@@ -76,13 +76,13 @@ static const char *relocation_name(uint32_t type)
 static void tell_entries(const struct session *s)
 {
 	puts("\nGOT entries: address, relocation, function, value, original, trampoline, page, module");
-	for (size_t i = 0; i < s->plans.slot_count; i++) {
-		const struct slot_plan *p = &s->plans.slots[i];
+	for (size_t i = 0; i < s->plans.entry_count; i++) {
+		const struct entry_plan *p = &s->plans.entries[i];
 
 		line("%012" PRIx64 " %-9s %-20s %012" PRIx64 " %012" PRIx64 " %3u %s %s%s", p->address,
-		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->gate,
+		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->trampoline,
 		     p->page_protection & PROT_WRITE ? "rw" : "r-", elf_module_name(&s->modules.list[p->module]),
-		     p->flags & SLOT_ESCAPES ? ", may be copied" : "");
+		     p->flags & GOT_ESCAPES ? ", may be copied" : "");
 	}
 }
 

@@ -8,7 +8,7 @@
 #include "cleanup.h"
 #include "doctor.h"
 #include "follow.h"
-#include "govern.h"
+#include "rate_control.h"
 #include "memory_room.h"
 #include "options.h"
 #include "other_session.h"
@@ -61,7 +61,7 @@ static int create_dump(struct session *s, struct err *e)
 /* All that can be done before anything stops. */
 static int prepare(struct session *s, struct err *e)
 {
-	const struct slots_options options = { .groups = s->options.groups };
+	const struct got_plan_options options = { .groups = s->options.groups };
 
 	pid_t holder;
 
@@ -69,7 +69,7 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_lock_take(&s->target, &holder, e);
 	if (rc == 0)
-		rc = session_look(s, e);
+		rc = session_inspect(s, e);
 	if (rc == 0)
 		rc = session_settle(s, e);
 	if (rc == 0 && s->payload.base)
@@ -83,11 +83,11 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
-		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+		rc = got_plan_make(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
 	if (rc < 0)
 		return rc;
 	s->have_plans = true;
-	if (s->plans.slot_count == 0)
+	if (s->plans.entry_count == 0)
 		return err_set(e, ENOENT,
 		               "no module calls an allocation function through a table that could be patched; nothing "
 		               "was changed");
@@ -110,8 +110,8 @@ static unsigned patched_modules(const struct session *s)
 {
 	unsigned modules = 0;
 
-	for (size_t i = 0; i < s->plans.slot_count; i++)
-		modules += i == 0 || s->plans.slots[i].module != s->plans.slots[i - 1].module;
+	for (size_t i = 0; i < s->plans.entry_count; i++)
+		modules += i == 0 || s->plans.entries[i].module != s->plans.entries[i - 1].module;
 	return modules;
 }
 
@@ -128,11 +128,11 @@ static void announce(const struct session *s)
 	else
 		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
 		         limit);
-	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s",
-	            s->target.pid, s->target.comm, s->slots_patched, patched_modules(s),
+	session_say(s, "attached to %d (%s): %u GOT entries in %u modules, thread stopped %.1f ms, %s, writing %s",
+	            s->target.pid, s->target.comm, s->entries_patched, patched_modules(s),
 	            (double)s->attach_longest_ns / 1e6, every, s->file.path);
-	if (s->slots_refused)
-		session_say(s, "not seen: %u slots could not be patched", s->slots_refused);
+	if (s->entries_refused)
+		session_say(s, "not seen: %u GOT entries could not be patched", s->entries_refused);
 }
 
 /* Undoes an attach that stopped half way. */
@@ -159,14 +159,14 @@ static int report_residue(struct session *s)
 	if (!s->options.quiet)
 		say_lines(stderr, s->notes);
 	if (!s->residue) {
-		session_say(
-			s,
-			"detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before",
-			s->target.pid, s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+		session_say(s,
+		            "detached from %d: %u of %u GOT entries restored, thread stopped %.1f ms, the process is "
+		            "as before",
+		            s->target.pid, s->entries_restored, s->entries_patched, (double)s->detach_longest_ns / 1e6);
 		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:",
-	            s->target.pid, s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+	session_say(s, "detached from %d: %u of %u GOT entries restored, thread stopped %.1f ms; what had to stay:",
+	            s->target.pid, s->entries_restored, s->entries_patched, (double)s->detach_longest_ns / 1e6);
 	if (!s->options.quiet)
 		say_lines(stderr, s->residue);
 	return EXIT_RESIDUE;
@@ -234,11 +234,11 @@ static int finish(struct session *s)
 	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
 		complain(s, &e);
 	dump_writer_private(&s->dump, target_private_bytes(&s->target));
-	govern_note_cost(s);
+	rate_control_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	dump_writer_end_lease(&s->dump);
-	/* The last copy comes behind the detach; one of before would only be in its way. */
+	/* The last copy comes after the detach; one of before would only be in its way. */
 	dump_file_abort(&s->file);
 	int rc = session_detach(s, &e);
 	if (rc == 0)
@@ -272,7 +272,7 @@ static int profile(struct session *s)
 		return give_up(s, &e);
 	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 	s->started_ns = monotonic_ns();
-	govern_start(s);
+	rate_control_start(s);
 	if (session_attach(s, &e) < 0)
 		return give_up(s, &e);
 	s->started_ns = monotonic_ns();
@@ -306,7 +306,7 @@ static int detach(struct session *s)
 	if (rc == 0 && ended && !target_alive(&s->target))
 		return EXIT_DONE;
 	if (rc == 0)
-		rc = session_look(s, &e);
+		rc = session_inspect(s, &e);
 	if (rc == 0)
 		rc = session_settle(s, &e);
 	if (rc < 0) {

@@ -33,7 +33,7 @@
 #define FILTER_LOG2_SMALL_RATE 20u
 #define FILTER_ROOM 16u /* counters for each live sample that a heap as large as now will have */
 
-/* Offsets in the data of the work area, behind what send_descriptors uses. */
+/* Offsets in the data of the work area, after what send_descriptors uses. */
 #define DATA_PATH 1024u
 #define DATA_START 2048u
 #define DATA_PATCH 2304u
@@ -59,9 +59,9 @@ static void read_dlerror(struct loader_call *c, char *text, size_t size)
 }
 
 /*
- * dlopen by descriptor number; of the thread, because a main thread that has exited has none any more. glibc returns an
- * old handle when a name was used before, and numbers are used again: so the name is different in each session, by as
- * many "./" as the session id says.
+ * Calls dlopen on the payload's memfd, under the name /proc/thread-self/fd/N. Not /proc/self: that shows no descriptors
+ * once the main thread has exited. The name has a number of "./" that differs from session to session, because glibc
+ * returns the old handle for a name that it has loaded before, and N is used again.
  */
 static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
 {
@@ -145,8 +145,8 @@ static void tell_main_stack(const struct session *s, struct control_start *args)
  */
 uint64_t session_usable_size(const struct session *s)
 {
-	for (size_t i = 0; i < s->plans.gate_count; i++) {
-		const struct control_gate *g = &s->plans.gates[i];
+	for (size_t i = 0; i < s->plans.trampoline_count; i++) {
+		const struct control_trampoline *g = &s->plans.trampolines[i];
 		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new &&
 		    s->libc.allocator != modules_find(&s->modules, g->original, true))
 			return 0;
@@ -202,51 +202,51 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 	return rc < 0 ? rc : control_call(s, c->r, CONTROL_START, at, "start", c->deadline_ns, e);
 }
 
-/* Plans as slots of the contract, behind the gates, in the extra data of the work area. */
+/* Plans as GOT entries of the contract, after the trampolines, in the extra data of the work area. */
 static int patch(struct loader_call *c, struct err *e)
 {
 	struct session *s = c->s;
-	const struct slot_plans *p = &s->plans;
-	uint64_t gates_bytes = p->gate_count * sizeof *p->gates;
+	const struct got_plan *p = &s->plans;
+	uint64_t trampolines_bytes = p->trampoline_count * sizeof *p->trampolines;
 	struct control_patch args = {
-		.gate_count = (uint32_t)p->gate_count,
-		.slot_count = (uint32_t)p->slot_count,
-		.gates = remote_extra(c->r),
-		.slots = remote_extra(c->r) + gates_bytes,
+		.trampoline_count = (uint32_t)p->trampoline_count,
+		.entry_count = (uint32_t)p->entry_count,
+		.trampolines = remote_extra(c->r),
+		.entries = remote_extra(c->r) + trampolines_bytes,
 		.channel = c->r->channel.there,
 	};
-	AUTO_FREE struct slot *slots = calloc(p->slot_count + 1, sizeof *slots);
+	AUTO_FREE struct got_entry *entries = calloc(p->entry_count + 1, sizeof *entries);
 
-	if (!slots)
+	if (!entries)
 		return err_set(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < p->slot_count; i++) {
-		slots[i].address = p->slots[i].address;
-		slots[i].old_value = p->slots[i].value;
-		slots[i].gate = p->slots[i].gate;
-		slots[i].flags = (uint16_t)p->slots[i].flags;
-		slots[i].page_protection = p->slots[i].page_protection;
+	for (size_t i = 0; i < p->entry_count; i++) {
+		entries[i].address = p->entries[i].address;
+		entries[i].old_value = p->entries[i].value;
+		entries[i].trampoline = p->entries[i].trampoline;
+		entries[i].flags = (uint16_t)p->entries[i].flags;
+		entries[i].page_protection = p->entries[i].page_protection;
 	}
 	uint64_t at = remote_data(c->r) + DATA_PATCH;
-	int rc = target_write(&s->writer, args.gates, p->gates, gates_bytes, e);
+	int rc = target_write(&s->writer, args.trampolines, p->trampolines, trampolines_bytes, e);
 	if (rc == 0)
-		rc = target_write(&s->writer, args.slots, slots, p->slot_count * sizeof *slots, e);
+		rc = target_write(&s->writer, args.entries, entries, p->entry_count * sizeof *entries, e);
 	if (rc == 0)
 		rc = target_write(&s->writer, at, &args, sizeof args, e);
 	if (rc == 0)
 		rc = control_call_locked(s, c->r, CONTROL_PATCH, at, "patch the tables of the modules", c->deadline_ns,
 		                         e);
 	if (rc == 0)
-		rc = target_read(&s->memory, args.slots, slots, p->slot_count * sizeof *slots, e);
-	for (size_t i = 0; i < p->slot_count && rc == 0; i++) {
-		s->slots_patched += slots[i].state == SLOT_PATCHED;
-		s->slots_refused += slots[i].state != SLOT_PATCHED;
+		rc = target_read(&s->memory, args.entries, entries, p->entry_count * sizeof *entries, e);
+	for (size_t i = 0; i < p->entry_count && rc == 0; i++) {
+		s->entries_patched += entries[i].state == GOT_PATCHED;
+		s->entries_refused += entries[i].state != GOT_PATCHED;
 	}
 	return rc;
 }
 
-static uint64_t patch_bytes(const struct slot_plans *p)
+static uint64_t patch_bytes(const struct got_plan *p)
 {
-	return p->gate_count * sizeof(struct control_gate) + p->slot_count * sizeof(struct slot);
+	return p->trampoline_count * sizeof(struct control_trampoline) + p->entry_count * sizeof(struct got_entry);
 }
 
 /*
@@ -338,7 +338,7 @@ int session_attach(struct session *s, struct err *e)
 		return rc;
 	struct loader_call call = { .s = s, .r = &remote, .deadline_ns = monotonic_ns() + borrower.call_ns };
 	s->touched = true;
-	s->slots_patched = s->slots_refused = 0; /* there may have been a session that was taken over */
+	s->entries_patched = s->entries_refused = 0; /* there may have been a session that was taken over */
 	dump_writer_set_state(&s->dump, DUMP_STATE_RUNNING, 0);
 	pending_error_hide(&call.pending, &s->libc, &remote);
 	rc = load_and_start(&call, payload_fd, e);

@@ -15,7 +15,7 @@
 
 #include "cleanup.h"
 #include "follow.h"
-#include "govern.h"
+#include "rate_control.h"
 #include "size.h"
 #include "session_file.h"
 #include "status_line.h"
@@ -36,8 +36,8 @@
 struct follower {
 	struct session *s;
 	int signals, stops, timer;
-	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_govern_ns, next_thinning_ns, fast_until_ns,
-		quiet_from_ns;
+	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_rate_control_ns, next_thinning_ns,
+		fast_until_ns, quiet_from_ns;
 	uint64_t tick_ns;
 	uint64_t taken; /* samples, at the last tick */
 	bool said_no_thinning, said_abandoned;
@@ -78,62 +78,63 @@ static const struct elf_module *find_id(const struct modules *m, uint32_t id)
 	return NULL;
 }
 
-/* Slots that are patched now, for planning the others. */
-static int patched_slots(struct session *s, struct slot **slots, size_t *count, struct err *e)
+/* GOT entries that are patched now, for planning the others. */
+static int patched_entries(struct session *s, struct got_entry **entries, size_t *count, struct err *e)
 {
-	uint32_t slot_count = 0;
+	uint32_t entry_count = 0;
 
-	int rc = session_slots(s, slots, &slot_count, e);
+	int rc = session_entries(s, entries, &entry_count, e);
 	*count = 0;
-	for (uint32_t i = 0; i < slot_count && rc == 0; i++)
-		if ((*slots)[i].state == SLOT_PATCHED)
-			(*slots)[(*count)++] = (*slots)[i];
+	for (uint32_t i = 0; i < entry_count && rc == 0; i++)
+		if ((*entries)[i].state == GOT_PATCHED)
+			(*entries)[(*count)++] = (*entries)[i];
 	return rc;
 }
 
-/* The gates in force, as plans want them. */
-static int gates_in_force(struct session *s, struct control_gate **gates, size_t *count, struct err *e)
+/* The trampolines in force, as plans want them. */
+static int trampolines_in_force(struct session *s, struct control_trampoline **trampolines, size_t *count,
+                                struct err *e)
 {
-	*count = s->plans.gate_count;
-	*gates = calloc(*count + 1, sizeof **gates);
-	if (!*gates)
+	*count = s->plans.trampoline_count;
+	*trampolines = calloc(*count + 1, sizeof **trampolines);
+	if (!*trampolines)
 		return err_set(e, ENOMEM, "out of memory");
-	memcpy(*gates, s->plans.gates, *count * sizeof **gates);
+	memcpy(*trampolines, s->plans.trampolines, *count * sizeof **trampolines);
 	return 0;
 }
 
-/* New or gone modules: ids, unwind tables, records in the dump, and the slots that they brought with them. */
+/* New or gone modules: ids, unwind tables, records in the dump, and the GOT entries that they brought with them. */
 static int modules_came_or_went(struct session *s, struct err *e)
 {
 	AUTO_FREE uint32_t *old_ids = calloc(s->modules.count + 1, sizeof *old_ids);
-	AUTO_FREE struct slot *patched = NULL;
-	AUTO_FREE struct control_gate *gates = NULL;
-	size_t old_count = s->modules.count, patched_count = 0, gate_count = 0;
+	AUTO_FREE struct got_entry *patched = NULL;
+	AUTO_FREE struct control_trampoline *trampolines = NULL;
+	size_t old_count = s->modules.count, patched_count = 0, trampoline_count = 0;
 	uint32_t known = s->next_module_id;
 
 	if (!old_ids)
 		return err_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < old_count; i++)
 		old_ids[i] = s->modules.list[i].id;
-	int rc = gates_in_force(s, &gates, &gate_count, e);
+	int rc = trampolines_in_force(s, &trampolines, &trampoline_count, e);
 	if (rc == 0)
-		rc = session_look_again(s, e);
+		rc = session_inspect_again(s, e);
 	if (rc == 0)
 		rc = session_mark_gone(s, e);
 	if (rc == 0)
-		rc = patched_slots(s, &patched, &patched_count, e);
+		rc = patched_entries(s, &patched, &patched_count, e);
 	if (rc == 0)
 		rc = session_compile(s, e);
 	if (rc < 0)
 		return rc;
-	const struct slots_options options = {
+	const struct got_plan_options options = {
 		.groups = s->options.groups,
-		.gates = gates,
-		.gate_count = gate_count,
+		.trampolines = trampolines,
+		.trampoline_count = trampoline_count,
 		.patched = patched,
 		.patched_count = patched_count,
 	};
-	rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+	rc = got_plan_make(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
 	if (rc < 0)
 		return rc;
 	s->have_plans = true;
@@ -143,23 +144,23 @@ static int modules_came_or_went(struct session *s, struct err *e)
 	rc = session_record_modules(s, known, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
-	if (rc == 0 && s->plans.slot_count && s->asks_usable_size && !session_usable_size(s)) {
+	if (rc == 0 && s->plans.entry_count && s->asks_usable_size && !session_usable_size(s)) {
 		static const char text[] =
 			"a module loaded since brought another allocator: its allocations are seen after a new attach";
-		s->plans.slot_count = 0;
+		s->plans.entry_count = 0;
 		session_say(s, "not seen: %s", text);
 		rc = dump_writer_note(&s->dump, DUMP_NOTE_NOT_PATCHED, text, e);
 	}
-	if (rc == 0 && s->plans.slot_count) {
-		uint32_t before = s->slots_patched;
+	if (rc == 0 && s->plans.entry_count) {
+		uint32_t before = s->entries_patched;
 		rc = session_patch_more(s, e);
 		if (rc == 0 && s->options.verbose)
-			session_say(s, "%u slots more in modules loaded since", s->slots_patched - before);
+			session_say(s, "%u GOT entries more in modules loaded since", s->entries_patched - before);
 	}
 	return rc == 0 ? session_watch(s, e) : rc;
 }
 
-static int look_at_modules(struct follower *f)
+static int poll_modules(struct follower *f)
 {
 	struct session *s = f->s;
 	bool changed = false, consistent = false;
@@ -203,7 +204,7 @@ static void make_room(struct follower *f)
 	/* A table that stays crowded though nothing could be given up is the target's doing. */
 	if (given_up == 0)
 		f->next_thinning_ns = monotonic_ns() + RENEW_NS;
-	govern_least(f->s, rate);
+	rate_control_least(f->s, rate);
 	if (f->s->options.verbose)
 		session_say(f->s, "the live table was crowded: %llu samples given up, one sample per %s from now on",
 		            (unsigned long long)given_up, size_format((double)rate, text));
@@ -264,12 +265,12 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		}
 		dump_writer_renew(&s->dump, SESSION_LEASE_NS);
 		dump_writer_private(&s->dump, target_private_bytes(&s->target));
-		govern_note_cost(s);
+		rate_control_note_cost(s);
 		status_line_show(s);
 	}
-	if (now >= f->next_govern_ns) {
-		govern_look(s);
-		f->next_govern_ns = governor_next_look(&s->governor, now);
+	if (now >= f->next_rate_control_ns) {
+		rate_control_poll(s);
+		f->next_rate_control_ns = governor_next_poll(&s->governor, now);
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;
@@ -278,7 +279,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (now >= f->next_modules_ns) {
 		f->next_modules_ns = now + MODULES_NS;
-		if (look_at_modules(f) < 0)
+		if (poll_modules(f) < 0)
 			f->next_modules_ns = now + RENEW_NS;
 	}
 	if (dump_writer_state(&s->dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {

@@ -13,12 +13,12 @@ int session_compile(struct session *s, struct err *e) WARN_UNUSED;
 int session_record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;
 /* Names of the threads that have no record yet; again: also of those that have another name now. */
 int session_record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
-/* The session's slots as they stand in the target; *slots is malloc'ed. */
-int session_slots(struct session *s, struct slot **slots, uint32_t *count, struct err *e) WARN_UNUSED;
-/* The allocator's malloc_usable_size, 0 if it does not serve every block that the gates of the plans see. */
+/* The session's GOT entries as they are in the target; *entries is malloc'ed. */
+int session_entries(struct session *s, struct got_entry **entries, uint32_t *count, struct err *e) WARN_UNUSED;
+/* The allocator's malloc_usable_size, 0 if it does not serve every block that the trampolines of the plans see. */
 uint64_t session_usable_size(const struct session *s);
-/* Marks slots of modules that are gone: what is there now is somebody else's. And those that hold our gate again as
- * ours. */
+/* Marks GOT entries of modules that are gone: what is there now is somebody else's. And those that hold our trampoline
+ * again as ours. */
 int session_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
 /* Gives modules_changed one patched word per module, to see a module that was closed and opened again in place. */
 int session_watch(struct session *s, struct err *e) WARN_UNUSED;

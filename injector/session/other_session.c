@@ -33,7 +33,7 @@ int other_session_make_way(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_detach(s, e);
 	if (rc == 0)
-		rc = session_look_again(s, e);
+		rc = session_inspect_again(s, e);
 	if (rc == 0)
 		rc = session_find_payload(s, e);
 	s->detach_longest_ns = 0;

@@ -29,17 +29,17 @@ static void add_mapping(void *context, const struct maps_change *change)
 }
 
 /*
- * First slot whose page has another protection than it had when the loader's lock was held; NULL none. If none was
- * there then, a memattach that died has restored the slot before, and what is there now is not what we touched.
+ * First GOT entry whose page has another protection than it had when the loader's lock was held; NULL none. If none was
+ * there then, a memattach that died has restored the GOT entry before, and what is there now is not what we touched.
  */
-static const struct slot *wrong_protection(const struct session *s, const struct maps *maps)
+static const struct got_entry *wrong_protection(const struct session *s, const struct maps *maps)
 {
-	for (uint32_t i = 0; i < s->final_slot_count; i++) {
-		const struct slot *slot = &s->final_slots[i];
-		const struct mapping *m = maps_find(maps, slot->address);
-		if (slot->state == SLOT_RESTORED && slot->page_protection != SLOT_ABSENT && m && m->inode &&
-		    m->prot != slot->page_protection)
-			return slot;
+	for (uint32_t i = 0; i < s->final_entry_count; i++) {
+		const struct got_entry *entry = &s->final_entries[i];
+		const struct mapping *m = maps_find(maps, entry->address);
+		if (entry->state == GOT_RESTORED && entry->page_protection != GOT_ABSENT && m && m->inode &&
+		    m->prot != entry->page_protection)
+			return entry;
 	}
 	return NULL;
 }
@@ -51,7 +51,7 @@ static const struct slot *wrong_protection(const struct session *s, const struct
 static int compare_protections(struct session *s, const struct maps *maps, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = SETTLE_NS };
-	const struct slot *wrong = wrong_protection(s, maps);
+	const struct got_entry *wrong = wrong_protection(s, maps);
 
 	for (int i = 0; wrong && i < SETTLE_TRIES; i++) {
 		struct maps again;
@@ -63,7 +63,7 @@ static int compare_protections(struct session *s, const struct maps *maps, struc
 		maps_free(&again);
 	}
 	if (wrong)
-		session_add_residue(s, "the page of slot 0x%llx had protection %llu (PROT_*) and has another now",
+		session_add_residue(s, "the page of GOT entry 0x%llx had protection %llu (PROT_*) and has another now",
 		                    (unsigned long long)wrong->address, (unsigned long long)wrong->page_protection);
 	return 0;
 }
@@ -168,8 +168,8 @@ int receipt_write(const struct session *s, struct err *e)
 		return rc;
 	fprintf(f, "{\"pid\":%d,\"stopped_ms\":{\"attach\":%.3f,\"detach\":%.3f},", s->target.pid,
 	        (double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
-	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->slots_patched,
-	        s->slots_restored, s->slots_foreign, s->slots_gone);
+	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->entries_patched,
+	        s->entries_restored, s->entries_foreign, s->entries_gone);
 	fprintf(f, "\"clean\":%s,\"residue\":", s->residue ? "false" : "true");
 	put_lines(f, s->residue);
 	fputs(",\"notes\":", f);

@@ -63,12 +63,12 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 
 	for (size_t i = 0; i < s->modules.count && rc == 0; i++) {
 		const struct elf_module *m = &s->modules.list[i];
-		uint32_t slots = 0;
+		uint32_t entries = 0;
 		if (m->id < first_id)
 			continue;
-		for (size_t k = 0; k < s->plans.slot_count; k++)
-			slots += s->plans.slots[k].module == i;
-		rc = dump_writer_module(&s->dump, m, s->coverage[i].rows, slots,
+		for (size_t k = 0; k < s->plans.entry_count; k++)
+			entries += s->plans.entries[k].module == i;
+		rc = dump_writer_module(&s->dump, m, s->coverage[i].rows, entries,
 		                        m == s->libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
 		if (rc == 0 && s->coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
 			char text[300];

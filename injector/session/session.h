@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session: everything that memattach knows about one target between the first look and the receipt. The steps are in
- * look.c (only looks), attach.c, follow.c (while it lasts), detach.c and receipt.c.
+ * inspect.c (only looks), attach.c, follow.c (while it lasts), detach.c and receipt.c.
  */
 #ifndef MEMATTACH_SESSION_H
 #define MEMATTACH_SESSION_H
@@ -17,10 +17,10 @@
 #include "libc.h"
 #include "ours.h"
 #include "pending_error.h"
-#include "slots.h"
+#include "got_plan.h"
 #include "snapshot.h"
 #include "target.h"
-#include "unwind_tables.h"
+#include "table_writer.h"
 
 struct session_options {
 	pid_t pid;
@@ -42,7 +42,7 @@ struct session_options {
 struct payload_place {
 	uint64_t base; /* of the payload's image, 0: not loaded */
 	uint64_t end;
-	uint64_t code_end;              /* behind its executable segment, which is its first */
+	uint64_t code_end;              /* after its executable segment, which is its first */
 	uint64_t session;               /* address of memattach_session */
 	uint64_t control;               /* address of memattach_control */
 	struct memattach_session block; /* as last read */
@@ -56,7 +56,7 @@ struct session {
 	struct maps maps; /* as of the last look */
 	struct modules modules;
 	struct libc libc;
-	struct slot_plans plans;
+	struct got_plan plans;
 	struct safe_points points;
 	struct unwind_tables tables;
 	struct unwind_coverage *coverage; /* one for each module */
@@ -74,15 +74,15 @@ struct session {
 	struct named_thread *named_threads; /* sorted: threads that the dump has names of */
 	size_t named_thread_count;
 	uint32_t recorded_names; /* records of threads in the dump */
-	uint32_t slots_patched, slots_restored, slots_foreign, slots_gone, slots_refused;
+	uint32_t entries_patched, entries_restored, entries_foreign, entries_gone, entries_refused;
 	uint64_t attach_longest_ns, detach_longest_ns;
 	uint64_t started_ns;   /* CLOCK_MONOTONIC when recording began */
 	uint64_t cpu_start_ns; /* CPU time that the target had used then */
 	struct governor governor;
-	struct slot *final_slots; /* as they stood after the restore */
-	uint32_t final_slot_count;
+	struct got_entry *final_entries; /* as they stood after the restore */
+	uint32_t final_entry_count;
 	char *residue; /* lines: what had to stay */
-	char *notes;   /* lines: what the program itself did to its slots, and the like: nothing that had to stay */
+	char *notes; /* lines: what the program itself did to its GOT entries, and the like: nothing that had to stay */
 	struct pending_error pending_error; /* of the thread that is borrowed for the detach */
 	bool touched;                       /* this memattach has loaded or started the payload */
 	bool asks_usable_size;              /* the payload asks malloc_usable_size */
@@ -96,9 +96,9 @@ void session_done(struct session *s);
 /* Finds the process; nothing is read of its memory. */
 int session_open(struct session *s, struct err *e) WARN_UNUSED;
 /* Looks at the target: process, maps, modules, C library. Touches nothing. */
-int session_look(struct session *s, struct err *e) WARN_UNUSED;
+int session_inspect(struct session *s, struct err *e) WARN_UNUSED;
 /* The same again after modules came or went; ids are kept. */
-int session_look_again(struct session *s, struct err *e) WARN_UNUSED;
+int session_inspect_again(struct session *s, struct err *e) WARN_UNUSED;
 /* A stub that an earlier memattach left in the padding of some module: that place is used again. */
 bool session_old_cave(const struct session *s, uint64_t *cave);
 /* Would dlopen crash on a library that the program has torn apart? -EFAULT, named. */
@@ -118,9 +118,9 @@ int session_detach(struct session *s, struct err *e) WARN_UNUSED;
 /* Looks for a payload as session_find_payload, after a thread that a dead memattach left on its way has come to its
  * end. */
 int session_settle(struct session *s, struct err *e) WARN_UNUSED;
-/* Clears the padding that stubs of earlier memattachs stand in. */
+/* Clears the padding that stubs of earlier memattachs are in. */
 int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
-/* Is it mapped where it was loaded? Not after execve; what stands in it may be anything. */
+/* Is it mapped where it was loaded? Not after execve; what is in it may be anything. */
 bool session_payload_is_mapped(const struct session *s);
 /* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if
  * there is none. */

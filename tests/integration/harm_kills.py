@@ -333,7 +333,7 @@ def second_session_takes_over(context):
     for _ in range(5):
         leave_session(context, sufferer.pid)
         result = run_memattach(context, "-p", sufferer.pid, "-d", "100ms", "-o", context.unique("second", ".dump"), "--deadline", "20s")
-        said = re.search(r": (\d+) slots in .*?(\d+) of (\d+) slots restored", result.stderr, re.S)
+        said = re.search(r": (\d+) GOT entries in .*?(\d+) of (\d+) GOT entries restored", result.stderr, re.S)
         assert result.returncode == 0 and said and said[1] == said[2] == said[3], result
         settle(sufferer.state)
         assert not remains(sufferer.pid), remains(sufferer.pid)
