@@ -10,11 +10,14 @@
 
 #include "cleanup.h"
 #include "doctor_details.h"
-#include "follow.h"
 #include "other_session.h"
 #include "say.h"
 #include "session_lock.h"
 #include "size.h"
+#include "record.h"
+#include "inspect.h"
+#include "payload_place.h"
+#include "old_stub.h"
 
 #define NAME_WIDTH 16
 
@@ -77,8 +80,8 @@ static void tell_permission(const struct session *s)
 		snprintf(scope, sizeof scope, "absent");
 	scope[strcspn(scope, "\n")] = '\0';
 	status_field(s->options.pid, "TracerPid", tracer, sizeof tracer);
-	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->have_memory ? "yes" : "no", (int)geteuid(),
-	     scope);
+	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->memory.mem_fd >= 0 ? "yes" : "no",
+	     (int)geteuid(), scope);
 	fact("tracer", "%s", tracer[0] && strcmp(tracer, "0") ? tracer : "none");
 }
 
@@ -127,7 +130,7 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 
 static void tell_libc(const struct session *s)
 {
-	const struct libc *l = &s->libc;
+	const struct libc *l = &s->view.libc;
 
 	fact("C library", "%s%s%s, %s", l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version[0] ? " " : "", l->version,
 	     l->module->path);
@@ -142,20 +145,20 @@ static void tell_modules(const struct session *s)
 	size_t with_entries = 0, with_rows = 0;
 	uint64_t rows = 0;
 
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
 		size_t entries = 0;
 		if (m->start == s->payload.base)
 			continue;
-		for (size_t k = 0; k < s->plans.entry_count; k++)
-			entries += s->plans.entries[k].module == i;
+		for (size_t k = 0; k < s->view.plan.entry_count; k++)
+			entries += s->view.plan.entries[k].module == i;
 		with_entries += entries > 0;
-		with_rows += s->coverage[i].rows > 0;
-		rows += s->coverage[i].rows;
+		with_rows += s->view.coverage[i].rows > 0;
+		rows += s->view.coverage[i].rows;
 		fact(i ? "" : "modules", "%-32s %4zu GOT entries %8u unwind rows%s%s", elf_module_name(m), entries,
-		     s->coverage[i].rows, s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+		     s->view.coverage[i].rows, s->view.coverage[i].text[0] ? ": " : "", s->view.coverage[i].text);
 	}
-	fact("", "%zu modules, %zu with GOT entries, %zu with unwind tables of %" PRIu64 " rows", s->modules.count,
+	fact("", "%zu modules, %zu with GOT entries, %zu with unwind tables of %" PRIu64 " rows", s->view.modules.count,
 	     with_entries, with_rows, rows);
 }
 
@@ -163,14 +166,14 @@ static void tell_uncovered(const struct session *s)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < s->plans.refusal_count; i++, any = true)
-		fact("not covered", "%s", s->plans.refusals[i].text);
-	facts("not covered", s->plans.notes);
-	facts("not covered", s->modules.unread);
-	any |= s->plans.notes[0] || s->modules.unread[0];
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
-		if (s->coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
+	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
+		fact("not covered", "%s", s->view.plan.refusals[i].text);
+	facts("not covered", s->view.plan.notes);
+	facts("not covered", s->view.modules.unread);
+	any |= s->view.plan.notes[0] || s->view.modules.unread[0];
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
+		if (s->view.coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
 			continue;
 		any = true;
 		fact("not covered", "%s has no unwind table: stacks through it may end early", elf_module_name(m));
@@ -184,8 +187,8 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT];
 
 	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries by %zu trampolines",
-	     size_format((double)s->plans.text_bytes, text), size_format((double)s->tables.used, tables),
-	     s->plans.entry_count, s->plans.trampoline_count);
+	     size_format((double)s->view.plan.text_bytes, text), size_format((double)s->recording.tables.used, tables),
+	     s->view.plan.entry_count, s->view.plan.trampoline_count);
 	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
 	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
@@ -218,10 +221,10 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
-		rc = got_plan_make(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+		rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options,
+		                   e);
 	if (rc < 0)
 		return rc;
-	s->have_plans = true;
 	return session_compile(s, e);
 }
 
@@ -269,7 +272,7 @@ int doctor_report(struct session *s)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && !may_suspend_seccomp())
 		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
-	if (s->plans.entry_count == 0 && !s->payload.base)
+	if (s->view.plan.entry_count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
 }

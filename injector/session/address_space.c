@@ -80,8 +80,8 @@ static uint64_t text_bytes(const struct session *s)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < s->modules.count; i++)
-		sum += s->modules.list[i].exec_end - s->modules.list[i].exec_start;
+	for (size_t i = 0; i < s->view.modules.count; i++)
+		sum += s->view.modules.list[i].exec_end - s->view.modules.list[i].exec_start;
 	return sum;
 }
 

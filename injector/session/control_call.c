@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
-#include "follow.h"
 #include "live_thread.h"
 #include "entry_place.h"
+#include "session_entries.h"
 
 #define LOCKED_SYMBOL "memattach_locked"
 
@@ -59,7 +59,7 @@ static int tell_protections(void *context, struct err *e)
 		rc = read_places(s, entries, count, &maps, e);
 	if (rc < 0)
 		return rc;
-	rc = entry_places_find(entries, count, &maps, holder->patches ? &s->maps : NULL, &s->memory, e);
+	rc = entry_places_find(entries, count, &maps, holder->patches ? &s->view.maps : NULL, &s->memory, e);
 	maps_free(&maps);
 	if (rc == 0 && count)
 		rc = target_write(&s->writer, s->payload.block.entries_address, entries, count * sizeof *entries, e);
@@ -83,7 +83,7 @@ static int locked(struct session *s, struct remote *r, enum control_op op, uint6
 		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, locked_op),
 		                  request, sizeof request, e);
 	if (rc == 0)
-		rc = remote_call1(r, s->libc.dlsym, arguments, &address, deadline_ns, e);
+		rc = remote_call1(r, s->view.libc.dlsym, arguments, &address, deadline_ns, e);
 	if (rc == 0)
 		rc = target_read_u64(&s->memory, s->payload.session + offsetof(struct memattach_session, locked_result),
 		                     &result, e);
@@ -97,8 +97,8 @@ int control_call_locked(struct session *s, struct remote *r, enum control_op op,
 
 	r->at_lock = tell_protections;
 	r->at_lock_context = &holder;
-	int rc = s->libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
-	                       : control_call(s, r, op, argument, what, deadline_ns, e);
+	int rc = s->view.libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
+	                            : control_call(s, r, op, argument, what, deadline_ns, e);
 	r->at_lock = NULL;
 	return rc;
 }

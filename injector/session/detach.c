@@ -10,7 +10,7 @@
  *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines, in one go
  *   verify:           maps, descriptors, GOT entries against the snapshot from before attach
  */
-#include "session.h"
+#include "detach.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,27 +21,20 @@
 #include "cleanup.h"
 #include "control_call.h"
 #include "escape.h"
-#include "follow.h"
 #include "other_session.h"
 #include "quiesce.h"
 #include "send_descriptors.h"
 #include "session_file.h"
 #include "target_dump.h"
 #include "task.h"
+#include "session_entries.h"
+#include "inspect.h"
+#include "payload_place.h"
 
 #define QUIESCE_NS 3000000000ull
-#define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
-#define DATA_CHANNEL 64u          /* in the data of the work area: its number, after what control_call_locked uses */
-#define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
-#define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
-
-static void patient_borrower(const struct session *s, struct borrower *b, uint64_t *longest_ns)
-{
-	session_borrower(s, b, 0, longest_ns);
-	b->patient = true;
-	if (b->search_ns < PATIENCE_NS)
-		b->search_ns = PATIENCE_NS;
-}
+#define LATE_NS 1000000000ull    /* for a thread that was given up to come to its stop */
+#define DATA_CHANNEL 64u         /* in the data of the work area: its number, after what control_call_locked uses */
+#define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
 /* errno of the borrowed thread survives what the loader does, and so does what dlerror() would say. */
 static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
@@ -50,18 +43,18 @@ static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t
 	struct borrower borrower;
 	uint64_t errno_address;
 
-	patient_borrower(s, &borrower, &s->detach_longest_ns);
+	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
 	int rc = borrow_enter(&borrower, r, t, e);
 	if (rc < 0)
 		return rc;
 	*deadline = monotonic_ns() + borrower.call_ns;
-	rc = remote_call1(r, s->libc.errno_location, none, &errno_address, *deadline, e);
+	rc = remote_call1(r, s->view.libc.errno_location, none, &errno_address, *deadline, e);
 	if (rc == 0)
 		rc = remote_keep_errno(r, errno_address, e);
 	if (rc < 0)
 		remote_abandon(r);
 	else
-		pending_error_hide(&s->pending_error, &s->libc, r);
+		pending_error_hide(&s->pending_error, &s->view.libc, r);
 	return rc;
 }
 
@@ -70,7 +63,7 @@ static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, s
 	struct err leaving;
 
 	if (rc != -ETIMEDOUT && rc != -ESRCH)
-		pending_error_show(&s->pending_error, &s->libc, r, deadline);
+		pending_error_show(&s->pending_error, &s->view.libc, r, deadline);
 	if (remote_leave(r, deadline, &leaving) < 0) {
 		remote_abandon(r);
 		if (rc == 0)
@@ -124,12 +117,12 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 	const struct quiesce q = {
 		.target = &s->target,
 		.memory = &s->memory,
-		.walk = s->points.walk,
+		.walk = s->view.points.walk,
 		.code = { s->payload.base, s->payload.code_end },
 		.trampolines = { b->trampolines_address,
 		                 b->trampolines_address ? b->trampolines_address + TRAMPOLINES_CODE_BYTES : 0 },
 		.trampolines_held = trampolines_held,
-		.longest_ns = &s->detach_longest_ns,
+		.longest_ns = &s->outcome.detach_longest_ns,
 		.stacks = stacks,
 	};
 
@@ -139,7 +132,7 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 /* The thread pointer of any thread: glibc keeps the pointer guard after it. */
 static bool any_thread_pointer(struct session *s, uint64_t *tp)
 {
-	struct tracee t = { .longest_ns = &s->detach_longest_ns };
+	struct tracee t = { .longest_ns = &s->outcome.detach_longest_ns };
 	struct user_regs_struct regs;
 	enum tracee_stop stop;
 	struct err ignored;
@@ -167,7 +160,7 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 	struct err ignored;
 	uint64_t tp;
 
-	x.has_guard = s->libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
+	x.has_guard = s->view.libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
 	              target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
 	return escape_search(&x, &s->target, &s->memory, found, e);
 }
@@ -187,7 +180,7 @@ static unsigned unload_calls(const struct session *s, bool keep_trampolines, boo
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
 	if (!keep_payload)
 		calls[count++] =
-			(struct stub_call){ .target = s->libc.dlclose, .argument = { session_payload_handle(s) } };
+			(struct stub_call){ .target = s->view.libc.dlclose, .argument = { session_payload_handle(s) } };
 	if (b->state == SESSION_INERT && !keep_trampolines && b->trampolines_address)
 		calls[count++] = (struct stub_call){ .target = SYS_munmap,
 			                             .argument = { b->trampolines_address, b->trampolines_bytes } };
@@ -218,7 +211,7 @@ static int unload(struct session *s, bool keep_trampolines, bool keep_payload, s
 /* On musl nothing is ever unloaded, and the payload must not remember trampolines that are gone. */
 static bool payload_stays(const struct session *s)
 {
-	return !s->libc.dlclose_unmaps;
+	return !s->view.libc.dlclose_unmaps;
 }
 
 static int refresh(struct session *s, struct err *e)
@@ -233,7 +226,7 @@ static int refresh(struct session *s, struct err *e)
 
 static void say_trampolines_stay(struct session *s, uint64_t found)
 {
-	const struct mapping *m = found ? maps_find(&s->maps, found) : NULL;
+	const struct mapping *m = found ? maps_find(&s->view.maps, found) : NULL;
 	char where[128] = "";
 
 	if (found)
@@ -276,7 +269,7 @@ static void end_lease(struct session *s)
 {
 	struct err e;
 
-	if (target_dump_end_lease(&s->payload.block, &s->maps, &s->memory, &s->writer, &e) < 0)
+	if (target_dump_end_lease(&s->payload.block, &s->view.maps, &s->memory, &s->writer, &e) < 0)
 		session_add_note(
 			s, "the recording ended only when the GOT entries were restored, or its lease ran out: %s",
 			e.text);
@@ -289,8 +282,8 @@ static int forget_dump(struct session *s, struct err *e)
 
 	if (s->payload.block.state != SESSION_INERT)
 		return 0;
-	patient_borrower(s, &borrower, &s->detach_longest_ns);
-	int rc = target_dump_forget(&s->payload.block, &s->maps, &borrower, e);
+	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
+	int rc = target_dump_forget(&s->payload.block, &s->view.maps, &borrower, e);
 	if (rc == 0 || rc == -ESRCH || rc == -EINPROGRESS)
 		return rc;
 	session_add_note(
@@ -328,36 +321,4 @@ int session_detach(struct session *s, struct err *e)
 		                    "attach uses it again",
 		                    (unsigned long long)s->payload.base);
 	return 0;
-}
-
-int session_erase_caves(struct session *s, struct err *e)
-{
-	uint64_t longest = 0;
-	struct borrower borrower;
-	int rc = 0;
-
-	patient_borrower(s, &borrower, &longest);
-	/* One in each module, unless the program writes them itself. */
-	for (size_t i = 0; rc == 0 && session_old_cave(s, &borrower.cave); i++)
-		rc = i <= s->modules.count ? borrow_erase_cave(&borrower, e)
-		                           : err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
-		                                     (unsigned long long)borrower.cave);
-	return rc;
-}
-
-int session_settle(struct session *s, struct err *e)
-{
-	uint64_t longest = 0;
-	struct borrower borrower;
-	int rc = 0;
-
-	if (session_old_cave(s, &s->cave)) {
-		rc = session_choose(s, e);
-		patient_borrower(s, &borrower, &longest);
-		if (rc == 0)
-			rc = borrow_wait_cave(&borrower, e);
-		if (rc == 0)
-			rc = session_inspect_again(s, e);
-	}
-	return rc == 0 ? session_find_payload(s, e) : rc;
 }

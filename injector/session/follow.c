@@ -3,7 +3,7 @@
  * While a session lasts: room in the dump before it is needed, the lease, modules that come and go, the status line;
  * until somebody asks for the end, or the target ends.
  */
-#include "session.h"
+#include "follow.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -14,13 +14,17 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "follow.h"
 #include "rate_control.h"
 #include "size.h"
 #include "session_file.h"
 #include "status_line.h"
 #include "thinner.h"
 #include "watchdog.h"
+#include "attach.h"
+#include "record.h"
+#include "session_entries.h"
+#include "inspect.h"
+#include "payload_place.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
 #define TICK_DENSE_NS 10000000u /* the same when every allocation is recorded, or nearly */
@@ -95,27 +99,27 @@ static int patched_entries(struct session *s, struct got_entry **entries, size_t
 static int trampolines_in_force(struct session *s, struct control_trampoline **trampolines, size_t *count,
                                 struct err *e)
 {
-	*count = s->plans.trampoline_count;
+	*count = s->view.plan.trampoline_count;
 	*trampolines = calloc(*count + 1, sizeof **trampolines);
 	if (!*trampolines)
 		return err_set(e, ENOMEM, "out of memory");
-	memcpy(*trampolines, s->plans.trampolines, *count * sizeof **trampolines);
+	memcpy(*trampolines, s->view.plan.trampolines, *count * sizeof **trampolines);
 	return 0;
 }
 
 /* New or gone modules: ids, unwind tables, records in the dump, and the GOT entries that they brought with them. */
 static int modules_came_or_went(struct session *s, struct err *e)
 {
-	AUTO_FREE uint32_t *old_ids = calloc(s->modules.count + 1, sizeof *old_ids);
+	AUTO_FREE uint32_t *old_ids = calloc(s->view.modules.count + 1, sizeof *old_ids);
 	AUTO_FREE struct got_entry *patched = NULL;
 	AUTO_FREE struct control_trampoline *trampolines = NULL;
-	size_t old_count = s->modules.count, patched_count = 0, trampoline_count = 0;
-	uint32_t known = s->next_module_id;
+	size_t old_count = s->view.modules.count, patched_count = 0, trampoline_count = 0;
+	uint32_t known = s->view.next_module_id;
 
 	if (!old_ids)
 		return err_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < old_count; i++)
-		old_ids[i] = s->modules.list[i].id;
+		old_ids[i] = s->view.modules.list[i].id;
 	int rc = trampolines_in_force(s, &trampolines, &trampoline_count, e);
 	if (rc == 0)
 		rc = session_inspect_again(s, e);
@@ -134,28 +138,28 @@ static int modules_came_or_went(struct session *s, struct err *e)
 		.patched = patched,
 		.patched_count = patched_count,
 	};
-	rc = got_plan_make(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+	rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options, e);
 	if (rc < 0)
 		return rc;
-	s->have_plans = true;
 	for (size_t i = 0; i < old_count; i++)
-		if (old_ids[i] && !find_id(&s->modules, old_ids[i]))
-			dump_writer_module_gone(&s->dump, old_ids[i]);
+		if (old_ids[i] && !find_id(&s->view.modules, old_ids[i]))
+			dump_writer_module_gone(&s->recording.dump, old_ids[i]);
 	rc = session_record_modules(s, known, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
-	if (rc == 0 && s->plans.entry_count && s->asks_usable_size && !session_usable_size(s)) {
+	if (rc == 0 && s->view.plan.entry_count && s->recording.asks_usable_size && !session_usable_size(s)) {
 		static const char text[] =
 			"a module loaded since brought another allocator: its allocations are seen after a new attach";
-		s->plans.entry_count = 0;
+		s->view.plan.entry_count = 0;
 		session_say(s, "not seen: %s", text);
-		rc = dump_writer_note(&s->dump, DUMP_NOTE_NOT_PATCHED, text, e);
+		rc = dump_writer_note(&s->recording.dump, DUMP_NOTE_NOT_PATCHED, text, e);
 	}
-	if (rc == 0 && s->plans.entry_count) {
-		uint32_t before = s->entries_patched;
+	if (rc == 0 && s->view.plan.entry_count) {
+		uint32_t before = s->outcome.entries_patched;
 		rc = session_patch_more(s, e);
 		if (rc == 0 && s->options.verbose)
-			session_say(s, "%u GOT entries more in modules loaded since", s->entries_patched - before);
+			session_say(s, "%u GOT entries more in modules loaded since",
+			            s->outcome.entries_patched - before);
 	}
 	return rc == 0 ? session_watch(s, e) : rc;
 }
@@ -166,7 +170,7 @@ static int poll_modules(struct follower *f)
 	bool changed = false, consistent = false;
 	struct err why = { 0 };
 
-	int rc = modules_changed(&s->modules, &s->memory, &changed, &consistent, &why);
+	int rc = modules_changed(&s->view.modules, &s->memory, &changed, &consistent, &why);
 	if (rc == 0 && changed && consistent)
 		rc = modules_came_or_went(s, &why);
 	if (rc < 0 && s->options.verbose)
@@ -194,9 +198,9 @@ static void make_room(struct follower *f)
 	struct err why;
 
 	/* What is copied at this moment would have been removed in part. */
-	dump_file_abort(&f->s->file);
+	dump_file_abort(&f->s->recording.file);
 	/* A large table takes a second; the lease is good for ten. */
-	if (thinner_make_room(&f->s->dump, &rate, &given_up, &why) < 0) {
+	if (thinner_make_room(&f->s->recording.dump, &rate, &given_up, &why) < 0) {
 		f->said_no_thinning = true;
 		session_say(f->s, "memattach: %s; from now on what has no room is counted, not kept", why.text);
 		return;
@@ -212,7 +216,7 @@ static void make_room(struct follower *f)
 
 static uint64_t tick_length(struct follower *f, uint64_t now)
 {
-	const struct dump_writer *dump = &f->s->dump;
+	const struct dump_writer *dump = &f->s->recording.dump;
 	uint64_t taken = dump_writer_counter(dump, DUMP_COUNTER_samples_taken);
 
 	if (taken != f->taken)
@@ -226,7 +230,7 @@ static uint64_t tick_length(struct follower *f, uint64_t now)
 /* For poll(): until the duration that was asked for is over, so 0 if it is; -1: it has no end. */
 static int wait_ms(const struct session *s)
 {
-	uint64_t end_ns = s->started_ns + s->options.duration_ns, now = monotonic_ns();
+	uint64_t end_ns = s->recording.started_ns + s->options.duration_ns, now = monotonic_ns();
 
 	if (!s->options.duration_ns)
 		return -1;
@@ -239,21 +243,21 @@ static int wait_ms(const struct session *s)
 static int tick(struct follower *f, enum session_end *end, struct err *e)
 {
 	struct session *s = f->s;
-	uint64_t now = monotonic_ns(), used = s->dump.used;
+	uint64_t now = monotonic_ns(), used = s->recording.dump.used;
 	struct err why;
 
-	if (dump_writer_grow(&s->dump, &why) < 0) {
+	if (dump_writer_grow(&s->recording.dump, &why) < 0) {
 		session_say(s, "memattach: %s", why.text);
-		if (dump_writer_note(&s->dump, DUMP_NOTE_FULL, why.text, &why) < 0)
+		if (dump_writer_note(&s->recording.dump, DUMP_NOTE_FULL, why.text, &why) < 0)
 			session_say(s, "memattach: %s", why.text);
 	}
-	if (s->dump.used != used || thinner_is_near(&s->dump))
+	if (s->recording.dump.used != used || thinner_is_near(&s->recording.dump))
 		f->fast_until_ns = now + RENEW_NS;
-	if (thinner_is_needed(&s->dump) && !f->said_no_thinning && now >= f->next_thinning_ns)
+	if (thinner_is_needed(&s->recording.dump) && !f->said_no_thinning && now >= f->next_thinning_ns)
 		make_room(f);
 	session_file_tick(s);
-	if (s->governor.least > s->options.rate_bytes && thinner_has_much_room(&s->dump))
-		s->governor.least = s->options.rate_bytes;
+	if (s->recording.governor.least > s->options.rate_bytes && thinner_has_much_room(&s->recording.dump))
+		s->recording.governor.least = s->options.rate_bytes;
 	int rc = set_timer(f, tick_length(f, now), e);
 	if (rc < 0)
 		return rc;
@@ -263,14 +267,14 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 			*end = SESSION_END_EXECED;
 			return 1;
 		}
-		dump_writer_renew(&s->dump, SESSION_LEASE_NS);
-		dump_writer_private(&s->dump, target_private_bytes(&s->target));
+		dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
+		dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
 		rate_control_note_cost(s);
 		status_line_show(s);
 	}
 	if (now >= f->next_rate_control_ns) {
 		rate_control_poll(s);
-		f->next_rate_control_ns = governor_next_poll(&s->governor, now);
+		f->next_rate_control_ns = governor_next_poll(&s->recording.governor, now);
 	}
 	if (now >= f->next_threads_ns) {
 		f->next_threads_ns = now + THREADS_NS;
@@ -282,7 +286,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		if (poll_modules(f) < 0)
 			f->next_modules_ns = now + RENEW_NS;
 	}
-	if (dump_writer_state(&s->dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
+	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
 		f->said_abandoned = true;
 		session_say(s,
 		            "memattach: recording stopped: memattach was held up for longer than its lease of %llu s",
@@ -343,7 +347,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	*detail = 0;
 	sigprocmask(SIG_BLOCK, &child, &before);
 	tracee_release_late(); /* what came before is not told any more */
-	f.fast_until_ns = monotonic_ns() + (s->dump.dense ? RENEW_NS : 0);
+	f.fast_until_ns = monotonic_ns() + (s->recording.dump.dense ? RENEW_NS : 0);
 	f.quiet_from_ns = monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	if (rc == 0)

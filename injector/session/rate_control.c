@@ -22,7 +22,7 @@ static double ns_per_cycle(const struct dump_header *h)
 
 static struct governor_reading read_now(const struct session *s)
 {
-	const struct dump_writer *w = &s->dump;
+	const struct dump_writer *w = &s->recording.dump;
 	uint64_t calls =
 		dump_writer_counter(w, DUMP_COUNTER_samples_taken) + dump_writer_counter(w, DUMP_COUNTER_samples_freed);
 	double cycles = (double)dump_writer_counter(w, DUMP_COUNTER_slow_cycles);
@@ -38,37 +38,38 @@ void rate_control_start(struct session *s)
 {
 	const struct governor_reading start = { .now_ns = monotonic_ns(), .cpu_ns = target_cpu_ns(&s->target) };
 
-	s->cpu_start_ns = start.cpu_ns;
-	governor_init(&s->governor, s->options.max_overhead, s->options.rate_bytes, &start);
+	s->recording.cpu_start_ns = start.cpu_ns;
+	governor_init(&s->recording.governor, s->options.max_overhead, s->options.rate_bytes, &start);
 }
 
 void rate_control_note_cost(struct session *s)
 {
 	struct governor_reading look = read_now(s);
 
-	if (look.cpu_ns <= s->cpu_start_ns)
+	if (look.cpu_ns <= s->recording.cpu_start_ns)
 		return;
-	dump_writer_cost(&s->dump, look.cpu_ns - s->cpu_start_ns, look.cost_ns);
+	dump_writer_cost(&s->recording.dump, look.cpu_ns - s->recording.cpu_start_ns, look.cost_ns);
 }
 
 void rate_control_least(struct session *s, uint64_t rate)
 {
 	struct governor_reading look = read_now(s);
 
-	governor_init(&s->governor, s->options.max_overhead, rate, &look);
+	governor_init(&s->recording.governor, s->options.max_overhead, rate, &look);
 }
 
 void rate_control_poll(struct session *s)
 {
 	struct governor_reading look = read_now(s);
-	struct governor *g = &s->governor;
+	struct governor *g = &s->recording.governor;
 	char old_text[SIZE_TEXT], new_text[SIZE_TEXT];
 	uint64_t old = g->rate;
 	struct err e;
 
-	if (!look.cpu_ns || !ns_per_cycle(s->dump.own))
+	if (!look.cpu_ns || !ns_per_cycle(s->recording.dump.own))
 		return; /* it has ended, or the clock is too young */
-	uint64_t rate = governor_decide(g, &look, dump_writer_rate_changes_left(&s->dump) > CHANGES_KEPT_BACK);
+	uint64_t rate =
+		governor_decide(g, &look, dump_writer_rate_changes_left(&s->recording.dump) > CHANGES_KEPT_BACK);
 	if (rate == old)
 		return;
 	const struct dump_rate_change change = {
@@ -78,7 +79,7 @@ void rate_control_poll(struct session *s)
 		.new_bytes = rate,
 		.overhead_ppm = g->overhead < 1 ? (uint32_t)(g->overhead * 1e6) : 1000000u,
 	};
-	if (dump_writer_rate(&s->dump, &change, &e) < 0)
+	if (dump_writer_rate(&s->recording.dump, &change, &e) < 0)
 		session_say(s, "memattach: the change of the rate has no room in the dump: %s", e.text);
 	if (s->options.verbose)
 		session_say(s, "sampling took %.2f %% of the CPU time: one sample per %s instead of %s",

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "cleanup.h"
-#include "follow.h"
 #include "live_thread.h"
 #include "receipt_file.h"
 
@@ -34,8 +33,8 @@ static void add_mapping(void *context, const struct maps_change *change)
  */
 static const struct got_entry *wrong_protection(const struct session *s, const struct maps *maps)
 {
-	for (uint32_t i = 0; i < s->final_entry_count; i++) {
-		const struct got_entry *entry = &s->final_entries[i];
+	for (uint32_t i = 0; i < s->outcome.final_entry_count; i++) {
+		const struct got_entry *entry = &s->outcome.final_entries[i];
 		const struct mapping *m = maps_find(maps, entry->address);
 		if (entry->state == GOT_RESTORED && entry->page_protection != GOT_ABSENT && m && m->inode &&
 		    m->prot != entry->page_protection)
@@ -88,9 +87,9 @@ static bool blocks_all(uint64_t blocked)
 
 static bool blocked_all_before(const struct session *s, pid_t tid)
 {
-	for (size_t i = 0; i < s->before.thread_count; i++)
-		if (s->before.threads[i].tid == tid)
-			return blocks_all(s->before.threads[i].blocked);
+	for (size_t i = 0; i < s->outcome.before.thread_count; i++)
+		if (s->outcome.before.threads[i].tid == tid)
+			return blocks_all(s->outcome.before.threads[i].blocked);
 	return false;
 }
 
@@ -110,7 +109,8 @@ static bool keeps_blocking_all(const struct session *s, pid_t tid)
 static void compare_signals(struct session *s, const struct snapshot *after)
 {
 	/* A trap that memattach might have reset is one that the program had before. */
-	uint64_t lost = (s->before.ignored & ~after->ignored & ~after->caught) | (s->before.caught & ~after->caught);
+	uint64_t lost = (s->outcome.before.ignored & ~after->ignored & ~after->caught) |
+	                (s->outcome.before.caught & ~after->caught);
 
 	if (lost)
 		session_say(s, "memattach: the program changed dispositions of signals during the session (mask %llx)",
@@ -129,8 +129,8 @@ int receipt_verify(struct session *s, struct err *e)
 	int rc = snapshot_take(&after, &s->target, e);
 	if (rc < 0)
 		return rc;
-	if (s->have_before) {
-		maps_diff(&s->before.maps, &after.maps, add_mapping, s);
+	if (s->outcome.before.maps.list) {
+		maps_diff(&s->outcome.before.maps, &after.maps, add_mapping, s);
 		compare_signals(s, &after);
 	} else {
 		for (size_t i = 0; i < after.maps.count; i++)
@@ -167,13 +167,13 @@ int receipt_write(const struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	fprintf(f, "{\"pid\":%d,\"stopped_ms\":{\"attach\":%.3f,\"detach\":%.3f},", s->target.pid,
-	        (double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
-	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->entries_patched,
-	        s->entries_restored, s->entries_foreign, s->entries_gone);
-	fprintf(f, "\"clean\":%s,\"residue\":", s->residue ? "false" : "true");
-	put_lines(f, s->residue);
+	        (double)s->outcome.attach_longest_ns / 1e6, (double)s->outcome.detach_longest_ns / 1e6);
+	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->outcome.entries_patched,
+	        s->outcome.entries_restored, s->outcome.entries_foreign, s->outcome.entries_gone);
+	fprintf(f, "\"clean\":%s,\"residue\":", s->outcome.residue ? "false" : "true");
+	put_lines(f, s->outcome.residue);
 	fputs(",\"notes\":", f);
-	put_lines(f, s->notes);
+	put_lines(f, s->outcome.notes);
 	fputs("}\n", f);
 	return receipt_file_close(f, s->options.receipt, e);
 }

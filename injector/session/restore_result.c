@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "follow.h"
 #include "entry_place.h"
+#include "session_entries.h"
 
 #define NAMED_MAX 32u /* lines; a hostile program could make thousands */
 
@@ -36,7 +36,7 @@ static const char *foreign_text(const struct session *s, const struct got_entry 
 {
 	if (found == GOT_FOUND_CODE)
 		return "holds another tool's hook, which may lead to a trampoline";
-	if (entry->state == GOT_PATCHED || entry_place_protection(&s->maps, NULL, entry->address) == GOT_ABSENT)
+	if (entry->state == GOT_PATCHED || entry_place_protection(&s->view.maps, NULL, entry->address) == GOT_ABSENT)
 		return "holds a trampoline in memory that cannot be written to";
 	return "holds a trampoline again: it held something else, and the trampoline was put back during the detach";
 }
@@ -44,7 +44,7 @@ static const char *foreign_text(const struct session *s, const struct got_entry 
 static void add_unmapped(struct session *s, struct unmapped *unmapped, const struct got_entry *entry,
                          enum got_found found)
 {
-	const struct elf_module *m = modules_find(&s->modules, entry->address, false);
+	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
 
 	if (!unmapped->count || unmapped->module != m || unmapped->found != found) {
 		say_unmapped(s, unmapped);
@@ -59,11 +59,11 @@ static void add_unmapped(struct session *s, struct unmapped *unmapped, const str
  * mapped there. */
 static bool is_unmapped(const struct session *s, const struct got_entry *entry, enum got_found found)
 {
-	const struct elf_module *m = modules_find(&s->modules, entry->address, false);
-	const struct mapping *map = maps_find(&s->maps, entry->address);
+	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
+	const struct mapping *map = maps_find(&s->view.maps, entry->address);
 
 	if (!m)
-		return s->modules.unread[0] != '\0';
+		return s->view.modules.unread[0] != '\0';
 	return found == GOT_FOUND_NOTHING || !map || map->shared || map->inode != m->inode;
 }
 
@@ -76,20 +76,20 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
                              struct restore_result *after)
 {
 	const uint64_t trampolines = s->payload.block.trampolines_address;
-	const struct elf_module *m = modules_find(&s->modules, entry->address, false);
+	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
 	struct trampoline trampoline = { 0 };
 	struct err ignored;
 
 	int rc = target_read(&s->memory, trampoline_data(trampolines, entry->trampoline), &trampoline,
 	                     sizeof trampoline, &ignored);
 	enum got_found found = entry_place_inspect(entry, trampolines, rc == 0 ? trampoline.original : entry->old_value,
-	                                           &s->modules, &s->maps, &s->memory);
+	                                           &s->view.modules, &s->view.maps, &s->memory);
 	switch (found) {
 	case GOT_FOUND_ORIGINAL:
 		if (entry->state == GOT_GONE)
-			s->entries_gone++;
+			s->outcome.entries_gone++;
 		else
-			s->entries_restored++;
+			s->outcome.entries_restored++;
 		return;
 	case GOT_FOUND_CODE:
 	case GOT_FOUND_TRAMPOLINE:
@@ -97,14 +97,14 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 		if (found == GOT_FOUND_CODE && entry->state == GOT_GONE)
 			break;
 		after->foreign = true;
-		if (s->entries_foreign++ < NAMED_MAX)
+		if (s->outcome.entries_foreign++ < NAMED_MAX)
 			session_add_residue(s, "GOT entry 0x%llx of %s %s", (unsigned long long)entry->address,
 			                    m ? elf_module_name(m) : "?", foreign_text(s, entry, found));
 		return;
 	case GOT_FOUND_NOTHING:
 	case GOT_FOUND_DATA: break;
 	}
-	s->entries_gone++;
+	s->outcome.entries_gone++;
 	if (is_unmapped(s, entry, found)) {
 		/* The page may have been moved, and may come back. */
 		after->escapes = true;
@@ -121,22 +121,23 @@ int restore_result_count(struct session *s, struct restore_result *after, struct
 	int rc = session_entries(s, &entries, &count, e);
 	if (rc < 0)
 		return rc;
-	free(s->final_entries);
-	s->final_entries = entries;
-	s->final_entry_count = count;
-	s->entries_patched = s->entries_restored = s->entries_foreign = s->entries_gone = 0;
+	free(s->outcome.final_entries);
+	s->outcome.final_entries = entries;
+	s->outcome.final_entry_count = count;
+	s->outcome.entries_patched = s->outcome.entries_restored = s->outcome.entries_foreign =
+		s->outcome.entries_gone = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		if (entries[i].state == GOT_REFUSED || entries[i].state == GOT_EMPTY)
 			continue;
-		s->entries_patched++;
+		s->outcome.entries_patched++;
 		after->escapes |= (entries[i].flags & GOT_ESCAPES) != 0;
 		if (entries[i].state == GOT_RESTORED)
-			s->entries_restored++;
+			s->outcome.entries_restored++;
 		else
 			count_unrestored(s, &entries[i], &unmapped, after);
 	}
 	say_unmapped(s, &unmapped);
-	if (s->entries_foreign > NAMED_MAX)
-		session_add_residue(s, "%u GOT entries more like these", s->entries_foreign - NAMED_MAX);
+	if (s->outcome.entries_foreign > NAMED_MAX)
+		session_add_residue(s, "%u GOT entries more like these", s->outcome.entries_foreign - NAMED_MAX);
 	return 0;
 }

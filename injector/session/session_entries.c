@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The GOT entries of a session as they are in the target. */
+#include "session_entries.h"
+
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "follow.h"
 #include "entry_place.h"
 
 #define TABLES_MAX                                                                                                     \
@@ -57,17 +58,19 @@ static int take_survey(struct survey *v, const struct session *s, const struct g
 	struct err ignored;
 	uint64_t now;
 
-	*v = (struct survey){
-		.s = s, .entries = entries, .count = count, .patched = calloc(s->modules.count + 1, sizeof *v->patched)
-	};
+	*v = (struct survey){ .s = s,
+		              .entries = entries,
+		              .count = count,
+		              .patched = calloc(s->view.modules.count + 1, sizeof *v->patched) };
 	if (!v->patched)
 		return err_set(e, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < count; i++) {
-		const struct elf_module *home =
-			entries[i].state == GOT_PATCHED ? modules_find(&s->modules, entries[i].address, false) : NULL;
-		if (home && !v->patched[home - s->modules.list] &&
+		const struct elf_module *home = entries[i].state == GOT_PATCHED
+		                                        ? modules_find(&s->view.modules, entries[i].address, false)
+		                                        : NULL;
+		if (home && !v->patched[home - s->view.modules.list] &&
 		    target_read_u64(&s->memory, entries[i].address, &now, &ignored) == 0)
-			v->patched[home - s->modules.list] = holds_trampoline(s, &entries[i], now);
+			v->patched[home - s->view.modules.list] = holds_trampoline(s, &entries[i], now);
 	}
 	return 0;
 }
@@ -94,7 +97,7 @@ static bool is_hooked(struct survey *v, const struct elf_module *home, uint64_t 
 static bool is_gone(struct survey *v, const struct got_entry *entry)
 {
 	const struct session *s = v->s;
-	const struct elf_module *home = modules_find(&s->modules, entry->address, false);
+	const struct elf_module *home = modules_find(&s->view.modules, entry->address, false);
 	uint64_t now;
 	struct err ignored;
 
@@ -102,7 +105,7 @@ static bool is_gone(struct survey *v, const struct got_entry *entry)
 		return false;
 	if (!home || now == entry->old_value)
 		return true;
-	return modules_find(&s->modules, now, true) == home && !v->patched[home - s->modules.list] &&
+	return modules_find(&s->view.modules, now, true) == home && !v->patched[home - s->view.modules.list] &&
 	       !is_hooked(v, home, entry->address, now);
 }
 
@@ -124,7 +127,7 @@ static bool is_back(const struct session *s, const struct got_entry *entries, ui
 	uint64_t now;
 	struct err ignored;
 
-	return entries[i].state == GOT_GONE && modules_find(&s->modules, entries[i].address, false) &&
+	return entries[i].state == GOT_GONE && modules_find(&s->view.modules, entries[i].address, false) &&
 	       target_read_u64(&s->memory, entries[i].address, &now, &ignored) == 0 &&
 	       holds_trampoline(s, &entries[i], now) && is_newest(entries, count, i);
 }
@@ -181,7 +184,7 @@ int session_watch(struct session *s, struct err *e)
 
 	int rc = session_entries(s, &entries, &count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
-		const struct elf_module *m = modules_find(&s->modules, entries[i].address, false);
+		const struct elf_module *m = modules_find(&s->view.modules, entries[i].address, false);
 		uint64_t now;
 		struct err ignored;
 		/* A word that is not ours any more, or out of reach, would look like a change for ever. */
@@ -190,7 +193,7 @@ int session_watch(struct session *s, struct err *e)
 		    !holds_trampoline(s, &entries[i], now))
 			continue;
 		last = m;
-		rc = modules_watch_word(&s->modules, entries[i].address, now, e);
+		rc = modules_watch_word(&s->view.modules, entries[i].address, now, e);
 	}
 	return rc;
 }
