@@ -29,6 +29,7 @@
 #include "task.h"
 #include "session_entries.h"
 #include "inspect.h"
+#include "loan.h"
 #include "payload_place.h"
 
 #define QUIESCE_NS 3000000000ull
@@ -36,79 +37,48 @@
 #define DATA_CHANNEL 64u         /* in the data of the work area: its number, after what control_call_locked uses */
 #define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
-/* errno of the borrowed thread survives what the loader does, and so does what dlerror() would say. */
-static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
+static int begin(struct session *s, struct loan *l, struct err *e)
 {
-	const uint64_t none[6] = { 0 };
 	struct borrower borrower;
-	uint64_t errno_address;
 
 	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
-	int rc = borrow_enter(&borrower, r, t, e);
-	if (rc < 0)
-		return rc;
-	*deadline = monotonic_ns() + borrower.call_ns;
-	rc = remote_call1(r, s->view.libc.errno_location, none, &errno_address, *deadline, e);
-	if (rc == 0)
-		rc = remote_keep_errno(r, errno_address, e);
-	if (rc < 0)
-		remote_abandon(r);
-	else
-		pending_error_hide(&s->pending_error, &s->view.libc, r);
-	return rc;
-}
-
-static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, struct err *e)
-{
-	struct err leaving;
-
-	if (rc != -ETIMEDOUT && rc != -ESRCH)
-		pending_error_show(&s->pending_error, &s->view.libc, r, deadline);
-	if (remote_leave(r, deadline, &leaving) < 0) {
-		remote_abandon(r);
-		if (rc == 0)
-			*e = leaving;
-		return rc < 0 ? rc : -leaving.code;
-	}
-	if (remote_erase(&s->writer, r->cave, &leaving) < 0)
-		session_add_residue(s, "stub in the padding at 0x%llx: %s", (unsigned long long)r->cave, leaving.text);
-	return rc;
+	return loan_begin(l, s, &borrower, e);
 }
 
 /* *argument: of CONTROL_RESTORE. Without a channel (the program may have no descriptor left) each system call of the
  * thread stops it twice. */
-static int open_channel(struct session *s, struct remote *r, uint64_t *argument, uint64_t deadline, struct err *e)
+static int open_channel(struct loan *l, uint64_t *argument, struct err *e)
 {
+	struct remote *r = &l->remote;
 	uint64_t at = remote_data(r) + DATA_CHANNEL;
 
 	*argument = 0;
-	int rc = send_descriptors(r, s->target.pidfd, NULL, 0, NULL, deadline, e);
+	int rc = send_descriptors(r, l->s->target.pidfd, NULL, 0, NULL, l->deadline_ns, e);
 	if (rc == -ETIMEDOUT || rc == -ESRCH)
 		return rc;
 	if (r->channel.here < 0)
 		return 0;
 	*argument = at;
-	return target_write(&s->writer, at, &r->channel.there, sizeof(int32_t), e);
+	return target_write(&l->s->writer, at, &r->channel.there, sizeof(int32_t), e);
 }
 
 static int restore(struct session *s, struct err *e)
 {
-	struct remote r;
-	struct tracee t;
-	uint64_t deadline = 0, argument = 0;
+	struct loan l;
+	uint64_t argument;
 
 	int rc = session_mark_gone(s, e);
 	if (rc == 0)
-		rc = begin(s, &r, &t, &deadline, e);
+		rc = begin(s, &l, e);
 	if (rc < 0)
 		return rc;
-	rc = open_channel(s, &r, &argument, deadline, e);
+	rc = open_channel(&l, &argument, e);
 	if (rc == 0)
-		rc = control_call_locked(s, &r, CONTROL_RESTORE, argument, "restore the tables of the modules",
-		                         deadline, e);
+		rc = control_call_locked(s, &l.remote, CONTROL_RESTORE, argument, "restore the tables of the modules",
+		                         l.deadline_ns, e);
 	if (rc == 0)
-		rc = control_call(s, &r, CONTROL_INERT, 0, "switch off", deadline, e);
-	return end(s, &r, rc, deadline, e);
+		rc = control_call(s, &l.remote, CONTROL_INERT, 0, "switch off", l.deadline_ns, e);
+	return loan_end(&l, rc, e);
 }
 
 static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *trampolines_held, struct err *e)
@@ -190,9 +160,7 @@ static unsigned unload_calls(const struct session *s, bool keep_trampolines, boo
 static int unload(struct session *s, bool keep_trampolines, bool keep_payload, struct err *e)
 {
 	struct stub_call calls[3] = { 0 };
-	struct remote r;
-	struct tracee t;
-	uint64_t deadline;
+	struct loan l;
 
 	if (!keep_payload && !session_payload_handle(s))
 		return err_set(e, ENOENT, "the loader of the target does not know the payload");
@@ -201,11 +169,11 @@ static int unload(struct session *s, bool keep_trampolines, bool keep_payload, s
 	unsigned count = unload_calls(s, keep_trampolines, keep_payload, calls);
 	if (count == 0)
 		return 0;
-	int rc = begin(s, &r, &t, &deadline, e);
+	int rc = begin(s, &l, e);
 	if (rc < 0)
 		return rc;
-	rc = remote_call(&r, calls, count, deadline, e);
-	return end(s, &r, rc, deadline, e);
+	rc = remote_call(&l.remote, calls, count, l.deadline_ns, e);
+	return loan_end(&l, rc, e);
 }
 
 /* On musl nothing is ever unloaded, and the payload must not remember trampolines that are gone. */
@@ -315,6 +283,8 @@ int session_detach(struct session *s, struct err *e)
 	tracee_await_late(monotonic_ns() + LATE_NS);
 	if (rc < 0)
 		return rc;
+	if (remote_is_stub(&s->memory, s->view.cave))
+		session_add_residue(s, "a stub in the padding at 0x%llx", (unsigned long long)s->view.cave);
 	if (payload_stays(s))
 		session_add_residue(s,
 		                    "the payload's image at 0x%llx, idle: this C library never unloads; the next "

@@ -16,7 +16,6 @@
 #include "governor.h"
 #include "libc.h"
 #include "ours.h"
-#include "pending_error.h"
 #include "got_plan.h"
 #include "snapshot.h"
 #include "target.h"
@@ -101,7 +100,6 @@ struct session {
 	bool detaching;      /* --detach: no session of our own is to come */
 	bool touched;        /* this memattach has loaded or started the payload */
 	struct ours ours;    /* files of memattach that the target has, or had */
-	struct pending_error pending_error; /* of the thread that is borrowed for the detach */
 };
 
 void session_init(struct session *s, const struct session_options *options);
