@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proc_status.h"
 #include "cleanup.h"
 #include "doctor_details.h"
 #include "other_session.h"
@@ -41,30 +42,13 @@ static void facts(const char *name, const char *text)
 	}
 }
 
-/* The value of a field of /proc/PID/status without leading white namespace_id, "" if absent. */
-static void status_field(pid_t pid, const char *name, char *value, size_t size)
-{
-	char path[40], line[256];
-	size_t length = strlen(name);
-
-	value[0] = '\0';
-	snprintf(path, sizeof path, "/proc/%d/status", pid);
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		if (strncmp(line, name, length) != 0 || line[length] != ':')
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(value, size, "%s", line + length + 1 + strspn(line + length + 1, " \t"));
-	}
-}
-
 static void tell_process(const struct session *s)
 {
 	char uid[64], threads[32], name[32];
 
-	status_field(s->options.pid, "Uid", uid, sizeof uid);
-	status_field(s->options.pid, "Threads", threads, sizeof threads);
-	status_field(s->options.pid, "Name", name, sizeof name);
+	proc_status_copy(s->options.pid, "Uid", uid, sizeof uid);
+	proc_status_copy(s->options.pid, "Threads", threads, sizeof threads);
+	proc_status_copy(s->options.pid, "Name", name, sizeof name);
 	uid[strcspn(uid, "\t ")] = '\0';
 	if (name[0])
 		fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads,
@@ -79,7 +63,7 @@ static void tell_permission(const struct session *s)
 	if (!f || !fgets(scope, sizeof scope, f))
 		snprintf(scope, sizeof scope, "absent");
 	scope[strcspn(scope, "\n")] = '\0';
-	status_field(s->options.pid, "TracerPid", tracer, sizeof tracer);
+	proc_status_copy(s->options.pid, "TracerPid", tracer, sizeof tracer);
 	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->memory.mem_fd >= 0 ? "yes" : "no",
 	     (int)geteuid(), scope);
 	fact("tracer", "%s", tracer[0] && strcmp(tracer, "0") ? tracer : "none");
@@ -232,7 +216,7 @@ static bool may_suspend_seccomp(void)
 {
 	char text[32];
 
-	status_field(getpid(), "CapEff", text, sizeof text);
+	proc_status_copy(getpid(), "CapEff", text, sizeof text);
 	return strtoull(text, NULL, 16) >> 21 & 1; /* CAP_SYS_ADMIN */
 }
 

@@ -11,6 +11,7 @@ add_library(memattach_prepare STATIC
   process/maps.c
   process/maps_at.c
   process/privileges.c
+  process/proc_status.c
   process/target_file.c
   process/target_memory.c
   process/task.c
