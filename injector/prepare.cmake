@@ -29,6 +29,7 @@ add_library(memattach_prepare STATIC
   got/entry_resolve.c
   got/entry_routes.c
   got/got_plan.c
+  unwind/allocator_code.c
   unwind/cfi_program.c
   unwind/unwind_cache.c
   unwind/unwind_compile.c
@@ -36,6 +37,7 @@ add_library(memattach_prepare STATIC
   unwind/table_writer.c
   unwind/unwind_worker.c
   remote/cave.c
+  arch/x86_64/code_references.c
   arch/x86_64/code_scan.c
   arch/x86_64/stack_switch.c
   arch/x86_64/rule_encode.c)

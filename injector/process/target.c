@@ -279,25 +279,45 @@ uint64_t target_cpu_ns(const struct target *t)
 	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-static int read_private_bytes(const char *directory, void *bytes, struct err *e)
+struct private_memory {
+	uint64_t resident, swapped;
+};
+
+static uint64_t status_bytes(const char *status, const char *key)
 {
+	return (uint64_t)proc_status_number(status, key, 10, 0) * 1024;
+}
+
+static int read_private_memory(const char *directory, void *context, struct err *e)
+{
+	struct private_memory *m = context;
 	char path[80], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "%s/status", directory);
 	if (whole_text(path, status, sizeof status) < 0 || !proc_status_field(status, "VmSize"))
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
-	int64_t resident = proc_status_number(status, "RssAnon", 10, -1);
-	int64_t swapped = proc_status_number(status, "VmSwap", 10, 0);
-	*(uint64_t *)bytes = resident < 0 ? 0 : (uint64_t)(resident + swapped) * 1024;
+	m->resident = status_bytes(status, "RssAnon");
+	m->swapped = status_bytes(status, "VmSwap");
 	return 0;
+}
+
+void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped)
+{
+	struct private_memory m = { 0 };
+	struct err unread;
+
+	if (live_thread_look(t, read_private_memory, &m, &unread) < 0)
+		m = (struct private_memory){ 0 };
+	*resident = m.resident;
+	*swapped = m.swapped;
 }
 
 uint64_t target_private_bytes(const struct target *t)
 {
-	uint64_t bytes = 0;
-	struct err unread;
+	uint64_t resident, swapped;
 
-	return live_thread_look(t, read_private_bytes, &bytes, &unread) < 0 ? 0 : bytes;
+	target_private_memory(t, &resident, &swapped);
+	return resident + swapped;
 }
 
 /* As process_stat(), of a thread and as text. False: there is no such thread. */

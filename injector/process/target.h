@@ -42,6 +42,8 @@ void target_explain_permission(const struct target *t, struct err *e);
 /* A field of /proc/PID/stat counted from 1 as in proc(5), from 3 on; -ESRCH. */
 int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
 
+/* Anonymous memory that is resident, and private memory that is swapped out, in bytes; 0 unknown. */
+void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped);
 /* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge
  * targets); 0 unknown. */
 uint64_t target_private_bytes(const struct target *t);

@@ -18,10 +18,13 @@
 #include "watchdog.h"
 
 #define STOP_NS 200000000ull     /* for one thread to stop: it may wait for a processor, … */
-#define TURN_NS 10000000ull      /* … for so long more for each thread that runs */
+#define TURN_NS 10000000ull      /* … for so long more for each thread that runs, its own or another's */
 #define LOOK_AT 64u              /* so many threads in one round */
 #define RETRY_FIRST_NS 500000ull /* pause between two rounds over the threads, doubled each time up to … */
 #define RETRY_LAST_NS 16000000ull
+/* A thread that runs is elsewhere at each look, so in a pause it is looked at again: many looks find it at a safe point
+ * that it is rarely at. One takes a tenth of this. A thread that sleeps would only be where it was. */
+#define LOOK_AGAIN_NS 1000000ull /* for each thread that runs */
 #define AREA_GAP_MIN (64ull << 20)
 
 /* How well a thread suits: lower is better, negative not at all. */
@@ -182,6 +185,7 @@ struct search {
 	size_t total;
 	bool without_filter; /* one has no seccomp filter */
 	bool left;           /* a thread was left in the stub */
+	unsigned running;    /* of those that were tried last */
 };
 
 /* A clone with CLONE_VM may run on the thread pointer of a thread: none may be borrowed. */
@@ -214,7 +218,8 @@ static int look_for_threads(struct search *s, struct thread_info **threads, size
 		s->without_filter |= !(*threads)[i].filtered;
 	}
 	if (s->looked == 0 && *count) {
-		s->turns_ns = running * s->total / *count * TURN_NS;
+		unsigned long here = running * s->total / *count, everywhere = running ? runnable_threads() : 0;
+		s->turns_ns = (here > everywhere ? here : everywhere) * TURN_NS;
 		s->deadline_ns += s->turns_ns;
 	}
 	s->looked += LOOK_AT;
@@ -240,14 +245,19 @@ static bool is_over(const struct search *s)
 	return monotonic_ns() >= s->deadline_ns;
 }
 
-/* 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried. */
-static int try_threads(struct search *s, const struct thread_info *threads, size_t count, size_t *usable,
+/*
+ * 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried.
+ * again: not those that slept.
+ */
+static int try_threads(struct search *s, const struct thread_info *threads, size_t count, bool again, size_t *usable,
                        struct remote *r, struct tracee *t, struct err *last, struct err *e)
 {
+	s->running = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!may_borrow(s, &threads[i]))
+		if (!may_borrow(s, &threads[i]) || (again && threads[i].sleeping))
 			continue;
 		++*usable;
+		s->running += !threads[i].sleeping;
 		*r = (struct remote){ 0 };
 		int rc = try_thread(s->b, &threads[i], threads[i].filtered, STOP_NS + s->turns_ns, r, t, last);
 		if (rc == 0)
@@ -275,6 +285,26 @@ static int try_threads(struct search *s, const struct thread_info *threads, size
 	return -EAGAIN;
 }
 
+/* The pause between two rounds; as try_threads. */
+static int pause_and_look(struct search *s, const struct thread_info *threads, size_t count, uint64_t pause_ns,
+                          struct remote *r, struct tracee *t, struct err *last, struct err *e)
+{
+	const uint64_t end = monotonic_ns() + pause_ns;
+	size_t usable = 0;
+	int rc = -EAGAIN;
+
+	for (uint64_t now; rc == -EAGAIN && (now = monotonic_ns()) < end;) {
+		uint64_t soon = s->running * LOOK_AGAIN_NS;
+		bool look = soon && soon < end - now && !s->left;
+		nap(look ? soon : end - now);
+		if (look && (is_over(s) || is_unwanted(s->b)))
+			break;
+		if (look)
+			rc = try_threads(s, threads, count, true, &usable, r, t, last, e);
+	}
+	return rc;
+}
+
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e)
 {
 	struct search s = { .b = b, .deadline_ns = monotonic_ns() + b->search_ns };
@@ -293,7 +323,7 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 		if (busy)
 			last = *e;
 		else
-			rc = try_threads(&s, threads, count, &usable, r, t, &last, e);
+			rc = try_threads(&s, threads, count, false, &usable, r, t, &last, e);
 		if (!busy && rc != -EAGAIN)
 			return rc;
 		if (!busy && !usable && count && s.looked >= s.total)
@@ -306,7 +336,11 @@ int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, s
 			                      : "nothing was changed");
 		if (!busy && !usable && s.looked < s.total)
 			continue;
-		nap(pause);
+		if (busy)
+			s.running = 0; /* none may be looked at */
+		rc = pause_and_look(&s, threads, count, pause, r, t, &last, e);
+		if (rc != -EAGAIN)
+			return rc;
 		pause = pause * 2 < RETRY_LAST_NS ? pause * 2 : RETRY_LAST_NS;
 	}
 	return err_set(e, ETIMEDOUT,

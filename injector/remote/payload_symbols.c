@@ -46,6 +46,11 @@ int payload_memfd(int *fd, struct err *e)
 
 	if (new < 0 && errno == EINVAL)
 		new = memfd_create(PAYLOAD_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (new < 0 && errno == EACCES)
+		return err_set(
+			e, EACCES,
+			"this system forbids executable memory files (vm.memfd_noexec=2 in this pid namespace or one "
+			"above), and the payload is one; with vm.memfd_noexec=1 it can be loaded; nothing was changed");
 	if (new < 0)
 		return err_sys(e, "memfd_create");
 	for (size_t done = 0; done < bytes;) {

@@ -32,10 +32,10 @@
 #include "loan.h"
 #include "payload_place.h"
 
-#define QUIESCE_NS 3000000000ull
-#define LATE_NS 1000000000ull    /* for a thread that was given up to come to its stop */
-#define DATA_CHANNEL 64u         /* in the data of the work area: its number, after what control_call_locked uses */
-#define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
+#define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
+#define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
+#define DATA_CHANNEL 64u          /* in the data of the work area: its number, after what control_call_locked uses */
+#define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
 static int begin(struct session *s, struct loan *l, struct err *e)
 {
@@ -116,7 +116,8 @@ static bool any_thread_pointer(struct session *s, uint64_t *tp)
 	return got;
 }
 
-static int search_escaped(struct session *s, const struct quiesce_stacks *stacks, uint64_t *found, struct err *e)
+static int search_escaped(struct session *s, const struct quiesce_stacks *stacks, struct escape_result *result,
+                          struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct escape x = {
@@ -127,12 +128,18 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 		.stacks = stacks->list,
 		.stack_count = stacks->count,
 	};
+	struct page_scan pages;
 	struct err ignored;
 	uint64_t tp;
 
 	x.has_guard = s->view.libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
 	              target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
-	return escape_search(&x, &s->target, &s->memory, found, e);
+	int rc = page_scan_open(&pages, &s->target, e);
+	if (rc < 0)
+		return rc;
+	rc = escape_search(&x, &s->target, &s->memory, &pages, result, e);
+	page_scan_close(&pages);
+	return rc;
 }
 
 /*
@@ -192,14 +199,24 @@ static int refresh(struct session *s, struct err *e)
 	return rc;
 }
 
-static void say_trampolines_stay(struct session *s, uint64_t found)
+static void say_trampolines_stay(struct session *s, const struct escape_result *escaped)
 {
+	const uint64_t found = escaped->found;
 	const struct mapping *m = found ? maps_find(&s->view.maps, found) : NULL;
 	char where[128] = "";
 
 	if (found)
 		snprintf(where, sizeof where, " (in memory at 0x%llx, %.60s)", (unsigned long long)found,
 		         m && m->path[0] ? m->path : "anonymous");
+	if (escaped->verdict == ESCAPE_UNPROVEN) {
+		session_add_residue(
+			s,
+			"%llu bytes of inert trampolines at 0x%llx: not proven that no function pointer to them was "
+			"copied: %s; they call the original functions",
+			(unsigned long long)s->payload.block.trampolines_bytes,
+			(unsigned long long)s->payload.block.trampolines_address, escaped->why);
+		return;
+	}
 	session_add_residue(s,
 	                    "%llu bytes of inert trampolines at 0x%llx: a copied function pointer%s leads there; they "
 	                    "call the original "
@@ -214,7 +231,7 @@ static int silence(struct session *s, bool *keep_trampolines, struct err *e)
 	struct quiesce_stacks stacks = { 0 };
 	struct restore_result after = { 0 };
 	bool held = false;
-	uint64_t found = 0;
+	struct escape_result escaped = { 0 };
 
 	int rc = restore(s, e);
 	if (rc == 0)
@@ -224,11 +241,11 @@ static int silence(struct session *s, bool *keep_trampolines, struct err *e)
 	if (rc == 0)
 		rc = prove_outside(s, &stacks, &held, e);
 	if (rc == 0 && after.escapes && !held)
-		rc = search_escaped(s, &stacks, &found, e);
+		rc = search_escaped(s, &stacks, &escaped, e);
 	free(stacks.list);
-	*keep_trampolines = found || after.foreign || held;
+	*keep_trampolines = escaped.verdict != ESCAPE_NONE || after.foreign || held;
 	if (rc == 0 && *keep_trampolines)
-		say_trampolines_stay(s, found);
+		say_trampolines_stay(s, &escaped);
 	return rc;
 }
 

@@ -149,7 +149,7 @@ int session_choose(struct session *s, struct err *e)
 		s->view.cave = cave.address;
 	}
 	safe_points_done(&s->view.points);
-	rc = safe_points_init(&s->view.points, &s->view.modules, &s->view.libc, &s->memory, e);
+	rc = safe_points_init(&s->view.points, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, e);
 	if (rc < 0)
 		return rc;
 	rc = safe_points_add(&s->view.points, s->view.cave, s->view.cave + remote_cave_bytes(),

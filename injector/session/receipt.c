@@ -12,6 +12,7 @@
 
 #define SETTLE_NS 5000000
 #define SETTLE_TRIES 40
+#define STARTED_TRIES 600 /* a new thread may wait so long for its first turn on a processor */
 
 static bool is_ours(const struct session *s, const struct mapping *m)
 {
@@ -98,7 +99,7 @@ static bool keeps_blocking_all(const struct session *s, pid_t tid)
 {
 	const struct timespec pause = { .tv_nsec = SETTLE_NS };
 
-	for (int i = 0; i < SETTLE_TRIES; i++) {
+	for (int i = 0; i < STARTED_TRIES; i++) {
 		if (!blocks_all(snapshot_blocked_now(&s->target, tid)))
 			return false;
 		nanosleep(&pause, NULL);

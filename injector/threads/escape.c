@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 #include "escape.h"
 
-#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "arch/signal_frame.h"
 #include "cleanup.h"
 #include "control.h"
 #include "live_thread.h"
+#include "size.h"
 #include "watchdog.h"
 
 #define PAGE_BYTES 4096u
-#define CHUNK_PAGES 256u
-#define CHUNK_BYTES (CHUNK_PAGES * PAGE_BYTES)
+#define CHUNK_BYTES (256u << 10) /* stays in a processor's second cache between reading and searching */
 #define PASSES 2
 #define FRAMES_MAX 64u
-
-/* An entry of /proc/PID/pagemap (the kernel's admin-guide/mm/pagemap.rst). */
-#define PAGEMAP_PRESENT (1ull << 63)
-#define PAGEMAP_SWAPPED (1ull << 62)
-#define PAGEMAP_FILE (1ull << 61) /* or shared memory; not a private copy */
+#define SWAP_LOOKS 20 /* a page that the kernel moves looks as if it was swapped out for a moment */
+#define SWAP_PAUSE_NS 500000
 
 struct search {
 	const struct escape *x;
 	const struct target_memory *memory;
-	int pagemap;
+	struct page_scan *pages;
+	uint64_t cpu_end_ns;                    /* of this thread's clock */
 	uint8_t *buffer;                        /* CHUNK_BYTES */
 	struct signal_frame frames[FRAMES_MAX]; /* that seem dead and hold the address of a trampoline, at */
 	uint64_t held_at[FRAMES_MAX];
 	size_t frame_count;
-	uint64_t alive;     /* where the mapping that is searched begins to be alive */
-	bool given_up;      /* memattach was asked twice to end */
+	uint64_t alive; /* where the mapping that is searched begins to be alive */
+	bool given_up;  /* memattach was asked twice to end */
+	struct escape_result *result;
 	bool for_ways_back; /* wanted are addresses in the frames' stacks, not trampolines */
 };
 
@@ -156,22 +155,45 @@ static bool code_leads_to_trampoline(const struct search *q, const uint8_t *code
 	return (code[0] == 0xe8 || code[0] == 0xe9) && is_trampoline(q->x, where + 5 + (uint64_t)(int64_t)distance);
 }
 
-static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, bool executable)
+/* Does a word of memory that is no code hold what is wanted? All but a few words in a thousand million end here. */
+static bool may_be_wanted(const struct search *q, uint64_t word)
 {
-	const size_t step = executable && !q->for_ways_back ? 1 : sizeof(uint64_t);
-	struct err ignored;
-	uint64_t word;
+	const struct escape *x = q->x;
+	uint64_t bytes = x->end - x->start;
 
-	if (target_read(q->memory, start, q->buffer, bytes, &ignored) < 0)
-		return 0; /* unmapped meanwhile, or beyond the end of its file */
-	for (size_t i = 0; i + sizeof word <= bytes; i += step) {
+	return q->for_ways_back || word - x->start < bytes ||
+	       (x->has_guard && (rotate_right(word, 17) ^ x->guard) - x->start < bytes);
+}
+
+static uint64_t search_words(struct search *q, uint64_t start, size_t bytes)
+{
+	const uint64_t *words = (const void *)q->buffer;
+
+	for (size_t i = 0; i < bytes / sizeof *words; i++)
+		if (may_be_wanted(q, words[i]) && is_wanted(q, words[i]) && is_found(q, start + i * sizeof *words))
+			return start + i * sizeof *words;
+	return 0;
+}
+
+static uint64_t search_code(struct search *q, uint64_t start, size_t bytes)
+{
+	for (size_t i = 0; i + sizeof(uint64_t) <= bytes; i++) {
+		uint64_t word;
 		memcpy(&word, q->buffer + i, sizeof word);
 		bool wanted = i % sizeof word == 0 && is_wanted(q, word);
-		if ((wanted || (step == 1 && code_leads_to_trampoline(q, q->buffer + i, start + i))) &&
-		    is_found(q, start + i))
+		if ((wanted || code_leads_to_trampoline(q, q->buffer + i, start + i)) && is_found(q, start + i))
 			return start + i;
 	}
 	return 0;
+}
+
+static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, bool executable)
+{
+	struct err ignored;
+
+	if (target_read(q->memory, start, q->buffer, bytes, &ignored) < 0)
+		return 0; /* unmapped meanwhile, or beyond the end of its file */
+	return executable && !q->for_ways_back ? search_code(q, start, bytes) : search_words(q, start, bytes);
 }
 
 /* Memory that many share, but of no file on disk. */
@@ -181,44 +203,92 @@ static bool is_shared_memory(const struct mapping *m)
 	                     strncmp(m->path, "/dev/zero", 9) == 0 || strncmp(m->path, "/SYSV", 5) == 0);
 }
 
-/* Pages that are not there hold nothing; to read them would make them resident. In a private mapping of a file only
- * copies do. */
-static bool may_hold(const struct mapping *m, uint64_t entry)
+/* In a private mapping of a file only copies hold anything. */
+static bool may_hold(const struct mapping *m, const struct page_run *run)
 {
-	if (!(entry & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED)))
-		return false;
-	return (m->prot & PROT_WRITE) || m->shared || !(entry & PAGEMAP_FILE);
+	return (m->prot & PROT_WRITE) || m->shared || !run->file;
 }
 
-static uint64_t search_mapping(struct search *q, const struct mapping *m)
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+__attribute__((format(printf, 2, 3))) static void unproven(struct search *q, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(q->result->why, sizeof q->result->why, format, ap);
+	va_end(ap);
+	q->result->verdict = ESCAPE_UNPROVEN;
+}
+
+/* Asked to end, or beyond the limit: nothing more is read. */
+static bool is_over(struct search *q)
+{
+	if (watchdog_asked_twice())
+		q->given_up = true;
+	else if (q->result->verdict == ESCAPE_NONE && cpu_ns() >= q->cpu_end_ns)
+		unproven(q, "the search was ended after %.1f s of processor time", ESCAPE_CPU_NS_MAX / 1e9);
+	return q->given_up || q->result->verdict != ESCAPE_NONE;
+}
+
+static uint64_t search_run(struct search *q, const struct mapping *m, struct page_run run)
 {
 	const bool executable = (m->prot & PROT_EXEC) != 0;
 	/* In code an address may reach from one chunk into the next. */
 	const uint64_t step = CHUNK_BYTES - (executable ? PAGE_BYTES : 0);
-	uint64_t entries[CHUNK_PAGES];
+	uint64_t found = 0;
 
-	for (uint64_t at = q->alive & ~(uint64_t)(PAGE_BYTES - 1); at < m->end; at += step) {
-		if (watchdog_asked_twice()) {
-			q->given_up = true;
-			return 0;
+	for (uint64_t at = run.start; at < run.end && !found && !is_over(q); at += step)
+		found = search_pages(q, at, run.end - at < CHUNK_BYTES ? run.end - at : CHUNK_BYTES, executable);
+	return found;
+}
+
+/* Asks for the pages of a run again until none is swapped out, or it stays so. */
+static bool comes_back(struct search *q, const struct page_run *run)
+{
+	const struct timespec pause = { .tv_nsec = SWAP_PAUSE_NS };
+	bool swapped = true;
+
+	for (unsigned i = 0; i < SWAP_LOOKS && swapped && !is_over(q); i++) {
+		nanosleep(&pause, NULL);
+		swapped = false;
+		for (uint64_t at = run->start; at < run->end && !swapped;) {
+			if (!page_scan_step(q->pages, &at, run->end))
+				return true; /* unmapped */
+			for (size_t k = 0; k < q->pages->count; k++)
+				swapped |= q->pages->runs[k].swapped;
 		}
-		size_t pages = (m->end - at < CHUNK_BYTES ? m->end - at : CHUNK_BYTES) / PAGE_BYTES;
-		watchdog_call_begin();
-		ssize_t n =
-			pread(q->pagemap, entries, pages * sizeof *entries, (off_t)(at / PAGE_BYTES * sizeof *entries));
-		watchdog_call_end();
-		if (n != (ssize_t)(pages * sizeof *entries))
+	}
+	return !swapped;
+}
+
+static uint64_t search_mapping(struct search *q, const struct mapping *m)
+{
+	for (uint64_t at = q->alive & ~(uint64_t)(PAGE_BYTES - 1); at < m->end && !is_over(q);) {
+		if (!page_scan_step(q->pages, &at, m->end))
 			return 0;
-		for (size_t i = 0; i < pages;) {
-			size_t first = i;
-			while (i < pages && may_hold(m, entries[i]))
-				i++;
-			uint64_t found = i > first ? search_pages(q, at + first * PAGE_BYTES, (i - first) * PAGE_BYTES,
-			                                          executable)
-			                           : 0;
+		for (size_t i = 0; i < q->pages->count && !is_over(q); i++) {
+			const struct page_run run = q->pages->runs[i];
+			if (!may_hold(m, &run))
+				continue;
+			if (run.swapped && !comes_back(q, &run)) {
+				unproven(q, "memory at 0x%llx is swapped out, and is not brought back",
+				         (unsigned long long)run.start);
+				return 0;
+			}
+			if (run.swapped) { /* the runs are others now */
+				at = run.start;
+				break;
+			}
+			uint64_t found = search_run(q, m, run);
 			if (found)
 				return found;
-			i += i == first;
 		}
 	}
 	return 0;
@@ -244,7 +314,8 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 	int rc = live_thread_maps(t, &maps, e);
 	if (rc < 0)
 		return rc;
-	for (size_t i = 0; i < maps.count && !*found; i++) {
+	page_scan_prepare(q->pages, t, &maps);
+	for (size_t i = 0; i < maps.count && !*found && !is_over(q); i++) {
 		if (!worth_searching(&maps.list[i]))
 			continue;
 		q->alive = alive_from(q->x, &maps, &maps.list[i]);
@@ -272,23 +343,41 @@ static int search_ways_back(struct search *q, const struct target *t, uint64_t *
 	return 0;
 }
 
-int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory, uint64_t *found,
-                  struct err *e)
+/* What can be known before anything is searched. */
+static void foresee(struct search *q, const struct target *t)
+{
+	uint64_t resident, swapped;
+	char size[SIZE_TEXT], limit[SIZE_TEXT];
+
+	target_private_memory(t, &resident, &swapped);
+	if (swapped)
+		unproven(q, "%s of its memory are swapped out, and are not brought back",
+		         size_format((double)swapped, size));
+	else if (resident > ESCAPE_BYTES_MAX)
+		unproven(q, "its %s of memory are too much to be searched (limit %s)",
+		         size_format((double)resident, size), size_format((double)ESCAPE_BYTES_MAX, limit));
+}
+
+int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory,
+                  struct page_scan *pages, struct escape_result *result, struct err *e)
 {
 	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES);
-	struct search q = { .x = x, .memory = memory, .buffer = buffer };
-	AUTO_CLOSE int pagemap = -1;
+	struct search q = { .x = x, .memory = memory, .buffer = buffer, .pages = pages, .result = result };
+	uint64_t found = 0;
+	int rc = 0;
 
 	if (!buffer)
 		return err_set(e, ENOMEM, "out of memory");
-	*found = 0;
-	int rc = live_thread_open(t, "pagemap", &pagemap, e);
-	q.pagemap = pagemap;
-	for (int pass = 0; pass < PASSES && rc == 0 && !*found; pass++) {
+	*result = (struct escape_result){ 0 };
+	q.cpu_end_ns = cpu_ns() + ESCAPE_CPU_NS_MAX;
+	foresee(&q, t);
+	for (int pass = 0; pass < PASSES && rc == 0 && !found && result->verdict == ESCAPE_NONE; pass++) {
 		q.frame_count = 0;
-		rc = search_all(&q, t, found, e);
+		rc = search_all(&q, t, &found, e);
 	}
-	if (rc == 0 && !*found && q.frame_count)
-		rc = search_ways_back(&q, t, found, e);
+	if (rc == 0 && !found && q.frame_count && result->verdict == ESCAPE_NONE)
+		rc = search_ways_back(&q, t, &found, e);
+	if (rc == 0 && found)
+		*result = (struct escape_result){ .verdict = ESCAPE_FOUND, .found = found };
 	return rc;
 }

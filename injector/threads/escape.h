@@ -3,18 +3,24 @@
  * Did the address of a trampoline escape? A program may have copied a function pointer out of a patched word (a plugin
  * that keeps malloc in a struct) while it was profiled. Unmapping the trampoline would then crash it later.
  *
- * Most GOT entries cannot leak: all code that refers to them calls or jumps through them (GOT_ESCAPES is not set).
- * Where at least one can, the memory that the target has written is searched for words that hold an address of the
- * trampolines, plain or as glibc mangles pointers in jmp_buf and exit handlers (rotated and xored with a guard, rol(p ^
- * guard, 17)). The search runs beside the living target, so it is made twice: a copy that moves from a place not yet
- * read to one read already would have to do so twice in a row. A hit that is nothing but an old number keeps the
- * trampolines too: the error is on the safe side. Only what is provably dead does not count: a stack below its stack
- * pointer, and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
+ * Most GOT entries cannot leak: all code that refers to them calls or jumps through them (GOT_ESCAPES is not set);
+ * where that is so for all, nothing is searched. Where at least one can, the memory that the target has written is
+ * searched for words that hold an address of the trampolines, plain or as glibc mangles pointers in jmp_buf and exit
+ * handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
+ * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit
+ * that is nothing but an old number keeps the trampolines too: the error is on the safe side. Only what is provably
+ * dead does not count: a stack below its stack pointer, and the frame that a signal has left on an alternate stack that
+ * no thread is on or can come back to.
+ *
+ * The search is bounded, whatever the size of the target. Memory that is only reserved costs nothing (page_scan.h). A
+ * page that was swapped out may hold a copy, but to read it would bring it back, so it is not read; and what is there
+ * may be more than can be read in the time that a detach may take. In both cases nothing is proven, and the trampolines
+ * have to stay. What is known beforehand (too much memory, anything in swap) ends the search before it begins.
  */
 #ifndef MEMATTACH_ESCAPE_H
 #define MEMATTACH_ESCAPE_H
 
-#include "maps.h"
+#include "page_scan.h"
 #include "target.h"
 #include "target_memory.h"
 
@@ -34,8 +40,26 @@ struct escape {
 	size_t stack_count;
 };
 
-/* *found: address of the first word, 0 none. Memory that cannot be read is passed over: it is being unmapped. */
-int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory, uint64_t *found,
-                  struct err *e) WARN_UNUSED;
+#define ESCAPE_BYTES_MAX (1ull << 30)  /* of private memory: more is not searched, because it takes too long */
+#define ESCAPE_CPU_NS_MAX 700000000ull /* of memattach, for all passes */
+
+enum escape_verdict {
+	ESCAPE_NONE,     /* proven: nobody has a copy */
+	ESCAPE_FOUND,    /* at found */
+	ESCAPE_UNPROVEN, /* why says what kept it from being searched */
+};
+
+struct escape_result {
+	enum escape_verdict verdict;
+	uint64_t found; /* address of the first word */
+	char why[120];
+};
+
+/*
+ * Memory that cannot be read is passed over: it is being unmapped. pages: of the target, just opened. -EINTR: memattach
+ * was asked twice to end.
+ */
+int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory,
+                  struct page_scan *pages, struct escape_result *result, struct err *e) WARN_UNUSED;
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 
+#include "allocator_code.h"
 #include "arch/registers.h"
 #include "grow.h"
 #include "hooks.h"
@@ -94,7 +95,35 @@ static bool is_allocation_name(const char *name)
 	return false;
 }
 
-int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e)
+/*
+ * What an allocator that is linked into a program offers besides, under its own names: who calls these calls the
+ * allocator.
+ */
+static bool is_allocator_name(const char *name)
+{
+	static const char *const prefixes[] = { "je_", "tc_", "mi_", "rp", "__libc_" };
+	static const char *const more[] = { "mallctl",    "mallctlnametomib", "mallctlbymib", "malloc_stats_print",
+		                            "sallocx",    "nallocx",          "smallocx",     "collect",
+		                            "malloc_size" };
+
+	if (is_allocation_name(name) || !strncmp(name, "MallocExtension_", 16) ||
+	    !strncmp(name, "_ZN15MallocExtension", 20))
+		return true;
+	for (unsigned i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+		size_t length = strlen(prefixes[i]);
+		if (!strncmp(name, prefixes[i], length)) {
+			name += length;
+			break;
+		}
+	}
+	for (unsigned i = 0; i < sizeof more / sizeof more[0]; i++)
+		if (!strcmp(name, more[i]))
+			return true;
+	return is_allocation_name(name);
+}
+
+static int add_range(struct safe_points *s, uint64_t start, uint64_t end, bool unless_idle, const char *what,
+                     struct err *e)
 {
 	if (start >= end)
 		return 0;
@@ -107,9 +136,15 @@ int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const c
 		return err_set(e, ENOMEM, "out of memory");
 	s->list[s->count].start = start;
 	s->list[s->count].end = end;
+	s->list[s->count].unless_idle = unless_idle;
 	snprintf(s->list[s->count].what, sizeof s->list[s->count].what, "%s", what);
 	s->count++;
 	return 0;
+}
+
+int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e)
+{
+	return add_range(s, start, end, false, what, e);
 }
 
 struct function {
@@ -174,10 +209,51 @@ static bool is_allocator_library(const struct elf_module *m)
 	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc", "hoard",
 		                             "snmalloc", "scalloc",  "rpmalloc" };
 
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (unsigned i = 0; i < sizeof names / sizeof names[0] && !m->is_main; i++)
 		if (strstr(elf_module_name(m), names[i]))
 			return true;
 	return false;
+}
+
+/* The exported allocation functions alone. */
+static int add_allocation_functions(struct safe_points *s, const struct elf_module *m, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < m->symbol_count && rc == 0; i++) {
+		const Elf64_Sym *sym = &m->symbols[i];
+		uint64_t start = m->bias + sym->st_value;
+		if (sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) == STT_FUNC &&
+		    is_allocation_name(elf_module_symbol_name(m, (uint32_t)i)))
+			rc = safe_points_add(s, start, start + (sym->st_size ? sym->st_size : 1), "the allocator", e);
+	}
+	return rc;
+}
+
+/* An allocator in a module that holds other things, too. */
+static int add_allocator_code(struct safe_points *s, const struct libc *libc, const struct elf_module *m,
+                              const struct target_memory *memory, const struct maps *maps, struct err *e)
+{
+	struct module_file file;
+	struct allocator_code code;
+
+	if (!m->eh_frame_hdr.address)
+		return add_allocator_clusters(s, m, e);
+	module_file_open(&file, m, memory, maps);
+	int rc = allocator_code_find(&code, &file, is_allocator_name, libc->module, e);
+	module_file_close(&file);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < code.count && rc == 0; i++)
+		rc = add_range(s, code.list[i].start, code.list[i].end, code.list[i].part == ALLOCATOR_RELATED,
+		               "the allocator", e);
+	if (rc == 0 && code.unknown)
+		rc = add_allocation_functions(s, m, e);
+	if (rc == 0 && code.unknown)
+		rc = add_range(s, m->exec_start, m->exec_end, true, "a program whose allocator may be anywhere in it",
+		               e);
+	allocator_code_done(&code);
+	return rc;
 }
 
 static int add_lock_holders(struct safe_points *s, const struct elf_module *m, struct err *e)
@@ -202,7 +278,7 @@ static void note_lock_code(struct safe_points *s, const struct elf_module *m)
 }
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
-                     const struct target_memory *memory, struct err *e)
+                     const struct target_memory *memory, const struct maps *maps, struct err *e)
 {
 	int rc = 0;
 
@@ -220,8 +296,10 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 			rc = safe_points_add(s, m->exec_start, m->exec_end, "the loader", e);
 		else if (is_allocator_library(m))
 			rc = safe_points_add(s, m->exec_start, m->exec_end, elf_module_name(m), e);
-		else if (m == libc->module || m == libc->allocator)
+		else if (m == libc->module)
 			rc = add_allocator_clusters(s, m, e);
+		else if (m == libc->allocator)
+			rc = add_allocator_code(s, libc, m, memory, maps, e);
 		if (rc == 0 && (m == libc->module || strncmp(elf_module_name(m), "libdl", 5) == 0 ||
 		                strncmp(elf_module_name(m), "libpthread", 10) == 0))
 			rc = add_lock_holders(s, m, e);
@@ -270,7 +348,8 @@ static bool in_rseq_section(const struct target_memory *memory, const struct tra
 
 struct look {
 	const struct safe_points *points;
-	const struct code_range *found;
+	const struct code_range *found;       /* in which no thread is safe */
+	const struct code_range *unless_idle; /* the innermost in which an idle one is */
 };
 
 static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
@@ -282,10 +361,14 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	(void)sp;
 	for (size_t i = 0; i < look->points->count; i++) {
 		const struct code_range *r = &look->points->list[i];
-		if (at >= r->start && at < r->end) {
+		if (at < r->start || at >= r->end)
+			continue;
+		if (!r->unless_idle) {
 			look->found = r;
 			return false;
 		}
+		if (!look->unless_idle)
+			look->unless_idle = r;
 	}
 	return true;
 }
@@ -305,6 +388,23 @@ static bool hides_locks(const struct safe_points *s, const struct stack_walk_end
 	return false;
 }
 
+/* Asleep in a call that waits for others for as long as it takes, which no allocator makes while it has a lock. */
+static bool is_idle(const struct user_regs_struct *regs)
+{
+	static const short calls[] = {
+		SYS_epoll_wait, SYS_epoll_pwait,   441 /* epoll_pwait2 */, SYS_poll,
+		SYS_ppoll,      SYS_select,        SYS_pselect6,           SYS_accept,
+		SYS_accept4,    SYS_read,          SYS_recvfrom,           SYS_recvmsg,
+		SYS_pause,      SYS_rt_sigsuspend, SYS_rt_sigtimedwait,    SYS_wait4,
+		SYS_waitid,
+	};
+
+	for (unsigned i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		if (registers_syscall(regs) == calls[i])
+			return registers_sleeping(regs);
+	return false;
+}
+
 int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *e)
 {
 	struct look look = { .points = s };
@@ -317,6 +417,8 @@ int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *
 	stack_walk(s->walk, t, look_at_frame, &look, &end);
 	if (look.found)
 		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.found->what);
+	if (look.unless_idle && !is_idle(&regs))
+		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.unless_idle->what);
 	bool asleep = s->sleepers_are_safe && registers_sleeping(&regs) && registers_syscall(&regs) != SYS_futex;
 	if ((!end.reached || hides_locks(s, &end)) && !asleep)
 		return err_set(e, EBUSY, "the stack of thread %d cannot be walked to its end", t->tid);

@@ -5,14 +5,24 @@
  * changed). So a thread is unsafe if any of its frames is
  *
  *   - in the loader,
- *   - in the allocator: the functions of the malloc family with everything between their neighbours in the symbol table
- *     (their static helpers), or all of a library that is nothing but an allocator,
+ *   - in the allocator (below),
  *   - in a function of the C library that holds such locks while it runs: dlopen, fork, pthread_create, exit …,
  *   - in memattach's payload, trampolines or cave,
  *
  * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end:
  * what cannot be seen counts as unsafe. Code without unwind information is passed by frame pointers where it is the
  * program's own (Go, JIT compilers); in the C library, the allocator and the loader it ends the walk.
+ *
+ * The allocator is that whose malloc dlopen calls. In the C library it is the functions of the malloc family with
+ * everything between their neighbours in the symbol table, which are their static helpers; a library that is nothing
+ * but an allocator counts as a whole. Another module may define malloc beside much else, above all a program that has
+ * jemalloc or tcmalloc linked in. There the functions of the allocator are found by what malloc refers to
+ * (allocator_code.h): a thread is unsafe in one that malloc enters, whatever it waits for; in one that is only related
+ * to it unless the thread is idle: asleep in a call that waits for something from outside for as long as it takes
+ * (epoll_wait, poll, accept, read from a pipe). An allocator that has taken a lock makes no such call: it would hold up
+ * the whole program. What it does call then may be a futex, mmap and its kin, sched_yield, nanosleep (spin locks) and
+ * write (messages), and none of these counts as idle. Where allocator_code gives no answer, all of the module counts as
+ * related.
  *
  * musl comes without unwind information, so nothing above its functions can be seen. Its allocator and its loader never
  * sleep in a system call that a signal interrupts, but for their locks (futex), and it runs constructors without them:
@@ -27,7 +37,8 @@
 struct code_range {
 	uint64_t start;
 	uint64_t end;
-	char what[48]; /* "malloc", "the loader" */
+	bool unless_idle; /* safe for a thread that sleeps in a call in which nobody holds a lock of the allocator */
+	char what[48];    /* "malloc", "the loader" */
 };
 
 struct lock_code {
@@ -47,7 +58,7 @@ struct safe_points {
 };
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
-                     const struct target_memory *memory, struct err *e) WARN_UNUSED;
+                     const struct target_memory *memory, const struct maps *maps, struct err *e) WARN_UNUSED;
 void safe_points_done(struct safe_points *s);
 /* Adds code in which no borrowed thread may be (payload, trampolines, cave). */
 int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e) WARN_UNUSED;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What a function refers to, read from its code without disassembling it: chance matches are possible, what compilers
+ * write is not missed. */
+#ifndef MEMATTACH_CODE_REFERENCES_H
+#define MEMATTACH_CODE_REFERENCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum reference_kind {
+	REFERENCE_CALL,
+	REFERENCE_JUMP,      /* jmp or jcc: perhaps a tail call */
+	REFERENCE_NEAR_JUMP, /* the same within 128 bytes; what is found by chance often leads there */
+	REFERENCE_DATA,      /* any other RIP-relative or, in a program at a fixed address, absolute operand */
+};
+
+typedef void (*code_reference_fn)(void *context, enum reference_kind kind, uint64_t destination);
+
+/* The code is at address in the target. absolute: addresses may be operands as they are (below 2 GiB). */
+void code_references(const uint8_t *code, size_t bytes, uint64_t address, bool absolute, code_reference_fn fn,
+                     void *context);
+
+/* Of the module that code is in: what a distance may lead to. */
+struct code_extent {
+	uint64_t start, end;
+};
+
+/*
+ * Does a function pass on to another one that a register or a word of memory tells? Not where a switch jumps by a table
+ * of its own.
+ */
+bool code_jumps_by_pointer(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *module);
+
+/* Does it make the system call mmap by itself? */
+bool code_maps_memory(const uint8_t *code, size_t bytes);
+
+/* Is it a stub of the PLT: nothing but a jump through a GOT entry? code_stub_word also tells through which, if it can
+ * be any but the loader's. */
+bool code_is_stub(const uint8_t *code, size_t bytes);
+bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *word);
+
+#endif
