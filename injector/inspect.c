@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "allocator_find.h"
 #include "cave.h"
 #include "cleanup.h"
 #include "slots.h"
@@ -117,6 +118,40 @@ static void print_plan(const struct subject *s)
 	       p->gate_count, p->refusal_count, p->text_bytes);
 }
 
+static const char *const layers[] = { "unknown", "lowest", "wrapper", "mixed" };
+
+static void print_function(const struct subject *s, const struct allocator_function *fn)
+{
+	printf("function %-36s %" PRIx64 " %5" PRIu64 " bytes %-7s got %u direct %u taken %u", fn->name, fn->address,
+	       fn->bytes, layers[fn->layer], fn->got_entries, fn->direct_calls, fn->address_taken);
+	if (fn->entry_refusal[0])
+		printf(" refused: %s", fn->entry_refusal);
+	else
+		printf(" +%u %s jump for %u bytes, %u instructions%s", (unsigned)(fn->entry.write_at - fn->address),
+		       fn->entry.island ? "short" : "long", fn->entry.displaced_bytes, fn->entry.displaced_count,
+		       fn->entry.crosses_word ? ", crosses a word" : "");
+	printf(" %s\n", elf_module_name(&s->modules.list[fn->module]));
+}
+
+static int print_allocators(const struct subject *s, struct err *e)
+{
+	const struct allocators_input in = { &s->modules, &s->libc, &s->plans, &s->tm, &s->maps };
+	struct allocators found;
+	double start = now_ms();
+	int r = allocators_find(&found, &in, e);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < found.function_count; i++)
+		print_function(s, &found.functions[i]);
+	for (size_t i = 0; i < found.count; i++)
+		printf("allocator %s %s in %s\n", found.list[i].name, found.list[i].version,
+		       elf_module_name(&s->modules.list[found.list[i].module]));
+	printf("allocators %.2f ms\n", now_ms() - start);
+	allocators_free(&found);
+	return 0;
+}
+
 static int print_tables(struct subject *s, struct err *e)
 {
 	AUTO_FREE struct unwind_coverage *coverage = calloc(s->modules.count + 1, sizeof *coverage);
@@ -197,7 +232,9 @@ int main(int argc, char **argv)
 		print_modules(&s);
 		print_libc(&s);
 		print_plan(&s);
-		r = print_tables(&s, &e);
+		r = print_allocators(&s, &e);
+		if (!r)
+			r = print_tables(&s, &e);
 		time_watch(&s);
 		printf("modules %.2f ms, libc %.2f ms, slots %.2f ms, unwind %.2f ms\n", s.ms[0], s.ms[1], s.ms[2],
 		       s.ms[3]);

@@ -21,9 +21,14 @@ struct scan {
 	uint64_t low, high; /* of the entries */
 };
 
-/* Is the address in one of the module's allocation functions? Calls among these are found by their layers. */
+/*
+ * Is the address in one of the module's allocation functions? Calls among these are found by their layers. The C
+ * library has the whole of its allocator in one place.
+ */
 static bool is_among_functions(const struct scan *s, uint64_t address)
 {
+	if (s->v->file.module == s->f->in->libc->module && address >= s->low && address < s->high)
+		return true;
 	for (size_t i = 0; i < s->f->out.function_count; i++) {
 		const struct allocator_function *fn = &s->f->out.functions[i];
 		if (fn->module == s->v->module && address - fn->address < fn->bytes)
@@ -44,6 +49,14 @@ static bool is_address(const uint8_t *code, size_t at)
 	return (code[at - 1] & 0xc7) == 0x05 && code[at - 2] == 0x8d && (code[at - 3] & 0xf8) == 0x48;
 }
 
+/* A branch from elsewhere to behind the entry, such as back from the cold part of the function. */
+static void note_entered(struct allocator_function *fn, bool branch, uint64_t from, uint64_t to)
+{
+	if (branch && to - fn->address < fn->bytes && from - fn->address >= fn->bytes &&
+	    (!fn->entered || to < fn->entered))
+		fn->entered = to;
+}
+
 static void note(struct scan *s, const uint8_t *code, size_t at, uint64_t address, uint64_t target)
 {
 	bool branch = is_branch(code, at);
@@ -55,7 +68,7 @@ static void note(struct scan *s, const uint8_t *code, size_t at, uint64_t addres
 		if (fn->module != s->v->module || inside > INSIDE_BYTES)
 			continue;
 		if (inside)
-			fn->entered_inside |= branch && inside < fn->bytes && !is_among_functions(s, address + at);
+			note_entered(fn, branch, address + at, target);
 		else if (branch)
 			fn->direct_calls += !is_among_functions(s, address + at);
 		else if (is_address(code, at))

@@ -71,10 +71,10 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 		r = err_set(&why, ENOTSUP, "where it ends is not known");
 	else if (fn->bytes > ENTRY_BODY_MAX)
 		r = err_set(&why, ENOTSUP, "it is longer than %u bytes", ENTRY_BODY_MAX);
-	else if (fn->entered_inside)
-		r = err_set(&why, ENOTSUP, "other code jumps into its first instructions");
 	if (!r)
 		r = read_around(p, &around, fn->address, fn->bytes, &code, &why);
+	if (!r)
+		around.entered = fn->entered;
 	if (!r)
 		r = entry_plan_make(&fn->entry, &around, &why);
 	if (r == -ENOTSUP || r == -EFAULT) {

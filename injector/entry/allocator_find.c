@@ -40,6 +40,8 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	if (fn) {
 		if (fn->like.family == FAMILY_PLAIN)
 			fn->like.family = like.family;
+		if (!strcmp(symbol, hook_symbol(like.hook)) && strcmp(fn->name, hook_symbol(fn->like.hook)) != 0)
+			snprintf(fn->name, sizeof fn->name, "%s", symbol);
 		return true;
 	}
 	if (out->function_count == ALLOCATOR_FUNCTIONS_MAX || !grow_list(out->functions, out->function_count)) {

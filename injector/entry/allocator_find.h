@@ -43,10 +43,10 @@ struct allocator_function {
 	uint64_t address;
 	uint64_t bytes; /* 0 unknown */
 	enum allocator_layer layer;
-	uint32_t got_entries;    /* that lead to it and would be patched */
-	uint32_t direct_calls;   /* branches to it in its module, outside of the module's allocation functions */
-	uint32_t address_taken;  /* places in the code of its module that compute its address */
-	bool entered_inside;     /* a branch of its module leads behind its entry, among its first bytes */
+	uint32_t got_entries;   /* that lead to it and would be patched */
+	uint32_t direct_calls;  /* branches to it in its module, outside of the module's allocation functions */
+	uint32_t address_taken; /* places in the code of its module that compute its address */
+	uint64_t entered; /* the lowest address shortly behind the entry that code outside of it branches to, 0 none */
 	struct entry_plan entry; /* if entry_refusal is "" */
 	char entry_refusal[64];
 };

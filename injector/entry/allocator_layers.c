@@ -16,10 +16,10 @@
 #define FOLLOW_BYTES_MAX (16u << 10)
 #define STUB_BYTES 16u
 
-/* Of one function, and of what it calls. */
+/* Of one function, and of what it calls. Neither: it never returns. */
 struct ways {
 	bool passed; /* some path leads to a listed function */
-	bool own;    /* some path ends without */
+	bool own;    /* some path returns without, or may do so */
 };
 
 struct follower {
@@ -151,13 +151,13 @@ static bool take_branch(struct follower *w, struct body *b, const struct instruc
 	}
 	uint64_t to = destination(w, in);
 	const struct allocator_function *fn = to ? finder_function(w->f, to) : NULL;
-	struct ways inner = { fn && does_the_work(w, fn), false };
-	if (!inner.passed && !fn)
+	struct ways inner = { fn && does_the_work(w, fn), fn && !does_the_work(w, fn) };
+	if (!fn)
 		inner = follow_into(w, to);
 	ways->passed |= inner.passed;
 	if (is_call)
-		return !inner.passed || inner.own;
-	ways->own |= !inner.passed || inner.own;
+		return inner.own;
+	ways->own |= inner.own;
 	return in->flow == FLOW_CONDITION;
 }
 
@@ -171,17 +171,16 @@ static struct ways follow_body(struct follower *w, struct body *b)
 		struct instruction in;
 		bool on = true;
 
-		if (!w->left-- || !instruction_read(&in, b->code + at, b->bytes - at, b->address + at)) {
-			w->left = 0;
-			w->unread = true;
+		if (!w->left || !instruction_read(&in, b->code + at, b->bytes - at, b->address + at)) {
+			w->unread |= !w->depth && w->left;
+			ways.own = true;
 			return ways;
 		}
+		w->left--;
 		if (in.flow == FLOW_RETURN)
 			ways.own = true;
 		if (in.flow == FLOW_CALL || in.flow == FLOW_JUMP || in.flow == FLOW_CONDITION)
 			on = take_branch(w, b, &in, &ways);
-		if (w->unread)
-			return ways;
 		/* Behind the end of the function is no way: the call before it does not return. */
 		if (on && in.flow != FLOW_RETURN && in.flow != FLOW_TRAP)
 			body_add(b, in.address + in.bytes);
@@ -197,7 +196,7 @@ static struct ways follow(struct follower *w, uint64_t address, uint64_t bytes)
 	if (body_read(&b, w, address, bytes))
 		ways = follow_body(w, &b);
 	else
-		w->unread = true;
+		w->unread |= !w->depth;
 	body_done(&b);
 	return ways;
 }

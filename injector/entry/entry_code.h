@@ -52,6 +52,7 @@ struct entry_function {
 	size_t before_bytes;
 	const uint8_t *after; /* what stands behind it, up to the next function that is known; NULL: not known */
 	size_t after_bytes;
+	uint64_t entered; /* the lowest address behind the entry that code elsewhere branches to; 0: none is known */
 	const struct entry_range *taken; /* islands that other entries have; may be NULL */
 	size_t taken_count;
 };

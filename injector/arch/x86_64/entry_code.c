@@ -215,8 +215,8 @@ static int check_branches(const struct body *b, const struct entry_plan *p, stru
 	if (f->before)
 		(void)each_instruction(f->before, f->before_bytes, f->address - f->before_bytes, on_entry_check,
 		                       &other);
-	if (other.inside)
-		return err_set(e, ENOTSUP, "code before it jumps into its first instructions");
+	if (other.inside || (f->entered && is_inside(f->entered, c.start, c.end)))
+		return err_set(e, ENOTSUP, "other code jumps into its first instructions");
 	if (!each_instruction(f->code, f->bytes, f->address, on_entry_check, &c))
 		return err_set(e, ENOTSUP, "not all of its code can be decoded");
 	if (c.back)
