@@ -76,10 +76,13 @@ static void view_open(struct module_view *v, struct finder *f, uint32_t module)
 	v->module = module;
 	module_file_open(&v->file, &f->in->modules->list[module], &f->memory, f->in->maps);
 	function_table_open(&v->table, &v->file);
+	v->jumps = NULL;
+	v->jump_count = 0;
 }
 
 static void view_close(struct module_view *v)
 {
+	free(v->jumps);
 	function_table_close(&v->table);
 	module_file_close(&v->file);
 }
@@ -137,7 +140,13 @@ static int examine_module(struct finder *f, uint32_t module, struct err *e)
 	struct module_view v;
 
 	view_open(&v, f, module);
-	int r = find_layers(f, &v, e);
+	struct err ignored;
+	const struct elf_module *m = v.file.module;
+	if (elf_module_relocations(m, &f->memory, &m->jmprel, &v.jumps, &v.jump_count, &ignored))
+		v.jump_count = 0;
+	int r = budget_check(&f->budget, e);
+	if (!r)
+		r = find_layers(f, &v, e);
 	if (!r)
 		r = find_callers(f, &v, e);
 	if (!r)
@@ -146,9 +155,11 @@ static int examine_module(struct finder *f, uint32_t module, struct err *e)
 	return r;
 }
 
+/* Memory that does not come from another listed function. */
 static bool is_own_work(const struct allocator_function *fn)
 {
-	return fn->like.shape != SHAPE_FREE && fn->like.shape != SHAPE_RESIZE && fn->layer != LAYER_WRAPPER;
+	return fn->like.shape != SHAPE_FREE && fn->like.shape != SHAPE_RESIZE &&
+	       (fn->layer == LAYER_LOWEST || fn->layer == LAYER_UNKNOWN);
 }
 
 /* GOT entries that lead to functions of the allocator. */
@@ -223,9 +234,13 @@ int allocators_find(struct allocators *a, const struct allocators_input *in, str
 		return err_set(e, ENOMEM, "no memory for the list of allocators");
 	budget_start(&f.budget, BUDGET_PLAN_BYTES, BUDGET_PLAN_WORK);
 	f.memory = target_memory_charged(in->memory, &f.budget);
+	f.scope = scope_new(in->modules, &f.budget);
+	if (!f.scope)
+		return err_set(e, ENOMEM, "no memory for the list of modules");
 	int r = collect_all(&f, sources, e);
 	if (!r)
 		r = examine(&f, sources, e);
+	scope_free(f.scope);
 	if (r)
 		allocators_free(&f.out);
 	else

@@ -5,7 +5,7 @@
  *
  * An allocator is what one module defines for one family of names (allocator_names.h). Its functions are known by
  * address: malloc and tc_malloc at one address are one function. Where all that a module defines passes on to functions
- * of another one, as operator new of libstdc++ does, the module is no allocator.
+ * of another one, as operator new of libstdc++ does and reallocarray of libbsd, the module is no allocator.
  *
  * Which functions are the lowest layer is found in their code (allocator_layers.c):
  *

@@ -13,6 +13,7 @@ struct finder {
 	const struct allocators_input *in;
 	struct target_memory memory; /* charged */
 	struct budget budget;
+	struct scope *scope; /* for names that the loader has not looked up yet */
 	struct allocators out;
 };
 
@@ -21,6 +22,8 @@ struct module_view {
 	uint32_t module;
 	struct module_file file;
 	struct function_table table;
+	Elf64_Rela *jumps; /* relocations of the words that calls of other modules go through */
+	size_t jump_count;
 };
 
 /* The function at an address, or NULL. */

@@ -68,7 +68,26 @@ static void body_add(struct body *b, uint64_t address)
 	}
 }
 
-/* What a call or jump through a word of the module leads to: by the plan, because the word may hold a lazy stub. */
+/* Where a word that holds a lazy stub will lead. */
+static uint64_t by_relocation(const struct follower *w, uint64_t word)
+{
+	const struct elf_module *m = w->v->file.module;
+	struct elf_symbol s;
+
+	for (size_t i = 0; i < w->v->jump_count; i++) {
+		const Elf64_Rela *rela = &w->v->jumps[i];
+		uint32_t n = (uint32_t)ELF64_R_SYM(rela->r_info);
+		if (m->bias + rela->r_offset != word || ELF64_R_TYPE(rela->r_info) != R_X86_64_JUMP_SLOT)
+			continue;
+		return scope_find(w->f->scope, m, elf_module_symbol_name(m, n), elf_module_symbol_version(m, n), &s) &&
+		                       !s.ifunc
+		               ? s.address
+		               : 0;
+	}
+	return 0;
+}
+
+/* What a call or jump through a word of the module leads to. */
 static uint64_t through_word(const struct follower *w, uint64_t word)
 {
 	const struct slot_plans *plans = w->f->in->plans;
@@ -78,7 +97,11 @@ static uint64_t through_word(const struct follower *w, uint64_t word)
 	for (size_t i = 0; i < plans->slot_count; i++)
 		if (plans->slots[i].address == word)
 			return plans->slots[i].original;
-	return target_read_u64(&w->f->memory, word, &value, &ignored) ? 0 : value;
+	if (target_read_u64(&w->f->memory, word, &value, &ignored))
+		return 0;
+	return elf_module_holds(w->v->file.module, value, 1, PF_X) && !finder_function(w->f, value)
+	               ? by_relocation(w, word)
+	               : value;
 }
 
 /* Where a branch of the code ends, PLT stubs followed; 0: not known. */

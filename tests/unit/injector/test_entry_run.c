@@ -3,6 +3,9 @@
  * The plans for the entries of real allocators are carried out in a process of its own, which calls each function
  * thousands of times through them: a wrong displacement crashes that process, or gives wrong blocks. All functions of
  * all allocators that it has are tried, one by one and all together, and undone.
+ *
+ * test_injector_entry_run PROGRAM ALLOCATOR [VARIABLE=VALUE] does that with another build of targets/entry_runner.c,
+ * for allocators that are not those of this system.
  */
 #include "fixture.h"
 
@@ -429,8 +432,17 @@ static void test_linked_tcmalloc(void **state)
 	try_all("entry_runner_tcmalloc", NULL, "tcmalloc", 10);
 }
 
-int main(void)
+static char **words;
+
+static void test_named(void **state)
 {
+	(void)state;
+	try_all(words[1], words[3], words[2], 1);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest one[] = { cmocka_unit_test(test_named) };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_glibc),
 		cmocka_unit_test(test_libstdcxx),
@@ -442,5 +454,8 @@ int main(void)
 		cmocka_unit_test(test_linked_tcmalloc),
 	};
 
+	words = argv;
+	if (argc >= 3)
+		return cmocka_run_group_tests(one, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
