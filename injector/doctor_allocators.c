@@ -53,10 +53,7 @@ static void tell_callers(const struct allocator *a)
 static void tell_view(const struct allocator *a)
 {
 	if (a->got_entries && is_called_inside(a))
-		fact("",
-		     "  GOT entries see the calls of %u module%s, not those of its own module; entry hooks would see "
-		     "all",
-		     a->got_modules, plural(a->got_modules));
+		fact("", "  GOT entries see the calls through them, not the direct ones; entry hooks would see all");
 	else if (a->got_entries)
 		fact("", "  GOT entries see these calls; entry hooks would also see those through other pointers");
 	else if (is_called_inside(a))
@@ -141,8 +138,12 @@ static bool is_noted(const struct session *s, const struct elf_module *m)
 
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s)
 {
-	bool any = false;
+	const char *text = d->result ? NULL : d->found.program_text;
+	bool any = text != NULL;
 
+	if (text)
+		fact("not covered", "what %s allocates by %s, if it does: its functions are not known",
+		     elf_module_name(modules_main(&s->modules)), text);
 	for (size_t i = 0; d->result == 0 && i < d->found.count; i++) {
 		const struct allocator *a = &d->found.list[i];
 		if (!is_called_inside(a) || is_noted(s, module_of(s, a)))

@@ -59,6 +59,10 @@ static void note_entered(struct allocator_function *fn, bool branch, uint64_t fr
 
 static void note(struct scan *s, const uint8_t *code, size_t at, uint64_t address, uint64_t target)
 {
+	struct err ignored;
+
+	if (budget_work(&s->f->budget, 2 * s->f->out.function_count, &ignored))
+		return;
 	bool branch = is_branch(code, at);
 
 	for (size_t i = 0; i < s->f->out.function_count; i++) {
@@ -99,6 +103,9 @@ static int scan_segment(struct scan *s, uint64_t start, uint64_t bytes, uint8_t 
 		if (r)
 			return r;
 		scan_piece(s, buffer, before + part, start + done - before);
+		r = budget_check(&s->f->budget, e);
+		if (r)
+			return r;
 		done += part;
 	}
 	return 0;

@@ -31,10 +31,13 @@ static int read_around(const struct entry_planner *p, struct entry_function *out
 		after = end + ENTRY_AFTER_MAX;
 	if (!elf_module_holds(p->v->file.module, end, after - end, PF_X))
 		after = end;
+	int r = budget_work(&p->f->budget, DECODE_COST * (after - before), e);
+	if (r)
+		return r;
 	AUTO_FREE uint8_t *memory = malloc(after - before);
 	if (!memory)
 		return err_set(e, ENOMEM, "no memory for the code of a function");
-	int r = target_read(&p->f->memory, before, memory, after - before, e);
+	r = target_read(&p->f->memory, before, memory, after - before, e);
 	if (r)
 		return r;
 	*out = (struct entry_function){ .address = address,

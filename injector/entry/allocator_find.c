@@ -8,12 +8,20 @@
 #include "cleanup.h"
 #include "grow.h"
 
-struct allocator_function *finder_function(struct finder *f, uint64_t address)
+struct allocator_function *finder_function(const struct finder *f, uint64_t address)
 {
-	for (size_t i = 0; i < f->out.function_count; i++)
-		if (f->out.functions[i].address == address)
-			return &f->out.functions[i];
-	return NULL;
+	size_t low = 0, high = f->out.function_count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (f->out.functions[f->by_address[mid]].address < address)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == f->out.function_count || f->out.functions[f->by_address[low]].address != address)
+		return NULL;
+	return &f->out.functions[f->by_address[low]];
 }
 
 /* ---- collecting ---- */
@@ -26,6 +34,18 @@ struct collector {
 	struct err *e;
 };
 
+/* The same while they are being collected. */
+static struct allocator_function *known_function(struct collector *c, uint64_t address)
+{
+	struct allocators *out = &c->f->out;
+
+	c->result = budget_work(&c->f->budget, out->function_count, c->e);
+	for (size_t i = c->first; i < out->function_count; i++)
+		if (out->functions[i].address == address)
+			return &out->functions[i];
+	return NULL;
+}
+
 /* A function has several names: one that tells whose it is wins over one that does not. */
 static bool on_name(void *context, const char *symbol, uint64_t address, uint64_t bytes, unsigned type)
 {
@@ -36,7 +56,9 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	(void)type;
 	if (strlen(symbol) >= ALLOCATOR_NAME_MAX || !allocation_name_read(symbol, &like))
 		return true;
-	struct allocator_function *fn = finder_function(c->f, address);
+	struct allocator_function *fn = known_function(c, address);
+	if (c->result)
+		return false;
 	if (fn) {
 		if (fn->like.family == FAMILY_PLAIN)
 			fn->like.family = like.family;
@@ -98,6 +120,26 @@ static int by_place(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+static int by_address(const void *a, const void *b, void *context)
+{
+	const struct allocator_function *list = context;
+	uint64_t x = list[*(const uint32_t *)a].address, y = list[*(const uint32_t *)b].address;
+
+	return x < y ? -1 : x > y;
+}
+
+static int make_index(struct finder *f, struct err *e)
+{
+	f->by_address = calloc(f->out.function_count + 1, sizeof *f->by_address);
+	if (!f->by_address)
+		return err_set(e, ENOMEM, "no memory for the list of allocators");
+	for (uint32_t i = 0; i < f->out.function_count; i++)
+		f->by_address[i] = i;
+	if (f->out.function_count)
+		qsort_r(f->by_address, f->out.function_count, sizeof *f->by_address, by_address, f->out.functions);
+	return 0;
+}
+
 /* Functions of the module, and an allocator for each family among them. */
 static int collect(struct finder *f, uint32_t module, enum names_source *source, struct err *e)
 {
@@ -130,7 +172,7 @@ static int collect_all(struct finder *f, enum names_source *sources, struct err 
 	}
 	if (f->out.function_count)
 		qsort(f->out.functions, f->out.function_count, sizeof *f->out.functions, by_place);
-	return r;
+	return r ? r : make_index(f, e);
 }
 
 /* ---- examining ---- */
@@ -241,6 +283,7 @@ int allocators_find(struct allocators *a, const struct allocators_input *in, str
 	if (!r)
 		r = examine(&f, sources, e);
 	scope_free(f.scope);
+	free(f.by_address);
 	if (r)
 		allocators_free(&f.out);
 	else

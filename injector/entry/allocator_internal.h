@@ -13,7 +13,8 @@ struct finder {
 	const struct allocators_input *in;
 	struct target_memory memory; /* charged */
 	struct budget budget;
-	struct scope *scope; /* for names that the loader has not looked up yet */
+	uint32_t *by_address; /* numbers of the functions, sorted, when all have been collected; else NULL */
+	struct scope *scope;  /* for names that the loader has not looked up yet */
 	struct allocators out;
 };
 
@@ -26,8 +27,10 @@ struct module_view {
 	size_t jump_count;
 };
 
+#define DECODE_COST 64u /* units of the budget for a byte of code that is decoded several times */
+
 /* The function at an address, or NULL. */
-struct allocator_function *finder_function(struct finder *f, uint64_t address);
+struct allocator_function *finder_function(const struct finder *f, uint64_t address);
 
 /* All code of the module is read, for the functions of it. */
 int find_callers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;

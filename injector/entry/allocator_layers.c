@@ -94,6 +94,8 @@ static uint64_t through_word(const struct follower *w, uint64_t word)
 	uint64_t value;
 	struct err ignored;
 
+	if (budget_work(&w->f->budget, plans->slot_count + w->v->jump_count, &ignored))
+		return 0;
 	for (size_t i = 0; i < plans->slot_count; i++)
 		if (plans->slots[i].address == word)
 			return plans->slots[i].original;
@@ -245,7 +247,7 @@ int find_layers(struct finder *f, const struct module_view *v, struct err *e)
 
 		if (fn->module != v->module)
 			continue;
-		int r = budget_work(&f->budget, INSTRUCTIONS_MAX, e);
+		int r = budget_work(&f->budget, INSTRUCTIONS_MAX * DECODE_COST, e);
 		if (r)
 			return r;
 		fn->layer = layer_of(f, v, fn);

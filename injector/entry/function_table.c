@@ -108,9 +108,12 @@ static bool is_function(const Elf64_Sym *s)
 uint64_t function_before(const struct function_table *t, uint64_t address)
 {
 	const struct elf_module *m = t->file->module;
+	struct err ignored;
 	size_t row = rows_below(t, address);
 	uint64_t best = row ? row_entry(t, row - 1) : 0;
 
+	if (budget_work(t->file->tm->budget, m->symbol_count, &ignored))
+		return 0;
 	for (size_t i = 0; i < m->symbol_count; i++) {
 		uint64_t entry = m->bias + m->symbols[i].st_value;
 		if (is_function(&m->symbols[i]) && entry < address && entry > best)
@@ -122,9 +125,12 @@ uint64_t function_before(const struct function_table *t, uint64_t address)
 uint64_t function_after(const struct function_table *t, uint64_t address)
 {
 	const struct elf_module *m = t->file->module;
+	struct err ignored;
 	size_t row = rows_below(t, address + 1);
 	uint64_t best = row < t->count ? row_entry(t, row) : UINT64_MAX;
 
+	if (budget_work(t->file->tm->budget, m->symbol_count, &ignored))
+		return 0;
 	for (size_t i = 0; i < m->symbol_count; i++) {
 		uint64_t entry = m->bias + m->symbols[i].st_value;
 		if (is_function(&m->symbols[i]) && entry > address && entry < best)

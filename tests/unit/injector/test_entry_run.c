@@ -401,7 +401,7 @@ static void test_musl(void **state)
 static void test_jemalloc(void **state)
 {
 	(void)state;
-	preloaded(JEMALLOC_LIBRARY, "jemalloc", 20);
+	preloaded(JEMALLOC_LIBRARY, "jemalloc", 15);
 }
 
 static void test_tcmalloc(void **state)
