@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who calls the allocation functions of a module from inside of it.
+ * Who calls the allocation functions of a module from inside of it, and who takes their addresses there.
  *
  * Every position of the executable segments is taken for the end of a distance of four bytes, as code_scan.h does: a
  * real reference cannot be missed. What stands before it tells what it is.
@@ -111,10 +111,31 @@ static int scan_segment(struct scan *s, uint64_t start, uint64_t bytes, uint8_t 
 	return 0;
 }
 
+/* Words of data that the loader fills with the address of a function of the module itself. */
+static void count_words(struct finder *f, const struct module_view *v)
+{
+	const struct elf_module *m = v->file.module;
+	AUTO_FREE Elf64_Rela *relas = NULL;
+	size_t count = 0;
+	struct err ignored; /* the end of the step asks for it */
+
+	if (elf_module_relocations(m, &f->memory, &m->rela, &relas, &count, &ignored))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct allocator_function *fn = ELF64_R_TYPE(relas[i].r_info) == R_X86_64_RELATIVE
+		                                        ? finder_function(f, m->bias + (uint64_t)relas[i].r_addend)
+		                                        : NULL;
+		if (fn)
+			fn->address_taken++;
+	}
+}
+
 int find_callers(struct finder *f, const struct module_view *v, struct err *e)
 {
 	const struct elf_module *m = v->file.module;
 	struct scan s = { .f = f, .v = v, .low = UINT64_MAX };
+
+	count_words(f, v);
 
 	for (size_t i = 0; i < f->out.function_count; i++) {
 		const struct allocator_function *fn = &f->out.functions[i];

@@ -45,7 +45,7 @@ struct allocator_function {
 	enum allocator_layer layer;
 	uint32_t got_entries;   /* that lead to it and would be patched */
 	uint32_t direct_calls;  /* branches to it in its module, outside of the module's allocation functions */
-	uint32_t address_taken; /* places in the code of its module that compute its address */
+	uint32_t address_taken; /* places in its module that compute its address, and words of data that hold it */
 	uint64_t entered; /* the lowest address shortly behind the entry that code outside of it branches to, 0 none */
 	struct entry_plan entry; /* if entry_refusal is "" */
 	char entry_refusal[64];

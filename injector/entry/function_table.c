@@ -95,8 +95,10 @@ uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64
 	size_t row = rows_below(t, address);
 	uint64_t bytes = symbol_bytes;
 
-	if (!bytes && row < t->count && row_entry(t, row) == address)
-		bytes = described_bytes(t, row);
+	/* The larger one: code that is taken for a part of it and is none can only make the answer more careful. */
+	uint64_t described = row < t->count && row_entry(t, row) == address ? described_bytes(t, row) : 0;
+	if (described > bytes)
+		bytes = described;
 	return elf_module_holds(t->file->module, address, bytes, PF_X) ? bytes : 0;
 }
 

@@ -52,7 +52,7 @@ static void note_memory(struct instruction *in, const ZydisDecodedInstruction *z
 	in->has_memory = ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(z, o, in->address, &in->memory));
 	in->distance_at = z->raw.disp.offset;
 	in->distance_bytes = z->raw.disp.size / 8;
-	in->fixed |= o->mem.base != ZYDIS_REGISTER_RIP || !in->has_memory;
+	in->fixed |= o->mem.base != ZYDIS_REGISTER_RIP || !in->has_memory || in->distance_bytes != 4;
 }
 
 bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address)
