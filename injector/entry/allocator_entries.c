@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the code at each entry, from memory, and has its hook planned. */
+/* Reads the code at each entry, from memory because that is what runs, and has its hook planned. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +53,20 @@ static int read_around(const struct entry_planner *p, struct entry_function *out
 	return 0;
 }
 
+/* A breakpoint, a uprobe or another tool's hook stands in memory, and not in the file. */
+static int check_untouched(const struct entry_planner *p, const struct entry_function *f, struct err *e)
+{
+	AUTO_FREE uint8_t *file = malloc(f->bytes);
+	struct err ignored;
+
+	if (!file)
+		return err_set(e, ENOMEM, "no memory for the code of a function");
+	if (p->v->file.fd < 0 || module_file_read(&p->v->file, f->address, file, f->bytes, &ignored) ||
+	    !memcmp(file, f->code, f->bytes))
+		return 0;
+	return err_set(e, ENOTSUP, "its code was changed since it was loaded");
+}
+
 static int take_island(struct entry_planner *p, const struct entry_plan *plan, struct err *e)
 {
 	if (!plan->island)
@@ -76,6 +90,8 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 		r = err_set(&why, ENOTSUP, "it is longer than %u bytes", ENTRY_BODY_MAX);
 	if (!r)
 		r = read_around(p, &around, fn->address, fn->bytes, &code, &why);
+	if (!r)
+		r = check_untouched(p, &around, &why);
 	if (!r)
 		around.entered = fn->entered;
 	if (!r)

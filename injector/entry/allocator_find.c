@@ -54,6 +54,7 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	struct allocation_name like;
 
 	(void)type;
+	symbol = allocation_name_plain(symbol);
 	if (strlen(symbol) >= ALLOCATOR_NAME_MAX || !allocation_name_read(symbol, &like))
 		return true;
 	struct allocator_function *fn = known_function(c, address);

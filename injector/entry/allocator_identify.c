@@ -172,7 +172,9 @@ int identify_allocator(struct finder *f, const struct module_view *v, struct all
 	int r = search_texts(&t, v, e);
 	if (r)
 		return r;
-	const char *name = a->family == FAMILY_PLAIN ? t.name : allocator_family_name(a->family);
+	const char *name = a->family == FAMILY_PLAIN  ? t.name
+	                   : a->family == FAMILY_RUST ? "a Rust allocator of its own"
+	                                              : allocator_family_name(a->family);
 	snprintf(a->name, sizeof a->name, "%s", name ? name : "an allocator of its own");
 	if (!strcmp(a->name, "jemalloc"))
 		snprintf(a->version, sizeof a->version, "%s", t.jemalloc);

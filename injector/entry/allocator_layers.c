@@ -99,7 +99,8 @@ static uint64_t through_word(const struct follower *w, uint64_t word)
 	for (size_t i = 0; i < plans->slot_count; i++)
 		if (plans->slots[i].address == word)
 			return plans->slots[i].original;
-	if (target_read_u64(&w->f->memory, word, &value, &ignored))
+	if (!elf_module_holds(w->v->file.module, word, sizeof value, 0) ||
+	    target_read_u64(&w->f->memory, word, &value, &ignored))
 		return 0;
 	return elf_module_holds(w->v->file.module, value, 1, PF_X) && !finder_function(w->f, value)
 	               ? by_relocation(w, word)

@@ -106,6 +106,19 @@ static const struct row *row_of(const struct row *rows, size_t count, const char
 	return NULL;
 }
 
+const char *allocation_name_plain(const char *symbol)
+{
+	static const char crate[] = "7___rustc";
+	const char *at = strncmp(symbol, "_RNvC", 5) ? NULL : strstr(symbol, crate);
+
+	if (!at)
+		return symbol;
+	at += sizeof crate - 1;
+	at += strspn(at, "0123456789");
+	/* A name that begins with an underscore or a digit has one before it (v0 mangling). */
+	return *at == '_' ? at + 1 : symbol;
+}
+
 /* Every name has one of these letters in front; most symbols are dismissed by their first two. */
 static bool may_be_one(const char *symbol)
 {
@@ -117,6 +130,7 @@ static bool may_be_one(const char *symbol)
 
 bool allocation_name_read(const char *symbol, struct allocation_name *name)
 {
+	symbol = allocation_name_plain(symbol);
 	if (!may_be_one(symbol))
 		return false;
 	const struct row *other = row_of(others, sizeof others / sizeof others[0], symbol);

@@ -36,6 +36,9 @@ struct allocation_name {
 /* Is the symbol an allocation function? mmap and kin are none. */
 bool allocation_name_read(const char *symbol, struct allocation_name *name);
 
+/* The name without what rustc puts before it since 1.87 (_RNvC…7___rustc12___rust_alloc); else the symbol itself. */
+const char *allocation_name_plain(const char *symbol);
+
 /* "jemalloc"; "" for FAMILY_PLAIN. */
 const char *allocator_family_name(enum allocator_family family);
 

@@ -82,7 +82,8 @@ static uint64_t described_bytes(const struct function_table *t, size_t row)
 	uint8_t fde[16];
 	struct err ignored;
 
-	if (module_file_read(t->file, place, fde, sizeof fde, &ignored))
+	if (!elf_module_holds(t->file->module, place, sizeof fde, 0) ||
+	    module_file_read(t->file, place, fde, sizeof fde, &ignored))
 		return 0;
 	struct cfi_reader r = { fde + 8, fde + sizeof fde, false };
 	if (cfi_pointer(&r, PC_ENCODING, place + 8) != row_entry(t, row))

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "allocator_find.h"
+#include "function_table.h"
 
 /* ---- names ---- */
 
@@ -36,16 +37,30 @@ static void test_names_have_prefixes(void **state)
 	assert_name("scudo_malloc", FAMILY_SCUDO, HOOK_malloc, SHAPE_ALLOC, SIZE_ARG0);
 	assert_name("__rust_realloc", FAMILY_RUST, HOOK_realloc, SHAPE_REALLOC, SIZE_ARG3);
 	assert_name("__rdl_dealloc", FAMILY_RUST, HOOK_free, SHAPE_FREE, SIZE_NONE);
+	assert_name("_RNvCsfLfy6EI15iL_7___rustc12___rust_alloc", FAMILY_RUST, HOOK_malloc, SHAPE_ALLOC, SIZE_ARG0);
 	assert_name("_ZnwmSt11align_val_t", FAMILY_PLAIN, HOOK_new_aligned, SHAPE_ALLOC, SIZE_ARG0);
 }
 
 static void test_names_of_other_functions_are_none(void **state)
 {
-	static const char *const others[] = {
-		"",           "mmap",      "je_mmap",  "munmap", "mallo",   "malloc2",           "je__Znwm",
-		"je_",        "rp",        "_ZN3fooE", "_Znw",   "xmalloc", "je_malloc_default", "__rust_start",
-		"tc_version", "mi_version"
-	};
+	static const char *const others[] = { "",
+		                              "mmap",
+		                              "je_mmap",
+		                              "munmap",
+		                              "mallo",
+		                              "malloc2",
+		                              "je__Znwm",
+		                              "je_",
+		                              "rp",
+		                              "_ZN3fooE",
+		                              "_Znw",
+		                              "xmalloc",
+		                              "je_malloc_default",
+		                              "__rust_start",
+		                              "tc_version",
+		                              "mi_version",
+		                              "_RNvCsfLfy6EI15iL_7___rustc10rust_panic",
+		                              "_RNvCsfLfy6EI15iL_7___rustc" };
 	struct allocation_name name;
 
 	(void)state;
@@ -155,6 +170,50 @@ static void test_fast_path_of_a_wrapper_is_seen(void **state)
 	look_close(&l);
 }
 
+/* The table of call frame information and the symbols agree. */
+static void test_table_knows_functions(void **state)
+{
+	struct function_table table;
+	struct module_file file;
+	struct elf_symbol s;
+	struct look l;
+
+	(void)state;
+	look_open(&l, "victim_cxx", NULL);
+	const struct elf_module *m = view_module(&l.view, "libstdc++");
+	module_file_open(&file, m, &l.view.tm, &l.view.maps);
+	function_table_open(&table, &file);
+	assert_true(table.count > 1000);
+	assert_true(elf_module_find(m, "_Znwm", NULL, &s) && s.bytes > 0);
+	assert_int_equal(function_bytes(&table, s.address, 0), s.bytes);
+	assert_int_equal(function_bytes(&table, s.address, 1), s.bytes);
+	assert_int_equal(function_bytes(&table, s.address + 1, 0), 0);
+	assert_int_equal(function_bytes(&table, m->exec_end, 16), 0);
+	assert_in_range(function_after(&table, s.address), s.address + s.bytes, s.address + s.bytes + 64);
+	assert_int_equal(function_before(&table, function_after(&table, s.address)), s.address);
+	function_table_close(&table);
+	module_file_close(&file);
+	look_close(&l);
+}
+
+/* A breakpoint stands in the first byte. */
+static void test_changed_code_is_refused(void **state)
+{
+	struct look l;
+
+	(void)state;
+	look_open(&l, "victim_own", NULL);
+	assert_string_equal(function(&l, "victim_own", "rpmalloc")->entry_refusal, "");
+	victim_order(&l.victim, 'b');
+	const struct allocators_input in = { &l.view.modules, &l.view.libc, &l.view.plans, &l.view.tm, &l.view.maps };
+	struct err e;
+	allocators_free(&l.found);
+	assert_int_equal(allocators_find(&l.found, &in, &e), 0);
+	assert_string_equal(function(&l, "victim_own", "rpmalloc")->entry_refusal,
+	                    "its code was changed since it was loaded");
+	look_close(&l);
+}
+
 static void test_direct_calls_are_counted(void **state)
 {
 	struct look l;
@@ -179,6 +238,8 @@ int main(void)
 		cmocka_unit_test(test_names_of_other_functions_are_none),
 		cmocka_unit_test(test_operators_of_libstdcxx_are_wrappers),
 		cmocka_unit_test(test_fast_path_of_a_wrapper_is_seen),
+		cmocka_unit_test(test_table_knows_functions),
+		cmocka_unit_test(test_changed_code_is_refused),
 		cmocka_unit_test(test_direct_calls_are_counted),
 	};
 

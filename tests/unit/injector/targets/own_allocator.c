@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with an allocator of its own, under names that tell whose it is: called at four places, and its address
- * taken at two, in code and in data. Ends at end of file.
+ * taken at two, in code and in data. The letter b on the standard input lets it put a breakpoint into its rpmalloc,
+ * with an answer. Ends at end of file.
  */
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 void *rpmalloc(size_t size);
@@ -34,6 +37,17 @@ __attribute__((noinline)) void rpfree(void *p)
 void *(*volatile in_data)(size_t) = rpmalloc;
 void (*volatile in_code)(void *);
 
+static void put_breakpoint(unsigned char *code)
+{
+	unsigned char *page = code - ((uintptr_t)code & 4095);
+
+	if (mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
+		_exit(1);
+	*code = 0xcc;
+	if (write(STDOUT_FILENO, "done.\n", 6) != 6)
+		_exit(1);
+}
+
 int main(void)
 {
 	char byte;
@@ -47,6 +61,6 @@ int main(void)
 	if (write(STDOUT_FILENO, "ready\n", 6) != 6)
 		return 1;
 	while (read(STDIN_FILENO, &byte, 1) == 1)
-		;
+		put_breakpoint((unsigned char *)in_data);
 	return 0;
 }
