@@ -12,9 +12,10 @@
 #include "instruction.h"
 
 #define DEPTH_MAX 2u
-#define INSTRUCTIONS_MAX 20000u /* for one allocation function, with all that is followed */
+#define INSTRUCTIONS_MAX 4000u /* for one allocation function, with all that is followed */
 #define FOLLOW_BYTES_MAX (16u << 10)
 #define STUB_BYTES 16u
+#define FOLLOWED_MAX 64u
 
 /* Of one function, and of what it calls. Neither: it never returns. */
 struct ways {
@@ -22,12 +23,19 @@ struct ways {
 	bool own;    /* some path returns without, or may do so */
 };
 
+struct followed {
+	uint64_t address;
+	struct ways ways;
+};
+
 struct follower {
 	struct finder *f;
 	const struct module_view *v;
 	const struct allocator_function *of;
 	unsigned depth;
-	unsigned left; /* instructions */
+	unsigned left;                      /* instructions */
+	struct followed done[FOLLOWED_MAX]; /* functions in between, which are often called from several places */
+	unsigned done_count;
 	bool unread;
 	bool other; /* a listed function of another kind is called: free by realloc */
 };
@@ -156,6 +164,10 @@ static struct ways follow(struct follower *w, uint64_t address, uint64_t bytes);
 static struct ways follow_into(struct follower *w, uint64_t to)
 {
 	const struct ways unknown = { false, true };
+
+	for (unsigned i = 0; i < w->done_count; i++)
+		if (w->done[i].address == to)
+			return w->done[i].ways;
 	uint64_t bytes = to ? function_bytes(&w->v->table, to, 0) : 0;
 
 	if (w->depth == DEPTH_MAX || !bytes || bytes > FOLLOW_BYTES_MAX)
@@ -163,6 +175,8 @@ static struct ways follow_into(struct follower *w, uint64_t to)
 	w->depth++;
 	struct ways ways = follow(w, to, bytes);
 	w->depth--;
+	if (w->done_count < FOLLOWED_MAX)
+		w->done[w->done_count++] = (struct followed){ to, ways };
 	return ways;
 }
 
