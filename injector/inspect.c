@@ -129,7 +129,9 @@ static void print_function(const struct subject *s, const struct allocator_funct
 	else
 		printf(" +%u %s jump for %u bytes, %u instructions%s", (unsigned)(fn->entry.write_at - fn->address),
 		       fn->entry.island ? "short" : "long", fn->entry.displaced_bytes, fn->entry.displaced_count,
-		       fn->entry.crosses_word ? ", crosses a word" : "");
+		       fn->entry.crosses_line   ? ", crosses a cache line"
+		       : fn->entry.crosses_word ? ", crosses a word"
+		                                : "");
 	printf(" %s\n", elf_module_name(&s->modules.list[fn->module]));
 }
 

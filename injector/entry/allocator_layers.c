@@ -262,7 +262,7 @@ int find_layers(struct finder *f, const struct module_view *v, struct err *e)
 
 		if (fn->module != v->module)
 			continue;
-		int r = budget_work(&f->budget, INSTRUCTIONS_MAX * DECODE_COST, e);
+		int r = budget_work(&f->budget, (uint64_t)INSTRUCTIONS_MAX * DECODE_COST, e);
 		if (r)
 			return r;
 		fn->layer = layer_of(f, v, fn);

@@ -9,10 +9,11 @@
  *   long    5 bytes, straight to the hook
  *   short   2 bytes, to an island: 5 bytes of padding within 127 bytes, which hold the long jump
  *
- * If one instruction is displaced (ENTRY_ONE), a thread is before it or behind it at every moment, and one store is
- * right for all threads. If several are (ENTRY_SEVERAL), a thread may stand between them, and so may the return from
- * a signal handler: it must be shown that none does, or it must be moved to the same place in the copy
- * (entry_copy.from, to). An endbr64 stays where it is, the jump comes behind it.
+ * If one instruction is displaced (ENTRY_ONE), a thread is before it or behind it at every moment, and one store within
+ * a cache line is right for all threads: they see the old instruction or the jump. If several are (ENTRY_SEVERAL), a
+ * thread may stand between them, and so may the return from a signal handler: it must be shown that none does, or it
+ * must be moved to the same place in the copy (entry_copy.from, to). An endbr64 stays where it is, the jump comes
+ * behind it.
  *
  * What makes a copy wrong is refused:
  *   - a call in it (its return address would be seen), or a branch that cannot be widened (loop, jrcxz, xbegin)
@@ -70,6 +71,7 @@ struct entry_plan {
 	uint8_t displaced_bytes; /* from write_at, whole instructions */
 	uint8_t displaced_count;
 	bool crosses_word; /* the jump does not lie in one aligned word of 8 bytes */
+	bool crosses_line; /* nor in one cache line of 64 bytes: threads would see a part of the store */
 };
 
 /* -ENOTSUP: refused, the text says why. */

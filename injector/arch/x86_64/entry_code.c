@@ -253,6 +253,7 @@ static int consider(const struct body *b, unsigned jump_bytes, struct entry_plan
 	if (r)
 		return r;
 	out.crosses_word = out.write_at % 8 + jump_bytes > 8;
+	out.crosses_line = out.write_at % 64 + jump_bytes > 64;
 	if (jump_bytes == SHORT_JUMP_BYTES) {
 		uint64_t from = out.write_at + SHORT_JUMP_BYTES;
 		out.island = island_in(b->f, &b->near.after, from);
@@ -265,15 +266,15 @@ static int consider(const struct body *b, unsigned jump_bytes, struct entry_plan
 	return 0;
 }
 
-/* One instruction before several, one word before two, no island before an island. */
+/* One cache line before two, one instruction before several, one word before two, no island before an island. */
 static unsigned cost_of(const struct entry_plan *p)
 {
-	return (p->kind == ENTRY_SEVERAL) * 4u + p->crosses_word * 2u + (p->island != 0);
+	return p->crosses_line * 8u + (p->kind == ENTRY_SEVERAL) * 4u + p->crosses_word * 2u + (p->island != 0);
 }
 
 int entry_plan_make(struct entry_plan *plan, const struct entry_function *f, struct err *e)
 {
-	struct entry_plan by_long, by_short;
+	struct entry_plan by_long = { 0 }, by_short = { 0 };
 	struct err ignored;
 	struct body b;
 

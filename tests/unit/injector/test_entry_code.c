@@ -55,6 +55,12 @@ static void test_plan_takes_one_long_instruction(void **state)
 	assert_int_equal(p.displaced_bytes, 7);
 	assert_int_equal(p.island, 0);
 	assert_false(p.crosses_word);
+	f.address = AT + 4;
+	assert_true(plan(&f).crosses_word && !plan(&f).crosses_line);
+	f.address = AT + 59;
+	assert_false(plan(&f).crosses_line);
+	f.address = AT + 60;
+	assert_true(plan(&f).crosses_line);
 }
 
 static void test_plan_jumps_to_padding_behind(void **state)
