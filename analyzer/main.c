@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -46,7 +47,7 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
 			   "                            or allocated-count\n"
 			   "  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
-			   "  -b, --by=WHAT             sum up by stack (default), function or module\n"
+			   "  -b, --by=WHAT             sum up by stack (default), function, module or thread\n"
 			   "  -j, --json                write JSON\n"
 			   "  -c, --confidence=PERCENT  of the intervals (95)\n"
 			   "  -x, --diff                compare two dumps: growth per stack\n"
@@ -55,7 +56,6 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -l, --leaks               stacks whose old blocks become more and more\n"
 			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
 			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
-			   "  -e, --efficiency          compare the sampling with the best for the live bytes\n"
 			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 			   "  -S, --no-symbols          show modules and offsets only\n"
 			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
@@ -67,16 +67,25 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "2 no dump could be read, 64 wrong usage.\n";
 
 static const struct option long_options[] = {
-	{ "top", required_argument, NULL, 'n' },   { "sort", required_argument, NULL, 's' },
-	{ "depth", required_argument, NULL, 'd' }, { "by", required_argument, NULL, 'b' },
-	{ "json", no_argument, NULL, 'j' },        { "confidence", required_argument, NULL, 'c' },
-	{ "diff", no_argument, NULL, 'x' },        { "at", required_argument, NULL, 'a' },
-	{ "since", required_argument, NULL, 'i' }, { "leaks", no_argument, NULL, 'l' },
-	{ "age", required_argument, NULL, 'g' },   { "plan", required_argument, NULL, 'p' },
-	{ "efficiency", no_argument, NULL, 'e' },  { "debug-path", required_argument, NULL, 'D' },
-	{ "no-symbols", no_argument, NULL, 'S' },  { "no-cache", no_argument, NULL, OPTION_NO_CACHE },
-	{ "full-names", no_argument, NULL, 'F' },  { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },     { NULL, 0, NULL, 0 },
+	{ "top", required_argument, NULL, 'n' },
+	{ "sort", required_argument, NULL, 's' },
+	{ "depth", required_argument, NULL, 'd' },
+	{ "by", required_argument, NULL, 'b' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "confidence", required_argument, NULL, 'c' },
+	{ "diff", no_argument, NULL, 'x' },
+	{ "at", required_argument, NULL, 'a' },
+	{ "since", required_argument, NULL, 'i' },
+	{ "leaks", no_argument, NULL, 'l' },
+	{ "age", required_argument, NULL, 'g' },
+	{ "plan", required_argument, NULL, 'p' },
+	{ "debug-path", required_argument, NULL, 'D' },
+	{ "no-symbols", no_argument, NULL, 'S' },
+	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
+	{ "full-names", no_argument, NULL, 'F' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int parse_count(const char *option, const char *text, size_t *value, struct err *e)
@@ -91,17 +100,14 @@ static int parse_count(const char *option, const char *text, size_t *value, stru
 	return 0;
 }
 
-/* Between low and high percent, as a fraction; low and high themselves are not. */
-static int parse_percent(const char *option, const char *text, double low, double high, double *value, struct err *e)
+/* Between 0 and high percent, which are no such values themselves, as a fraction. */
+static int parse_share(const char *option, const char *text, double high, double *value, struct err *e)
 {
-	char *end;
-	double percent = strtod(text, &end);
+	double share;
 
-	if (*end == '%')
-		end++;
-	if (end == text || *end || !(percent > low) || !(percent < high) || !(percent / 100 < high / 100))
-		return err_set(e, EINVAL, "--%s: '%s' is not a percentage between %g and %g", option, text, low, high);
-	*value = percent / 100;
+	if (percent_parse(text, &share) || share <= 0 || share >= high / 100)
+		return err_set(e, EINVAL, "--%s: '%s' is not a percentage between 0 and %g", option, text, high);
+	*value = share;
 	return 0;
 }
 
@@ -114,15 +120,17 @@ static int parse_time(const char *option, const char *text, uint64_t *ns, struct
 
 static int parse_by(const char *text, enum group_by *by, struct err *e)
 {
-	static const char *const names[] = { [BY_STACK] = "stack", [BY_FUNCTION] = "function", [BY_MODULE] = "module" };
+	static const char *const names[] = {
+		[BY_STACK] = "stack", [BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
+	};
 
-	for (int i = 0; i <= BY_MODULE; i++) {
+	for (int i = 0; i <= BY_THREAD; i++) {
 		if (!strcmp(text, names[i])) {
 			*by = (enum group_by)i;
 			return 0;
 		}
 	}
-	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module", text);
+	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module, thread", text);
 }
 
 static int parse_option(struct arguments *a, int option, const char *value, struct err *e)
@@ -133,14 +141,13 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'n': a->top_given = true; return parse_count("top", value, &a->report.top, e);
 	case 'd': return parse_count("depth", value, &a->report.depth, e);
 	case 'b': return parse_by(value, &a->report.by, e);
-	case 'c': return parse_percent("confidence", value, 0, 100, &a->report.confidence, e);
-	case 'p': return parse_percent("plan", value, 0, 1000, &a->report.plan, e);
+	case 'c': return parse_share("confidence", value, 100, &a->report.confidence, e);
+	case 'p': return parse_share("plan", value, 1000, &a->report.plan, e);
 	case 'a': return parse_time("at", value, &a->report.at_ns, e);
 	case 'i': return parse_time("since", value, &a->report.since_ns, e);
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);
 	case 'x': a->report.diff = true; return 0;
 	case 'l': a->report.leaks = true; return 0;
-	case 'e': a->report.efficiency = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_NO_CACHE: a->report.cache = false; return 0;
@@ -181,12 +188,12 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	if (o->by != BY_STACK && (o->diff || o->since_ns || o->leaks || o->plan > 0))
-		return err_set(
-			e, EINVAL,
-			"--by function and module show the heap only: not with --diff, --since, --leaks, --plan");
-	if (o->efficiency && (o->diff || o->at_ns || o->since_ns || o->leaks || o->plan > 0 || o->by != BY_STACK))
 		return err_set(e, EINVAL,
-		               "--efficiency stands alone: not with --diff, --at, --since, --leaks, --plan, --by");
+		               "--by shows the heap only, but for stacks: not with --diff, --since, --leaks, --plan");
+	if (o->by == BY_THREAD && !report_is_live(o->sort))
+		return err_set(e, EINVAL,
+		               "--by thread: what a thread has allocated in all is not kept, sort by live-bytes or "
+		               "live-count");
 	return 0;
 }
 
@@ -200,7 +207,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		                             .symbols = true,
 		                             .cache = true,
 		                             .progress = &progress };
-	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:eD:SFhV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;
@@ -322,6 +329,15 @@ static int read_all(struct report *report, char **paths, int count)
 	return report->session_count ? status : EXIT_UNREADABLE;
 }
 
+/* The line of progress must be gone before a report is written to anything but a file: it would meet the report on the
+ * same terminal, and stay there when the reader of a pipe goes away, as SIGPIPE ends memanalyze then. */
+static bool writes_to_file(void)
+{
+	struct stat st;
+
+	return !fstat(STDOUT_FILENO, &st) && S_ISREG(st.st_mode);
+}
+
 static int show_report(const struct arguments *a, struct report *report)
 {
 	struct err e = { 0 };
@@ -339,8 +355,7 @@ static int show_report(const struct arguments *a, struct report *report)
 		         report->session_count - 1);
 	else
 		snprintf(name, sizeof name, "%s", report->sessions[0].name);
-	/* What goes to the same terminal must not meet the line there. */
-	if (isatty(STDOUT_FILENO))
+	if (!writes_to_file())
 		progress_stop(&progress);
 	if (a->json)
 		report_json(report, stdout);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared
- * object as it is shipped, in one process, in turns of short slices. Then what one warm sample costs, with a stack of
- * some 30 frames, by the cycle counter. And how much of that the payload does not see when it counts the cycles of its
- * slow path: the governor adds that (OUTSIDE_NS in injector/session/govern.c).
+ * What the payload adds to a malloc/free pair: calls through the original's address and through a trampoline of the
+ * shared object as it is shipped, in one process, in turns of short slices. Then what one warm sample costs, with a
+ * stack of some 30 frames, by the cycle counter. And how much of that the payload does not see when it counts the
+ * cycles of its slow path: the governor adds that (OUTSIDE_NS in injector/session/rate_control.c). Each is a session
+ * with a rate of its own.
  *
  *     payload_pair [rate_bytes [pairs]]
  */
@@ -30,6 +31,8 @@
 static uint64_t pair_count = 40000000;
 static void *(*volatile allocate)(size_t);
 static void (*volatile release)(void *);
+static void *(*hooked_malloc)(size_t);
+static void (*hooked_free)(void *);
 
 static double now_ns(void)
 {
@@ -105,46 +108,15 @@ static void give_rows(struct fixture *f)
 	module->row_count = 1;
 }
 
-/* At two bytes nearly every block of 32 is sampled, and each is timed as at any larger rate. Of several rounds the one
- * that was disturbed least. */
-static void put_outside(struct fixture *f, double plain)
+static void session_open(struct fixture *f, uint64_t rate_bytes)
 {
-	uint64_t two = 2;
-	double ns = 1e9, outside = 0;
-
-	control(CONTROL_RATE, &two);
-	pairs_below(FRAMES, 1000);
-	for (int i = 0; i < ROUNDS; i++) {
-		uint64_t calls =
-			fixture_counter(f, DUMP_COUNTER_samples_taken) + fixture_counter(f, DUMP_COUNTER_samples_freed);
-		uint64_t cycles = fixture_counter(f, DUMP_COUNTER_slow_cycles);
-		uint64_t begin = __builtin_ia32_rdtsc(), pairs = pair_count / 100;
-		double start = now_ns(), pair = pairs_below(FRAMES, pairs);
-		double per_cycle = (now_ns() - start) / (double)(__builtin_ia32_rdtsc() - begin);
-		calls = fixture_counter(f, DUMP_COUNTER_samples_taken) +
-		        fixture_counter(f, DUMP_COUNTER_samples_freed) - calls;
-		cycles = fixture_counter(f, DUMP_COUNTER_slow_cycles) - cycles;
-		if (pair < ns && calls) {
-			ns = pair;
-			outside = ((pair - plain) * (double)pairs - (double)cycles * per_cycle) / (double)calls;
-		}
-	}
-	printf("outside of what the payload times: %.0f ns of each sample and of each of their frees\n", outside);
-}
-
-static void run(struct fixture *f, uint64_t rate_bytes)
-{
-	struct control_gate gates[] = {
+	struct control_trampoline trampolines[] = {
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 	};
-	struct control_patch patch = { .channel = -1, .gate_count = 2, .gates = (uint64_t)gates };
-	void *(*hooked_malloc)(size_t);
-	void (*hooked_free)(void *);
-	uint64_t every = 1, walked, taken, slices = pair_count / SLICE + 1;
-	double *plain = calloc(slices, sizeof(*plain)), *hooked = calloc(slices, sizeof(*hooked)), exact = 1e9;
+	struct control_patch patch = { .channel = -1, .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
 
-	load();
+	fixture_open(f, rate_bytes, PAYLOAD_PATH);
 	fixture_regions(f);
 	fixture_index_self(f, 1);
 	give_rows(f);
@@ -152,8 +124,27 @@ static void run(struct fixture *f, uint64_t rate_bytes)
 		fprintf(stderr, "payload_pair: no session\n");
 		exit(1);
 	}
-	hooked_malloc = (void *(*)(size_t))gate_address(session->gates_address, 0, HOOK_malloc);
-	hooked_free = (void (*)(void *))gate_address(session->gates_address, 1, HOOK_free);
+	hooked_malloc = (void *(*)(size_t))trampoline_address(session->trampolines_address, 0, HOOK_malloc);
+	hooked_free = (void (*)(void *))trampoline_address(session->trampolines_address, 1, HOOK_free);
+	allocate = hooked_malloc;
+	release = hooked_free;
+}
+
+static void session_close(struct fixture *f)
+{
+	control(CONTROL_INERT, NULL);
+	control(CONTROL_STOP, NULL);
+	fixture_close(f);
+}
+
+/* Returns the fastest tenth of the plain pairs, in ns. */
+static double put_added(uint64_t rate_bytes)
+{
+	uint64_t slices = pair_count / SLICE + 1;
+	double *plain = calloc(slices, sizeof(*plain)), *hooked = calloc(slices, sizeof(*hooked)), fastest;
+	struct fixture f;
+
+	session_open(&f, rate_bytes);
 	for (uint64_t i = 0; i < slices; i++) {
 		allocate = malloc;
 		release = free;
@@ -162,36 +153,78 @@ static void run(struct fixture *f, uint64_t rate_bytes)
 		release = hooked_free;
 		hooked[i] = pairs_below(FRAMES, SLICE);
 	}
+	session_close(&f);
 	for (double q = 0.1; q < 0.6; q += 0.4) {
 		double p = quantile(plain, slices, q), h = quantile(hooked, slices, q);
 
 		printf("malloc/free pair, %s: plain %.2f ns, hooked at %lu bytes %.2f ns, added %.2f ns\n",
 		       q < 0.4 ? "fastest tenth" : "median", p, rate_bytes, h, h - p);
 	}
-	control(CONTROL_RATE, &every);
+	fastest = quantile(plain, slices, 0.1);
+	free(plain);
+	free(hooked);
+	return fastest;
+}
+
+static void put_sampled(double plain)
+{
+	uint64_t walked, taken;
+	double exact = 1e9;
+	struct fixture f;
+
+	session_open(&f, 1);
 	pairs_below(FRAMES, 1000);
-	walked = fixture_counter(f, DUMP_COUNTER_frames_walked);
-	taken = fixture_counter(f, DUMP_COUNTER_samples_taken);
+	walked = fixture_counter(&f, DUMP_COUNTER_frames_walked);
+	taken = fixture_counter(&f, DUMP_COUNTER_samples_taken);
 	for (int i = 0; i < ROUNDS; i++)
 		exact = smaller(exact, pairs_below(FRAMES, pair_count / 100));
-	walked = fixture_counter(f, DUMP_COUNTER_frames_walked) - walked;
-	taken = fixture_counter(f, DUMP_COUNTER_samples_taken) - taken;
-	printf("sampled pair: %.0f ns with %.1f frames, allocation and free and history\n", exact - plain[0],
+	walked = fixture_counter(&f, DUMP_COUNTER_frames_walked) - walked;
+	taken = fixture_counter(&f, DUMP_COUNTER_samples_taken) - taken;
+	session_close(&f);
+	printf("sampled pair: %.0f ns with %.1f frames, allocation and free and history\n", exact - plain,
 	       (double)walked / (double)taken);
-	put_outside(f, plain[0]);
-	control(CONTROL_INERT, NULL);
-	control(CONTROL_STOP, NULL);
+}
+
+/*
+ * At two bytes nearly every block of 32 is sampled, and each is timed as at any larger rate. Of several rounds the one
+ * that was disturbed least.
+ */
+static void put_outside(double plain)
+{
+	double ns = 1e9, outside = 0;
+	struct fixture f;
+
+	session_open(&f, 2);
+	pairs_below(FRAMES, 1000);
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t calls = fixture_counter(&f, DUMP_COUNTER_samples_taken) +
+		                 fixture_counter(&f, DUMP_COUNTER_samples_freed);
+		uint64_t cycles = fixture_counter(&f, DUMP_COUNTER_slow_cycles);
+		uint64_t begin = __builtin_ia32_rdtsc(), pairs = pair_count / 100;
+		double start = now_ns(), pair = pairs_below(FRAMES, pairs);
+		double per_cycle = (now_ns() - start) / (double)(__builtin_ia32_rdtsc() - begin);
+		calls = fixture_counter(&f, DUMP_COUNTER_samples_taken) +
+		        fixture_counter(&f, DUMP_COUNTER_samples_freed) - calls;
+		cycles = fixture_counter(&f, DUMP_COUNTER_slow_cycles) - cycles;
+		if (pair < ns && calls) {
+			ns = pair;
+			outside = ((pair - plain) * (double)pairs - (double)cycles * per_cycle) / (double)calls;
+		}
+	}
+	session_close(&f);
+	printf("outside of what the payload times: %.0f ns of each sample and of each of their frees\n", outside);
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t rate_bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 512 << 10;
-	struct fixture f;
+	double plain;
 
 	if (argc > 2)
 		pair_count = strtoull(argv[2], NULL, 0);
-	fixture_open(&f, rate_bytes, PAYLOAD_PATH);
-	run(&f, rate_bytes);
-	fixture_close(&f);
+	load();
+	plain = put_added(rate_bytes);
+	put_sampled(plain);
+	put_outside(plain);
 	return 0;
 }

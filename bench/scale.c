@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large in one respect each; scripts/scale attaches to it. Prints `PID n`, waits for a line on stdin, works, prints
+ * Large in one respect each; bench/scale attaches to it. Prints `PID n`, waits for a line on stdin, works, prints
  * figures as `R what number unit`, then DONE, and waits for another line. Times of the single steps show what grows
  * with the size.
  *

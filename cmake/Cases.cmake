@@ -1,6 +1,7 @@
-# memattach_add_cases(RUN PREFIX STRESS_OPTIONS [LABEL...]): one test for each case of the Python files beside RUN, named
-# <first label>_<PREFIX><case>. `RUN --list` is the single list; a file that changes lets CMake look again.
-function(memattach_add_cases run prefix stress_options)
+# memattach_add_cases(RUN STRESS_OPTIONS): one test for each case of the Python files beside RUN, named <first label>_<case>,
+# or <first label>_harm_<case> if harm is among its labels. `RUN --list` is the single list; a file that changes lets CMake
+# look again.
+function(memattach_add_cases run stress_options)
   find_program(PYTHON3 NAMES python3 PATHS /usr/bin REQUIRED)
   get_filename_component(folder ${run} DIRECTORY)
   file(GLOB files CONFIGURE_DEPENDS ${folder}/*.py)
@@ -18,6 +19,10 @@ function(memattach_add_cases run prefix stress_options)
     string(REPLACE "," ";" labels "${labels}")
     list(GET labels 0 label)
     set(options)
+    set(prefix)
+    if("harm" IN_LIST labels)
+      set(prefix harm_)
+    endif()
     if(label STREQUAL "stress")
       set(options ${stress_options})
     endif()
@@ -25,6 +30,6 @@ function(memattach_add_cases run prefix stress_options)
       COMMAND ${PYTHON3} ${run} --memattach $<TARGET_FILE:memattach> --memanalyze $<TARGET_FILE:memanalyze>
         --targets ${CMAKE_BINARY_DIR}/tests/targets --work ${work} ${options} ${name})
     set_tests_properties(${label}_${prefix}${name} PROPERTIES
-      LABELS "${labels};${ARGN}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+      LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
   endforeach()
 endfunction()

@@ -14,7 +14,6 @@ memattach_require(UNWIND_GENERIC libunwind-generic libunwind-dev)
 memattach_require(ELF libelf libelf-dev)
 memattach_require(DW libdw libdw-dev)
 memattach_require(LZMA liblzma liblzma-dev)
-memattach_require(DEFLATE libdeflate libdeflate-dev)
 
 find_library(IBERTY_LIBRARY iberty)
 find_path(IBERTY_INCLUDE demangle.h PATH_SUFFIXES libiberty)

@@ -16,13 +16,13 @@
  *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *
- * Hash tables grow by levels: when the youngest level fills up, memattach publishes
- * another of at least twice the capacity, and nothing is ever moved. A key can stand in exactly one
- * bucket of each level, so a lookup reads one cache line per level: of keys, or of tags (LIVE).
+ * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
+ * capacity, and nothing is ever moved. A key can be in exactly one bucket of each level, so a lookup reads one cache
+ * line per level: of keys, or of tags (LIVE).
  *
- * All integers are little-endian; all offsets are bytes from the start; times are
- * cycle counter stamps, converted by header.clock_start and header.clock_latest; doubles are IEEE 754
- * binary64. Words marked (atomic) may change while a reader looks; the order of the stores is given with each.
+ * All integers are little-endian; all offsets are bytes from the start; times are cycle counter stamps, converted by
+ * header.clock_start and header.clock_latest; doubles are IEEE 754 binary64. Words marked (atomic) may change while a
+ * reader looks; the order of the stores is given with each.
  */
 #ifndef MEMATTACH_DUMP_FORMAT_H
 #define MEMATTACH_DUMP_FORMAT_H
@@ -37,9 +37,8 @@
 #define DUMP_REGION_ALIGN 4096u
 
 /* header.features: a reader must refuse a file with a bit that it does not know. */
-#define DUMP_FEATURE_EXACT (1ull << 0)        /* rate 1: every allocation is recorded, weight 1 */
-#define DUMP_FEATURE_COARSE_CLOCK (1ull << 1) /* stamps are nanoseconds of CLOCK_MONOTONIC, coarse */
-#define DUMP_FEATURES_KNOWN (DUMP_FEATURE_EXACT | DUMP_FEATURE_COARSE_CLOCK)
+#define DUMP_FEATURE_EXACT (1ull << 0) /* rate 1: every allocation is recorded, weight 1 */
+#define DUMP_FEATURES_KNOWN DUMP_FEATURE_EXACT
 
 /* header.state (atomic), how far the session is and how it ended. */
 enum dump_state {
@@ -54,7 +53,7 @@ enum dump_state {
 
 /* A point that ties the cycle counter to the two clocks. */
 struct dump_clock {
-	uint64_t stamp;        /* cycle counter (or coarse nanoseconds) */
+	uint64_t stamp;        /* cycle counter */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same instant */
 	uint64_t realtime_ns;  /* CLOCK_REALTIME at the same instant */
 };
@@ -178,7 +177,7 @@ struct dump_live_record {
 	uint64_t stamp;      /* time of the allocation */
 	uint32_t stack;      /* stack reference, see dump_stack */
 	uint32_t rate_bytes; /* R at the time; 1: this sample has weight 1 */
-	uint32_t tid;        /* thread that allocated, 0 unknown */
+	uint32_t tid;        /* thread that allocated, as the C library knows it, 0 unknown */
 	uint16_t hook;       /* enum hook_id */
 	uint16_t flags;
 };
@@ -203,7 +202,7 @@ struct dump_live_record {
 
 /* A region of kind STACKS, MODULES, THREADS or NOTES starts with this, then records follow, each aligned to 16. */
 struct dump_arena {
-	uint64_t used; /* (atomic) bytes handed out behind this header; may exceed the room: then the arena is full */
+	uint64_t used; /* (atomic) bytes handed out after this header; may exceed the room: then the arena is full */
 	uint64_t reserved_[7];
 };
 
@@ -238,7 +237,7 @@ struct dump_stack {
 #define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
 
 /* A region of kind HISTORY: blocks of this shape, each owned by one thread at a time. Logical block k (counted by
- * header.history_next) stands in physical block k mod (all blocks of all history regions at that time). */
+ * header.history_next) is in physical block k mod (all blocks of all history regions at that time). */
 #define DUMP_HISTORY_BLOCK_BYTES 4096u
 #define DUMP_HISTORY_RECORDS 83u
 struct dump_history_record {
@@ -267,12 +266,12 @@ struct dump_module {
 	uint32_t bytes;          /* of this record; 0 ends the arena; released last */
 	uint32_t id;             /* as in the frames; 1 … 65535 */
 	uint64_t start;          /* lowest mapped address */
-	uint64_t end;            /* behind the highest */
+	uint64_t end;            /* after the highest */
 	uint64_t bias;           /* load bias: address = bias + p_vaddr */
 	uint64_t loaded_stamp;   /* when it was first seen */
 	uint64_t unloaded_stamp; /* (atomic) when it was found gone, 0: still there */
 	uint32_t unwind_rows;    /* rows in its unwind table, 0: none */
-	uint32_t slots;          /* slots patched in it */
+	uint32_t got_entries;    /* GOT entries patched in it */
 	uint32_t flags;
 	uint32_t build_id_bytes; /* 0 … DUMP_BUILD_ID_MAX */
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
@@ -282,9 +281,10 @@ struct dump_module {
 #define DUMP_MODULE_ALLOCATOR 2u/* defines the malloc that others are bound to */
 #define DUMP_MODULE_VDSO 4u
 
+/* The name of a thread. A later record of the same tid replaces it; a thread that was short-lived may have none. */
 struct dump_thread {
 	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
-	uint32_t tid;
+	uint32_t tid;           /* as in the samples: in the pid namespace of the target */
 	char name[16];
 };
 
@@ -303,7 +303,7 @@ enum dump_note_kind {
 };
 
 /*
- * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next distance with the
+ * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next interval with the
  * new one, so for a time there are samples of both.
  */
 struct dump_rate_change {

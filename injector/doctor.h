@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * memattach --doctor: says what an attach to the process would meet, by reading /proc and the memory of the target.
- * Nothing is stopped, traced or written; the report goes to stdout, one fact per line.
+ * Nothing is stopped, traced or written; the report goes to stdout, one fact per line, with
+ * --verbose also what the facts are counted from (doctor_details.h).
  */
 #ifndef MEMATTACH_DOCTOR_H
 #define MEMATTACH_DOCTOR_H

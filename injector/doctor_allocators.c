@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "doctor_allocators.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "doctor_fact.h"
@@ -9,7 +11,8 @@
 
 void doctor_allocators_find(struct doctor_allocators *d, const struct session *s)
 {
-	const struct allocators_input in = { &s->modules, &s->libc, &s->plans, &s->memory, &s->maps };
+	const struct allocators_input in = { &s->view.modules, &s->view.libc, &s->view.plan, &s->memory,
+		                             &s->view.maps };
 
 	*d = (struct doctor_allocators){ 0 };
 	d->result = allocators_find(&d->found, &in, &d->error);
@@ -28,7 +31,7 @@ static const char *plural(uint32_t count)
 
 static const struct elf_module *module_of(const struct session *s, const struct allocator *a)
 {
-	return &s->modules.list[a->module];
+	return &s->view.modules.list[a->module];
 }
 
 static bool is_called_inside(const struct allocator *a)
@@ -83,11 +86,11 @@ static void tell_entries(const struct allocators *found, const struct allocator 
 /* No function was found in the program itself, and it is called by no name that would tell of one. */
 static void tell_program(const struct allocators *found, const struct session *s)
 {
-	const struct elf_module *program = modules_main(&s->modules);
-	bool has_slots = false;
+	const struct elf_module *program = modules_main(&s->view.modules);
+	bool has_entries = false;
 
-	for (size_t i = 0; program && i < s->plans.slot_count; i++)
-		has_slots |= &s->modules.list[s->plans.slots[i].module] == program;
+	for (size_t i = 0; program && i < s->view.plan.entry_count; i++)
+		has_entries |= &s->view.modules.list[s->view.plan.entries[i].module] == program;
 	for (size_t i = 0; i < found->count; i++)
 		if (module_of(s, &found->list[i]) == program)
 			return;
@@ -96,7 +99,7 @@ static void tell_program(const struct allocators *found, const struct session *s
 	if (found->program_text)
 		fact("", "%s has messages of %s in it, but no symbols that tell where its functions are",
 		     elf_module_name(program), found->program_text);
-	else if (!has_slots)
+	else if (!has_entries)
 		fact("", "%s is stripped and calls no allocation function through a GOT entry",
 		     elf_module_name(program));
 	else
@@ -127,13 +130,39 @@ void doctor_allocators_tell(const struct doctor_allocators *d, const struct sess
 	tell_program(found, s);
 }
 
+void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s)
+{
+	static const char *const layers[] = { "unknown", "lowest", "wrapper", "mixed" };
+
+	puts("\nallocation functions: address, size, name, layer, GOT entries, direct calls, addresses taken, entry "
+	     "hook");
+	for (size_t i = 0; d->result == 0 && i < d->found.function_count; i++) {
+		const struct allocator_function *fn = &d->found.functions[i];
+		char hook[96];
+
+		if (fn->entry_refusal[0])
+			snprintf(hook, sizeof hook, "none: %s", fn->entry_refusal);
+		else
+			snprintf(hook, sizeof hook, "%s jump for %u instruction%s of %u bytes at +%u%s",
+			         fn->entry.island ? "short" : "long", fn->entry.displaced_count,
+			         plural(fn->entry.displaced_count), fn->entry.displaced_bytes,
+			         (unsigned)(fn->entry.write_at - fn->address),
+			         fn->entry.crosses_line   ? ", crosses a cache line"
+			         : fn->entry.crosses_word ? ", crosses a word"
+			                                  : "");
+		fact("", "%012" PRIx64 " %5" PRIu64 " %-35s %-7s %3u %5u %3u %s, %s", fn->address, fn->bytes, fn->name,
+		     layers[fn->layer], fn->got_entries, fn->direct_calls, fn->address_taken, hook,
+		     elf_module_name(&s->view.modules.list[fn->module]));
+	}
+}
+
 /* The plan has a line of its own for modules that contain an allocator which no GOT entry leads to. */
 static bool is_noted(const struct session *s, const struct elf_module *m)
 {
 	char text[300];
 
 	snprintf(text, sizeof text, "%s contains ", elf_module_name(m));
-	return s->plans.notes && strstr(s->plans.notes, text);
+	return s->view.plan.notes && strstr(s->view.plan.notes, text);
 }
 
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s)
@@ -143,7 +172,7 @@ bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const s
 
 	if (text)
 		fact("not covered", "what %s allocates by %s, if it does: its functions are not known",
-		     elf_module_name(modules_main(&s->modules)), text);
+		     elf_module_name(modules_main(&s->view.modules)), text);
 	for (size_t i = 0; d->result == 0 && i < d->found.count; i++) {
 		const struct allocator *a = &d->found.list[i];
 		if (!is_called_inside(a) || is_noted(s, module_of(s, a)))

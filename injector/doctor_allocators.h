@@ -19,6 +19,9 @@ void doctor_allocators_done(struct doctor_allocators *d);
 /* The facts. */
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s);
 
+/* With --verbose: each function. */
+void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s);
+
 /* Lines "not covered" for calls that GOT entries cannot see; false: there are none. */
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s);
 

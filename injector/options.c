@@ -122,16 +122,14 @@ static int parse_number(const char *text, uint64_t *number)
 	return errno || *end || end == text ? usage("'%s' is not a number", text) : 0;
 }
 
-/* A percentage as a fraction; "off" is 0. */
-static int parse_percent(const char *text, double *part)
+/* "off" is 0. */
+static int parse_max_overhead(const char *text, double *overhead)
 {
-	char *end;
+	double value;
 
-	errno = 0;
-	double value = strtod(strcmp(text, "off") ? text : "0", &end);
-	if (errno || (*end && strcmp(end, "%")) || end == text || !(value >= 0) || value > 100)
+	if (percent_parse(strcmp(text, "off") ? text : "0", &value) || value < 0 || value > 1)
 		return usage("'%s' is not a percentage from 0 to 100", text);
-	*part = value / 100;
+	*overhead = value;
 	return 0;
 }
 
@@ -149,7 +147,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 		break;
 	case 'o': o->output = argument; break;
 	case 'd': rc = time_parse(argument, &o->duration_ns, &e); break;
-	case OPTION_MAX_OVERHEAD: return parse_percent(argument, &o->max_overhead);
+	case OPTION_MAX_OVERHEAD: return parse_max_overhead(argument, &o->max_overhead);
 	case OPTION_MAX_SIZE:
 		rc = size_parse(argument, &o->max_bytes, &e);
 		if (rc == 0 && o->max_bytes < LEAST_MAX_BYTES)

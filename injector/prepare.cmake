@@ -23,16 +23,16 @@ add_library(memattach_prepare STATIC
   elf/scope.c
   elf/tid_offset.c
   got/hook_names.c
-  got/slot_notes.c
-  got/slot_place.c
-  got/slot_resolve.c
-  got/slot_routes.c
-  got/slots.c
+  got/allocator_notes.c
+  got/entry_place.c
+  got/entry_resolve.c
+  got/entry_routes.c
+  got/got_plan.c
   unwind/cfi_program.c
   unwind/unwind_cache.c
   unwind/unwind_compile.c
   unwind/unwind_source.c
-  unwind/unwind_tables.c
+  unwind/table_writer.c
   unwind/unwind_worker.c
   entry/allocator_callers.c
   entry/allocator_entries.c
@@ -48,13 +48,8 @@ add_library(memattach_prepare STATIC
   arch/x86_64/entry_code.c
   arch/x86_64/instruction.c
   arch/x86_64/stack_switch.c
-  arch/x86_64/unwind_rule.c)
+  arch/x86_64/rule_encode.c)
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${injector_folders})
 target_link_libraries(memattach_prepare PUBLIC
   PkgConfig::DW PkgConfig::ELF PkgConfig::LZMA zydis memattach_common Threads::Threads)
-
-# Prints what the preparation finds in a process; for people who work on it, not installed.
-add_executable(memattach-inspect inspect.c)
-memattach_sanitize(memattach-inspect)
-target_link_libraries(memattach-inspect PRIVATE memattach_prepare)

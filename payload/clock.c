@@ -7,8 +7,6 @@
 
 uint64_t clock_stamp(void)
 {
-	if (UNLIKELY(payload.coarse_clock))
-		return __atomic_load_n(&payload.dump->clock_latest.stamp, __ATOMIC_RELAXED);
 	return arch_cycles();
 }
 

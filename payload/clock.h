@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The cycle counter, or the word that memattach advances if the counter is not usable. */
+/* The cycle counter. */
 uint64_t clock_stamp(void);
 /* False if the lease has run out at stamp; then recording is switched off and the dump is marked DUMP_STATE_ABANDONED.
  */

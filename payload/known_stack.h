@@ -3,14 +3,14 @@
  * The two stacks that are certain to be mapped from a stack pointer of the running thread up to their end:
  *
  * - The main stack. memattach says where it was when it attached. The kernel lets it grow without holes, and keeps
- * other mappings MAIN_STACK_GAP away from it: a stack pointer less than that below its known start is on it, and tells
- * how far it has grown since. Nothing takes pages out of it again.
+ *   other mappings MAIN_STACK_GAP away from it: a stack pointer less than that below its known start is on it, and
+ *   tells how far it has grown since. Nothing takes pages out of it again.
  * - The stack that the C library made, or was given, for the running thread. Both glibc and musl put the thread control
- * block (struct pthread) on top of it, and note its lowest address and its size there, guard included. It stays mapped
- * as long as the thread lives; the guard is at its low end, so what is above a stack pointer in use is no guard. The
- * words are looked for in the control block of the first threads that come: the sum of the two leads right behind the
- * control block, which nothing else does. They are read anew for each walk: a thread pointer may be that of a new
- * thread, with a smaller stack.
+ *   block (struct pthread) on top of it, and note its lowest address and its size there, guard included. It stays
+ *   mapped as long as the thread lives; the guard is at its low end, so what is above a stack pointer in use is no
+ *   guard. The words are looked for in the control block of the first threads that come: the sum of the two leads right
+ *   after the control block, which nothing else does. They are read anew for each walk: a thread pointer may be that
+ *   of a new thread, with a smaller stack.
  *
  * Every other stack (of a coroutine, of another thread, for signals) may be unmapped in part, and is not known here.
  */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The payload's own state that more than one of its modules uses: where dump and tables are mapped, the switch, and the
- * rate. Written by control.c alone, while no hook runs or by atomic stores; hooks read it.
+ * rate. Written by control.c while no hook runs, but for the switch, which clock.c ends too; hooks read it.
  *
- * Memory that a forked child must find empty carries PAYLOAD_WIPED: such objects fill whole pages of .bss.
+ * Objects with PAYLOAD_PAGES fill whole pages of .bss, so that the pages can be given back, or be wiped in forked
+ * children (control.c).
+ * Terms: docs/glossary.md
  */
 #ifndef MEMATTACH_PAYLOAD_PAYLOAD_H
 #define MEMATTACH_PAYLOAD_PAYLOAD_H
@@ -22,11 +24,10 @@ struct payload_state {
 	uint64_t dump_bytes;
 	const uint8_t *tables;
 	uint64_t tables_bytes;
-	uint64_t rate_bytes; /* (atomic) the least; dump->rate_bytes may be more */
+	uint64_t rate_bytes; /* the least; dump->rate_bytes may be more */
 	uint64_t seed;
 	uint64_t usable_size; /* address of malloc_usable_size, 0 none */
 	uint32_t tid_offset;
-	uint32_t coarse_clock; /* stamps are header.clock_latest.stamp */
 };
 
 extern struct payload_state payload HIDDEN;

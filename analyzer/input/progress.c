@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "progress.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +9,6 @@
 
 #define REDRAW_NS 200000000ull
 #define ERASE "\r\033[K"
-
-/* What a signal handler has to erase; -1: nothing is shown. */
-static volatile sig_atomic_t shown_on = -1;
-static const int endings[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
 static uint64_t now_ns(void)
 {
@@ -28,24 +23,6 @@ static void put(int fd, const char *text)
 	ssize_t n = write(fd, text, strlen(text));
 
 	(void)n; /* a terminal that is gone needs no progress */
-}
-
-/* The handler was for this one time: the second signal ends the program as if there had been none. */
-static void on_ending(int sig)
-{
-	if (shown_on >= 0)
-		put(shown_on, ERASE);
-	raise(sig);
-}
-
-static void catch_endings(void)
-{
-	struct sigaction erase = { .sa_handler = on_ending, .sa_flags = SA_RESETHAND | SA_NODEFER }, old;
-
-	sigemptyset(&erase.sa_mask);
-	for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-		if (!sigaction(endings[i], NULL, &old) && old.sa_handler == SIG_DFL)
-			sigaction(endings[i], &erase, NULL);
 }
 
 void progress_start(struct progress *p, int fd, uint64_t delay_ns)
@@ -74,11 +51,9 @@ void progress_at(struct progress *p, const char *what, uint64_t done, uint64_t t
 		snprintf(text, sizeof text, "memanalyze: %.40s %.0f %%", what, share < 99 ? share : 99);
 	else
 		snprintf(text, sizeof text, "memanalyze: %.40s", what);
-	if (shown_on >= 0 && !strcmp(text, p->text))
+	if (p->shown && !strcmp(text, p->text))
 		return;
-	if (shown_on < 0)
-		catch_endings();
-	shown_on = p->fd;
+	p->shown = true;
 	memcpy(p->text, text, sizeof text);
 	snprintf(line, sizeof line, ERASE "%s", text);
 	put(p->fd, line);
@@ -86,10 +61,9 @@ void progress_at(struct progress *p, const char *what, uint64_t done, uint64_t t
 
 void progress_clear(struct progress *p)
 {
-	if (p->fd < 0 || shown_on != p->fd)
-		return;
-	put(p->fd, ERASE);
-	shown_on = -1;
+	if (p->shown)
+		put(p->fd, ERASE);
+	p->shown = false;
 }
 
 void progress_stop(struct progress *p)

@@ -2,7 +2,7 @@
 /*
  * A line on a terminal that says how far a long run is. It appears after a delay, only where a person may be waiting:
  * the descriptor is a terminal that can erase a line, and this process group has it. It is erased by progress_clear and
- * progress_stop, and by the signals that end the program (there is one such line in a process).
+ * progress_stop; a signal that ends the program leaves it there.
  */
 #ifndef MEMATTACH_PROGRESS_H
 #define MEMATTACH_PROGRESS_H
@@ -14,6 +14,7 @@
 
 struct progress {
 	int fd;          /* -1: nothing is shown any more */
+	bool shown;      /* the line is there now */
 	uint64_t due_ns; /* when the line is drawn next */
 	char text[64];   /* what it shows */
 };

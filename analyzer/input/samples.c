@@ -7,7 +7,7 @@
 
 #define READS_MAX 16
 #define BATCH 64
-#define CHANCES 2048u /* a power of two */
+#define PROBABILITIES 2048u /* a power of two */
 
 /* A record of either kind. */
 struct sample {
@@ -16,17 +16,18 @@ struct sample {
 	double survival;      /* thinning.h: of a session at a larger rate it would not be a sample; for leaks only */
 	uint32_t stack, rate; /* rate 0: given up; others stand for it */
 	uint32_t number;      /* of the stack */
+	uint32_t tid;         /* 0: not known */
 };
 
 /* What a block of this size adds; sizes come again and again, and logarithms are dear. */
-struct chance {
+struct probability {
 	_Alignas(64) uint64_t size;
 	uint32_t rate; /* 0: nothing here yet */
 	struct estimate_block block;
 };
 
 struct sample_batch {
-	struct chance chances[CHANCES];
+	struct probability probabilities[PROBABILITIES];
 	struct sample list[BATCH];
 	size_t count;
 };
@@ -148,21 +149,29 @@ static void add_slack(struct slack *slack, const struct sample *sample, double p
 	slack->requested += (double)sample->size / p;
 }
 
+static int add_to_thread(struct samples *s, const struct sample *sample, double p)
+{
+	struct thread_sum *thread = threads_get(&s->threads, sample->tid);
+
+	if (!thread)
+		return -ENOMEM;
+	add_pair(thread->sum, sample->size, p);
+	if (!sample->freed)
+		add_slack(&thread->slack, sample, p);
+	return 0;
+}
+
 static const struct estimate_block *block_of(struct sample_batch *batch, uint64_t size, uint32_t rate)
 {
-	struct chance *c = &batch->chances[(size ^ size >> 11 ^ rate * 0x9e3779b1u >> 16) % CHANCES];
+	struct probability *c = &batch->probabilities[(size ^ size >> 11 ^ rate * 0x9e3779b1u >> 16) % PROBABILITIES];
 
 	if (c->size != size || c->rate != rate)
-		*c = (struct chance){ size, rate, estimate_block(estimate_probability(size, rate)) };
+		*c = (struct probability){ size, rate, estimate_block(estimate_probability(size, rate)) };
 	return &c->block;
 }
 
 static void add_to_tally(struct tally *tally, const struct estimate_block *block)
 {
-	tally->variance += block->variance;
-	tally->log_sum += block->log_sum;
-	tally->log_square += block->log_square;
-	tally->known++;
 	if (block->p < 1 && block->weight > tally->next)
 		tally->next = block->weight;
 }
@@ -205,10 +214,10 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		s->rate = sample->rate;
 	if (live)
 		add_pair(part->sum, sample->size, p);
+	if (live && o->threads && add_to_thread(s, sample, p))
+		return -ENOMEM;
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
-	if (o->efficiency)
-		efficiency_add(o->efficiency, sample->size, p, live);
 	if (o->leaks)
 		leak_add(&s->leaks[sample->number], o->leaks, sample->size, sample->rate,
 		         sample->survival > (double)s->rate, sample->born, sample->freed);
@@ -257,6 +266,7 @@ static int on_live(void *arg, const struct dump_live_record *record)
 		                                                                 ? dump_live_survival(record)
 		                                                                 : INFINITY,
 		                                             .stack = record->stack,
+		                                             .tid = record->tid,
 		                                             .rate = dump_live_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
@@ -274,6 +284,7 @@ static int on_history(void *arg, const struct dump_history_record *record)
 		                                                                 ? dump_history_survival(record)
 		                                                                 : INFINITY,
 		                                             .stack = record->stack,
+		                                             .tid = record->tid,
 		                                             .rate = dump_history_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
@@ -306,6 +317,7 @@ static void clear(struct samples *s)
 	free(s->windows);
 	free(s->leaks);
 	map_done(&s->stack_of);
+	threads_done(&s->threads);
 	s->tallies = NULL;
 	s->lives = NULL;
 	s->windows = NULL;
@@ -326,7 +338,6 @@ static int read_stacks(struct samples *s)
 
 int samples_read(struct samples *s, struct dump *dump, const struct sample_options *options)
 {
-	struct efficiency before = { 0 };
 	int r = 1;
 
 	s->dump = dump;
@@ -335,12 +346,8 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 	s->batch = aligned_alloc(64, sizeof *s->batch);
 	if (!s->batch)
 		return -ENOMEM;
-	memset(s->batch->chances, 0, sizeof s->batch->chances);
-	if (options->efficiency)
-		before = *options->efficiency;
+	memset(s->batch->probabilities, 0, sizeof s->batch->probabilities);
 	for (int i = 0; r == 1 && i < READS_MAX; i++) {
-		if (options->efficiency)
-			*options->efficiency = before;
 		clear(s);
 		r = read_records(s);
 		if (!r)

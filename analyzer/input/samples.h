@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The samples of one dump, added up for each of its stacks. A long history touches one small tally for each record, in
- * no order: so what every sample adds to stands apart from the rest, the rest is there only if it is asked for, and
+ * no order: so what every sample adds to is apart from the rest, the rest is there only if it is asked for, and
  * records are taken in batches, for which the tallies are fetched ahead.
  */
 #ifndef MEMATTACH_SAMPLES_H
@@ -11,22 +11,19 @@
 #include <stdint.h>
 
 #include "dump_reader.h"
-#include "efficiency.h"
 #include "estimate.h"
 #include "leaks.h"
 #include "map.h"
 #include "progress.h"
 #include "rows.h"
+#include "threads.h"
 
-/* Of all samples that still have a record: one cache line. */
+/* Of all samples that still have a record: half a cache line. */
 struct tally {
-	_Alignas(64) double variance; /* of their number, */
-	double log_sum, log_square;   /* as in a sum of counts: what is known of the sizes */
-	double next;
-	uint64_t known;
-	double history_bytes; /* bytes of the samples that stand in the history */
-	uint64_t history;     /* how many they are */
-	uint32_t reference;   /* of the stack; 0: it is not known */
+	_Alignas(32) double next; /* largest weight */
+	double history_bytes;     /* bytes of the samples that are in the history */
+	uint64_t history;         /* how many they are */
+	uint32_t reference;       /* of the stack; 0: it is not known */
 };
 
 /* Of those that are live. */
@@ -45,11 +42,11 @@ struct window_part {
 struct sample_options {
 	uint64_t at, since;              /* stamps; at: UINT64_MAX the end, since: 0 none */
 	const struct leak_window *leaks; /* NULL: not asked for */
-	struct efficiency *efficiency;   /* NULL: not asked for */
 	/* Of two states of one session, a block that is in both changes nothing: the live blocks of the earlier one,
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
+	bool threads;              /* sum up by thread, too */
 	struct progress *progress; /* NULL: nobody wants to know */
 };
 
@@ -64,6 +61,7 @@ struct samples {
 	struct live_part *lives;
 	struct window_part *windows; /* NULL: not asked for */
 	struct leak_tally *leaks;    /* NULL: not asked for */
+	struct threads threads;      /* empty: not asked for */
 	/* private: */
 	struct dump *dump;
 	size_t room;

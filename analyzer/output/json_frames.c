@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "build_id.h"
 #include "grow.h"
 
 /* A place whose text is not kept is put out anew each time: one of a file may have a path of 4 KiB at each of 64
@@ -11,14 +12,9 @@
 
 void json_build_id(struct json *j, const struct image *image)
 {
-	static const char digits[] = "0123456789abcdef";
-	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+	char hex[BUILD_ID_TEXT];
 
-	for (uint32_t i = 0; i < image->build_id_bytes; i++) {
-		hex[2 * i] = digits[image->build_id[i] >> 4];
-		hex[2 * i + 1] = digits[image->build_id[i] & 15];
-	}
-	hex[2 * image->build_id_bytes] = 0;
+	build_id_format(image->build_id, image->build_id_bytes, hex);
 	json_string(j, "build_id", hex[0] ? hex : NULL);
 }
 

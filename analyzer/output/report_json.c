@@ -5,27 +5,44 @@
 #include <math.h>
 #include <time.h>
 
-#include "figures.h"
 #include "json.h"
 #include "json_frames.h"
 #include "leaks.h"
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
 
-static void put_estimate(struct json *j, const char *name, struct estimate x)
+static void put_members(struct json *j, const struct estimate *x)
+{
+	json_number(j, "estimate", x->value);
+	json_number(j, "stderr", x->error);
+	json_number(j, "low", x->low);
+	json_number(j, "high", x->high);
+}
+
+static void put_bytes(struct json *j, const char *name, struct estimate x)
 {
 	json_object(j, name);
-	json_number(j, "estimate", x.value);
-	json_number(j, "stderr", x.error);
-	json_number(j, "low", x.low);
-	json_number(j, "high", x.high);
+	put_members(j, &x);
 	json_object_end(j);
+}
+
+static void put_count(struct json *j, const char *name, struct estimate x)
+{
+	json_object(j, name);
+	put_members(j, &x);
+	json_number(j, "unseen", x.unseen);
+	json_object_end(j);
+}
+
+static void put_figure(struct json *j, enum report_figure f, struct estimate x)
+{
+	(report_is_bytes(f) ? put_bytes : put_count)(j, figure_keys[f], x);
 }
 
 static void put_figures(struct json *j, const struct report *r, const struct report_row *row)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], report_estimate(r, row, f));
+		put_figure(j, f, report_estimate(r, row, f));
 }
 
 static void put_slack(struct json *j, const struct report *r, const struct slack *slack)
@@ -34,7 +51,7 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 		return;
 	json_object(j, "fragmentation");
 	json_number(j, "requested_bytes", slack->requested);
-	put_estimate(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
+	put_bytes(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
 	json_object_end(j);
 }
 
@@ -57,7 +74,7 @@ static void put_growth(struct json *j, const struct report *r, const struct repo
 	put_sums(j, r, "old", row->change->old, 0, NULL);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], report_growth(r, row, f));
+		put_figure(j, f, report_growth(r, row, f));
 	json_number(j, "p_value", row->p_value);
 	json_bool(j, "significant", row->grown);
 	json_object_end(j);
@@ -69,8 +86,8 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	const struct leak_tally *t = &row->change->leak;
 
 	json_object(j, "leak");
-	put_estimate(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
-	put_estimate(j, "older_count", estimate_interval(&t->count, r->options.confidence));
+	put_bytes(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
+	put_count(j, "older_count", estimate_interval(&t->count, r->options.confidence));
 	json_unsigned(j, "samples_older", t->count.samples);
 	json_unsigned(j, "samples_gained", t->gained);
 	json_unsigned(j, "samples_lost", t->lost);
@@ -104,12 +121,10 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row,
-                      const struct estimate *figures, struct json_frames *frames)
+static void put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
 {
 	json_object(j, NULL);
-	for (int f = 0; f < FIGURE_COUNT; f++)
-		put_estimate(j, figure_keys[f], figures[f]);
+	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_number(j, "share", report_share(r, row, r->options.sort));
@@ -128,37 +143,59 @@ static void put_stack(struct json *j, const struct report *r, const struct repor
 static void put_stacks(struct json *j, const struct report *r)
 {
 	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
-	struct figures figures;
 	struct json_frames frames;
 
-	figures_init(&figures, r, shown);
 	json_frames_init(&frames, r);
 	json_array(j, "stacks");
 	for (size_t i = 0; i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
 		report_want_symbols(r, i, shown);
-		put_stack(j, r, &r->rows.list[i], figures_of(&figures, i), &frames);
+		put_stack(j, r, &r->rows.list[i], &frames);
 	}
 	json_array_end(j);
 	json_frames_done(&frames);
-	figures_done(&figures);
+}
+
+static void put_group(struct json *j, const struct report *r, const struct group *g)
+{
+	if (r->options.by == BY_FUNCTION)
+		json_string(j, "function", g->name);
+	json_string(j, "module", r->images.list[g->image].path);
+	put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
+	put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+}
+
+/* What a thread has allocated in all is not known. */
+static void put_thread(struct json *j, const struct report *r, const struct group *g)
+{
+	const struct report_row row = report_thread(r, g);
+
+	json_string(j, "thread", g->name[0] ? g->name : NULL);
+	json_number(j, "tid", g->tid ? g->tid : NAN);
+	json_number(j, "pid", g->others ? NAN : g->pid);
+	json_bool(j, "others", g->others);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		if (report_is_live(f))
+			put_figure(j, f, report_estimate(r, &row, f));
+	json_unsigned(j, "samples_live", row.sum[FIGURE_LIVE_COUNT].samples);
+	json_number(j, "share", report_share(r, &row, r->options.sort));
+	put_slack(j, r, &row.slack);
 }
 
 static void put_groups(struct json *j, const struct report *r)
 {
+	static const char *const names[] = {
+		[BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
+	};
+
 	if (r->options.by == BY_STACK)
 		return;
-	json_string(j, "by", r->options.by == BY_FUNCTION ? "function" : "module");
+	json_string(j, "by", names[r->options.by]);
 	json_unsigned(j, "group_count", r->groups.count);
 	json_array(j, "groups");
 	for (size_t i = 0; i < report_shown(r); i++) {
-		const struct group *g = &r->groups.list[i];
 		json_object(j, NULL);
-		if (r->options.by == BY_FUNCTION)
-			json_string(j, "function", g->name);
-		json_string(j, "module", r->images.list[g->image].path);
-		put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
-		put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+		(r->options.by == BY_THREAD ? put_thread : put_group)(j, r, &r->groups.list[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -312,40 +349,8 @@ static void put_memory(struct json *j, const struct report *r)
 	}
 	json_object(j, "memory");
 	json_number(j, "private_growth_bytes", m->private_growth);
-	put_estimate(j, "captured_live_bytes", m->live);
+	put_bytes(j, "captured_live_bytes", m->live);
 	json_bool(j, "mostly_unseen", m->mostly_unseen);
-	json_object_end(j);
-}
-
-static void put_efficiency(struct json *j, const struct report *r)
-{
-	const struct efficiency_result *e = &r->efficiency_result;
-
-	if (!r->options.efficiency)
-		return;
-	if (!r->efficiency_known) {
-		json_string(j, "efficiency", NULL);
-		return;
-	}
-	json_object(j, "efficiency");
-	json_number(j, "samples", e->samples);
-	json_number(j, "stderr_bytes", e->error_now);
-	json_number(j, "best_stderr_bytes", e->error_best);
-	json_number(j, "efficiency", e->ratio);
-	json_number(j, "best_samples", e->samples_best);
-	json_array(j, "sizes");
-	for (size_t i = 0; i < e->group_count; i++) {
-		const struct efficiency_group *g = &e->groups[i];
-		json_object(j, NULL);
-		json_number(j, "least_bytes", ceil(g->least));
-		json_number(j, "most_bytes", ceil(g->most) - 1);
-		json_number(j, "allocated_count", g->allocated);
-		json_number(j, "live_share", g->survival);
-		json_number(j, "probability", g->now);
-		json_number(j, "best_probability", g->best);
-		json_object_end(j);
-	}
-	json_array_end(j);
 	json_object_end(j);
 }
 
@@ -354,13 +359,7 @@ static void put_view(struct json *j, const struct report *r)
 	const struct report_options *o = &r->options;
 
 	json_object(j, "view");
-	json_string(j, "kind",
-	            o->efficiency ? "efficiency"
-	            : o->leaks    ? "leaks"
-	            : o->diff     ? "diff"
-	            : o->since_ns ? "since"
-	            : o->at_ns    ? "at"
-	                          : "end");
+	json_string(j, "kind", o->leaks ? "leaks" : o->diff ? "diff" : o->since_ns ? "since" : o->at_ns ? "at" : "end");
 	json_string(j, "sort", report_figure_name(o->sort));
 	if (o->at_ns)
 		json_number(j, "at_seconds", (double)o->at_ns / 1e9);
@@ -414,7 +413,6 @@ void report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
-	put_efficiency(&j, r);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);
 	put_slack(&j, r, &r->total.slack);

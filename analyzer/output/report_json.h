@@ -7,7 +7,7 @@
 
 #include "report.h"
 
-#define REPORT_JSON_FORMAT 1
+#define REPORT_JSON_FORMAT 2
 
 void report_json(const struct report *report, FILE *out);
 

@@ -9,6 +9,26 @@
 
 #define MISSING_LISTED 32
 
+/* What the numbers of blocks leave out. Bytes have no such line: their intervals hold for blocks of any size. */
+static void put_unseen(const struct text *t)
+{
+	const struct report *r = t->report;
+	struct estimate live = report_estimate(r, &r->total, FIGURE_LIVE_COUNT);
+	struct estimate allocated = report_estimate(r, &r->total, FIGURE_ALLOCATED_COUNT);
+	char number[40];
+
+	if (!(live.unseen > 0) && !(allocated.unseen > 0))
+		return;
+	fprintf(t->out, "  %-18s %14s   up to", "unseen blocks", "");
+	if (live.unseen > 0)
+		fprintf(t->out, " %s live", text_grouped(live.unseen, number));
+	if (live.unseen > 0 && allocated.unseen > 0)
+		fputs(" and", t->out);
+	if (allocated.unseen > 0)
+		fprintf(t->out, " %s allocated", text_grouped(allocated.unseen, number));
+	fputs(" ones, smaller than all samples\n", t->out);
+}
+
 static void put_totals(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -29,6 +49,7 @@ static void put_totals(const struct text *t)
 			fprintf(t->out, "%s\n", text_interval(f, &x, range));
 		}
 	}
+	put_unseen(t);
 	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
 		struct estimate x = estimate_interval(&r->total.slack.sum, r->options.confidence);
 		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack",
@@ -55,6 +76,10 @@ static void put_rest(const struct text *t, size_t shown)
 		        text_plural((double)more, "stack holds", "stacks hold"),
 		        text_amount(f, rest.sum[f].value, value), text_unit(f, rest.sum[f].value),
 		        text_percent(report_share(r, &rest, f), share));
+	if (r->options.by == BY_THREAD)
+		fputs("What is live, by the thread that allocated it; what threads have allocated in all is not "
+		      "kept.\n",
+		      t->out);
 	if (r->options.leaks)
 		fputs("LEAK: old blocks became more all through the session; false alarms are limited over all stacks\n"
 		      "(Benjamini and Hochberg). What lives longer than the session cannot be told from a leak.\n",
@@ -65,13 +90,15 @@ static void put_rest(const struct text *t, size_t shown)
 		        "and Hochberg).\n",
 		        100 * (1 - r->options.confidence));
 	if (report_detection_limit(r) > 0)
-		fprintf(t->out, "A stack without a sample holds less than %s with %g %% confidence.\n",
-		        size_format(report_detection_limit(r), value), 100 * r->options.confidence);
-	if (report_hidden_bytes(r))
+		fprintf(t->out, "A %s without a sample holds less than %s with %g %% confidence.\n",
+		        r->options.by == BY_THREAD ? "thread" : "stack", size_format(report_detection_limit(r), value),
+		        100 * r->options.confidence);
+	if (report_unseen_blocks(r) > 0)
 		fprintf(t->out,
-		        "The upper ends of numbers of blocks allow for blocks of %u bytes or more that no sample "
-		        "shows.\n",
-		        report_hidden_bytes(r));
+		        "Intervals of block numbers leave out blocks smaller than all samples of the row: up to %s of "
+		        "%u "
+		        "bytes or more.\n",
+		        text_grouped(report_unseen_blocks(r), number), report_hidden_bytes(r));
 }
 
 static const char *what_of(const struct image_found *file)
@@ -116,9 +143,8 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
 	text_head(&t);
 	put_totals(&t);
-	if (r->options.efficiency)
-		text_efficiency(&t);
-	else
-		put_rest(&t, r->options.by == BY_STACK ? text_rows(&t) : text_groups(&t));
+	put_rest(&t, r->options.by == BY_STACK    ? text_rows(&t)
+	             : r->options.by == BY_THREAD ? text_threads(&t)
+	                                          : text_groups(&t));
 	put_missing_symbols(&t);
 }

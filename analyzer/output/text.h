@@ -33,10 +33,9 @@ void text_warning(const struct text *t, const char *what, const char *text);
 
 /* Which sessions these are, the samples, what the figures lack. */
 void text_head(const struct text *t);
-/* The stacks, or the tables by function and module; returns how many were shown. */
+/* The stacks, or the tables by function and module, or by thread; returns how many were shown. */
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
-/* What --efficiency asks for. */
-void text_efficiency(const struct text *t);
+size_t text_threads(const struct text *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stacks of the text report, and its tables by function and module. */
+/* The stacks of the text report, and its tables by function, module and thread. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -352,4 +352,48 @@ size_t text_groups(const struct text *t)
 		shown++;
 	}
 	return shown;
+}
+
+static const char *thread_name(const struct text *t, const struct group *g, char name[LINE_TEXT])
+{
+	char id[64];
+
+	if (g->others)
+		return "(all other threads)";
+	snprintf(id, sizeof id, t->report->session_count > 1 ? "tid %u of PID %d" : "tid %u", g->tid, g->pid);
+	if (!g->tid)
+		snprintf(name, LINE_TEXT, "(thread not known)");
+	else if (!g->name[0])
+		snprintf(name, LINE_TEXT, "(%s, no name recorded)", id);
+	else
+		snprintf(name, LINE_TEXT, "%s (%s)", g->name, id);
+	printable_copy(name, name, LINE_TEXT);
+	return name;
+}
+
+size_t text_threads(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	enum report_figure other = companion(f);
+	char name[LINE_TEXT], a[40], b[40], range[96], share[16];
+
+	fprintf(t->out, "\nThreads by %s\n\n  %s%12s  %-26s %7s  %s%s\n", text_title(f), t->dim, "estimate", "interval",
+	        "share", "thread that allocated it", t->plain);
+	for (size_t i = 0; i < report_shown(r); i++) {
+		const struct group *g = &r->groups.list[i];
+		const struct report_row row = report_thread(r, g);
+		struct estimate x = report_estimate(r, &row, f);
+		struct estimate y = report_estimate(r, &row, other);
+		fprintf(t->out, "  %12s  %-26s %7s  %s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
+		        text_percent(report_share(r, &row, f), share), thread_name(t, g, name));
+		fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(other, y.value, a),
+		        text_unit(other, y.value), text_interval(other, &y, range));
+		fprintf(t->out, "   %s %s%s\n", text_grouped((double)row.sum[f].samples, b),
+		        samples_word(row.sum[f].samples), t->plain);
+		put_slack(t, &row.slack);
+	}
+	if (!r->groups.count)
+		fputs("\n      none\n", t->out);
+	return report_shown(r);
 }

@@ -37,8 +37,6 @@ static void fill_allocated(const struct build *b, struct part *part, const struc
 		part->change.plus[FIGURE_ALLOCATED_BYTES] = *bytes = part->window->born[FIGURE_LIVE_BYTES];
 		part->change.plus[FIGURE_ALLOCATED_COUNT] = *count = part->window->born[FIGURE_LIVE_COUNT];
 	} else if (stack && stack->taken_count >= sum[FIGURE_LIVE_COUNT].samples) {
-		/* The sums do not know how sizes are spread, but the records that are left do. */
-		double share = tally->variance > 0 ? stack->variance_count / tally->variance : 0;
 		*bytes = (struct estimate_sum){ .value = (double)stack->taken_bytes + stack->excess_bytes,
 			                        .variance = stack->variance_bytes,
 			                        .seen = sum[FIGURE_LIVE_BYTES].seen + tally->history_bytes,
@@ -46,23 +44,18 @@ static void fill_allocated(const struct build *b, struct part *part, const struc
 		*count = (struct estimate_sum){ .value = (double)stack->taken_count + stack->excess_count,
 			                        .variance = stack->variance_count,
 			                        .seen = (double)stack->taken_count,
-			                        .samples = stack->taken_count,
-			                        .log_sum = share * tally->log_sum,
-			                        .log_square = share * tally->log_square };
+			                        .samples = stack->taken_count };
 	} else {
 		*bytes = sum[FIGURE_LIVE_BYTES]; /* the sums are lost; at least this was allocated */
 		*count = sum[FIGURE_LIVE_COUNT];
 	}
 }
 
-/*
- * Lets a count know all that is known of the sizes of this stack: blocks so small that no sample shows them are hidden
- * among all that it allocated, so every record of it tells, live or not.
- */
-static void know_sizes(const struct build *b, struct estimate_sum *count, const struct tally *tally, double next)
+/* A count that has no sample of its own is about the sizes that the other samples of the stack show. */
+static void know_sizes(const struct build *b, struct estimate_sum *count, double next)
 {
-	count->known = tally->known;
-	count->next = next;
+	if (!count->samples)
+		count->next = next;
 	estimate_hide(count, b->samples.rate);
 }
 
@@ -71,11 +64,15 @@ static void fill_next(const struct build *b, struct part *part, const struct dum
 {
 	struct row_change *change = &part->change;
 	double bytes = b->samples.rate > 1 ? (double)b->samples.rate : 0;
+	struct estimate_sum *allocated = &part->row.sum[FIGURE_ALLOCATED_COUNT];
 	double count = part->tally->next;
 
 	/* Where records are gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. */
 	if (b->samples.rate > 1 && stack && stack->taken_count)
 		count = fmax(count, stack->variance_count / ((double)stack->taken_count + stack->excess_count) + 1);
+	/* The sums of a stack do not know their largest weight. */
+	if (!allocated->next)
+		allocated->next = count;
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate_sum *sums[] = { &part->row.sum[f], &change->old[f], &change->plus[f],
 			                        &change->minus[f] };
@@ -83,11 +80,11 @@ static void fill_next(const struct build *b, struct part *part, const struct dum
 			if (report_is_bytes(f))
 				sums[i]->next = bytes;
 			else
-				know_sizes(b, sums[i], part->tally, count);
+				know_sizes(b, sums[i], count);
 		}
 	}
 	estimate_expect(&change->leak.bytes, bytes);
-	know_sizes(b, &change->leak.count, part->tally, count);
+	know_sizes(b, &change->leak.count, count);
 }
 
 /* What the samples say. */
@@ -237,8 +234,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
-		                          .efficiency = r->efficiency,
 		                          .kept = kept,
+		                          .threads = r->options.by == BY_THREAD,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
 
@@ -250,6 +247,11 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		s = samples_read(&b.samples, dump, &options);
 	if (!s)
 		s = make_rows(&b);
+	if (!s)
+		s = threads_read_names(&b.samples.threads, dump);
+	if (!s)
+		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
+		                       b.samples.rate);
 	if (b.samples.rate > r->largest_rate)
 		r->largest_rate = b.samples.rate;
 	if (!s && needs_lost_history(&b.samples))

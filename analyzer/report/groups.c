@@ -101,7 +101,17 @@ static int compare_groups(const void *a, const void *b)
 
 	if (d == 0)
 		d = y->exclusive[sort_figure].value - x->exclusive[sort_figure].value;
-	return d > 0 ? 1 : d < 0 ? -1 : strcmp(x->name, y->name);
+	if (d != 0)
+		return d > 0 ? 1 : -1;
+	int order = strcmp(x->name, y->name);
+	return order ? order : (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+void groups_sort(struct groups *g, enum report_figure sort)
+{
+	sort_figure = sort;
+	if (g->count)
+		qsort(g->list, g->count, sizeof *g->list, compare_groups);
 }
 
 int groups_make(struct groups *g, const struct rows *rows, const struct images *images, struct symbols *symbols,
@@ -120,9 +130,41 @@ int groups_make(struct groups *g, const struct rows *rows, const struct images *
 		if (s)
 			return s;
 	}
-	sort_figure = sort;
-	if (g->count)
-		qsort(g->list, g->count, sizeof *g->list, compare_groups);
+	groups_sort(g, sort);
+	return 0;
+}
+
+/* A new one for each thread of each session, until there are too many. */
+static struct group *thread_group(struct groups *g, const struct thread_sum *thread, int32_t pid)
+{
+	bool others = thread->others || g->count >= THREADS_MAX;
+
+	for (size_t i = g->count; others && i-- > 0;)
+		if (g->list[i].others)
+			return &g->list[i];
+	if (!grow_list(g->list, g->count))
+		return NULL;
+	struct group *group = &g->list[g->count];
+	*group = (struct group){ .name = strdup(others ? "" : thread->name),
+		                 .tid = others ? 0 : thread->tid,
+		                 .pid = pid,
+		                 .others = others };
+	return group->name ? (g->count++, group) : NULL;
+}
+
+int groups_add_threads(struct groups *g, const struct threads *threads, int32_t pid, uint64_t rate)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		const struct thread_sum *thread = &threads->list[i];
+		struct group *group = thread_group(g, thread, pid);
+		if (!group)
+			return -ENOMEM;
+		estimate_merge(&group->inclusive[FIGURE_LIVE_BYTES], &thread->sum[FIGURE_LIVE_BYTES]);
+		estimate_merge(&group->inclusive[FIGURE_LIVE_COUNT], &thread->sum[FIGURE_LIVE_COUNT]);
+		estimate_expect(&group->inclusive[FIGURE_LIVE_BYTES], rate > 1 ? (double)rate : 0);
+		estimate_hide(&group->inclusive[FIGURE_LIVE_COUNT], rate);
+		slack_merge(&group->slack_inclusive, &thread->slack);
+	}
 	return 0;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What --plan says: the row's sums are imagined as they would be on average at another rate, or after a longer time,
- * and the interval of those is taken. So it has all that an interval allows for, as it will be then: blocks too small
- * to be sampled weigh much with few samples and nothing with many.
+ * and the interval of those is taken. So it has all that an interval allows for, as it will be then.
  */
 #include "report.h"
 
@@ -20,7 +19,7 @@ struct scene {
 };
 
 /* Rates are continuous here. */
-static double chance(double size, double rate)
+static double probability(double size, double rate)
 {
 	return rate > 1 ? -expm1(-fmax(size, 1) / rate) : 1;
 }
@@ -29,26 +28,20 @@ static struct estimate_sum imagine(const struct scene *s, double rate, double ti
 {
 	const struct estimate_sum *sum = s->sum;
 	bool counts = sum->hidden > 0;
-	double p = chance(s->size, s->rate);
-	double q = chance(s->size, rate);
+	double p = probability(s->size, s->rate);
+	double q = probability(s->size, rate);
 	double samples = time * q / p;
 	double variance = p < 1 ? time * sum->variance * (1 - q) / q * p / (1 - p) : 0;
-	double mean = sum->variance > 0 ? sum->log_sum / sum->variance : 0;
-	double square = sum->variance > 0 ? fmax(0, sum->log_square / sum->variance - mean * mean) : 0;
 
-	mean += log(p / q);
 	return (struct estimate_sum){
 		.value = sum->value * time,
 		.variance = variance,
 		.seen = fmin(sum->seen * samples, sum->value * time),
 		.samples = (uint64_t)((double)sum->samples * samples),
-		.known = (uint64_t)((double)sum->known * samples),
 		.next = !(rate > 1) ? 0
 		        : counts    ? fmax(1, sum->next * p / q)
 		                    : rate,
-		.hidden = counts && rate > 1 ? 1 / chance(ESTIMATE_HIDDEN_BYTES, rate) : 0,
-		.log_sum = variance * mean,
-		.log_square = variance * (square + mean * mean),
+		.hidden = counts && rate > 1 ? 1 / probability(ESTIMATE_HIDDEN_BYTES, rate) : 0,
 	};
 }
 

@@ -87,16 +87,12 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;
 	}
-	if (!s && options->symbols) {
+	if (!s && options->symbols && options->by != BY_THREAD) {
 		if (options->cache)
 			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
 		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL,
 		                         options->by == BY_STACK);
 		s = r->symbols ? 0 : -ENOMEM;
-	}
-	if (!s && options->efficiency) {
-		r->efficiency = calloc(1, sizeof *r->efficiency);
-		s = r->efficiency ? 0 : -ENOMEM;
 	}
 	return s ? fail(s, e) : 0;
 }
@@ -156,17 +152,14 @@ static void subtract_allocated(struct report *r)
 			const struct estimate_sum *new = &row->sum[f];
 			struct row_change *change = row->change;
 			const struct estimate_sum *old = &change->old[f];
-			change->plus[f] = (struct estimate_sum){
-				.value = fmax(0, new->value - old->value),
-				.variance = fmax(0, new->variance - old->variance),
-				.seen = fmax(0, new->seen - old->seen),
-				.next = fmax(new->next, old->next),
-				.hidden = fmax(new->hidden, old->hidden),
-				.known = new->known > old->known ? new->known : old->known,
-				.log_sum = fmax(0, new->log_sum - old->log_sum),
-				.log_square = fmax(0, new->log_square - old->log_square),
-				.samples = new->samples > old->samples ? new->samples - old->samples : 0
-			};
+			change->plus[f] = (struct estimate_sum){ .value = fmax(0, new->value - old->value),
+				                                 .variance = fmax(0, new->variance - old->variance),
+				                                 .seen = fmax(0, new->seen - old->seen),
+				                                 .next = fmax(new->next, old->next),
+				                                 .hidden = fmax(new->hidden, old->hidden),
+				                                 .samples = new->samples > old->samples
+				                                                    ? new->samples - old->samples
+				                                                    : 0 };
 			/* The history may have dropped more than it had then. */
 			change->plus[f].seen = fmin(change->plus[f].seen, change->plus[f].value);
 			change->minus[f] = (struct estimate_sum){ 0 };
@@ -201,34 +194,11 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 	return 0;
 }
 
-/* Of a comparison, both sides of a row tell of the sizes that its stack allocates. */
-static void share_sizes(struct report *r)
+static void share_sizes(struct row_change *change)
 {
-	for (size_t i = 0; i < r->rows.count; i++) {
-		struct report_row *row = &r->rows.list[i];
-		struct estimate_sum *sums[2 * FIGURE_COUNT];
-		size_t n = 0;
-		struct estimate_sum all = { 0 };
-		for (int f = 0; f < FIGURE_COUNT; f++) {
-			if (report_is_bytes(f))
-				continue;
-			struct row_change *change = row->change;
-			struct estimate_sum *of[] = { &row->sum[f], &change->old[f], &change->plus[f],
-				                      &change->minus[f] };
-			for (size_t k = 0; k < sizeof of / sizeof of[0]; k++)
-				sums[n++] = of[k];
-		}
-		for (size_t k = 0; k < n; k++) {
-			all.known = sums[k]->known > all.known ? sums[k]->known : all.known;
-			all.hidden = fmax(all.hidden, sums[k]->hidden);
-			estimate_expect(&all, sums[k]->next);
-		}
-		for (size_t k = 0; k < n; k++) {
-			sums[k]->known = all.known;
-			sums[k]->hidden = all.hidden;
-			sums[k]->next = all.next;
-		}
-	}
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		if (!report_is_bytes(f))
+			compare_share_sizes(&change->plus[f], &change->minus[f]);
 }
 
 /* Whether it has grown even if all that the older side has lost was of this row. */
@@ -383,31 +353,21 @@ static void make_memory(struct report *r)
 	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->live.high < m->private_growth / 2;
 }
 
-/* The history may have dropped blocks: those that are left stand for them. */
-static void make_efficiency(struct report *r)
-{
-	double recorded = 0;
-
-	if (!r->efficiency)
-		return;
-	for (size_t i = 0; i < EFFICIENCY_CLASSES; i++)
-		recorded += r->efficiency->classes[i].allocated_bytes;
-	double scale = recorded > 0 ? r->total.sum[FIGURE_ALLOCATED_BYTES].value / recorded : 1;
-	r->efficiency_known = efficiency_solve(r->efficiency, fmax(1, scale), &r->efficiency_result);
-}
-
 int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
 
-	if (report_compares(r))
-		share_sizes(r);
 	make_total(r);
+	for (size_t i = 0; report_compares(r) && i < r->rows.count; i++)
+		share_sizes(r->rows.list[i].change);
+	if (report_compares(r))
+		share_sizes(r->total.change);
 	make_memory(r);
-	make_efficiency(r);
 	if (r->options.leaks || report_compares(r))
 		s = test_rows(r);
-	if (!s && r->options.by != BY_STACK)
+	if (r->options.by == BY_THREAD)
+		groups_sort(&r->groups, r->options.sort);
+	else if (!s && r->options.by != BY_STACK)
 		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort,
 		                r->options.progress);
 	if (!s)
@@ -421,7 +381,6 @@ void report_done(struct report *r)
 		session_done(&r->sessions[i]);
 	for (size_t i = 0; i < r->note_count; i++)
 		free(r->notes[i].text);
-	free(r->efficiency);
 	free(r->total.change);
 	free(r->sessions);
 	free(r->notes);
@@ -501,6 +460,15 @@ struct estimate report_estimate(const struct report *r, const struct report_row 
 	return x;
 }
 
+struct report_row report_thread(const struct report *r, const struct group *g)
+{
+	struct report_row row = { .slack = g->slack_inclusive, .lost_live = r->lost_live, .unknown = true };
+
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		row.sum[f] = g->inclusive[f];
+	return row;
+}
+
 struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
 	struct estimate x =
@@ -527,6 +495,14 @@ double report_detection_limit(const struct report *r)
 unsigned report_hidden_bytes(const struct report *r)
 {
 	return r->largest_rate > 1 ? ESTIMATE_HIDDEN_BYTES : 0;
+}
+
+double report_unseen_blocks(const struct report *r)
+{
+	return r->largest_rate > 1
+	               ? estimate_unseen_blocks(1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, r->largest_rate),
+	                                        r->options.confidence)
+	               : 0;
 }
 
 uint64_t report_lost(const struct report *r)

@@ -6,6 +6,7 @@
  * after the other: memory grows with the number of different stacks, not with the number of dumps or samples.
  *
  *   report_init, report_add for each dump (or report_add_pair), report_finish, then show it, report_done
+ * Terms: docs/glossary.md
  */
 #ifndef MEMATTACH_REPORT_H
 #define MEMATTACH_REPORT_H
@@ -15,13 +16,12 @@
 #include <stdint.h>
 
 #include "dump_reader.h"
-#include "efficiency.h"
 #include "estimate.h"
 #include "groups.h"
 #include "images.h"
 #include "progress.h"
 #include "rows.h"
-#include "session.h"
+#include "recorded_session.h"
 #include "symbols.h"
 
 /* "live-bytes" …; -1 if there is none of that name. */
@@ -31,6 +31,11 @@ const char *report_figure_name(enum report_figure figure);
 static inline bool report_is_bytes(enum report_figure f)
 {
 	return f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES;
+}
+
+static inline bool report_is_live(enum report_figure f)
+{
+	return f == FIGURE_LIVE_BYTES || f == FIGURE_LIVE_COUNT;
 }
 
 struct report_options {
@@ -46,7 +51,6 @@ struct report_options {
 	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
 	uint64_t at_ns;    /* the heap at this time after the attach, 0: at the end */
 	uint64_t since_ns; /* growth since this time, 0: none */
-	bool efficiency;   /* compare the sampling with the best one */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
 	struct image_search search;
@@ -87,13 +91,10 @@ struct report {
 	                         not known */
 	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
 	                         time */
-	struct efficiency *efficiency; /* NULL: not asked for */
-	struct efficiency_result efficiency_result;
-	bool efficiency_known; /* there is a result */
-	uint64_t age_ns;       /* of leaks: as it was used in the last dump */
-	bool same_session;     /* the pair is two states of one session: blocks in both cancel out */
-	bool past_unknown;     /* the history has dropped what --at or --since would need */
-	bool whole;            /* nothing of the files was left out */
+	uint64_t age_ns;      /* of leaks: as it was used in the last dump */
+	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;    /* the history has dropped what --at or --since would need */
+	bool whole;           /* nothing of the files was left out */
 	struct report_memory memory;
 	struct report_note *notes;
 	size_t note_count;
@@ -124,6 +125,9 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
+ * none for want of a stack. Only live figures. */
+struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
@@ -131,9 +135,10 @@ bool report_compares(const struct report *report);
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */
 double report_detection_limit(const struct report *report);
-/* The size of the smallest blocks that upper ends of counts allow for though no sample shows them; 0 if all is
- * recorded. */
+/* The size of the smallest blocks that the unseen ones may be; 0 if all is recorded. */
 unsigned report_hidden_bytes(const struct report *report);
+/* How many blocks of that size or more a number of blocks may lack, if they are smaller than all its samples. */
+double report_unseen_blocks(const struct report *report);
 /* Samples that are missing from the figures. */
 uint64_t report_lost(const struct report *report);
 uint64_t report_counter(const struct report *report, enum dump_counter counter);

@@ -10,6 +10,15 @@
 #define PRECISION 1e-4 /* of the logarithm of a p-value */
 #define NARROW 1e-5
 
+void compare_share_sizes(struct estimate_sum *plus, struct estimate_sum *minus)
+{
+	struct estimate_sum both = *plus;
+
+	estimate_merge(&both, minus);
+	plus->next = minus->next = both.next;
+	plus->hidden = minus->hidden = both.hidden;
+}
+
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence)
 {
 	struct estimate x = estimate_interval_smooth(plus, confidence);
@@ -20,6 +29,7 @@ struct estimate compare_interval(const struct estimate_sum *plus, const struct e
 		                  .error = hypot(x.error, y.error),
 		                  .low = d - hypot(x.value - x.low, y.high - y.value),
 		                  .high = d + hypot(x.high - x.value, y.value - y.low),
+		                  .unseen = fmax(x.unseen, y.unseen),
 		                  .exact = x.exact && y.exact };
 }
 

@@ -11,9 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cache_dir.h"
+#include "build_id.h"
 #include "cleanup.h"
-#include "debug_unpack.h"
 #include "file_identity.h"
 
 #define SYSTEM_DEBUG_DIR "/usr/lib/debug"
@@ -106,21 +105,15 @@ static bool try_path(struct image_file *file, const struct image *image, enum im
 	return true;
 }
 
-static void put_hex(char hex[2 * DUMP_BUILD_ID_MAX + 1], const uint8_t *bytes, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-}
-
 /* DIR/.build-id/xx/yyyy[.debug] */
 static bool try_build_id(struct image_file *file, const struct image *image, const char *dir)
 {
-	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+	char hex[BUILD_ID_TEXT];
 	char path[PATH_MAX];
 
 	if (image->build_id_bytes < 2)
 		return false;
-	put_hex(hex, image->build_id, image->build_id_bytes);
+	build_id_format(image->build_id, image->build_id_bytes, hex);
 	if (snprintf(path, sizeof path, "%s/.build-id/%.2s/%s", dir, hex, hex + 2) < (int)sizeof path &&
 	    try_path(file, image, IMAGE_SOURCE_FILE, path))
 		return true;
@@ -182,61 +175,27 @@ static void note_debug_file(struct image_file *file, const char *path, uint64_t 
 	file->settled = file->settled && identity == file->debug_identity;
 }
 
-/* Takes down what file libdwfl has found: its errno tells libdwfl what to try next. */
-static void note_found(Dwfl_Module *module, struct image_file *file, const char *link, int fd, const char *path)
-{
-	int saved = errno;
-	uint64_t identity = fd < 0 ? 0 : file_identity_fd(fd);
-
-	if (is_own_debug_file(module, link))
-		note_debug_file(file, fd < 0 ? NULL : path, identity);
-	else if (fd >= 0)
-		note_alt(file, path, identity);
-	errno = saved;
-}
-
+/* Takes down what file libdwfl finds. */
 static int find_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
                            const char *link, GElf_Word crc, char **path)
 {
 	int fd = dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
+	int saved = errno; /* tells libdwfl what to try next */
 
-	if (*data) /* else nobody keeps the answers */
-		note_found(module, *data, link, fd, *path);
+	if (!*data) /* nobody keeps the answers */
+		return fd;
+	uint64_t identity = fd < 0 ? 0 : file_identity_fd(fd);
+	if (is_own_debug_file(module, link))
+		note_debug_file(*data, fd < 0 ? NULL : *path, identity);
+	else if (fd >= 0)
+		note_alt(*data, *path, identity);
+	errno = saved;
 	return fd;
 }
 
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = no_elf,
 	.find_debuginfo = find_debug_file,
-	.debuginfo_path = &debug_directories,
-};
-
-/* Hands over a copy of the debug file in which everything is inflated. The search would leave the file itself in the
- * module. */
-static int find_unpacked(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *program,
-                         const char *link, GElf_Word crc, char **path)
-{
-	struct image_file *file = *data;
-	struct image_file twin;
-	AUTO_FREE char *found = NULL;
-	AUTO_CLOSE int fd = -1;
-	int copy = -1;
-
-	if (is_own_debug_file(module, link) && open_twin(&twin, file, &callbacks)) {
-		fd = dwfl_standard_find_debuginfo(twin.module, data, name, base, program, link, crc, &found);
-		copy = fd < 0 ? -1 : debug_unpack(fd);
-		end_twin(&twin);
-	}
-	if (copy < 0)
-		return find_debug_file(module, data, name, base, program, link, crc, path);
-	note_found(module, file, link, fd, found);
-	*path = steal_pointer(&found);
-	return copy;
-}
-
-static const Dwfl_Callbacks lines_callbacks = {
-	.find_elf = no_elf,
-	.find_debuginfo = find_unpacked,
 	.debuginfo_path = &debug_directories,
 };
 
@@ -309,25 +268,8 @@ void image_file_open(struct image_file *file, const struct image *image, const s
 		file->reason = image->deleted ? "the file was deleted" : "the file is not on this machine";
 }
 
-/* Symbols are often asked for without lines: the debug file that they come from is left as it is. */
-Dwfl_Module *image_file_lines(struct image_file *file)
-{
-	struct image_file twin;
-
-	if (file->lines || !file->module)
-		return file->lines;
-	file->lines = file->module;
-	if (!contents_of(file->module).lines && open_twin(&twin, file, &lines_callbacks)) {
-		file->lines_dwfl = twin.dwfl;
-		file->lines = twin.module;
-	}
-	return file->lines;
-}
-
 void image_file_close(struct image_file *file)
 {
-	if (file->lines_dwfl)
-		dwfl_end(file->lines_dwfl);
 	if (file->dwfl)
 		dwfl_end(file->dwfl);
 	free(file->debug_path);
@@ -368,12 +310,12 @@ static void find_alt(struct image_file *file, const char *name, const uint8_t *i
 	                       : file->debug_path ? strdup(file->debug_path)
 	                                          : NULL;
 	char *slash = from ? strrchr(from, '/') : NULL;
-	char hex[2 * DUMP_BUILD_ID_MAX + 1];
+	char hex[BUILD_ID_TEXT];
 	char path[PATH_MAX];
 
 	if (!slash || id_bytes < 2 || id_bytes > DUMP_BUILD_ID_MAX)
 		return;
-	put_hex(hex, id, (uint32_t)id_bytes);
+	build_id_format(id, (uint32_t)id_bytes, hex);
 	if (snprintf(path, sizeof path, SYSTEM_DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2) < (int)sizeof path &&
 	    file_identity(path)) {
 		note_alt(file, path, file_identity(path));
@@ -389,7 +331,7 @@ static void find_alt(struct image_file *file, const char *name, const uint8_t *i
 void image_file_settle_alt(struct image_file *file)
 {
 	GElf_Addr bias;
-	Dwarf *lines = dwfl_module_getdwarf(image_file_lines(file), &bias);
+	Dwarf *lines = dwfl_module_getdwarf(file->module, &bias);
 	const char *name;
 	const void *id;
 	ssize_t bytes = lines ? dwelf_dwarf_gnu_debugaltlink(lines, &name, &id) : 0;

@@ -36,9 +36,7 @@ struct image_alt {
 
 struct image_file {
 	Dwfl *dwfl;
-	Dwfl_Module *module; /* NULL: nothing was found; for symbols, not for debug information */
-	Dwfl *lines_dwfl;
-	Dwfl_Module *lines; /* after image_file_lines */
+	Dwfl_Module *module; /* NULL: nothing was found */
 	enum image_source source;
 	const char *reason; /* why the program file was not used, or NULL */
 	uint64_t identity;  /* file_identity of the program file */
@@ -59,8 +57,6 @@ struct image_search {
 /* search must outlive file; file must stay where it is until it is closed. */
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search);
 void image_file_close(struct image_file *file);
-/* The module for debug information; which libdw reads as a whole, so this is for who needs it. */
-Dwfl_Module *image_file_lines(struct image_file *file);
 
 /*
  * Finds out what the answers will depend on; to be called before any is asked for, by who keeps them. A program with

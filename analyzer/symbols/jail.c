@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +31,9 @@
 #define UNDER_SANITIZER 0
 #endif
 
-/* ---- limits: private, writable memory; what one file may have; CPU time ---- */
+/* ---- limits: private, writable memory; CPU time ---- */
 
-/* Also of a signal handler, but only of the one thread that opens files. */
+/* Also of a signal handler: the process has one thread. */
 static uint64_t memory_bytes, cpu_ms;
 
 static void set_limit(int what, uint64_t value)
@@ -51,7 +50,6 @@ static void apply_limits(void)
 {
 	if (!UNDER_SANITIZER) /* which has terabytes */
 		set_limit(RLIMIT_DATA, memory_bytes);
-	set_limit(RLIMIT_FSIZE, memory_bytes);
 	set_limit(RLIMIT_CPU, cpu_ms / 1000);
 }
 
@@ -171,14 +169,6 @@ static struct sock_filter filter[] = {
 	ANSWER(SECCOMP_RET_ALLOW),
 	IF(SYS_open, 0, 1),
 	ANSWER(SECCOMP_RET_TRAP),
-	/* A thread, never a process; the C library falls back from clone3, whose arguments no filter sees. */
-	IF(SYS_clone3, 0, 1),
-	REFUSE(ENOSYS),
-	IF(SYS_clone, 0, 4),
-	ARGUMENT(0),
-	IF_BIT(CLONE_THREAD, 0, 1),
-	ANSWER(SECCOMP_RET_ALLOW),
-	REFUSE(EPERM),
 	/* No code comes in: no library of libdw's choice, nothing that was written here. */
 	IF(SYS_mmap, 1, 0),
 	IF(SYS_mprotect, 0, 4),
@@ -194,10 +184,10 @@ static struct sock_filter filter[] = {
 	REFUSE(EPERM),
 	/* What reading takes. */
 	/* clang-format off */
-	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(pwrite64), ALLOW(writev),
+	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(writev),
 	ALLOW(lseek), ALLOW(close), ALLOW(fstat), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat), ALLOW(statx),
 	ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink), ALLOW(readlinkat), ALLOW(getcwd),
-	ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(memfd_create), ALLOW(ftruncate), ALLOW(munmap),
+	ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(munmap),
 	ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(futex), ALLOW(sched_yield), ALLOW(sched_getaffinity),
 	ALLOW(set_robust_list), ALLOW(rseq), ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),
 	ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(getrusage),

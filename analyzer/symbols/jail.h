@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What reads files of unknown origin lives in a child process that can do nothing else. Its memory, its time and what
- * it writes are limited by the kernel, so whatever the libraries for ELF and DWARF make of such a file, or the file of
- * them, costs the answers and no more.
+ * What reads files of unknown origin lives in a child process that can do nothing else. Its memory and its time are
+ * limited by the kernel, so whatever the libraries for ELF and DWARF make of such a file, or the file of them, costs
+ * the answers and no more.
  *
  * In the jail
- * - a filter (seccomp) lets through the system calls that reading takes: no process can be started, no code loaded, no
- * socket made, no file written but unnamed memory;
+ * - a filter (seccomp) lets through the system calls that reading takes: no process or thread can be started, no code
+ *   loaded, no socket made, no file written;
  * - each open is turned into one of a regular file, read only (common/base/regular_file.h): of all in the process, also
- * of libraries, to which everything else does not exist. So no FIFO is waited for, and no device is touched;
+ *   of libraries, to which everything else does not exist. So no FIFO is waited for, and no device is touched;
  * - of memory there are JAIL_MEMORY_BYTES, and JAIL_FILE_FACTOR times the size of each file that is opened;
  * - of CPU time there are JAIL_CPU_SECONDS, and a second for each JAIL_CPU_BYTES of each file. Who answers questions
- * may add more.
+ *   may add more.
  */
 #ifndef MEMATTACH_JAIL_H
 #define MEMATTACH_JAIL_H
@@ -21,8 +21,8 @@
 #include "err.h"
 
 #define JAIL_MEMORY_BYTES (128ull << 20)
-#define JAIL_FILE_FACTOR                                                                                               \
-	8u /* a file is opened two to four times; compressed debug information is inflated to four times its size */
+/* A file is opened two to four times; libdw inflates compressed debug information to four times its size. */
+#define JAIL_FILE_FACTOR 8u
 #define JAIL_CPU_SECONDS 10u
 #define JAIL_CPU_BYTES (2ull << 20)
 

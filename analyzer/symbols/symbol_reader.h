@@ -11,9 +11,10 @@
  *           -> found, source, identity, debug identity, settled, reason
  * RANGES    image -> known, count, then start and end of each
  * ALLOCATOR place -> whether it is inside one of the allocator's functions
- * PLACES    count, then the places -> one message for each: failed, count, then function, file, line of each, innermost
- * first SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its
- * identity
+ * PLACES    count, then the places
+ *           -> one message for each: failed, count, then function, file, line of each, innermost first
+ * SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its
+ *           identity
  */
 enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SETTLE };
 

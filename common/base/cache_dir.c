@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "build_id.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "regular_file.h"
@@ -150,17 +151,15 @@ uint64_t cache_hash(const void *data, size_t bytes, uint64_t seed)
 
 static bool file_name(const struct cache_dir *c, const struct cache_key *key, char name[NAME_BYTES])
 {
-	char *at = name;
+	char id[BUILD_ID_TEXT];
 
 	if (c->dir < 0 || key->build_id_bytes == 0 || key->build_id_bytes > DUMP_BUILD_ID_MAX)
 		return false;
-	for (uint32_t i = 0; i < key->build_id_bytes; i++)
-		at += sprintf(at, "%02x", key->build_id[i]);
-	size_t room = NAME_BYTES - 2 * key->build_id_bytes;
-	return (size_t)snprintf(at, room, "-%u%s", key->version, c->suffix) < room;
+	build_id_format(key->build_id, key->build_id_bytes, id);
+	return (size_t)snprintf(name, NAME_BYTES, "%s-%u%s", id, key->version, c->suffix) < NAME_BYTES;
 }
 
-/* Of all behind the head. */
+/* Of all after the head. */
 static uint64_t checksum(const struct cache_head *f, size_t bytes, uint64_t magic)
 {
 	return cache_hash(f + 1, bytes - sizeof *f, magic);

@@ -60,6 +60,18 @@ int time_parse(const char *text, uint64_t *ns, struct err *e)
 	return err_set(e, EINVAL, "'%s' is not a time; write a number with s, m or h, such as 30s", text);
 }
 
+int percent_parse(const char *text, double *fraction)
+{
+	char *end;
+
+	errno = 0;
+	double percent = strtod(text, &end);
+	if (errno || end == text || !isfinite(percent) || (*end && strcmp(end, "%")))
+		return -EINVAL;
+	*fraction = percent / 100;
+	return 0;
+}
+
 const char *size_format(double bytes, char buffer[SIZE_TEXT])
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };

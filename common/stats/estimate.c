@@ -27,38 +27,29 @@ void estimate_add(struct estimate_sum *sum, double x, double p)
 
 struct estimate_block estimate_block(double p)
 {
-	double variance = (1 - p) / (p * p);
-	double logarithm = -log(p);
-
-	return (struct estimate_block){ .p = p,
-		                        .weight = 1 / p,
-		                        .variance = variance,
-		                        .log_sum = variance * logarithm,
-		                        .log_square = variance * logarithm * logarithm };
+	return (struct estimate_block){ .p = p, .weight = 1 / p, .variance = (1 - p) / (p * p) };
 }
 
 void estimate_add_block(struct estimate_sum *sum, double p)
 {
-	const struct estimate_block block = estimate_block(p);
-
 	estimate_add(sum, 1, p);
-	sum->known++;
-	sum->log_sum += block.log_sum;
-	sum->log_square += block.log_square;
 	if (p < 1)
-		estimate_expect(sum, block.weight);
+		estimate_expect(sum, 1 / p);
 }
 
 void estimate_merge(struct estimate_sum *into, const struct estimate_sum *from)
 {
+	bool count = into->hidden > 0 || from->hidden > 0;
+
+	/* Where one of two numbers of blocks has samples, theirs are the sizes that are known of both. */
+	if (count && !into->samples && from->samples)
+		into->next = from->next;
+	else if (!count || !into->samples || from->samples)
+		estimate_expect(into, from->next);
 	into->value += from->value;
 	into->variance += from->variance;
 	into->seen += from->seen;
 	into->samples += from->samples;
-	into->known += from->known;
-	into->log_sum += from->log_sum;
-	into->log_square += from->log_square;
-	estimate_expect(into, from->next);
 	into->hidden = fmax(into->hidden, from->hidden);
 }
 
@@ -79,6 +70,12 @@ double estimate_detection_limit(double next, double confidence)
 	return -log1p(-confidence) * next;
 }
 
+/* They are fewer than the detection limit, in whole blocks. */
+double estimate_unseen_blocks(double hidden, double confidence)
+{
+	return ceil(estimate_detection_limit(hidden, confidence)) - 1;
+}
+
 /* Quantile of the gamma distribution with this mean and variance; upper: the tail above has the given probability. */
 static double gamma_quantile(double mean, double variance, double tail, int upper)
 {
@@ -91,82 +88,6 @@ static double gamma_quantile(double mean, double variance, double tail, int uppe
 	return variance / mean * (upper ? gamma_q_inverse(shape, tail) : gamma_p_inverse(shape, tail));
 }
 
-/* The chance that a gamma distribution with this mean and variance is above x. */
-static double gamma_above(double mean, double variance, double x)
-{
-	double shape = mean * mean / variance;
-
-	if (!(mean > 0) || !(variance > 0))
-		return x < mean;
-	if (shape > NORMAL_SHAPE)
-		return 0.5 * erfc((x - mean) / sqrt(2 * variance));
-	return gamma_q(shape, x * mean / variance);
-}
-
-/* The weight of a block that is hidden behind those of a count, if it is not of another kind: see estimate.h. */
-static double next_block(const struct estimate_sum *sum, double confidence)
-{
-	if (!(sum->variance > 0))
-		return fmax(sum->next, 1);
-	double mean = sum->log_sum / sum->variance;
-	double spread = sqrt(fmax(0, sum->log_square / sum->variance - mean * mean));
-	double reach = exp(mean + fmax(0, normal_quantile(confidence)) * spread);
-	/* A byte is the least that a block has. */
-	return fmax(fmax(sum->next, 1), fmin(reach, ESTIMATE_HIDDEN_BYTES * sum->hidden));
-}
-
-/* Two gamma distributions by mean and variance. */
-struct mixture {
-	double mean, variance;           /* usually */
-	double rare;                     /* the chance of the other one, */
-	double rare_mean, rare_variance; /* which reaches farther */
-};
-
-static double mixture_above(const struct mixture *m, double x)
-{
-	return (1 - m->rare) * gamma_above(m->mean, m->variance, x) +
-	       m->rare * gamma_above(m->rare_mean, m->rare_variance, x);
-}
-
-/*
- * The quantile with so much above it. The logarithm of a tail is nearly straight, so that false position on it ends
- * after a few steps (Illinois: halve the weight of an end that stays).
- */
-static double mixture_quantile(const struct mixture *m, double tail)
-{
-	double low = gamma_quantile(m->mean, m->variance, tail, 1);
-	if (!(m->rare_mean > m->mean))
-		return low;
-	double high = gamma_quantile(m->rare_mean, m->rare_variance, tail, 1);
-	double at_low = log(mixture_above(m, low) / tail);
-	double at_high = log(mixture_above(m, high) / tail);
-	int side = 0;
-
-	if (!(at_low > 0) || !(at_high < 0) || !isfinite(at_low) || !isfinite(at_high))
-		return at_low > 0 ? high : low;
-	for (int i = 0; i < 60 && high - low > 1e-9 * high; i++) {
-		double x = low + (high - low) * at_low / (at_low - at_high);
-		if (!(x > low) || !(x < high))
-			x = low + (high - low) / 2;
-		double above = mixture_above(m, x);
-		double at = above > 0 ? log(above / tail) : -700;
-		if (fabs(at) < 1e-10)
-			return x;
-		if (at > 0) {
-			low = x;
-			at_low = at;
-			at_high /= side > 0 ? 2 : 1;
-			side = 1;
-		} else {
-			high = x;
-			at_high = at;
-			at_low /= side < 0 ? 2 : 1;
-			side = -1;
-		}
-	}
-	return high;
-}
-
 /* Of a number of blocks: those that were seen, and a number of others. */
 static double count_low(const struct estimate_sum *sum, double tail)
 {
@@ -175,20 +96,20 @@ static double count_low(const struct estimate_sum *sum, double tail)
 	return sum->seen + gamma_quantile(unseen, sum->variance, tail, 0) - 0.5;
 }
 
-static double count_high(const struct estimate_sum *sum, double confidence, double tail)
+static double count_high(const struct estimate_sum *sum, double tail)
 {
 	double unseen = fmax(0, sum->value - sum->seen);
-	double v = sum->variance;
-	double next = next_block(sum, confidence);
-	double hidden = fmax(sum->hidden, next);
-	struct mixture m = { .mean = unseen + next - 1,
-		             .variance = v + next * (next - 1),
-		             .rare = 1 / ((double)sum->known + 1),
-		             .rare_mean = unseen + hidden - 1,
-		             .rare_variance = v + hidden * (hidden - 1) };
-	double many = sum->known ? mixture_quantile(&m, tail) : gamma_quantile(m.rare_mean, m.rare_variance, tail, 1);
+	double next = sum->next > 0 ? fmax(sum->next, 1) : sum->samples ? 1 : sum->hidden;
 
-	return sum->seen + many + 0.5;
+	return sum->seen + gamma_quantile(unseen + next - 1, sum->variance + next * (next - 1), tail, 1) + 0.5;
+}
+
+/* How many blocks there may be whose weight is above that of every sample; 0: of any size. */
+static double count_unseen(const struct estimate_sum *sum, double confidence)
+{
+	bool any = !sum->samples && !(sum->next > 0); /* then the interval is about them */
+
+	return sum->hidden > sum->next && !any ? estimate_unseen_blocks(sum->hidden, confidence) : 0;
 }
 
 double estimate_low_smooth(const struct estimate_sum *sum, double confidence)
@@ -206,8 +127,7 @@ double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
 	double tail = (1 - confidence) / 2;
 	double y = sum->value;
 	double w = sum->next;
-	double high = sum->hidden > 0 ? count_high(sum, confidence, tail)
-	                              : gamma_quantile(y + w, sum->variance + w * w, tail, 1);
+	double high = sum->hidden > 0 ? count_high(sum, tail) : gamma_quantile(y + w, sum->variance + w * w, tail, 1);
 
 	return fmax(high, y);
 }
@@ -218,6 +138,7 @@ struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double 
 		                  .error = sqrt(sum->variance),
 		                  .low = estimate_low_smooth(sum, confidence),
 		                  .high = estimate_high_smooth(sum, confidence),
+		                  .unseen = count_unseen(sum, confidence),
 		                  .exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0) };
 }
 

@@ -3,9 +3,9 @@
  * Estimates from samples, and intervals that hold the truth as often as they say.
  *
  * A block of S bytes is sampled with p = 1 - exp(-S / R). A sum of x over all blocks (x = S: bytes, x = 1: count) is
- * estimated without bias by the sum of x / p over the samples (Horvitz and Thompson 1952), whose variance is
- * estimated without bias by the sum of x^2 (1 - p) / p^2. Each sample is weighted first, then summed; variances of
- * disjoint sets of blocks add up, whatever their rates.
+ * estimated without bias by the sum of x / p over the samples (Horvitz and Thompson 1952), whose variance is estimated
+ * without bias by the sum of x^2 (1 - p) / p^2. Each sample is weighted first, then summed; variances of disjoint sets
+ * of blocks add up, whatever their rates.
  *
  * Interval: Fay and Feuer (1997), "Confidence intervals for directly standardized rates: a method based on the gamma
  * distribution", Statistics in Medicine 16:791-801. With y the estimate, v its variance and w the weight of the next
@@ -17,15 +17,18 @@
  * The weight of the next sample, of bytes: S / p tends to R for S much below R, and blocks far above R do not stay
  * unseen, so w = R.
  *
- * A count is harder: 1 / p is R / S for small S, so blocks so small that none was sampled may be many. Where they may
- * be of any size no interval can both cover them and be near the normal one (docs/statistics.md has the proof). What is
- * assumed here: no block is hidden that is smaller than ESTIMATE_HIDDEN_BYTES (or than what was seen), and samples come
- * in no particular order. Then the next one is smaller than all n whose sizes are known with a chance of 1 / (n + 1) at
- * most (as the smallest of n + 1 it may stand at each place alike), and the upper end is that of a mixture: with that
- * chance w is the weight of the smallest hidden block, else it is the largest weight that was seen or, if that is more,
- * exp(m + z s): m and s are mean and spread of ln (1 / p), each sample weighted by its part of the variance, z is the
- * normal quantile at the confidence. Of log-normal weights this is how far those reach that make the variance; where
- * the blocks that matter are alike s is 0.
+ * A number of blocks is harder: 1 / p is R / S for small S, so blocks so small that none was sampled may be many. No
+ * interval can both cover them and be of use (docs/statistics.md has the proof), so there are two statements:
+ *
+ *   - the interval is about the blocks whose weight is at most the largest one of the samples in this sum, which is w:
+ *     those of the size of its smallest sample and above (at one rate);
+ *   - unseen is how many blocks there may be below that size, if they have ESTIMATE_HIDDEN_BYTES or more. Put all
+ * blocks in the order of their size: m of them come before the smallest that was sampled with a probability of (1 -
+ * p)^m <= exp(-m p) at most, p being that of ESTIMATE_HIDDEN_BYTES. So, one-sided, they are fewer than -ln(alpha) / p,
+ * whatever the sizes are.
+ *
+ * Where a sum has no sample, w is what is known otherwise of the sizes (other samples of the same stack); if nothing
+ * is, the interval is that of blocks of ESTIMATE_HIDDEN_BYTES, and nothing else is unseen.
  *
  * What is added to the seen blocks of a count is a negative binomial number: n sampled blocks of a size leave n (1 - p)
  * / p unseen on average, with the variance n (1 - p) / p^2. The gamma distribution stands for it (for small p it is
@@ -36,8 +39,8 @@
  *
  * Without a sample (y = v = 0) the formula gives [0, -ln(alpha / 2) w]: 3.69 R at 95 %. That is the upper half of a
  * two-sided interval; taking the one-sided limit -ln(alpha) w = 3.00 R there would let the coverage fall to 93.5 % near
- * B = 3 R. The one-sided limit is the detection limit: the chance to see no sample among B bytes is exp(-B / R), so a
- * stack that shows no sample holds less than 3 R with 95 % confidence.
+ * B = 3 R. The one-sided limit is the detection limit: the probability to see no sample among B bytes is exp(-B / R),
+ * so a stack that shows no sample holds less than 3 R with 95 % confidence.
  */
 #ifndef MEMATTACH_ESTIMATE_H
 #define MEMATTACH_ESTIMATE_H
@@ -51,22 +54,19 @@ struct estimate_sum {
 	double seen;     /* sum of x: a floor for the truth */
 	double next;     /* weight of the next sample; 0: nothing can be unseen */
 	uint64_t samples;
-	/* Of counts; 0 in other sums: */
-	uint64_t known; /* samples that next, and with it the sizes, are known from; these or more of the same kind */
-	double hidden;  /* weight of the smallest block that may be hidden, 0: none is */
-	double log_sum; /* sum of v ln (1 / p) over the samples, v its part of the variance */
-	double log_square; /* sum of v ln^2 (1 / p) */
+	double hidden; /* of counts: weight of the smallest block that may be hidden; 0: none is, or a sum of bytes */
 };
 
 struct estimate {
 	double value;
 	double error;     /* standard error */
 	double low, high; /* interval; of a number of blocks whole numbers */
+	double unseen;    /* of a number of blocks: so many smaller ones than were sampled may be missing, one-sided */
 	bool exact;       /* nothing can be unseen */
 };
 
 #define ESTIMATE_CONFIDENCE 0.95
-/* Blocks smaller than this are taken into account in counts only if they were seen. */
+/* Blocks smaller than this are taken into account in numbers of blocks only if they were sampled. */
 #define ESTIMATE_HIDDEN_BYTES 16u
 
 /* p of a block of size bytes at mean interval rate: 1 - exp(-S / R), S counted as 1 if 0; 1 if rate <= 1. */
@@ -80,19 +80,19 @@ struct estimate_block {
 	double p;
 	double weight; /* 1 / p */
 	double variance;
-	double log_sum, log_square;
 };
 struct estimate_block estimate_block(double p);
-/* Adds one: 1 / p, and what is known of the sizes by it. */
+/* Adds one, and raises sum->next to its weight. */
 void estimate_add_block(struct estimate_sum *sum, double p);
 
-/* Adds a sum over other blocks. */
+/* Adds a sum over other blocks. What a number of blocks without a sample knows of sizes counts only if neither has one.
+ */
 void estimate_merge(struct estimate_sum *into, const struct estimate_sum *from);
 
 /* Raises sum->next to weight, if it is larger. */
 void estimate_expect(struct estimate_sum *sum, double weight);
 
-/* Lets a sum of counts allow for hidden blocks at this rate. */
+/* Makes a sum one of counts, and says at which rate blocks may be hidden from it. */
 void estimate_hide(struct estimate_sum *sum, uint64_t rate);
 
 /* The estimate with its interval; 0 < confidence < 1. */
@@ -103,6 +103,10 @@ struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double 
 /* One end of it, for half the work. */
 double estimate_low_smooth(const struct estimate_sum *sum, double confidence);
 double estimate_high_smooth(const struct estimate_sum *sum, double confidence);
+
+/* How many blocks of ESTIMATE_HIDDEN_BYTES or more, of which that weight is, may be smaller than all that were sampled.
+ */
+double estimate_unseen_blocks(double hidden, double confidence);
 
 /* What a sum without a sample holds less than, one-sided: -ln(1 - confidence) * next. */
 double estimate_detection_limit(double next, double confidence);

@@ -10,8 +10,8 @@
  *
  * - thinning to T1 and later to T2 keeps the same samples as thinning to the larger of them at once;
  * - a reader comes to the same decision. It leaves out what memattach has given up and also what memattach did not get
- * hold of, because it was being written, freed or read just then. Removal from the table is only the collection of what
- * is no longer counted, and no race in it can bias a figure.
+ *   hold of, because it was being written, freed or read just then. Removal from the table is only the collection of
+ *   what is no longer counted, and no race in it can bias a figure.
  *
  * A thinning concerns the samples that were born before it and not freed before it. It is recorded
  * (dump_rate_change.thinned_bytes) before anything is removed; header.thinnings counts them, so that a reader which

@@ -10,12 +10,12 @@
 struct entry_planner {
 	struct finder *f;
 	const struct module_view *v;
-	struct entry_range *taken; /* islands */
+	struct entry_code_range *taken; /* islands */
 	size_t taken_count;
 };
 
 /* The function, what is before it and what is behind: one piece of memory. */
-static int read_around(const struct entry_planner *p, struct entry_function *out, uint64_t address, uint64_t bytes,
+static int read_around(const struct entry_planner *p, struct entry_code_function *out, uint64_t address, uint64_t bytes,
                        uint8_t **code, struct err *e)
 {
 	uint64_t before = function_before(&p->v->table, address);
@@ -40,21 +40,21 @@ static int read_around(const struct entry_planner *p, struct entry_function *out
 	r = target_read(&p->f->memory, before, memory, after - before, e);
 	if (r)
 		return r;
-	*out = (struct entry_function){ .address = address,
-		                        .code = memory + (address - before),
-		                        .bytes = bytes,
-		                        .before = before < address ? memory : NULL,
-		                        .before_bytes = address - before,
-		                        .after = memory + (end - before),
-		                        .after_bytes = after - end,
-		                        .taken = p->taken,
-		                        .taken_count = p->taken_count };
+	*out = (struct entry_code_function){ .address = address,
+		                             .code = memory + (address - before),
+		                             .bytes = bytes,
+		                             .before = before < address ? memory : NULL,
+		                             .before_bytes = address - before,
+		                             .after = memory + (end - before),
+		                             .after_bytes = after - end,
+		                             .taken = p->taken,
+		                             .taken_count = p->taken_count };
 	*code = steal_pointer(&memory);
 	return 0;
 }
 
 /* A breakpoint, a uprobe or another tool's hook stands in memory, and not in the file. */
-static int check_untouched(const struct entry_planner *p, const struct entry_function *f, struct err *e)
+static int check_untouched(const struct entry_planner *p, const struct entry_code_function *f, struct err *e)
 {
 	AUTO_FREE uint8_t *file = malloc(f->bytes);
 	struct err ignored;
@@ -67,20 +67,20 @@ static int check_untouched(const struct entry_planner *p, const struct entry_fun
 	return err_set(e, ENOTSUP, "its code was changed since it was loaded");
 }
 
-static int take_island(struct entry_planner *p, const struct entry_plan *plan, struct err *e)
+static int take_island(struct entry_planner *p, const struct entry_code_plan *plan, struct err *e)
 {
 	if (!plan->island)
 		return 0;
 	if (!grow_list(p->taken, p->taken_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
-	p->taken[p->taken_count++] = (struct entry_range){ plan->island, plan->island + ENTRY_JUMP_BYTES };
+	p->taken[p->taken_count++] = (struct entry_code_range){ plan->island, plan->island + ENTRY_JUMP_BYTES };
 	return 0;
 }
 
 static int plan_one(struct entry_planner *p, struct allocator_function *fn, struct err *e)
 {
 	AUTO_FREE uint8_t *code = NULL;
-	struct entry_function around;
+	struct entry_code_function around;
 	struct err why = { 0 };
 	int r = 0;
 
@@ -95,7 +95,7 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 	if (!r)
 		around.entered = fn->entered;
 	if (!r)
-		r = entry_plan_make(&fn->entry, &around, &why);
+		r = entry_code_plan_make(&fn->entry, &around, &why);
 	if (r == -ENOTSUP || r == -EFAULT) {
 		snprintf(fn->entry_refusal, sizeof fn->entry_refusal, "%.63s", why.text);
 		return 0;

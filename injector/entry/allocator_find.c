@@ -208,17 +208,17 @@ static bool is_own_work(const struct allocator_function *fn)
 /* GOT entries that lead to functions of the allocator. */
 static void count_entries(struct finder *f, struct allocator *a)
 {
-	const struct slot_plans *plans = f->in->plans;
+	const struct got_plan *plans = f->in->plans;
 	uint32_t last = UINT32_MAX; /* they are sorted by module */
 
-	for (size_t i = 0; i < plans->slot_count; i++) {
-		struct allocator_function *fn = finder_function(f, plans->slots[i].original);
+	for (size_t i = 0; i < plans->entry_count; i++) {
+		struct allocator_function *fn = finder_function(f, plans->entries[i].original);
 		if (!fn || fn < &f->out.functions[a->first] || fn >= &f->out.functions[a->first + a->count])
 			continue;
 		fn->got_entries++;
 		a->got_entries++;
-		a->got_modules += plans->slots[i].module != last;
-		last = plans->slots[i].module;
+		a->got_modules += plans->entries[i].module != last;
+		last = plans->entries[i].module;
 	}
 }
 

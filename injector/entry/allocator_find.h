@@ -14,7 +14,7 @@
  *   LAYER_MIXED    some do (realloc of a null pointer calls malloc; operator new of an allocator has a fast path of
  *                  its own): it is hooked, and a hook must know that it runs inside of another one
  *
- * Calls of an allocator are seen by GOT entries where the plan has such (slots.h). Calls within its own module are
+ * Calls of an allocator are seen by GOT entries where the plan has such (got_plan.h). Calls within its own module are
  * direct, and only an entry hook sees them: they are counted by reading all code of the module for branches, and
  * addresses that are computed, which end at an entry. Bytes that look like such by chance are one in 10^8.
  */
@@ -24,7 +24,7 @@
 #include "allocator_names.h"
 #include "entry_code.h"
 #include "module_names.h"
-#include "slots.h"
+#include "got_plan.h"
 
 #define ALLOCATOR_FUNCTIONS_MAX 4096u
 #define ALLOCATOR_NAME_MAX 48u
@@ -47,7 +47,7 @@ struct allocator_function {
 	uint32_t direct_calls;  /* branches to it in its module, outside of the module's allocation functions */
 	uint32_t address_taken; /* places in its module that compute its address, and words of data that hold it */
 	uint64_t entered; /* the lowest address shortly behind the entry that code outside of it branches to, 0 none */
-	struct entry_plan entry; /* if entry_refusal is "" */
+	struct entry_code_plan entry; /* if entry_refusal is "" */
 	char entry_refusal[64];
 };
 
@@ -79,7 +79,7 @@ struct allocators {
 struct allocators_input {
 	const struct modules *modules;
 	const struct libc *libc;
-	const struct slot_plans *plans;
+	const struct got_plan *plans;
 	const struct target_memory *memory;
 	const struct maps *maps;
 };

@@ -98,15 +98,15 @@ static uint64_t by_relocation(const struct follower *w, uint64_t word)
 /* What a call or jump through a word of the module leads to. */
 static uint64_t through_word(const struct follower *w, uint64_t word)
 {
-	const struct slot_plans *plans = w->f->in->plans;
+	const struct got_plan *plans = w->f->in->plans;
 	uint64_t value;
 	struct err ignored;
 
-	if (budget_work(&w->f->budget, plans->slot_count + w->v->jump_count, &ignored))
+	if (budget_work(&w->f->budget, plans->entry_count + w->v->jump_count, &ignored))
 		return 0;
-	for (size_t i = 0; i < plans->slot_count; i++)
-		if (plans->slots[i].address == word)
-			return plans->slots[i].original;
+	for (size_t i = 0; i < plans->entry_count; i++)
+		if (plans->entries[i].address == word)
+			return plans->entries[i].original;
 	if (!elf_module_holds(w->v->file.module, word, sizeof value, 0) ||
 	    target_read_u64(&w->f->memory, word, &value, &ignored))
 		return 0;

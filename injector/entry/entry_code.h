@@ -12,7 +12,7 @@
  * If one instruction is displaced (ENTRY_ONE), a thread is before it or behind it at every moment, and one store within
  * a cache line is right for all threads: they see the old instruction or the jump. If several are (ENTRY_SEVERAL), a
  * thread may stand between them, and so may the return from a signal handler: it must be shown that none does, or it
- * must be moved to the same place in the copy (entry_copy.from, to). An endbr64 stays where it is, the jump comes
+ * must be moved to the same place in the copy (entry_code_copy.from, to). An endbr64 stays where it is, the jump comes
  * behind it.
  *
  * What makes a copy wrong is refused:
@@ -40,12 +40,12 @@
 #define ENTRY_BODY_MAX (64u << 10) /* a longer function is not read, and refused */
 #define ENTRY_AFTER_MAX 16u        /* functions are aligned to this: padding behind one is not longer */
 
-struct entry_range {
+struct entry_code_range {
 	uint64_t start;
 	uint64_t end;
 };
 
-struct entry_function {
+struct entry_code_function {
 	uint64_t address;
 	const uint8_t *code; /* all of the function */
 	size_t bytes;
@@ -54,17 +54,17 @@ struct entry_function {
 	const uint8_t *after; /* what stands behind it, up to the next function that is known; NULL: not known */
 	size_t after_bytes;
 	uint64_t entered; /* the lowest address behind the entry that code elsewhere branches to; 0: none is known */
-	const struct entry_range *taken; /* islands that other entries have; may be NULL */
+	const struct entry_code_range *taken; /* islands that other entries have; may be NULL */
 	size_t taken_count;
 };
 
-enum entry_kind {
+enum entry_code_kind {
 	ENTRY_ONE,
 	ENTRY_SEVERAL,
 };
 
-struct entry_plan {
-	enum entry_kind kind;
+struct entry_code_plan {
+	enum entry_code_kind kind;
 	uint64_t write_at;       /* where the jump is written */
 	uint64_t island;         /* where the long jump of a short one stands; 0: the jump is long */
 	uint8_t write_bytes;     /* of the jump: 5 or 2 */
@@ -75,25 +75,25 @@ struct entry_plan {
 };
 
 /* -ENOTSUP: refused, the text says why. */
-int entry_plan_make(struct entry_plan *plan, const struct entry_function *f, struct err *e) WARN_UNUSED;
+int entry_code_plan_make(struct entry_code_plan *plan, const struct entry_code_function *f, struct err *e) WARN_UNUSED;
 
 /* The bytes to write, for a hook within 2 GiB. -ERANGE: it is not. */
-struct entry_patch {
+struct entry_code_patch {
 	uint8_t jump[ENTRY_JUMP_BYTES];   /* plan.write_bytes of it */
 	uint8_t island[ENTRY_JUMP_BYTES]; /* if there is an island */
 };
-int entry_patch_make(struct entry_patch *patch, const struct entry_plan *plan, uint64_t hook,
-                     struct err *e) WARN_UNUSED;
+int entry_code_patch_make(struct entry_code_patch *patch, const struct entry_code_plan *plan, uint64_t hook,
+                          struct err *e) WARN_UNUSED;
 
 /* The displaced instructions, encoded for the address at, and the jump back. -ERANGE: at is too far away. */
-struct entry_copy {
+struct entry_code_copy {
 	uint8_t code[ENTRY_COPY_MAX];
 	uint8_t bytes;
 	uint8_t count;                     /* instructions, as in the plan */
 	uint8_t from[ENTRY_DISPLACED_MAX]; /* where each stands, counted from plan.write_at */
 	uint8_t to[ENTRY_DISPLACED_MAX];   /* and its copy, counted from at */
 };
-int entry_copy_make(struct entry_copy *copy, const struct entry_function *f, const struct entry_plan *plan, uint64_t at,
-                    struct err *e) WARN_UNUSED;
+int entry_code_copy_make(struct entry_code_copy *copy, const struct entry_code_function *f,
+                         const struct entry_code_plan *plan, uint64_t at, struct err *e) WARN_UNUSED;
 
 #endif

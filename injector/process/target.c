@@ -26,7 +26,7 @@
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */
 
-/* The value behind "Name:" in a status file, -1 if absent. */
+/* The value after "Name:" in a status file, -1 if absent. */
 static long status_value(const char *status, const char *name)
 {
 	char key[32];

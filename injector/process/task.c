@@ -26,6 +26,22 @@ bool task_has_memory(pid_t pid, pid_t tid)
 	return state != 'Z' && state != 'X' && bytes != 0;
 }
 
+/* The last number of the line NSpid is that of the innermost namespace. */
+pid_t task_inner_tid(pid_t pid, pid_t tid)
+{
+	char path[64], text[4096];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
+	if (whole_text(path, text, sizeof text) < 0)
+		return tid;
+	char *line = strstr(text, "\nNSpid:");
+	if (!line)
+		return tid;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	const char *last = strrchr(line, '\t');
+	return last && atoi(last) > 0 ? (pid_t)atoi(last) : tid;
+}
+
 pid_t task_alive(pid_t pid)
 {
 	char path[40];

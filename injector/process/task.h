@@ -8,6 +8,9 @@
 
 /* Neither ended nor exiting, which takes the memory away first. */
 bool task_has_memory(pid_t pid, pid_t tid);
+/* The number that the thread has for the target, which may live in a pid namespace of its own; tid if it is not known.
+ */
+pid_t task_inner_tid(pid_t pid, pid_t tid);
 /* The first thread that has memory: the main one unless it has ended. 0: none was found. */
 pid_t task_alive(pid_t pid);
 

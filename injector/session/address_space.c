@@ -8,13 +8,13 @@
 #include "size.h"
 #include "whole_io.h"
 
-#define PAYLOAD_BYTES (8ull << 20)     /* image, gates, filter, what the loader needs for them */
+#define PAYLOAD_BYTES (8ull << 20)     /* image, trampolines, filter, what the loader needs for them */
 #define DUMP_LEAST (16ull << 20)       /* as --max-size */
 #define TABLES_LEAST (4ull << 20)      /* and a quarter of the code: rows take about a seventh */
 #define LOAD_LOCKED_BYTES (8ull << 20) /* the loader maps the image as a whole, and parts of it anew */
 #define CAP_IPC_LOCK 14
 
-/* The number behind "\nName:" of a status file, in the given base; 0: absent. */
+/* The number after "\nName:" of a status file, in the given base; 0: absent. */
 static uint64_t status_value(const char *status, const char *name, int base)
 {
 	const char *at = strstr(status, name);
@@ -80,8 +80,8 @@ static uint64_t text_bytes(const struct session *s)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < s->modules.count; i++)
-		sum += s->modules.list[i].exec_end - s->modules.list[i].exec_start;
+	for (size_t i = 0; i < s->view.modules.count; i++)
+		sum += s->view.modules.list[i].exec_end - s->view.modules.list[i].exec_start;
 	return sum;
 }
 

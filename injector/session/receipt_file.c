@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "printable.h"
+#include "json.h"
 
 int receipt_file_open(FILE **f, const char *path, struct err *e)
 {
@@ -49,20 +49,7 @@ int receipt_file_close(FILE *f, const char *path, struct err *e)
 void receipt_file_string(FILE *f, const char *text, size_t length)
 {
 	AUTO_FREE char *copy = strndup(text, length);
+	struct json json = { .out = f };
 
-	fputc('"', f);
-	for (const unsigned char *s = (const unsigned char *)copy; s && *s;) {
-		size_t n = printable_sequence(s);
-
-		if (n == 0)
-			fputs("\\ufffd", f);
-		else if (*s == '"' || *s == '\\')
-			fprintf(f, "\\%c", *s);
-		else if (*s < 0x20)
-			fprintf(f, "\\u%04x", *s);
-		else
-			fwrite(s, n, 1, f);
-		s += n ? n : 1;
-	}
-	fputc('"', f);
+	json_string(&json, NULL, copy ? copy : "");
 }

@@ -15,7 +15,7 @@ int receipt_file_open(FILE **f, const char *path, struct err *e) WARN_UNUSED;
 /* Closes it; an error of any write since is told here. */
 int receipt_file_close(FILE *f, const char *path, struct err *e) WARN_UNUSED;
 
-/* text[length] as a string of JSON (RFC 8259), valid for all bytes: what is no UTF-8 becomes U+FFFD. */
+/* text[length] as a string of JSON, as json_string writes it: valid for all bytes. */
 void receipt_file_string(FILE *f, const char *text, size_t length);
 
 #endif

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Running the instructions of a CIE or FDE (DWARF 5, section 6.4.2). */
+/*
+ * Running the instructions of a CIE or FDE (DWARF 5, section 6.4.2).
+ *
+ * Why not libdw: dwarf_cfi_addrframe() finds the same rows but runs a function from its start again for each of its
+ * addresses, which takes 5 times as long (libc 7.8 instead of 1.5 ms, libjvm 77 instead of 16, libLLVM 255 instead of
+ * 48) and, where a hostile module has one function of many rows, the square of their number.
+ */
 #ifndef MEMATTACH_CFI_PROGRAM_H
 #define MEMATTACH_CFI_PROGRAM_H
 
-#include "unwind_rule.h"
+#include "rule_encode.h"
 
 /* Bytes that are consumed from the left; once a read goes beyond the end, bad stays set and reads give 0. */
 struct cfi_reader {

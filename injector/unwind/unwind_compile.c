@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libdw splits the section into CIEs and FDEs; cfi_program.c runs them; unwind_rule.c makes each state a
+ * libdw splits the section into CIEs and FDEs; cfi_program.c runs them; rule_encode.c makes each state a
  * word. Functions come in the order of the object files, so their rows are collected first, then sorted and
  * joined, with explicit gaps.
  */
@@ -55,20 +55,28 @@ static const unsigned char ident[EI_NIDENT] = {
 	ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT
 };
 
+int unwind_rows_reserve(struct unwind_rows *rows)
+{
+	uint32_t capacity = rows->count ? rows->count * 2 : 1024, *more;
+
+	if (rows->count < rows->capacity)
+		return 0;
+	more = capacity > rows->count ? reallocarray(rows->pc, capacity, sizeof *more) : NULL;
+	if (!more)
+		return -ENOMEM;
+	rows->pc = more;
+	more = reallocarray(rows->rule, capacity, sizeof *more);
+	if (!more)
+		return -ENOMEM;
+	rows->rule = more;
+	rows->capacity = capacity;
+	return 0;
+}
+
 static int push_row(struct unwind_rows *rows, uint32_t pc, uint32_t rule)
 {
-	if (rows->count == rows->capacity) {
-		uint32_t capacity = rows->capacity ? rows->capacity * 2 : 1024;
-		uint32_t *more = capacity > rows->capacity ? reallocarray(rows->pc, capacity, sizeof *more) : NULL;
-		if (!more)
-			return -ENOMEM;
-		rows->pc = more;
-		more = reallocarray(rows->rule, capacity, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		rows->rule = more;
-		rows->capacity = capacity;
-	}
+	if (unwind_rows_reserve(rows))
+		return -ENOMEM;
 	rows->pc[rows->count] = pc;
 	rows->rule[rows->count++] = rule;
 	return 0;
@@ -164,7 +172,7 @@ static void read_cie(struct cie *out, const Dwarf_CIE *in)
 	              cfi_run(&out->program, &out->initial, NULL, NULL, &error);
 }
 
-/* The CIE at an offset, usable or not. Each place is read once, whatever stands there. NULL: no memory. */
+/* The CIE at an offset, usable or not. Each place is read once, whatever is there. NULL: no memory. */
 static const struct cie *find_cie(struct compiler *c, uint64_t offset)
 {
 	Dwarf_CFI_Entry entry;
@@ -205,7 +213,7 @@ static int add_function(struct compiler *c, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Reads where the function stands and positions r behind it, at its instructions. False: damaged. */
+/* Reads where the function is and positions r after it, at its instructions. False: damaged. */
 static bool read_extent(const struct compiler *c, const struct cie *cie, struct cfi_reader *r, uint64_t *start,
                         uint64_t *length)
 {

@@ -5,8 +5,9 @@ import re
 import shutil
 import time
 
-from harness import (PATIENCE, Failure, Session, Skip, Victim, analyze, analyze_text, case, check_receipt, functions_of, run_session,
-                     stacks_with, sum_of, truncated_share)
+from harness import Session, Victim, case, check_receipt, run_session
+from procfs import Failure, PATIENCE, Skip
+from reports import analyze, analyze_text, functions_of, stacks_with, sum_of, truncated_share
 
 SEEDS = (1, 2, 3)
 
@@ -218,7 +219,7 @@ def late_module(context):
     session = Session(context, victim.pid, "-v", rate="1")
     victim.send("load")
     victim.wait("^LOADED$")
-    session.lines.wait("slots more in modules loaded since")
+    session.lines.wait("GOT entries more in modules loaded since")
     victim.send("go")
     truth = victim.truth()["plugin_keep"]
     check_receipt(session.stop(), victim.pid)
@@ -241,3 +242,44 @@ def sampled_alloc_loop(context):
     if truncated_share(report) > 0.001:
         raise Failure(f"{truncated_share(report):.2%} of the samples have a stack that is cut short")
     victim.finish()
+
+
+def check_threads(context, dump, truth, *arguments):
+    """What --by thread says of each thread of named_threads; returns the report."""
+    report = analyze(context, dump, "--by=thread", *arguments)
+    assert report["by"] == "thread" and report["samples"]["lost"] == 0, (report["by"], report["samples"])
+    threads = {group["tid"]: group for group in report["groups"]}
+    assert len(threads) == report["group_count"] == len(report["groups"]), report["groups"]
+    for name, true in truth.items():
+        thread = threads[true["tid"]]
+        # A thread that has ended when nobody looked has no name; one that was seen at that moment has.
+        assert thread["thread"] in ((None, name) if name == "shortlived" else (name,)), (name, thread)
+        assert thread["pid"] == report["target"]["pid"] and thread["others"] is False, thread
+        for figure in ("live_bytes", "live_count"):
+            if not thread[figure]["low"] <= true[figure] <= thread[figure]["high"]:
+                raise Failure(f"{name} {figure}: {true[figure]} is not in {thread[figure]}")
+        assert not {"allocated_bytes", "allocated_count"} & set(thread), thread
+    for figure in ("live_bytes", "live_count"):
+        total, parts = report["total"][figure]["estimate"], sum(group[figure]["estimate"] for group in report["groups"])
+        assert abs(total - parts) <= 1e-9 * total, (figure, total, parts)
+    return report
+
+
+@case()
+def named_threads(context):
+    """Threads are shown by name and id, one that was renamed by its last name; each holds what it says, in the interval."""
+    for rate, arguments in (("64k", ("--seed", "1")), ("1", ())):
+        victim = Victim(context, "named_threads", fixed_addresses=True)
+        session = Session(context, victim.pid, "--max-overhead", "off", *arguments, rate=rate)
+        victim.send("go")
+        truth = victim.truth()
+        assert set(truth) == {"steady", "renamed", "newborn", "shortlived"}, truth
+        check_receipt(session.stop(), victim.pid)
+        report = check_threads(context, session.dump, truth)
+        exact = all(group[f]["low"] == group[f]["high"] for group in report["groups"] for f in ("live_bytes", "live_count"))
+        assert exact == (rate == "1"), report["groups"]
+        text = analyze_text(context, session.dump, "--by=thread")
+        for name in ("steady", "renamed", "newborn"):
+            assert f"  {name} (tid {truth[name]['tid']})\n" in text, (name, text)
+        assert "early (" not in text and "what threads have allocated in all is not kept" in text, text
+        victim.finish_by_stdin()

@@ -8,8 +8,10 @@ import subprocess
 import threading
 import time
 
-from harness import (PATIENCE, Failure, Session, Snapshot, Victim, analyze, case, check_receipt, check_same, free_port,
-                     functions_of, log, read_text, run_session, tasks_of, truncated_share, wait_for_port)
+from harness import Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
+from procfs import Failure, PATIENCE, read_text, tasks_of
+from reports import analyze, functions_of, truncated_share
+from snapshot import Snapshot, check_same
 
 SESSION_SECONDS = 10
 

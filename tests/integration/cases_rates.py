@@ -3,7 +3,9 @@
 import os
 import time
 
-from harness import Failure, PATIENCE, Session, Victim, analyze, analyze_text, case, check_receipt, log, stacks_with
+from harness import Session, Victim, case, check_receipt, log
+from procfs import Failure, PATIENCE
+from reports import analyze, analyze_text, stacks_with
 
 LIMIT = 0.01
 # The sessions depend on the time, so no seed fixes their result. A case asks for six intervals: together they miss the truth with 6e-7 at most. Samples

@@ -4,32 +4,11 @@ import os
 import shutil
 import subprocess
 
-from harness import PATIENCE, Lines, Session, Skip, Snapshot, analyze, case, check_receipt, check_same, log, sum_of
-
-
-class Large:
-    """A target of bench/scale.c: it waits for a line, works, says DONE, waits for another."""
-
-    def __init__(self, context, kind, size):
-        self.process = context.start([context.target("scale"), kind, str(size)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                     text=True)
-        self.lines = Lines(self.process.stdout)
-        self.pid = int(self.lines.wait(r"^PID \d+$").split()[1])
-
-    def go(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def work(self, patience=PATIENCE):
-        self.go()
-        self.lines.wait(r"^DONE$", patience)
-
-    def value(self, what):
-        return float(next(line.split()[2] for line in self.lines.seen if line.startswith(f"R {what} ")))
-
-    def finish(self):
-        self.go()
-        assert self.process.wait(PATIENCE) == 0, self.process.returncode
+from harness import Session, case, check_receipt, log
+from large import Large
+from procfs import PATIENCE, Skip
+from reports import analyze, sum_of
+from snapshot import Snapshot, check_same
 
 
 def whole_session(context, target, *arguments, rate="1", patience=PATIENCE, compare=True):
@@ -50,7 +29,7 @@ def total(report):
 
 @case(timeout=300)
 def many_modules(context):
-    """Three hundred libraries, each with slots of its own, all restored; calls through each are seen."""
+    """Three hundred libraries, each with GOT entries of its own, all restored; calls through each are seen."""
     folder = context.path("modules")
     subprocess.run(["mkdir", folder], check=True)
     for i in range(300):

@@ -5,12 +5,15 @@ import os
 import re
 import signal
 import stat
-import struct
 import subprocess
 import time
 
-from harness import (ABANDONED, PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, analyze_text, case, check_receipt, check_same,
-                     describe, functions_of, memattach_once, recording, recording_state, run_session, stacks_with, truncated_share)
+from contracts import header_field
+from harness import (ABANDONED, Session, Victim, case, check_receipt, recording, recording_state, run_memattach,
+                     run_session)
+from procfs import Failure, PATIENCE, Skip, describe
+from reports import analyze, analyze_text, functions_of, stacks_with, truncated_share
+from snapshot import Snapshot, check_same
 
 USAGE = 64
 
@@ -19,7 +22,7 @@ USAGE = 64
 def ctrl_c(context):
     victim = Victim(context, "alloc_loop")
     session, _ = run_session(context, victim, seconds=0.5)
-    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ slots in \d+ modules?, thread stopped [0-9.]+ ms, "
+    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ GOT entries in \d+ modules?, thread stopped [0-9.]+ ms, "
                      r"sampling one per 64(?:\.0)? KiB while that takes at most 1 % of the CPU time, writing \S+", session.attached), session.attached
     assert analyze(context, session.dump)["target"]["ended"] == "detached"
     victim.finish()
@@ -43,7 +46,7 @@ def detach_from_a_busy_recorder(context):
 
 def lease_of(header):
     """lease_stamp and lease_realtime_ns (memattach-dump(5))."""
-    return struct.unpack_from("<QQ", header, 520)
+    return header_field(header, "lease_stamp"), header_field(header, "lease_realtime_ns")
 
 
 @case()
@@ -59,7 +62,7 @@ def killed_then_detach_from_a_busy_recorder(context):
         stamp, until = lease_of(recording(victim.pid))
         assert until > (time.time() + 5) * 1e9, until
         began, saved = time.time(), context.unique("saved", ".dump")
-        result = memattach_once(context, "--detach", "-p", str(victim.pid), "--deadline", "5s", "-o", saved)
+        result = run_memattach(context, "--detach", "-p", str(victim.pid), "--deadline", "5s", "-o", saved)
         assert result.returncode == 0 and saved in result.stderr, result
         check_same(before, Snapshot(victim.pid), busy=True)
         with open(saved, "rb") as file:
@@ -138,7 +141,7 @@ def detach_from_elsewhere(context):
     victim = Victim(context, "alloc_loop")
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid)
-    result = memattach_once(context, "--detach", "-p", str(victim.pid))
+    result = run_memattach(context, "--detach", "-p", str(victim.pid))
     assert result.returncode == 0 and "the memattach that ran the session has detached" in result.stderr, result
     check_receipt(session.end(), victim.pid)
     check_same(before, Snapshot(victim.pid), busy=True)
@@ -151,7 +154,7 @@ def second_session_is_refused(context):
     victim = Victim(context, "alloc_loop")
     session = Session(context, victim.pid)
     before = Snapshot(victim.pid)
-    result = memattach_once(context, "-p", str(victim.pid), "-o", context.path("second.dump"))
+    result = run_memattach(context, "-p", str(victim.pid), "-o", context.path("second.dump"))
     assert result.returncode == 1, result
     assert str(session.process.pid) in result.stderr or "session" in result.stderr, result.stderr
     check_same(before, Snapshot(victim.pid), busy=True)
@@ -174,13 +177,13 @@ def memattach_killed_then_detach(context):
     report = analyze(context, session.dump)
     assert report["target"]["ended"] in ("running", "abandoned"), report["target"]
     saved = context.path("saved.dump")
-    result = memattach_once(context, "--detach", "-p", str(victim.pid), "-o", saved)
+    result = run_memattach(context, "--detach", "-p", str(victim.pid), "-o", saved)
     assert result.returncode == 0, result
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.rounds_go_on()
     report = analyze(context, saved)
     assert stacks_with(report, "loop") and report["target"]["ended"] == "abandoned", report["target"]
-    nothing = memattach_once(context, "--detach", "-p", str(victim.pid))
+    nothing = run_memattach(context, "--detach", "-p", str(victim.pid))
     assert nothing.returncode == 0 and "nothing" in nothing.stderr, nothing
     victim.finish()
 
@@ -201,7 +204,7 @@ def recording_stops_when_the_lease_runs_out(context):
     time.sleep(1)
     assert recording(victim.pid) == before, "it records without a lease"
     saved = context.path("saved.dump")
-    result = memattach_once(context, "--detach", "-p", str(victim.pid), "-o", saved)
+    result = run_memattach(context, "--detach", "-p", str(victim.pid), "-o", saved)
     assert result.returncode == 0, result
     # Killed after milliseconds, it has recorded as long as the lease: the last sample tells. That comes in the lease's second half at the latest.
     target = analyze(context, saved, "--leaks")["target"]
@@ -245,7 +248,7 @@ def output_exists(context):
     path = context.path("precious")
     with open(path, "w", encoding="ascii") as file:
         file.write("content")
-    result = memattach_once(context, "-p", str(victim.pid), "-o", path)
+    result = run_memattach(context, "-p", str(victim.pid), "-o", path)
     assert result.returncode == 1 and path in result.stderr, result
     with open(path, encoding="ascii") as file:
         assert file.read() == "content"
@@ -257,7 +260,7 @@ def output_exists(context):
 def default_output(context):
     """memattach.<comm>.<pid>.<date>-<time>.dump in the current directory, mode 0600."""
     victim = Victim(context, "sleeper", "pause")
-    result = memattach_once(context, "-p", str(victim.pid), "-d", "300ms", "--deadline", "20s")
+    result = run_memattach(context, "-p", str(victim.pid), "-d", "300ms", "--deadline", "20s")
     assert result.returncode == 0, result
     names = [n for n in os.listdir(context.work)
              if re.fullmatch(rf"memattach\.sleeper\.{victim.pid}\.\d{{8}}-\d{{6}}\.dump", n)]
@@ -271,7 +274,7 @@ def default_output(context):
 def quiet(context):
     """-q: not a word when all went well."""
     victim = Victim(context, "sleeper", "pause")
-    result = memattach_once(context, "-q", "-p", str(victim.pid), "-d", "300ms", "-o", context.path("q.dump"),
+    result = run_memattach(context, "-q", "-p", str(victim.pid), "-d", "300ms", "-o", context.path("q.dump"),
                             "--deadline", "20s")
     assert result.returncode == 0 and result.stderr == "" and result.stdout == "", result
     victim.finish()
@@ -283,11 +286,11 @@ def usage(context):
     wrong = ([], ["-p"], ["-p", "abc"], ["-p", "0"], ["-p", "-1"], ["--no-such-option"], ["-p", "1", "-r", "0"],
              ["-p", "1", "-r", "12q"], ["-p", "1", "-d", "soon"], ["-p", "1", "extra"], ["--detach"])
     for arguments in wrong:
-        result = memattach_once(context, *arguments)
+        result = run_memattach(context, *arguments)
         if result.returncode != USAGE or not re.match(r"(\S*/)?memattach: ", result.stderr):
             raise Failure(f"memattach {' '.join(arguments)}: exit {result.returncode}, {result.stderr[:200]!r}")
     for option in ("-h", "--help", "-V", "--version"):
-        result = memattach_once(context, option)
+        result = run_memattach(context, option)
         assert result.returncode == 0 and "memattach" in result.stdout and result.stderr == "", (option, result)
     result = subprocess.run([context.memanalyze], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     assert result.returncode == USAGE, result
@@ -321,7 +324,7 @@ def analyze_refuses_foreign_files(context):
 # Refusals: exit 1, a reason, and nothing changed.
 
 def refused(context, pid, *words):
-    result = memattach_once(context, "-p", str(pid), "-o", context.path("refused.dump"))
+    result = run_memattach(context, "-p", str(pid), "-o", context.path("refused.dump"))
     if result.returncode != 1:
         raise Failure(f"exit {result.returncode}, not 1: {result.stderr}")
     if not any(word in result.stderr for word in words):

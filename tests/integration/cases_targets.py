@@ -5,8 +5,10 @@ import re
 import signal
 import time
 
-from harness import (PATIENCE, Failure, Session, Skip, Snapshot, Victim, analyze, case, check_receipt, check_same, describe,
-                     log, run_session, stacks_with, tasks_of, truncated_share)
+from harness import Session, Victim, case, check_receipt, log, run_session
+from procfs import Failure, PATIENCE, Skip, describe, tasks_of
+from reports import analyze, stacks_with, truncated_share
+from snapshot import Snapshot, check_same
 
 
 def once(context, name, *arguments, seconds=1.0, rate="64k", busy=True, compare=True):

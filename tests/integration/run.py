@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs integration cases: run.py --memattach M --memanalyze A --targets DIR [--work DIR] [--cycles N] CASE...
+"""Runs integration cases: run.py --memattach M --memanalyze A --targets DIR [--work DIR] [--cycles N] [--kills N] CASE...
 
 run.py --list prints one line per case: name, labels, timeout in seconds. Exit code 0 right, 1 wrong, 77 skipped (the reason is
 printed). Each case gets a directory of its own, which is kept when it fails.
 """
 import argparse
 import importlib
+import itertools
 import os
 import pathlib
 import shutil
@@ -19,15 +20,20 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
+from middle import MIDDLE, SANITIZED  # noqa: E402
 
-for path in sorted(HERE.glob("cases_*.py")):
+for path in sorted([*HERE.glob("cases_*.py"), *HERE.glob("harm_*.py")]):
     importlib.import_module(path.stem)
+for name in itertools.chain(*MIDDLE.values()):
+    harness.CASES[name].labels.append("middle")
+assert "sanitized" in harness.CASES[SANITIZED].labels
+harness.CASES[SANITIZED].labels.append("middle_sanitized")
 
 
 def run(case, options):
     work = tempfile.mkdtemp(prefix=f"memattach-{case.name}-", dir=options.work)
     os.environ["XDG_CACHE_HOME"] = work  # not the user's own
-    context = harness.Context(options.memattach, options.memanalyze, options.targets, work, options.cycles)
+    context = harness.Context(options.memattach, options.memanalyze, options.targets, work, options.cycles, options.kills)
     code = 1
     try:
         case.function(context)
@@ -56,6 +62,7 @@ def main():
     parser.add_argument("--targets", help="directory of the built victims")
     parser.add_argument("--work", help="where the cases may write (default: the system's temporary directory)")
     parser.add_argument("--cycles", type=int, default=20, help="attach/detach cycles of the cases that repeat")
+    parser.add_argument("--kills", type=int, default=harness.KILLS, help="kills of the cases that kill memattach at random moments")
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
     if options.list:

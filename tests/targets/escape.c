@@ -8,7 +8,7 @@
  *     shut      in a page that nobody may read until it is used
  *     code      in the instructions of code that jumps to it
  *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack
- * pointer
+ *               pointer
  */
 #include "victim.h"
 

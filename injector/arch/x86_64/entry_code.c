@@ -10,13 +10,13 @@
 
 /* Where the padding beside the function is: known when the code before it has been read. */
 struct surroundings {
-	struct entry_range before; /* start == end: none */
-	struct entry_range after;
+	struct entry_code_range before; /* start == end: none */
+	struct entry_code_range after;
 };
 
 /* What is known of the function before a way is chosen. */
 struct body {
-	const struct entry_function *f;
+	const struct entry_code_function *f;
 	struct instruction first[ENTRY_DISPLACED_MAX]; /* behind an endbr64 */
 	size_t count;
 	uint64_t start; /* of the first */
@@ -31,7 +31,7 @@ static bool is_inside(uint64_t address, uint64_t start, uint64_t end)
 
 /* ---- reading ---- */
 
-static bool read_at(const struct entry_function *f, uint64_t address, struct instruction *in)
+static bool read_at(const struct entry_code_function *f, uint64_t address, struct instruction *in)
 {
 	uint64_t at = address - f->address;
 
@@ -40,7 +40,7 @@ static bool read_at(const struct entry_function *f, uint64_t address, struct ins
 
 static int read_first(struct body *b, struct err *e)
 {
-	const struct entry_function *f = b->f;
+	const struct entry_code_function *f = b->f;
 	struct instruction in;
 
 	b->start = f->address;
@@ -83,7 +83,7 @@ static bool on_code_before(void *context, const struct instruction *in)
 }
 
 struct branch_check {
-	struct entry_range range;
+	struct entry_code_range range;
 	bool hit; /* a branch leads into it, its start included */
 };
 
@@ -96,34 +96,34 @@ static bool on_branch_check(void *context, const struct instruction *in)
 	return true;
 }
 
-static bool is_reached_from(const struct entry_range *range, const uint8_t *code, size_t bytes, uint64_t address)
+static bool is_reached_from(const struct entry_code_range *range, const uint8_t *code, size_t bytes, uint64_t address)
 {
 	struct branch_check c = { .range = *range };
 
 	return !each_instruction(code, bytes, address, on_branch_check, &c) || c.hit;
 }
 
-static struct entry_range padding_before(const struct entry_function *f)
+static struct entry_code_range padding_before(const struct entry_code_function *f)
 {
-	const struct entry_range none = { 0, 0 };
+	const struct entry_code_range none = { 0, 0 };
 	uint64_t begin = f->address - f->before_bytes;
 	struct padding_search s = { 0 };
 
 	if (!f->before || f->before_bytes > ENTRY_BODY_MAX ||
 	    !each_instruction(f->before, f->before_bytes, begin, on_code_before, &s) || !s.start)
 		return none;
-	struct entry_range range = { s.start, f->address };
+	struct entry_code_range range = { s.start, f->address };
 	if (is_reached_from(&range, f->before, f->before_bytes, begin) ||
 	    is_reached_from(&range, f->code, f->bytes, f->address))
 		return none;
 	return range;
 }
 
-static struct entry_range padding_after(const struct entry_function *f, bool ends)
+static struct entry_code_range padding_after(const struct entry_code_function *f, bool ends)
 {
 	uint64_t end = f->address + f->bytes;
 	uint64_t most = -end % ENTRY_AFTER_MAX;
-	struct entry_range range = { end, end };
+	struct entry_code_range range = { end, end };
 	struct instruction in;
 
 	if (!ends || !f->after)
@@ -139,7 +139,7 @@ static struct entry_range padding_after(const struct entry_function *f, bool end
 }
 
 /* The place in a range that is not taken and as near as can be to a short jump that ends at from; 0: none. */
-static uint64_t island_in(const struct entry_function *f, const struct entry_range *range, uint64_t from)
+static uint64_t island_in(const struct entry_code_function *f, const struct entry_code_range *range, uint64_t from)
 {
 	uint64_t best = 0, best_distance = UINT64_MAX;
 
@@ -171,7 +171,7 @@ static bool on_last(void *context, const struct instruction *in)
 	return true;
 }
 
-static int read_body(struct body *b, const struct entry_function *f, struct err *e)
+static int read_body(struct body *b, const struct entry_code_function *f, struct err *e)
 {
 	struct last_instruction last = { false };
 
@@ -206,9 +206,9 @@ static bool on_entry_check(void *context, const struct instruction *in)
 	return true;
 }
 
-static int check_branches(const struct body *b, const struct entry_plan *p, struct err *e)
+static int check_branches(const struct body *b, const struct entry_code_plan *p, struct err *e)
 {
-	const struct entry_function *f = b->f;
+	const struct entry_code_function *f = b->f;
 	struct entry_check c = { f->address, p->write_at, p->write_at + p->displaced_bytes, false, false };
 	struct entry_check other = c;
 
@@ -225,7 +225,7 @@ static int check_branches(const struct body *b, const struct entry_plan *p, stru
 }
 
 /* Takes instructions until there is room for a jump. */
-static int displace(const struct body *b, unsigned needed, struct entry_plan *p, struct err *e)
+static int displace(const struct body *b, unsigned needed, struct entry_code_plan *p, struct err *e)
 {
 	for (size_t i = 0; i < b->count && p->displaced_bytes < needed; i++) {
 		const struct instruction *in = &b->first[i];
@@ -243,9 +243,9 @@ static int displace(const struct body *b, unsigned needed, struct entry_plan *p,
 	return 0;
 }
 
-static int consider(const struct body *b, unsigned jump_bytes, struct entry_plan *p, struct err *e)
+static int consider(const struct body *b, unsigned jump_bytes, struct entry_code_plan *p, struct err *e)
 {
-	struct entry_plan out = { .write_at = b->start, .write_bytes = (uint8_t)jump_bytes };
+	struct entry_code_plan out = { .write_at = b->start, .write_bytes = (uint8_t)jump_bytes };
 	int r = displace(b, jump_bytes, &out, e);
 
 	if (!r)
@@ -267,14 +267,14 @@ static int consider(const struct body *b, unsigned jump_bytes, struct entry_plan
 }
 
 /* One cache line before two, one instruction before several, one word before two, no island before an island. */
-static unsigned cost_of(const struct entry_plan *p)
+static unsigned cost_of(const struct entry_code_plan *p)
 {
 	return p->crosses_line * 8u + (p->kind == ENTRY_SEVERAL) * 4u + p->crosses_word * 2u + (p->island != 0);
 }
 
-int entry_plan_make(struct entry_plan *plan, const struct entry_function *f, struct err *e)
+int entry_code_plan_make(struct entry_code_plan *plan, const struct entry_code_function *f, struct err *e)
 {
-	struct entry_plan by_long = { 0 }, by_short = { 0 };
+	struct entry_code_plan by_long = { 0 }, by_short = { 0 };
 	struct err ignored;
 	struct body b;
 
@@ -316,9 +316,10 @@ static int encode_jump(uint8_t *code, uint64_t at, uint64_t target, struct err *
 	return store_distance(code + 1, at + ENTRY_JUMP_BYTES, target, e);
 }
 
-int entry_patch_make(struct entry_patch *patch, const struct entry_plan *plan, uint64_t hook, struct err *e)
+int entry_code_patch_make(struct entry_code_patch *patch, const struct entry_code_plan *plan, uint64_t hook,
+                          struct err *e)
 {
-	struct entry_patch out = { 0 };
+	struct entry_code_patch out = { 0 };
 	uint64_t at = plan->island ? plan->island : plan->write_at;
 	int r = encode_jump(plan->island ? out.island : out.jump, at, hook, e);
 
@@ -354,10 +355,10 @@ static int encode_copy(uint8_t *out, const uint8_t *code, const struct instructi
 	return in->bytes;
 }
 
-int entry_copy_make(struct entry_copy *copy, const struct entry_function *f, const struct entry_plan *plan, uint64_t at,
-                    struct err *e)
+int entry_code_copy_make(struct entry_code_copy *copy, const struct entry_code_function *f,
+                         const struct entry_code_plan *plan, uint64_t at, struct err *e)
 {
-	struct entry_copy out = { 0 };
+	struct entry_code_copy out = { 0 };
 	uint64_t from = plan->write_at;
 	bool ends = false;
 

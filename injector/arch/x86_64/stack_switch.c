@@ -31,25 +31,15 @@ static uint32_t row_at(const struct unwind_rows *rows, uint64_t pc)
 	return count ? count - 1 : 0;
 }
 
-/* A row more, at pc and behind row i. */
+/* One row more, at pc and after row i. */
 static int insert(struct unwind_rows *rows, uint32_t i, uint32_t pc, uint32_t rule)
 {
-	size_t behind = rows->count - i - 1;
+	size_t after = rows->count - i - 1;
 
-	if (rows->count == rows->capacity) {
-		uint32_t capacity = rows->count + rows->count / 8 + 16;
-		uint32_t *more = reallocarray(rows->pc, capacity, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		rows->pc = more;
-		more = reallocarray(rows->rule, capacity, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		rows->rule = more;
-		rows->capacity = capacity;
-	}
-	memmove(rows->pc + i + 2, rows->pc + i + 1, behind * sizeof *rows->pc);
-	memmove(rows->rule + i + 2, rows->rule + i + 1, behind * sizeof *rows->rule);
+	if (unwind_rows_reserve(rows))
+		return -ENOMEM;
+	memmove(rows->pc + i + 2, rows->pc + i + 1, after * sizeof *rows->pc);
+	memmove(rows->rule + i + 2, rows->rule + i + 1, after * sizeof *rows->rule);
 	rows->pc[i + 1] = pc;
 	rows->rule[i + 1] = rule;
 	rows->count++;

@@ -6,6 +6,7 @@ Each is read within time and memory that go with its size. The limits are wide: 
 memory of the machine. Under a sanitizer, which has memory of its own, only the time is looked at.
 """
 import json
+import lzma
 import os
 import pathlib
 import resource
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 import hostile_dump as dump
 
@@ -84,6 +86,30 @@ f: ret
 .quad 0,0
 """
 PLAIN = "int __attribute__((noinline)) plain_function(int x) { return x * 3; }\n"
+
+
+# Sections that libdw inflates as soon as it is asked for anything of a file.
+INFLATED = ("abbrev", "addr", "aranges", "info", "line", "line_str", "loclists", "ranges", "rnglists", "str", "str_offsets", "types")
+INFLATED_BYTES = 48 << 20
+SHF_COMPRESSED = 0x800
+ELFCOMPRESS_ZLIB = 1
+
+
+def mark_compressed(path, names):
+    """Sets the flag of these sections in the table of a 64-bit ELF file."""
+    file = bytearray(path.read_bytes())
+    table, = struct.unpack_from("<Q", file, 40)
+    size, count, names_at = struct.unpack_from("<HHH", file, 58)
+    strings, = struct.unpack_from("<Q", file, table + size * names_at + 24)
+    marked = 0
+    for header in range(table, table + size * count, size):
+        name, _, flags = struct.unpack_from("<IIQ", file, header)
+        name = bytes(file[strings + name:file.index(b"\0", strings + name)]).decode()
+        if name in names:
+            struct.pack_into("<Q", file, header + 8, flags | SHF_COMPRESSED)
+            marked += 1
+    assert marked == len(names), (path, marked)
+    path.write_bytes(file)
 
 
 def doubling_name(levels):
@@ -177,6 +203,23 @@ class Checks:
         report = json.loads(self.run(self.dump_of(bomb, plain), "--no-cache", "--json").out)
         reasons = {pathlib.Path(m["path"]).name: m["reason"] for m in report["modules"]}
         assert reasons["plain.so"] is None and "names may be missing" in reasons["ranges.so"], reasons
+
+    def check_sections_that_inflate(self):
+        """Debug information, and symbols in .gnu_debugdata, of a few hundred KB that would inflate to 576 MB each: the limit of memory ends it,
+        and other files have their names."""
+        packed, plain = self.library("packed", PLAIN, options=["-g0"]), self.library("plain", PLAIN, options=["-g"])
+        small = self.library("small", PLAIN, options=["-s"])
+        content = self.directory / "content"
+        content.write_bytes(struct.pack("<IIQQ", ELFCOMPRESS_ZLIB, 0, INFLATED_BYTES, 1) + zlib.compress(bytes(INFLATED_BYTES)))
+        names = [".debug_" + name for name in INFLATED]
+        self.do("objcopy", *[f"--add-section={name}={content}" for name in names], packed[0])
+        mark_compressed(packed[0], names)
+        sections = subprocess.run(["readelf", "-SW", packed[0]], check=True, capture_output=True, text=True).stdout
+        assert sections.count(" C  0 ") == len(names), sections
+        content.write_bytes(lzma.compress(bytes(len(names) * INFLATED_BYTES), preset=0))
+        self.do("objcopy", f"--add-section=.gnu_debugdata={content}", small[0])
+        text = self.run(self.dump_of(packed, small, plain), "--no-cache").out
+        assert "plain_function" in text and "plain.c:1" in text, text
 
     def check_names_that_double(self):
         name = doubling_name(30)

@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--plan=5"], ["--plan=5", "--sort=live-count"], ["--efficiency"], ["--sort=allocated-count", "--top=1", "--depth=1"],
+         ["--by=module"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
+         ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
           "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
@@ -37,16 +38,27 @@ def no_constant(name):
 def check_json(text, where):
     report = json.loads(text, parse_constant=no_constant)
     assert ALWAYS <= set(report), (where, ALWAYS - set(report))
-    assert report["format"] == 1, where
+    assert report["format"] == 2, where
     for part in [report["total"], *report["stacks"]]:
         for name in FIGURES:
             figure = part[name]
             assert figure["low"] <= figure["estimate"] <= figure["high"], (where, name, figure)
+            if name.endswith("count"):
+                assert 0 <= figure["unseen"] == int(figure["unseen"]) and (not report["exact"] or not figure["unseen"]), (where, figure)
             if "growth" in part:
                 growth = part["growth"][name]
                 assert growth["low"] <= growth["estimate"] <= growth["high"], (where, name, growth)
     for stack in report["stacks"]:
         assert {"share", "samples", "samples_live", "truncated", "deep", "unknown", "frame_count", "frames"} <= set(stack), where
+    by_thread = report.get("by") == "thread"
+    for thread in report["groups"] if by_thread else []:
+        assert set(thread) - {"fragmentation"} == {"thread", "tid", "pid", "others", "live_bytes", "live_count", "samples_live", "share"}, where
+        for name in ("live_bytes", "live_count"):
+            assert thread[name]["low"] <= thread[name]["estimate"] <= thread[name]["high"], (where, name, thread)
+    if by_thread:
+        parts, whole = sum(thread["live_bytes"]["estimate"] for thread in report["groups"]), report["total"]["live_bytes"]["estimate"]
+        assert abs(parts - whole) <= 1e-9 * whole, (where, parts, whole)
+        return report
     if report.get("groups") and "fragmentation" in report["total"]:
         assert any("fragmentation" in group["inclusive"] for group in report["groups"]), where
     for group in report.get("groups", []):
@@ -103,9 +115,8 @@ def as_percent(share):
 
 def spellings(value):
     """How the text may write a number of the JSON."""
-    small = f"{value:.1e}"
-    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", f"{value:.4f}", small,
-                as_percent(value), f"{100 * value:g} %")
+    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", as_percent(value),
+                f"{100 * value:g} %")
 
 
 def ratio(a, b):
@@ -124,10 +135,6 @@ def derived(report, part):
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
-        efficiency = report.get("efficiency")
-        if efficiency:
-            live = report["total"]["live_bytes"]["estimate"]
-            yield from (ratio(efficiency["stderr_bytes"], live), ratio(efficiency["best_stderr_bytes"], live))
         for dump in report.get("dumps", [report["target"]]):
             rates = [change[name] for change in dump["rate_changes"] for name in ("old_bytes", "new_bytes")]
             yield from (min(rates + [dump["first_rate_bytes"]]), max(rates + [dump["first_rate_bytes"]]))
@@ -189,7 +196,7 @@ def check_numbers(text, report, whole, where):
         first = re.match(r" *\d+\. ", line) if by_stack else section == "groups" and re.match(r" +[\d.,]+( \w+)?  \S", line)
         if by_stack and re.match(r"        \S", line) and row and "... " not in line:
             continue  # a frame: names, lines and offsets
-        if re.match(r" +inclusive  interval ", line):
+        if re.match(r" +(inclusive|estimate)  interval ", line):
             section = "groups"
         elif first:
             found = numbers_of(re.sub(r"^ *\d+\. ", "", line) if by_stack else line[:57], words)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Growth and leaks by simulation, with fixed seeds. Where a share of false alarms is nominally 5 %, more than 8 % in
- * 400 or 7.5 % in 1000 have a chance below 1 % if the seeds change.
+ * 400 or 7.5 % in 1000 have a probability below 1 % if the seeds change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,6 +120,60 @@ static void test_equal_heaps_have_not_grown(void **state)
 	assert_true(alarms <= 0.08 * RUNS);
 }
 
+/*
+ * Numbers of blocks of mixed sizes, of which either side may have missed the small ones: equal heaps have grown in 2.5
+ * % at most, alone, and any of 50 stacks in at most 5 %.
+ */
+static void test_equal_numbers_of_blocks_have_not_grown(void **state)
+{
+	static const uint64_t sizes[][2] = {
+		{ 16, 16 }, { 64, 4096 }, { 16, RATE }, { 512, 4 * RATE }, { 16, 64 * RATE }
+	};
+	enum { HEAPS = 2000, RUNS = 400, STACKS = 50, KINDS = sizeof sizes / sizeof sizes[0] };
+	struct random_source random = { 2718 };
+	int alarms = 0;
+
+	(void)state;
+	for (size_t k = 0; k < KINDS; k++) {
+		for (double samples = 1; samples < 200; samples *= 3) {
+			int grown = 0;
+			struct block_class heap[2];
+			for (int c = 0; c < 2; c++)
+				heap[c] = (struct block_class){
+					sizes[k][c],
+					(uint64_t)ceil(samples / 2 / estimate_probability(sizes[k][c], RATE))
+				};
+			for (int i = 0; i < HEAPS; i++) {
+				struct sampled_heap old, new;
+				heap_sample(&old, heap, 2, RATE, &random);
+				heap_sample(&new, heap, 2, RATE, &random);
+				compare_share_sizes(&new.count, &old.count);
+				grown += compare_interval(&new.count, &old.count, 0.95).low > 0;
+			}
+			if (getenv("VERBOSE"))
+				printf("%llu and %llu B, %g samples: grown %.4f\n", (unsigned long long)sizes[k][0],
+				       (unsigned long long)sizes[k][1], samples, (double)grown / HEAPS);
+			assert_true(grown <= 0.035 * HEAPS);
+		}
+	}
+	for (int run = 0; run < RUNS; run++) {
+		double p[STACKS];
+		for (int i = 0; i < STACKS; i++) {
+			struct block_class heap[] = { { 16u << i % 4, ((1u + (unsigned)i) * RATE) >> (5 + i % 4) },
+				                      { 1024u << i % 8, 64u >> i % 8 } };
+			struct sampled_heap old, new;
+			heap_sample(&old, heap, 2, RATE, &random);
+			heap_sample(&new, heap, 2, RATE, &random);
+			compare_share_sizes(&new.count, &old.count);
+			p[i] = compare_p_value(&new.count, &old.count);
+		}
+		alarms += compare_threshold(p, STACKS, 0.05) >= 0;
+	}
+	if (getenv("VERBOSE"))
+		printf("equal numbers: %d alarms in %d runs\n", alarms, RUNS);
+	assert_true(alarms <= 0.08 * RUNS);
+}
+
 /* A session of 1e6 stamps; samples of a stack come at a rate per stamp and live as long as their kind says. */
 #define SESSION 1000000.0
 
@@ -200,7 +254,7 @@ static void test_births_of_the_last_moment(void **state)
 	for (uint64_t before = 1; before < 40; before++)
 		leak_add(&tally, &window, 100, RATE, true, window.end - window.age - before, 0);
 	assert_int_equal(tally.births[LEAK_PARTS - 1], 39);
-	assert_int_equal(tally.kept_long, 0); /* what stands behind */
+	assert_int_equal(tally.kept_long, 0); /* what is after */
 }
 
 /* In how many of 200 runs one leak of so many samples among churn of thousands is found. */
@@ -281,6 +335,7 @@ int main(void)
 		cmocka_unit_test(test_growth_is_exact_at_rate_1),
 		cmocka_unit_test(test_growth_interval_covers),
 		cmocka_unit_test(test_equal_heaps_have_not_grown),
+		cmocka_unit_test(test_equal_numbers_of_blocks_have_not_grown),
 		cmocka_unit_test(test_births_of_the_last_moment),
 		cmocka_unit_test(test_no_leak_is_called_where_none_is),
 		cmocka_unit_test(test_slow_leak_is_found),

@@ -134,7 +134,7 @@ static void test_json_is_json(void **state)
 	}
 	char command[2048];
 	snprintf(command, sizeof command,
-	         "jq -e '.format == 1 and .confidence == 0.99 and .rate_bytes == 65536 and .complete and "
+	         "jq -e '.format == 2 and .confidence == 0.99 and .rate_bytes == 65536 and .complete and "
 	         ".target.ended == \"detached\" and .samples == {taken: 37, live: 27, lost: 0, without_stack: 0, "
 	         "lost_before: 0} and "
 	         "([.total, .stacks[]] | all([.live_bytes, .live_count, .allocated_bytes, .allocated_count] | "

@@ -10,8 +10,6 @@
 #include <cmocka.h>
 
 #include <pty.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "progress.h"
@@ -123,52 +121,12 @@ static void test_only_terminals_that_can_erase(void **state)
 	close_terminal(&t);
 }
 
-/* What a child with a line on the terminal leaves there when this signal comes, and how it ended. */
-static const char *left_by(struct terminal *t, int sig, int *status)
-{
-	fflush(NULL);
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (!child) {
-		struct progress p;
-		progress_start(&p, t->slave, 0);
-		progress_at(&p, "reading", 1, 4);
-		raise(sig);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, status, 0), child);
-	return seen(t);
-}
-
-static void test_signals_erase_the_line(void **state)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
-	struct terminal t;
-	int status;
-
-	(void)state;
-	open_terminal(&t);
-	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-		assert_string_equal(left_by(&t, signals[i], &status), ERASE "memanalyze: reading 25 %" ERASE);
-		assert_true(WIFSIGNALED(status));
-		assert_int_equal(WTERMSIG(status), signals[i]);
-	}
-	/* As nohup leaves it. */
-	signal(SIGHUP, SIG_IGN);
-	assert_string_equal(left_by(&t, SIGHUP, &status), ERASE "memanalyze: reading 25 %");
-	assert_int_equal(status, 0);
-	signal(SIGHUP, SIG_DFL);
-	close_terminal(&t);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_line_comes_and_goes),
 		cmocka_unit_test(test_short_runs_show_nothing),
 		cmocka_unit_test(test_only_terminals_that_can_erase),
-		cmocka_unit_test(test_signals_erase_the_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "figures.h"
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
@@ -113,9 +112,9 @@ static void test_each_sample_is_weighted_before_the_sum(void **state)
 }
 
 /* A library at two addresses, and a stack that was interned twice. */
-/* What may hide behind the live blocks of a stack is bounded by the sizes of all its samples, also of those that were
- * freed. */
-static void test_counts_know_the_sizes_of_freed_samples(void **state)
+/* The interval of a number of blocks is about the sizes that its samples show; where it has none, those of the stack
+ * that were freed. What may be below is said beside it. */
+static void test_counts_are_of_the_sizes_that_samples_show(void **state)
 {
 	double p = estimate_probability(4096, 524288);
 	double hidden = 1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, 524288);
@@ -125,20 +124,34 @@ static void test_counts_know_the_sizes_of_freed_samples(void **state)
 	dump_builder_init(&m.b, 524288, 64, 8, 8);
 	uint32_t a = dump_builder_stack(&m.b, frames_a, 2, 0);
 	uint32_t b = dump_builder_stack(&m.b, frames_b, 2, 0);
+	uint32_t c = dump_builder_stack(&m.b, frames_b, 1, 0);
 	dump_builder_sample(&m.b, a, 4096, 524288, 1);
 	dump_builder_sample(&m.b, b, 4096, 524288, 1);
+	dump_builder_sample(&m.b, c, 64, 524288, 0);
 	for (int i = 0; i < 400; i++)
 		dump_builder_sample(&m.b, b, 4096, 524288, 0);
 	make(&m, (struct report_options){ .sort = FIGURE_ALLOCATED_COUNT });
 	const struct report_row *much = &m.report.rows.list[0];
-	const struct report_row *little = &m.report.rows.list[1];
+	const struct report_row *freed = &m.report.rows.list[1];
+	const struct report_row *little = &m.report.rows.list[2];
+	double small = estimate_probability(64, 524288);
 	assert_int_equal(much->sum[FIGURE_ALLOCATED_COUNT].samples, 401);
 	assert_true(report_estimate(&m.report, much, FIGURE_LIVE_COUNT).high < 1.02 * 5.572 / p);
-	assert_true(report_estimate(&m.report, little, FIGURE_LIVE_COUNT).high > 2.9 * hidden);
+	struct estimate few = report_estimate(&m.report, little, FIGURE_LIVE_COUNT);
+	assert_true(few.high < 1.02 * 5.572 / p && few.unseen == ceil(-log(0.05) * hidden) - 1);
+	struct estimate none = report_estimate(&m.report, freed, FIGURE_LIVE_COUNT);
+	assert_true(none.value == 0 && none.high > 3.68 / small && none.high < 3.70 / small &&
+	            none.unseen == few.unseen);
+	/* The total is not about blocks of which no live sample is, though a freed one is known. */
+	struct estimate total = report_estimate(&m.report, &m.report.total, FIGURE_LIVE_COUNT);
+	assert_true(total.high < 1.02 * 7.225 / p && total.unseen == few.unseen);
+	assert_true(report_estimate(&m.report, &m.report.total, FIGURE_ALLOCATED_COUNT).high > 5.5 / small);
 	struct estimate all = report_estimate(&m.report, much, FIGURE_ALLOCATED_COUNT);
 	assert_true(all.high - all.low < 1.05 * 2 * 1.96 * all.error);
 	assert_non_null(strstr(m.json, "\"hidden_block_bytes\": 16"));
-	assert_non_null(strstr(m.text, "blocks of 16 bytes or more that no sample shows"));
+	assert_non_null(strstr(m.json, "\"unseen\": 98165}"));
+	assert_non_null(strstr(m.text, "up to 98,165 live and 98,165 allocated ones, smaller than all samples\n"));
+	assert_non_null(strstr(m.text, "smaller than all samples of the row: up to 98,165 of 16 bytes or more"));
 	done(&m);
 }
 
@@ -297,57 +310,18 @@ static void test_losses_and_ends_are_said(void **state)
 	done(&m);
 }
 
-static bool same_estimate(const struct estimate *a, const struct estimate *b)
-{
-	return a->value == b->value && a->error == b->error && a->low == b->low && a->high == b->high &&
-	       a->exact == b->exact;
-}
-
-/* They are worked out in chunks by two threads. */
-static void test_figures_are_those_of_their_rows(void **state)
-{
-	enum { STACKS = 3 * FIGURES_CHUNK - 5 };
-	static const size_t steps[] = { 1, FIGURES_CHUNK, FIGURES_CHUNK + 1, 3 * FIGURES_CHUNK - 6 };
-	static struct figures figures;
-	struct made m;
-
-	(void)state;
-	dump_builder_init(&m.b, 65536, 8192, 1024, 1);
-	for (uint64_t i = 0; i < STACKS; i++) {
-		uint64_t frame = DUMP_FRAME(1, 0x400000 + i);
-		uint32_t stack = dump_builder_stack(&m.b, &frame, 1, 0);
-		for (uint64_t k = 0; k <= i % 7; k++)
-			dump_builder_sample(&m.b, stack, 100 + i, 65536, 1);
-	}
-	make(&m, (struct report_options){ 0 });
-	assert_int_equal(m.report.rows.count, STACKS);
-	for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
-		figures_init(&figures, &m.report, STACKS);
-		for (size_t i = 0; i < STACKS; i += steps[s]) {
-			const struct estimate *got = figures_of(&figures, i);
-			for (int f = 0; f < FIGURE_COUNT; f++) {
-				struct estimate want = report_estimate(&m.report, &m.report.rows.list[i], f);
-				assert_true(same_estimate(&got[f], &want));
-			}
-		}
-		figures_done(&figures);
-	}
-	done(&m);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_everything_recorded_is_exact),
 		cmocka_unit_test(test_each_sample_is_weighted_before_the_sum),
-		cmocka_unit_test(test_counts_know_the_sizes_of_freed_samples),
+		cmocka_unit_test(test_counts_are_of_the_sizes_that_samples_show),
 		cmocka_unit_test(test_equal_stacks_are_one_row),
 		cmocka_unit_test(test_samples_without_a_stack_are_counted),
 		cmocka_unit_test(test_order_is_that_of_the_figure),
 		cmocka_unit_test(test_one_is_not_many),
 		cmocka_unit_test(test_depth_cuts_frames),
 		cmocka_unit_test(test_empty_dump),
-		cmocka_unit_test(test_figures_are_those_of_their_rows),
 		cmocka_unit_test(test_losses_and_ends_are_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tables of docs/plots/coverage.txt, in Markdown: coverage_table [HEAPS [CONFIDENCE-PERCENT [SEED]]]. Each cell
- * samples HEAPS heaps whose contents are known and counts how often the interval holds the truth. The first table is
- * the grid that the interval was made with; the second one checks it with sizes that had no part in that: other
- * spreads, mixtures drawn at random, real programs.
+ * samples HEAPS heaps whose contents are known and counts how often the interval holds the truth; of a number of
+ * blocks, how often each of the statements about it holds (heap_judge). The first table is the grid that the interval
+ * was made with; the second one checks it with sizes that had no part in that: other spreads, mixtures drawn at random,
+ * real programs.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -59,12 +60,12 @@ static const uint64_t rates[] = { 1024, TABLE_RATE, 524288, 4194304 };
 
 struct cell {
 	double bytes, plain, width, z;
-	double count, count_plain, count_width;
+	double count, unseen, all, count_plain, count_width;
 	double count_error; /* of the normal interval's mean standard error, against the true one */
 };
 
 struct limits {
-	double bytes, count, z;
+	double bytes, count, unseen, all, z;
 };
 
 static uint64_t size_at(double size, uint64_t rate)
@@ -152,7 +153,11 @@ static struct cell run_cell(const struct block_class *classes, int n, uint64_t r
 		double t = truth = heap.true_bytes;
 		double error = b.value - t;
 		cell.bytes += b.low <= t * (1 + 1e-12) && t * (1 - 1e-12) <= b.high;
-		cell.count += c.low <= heap.true_count * (1 + 1e-12) && heap.true_count * (1 - 1e-12) <= c.high;
+		struct heap_split split = heap_split(classes, n, rate, &heap.count);
+		struct heap_verdict verdict = heap_judge(&c, &split, heap.true_count);
+		cell.count += verdict.interval;
+		cell.unseen += verdict.unseen;
+		cell.all += verdict.all;
 		cell.count_plain += fabs(c.value - heap.true_count) <= z * c.error + 1e-12 * heap.true_count;
 		cell.count_width += c.high - c.low;
 		count_plain_width += 2 * z * c.error;
@@ -166,6 +171,8 @@ static struct cell run_cell(const struct block_class *classes, int n, uint64_t r
 	cell.z = spread > 1e-9 * truth ? sum / sqrt(heaps) / spread : 0;
 	cell.bytes /= heaps;
 	cell.count /= heaps;
+	cell.unseen /= heaps;
+	cell.all /= heaps;
 	cell.plain /= heaps;
 	cell.count_plain /= heaps;
 	/* Where all is seen but for less than a hundredth of a block there is no normal interval to compare with. */
@@ -188,34 +195,39 @@ static void put_cell(const char *name, double samples, const struct cell *c)
 {
 	char width[16], count_width[16], error[16];
 
-	printf("| %s | %g | %.3f | %.3f | %s | %.3f | %.3f | %s | %s | %+.1f |\n", name, samples, c->bytes, c->plain,
-	       ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width),
-	       ratio(c->count_error, error), c->z);
+	printf("| %s | %g | %.3f | %.3f | %s | %.3f | %.3f | %s | %s | %+.1f | %.3f | %.3f |\n", name, samples,
+	       c->bytes, c->plain, ratio(c->width, width), c->count, c->count_plain, ratio(c->count_width, count_width),
+	       ratio(c->count_error, error), c->z, c->unseen, c->all);
 }
 
 static void put_heading(void)
 {
-	printf("| sizes | expected samples | bytes | normal | width | count | normal | width | its error | z |\n"
-	       "|---|---|---|---|---|---|---|---|---|---|\n");
+	printf("| sizes | expected samples | bytes | normal | width | count | normal | width | its error | z | unseen "
+	       "| "
+	       "all |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }
 
 static void worst(struct limits *l, const struct cell *c)
 {
 	l->bytes = fmin(l->bytes, c->bytes);
 	l->count = fmin(l->count, c->count);
+	l->unseen = fmin(l->unseen, c->unseen);
+	l->all = fmin(l->all, c->all);
 	l->z = fmax(l->z, fabs(c->z));
 }
 
 static void put_limits(const char *of, const struct limits *l)
 {
-	printf("\n%s: lowest coverage of bytes %.4f, of counts %.4f, largest |z| of the bias %.1f.\n\n", of, l->bytes,
-	       l->count, l->z);
+	printf("\n%s: lowest coverage of bytes %.4f, of counts %.4f, of what is unseen %.4f, of all blocks %.4f, "
+	       "largest "
+	       "|z| of the bias %.1f.\n\n",
+	       of, l->bytes, l->count, l->unseen, l->all, l->z);
 }
 
 static void put_coverage(int heaps, double confidence, struct random_source *random)
 {
 	struct block_class heap[CLASSES_MAX];
-	struct limits limits = { 1, 1, 0 };
+	struct limits limits = { 1, 1, 1, 1, 0 };
 
 	put_heading();
 	for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
@@ -236,7 +248,7 @@ static void put_coverage(int heaps, double confidence, struct random_source *ran
 static void put_check(int heaps, double confidence, struct random_source *random)
 {
 	struct block_class heap[CLASSES_MAX];
-	struct limits limits = { 1, 1, 0 };
+	struct limits limits = { 1, 1, 1, 1, 0 };
 	char name[40];
 
 	put_heading();

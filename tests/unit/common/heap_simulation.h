@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples heaps that are given as classes of equal blocks, block by block with the right chance but in O(samples). */
+/* Samples heaps that are given as classes of equal blocks, block by block with the right probability but in O(samples).
+ */
 #ifndef MEMATTACH_HEAP_SIMULATION_H
 #define MEMATTACH_HEAP_SIMULATION_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "estimate.h"
@@ -37,6 +39,43 @@ struct sampled_heap {
 	struct estimate_sum bytes, count;
 	double true_bytes, true_count;
 };
+
+/* The truth of the two statements about a number of blocks: those that weigh at most next, and the others. */
+struct heap_split {
+	double shown;
+	double hidden; /* of ESTIMATE_HIDDEN_BYTES or more */
+};
+
+static inline struct heap_split heap_split(const struct block_class *classes, int n, uint64_t rate,
+                                           const struct estimate_sum *count)
+{
+	double next = count->samples ? fmax(count->next, 1) : INFINITY; /* without a sample the interval is about all */
+	struct heap_split split = { 0, 0 };
+
+	for (int c = 0; c < n; c++) {
+		if (1 / estimate_probability(classes[c].size, rate) <= next * (1 + 1e-12))
+			split.shown += (double)classes[c].blocks;
+		else if (classes[c].size >= ESTIMATE_HIDDEN_BYTES)
+			split.hidden += (double)classes[c].blocks;
+	}
+	return split;
+}
+
+/* Which statements about a number of blocks hold. */
+struct heap_verdict {
+	bool interval; /* low <= all blocks, and those of the sizes that samples show <= high */
+	bool unseen;   /* those that no sample shows are not more than said */
+	bool all;      /* low <= all blocks <= high + unseen */
+};
+
+static inline struct heap_verdict heap_judge(const struct estimate *x, const struct heap_split *split, double truth)
+{
+	return (struct heap_verdict){
+		.interval = x->low <= truth * (1 + 1e-12) && split->shown * (1 - 1e-12) <= x->high,
+		.unseen = split->hidden <= x->unseen,
+		.all = x->low <= truth * (1 + 1e-12) && truth * (1 - 1e-12) <= x->high + x->unseen
+	};
+}
 
 /* The gap between two sampled blocks of a class is geometric. */
 static inline void heap_sample(struct sampled_heap *heap, const struct block_class *classes, int n, uint64_t rate,

@@ -124,77 +124,73 @@ static void test_merge_adds_variances(void **state)
 	assert_true(a.seen == whole.seen && a.samples == whole.samples && a.next == 20);
 }
 
-/* The upper end of a count falls from what hidden small blocks could add to what alike blocks need, as sizes become
- * known. */
-static void test_count_allows_for_hidden_blocks(void **state)
+/* An upper end of a count is about the sizes that samples show; what may be below them is said beside it. */
+static void test_count_says_what_may_be_unseen(void **state)
 {
 	double p = estimate_probability(4096, 524288);
 	double hidden = 1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, 524288);
-	struct estimate_sum none = { 0 };
-	struct estimate_sum alike = { 0 };
-	double last = INFINITY;
+	struct estimate_sum sum = { 0 };
 
 	(void)state;
-	estimate_hide(&none, 524288);
-	assert_close(none.hidden, hidden, 1e-15);
-	assert_close(estimate_interval(&none, 0.95).high, -log(0.025) * hidden, 1e-3);
-	estimate_hide(&alike, 524288);
-	for (int n = 1; n <= 10000; n++) {
-		estimate_add_block(&alike, p);
-		struct estimate x = estimate_interval_smooth(&alike, 0.95);
-		struct estimate_sum plain = alike;
-		plain.known = 1u << 30;
-		double near = estimate_interval_smooth(&plain, 0.95).high;
-		double excess = (x.high - near) / (near - x.value);
-		assert_true(x.high >= near && excess < last);
-		last = excess;
-		/* The one sample has told half of it: half of what may come is hidden, 2.5 % of that is left out. */
-		if (n == 1)
-			assert_true(x.high > log(0.5 / 0.025) * hidden && x.high < log(0.5 / 0.025) * hidden + 6 / p);
-		if (n == 100)
-			assert_true(excess < 0.12);
+	/* Without a sample it is about blocks of any size, and nothing else is unseen. */
+	estimate_hide(&sum, 524288);
+	struct estimate x = estimate_interval(&sum, 0.95);
+	assert_close(x.high, -log(0.025) * hidden, 1e-3);
+	assert_true(x.low == 0 && x.unseen == 0);
+	/* Where another sample has told the size: about that one. */
+	sum.next = 1 / p;
+	x = estimate_interval(&sum, 0.95);
+	assert_close(x.high, -log(0.025) / p, 1e-2);
+	assert_true(x.unseen == ceil(-log(0.05) * hidden) - 1);
+	sum.next = 0;
+	for (int n = 1; n <= 1000; n++) {
+		estimate_add_block(&sum, p);
+		x = estimate_interval(&sum, 0.95);
+		assert_true(x.high <= (n + 1 + 2.3 + 2.5 * sqrt(n)) / p);
+		assert_true(x.unseen == ceil(-log(0.05) * hidden) - 1);
 	}
-	assert_true(last < 1e-3);
-	/* What other samples of the same kind have shown counts, too. */
-	struct estimate_sum one = { 0 };
-	estimate_hide(&one, 524288);
-	estimate_add_block(&one, p);
-	one.known = 1000;
-	assert_true(estimate_interval(&one, 0.95).high < 1.01 * 5.572 / p);
-	/* A wider spread of sizes leaves more room. */
-	struct estimate_sum spread = { 0 };
-	estimate_hide(&spread, 524288);
-	for (int n = 0; n < 1000; n++)
-		estimate_add_block(&spread, estimate_probability(1024u << n % 5, 524288));
-	struct estimate_sum narrow = spread;
-	narrow.log_sum = narrow.log_square = 0;
-	assert_true(estimate_interval(&spread, 0.95).high >= estimate_interval(&narrow, 0.95).high);
+	assert_true(estimate_interval(&sum, 0.99).unseen == ceil(-log(0.01) * hidden) - 1);
+	/* As small as any that may be hidden: nothing is below. */
+	estimate_add_block(&sum, estimate_probability(ESTIMATE_HIDDEN_BYTES, 524288));
+	assert_true(estimate_interval(&sum, 0.95).unseen == 0);
+	estimate_add_block(&sum, estimate_probability(1, 524288));
+	assert_true(estimate_interval(&sum, 0.95).unseen == 0);
+	/* All that are sampled are certain to be: none of that size is missing, smaller ones may be. */
+	struct estimate_sum large = { 0 };
+	estimate_hide(&large, 524288);
+	estimate_add_block(&large, estimate_probability(1ull << 50, 524288));
+	x = estimate_interval(&large, 0.95);
+	assert_true(x.low == 1 && x.high == 1 && !x.exact && x.unseen > 0);
+	/* Of bytes nothing is unseen beside the interval. */
+	struct estimate_sum bytes = { .next = 524288 };
+	estimate_add(&bytes, 4096, p);
+	assert_true(estimate_interval(&bytes, 0.95).unseen == 0);
 }
 
-/* The end of the mixture is where its tail has the wanted size: worked out from the two gamma distributions. */
-static void test_count_upper_end_is_the_mixtures(void **state)
+/* Which sizes a merged count is about: those of its samples, and those known otherwise only where it has none. */
+static void test_merged_counts_know_the_sizes_of_samples(void **state)
 {
-	static const double levels[] = { 0.5, 0.9, 0.95, 0.99, 0.999 };
+	double p = estimate_probability(4096, 65536);
+	struct estimate_sum none = { .next = 1000 };
+	struct estimate_sum some = { 0 };
 
 	(void)state;
-	for (int n = 1; n <= 300; n += 13) {
-		for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-			struct estimate_sum sum = { 0 };
-			double w = 1 / estimate_probability(3000, 65536);
-			double tail = (1 - levels[i]) / 2;
-			estimate_hide(&sum, 65536);
-			for (int k = 0; k < n; k++)
-				estimate_add_block(&sum, 1 / w);
-			double x = estimate_interval_smooth(&sum, levels[i]).high - n - 0.5;
-			double y = sum.value - n + w - 1;
-			double v = sum.variance + w * (w - 1);
-			double near = gamma_q(y * y / v, x * y / v);
-			y = sum.value - n + sum.hidden - 1;
-			v = sum.variance + sum.hidden * (sum.hidden - 1);
-			double far = gamma_q(y * y / v, x * y / v);
-			assert_close((n * near + far) / (n + 1), tail, 1e-7);
-		}
+	estimate_hide(&none, 65536);
+	estimate_hide(&some, 65536);
+	estimate_add_block(&some, p);
+	for (int order = 0; order < 2; order++) {
+		struct estimate_sum sum = { 0 };
+		estimate_merge(&sum, order ? &none : &some);
+		assert_true(sum.next == (order ? 1000 : 1 / p));
+		estimate_merge(&sum, order ? &some : &none);
+		assert_true(sum.next == 1 / p && sum.hidden == some.hidden && sum.samples == 1);
+		estimate_merge(&sum, &none);
+		assert_true(sum.next == 1 / p);
 	}
+	struct estimate_sum bytes = { .next = 4096, .samples = 3 };
+	struct estimate_sum other = { .next = 65536 };
+	estimate_merge(&bytes, &other);
+	assert_true(bytes.next == 65536); /* that a sample of the other would have weighed more is known all the same */
 }
 
 /* P(X <= n), X binomial (blocks, p). */
@@ -209,9 +205,8 @@ static double binomial_below(int blocks, int n, double p)
 }
 
 /*
- * Of blocks of one size whose number is all that is in doubt (other sizes are ruled out by many known samples), the
- * interval is that of Clopper and Pearson (1934): the numbers of blocks under which this few samples, or this many, are
- * not too unlikely. Whole numbers, up to one block or three hundredths of the width.
+ * Of blocks of one size the interval is that of Clopper and Pearson (1934): the numbers of blocks under which this few
+ * samples, or this many, are not too unlikely. Whole numbers, up to one block or three hundredths of the width.
  */
 static void test_count_of_alike_blocks_is_clopper_pearsons(void **state)
 {
@@ -233,7 +228,6 @@ static void test_count_of_alike_blocks_is_clopper_pearsons(void **state)
 			estimate_hide(&sum, 65536);
 			for (int j = 0; j < n; j++)
 				estimate_add_block(&sum, p);
-			sum.known = 1u << 30;
 			struct estimate x = estimate_interval(&sum, 0.95);
 			double room = fmax(1, 0.03 * (high - low));
 			if (!(fabs(x.low - low) <= room) || !(fabs(x.high - high) <= room))
@@ -259,11 +253,9 @@ static void test_interval_of_extreme_sums(void **state)
 				struct estimate x = estimate_interval(&sum, 0.95);
 				assert_true(x.low <= x.value && x.value <= x.high && isfinite(x.high) && x.low >= 0);
 				sum.hidden = values[(i + k) % 5];
-				sum.known = values[w] > 1e15 ? UINT64_MAX - 1 : 1;
-				sum.log_sum = values[4 - i];
-				sum.log_square = values[4 - w];
 				x = estimate_interval(&sum, 0.95);
 				assert_true(x.low <= x.value && x.value <= x.high && isfinite(x.high) && x.low >= 0);
+				assert_true(isfinite(x.unseen) && x.unseen >= 0);
 			}
 }
 
@@ -277,8 +269,8 @@ int main(void)
 		cmocka_unit_test(test_interval_without_a_sample),
 		cmocka_unit_test(test_interval_grows_with_confidence),
 		cmocka_unit_test(test_merge_adds_variances),
-		cmocka_unit_test(test_count_allows_for_hidden_blocks),
-		cmocka_unit_test(test_count_upper_end_is_the_mixtures),
+		cmocka_unit_test(test_count_says_what_may_be_unseen),
+		cmocka_unit_test(test_merged_counts_know_the_sizes_of_samples),
 		cmocka_unit_test(test_count_of_alike_blocks_is_clopper_pearsons),
 		cmocka_unit_test(test_interval_of_extreme_sums),
 	};

@@ -21,22 +21,22 @@
 
 static const uint8_t nops[] = { 0x0f, 0x1f, 0x80, 0, 0, 0, 0, 0x90, 0x90 }; /* of 7, 1 and 1 bytes */
 
-static struct entry_plan plan(const struct entry_function *f)
+static struct entry_code_plan plan(const struct entry_code_function *f)
 {
-	struct entry_plan p;
+	struct entry_code_plan p;
 	struct err e;
 
-	if (entry_plan_make(&p, f, &e))
+	if (entry_code_plan_make(&p, f, &e))
 		fail_msg("%s", e.text);
 	return p;
 }
 
-static void assert_refused(const struct entry_function *f, const char *why)
+static void assert_refused(const struct entry_code_function *f, const char *why)
 {
-	struct entry_plan p;
+	struct entry_code_plan p;
 	struct err e;
 
-	assert_int_equal(entry_plan_make(&p, f, &e), -ENOTSUP);
+	assert_int_equal(entry_code_plan_make(&p, f, &e), -ENOTSUP);
 	if (!strstr(e.text, why))
 		fail_msg("refused for another reason: %s", e.text);
 }
@@ -45,8 +45,8 @@ static void assert_refused(const struct entry_function *f, const char *why)
 
 static void test_plan_takes_one_long_instruction(void **state)
 {
-	struct entry_function f = FUNCTION(0x48, 0x8b, 0x05, 1, 2, 0, 0, 0xc3); /* mov 0x201(%rip),%rax; ret */
-	struct entry_plan p = plan(&f);
+	struct entry_code_function f = FUNCTION(0x48, 0x8b, 0x05, 1, 2, 0, 0, 0xc3); /* mov 0x201(%rip),%rax; ret */
+	struct entry_code_plan p = plan(&f);
 
 	(void)state;
 	assert_int_equal(p.kind, ENTRY_ONE);
@@ -65,12 +65,12 @@ static void test_plan_takes_one_long_instruction(void **state)
 
 static void test_plan_jumps_to_padding_behind(void **state)
 {
-	struct entry_function f = FUNCTION(0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0xc3); /* mov %rdi,%rax; add; ret */
+	struct entry_code_function f = FUNCTION(0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0xc3); /* mov %rdi,%rax; add; ret */
 
 	(void)state;
 	f.after = nops;
 	f.after_bytes = sizeof nops;
-	struct entry_plan p = plan(&f);
+	struct entry_code_plan p = plan(&f);
 	assert_int_equal(p.kind, ENTRY_ONE);
 	assert_int_equal(p.write_bytes, 2);
 	assert_int_equal(p.displaced_bytes, 3);
@@ -83,7 +83,7 @@ static void test_plan_jumps_to_padding_behind(void **state)
 	assert_int_equal(p.island, 0);
 
 	/* Taken by another entry. */
-	const struct entry_range taken = { AT + 7, AT + 12 };
+	const struct entry_code_range taken = { AT + 7, AT + 12 };
 	f.address = AT;
 	f.taken = &taken;
 	f.taken_count = 1;
@@ -94,8 +94,8 @@ static void test_plan_needs_padding_that_nobody_passes(void **state)
 {
 	static const uint8_t falls_through[] = { 0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0xe8, 0, 1, 0, 0 };
 	/* Behind a call that may return, and behind a jump into the padding. */
-	struct entry_function f = { .address = AT, .code = falls_through, .bytes = sizeof falls_through };
-	struct entry_function jumps = FUNCTION(0x48, 0x89, 0xf8, 0x74, 3, 0x48, 0x01, 0xf0, 0xc3);
+	struct entry_code_function f = { .address = AT, .code = falls_through, .bytes = sizeof falls_through };
+	struct entry_code_function jumps = FUNCTION(0x48, 0x89, 0xf8, 0x74, 3, 0x48, 0x01, 0xf0, 0xc3);
 
 	(void)state;
 	f.after = jumps.after = nops;
@@ -112,12 +112,12 @@ static void test_plan_takes_padding_before(void **state)
 	static const uint8_t after_return[] = { 0x31, 0xc0, 0xc3, 0x0f, 0x1f, 0x80, 0, 0, 0, 0 };
 	static const uint8_t after_call[] = { 0xe8, 0, 1, 0, 0, 0x0f, 0x1f, 0x80, 0, 0, 0, 0 };
 	static const uint8_t jumped_to[] = { 0x74, 1, 0xc3, 0x0f, 0x1f, 0x80, 0, 0, 0, 0 };
-	struct entry_function f = FUNCTION(0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0xc3);
+	struct entry_code_function f = FUNCTION(0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0xc3);
 
 	(void)state;
 	f.before = after_return;
 	f.before_bytes = sizeof after_return;
-	struct entry_plan p = plan(&f);
+	struct entry_code_plan p = plan(&f);
 	assert_int_equal(p.kind, ENTRY_ONE);
 	assert_true(p.island >= AT - 7 && p.island + ENTRY_JUMP_BYTES <= AT);
 	f.before = after_call;
@@ -130,8 +130,8 @@ static void test_plan_takes_padding_before(void **state)
 
 static void test_plan_keeps_endbr64(void **state)
 {
-	struct entry_function f = FUNCTION(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x05, 1, 2, 0, 0, 0xc3);
-	struct entry_plan p = plan(&f);
+	struct entry_code_function f = FUNCTION(0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x8b, 0x05, 1, 2, 0, 0, 0xc3);
+	struct entry_code_plan p = plan(&f);
 
 	(void)state;
 	assert_int_equal(p.write_at, AT + 4);
@@ -152,8 +152,8 @@ static void test_plan_keeps_endbr64(void **state)
 
 static void test_plan_displaces_several(void **state)
 {
-	struct entry_function f = FUNCTION(0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x5d, 0xc3);
-	struct entry_plan p = plan(&f);
+	struct entry_code_function f = FUNCTION(0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x5d, 0xc3);
+	struct entry_code_plan p = plan(&f);
 
 	(void)state;
 	assert_int_equal(p.kind, ENTRY_SEVERAL);
@@ -163,14 +163,14 @@ static void test_plan_displaces_several(void **state)
 
 static void test_plan_refuses(void **state)
 {
-	const struct entry_function none = { .address = AT };
-	const struct entry_function calls = FUNCTION(0x53, 0xe8, 0, 1, 0, 0, 0x5b, 0xc3);
-	const struct entry_function loops = FUNCTION(0x53, 0xe2, 3, 0x90, 0x90, 0x90, 0x5b, 0xc3);
-	const struct entry_function inside = FUNCTION(0x53, 0x90, 0x48, 0x89, 0xf8, 0x5b, 0x74, 0xfa, 0xc3);
-	const struct entry_function back = FUNCTION(0x48, 0x83, 0xc7, 1, 0x31, 0xc0, 0x75, 0xf8, 0xc3);
-	const struct entry_function small = FUNCTION(0x31, 0xc0, 0xc3);
-	const struct entry_function odd = FUNCTION(0x48, 0x8b, 0x05, 1, 2, 0, 0, 0x06, 0xc3);
-	struct entry_function entered = FUNCTION(0x53, 0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0x5b, 0xc3);
+	const struct entry_code_function none = { .address = AT };
+	const struct entry_code_function calls = FUNCTION(0x53, 0xe8, 0, 1, 0, 0, 0x5b, 0xc3);
+	const struct entry_code_function loops = FUNCTION(0x53, 0xe2, 3, 0x90, 0x90, 0x90, 0x5b, 0xc3);
+	const struct entry_code_function inside = FUNCTION(0x53, 0x90, 0x48, 0x89, 0xf8, 0x5b, 0x74, 0xfa, 0xc3);
+	const struct entry_code_function back = FUNCTION(0x48, 0x83, 0xc7, 1, 0x31, 0xc0, 0x75, 0xf8, 0xc3);
+	const struct entry_code_function small = FUNCTION(0x31, 0xc0, 0xc3);
+	const struct entry_code_function odd = FUNCTION(0x48, 0x8b, 0x05, 1, 2, 0, 0, 0x06, 0xc3);
+	struct entry_code_function entered = FUNCTION(0x53, 0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0x5b, 0xc3);
 
 	(void)state;
 	assert_refused(&none, "ends");
@@ -192,21 +192,21 @@ static void test_plan_refuses(void **state)
 static void test_copy_refers_to_the_same(void **state)
 {
 	/* lea 0x100(%rip),%rax; jmp over two bytes: widened. */
-	struct entry_function f = FUNCTION(0x31, 0xc0, 0xeb, 2, 0x90, 0x90, 0x48, 0x8d, 0x05, 0, 1, 0, 0, 0xc3);
-	struct entry_plan p = { .write_at = AT + 6, .displaced_bytes = 7, .displaced_count = 1 };
-	struct entry_copy copy;
+	struct entry_code_function f = FUNCTION(0x31, 0xc0, 0xeb, 2, 0x90, 0x90, 0x48, 0x8d, 0x05, 0, 1, 0, 0, 0xc3);
+	struct entry_code_plan p = { .write_at = AT + 6, .displaced_bytes = 7, .displaced_count = 1 };
+	struct entry_code_copy copy;
 	struct instruction in;
 	struct err e;
 
 	(void)state;
-	assert_int_equal(entry_copy_make(&copy, &f, &p, NEAR, &e), 0);
+	assert_int_equal(entry_code_copy_make(&copy, &f, &p, NEAR, &e), 0);
 	assert_true(instruction_read(&in, copy.code, copy.bytes, NEAR));
 	assert_true(in.loads_address && in.memory == AT + 13 + 0x100);
 	assert_true(instruction_read(&in, copy.code + in.bytes, copy.bytes - in.bytes, NEAR + in.bytes));
 	assert_true(in.flow == FLOW_JUMP && in.target == AT + 13);
 
-	p = (struct entry_plan){ .write_at = AT, .displaced_bytes = 4, .displaced_count = 2 };
-	assert_int_equal(entry_copy_make(&copy, &f, &p, NEAR, &e), 0);
+	p = (struct entry_code_plan){ .write_at = AT, .displaced_bytes = 4, .displaced_count = 2 };
+	assert_int_equal(entry_code_copy_make(&copy, &f, &p, NEAR, &e), 0);
 	assert_int_equal(copy.bytes, 2 + 5); /* no way leads behind the jump */
 	assert_int_equal(copy.from[1], 2);
 	assert_int_equal(copy.to[1], 2);
@@ -216,16 +216,16 @@ static void test_copy_refers_to_the_same(void **state)
 
 static void test_copy_must_be_near(void **state)
 {
-	struct entry_function f = FUNCTION(0x48, 0x8b, 0x05, 1, 2, 0, 0, 0xc3);
-	struct entry_plan p = plan(&f);
-	struct entry_patch patch;
-	struct entry_copy copy;
+	struct entry_code_function f = FUNCTION(0x48, 0x8b, 0x05, 1, 2, 0, 0, 0xc3);
+	struct entry_code_plan p = plan(&f);
+	struct entry_code_patch patch;
+	struct entry_code_copy copy;
 	struct err e;
 
 	(void)state;
-	assert_int_equal(entry_copy_make(&copy, &f, &p, AT + (3ull << 30), &e), -ERANGE);
-	assert_int_equal(entry_patch_make(&patch, &p, AT + (3ull << 30), &e), -ERANGE);
-	assert_int_equal(entry_patch_make(&patch, &p, AT - (1ull << 30), &e), 0);
+	assert_int_equal(entry_code_copy_make(&copy, &f, &p, AT + (3ull << 30), &e), -ERANGE);
+	assert_int_equal(entry_code_patch_make(&patch, &p, AT + (3ull << 30), &e), -ERANGE);
+	assert_int_equal(entry_code_patch_make(&patch, &p, AT - (1ull << 30), &e), 0);
 }
 
 /* ---- run for real ---- */
@@ -238,9 +238,9 @@ static void run_displaced(const uint8_t *code, size_t bytes, const int *argument
 {
 	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uint64_t)(uintptr_t)page;
-	struct entry_function f = { .address = at, .code = code, .bytes = bytes };
-	struct entry_patch patch;
-	struct entry_copy copy;
+	struct entry_code_function f = { .address = at, .code = code, .bytes = bytes };
+	struct entry_code_patch patch;
+	struct entry_code_copy copy;
 	struct err e;
 	run_fn run;
 
@@ -249,9 +249,9 @@ static void run_displaced(const uint8_t *code, size_t bytes, const int *argument
 	memcpy(page, code, bytes);
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(run(arguments[i]), results[i]);
-	struct entry_plan p = plan(&f);
-	assert_int_equal(entry_patch_make(&patch, &p, at + COPY_OFFSET, &e), 0);
-	assert_int_equal(entry_copy_make(&copy, &f, &p, at + COPY_OFFSET, &e), 0);
+	struct entry_code_plan p = plan(&f);
+	assert_int_equal(entry_code_patch_make(&patch, &p, at + COPY_OFFSET, &e), 0);
+	assert_int_equal(entry_code_copy_make(&copy, &f, &p, at + COPY_OFFSET, &e), 0);
 	memcpy(page + COPY_OFFSET, copy.code, copy.bytes);
 	memcpy(page + (p.write_at - at), patch.jump, p.write_bytes);
 	for (size_t i = 0; i < count; i++)
@@ -281,7 +281,7 @@ static void test_displaced_code_runs(void **state)
 	run_displaced(data, sizeof data, arguments, (const int[]){ 40, 41, 48, 37 }, 4);
 	run_displaced(immediate, sizeof immediate, arguments, (const int[]){ 1, 1, 1, 1 }, 4);
 	/* Its jump ends what can be displaced: 4 bytes. */
-	const struct entry_function f = { .address = AT, .code = jump, .bytes = sizeof jump };
+	const struct entry_code_function f = { .address = AT, .code = jump, .bytes = sizeof jump };
 	assert_refused(&f, "shorter");
 }
 

@@ -28,7 +28,7 @@
 
 struct planned {
 	struct allocator_function *fn;
-	struct entry_patch patch;
+	struct entry_code_patch patch;
 	uint8_t old_jump[ENTRY_JUMP_BYTES], old_island[ENTRY_JUMP_BYTES];
 	uint64_t counter;
 };
@@ -152,8 +152,8 @@ static void prepare_function(struct run *r, struct allocator_function *fn)
 	uint64_t at = arena + r->count * STUB_BYTES;
 	uint8_t stub[STUB_BYTES] = { 0 };
 	AUTO_FREE uint8_t *code = malloc(fn->bytes);
-	struct entry_function around = { .address = fn->address, .code = code, .bytes = fn->bytes };
-	struct entry_copy copy;
+	struct entry_code_function around = { .address = fn->address, .code = code, .bytes = fn->bytes };
+	struct entry_code_copy copy;
 	struct err e;
 
 	assert_non_null(code);
@@ -162,8 +162,8 @@ static void prepare_function(struct run *r, struct allocator_function *fn)
 	read_bytes(r, fn->entry.write_at, p->old_jump, fn->entry.write_bytes);
 	if (fn->entry.island)
 		read_bytes(r, fn->entry.island, p->old_island, ENTRY_JUMP_BYTES);
-	if (entry_patch_make(&p->patch, &fn->entry, at, &e) ||
-	    entry_copy_make(&copy, &around, &fn->entry, at + COPY_AT, &e))
+	if (entry_code_patch_make(&p->patch, &fn->entry, at, &e) ||
+	    entry_code_copy_make(&copy, &around, &fn->entry, at + COPY_AT, &e))
 		fail_msg("%s: %s", fn->name, e.text);
 	assert_true(copy.bytes <= ENTRY_COPY_MAX && copy.count == fn->entry.displaced_count);
 	make_hook(stub, at, p->counter);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "printable.h"
+#include "receipt.h"
 #include "receipt_file.h"
 #include "say.h"
 
@@ -120,12 +121,36 @@ static void test_receipt_file_open_takes_regular_files_only(void **state)
 	unlink(path);
 }
 
+/* The path of a residue is made printable when it is added; one that was not, as that of a later caller may be. */
+static void test_receipt_with_paths_that_are_no_utf8_is_json(void **state)
+{
+	static const char want[] = "\"clean\":false,\"residue\":[\"mapping /tmp/caf?.so\"],"
+				   "\"notes\":[\"/tmp/caf\\ufffd\\u009b.so\",\"/tmp/caf\xc3\xa9.so\"]}\n";
+	static struct session s;
+	char path[] = "/tmp/receipt-XXXXXX", text[1000] = "";
+	int fd = mkstemp(path);
+	struct err e;
+
+	(void)state;
+	s.options.receipt = path;
+	session_add_residue(&s, "mapping %s", "/tmp/caf\xe9.so");
+	s.outcome.notes = strdup("/tmp/caf\xe9\xc2\x9b.so\n/tmp/caf\xc3\xa9.so\n");
+	assert_int_equal(receipt_write(&s, &e), 0);
+	assert_true(read(fd, text, sizeof text - 1) > (ssize_t)sizeof want);
+	assert_non_null(strstr(text, want));
+	free(s.outcome.residue);
+	free(s.outcome.notes);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_receipt_file_string_is_json_for_all_bytes),
 		cmocka_unit_test(test_say_format_makes_one_printable_line),
 		cmocka_unit_test(test_receipt_file_open_takes_regular_files_only),
+		cmocka_unit_test(test_receipt_with_paths_that_are_no_utf8_is_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: MIT
+"""memattach dies at any instant: SIGKILL at each of its system calls, and at random microseconds; attach and detach both.
+
+After each kill: the victim is alive, was not stopped, its masks, dispositions and descriptors are as before, and
+`memattach --detach` leaves nothing behind. Now and then, and at the end: everything of the snapshot, a whole session, right answers.
+"""
+import collections
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from harness import Session, Victim, case, cycle, log, recording, run_memattach
+from procfs import Failure, PATIENCE, Skip, describe
+from snapshot import Snapshot, State, check_same, remains, settle
+from harm_redis import RedisUnderLoad
+
+EVERY = 25  # kills between two full comparisons
+SESSION = ("-q", "-d", "5ms", "--deadline", "20s")
+
+
+class Sufferer:
+    """A victim with its state before, and what is to be said at the end."""
+
+    def __init__(self, context, victim, busy=True, compare=True, interrupted=False, residue=False):
+        """residue: this C library never unloads."""
+        self.context, self.busy, self.compare, self.interrupted = context, busy, compare, interrupted
+        self.victim = victim
+        self.pid = self.victim.pid
+        self.codes = (0, 2) if residue else (0,)
+        self.residue = residue
+        cycle(context, self.pid, expected=self.codes)  # what the first dlopen of a process changes by itself
+        self.before = Snapshot(self.pid)
+        self.state = State(self.pid, looks=20)
+        self.cycles, self.kills, self.ended, self.codes_seen = 0, 0, 0, collections.Counter()
+
+    def cycle(self, *arguments, duration="5ms"):
+        """A whole session, and what can be seen of it afterwards."""
+        self.cycles += 1
+        try:
+            cycle(self.context, self.pid, *arguments, duration=duration, expected=self.codes)
+            self.victim_lives()
+            self.check_nothing_remains()
+            if self.cycles % EVERY == 0:
+                self.whole_check()
+        except Failure as failure:
+            raise Failure(f"cycle {self.cycles}: {failure}; {describe(self.pid)}") from None
+
+    def check_nothing_remains(self):
+        left = remains(self.pid)
+        if left and not self.residue:
+            raise Failure(f"still mapped: {left}")
+        settle(self.state)
+
+    def after_kill(self, status, where):
+        self.kills += 1
+        self.ended += status != -signal.SIGKILL
+        try:
+            self.victim_lives()
+            result = run_memattach(self.context, "--detach", "-p", self.pid, "--deadline", "20s")
+            self.codes_seen[result.returncode] += 1
+            if result.returncode not in self.codes:
+                raise Failure(f"--detach ended with {result.returncode}: {result.stderr}")
+            self.victim_lives()
+            self.check_nothing_remains()
+            if self.kills % EVERY == 0:
+                self.whole_check()
+        except Failure as failure:
+            raise Failure(f"kill {self.kills}, {where}: {failure}; {describe(self.pid)}") from None
+
+    def victim_lives(self):
+        if self.victim.process.poll() is not None:
+            raise Failure(f"the victim ended with {self.victim.process.returncode}: {self.victim.lines.seen[-5:]}")
+        wrong = self.wrong()
+        if wrong:
+            raise Failure(f"the victim says {wrong[:5]}")
+
+    def wrong(self):
+        """Complaints of the victim; the EINTR that a kill within microseconds of the stop cannot avoid is counted, not judged."""
+        said = [line for line in self.victim.lines.seen if line.startswith("WRONG")]
+        return [line for line in said if not (self.interrupted and "Interrupted system call" in line)]
+
+    def whole_check(self):
+        if self.compare and not self.residue:
+            check_same(self.before, Snapshot(self.pid), self.busy)
+        cycle(self.context, self.pid, expected=self.codes)
+
+    def finish(self):
+        self.victim_lives()
+        self.whole_check()
+        if self.interruptions():
+            # The victim counts them as errors: ended without its report.
+            log(f"{self.interruptions()} EINTR in {self.kills} kills")
+            return
+        if self.busy:
+            self.victim.rounds_go_on()
+        self.victim.finish()
+
+    def interruptions(self):
+        return sum("Interrupted system call" in line for line in self.victim.lines.seen)
+
+    def report(self, what):
+        log(f"{self.victim.name}: {self.kills} kills {what}, {self.ended} of them after the end, 0 harmed; "
+            f"--detach ended {dict(self.codes_seen)}")
+
+
+def tidy(context):
+    for name in os.listdir(context.work):
+        if name.endswith(".dump") or name.endswith(".json"):
+            os.unlink(context.path(name))
+
+
+def attach_command(context, pid):
+    return [context.memattach, "-p", str(pid), *SESSION, "-o", context.unique("killed", ".dump")]
+
+
+def detach_command(context, pid):
+    return [context.memattach, "--detach", "-q", "-p", str(pid), "--deadline", "20s"]
+
+
+def leave_session(context, pid):
+    """A session whose memattach was killed."""
+    session = Session(context, pid)
+    session.process.kill()
+    session.process.wait(PATIENCE)
+
+
+def random_kills(context, sufferer, kills, detach_share=4, end=None):
+    """Kills at times drawn evenly over the length of a run, until the time end; every fourth hits a --detach."""
+    generator = random.Random(os.getpid())
+    lengths = {}
+    for i in range(kills):
+        if end and time.monotonic() > end:
+            break
+        detaching = i % detach_share == detach_share - 1
+        if detaching:
+            leave_session(context, sufferer.pid)
+        command = (detach_command if detaching else attach_command)(context, sufferer.pid)
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=context.work)
+        context.processes.append(process)
+        if detaching not in lengths:
+            process.wait(PATIENCE)
+            lengths[detaching] = time.monotonic() - start
+        else:
+            delay = generator.random() * lengths[detaching] * 1.1
+            time.sleep(delay)
+            process.kill()
+            process.wait(PATIENCE)
+        context.processes.remove(process)
+        sufferer.after_kill(process.returncode, f"{'detach' if detaching else 'attach'} at random")
+        if process.returncode == 0:
+            lengths[detaching] = 0.9 * lengths[detaching] + 0.1 * (time.monotonic() - start) * 0.5
+            lengths[detaching] = max(lengths[detaching], 0.02)
+        tidy(context)
+
+
+def count_calls(context, command):
+    """(name, number) -> how often memattach makes that system call, from one run under strace."""
+    trace = context.unique("trace", ".txt")
+    result = subprocess.run(["strace", "-f", "-qq", "-n", "-o", trace, *command], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False, cwd=context.work)
+    with open(trace, encoding="utf-8", errors="replace") as file:
+        calls = re.findall(r"^\d+ +\[ *(\d+)\] +(\w+)\(", file.read(), re.M)
+    os.unlink(trace)
+    if result.returncode not in (0, 2) or not calls:
+        raise Failure(f"memattach under strace ended with {result.returncode}: {result.stderr[-500:]}")
+    return collections.Counter((name, int(number)) for number, name in calls)
+
+
+def kill_points(calls, limit):
+    """(call, its how manieth): all, or limit of them spread evenly; the first and last of each call are always there."""
+    points = [(call, n) for call, count in sorted(calls.items()) for n in range(1, count + 1)]
+    if not limit or len(points) <= limit:
+        return points
+    edges = [(call, n) for call, count in sorted(calls.items()) for n in sorted({1, count})]
+    step = max(1, len(points) // max(1, limit - len(edges)))
+    shift = random.Random(os.getpid()).randrange(step)
+    return sorted(set(edges[:limit]) | set(points[shift::step]))
+
+
+def calls_of(context, sufferer, detaching):
+    """How often each system call is made by an attach with its detach, or by a --detach."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    if detaching:
+        leave_session(context, sufferer.pid)
+    return count_calls(context, (detach_command if detaching else attach_command)(context, sufferer.pid))
+
+
+def kill_at(context, detaching, pid, number, count):
+    """Kills memattach at a system call; returns how it ended."""
+    command = (detach_command if detaching else attach_command)(context, pid)
+    killer = context.tool("kill_at")
+    process = subprocess.Popen([killer, str(number), str(count), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               cwd=context.work)
+    context.processes.append(process)
+    process.wait(PATIENCE)
+    context.processes.remove(process)
+    return process.returncode
+
+
+def kill_at_call(context, sufferer, detaching, call, count):
+    name, number = call
+    if detaching:
+        leave_session(context, sufferer.pid)
+    code = kill_at(context, detaching, sufferer.pid, number, count)
+    sufferer.after_kill(code, f"{'detach' if detaching else 'attach'} at {name} {count}")
+    tidy(context)
+
+
+def check_kills(missed, kills):
+    """Now and then a run makes a few calls less than the one that was counted."""
+    if missed > max(10, kills // 2):
+        raise Failure(f"{missed} of {kills} kills came too late: they do not work")
+
+
+def system_call_kills(context, sufferer, limit, detaching):
+    points = kill_points(calls_of(context, sufferer, detaching), limit)
+    missed = sufferer.ended
+    for call, count in points:
+        kill_at_call(context, sufferer, detaching, call, count)
+    check_kills(sufferer.ended - missed, len(points))
+
+
+VICTIMS = {
+    "storm": dict(name="alloc_loop"),
+    "redis": dict(make=RedisUnderLoad),
+    "signals": dict(name="signals"),
+    "churn": dict(name="thread_churn"),
+    "forks": dict(name="fork_storm"),
+    "dlopen": dict(name="dlopen_storm", plugin=True, compare=False),
+    "exceptions": dict(name="cxx_exceptions"),
+    "vectors": dict(name="vectors"),
+    "musl": dict(name="alloc_loop_musl", residue=True),
+    "nanosleep": dict(name="sleeper", mode="nanosleep", busy=False),
+    "poll": dict(name="sleeper", mode="poll", busy=False),
+    "futex": dict(name="sleeper", mode="futex_timed", busy=False),
+    "read": dict(name="sleeper", mode="read", busy=False),
+    "pause": dict(name="sleeper", mode="pause", busy=False),
+    "epoll": dict(name="sleeper", mode="epoll_wait_forever", busy=False, interrupted=True),
+    "semop": dict(name="sleeper", mode="semop", busy=False, interrupted=True),
+}
+
+
+class Signals(threading.Thread):
+    """Sends signals that must interrupt nothing, all the time."""
+
+    def __init__(self, pid, numbers):
+        super().__init__(daemon=True)
+        self.pid, self.numbers, self.stop = pid, numbers, threading.Event()
+
+    def run(self):
+        while not self.stop.is_set():
+            for number in self.numbers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.pid, number)
+            time.sleep(0.0002)
+
+
+def sufferer_of(context, key):
+    options = dict(VICTIMS[key])
+    make, name, mode = options.pop("make", None), options.pop("name", None), options.pop("mode", None)
+    arguments = [mode] if mode else []
+    if options.pop("plugin", False):
+        arguments = [context.target("plugin.so")]
+    return Sufferer(context, make(context) if make else Victim(context, name, *arguments), **options)
+
+
+def share(context, key, points, kills):
+    """A little of everything, for the label integration."""
+    sufferer = sufferer_of(context, key)
+    system_call_kills(context, sufferer, points, False)
+    system_call_kills(context, sufferer, points // 2, True)
+    random_kills(context, sufferer, kills)
+    sufferer.finish()
+    sufferer.report("spread over its system calls and at random")
+
+
+for short in ("storm", "signals", "poll", "epoll"):
+    def killed(context, key=short):
+        """memattach is killed at some of its system calls and at random; the victim goes on as if nothing were."""
+        share(context, key, 40, context.kills)
+    killed.__name__ = f"killed_{short}"
+    case(timeout=600)(killed)
+
+for short in VICTIMS:
+    def every_call(context, key=short):
+        sufferer = sufferer_of(context, key)
+        system_call_kills(context, sufferer, 0, False)
+        system_call_kills(context, sufferer, 0, True)
+        sufferer.finish()
+        sufferer.report("at each of its system calls")
+    every_call.__name__ = f"killed_at_every_call_{short}"
+    case(label="stress", timeout=7200)(every_call)
+
+    def at_random(context, key=short):
+        sufferer = sufferer_of(context, key)
+        random_kills(context, sufferer, context.kills)
+        sufferer.finish()
+        sufferer.report("at random")
+    at_random.__name__ = f"killed_at_random_{short}"
+    case(label="stress", timeout=36000)(at_random)
+
+
+@case(timeout=600)
+def killed_while_signals_wait(context):
+    """Signals that the program ignores, or handles with SA_RESTART, wait while memattach is killed: they interrupt no call."""
+    for mode, numbers in (("wait4", (signal.SIGCHLD, signal.SIGWINCH)), ("read_restarting", (signal.SIGUSR2,))):
+        sufferer = Sufferer(context, Victim(context, "sleeper", mode), busy=False, compare=False)
+        calls = calls_of(context, sufferer, False)
+        call = next(call for call in calls if call[0] == "ptrace")
+        signals = Signals(sufferer.pid, numbers)
+        signals.start()
+        # What memattach does under signals takes more calls than without: those beyond are visited at random.
+        for count in range(random.randrange(1, 8), calls[call], 8):
+            kill_at_call(context, sufferer, False, call, count)
+        signals.stop.set()
+        signals.join()
+        sufferer.finish()
+        sufferer.report("while signals wait")
+
+
+@case()
+def second_session_takes_over(context):
+    """A session whose memattach died is taken over by the next `memattach -p`, recording and all."""
+    sufferer = sufferer_of(context, "storm")
+    for _ in range(5):
+        leave_session(context, sufferer.pid)
+        result = run_memattach(context, "-p", sufferer.pid, "-d", "100ms", "-o", context.unique("second", ".dump"), "--deadline", "20s")
+        said = re.search(r": (\d+) GOT entries in .*?(\d+) of (\d+) GOT entries restored", result.stderr, re.S)
+        assert result.returncode == 0 and said and said[1] == said[2] == said[3], result
+        settle(sufferer.state)
+        assert not remains(sufferer.pid), remains(sufferer.pid)
+    sufferer.finish()
+
+
+@case()
+def lease_runs_out(context):
+    """Without memattach, recording stops by itself; the hooks stay harmless; --detach finishes an hour or a second later."""
+    sufferer = sufferer_of(context, "storm")
+    session = Session(context, sufferer.pid, rate="4k")
+    session.process.kill()
+    session.process.wait(PATIENCE)
+    end = time.monotonic() + PATIENCE
+
+    last, still = recording(sufferer.pid), 0
+    while still < 4:  # the header says nothing new for two seconds: nobody records
+        if time.monotonic() > end:
+            raise Failure("recording goes on without memattach")
+        time.sleep(0.5)
+        now = recording(sufferer.pid)
+        still = still + 1 if now == last else 0
+        last = now
+    sufferer.victim.rounds_go_on()
+    sufferer.after_kill(-signal.SIGKILL, "after the lease")
+    sufferer.finish()

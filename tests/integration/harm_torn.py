@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""What the program does to the memory that GOT entries and their addresses are in: it tears at its libraries, and leaves addresses of hooks in
+places where nobody will look for them, or where somebody will.
+"""
+import concurrent.futures
+import os
+import shutil
+import signal
+
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
+from procfs import Failure, describe
+from snapshot import remains
+from harm_kills import kill_at, leave_session
+
+
+@case()
+def dead_signal_frame(context):
+    """What a signal left on an alternate stack keeps no trampoline; a handler that may go on, and a copy beside the frames, do."""
+    for mode, stays in (("dead", False), ("left", True), ("plain", True)):
+        victim = Victim(context, "frames", mode)
+        session = Session(context, victim.pid)
+        victim.send("put")
+        at = victim.wait("^PUT").split()[1]
+        session.process.send_signal(signal.SIGINT)
+        receipt = session.end(expected=2 if stays else 0)
+        check_receipt(receipt, victim.pid, clean=not stays)
+        assert not stays or f"in memory at 0x{at}" in " ".join(receipt["residue"]), (mode, at, receipt)
+        assert bool(remains(victim.pid)) == stays, remains(victim.pid)
+        victim.send("back")
+        victim.wait("^BACK")
+        victim.finish_by_stdin()
+
+
+# What the program does during the session; how memattach must end; words of the receipt; what the program does then. All with the library
+# whose table shares its read-only pages with the dynamic section, but for those with LAZY, whose table has pages of its own.
+LAZY = "lazy"
+TEARS = [
+    # The page is there, as itself or as a copy: restored, with the protection that it has now.
+    ("copy slots", 0, "", ("use",)),
+    ("copy slots", 0, "", ("use",), LAZY),
+    ("shut slots", 0, "", ("open", "use")),
+    ("shut slots", 0, "", ("open", "use"), LAZY),
+    ("unmap head", 0, "", ("use",)),
+    # It is not there: nothing is written, and what may come back leads to trampolines that stay.
+    ("unmap slots", 0, "unmapped their page", ()),
+    ("unmap whole", 0, "", (), LAZY),  # the next library may come into the hole
+    ("truncate", 0, "unmapped their page", ()),
+    ("zero slots", 0, "put other memory", (), LAZY),
+    ("file slots", 0, "put other memory", ()),
+    ("away slots", 2, "copied function pointer", ("home", "use")),
+    ("away slots", 2, "copied function pointer", ("home", "use"), LAZY),
+]
+
+
+def plugin(context, kind):
+    """A copy of the library, which may be cut."""
+    source = context.target("plugin.so") if kind == LAZY else context.target("plugin_now.so")
+    return shutil.copy(source, context.unique("plugin", ".so"))
+
+
+def tear(victim, *actions):
+    for action in actions:
+        victim.send(f"{action} -")
+        victim.wait("^DONE")
+
+
+def torn(context, action, expected, words, afterwards, kind="now"):
+    other = plugin(context, kind)
+    victim = Victim(context, "torn", plugin(context, kind), other)
+    try:
+        session = Session(context, victim.pid, "-v")
+        tear(victim, action, "more")
+        session.lines.wait("GOT entries more in modules loaded since")
+        session.process.send_signal(signal.SIGINT)
+        receipt = session.end(expected=expected)
+        check_receipt(receipt, victim.pid, clean=expected == 0)
+        assert words in " ".join(receipt["residue"] + receipt["notes"]), receipt
+        tear(victim, *afterwards)
+        # The loader would read the library's names: where it can, another session works, where it cannot, that is refused.
+        again = run_memattach(context, "-p", victim.pid, "-d", "20ms", "-o", context.unique("again", ".dump"), "--deadline", "20s")
+        assert again.returncode in (0, 2) or ("torn apart" in again.stderr and UNCHANGED in again.stderr), again
+        doctor = run_memattach(context, "--doctor", "-p", victim.pid)
+        assert ("torn apart" in doctor.stdout) == (again.returncode == 1), (doctor, again)
+        victim.finish_by_stdin()
+    except (AssertionError, Failure) as failure:
+        raise Failure(f"{action} ({kind}): {failure}; {describe(victim.pid)}") from None
+
+
+@case()
+def torn_library(context):
+    """The program unmaps, moves, replaces, protects or cuts a part of a patched library during the session."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for result in [pool.submit(torn, context, *entry) for entry in TEARS]:
+            result.result()
+
+
+SENDTO = 44  # of system calls; memattach answers the borrowed thread with it: the GOT entries of one module, the switching off, the closing
+
+
+@case()
+def restored_entry_goes(context):
+    """memattach dies behind the restoring, and something else takes the place of a restored GOT entry: the next detach asks nothing of it."""
+    victim = Victim(context, "torn", plugin(context, "now"), plugin(context, LAZY))
+    leave_session(context, victim.pid)
+    assert kill_at(context, True, victim.pid, SENDTO, 3) == -signal.SIGKILL
+    tear(victim, "shared slots", "more")
+    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
+    assert result.returncode == 0, result
+    victim.finish_by_stdin()
+
+
+@case()
+def replaced_library(context):
+    """A library is closed and opened again in the same place: itself, and another file of the same name."""
+    for kind in ("now", LAZY):
+        path, other = plugin(context, kind), plugin(context, LAZY if kind == "now" else "now")
+        for opened in (path, other):
+            victim = Victim(context, "torn", path, path)
+            session = Session(context, victim.pid, "-v")
+            os.rename(shutil.copy(opened, context.unique("new", ".so")), path)
+            tear(victim, "close")
+            session.lines.wait("GOT entries more in modules loaded since")
+            receipt = session.stop()
+            check_receipt(receipt, victim.pid)
+            tear(victim, "use")
+            cycle(context, victim.pid)
+            victim.finish_by_stdin()

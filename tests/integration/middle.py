@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: MIT
+"""The cases of the middle set (label middle): one or two of each kind, three minutes on two processors with all else that
+`scripts/test --middle` runs."""
+
+MIDDLE = {
+    "attach and detach": ("redis_under_load", "python3_default", "idle_sleeper_is_as_before", "alloc_loop_now", "dlopen_storm",
+                          "detach_from_elsewhere", "ctrl_c"),
+    "reports": ("known_heap_exact", "known_heap_64k", "known_heap_text", "read_while_running"),
+    "kills": ("memattach_killed_then_detach", "killed_while_signals_wait", "second_session_takes_over", "target_killed"),
+    "refusals": ("refuse_static_and_zombie", "refuse_gone_and_own", "refuse_traced_by_strace", "refuse_another_user",
+                 "doctor_touches_nothing", "doctor_tells_all_of_it"),
+    "two at once": ("two_at_once_storm", "second_one_is_refused_by_the_first", "two_detaches_at_once"),
+    "disk of the dump": ("full_disk_tmpfs", "dump_is_truncated", "dump_gives_way_to_another_file"),
+    "life of the target": ("stopped_state_is_kept", "signals_come_once_and_in_order", "exit_during_session", "exec_during_session",
+                           "child_that_shares_the_memory", "scribbling_target"),
+}
+# Runs again with a sanitized memattach (label middle_sanitized); it needs the program alloc_loop.
+SANITIZED = "memattach_killed_then_detach"
