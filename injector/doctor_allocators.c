@@ -168,8 +168,10 @@ static bool is_noted(const struct session *s, const struct elf_module *m)
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s)
 {
 	const char *text = d->result ? NULL : d->found.program_text;
-	bool any = text != NULL;
+	bool any = text != NULL || d->result != 0;
 
+	if (d->result)
+		fact("not covered", "calls of allocators by their own modules: these were not searched");
 	if (text)
 		fact("not covered", "what %s allocates by %s, if it does: its functions are not known",
 		     elf_module_name(modules_main(&s->view.modules)), text);
