@@ -2,7 +2,6 @@
 #include "doctor.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -10,27 +9,16 @@
 
 #include "proc_status.h"
 #include "cleanup.h"
+#include "doctor_allocators.h"
 #include "doctor_details.h"
+#include "doctor_fact.h"
 #include "other_session.h"
-#include "say.h"
 #include "session_lock.h"
 #include "size.h"
 #include "record.h"
 #include "inspect.h"
 #include "payload_place.h"
 #include "old_stub.h"
-
-#define NAME_WIDTH 16
-
-static __attribute__((format(printf, 2, 3))) void fact(const char *name, const char *format, ...)
-{
-	va_list ap;
-
-	printf("%-*s", NAME_WIDTH, name);
-	va_start(ap, format);
-	say_line(stdout, format, ap);
-	va_end(ap);
-}
 
 /* Each line of text under one name. */
 static void facts(const char *name, const char *text)
@@ -146,9 +134,9 @@ static void tell_modules(const struct session *s)
 	     with_entries, with_rows, rows);
 }
 
-static void tell_uncovered(const struct session *s)
+static void tell_uncovered(const struct session *s, const struct doctor_allocators *allocators)
 {
-	bool any = false;
+	bool any = doctor_allocators_tell_uncovered(allocators, s);
 
 	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
 		fact("not covered", "%s", s->view.plan.refusals[i].text);
@@ -246,10 +234,16 @@ int doctor_report(struct session *s)
 	if (session_lock_holder(&s->target))
 		return verdict("another memattach profiles it");
 	tell_modules(s);
-	tell_uncovered(s);
+	struct doctor_allocators allocators;
+	doctor_allocators_find(&allocators, s);
+	doctor_allocators_tell(&allocators, s);
+	tell_uncovered(s, &allocators);
 	tell_cost(s, monotonic_ns() - start);
-	if (s->options.verbose)
+	if (s->options.verbose) {
+		doctor_allocators_details(&allocators, s);
 		doctor_details(s);
+	}
+	doctor_allocators_done(&allocators);
 	if (session_check_loader(s, &e) < 0 || session_check_threads(s, &e) < 0)
 		return verdict(e.text);
 	if (!suitable)

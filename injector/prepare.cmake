@@ -1,6 +1,6 @@
 # The order is that of tests/check (FOLDERS).
 set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(folder process elf got unwind recording threads remote session)
+foreach(folder process elf got unwind entry recording threads remote session)
   list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
 endforeach()
 
@@ -36,12 +36,23 @@ add_library(memattach_prepare STATIC
   unwind/unwind_source.c
   unwind/table_writer.c
   unwind/unwind_worker.c
+  entry/allocator_callers.c
+  entry/allocator_entries.c
+  entry/allocator_find.c
+  entry/allocator_identify.c
+  entry/allocator_layers.c
+  entry/allocator_names.c
+  entry/debug_data.c
+  entry/function_table.c
+  entry/module_names.c
   remote/cave.c
   arch/x86_64/code_references.c
   arch/x86_64/code_scan.c
+  arch/x86_64/entry_code.c
+  arch/x86_64/instruction.c
   arch/x86_64/stack_switch.c
   arch/x86_64/rule_encode.c)
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${injector_folders})
 target_link_libraries(memattach_prepare PUBLIC
-  PkgConfig::DW PkgConfig::ELF memattach_common Threads::Threads)
+  PkgConfig::DW PkgConfig::ELF PkgConfig::LZMA zydis memattach_common Threads::Threads)

@@ -2,8 +2,9 @@
 # shellcheck shell=bash disable=SC2034 # the lists are used by the scripts that source this
 # Installs Debian packages that are missing; starts none of the services that they bring. Sourced by the other scripts.
 
-BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libunwind-dev libelf-dev libdw-dev libiberty-dev)
-TEST_PACKAGES=(libcmocka-dev binutils groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs libjemalloc-dev libgoogle-perftools-dev)
+BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libunwind-dev libelf-dev libdw-dev libiberty-dev liblzma-dev libzydis-dev)
+TEST_PACKAGES=(libcmocka-dev binutils groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs
+    libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev)
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then

@@ -175,15 +175,43 @@ static void each_symbol(const struct module_file *f, const struct symtab *t, mod
 	}
 }
 
+/* The section headers, NULL if there are none. */
+static Elf64_Shdr *read_sections(const struct module_file *f, Elf64_Ehdr *h)
+{
+	if (f->fd < 0 || !pread_all(f->fd, h, sizeof *h, 0) || h->e_shentsize != sizeof(Elf64_Shdr) ||
+	    h->e_shnum > SECTIONS_MAX)
+		return NULL;
+	return read_part(f, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr));
+}
+
+bool module_file_raw_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes)
+{
+	Elf64_Ehdr h;
+	AUTO_FREE Elf64_Shdr *sections = read_sections(f, &h);
+
+	if (!sections || h.e_shstrndx >= h.e_shnum)
+		return false;
+	uint64_t names_bytes = sections[h.e_shstrndx].sh_size;
+	AUTO_FREE char *names = read_part(f, sections[h.e_shstrndx].sh_offset, names_bytes);
+	for (size_t i = 1; names && i < h.e_shnum; i++) {
+		const Elf64_Shdr *s = &sections[i];
+
+		if (s->sh_name >= names_bytes || strcmp(names + s->sh_name, name) || s->sh_type == SHT_NOBITS ||
+		    s->sh_flags & SHF_COMPRESSED || s->sh_size == 0)
+			continue;
+		*data = read_part(f, s->sh_offset, s->sh_size);
+		*bytes = s->sh_size;
+		return *data;
+	}
+	return false;
+}
+
 bool module_file_symbols(const struct module_file *f, module_symbol_fn fn, void *context)
 {
 	struct symtab t = { 0 };
 	Elf64_Ehdr h;
 
-	if (f->fd < 0 || !pread_all(f->fd, &h, sizeof h, 0) || h.e_shentsize != sizeof(Elf64_Shdr) ||
-	    h.e_shnum > SECTIONS_MAX)
-		return false;
-	AUTO_FREE Elf64_Shdr *sections = read_part(f, h.e_shoff, h.e_shnum * sizeof *sections);
+	AUTO_FREE Elf64_Shdr *sections = read_sections(f, &h);
 	bool found = sections && symtab_read(&t, f, sections, h.e_shnum);
 	if (found)
 		each_symbol(f, &t, fn, context);

@@ -36,6 +36,12 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
 int module_file_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes, uint64_t *address,
                         struct err *e) WARN_UNUSED;
 
+/*
+ * The same by hand and not by libelf, for memattach itself: as it stands in the file, charged to the budget. *data is
+ * malloc'ed. False: no file, no such section, or it is compressed.
+ */
+bool module_file_raw_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes);
+
 /* Calls fn for each symbol defined in .symtab, until it returns false. False if there is no .symtab. */
 typedef bool (*module_symbol_fn)(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type);
 bool module_file_symbols(const struct module_file *f, module_symbol_fn fn, void *context);

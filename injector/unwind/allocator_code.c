@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocator_names.h"
+#include "code_names.h"
 #include "cleanup.h"
 #include "code_references.h"
 #include "grow.h"

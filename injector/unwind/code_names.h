@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names by which allocator_code.c knows what a function is. */
-#ifndef MEMATTACH_ALLOCATOR_NAMES_H
-#define MEMATTACH_ALLOCATOR_NAMES_H
+#ifndef MEMATTACH_CODE_NAMES_H
+#define MEMATTACH_CODE_NAMES_H
 
 #include <stdbool.h>
 #include <string.h>

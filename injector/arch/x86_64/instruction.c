@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "instruction.h"
+
+#include <Zydis/Zydis.h>
+
+static bool is_short_only(ZydisMnemonic m)
+{
+	switch (m) {
+	case ZYDIS_MNEMONIC_JCXZ:
+	case ZYDIS_MNEMONIC_JECXZ:
+	case ZYDIS_MNEMONIC_JRCXZ:
+	case ZYDIS_MNEMONIC_LOOP:
+	case ZYDIS_MNEMONIC_LOOPE:
+	case ZYDIS_MNEMONIC_LOOPNE: return true;
+	default: return false;
+	}
+}
+
+static enum instruction_flow flow_of(const ZydisDecodedInstruction *z)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_INT3: return FLOW_TRAP;
+	default: break;
+	}
+	switch (z->meta.category) {
+	case ZYDIS_CATEGORY_CALL: return FLOW_CALL;
+	case ZYDIS_CATEGORY_RET: return FLOW_RETURN;
+	case ZYDIS_CATEGORY_COND_BR: return FLOW_CONDITION;
+	case ZYDIS_CATEGORY_UNCOND_BR: return FLOW_JUMP;
+	default: return FLOW_NEXT;
+	}
+}
+
+/* A branch to an address in the instruction. */
+static void note_target(struct instruction *in, const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+{
+	in->has_target = ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(z, o, in->address, &in->target));
+	in->distance_at = z->raw.imm[0].offset;
+	in->distance_bytes = z->raw.imm[0].size / 8;
+	in->condition = z->opcode & 0x0f;
+	in->fixed |= is_short_only(z->mnemonic) || z->mnemonic == ZYDIS_MNEMONIC_XBEGIN || !in->has_target ||
+	             (z->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) != 0;
+}
+
+/* The register counts from the instruction behind; with a prefix only its lower half does, which nobody writes. */
+static void note_memory(struct instruction *in, const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+{
+	in->has_memory = ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(z, o, in->address, &in->memory));
+	in->distance_at = z->raw.disp.offset;
+	in->distance_bytes = z->raw.disp.size / 8;
+	in->fixed |= o->mem.base != ZYDIS_REGISTER_RIP || !in->has_memory || in->distance_bytes != 4;
+}
+
+bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address)
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+	ZydisDecoder decoder;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
+	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, bytes, &z, operands)))
+		return false;
+	*in = (struct instruction){ .address = address, .bytes = z.length, .flow = flow_of(&z) };
+	in->endbr = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+	in->padding = z.mnemonic == ZYDIS_MNEMONIC_NOP || z.mnemonic == ZYDIS_MNEMONIC_INT3;
+	in->loads_address = z.mnemonic == ZYDIS_MNEMONIC_LEA;
+	for (unsigned i = 0; i < z.operand_count_visible; i++) {
+		const ZydisDecodedOperand *o = &operands[i];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && o->imm.is_relative) {
+			note_target(in, &z, o);
+		} else if (o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+			in->has_immediate = true;
+			in->immediate = o->imm.value.u;
+		} else if (o->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		           (o->mem.base == ZYDIS_REGISTER_RIP || o->mem.base == ZYDIS_REGISTER_EIP) && !in->padding) {
+			note_memory(in, &z, o);
+		}
+	}
+	return true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor_fact.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "say.h"
+
+#define NAME_WIDTH 16
+
+void fact(const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	printf("%-*s", NAME_WIDTH, name);
+	va_start(ap, format);
+	say_line(stdout, format, ap);
+	va_end(ap);
+}

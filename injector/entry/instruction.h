@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One machine instruction, as far as entry hooks and the flow of control need to know it. Decoded by Zydis and never by
+ * hand: a wrong length would put a jump into the middle of an instruction.
+ */
+#ifndef MEMATTACH_INSTRUCTION_H
+#define MEMATTACH_INSTRUCTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define INSTRUCTION_MAX 15u
+
+enum instruction_flow {
+	FLOW_NEXT,      /* goes on behind itself; system calls too */
+	FLOW_CONDITION, /* goes on behind itself or to target */
+	FLOW_JUMP,      /* never goes on behind itself */
+	FLOW_CALL,
+	FLOW_RETURN,
+	FLOW_TRAP, /* ud2, hlt, int3: nobody passes here */
+};
+
+struct instruction {
+	uint64_t address;
+	uint8_t bytes;
+	enum instruction_flow flow;
+	bool has_target; /* of a branch: an address in the instruction */
+	uint64_t target;
+	bool has_memory; /* an operand in memory at a distance from the instruction, or its address (lea) */
+	uint64_t memory;
+	uint8_t distance_at;    /* offset of the distance (of target or memory) in the instruction */
+	uint8_t distance_bytes; /* 1 or 4; 0: it refers to nothing by distance */
+	uint8_t condition;      /* of a conditional jump: the low half of its opcode */
+	bool fixed;             /* refers by distance in a way that cannot be widened: loop, jrcxz, xbegin, prefixes */
+	bool endbr;             /* endbr64 */
+	bool padding;           /* nop of any length, int3 */
+	bool loads_address;     /* lea */
+	bool has_immediate;
+	uint64_t immediate;
+};
+
+/* False: the bytes are no instruction, or not all of it is there. */
+bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address);
+
+/* Does control never pass from it to what stands behind? A call may not return, but nothing shows that. */
+static inline bool instruction_ends_flow(const struct instruction *in)
+{
+	return in->flow == FLOW_JUMP || in->flow == FLOW_RETURN || in->flow == FLOW_TRAP;
+}
+
+#endif

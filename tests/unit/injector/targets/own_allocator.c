@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program with an allocator of its own, under names that tell whose it is: called at four places, and its address
+ * taken at two, in code and in data. The letter b on the standard input lets it put a breakpoint into its rpmalloc,
+ * with an answer. Ends at end of file.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void *rpmalloc(size_t size);
+void *rpcalloc(size_t n, size_t size);
+void rpfree(void *p);
+
+static _Alignas(16) unsigned char arena[1 << 20];
+static size_t used;
+
+__attribute__((noinline)) void *rpmalloc(size_t size)
+{
+	size_t at = __atomic_fetch_add(&used, (size + 15) & ~(size_t)15, __ATOMIC_RELAXED);
+
+	return at < sizeof arena / 2 ? arena + at : NULL;
+}
+
+__attribute__((noinline)) void *rpcalloc(size_t n, size_t size)
+{
+	return rpmalloc(n * size);
+}
+
+__attribute__((noinline)) void rpfree(void *p)
+{
+	if (p == arena)
+		__atomic_store_n(&used, 0, __ATOMIC_RELAXED);
+}
+
+void *(*volatile in_data)(size_t) = rpmalloc;
+void (*volatile in_code)(void *);
+
+static void put_breakpoint(unsigned char *code)
+{
+	unsigned char *page = code - ((uintptr_t)code & 4095);
+
+	if (mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
+		_exit(1);
+	*code = 0xcc;
+	if (write(STDOUT_FILENO, "done.\n", 6) != 6)
+		_exit(1);
+}
+
+int main(void)
+{
+	char byte;
+
+	in_code = rpfree;
+	void *a = rpmalloc(10), *b = rpmalloc(20), *c = rpcalloc(3, 4);
+	rpfree(b);
+	in_code(a);
+	in_code(c);
+	in_code(in_data(5));
+	if (write(STDOUT_FILENO, "ready\n", 6) != 6)
+		return 1;
+	while (read(STDIN_FILENO, &byte, 1) == 1)
+		put_breakpoint((unsigned char *)in_data);
+	return 0;
+}
