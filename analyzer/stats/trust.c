@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "gamma.h"
+
 void free_sum_add(struct free_sum *sum, double bytes, double p)
 {
 	sum->value += bytes / p;
@@ -16,7 +18,7 @@ void free_tally_add_pair(struct free_tally *tally, uint64_t size, double p, doub
 
 	free_sum_add(&tally->missed, (double)size, both);
 	if (both < 1)
-		tally->largest = fmax(tally->largest, (double)size / both);
+		tally->rarest = fmax(tally->rarest, 1 / fmin(p, later));
 }
 
 static void free_sum_merge(struct free_sum *into, const struct free_sum *from)
@@ -32,7 +34,7 @@ void free_tally_merge(struct free_tally *into, const struct free_tally *from)
 	free_sum_merge(&into->seen, &from->seen);
 	free_sum_merge(&into->live, &from->live);
 	into->replaced += from->replaced;
-	into->largest = fmax(into->largest, from->largest);
+	into->rarest = fmax(into->rarest, from->rarest);
 }
 
 static struct estimate interval_of(const struct free_sum *sum, double next)
@@ -53,7 +55,7 @@ struct trust_share trust_share(const struct free_tally *t, uint64_t rate)
 {
 	if (!t->missed.samples)
 		return (struct trust_share){ 0 };
-	struct estimate missed = interval_of(&t->missed, t->largest);
+	struct estimate missed = interval_of(&t->missed, (double)rate * t->rarest);
 	struct estimate seen = interval_of(&t->seen, rate > 1 ? (double)rate : 0);
 	return (struct trust_share){ .value = part(missed.value, seen.value),
 		                     .low = part(missed.low, seen.high),
@@ -80,6 +82,7 @@ static void add_stratum(struct trust_shares *s, const struct free_tally *t, uint
 	s->missed += own.value * freed;
 	s->missed_low += own.low * freed;
 	s->missed_high += own.high * freed;
+	s->squares += own.value * own.value * freed;
 	s->all += freed;
 	s->pairs += own.pairs;
 }
@@ -99,11 +102,16 @@ struct trust_share trust_shares_total(const struct trust_shares *shares, uint64_
 	add_stratum(&s, &shares->rest, rate);
 	if (!s.pairs || !(s.all > 0))
 		return (struct trust_share){ 0 };
-	return (struct trust_share){ .value = s.missed / s.all,
-		                     .low = s.missed_low / s.all,
-		                     .high = fmin(1, s.missed_high / s.all),
-		                     .missed_low = s.missed_low,
-		                     .pairs = s.pairs };
+	double value = s.missed / s.all;
+	double error = rate > 1 ? (double)rate * fmax(0, s.squares - value * s.missed) / (s.all * s.all) : 0;
+	double z = normal_quantile((1 + ESTIMATE_CONFIDENCE) / 2);
+	double below = sqrt(pow(value - s.missed_low / s.all, 2) + z * z * error);
+	double above = sqrt(pow(s.missed_high / s.all - value, 2) + z * z * error);
+	struct trust_share share = { .value = value, .pairs = s.pairs };
+	share.low = fmax(0, value - below);
+	share.high = fmin(1, value + above);
+	share.missed_low = share.low * s.all;
+	return share;
 }
 
 static bool frees_missed(const struct trust_evidence *e)

@@ -20,7 +20,8 @@
  * frees by itself; where it is reused often it is more than these, and so is the second more than the seen ones.) The
  * share of missed frees is M / (M + F); of its interval either end takes those ends of both sums that are worst for it.
  * m differs from path to path, so stacks with TRUST_STRATUM_PAIRS pairs or more have a share of their own, the others
- * one together, and each counts by the bytes whose record has ended.
+ * one together, and each counts by the bytes whose record has ended; those have an error of their own, the variance of
+ * which is at most the interval times the bytes.
  *
  * It is blind for blocks whose address is not given out again, and tells little if the session is short.
  *
@@ -50,7 +51,7 @@ struct free_sum {
 /* How the records of sampled blocks have ended, of a stack or of many. */
 struct free_tally {
 	struct free_sum missed; /* pairs, with 1 / (p_i p_j) */
-	double largest;         /* weight of a pair, in bytes; 0: all are certain to be seen */
+	double rarest;          /* largest 1 / p of a block of a pair; 0: all are certain to be seen */
 	double replaced;        /* bytes / p_i of the pairs */
 	struct free_sum seen;   /* frees that were seen */
 	struct free_sum live;   /* records that have not ended */
@@ -72,6 +73,7 @@ struct trust_share {
 struct trust_shares {
 	struct free_tally rest;                      /* those with too few pairs for a share of their own */
 	double missed, missed_low, missed_high, all; /* bytes, of the others */
+	double squares;                              /* sum of share^2 x bytes */
 	uint64_t pairs;
 };
 /* rate: the largest of the session, what an unseen sample weighs. */
