@@ -24,8 +24,7 @@ static const char *share_range(const struct trust_share *s, char text[64])
 	if (s->low == s->high)
 		snprintf(text, 64, "%s", value);
 	else
-		snprintf(text, 64, "about %s (%s .. %s)", value, text_percent(s->low, low),
-		         text_percent(s->high, high));
+		snprintf(text, 64, "%s (%s .. %s)", value, text_percent(s->low, low), text_percent(s->high, high));
 	return text;
 }
 
@@ -36,8 +35,7 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 
 	switch (reason) {
 	case TRUST_FREES_MISSED:
-		snprintf(line, LINE_TEXT,
-		         "frees are not seen: %s of the bytes that were freed and are in use again (%s %s)",
+		snprintf(line, LINE_TEXT, "frees are not seen: %s of the bytes freed at reused addresses (%s %s)",
 		         share_range(&t->share, a), text_grouped((double)t->share.pairs, b),
 		         text_plural((double)t->share.pairs, "sample", "samples"));
 		break;
@@ -56,7 +54,7 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 		         "private memory grew by %s, seen allocations explain %s at most (mmap by hand: memattach "
 		         "--mmap)",
 		         text_amount(FIGURE_LIVE_BYTES, r->memory.private_growth, b),
-		         size_format(r->memory.live.high, c));
+		         size_format(report_estimate(r, &r->total, FIGURE_ALLOCATED_BYTES).high, c));
 		break;
 	default: snprintf(line, LINE_TEXT, "no call of an allocation function was found to sample"); break;
 	}

@@ -61,7 +61,9 @@ void judge(struct report *r)
 	struct trust_evidence *e = &r->evidence;
 
 	judge_frees(r);
-	e->memory_unseen = r->memory.mostly_unseen;
+	/* What was freed again may still be in the allocator's hands. */
+	e->memory_unseen = r->memory.mostly_unseen &&
+	                   report_estimate(r, &r->total, FIGURE_ALLOCATED_BYTES).high < r->memory.private_growth / 2;
 	r->trust = trust_decide(e);
 }
 
