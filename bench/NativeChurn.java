@@ -18,7 +18,7 @@ public class NativeChurn {
     static int level(int d, int mode, SplittableRandom r, long op) throws Exception { if (d > 0) return level(d - 1, mode, r, op) + 1;
         switch (mode) { case 0: bbOp(r); break; case 1: unsafeOp(r); break; case 2: zipOp(); break;
           default: for (int i = 0; i < 8; i++) unsafeOp(r); bbOp(r); if ((op & 7) == 0) zipOp(); } return 0; }
-    /* 16 ops for each line that a client sends, for slot_switch.c: NativeChurn 0 mix serve PORT. */
+    /* 16 ops for each line that a client sends, for got_switch.c: NativeChurn 0 mix serve PORT. */
     static void serve(int port, int mode, SplittableRandom r) throws Exception { byte[] line = new byte[64]; long op = 0;
         try (var listener = new java.net.ServerSocket(port, 5, java.net.InetAddress.getLoopbackAddress())) { for (;;) try (var client = listener.accept()) {
             client.setTcpNoDelay(true); while (client.getInputStream().read(line) > 0) { for (int i = 0; i < 16; i++) sink += level(12, mode, r, op++); client.getOutputStream().write('\n'); } } } }

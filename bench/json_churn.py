@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """W4: JSON encode/decode of mixed objects. 1 op = one dumps + one loads. Same output lines as bench.h. json_churn.py serve PORT: one op for each line
-that a client sends, for slot_switch.c."""
+that a client sends, for got_switch.c."""
 import json, os, socket, sys, time, random
 port = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[1] == 'serve' else 0
 dur = float(sys.argv[1]) if len(sys.argv) > 1 and not port else 10.0

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the payload adds to a malloc/free pair: calls through the original's address and through a gate of the shared
- * object as it is shipped, in one process, in turns of short slices. Then what one warm sample costs, with a stack of
- * some 30 frames, by the cycle counter. And how much of that the payload does not see when it counts the cycles of its
- * slow path: the governor adds that (OUTSIDE_NS in injector/session/govern.c). Each is a session with a rate of its
- * own.
+ * What the payload adds to a malloc/free pair: calls through the original's address and through a trampoline of the
+ * shared object as it is shipped, in one process, in turns of short slices. Then what one warm sample costs, with a
+ * stack of some 30 frames, by the cycle counter. And how much of that the payload does not see when it counts the
+ * cycles of its slow path: the governor adds that (OUTSIDE_NS in injector/session/rate_control.c). Each is a session
+ * with a rate of its own.
  *
  *     payload_pair [rate_bytes [pairs]]
  */
@@ -110,11 +110,11 @@ static void give_rows(struct fixture *f)
 
 static void session_open(struct fixture *f, uint64_t rate_bytes)
 {
-	struct control_gate gates[] = {
+	struct control_trampoline trampolines[] = {
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 	};
-	struct control_patch patch = { .channel = -1, .gate_count = 2, .gates = (uint64_t)gates };
+	struct control_patch patch = { .channel = -1, .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
 
 	fixture_open(f, rate_bytes, PAYLOAD_PATH);
 	fixture_regions(f);
@@ -124,8 +124,8 @@ static void session_open(struct fixture *f, uint64_t rate_bytes)
 		fprintf(stderr, "payload_pair: no session\n");
 		exit(1);
 	}
-	hooked_malloc = (void *(*)(size_t))gate_address(session->gates_address, 0, HOOK_malloc);
-	hooked_free = (void (*)(void *))gate_address(session->gates_address, 1, HOOK_free);
+	hooked_malloc = (void *(*)(size_t))trampoline_address(session->trampolines_address, 0, HOOK_malloc);
+	hooked_free = (void (*)(void *))trampoline_address(session->trampolines_address, 1, HOOK_free);
 	allocate = hooked_malloc;
 	release = hooked_free;
 }

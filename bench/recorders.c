@@ -33,7 +33,7 @@ static void (*volatile release)(void *) = free;
 #include "fixture.h"
 #include "hooks.h"
 #include "modules.h"
-#include "unwind_tables.h"
+#include "table_writer.h"
 
 #define RECORDERS_MAX 8
 #define LEVELS 3u         /* of the tables, as memattach begins with */
@@ -99,13 +99,13 @@ static void make_tables(struct unwind_tables *t)
 
 static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t rate_bytes)
 {
-	struct control_gate gates[] = {
+	struct control_trampoline trampolines[] = {
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 	};
 	uint64_t entries = rate_bytes == 1 ? LIVE_DENSE : LIVE_SPARSE;
 	uint64_t index = rate_bytes == 1 ? INDEX_DENSE : INDEX_SPARSE;
-	struct control_patch patch = { .channel = -1, .gate_count = 2, .gates = (uint64_t)gates };
+	struct control_patch patch = { .channel = -1, .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
 
 	fixture_open(&r->f, rate_bytes, r->name);
 	for (uint64_t i = 0; i < LEVELS; i++)
@@ -119,8 +119,8 @@ static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t ra
 	r->f.start.usable_size = (uint64_t)dlsym(RTLD_DEFAULT, "malloc_usable_size");
 	if (r->control(CONTROL_START, &r->f.start) || r->control(CONTROL_PATCH, &patch))
 		die("no session");
-	r->allocate = (void *(*)(size_t))gate_address(r->session->gates_address, 0, HOOK_malloc);
-	r->release = (void (*)(void *))gate_address(r->session->gates_address, 1, HOOK_free);
+	r->allocate = (void *(*)(size_t))trampoline_address(r->session->trampolines_address, 0, HOOK_malloc);
+	r->release = (void (*)(void *))trampoline_address(r->session->trampolines_address, 1, HOOK_free);
 }
 
 /* CPU time: others may use the machine. */
@@ -135,7 +135,7 @@ static double thread_s(void)
 /* churn's loop, below as many frames. */
 static NI int operations(ctx *c)
 {
-	void **blocks = c->slot;
+	void **blocks = c->place;
 	uint64_t start;
 
 	for (uint64_t i = 0; i < slice + slice / 4; i++) {
@@ -162,7 +162,7 @@ DEEPER(g22, g21) DEEPER(g23, g22)
 
 	static void one_slice(struct recorder *r, int round)
 {
-	ctx c = { .slot = r->blocks };
+	ctx c = { .place = r->blocks };
 
 	allocate = r->allocate;
 	release = r->release;

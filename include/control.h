@@ -2,23 +2,28 @@
 /*
  * The contract between memattach and the payload that it has loaded into the target.
  *
- * The payload exports two symbols: memattach_session, a block that tells everything about the session (so that
- * another memattach can finish what a dead one began), and memattach_control(op, argument), which a borrowed thread
- * calls on a stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system
- * calls; the hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
+ * The payload exports two symbols: memattach_session, a block that tells everything about the session (so that another
+ * memattach can finish what a dead one began), and memattach_control(op, argument), which a borrowed thread calls on a
+ * stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system calls; the
+ * hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
  *
- * Slots belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are "locked":
- * they run while the loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked is one
- * whose resolver runs the operation that session.locked_op asks for when memattach has the thread call dlsym(handle,
- * "memattach_locked"). musl has no such lock and unloads nothing: there memattach_control is called directly.
+ * GOT entries belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are
+ * "locked": they run while the loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked
+ * is one whose resolver runs the operation that session.locked_op asks for when memattach has the thread call
+ * dlsym(handle, "memattach_locked"). musl has no such lock and unloads nothing: there memattach_control is called
+ * directly.
  *
- * What is mapped at the slots, and with which protection, is only certain under that lock too. The operation asks for
- * it: it makes the system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it, writes
- * page_protection of the slots and sets session.protections_known. With a channel it sends the lowest byte of
- * CONTROL_CHECKPOINT and waits for one byte instead. Without memattach nothing is written, and nothing is patched or
- * restored. A program may also tear at a library by itself (munmap, mremap, another file over it): slots whose page is
- * not private memory that can be read are absent, not to be touched; so are, for PATCH, those whose page is not mapped
- * as it was when they were planned.
+ * What is mapped at a GOT entry, and with which protection, is also certain only under that lock. So the operation asks
+ * memattach:
+ *
+ *   1. It makes the system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it. With a
+ *      channel it sends the lowest byte of CONTROL_CHECKPOINT instead, and waits for one byte.
+ *   2. memattach writes page_protection of each GOT entry, and sets session.protections_known.
+ *   3. The operation goes on. Without an answer (memattach has died) it patches and restores nothing.
+ *
+ * page_protection is GOT_ABSENT where the word must not be touched: where its page is no private memory that can be
+ * read (a program may unmap or replace a part of a library by itself), or, for PATCH, is not mapped as it was when the
+ * GOT entry was planned.
  */
 #ifndef MEMATTACH_CONTROL_H
 #define MEMATTACH_CONTROL_H
@@ -33,7 +38,7 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-#include "gates.h"
+#include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
 #define CONTROL_VERSION 6u
@@ -41,35 +46,32 @@
 #define CONTROL_CHECKPOINT 0x4d415403
 
 /* A patched word of the target. */
-enum slot_state {
-	SLOT_EMPTY = 0,
-	SLOT_PATCHED = 1,  /* holds the address of its gate */
-	SLOT_RESTORED = 2, /* holds old_value again */
-	SLOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
-	SLOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: left, unless its gate is back */
-	SLOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
+enum got_state {
+	GOT_EMPTY = 0,
+	GOT_PATCHED = 1,  /* holds the address of its trampoline */
+	GOT_RESTORED = 2, /* holds old_value again */
+	GOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
+	GOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: left, unless its trampoline is back */
+	GOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
 };
-#define SLOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
-#define SLOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
+#define GOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
+#define GOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
 
-struct slot {
-	uint64_t address;   /* of the word, multiple of 8 */
-	uint64_t old_value; /* exactly what it held */
-	uint32_t gate;      /* index */
-	uint16_t state;     /* enum slot_state */
+struct got_entry {
+	uint64_t address;    /* of the word, multiple of 8 */
+	uint64_t old_value;  /* exactly what it held */
+	uint32_t trampoline; /* index */
+	uint16_t state;      /* enum got_state */
 	uint16_t flags;
-	uint64_t page_protection; /* PROT_* that its page has and must have again, or SLOT_ABSENT */
+	uint64_t page_protection; /* PROT_* that its page has and must have again, or GOT_ABSENT */
 };
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
 	CONTROL_PATCH = 2,   /* argument: struct control_patch. Locked. -EINTR: nobody told the protections */
-	/*
-	 * argument: int32_t *, the channel as in control_patch, or NULL. Locked, -EINTR as above. Every SLOT_PATCHED
-	 * slot that is there; results in the slots' states
-	 */
-	CONTROL_RESTORE = 3,
-	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all gates inert: no new thread can enter a hook */
+	CONTROL_RESTORE = 3, /* puts all old values back; the states say which. argument: int32_t *, the channel as in
+	                        control_patch, or NULL. Locked, -EINTR as above */
+	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all trampolines inert: no new thread can enter a hook */
 	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
 };
 
@@ -88,7 +90,7 @@ struct control_start {
 	uint32_t filter_log2;      /* size of the filter for free, FILTER_LOG2_MIN … _MAX, or FILTER_NONE */
 	uint64_t dump_max_bytes;   /* address space to reserve for the dump */
 	uint64_t tables_max_bytes; /* the same for the tables */
-	uint64_t rate_bytes;       /* the least; header.rate_bytes may be raised later. 1: every allocation */
+	uint64_t rate_bytes;       /* the least; header.rate_bytes may become larger. 1: every allocation */
 	uint64_t seed;             /* never 0 */
 	uint64_t main_stack_start; /* the main thread's stack as it is mapped now */
 	uint64_t main_stack_end;   /* its upper end, 0 unknown */
@@ -96,22 +98,22 @@ struct control_start {
 	uint64_t dl_handle;        /* what dlopen returned */
 	uint64_t session_id;
 	int32_t injector_pid;
-	uint32_t tid_offset;       /* of the kernel tid behind the thread pointer, 0 unknown */
+	uint32_t tid_offset;       /* of the kernel tid after the thread pointer, 0 unknown */
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
-	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach for them; 0: those in the slots hold (tests) */
+	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach; 0: page_protection is set already (tests) */
 };
 
-/* Set the gates and patch slots, which are appended to session.slots; each has a state. */
+/* Set the trampolines and patch GOT entries, which are appended to session.entries; each has a state. */
 struct control_patch {
-	uint32_t gate_count;       /* gates in use from now on, a prefix of the array */
-	uint32_t slot_count;
-	uint64_t gates;            /* struct control_gate[gate_count], address in the target */
-	uint64_t slots;            /* struct slot[slot_count]; old_value must be found there; states are written back */
-	int32_t channel;           /* descriptor of a socket whose other end memattach holds, -1 none */
+	uint32_t trampoline_count;       /* trampolines in use from now on, a prefix of the array */
+	uint32_t entry_count;
+	uint64_t trampolines; /* struct control_trampoline[trampoline_count], address in the target */
+	uint64_t entries;     /* struct got_entry[entry_count]; must hold old_value; states are written back */
+	int32_t channel;      /* descriptor of a socket whose other end memattach holds, -1 none */
 	uint32_t reserved_;
 };
-struct control_gate {
+struct control_trampoline {
 	uint64_t original;
 	uint32_t hook;             /* enum hook_id */
 	uint32_t reserved_;
@@ -124,7 +126,7 @@ enum session_state {
 	SESSION_STOPPED = 3,   /* dump and tables unmapped */
 };
 
-#define SESSION_SLOT_MAX 32768u
+#define SESSION_ENTRY_MAX 32768u
 
 struct memattach_session {
 	uint64_t magic;            /* CONTROL_MAGIC */
@@ -136,13 +138,13 @@ struct memattach_session {
 	uint64_t dump_bytes;
 	uint64_t tables_address;
 	uint64_t tables_bytes;
-	uint64_t gates_address;
-	uint64_t gates_bytes;
-	uint64_t gate_code_offset; /* of the gates' code from the start of the payload's file, multiple of 4096 */
-	uint32_t gate_count;
-	uint32_t slot_count;       /* (atomic) */
-	uint64_t slots_address;    /* struct slot[SESSION_SLOT_MAX] */
-	uint64_t switch_address;   /* uint32_t (atomic): 1 while recording; wiped in forked children */
+	uint64_t trampolines_address;
+	uint64_t trampolines_bytes;
+	uint64_t trampoline_code_offset; /* of their code in the payload's file, multiple of 4096 */
+	uint32_t trampoline_count;
+	uint32_t entry_count;     /* (atomic) */
+	uint64_t entries_address; /* struct got_entry[SESSION_ENTRY_MAX] */
+	uint64_t switch_address;  /* uint32_t (atomic): 1 while recording; wiped in forked children */
 	int32_t injector_pid;
 	uint32_t reserved_;
 	uint64_t injector_start_ticks;
@@ -163,9 +165,9 @@ int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility
 void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
-_Static_assert(sizeof(struct slot) == 32, "slot");
+_Static_assert(sizeof(struct got_entry) == 32, "entry");
 _Static_assert(sizeof(struct control_start) == 120, "control_start");
-_Static_assert(sizeof(struct control_gate) == 16, "control_gate");
+_Static_assert(sizeof(struct control_trampoline) == 16, "control_trampoline");
 _Static_assert(sizeof(struct control_patch) == 32, "control_patch");
 
 #endif

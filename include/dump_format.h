@@ -17,7 +17,7 @@
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
- * capacity, and nothing is ever moved. A key can stand in exactly one bucket of each level, so a lookup reads one cache
+ * capacity, and nothing is ever moved. A key can be in exactly one bucket of each level, so a lookup reads one cache
  * line per level: of keys, or of tags (LIVE).
  *
  * All integers are little-endian; all offsets are bytes from the start; times are cycle counter stamps, converted by
@@ -202,7 +202,7 @@ struct dump_live_record {
 
 /* A region of kind STACKS, MODULES, THREADS or NOTES starts with this, then records follow, each aligned to 16. */
 struct dump_arena {
-	uint64_t used; /* (atomic) bytes handed out behind this header; may exceed the room: then the arena is full */
+	uint64_t used; /* (atomic) bytes handed out after this header; may exceed the room: then the arena is full */
 	uint64_t reserved_[7];
 };
 
@@ -237,7 +237,7 @@ struct dump_stack {
 #define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
 
 /* A region of kind HISTORY: blocks of this shape, each owned by one thread at a time. Logical block k (counted by
- * header.history_next) stands in physical block k mod (all blocks of all history regions at that time). */
+ * header.history_next) is in physical block k mod (all blocks of all history regions at that time). */
 #define DUMP_HISTORY_BLOCK_BYTES 4096u
 #define DUMP_HISTORY_RECORDS 83u
 struct dump_history_record {
@@ -266,12 +266,12 @@ struct dump_module {
 	uint32_t bytes;          /* of this record; 0 ends the arena; released last */
 	uint32_t id;             /* as in the frames; 1 … 65535 */
 	uint64_t start;          /* lowest mapped address */
-	uint64_t end;            /* behind the highest */
+	uint64_t end;            /* after the highest */
 	uint64_t bias;           /* load bias: address = bias + p_vaddr */
 	uint64_t loaded_stamp;   /* when it was first seen */
 	uint64_t unloaded_stamp; /* (atomic) when it was found gone, 0: still there */
 	uint32_t unwind_rows;    /* rows in its unwind table, 0: none */
-	uint32_t slots;          /* slots patched in it */
+	uint32_t got_entries;    /* GOT entries patched in it */
 	uint32_t flags;
 	uint32_t build_id_bytes; /* 0 … DUMP_BUILD_ID_MAX */
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
@@ -303,7 +303,7 @@ enum dump_note_kind {
 };
 
 /*
- * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next distance with the
+ * A change of the rate. Samples carry their own rate: from the change on, each thread draws the next interval with the
  * new one, so for a time there are samples of both.
  */
 struct dump_rate_change {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The list of hooked functions: the single source for the payload's entries, the
- * injector's slot search, the documentation and the tests.
+ * injector's GOT entry search, the documentation and the tests.
  *
  * HOOK_LIST(X) expands X(id, symbol, shape, size, group) for each function, where
  *
@@ -26,7 +26,7 @@
 #define SHAPE_UNMAP 6   /* munmap: releases the mapping that starts at argument 0 */
 #define SHAPE_REMAP 7   /* mremap: as SHAPE_REALLOC, failure is (void *)-1 */
 
-/* Where the requested size in bytes stands. */
+/* Where the requested size in bytes is. */
 #define SIZE_NONE 0
 #define SIZE_ARG0 1
 #define SIZE_ARG1 2

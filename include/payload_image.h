@@ -6,6 +6,6 @@
 #include <stdint.h>
 
 extern const uint8_t payload_image[];
-extern const uint8_t payload_image_end[]; /* behind the last byte */
+extern const uint8_t payload_image_end[]; /* after the last byte */
 
 #endif

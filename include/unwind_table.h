@@ -3,13 +3,13 @@
  * The unwind tables: compiled by memattach from each module's .eh_frame, mapped read-only into the
  * target, and the only thing that the payload needs to walk a stack. No parser runs in the target.
  *
- * The tables stand in one sealed-against-shrinking memfd that memattach only appends to:
+ * The tables are in one sealed-against-shrinking memfd that memattach only appends to:
  *
  *   struct unwind_header   at offset 0; index_offset names the index in force
  *   struct unwind_index    what is mapped now, replaced as a whole when modules come or go
  *   rows                   per module: uint32_t pc[row_count], then uint32_t rule[row_count]
  *
- * memattach writes rows and a new index behind the old ones, then releases index_offset; the payload acquires it
+ * memattach writes rows and a new index after the old ones, then releases index_offset; the payload acquires it
  * once per stack. What an index in use refers to is never changed. Offsets are bytes from the start of the memfd.
  *
  * A row holds from its pc up to the pc of the next row of the module. pc is relative to unwind_module.start.

@@ -8,13 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proc_status.h"
 #include "cleanup.h"
 #include "doctor_details.h"
-#include "follow.h"
 #include "other_session.h"
 #include "say.h"
 #include "session_lock.h"
 #include "size.h"
+#include "record.h"
+#include "inspect.h"
+#include "payload_place.h"
+#include "old_stub.h"
 
 #define NAME_WIDTH 16
 
@@ -38,30 +42,13 @@ static void facts(const char *name, const char *text)
 	}
 }
 
-/* The value of a field of /proc/PID/status without leading white space, "" if absent. */
-static void status_field(pid_t pid, const char *name, char *value, size_t size)
-{
-	char path[40], line[256];
-	size_t length = strlen(name);
-
-	value[0] = '\0';
-	snprintf(path, sizeof path, "/proc/%d/status", pid);
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	while (f && fgets(line, sizeof line, f)) {
-		if (strncmp(line, name, length) != 0 || line[length] != ':')
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		snprintf(value, size, "%s", line + length + 1 + strspn(line + length + 1, " \t"));
-	}
-}
-
 static void tell_process(const struct session *s)
 {
 	char uid[64], threads[32], name[32];
 
-	status_field(s->options.pid, "Uid", uid, sizeof uid);
-	status_field(s->options.pid, "Threads", threads, sizeof threads);
-	status_field(s->options.pid, "Name", name, sizeof name);
+	proc_status_copy(s->options.pid, "Uid", uid, sizeof uid);
+	proc_status_copy(s->options.pid, "Threads", threads, sizeof threads);
+	proc_status_copy(s->options.pid, "Name", name, sizeof name);
 	uid[strcspn(uid, "\t ")] = '\0';
 	if (name[0])
 		fact("process", "%d (%s), user %s, %s thread%s", s->options.pid, name, uid, threads,
@@ -76,9 +63,9 @@ static void tell_permission(const struct session *s)
 	if (!f || !fgets(scope, sizeof scope, f))
 		snprintf(scope, sizeof scope, "absent");
 	scope[strcspn(scope, "\n")] = '\0';
-	status_field(s->options.pid, "TracerPid", tracer, sizeof tracer);
-	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->have_memory ? "yes" : "no", (int)geteuid(),
-	     scope);
+	proc_status_copy(s->options.pid, "TracerPid", tracer, sizeof tracer);
+	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->memory.mem_fd >= 0 ? "yes" : "no",
+	     (int)geteuid(), scope);
 	fact("tracer", "%s", tracer[0] && strcmp(tracer, "0") ? tracer : "none");
 }
 
@@ -127,7 +114,7 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 
 static void tell_libc(const struct session *s)
 {
-	const struct libc *l = &s->libc;
+	const struct libc *l = &s->view.libc;
 
 	fact("C library", "%s%s%s, %s", l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version[0] ? " " : "", l->version,
 	     l->module->path);
@@ -139,38 +126,38 @@ static void tell_libc(const struct session *s)
 
 static void tell_modules(const struct session *s)
 {
-	size_t with_slots = 0, with_rows = 0;
+	size_t with_entries = 0, with_rows = 0;
 	uint64_t rows = 0;
 
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
-		size_t slots = 0;
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
+		size_t entries = 0;
 		if (m->start == s->payload.base)
 			continue;
-		for (size_t k = 0; k < s->plans.slot_count; k++)
-			slots += s->plans.slots[k].module == i;
-		with_slots += slots > 0;
-		with_rows += s->coverage[i].rows > 0;
-		rows += s->coverage[i].rows;
-		fact(i ? "" : "modules", "%-32s %4zu slots %8u unwind rows%s%s", elf_module_name(m), slots,
-		     s->coverage[i].rows, s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+		for (size_t k = 0; k < s->view.plan.entry_count; k++)
+			entries += s->view.plan.entries[k].module == i;
+		with_entries += entries > 0;
+		with_rows += s->view.coverage[i].rows > 0;
+		rows += s->view.coverage[i].rows;
+		fact(i ? "" : "modules", "%-32s %4zu GOT entries %8u unwind rows%s%s", elf_module_name(m), entries,
+		     s->view.coverage[i].rows, s->view.coverage[i].text[0] ? ": " : "", s->view.coverage[i].text);
 	}
-	fact("", "%zu modules, %zu with slots, %zu with unwind tables of %" PRIu64 " rows", s->modules.count,
-	     with_slots, with_rows, rows);
+	fact("", "%zu modules, %zu with GOT entries, %zu with unwind tables of %" PRIu64 " rows", s->view.modules.count,
+	     with_entries, with_rows, rows);
 }
 
 static void tell_uncovered(const struct session *s)
 {
 	bool any = false;
 
-	for (size_t i = 0; i < s->plans.refusal_count; i++, any = true)
-		fact("not covered", "%s", s->plans.refusals[i].text);
-	facts("not covered", s->plans.notes);
-	facts("not covered", s->modules.unread);
-	any |= s->plans.notes[0] || s->modules.unread[0];
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
-		if (s->coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
+	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
+		fact("not covered", "%s", s->view.plan.refusals[i].text);
+	facts("not covered", s->view.plan.notes);
+	facts("not covered", s->view.modules.unread);
+	any |= s->view.plan.notes[0] || s->view.modules.unread[0];
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
+		if (s->view.coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)
 			continue;
 		any = true;
 		fact("not covered", "%s has no unwind table: stacks through it may end early", elf_module_name(m));
@@ -183,9 +170,9 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 {
 	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT];
 
-	fact("cost", "%s of code scanned, %s of unwind tables, %zu slots by %zu gates",
-	     size_format((double)s->plans.text_bytes, text), size_format((double)s->tables.used, tables),
-	     s->plans.slot_count, s->plans.gate_count);
+	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries by %zu trampolines",
+	     size_format((double)s->view.plan.text_bytes, text), size_format((double)s->recording.tables.used, tables),
+	     s->view.plan.entry_count, s->view.plan.trampoline_count);
 	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
 	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
@@ -212,16 +199,16 @@ static void tell_remains(const struct session *s)
 /* What an attach prepares, without the dump. */
 static int prepare(struct session *s, struct err *e)
 {
-	const struct slots_options options = { .groups = s->options.groups };
+	const struct got_plan_options options = { .groups = s->options.groups };
 
 	int rc = session_find_payload(s, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
-		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+		rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options,
+		                   e);
 	if (rc < 0)
 		return rc;
-	s->have_plans = true;
 	return session_compile(s, e);
 }
 
@@ -229,7 +216,7 @@ static bool may_suspend_seccomp(void)
 {
 	char text[32];
 
-	status_field(getpid(), "CapEff", text, sizeof text);
+	proc_status_copy(getpid(), "CapEff", text, sizeof text);
 	return strtoull(text, NULL, 16) >> 21 & 1; /* CAP_SYS_ADMIN */
 }
 
@@ -246,7 +233,7 @@ int doctor_report(struct session *s)
 
 	tell_process(s);
 	uint64_t start = monotonic_ns();
-	int rc = session_look(s, &e);
+	int rc = session_inspect(s, &e);
 	tell_permission(s);
 	if (rc < 0)
 		return verdict(e.text);
@@ -269,7 +256,7 @@ int doctor_report(struct session *s)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && !may_suspend_seccomp())
 		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
-	if (s->plans.slot_count == 0 && !s->payload.base)
+	if (s->view.plan.entry_count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
 }

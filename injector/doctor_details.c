@@ -30,21 +30,21 @@ static const char *role_of(const struct elf_module *m)
 static void tell_modules(const struct session *s)
 {
 	puts("\nmodules: id, link-map namespace, address, load bias, code, symbols, padding");
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
 		struct cave cave = { 0 };
 
-		cave_of_module(&cave, m, &s->maps);
+		cave_of_module(&cave, m, &s->view.maps);
 		line("%3u %u %012" PRIx64 "-%012" PRIx64 " %012" PRIx64 " %012" PRIx64 "-%012" PRIx64 " %6zu %4" PRIu64
 		     " %s%s",
-		     m->id, m->space, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,
+		     m->id, m->namespace_id, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,
 		     cave.bytes, m->path, role_of(m));
 	}
 }
 
 static void tell_functions(const struct session *s)
 {
-	const struct libc *l = &s->libc;
+	const struct libc *l = &s->view.libc;
 
 	puts("\nfunctions that memattach calls");
 	line("%-20s %012" PRIx64 " in %s", "dlopen", l->dlopen, elf_module_name(l->module));
@@ -58,12 +58,13 @@ static void tell_functions(const struct session *s)
 static void tell_originals(const struct session *s)
 {
 	puts("\noriginals: function, address, module, GOT entries that lead there, what is done");
-	for (size_t i = 0; i < s->plans.route_count; i++) {
-		const struct slot_route *r = &s->plans.routes[i];
-		const char *definer = r->definer < s->modules.count ? elf_module_name(&s->modules.list[r->definer])
-		                                                    : "unknown";
+	for (size_t i = 0; i < s->view.plan.route_count; i++) {
+		const struct entry_route *r = &s->view.plan.routes[i];
+		const char *definer = r->definer < s->view.modules.count
+		                              ? elf_module_name(&s->view.modules.list[r->definer])
+		                              : "unknown";
 
-		line("%-20s %012" PRIx64 " %-24s %5u %s%s", hook_symbol(r->hook), r->original, definer, r->slots,
+		line("%-20s %012" PRIx64 " %-24s %5u %s%s", hook_symbol(r->hook), r->original, definer, r->entries,
 		     r->hooked ? "hooked" : "not hooked: it calls ", r->hooked ? "" : hook_symbol(r->via));
 	}
 }
@@ -76,13 +77,13 @@ static const char *relocation_name(uint32_t type)
 static void tell_entries(const struct session *s)
 {
 	puts("\nGOT entries: address, relocation, function, value, original, trampoline, page, module");
-	for (size_t i = 0; i < s->plans.slot_count; i++) {
-		const struct slot_plan *p = &s->plans.slots[i];
+	for (size_t i = 0; i < s->view.plan.entry_count; i++) {
+		const struct entry_plan *p = &s->view.plan.entries[i];
 
 		line("%012" PRIx64 " %-9s %-20s %012" PRIx64 " %012" PRIx64 " %3u %s %s%s", p->address,
-		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->gate,
-		     p->page_protection & PROT_WRITE ? "rw" : "r-", elf_module_name(&s->modules.list[p->module]),
-		     p->flags & SLOT_ESCAPES ? ", may be copied" : "");
+		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->trampoline,
+		     p->page_protection & PROT_WRITE ? "rw" : "r-", elf_module_name(&s->view.modules.list[p->module]),
+		     p->flags & GOT_ESCAPES ? ", may be copied" : "");
 	}
 }
 
@@ -92,14 +93,15 @@ static const char *const kinds[] = { "none", "rsp", "rbp", "*rsp", "*rsp+8", "*r
 /* The rows of a module that the index in force has, not to be freed. */
 static struct unwind_rows rows_of(const struct session *s, uint32_t id)
 {
-	const struct unwind_index *index = (const void *)(s->tables.bytes + s->tables.header->index_offset);
+	const struct unwind_index *index =
+		(const void *)(s->recording.tables.bytes + s->recording.tables.header->index_offset);
 	const struct unwind_module *m = (const void *)(index + 1);
 	struct unwind_rows rows = { 0 };
 
-	for (uint32_t i = 0; i < index->module_count && s->tables.generation && id; i++) {
+	for (uint32_t i = 0; i < index->module_count && s->recording.tables.generation && id; i++) {
 		if (m[i].id != id || !m[i].row_count)
 			continue;
-		rows.pc = (void *)(s->tables.bytes + m[i].rows_offset);
+		rows.pc = (void *)(s->recording.tables.bytes + m[i].rows_offset);
 		rows.rule = rows.pc + m[i].row_count;
 		rows.count = m[i].row_count;
 	}
@@ -124,8 +126,8 @@ static void coverage_text(char *text, size_t size, const struct unwind_rows *row
 static void tell_unwinding(const struct session *s)
 {
 	puts("\nunwind tables: module, rows, size of the code, how much of it has a rule, and by which register");
-	for (size_t i = 0; i < s->modules.count; i++) {
-		const struct elf_module *m = &s->modules.list[i];
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
 		uint64_t code_bytes = m->exec_end - m->exec_start;
 		struct unwind_rows rows = rows_of(s, m->id);
 		char text[200] = "", bytes[SIZE_TEXT];
@@ -135,7 +137,7 @@ static void tell_unwinding(const struct session *s)
 		if (rows.count)
 			coverage_text(text, sizeof text, &rows, code_bytes);
 		line("%-32s %8u %8s %s%s", elf_module_name(m), rows.count, size_format((double)code_bytes, bytes), text,
-		     rows.count ? "" : s->coverage[i].text);
+		     rows.count ? "" : s->view.coverage[i].text);
 	}
 }
 

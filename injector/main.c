@@ -7,8 +7,7 @@
 
 #include "cleanup.h"
 #include "doctor.h"
-#include "follow.h"
-#include "govern.h"
+#include "rate_control.h"
 #include "memory_room.h"
 #include "options.h"
 #include "other_session.h"
@@ -21,6 +20,13 @@
 #include "start_state.h"
 #include "tracee.h"
 #include "watchdog.h"
+#include "attach.h"
+#include "detach.h"
+#include "record.h"
+#include "follow.h"
+#include "inspect.h"
+#include "payload_place.h"
+#include "old_stub.h"
 
 #define END_SHOWS_NS 100000000ull
 
@@ -39,11 +45,10 @@ static int create_dump(struct session *s, struct err *e)
 		.max_overhead = s->options.max_overhead,
 	};
 
-	int rc = dump_writer_create(&s->dump, &options, e);
+	int rc = dump_writer_create(&s->recording.dump, &options, e);
 	if (rc < 0)
 		return rc;
-	s->have_dump = true;
-	struct dump_header *h = s->dump.own;
+	struct dump_header *h = s->recording.dump.own;
 	h->pid = s->target.pid;
 	h->injector_pid = getpid();
 	h->target_start_ticks = s->target.start_ticks;
@@ -54,14 +59,14 @@ static int create_dump(struct session *s, struct err *e)
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();
 	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
-	dump_writer_publish(&s->dump);
+	dump_writer_publish(&s->recording.dump);
 	return rc;
 }
 
 /* All that can be done before anything stops. */
 static int prepare(struct session *s, struct err *e)
 {
-	const struct slots_options options = { .groups = s->options.groups };
+	const struct got_plan_options options = { .groups = s->options.groups };
 
 	pid_t holder;
 
@@ -69,7 +74,7 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_lock_take(&s->target, &holder, e);
 	if (rc == 0)
-		rc = session_look(s, e);
+		rc = session_inspect(s, e);
 	if (rc == 0)
 		rc = session_settle(s, e);
 	if (rc == 0 && s->payload.base)
@@ -83,20 +88,19 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
-		rc = slots_plan(&s->plans, &s->modules, &s->libc, &s->memory, &s->maps, &options, e);
+		rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options,
+		                   e);
 	if (rc < 0)
 		return rc;
-	s->have_plans = true;
-	if (s->plans.slot_count == 0)
+	if (s->view.plan.entry_count == 0)
 		return err_set(e, ENOENT,
 		               "no module calls an allocation function through a table that could be patched; nothing "
 		               "was changed");
 	rc = session_compile(s, e);
 	if (rc == 0)
-		rc = snapshot_take(&s->before, &s->target, e);
+		rc = snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)
 		return rc;
-	s->have_before = true;
 	/* Until now a signal has just ended memattach. */
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
@@ -110,8 +114,8 @@ static unsigned patched_modules(const struct session *s)
 {
 	unsigned modules = 0;
 
-	for (size_t i = 0; i < s->plans.slot_count; i++)
-		modules += i == 0 || s->plans.slots[i].module != s->plans.slots[i - 1].module;
+	for (size_t i = 0; i < s->view.plan.entry_count; i++)
+		modules += i == 0 || s->view.plan.entries[i].module != s->view.plan.entries[i - 1].module;
 	return modules;
 }
 
@@ -128,11 +132,11 @@ static void announce(const struct session *s)
 	else
 		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
 		         limit);
-	session_say(s, "attached to %d (%s): %u slots in %u modules, thread stopped %.1f ms, %s, writing %s",
-	            s->target.pid, s->target.comm, s->slots_patched, patched_modules(s),
-	            (double)s->attach_longest_ns / 1e6, every, s->file.path);
-	if (s->slots_refused)
-		session_say(s, "not seen: %u slots could not be patched", s->slots_refused);
+	session_say(s, "attached to %d (%s): %u GOT entries in %u modules, thread stopped %.1f ms, %s, writing %s",
+	            s->target.pid, s->target.comm, s->outcome.entries_patched, patched_modules(s),
+	            (double)s->outcome.attach_longest_ns / 1e6, every, s->recording.file.path);
+	if (s->outcome.entries_refused)
+		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries_refused);
 }
 
 /* Undoes an attach that stopped half way. */
@@ -149,26 +153,28 @@ static int give_up(struct session *s, const struct err *why)
 		          s->target.pid);
 		return EXIT_RESIDUE;
 	}
-	if (s->have_file)
-		dump_file_discard(&s->file);
+	if (s->recording.file.result)
+		dump_file_discard(&s->recording.file);
 	return EXIT_NOT_ATTACHED;
 }
 
 static int report_residue(struct session *s)
 {
 	if (!s->options.quiet)
-		say_lines(stderr, s->notes);
-	if (!s->residue) {
-		session_say(
-			s,
-			"detached from %d: %u of %u slots restored, thread stopped %.1f ms, the process is as before",
-			s->target.pid, s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+		say_lines(stderr, s->outcome.notes);
+	if (!s->outcome.residue) {
+		session_say(s,
+		            "detached from %d: %u of %u GOT entries restored, thread stopped %.1f ms, the process is "
+		            "as before",
+		            s->target.pid, s->outcome.entries_restored, s->outcome.entries_patched,
+		            (double)s->outcome.detach_longest_ns / 1e6);
 		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %u of %u slots restored, thread stopped %.1f ms; what had to stay:",
-	            s->target.pid, s->slots_restored, s->slots_patched, (double)s->detach_longest_ns / 1e6);
+	session_say(s, "detached from %d: %u of %u GOT entries restored, thread stopped %.1f ms; what had to stay:",
+	            s->target.pid, s->outcome.entries_restored, s->outcome.entries_patched,
+	            (double)s->outcome.detach_longest_ns / 1e6);
 	if (!s->options.quiet)
-		say_lines(stderr, s->residue);
+		say_lines(stderr, s->outcome.residue);
 	return EXIT_RESIDUE;
 }
 
@@ -177,19 +183,19 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	struct err e;
 
 	/* What had to stay is gone with it. */
-	free(s->residue);
-	s->residue = NULL;
-	dump_writer_renew(&s->dump, 0);
+	free(s->outcome.residue);
+	s->outcome.residue = NULL;
+	dump_writer_renew(&s->recording.dump, 0);
 	if (end == SESSION_END_KILLED) {
-		dump_writer_set_state(&s->dump, DUMP_STATE_KILLED, detail);
+		dump_writer_set_state(&s->recording.dump, DUMP_STATE_KILLED, detail);
 		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm,
 		            detail, strsignal(detail));
 	} else if (end == SESSION_END_EXECED) {
-		dump_writer_set_state(&s->dump, DUMP_STATE_EXECED, 0);
+		dump_writer_set_state(&s->recording.dump, DUMP_STATE_EXECED, 0);
 		session_say(s, "%d (%s) called execve: its heap is gone, the session ends", s->target.pid,
 		            s->target.comm);
 	} else {
-		dump_writer_set_state(&s->dump, DUMP_STATE_EXITED, detail);
+		dump_writer_set_state(&s->recording.dump, DUMP_STATE_EXITED, detail);
 		if (detail >= 0)
 			session_say(s, "%d (%s) ended during the session with status %d", s->target.pid, s->target.comm,
 			            detail);
@@ -233,13 +239,13 @@ static int finish(struct session *s)
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
 		complain(s, &e);
-	dump_writer_private(&s->dump, target_private_bytes(&s->target));
-	govern_note_cost(s);
+	dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
+	rate_control_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */
-	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
-	dump_writer_end_lease(&s->dump);
-	/* The last copy comes behind the detach; one of before would only be in its way. */
-	dump_file_abort(&s->file);
+	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
+	dump_writer_end_lease(&s->recording.dump);
+	/* The last copy comes after the detach; one of before would only be in its way. */
+	dump_file_abort(&s->recording.file);
 	int rc = session_detach(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
@@ -256,7 +262,7 @@ static int finish(struct session *s)
 		        s->target.pid);
 		session_add_residue(s, "the payload: %s", e.text);
 	}
-	dump_writer_set_state(&s->dump, DUMP_STATE_DETACHED, 0);
+	dump_writer_set_state(&s->recording.dump, DUMP_STATE_DETACHED, 0);
 	if (receipt_write(s, &e) < 0)
 		complain(s, &e);
 	return report_residue(s);
@@ -270,12 +276,12 @@ static int profile(struct session *s)
 
 	if (prepare(s, &e) < 0)
 		return give_up(s, &e);
-	dump_writer_renew(&s->dump, SESSION_LEASE_NS);
-	s->started_ns = monotonic_ns();
-	govern_start(s);
+	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
+	s->recording.started_ns = monotonic_ns();
+	rate_control_start(s);
 	if (session_attach(s, &e) < 0)
 		return give_up(s, &e);
-	s->started_ns = monotonic_ns();
+	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
 	if (session_follow(s, &end, &detail, &e) < 0) {
@@ -288,7 +294,7 @@ static int profile(struct session *s)
 		complain(s, &e);
 		status = status == EXIT_DONE ? EXIT_DUMP : status;
 	}
-	session_say(s, "memanalyze %s", s->file.path);
+	session_say(s, "memanalyze %s", s->recording.file.path);
 	return status;
 }
 
@@ -306,7 +312,7 @@ static int detach(struct session *s)
 	if (rc == 0 && ended && !target_alive(&s->target))
 		return EXIT_DONE;
 	if (rc == 0)
-		rc = session_look(s, &e);
+		rc = session_inspect(s, &e);
 	if (rc == 0)
 		rc = session_settle(s, &e);
 	if (rc < 0) {
@@ -323,7 +329,7 @@ static int detach(struct session *s)
 		complain(s, &e);
 		return EXIT_NOT_ATTACHED;
 	}
-	if (!s->payload.base && session_old_cave(s, &s->cave)) {
+	if (!s->payload.base && session_old_cave(s, &s->view.cave)) {
 		rc = session_choose(s, &e);
 		if (rc == 0)
 			rc = session_erase_caves(s, &e);

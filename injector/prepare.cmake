@@ -11,6 +11,7 @@ add_library(memattach_prepare STATIC
   process/maps.c
   process/maps_at.c
   process/privileges.c
+  process/proc_status.c
   process/target_file.c
   process/target_memory.c
   process/task.c
@@ -23,21 +24,21 @@ add_library(memattach_prepare STATIC
   elf/scope.c
   elf/tid_offset.c
   got/hook_names.c
-  got/slot_notes.c
-  got/slot_place.c
-  got/slot_resolve.c
-  got/slot_routes.c
-  got/slots.c
+  got/allocator_notes.c
+  got/entry_place.c
+  got/entry_resolve.c
+  got/entry_routes.c
+  got/got_plan.c
   unwind/cfi_program.c
   unwind/unwind_cache.c
   unwind/unwind_compile.c
   unwind/unwind_source.c
-  unwind/unwind_tables.c
+  unwind/table_writer.c
   unwind/unwind_worker.c
   remote/cave.c
   arch/x86_64/code_scan.c
   arch/x86_64/stack_switch.c
-  arch/x86_64/unwind_rule.c)
+  arch/x86_64/rule_encode.c)
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${injector_folders})
 target_link_libraries(memattach_prepare PUBLIC

@@ -3,11 +3,11 @@
  * The control functions (include/control.h), run by a thread of the target that memattach has borrowed, one at a time.
  *
  * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads)
- * begins again with all of its state forgotten, except that gates of an earlier session may still be in use: each START
- * maps its own.
+ * begins again with all of its state forgotten, except that trampolines of an earlier session may still be in use: each
+ * START maps its own.
  *
- * What a forked child must not find (thread slots but the near one, switch; gates_map() does the filter) is whole pages
- * of .bss, marked MADV_WIPEONFORK. Those and the unwind cache are zeroed by giving the pages back.
+ * What a forked child must not find (thread states but the near one, switch; trampolines_map() does the filter) is
+ * whole pages of .bss, marked MADV_WIPEONFORK. Those and the unwind cache are zeroed by giving the pages back.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "control.h"
 
 #include "filter.h"
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "known_stack.h"
 #include "mapping.h"
 #include "patch.h"
@@ -23,10 +23,10 @@
 #include "recent_stack.h"
 #include "regions.h"
 #include "sampler.h"
-#include "session.h"
+#include "session_block.h"
 #include "syscalls.h"
-#include "thread_slot.h"
-#include "unwind_rules.h"
+#include "thread_state.h"
+#include "rule_cache.h"
 
 struct switch_page {
 	uint32_t on;
@@ -54,7 +54,7 @@ struct pages {
 		&(object), sizeof(object)                                                                              \
 	}
 
-_Static_assert(sizeof(thread_slots) % PAGE_BYTES == 0, "thread_slots");
+_Static_assert(sizeof(thread_states) % PAGE_BYTES == 0, "thread_states");
 _Static_assert(sizeof(unwind_cache) % PAGE_BYTES == 0, "unwind_cache");
 _Static_assert(sizeof(recent_stacks) % PAGE_BYTES == 0, "recent_stacks");
 _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
@@ -62,7 +62,7 @@ _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
 /* Empties the tables; advice is MADV_WIPEONFORK or MADV_KEEPONFORK for those that a forked child must find empty. */
 static int64_t tables_reset(int advice)
 {
-	const struct pages wiped[] = { PAGES(thread_slots), PAGES(payload_switch_page) };
+	const struct pages wiped[] = { PAGES(thread_states), PAGES(payload_switch_page) };
 	int64_t result = sys_madvise(unwind_cache, sizeof(unwind_cache), MADV_DONTNEED);
 
 	if (result >= 0)
@@ -175,7 +175,7 @@ static int64_t control_start(const struct control_start *start)
 	if (result >= 0)
 		result = tables_reset(MADV_WIPEONFORK);
 	if (result >= 0)
-		result = gates_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2));
+		result = trampolines_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2));
 	if (result < 0) {
 		tables_reset(MADV_KEEPONFORK);
 		files_unmap();
@@ -202,8 +202,9 @@ static int64_t control_patch(const struct control_patch *patch)
 		return -EBADFD;
 	if (!patch)
 		return -EINVAL;
-	result = gates_set((const struct control_gate *)patch->gates, patch->gate_count);
-	return result < 0 ? result : patch_slots((struct slot *)patch->slots, patch->slot_count, patch->channel);
+	result = trampolines_set((const struct control_trampoline *)patch->trampolines, patch->trampoline_count);
+	return result < 0 ? result
+	                  : patch_entries((struct got_entry *)patch->entries, patch->entry_count, patch->channel);
 }
 
 static int64_t control_restore(const int32_t *channel)
@@ -218,7 +219,7 @@ static int64_t control_inert(void)
 	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
 		return -EBADFD;
 	__atomic_store_n(&payload_switch, 0, __ATOMIC_SEQ_CST);
-	gates_inert();
+	trampolines_inert();
 	__atomic_store_n(&session.state, SESSION_INERT, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -228,7 +229,7 @@ static int64_t control_stop(void)
 	if (session.state != SESSION_INERT)
 		return -EBADFD;
 	files_unmap();
-	gates_leave();
+	trampolines_leave();
 	tables_reset(MADV_KEEPONFORK);
 	__atomic_store_n(&session.state, SESSION_STOPPED, __ATOMIC_RELEASE);
 	return 0;

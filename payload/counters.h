@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The named counters of the dump's header. The first rows are for all threads, which add to them atomically; each other
- * row belongs to one thread slot, and whoever has taken that slot adds to it by a plain load and store.
+ * row belongs to one thread state, and whoever has taken that thread state adds to it by a plain load and store.
  */
 #ifndef MEMATTACH_PAYLOAD_COUNTERS_H
 #define MEMATTACH_PAYLOAD_COUNTERS_H
 
 #include "payload.h"
-#include "thread_slot.h"
+#include "thread_state.h"
 
 #define COUNTER_ROWS_SHARED 4u
 
@@ -16,14 +16,14 @@ struct counter_row {
 	uint32_t owned;
 };
 
-/* slot is acquired, or NULL. */
-static inline struct counter_row counter_row(const struct thread_slot *slot, uint64_t tp)
+/* thread state is acquired, or NULL. */
+static inline struct counter_row counter_row(const struct thread_state *thread, uint64_t tp)
 {
-	uint32_t row = slot ? slot->counter_row : 0;
+	uint32_t row = thread ? thread->counter_row : 0;
 
 	if (row && row < DUMP_COUNTER_SHARDS)
 		return (struct counter_row){ .words = payload.dump->counters[row], .owned = 1 };
-	return (struct counter_row){ .words = payload.dump->counters[thread_slot_shard(tp)] };
+	return (struct counter_row){ .words = payload.dump->counters[thread_state_shard(tp)] };
 }
 
 static inline void counter_add(const struct counter_row *row, enum dump_counter counter, uint64_t n)

@@ -2,8 +2,8 @@
 /*
  * The arithmetic of sampling.
  *
- * The distance to the next sample is floor(R E), E exponential with mean 1: an allocation of S bytes is sampled if the
- * distance is less than S, so with p = P(R E < S) = 1 - exp(-S/R) exactly, S being an integer. E is -log(U) for U
+ * The interval to the next sample is floor(R E), E exponential with mean 1: an allocation of S bytes is sampled if the
+ * interval is less than S, so with p = P(R E < S) = 1 - exp(-S/R) exactly, S being an integer. E is -log(U) for U
  * uniform in (0, 1) as a real number, not as a multiple of 2^-53: the number of leading zeros of a stream of random
  * bits gives the binary exponent, 52 further bits the mantissa. So the tail is right beyond 36 means, and small
  * distances have full resolution.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arithmetic of sampling: random numbers, the distance to the next sample, the weight of a sample. exponential.c is
+ * The arithmetic of sampling: random numbers, the interval to the next sample, the weight of a sample. exponential.c is
  * the only file of the payload that computes in double.
  */
 #ifndef MEMATTACH_PAYLOAD_EXPONENTIAL_H

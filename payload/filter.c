@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The filter of free, see filter.h. hooks.S holds a copy of filter_maybe(), gates.S one of its first half. */
+/* The filter of free, see filter.h. hooks.S holds a copy of filter_maybe(), trampolines.S one of its first half. */
 #include "filter.h"
 
 uint8_t *filter_counters;

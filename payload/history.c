@@ -4,9 +4,9 @@
  *
  * A thread owns a block until it is full, then takes the next one of the ring; header.history_next numbers them. When
  * the ring has gone round while a thread still fills an old block, the block has a new sequence, and the thread takes
- * another. The check and the store that follows are not one step: a thread that is held up exactly there may write one
- * record into a block that has just become another's. Both are complete records of this session, so a reader sees at
- * worst one of them twice.
+ * another. The check and the store that follows are not one step: a thread that is stopped up exactly there may write
+ * one record into a block that has just become another's. Both are complete records of this session, so a reader sees
+ * at worst one of them twice.
  */
 #include "history.h"
 
@@ -14,7 +14,7 @@
 
 /*
  * Where all is recorded the ring is out of the caches when it comes round, and the next locked instruction would wait
- * for the store into each of its lines. So the line of a record to come is asked for with each, perhaps behind the
+ * for the store into each of its lines. So the line of a record to come is asked for with each, perhaps after the
  * block: a prefetch cannot fault.
  */
 #define AHEAD_BYTES (4 * sizeof(struct dump_history_record))
@@ -25,10 +25,10 @@ static struct dump_history_block *block_at(uint32_t page)
 	                                             (uint64_t)page * DUMP_HISTORY_BLOCK_BYTES);
 }
 
-void history_prefetch(const struct thread_slot *slot)
+void history_prefetch(const struct thread_state *thread)
 {
-	if (slot->history_page)
-		__builtin_prefetch(block_at(slot->history_page), 1);
+	if (thread->history_page)
+		__builtin_prefetch(block_at(thread->history_page), 1);
 }
 
 /* Physical block number k of all the history regions together. */
@@ -52,19 +52,19 @@ static struct dump_history_block *block_number(uint64_t k)
 	return 0;
 }
 
-/* The block that the slot's thread fills, with room for a record: as before, or a new one. */
-static struct dump_history_block *block_current(struct thread_slot *slot, const struct counter_row *counters)
+/* The block that the thread state's thread fills, with room for a record: as before, or a new one. */
+static struct dump_history_block *block_current(struct thread_state *thread, const struct counter_row *counters)
 {
 	struct dump_history_block *block;
 	uint64_t k;
 	uint32_t dropped;
 
-	if (slot->history_page) {
-		block = block_at(slot->history_page);
-		if ((uint32_t)__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) == slot->history_sequence &&
+	if (thread->history_page) {
+		block = block_at(thread->history_page);
+		if ((uint32_t)__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) == thread->history_sequence &&
 		    __atomic_load_n(&block->used, __ATOMIC_RELAXED) < DUMP_HISTORY_RECORDS)
 			return block;
-		slot->history_page = 0;
+		thread->history_page = 0;
 	}
 	if (!regions_count(REGIONS_HISTORY))
 		return 0;
@@ -76,16 +76,16 @@ static struct dump_history_block *block_current(struct thread_slot *slot, const 
 	if (__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) && dropped)
 		counter_add(counters, DUMP_COUNTER_lost_history, dropped);
 	__atomic_store_n(&block->sequence, k + 1, __ATOMIC_RELEASE);
-	slot->history_page =
+	thread->history_page =
 		(uint32_t)((uint64_t)((uint8_t *)block - (uint8_t *)payload.dump) / DUMP_HISTORY_BLOCK_BYTES);
-	slot->history_sequence = (uint32_t)(k + 1);
+	thread->history_sequence = (uint32_t)(k + 1);
 	return block;
 }
 
-void history_append(struct thread_slot *slot, const struct counter_row *counters, const struct dump_live_record *record,
-                    uint64_t stamp, uint16_t flags)
+void history_append(struct thread_state *thread, const struct counter_row *counters,
+                    const struct dump_live_record *record, uint64_t stamp, uint16_t flags)
 {
-	struct dump_history_block *block = slot ? block_current(slot, counters) : 0;
+	struct dump_history_block *block = thread ? block_current(thread, counters) : 0;
 	uint32_t used;
 
 	if (!block) {

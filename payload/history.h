@@ -7,12 +7,12 @@
 
 #include "counters.h"
 #include "dump_format.h"
-#include "thread_slot.h"
+#include "thread_state.h"
 
-/* slot, acquired, will be appended to soon. */
-void history_prefetch(const struct thread_slot *slot);
-/* Appends what became of *record. slot is acquired, or NULL: then the record is counted as lost. */
-void history_append(struct thread_slot *slot, const struct counter_row *counters, const struct dump_live_record *record,
-                    uint64_t stamp, uint16_t flags);
+/* thread state, acquired, will be appended to soon. */
+void history_prefetch(const struct thread_state *thread);
+/* Appends what became of *record. thread state is acquired, or NULL: then the record is counted as lost. */
+void history_append(struct thread_state *thread, const struct counter_row *counters,
+                    const struct dump_live_record *record, uint64_t stamp, uint16_t flags);
 
 #endif

@@ -5,11 +5,12 @@
  * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an
  *   allocation is made after it: between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
- * - The original runs with no slot taken and nothing locked; it may throw, call hooks, or never return.
+ * - The original runs with no thread state taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
  *
- * The record is written with the slot of the thread taken, so that a signal handler that allocates meanwhile is counted
- * as lost_busy, and leaves the slot's history block and random numbers alone. The tables themselves are lock-free.
+ * The record is written with the thread state of the thread taken, so that a signal handler that allocates meanwhile is
+ * counted as lost_busy, and leaves the thread state's history block and random numbers alone. The tables themselves are
+ * lock-free.
  */
 #include <stdbool.h>
 
@@ -46,7 +47,7 @@ static const struct hook_facts hook_facts[] = { HOOK_LIST(HOOK_FACTS) };
 
 /* Who takes part in one recording. */
 struct recorder {
-	struct thread_slot *slot; /* taken, or NULL */
+	struct thread_state *thread; /* taken, or NULL */
 	struct counter_row counters;
 	uint64_t tp;
 	uint64_t stamp;
@@ -57,7 +58,7 @@ typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, ui
 static uint64_t call_original(const struct hook_call *call)
 {
 	const uint64_t *a = call->arguments;
-	original_function original = (original_function)call->gate->original;
+	original_function original = (original_function)call->trampoline->original;
 
 	return original(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
@@ -82,13 +83,13 @@ static void recorder_open(struct recorder *r, const struct hook_call *call, uint
 	int fresh;
 
 	r->tp = arch_thread_pointer();
-	r->slot = thread_slot_acquire(r->tp, call->sp, &fresh);
-	if (r->slot && fresh) {
+	r->thread = thread_state_acquire(r->tp, call->sp, &fresh);
+	if (r->thread && fresh) {
 		/* Forgotten since it was charged. It stays ownerless: nothing has been drawn for it. */
-		thread_slot_release(r->slot);
-		r->slot = 0;
+		thread_state_release(r->thread);
+		r->thread = 0;
 	}
-	r->counters = counter_row(r->slot, r->tp);
+	r->counters = counter_row(r->thread, r->tp);
 	r->stamp = stamp;
 	regions_refresh();
 }
@@ -104,9 +105,9 @@ static void recorder_count_cycles(const struct recorder *r)
 {
 	uint64_t weight = 1;
 
-	if (r->slot && r->slot->rate_bytes == 1) {
+	if (r->thread && r->thread->rate_bytes == 1) {
 		weight = TIMED_EXACT_ONE_IN;
-		if (++r->slot->samples % TIMED_EXACT_ONE_IN != 1)
+		if (++r->thread->samples % TIMED_EXACT_ONE_IN != 1)
 			return;
 	}
 	count_cycles(&r->counters, weight, clock_stamp() - r->stamp);
@@ -114,8 +115,8 @@ static void recorder_count_cycles(const struct recorder *r)
 
 static void recorder_leave(struct recorder *r)
 {
-	if (r->slot)
-		thread_slot_release(r->slot);
+	if (r->thread)
+		thread_state_release(r->thread);
 }
 
 static void recorder_close(struct recorder *r)
@@ -136,9 +137,9 @@ static void prefetch_sample(const struct hook_call *call, const struct recorder 
 /* A taken record becomes history. */
 static void entry_finish(struct recorder *r, const struct live_entry *entry, uint16_t flags)
 {
-	if (r->slot)
-		history_prefetch(r->slot); /* while the record comes */
-	history_append(r->slot, &r->counters, entry->record, r->stamp, flags);
+	if (r->thread)
+		history_prefetch(r->thread); /* while the record comes */
+	history_append(r->thread, &r->counters, entry->record, r->stamp, flags);
 	live_table_drop(entry);
 	counter_add(&r->counters,
 	            flags & DUMP_HISTORY_FREE_MISSED ? DUMP_COUNTER_frees_missed : DUMP_COUNTER_samples_freed, 1);
@@ -169,7 +170,7 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 static struct dump_stack *record_stack(const struct hook_call *call, struct recorder *r, uint32_t *reference)
 {
 	struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = r->tp };
-	struct recent_stack *recent = thread_slot_recent(r->slot);
+	struct recent_stack *recent = thread_state_recent(r->thread);
 	uint64_t frames[DUMP_FRAMES_MAX];
 	struct unwind_result walked;
 	struct dump_stack *stack;
@@ -216,7 +217,7 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 		exponential_add_sample(stack, record->size, record->rate_bytes);
 	counter_add(&r->counters, DUMP_COUNTER_samples_taken, 1);
 	if (reserved == LIVE_RESERVED) {
-		/* Last, behind all locked instructions: the header of a block is seldom in a cache, and so nothing
+		/* Last, after all locked instructions: the header of a block is seldom in a cache, and so nothing
 		 * waits for it but a store. */
 		record->usable = usable_size(call, record->address);
 		live_table_publish(&entry, record);
@@ -239,7 +240,7 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	if (!__atomic_load_n(&payload_switch, __ATOMIC_RELAXED))
 		return; /* a child that was forked during the call, or the session ends */
 	recorder_open(&r, call, clock_stamp());
-	if (!r.slot) {
+	if (!r.thread) {
 		counter_add(&r.counters, DUMP_COUNTER_lost_busy, 1);
 	} else if (clock_lease_holds(r.stamp)) {
 		/* Member by member: an initializer of the whole becomes `rep stos`, which costs as much as four frames.
@@ -272,8 +273,8 @@ static bool is_timed(uint64_t block)
 	return block * HASH_MULTIPLIER >> 60 == 0;
 }
 
-/* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no slot and no
- * clock. */
+/* Most frees that come here at a large rate are not of sampled blocks, only of like hash: they need no thread state and
+ * no clock. */
 static __attribute__((noinline)) void record_free(const struct hook_call *call, uint64_t block)
 {
 	bool timed = is_timed(block);
@@ -309,7 +310,7 @@ static void count_unseen(const struct hook_call *call, uint64_t block)
 	__atomic_fetch_add(&dump->frees_unseen_bytes, usable_size(call, block), __ATOMIC_RELAXED);
 }
 
-/* What a free has to do before and behind the original. */
+/* What a free has to do before and after the original. */
 struct freeing {
 	struct live_entry entry;
 	uint64_t stamp;
@@ -345,7 +346,7 @@ static __attribute__((noinline)) void record_freed(const struct hook_call *call,
 }
 
 /*
- * Where every block is recorded. The record is found and hidden before the original frees the block, and taken behind
+ * Where every block is recorded. The record is found and hidden before the original frees the block, and taken after
  * it: nothing waits for it until the original has done its work, and what the original will miss is asked for, too.
  */
 static uint64_t free_exact(const struct hook_call *call, uint64_t block)

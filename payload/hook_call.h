@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the assembly entries of the hooks and the C code behind them share: the layout of a call on its slow path, of
- * the thread slots and of the filter, and the constants of their hash functions. The assembler reads this file too.
+ * What the assembly entries of the hooks and the C code after them share: the layout of a call on its slow path, of
+ * the thread states and of the filter, and the constants of their hash functions. The assembler reads this file too.
  */
 #ifndef MEMATTACH_PAYLOAD_HOOK_CALL_H
 #define MEMATTACH_PAYLOAD_HOOK_CALL_H
 
-#define THREAD_SLOT_LOG2 12
+#define THREAD_STATE_LOG2 12
 /*
- * Home slot: bits 12 … 23 of tp ^ tp >> 12. Thread control blocks stand at like places of stacks that are neighbours:
- * the fold keeps those apart for distances of 4 KiB to 16 MiB, powers of two included.
+ * Home thread state: bits 12 … 23 of tp ^ tp >> 12. Thread control blocks are at like places of stacks that are
+ * neighbours: the fold keeps those apart for distances of 4 KiB to 16 MiB, powers of two included.
  */
-#define THREAD_SLOT_SHIFT 12
-#define THREAD_SLOT_FOLD 12
-#define THREAD_SLOT_COUNT (1 << THREAD_SLOT_LOG2)
-#define THREAD_SLOT_PROBES 8 /* home and 7 more: the array has 64 slots behind the last home */
-#define THREAD_SLOT_ARRAY (THREAD_SLOT_COUNT + 64)
-#define THREAD_SLOT_BYTES_LOG2 7 /* a pair of lines: the prefetcher fetches both */
-#define THREAD_SLOT_BYTES (1 << THREAD_SLOT_BYTES_LOG2)
-#define THREAD_SLOT_OWNER 0
-#define THREAD_SLOT_REMAINING 8
+#define THREAD_STATE_SHIFT 12
+#define THREAD_STATE_FOLD 12
+#define THREAD_STATE_COUNT (1 << THREAD_STATE_LOG2)
+#define THREAD_STATE_PROBES 8 /* home and 7 more: the array has 64 thread states after the last home */
+#define THREAD_STATE_ARRAY (THREAD_STATE_COUNT + 64)
+#define THREAD_STATE_BYTES_LOG2 7 /* a pair of lines: the prefetcher fetches both */
+#define THREAD_STATE_BYTES (1 << THREAD_STATE_BYTES_LOG2)
+#define THREAD_STATE_OWNER 0
+#define THREAD_STATE_REMAINING 8
 
-/* struct gates_shared */
-#define GATES_NEAR_OWNER 0
-#define GATES_FILTER_MASK 8
-#define GATES_NEAR 128
+/* struct trampolines_shared */
+#define TRAMPOLINES_NEAR_OWNER 0
+#define TRAMPOLINES_FILTER_MASK 8
+#define TRAMPOLINES_NEAR 128
 
 /*
  * The first counter of an address: bits 28 … of the product with an odd constant that fits an immediate operand,
@@ -39,8 +39,8 @@
 #define HASH_MULTIPLIER 0x9E3779B97F4A7C15
 
 #define HOOK_CALL_ARGUMENTS 0
-#define HOOK_CALL_GATE 48
-#define HOOK_CALL_SLOT 56
+#define HOOK_CALL_TRAMPOLINE 48
+#define HOOK_CALL_STATE 56
 #define HOOK_CALL_FP 64
 #define HOOK_CALL_SP 72
 #define HOOK_CALL_HOOK 80
@@ -51,24 +51,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gate;
-struct thread_slot;
+struct trampoline;
+struct thread_state;
 
 /* A call that left the fast path, as the assembly entry found it. Lies in the frame of the entry. */
 struct hook_call {
 	uint64_t arguments[6];
-	struct gate *gate;
-	struct thread_slot *slot; /* already charged with the requested size, or NULL: nothing was charged */
-	uint64_t fp;              /* the caller's frame pointer register */
-	uint64_t sp;              /* stack pointer at entry: points to the return address */
-	uint32_t hook;            /* enum hook_id */
+	struct trampoline *trampoline;
+	struct thread_state *thread; /* already charged with the requested size, or NULL: nothing was charged */
+	uint64_t fp;                 /* the caller's frame pointer register */
+	uint64_t sp;                 /* stack pointer at entry: points to the return address */
+	uint32_t hook;               /* enum hook_id */
 	uint32_t reserved;
 	uint64_t live; /* HOOK_LIVE_MAGIC of control.h */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
-_Static_assert(offsetof(struct hook_call, gate) == HOOK_CALL_GATE, "gate");
-_Static_assert(offsetof(struct hook_call, slot) == HOOK_CALL_SLOT, "slot");
+_Static_assert(offsetof(struct hook_call, trampoline) == HOOK_CALL_TRAMPOLINE, "trampoline");
+_Static_assert(offsetof(struct hook_call, thread) == HOOK_CALL_STATE, "thread");
 _Static_assert(offsetof(struct hook_call, fp) == HOOK_CALL_FP, "fp");
 _Static_assert(offsetof(struct hook_call, sp) == HOOK_CALL_SP, "sp");
 _Static_assert(offsetof(struct hook_call, hook) == HOOK_CALL_HOOK, "hook");

@@ -9,7 +9,7 @@
  *   block (struct pthread) on top of it, and note its lowest address and its size there, guard included. It stays
  *   mapped as long as the thread lives; the guard is at its low end, so what is above a stack pointer in use is no
  *   guard. The words are looked for in the control block of the first threads that come: the sum of the two leads right
- *   behind the control block, which nothing else does. They are read anew for each walk: a thread pointer may be that
+ *   after the control block, which nothing else does. They are read anew for each walk: a thread pointer may be that
  *   of a new thread, with a smaller stack.
  *
  * Every other stack (of a coroutine, of another thread, for signals) may be unmapped in part, and is not known here.

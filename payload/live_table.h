@@ -6,7 +6,7 @@
  * compare-and-swap; who has made a key busy owns its record. Nobody waits for a busy key: an inserter takes another
  * one, a remover cannot meet one that is its own block's, since the program frees a block once, after it got it.
  *
- * The youngest level is the largest, and a record that finds room there stands there. What a look into a level costs is
+ * The youngest level is the largest, and a record that finds room there is there. What a look into a level costs is
  * not the comparison but the page: where every allocation is recorded, translations of addresses are the largest part
  * of the cost of this table. So each record has a tag, a byte of its hash (0: none): the tags of a bucket are one word,
  * those of all levels are few pages, and a record is looked at only if its tag fits. The key is the record's first

@@ -5,6 +5,7 @@
  *
  * Objects with PAYLOAD_PAGES fill whole pages of .bss, so that the pages can be given back, or be wiped in forked
  * children (control.c).
+ * Terms: docs/glossary.md
  */
 #ifndef MEMATTACH_PAYLOAD_PAYLOAD_H
 #define MEMATTACH_PAYLOAD_PAYLOAD_H

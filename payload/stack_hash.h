@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hash of a stack: the polynomial of its frames, h(f0) + h(f1) P + h(f2) P^2 …, modulo 2^64, f0 outermost; then the
- * reason why the walk ended is mixed in. A walk, which meets the inner frames first, multiplies what it has at each
+ * reason why the walk ended is mixed in. A walk, which finds the inner frames first, multiplies what it has at each
  * frame, and once more where it comes to outer frames whose hash is known already.
  */
 #ifndef MEMATTACH_PAYLOAD_STACK_HASH_H

@@ -6,7 +6,7 @@
  * a million stacks has a probability of 3e-8. The index has levels as the live table has. Each word of it is a
  * reference beside half of the hash, so a look reads one line, and the record, which is wanted next, has the whole. A
  * new stack is written to an arena completely, then its word is put into a free place of its bucket by
- * compare-and-swap. Who comes second gives its record back if nothing was stored behind it, else that is left unused,
+ * compare-and-swap. Who comes second gives its record back if nothing was stored after it, else that is left unused,
  * with all its sums 0.
  */
 #include "stack_table.h"
@@ -36,7 +36,7 @@ static struct dump_stack *word_stack(uint64_t word, uint64_t hash)
 
 /*
  * Looks for hash; else *room is the first free word, from the oldest level on, or NULL. The words of a bucket are taken
- * in order and stay, and a younger level is only used for what finds no room in the older ones: so behind a free word
+ * in order and stay, and a younger level is only used for what finds no room in the older ones: so after a free word
  * there is nothing to be found.
  */
 static struct dump_stack *index_find(uint64_t hash, uint32_t *reference, uint64_t **room)

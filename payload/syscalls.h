@@ -63,7 +63,7 @@ static inline void sys_checkpoint(uint64_t which)
 }
 
 /* The same through a channel (control.h): says which, and waits for the answer, or for the end of memattach. */
-static inline void sys_meet(int channel, uint64_t which)
+static inline void sys_synchronise(int channel, uint64_t which)
 {
 	uint8_t byte = (uint8_t)which;
 

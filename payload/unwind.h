@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "dump_format.h"
-#include "unwind_rules.h"
+#include "rule_cache.h"
 
 struct recent_stack;
 

@@ -37,7 +37,7 @@
 
 #include "known_stack.h"
 #include "payload.h"
-#include "unwind_rules.h"
+#include "rule_cache.h"
 
 /* A frame that the walk has arrived at. */
 struct place {
@@ -117,7 +117,7 @@ static inline enum step step_to(struct place *at, uint64_t words, uint64_t fp)
 }
 
 /*
- * Goes from the present frame, about which `found` was found (unwind_rules.h), to its caller. STEP_ON, STEP_END or
+ * Goes from the present frame, about which `found` was found (rule_cache.h), to its caller. STEP_ON, STEP_END or
  * STEP_LOST. *fp_below becomes where the caller's frame pointer was read, as in struct recent_frame; of a signal frame,
  * and where the walk ends, it means nothing and may stay as it was.
  */

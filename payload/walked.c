@@ -3,7 +3,7 @@
 #include "walked.h"
 
 #include "dump_format.h"
-#include "unwind_rules.h"
+#include "rule_cache.h"
 
 #define LINE_BYTES 64u
 #define WALKED_FRAMES 60u

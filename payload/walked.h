@@ -5,7 +5,7 @@
  * Between two samples at a large rate the program has used the caches for itself: a walk would wait for one line after
  * another, since each frame's rule says where the next return address is. Stacks of one program share most of their
  * frames; so what was read last time, the entries of the cache of rules and the extent of the stack, is asked for all
- * at once. Nothing depends on what stands here: an entry is only ever prefetched, which cannot fault.
+ * at once. Nothing depends on what is here: an entry is only ever prefetched, which cannot fault.
  */
 #ifndef MEMATTACH_PAYLOAD_WALKED_H
 #define MEMATTACH_PAYLOAD_WALKED_H

@@ -7,7 +7,7 @@
 
 #define READS_MAX 16
 #define BATCH 64
-#define CHANCES 2048u /* a power of two */
+#define PROBABILITIES 2048u /* a power of two */
 
 /* A record of either kind. */
 struct sample {
@@ -21,14 +21,14 @@ struct sample {
 };
 
 /* What a block of this size adds; sizes come again and again, and logarithms are dear. */
-struct chance {
+struct probability {
 	_Alignas(64) uint64_t size;
 	uint32_t rate; /* 0: nothing here yet */
 	struct estimate_block block;
 };
 
 struct sample_batch {
-	struct chance chances[CHANCES];
+	struct probability probabilities[PROBABILITIES];
 	struct sample list[BATCH];
 	size_t count;
 };
@@ -164,10 +164,10 @@ static int add_to_thread(struct samples *s, const struct sample *sample, double 
 
 static const struct estimate_block *block_of(struct sample_batch *batch, uint64_t size, uint32_t rate)
 {
-	struct chance *c = &batch->chances[(size ^ size >> 11 ^ rate * 0x9e3779b1u >> 16) % CHANCES];
+	struct probability *c = &batch->probabilities[(size ^ size >> 11 ^ rate * 0x9e3779b1u >> 16) % PROBABILITIES];
 
 	if (c->size != size || c->rate != rate)
-		*c = (struct chance){ size, rate, estimate_block(estimate_probability(size, rate)) };
+		*c = (struct probability){ size, rate, estimate_block(estimate_probability(size, rate)) };
 	return &c->block;
 }
 
@@ -396,7 +396,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 	s->batch = aligned_alloc(64, sizeof *s->batch);
 	if (!s->batch)
 		return -ENOMEM;
-	memset(s->batch->chances, 0, sizeof s->batch->chances);
+	memset(s->batch->probabilities, 0, sizeof s->batch->probabilities);
 	for (int i = 0; r == 1 && i < READS_MAX; i++) {
 		clear(s);
 		r = read_records(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The samples of one dump, added up for each of its stacks. A long history touches one small tally for each record, in
- * no order: so what every sample adds to stands apart from the rest, the rest is there only if it is asked for, and
+ * no order: so what every sample adds to is apart from the rest, the rest is there only if it is asked for, and
  * records are taken in batches, for which the tallies are fetched ahead.
  */
 #ifndef MEMATTACH_SAMPLES_H

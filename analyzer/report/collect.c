@@ -258,7 +258,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
 		                       b.samples.rate);
 	if (!s)
-		judge_session(r, &r->sessions[r->session_count - 1], &b.samples.fit, b.modules.slots);
+		judge_session(r, &r->sessions[r->session_count - 1], &b.samples.fit, b.modules.got_entries);
 	if (b.samples.rate > r->largest_rate)
 		r->largest_rate = b.samples.rate;
 	if (!s && needs_lost_history(&b.samples))

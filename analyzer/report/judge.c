@@ -28,14 +28,14 @@ void judge_note(struct report *r, uint32_t kind)
 	r->evidence.not_patched |= kind == DUMP_NOTE_NOT_PATCHED;
 }
 
-void judge_session(struct report *r, const struct session *s, const struct estimate_sum *fit, uint64_t slots)
+void judge_session(struct report *r, const struct session *s, const struct estimate_sum *fit, uint64_t got_entries)
 {
 	struct trust_evidence *e = &r->evidence;
 	uint64_t taken = s->counters[DUMP_COUNTER_samples_taken];
 
 	judge_fit(e, s, *fit);
 	e->samples += taken;
-	e->nothing_hooked |= !taken && !slots && s->state != DUMP_STATE_PREPARING && r->images.count > 1;
+	e->nothing_hooked |= !taken && !got_entries && s->state != DUMP_STATE_PREPARING && r->images.count > 1;
 }
 
 static void judge_frees(struct report *r)

@@ -19,7 +19,7 @@ struct scene {
 };
 
 /* Rates are continuous here. */
-static double chance(double size, double rate)
+static double probability(double size, double rate)
 {
 	return rate > 1 ? -expm1(-fmax(size, 1) / rate) : 1;
 }
@@ -28,8 +28,8 @@ static struct estimate_sum imagine(const struct scene *s, double rate, double ti
 {
 	const struct estimate_sum *sum = s->sum;
 	bool counts = sum->hidden > 0;
-	double p = chance(s->size, s->rate);
-	double q = chance(s->size, rate);
+	double p = probability(s->size, s->rate);
+	double q = probability(s->size, rate);
 	double samples = time * q / p;
 	double variance = p < 1 ? time * sum->variance * (1 - q) / q * p / (1 - p) : 0;
 
@@ -41,7 +41,7 @@ static struct estimate_sum imagine(const struct scene *s, double rate, double ti
 		.next = !(rate > 1) ? 0
 		        : counts    ? fmax(1, sum->next * p / q)
 		                    : rate,
-		.hidden = counts && rate > 1 ? 1 / chance(ESTIMATE_HIDDEN_BYTES, rate) : 0,
+		.hidden = counts && rate > 1 ? 1 / probability(ESTIMATE_HIDDEN_BYTES, rate) : 0,
 	};
 }
 

@@ -6,6 +6,7 @@
  * after the other: memory grows with the number of different stacks, not with the number of dumps or samples.
  *
  *   report_init, report_add for each dump (or report_add_pair), report_finish, then show it, report_done
+ * Terms: docs/glossary.md
  */
 #ifndef MEMATTACH_REPORT_H
 #define MEMATTACH_REPORT_H
@@ -20,7 +21,7 @@
 #include "images.h"
 #include "progress.h"
 #include "rows.h"
-#include "session.h"
+#include "recorded_session.h"
 #include "symbols.h"
 #include "trust.h"
 

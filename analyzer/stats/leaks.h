@@ -3,21 +3,22 @@
  * Which stacks leak. Everything that was allocated since the attach grows at first, so growth alone says nothing; what
  * tells a leak is that old blocks become more.
  *
- * Let M(t) be the number of a stack's blocks that are older than an age A at time t. Of a program in a steady state,
- * whatever the lifetimes are, M stands still once the session is longer than they are; of a leak it rises for ever.
- * From the middle m of [start + A, end] to the end, M changes by gained - lost, where
+ * Let M(t) be the number of a stack's blocks that are older than an age A at time t. In a steady state M stops growing
+ * once the session is longer than the lifetimes, whatever they are; of a leak it grows for ever. From the middle m of
+ * [start + A, end] to the end, M changes by gained - lost, where
  *     gained  blocks that are alive at the end, older than A then, but were not at m
  *     lost    blocks that were older than A at m and are freed since
  * Both are counts of disjoint sets of samples, so, if allocations come as a Poisson process, independent and Poisson
  * with equal means in a steady state: given their sum, gained is binomial (1/2). The p-value is the upper tail of that
  * (a conditional test, exact for any distribution of the lifetimes; Przyborowski and Wilenski 1940).
  *
- * A cache that is filled once at the start gains nothing; one that is filled in one go later gains all at once: so the
- * samples that survive must also have been born all over the session: in each quarter of the time in which what is old
- * can have been born a quarter of the share that it would have of a steady stream, and one at least. A leak may come in
- * bursts, or begin late in the first quarter. Those that do not take no part in the choice among many stacks, else the
- * certain growth of a few would lower the bar for the rest. What lives longer than the session cannot be told from a
- * leak: ages are cut off (right-censored) at the end.
+ * A cache that is filled once at the start gains nothing. One that is filled in one go later gains all at once, and is
+ * no leak either. So the surviving samples must have been born all over the session: the time in which old blocks can
+ * have been born is cut into quarters, and each must have at least one of them, and a quarter of what a steady stream
+ * would bring it (a leak may come in bursts, or begin late in the first quarter). Stacks that fail this take no part in
+ * the choice among many stacks, else the certain growth of a few would lower the bar for the rest.
+ *
+ * What lives longer than the session cannot be told from a leak: ages are cut off (right-censored) at the end.
  */
 #ifndef MEMATTACH_LEAKS_H
 #define MEMATTACH_LEAKS_H
@@ -61,7 +62,7 @@ struct leak_window leak_window(uint64_t start, uint64_t end, uint64_t age);
 void leak_add(struct leak_tally *tally, const struct leak_window *window, uint64_t size, uint32_t rate, bool comparable,
               uint64_t born, uint64_t freed);
 void leak_merge(struct leak_tally *into, const struct leak_tally *from);
-/* The chance of this much growth, or more, in a steady state. */
+/* The probability of this much growth, or more, in a steady state. */
 double leak_p_value(const struct leak_tally *tally);
 /* What an unusual p-value means, if it is one. */
 enum leak_verdict leak_shape(const struct leak_tally *tally);

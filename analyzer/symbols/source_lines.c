@@ -33,7 +33,7 @@ static int compare_ranges(const void *a, const void *b)
 	return x[0] != y[0] ? (x[0] < y[0] ? -1 : 1) : (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* The DIE that has the functions: with split DWARF it stands in the .dwo file, if that is there. */
+/* The DIE that has the functions: with split DWARF it is in the .dwo file, if that is there. */
 static Dwarf_Die whole_unit(struct source_lines *lines, Dwarf_Die *unit)
 {
 	Dwarf_Die die, split;

@@ -28,7 +28,7 @@ struct unit;
 
 struct source_lines {
 	Dwfl_Module *module;
-	bool split;                /* some functions stand in .dwo files */
+	bool split;                /* some functions are in .dwo files */
 	bool failed;               /* no memory for all of them */
 	bool numbers;              /* lines and files are wanted, not functions alone */
 	Dwarf_Addr bias;           /* module address = DWARF address + bias */

@@ -151,7 +151,7 @@ static bool append(struct symbol_file_builder *b, const char *string, size_t byt
 	return true;
 }
 
-/* Each string stands there once, but for those of one hash. */
+/* Each string is there once, but for those of one hash. */
 static uint32_t intern(struct symbol_file_builder *b, const char *string)
 {
 	if (!string || b->failed)

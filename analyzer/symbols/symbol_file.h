@@ -69,7 +69,7 @@ struct symbol_file_builder {
 	struct symbol_frame *frames;
 	char *strings;
 	size_t place_count, frame_count, string_bytes, string_room;
-	struct map string_of; /* hash -> where it stands in strings */
+	struct map string_of; /* hash -> where it is in strings */
 	size_t max_bytes;     /* of the file */
 	bool failed;          /* no memory, or too large */
 };

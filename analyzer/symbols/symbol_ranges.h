@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the allocator's functions stand in an image: all addresses for which symbol_table_find gives one of them. Few
+ * Where the allocator's functions are in an image: all addresses for which symbol_table_find gives one of them. Few
  * numbers, which can be kept when the table cannot.
  */
 #ifndef MEMATTACH_SYMBOL_RANGES_H

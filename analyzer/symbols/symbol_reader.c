@@ -8,7 +8,7 @@
 
 #include "image_file.h"
 #include "jail.h"
-#include "plain_name.h"
+#include "demangled_name.h"
 #include "source_lines.h"
 #include "symbol_ranges.h"
 #include "symbol_table.h"
@@ -136,10 +136,10 @@ static void put_best_name(struct reader *r, struct read_image *image, const stru
 	if (!mangled && symbol &&
 	    (!line || !line->name || !strncmp(symbol->name, "_Z", 2) || !strncmp(symbol->name, "_R", 2)))
 		mangled = symbol->name;
-	char *plain = mangled ? plain_name(mangled) : NULL;
+	char *plain = mangled ? demangled_name(mangled) : NULL;
 	image->failed |= mangled && !plain;
 	const char *name = plain ? plain : mangled ? mangled : line ? line->name : NULL;
-	wire_put_string(&r->answer, name && strnlen(name, PLAIN_NAME_MAX_BYTES) < PLAIN_NAME_MAX_BYTES ? name : NULL);
+	wire_put_string(&r->answer, name && strnlen(name, DEMANGLED_MAX_BYTES) < DEMANGLED_MAX_BYTES ? name : NULL);
 	free(plain);
 }
 

@@ -18,7 +18,7 @@
 
 struct symbol {
 	uint64_t start;
-	uint64_t end;     /* behind the last byte; == start: no size */
+	uint64_t end;     /* after the last byte; == start: no size */
 	uint64_t reach;   /* the largest end of this and all before */
 	const char *name; /* belongs to libelf */
 	uint32_t section;

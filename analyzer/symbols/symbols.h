@@ -29,7 +29,7 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 void symbols_free(struct symbols *symbols);
 
 /*
- * The locations of a return address, innermost first, *count >= 1: the last one is the function that stands there,
+ * The locations of a return address, innermost first, *count >= 1: the last one is the function that is there,
  * those before were inlined into it. Never NULL: without memory, a location that knows nothing.
  */
 const struct location *symbols_find(struct symbols *symbols, uint64_t place, size_t *count);

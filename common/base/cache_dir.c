@@ -159,7 +159,7 @@ static bool file_name(const struct cache_dir *c, const struct cache_key *key, ch
 	return (size_t)snprintf(name, NAME_BYTES, "%s-%u%s", id, key->version, c->suffix) < NAME_BYTES;
 }
 
-/* Of all behind the head. */
+/* Of all after the head. */
 static uint64_t checksum(const struct cache_head *f, size_t bytes, uint64_t magic)
 {
 	return cache_hash(f + 1, bytes - sizeof *f, magic);

@@ -13,7 +13,7 @@
 /* Doubles without a fraction are exact below this. */
 #define WHOLE_MAX 0x1p53
 
-/* Objects deeper than this stand on one line each: figures and frames. */
+/* Objects deeper than this are on one line each: figures and frames. */
 #define INLINE_DEPTH 3
 
 static void flush(struct json *j)

@@ -36,7 +36,7 @@ void json_bool(struct json *j, const char *name, bool value);
 
 /*
  * Elements that come again and again: those that are put between json_divert and json_divert_end go to another stream,
- * laid out for where they would stand, and json_elements puts that text where elements of the same depth may stand.
+ * laid out for where they would be, and json_elements puts that text where elements of the same depth may be.
  */
 void json_divert(struct json *j, FILE *to);
 void json_divert_end(struct json *j);

@@ -69,7 +69,7 @@ size_t printable_copy(const char *text, char *out, size_t size)
 		size_t put = shown ? n : 1;
 		if (used + put + 1 > size)
 			break;
-		/* Never behind s, also where out is text. */
+		/* Never after s, also where out is text. */
 		if (shown)
 			memmove(out + used, s, n);
 		else

@@ -2,7 +2,7 @@
 /*
  * Opens files whose names come from strangers. To open a device may rewind a tape or start a watchdog, and to open a
  * FIFO waits for a writer; so the place is looked at through a descriptor that opens nothing (O_PATH), and what it is
- * decides, not what stands at the name later.
+ * decides, not what is at the name later.
  */
 #ifndef MEMATTACH_REGULAR_FILE_H
 #define MEMATTACH_REGULAR_FILE_H

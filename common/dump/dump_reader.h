@@ -3,7 +3,7 @@
  * Reads a dump file (include/dump_format.h) that may be growing, changing under us, truncated, damaged or hostile.
  *
  * The file is read with pread(2) into buffers of bounded size, never mapped, so a file that shrinks while we read ends
- * the data and raises no SIGBUS; nothing is allocated by a number that stands in the file. Every offset passes one
+ * the data and raises no SIGBUS; nothing is allocated by a number that is in the file. Every offset passes one
  * checked accessor. What does not hold together is left out and counted by reason; only a file that is no dump, or that
  * is from a newer memattach, cannot be opened at all.
  *
@@ -72,10 +72,11 @@ bool dump_complete(const struct dump *dump); /* nothing was left out that a whol
 /* A stamp as nanoseconds of CLOCK_REALTIME; 0 if the clocks make no sense. */
 uint64_t dump_stamp_realtime_ns(const struct dump *dump, uint64_t stamp);
 /*
- * How long the session recorded, and the stamp of its end, as far as is known; 0 and any if the clocks make no sense.
- * dump_has_no_end: nobody has written the end and memattach is not heard of any more; then it is what the header tells,
- * a lower bound, until dump_find_latest has looked for the latest time of all samples, which is a better one (0;
- * -ENOMEM; of other dumps nothing is read).
+ * dump_duration_ns: how long the session recorded. dump_latest_stamp: the stamp of its end. 0 and any value if the
+ * clocks make no sense.
+ *
+ * dump_has_no_end: memattach has died without writing the end. Then both are lower bounds, taken from the header.
+ * dump_find_latest makes them better by the latest time of all samples; it reads nothing of other dumps. 0, -ENOMEM.
  */
 uint64_t dump_duration_ns(const struct dump *dump);
 uint64_t dump_latest_stamp(const struct dump *dump);

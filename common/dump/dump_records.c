@@ -144,7 +144,7 @@ int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_liv
 	return 0;
 }
 
-/* A block that stands somewhere in a history region. */
+/* A block that is somewhere in a history region. */
 struct history_place {
 	uint64_t sequence;
 	uint64_t offset;

@@ -39,8 +39,8 @@
  *
  * Without a sample (y = v = 0) the formula gives [0, -ln(alpha / 2) w]: 3.69 R at 95 %. That is the upper half of a
  * two-sided interval; taking the one-sided limit -ln(alpha) w = 3.00 R there would let the coverage fall to 93.5 % near
- * B = 3 R. The one-sided limit is the detection limit: the chance to see no sample among B bytes is exp(-B / R), so a
- * stack that shows no sample holds less than 3 R with 95 % confidence.
+ * B = 3 R. The one-sided limit is the detection limit: the probability to see no sample among B bytes is exp(-B / R),
+ * so a stack that shows no sample holds less than 3 R with 95 % confidence.
  */
 #ifndef MEMATTACH_ESTIMATE_H
 #define MEMATTACH_ESTIMATE_H

@@ -24,7 +24,7 @@ void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
 /* Registers that start the stub: the same stack pointer, no system call to restart. */
 struct user_regs_struct registers_enter(const struct user_regs_struct *regs, uint64_t stub);
 
-/* The checkpoint at whose entry the thread stands (STUB_CHECKPOINT_* or CONTROL_CHECKPOINT), 0 if at none. */
+/* The checkpoint at whose entry the thread is (STUB_CHECKPOINT_* or CONTROL_CHECKPOINT), 0 if at none. */
 uint64_t registers_checkpoint(const struct user_regs_struct *regs);
 
 uint64_t registers_pc(const struct user_regs_struct *regs);

@@ -10,7 +10,7 @@
 
 struct signal_frame {
 	uint64_t address;                /* lowest: the handler's return address */
-	uint64_t stack_start, stack_end; /* of the alternate stack that it stands on, by its own account */
+	uint64_t stack_start, stack_end; /* of the alternate stack that it is on, by its own account */
 };
 
 /*

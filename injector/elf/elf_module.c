@@ -51,7 +51,7 @@ int elf_header_check(const Elf64_Ehdr *h, struct err *e)
 {
 	if (memcmp(h->e_ident, ELFMAG, SELFMAG))
 		return err_set(e, ENOEXEC, "no ELF header");
-	/* e_machine stands at the same place in both classes. */
+	/* e_machine is at the same place in both classes. */
 	if (h->e_ident[EI_CLASS] == ELFCLASS32 && h->e_machine == EM_X86_64)
 		return err_set(e, ENOEXEC, "it is an x32 program; only 64-bit x86-64 programs can be profiled");
 	if (h->e_ident[EI_CLASS] == ELFCLASS32)
@@ -209,7 +209,7 @@ const char *elf_module_string(const struct elf_module *m, uint64_t offset, size_
 	return room && memchr(m->strings + offset, 0, room < max_bytes ? room : max_bytes) ? m->strings + offset : NULL;
 }
 
-/* The offsets of the names of what it needs, which stand among the entries. */
+/* The offsets of the names of what it needs, which are among the entries. */
 static int keep_needed(struct elf_module *m, const struct target_memory *tm, const Elf64_Dyn *list, size_t count,
                        struct err *e)
 {

@@ -43,14 +43,14 @@ struct elf_module {
 	bool is_main;
 	bool is_loader; /* the program interpreter (ld.so; on musl also the libc) */
 	bool is_vdso;
-	uint32_t space;    /* link-map namespace: 0 the base one */
-	uint64_t link_map; /* address of struct link_map, 0: not on a list */
+	uint32_t namespace_id; /* link-map namespace: 0 the base one */
+	uint64_t link_map;     /* address of struct link_map, 0: not on a list */
 
 	/* Layout. */
 	uint64_t bias;       /* address = bias + p_vaddr */
 	uint64_t header;     /* address of the ELF header */
 	uint64_t start;      /* lowest PT_LOAD address, rounded down to a page */
-	uint64_t end;        /* behind the highest, rounded up */
+	uint64_t end;        /* after the highest, rounded up */
 	uint64_t exec_start; /* segments with PF_X taken together; 0, 0 if none. Exact, not rounded */
 	uint64_t exec_end;
 	uint64_t relro_start; /* PT_GNU_RELRO, 0, 0 if none; the loader protects whole pages inside */

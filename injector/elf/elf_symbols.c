@@ -57,7 +57,7 @@ static uint64_t count_by_gnu_hash(const struct elf_module *m, const struct targe
 	return 0;
 }
 
-/* Undefined symbols may stand behind those that the hash tables reach: relocations name them. */
+/* Undefined symbols may be after those that the hash tables reach: relocations name them. */
 static uint64_t count_by_relocations(const struct elf_module *m, const struct target_memory *tm,
                                      const struct elf_table *t)
 {

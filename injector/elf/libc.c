@@ -16,7 +16,7 @@ static uint64_t function_in(const struct elf_module *m, const char *name)
 	return m && elf_module_find(m, name, NULL, &s) && s.function && !s.ifunc ? s.address : 0;
 }
 
-/* gnu_get_libc_version is `lea string(%rip),%rax; ret`, perhaps behind endbr64. */
+/* gnu_get_libc_version is `lea string(%rip),%rax; ret`, perhaps after endbr64. */
 static bool version_by_code(struct libc *l, const struct target_memory *tm)
 {
 	uint64_t at = function_in(l->module, "gnu_get_libc_version");
@@ -61,7 +61,8 @@ static bool find_libc(struct libc *l, const struct modules *m)
 	for (size_t i = 0; i < m->count; i++) {
 		const struct elf_module *module = &m->list[i];
 
-		if (module->space != 0 || module->is_vdso || !elf_module_find(module, "__libc_start_main", NULL, &s))
+		if (module->namespace_id != 0 || module->is_vdso ||
+		    !elf_module_find(module, "__libc_start_main", NULL, &s))
 			continue;
 		/* Programs may define the name too; the libraries tell themselves by what only they have. */
 		bool glibc = elf_module_find(module, "gnu_get_libc_version", NULL, &s);
@@ -78,7 +79,7 @@ static bool find_libc(struct libc *l, const struct modules *m)
 static const struct elf_module *libdl(const struct modules *m)
 {
 	for (size_t i = 0; i < m->count; i++)
-		if (m->list[i].space == 0 && !strcmp(m->list[i].soname, "libdl.so.2"))
+		if (m->list[i].namespace_id == 0 && !strcmp(m->list[i].soname, "libdl.so.2"))
 			return &m->list[i];
 	return NULL;
 }
@@ -107,7 +108,7 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 }
 
 /*
- * glibc keeps what dlerror() is to say behind a thread-local pointer, NULL for nothing: since 2.34
+ * glibc keeps what dlerror() is to say through a thread-local pointer, NULL for nothing: since 2.34
  * __libc_dlerror_result, which libc.so.6 exports (GLIBC_PRIVATE) and finds through a word of its own, relocated by
  * name.
  */

@@ -115,7 +115,7 @@ int module_file_section(const struct module_file *f, const char *name, uint8_t *
 #define PART_MAX (1ull << 30)
 
 /*
- * A part of the file, with a NUL behind; NULL: not all of it is there, or it is too much. By hand and not by libelf,
+ * A part of the file, with a NUL after; NULL: not all of it is there, or it is too much. By hand and not by libelf,
  * which would take what the headers promise: this runs in memattach itself.
  */
 static void *read_part(const struct module_file *f, uint64_t offset, uint64_t bytes)
@@ -135,7 +135,7 @@ static void *read_part(const struct module_file *f, uint64_t offset, uint64_t by
 struct symtab {
 	Elf64_Sym *symbols;
 	size_t count;
-	char *strings; /* NUL behind */
+	char *strings; /* NUL after */
 	uint64_t strings_bytes;
 };
 

@@ -19,7 +19,7 @@
 #include "printable.h"
 
 #define THREAD_TRIES 100u
-#define SPACES_MAX 64u /* glibc has 16 namespaces */
+#define NAMESPACES_MAX 64u /* glibc has 16 namespaces */
 #define NAME_MAX_BYTES 4096u
 #define DYNAMIC_MAX 4096u
 #define HEADER_DISTANCE_MAX 4096 /* mappings between the header of a module and what else is of it */
@@ -232,8 +232,9 @@ static int find_debug(uint64_t *address, const struct auxv *a, const struct targ
 	if (*address)
 		return 0;
 	if (!interpreted)
-		return err_set(e, ENOEXEC,
-		               "it is a static program: there is no loader to load the payload and no slot to patch");
+		return err_set(
+			e, ENOEXEC,
+			"it is a static program: there is no loader to load the payload and no GOT entry to patch");
 	return err_set(e, EAGAIN, "its loader has not set up the list of modules yet");
 }
 
@@ -312,11 +313,11 @@ static bool loader_can_read(const struct walk *w, const struct map_node *node)
 }
 
 /*
- * Reads the image at header and puts it on the list, unless it is there already (ld.so stands in every
+ * Reads the image at header and puts it on the list, unless it is there already (ld.so is in every
  * namespace).
  */
 static int add_image(struct walk *w, uint64_t header, const struct map_node *node, uint64_t node_address,
-                     uint32_t space, const char *name, struct err *e)
+                     uint32_t namespace_id, const char *name, struct err *e)
 {
 	struct err why;
 	struct elf_module module;
@@ -338,8 +339,8 @@ static int add_image(struct walk *w, uint64_t header, const struct map_node *nod
 	if (r)
 		return note_unread(w, *name ? name : "the program", why.text, e);
 	module.link_map = node_address;
-	module.space = space;
-	module.is_main = node && !node->prev && space == 0;
+	module.namespace_id = namespace_id;
+	module.is_main = node && !node->prev && namespace_id == 0;
 	module.is_loader = w->loader_base && module.start <= w->loader_base && w->loader_base < module.end;
 	w->out.list[w->out.count++] = module;
 	return 0;
@@ -353,7 +354,7 @@ static bool has_strings(const struct walk *w, uint64_t header)
 	return false;
 }
 
-static int add_node(struct walk *w, uint64_t address, const struct map_node *node, uint32_t space, struct err *e)
+static int add_node(struct walk *w, uint64_t address, const struct map_node *node, uint32_t namespace_id, struct err *e)
 {
 	char name[NAME_MAX_BYTES] = "";
 	struct err ignored;
@@ -382,11 +383,11 @@ static int add_node(struct walk *w, uint64_t address, const struct map_node *nod
 	/* Text that was remapped onto other memory: the header is where the bias says, if anywhere. */
 	if (!header && maps_find(w->maps, node->bias))
 		header = node->bias;
-	r = add_image(w, header, node, address, space, name, e);
+	r = add_image(w, header, node, address, namespace_id, name, e);
 	return !r && !has_strings(w, header) && !loader_can_read(w, node) ? note_broken(w, name, e) : r;
 }
 
-static int walk_list(struct walk *w, uint64_t first, uint32_t space, struct err *e)
+static int walk_list(struct walk *w, uint64_t first, uint32_t namespace_id, struct err *e)
 {
 	uint64_t prev = 0;
 	size_t count = 0;
@@ -399,7 +400,7 @@ static int walk_list(struct walk *w, uint64_t first, uint32_t space, struct err 
 			return r;
 		if (r || node.prev != prev || count >= MODULES_MAX)
 			return err_set(e, EAGAIN, "its list of modules is changing");
-		r = add_node(w, address, &node, space, e);
+		r = add_node(w, address, &node, namespace_id, e);
 		if (r)
 			return r;
 		prev = address;
@@ -410,7 +411,7 @@ static int walk_list(struct walk *w, uint64_t first, uint32_t space, struct err 
 
 static int walk_spaces(struct walk *w, uint64_t debug, struct err *e)
 {
-	for (uint32_t space = 0; debug && space < SPACES_MAX; space++) {
+	for (uint32_t namespace_id = 0; debug && namespace_id < NAMESPACES_MAX; namespace_id++) {
 		struct debug_head head = { 0 };
 		size_t bytes = offsetof(struct debug_head, next);
 		int r = target_read(w->tm, debug, &head, bytes, e);
@@ -421,13 +422,13 @@ static int walk_spaces(struct walk *w, uint64_t debug, struct err *e)
 		}
 		if (r)
 			return r;
-		if (space == 0 && !head.map)
+		if (namespace_id == 0 && !head.map)
 			return err_set(e, EAGAIN, "its loader has not set up the list of modules yet");
-		if (space == 0)
+		if (namespace_id == 0)
 			w->loader_base = w->auxv.base ? w->auxv.base : head.loader_base;
 		r = watch_add(w->out.watch, debug, &head, bytes, PIECE_DEBUG, e);
 		if (!r)
-			r = walk_list(w, head.map, space, e);
+			r = walk_list(w, head.map, namespace_id, e);
 		if (r)
 			return r;
 		debug = head.next;

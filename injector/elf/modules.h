@@ -41,7 +41,7 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 
 /*
  * A library that is closed and opened again at the same place between two looks leaves the list as it was,
- * but its slots are fresh. So give one patched slot per module here: modules_changed also compares the word
+ * but its GOT entries are fresh. So give one patched GOT entry per module here: modules_changed also compares the word
  * at address with value.
  */
 int modules_watch_word(struct modules *m, uint64_t address, uint64_t value, struct err *e) WARN_UNUSED;

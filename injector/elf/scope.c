@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loader's lists of scopes are private to it. What is public is the order of the link maps: the program,
- * preloaded libraries, then everything that these need, breadth first; what dlopen brought comes behind. So
+ * preloaded libraries, then everything that these need, breadth first; what dlopen brought comes after. So
  * the global scope is the list up to the last module that the program needs, directly or not.
  */
 #include "scope.h"
@@ -27,8 +27,8 @@ struct scope {
 	size_t *near; /* the closure of near_of, kept because one module asks often */
 	size_t near_count;
 	const struct elf_module *near_of;
-	size_t global_end; /* of global_space */
-	uint32_t global_space;
+	size_t global_end; /* of global_namespace */
+	uint32_t global_namespace;
 	bool have_global;
 };
 
@@ -75,7 +75,7 @@ static void list_names(struct scope *s)
 }
 
 /* The first module of a namespace that is not seen yet and answers to name, among those with this hash; or m->count. */
-static size_t first_with(const struct scope *s, uint64_t hash, uint32_t space, const char *name)
+static size_t first_with(const struct scope *s, uint64_t hash, uint32_t namespace_id, const char *name)
 {
 	size_t low = 0, high = s->name_count;
 	struct err ignored; /* who made the budget asks for it */
@@ -91,21 +91,21 @@ static size_t first_with(const struct scope *s, uint64_t hash, uint32_t space, c
 		size_t i = s->names[low].module;
 		if (budget_work(s->budget, BUDGET_COMPARE, &ignored) < 0)
 			break;
-		if (!s->seen[i] && s->m->list[i].space == space && answers_to(&s->m->list[i], name))
+		if (!s->seen[i] && s->m->list[i].namespace_id == namespace_id && answers_to(&s->m->list[i], name))
 			return i;
 	}
 	return s->m->count;
 }
 
-static size_t find_needed(const struct scope *s, uint32_t space, const char *name)
+static size_t find_needed(const struct scope *s, uint32_t namespace_id, const char *name)
 {
 	const char *slash = strrchr(name, '/');
 	struct err ignored;
 
 	if (budget_work(s->budget, 4 * BUDGET_COMPARE + strlen(name), &ignored) < 0)
 		return s->m->count;
-	size_t by_name = first_with(s, hash_of(name), space, name);
-	size_t by_base = slash ? first_with(s, hash_of(slash + 1), space, name) : by_name;
+	size_t by_name = first_with(s, hash_of(name), namespace_id, name);
+	size_t by_base = slash ? first_with(s, hash_of(slash + 1), namespace_id, name) : by_name;
 	return by_base < by_name ? by_base : by_name;
 }
 
@@ -124,7 +124,7 @@ static size_t needed_closure(struct scope *s, size_t root)
 
 		for (size_t n = 0; n < user->needed_count; n++) {
 			const char *name = elf_module_string(user, user->needed[n], PATH_MAX);
-			size_t i = name ? find_needed(s, user->space, name) : s->m->count;
+			size_t i = name ? find_needed(s, user->namespace_id, name) : s->m->count;
 			if (i == s->m->count)
 				continue;
 			s->seen[i] = true;
@@ -134,15 +134,15 @@ static size_t needed_closure(struct scope *s, size_t root)
 	return count;
 }
 
-/* The global scope is a prefix of the namespace's list: the index behind its last module. */
-static size_t global_end(struct scope *s, uint32_t space)
+/* The global scope is a prefix of the namespace's list: the index after its last module. */
+static size_t global_end(struct scope *s, uint32_t namespace_id)
 {
 	size_t end = 0;
 
-	if (s->have_global && s->global_space == space)
+	if (s->have_global && s->global_namespace == namespace_id)
 		return s->global_end;
 	for (size_t i = 0; i < s->m->count; i++) {
-		if (s->m->list[i].space != space)
+		if (s->m->list[i].namespace_id != namespace_id)
 			continue;
 		size_t count = needed_closure(s, i);
 		for (size_t k = 0; k < count; k++)
@@ -151,7 +151,7 @@ static size_t global_end(struct scope *s, uint32_t space)
 		break;
 	}
 	s->global_end = end;
-	s->global_space = space;
+	s->global_namespace = namespace_id;
 	s->have_global = true;
 	return end;
 }
@@ -215,9 +215,9 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
 		from = modules_main(m) ? modules_main(m) : m->list;
 	if (from->symbolic && (found = find_in(from, name, version, symbol)))
 		return found;
-	size_t end = global_end(s, from->space);
+	size_t end = global_end(s, from->namespace_id);
 	for (size_t i = 0; i < end && !found; i++)
-		if (m->list[i].space == from->space)
+		if (m->list[i].namespace_id == from->namespace_id)
 			found = find_in(&m->list[i], name, version, symbol);
 	if (found)
 		return found;
@@ -225,7 +225,7 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
 	for (size_t i = 0; i < s->near_count && !found; i++)
 		found = find_in(&m->list[s->near[i]], name, version, symbol);
 	for (size_t i = end; i < m->count && !found; i++)
-		if (m->list[i].space == from->space)
+		if (m->list[i].namespace_id == from->namespace_id)
 			found = find_in(&m->list[i], name, version, symbol);
 	return found;
 }

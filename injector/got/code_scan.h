@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading machine code without disassembling it: where does a module refer to its own GOT slots?
+ * Reading machine code without disassembling it: where does a module refer to its own GOT entries?
  *
- * A slot that is only called and jumped through gives its value to nobody, so after detach no copy of our
- * gate can be left. Each byte position of the executable segments is taken for a RIP-relative displacement; a
+ * A GOT entry that is only called and jumped through gives its value to nobody, so after detach no copy of our
+ * trampoline can be left. Each byte position of the executable segments is taken for a RIP-relative displacement; a
  * real reference cannot be missed by losing the instruction boundaries, and a chance match only makes the
  * answer more careful ("may escape").
  */
@@ -12,60 +12,60 @@
 
 #include "module_file.h"
 
-struct code_slot {
+struct code_entry {
 	uint64_t address; /* in: multiple of 8 */
-	uint32_t calls;   /* out: call *slot(%rip) seen */
-	uint32_t jumps;   /* out: jmp *slot(%rip) seen, PLT stubs among them */
-	uint32_t others;  /* out: anything else that addresses the slot */
+	uint32_t calls;   /* out: call *entry(%rip) seen */
+	uint32_t jumps;   /* out: jmp *entry(%rip) seen, PLT stubs among them */
+	uint32_t others;  /* out: anything else that addresses the GOT entry */
 };
 
-/* The code before an indirect jump: where a PLT stub of the slot may begin. */
+/* The code before an indirect jump: where a PLT stub of the GOT entry may begin. */
 struct code_stub {
 	uint64_t address; /* of the first byte: endbr64 and bnd included */
-	uint32_t slot;    /* index into slots */
+	uint32_t entry;   /* index into GOT entries */
 };
 
 struct code_scan {
-	struct code_slot *slots; /* sorted by address */
-	size_t slot_count;
-	struct code_stub *stubs; /* sorted by address: every jmp *slot(%rip) */
+	struct code_entry *entries; /* sorted by address */
+	size_t entry_count;
+	struct code_stub *stubs; /* sorted by address: every jmp *entry(%rip) */
 	size_t stub_count;
 	uint64_t bytes;     /* text read */
-	uint64_t looked_up; /* positions that might refer to a slot */
+	uint64_t looked_up; /* positions that might refer to a GOT entry */
 };
 
 /*
- * One pass over the executable segments for all slots (count addresses in any order, duplicates allowed).
+ * One pass over the executable segments for all GOT entries (count addresses in any order, duplicates allowed).
  * code_scan_done after.
  */
-int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count,
+int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *entries, size_t count,
                      struct err *e) WARN_UNUSED;
 void code_scan_done(struct code_scan *scan);
 
 /*
- * The pure part, for a buffer that is at address in the target: adds to what scan->slots holds; slots must be
+ * The pure part, for a buffer that is at address in the target: adds to what scan->entries holds; GOT entries must be
  * sorted.
  */
 int code_scan_bytes(struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address,
                     struct err *e) WARN_UNUSED;
 
-/* NULL if address is none of the slots. */
-const struct code_slot *code_scan_slot(const struct code_scan *scan, uint64_t address);
+/* NULL if address is none of the GOT entries. */
+const struct code_entry *code_scan_entry(const struct code_scan *scan, uint64_t address);
 
-/* The slot was seen to be called or jumped through and nothing else. */
-bool code_slot_call_only(const struct code_slot *slot);
-
-/*
- * Is the address the beginning (with or without endbr64/bnd) of a stub that jumps through a slot? Gives the
- * slot's index.
- */
-bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_t *slot);
+/* The GOT entry was seen to be called or jumped through and nothing else. */
+bool code_entry_call_only(const struct code_entry *entry);
 
 /*
- * Which slots does the function body code[bytes] at address call or jump to: through the slot, or by call/jmp
- * rel32 to one of its stubs. fn gets the index of the slot, possibly several times.
+ * Is the address the beginning (with or without endbr64/bnd) of a stub that jumps through a GOT entry? Gives the
+ * GOT entry's index.
  */
-typedef void (*code_call_fn)(void *context, uint32_t slot);
+bool code_scan_stub_entry(const struct code_scan *scan, uint64_t address, uint32_t *entry);
+
+/*
+ * Which GOT entries does the function body code[bytes] at address call or jump to: through the GOT entry, or by
+ * call/jmp rel32 to one of its stubs. fn gets the index of the GOT entry, possibly several times.
+ */
+typedef void (*code_call_fn)(void *context, uint32_t entry);
 void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
                      void *context);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What one step of the preparation may cost. The target decides how many modules, symbols, relocations and functions
- * there are, and headers may promise tables that are far larger than what stands behind them. So memory is charged
+ * there are, and headers may promise tables that are far larger than what is after them. So memory is charged
  * before it is taken, by what it is for, and so is time: the bytes that are read, and what loops do that grow faster
  * than these.
  *
@@ -19,7 +19,7 @@
 /* The call frame information of one module; what is compiled from it is limited in unwind_worker.h. */
 #define BUDGET_FRAMES_BYTES (96ull << 20)
 #define BUDGET_MODULES_WORK (2ull << 30) /* bytes that are read for that: a few seconds */
-#define BUDGET_PLAN_WORK (4ull << 30)    /* the same for the plan, which reads all code that has slots */
+#define BUDGET_PLAN_WORK (4ull << 30)    /* the same for the plan, which reads all code that has GOT entries */
 #define BUDGET_COMPARE 8u                /* what one comparison is charged as */
 
 struct budget {

@@ -114,7 +114,7 @@ static size_t count_lines(const char *text, size_t bytes)
 	return n;
 }
 
-/* What of next lies behind the mapping before it; false: nothing. */
+/* What of next lies after the mapping before it; false: nothing. */
 static bool clip(struct mapping *next, const struct mapping *before)
 {
 	if (next->end <= before->end)
@@ -125,8 +125,8 @@ static bool clip(struct mapping *next, const struct mapping *before)
 	return true;
 }
 
-/* Takes over text, which has bytes and one more for a NUL. torn: lines may overlap. */
-static int parse_owned(struct maps *m, char *text, size_t bytes, bool torn, struct err *e)
+/* Takes over text, which has bytes and one more for a NUL. may_overlap: lines may overlap. */
+static int parse_owned(struct maps *m, char *text, size_t bytes, bool may_overlap, struct err *e)
 {
 	struct maps out = { .text = text };
 	size_t line_number = 0;
@@ -148,9 +148,9 @@ static int parse_owned(struct maps *m, char *text, size_t bytes, bool torn, stru
 		bool ok = !memchr(line.at, 0, (size_t)(line.end - line.at)) && parse_line(line, next);
 		/* The vsyscall page comes last and is above everything: sorted all the same. */
 		bool overlaps = ok && out.count && next->start < out.list[out.count - 1].end;
-		if (overlaps && torn && !clip(next, next - 1))
+		if (overlaps && may_overlap && !clip(next, next - 1))
 			continue;
-		if (!ok || (overlaps && !torn)) {
+		if (!ok || (overlaps && !may_overlap)) {
 			maps_free(&out);
 			return err_set(e, EINVAL, "line %zu of the list of mappings makes no sense", line_number);
 		}
@@ -170,7 +170,7 @@ int maps_parse(struct maps *m, const char *text, size_t bytes, struct err *e)
 	return parse_owned(m, copy, bytes, false, e);
 }
 
-static int read_once(struct maps *m, const char *file, bool torn, struct err *e)
+static int read_once(struct maps *m, const char *file, bool may_overlap, struct err *e)
 {
 	watchdog_call_begin(); /* an execve keeps it waiting */
 	AUTO_CLOSE int fd = open(file, O_RDONLY | O_CLOEXEC);
@@ -211,7 +211,7 @@ static int read_once(struct maps *m, const char *file, bool torn, struct err *e)
 		free(text);
 		return err_set(e, ESRCH, "%s is empty: the thread has exited", file);
 	}
-	return parse_owned(m, text, used, torn, e);
+	return parse_owned(m, text, used, may_overlap, e);
 }
 
 /*
@@ -268,7 +268,7 @@ static bool same_at(const struct mapping *a, const struct mapping *b, uint64_t a
 }
 
 /*
- * The mapping of m that holds at, starting to look at *i; *next becomes the next boundary behind at, if that
+ * The mapping of m that holds at, starting to look at *i; *next becomes the next boundary after at, if that
  * is nearer.
  */
 static const struct mapping *step(const struct maps *m, size_t *i, uint64_t at, uint64_t *next)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mappings at some addresses. While a thread is held each line of /proc/PID/maps counts, and a server with many
+ * The mappings at some addresses. While a thread is stopped each line of /proc/PID/maps counts, and a server with many
  * libraries has hundreds of them: since Linux 6.11 the file answers for single addresses (ioctl PROCMAP_QUERY,
  * <linux/fs.h>).
  */

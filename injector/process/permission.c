@@ -7,19 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "proc_status.h"
 #include "whole_io.h"
 
 #define AS_ROOT "run memattach as root"
-
-/* What follows "\nName:" in a status file, NULL if absent. */
-static const char *line_of(const char *status, const char *name)
-{
-	char key[32];
-
-	snprintf(key, sizeof key, "\n%s:", name);
-	const char *at = strstr(status, key);
-	return at ? at + strlen(key) : NULL;
-}
 
 static void parse_ids(long ids[3], const char *at)
 {
@@ -33,19 +24,19 @@ void permission_parse_status(struct permission_party *party, const char *status)
 {
 	const char *at;
 
-	parse_ids(party->uid, line_of(status, "Uid"));
-	parse_ids(party->gid, line_of(status, "Gid"));
-	if ((at = line_of(status, "CapPrm")))
+	parse_ids(party->uid, proc_status_field(status, "Uid"));
+	parse_ids(party->gid, proc_status_field(status, "Gid"));
+	if ((at = proc_status_field(status, "CapPrm")))
 		party->permitted = strtoull(at, NULL, 16);
-	if ((at = line_of(status, "CapEff")))
+	if ((at = proc_status_field(status, "CapEff")))
 		party->effective = strtoull(at, NULL, 16);
-	if ((at = line_of(status, "Seccomp")))
+	if ((at = proc_status_field(status, "Seccomp")))
 		party->filtered = strtol(at, NULL, 10) > 0;
 }
 
 static void read_party(struct permission_party *party, const char *who)
 {
-	char path[64], status[4096];
+	char path[64], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "/proc/%s/status", who);
 	if (whole_text(path, status, sizeof status) == 0)

@@ -155,7 +155,7 @@ void privileges_keep_for_detach(void)
 {
 	/*
 	 * Tracing; suspending seccomp filters; /proc/PID/map_files (one of two, as the kernel has them); going first
-	 * while a thread is held; /proc/PID of other users, and the dump in their directories.
+	 * while a thread is stopped; /proc/PID of other users, and the dump in their directories.
 	 */
 	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) |
 	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE);

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "proc_status.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "live_thread.h"
@@ -75,30 +76,25 @@ static int take_descriptors(const char *directory, void *context, struct err *e)
 	               : err_set(e, ESRCH, "the thread of %s has ended", path);
 }
 
-static uint64_t hex_field(const char *text, const char *name)
+static uint64_t mask_of(const char *status, const char *name)
 {
-	const char *at = strstr(text, name);
-
-	return at ? strtoull(at + strlen(name), NULL, 16) : 0;
+	return (uint64_t)proc_status_number(status, name, 16, 0);
 }
-
-#define STATUS_BYTES 4096
 
 /* The status of a thread, as text; false: it has ended. */
 static bool read_status(pid_t pid, pid_t tid, char text[STATUS_BYTES])
 {
-	char path[64];
-
-	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
-	return whole_text(path, text, STATUS_BYTES) == 0 &&
-	       !strstr(text, "\nState:\tZ"); /* a zombie has no dispositions any more */
+	if (proc_status_read(text, pid, tid) < 0)
+		return false;
+	const char *state = proc_status_field(text, "State");
+	return state && *state != 'Z'; /* a zombie has no dispositions any more */
 }
 
 uint64_t snapshot_blocked_now(const struct target *t, pid_t tid)
 {
 	char text[STATUS_BYTES];
 
-	return read_status(t->pid, tid, text) ? hex_field(text, "\nSigBlk:") : 0;
+	return read_status(t->pid, tid, text) ? mask_of(text, "SigBlk") : 0;
 }
 
 static int take_signals(struct snapshot *s, const struct target *t, struct err *e)
@@ -115,9 +111,9 @@ static int take_signals(struct snapshot *s, const struct target *t, struct err *
 		if (!read_status(t->pid, tids[i], text))
 			continue;
 		s->threads[s->thread_count].tid = tids[i];
-		s->threads[s->thread_count++].blocked = hex_field(text, "\nSigBlk:");
-		s->ignored = hex_field(text, "\nSigIgn:");
-		s->caught = hex_field(text, "\nSigCgt:");
+		s->threads[s->thread_count++].blocked = mask_of(text, "SigBlk");
+		s->ignored = mask_of(text, "SigIgn");
+		s->caught = mask_of(text, "SigCgt");
 	}
 	return s->threads ? 0 : err_set(e, ENOMEM, "out of memory");
 }

@@ -19,22 +19,13 @@
 #include "grow.h"
 #include "live_thread.h"
 #include "permission.h"
+#include "proc_status.h"
 #include "task.h"
 #include "watchdog.h"
 #include "whole_io.h"
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */
-
-/* The value behind "Name:" in a status file, -1 if absent. */
-static long status_value(const char *status, const char *name)
-{
-	char key[32];
-
-	snprintf(key, sizeof key, "\n%s:", name);
-	const char *at = strstr(status, key);
-	return at ? strtol(at + strlen(key), NULL, 10) : -1;
-}
 
 static int stat_field(const char *text, unsigned field, char *value, size_t size)
 {
@@ -186,14 +177,13 @@ static int refuse_without_memory(const struct target *t, const char *stat_text, 
 /* Everything that can be refused by looking. */
 static int examine(struct target *t, struct err *e)
 {
-	char path[40], status[4096], state[32], stat_text[1024];
+	char path[40], status[STATUS_BYTES], state[32], stat_text[1024];
 
-	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
-	if (whole_text(path, status, sizeof status) < 0)
+	if (proc_status_read(status, t->pid, 0) < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
-	long group = status_value(status, "Tgid");
+	pid_t group = (pid_t)proc_status_number(status, "Tgid", 10, 0);
 	if (group > 0 && group != t->pid)
-		return err_set(e, EINVAL, "%d is a thread of process %ld; use -p %ld", t->pid, group, group);
+		return err_set(e, EINVAL, "%d is a thread of process %d; use -p %d", t->pid, group, group);
 	snprintf(path, sizeof path, "/proc/%d/stat", t->pid);
 	if (whole_text(path, stat_text, sizeof stat_text) < 0 || stat_field(stat_text, 3, state, sizeof state) < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
@@ -201,10 +191,10 @@ static int examine(struct target *t, struct err *e)
 	if (state[0] == 'Z' || state[0] == 'X') {
 		t->tid = any_live_thread(t);
 		if (!t->tid)
-			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %ld)",
-			               t->comm, status_value(status, "PPid"));
+			return err_set(e, ESRCH, "%s is a zombie: it has ended and waits for its parent (PID %d)",
+			               t->comm, (pid_t)proc_status_number(status, "PPid", 10, 0));
 	}
-	if (strstr(status, "\nVmSize:") == NULL && t->tid == t->pid)
+	if (!proc_status_field(status, "VmSize") && t->tid == t->pid)
 		return refuse_without_memory(t, stat_text, e);
 	if (is_frozen(t->pid))
 		return err_set(e, EBUSY, "its cgroup is frozen; thaw it first; nothing was changed");
@@ -213,16 +203,15 @@ static int examine(struct target *t, struct err *e)
 
 int target_check_tracer(const struct target *t, struct err *e)
 {
-	char path[40], status[4096], name[32];
+	char status[STATUS_BYTES], name[32];
 
-	snprintf(path, sizeof path, "/proc/%d/status", t->pid);
-	if (whole_text(path, status, sizeof status) < 0)
+	if (proc_status_read(status, t->pid, 0) < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
-	long tracer = status_value(status, "TracerPid");
+	pid_t tracer = (pid_t)proc_status_number(status, "TracerPid", 10, 0);
 	if (tracer <= 0)
 		return 0;
-	comm_of((pid_t)tracer, name, sizeof name);
-	return err_set(e, EBUSY, "it is already traced by PID %ld (%s); end that tracer first", tracer, name);
+	comm_of(tracer, name, sizeof name);
+	return err_set(e, EBUSY, "it is already traced by PID %d (%s); end that tracer first", tracer, name);
 }
 
 int target_open(struct target *t, pid_t pid, struct err *e)
@@ -292,13 +281,14 @@ uint64_t target_cpu_ns(const struct target *t)
 
 static int read_private_bytes(const char *directory, void *bytes, struct err *e)
 {
-	char path[80], status[4096];
+	char path[80], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "%s/status", directory);
-	if (whole_text(path, status, sizeof status) < 0 || !strstr(status, "\nVmSize:"))
+	if (whole_text(path, status, sizeof status) < 0 || !proc_status_field(status, "VmSize"))
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
-	long resident = status_value(status, "RssAnon"), swapped = status_value(status, "VmSwap");
-	*(uint64_t *)bytes = resident < 0 ? 0 : ((uint64_t)resident + (swapped > 0 ? (uint64_t)swapped : 0)) * 1024;
+	int64_t resident = proc_status_number(status, "RssAnon", 10, -1);
+	int64_t swapped = proc_status_number(status, "VmSwap", 10, 0);
+	*(uint64_t *)bytes = resident < 0 ? 0 : (uint64_t)(resident + swapped) * 1024;
 	return 0;
 }
 
@@ -384,11 +374,10 @@ static void parse_syscall(const char *text, struct thread_info *info)
 
 static void thread_look(pid_t pid, struct thread_info *info)
 {
-	char path[64], text[4096];
+	char path[64], text[STATUS_BYTES];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, info->tid);
-	if (whole_text(path, text, sizeof text) == 0) {
-		long mode = status_value(text, "Seccomp");
+	if (proc_status_read(text, pid, info->tid) == 0) {
+		int64_t mode = proc_status_number(text, "Seccomp", 10, 0);
 		info->filtered = mode > 0;
 		info->strict = mode == SECCOMP_MODE_STRICT;
 	}

@@ -80,7 +80,7 @@ int target_tids(const struct target *t, pid_t **list, size_t *count, struct err 
 /* All threads, with a look at each; *list is malloc'ed. */
 int target_threads(const struct target *t, struct thread_info **list, size_t *count, struct err *e) WARN_UNUSED;
 /*
- * Some of them: at most max, from number first on, beginning again behind the last one. *total: how many there are. A
+ * Some of them: at most max, from number first on, beginning again after the last one. *total: how many there are. A
  * look takes some 30 µs of CPU time, and where a thousand threads run memattach gets a thousandth of it.
  */
 int target_some_threads(const struct target *t, size_t first, size_t max, struct thread_info **list, size_t *count,

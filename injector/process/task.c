@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proc_status.h"
 #include "whole_io.h"
 
 /* Fields 3 and 23 of its stat (proc(5)): state and size of the memory. The command before them may hold anything but a
@@ -29,17 +30,16 @@ bool task_has_memory(pid_t pid, pid_t tid)
 /* The last number of the line NSpid is that of the innermost namespace. */
 pid_t task_inner_tid(pid_t pid, pid_t tid)
 {
-	char path[64], text[4096];
+	char text[STATUS_BYTES];
+	const char *numbers = proc_status_read(text, pid, tid) == 0 ? proc_status_field(text, "NSpid") : NULL;
+	pid_t inner = 0;
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
-	if (whole_text(path, text, sizeof text) < 0)
-		return tid;
-	char *line = strstr(text, "\nNSpid:");
-	if (!line)
-		return tid;
-	line[1 + strcspn(line + 1, "\n")] = '\0';
-	const char *last = strrchr(line, '\t');
-	return last && atoi(last) > 0 ? (pid_t)atoi(last) : tid;
+	for (char *end; numbers && *numbers && *numbers != '\n'; numbers = end + (*end == '\t')) {
+		inner = (pid_t)strtol(numbers, &end, 10);
+		if (end == numbers)
+			break;
+	}
+	return inner > 0 ? inner : tid;
 }
 
 pid_t task_alive(pid_t pid)

@@ -18,7 +18,7 @@
 #define CALLERS 16u        /* threads that make calls: the main one, and a few that compile */
 #define ASKED_TICK_MS 250u /* looks at the calls, after a signal */
 #define ASKED_TICKS 4u     /* in which a call may last */
-#define HELD_TICK_MS 500u  /* the same while a thread is held */
+#define HELD_TICK_MS 500u  /* the same while a thread is stopped */
 #define HELD_TICKS 6u
 #define SAME_NS 300000000ull /* signals that come so close are one */
 

@@ -8,10 +8,10 @@
  * calls; it kills memattach
  *
  *   - if a call does not end for a second after such a signal,
- *   - if a call does not end for three seconds while a thread of the target is held, without a signal.
+ *   - if a call does not end for three seconds while a thread of the target is stopped, without a signal.
  *
  * That is safe at any instant (remote.h), and `memattach --detach` finishes. Calls are counted, not timed: it costs two
- * stores; while nothing is held and nobody has asked the thread sleeps.
+ * stores; while nothing is stopped and nobody has asked the thread sleeps.
  *
  * The main loop and every wait ask here whether they were asked to end: the first signal ends an attach, with an undo,
  * or a session; a detach goes on, until the second one gives it up.
@@ -39,7 +39,7 @@ bool watchdog_asked_twice(void);
 /* -EINTR if a signal has come, as the error of a step that can be undone. */
 int watchdog_check(struct err *e) WARN_UNUSED;
 
-/* Threads of the target are held from now on, or no more. */
+/* Threads of the target are stopped from now on, or no longer. */
 void watchdog_hold(bool held);
 /* Around each call that lasts as long as the target likes. Any thread. */
 void watchdog_call_begin(void);

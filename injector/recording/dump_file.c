@@ -51,7 +51,7 @@ struct dump_file_result {
 	struct err error; /* of the last copy that failed */
 };
 
-/* Of an open file where name is "", else of what stands there, links themselves included. */
+/* Of an open file where name is "", else of what is there, links themselves included. */
 static int identify(int directory, const char *name, struct file_identity *identity)
 {
 	struct statx st;
@@ -131,7 +131,7 @@ void dump_file_close(struct dump_file *f)
 	f->result = NULL;
 }
 
-/* 1: what stands under the name is what memattach wrote last; 0: nothing does; -EEXIST: something else. */
+/* 1: what is under the name is what memattach wrote last; 0: nothing does; -EEXIST: something else. */
 static int whose_name(const struct dump_file *f)
 {
 	struct dump_file_result *r = f->result;
@@ -247,7 +247,7 @@ static void close_others(int directory, int source_fd)
 		privileges_close_all_but(keep, 3);
 }
 
-/* A copy that nobody waits for takes no processor from the target, nor from a thread of it that is held. */
+/* A copy that nobody waits for takes no processor from the target, nor from a thread of it that is stopped. */
 static _Noreturn void run_child(struct dump_file *f, const struct dump_source *source, bool waited_for)
 {
 	if (!waited_for)

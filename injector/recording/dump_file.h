@@ -35,12 +35,11 @@ struct dump_file {
 	uint64_t due_ns;      /* when the next copy is due */
 	uint64_t interval_ns; /* until then, from the last one on */
 	time_t begun_at;
-	uint64_t begun_ns;            /* the same, CLOCK_MONOTONIC */
-	time_t copied_at;             /* of the copy in the file */
-	bool failing;                 /* the last copy could not be written: for whoever says it */
-	uint64_t state, copied_state; /* of the recording, as dump_file_begin saw it and as it is in the file */
-	struct dump_file_result
-		*result; /* shared with the child: which file stands under the name, and what went wrong */
+	uint64_t begun_ns;               /* the same, CLOCK_MONOTONIC */
+	time_t copied_at;                /* of the copy in the file */
+	bool failing;                    /* the last copy could not be written: for whoever says it */
+	uint64_t state, copied_state;    /* of the recording, as dump_file_begin saw it and as it is in the file */
+	struct dump_file_result *result; /* shared with the child: which file is under the name, and what went wrong */
 };
 
 /* Takes the name, mode 0600. -EEXIST and others. dump_file_close afterwards. */

@@ -365,7 +365,7 @@ void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)
 	w->own->cost_ns = w->shared->cost_ns = cost_ns;
 }
 
-/* A record of text behind a fixed part whose first word is its size, released last. */
+/* A record of text after a fixed part whose first word is its size, released last. */
 static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, size_t fixed_bytes, const char *text,
                       uint64_t *offset, struct err *e)
 {
@@ -383,8 +383,8 @@ static int add_record(struct dump_writer *w, uint32_t kind, const void *fixed, s
 	return 0;
 }
 
-int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t slots, uint32_t flags,
-                       struct err *e)
+int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t entries,
+                       uint32_t flags, struct err *e)
 {
 	struct dump_module record = {
 		.id = m->id,
@@ -393,7 +393,7 @@ int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32
 		.bias = m->bias,
 		.loaded_stamp = dump_clock_stamp(),
 		.unwind_rows = rows,
-		.slots = slots,
+		.got_entries = entries,
 		.flags = flags | (m->is_main ? DUMP_MODULE_MAIN : 0) | (m->is_vdso ? DUMP_MODULE_VDSO : 0),
 		.build_id_bytes = m->build_id_bytes < DUMP_BUILD_ID_MAX ? m->build_id_bytes : DUMP_BUILD_ID_MAX,
 	};
@@ -454,7 +454,7 @@ int dump_writer_rate(struct dump_writer *w, const struct dump_rate_change *chang
 	uint64_t offset;
 
 	int rc = change->thinned_bytes ? keep_thinning(w, change, e) : 0;
-	/* Recorded first: a reader never meets a sample with a rate that it cannot know of. */
+	/* Recorded first: a reader never finds a sample with a rate that it cannot know of. */
 	if (rc == 0)
 		rc = add_record(w, DUMP_REGION_RATES, change, sizeof *change, NULL, &offset, e);
 	if (change->new_bytes > 1)

@@ -4,7 +4,7 @@
  * writes what only the outside knows (modules, threads, notes, how the session ended). include/dump_format.h is the
  * contract; dump_file.h copies it to the disk.
  *
- * The target maps this memory, so it decides what stands in it. Three rules follow.
+ * The target maps this memory, so it decides what is in it. Three rules follow.
  *
  *   - It is a memfd that memattach owns: sealed against shrinking and growing, and allocated ahead by memattach. So
  *     nothing that happens to a file, a file system or a user raises SIGBUS in the target or here, and the pages count
@@ -100,9 +100,9 @@ enum dump_state dump_writer_state(const struct dump_writer *w);
 void dump_writer_private(struct dump_writer *w, uint64_t bytes);
 void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns);
 
-/* rows and slots as in struct dump_module. */
-int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t slots, uint32_t flags,
-                       struct err *e) WARN_UNUSED;
+/* rows and GOT entries as in struct dump_module. */
+int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32_t rows, uint32_t entries,
+                       uint32_t flags, struct err *e) WARN_UNUSED;
 /* Sets unloaded_stamp of the module record with this id. */
 void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
 int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;

@@ -28,7 +28,7 @@ static inline int dump_writer_full(struct err *e)
 	return err_set(e, ENOSPC, "the dump has reached its size limit (--max-size)");
 }
 
-/* Allocates the memory of a region behind what is there, and publishes it. */
+/* Allocates the memory of a region after what is there, and publishes it. */
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries,
                            struct err *e) WARN_UNUSED;
 

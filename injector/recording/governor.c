@@ -8,7 +8,7 @@
 #define CALM 0.25 /* of the limit, before a step down */
 #define STEPS_MAX 6
 
-void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const struct governor_look *start)
+void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const struct governor_reading *start)
 {
 	*g = (struct governor){
 		.limit = limit,
@@ -20,7 +20,7 @@ void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const 
 	};
 }
 
-static void sum_up(struct governor *g, const struct governor_look *look)
+static void sum_up(struct governor *g, const struct governor_reading *look)
 {
 	double fade = exp(-(double)(look->now_ns - g->last.now_ns) / FADE_NS);
 
@@ -73,12 +73,12 @@ static bool settled_at(const struct governor *g, uint64_t now_ns)
 	return now_ns - g->changed_ns >= GOVERNOR_SETTLE_NS;
 }
 
-uint64_t governor_next_look(const struct governor *g, uint64_t now_ns)
+uint64_t governor_next_poll(const struct governor *g, uint64_t now_ns)
 {
-	return now_ns + (g->limit > 0 && !settled_at(g, now_ns) ? GOVERNOR_LOOK_SOON_NS : GOVERNOR_LOOK_NS);
+	return now_ns + (g->limit > 0 && !settled_at(g, now_ns) ? GOVERNOR_POLL_SOON_NS : GOVERNOR_POLL_NS);
 }
 
-uint64_t governor_decide(struct governor *g, const struct governor_look *look, bool may_lower)
+uint64_t governor_decide(struct governor *g, const struct governor_reading *look, bool may_lower)
 {
 	bool may = may_lower && g->rate > g->least;
 

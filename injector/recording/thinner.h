@@ -18,8 +18,9 @@ bool thinner_is_near(const struct dump_writer *w);
 /* So much room that a smaller rate would not fill it at once. */
 bool thinner_has_much_room(const struct dump_writer *w);
 /*
- * Gives up live samples until at most a quarter of the table is in use, and raises the rate to the one that they are
- * thinned to. *rate is the rate that they have then. -ERANGE: no rate is large enough. -ENOSPC: no room to record it.
+ * Gives up live samples until at most a quarter of the table is in use, and lengthens the interval to the one that they
+ * are thinned to. *rate is the rate that they have then. -ERANGE: no rate is large enough. -ENOSPC: no room to record
+ * it.
  */
 int thinner_make_room(struct dump_writer *w, uint64_t *rate, uint64_t *given_up, struct err *e) WARN_UNUSED;
 

@@ -12,7 +12,7 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "live_thread.h"
-#include "sharers.h"
+#include "clone_vm.h"
 #include "quiesce.h"
 #include "task.h"
 #include "watchdog.h"
@@ -110,7 +110,7 @@ static bool runs_stub(const struct borrower *b, const struct stub_data *data, st
 }
 
 /*
- * A stub of a memattach that died may still stand in the cave, and its thread may still run it. Its data must not be
+ * A stub of a memattach that died may still be in the cave, and its thread may still run it. Its data must not be
  * overwritten before that thread has left: -EBUSY.
  */
 static int cave_is_free(const struct borrower *b, struct err *e)
@@ -191,12 +191,12 @@ static int check_strangers(const struct search *s, const struct thread_info *thr
 	AUTO_FREE struct thread_info *all = NULL;
 	size_t all_count;
 
-	int rc = sharers_check_thread_pointers(target, threads, count, e);
+	int rc = clone_vm_check_thread_pointers(target, threads, count, e);
 	if (rc == 0 || count == s->total)
 		return rc;
 	/* What it has found may be the children of threads that were not looked at. */
 	rc = target_threads(target, &all, &all_count, e);
-	return rc == 0 ? sharers_check_thread_pointers(target, all, all_count, e) : rc;
+	return rc == 0 ? clone_vm_check_thread_pointers(target, all, all_count, e) : rc;
 }
 
 /* The next threads to be tried. *busy: with none of them it can be now, e says why. */

@@ -2,7 +2,7 @@
 /*
  * A socket pair of the target whose ends memattach holds as well.
  *
- * The numbers of its descriptors stand in the target's memory, and a hostile program may put others there: of a socket
+ * The numbers of its descriptors are in the target's memory, and a hostile program may put others there: of a socket
  * that leads to another process, which would be given memattach's descriptors, or of a file whose close(2) never
  * returns. So nothing is sent before the kernel has said that both are AF_UNIX sockets of type SOCK_SEQPACKET which the
  * target itself has connected (SO_PEERCRED), nothing waits in them, and a random word that is sent at one end has come

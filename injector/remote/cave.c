@@ -13,7 +13,7 @@ bool cave_of_module(struct cave *cave, const struct elf_module *module, const st
 
 	for (size_t i = 0; i < module->phdr_count; i++) {
 		const Elf64_Phdr *p = &module->phdrs[i];
-		/* Memory behind p_filesz would belong to the segment if p_memsz were larger. */
+		/* Memory after p_filesz would belong to the segment if p_memsz were larger. */
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || p->p_flags & PF_W || p->p_filesz != p->p_memsz ||
 		    p->p_memsz == 0)
 			continue;
@@ -65,7 +65,7 @@ int cave_find(struct cave *cave, const struct modules *m, const struct target_me
 			const struct elf_module *module = &m->list[i];
 			struct cave c;
 
-			if (module->space != 0 || module->is_vdso || rank(module) != wanted ||
+			if (module->namespace_id != 0 || module->is_vdso || rank(module) != wanted ||
 			    !cave_of_module(&c, module, maps) || c.bytes < bytes || !is_zero(tm, &c))
 				continue;
 			*cave = c;

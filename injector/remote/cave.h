@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cave: unused bytes behind the end of an executable segment, in its last page, where a stub can stand
+ * A cave: unused bytes after the end of an executable segment, in its last page, where a stub can be
  * without mapping anything. The bytes are zero in memory now; modules that stay for the life of the process
  * (the loader, the C library, the program) come first.
  */
@@ -23,7 +23,7 @@ int cave_find(struct cave *cave, const struct modules *m, const struct target_me
               uint64_t bytes, struct err *e) WARN_UNUSED;
 
 /*
- * The caves of one module: where its padding is, whether zero or not (a stub of an earlier session may stand
+ * The caves of one module: where its padding is, whether zero or not (a stub of an earlier session may be
  * there). False: none.
  */
 bool cave_of_module(struct cave *cave, const struct elf_module *module, const struct maps *maps);

@@ -6,7 +6,7 @@
  * call, of which dlopen makes a dozen and a half, and the patching of each library two; and after each stop it waits
  * for a processor again. With a channel it runs freely: at a checkpoint it sends one byte that says which, and waits
  * for one byte back. If memattach dies the kernel closes its end: the thread reads the end of the stream and finishes
- * alone, as it does behind a checkpoint that no tracer notices.
+ * alone, as it does after a checkpoint that no tracer notices.
  */
 #ifndef MEMATTACH_CHANNEL_H
 #define MEMATTACH_CHANNEL_H

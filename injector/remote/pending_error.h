@@ -17,7 +17,7 @@ struct pending_error {
 
 /* The thread is at a checkpoint. Best effort: a message that cannot be kept is none that may stop an attach. */
 void pending_error_hide(struct pending_error *p, const struct libc *libc, struct remote *r);
-/* The same, before it is let go. */
+/* The same, before it is resumed. */
 void pending_error_show(const struct pending_error *p, const struct libc *libc, struct remote *r, uint64_t deadline_ns);
 
 #endif

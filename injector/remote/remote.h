@@ -43,7 +43,7 @@ struct remote {
 	uint64_t cave; /* address of the stub in the target */
 	uint64_t area; /* address of the work area */
 	uint64_t area_bytes;
-	uint64_t extra_bytes; /* room for data behind the stack */
+	uint64_t extra_bytes; /* room for data after the stack */
 	struct channel channel;
 	struct user_regs_struct saved;
 	uint64_t saved_mask;
@@ -79,25 +79,25 @@ int remote_result(uint64_t result, struct err *e) WARN_UNUSED;
 int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1,
                    struct err *e) WARN_UNUSED;
 /*
- * The same with the int that stands at address (in the target) when the stub leaves. So a descriptor can be cared for
+ * The same with the int that is at address (in the target) when the stub leaves. So a descriptor can be cared for
  * before the call that makes it: had memattach to note its number afterwards, a death in between would leave it open.
  */
 int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e) WARN_UNUSED;
 int remote_cleanup_cancel_all(struct remote *r, struct err *e) WARN_UNUSED;
 /*
  * The other end of the opened channel is descriptor `there` of the target now, which the last of the clean-up calls
- * closes: the thread meets memattach through it.
+ * closes: the thread synchronises with memattach through it.
  */
 int remote_channel(struct remote *r, const struct channel *channel, struct err *e) WARN_UNUSED;
 /* errno of the thread is put back when it leaves. */
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e) WARN_UNUSED;
-/* Brings the thread back to exactly where it was and lets go of it. */
+/* Brings the thread back to exactly where it was and resumes it. */
 int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* Lets go of a thread whose calls do not end: the stub finishes alone. */
 void remote_abandon(struct remote *r);
 /* Puts the padding back to zeros. Only when no thread is in it. */
 int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *e) WARN_UNUSED;
-/* Does the code of a stub stand there? */
+/* Is the code of a stub there? */
 bool remote_is_stub(const struct target_memory *memory, uint64_t cave);
 
 /* Addresses in the work area for arguments. */

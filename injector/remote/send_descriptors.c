@@ -141,25 +141,25 @@ static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count,
 int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
                      struct err *e)
 {
-	bool meets = !r->tracee->filtered;
+	bool has_channel = !r->tracee->filtered;
 	int sent[SENT_MAX], received[SENT_MAX] = { 0 };
 	struct channel channel = CHANNEL_NONE;
 	AUTO_CLOSE int other = -1;
 
 	if (count > SEND_MAX)
 		return err_set(e, EINVAL, "too many descriptors");
-	if (count + meets == 0)
+	if (count + has_channel == 0)
 		return 0;
-	int rc = meets ? channel_open(&channel, &other, e) : 0;
+	int rc = has_channel ? channel_open(&channel, &other, e) : 0;
 	if (rc < 0)
 		return rc;
 	for (unsigned i = 0; i < count; i++)
 		sent[i] = fds[i];
 	sent[count] = other;
-	rc = exchange(r, pidfd, sent, count + meets, received, deadline_ns, e);
+	rc = exchange(r, pidfd, sent, count + has_channel, received, deadline_ns, e);
 	for (unsigned i = 0; i < count; i++)
 		remote_fds[i] = received[i];
-	if (rc == 0 && meets) {
+	if (rc == 0 && has_channel) {
 		channel.there = received[count];
 		rc = remote_channel(r, &channel, e);
 	}

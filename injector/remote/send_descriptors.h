@@ -14,10 +14,10 @@
 
 /*
  * At a checkpoint. Uses the last kilobyte of the data of the work area, until the thread leaves. remote_fds are numbers
- * in the target. With them goes the channel (channel.h), through which the thread meets us from then on. A thread with
- * a seccomp filter gets none: if memattach dies its filter is in force at once, and might kill the process at one
- * system call more. -ETIMEDOUT, -ESRCH: as of remote_call; after any other failure the thread is at a checkpoint as
- * before, and has no channel.
+ * in the target. With them goes the channel (channel.h), through which the thread synchronises with us from then on. A
+ * thread with a seccomp filter gets none: if memattach dies its filter is in force at once, and might kill the process
+ * at one system call more. -ETIMEDOUT, -ESRCH: as of remote_call; after any other failure the thread is at a checkpoint
+ * as before, and has no channel.
  */
 int send_descriptors(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
                      struct err *e) WARN_UNUSED;

@@ -6,20 +6,18 @@
 #include <string.h>
 
 #include "size.h"
+#include "proc_status.h"
 #include "whole_io.h"
 
-#define PAYLOAD_BYTES (8ull << 20)     /* image, gates, filter, what the loader needs for them */
+#define PAYLOAD_BYTES (8ull << 20)     /* image, trampolines, filter, what the loader needs for them */
 #define DUMP_LEAST (16ull << 20)       /* as --max-size */
 #define TABLES_LEAST (4ull << 20)      /* and a quarter of the code: rows take about a seventh */
 #define LOAD_LOCKED_BYTES (8ull << 20) /* the loader maps the image as a whole, and parts of it anew */
 #define CAP_IPC_LOCK 14
 
-/* The number behind "\nName:" of a status file, in the given base; 0: absent. */
-static uint64_t status_value(const char *status, const char *name, int base)
+static uint64_t field(const char *status, const char *name, int base)
 {
-	const char *at = strstr(status, name);
-
-	return at ? strtoull(at + strlen(name), NULL, base) : 0;
+	return (uint64_t)proc_status_number(status, name, base, 0);
 }
 
 /* A soft limit by its name; UINT64_MAX: none, or unknown. */
@@ -62,13 +60,11 @@ int address_space_share(struct address_space *wish, uint64_t room, uint64_t text
  */
 static int check_locked(const char *status, const char *limits, struct err *e)
 {
-	uint64_t locked = status_value(status, "\nVmLck:", 10) * 1024,
-		 mapped = status_value(status, "\nVmSize:", 10) * 1024;
+	uint64_t locked = field(status, "VmLck", 10) * 1024, mapped = field(status, "VmSize", 10) * 1024;
 	uint64_t room = room_below(limit_of(limits, "Max locked memory"), locked);
 	char left[SIZE_TEXT], needed[SIZE_TEXT];
 
-	if (locked < mapped / 2 || room >= LOAD_LOCKED_BYTES ||
-	    status_value(status, "\nCapEff:", 16) >> CAP_IPC_LOCK & 1)
+	if (locked < mapped / 2 || room >= LOAD_LOCKED_BYTES || field(status, "CapEff", 16) >> CAP_IPC_LOCK & 1)
 		return 0;
 	return err_set(e, ENOMEM,
 	               "its memory is locked (mlockall) and RLIMIT_MEMLOCK leaves it %s, while loading the payload "
@@ -80,20 +76,19 @@ static uint64_t text_bytes(const struct session *s)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < s->modules.count; i++)
-		sum += s->modules.list[i].exec_end - s->modules.list[i].exec_start;
+	for (size_t i = 0; i < s->view.modules.count; i++)
+		sum += s->view.modules.list[i].exec_end - s->view.modules.list[i].exec_start;
 	return sum;
 }
 
 int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e)
 {
-	char path[40], status[4096] = "", limits[4096] = "", left[SIZE_TEXT], text[SIZE_TEXT], wanted[SIZE_TEXT];
+	char path[40], status[STATUS_BYTES], limits[4096], left[SIZE_TEXT], text[SIZE_TEXT], wanted[SIZE_TEXT];
 	struct address_space wish = { s->options.max_bytes, *tables_bytes };
 	uint64_t missing;
 
 	/* What cannot be read is no reason to refuse. */
-	snprintf(path, sizeof path, "/proc/%d/status", s->target.tid);
-	if (whole_text(path, status, sizeof status) < 0)
+	if (proc_status_read(status, s->target.tid, 0) < 0)
 		return 0;
 	snprintf(path, sizeof path, "/proc/%d/limits", s->target.tid);
 	if (whole_text(path, limits, sizeof limits) < 0)
@@ -101,7 +96,7 @@ int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e)
 	int rc = check_locked(status, limits, e);
 	if (rc < 0)
 		return rc;
-	uint64_t room = room_below(limit_of(limits, "Max address space"), status_value(status, "\nVmSize:", 10) * 1024);
+	uint64_t room = room_below(limit_of(limits, "Max address space"), field(status, "VmSize", 10) * 1024);
 	if (address_space_share(&wish, room, text_bytes(s), &missing) < 0)
 		return err_set(e, ENOMEM,
 		               "its address space is limited (RLIMIT_AS) and %s are left, of which memattach takes at "

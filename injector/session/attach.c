@@ -8,7 +8,7 @@
  * but idle payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach
  * --detach`.
  */
-#include "session.h"
+#include "attach.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -21,63 +21,57 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
-#include "follow.h"
 #include "payload_symbols.h"
-#include "pending_error.h"
+#include "loan.h"
 #include "send_descriptors.h"
 #include "task.h"
 #include "tid_offset.h"
 #include "watchdog.h"
+#include "payload_place.h"
 
 #define FILTER_LOG2 16u
 #define FILTER_LOG2_SMALL_RATE 20u
 #define FILTER_ROOM 16u /* counters for each live sample that a heap as large as now will have */
 
-/* Offsets in the data of the work area, behind what send_descriptors uses. */
+/* Offsets in the data of the work area, after what send_descriptors uses. */
 #define DATA_PATH 1024u
 #define DATA_START 2048u
 #define DATA_PATCH 2304u
 
-struct loader_call {
-	struct session *s;
-	struct remote *r;
-	uint64_t deadline_ns;
-	struct pending_error pending;
-};
-
-static void read_dlerror(struct loader_call *c, char *text, size_t size)
+static void read_dlerror(struct loan *l, char *text, size_t size)
 {
 	const uint64_t none[6] = { 0 };
 	uint64_t message = 0;
 	struct err ignored;
 
 	snprintf(text, size, "unknown reason");
-	if (c->s->libc.dlerror &&
-	    remote_call1(c->r, c->s->libc.dlerror, none, &message, c->deadline_ns, &ignored) == 0 && message)
-		if (target_read_string(&c->s->memory, message, text, size, &ignored) < 0)
+	if (l->s->view.libc.dlerror &&
+	    remote_call1(&l->remote, l->s->view.libc.dlerror, none, &message, l->deadline_ns, &ignored) == 0 && message)
+		if (target_read_string(&l->s->memory, message, text, size, &ignored) < 0)
 			snprintf(text, size, "unknown reason");
 }
 
 /*
- * dlopen by descriptor number; of the thread, because a main thread that has exited has none any more. glibc returns an
- * old handle when a name was used before, and numbers are used again: so the name is different in each session, by as
- * many "./" as the session id says.
+ * Calls dlopen on the payload's memfd, under the name /proc/thread-self/fd/N. Not /proc/self: that shows no descriptors
+ * once the main thread has exited. The name has a number of "./" that differs from session to session, because glibc
+ * returns the old handle for a name that it has loaded before, and N is used again.
  */
-static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
+static int load(struct loan *l, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
 {
 	char name[700] = "/proc/thread-self/", error[1024];
-	uint64_t arguments[6] = { remote_data(c->r) + DATA_PATH, RTLD_NOW | RTLD_LOCAL | c->s->libc.dlopen_mode_extra };
+	uint64_t arguments[6] = { remote_data(&l->remote) + DATA_PATH,
+		                  RTLD_NOW | RTLD_LOCAL | l->s->view.libc.dlopen_mode_extra };
 
 	for (unsigned i = 0; i < session_id % 251; i++)
 		strcat(name, "./");
 	snprintf(name + strlen(name), sizeof name - strlen(name), "fd/%d", payload_fd);
-	int rc = target_write(c->r->writer, arguments[0], name, strlen(name) + 1, e);
+	int rc = target_write(l->remote.writer, arguments[0], name, strlen(name) + 1, e);
 	if (rc == 0)
-		rc = remote_call1(c->r, c->s->libc.dlopen, arguments, handle, c->deadline_ns, e);
+		rc = remote_call1(&l->remote, l->s->view.libc.dlopen, arguments, handle, l->deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	if (!*handle) {
-		read_dlerror(c, error, sizeof error);
+		read_dlerror(l, error, sizeof error);
 		const char *why = strncmp(error, name, strlen(name)) == 0 ? error + strlen(name) : error;
 		return err_set(e, ENOEXEC, "the target's loader refused the payload%s%s", why == error ? ": " : "",
 		               why);
@@ -85,12 +79,12 @@ static int load(struct loader_call *c, int payload_fd, uint64_t session_id, uint
 	return 0;
 }
 
-static int unload(struct loader_call *c, uint64_t handle, struct err *e)
+static int unload(struct loan *l, uint64_t handle, struct err *e)
 {
 	const uint64_t arguments[6] = { handle };
 	uint64_t result;
 
-	return remote_call1(c->r, c->s->libc.dlclose, arguments, &result, c->deadline_ns, e);
+	return remote_call1(&l->remote, l->s->view.libc.dlclose, arguments, &result, l->deadline_ns, e);
 }
 
 /* Both C libraries keep the load address in the first word of what dlopen returns (struct link_map of <link.h>). */
@@ -127,8 +121,8 @@ static void tell_main_stack(const struct session *s, struct control_start *args)
 {
 	uint64_t below_end = 0;
 
-	for (size_t i = 0; i < s->maps.count; i++) {
-		const struct mapping *m = &s->maps.list[i];
+	for (size_t i = 0; i < s->view.maps.count; i++) {
+		const struct mapping *m = &s->view.maps.list[i];
 		if (!strcmp(m->path, "[stack]")) {
 			args->main_stack_start = m->start;
 			args->main_stack_end = m->end;
@@ -145,13 +139,13 @@ static void tell_main_stack(const struct session *s, struct control_start *args)
  */
 uint64_t session_usable_size(const struct session *s)
 {
-	for (size_t i = 0; i < s->plans.gate_count; i++) {
-		const struct control_gate *g = &s->plans.gates[i];
+	for (size_t i = 0; i < s->view.plan.trampoline_count; i++) {
+		const struct control_trampoline *g = &s->view.plan.trampolines[i];
 		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new &&
-		    s->libc.allocator != modules_find(&s->modules, g->original, true))
+		    s->view.libc.allocator != modules_find(&s->view.modules, g->original, true))
 			return 0;
 	}
-	return s->libc.usable_size;
+	return s->view.libc.usable_size;
 }
 
 /*
@@ -171,23 +165,23 @@ static uint32_t filter_log2(const struct session_options *o, uint64_t private_by
 	return log2;
 }
 
-static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
+static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint64_t session_id, struct err *e)
 {
-	struct session *s = c->s;
+	struct session *s = l->s;
 	struct control_start args = {
 		.payload_fd = remote_fds[0],
 		.dump_fd = remote_fds[1],
 		.tables_fd = remote_fds[2],
-		.filter_log2 = filter_log2(&s->options, s->dump.own->private_start_bytes),
-		.dump_max_bytes = s->dump.max_bytes,
-		.tables_max_bytes = s->tables.max_bytes,
+		.filter_log2 = filter_log2(&s->options, s->recording.dump.own->private_start_bytes),
+		.dump_max_bytes = s->recording.dump.max_bytes,
+		.tables_max_bytes = s->recording.tables.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
 		.seed = s->options.seed,
 		.dl_handle = handle,
 		.session_id = session_id,
 		.injector_pid = getpid(),
-		.tid_offset = find_tid_offset(s, c->r),
-		.injector_start_ticks = s->dump.own->injector_start_ticks,
+		.tid_offset = find_tid_offset(s, &l->remote),
+		.injector_start_ticks = s->recording.dump.own->injector_start_ticks,
 		.usable_size = session_usable_size(s),
 		.ask_protections = 1,
 	};
@@ -196,76 +190,72 @@ static int start(struct loader_call *c, const int remote_fds[3], uint64_t handle
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
 			args.seed = monotonic_ns();
-	uint64_t at = remote_data(c->r) + DATA_START;
-	s->asks_usable_size = args.usable_size != 0;
+	uint64_t at = remote_data(&l->remote) + DATA_START;
+	s->recording.asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, at, &args, sizeof args, e);
-	return rc < 0 ? rc : control_call(s, c->r, CONTROL_START, at, "start", c->deadline_ns, e);
+	return rc < 0 ? rc : control_call(s, &l->remote, CONTROL_START, at, "start", l->deadline_ns, e);
 }
 
-/* Plans as slots of the contract, behind the gates, in the extra data of the work area. */
-static int patch(struct loader_call *c, struct err *e)
+/* Plans as GOT entries of the contract, after the trampolines, in the extra data of the work area. */
+static int patch(struct loan *l, struct err *e)
 {
-	struct session *s = c->s;
-	const struct slot_plans *p = &s->plans;
-	uint64_t gates_bytes = p->gate_count * sizeof *p->gates;
+	struct session *s = l->s;
+	const struct got_plan *p = &s->view.plan;
+	uint64_t trampolines_bytes = p->trampoline_count * sizeof *p->trampolines;
 	struct control_patch args = {
-		.gate_count = (uint32_t)p->gate_count,
-		.slot_count = (uint32_t)p->slot_count,
-		.gates = remote_extra(c->r),
-		.slots = remote_extra(c->r) + gates_bytes,
-		.channel = c->r->channel.there,
+		.trampoline_count = (uint32_t)p->trampoline_count,
+		.entry_count = (uint32_t)p->entry_count,
+		.trampolines = remote_extra(&l->remote),
+		.entries = remote_extra(&l->remote) + trampolines_bytes,
+		.channel = l->remote.channel.there,
 	};
-	AUTO_FREE struct slot *slots = calloc(p->slot_count + 1, sizeof *slots);
+	AUTO_FREE struct got_entry *entries = calloc(p->entry_count + 1, sizeof *entries);
 
-	if (!slots)
+	if (!entries)
 		return err_set(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < p->slot_count; i++) {
-		slots[i].address = p->slots[i].address;
-		slots[i].old_value = p->slots[i].value;
-		slots[i].gate = p->slots[i].gate;
-		slots[i].flags = (uint16_t)p->slots[i].flags;
-		slots[i].page_protection = p->slots[i].page_protection;
+	for (size_t i = 0; i < p->entry_count; i++) {
+		entries[i].address = p->entries[i].address;
+		entries[i].old_value = p->entries[i].value;
+		entries[i].trampoline = p->entries[i].trampoline;
+		entries[i].flags = (uint16_t)p->entries[i].flags;
+		entries[i].page_protection = p->entries[i].page_protection;
 	}
-	uint64_t at = remote_data(c->r) + DATA_PATCH;
-	int rc = target_write(&s->writer, args.gates, p->gates, gates_bytes, e);
+	uint64_t at = remote_data(&l->remote) + DATA_PATCH;
+	int rc = target_write(&s->writer, args.trampolines, p->trampolines, trampolines_bytes, e);
 	if (rc == 0)
-		rc = target_write(&s->writer, args.slots, slots, p->slot_count * sizeof *slots, e);
+		rc = target_write(&s->writer, args.entries, entries, p->entry_count * sizeof *entries, e);
 	if (rc == 0)
 		rc = target_write(&s->writer, at, &args, sizeof args, e);
 	if (rc == 0)
-		rc = control_call_locked(s, c->r, CONTROL_PATCH, at, "patch the tables of the modules", c->deadline_ns,
-		                         e);
+		rc = control_call_locked(s, &l->remote, CONTROL_PATCH, at, "patch the tables of the modules",
+		                         l->deadline_ns, e);
 	if (rc == 0)
-		rc = target_read(&s->memory, args.slots, slots, p->slot_count * sizeof *slots, e);
-	for (size_t i = 0; i < p->slot_count && rc == 0; i++) {
-		s->slots_patched += slots[i].state == SLOT_PATCHED;
-		s->slots_refused += slots[i].state != SLOT_PATCHED;
+		rc = target_read(&s->memory, args.entries, entries, p->entry_count * sizeof *entries, e);
+	for (size_t i = 0; i < p->entry_count && rc == 0; i++) {
+		s->outcome.entries_patched += entries[i].state == GOT_PATCHED;
+		s->outcome.entries_refused += entries[i].state != GOT_PATCHED;
 	}
 	return rc;
 }
 
-static uint64_t patch_bytes(const struct slot_plans *p)
+static uint64_t patch_bytes(const struct got_plan *p)
 {
-	return p->gate_count * sizeof(struct control_gate) + p->slot_count * sizeof(struct slot);
+	return p->trampoline_count * sizeof(struct control_trampoline) + p->entry_count * sizeof(struct got_entry);
 }
 
 /*
- * What the thread alone can tell: where its errno is, which is kept, and whether it may read the cycle counter, which
- * the hooks do. PR_SET_TSC may have made that a fault (a flag of each thread, inherited by the threads that it makes).
+ * May the thread read the cycle counter, which the hooks do? PR_SET_TSC may have made that a fault (a flag of each
+ * thread, inherited by the threads that it makes).
  */
-static int ask_thread(struct loader_call *c, struct err *e)
+static int ask_thread(struct loan *l, struct err *e)
 {
-	struct stub_call calls[] = {
-		{ .target = c->s->libc.errno_location },
-		{ .target = SYS_prctl, .argument = { PR_GET_TSC, remote_data(c->r) } },
-	};
+	const uint64_t at = remote_data(&l->remote), arguments[6] = { PR_GET_TSC, at };
+	uint64_t result;
 	int32_t mode = 0;
 
-	int rc = remote_call(c->r, calls, sizeof calls / sizeof calls[0], c->deadline_ns, e);
-	if (rc == 0)
-		rc = remote_keep_errno(c->r, calls[0].result, e);
-	if (rc == 0 && calls[1].result == 0)
-		rc = target_read(&c->s->memory, remote_data(c->r), &mode, sizeof mode, e);
+	int rc = remote_call1(&l->remote, SYS_prctl, arguments, &result, l->deadline_ns, e);
+	if (rc == 0 && result == 0)
+		rc = target_read(&l->s->memory, at, &mode, sizeof mode, e);
 	if (rc == 0 && mode == PR_TSC_SIGSEGV)
 		rc = err_set(e, EPERM,
 		             "the process has forbidden itself to read the cycle counter (PR_SET_TSC), which recording "
@@ -273,10 +263,10 @@ static int ask_thread(struct loader_call *c, struct err *e)
 	return rc;
 }
 
-static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
+static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 {
-	struct session *s = c->s;
-	const int fds[3] = { payload_fd, s->dump.fd, s->tables.fd };
+	struct session *s = l->s;
+	const int fds[3] = { payload_fd, s->recording.dump.fd, s->recording.tables.fd };
 	int remote_fds[3];
 	uint64_t handle = 0;
 	bool reused = s->payload.base != 0;
@@ -285,29 +275,29 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 		handle = session_payload_handle(s);
 	for (unsigned i = 0; i < 3; i++)
 		ours_add_descriptor(&s->ours, fds[i]);
-	int rc = ask_thread(c, e);
+	int rc = ask_thread(l, e);
 	if (rc == 0)
-		rc = send_descriptors(c->r, s->target.pidfd, fds, 3, remote_fds, c->deadline_ns, e);
+		rc = send_descriptors(&l->remote, s->target.pidfd, fds, 3, remote_fds, l->deadline_ns, e);
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0 && !reused)
-		rc = load(c, remote_fds[0], s->dump.own->session_id, &handle, e);
+		rc = load(l, remote_fds[0], s->recording.dump.own->session_id, &handle, e);
 	if (rc < 0)
 		return rc;
 	rc = locate(s, handle, e);
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0)
-		rc = start(c, remote_fds, handle, s->dump.own->session_id, e);
+		rc = start(l, remote_fds, handle, s->recording.dump.own->session_id, e);
 	if (rc == 0)
 		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0)
-		rc = patch(c, e);
+		rc = patch(l, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
-		if (unload(c, handle, &second) == 0) {
+		if (unload(l, handle, &second) == 0) {
 			s->payload = (struct payload_place){ 0 };
 			s->own_base = 0;
 		}
@@ -315,67 +305,33 @@ static int load_and_start(struct loader_call *c, int payload_fd, struct err *e)
 	return rc;
 }
 
-/* Unless the thread is still in one of them, or gone. */
-static void loader_calls_end(struct loader_call *c, int rc)
-{
-	if (rc != -ETIMEDOUT && rc != -ESRCH)
-		pending_error_show(&c->pending, &c->s->libc, c->r, c->deadline_ns);
-}
-
 int session_attach(struct session *s, struct err *e)
 {
 	AUTO_CLOSE int payload_fd = -1;
-	struct tracee thread;
-	struct remote remote;
 	struct borrower borrower;
+	struct loan loan;
 
 	int rc = payload_memfd(&payload_fd, e);
 	if (rc < 0)
 		return rc;
-	session_borrower(s, &borrower, patch_bytes(&s->plans), &s->attach_longest_ns);
-	rc = borrow_enter(&borrower, &remote, &thread, e);
+	session_borrower(s, &borrower, patch_bytes(&s->view.plan), &s->outcome.attach_longest_ns);
+	rc = loan_begin(&loan, s, &borrower, e);
 	if (rc < 0)
 		return rc;
-	struct loader_call call = { .s = s, .r = &remote, .deadline_ns = monotonic_ns() + borrower.call_ns };
 	s->touched = true;
-	s->slots_patched = s->slots_refused = 0; /* there may have been a session that was taken over */
-	dump_writer_set_state(&s->dump, DUMP_STATE_RUNNING, 0);
-	pending_error_hide(&call.pending, &s->libc, &remote);
-	rc = load_and_start(&call, payload_fd, e);
-	loader_calls_end(&call, rc);
-	struct err leaving;
-	int left = rc == -ETIMEDOUT ? -ETIMEDOUT : remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving);
-	if (left < 0)
-		remote_abandon(&remote);
-	else if (remote_erase(&s->writer, s->cave, &leaving) < 0)
-		session_say(s, "memattach: %s", leaving.text);
-	if (rc == 0 && left < 0) {
-		*e = leaving;
-		rc = left;
-	}
-	if (rc == 0)
-		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	return rc;
+	/* There may have been a session that was taken over. */
+	s->outcome.entries_patched = s->outcome.entries_refused = 0;
+	dump_writer_set_state(&s->recording.dump, DUMP_STATE_RUNNING, 0);
+	rc = loan_end(&loan, load_and_start(&loan, payload_fd, e), e);
+	return rc < 0 ? rc : target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
 }
 
 int session_patch_more(struct session *s, struct err *e)
 {
-	struct tracee thread;
-	struct remote remote;
 	struct borrower borrower;
+	struct loan loan;
 
-	session_borrower(s, &borrower, patch_bytes(&s->plans), &s->attach_longest_ns);
-	int rc = borrow_enter(&borrower, &remote, &thread, e);
-	if (rc < 0)
-		return rc;
-	struct loader_call call = { .s = s, .r = &remote, .deadline_ns = monotonic_ns() + borrower.call_ns };
-	pending_error_hide(&call.pending, &s->libc, &remote);
-	rc = patch(&call, e);
-	loader_calls_end(&call, rc);
-	struct err leaving;
-	if (remote_leave(&remote, monotonic_ns() + borrower.call_ns, &leaving) < 0)
-		remote_abandon(&remote);
-	else if (remote_erase(&s->writer, s->cave, &leaving) < 0)
-		session_say(s, "memattach: %s", leaving.text);
-	return rc;
+	session_borrower(s, &borrower, patch_bytes(&s->view.plan), &s->outcome.attach_longest_ns);
+	int rc = loan_begin(&loan, s, &borrower, e);
+	return rc < 0 ? rc : loan_end(&loan, patch(&loan, e), e);
 }

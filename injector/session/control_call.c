@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
-#include "follow.h"
 #include "live_thread.h"
-#include "slot_place.h"
+#include "entry_place.h"
+#include "session_entries.h"
 
 #define LOCKED_SYMBOL "memattach_locked"
 
@@ -29,11 +29,11 @@ int control_call(struct session *s, struct remote *r, enum control_op op, uint64
 
 struct lock_holder {
 	struct session *s;
-	bool patches; /* slots, as they were planned; else it restores */
+	bool patches; /* GOT entries, as they were planned; else it restores */
 };
 
-/* The mappings that hold slots, as they are now. */
-static int read_places(const struct session *s, const struct slot *slots, uint32_t count, struct maps *maps,
+/* The mappings that hold GOT entries, as they are now. */
+static int read_places(const struct session *s, const struct got_entry *entries, uint32_t count, struct maps *maps,
                        struct err *e)
 {
 	AUTO_FREE uint64_t *addresses = calloc(count + 1u, sizeof *addresses);
@@ -41,7 +41,7 @@ static int read_places(const struct session *s, const struct slot *slots, uint32
 	if (!addresses)
 		return err_set(e, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < count; i++)
-		addresses[i] = slots[i].address;
+		addresses[i] = entries[i].address;
 	return live_thread_maps_at(&s->target, maps, addresses, count, e);
 }
 
@@ -50,19 +50,19 @@ static int tell_protections(void *context, struct err *e)
 {
 	const struct lock_holder *holder = context;
 	struct session *s = holder->s;
-	AUTO_FREE struct slot *slots = NULL;
+	AUTO_FREE struct got_entry *entries = NULL;
 	uint32_t count = 0;
 	struct maps maps;
 
-	int rc = session_slots(s, &slots, &count, e);
+	int rc = session_entries(s, &entries, &count, e);
 	if (rc == 0)
-		rc = read_places(s, slots, count, &maps, e);
+		rc = read_places(s, entries, count, &maps, e);
 	if (rc < 0)
 		return rc;
-	rc = slot_places_find(slots, count, &maps, holder->patches ? &s->maps : NULL, &s->memory, e);
+	rc = entry_places_find(entries, count, &maps, holder->patches ? &s->view.maps : NULL, &s->memory, e);
 	maps_free(&maps);
 	if (rc == 0 && count)
-		rc = target_write(&s->writer, s->payload.block.slots_address, slots, count * sizeof *slots, e);
+		rc = target_write(&s->writer, s->payload.block.entries_address, entries, count * sizeof *entries, e);
 	const uint64_t known = 1;
 	if (rc == 0)
 		rc = target_write(&s->writer,
@@ -83,7 +83,7 @@ static int locked(struct session *s, struct remote *r, enum control_op op, uint6
 		rc = target_write(&s->writer, s->payload.session + offsetof(struct memattach_session, locked_op),
 		                  request, sizeof request, e);
 	if (rc == 0)
-		rc = remote_call1(r, s->libc.dlsym, arguments, &address, deadline_ns, e);
+		rc = remote_call1(r, s->view.libc.dlsym, arguments, &address, deadline_ns, e);
 	if (rc == 0)
 		rc = target_read_u64(&s->memory, s->payload.session + offsetof(struct memattach_session, locked_result),
 		                     &result, e);
@@ -97,8 +97,8 @@ int control_call_locked(struct session *s, struct remote *r, enum control_op op,
 
 	r->at_lock = tell_protections;
 	r->at_lock_context = &holder;
-	int rc = s->libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
-	                       : control_call(s, r, op, argument, what, deadline_ns, e);
+	int rc = s->view.libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
+	                            : control_call(s, r, op, argument, what, deadline_ns, e);
 	r->at_lock = NULL;
 	return rc;
 }

@@ -1,144 +1,108 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detach, for a session of this memattach or of one that died. All that is needed stands in the target (struct
+ * Detach, for a session of this memattach or of one that died. All that is needed is in the target (struct
  * memattach_session). The order:
  *
  *   borrow a thread:  channel, CONTROL_RESTORE, CONTROL_INERT   no thread can enter the payload any more
  *   quiesce:          no thread is in it
- *   escape:           may the gates go?
+ *   escape:           may the trampolines go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
- *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the gates, in one go
- *   verify:           maps, descriptors, slots against the snapshot from before attach
+ *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines, in one go
+ *   verify:           maps, descriptors, GOT entries against the snapshot from before attach
  */
-#include "session.h"
+#include "detach.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "aftermath.h"
+#include "restore_result.h"
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
 #include "escape.h"
-#include "follow.h"
 #include "other_session.h"
 #include "quiesce.h"
 #include "send_descriptors.h"
 #include "session_file.h"
 #include "target_dump.h"
 #include "task.h"
+#include "session_entries.h"
+#include "inspect.h"
+#include "loan.h"
+#include "payload_place.h"
 
 #define QUIESCE_NS 3000000000ull
-#define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
-#define DATA_CHANNEL 64u          /* in the data of the work area: its number, behind what control_call_locked uses */
-#define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
-#define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
+#define LATE_NS 1000000000ull    /* for a thread that was given up to come to its stop */
+#define DATA_CHANNEL 64u         /* in the data of the work area: its number, after what control_call_locked uses */
+#define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
-static void patient_borrower(const struct session *s, struct borrower *b, uint64_t *longest_ns)
+static int begin(struct session *s, struct loan *l, struct err *e)
 {
-	session_borrower(s, b, 0, longest_ns);
-	b->patient = true;
-	if (b->search_ns < PATIENCE_NS)
-		b->search_ns = PATIENCE_NS;
-}
-
-/* errno of the borrowed thread survives what the loader does, and so does what dlerror() would say. */
-static int begin(struct session *s, struct remote *r, struct tracee *t, uint64_t *deadline, struct err *e)
-{
-	const uint64_t none[6] = { 0 };
 	struct borrower borrower;
-	uint64_t errno_address;
 
-	patient_borrower(s, &borrower, &s->detach_longest_ns);
-	int rc = borrow_enter(&borrower, r, t, e);
-	if (rc < 0)
-		return rc;
-	*deadline = monotonic_ns() + borrower.call_ns;
-	rc = remote_call1(r, s->libc.errno_location, none, &errno_address, *deadline, e);
-	if (rc == 0)
-		rc = remote_keep_errno(r, errno_address, e);
-	if (rc < 0)
-		remote_abandon(r);
-	else
-		pending_error_hide(&s->pending_error, &s->libc, r);
-	return rc;
-}
-
-static int end(struct session *s, struct remote *r, int rc, uint64_t deadline, struct err *e)
-{
-	struct err leaving;
-
-	if (rc != -ETIMEDOUT && rc != -ESRCH)
-		pending_error_show(&s->pending_error, &s->libc, r, deadline);
-	if (remote_leave(r, deadline, &leaving) < 0) {
-		remote_abandon(r);
-		if (rc == 0)
-			*e = leaving;
-		return rc < 0 ? rc : -leaving.code;
-	}
-	if (remote_erase(&s->writer, r->cave, &leaving) < 0)
-		session_add_residue(s, "stub in the padding at 0x%llx: %s", (unsigned long long)r->cave, leaving.text);
-	return rc;
+	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
+	return loan_begin(l, s, &borrower, e);
 }
 
 /* *argument: of CONTROL_RESTORE. Without a channel (the program may have no descriptor left) each system call of the
  * thread stops it twice. */
-static int meet(struct session *s, struct remote *r, uint64_t *argument, uint64_t deadline, struct err *e)
+static int open_channel(struct loan *l, uint64_t *argument, struct err *e)
 {
+	struct remote *r = &l->remote;
 	uint64_t at = remote_data(r) + DATA_CHANNEL;
 
 	*argument = 0;
-	int rc = send_descriptors(r, s->target.pidfd, NULL, 0, NULL, deadline, e);
+	int rc = send_descriptors(r, l->s->target.pidfd, NULL, 0, NULL, l->deadline_ns, e);
 	if (rc == -ETIMEDOUT || rc == -ESRCH)
 		return rc;
 	if (r->channel.here < 0)
 		return 0;
 	*argument = at;
-	return target_write(&s->writer, at, &r->channel.there, sizeof(int32_t), e);
+	return target_write(&l->s->writer, at, &r->channel.there, sizeof(int32_t), e);
 }
 
 static int restore(struct session *s, struct err *e)
 {
-	struct remote r;
-	struct tracee t;
-	uint64_t deadline = 0, argument = 0;
+	struct loan l;
+	uint64_t argument;
 
 	int rc = session_mark_gone(s, e);
 	if (rc == 0)
-		rc = begin(s, &r, &t, &deadline, e);
+		rc = begin(s, &l, e);
 	if (rc < 0)
 		return rc;
-	rc = meet(s, &r, &argument, deadline, e);
+	rc = open_channel(&l, &argument, e);
 	if (rc == 0)
-		rc = control_call_locked(s, &r, CONTROL_RESTORE, argument, "restore the tables of the modules",
-		                         deadline, e);
+		rc = control_call_locked(s, &l.remote, CONTROL_RESTORE, argument, "restore the tables of the modules",
+		                         l.deadline_ns, e);
 	if (rc == 0)
-		rc = control_call(s, &r, CONTROL_INERT, 0, "switch off", deadline, e);
-	return end(s, &r, rc, deadline, e);
+		rc = control_call(s, &l.remote, CONTROL_INERT, 0, "switch off", l.deadline_ns, e);
+	return loan_end(&l, rc, e);
 }
 
-static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *gates_held, struct err *e)
+static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *trampolines_held, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	const struct quiesce q = {
 		.target = &s->target,
 		.memory = &s->memory,
-		.walk = s->points.walk,
+		.walk = s->view.points.walk,
 		.code = { s->payload.base, s->payload.code_end },
-		.gates = { b->gates_address, b->gates_address ? b->gates_address + GATES_CODE_BYTES : 0 },
-		.gates_held = gates_held,
-		.longest_ns = &s->detach_longest_ns,
+		.trampolines = { b->trampolines_address,
+		                 b->trampolines_address ? b->trampolines_address + TRAMPOLINES_CODE_BYTES : 0 },
+		.trampolines_held = trampolines_held,
+		.longest_ns = &s->outcome.detach_longest_ns,
 		.stacks = stacks,
 	};
 
 	return quiesce_wait(&q, monotonic_ns() + QUIESCE_NS, e);
 }
 
-/* The thread pointer of any thread: glibc keeps the pointer guard behind it. */
+/* The thread pointer of any thread: glibc keeps the pointer guard after it. */
 static bool any_thread_pointer(struct session *s, uint64_t *tp)
 {
-	struct tracee t = { .longest_ns = &s->detach_longest_ns };
+	struct tracee t = { .longest_ns = &s->outcome.detach_longest_ns };
 	struct user_regs_struct regs;
 	enum tracee_stop stop;
 	struct err ignored;
@@ -156,8 +120,8 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct escape x = {
-		.start = b->gates_address + GATE_FIRST * GATE_CODE_BYTES,
-		.end = b->gates_address + (uint64_t)b->gate_count * GATE_CODE_BYTES,
+		.start = b->trampolines_address + TRAMPOLINE_FIRST * TRAMPOLINE_CODE_BYTES,
+		.end = b->trampolines_address + (uint64_t)b->trampoline_count * TRAMPOLINE_CODE_BYTES,
 		.skip_start = s->payload.base,
 		.skip_end = s->payload.end,
 		.stacks = stacks->list,
@@ -166,18 +130,18 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 	struct err ignored;
 	uint64_t tp;
 
-	x.has_guard = s->libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
+	x.has_guard = s->view.libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
 	              target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
 	return escape_search(&x, &s->target, &s->memory, found, e);
 }
 
 /*
- * CONTROL_STOP, dlclose and munmap of the gates are one list for the stub: they happen all or not at all, also if
- * memattach dies meanwhile. Otherwise gates without a payload would stay that nobody finds any more. And only a session
- * that was running has gates of ours at the address in its block: after CONTROL_STOP the program may have mapped
- * something of its own there.
+ * CONTROL_STOP, dlclose and munmap of the trampolines are one list for the stub: they happen all or not at all, also if
+ * memattach dies meanwhile. Otherwise trampolines without a payload would stay that nobody finds any more. And only a
+ * session that was running has trampolines of ours at the address in its block: after CONTROL_STOP the program may have
+ * mapped something of its own there.
  */
-static unsigned unload_calls(const struct session *s, bool keep_gates, bool keep_payload, struct stub_call *calls)
+static unsigned unload_calls(const struct session *s, bool keep_trampolines, bool keep_payload, struct stub_call *calls)
 {
 	const struct memattach_session *b = &s->payload.block;
 	unsigned count = 0;
@@ -186,43 +150,41 @@ static unsigned unload_calls(const struct session *s, bool keep_gates, bool keep
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
 	if (!keep_payload)
 		calls[count++] =
-			(struct stub_call){ .target = s->libc.dlclose, .argument = { session_payload_handle(s) } };
-	if (b->state == SESSION_INERT && !keep_gates && b->gates_address)
-		calls[count++] =
-			(struct stub_call){ .target = SYS_munmap, .argument = { b->gates_address, b->gates_bytes } };
+			(struct stub_call){ .target = s->view.libc.dlclose, .argument = { session_payload_handle(s) } };
+	if (b->state == SESSION_INERT && !keep_trampolines && b->trampolines_address)
+		calls[count++] = (struct stub_call){ .target = SYS_munmap,
+			                             .argument = { b->trampolines_address, b->trampolines_bytes } };
 	return count;
 }
 
-static int unload(struct session *s, bool keep_gates, bool keep_payload, struct err *e)
+static int unload(struct session *s, bool keep_trampolines, bool keep_payload, struct err *e)
 {
 	struct stub_call calls[3] = { 0 };
-	struct remote r;
-	struct tracee t;
-	uint64_t deadline;
+	struct loan l;
 
 	if (!keep_payload && !session_payload_handle(s))
 		return err_set(e, ENOENT, "the loader of the target does not know the payload");
 	if (s->payload.block.state == SESSION_STARTED)
 		return err_set(e, EBUSY, "the session has begun again meanwhile");
-	unsigned count = unload_calls(s, keep_gates, keep_payload, calls);
+	unsigned count = unload_calls(s, keep_trampolines, keep_payload, calls);
 	if (count == 0)
 		return 0;
-	int rc = begin(s, &r, &t, &deadline, e);
+	int rc = begin(s, &l, e);
 	if (rc < 0)
 		return rc;
-	rc = remote_call(&r, calls, count, deadline, e);
-	return end(s, &r, rc, deadline, e);
+	rc = remote_call(&l.remote, calls, count, l.deadline_ns, e);
+	return loan_end(&l, rc, e);
 }
 
-/* On musl nothing is ever unloaded, and the payload must not remember gates that are gone. */
+/* On musl nothing is ever unloaded, and the payload must not remember trampolines that are gone. */
 static bool payload_stays(const struct session *s)
 {
-	return !s->libc.dlclose_unmaps;
+	return !s->view.libc.dlclose_unmaps;
 }
 
 static int refresh(struct session *s, struct err *e)
 {
-	int rc = session_look_again(s, e);
+	int rc = session_inspect_again(s, e);
 	if (rc == 0)
 		rc = session_find_payload(s, e);
 	if (rc == 0)
@@ -230,27 +192,27 @@ static int refresh(struct session *s, struct err *e)
 	return rc;
 }
 
-static void say_gates_stay(struct session *s, uint64_t found)
+static void say_trampolines_stay(struct session *s, uint64_t found)
 {
-	const struct mapping *m = found ? maps_find(&s->maps, found) : NULL;
+	const struct mapping *m = found ? maps_find(&s->view.maps, found) : NULL;
 	char where[128] = "";
 
 	if (found)
 		snprintf(where, sizeof where, " (in memory at 0x%llx, %.60s)", (unsigned long long)found,
 		         m && m->path[0] ? m->path : "anonymous");
-	session_add_residue(
-		s,
-		"%llu bytes of inert gates at 0x%llx: a copied function pointer%s leads there; they call the original "
-		"functions",
-		(unsigned long long)s->payload.block.gates_bytes, (unsigned long long)s->payload.block.gates_address,
-		where);
+	session_add_residue(s,
+	                    "%llu bytes of inert trampolines at 0x%llx: a copied function pointer%s leads there; they "
+	                    "call the original "
+	                    "functions",
+	                    (unsigned long long)s->payload.block.trampolines_bytes,
+	                    (unsigned long long)s->payload.block.trampolines_address, where);
 }
 
-/* Until no thread can be in the payload and none is. *keep_gates: somebody may still call them. */
-static int silence(struct session *s, bool *keep_gates, struct err *e)
+/* Until no thread can be in the payload and none is. *keep_trampolines: somebody may still call them. */
+static int silence(struct session *s, bool *keep_trampolines, struct err *e)
 {
 	struct quiesce_stacks stacks = { 0 };
-	struct aftermath after = { 0 };
+	struct restore_result after = { 0 };
 	bool held = false;
 	uint64_t found = 0;
 
@@ -258,15 +220,15 @@ static int silence(struct session *s, bool *keep_gates, struct err *e)
 	if (rc == 0)
 		rc = refresh(s, e);
 	if (rc == 0)
-		rc = aftermath_count(s, &after, e);
+		rc = restore_result_count(s, &after, e);
 	if (rc == 0)
 		rc = prove_outside(s, &stacks, &held, e);
 	if (rc == 0 && after.escapes && !held)
 		rc = search_escaped(s, &stacks, &found, e);
 	free(stacks.list);
-	*keep_gates = found || after.foreign || held;
-	if (rc == 0 && *keep_gates)
-		say_gates_stay(s, found);
+	*keep_trampolines = found || after.foreign || held;
+	if (rc == 0 && *keep_trampolines)
+		say_trampolines_stay(s, found);
 	return rc;
 }
 
@@ -275,20 +237,21 @@ static void end_lease(struct session *s)
 {
 	struct err e;
 
-	if (target_dump_end_lease(&s->payload.block, &s->maps, &s->memory, &s->writer, &e) < 0)
-		session_add_note(s, "the recording ended only when the slots were restored, or its lease ran out: %s",
-		                 e.text);
+	if (target_dump_end_lease(&s->payload.block, &s->view.maps, &s->memory, &s->writer, &e) < 0)
+		session_add_note(
+			s, "the recording ended only when the GOT entries were restored, or its lease ran out: %s",
+			e.text);
 }
 
-/* Only to shorten the hold of unload(), which finds out by itself whether a thread can be borrowed. */
+/* Only to shorten the stop of unload(), which finds out by itself whether a thread can be borrowed. */
 static int forget_dump(struct session *s, struct err *e)
 {
 	struct borrower borrower;
 
 	if (s->payload.block.state != SESSION_INERT)
 		return 0;
-	patient_borrower(s, &borrower, &s->detach_longest_ns);
-	int rc = target_dump_forget(&s->payload.block, &s->maps, &borrower, e);
+	session_patient_borrower(s, &borrower, &s->outcome.detach_longest_ns);
+	int rc = target_dump_forget(&s->payload.block, &s->view.maps, &borrower, e);
 	if (rc == 0 || rc == -ESRCH || rc == -EINPROGRESS)
 		return rc;
 	session_add_note(
@@ -300,7 +263,7 @@ static int forget_dump(struct session *s, struct err *e)
 
 int session_detach(struct session *s, struct err *e)
 {
-	bool keep_gates = false;
+	bool keep_trampolines = false;
 
 	int rc = refresh(s, e);
 	if (rc < 0 || !s->payload.base)
@@ -310,52 +273,22 @@ int session_detach(struct session *s, struct err *e)
 	if (s->payload.block.state == SESSION_STARTED && !inherited)
 		end_lease(s);
 	if (recorded)
-		rc = silence(s, &keep_gates, e);
+		rc = silence(s, &keep_trampolines, e);
 	if (rc == 0 && recorded && !inherited && !s->own_base)
 		rc = session_file_save(s, e);
 	if (rc == 0)
 		rc = forget_dump(s, e);
 	if (rc == 0)
-		rc = unload(s, keep_gates, payload_stays(s), e);
+		rc = unload(s, keep_trampolines, payload_stays(s), e);
 	tracee_await_late(monotonic_ns() + LATE_NS);
 	if (rc < 0)
 		return rc;
+	if (remote_is_stub(&s->memory, s->view.cave))
+		session_add_residue(s, "a stub in the padding at 0x%llx", (unsigned long long)s->view.cave);
 	if (payload_stays(s))
 		session_add_residue(s,
 		                    "the payload's image at 0x%llx, idle: this C library never unloads; the next "
 		                    "attach uses it again",
 		                    (unsigned long long)s->payload.base);
 	return 0;
-}
-
-int session_erase_caves(struct session *s, struct err *e)
-{
-	uint64_t longest = 0;
-	struct borrower borrower;
-	int rc = 0;
-
-	patient_borrower(s, &borrower, &longest);
-	/* One in each module, unless the program writes them itself. */
-	for (size_t i = 0; rc == 0 && session_old_cave(s, &borrower.cave); i++)
-		rc = i <= s->modules.count ? borrow_erase_cave(&borrower, e)
-		                           : err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
-		                                     (unsigned long long)borrower.cave);
-	return rc;
-}
-
-int session_settle(struct session *s, struct err *e)
-{
-	uint64_t longest = 0;
-	struct borrower borrower;
-	int rc = 0;
-
-	if (session_old_cave(s, &s->cave)) {
-		rc = session_choose(s, e);
-		patient_borrower(s, &borrower, &longest);
-		if (rc == 0)
-			rc = borrow_wait_cave(&borrower, e);
-		if (rc == 0)
-			rc = session_look_again(s, e);
-	}
-	return rc == 0 ? session_find_payload(s, e) : rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps that attach and the following of a session share. */
+/* While a session lasts, see follow.c. */
 #ifndef MEMATTACH_FOLLOW_H
 #define MEMATTACH_FOLLOW_H
 
@@ -7,20 +7,13 @@
 
 #define SESSION_LEASE_NS 10000000000ull /* recording stops by itself when memattach is not heard of for so long */
 
-/* Unwind tables of all modules into s->tables; coverage in s->coverage. */
-int session_compile(struct session *s, struct err *e) WARN_UNUSED;
-/* Writes module records for ids from first_id on, with notes on what is not covered. */
-int session_record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;
-/* Names of the threads that have no record yet; again: also of those that have another name now. */
-int session_record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
-/* The session's slots as they stand in the target; *slots is malloc'ed. */
-int session_slots(struct session *s, struct slot **slots, uint32_t *count, struct err *e) WARN_UNUSED;
-/* The allocator's malloc_usable_size, 0 if it does not serve every block that the gates of the plans see. */
-uint64_t session_usable_size(const struct session *s);
-/* Marks slots of modules that are gone: what is there now is somebody else's. And those that hold our gate again as
- * ours. */
-int session_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
-/* Gives modules_changed one patched word per module, to see a module that was closed and opened again in place. */
-int session_watch(struct session *s, struct err *e) WARN_UNUSED;
+/* Runs until the end of the session is asked for, or the target ends. */
+enum session_end {
+	SESSION_END_ASKED,  /* signal or duration: detach now */
+	SESSION_END_EXITED, /* the target has ended; detail: exit status */
+	SESSION_END_KILLED, /* detail: signal */
+	SESSION_END_EXECED,
+};
+int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;
 
 #endif

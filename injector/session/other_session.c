@@ -10,6 +10,9 @@
 #include "session_lock.h"
 #include "target_dump.h"
 #include "watchdog.h"
+#include "detach.h"
+#include "inspect.h"
+#include "payload_place.h"
 
 #define WAIT_NS 300000000000ull /* it may look for a safe point, and then write a large dump */
 #define SAID_AFTER_NS 3000000000ull
@@ -17,12 +20,12 @@
 
 bool other_session_is_inherited(const struct session *s)
 {
-	return target_dump_is_of_another(&s->payload.block, &s->maps, &s->memory, s->target.start_ticks);
+	return target_dump_is_of_another(&s->payload.block, &s->view.maps, &s->memory, s->target.start_ticks);
 }
 
 int other_session_make_way(struct session *s, struct err *e)
 {
-	if (!s->payload.base || (s->payload.block.state == SESSION_STOPPED && !s->libc.dlclose_unmaps))
+	if (!s->payload.base || (s->payload.block.state == SESSION_STOPPED && !s->view.libc.dlclose_unmaps))
 		return 0;
 	session_say(s,
 	            other_session_is_inherited(s) ? "taking out what %d inherited from the process that it was forked "
@@ -33,10 +36,10 @@ int other_session_make_way(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_detach(s, e);
 	if (rc == 0)
-		rc = session_look_again(s, e);
+		rc = session_inspect_again(s, e);
 	if (rc == 0)
 		rc = session_find_payload(s, e);
-	s->detach_longest_ns = 0;
+	s->outcome.detach_longest_ns = 0;
 	return rc;
 }
 

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "cleanup.h"
-#include "follow.h"
 #include "live_thread.h"
 #include "receipt_file.h"
 
@@ -29,17 +28,17 @@ static void add_mapping(void *context, const struct maps_change *change)
 }
 
 /*
- * First slot whose page has another protection than it had when the loader's lock was held; NULL none. If none was
- * there then, a memattach that died has restored the slot before, and what is there now is not what we touched.
+ * First GOT entry whose page has another protection than it had when the loader's lock was held; NULL none. If none was
+ * there then, a memattach that died has restored the GOT entry before, and what is there now is not what we touched.
  */
-static const struct slot *wrong_protection(const struct session *s, const struct maps *maps)
+static const struct got_entry *wrong_protection(const struct session *s, const struct maps *maps)
 {
-	for (uint32_t i = 0; i < s->final_slot_count; i++) {
-		const struct slot *slot = &s->final_slots[i];
-		const struct mapping *m = maps_find(maps, slot->address);
-		if (slot->state == SLOT_RESTORED && slot->page_protection != SLOT_ABSENT && m && m->inode &&
-		    m->prot != slot->page_protection)
-			return slot;
+	for (uint32_t i = 0; i < s->outcome.final_entry_count; i++) {
+		const struct got_entry *entry = &s->outcome.final_entries[i];
+		const struct mapping *m = maps_find(maps, entry->address);
+		if (entry->state == GOT_RESTORED && entry->page_protection != GOT_ABSENT && m && m->inode &&
+		    m->prot != entry->page_protection)
+			return entry;
 	}
 	return NULL;
 }
@@ -51,7 +50,7 @@ static const struct slot *wrong_protection(const struct session *s, const struct
 static int compare_protections(struct session *s, const struct maps *maps, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = SETTLE_NS };
-	const struct slot *wrong = wrong_protection(s, maps);
+	const struct got_entry *wrong = wrong_protection(s, maps);
 
 	for (int i = 0; wrong && i < SETTLE_TRIES; i++) {
 		struct maps again;
@@ -63,7 +62,7 @@ static int compare_protections(struct session *s, const struct maps *maps, struc
 		maps_free(&again);
 	}
 	if (wrong)
-		session_add_residue(s, "the page of slot 0x%llx had protection %llu (PROT_*) and has another now",
+		session_add_residue(s, "the page of GOT entry 0x%llx had protection %llu (PROT_*) and has another now",
 		                    (unsigned long long)wrong->address, (unsigned long long)wrong->page_protection);
 	return 0;
 }
@@ -88,9 +87,9 @@ static bool blocks_all(uint64_t blocked)
 
 static bool blocked_all_before(const struct session *s, pid_t tid)
 {
-	for (size_t i = 0; i < s->before.thread_count; i++)
-		if (s->before.threads[i].tid == tid)
-			return blocks_all(s->before.threads[i].blocked);
+	for (size_t i = 0; i < s->outcome.before.thread_count; i++)
+		if (s->outcome.before.threads[i].tid == tid)
+			return blocks_all(s->outcome.before.threads[i].blocked);
 	return false;
 }
 
@@ -110,7 +109,8 @@ static bool keeps_blocking_all(const struct session *s, pid_t tid)
 static void compare_signals(struct session *s, const struct snapshot *after)
 {
 	/* A trap that memattach might have reset is one that the program had before. */
-	uint64_t lost = (s->before.ignored & ~after->ignored & ~after->caught) | (s->before.caught & ~after->caught);
+	uint64_t lost = (s->outcome.before.ignored & ~after->ignored & ~after->caught) |
+	                (s->outcome.before.caught & ~after->caught);
 
 	if (lost)
 		session_say(s, "memattach: the program changed dispositions of signals during the session (mask %llx)",
@@ -129,8 +129,8 @@ int receipt_verify(struct session *s, struct err *e)
 	int rc = snapshot_take(&after, &s->target, e);
 	if (rc < 0)
 		return rc;
-	if (s->have_before) {
-		maps_diff(&s->before.maps, &after.maps, add_mapping, s);
+	if (s->outcome.before.maps.list) {
+		maps_diff(&s->outcome.before.maps, &after.maps, add_mapping, s);
 		compare_signals(s, &after);
 	} else {
 		for (size_t i = 0; i < after.maps.count; i++)
@@ -167,13 +167,13 @@ int receipt_write(const struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	fprintf(f, "{\"pid\":%d,\"stopped_ms\":{\"attach\":%.3f,\"detach\":%.3f},", s->target.pid,
-	        (double)s->attach_longest_ns / 1e6, (double)s->detach_longest_ns / 1e6);
-	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->slots_patched,
-	        s->slots_restored, s->slots_foreign, s->slots_gone);
-	fprintf(f, "\"clean\":%s,\"residue\":", s->residue ? "false" : "true");
-	put_lines(f, s->residue);
+	        (double)s->outcome.attach_longest_ns / 1e6, (double)s->outcome.detach_longest_ns / 1e6);
+	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->outcome.entries_patched,
+	        s->outcome.entries_restored, s->outcome.entries_foreign, s->outcome.entries_gone);
+	fprintf(f, "\"clean\":%s,\"residue\":", s->outcome.residue ? "false" : "true");
+	put_lines(f, s->outcome.residue);
 	fputs(",\"notes\":", f);
-	put_lines(f, s->notes);
+	put_lines(f, s->outcome.notes);
 	fputs("}\n", f);
 	return receipt_file_close(f, s->options.receipt, e);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What the dump says about the modules of the target, and what will not be seen. */
+#include "record.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "address_space.h"
 #include "cleanup.h"
-#include "follow.h"
 #include "task.h"
 #include "unwind_cache.h"
 
@@ -14,25 +15,25 @@
 
 int session_compile(struct session *s, struct err *e)
 {
-	free(s->coverage);
-	s->coverage = calloc(s->modules.count + 1, sizeof *s->coverage);
-	if (!s->coverage)
+	free(s->view.coverage);
+	s->view.coverage = calloc(s->view.modules.count + 1, sizeof *s->view.coverage);
+	if (!s->view.coverage)
 		return err_set(e, ENOMEM, "out of memory");
-	if (!s->have_tables) {
+	if (s->recording.tables.fd < 0) {
 		uint64_t tables_bytes = UNWIND_TABLES_MAX_BYTES;
 		int rc = address_space_fit(s, &tables_bytes, e);
 		if (rc == 0)
-			rc = unwind_tables_create(&s->tables, tables_bytes, e);
+			rc = unwind_tables_create(&s->recording.tables, tables_bytes, e);
 		if (rc < 0)
 			return rc;
-		s->have_tables = true;
 	}
 	struct unwind_cache cache = { .files.dir = -1 };
 	if (!s->options.no_cache)
 		unwind_cache_open(&cache, UNWIND_CACHE_MAX_BYTES);
-	s->tables.cache = &cache;
-	int rc = unwind_tables_update(&s->tables, &s->modules, &s->memory, &s->maps, s->coverage, e);
-	s->tables.cache = NULL;
+	s->recording.tables.cache = &cache;
+	int rc = unwind_tables_update(&s->recording.tables, &s->view.modules, &s->memory, &s->view.maps,
+	                              s->view.coverage, e);
+	s->recording.tables.cache = NULL;
 	unwind_cache_close(&cache);
 	return rc;
 }
@@ -40,7 +41,7 @@ int session_compile(struct session *s, struct err *e)
 static int note(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
 {
 	session_say(s, "not seen: %s", text);
-	return dump_writer_note(&s->dump, kind, text, e);
+	return dump_writer_note(&s->recording.dump, kind, text, e);
 }
 
 /* One note per line of text. */
@@ -61,28 +62,28 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < s->modules.count && rc == 0; i++) {
-		const struct elf_module *m = &s->modules.list[i];
-		uint32_t slots = 0;
+	for (size_t i = 0; i < s->view.modules.count && rc == 0; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
+		uint32_t entries = 0;
 		if (m->id < first_id)
 			continue;
-		for (size_t k = 0; k < s->plans.slot_count; k++)
-			slots += s->plans.slots[k].module == i;
-		rc = dump_writer_module(&s->dump, m, s->coverage[i].rows, slots,
-		                        m == s->libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
-		if (rc == 0 && s->coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
+		for (size_t k = 0; k < s->view.plan.entry_count; k++)
+			entries += s->view.plan.entries[k].module == i;
+		rc = dump_writer_module(&s->recording.dump, m, s->view.coverage[i].rows, entries,
+		                        m == s->view.libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
+		if (rc == 0 && s->view.coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
 			char text[300];
 			snprintf(text, sizeof text, "%s has no unwind table%s%s: stacks through it may end early",
-			         elf_module_name(m), s->coverage[i].text[0] ? ": " : "", s->coverage[i].text);
+			         elf_module_name(m), s->view.coverage[i].text[0] ? ": " : "", s->view.coverage[i].text);
 			rc = note(s, DUMP_NOTE_NO_UNWIND, text, e);
 		}
 	}
-	for (size_t i = 0; i < s->plans.refusal_count && rc == 0; i++)
-		rc = note(s, DUMP_NOTE_NOT_PATCHED, s->plans.refusals[i].text, e);
+	for (size_t i = 0; i < s->view.plan.refusal_count && rc == 0; i++)
+		rc = note(s, DUMP_NOTE_NOT_PATCHED, s->view.plan.refusals[i].text, e);
 	if (rc == 0)
-		rc = note_lines(s, DUMP_NOTE_STATIC, s->plans.notes, e);
+		rc = note_lines(s, DUMP_NOTE_STATIC, s->view.plan.notes, e);
 	if (rc == 0)
-		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->modules.unread, e);
+		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
 	return rc;
 }
 
@@ -114,22 +115,23 @@ static void read_name(const struct session *s, struct named_thread *thread)
 /* Samples have the number that the C library keeps, so the name goes with that one. */
 static int record_name(struct session *s, const struct named_thread *thread, struct err *e)
 {
-	return dump_writer_thread(&s->dump, (uint32_t)task_inner_tid(s->target.pid, thread->tid), thread->name, e);
+	return dump_writer_thread(&s->recording.dump, (uint32_t)task_inner_tid(s->target.pid, thread->tid),
+	                          thread->name, e);
 }
 
 int session_record_threads(struct session *s, bool again, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
-	size_t count, known = s->named_thread_count;
+	size_t count, known = s->recording.named_thread_count;
 
 	int rc = target_tids(&s->target, &tids, &count, e);
 	if (rc < 0)
 		return rc;
-	struct named_thread *grown = realloc(s->named_threads, (known + count) * sizeof *grown);
+	struct named_thread *grown = realloc(s->recording.named_threads, (known + count) * sizeof *grown);
 	if (!grown)
 		return err_set(e, ENOMEM, "out of memory");
-	s->named_threads = grown;
-	for (size_t i = 0; i < count && rc == 0 && s->recorded_names < RECORDED_NAMES_MAX; i++) {
+	s->recording.named_threads = grown;
+	for (size_t i = 0; i < count && rc == 0 && s->recording.recorded_names < RECORDED_NAMES_MAX; i++) {
 		struct named_thread thread = { .tid = tids[i] };
 		struct named_thread *old = known ? bsearch(&thread, grown, known, sizeof *grown, by_tid) : NULL;
 		if (old && !again)
@@ -138,12 +140,12 @@ int session_record_threads(struct session *s, bool again, struct err *e)
 		if (!thread.name[0] || (old && !strcmp(old->name, thread.name)))
 			continue;
 		rc = record_name(s, &thread, e);
-		s->recorded_names++;
+		s->recording.recorded_names++;
 		if (rc == 0 && old)
 			*old = thread;
 		else if (rc == 0)
-			grown[s->named_thread_count++] = thread;
+			grown[s->recording.named_thread_count++] = thread;
 	}
-	qsort(grown, s->named_thread_count, sizeof *grown, by_tid);
+	qsort(grown, s->recording.named_thread_count, sizeof *grown, by_tid);
 	return rc;
 }

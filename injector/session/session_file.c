@@ -78,13 +78,12 @@ int session_file_create(struct session *s, struct err *e)
 {
 	struct dump_source source;
 
-	int rc = create(s, &s->file, s->options.output, e);
+	int rc = create(s, &s->recording.file, s->options.output, e);
 	if (rc < 0)
 		return rc;
-	s->have_file = true;
-	dump_source_of_writer(&source, &s->dump);
-	rc = write_file(s, &s->file, &source, e);
-	return rc < 0 ? err_prefix(e, "%s", s->file.path) : 0;
+	dump_source_of_writer(&source, &s->recording.dump);
+	rc = write_file(s, &s->recording.file, &source, e);
+	return rc < 0 ? err_prefix(e, "%s", s->recording.file.path) : 0;
 }
 
 /* The time of the copy that is in the file. */
@@ -99,45 +98,46 @@ static const char *copied_at(const struct dump_file *f, char text[32])
 /* Says that a copy had to take another name than before. */
 static void say_new_name(const struct session *s, const char *before)
 {
-	if (strcmp(before, s->file.path) != 0)
-		session_say(s, "memattach: something else has the name %s now; the dump is %s", before, s->file.path);
+	if (strcmp(before, s->recording.file.path) != 0)
+		session_say(s, "memattach: something else has the name %s now; the dump is %s", before,
+		            s->recording.file.path);
 }
 
 void session_file_tick(struct session *s)
 {
-	char path[sizeof s->file.path], at[32];
+	char path[sizeof s->recording.file.path], at[32];
 	struct err e;
 
-	memcpy(path, s->file.path, sizeof path);
-	int rc = dump_file_tick(&s->file, &s->dump, &e);
-	if (rc < 0 && !s->file.failing)
+	memcpy(path, s->recording.file.path, sizeof path);
+	int rc = dump_file_tick(&s->recording.file, &s->recording.dump, &e);
+	if (rc < 0 && !s->recording.file.failing)
 		session_say(s, "memattach: %s: %s; it holds the recording until %s, and it will be tried again",
-		            s->file.path, e.text, copied_at(&s->file, at));
-	bool stalls = rc == 0 && s->file.child && monotonic_ns() - s->file.begun_ns > STALL_NS;
-	if (stalls && !s->file.failing)
+		            s->recording.file.path, e.text, copied_at(&s->recording.file, at));
+	bool stalls = rc == 0 && s->recording.file.child && monotonic_ns() - s->recording.file.begun_ns > STALL_NS;
+	if (stalls && !s->recording.file.failing)
 		session_say(s, "memattach: %s: the disk takes longer than %llu s; it holds the recording until %s",
-		            s->file.path, STALL_NS / 1000000000u, copied_at(&s->file, at));
-	if (rc > 0 && s->file.failing)
-		session_say(s, "%s is complete again", s->file.path);
+		            s->recording.file.path, STALL_NS / 1000000000u, copied_at(&s->recording.file, at));
+	if (rc > 0 && s->recording.file.failing)
+		session_say(s, "%s is complete again", s->recording.file.path);
 	say_new_name(s, path);
 	if (rc != 0 || stalls)
-		s->file.failing = rc < 0 || stalls;
+		s->recording.file.failing = rc < 0 || stalls;
 }
 
 int session_file_finish(struct session *s, struct err *e)
 {
-	char path[sizeof s->file.path], at[32];
+	char path[sizeof s->recording.file.path], at[32];
 	struct dump_source source;
 
-	memcpy(path, s->file.path, sizeof path);
-	dump_source_of_writer(&source, &s->dump);
-	int rc = write_file(s, &s->file, &source, e);
+	memcpy(path, s->recording.file.path, sizeof path);
+	dump_source_of_writer(&source, &s->recording.dump);
+	int rc = write_file(s, &s->recording.file, &source, e);
 	say_new_name(s, path);
 	if (rc == 0)
 		return 0;
 	struct err why = *e;
-	return err_set(e, why.code, "%s: %s; it holds the recording until %s, what came after is lost", s->file.path,
-	               why.text, copied_at(&s->file, at));
+	return err_set(e, why.code, "%s: %s; it holds the recording until %s, what came after is lost",
+	               s->recording.file.path, why.text, copied_at(&s->recording.file, at));
 }
 
 /* What another name or another disk helps against; the rest is no recording. */
@@ -150,7 +150,8 @@ static int save(const struct session *s, struct dump_file *file, struct err *e)
 {
 	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
 
-	int rc = target_dump_save(&s->payload.block, &s->maps, &s->memory, s->options.max_bytes, file, waiting, &w, e);
+	int rc = target_dump_save(&s->payload.block, &s->view.maps, &s->memory, s->options.max_bytes, file, waiting, &w,
+	                          e);
 	if (rc < 0) {
 		dump_file_discard(file);
 		return rc;

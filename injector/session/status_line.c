@@ -59,18 +59,18 @@ void status_line_show(struct session *s)
 
 	if (!wanted(s))
 		return;
-	unsigned seconds = (unsigned)((monotonic_ns() - s->started_ns) / 1000000000u);
+	unsigned seconds = (unsigned)((monotonic_ns() - s->recording.started_ns) / 1000000000u);
 	fprintf(stderr, "\r\033[K%02u:%02u:%02u  %llu samples", seconds / 3600, seconds / 60 % 60, seconds % 60,
-	        (unsigned long long)dump_writer_counter(&s->dump, DUMP_COUNTER_samples_taken));
-	if (live_sum(&s->dump, &sum)) {
+	        (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
+	if (live_sum(&s->recording.dump, &sum)) {
 		struct estimate e = estimate_interval(&sum, ESTIMATE_CONFIDENCE);
 		fprintf(stderr, "  live %s (%s … %s)", size_format(e.value, live), size_format(e.low, low),
 		        size_format(e.high, high));
 	}
-	fprintf(stderr, "  file %s", size_format((double)s->dump.used, file));
-	if (s->governor.limit > 0)
-		fprintf(stderr, "  rate %s, cost %.2f %%", size_format((double)s->governor.rate, rate),
-		        100 * s->governor.overhead);
+	fprintf(stderr, "  file %s", size_format((double)s->recording.dump.used, file));
+	if (s->recording.governor.limit > 0)
+		fprintf(stderr, "  rate %s, cost %.2f %%", size_format((double)s->recording.governor.rate, rate),
+		        100 * s->recording.governor.overhead);
 	fflush(stderr);
 }
 

@@ -40,7 +40,7 @@ int target_dump_save(const struct memattach_session *block, const struct maps *m
  * Nobody may write to the dump any more. All but the last piece; nothing at all if what is mapped at
  * block->dump_address is not the dump. The mapping stays, so that it can be done again if memattach dies meanwhile.
  * -EINPROGRESS: a thread was left in the stub and may still be about to make the call; -ESRCH: the target has ended.
- * After any other failure no call is under way: all that was missed is a short hold.
+ * After any other failure no call is under way: all that was missed is a short stop.
  */
 int target_dump_forget(const struct memattach_session *block, const struct maps *maps, const struct borrower *b,
                        struct err *e) WARN_UNUSED;

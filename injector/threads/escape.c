@@ -30,12 +30,12 @@ struct search {
 	const struct target_memory *memory;
 	int pagemap;
 	uint8_t *buffer;                        /* CHUNK_BYTES */
-	struct signal_frame frames[FRAMES_MAX]; /* that seem dead and hold the address of a gate, at */
+	struct signal_frame frames[FRAMES_MAX]; /* that seem dead and hold the address of a trampoline, at */
 	uint64_t held_at[FRAMES_MAX];
 	size_t frame_count;
 	uint64_t alive;     /* where the mapping that is searched begins to be alive */
 	bool given_up;      /* memattach was asked twice to end */
-	bool for_ways_back; /* wanted are addresses in the frames' stacks, not gates */
+	bool for_ways_back; /* wanted are addresses in the frames' stacks, not trampolines */
 };
 
 static uint64_t rotate_right(uint64_t value, unsigned bits)
@@ -47,9 +47,10 @@ static uint64_t rotate_right(uint64_t value, unsigned bits)
  * A program can only have copied the address of an entrance; a saved context, that of an instruction. Other words that
  * happen to lie in the pages are pointers to what was mapped there before.
  */
-static bool is_gate(const struct escape *x, uint64_t word)
+static bool is_trampoline(const struct escape *x, uint64_t word)
 {
-	return word >= x->start && word < x->end && gate_instruction_at((word - x->start) % GATE_CODE_BYTES);
+	return word >= x->start && word < x->end &&
+	       trampoline_instruction_at((word - x->start) % TRAMPOLINE_CODE_BYTES);
 }
 
 /*
@@ -76,7 +77,7 @@ static bool is_wanted(const struct search *q, uint64_t word)
 
 	if (q->for_ways_back)
 		return is_way_back(q, word) || (q->x->has_guard && is_way_back(q, plain));
-	return is_gate(q->x, word) || (q->x->has_guard && is_gate(q->x, plain));
+	return is_trampoline(q->x, word) || (q->x->has_guard && is_trampoline(q->x, plain));
 }
 
 /*
@@ -107,10 +108,10 @@ static uint64_t alive_from(const struct escape *x, const struct maps *maps, cons
 }
 
 /*
- * A signal that arrived in a gate has left its address in the frame that the kernel made. On an alternate stack nothing
- * overwrites it until the next signal. The frame is dead if no thread is on that stack at or below it, and, which is
- * looked for at the end, no stack pointer is kept anywhere with which a handler that was left by swapcontext could go
- * on.
+ * A signal that arrived in a trampoline has left its address in the frame that the kernel made. On an alternate stack
+ * nothing overwrites it until the next signal. The frame is dead if no thread is on that stack at or below it, and,
+ * which is looked for at the end, no stack pointer is kept anywhere with which a handler that was left by swapcontext
+ * could go on.
  */
 static bool is_in_dead_frame(struct search *q, uint64_t where)
 {
@@ -142,17 +143,17 @@ static bool is_found(struct search *q, uint64_t where)
 	return q->for_ways_back ? !is_in_frames_stack(q, where) : !is_in_dead_frame(q, where);
 }
 
-/* Code that a program has made: an address in it may stand at any byte, or be the distance of a call or jump. */
-static bool code_leads_to_gate(const struct search *q, const uint8_t *code, uint64_t where)
+/* Code that a program has made: an address in it may be at any byte, or be the distance of a call or jump. */
+static bool code_leads_to_trampoline(const struct search *q, const uint8_t *code, uint64_t where)
 {
 	uint64_t word;
 	int32_t distance;
 
 	memcpy(&word, code, sizeof word);
-	if (is_gate(q->x, word))
+	if (is_trampoline(q->x, word))
 		return true;
 	memcpy(&distance, code + 1, sizeof distance);
-	return (code[0] == 0xe8 || code[0] == 0xe9) && is_gate(q->x, where + 5 + (uint64_t)(int64_t)distance);
+	return (code[0] == 0xe8 || code[0] == 0xe9) && is_trampoline(q->x, where + 5 + (uint64_t)(int64_t)distance);
 }
 
 static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, bool executable)
@@ -166,7 +167,7 @@ static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, b
 	for (size_t i = 0; i + sizeof word <= bytes; i += step) {
 		memcpy(&word, q->buffer + i, sizeof word);
 		bool wanted = i % sizeof word == 0 && is_wanted(q, word);
-		if ((wanted || (step == 1 && code_leads_to_gate(q, q->buffer + i, start + i))) &&
+		if ((wanted || (step == 1 && code_leads_to_trampoline(q, q->buffer + i, start + i))) &&
 		    is_found(q, start + i))
 			return start + i;
 	}
@@ -250,11 +251,12 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 		*found = search_mapping(q, &maps.list[i]);
 	}
 	maps_free(&maps);
-	return q->given_up ? err_set(e, EINTR, "interrupted twice while copied addresses of gates were searched for")
-	                   : 0;
+	return q->given_up
+	               ? err_set(e, EINTR, "interrupted twice while copied addresses of trampolines were searched for")
+	               : 0;
 }
 
-/* *found: the address of a gate in a frame whose handler may go on. */
+/* *found: the address of a trampoline in a frame whose handler may go on. */
 static int search_ways_back(struct search *q, const struct target *t, uint64_t *found, struct err *e)
 {
 	uint64_t at = 0, word = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Did the address of a gate escape? A program may have copied a function pointer out of a patched word (a plugin that
- * keeps malloc in a struct) while it was profiled. Unmapping the gate would then crash it later.
+ * Did the address of a trampoline escape? A program may have copied a function pointer out of a patched word (a plugin
+ * that keeps malloc in a struct) while it was profiled. Unmapping the trampoline would then crash it later.
  *
- * Most slots cannot leak: all code that refers to them calls or jumps through them (SLOT_ESCAPES is not set). Where at
- * least one can, the memory that the target has written is searched for words that hold an address of the gates, plain
- * or as glibc mangles pointers in jmp_buf and exit handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The
- * search runs beside the living target, so it is made twice: a copy that moves from a place not yet read to one read
- * already would have to do so twice in a row. A hit that is nothing but an old number keeps the gates too: the error is
- * on the safe side. Only what is provably dead does not count: a stack below its stack pointer, and the frame that a
- * signal has left on an alternate stack that no thread is on or can come back to.
+ * Most GOT entries cannot leak: all code that refers to them calls or jumps through them (GOT_ESCAPES is not set).
+ * Where at least one can, the memory that the target has written is searched for words that hold an address of the
+ * trampolines, plain or as glibc mangles pointers in jmp_buf and exit handlers (rotated and xored with a guard, rol(p ^
+ * guard, 17)). The search runs beside the living target, so it is made twice: a copy that moves from a place not yet
+ * read to one read already would have to do so twice in a row. A hit that is nothing but an old number keeps the
+ * trampolines too: the error is on the safe side. Only what is provably dead does not count: a stack below its stack
+ * pointer, and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
  */
 #ifndef MEMATTACH_ESCAPE_H
 #define MEMATTACH_ESCAPE_H
@@ -25,8 +25,9 @@ struct escape_stack {
 };
 
 struct escape {
-	uint64_t start, end; /* code of the gates that slots led to; start is the first instruction of one */
-	uint64_t guard;      /* pointer guard, if known (has_guard) */
+	uint64_t start,
+		end;    /* code of the trampolines that GOT entries led to; start is the first instruction of one */
+	uint64_t guard; /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */
 	const struct escape_stack *stacks;

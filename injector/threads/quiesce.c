@@ -9,21 +9,21 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control.h"
-#include "crowd.h"
+#include "visit_threads.h"
 #include "grow.h"
-#include "sharers.h"
+#include "clone_vm.h"
 #include "watchdog.h"
 
 #define PAUSE_NS 1000000
-#define GATE_PATIENCE_NS 500000000ull /* for a thread that holds the address of a gate */
-#define TURN_NS 10000000ull           /* for each thread: its turn on a processor */
-#define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
+#define TRAMPOLINE_PATIENCE_NS 500000000ull /* for a thread that holds the address of a trampoline */
+#define TURN_NS 10000000ull                 /* for each thread: its turn on a processor */
+#define LIVE_STACK_BYTES (256u << 10)       /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
 
 struct examination {
 	const struct quiesce *q;
 	bool inside;
-	bool holds_gate;
+	bool holds_trampoline;
 };
 
 static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
@@ -44,7 +44,7 @@ static void look_at_register(uint64_t value, void *context)
 	struct examination *x = context;
 
 	x->inside |= in_range(&x->q->code, value);
-	x->holds_gate |= in_range(&x->q->gates, value);
+	x->holds_trampoline |= in_range(&x->q->trampolines, value);
 }
 
 static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
@@ -52,7 +52,7 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	struct examination *x = context;
 
 	(void)frame, (void)sp;
-	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->gates, pc);
+	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->trampolines, pc);
 	return !x->inside;
 }
 
@@ -132,7 +132,7 @@ static int note_stack(struct quiesce_stacks *stacks, const struct user_regs_stru
 static void look_at_stack(struct examination *x, uint64_t sp)
 {
 	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code);
-	x->holds_gate |= quiesce_stack_holds(x->q->memory, sp, &x->q->gates, 1);
+	x->holds_trampoline |= quiesce_stack_holds(x->q->memory, sp, &x->q->trampolines, 1);
 }
 
 static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs)
@@ -149,7 +149,7 @@ static void examine(struct examination *x, struct tracee *t, const struct user_r
 /* A round over the threads that were not yet seen outside. */
 struct round {
 	const struct quiesce *q;
-	bool gates_may_stay;
+	bool trampolines_may_stay;
 	pid_t *outside; /* or ended: room for all of them */
 	size_t outside_count, left;
 	struct err why; /* the last one is left */
@@ -170,10 +170,10 @@ static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
 	if (r->q->stacks && r->rc == 0)
 		r->rc = note_stack(r->q->stacks, &regs, &r->failure);
-	if (x.holds_gate && !r->gates_may_stay)
-		return err_set(e, EAGAIN, "thread %d holds the address of a gate", t->tid);
-	if (x.holds_gate)
-		*r->q->gates_held = true;
+	if (x.holds_trampoline && !r->trampolines_may_stay)
+		return err_set(e, EAGAIN, "thread %d holds the address of a trampoline", t->tid);
+	if (x.holds_trampoline)
+		*r->q->trampolines_held = true;
 	return 0;
 }
 
@@ -255,7 +255,7 @@ static uint64_t now_ticks(void)
  * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before,
  * and were there at since_ticks; 0 for since_ticks: all that were not seen before.
  */
-static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t deadline_ns, uint64_t since_ticks,
+static int examine_round(const struct quiesce *q, bool trampolines_may_stay, uint64_t deadline_ns, uint64_t since_ticks,
                          struct seen *seen, size_t *left, size_t *fresh, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
@@ -269,9 +269,11 @@ static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t 
 	AUTO_FREE pid_t *outside = calloc(count + 1, sizeof *outside);
 	if (!outside)
 		return err_set(e, ENOMEM, "out of memory");
-	struct round r = { .q = q, .gates_may_stay = gates_may_stay, .outside = outside };
-	const struct crowd crowd = { q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r };
-	rc = crowd_visit(&crowd, e);
+	struct round r = { .q = q, .trampolines_may_stay = trampolines_may_stay, .outside = outside };
+	const struct thread_visits thread_visits = {
+		q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r
+	};
+	rc = visit_threads(&thread_visits, e);
 	if (rc == 0 && r.rc < 0) {
 		*e = r.failure;
 		rc = r.rc;
@@ -285,26 +287,27 @@ static int examine_round(const struct quiesce *q, bool gates_may_stay, uint64_t 
 }
 
 /*
- * A child of vfork that was there when the last slot was restored may be in the payload, and is no thread: it is waited
- * for. One that is born later starts outside.
+ * A child of vfork that was there when the last GOT entry was restored may be in the payload, and is no thread: it is
+ * waited for. One that is born later starts outside.
  */
 static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	AUTO_FREE pid_t *sharers = NULL;
+	AUTO_FREE pid_t *others = NULL;
 	size_t count = 0;
 
-	int rc = sharers_find(q->target, &sharers, &count, e);
+	int rc = clone_vm_find(q->target, &others, &count, e);
 	for (size_t i = 0; i < count && rc == 0; i++)
-		for (; rc == 0 && sharers_is_one(q->target, sharers[i]); nanosleep(&pause, NULL))
+		for (; rc == 0 && clone_vm_is_one(q->target, others[i]); nanosleep(&pause, NULL))
 			if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
 				rc = err_set(e, EBUSY,
 				             "process %d, a child of vfork or clone, still runs in its memory",
-				             sharers[i]);
+				             others[i]);
 	return rc;
 }
 
-/* A thread among many that run, of this program or of others, waits long for its turn. Nobody is held meanwhile. */
+/* A thread among many that run, of this program or of others, waits long for its turn. No thread is stopped meanwhile.
+ */
 static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
@@ -319,7 +322,7 @@ static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err 
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	uint64_t patience_ns = monotonic_ns() + GATE_PATIENCE_NS;
+	uint64_t patience_ns = monotonic_ns() + TRAMPOLINE_PATIENCE_NS;
 	struct seen seen = { 0 };
 	size_t left, fresh;
 	uint64_t since_ticks = 0; /* not in the first round, in which all are examined */

@@ -2,18 +2,18 @@
 /*
  * The proof that no thread of the target is inside code that is about to be unmapped.
  *
- * Beforehand no thread can enter any more: the slots are restored and the gates lead to the originals. So each thread
- * is examined once and for microseconds, when it comes to a stop (crowd.h), until it was seen outside: no register
- * holds an address of the payload's code, no walked frame returns into it, and if the walk is not by unwind information
- * to the end of the stack, no hook has its mark of life there (HOOK_LIVE_MAGIC) and no signal interrupted the payload.
- * Words that hold addresses of its code do not count: they may be what an ended hook left in a frame that uses only a
- * part of its memory, and a thread that sleeps keeps them for ever. Addresses of the payload's data do not count: only
- * its code follows them, and they stay in registers that the program does not happen to use. A thread that was seen
- * outside stays outside; threads that are born meanwhile are looked at too.
+ * Beforehand no thread can enter any more: the GOT entries are restored and the trampolines lead to the originals. So
+ * each thread is examined once and for microseconds, when it comes to a stop (visit_threads.h), until it was seen
+ * outside: no register holds an address of the payload's code, no walked frame returns into it, and if the walk is not
+ * by unwind information to the end of the stack, no hook has its liveness marker there (HOOK_LIVE_MAGIC) and no signal
+ * interrupted the payload. Words that hold addresses of its code do not count: they may be what an ended hook left in a
+ * frame that uses only a part of its memory, and a thread that sleeps keeps them for ever. Addresses of the payload's
+ * data do not count: only its code follows them, and they stay in registers that the program does not happen to use. A
+ * thread that was seen outside stays outside; threads that are born meanwhile are looked at too.
  *
- * The gates are another matter: the program may have copied their addresses, and a thread that calls through the copy
- * in a loop has it in a register for ever. So an address of a gate in a register or on a stack is waited for only a
- * while; then the thread counts as outside, and the gates have to stay.
+ * The trampolines are another matter: the program may have copied their addresses, and a thread that calls through the
+ * copy in a loop has it in a register for ever. So an address of a trampoline in a register or on a stack is waited for
+ * only a while; then the thread counts as outside, and the trampolines have to stay.
  */
 #ifndef MEMATTACH_QUIESCE_H
 #define MEMATTACH_QUIESCE_H
@@ -36,9 +36,9 @@ struct quiesce {
 	const struct target *target;
 	const struct target_memory *memory;
 	struct stack_walk *walk;
-	struct quiesce_range code;  /* of the payload */
-	struct quiesce_range gates; /* their code; empty: there are none */
-	bool *gates_held;           /* out: a thread holds the address of a gate */
+	struct quiesce_range code;        /* of the payload */
+	struct quiesce_range trampolines; /* their code; empty: there are none */
+	bool *trampolines_held;           /* out: a thread holds the address of a trampoline */
 	uint64_t *longest_ns;
 	/* Where each thread's stack pointer was when it was seen outside. May be NULL. */
 	struct quiesce_stacks *stacks;

@@ -98,7 +98,7 @@ int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const c
 {
 	if (start >= end)
 		return 0;
-	if (s->count == POINTS_MAX) /* each frame of a stack is compared with all of them, while a thread is held */
+	if (s->count == POINTS_MAX) /* each frame of a stack is compared with all of them, while a thread is stopped */
 		return err_set(e, E2BIG,
 		               "its C library and its allocator have more than %u separate allocation functions; "
 		               "nothing was changed",
@@ -125,9 +125,9 @@ static int by_start(const void *a, const void *b)
 }
 
 /*
- * The allocator inside a larger module. Static helpers have no dynamic symbol, but they stand in the same object file,
+ * The allocator inside a larger module. Static helpers have no dynamic symbol, but they are in the same object file,
  * so between the neighbours of the exported functions: from the end of the last other function before a run of
- * allocation functions to the start of the first other function behind it.
+ * allocation functions to the start of the first other function after it.
  */
 static int add_allocator_clusters(struct safe_points *s, const struct elf_module *m, struct err *e)
 {
@@ -276,7 +276,7 @@ struct look {
 static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
 {
 	struct look *look = context;
-	/* A return address may stand behind the end of a function that does not return. */
+	/* A return address may be after the end of a function that does not return. */
 	uint64_t at = frame == 0 ? pc : pc - 1;
 
 	(void)sp;
@@ -293,7 +293,7 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 /*
  * A frame without unwind information in the C library, the loader or the allocator may be anything: also one of a
  * function that holds their locks. Unless it is the outermost: Debian's musl has no such information, and a thread in
- * the program's own code stands right above its start code, which the psABI asks to clear %rbp (3.4.1).
+ * the program's own code is right above its start code, which the psABI asks to clear %rbp (3.4.1).
  */
 static bool hides_locks(const struct safe_points *s, const struct stack_walk_end *end)
 {

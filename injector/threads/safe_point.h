@@ -8,7 +8,7 @@
  *   - in the allocator: the functions of the malloc family with everything between their neighbours in the symbol table
  *     (their static helpers), or all of a library that is nothing but an allocator,
  *   - in a function of the C library that holds such locks while it runs: dlopen, fork, pthread_create, exit …,
- *   - in memattach's payload, gates or cave,
+ *   - in memattach's payload, trampolines or cave,
  *
  * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end:
  * what cannot be seen counts as unsafe. Code without unwind information is passed by frame pointers where it is the
@@ -49,7 +49,7 @@ struct safe_points {
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
                      const struct target_memory *memory, struct err *e) WARN_UNUSED;
 void safe_points_done(struct safe_points *s);
-/* Adds code in which no borrowed thread may be (payload, gates, cave). */
+/* Adds code in which no borrowed thread may be (payload, trampolines, cave). */
 int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e) WARN_UNUSED;
 
 /* The thread is stopped. 0: safe. -EBUSY: not now, the text says why ("in malloc"). */

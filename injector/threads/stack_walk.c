@@ -7,7 +7,7 @@
 
 #define PAGE 4096u
 #define AHEAD_BYTES 16384u /* of the stack */
-#define READS_MAX 2000000u /* of words in one walk; unwind information may contain loops, and a thread is held */
+#define READS_MAX 2000000u /* of words in one walk; unwind information may contain loops, and a thread is stopped */
 #define CACHE_PAGES 1024u  /* direct-mapped by page number */
 
 /* The part of .eh_frame_hdr before its search table, in the one encoding that linkers write (LSB, "10.6.2"). */

@@ -2,7 +2,7 @@
 /*
  * Walks the stack of a stopped thread with libunwind-ptrace.
  *
- * libunwind's own accessors map the ELF file of every frame anew and read the stack word by word; a thread is held
+ * libunwind's own accessors map the ELF file of every frame anew and read the stack word by word; a thread is stopped
  * meanwhile. So unwind information is found through the modules that are known already (search table of .eh_frame_hdr
  * in the target's memory), and memory is read by pages through a cache that stays warm for what cannot change.
  */
@@ -49,7 +49,7 @@ static inline bool stack_walk_complete(const struct stack_walk_end *end)
 
 /*
  * Reads ahead the unwind information that the walk of a thread that sleeps at pc is likely to need, as long as it is
- * not stopped, which makes its hold shorter: of pc, and of whatever on its stack may be a return address. Never fails.
+ * not stopped, which makes its stop shorter: of pc, and of whatever on its stack may be a return address. Never fails.
  */
 void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp);
 

@@ -30,7 +30,7 @@ static int request(struct tracee *t, int what, const char *name, uintptr_t addre
 	return err_sys(e, "thread %d: %s", t->tid, name);
 }
 
-#define LATE_MAX 64 /* more are let go by the kernel when memattach ends */
+#define LATE_MAX 64 /* more are resumed by the kernel when memattach ends */
 
 static struct tracee late[LATE_MAX];
 static unsigned late_count;
@@ -110,23 +110,23 @@ bool tracee_go_first(bool first)
 
 static void hold_begins(struct tracee *t)
 {
-	if (t->held_since)
+	if (t->stopped_since)
 		return;
 	tracee_go_first(true);
-	t->held_since = monotonic_ns();
+	t->stopped_since = monotonic_ns();
 }
 
 static void hold_ends(struct tracee *t)
 {
-	if (t->held_since)
+	if (t->stopped_since)
 		tracee_go_first(false);
 
-	if (t->held_since && t->longest_ns) {
-		uint64_t held = monotonic_ns() - t->held_since;
+	if (t->stopped_since && t->longest_ns) {
+		uint64_t held = monotonic_ns() - t->stopped_since;
 		if (held > *t->longest_ns)
 			*t->longest_ns = held;
 	}
-	t->held_since = 0;
+	t->stopped_since = 0;
 	t->stopped = false;
 }
 
@@ -147,16 +147,16 @@ static enum tracee_stop classify(struct tracee *t, int status)
 static int gone(struct tracee *t, struct err *e)
 {
 	t->seized = t->stopped = false;
-	if (t->held_since)
+	if (t->stopped_since)
 		tracee_go_first(false);
-	t->held_since = 0;
+	t->stopped_since = 0;
 	return err_set(e, ESRCH, "thread %d has ended", t->tid);
 }
 
 /*
  * waitid has no timeout. A timer of this process interrupts it at the deadline, and every few milliseconds after that:
  * a single shot could fall between the look at the clock and the system call. It is armed once for a deadline, not once
- * for a stop, because a thread is held while we wait: one system call per stop is what it may cost.
+ * for a stop, because a thread is stopped while we wait: one system call per stop is what it may cost.
  */
 #define DEADLINE_SIGNAL SIGALRM
 #define DEADLINE_REPEAT_NS 5000000
@@ -219,7 +219,7 @@ static void hide_interruption(struct tracee *t)
 	(void)rc;
 }
 
-/* 1: it stands in a stop; 0: not, or a signal of ours came first. options: WNOHANG or 0. */
+/* 1: it is in a stop; 0: not, or a signal of ours came first. options: WNOHANG or 0. */
 static int look_for_stop(struct tracee *t, int options, enum tracee_stop *stop, struct err *e)
 {
 	siginfo_t info = { 0 };
@@ -271,7 +271,7 @@ int tracee_ask(struct tracee *t, struct err *e)
 
 int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e)
 {
-	bool held = t->held_since; /* in the stub, or on its way there: that has been a hold even if it ends so */
+	bool held = t->stopped_since; /* in the stub, or on its way there: that has been a stop even if it ends so */
 
 	for (;;) {
 		hold_begins(t);
@@ -279,7 +279,7 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 		if (rc == 0)
 			rc = tracee_wait(t, deadline_ns, stop, e);
 		if (rc == -ETIMEDOUT && !held) {
-			t->held_since = 0;
+			t->stopped_since = 0;
 			tracee_go_first(false);
 		} else if (rc == -ETIMEDOUT) {
 			hold_ends(t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One thread of the target under ptrace: seized, stopped, run to its next stop, let go.
+ * One thread of the target under ptrace: seized, stopped, run to its next stop, resumed.
  *
  * Always PTRACE_SEIZE (no SIGSTOP that could race with job control), never EXITKILL, and waitid(WNOWAIT): a stop that
  * is not consumed keeps its signal, should memattach die at that moment. Signals that are met on the way are passed on,
@@ -33,13 +33,13 @@ struct tracee {
 	bool seized;
 	bool filtered; /* has a seccomp filter, which is suspended as long as it is seized */
 	bool stopped;
-	int signal;           /* of a TRACEE_STOP_SIGNAL, to be passed on */
-	uint64_t held_since;  /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
-	uint64_t *longest_ns; /* longest hold of any one thread so far is kept here; may be NULL */
+	int signal;             /* of a TRACEE_STOP_SIGNAL, to be passed on */
+	uint64_t stopped_since; /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
+	uint64_t *longest_ns;   /* longest stop of any one thread so far is kept here; may be NULL */
 };
 
 /*
- * A held thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the hold by
+ * A stopped thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the stop by
  * whole time slices. So memattach goes first while it holds a thread, where it may (CAP_SYS_NICE); it only sleeps and
  * makes short calls then. False: it may not. The watchdog looks after it meanwhile.
  */
@@ -48,8 +48,8 @@ bool tracee_go_first(bool first);
 /* Only a thread of process pid. -ESRCH it is none, or gone, -EPERM with the reason as far as ptrace tells it.
  * suspend_seccomp needs CAP_SYS_ADMIN. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
-/* Asks the thread to stop and does not wait for it; no hold begins. It may meet stops of other kinds first, which use
- * the request up. */
+/* Asks the thread to stop and does not wait for it; no stop is counted yet. It may meet stops of other kinds first,
+ * which use the request up. */
 int tracee_ask(struct tracee *t, struct err *e) WARN_UNUSED;
 /* Stops the thread; signals met on the way are delivered first. -ETIMEDOUT, -ESRCH. */
 int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
@@ -57,22 +57,25 @@ int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *s
 int tracee_run(struct tracee *t, int request, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
 /* Waits for a stop without having resumed. */
 int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
-/* 1: the thread stands in a stop that was not seen yet; 0: it runs. */
+/* 1: the thread is in a stop that was not seen yet; 0: it runs. */
 int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
-/* Resumes without waiting, while the hold goes on: what runs is not the thread's own program. */
+/* Resumes without waiting, while the stop goes on: what runs is not the thread's own program. */
 int tracee_resume(struct tracee *t, int request, struct err *e) WARN_UNUSED;
 /* Resumes the thread's own program without waiting (still seized). */
 int tracee_continue(struct tracee *t, struct err *e) WARN_UNUSED;
-/* Lets go for good; a running thread is stopped first. Safe in any state, also after the thread's end. If it does not
- * stop it is given up. */
+/* Ends the tracing; a running thread is stopped first. Safe in any state, also after the thread's end. A thread that
+ * does not stop is given up (below). */
 void tracee_detach(struct tracee *t);
 /*
- * A thread that was asked to stop and does not (it waits for a vfork child or for a disk) can neither be told to forget
- * that nor be let go. It would stand still when it comes back, until memattach ends: so it is remembered. tracee_seize
- * takes it over; tracee_release_late lets go of those that have come to their stop. To be called while no other thread
- * is held, whenever SIGCHLD tells of a stop, or now and then. tracee_release lets go of the one that waitid tells of,
- * given up or not. tracee_await_late waits for them, first among those that want a processor: to be called before
- * something that takes long.
+ * Threads that were given up. A thread that waits for a vfork child or for a disk does not stop when it is asked to,
+ * and the kernel neither takes the request back nor detaches from a thread that runs. It will stop when it comes back,
+ * and then stay stopped until memattach ends. So it is remembered, and resumed as soon as it has stopped.
+ *
+ * tracee_give_up      remembers it. tracee_seize takes such a thread over. tracee_release_late resumes those that have
+ * stopped since. To be called now and then, and when SIGCHLD tells of a
+ *                     stop, while no other thread is stopped.
+ * tracee_await_late   waits for them to stop, ahead of others that want a processor: before something that takes long.
+ * tracee_release      resumes the thread that waitid() tells of, whether it was given up or not.
  */
 void tracee_give_up(struct tracee *t);
 void tracee_release_late(void);

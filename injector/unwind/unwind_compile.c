@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libdw splits the section into CIEs and FDEs; cfi_program.c runs them; unwind_rule.c makes each state a
+ * libdw splits the section into CIEs and FDEs; cfi_program.c runs them; rule_encode.c makes each state a
  * word. Functions come in the order of the object files, so their rows are collected first, then sorted and
  * joined, with explicit gaps.
  */
@@ -172,7 +172,7 @@ static void read_cie(struct cie *out, const Dwarf_CIE *in)
 	              cfi_run(&out->program, &out->initial, NULL, NULL, &error);
 }
 
-/* The CIE at an offset, usable or not. Each place is read once, whatever stands there. NULL: no memory. */
+/* The CIE at an offset, usable or not. Each place is read once, whatever is there. NULL: no memory. */
 static const struct cie *find_cie(struct compiler *c, uint64_t offset)
 {
 	Dwarf_CFI_Entry entry;
@@ -213,7 +213,7 @@ static int add_function(struct compiler *c, uint64_t start, uint64_t end)
 	return 0;
 }
 
-/* Reads where the function stands and positions r behind it, at its instructions. False: damaged. */
+/* Reads where the function is and positions r after it, at its instructions. False: damaged. */
 static bool read_extent(const struct compiler *c, const struct cie *cie, struct cfi_reader *r, uint64_t *start,
                         uint64_t *length)
 {

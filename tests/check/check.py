@@ -100,6 +100,7 @@ def check_headers(tree):
 
 
 COLUMNS = 120
+PAGE_COLUMNS = 140  # of documents, tables aside
 CLANG_FORMAT = "14"  # others lay out the same text in other ways
 
 
@@ -109,11 +110,12 @@ def columns_of(line):
 
 
 def check_columns(tree):
-    """No line of C or assembler, comments included, is longer than 120 columns."""
+    """No line of C or assembler, comments included, is longer than 120 columns; none of a document longer than 140, tables aside."""
     for path in tree.files():
-        if path.suffix in (".c", ".h", ".cc", ".cpp", ".S"):
+        page = path.suffix == ".md" or path.name == "NEWS"
+        if page or path.suffix in (".c", ".h", ".cc", ".cpp", ".S"):
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                if columns_of(line) > COLUMNS:
+                if columns_of(line) > (PAGE_COLUMNS if page else COLUMNS) and not (page and line.startswith("|")):
                     yield f"{tree.name(path)}:{number}: {columns_of(line)} columns"
 
 
@@ -417,13 +419,12 @@ def check_tree(tree):
 
 
 LINES = 600
-LONGER = {"tests/unit/analyzer/test_views.c"}  # to be split; none is to be added
 
 
 def check_lengths(tree):
     """No source has more than 600 lines: a file that long holds two things."""
     for path in tree.files():
-        if tree.is_source(path) and tree.name(path) not in LONGER:
+        if tree.is_source(path):
             lines = len(path.read_text(encoding="utf-8").splitlines())
             if lines > LINES:
                 yield f"{tree.name(path)} has {lines} lines"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "json.h"
-#include "plain_name.h"
+#include "demangled_name.h"
 #include "printable.h"
 #include "short_name.h"
 
@@ -28,11 +28,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static char clean[4096], cut[4096];
 	static struct json json;
 	char *name = strndup((const char *)data, size);
-	char *plain = name ? plain_name(name) : NULL;
+	char *plain = name ? demangled_name(name) : NULL;
 	FILE *null = fopen("/dev/null", "we");
 
 	if (!plain || !null ||
-	    strlen(plain) > (strlen(name) < PLAIN_NAME_MAX_BYTES ? PLAIN_NAME_MAX_BYTES : strlen(name)))
+	    strlen(plain) > (strlen(name) < DEMANGLED_MAX_BYTES ? DEMANGLED_MAX_BYTES : strlen(name)))
 		abort();
 	size_t columns = printable_copy(plain, clean, sizeof clean);
 	check_printable(clean);

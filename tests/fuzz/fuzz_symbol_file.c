@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a file of cached symbols, behind the checksum; otherwise as fuzz_dump_reader.c. */
+/* Any bytes as a file of cached symbols, after the checksum; otherwise as fuzz_dump_reader.c. */
 #include <stdint.h>
 
 #include "symbol_file_walk.h"

@@ -219,7 +219,7 @@ def late_module(context):
     session = Session(context, victim.pid, "-v", rate="1")
     victim.send("load")
     victim.wait("^LOADED$")
-    session.lines.wait("slots more in modules loaded since")
+    session.lines.wait("GOT entries more in modules loaded since")
     victim.send("go")
     truth = victim.truth()["plugin_keep"]
     check_receipt(session.stop(), victim.pid)

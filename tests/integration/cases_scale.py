@@ -29,7 +29,7 @@ def total(report):
 
 @case(timeout=300)
 def many_modules(context):
-    """Three hundred libraries, each with slots of its own, all restored; calls through each are seen."""
+    """Three hundred libraries, each with GOT entries of its own, all restored; calls through each are seen."""
     folder = context.path("modules")
     subprocess.run(["mkdir", folder], check=True)
     for i in range(300):

@@ -22,7 +22,7 @@ USAGE = 64
 def ctrl_c(context):
     victim = Victim(context, "alloc_loop")
     session, _ = run_session(context, victim, seconds=0.5)
-    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ slots in \d+ modules?, thread stopped [0-9.]+ ms, "
+    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ GOT entries in \d+ modules?, thread stopped [0-9.]+ ms, "
                      r"sampling one per 64(?:\.0)? KiB while that takes at most 1 % of the CPU time, writing \S+", session.attached), session.attached
     assert analyze(context, session.dump)["target"]["ended"] == "detached"
     victim.finish()

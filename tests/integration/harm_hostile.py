@@ -128,8 +128,8 @@ def scribbling_target(context):
 
 
 @case()
-def list_of_slots_is_overwritten(context):
-    """Each of 32768 entries looks like another tool's hook: that is neither searched for ever nor told in so many lines. The true slots stay, and so do the gates."""
+def list_of_entries_is_overwritten(context):
+    """Each of 32768 entries looks like another tool's hook: that is neither searched for ever nor told in so many lines. The true GOT entries stay, and so do the trampolines."""
     victim, session = fill(context, "slots")
     os.kill(session.process.pid, signal.SIGINT)
     receipt = session.end(expected=2)

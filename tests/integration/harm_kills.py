@@ -142,7 +142,7 @@ def random_kills(context, sufferer, kills, detach_share=4, end=None):
             leave_session(context, sufferer.pid)
         command = (detach_command if detaching else attach_command)(context, sufferer.pid)
         start = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=context.work)
         context.processes.append(process)
         if detaching not in lengths:
             process.wait(PATIENCE)
@@ -164,7 +164,7 @@ def count_calls(context, command):
     """(name, number) -> how often memattach makes that system call, from one run under strace."""
     trace = context.unique("trace", ".txt")
     result = subprocess.run(["strace", "-f", "-qq", "-n", "-o", trace, *command], stdout=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+                            stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False, cwd=context.work)
     with open(trace, encoding="utf-8", errors="replace") as file:
         calls = re.findall(r"^\d+ +\[ *(\d+)\] +(\w+)\(", file.read(), re.M)
     os.unlink(trace)
@@ -197,7 +197,8 @@ def kill_at(context, detaching, pid, number, count):
     """Kills memattach at a system call; returns how it ended."""
     command = (detach_command if detaching else attach_command)(context, pid)
     killer = context.tool("kill_at")
-    process = subprocess.Popen([killer, str(number), str(count), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([killer, str(number), str(count), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               cwd=context.work)
     context.processes.append(process)
     process.wait(PATIENCE)
     context.processes.remove(process)
@@ -332,7 +333,7 @@ def second_session_takes_over(context):
     for _ in range(5):
         leave_session(context, sufferer.pid)
         result = run_memattach(context, "-p", sufferer.pid, "-d", "100ms", "-o", context.unique("second", ".dump"), "--deadline", "20s")
-        said = re.search(r": (\d+) slots in .*?(\d+) of (\d+) slots restored", result.stderr, re.S)
+        said = re.search(r": (\d+) GOT entries in .*?(\d+) of (\d+) GOT entries restored", result.stderr, re.S)
         assert result.returncode == 0 and said and said[1] == said[2] == said[3], result
         settle(sufferer.state)
         assert not remains(sufferer.pid), remains(sufferer.pid)

@@ -77,11 +77,11 @@ def lies_about_relocations(context):
 
 
 @case()
-def lies_about_slots(context):
-    """A million words that hold malloc: more than a session has slots for, which is found out before they are compared with each other."""
+def lies_about_entries(context):
+    """A million words that hold malloc: more than a session has GOT entries for, which is found out before they are compared with each other."""
     victim = Victim(context, "liar", "slots", "1000000")
     result = run_memattach(context, "--doctor", "-p", victim.pid)
-    assert "it has more than 32768 slots of allocation functions" in result.stdout, result
+    assert "it has more than 32768 GOT entries of allocation functions" in result.stdout, result
     victim.finish_by_stdin()
 
 

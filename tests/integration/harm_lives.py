@@ -260,7 +260,7 @@ def vfork_during_session(context):
 
 @case(sanitized=True)
 def hook_of_another_tool_over_ours(context):
-    """Another tool takes a slot during the session and calls on to the gate: left alone, named, and callable for ever."""
+    """Another tool takes a GOT entry during the session and calls on to the trampoline: left alone, named, and callable for ever."""
     victim = Victim(context, "lives", "overhook")
     session = Session(context, victim.pid)
     victim.send("hook")
@@ -283,13 +283,13 @@ def hook_of_another_tool_over_ours(context):
 
 @case()
 def hooks_of_the_program_over_all_of_ours(context):
-    """The program takes all its slots itself, and a library is loaded: still hooks that lead to gates; put back, they are ours again."""
+    """The program takes all its GOT entries itself, and a library is loaded: still hooks that lead to trampolines; put back, they are ours again."""
     for put in (True, False):
         victim = Victim(context, "lives", "hook_all", context.target("plugin.so"))
         session = Session(context, victim.pid, "-v")
         victim.send("take")
         victim.wait("^DONE take")
-        session.lines.wait("slots more in modules loaded since")  # those of the program were looked at, too
+        session.lines.wait("GOT entries more in modules loaded since")  # those of the program were looked at, too
         if put:
             victim.send("put")
             victim.wait("^DONE put")
@@ -310,17 +310,17 @@ def hooks_of_the_program_over_all_of_ours(context):
 
 
 @case()
-def gate_that_is_put_back(context):
-    """A slot that held its old value when a detach looked, and was given up, holds the gate again at the next detach: it is ours."""
+def trampoline_that_is_put_back(context):
+    """A GOT entry that held its old value when a detach looked, and was given up, holds the trampoline again at the next detach: it is ours."""
     victim = Victim(context, "lives", "hook_all", context.target("plugin.so"))
     leave_session(context, victim.pid)
     victim.send("old")
     victim.wait("^DONE old")
-    assert kill_at(context, True, victim.pid, PTRACE, 1) == -signal.SIGKILL  # it looks at the slots before it asks a thread to stop
+    assert kill_at(context, True, victim.pid, PTRACE, 1) == -signal.SIGKILL  # it looks at the GOT entries before it asks a thread to stop
     victim.send("put")
     victim.wait("^DONE put")
     result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
-    said = re.search(r"(\d+) of (\d+) slots restored", result.stderr)
+    said = re.search(r"(\d+) of (\d+) GOT entries restored", result.stderr)
     assert result.returncode == 0 and said and said[1] == said[2], result
     victim.send("call")
     victim.wait("^DONE call")

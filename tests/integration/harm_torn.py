@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the program does to the memory that slots and their addresses are in: it tears at its libraries, and leaves addresses of hooks in
+"""What the program does to the memory that GOT entries and their addresses are in: it tears at its libraries, and leaves addresses of hooks in
 places where nobody will look for them, or where somebody will.
 """
 import concurrent.futures
@@ -15,7 +15,7 @@ from harm_kills import kill_at, leave_session
 
 @case()
 def dead_signal_frame(context):
-    """What a signal left on an alternate stack keeps no gate; a handler that may go on, and a copy beside the frames, do."""
+    """What a signal left on an alternate stack keeps no trampoline; a handler that may go on, and a copy beside the frames, do."""
     for mode, stays in (("dead", False), ("left", True), ("plain", True)):
         victim = Victim(context, "frames", mode)
         session = Session(context, victim.pid)
@@ -41,7 +41,7 @@ TEARS = [
     ("shut slots", 0, "", ("open", "use")),
     ("shut slots", 0, "", ("open", "use"), LAZY),
     ("unmap head", 0, "", ("use",)),
-    # It is not there: nothing is written, and what may come back leads to gates that stay.
+    # It is not there: nothing is written, and what may come back leads to trampolines that stay.
     ("unmap slots", 0, "unmapped their page", ()),
     ("unmap whole", 0, "", (), LAZY),  # the next library may come into the hole
     ("truncate", 0, "unmapped their page", ()),
@@ -70,7 +70,7 @@ def torn(context, action, expected, words, afterwards, kind="now"):
     try:
         session = Session(context, victim.pid, "-v")
         tear(victim, action, "more")
-        session.lines.wait("slots more in modules loaded since")
+        session.lines.wait("GOT entries more in modules loaded since")
         session.process.send_signal(signal.SIGINT)
         receipt = session.end(expected=expected)
         check_receipt(receipt, victim.pid, clean=expected == 0)
@@ -94,12 +94,12 @@ def torn_library(context):
             result.result()
 
 
-SENDTO = 44  # of system calls; memattach answers the borrowed thread with it: the slots of one module, the switching off, the closing
+SENDTO = 44  # of system calls; memattach answers the borrowed thread with it: the GOT entries of one module, the switching off, the closing
 
 
 @case()
-def restored_slot_goes(context):
-    """memattach dies behind the restoring, and something else takes the place of a restored slot: the next detach asks nothing of it."""
+def restored_entry_goes(context):
+    """memattach dies behind the restoring, and something else takes the place of a restored GOT entry: the next detach asks nothing of it."""
     victim = Victim(context, "torn", plugin(context, "now"), plugin(context, LAZY))
     leave_session(context, victim.pid)
     assert kill_at(context, True, victim.pid, SENDTO, 3) == -signal.SIGKILL
@@ -119,7 +119,7 @@ def replaced_library(context):
             session = Session(context, victim.pid, "-v")
             os.rename(shutil.copy(opened, context.unique("new", ".so")), path)
             tear(victim, "close")
-            session.lines.wait("slots more in modules loaded since")
+            session.lines.wait("GOT entries more in modules loaded since")
             receipt = session.stop()
             check_receipt(receipt, victim.pid)
             tear(victim, "use")

@@ -119,7 +119,7 @@ static void damage(void)
 	mprotect(page, 2 * PAGE, PROT_READ | PROT_EXEC);
 }
 
-/* A node behind all others, for a second copy, some of whose words are wrong. */
+/* A node after all others, for a second copy, some of whose words are wrong. */
 static void append_damaged(const struct link_map *m)
 {
 	struct link_map *last = _r_debug.r_map, *x = calloc(1, PAGE);

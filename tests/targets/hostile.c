@@ -2,8 +2,8 @@
 /*
  * A program that knows memattach, and what memattach writes into it, and is out to harm it. One mode each:
  *
- *     stub TID       a copy of memattach's stub stands in its padding, and says that thread TID of somebody else runs
- *                    it; 0: a thread of its own
+ *     stub TID       a copy of memattach's stub is in its padding, and says that thread TID of somebody else runs it;
+ *                    0: a thread of its own
  *     stub_again     the same with no such thread, written again whenever it is cleared
  *     grab           keeps every descriptor that it has while dlopen runs; at the line "try" it tries what they allow:
  *                    ALLOWED name action, DONE
@@ -13,8 +13,8 @@
  *     flood          a thread speaks to memattach through the borrowed thread's channel, and listens, as fast as it can
  *     scribble SEED  a thread writes random words over all that memattach has written, from the first byte of the stub
  *                    on
- *     slots          at the line "fill" the list of patched slots becomes as long as it can be, and names words with
- *                    addresses of its own code
+ *     slots          at the line "fill" the list of patched GOT entries becomes as long as it can be, and names words
+ *                    with addresses of its own code
  *     block          at the line "fill" the session block is overwritten
  *     lost           from the line "lose" on its only thread is nowhere where it could be borrowed: its stack pointer
  *                    leads to nothing
@@ -56,7 +56,7 @@ static uint64_t random_state = 88172645463325252ull;
 
 /* ---- where memattach writes ---- */
 
-static uintptr_t caves[CAVES_MAX]; /* behind the code of each module, on its last page */
+static uintptr_t caves[CAVES_MAX]; /* after the code of each module, on its last page */
 static unsigned cave_count;
 
 static int note_cave(struct dl_phdr_info *info, size_t size, void *unused)
@@ -79,7 +79,7 @@ static const struct stub_data *data_in(uintptr_t cave)
 	return (const struct stub_data *)(cave + (uintptr_t)(stub_code_end - stub_code));
 }
 
-/* Of the stub that stands in one of the caves with a work area; NULL: none now. */
+/* Of the stub that is in one of the caves with a work area; NULL: none now. */
 static const struct stub_data *stub_now(void)
 {
 	for (unsigned i = 0; i < cave_count; i++) {
@@ -273,7 +273,7 @@ static void start_service(void)
 #define PAIR_AT                                                                                                        \
 	(SA_DATA + SA_DATA_BYTES - (8 + sizeof(struct msghdr) + sizeof(struct iovec) + 8 + CMSG_SPACE(4 * sizeof(int))))
 
-/* Once for each area, by a copy: the stub closes what stands there. */
+/* Once for each area, by a copy: the stub closes what is there. */
 static void *replace_pair(void *unused)
 {
 	uint64_t done = 0;
@@ -379,34 +379,35 @@ static void *scribble(void *argument)
 			usleep(200);
 		else if (where == 3)
 			scribble_at(session, sizeof block);
-		else if (block.slots_address && block.slot_count)
-			scribble_at(block.slots_address,
-			            (block.slot_count % SESSION_SLOT_MAX + 1) * sizeof(struct slot));
+		else if (block.entries_address && block.entry_count)
+			scribble_at(block.entries_address,
+			            (block.entry_count % SESSION_ENTRY_MAX + 1) * sizeof(struct got_entry));
 		usleep(victim_random(&random_state) % 300);
 	}
 	return NULL;
 }
 
-/* ---- slots, block ---- */
+/* ---- GOT entries, block ---- */
 
-static uint64_t decoys[SESSION_SLOT_MAX];
+static uint64_t decoys[SESSION_ENTRY_MAX];
 
-static void fill_slots(uint64_t session)
+static void fill_entries(uint64_t session)
 {
-	static struct slot slots[SESSION_SLOT_MAX];
-	const uint32_t count = SESSION_SLOT_MAX;
+	static struct got_entry entries[SESSION_ENTRY_MAX];
+	const uint32_t count = SESSION_ENTRY_MAX;
 	struct memattach_session block;
 
 	if (!session || !peek(session, &block, sizeof block))
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		decoys[i] = (uint64_t)(uintptr_t)fill_slots;
-		slots[i] = (struct slot){
-			.address = (uint64_t)(uintptr_t)&decoys[i], .old_value = 1, .gate = i, .state = SLOT_PATCHED
-		};
+		decoys[i] = (uint64_t)(uintptr_t)fill_entries;
+		entries[i] = (struct got_entry){ .address = (uint64_t)(uintptr_t)&decoys[i],
+			                         .old_value = 1,
+			                         .trampoline = i,
+			                         .state = GOT_PATCHED };
 	}
-	if (poke(block.slots_address, slots, sizeof slots) &&
-	    poke(session + offsetof(struct memattach_session, slot_count), &count, sizeof count))
+	if (poke(block.entries_address, entries, sizeof entries) &&
+	    poke(session + offsetof(struct memattach_session, entry_count), &count, sizeof count))
 		victim_say("FILLED");
 }
 
@@ -565,7 +566,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "grab"))
 		run_grab();
 	else if (!strcmp(mode, "slots"))
-		run_fill(fill_slots);
+		run_fill(fill_entries);
 	else if (!strcmp(mode, "block"))
 		run_fill(fill_block);
 	else if (!strcmp(mode, "lost"))

@@ -129,7 +129,7 @@ static void promise(const char *what, unsigned count, uint64_t bytes)
 	close(fd);
 }
 
-static void many_slots(uint64_t count)
+static void many_entries(uint64_t count)
 {
 	const uint64_t words = 2 * PAGE + count * sizeof(Elf64_Rela), bytes = words + count * sizeof(uint64_t);
 	int fd = new_file(bytes);
@@ -151,7 +151,7 @@ static void many_slots(uint64_t count)
 	d[4] = (Elf64_Dyn){ DT_RELA, { 2 * PAGE } };
 	d[5] = (Elf64_Dyn){ DT_RELASZ, { count * sizeof(Elf64_Rela) } };
 	d[6] = (Elf64_Dyn){ DT_RELAENT, { sizeof(Elf64_Rela) } };
-	append_module(calloc(1, sizeof(struct link_map)), m, "libslots.so");
+	append_module(calloc(1, sizeof(struct link_map)), m, "libentries.so");
 	close(fd);
 }
 
@@ -270,7 +270,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "frames"))
 		many_frames(strtoull(argv[2], NULL, 10));
 	else if (!strcmp(mode, "slots"))
-		many_slots(strtoull(argv[2], NULL, 10));
+		many_entries(strtoull(argv[2], NULL, 10));
 	else if (!strcmp(mode, "newline"))
 		load_with_newline(argv[2]);
 	else if (!strcmp(mode, "names")) {

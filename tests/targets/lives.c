@@ -10,10 +10,10 @@
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
  *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded)
  *                    and ends
- *     overhook       at the line "hook" another tool takes its slot of malloc and passes on to what was there
- *     hook_all FILE  at the line "take" a tool of its own takes all its slots and passes on to what was there, and the
- *                    library FILE is loaded; at "old" they get what they held at the start, at "put" what was there
- *                    before "take" or "old"; at "call" all slots are called
+ *     overhook       at the line "hook" another tool takes its GOT entry of malloc and passes on to what was there
+ *     hook_all FILE  at the line "take" a tool of its own takes all its GOT entries and passes on to what was there,
+ *                    and the library FILE is loaded; at "old" they get what they held at the start, at "put" what was
+ *                    there before "take" or "old"; at "call" all GOT entries are called
  *     held           every other second is spent inside malloc (of slow_malloc.c, preloaded)
  *     held_beside    likewise, while another thread allocates
  *     notsc          forbids itself the cycle counter
@@ -190,16 +190,16 @@ static void run_clone_vm(void)
 }
 
 static atomic_bool child_wanted, restored_meanwhile;
-static void *volatile unpatched; /* what its slot of malloc held at the start; a copy of what it holds later would be
-                                    found by the detach */
-static void **slot_of_malloc(void);
+static void *volatile unpatched; /* what its GOT entry of malloc held at the start; a copy of what it holds later would
+                                    be found by the detach */
+static void **entry_of_malloc(void);
 
 static int held_child(void *argument)
 {
 	(void)argument;
 	victim_say("HELD");
 	void *volatile p = malloc(HELD_BYTES);
-	atomic_store(&restored_meanwhile, *(void *volatile *)slot_of_malloc() == unpatched);
+	atomic_store(&restored_meanwhile, *(void *volatile *)entry_of_malloc() == unpatched);
 	free(p);
 	return 4;
 }
@@ -253,7 +253,7 @@ static void *wait_uninterruptibly(void *argument)
 
 /*
  * No thread is borrowed while such a child is there, unless as many threads wait as the parents of vfork children do.
- * With one that does so now and then the tables are restored while the child is in the payload, and no thread stands in
+ * With one that does so now and then the tables are restored while the child is in the payload, and no thread is in
  * the way of unloading it.
  */
 static void run_clone_vm_held(void)
@@ -261,7 +261,7 @@ static void run_clone_vm_held(void)
 	pthread_t maker, waiter;
 	char line[32];
 
-	unpatched = *slot_of_malloc();
+	unpatched = *entry_of_malloc();
 	if (pthread_create(&maker, NULL, make_held_children, NULL) ||
 	    pthread_create(&waiter, NULL, wait_uninterruptibly, NULL))
 		victim_wrong("pthread_create: %s", strerror(errno));
@@ -282,7 +282,7 @@ static void *tool_malloc(size_t bytes)
 }
 
 /* The word of this program that JUMP_SLOT or GLOB_DAT fills with the function. */
-static void **slot_of(const char *name)
+static void **entry_of(const char *name)
 {
 	const Elf64_Sym *symbols = NULL;
 	const char *strings = NULL;
@@ -311,28 +311,28 @@ static void **slot_of(const char *name)
 	return NULL;
 }
 
-static void **slot_of_malloc(void)
+static void **entry_of_malloc(void)
 {
-	return slot_of("malloc");
+	return entry_of("malloc");
 }
 
 static void run_overhook(void)
 {
 	uint64_t random = 31;
 	char line[32];
-	void **slot = slot_of_malloc();
+	void **entry = entry_of_malloc();
 
-	if (!slot || mprotect((void *)((uintptr_t)slot & ~4095ul), 4096, PROT_READ | PROT_WRITE)) {
-		victim_wrong("no slot of malloc");
+	if (!entry || mprotect((void *)((uintptr_t)entry & ~4095ul), 4096, PROT_READ | PROT_WRITE)) {
+		victim_wrong("no GOT entry of malloc");
 		return;
 	}
 	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
 		if (!strcmp(line, "hook")) {
-			memcpy(&before_hook, slot, sizeof before_hook);
+			memcpy(&before_hook, entry, sizeof before_hook);
 			void *(*mine)(size_t) = tool_malloc;
-			memcpy(slot, &mine, sizeof mine);
+			memcpy(entry, &mine, sizeof mine);
 		} else if (!strcmp(line, "unhook")) {
-			memcpy(slot, &before_hook, sizeof before_hook);
+			memcpy(entry, &before_hook, sizeof before_hook);
 		}
 		unsigned long before = atomic_load(&hook_calls);
 		for (int i = 0; i < 2000; i++)
@@ -341,7 +341,7 @@ static void run_overhook(void)
 	}
 }
 
-/* A tool that is linked into the program and takes all slots of it. What it passes on to it found there. */
+/* A tool that is linked into the program and takes all GOT entries of it. What it passes on to it found there. */
 static void *found_there[3];
 
 static void *tool_all_malloc(size_t bytes)
@@ -361,35 +361,35 @@ static void tool_all_free(void *block)
 
 static void run_hook_all(const char *library)
 {
-	void **const slots[3] = { slot_of("malloc"), slot_of("valloc"), slot_of("free") };
+	void **const entries[3] = { entry_of("malloc"), entry_of("valloc"), entry_of("free") };
 	void *const mine[3] = { (void *)tool_all_malloc, (void *)tool_all_valloc, (void *)tool_all_free };
 	void *first[3];
 	uint64_t random = 32;
 	char line[32];
 
 	for (int i = 0; i < 3; i++)
-		if (!slots[i] || mprotect((void *)((uintptr_t)slots[i] & ~4095ul), 4096, PROT_READ | PROT_WRITE)) {
-			victim_wrong("no slot %d", i);
+		if (!entries[i] || mprotect((void *)((uintptr_t)entries[i] & ~4095ul), 4096, PROT_READ | PROT_WRITE)) {
+			victim_wrong("no GOT entry %d", i);
 			return;
 		}
 	for (int i = 0; i < 3; i++)
-		memcpy(&first[i], slots[i], sizeof first[i]);
+		memcpy(&first[i], entries[i], sizeof first[i]);
 	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
 		if (!strcmp(line, "take")) {
 			for (int i = 0; i < 3; i++) {
-				memcpy(&found_there[i], slots[i], sizeof found_there[i]);
-				memcpy(slots[i], &mine[i], sizeof mine[i]);
+				memcpy(&found_there[i], entries[i], sizeof found_there[i]);
+				memcpy(entries[i], &mine[i], sizeof mine[i]);
 			}
 			if (!dlopen(library, RTLD_NOW))
 				victim_wrong("%s", dlerror());
 		} else if (!strcmp(line, "old")) {
 			for (int i = 0; i < 3; i++) {
-				memcpy(&found_there[i], slots[i], sizeof found_there[i]);
-				memcpy(slots[i], &first[i], sizeof first[i]);
+				memcpy(&found_there[i], entries[i], sizeof found_there[i]);
+				memcpy(entries[i], &first[i], sizeof first[i]);
 			}
 		} else if (!strcmp(line, "put")) {
 			for (int i = 0; i < 3; i++)
-				memcpy(slots[i], &found_there[i], sizeof found_there[i]);
+				memcpy(entries[i], &found_there[i], sizeof found_there[i]);
 			memset(found_there, 0, sizeof found_there);
 		} else if (!strcmp(line, "call")) {
 			unsigned char *block = valloc(5000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library with slots of its own, of which bench/scale.c loads many copies. */
+/* A library with GOT entries of its own, of which bench/scale.c loads many copies. */
 #include <stdlib.h>
 
 void *scale_allocate(size_t bytes);

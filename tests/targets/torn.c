@@ -41,7 +41,7 @@ static struct library {
 	void *handle;
 	const char *path;
 	int (*keep)(void), (*drop)(void);
-	char *start, *end, *slots_start, *slots_end;
+	char *start, *end, *entries_start, *entries_end;
 } library;
 
 static struct torn_page {
@@ -82,8 +82,8 @@ static int find_segments(struct dl_phdr_info *info, size_t size, void *context)
 			continue;
 		l->end = page_of(info->dlpi_addr + p->p_vaddr + p->p_memsz, PAGE - 1);
 		if (p->p_flags & PF_W) {
-			l->slots_start = page_of(info->dlpi_addr + p->p_vaddr, 0);
-			l->slots_end = l->end;
+			l->entries_start = page_of(info->dlpi_addr + p->p_vaddr, 0);
+			l->entries_end = l->end;
 		}
 	}
 	return 1;
@@ -185,8 +185,8 @@ static void tear(const char *action, struct torn_page *p)
 
 static void choose_pages(const char *range)
 {
-	char *start = !strcmp(range, "slots") ? library.slots_start : library.start;
-	char *end = !strcmp(range, "slots") ? library.slots_end : !strcmp(range, "head") ? start + PAGE : library.end;
+	char *start = !strcmp(range, "slots") ? library.entries_start : library.start;
+	char *end = !strcmp(range, "slots") ? library.entries_end : !strcmp(range, "head") ? start + PAGE : library.end;
 
 	page_count = 0;
 	for (char *at = start; at < end && page_count < PAGES_MAX; at += PAGE) {

@@ -8,7 +8,7 @@
  *     WRONG text               something is not as it must be (it goes on)
  *     OK name rounds=N         last line, exit 0; or FAILED name errors=N, exit 1
  *
- * SIGUSR1 means: finish the round, report, exit. A victim dies with its parent, so that no test leaves one behind.
+ * SIGUSR1 means: finish the round, report, exit. A victim dies with its parent, so that no test leaves one after.
  * Nothing here allocates after the start, so that a victim's heap is only what it says.
  */
 #ifndef MEMATTACH_VICTIM_H

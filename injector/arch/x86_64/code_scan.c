@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An instruction addresses a slot as disp32(%rip): slot = address of disp32 + disp32 + (4 + size of an
- * immediate behind it). All slots of a module lie in a narrow range, so nearly every position is dismissed by
+ * An instruction addresses a GOT entry as disp32(%rip): GOT entry = address of disp32 + disp32 + (4 + size of an
+ * immediate after it). All GOT entries of a module lie in a narrow range, so nearly every position is dismissed by
  * one subtraction and comparison of 32-bit words, done for 16 positions at a time; only candidates are looked
  * up.
  *
- * In a program at a fixed address below 2 GiB a slot could also be named by an absolute disp32 or imm32: that
+ * In a program at a fixed address below 2 GiB a GOT entry could also be named by an absolute disp32 or imm32: that
  * counts as "other".
  */
 #include "code_scan.h"
@@ -31,11 +31,11 @@ static int32_t load32(const uint8_t *p)
 	return v;
 }
 
-/* ---- the set of slots ---- */
+/* ---- the set of GOT entries ---- */
 
-static int compare_slots(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
-	const struct code_slot *x = a, *y = b;
+	const struct code_entry *x = a, *y = b;
 
 	return (x->address > y->address) - (x->address < y->address);
 }
@@ -47,37 +47,37 @@ static int compare_stubs(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
-static size_t slot_index(const struct code_scan *scan, uint64_t address)
+static size_t entry_index(const struct code_scan *scan, uint64_t address)
 {
-	size_t low = 0, high = scan->slot_count;
+	size_t low = 0, high = scan->entry_count;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		if (scan->slots[mid].address < address)
+		if (scan->entries[mid].address < address)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < scan->slot_count && scan->slots[low].address == address ? low : SIZE_MAX;
+	return low < scan->entry_count && scan->entries[low].address == address ? low : SIZE_MAX;
 }
 
-const struct code_slot *code_scan_slot(const struct code_scan *scan, uint64_t address)
+const struct code_entry *code_scan_entry(const struct code_scan *scan, uint64_t address)
 {
-	size_t i = slot_index(scan, address);
+	size_t i = entry_index(scan, address);
 
-	return i == SIZE_MAX ? NULL : &scan->slots[i];
+	return i == SIZE_MAX ? NULL : &scan->entries[i];
 }
 
-bool code_slot_call_only(const struct code_slot *slot)
+bool code_entry_call_only(const struct code_entry *entry)
 {
-	return slot->others == 0 && (slot->calls > 0 || slot->jumps > 0);
+	return entry->others == 0 && (entry->calls > 0 || entry->jumps > 0);
 }
 
-static int add_stub(struct code_scan *scan, uint64_t address, size_t slot, struct err *e)
+static int add_stub(struct code_scan *scan, uint64_t address, size_t entry, struct err *e)
 {
 	if (!grow_list(scan->stubs, scan->stub_count))
 		return err_set(e, ENOMEM, "no memory for the code scan");
-	scan->stubs[scan->stub_count++] = (struct code_stub){ address, (uint32_t)slot };
+	scan->stubs[scan->stub_count++] = (struct code_stub){ address, (uint32_t)entry };
 	return 0;
 }
 
@@ -93,18 +93,18 @@ static size_t stub_begin(const uint8_t *code, size_t at)
 	return at;
 }
 
-/* code[at] is a displacement that leads to slot if bytes_behind follow it in its instruction. */
-static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, size_t slot,
+/* code[at] is a displacement that leads to GOT entry if bytes_behind follow it in its instruction. */
+static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, size_t entry,
                           unsigned bytes_behind, struct err *e)
 {
-	struct code_slot *s = &scan->slots[slot];
+	struct code_entry *s = &scan->entries[entry];
 	bool indirect = bytes_behind == 0 && at >= 2 && code[at - 2] == 0xff;
 
 	if (indirect && code[at - 1] == 0x15) {
 		s->calls++;
 	} else if (indirect && code[at - 1] == 0x25) {
 		s->jumps++;
-		return add_stub(scan, address + stub_begin(code, at - 2), slot, e);
+		return add_stub(scan, address + stub_begin(code, at - 2), entry, e);
 	} else {
 		s->others++;
 	}
@@ -114,16 +114,16 @@ static int note_reference(struct code_scan *scan, const uint8_t *code, size_t at
 /* A candidate: looks up all ways to read the four bytes at code[at]. */
 static int examine(struct code_scan *scan, const uint8_t *code, size_t at, uint64_t address, struct err *e)
 {
-	static const unsigned behind[] = { 0, 1, 2, 4 };
+	static const unsigned after[] = { 0, 1, 2, 4 };
 	int32_t displacement = load32(code + at);
 	uint64_t next = address + at + 4;
 	int r = 0;
 
 	scan->looked_up++;
-	for (size_t i = 0; i < sizeof behind / sizeof behind[0] && !r; i++) {
-		size_t slot = slot_index(scan, next + behind[i] + (uint64_t)(int64_t)displacement);
-		if (slot != SIZE_MAX)
-			r = note_reference(scan, code, at, address, slot, behind[i], e);
+	for (size_t i = 0; i < sizeof after / sizeof after[0] && !r; i++) {
+		size_t entry = entry_index(scan, next + after[i] + (uint64_t)(int64_t)displacement);
+		if (entry != SIZE_MAX)
+			r = note_reference(scan, code, at, address, entry, after[i], e);
 	}
 	return r;
 }
@@ -149,8 +149,8 @@ static bool block_has_candidate(const uint8_t *code, __m128i add, __m128i limit)
 static int scan_relative(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
                          struct err *e)
 {
-	uint64_t low = scan->slots[0].address - IMMEDIATE_MAX;
-	uint64_t span = scan->slots[scan->slot_count - 1].address - low;
+	uint64_t low = scan->entries[0].address - IMMEDIATE_MAX;
+	uint64_t span = scan->entries[scan->entry_count - 1].address - low;
 	/*
 	 * (word + add) as unsigned is below span + 1 exactly for candidates; shifted by 2^31 for the signed
 	 * comparison.
@@ -172,27 +172,27 @@ static int scan_relative(struct code_scan *scan, const uint8_t *code, size_t byt
 	return r;
 }
 
-/* Absolute references: only where slots are below 2^32. */
+/* Absolute references: only where GOT entries are below 2^32. */
 static void scan_absolute(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from)
 {
-	uint32_t low = (uint32_t)scan->slots[0].address;
-	uint32_t span = (uint32_t)(scan->slots[scan->slot_count - 1].address - low);
+	uint32_t low = (uint32_t)scan->entries[0].address;
+	uint32_t span = (uint32_t)(scan->entries[scan->entry_count - 1].address - low);
 
-	if (scan->slots[scan->slot_count - 1].address > UINT32_MAX)
+	if (scan->entries[scan->entry_count - 1].address > UINT32_MAX)
 		return;
 	for (size_t at = from; bytes >= 4 && at <= bytes - 4; at++) {
 		uint32_t word = (uint32_t)load32(code + at);
-		size_t slot = word - low <= span ? slot_index(scan, word) : SIZE_MAX;
-		if (slot != SIZE_MAX)
-			scan->slots[slot].others++;
+		size_t entry = word - low <= span ? entry_index(scan, word) : SIZE_MAX;
+		if (entry != SIZE_MAX)
+			scan->entries[entry].others++;
 	}
 }
 
-/* Displacements at code[from …]; what stands before from is only context. */
+/* Displacements at code[from …]; what is before from is only context. */
 static int scan_part(struct code_scan *scan, const uint8_t *code, size_t bytes, size_t from, uint64_t address,
                      struct err *e)
 {
-	if (scan->slot_count == 0 || from >= bytes)
+	if (scan->entry_count == 0 || from >= bytes)
 		return 0;
 	int r = scan_relative(scan, code, bytes, from, address, e);
 	if (!r)
@@ -219,13 +219,13 @@ static int scan_segment(struct code_scan *scan, const struct module_file *f, uin
 	for (uint64_t done = 0; done < bytes;) {
 		uint64_t before = done < CONTEXT_BYTES ? done : CONTEXT_BYTES;
 		uint64_t part = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
-		uint64_t behind = bytes - done - part < 3 ? bytes - done - part : 3;
+		uint64_t after = bytes - done - part < 3 ? bytes - done - part : 3;
 		uint64_t address = start + done - before;
 		uint64_t looked_up = scan->looked_up, stubs = scan->stub_count;
-		int r = module_file_read(f, address, buffer, before + part + behind, e);
+		int r = module_file_read(f, address, buffer, before + part + after, e);
 
 		if (!r)
-			r = scan_part(scan, buffer, before + part + behind, before, address, e);
+			r = scan_part(scan, buffer, before + part + after, before, address, e);
 		if (!r)
 			r = budget_work(f->tm->budget, LOOK_UP_COST * (scan->looked_up - looked_up), e);
 		if (!r)
@@ -255,20 +255,20 @@ static int scan_segments(struct code_scan *scan, const struct module_file *f, st
 	return 0;
 }
 
-int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *slots, size_t count,
+int code_scan_module(struct code_scan *scan, const struct module_file *f, const uint64_t *entries, size_t count,
                      struct err *e)
 {
 	struct code_scan out = { 0 };
 
-	out.slots = calloc(count + 1, sizeof *out.slots);
-	if (!out.slots)
+	out.entries = calloc(count + 1, sizeof *out.entries);
+	if (!out.entries)
 		return err_set(e, ENOMEM, "no memory for the code scan");
 	for (size_t i = 0; i < count; i++)
-		out.slots[i].address = slots[i];
-	qsort(out.slots, count, sizeof *out.slots, compare_slots);
+		out.entries[i].address = entries[i];
+	qsort(out.entries, count, sizeof *out.entries, compare_entries);
 	for (size_t i = 0; i < count; i++)
-		if (i == 0 || out.slots[i].address != out.slots[out.slot_count - 1].address)
-			out.slots[out.slot_count++].address = out.slots[i].address;
+		if (i == 0 || out.entries[i].address != out.entries[out.entry_count - 1].address)
+			out.entries[out.entry_count++].address = out.entries[i].address;
 	int r = count ? scan_segments(&out, f, e) : 0;
 	if (r) {
 		code_scan_done(&out);
@@ -282,17 +282,17 @@ int code_scan_module(struct code_scan *scan, const struct module_file *f, const 
 
 void code_scan_done(struct code_scan *scan)
 {
-	free(scan->slots);
+	free(scan->entries);
 	free(scan->stubs);
 	*scan = (struct code_scan){ 0 };
 }
 
 /* ---- bodies ---- */
 
-/* A stub may be entered before or behind its endbr64 and bnd: up to 5 bytes from its begin. */
+/* A stub may be entered before or after its endbr64 and bnd: up to 5 bytes from its begin. */
 #define STUB_PREFIX_MAX 5u
 
-bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_t *slot)
+bool code_scan_stub_entry(const struct code_scan *scan, uint64_t address, uint32_t *entry)
 {
 	size_t low = 0, high = scan->stub_count;
 
@@ -310,7 +310,7 @@ bool code_scan_stub_slot(const struct code_scan *scan, uint64_t address, uint32_
 	uint64_t into = address - stub->address;
 	if (into > STUB_PREFIX_MAX)
 		return false;
-	*slot = stub->slot;
+	*entry = stub->entry;
 	return into == 0 || into == 1 || into == 4 || into == 5;
 }
 
@@ -329,32 +329,32 @@ void code_scan_branches(const uint8_t *code, size_t bytes, uint64_t address, cod
 	}
 }
 
-struct branch_to_slot {
+struct branch_to_entry {
 	const struct code_scan *scan;
 	code_call_fn fn;
 	void *context;
 };
 
-static void branch_to_slot(void *context, uint64_t destination)
+static void branch_to_entry(void *context, uint64_t destination)
 {
-	const struct branch_to_slot *b = context;
-	uint32_t slot;
+	const struct branch_to_entry *b = context;
+	uint32_t entry;
 
-	if (code_scan_stub_slot(b->scan, destination, &slot))
-		b->fn(b->context, slot);
+	if (code_scan_stub_entry(b->scan, destination, &entry))
+		b->fn(b->context, entry);
 }
 
 void code_scan_calls(const struct code_scan *scan, const uint8_t *code, size_t bytes, uint64_t address, code_call_fn fn,
                      void *context)
 {
-	struct branch_to_slot b = { scan, fn, context };
+	struct branch_to_entry b = { scan, fn, context };
 
-	code_scan_branches(code, bytes, address, branch_to_slot, &b);
+	code_scan_branches(code, bytes, address, branch_to_entry, &b);
 	for (size_t at = 0; bytes >= 6 && at <= bytes - 6; at++) {
 		if (code[at] != 0xff || (code[at + 1] != 0x15 && code[at + 1] != 0x25))
 			continue;
-		size_t slot = slot_index(scan, address + at + 6 + (uint64_t)(int64_t)load32(code + at + 2));
-		if (slot != SIZE_MAX)
-			fn(context, (uint32_t)slot);
+		size_t entry = entry_index(scan, address + at + 6 + (uint64_t)(int64_t)load32(code + at + 2));
+		if (entry != SIZE_MAX)
+			fn(context, (uint32_t)entry);
 	}
 }

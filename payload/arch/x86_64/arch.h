@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All that the payload's C code knows about x86-64: system calls, the thread pointer, the cycle counter, the
- * floating-point environment, and what an interrupted thread looks like on a signal frame. hooks.S and gates.S hold the
- * rest.
+ * floating-point environment, and what an interrupted thread looks like on a signal frame. hooks.S and trampolines.S
+ * hold the rest.
  */
 #ifndef MEMATTACH_PAYLOAD_ARCH_H
 #define MEMATTACH_PAYLOAD_ARCH_H
@@ -70,7 +70,7 @@ static inline void arch_pause(void)
 
 /*
  * The target may have unmasked floating-point exceptions, chosen another rounding, or be about to look at the sticky
- * flags. Arithmetic in double stands between these two, in a function that is not inlined and works through memory, so
+ * flags. Arithmetic in double is between these two, in a function that is not inlined and works through memory, so
  * that the compiler cannot move it out.
  */
 static inline uint32_t arch_float_enter(void)

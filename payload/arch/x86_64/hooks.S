@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entries of the hooks: one for each function of HOOK_LIST, made from its shape and from where its size stands.
+ * The hooks: where a trampoline sends what it does not decide (include/trampolines.h). One entry for each function of
+ * HOOK_LIST, made from the function's shape and from where its size is.
  *
- * On entry r11 holds the address of the struct gate, the argument registers hold the call's arguments, and the stack is
- * the caller's; rax is the near slot, if the gate has charged it with the call and that is below 0 now, or 0. Only rax,
- * r10 and r11 may be changed before the original is reached by `jmp *8(%r11)`.
+ *     trampoline -> entry --- some bytes left, or filter 0 ---------> original     (jmp *8(%r11))
+ *                     |                                                  ^
+ *                     +-- sampled, or may have been --> hook_slow() -----+         (hook.c, one common frame)
  *
- * An allocation takes the requested bytes (0 counts as 1) from slot.remaining of its thread; what is below 0 then is
- * sampled. Most programs allocate mostly in one thread, and on a processor that overlaps what it can each instruction
- * here counts: so the first thread that comes gets the near slot, at a fixed place, and only the others look theirs up
- * by a hash of the thread pointer. For the functions that take nothing but a size the gate itself charges it (gates.S),
- * so here come the other threads only. A free asks the filter whether its address may have been sampled; the gate has
- * asked the first of two counters, which is enough for most. Everything else is hook_slow()'s (hook.c), reached through
- * one common frame whose CFI lets C++ exceptions and debuggers pass.
+ * - An allocation subtracts the requested bytes (0 counts as 1) from the bytes until the next sample, thread.remaining;
+ *   if that is below 0, it is sampled. The trampoline does this itself for functions that take nothing but a size, in
+ *   the thread that owns the near thread state. So here come the other threads, which find their state by a hash of the
+ *   thread pointer, and functions with other shapes.
+ * - A free reads the second counter of the filter; the trampoline has read the first.
  *
- * A forked child finds slots, filter and switch wiped: its allocations fail to find a slot, or exhaust its copy of the
- * near slot, meet the switch and go on.
+ * On entry r11 is the address of the struct trampoline; rax is the near thread state if the trampoline has subtracted
+ * and is below 0, else 0; everything else is the caller's. Only rax, r10 and r11 may be changed before the original is
+ * reached. The common frame has CFI, so that C++ exceptions and debuggers pass through it.
+ *
+ * In a forked child thread states, filter and switch are wiped: its allocations find no thread state, or use up its
+ * copy of the near one, come to the switch, which is off, and go on.
  */
 #include "control.h"
 #include "hooks.h"
@@ -23,29 +26,28 @@
 
 #define ORIGINAL *8(%r11)
 
-	.hidden	hook_slow, gates_shared, thread_slots_address, filter_counters, filter_mask, payload_switch
+	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, payload_switch
 
 /*
- * rax = slot of the thread with thread pointer r10, or to \missing. The address of the slot must be known early: the
- * loads of the allocator behind it wait for the address of the store in `charge` (measured: a multiplication here costs
- * 1.5 ns).
+ * rax = state of the thread with thread pointer r10, or to \missing. Its address must be known early: the loads of the
+ * allocator wait for the address of the store in `charge_size` (measured: a multiplication here costs 1.5 ns).
  */
-	.macro	find_slot missing
+	.macro	find_state missing
 	mov	%r10, %rax
-	shr	$THREAD_SLOT_FOLD, %rax
+	shr	$THREAD_STATE_FOLD, %rax
 	xor	%r10, %rax
-	and	$((THREAD_SLOT_COUNT - 1) << THREAD_SLOT_SHIFT), %eax
-	shr	$(THREAD_SLOT_SHIFT - THREAD_SLOT_BYTES_LOG2), %eax
-	add	thread_slots_address(%rip), %rax
-	cmp	%r10, THREAD_SLOT_OWNER(%rax)
+	and	$((THREAD_STATE_COUNT - 1) << THREAD_STATE_SHIFT), %eax
+	shr	$(THREAD_STATE_SHIFT - THREAD_STATE_BYTES_LOG2), %eax
+	add	thread_states_address(%rip), %rax
+	cmp	%r10, THREAD_STATE_OWNER(%rax)
 	jne	\missing
 	.endm
 
-/* The cold half of find_slot. */
-	.macro	probe_slots found
-	.rept	THREAD_SLOT_PROBES - 1
-	add	$THREAD_SLOT_BYTES, %rax
-	cmp	%r10, THREAD_SLOT_OWNER(%rax)
+/* The cold half of find_state. */
+	.macro	probe_states found
+	.rept	THREAD_STATE_PROBES - 1
+	add	$THREAD_STATE_BYTES, %rax
+	cmp	%r10, THREAD_STATE_OWNER(%rax)
 	je	\found
 	.endr
 	xor	%eax, %eax
@@ -109,7 +111,7 @@
 	.type	hook_\id, @function
 hook_\id:
 	.cfi_startproc
-	.if	\shape == SHAPE_ALLOC && \size == SIZE_ARG0	/* GATE_ALLOCATE */
+	.if	\shape == SHAPE_ALLOC && \size == SIZE_ARG0	/* TRAMPOLINE_ALLOCATE */
 	test	%rax, %rax
 	jnz	.Lslow_\id
 	mov	%fs:0, %r10
@@ -124,17 +126,17 @@ hook_\id:
 	test_filter .Luncharged_\id, .Lunknown_\id
 	.endif
 	mov	%fs:0, %r10
-	mov	gates_shared(%rip), %rax
-	cmp	%r10, GATES_NEAR_OWNER(%rax)
+	mov	trampolines_shared(%rip), %rax
+	cmp	%r10, TRAMPOLINES_NEAR_OWNER(%rax)
 	jne	.Lfar_\id
-	add	$GATES_NEAR, %rax
+	add	$TRAMPOLINES_NEAR, %rax
 	jmp	.Lfound_\id
 .Lfar_\id:
 	.endif
 	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
-	find_slot .Lprobe_\id
+	find_state .Lprobe_\id
 .Lfound_\id:
-	charge_size \size, THREAD_SLOT_REMAINING(%rax), .Loriginal_\id
+	charge_size \size, THREAD_STATE_REMAINING(%rax), .Loriginal_\id
 	js	.Lslow_\id
 	.endif
 .Loriginal_\id:
@@ -146,7 +148,7 @@ hook_\id:
 	.cfi_startproc
 	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
 .Lprobe_\id:
-	probe_slots .Lfound_\id
+	probe_states .Lfound_\id
 	jmp	.Lslow_\id
 	.endif
 	.if	\shape != SHAPE_ALLOC && \shape != SHAPE_OUT && \shape != SHAPE_MAP
@@ -163,7 +165,7 @@ hook_\id:
 	.endm
 
 	.text
-/* r10d = id, rax = charged slot or 0, r11 = gate: saves the call and lets hook_slow() make it. */
+/* r10d = id, rax = charged thread state or 0, r11 = trampoline: saves the call and lets hook_slow() make it. */
 	.p2align 4
 	.type	hook_enter, @function
 hook_enter:
@@ -185,8 +187,8 @@ hook_enter:
 	mov	%rcx, HOOK_CALL_ARGUMENTS + 24(%rsp)
 	mov	%r8, HOOK_CALL_ARGUMENTS + 32(%rsp)
 	mov	%r9, HOOK_CALL_ARGUMENTS + 40(%rsp)
-	mov	%r11, HOOK_CALL_GATE(%rsp)
-	mov	%rax, HOOK_CALL_SLOT(%rsp)
+	mov	%r11, HOOK_CALL_TRAMPOLINE(%rsp)
+	mov	%rax, HOOK_CALL_STATE(%rsp)
 	mov	(%rbp), %rcx
 	mov	%rcx, HOOK_CALL_FP(%rsp)
 	lea	8(%rbp), %rcx

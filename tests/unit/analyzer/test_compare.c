@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Growth and leaks by simulation, with fixed seeds. Where a share of false alarms is nominally 5 %, more than 8 % in
- * 400 or 7.5 % in 1000 have a chance below 1 % if the seeds change.
+ * 400 or 7.5 % in 1000 have a probability below 1 % if the seeds change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -254,7 +254,7 @@ static void test_births_of_the_last_moment(void **state)
 	for (uint64_t before = 1; before < 40; before++)
 		leak_add(&tally, &window, 100, RATE, true, window.end - window.age - before, 0);
 	assert_int_equal(tally.births[LEAK_PARTS - 1], 39);
-	assert_int_equal(tally.kept_long, 0); /* what stands behind */
+	assert_int_equal(tally.kept_long, 0); /* what is after */
 }
 
 /* In how many of 200 runs one leak of so many samples among churn of thousands is found. */

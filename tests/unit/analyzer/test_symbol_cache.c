@@ -37,7 +37,7 @@ static int find_bias(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1; /* the program comes first */
 }
 
-/* Functions of this program to look at; the addresses behind their first instructions. */
+/* Functions of this program to look at; the addresses after their first instructions. */
 static int find_program(void **state)
 {
 	ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);

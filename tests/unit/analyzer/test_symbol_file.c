@@ -85,7 +85,7 @@ static void test_build_keeps_what_was_added(void **state)
 	assert_true(f->flags & SYMBOL_FILE_RANGES);
 	assert_string_equal(symbol_file_string(f, f->alt_path), alt_path);
 	assert_int_equal(f->alt_identity, 77);
-	/* inner(), middle<int>(), outer, a.h, b.c and the path stand there once. */
+	/* inner(), middle<int>(), outer, a.h, b.c and the path are there once. */
 	assert_int_equal(f->string_bytes, 8 + 14 + 6 + 4 + 4 + sizeof alt_path);
 	free(f);
 }

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "plain_name.h"
+#include "demangled_name.h"
 #include "symbols.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -318,7 +318,7 @@ static void test_plain_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		char *plain = plain_name(names[i][0]);
+		char *plain = demangled_name(names[i][0]);
 		assert_string_equal(plain, names[i][1]);
 		free(plain);
 	}
@@ -341,7 +341,7 @@ static void test_plain_names_are_bounded(void **state)
 
 	(void)state;
 	double_name(name, 4);
-	char *plain = plain_name(name);
+	char *plain = demangled_name(name);
 	assert_memory_equal(plain, "f(A, B<A, A>, B<B<A, A>, B<A, A> >, ", 36);
 	free(plain);
 	/* Gigabytes, or minutes, in a process that has neither. */
@@ -354,7 +354,7 @@ static void test_plain_names_are_bounded(void **state)
 			_exit(2);
 		if (setrlimit(RLIMIT_CPU, &minute))
 			_exit(2);
-		plain = plain_name(name);
+		plain = demangled_name(name);
 		_exit(plain && !strcmp(plain, name) ? 0 : 1);
 	}
 	int status;

@@ -362,7 +362,7 @@ static void test_no_sample(void **state)
 	report_done(&r);
 	struct dump_module *m =
 		dump_builder_at(&b, dump_builder_region(&b, DUMP_REGION_MODULES)->offset + sizeof(struct dump_arena));
-	m->slots = 3;
+	m->got_entries = 3;
 	make(&r, &b, (struct report_options){ 0 });
 	assert_int_equal(r.trust.live.value, TRUST_MEASURED);
 	report_done(&r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples heaps that are given as classes of equal blocks, block by block with the right chance but in O(samples). */
+/* Samples heaps that are given as classes of equal blocks, block by block with the right probability but in O(samples).
+ */
 #ifndef MEMATTACH_HEAP_SIMULATION_H
 #define MEMATTACH_HEAP_SIMULATION_H
 

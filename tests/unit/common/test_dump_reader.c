@@ -89,7 +89,7 @@ static void test_busy_and_torn_keys(void **state)
 		dump_builder_sample(&b, s, 100, 1, 1);
 	struct dump_live_record *records = dump_builder_live(&b, 0);
 	records[0].address = DUMP_KEY_BUSY; /* its writer died */
-	records[1].address = DUMP_KEY_FREE; /* an old record stays behind */
+	records[1].address = DUMP_KEY_FREE; /* an old record stays after */
 	records[2].address |= DUMP_KEY_GIVEN_UP;
 	records[3].size = UINT64_MAX;
 	records[4].rate_bytes = 0;

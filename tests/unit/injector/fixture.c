@@ -70,7 +70,7 @@ static void must(int r, const struct err *e)
 
 void view_open(struct view *view, pid_t pid, bool plan)
 {
-	const struct slots_options options = { .groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC) };
+	const struct got_plan_options options = { .groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC) };
 	uint32_t next_id = 1;
 	char path[64];
 	struct err e;
@@ -83,12 +83,13 @@ void view_open(struct view *view, pid_t pid, bool plan)
 	modules_number(&view->modules, NULL, &next_id);
 	must(libc_find(&view->libc, &view->modules, &view->tm, &e), &e);
 	if (plan)
-		must(slots_plan(&view->plans, &view->modules, &view->libc, &view->tm, &view->maps, &options, &e), &e);
+		must(got_plan_make(&view->plans, &view->modules, &view->libc, &view->tm, &view->maps, &options, &e),
+		     &e);
 }
 
 void view_close(struct view *view)
 {
-	slots_free(&view->plans);
+	got_plan_free(&view->plans);
 	modules_free(&view->modules);
 	maps_free(&view->maps);
 	target_memory_close(&view->tm);
@@ -103,11 +104,11 @@ const struct elf_module *view_module(const struct view *view, const char *part_o
 	return NULL;
 }
 
-const struct slot_plan *view_slot(const struct view *view, const struct elf_module *m, uint32_t hook,
-                                  uint32_t relocation)
+const struct entry_plan *view_entry(const struct view *view, const struct elf_module *m, uint32_t hook,
+                                    uint32_t relocation)
 {
-	for (size_t i = 0; i < view->plans.slot_count; i++) {
-		const struct slot_plan *s = &view->plans.slots[i];
+	for (size_t i = 0; i < view->plans.entry_count; i++) {
+		const struct entry_plan *s = &view->plans.entries[i];
 		if (&view->modules.list[s->module] == m && s->hook == hook &&
 		    (!relocation || s->relocation == relocation))
 			return s;
@@ -115,10 +116,10 @@ const struct slot_plan *view_slot(const struct view *view, const struct elf_modu
 	return NULL;
 }
 
-const struct slot_route *view_route(const struct view *view, uint32_t hook, const struct elf_module *definer)
+const struct entry_route *view_route(const struct view *view, uint32_t hook, const struct elf_module *definer)
 {
 	for (size_t i = 0; i < view->plans.route_count; i++) {
-		const struct slot_route *r = &view->plans.routes[i];
+		const struct entry_route *r = &view->plans.routes[i];
 		if (r->hook == hook && r->definer < view->modules.count && &view->modules.list[r->definer] == definer)
 			return r;
 	}

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "slots.h"
+#include "got_plan.h"
 
 struct victim {
 	pid_t pid;
@@ -29,17 +29,17 @@ struct view {
 	struct maps maps;
 	struct modules modules;
 	struct libc libc;
-	struct slot_plans plans;
+	struct got_plan plans;
 };
 
-/* Looks at a process; fails the test if it cannot. plan: with slots_plan. */
+/* Looks at a process; fails the test if it cannot. plan: with got_plan_make. */
 void view_open(struct view *view, pid_t pid, bool plan);
 void view_close(struct view *view);
 
 const struct elf_module *view_module(const struct view *view, const char *part_of_path);
-/* The planned slot of a hook in a module with this kind of relocation (0: any), or NULL. */
-const struct slot_plan *view_slot(const struct view *view, const struct elf_module *m, uint32_t hook,
-                                  uint32_t relocation);
-const struct slot_route *view_route(const struct view *view, uint32_t hook, const struct elf_module *definer);
+/* The planned GOT entry of a hook in a module with this kind of relocation (0: any), or NULL. */
+const struct entry_plan *view_entry(const struct view *view, const struct elf_module *m, uint32_t hook,
+                                    uint32_t relocation);
+const struct entry_route *view_route(const struct view *view, uint32_t hook, const struct elf_module *definer);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct target {
 	struct governor g;
-	struct governor_look look;
+	struct governor_reading look;
 	unsigned changes, ups, downs;
 	double largest; /* overhead of a stretch between two looks */
 };
@@ -31,7 +31,7 @@ static void run(struct target *t, double seconds, double load, double at_least)
 {
 	for (uint64_t end = t->look.now_ns + (uint64_t)(seconds * SECOND); t->look.now_ns < end;) {
 		uint64_t old = t->g.rate;
-		uint64_t next = governor_next_look(&t->g, t->look.now_ns);
+		uint64_t next = governor_next_poll(&t->g, t->look.now_ns);
 		double cpu = load * (double)(next - t->look.now_ns);
 		double share = at_least * (double)t->g.least / (double)old;
 
@@ -166,7 +166,7 @@ static void test_governor_ends_at_the_largest_rate(void **state)
 	assert_int_equal(t.g.rate, 1ull << 31);
 }
 
-/* The counters stand in a file that others may write to. */
+/* The counters are in a file that others may write to. */
 static void test_governor_survives_wild_counters(void **state)
 {
 	struct target t;
@@ -175,7 +175,7 @@ static void test_governor_survives_wild_counters(void **state)
 	begin(&t, 0.01, LEAST);
 	const uint64_t wild[] = { UINT64_MAX, 0, 1ull << 63, 5, UINT64_MAX - 1 };
 	for (int i = 0; i < 50; i++) {
-		t.look.now_ns += GOVERNOR_LOOK_NS;
+		t.look.now_ns += GOVERNOR_POLL_NS;
 		t.look.cost_ns = wild[i % 5];
 		t.look.cpu_ns = wild[(i / 5) % 5];
 		uint64_t rate = governor_decide(&t.g, &t.look, true);
@@ -193,8 +193,8 @@ static void test_governor_lowers_only_if_it_may(void **state)
 	uint64_t high = t.g.rate;
 	assert_true(high > LEAST);
 	for (int i = 0; i < 400; i++) {
-		t.look.now_ns += GOVERNOR_LOOK_NS;
-		t.look.cpu_ns += GOVERNOR_LOOK_NS;
+		t.look.now_ns += GOVERNOR_POLL_NS;
+		t.look.cpu_ns += GOVERNOR_POLL_NS;
 		assert_int_equal(governor_decide(&t.g, &t.look, false), high);
 	}
 }

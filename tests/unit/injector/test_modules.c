@@ -106,13 +106,13 @@ static void test_modules_watch_word_sees_a_fresh_image(void **state)
 	(void)state;
 	victim_start(&v, "victim_lazy", NULL, NULL);
 	view_open(&view, v.pid, true);
-	const struct slot_plan *s = view_slot(&view, modules_main(&view.modules), HOOK_calloc, R_X86_64_JUMP_SLOT);
+	const struct entry_plan *s = view_entry(&view, modules_main(&view.modules), HOOK_calloc, R_X86_64_JUMP_SLOT);
 	assert_non_null(s);
 	assert_int_equal(target_read_u64(&view.tm, s->address, &value, &e), 0);
 	assert_int_equal(modules_watch_word(&view.modules, s->address, value, &e), 0);
 	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, NULL, &e), 0);
 	assert_false(changed);
-	victim_order(&v, 'r'); /* binds the lazy slot */
+	victim_order(&v, 'r'); /* binds the lazy GOT entry */
 	assert_int_equal(modules_changed(&view.modules, &view.tm, &changed, NULL, &e), 0);
 	assert_true(changed);
 	view_close(&view);
@@ -152,7 +152,7 @@ static void test_modules_read_of_a_loader_run_by_name(void **state)
 	victim_start(&v, "/lib64/ld-linux-x86-64.so.2", VICTIM_DIR "/victim_now", NULL);
 	view_open(&view, v.pid, true);
 	assert_ptr_equal(modules_main(&view.modules), view_module(&view, "victim_now"));
-	assert_true(view.plans.slot_count > 0);
+	assert_true(view.plans.entry_count > 0);
 	view_close(&view);
 	victim_end(&v);
 }

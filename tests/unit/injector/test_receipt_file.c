@@ -134,12 +134,12 @@ static void test_receipt_with_paths_that_are_no_utf8_is_json(void **state)
 	(void)state;
 	s.options.receipt = path;
 	session_add_residue(&s, "mapping %s", "/tmp/caf\xe9.so");
-	s.notes = strdup("/tmp/caf\xe9\xc2\x9b.so\n/tmp/caf\xc3\xa9.so\n");
+	s.outcome.notes = strdup("/tmp/caf\xe9\xc2\x9b.so\n/tmp/caf\xc3\xa9.so\n");
 	assert_int_equal(receipt_write(&s, &e), 0);
 	assert_true(read(fd, text, sizeof text - 1) > (ssize_t)sizeof want);
 	assert_non_null(strstr(text, want));
-	free(s.residue);
-	free(s.notes);
+	free(s.outcome.residue);
+	free(s.outcome.notes);
 	close(fd);
 	unlink(path);
 }

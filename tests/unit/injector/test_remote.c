@@ -155,7 +155,7 @@ static bool kill_worker_at(pid_t victim, unsigned calls)
 		signal = WSTOPSIG(status) == (SIGTRAP | 0x80) ? 0 : WSTOPSIG(status);
 		stops += signal == 0;
 	}
-	/* Before the worker's end lets go of the thread: it is to go on under our eyes. */
+	/* Before the worker's end resumes the thread: it is to go on under our eyes. */
 	kill(victim, SIGSTOP);
 	kill(worker, SIGKILL);
 	while (!WIFSIGNALED(wait_for_stop(worker)))

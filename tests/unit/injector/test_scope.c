@@ -75,7 +75,7 @@ static void test_scope_find_follows_the_order_of_the_loader(void **state)
 	assert_non_null(scope);
 	assert_ptr_equal(scope_find(scope, NULL, "g", NULL, &s), &m.list[10]);
 	assert_ptr_equal(scope_find(scope, &m.list[33], "f", NULL, &s),
-	                 &m.list[35]); /* what it needs comes before what stands earlier */
+	                 &m.list[35]); /* what it needs comes before what is earlier */
 	assert_ptr_equal(scope_find(scope, &m.list[3], "f", NULL, &s), &m.list[30]);
 	m.list[31].symbolic = true;
 	assert_ptr_equal(scope_find(scope, &m.list[31], "g", NULL, &s), &m.list[31]);
@@ -84,8 +84,8 @@ static void test_scope_find_follows_the_order_of_the_loader(void **state)
 	modules_free(&m);
 }
 
-/* A program of a thousand libraries, each with some lazy slots, is far from the limit; one that needs the square of
- * that is refused. */
+/* A program of a thousand libraries, each with some lazy GOT entries, is far from the limit; one that needs the square
+ * of that is refused. */
 static void test_scope_find_stays_in_the_budget(void **state)
 {
 	struct modules m;

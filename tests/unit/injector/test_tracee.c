@@ -161,7 +161,7 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	tracee_release_late();
 	assert_int_equal(tracee_seize(&t, pid, pid, true, &e), -EBUSY);
 	assert_int_equal(write(go_on, "g", 1), 1);
-	assert_int_equal(poll(&said, 1, 100), 0); /* it stands in its stop */
+	assert_int_equal(poll(&said, 1, 100), 0); /* it is in its stop */
 	tracee_release_late();
 	assert_int_equal(poll(&said, 1, 10000), 1);
 	assert_int_equal(tracee_seize(&t, pid, pid, false, &e), 0); /* nobody traces it */
@@ -171,7 +171,7 @@ static void test_a_thread_that_stops_late_is_let_go(void **state)
 	close(back);
 }
 
-/* One that was stopped and then goes on for us (in the stub) is held, also if it does not come back; and it is let go
+/* One that was stopped and then goes on for us (in the stub) is held, also if it does not come back; and it is resumed
  * when it does. */
 static void test_a_hold_that_ends_late_counts(void **state)
 {

@@ -10,7 +10,7 @@
 
 int test_session_open(void);
 int test_session_close(void);
-uint64_t test_session_gate(void *original, uint32_t hook);
+uint64_t test_session_trampoline(void *original, uint32_t hook);
 uint64_t test_session_taken(void);
 
 static struct fixture f;
@@ -27,12 +27,14 @@ int test_session_close(void)
 	return (int)(memattach_control(CONTROL_INERT, NULL) | memattach_control(CONTROL_STOP, NULL));
 }
 
-uint64_t test_session_gate(void *original, uint32_t hook)
+uint64_t test_session_trampoline(void *original, uint32_t hook)
 {
-	struct control_gate gate = { .original = (uint64_t)original, .hook = hook };
-	struct control_patch patch = { .channel = -1, .gate_count = 1, .gates = (uint64_t)&gate };
+	struct control_trampoline trampoline = { .original = (uint64_t)original, .hook = hook };
+	struct control_patch patch = { .channel = -1, .trampoline_count = 1, .trampolines = (uint64_t)&trampoline };
 
-	return memattach_control(CONTROL_PATCH, &patch) ? 0 : gate_address(memattach_session.gates_address, 0, hook);
+	return memattach_control(CONTROL_PATCH, &patch)
+	               ? 0
+	               : trampoline_address(memattach_session.trampolines_address, 0, hook);
 }
 
 uint64_t test_session_taken(void)

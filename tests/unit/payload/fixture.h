@@ -29,14 +29,14 @@ struct fixture {
 	struct control_start start;
 };
 
-/* A dump with no regions, tables with no index. payload_path: the file that holds the gates' code. */
+/* A dump with no regions, tables with no index. payload_path: the file that holds the trampolines' code. */
 void fixture_open(struct fixture *f, uint64_t rate_bytes, const char *payload_path);
 void fixture_close(struct fixture *f);
 /* Publishes a region; returns its offset in the dump. */
 uint64_t fixture_region(struct fixture *f, uint32_t kind, uint64_t bytes, uint64_t entries);
 /* One region of each kind, large enough for most tests. */
 void fixture_regions(struct fixture *f);
-/* Publishes an index. The rows of modules must stand in the tables (fixture_rows). */
+/* Publishes an index. The rows of modules must be in the tables (fixture_rows). */
 void fixture_index(struct fixture *f, const struct unwind_module *modules, uint32_t module_count,
                    const struct unwind_range *ranges, uint32_t range_count);
 /* Appends rows to the tables; returns rows_offset. */

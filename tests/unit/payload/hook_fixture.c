@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "arch.h"
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "lost_owners.h"
-#include "thread_slot.h"
+#include "thread_state.h"
 
 typedef uint64_t (*hooked)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -40,26 +40,26 @@ static uint64_t original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_
 	return answer;
 }
 
-uint64_t gate(uint32_t hook)
+uint64_t trampoline(uint32_t hook)
 {
-	return gate_address(memattach_session.gates_address, hook, hook);
+	return trampoline_address(memattach_session.trampolines_address, hook, hook);
 }
 
 uint64_t call(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g)
 {
-	return ((hooked)gate(hook))(a, b, c, d, e, g);
+	return ((hooked)trampoline(hook))(a, b, c, d, e, g);
 }
 
 enum place place;
 
-static void give_other_slots_away(void)
+static void give_other_states_away(void)
 {
-	uint64_t tp = arch_thread_pointer(), home = (tp ^ tp >> THREAD_SLOT_FOLD) >> THREAD_SLOT_SHIFT;
+	uint64_t tp = arch_thread_pointer(), home = (tp ^ tp >> THREAD_STATE_FOLD) >> THREAD_STATE_SHIFT;
 
 	if (place >= HOME)
-		gates_shared->near.owner = gates_shared->near_owner = 1;
+		trampolines_shared->near.owner = trampolines_shared->near_owner = 1;
 	if (place == BEHIND)
-		thread_slots[home % THREAD_SLOT_COUNT].owner = 1;
+		thread_states[home % THREAD_STATE_COUNT].owner = 1;
 }
 
 void order_rate(uint64_t rate)
@@ -71,22 +71,24 @@ void order_at_once(uint64_t rate)
 {
 	order_rate(rate);
 	lose_owners();
-	give_other_slots_away();
+	give_other_states_away();
 }
 
 void start(uint64_t rate, bool with_regions)
 {
-	struct control_gate gates[HOOK_COUNT];
-	struct control_patch patch = { .channel = -1, .gate_count = HOOK_COUNT, .gates = (uint64_t)gates };
+	struct control_trampoline trampolines[HOOK_COUNT];
+	struct control_patch patch = { .channel = -1,
+		                       .trampoline_count = HOOK_COUNT,
+		                       .trampolines = (uint64_t)trampolines };
 
 	for (uint32_t i = 0; i < HOOK_COUNT; i++)
-		gates[i] = (struct control_gate){ .original = (uint64_t)original, .hook = i };
+		trampolines[i] = (struct control_trampoline){ .original = (uint64_t)original, .hook = i };
 	fixture_open(&fixture, rate, "/proc/self/exe");
 	if (with_regions)
 		fixture_regions(&fixture);
 	assert_int_equal(memattach_control(CONTROL_START, &fixture.start), 0);
 	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
-	give_other_slots_away();
+	give_other_states_away();
 	store_out = false;
 	inside = NULL;
 	answer = 0;
@@ -123,7 +125,7 @@ int close_session(void **state)
 	place = NEAR;
 	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
-	munmap((void *)memattach_session.gates_address, memattach_session.gates_bytes);
+	munmap((void *)memattach_session.trampolines_address, memattach_session.trampolines_bytes);
 	fixture_close(&fixture);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every hook behind a gate of its own, with an original that notes what it gets and answers what the test wants; in
- * each of the places where a thread's state may be.
+ * Every hook after a trampoline of its own, with an original that notes what it gets and answers what the test wants;
+ * in each of the places where a thread's state may be.
  */
 #ifndef MEMATTACH_HOOK_FIXTURE_H
 #define MEMATTACH_HOOK_FIXTURE_H
@@ -28,7 +28,7 @@ enum place { NEAR, HOME, BEHIND };
 extern enum place place;
 
 /* Its address, and a call through it. */
-uint64_t gate(uint32_t hook);
+uint64_t trampoline(uint32_t hook);
 uint64_t call(uint32_t hook, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t g);
 /* As memattach does it. */
 void order_rate(uint64_t rate);
@@ -41,7 +41,7 @@ int open_exact_behind(void **state);
 int close_session(void **state);
 
 #define EXACT(name) cmocka_unit_test_setup_teardown(name, open_exact, close_session)
-#define EXACT_IN_EACH_SLOT(name)                                                                                       \
+#define EXACT_IN_EACH_STATE(name)                                                                                      \
 	EXACT(name), { #name "_at_home", name, open_exact_at_home, close_session, NULL },                              \
 	{                                                                                                              \
 #name "_behind", name, open_exact_behind, close_session, NULL                                          \

@@ -3,14 +3,14 @@
 #ifndef MEMATTACH_LOST_OWNERS_H
 #define MEMATTACH_LOST_OWNERS_H
 
-#include "gate.h"
-#include "thread_slot.h"
+#include "trampoline_setup.h"
+#include "thread_state.h"
 
 static inline void lose_owners(void)
 {
-	gates_shared->near_owner = gates_shared->near.owner = 0;
-	for (uint32_t i = 0; i < THREAD_SLOT_ARRAY; i++)
-		thread_slots[i].owner = 0;
+	trampolines_shared->near_owner = trampolines_shared->near.owner = 0;
+	for (uint32_t i = 0; i < THREAD_STATE_ARRAY; i++)
+		thread_states[i].owner = 0;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The contract of include/control.h on the shared object as it is shipped: load it as memattach does, hook this
- * program's own slots, record, restore, unload, and read what the dump says. This program is linked with RELRO, so its
- * slots are read-only.
+ * program's own GOT entries, record, restore, unload, and read what the dump says. This program is linked with RELRO,
+ * so its GOT entries are read-only.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,11 +26,11 @@
 #define MODULE_ID 7
 
 /* Where this program's calls of a function go through (it is compiled with -fno-plt). */
-#define SLOT_OF(function)                                                                                              \
+#define ENTRY_OF(function)                                                                                             \
 	({                                                                                                             \
-		uint64_t slot_;                                                                                        \
-		__asm__("lea " #function "@GOTPCREL(%%rip), %0" : "=r"(slot_));                                        \
-		slot_;                                                                                                 \
+		uint64_t entry_;                                                                                       \
+		__asm__("lea " #function "@GOTPCREL(%%rip), %0" : "=r"(entry_));                                       \
+		entry_;                                                                                                \
 	})
 
 struct loaded {
@@ -38,8 +38,8 @@ struct loaded {
 	struct memattach_session *session;
 	int64_t (*control)(uint64_t op, void *argument);
 	struct fixture f;
-	struct slot slots[8];
-	uint32_t slot_count;
+	struct got_entry entries[8];
+	uint32_t entry_count;
 };
 
 static void payload_load(struct loaded *p, uint64_t rate)
@@ -54,67 +54,68 @@ static void payload_load(struct loaded *p, uint64_t rate)
 	assert_int_equal(p->session->state, SESSION_LOADED);
 }
 
-static void slot_add(struct loaded *p, uint64_t address, uint32_t gate)
+static void entry_add(struct loaded *p, uint64_t address, uint32_t trampoline)
 {
-	p->slots[p->slot_count++] = (struct slot){
+	p->entries[p->entry_count++] = (struct got_entry){
 		.address = address,
 		.old_value = *(uint64_t *)address,
-		.gate = gate,
+		.trampoline = trampoline,
 		.page_protection = fixture_protection(address),
 	};
 }
 
 static void payload_hook(struct loaded *p)
 {
-	struct control_gate gates[] = {
+	struct control_trampoline trampolines[] = {
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 		{ .original = (uint64_t)realloc, .hook = HOOK_realloc },
 		{ .original = (uint64_t)calloc, .hook = HOOK_calloc },
 		{ .original = (uint64_t)posix_memalign, .hook = HOOK_posix_memalign },
 	};
-	struct control_patch patch = {
-		.channel = -1, .gate_count = 5, .gates = (uint64_t)gates, .slots = (uint64_t)p->slots
-	};
+	struct control_patch patch = { .channel = -1,
+		                       .trampoline_count = 5,
+		                       .trampolines = (uint64_t)trampolines,
+		                       .entries = (uint64_t)p->entries };
 
-	slot_add(p, SLOT_OF(malloc), 0);
-	slot_add(p, SLOT_OF(free), 1);
-	slot_add(p, SLOT_OF(realloc), 2);
-	slot_add(p, SLOT_OF(calloc), 3);
-	slot_add(p, SLOT_OF(posix_memalign), 4);
-	patch.slot_count = p->slot_count;
+	entry_add(p, ENTRY_OF(malloc), 0);
+	entry_add(p, ENTRY_OF(free), 1);
+	entry_add(p, ENTRY_OF(realloc), 2);
+	entry_add(p, ENTRY_OF(calloc), 3);
+	entry_add(p, ENTRY_OF(posix_memalign), 4);
+	patch.entry_count = p->entry_count;
 	fixture_regions(&p->f);
 	fixture_index_self(&p->f, MODULE_ID);
 	assert_int_equal(p->control(CONTROL_START, &p->f.start), 0);
 	assert_int_equal(p->session->state, SESSION_STARTED);
 	assert_int_equal(p->control(CONTROL_PATCH, &patch), 0);
-	for (uint32_t i = 0; i < p->slot_count; i++) {
-		assert_int_equal(p->slots[i].state, SLOT_PATCHED);
-		assert_int_equal(
-			*(uint64_t *)p->slots[i].address,
-			gate_address(p->session->gates_address, p->slots[i].gate, gates[p->slots[i].gate].hook));
+	for (uint32_t i = 0; i < p->entry_count; i++) {
+		assert_int_equal(p->entries[i].state, GOT_PATCHED);
+		assert_int_equal(*(uint64_t *)p->entries[i].address,
+		                 trampoline_address(p->session->trampolines_address, p->entries[i].trampoline,
+		                                    trampolines[p->entries[i].trampoline].hook));
 	}
 }
 
-/* The gates stay. */
+/* The trampolines stay. */
 static void payload_silence(struct loaded *p)
 {
-	uint64_t gates;
+	uint64_t trampolines;
 
 	assert_int_equal(p->control(CONTROL_RESTORE, NULL), 0);
 	assert_int_equal(p->control(CONTROL_INERT, NULL), 0);
-	gates = p->session->gates_address;
-	for (uint32_t i = 0; i < p->slot_count; i++) {
-		const struct slot *slot = (const struct slot *)p->session->slots_address + i;
+	trampolines = p->session->trampolines_address;
+	for (uint32_t i = 0; i < p->entry_count; i++) {
+		const struct got_entry *entry = (const struct got_entry *)p->session->entries_address + i;
 
-		assert_int_equal(slot->state, SLOT_RESTORED);
-		assert_int_equal(*(uint64_t *)slot->address, p->slots[i].old_value);
-		assert_int_equal(fixture_protection(slot->address), p->slots[i].page_protection);
+		assert_int_equal(entry->state, GOT_RESTORED);
+		assert_int_equal(*(uint64_t *)entry->address, p->entries[i].old_value);
+		assert_int_equal(fixture_protection(entry->address), p->entries[i].page_protection);
 	}
-	for (uint32_t i = 0; i < p->session->gate_count; i++) {
-		const struct gate *gate = (const struct gate *)gate_data(gates, i);
+	for (uint32_t i = 0; i < p->session->trampoline_count; i++) {
+		const struct trampoline *trampoline = (const struct trampoline *)trampoline_data(trampolines, i);
 
-		assert_int_equal(gate->entry, gate->original);
+		assert_int_equal(trampoline->next, trampoline->original);
 	}
 	assert_int_equal(p->control(CONTROL_STOP, NULL), 0);
 	assert_int_equal(p->session->state, SESSION_STOPPED);
@@ -123,7 +124,7 @@ static void payload_silence(struct loaded *p)
 static void payload_unhook(struct loaded *p)
 {
 	payload_silence(p);
-	assert_int_equal(munmap((void *)p->session->gates_address, p->session->gates_bytes), 0);
+	assert_int_equal(munmap((void *)p->session->trampolines_address, p->session->trampolines_bytes), 0);
 }
 
 static void payload_close(struct loaded *p)
@@ -254,7 +255,7 @@ static void test_contract_again(void **state)
 		free(a);
 		fixture_close(&p.f);
 		fixture_open(&p.f, 1, PAYLOAD_PATH);
-		p.slot_count = 0;
+		p.entry_count = 0;
 	}
 	payload_unload(&p);
 }
@@ -397,10 +398,10 @@ static void test_contract_start_refuses(void **state)
 	payload_unload(&p);
 }
 
-/* A signal that comes at one instruction of a gate, and whose handler lasts until the payload is gone. */
+/* A signal that comes at one instruction of a trampoline, and whose handler lasts until the payload is gone. */
 static struct {
 	struct loaded *p;
-	uint64_t gates;
+	uint64_t trampolines;
 	unsigned instruction; /* at which it happens */
 	unsigned met;
 	bool unloaded;
@@ -411,7 +412,7 @@ static struct {
 static void on_trap(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-	bool inside = (uint64_t)registers[REG_RIP] - trap.gates < GATES_CODE_BYTES;
+	bool inside = (uint64_t)registers[REG_RIP] - trap.trampolines < TRAMPOLINES_CODE_BYTES;
 
 	(void)number, (void)info;
 	if (inside ? trap.met++ < trap.instruction : !trap.met)
@@ -424,8 +425,8 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	trap.unloaded = true;
 }
 
-/* gate(argument), step by step. */
-static uint64_t call_in_steps(uint64_t gate, uint64_t argument)
+/* trampoline(argument), step by step. */
+static uint64_t call_in_steps(uint64_t trampoline, uint64_t argument)
 {
 	uint64_t result;
 
@@ -435,14 +436,14 @@ static uint64_t call_in_steps(uint64_t gate, uint64_t argument)
 	                 "popfq\n\t"
 	                 "call *%1\n\t"
 	                 "add $128, %%rsp"
-	                 : "=a"(result), "+r"(gate)
+	                 : "=a"(result), "+r"(trampoline)
 	                 : "i"(TRAP_FLAG), "D"(argument)
 	                 : "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2",
 	                   "xmm3", "xmm4", "xmm5");
 	return result;
 }
 
-/* Whether there was an instruction of that number on the way of a malloc, or of a free, through the gate. */
+/* Whether there was an instruction of that number on the way of a malloc, or of a free, through the trampoline. */
 static bool unload_at_instruction(uint64_t rate, bool releases, unsigned instruction)
 {
 	struct loaded p;
@@ -451,17 +452,17 @@ static bool unload_at_instruction(uint64_t rate, bool releases, unsigned instruc
 
 	payload_load(&p, rate);
 	payload_hook(&p);
-	block = malloc(32); /* the near slot is this thread's now */
+	block = malloc(32); /* the near thread state is this thread's now */
 	trap.p = &p;
-	trap.gates = p.session->gates_address;
+	trap.trampolines = p.session->trampolines_address;
 	trap.instruction = instruction;
 	trap.met = 0;
 	trap.unloaded = false;
-	bytes = p.session->gates_bytes;
+	bytes = p.session->trampolines_bytes;
 	if (releases)
-		call_in_steps(gate_address(trap.gates, 1, HOOK_free), (uint64_t)block);
+		call_in_steps(trampoline_address(trap.trampolines, 1, HOOK_free), (uint64_t)block);
 	else
-		block = (void *)call_in_steps(gate_address(trap.gates, 0, HOOK_malloc), 48);
+		block = (void *)call_in_steps(trampoline_address(trap.trampolines, 0, HOOK_malloc), 48);
 	if (!trap.unloaded) {
 		payload_silence(&p);
 		payload_close(&p);
@@ -470,14 +471,14 @@ static bool unload_at_instruction(uint64_t rate, bool releases, unsigned instruc
 		assert_non_null(block);
 		memset(block, 1, 48);
 		/* As a copied pointer would, when all is over. */
-		((void (*)(void *))gate_address(trap.gates, 1, HOOK_free))(block);
+		((void (*)(void *))trampoline_address(trap.trampolines, 1, HOOK_free))(block);
 	}
 	fixture_close(&p.f);
-	assert_int_equal(munmap((void *)trap.gates, bytes), 0);
+	assert_int_equal(munmap((void *)trap.trampolines, bytes), 0);
 	return trap.unloaded;
 }
 
-static void test_gates_go_on_without_the_payload(void **state)
+static void test_trampolines_go_on_without_the_payload(void **state)
 {
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO }, old;
 
@@ -502,7 +503,7 @@ int main(void)
 		cmocka_unit_test(test_contract_fork),
 		cmocka_unit_test(test_contract_threads),
 		cmocka_unit_test(test_contract_start_refuses),
-		cmocka_unit_test(test_gates_go_on_without_the_payload),
+		cmocka_unit_test(test_trampolines_go_on_without_the_payload),
 	};
 
 	return cmocka_run_group_tests_name("contract", tests, NULL, NULL);

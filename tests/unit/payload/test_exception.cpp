@@ -11,7 +11,7 @@ extern "C" {
 #include "hooks.h"
 int test_session_open(void);
 int test_session_close(void);
-uint64_t test_session_gate(void *original, uint32_t hook);
+uint64_t test_session_trampoline(void *original, uint32_t hook);
 uint64_t test_session_taken(void);
 }
 
@@ -52,7 +52,7 @@ int main()
 
 	if (test_session_open())
 		return 1;
-	auto allocate = (void *(*)(size_t))test_session_gate((void *)throwing_new, HOOK_new);
+	auto allocate = (void *(*)(size_t))test_session_trampoline((void *)throwing_new, HOOK_new);
 	for (int i = 0; i < 100; i++) {
 		fail = i % 2;
 		caught += attempt(allocate, &unwound);

@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "hook_fixture.h"
 #include "payload.h"
-#include "thread_slot.h"
+#include "thread_state.h"
 
 /* All six arguments and the result, on the fast and the slow path, for each hook. */
 static void test_hook_passes_arguments_and_result(void **state)
@@ -241,14 +241,14 @@ static uint64_t other_original(uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
 	return 0x6660 + 0x1000 * ++calls_of_other;
 }
 
-/* Two allocators in one process: each gate calls its own, the blocks of both are recorded, and either's free finds
- * them. */
-static void test_gates_of_two_allocators(void **state)
+/* Two allocators in one process: each trampoline calls its own, the blocks of both are recorded, and either's free
+ * finds them. */
+static void test_trampolines_of_two_allocators(void **state)
 {
-	struct gate *gates = (struct gate *)gate_data(memattach_session.gates_address, 0);
+	struct trampoline *trampolines = (struct trampoline *)trampoline_data(memattach_session.trampolines_address, 0);
 
 	(void)state;
-	gates[HOOK_malloc].original = (uint64_t)other_original;
+	trampolines[HOOK_malloc].original = (uint64_t)other_original;
 	calls_of_other = 0;
 	answer = 0x5550;
 	for (int i = 0; i < 10; i++) {
@@ -394,14 +394,14 @@ static void test_signal_handlers_may_call_hooks(void **state)
 	struct sigaction action = { .sa_handler = handler }, old;
 	struct timeval step = { .tv_usec = 200 };
 	struct itimerval timer = { step, step }, off = { 0 };
-	struct gate *gates = (struct gate *)gate_data(memattach_session.gates_address, 0);
+	struct trampoline *trampolines = (struct trampoline *)trampoline_data(memattach_session.trampolines_address, 0);
 
 	(void)state;
 #ifdef __SANITIZE_THREAD__
 	print_message("skipped: ThreadSanitizer puts signal handlers off until the next system call\n");
 	skip();
 #endif
-	gates[HOOK_valloc].original = gates[HOOK_cfree].original = (uint64_t)quiet_original;
+	trampolines[HOOK_valloc].original = trampolines[HOOK_cfree].original = (uint64_t)quiet_original;
 	assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
 	for (uint64_t i = 0; signals < 300 && i < 200000000; i++) {
@@ -418,18 +418,18 @@ static void test_signal_handlers_may_call_hooks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EXACT_IN_EACH_SLOT(test_hook_passes_arguments_and_result),
-		EXACT_IN_EACH_SLOT(test_hook_records_new_blocks),
+		EXACT_IN_EACH_STATE(test_hook_passes_arguments_and_result),
+		EXACT_IN_EACH_STATE(test_hook_records_new_blocks),
 		EXACT(test_hook_leaves_the_next_block_alone),
-		EXACT_IN_EACH_SLOT(test_realloc_semantics),
+		EXACT_IN_EACH_STATE(test_realloc_semantics),
 		EXACT(test_xallocx_semantics),
 		EXACT(test_mmap_records_anonymous_mappings_only),
-		EXACT_IN_EACH_SLOT(test_calloc_overflow_records_nothing),
-		EXACT_IN_EACH_SLOT(test_no_bytes_count_as_one),
+		EXACT_IN_EACH_STATE(test_calloc_overflow_records_nothing),
+		EXACT_IN_EACH_STATE(test_no_bytes_count_as_one),
 		EXACT(test_missed_free_is_noticed),
 		EXACT(test_usable_size_is_asked_for_last),
 		EXACT(test_frees_of_unseen_blocks_are_counted),
-		EXACT(test_gates_of_two_allocators),
+		EXACT(test_trampolines_of_two_allocators),
 		EXACT(test_lease_that_ran_out_ends_the_recording),
 		EXACT(test_signal_handlers_may_call_hooks),
 		cmocka_unit_test_setup_teardown(test_hook_without_regions_counts_losses, open_empty, close_session),

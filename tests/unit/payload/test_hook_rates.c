@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "filter.h"
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "hook_fixture.h"
-#include "thread_slot.h"
+#include "thread_state.h"
 
 static int open_rate(void **state)
 {
@@ -74,8 +74,8 @@ static void check_rate_changes(void (*order)(uint64_t rate))
 	assert_true((met & 21) == 21); /* those with many samples */
 }
 
-/* Gate and hook let those frees pass that filter.c says are of no sample, and no others. Half of those that one counter
- * knows are not known by both. */
+/* Trampoline and hook let those frees pass that filter.c says are of no sample, and no others. Half of those that one
+ * counter knows are not known by both. */
 static void test_hooks_ask_the_filter(void **state)
 {
 	static const uint32_t hooks[] = { HOOK_free, HOOK_munmap };
@@ -198,10 +198,10 @@ static void test_a_distance_below_zero_is_seen(void **state)
 	for (int i = 0; i < 2; i++) {
 		uint64_t taken = fixture_counter(&fixture, DUMP_COUNTER_samples_taken);
 
-		gates_shared->near.remaining = (uint64_t)-1000;
+		trampolines_shared->near.remaining = (uint64_t)-1000;
 		call(hooks[i], 1, 1, 0, 0, 0, 0);
 		assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_samples_taken), taken + 1);
-		assert_true(gates_shared->near.remaining < 1ull << 40);
+		assert_true(trampolines_shared->near.remaining < 1ull << 40);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "filter.h"
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "live_table.h"
 #include "regions.h"
 #include "tables_fixture.h"
@@ -245,7 +245,7 @@ static void test_live_table_finds_what_had_no_room(void **state)
 			assert_takes(a * 64);
 			stored[a] = false;
 		}
-	/* With a younger level what stands in all others is found still. */
+	/* With a younger level what is in all others is found still. */
 	fixture_region(&fixture, DUMP_REGION_LIVE, DUMP_LIVE_BYTES(64u), 64);
 	regions_refresh();
 	for (uint64_t a = 100; a < 200; a++) {

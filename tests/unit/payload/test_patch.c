@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words that are patched and restored, and gates that lead to the original again. */
+/* Words that are patched and restored, and trampolines that lead to the original again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,28 +10,28 @@
 #include <cmocka.h>
 
 #include "arch.h"
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "hook_fixture.h"
 
-static void test_patch_slots_states(void **state)
+static void test_patch_entries(void **state)
 {
 	uint64_t *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t gone = (uint64_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct slot slots[5] = {
-		{ .address = (uint64_t)&page[0], .old_value = 11, .gate = 0, .page_protection = PROT_READ },
-		{ .address = (uint64_t)&page[1], .old_value = 99, .gate = 1, .page_protection = PROT_READ },
+	struct got_entry entries[5] = {
+		{ .address = (uint64_t)&page[0], .old_value = 11, .trampoline = 0, .page_protection = PROT_READ },
+		{ .address = (uint64_t)&page[1], .old_value = 99, .trampoline = 1, .page_protection = PROT_READ },
 		{ .address = (uint64_t)&page[512],
 		  .old_value = 13,
-		  .gate = 2,
+		  .trampoline = 2,
 		  .page_protection = PROT_READ | PROT_WRITE },
 		{ .address = (uint64_t)&page[513] + 4,
 		  .old_value = 14,
-		  .gate = 2,
+		  .trampoline = 2,
 		  .page_protection = PROT_READ | PROT_WRITE },
-		{ .address = gone, .old_value = 0, .gate = 0, .page_protection = PROT_READ },
+		{ .address = gone, .old_value = 0, .trampoline = 0, .page_protection = PROT_READ },
 	};
-	struct control_patch patch = { .channel = -1, .slot_count = 5, .slots = (uint64_t)slots };
-	const struct slot *kept;
+	struct control_patch patch = { .channel = -1, .entry_count = 5, .entries = (uint64_t)entries };
+	const struct got_entry *kept;
 
 	(void)state;
 	page[0] = 11;
@@ -40,67 +40,68 @@ static void test_patch_slots_states(void **state)
 	assert_int_equal(mprotect(page, 4096, PROT_READ), 0);
 	munmap((void *)gone, 4096);
 	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
-	assert_int_equal(slots[0].state, SLOT_PATCHED);
-	assert_int_equal(slots[1].state, SLOT_REFUSED);
-	assert_int_equal(slots[2].state, SLOT_PATCHED);
-	assert_int_equal(slots[3].state, SLOT_REFUSED);
-	assert_int_equal(slots[4].state, SLOT_REFUSED);
-	assert_int_equal(page[0], gate(0));
+	assert_int_equal(entries[0].state, GOT_PATCHED);
+	assert_int_equal(entries[1].state, GOT_REFUSED);
+	assert_int_equal(entries[2].state, GOT_PATCHED);
+	assert_int_equal(entries[3].state, GOT_REFUSED);
+	assert_int_equal(entries[4].state, GOT_REFUSED);
+	assert_int_equal(page[0], trampoline(0));
 	assert_int_equal(page[1], 12);
-	assert_int_equal(page[512], gate(2));
+	assert_int_equal(page[512], trampoline(2));
 	assert_int_equal(fixture_protection((uint64_t)page), PROT_READ);
 	assert_int_equal(fixture_protection((uint64_t)&page[512]), PROT_READ | PROT_WRITE);
 	page[512] = 77; /* somebody else's hook */
 	assert_int_equal(memattach_control(CONTROL_RESTORE, NULL), 0);
-	kept = (const struct slot *)memattach_session.slots_address;
-	assert_int_equal(kept[0].state, SLOT_RESTORED);
-	assert_int_equal(kept[2].state, SLOT_FOREIGN);
+	kept = (const struct got_entry *)memattach_session.entries_address;
+	assert_int_equal(kept[0].state, GOT_RESTORED);
+	assert_int_equal(kept[2].state, GOT_FOREIGN);
 	assert_int_equal(page[0], 11);
 	assert_int_equal(page[512], 77);
 	assert_int_equal(fixture_protection((uint64_t)page), PROT_READ);
 	munmap(page, 8192);
 }
 
-static void test_inert_gates_call_the_original(void **state)
+static void test_inert_trampolines_call_the_original(void **state)
 {
-	const struct gate *gates = (const struct gate *)gate_data(memattach_session.gates_address, 0);
+	const struct trampoline *trampolines =
+		(const struct trampoline *)trampoline_data(memattach_session.trampolines_address, 0);
 
 	(void)state;
 	call(HOOK_malloc, 1, 0, 0, 0, 0, 0);
-	assert_int_equal(gates_shared->near_owner, arch_thread_pointer());
+	assert_int_equal(trampolines_shared->near_owner, arch_thread_pointer());
 	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
-	assert_int_equal(gates_shared->near_owner, 0);
+	assert_int_equal(trampolines_shared->near_owner, 0);
 	for (uint32_t i = 0; i < HOOK_COUNT; i++) {
-		assert_int_equal(gates[i].entry, gates[i].original);
+		assert_int_equal(trampolines[i].next, trampolines[i].original);
 		answer = i;
 		assert_int_equal(call(i, 1, 2, 3, 4, 5, 6), i);
 	}
 	assert_int_equal(fixture_live_count(&fixture), 0);
 }
 
-/* The list of include/gates.h is that of the assembler. */
-static void test_gate_instructions_are_known(void **state)
+/* The list of include/trampolines.h is that of the assembler. */
+static void test_trampoline_instructions_are_known(void **state)
 {
-	extern const uint8_t gate_instructions[];
-	extern const uint32_t gate_instruction_count;
+	extern const uint8_t trampoline_instructions[];
+	extern const uint32_t trampoline_instruction_count;
 	uint32_t found = 0;
 
 	(void)state;
-	for (uint64_t offset = 0; offset < GATE_CODE_BYTES; offset++)
-		found += gate_instruction_at(offset);
-	assert_int_equal(found, gate_instruction_count);
-	for (uint32_t i = 0; i < gate_instruction_count; i++)
-		assert_true(gate_instruction_at(gate_instructions[i]));
-	assert_true(gate_instruction_at(GATE_ALLOCATE) && gate_instruction_at(GATE_RELEASE) &&
-	            gate_instruction_at(GATE_OTHER));
+	for (uint64_t offset = 0; offset < TRAMPOLINE_CODE_BYTES; offset++)
+		found += trampoline_instruction_at(offset);
+	assert_int_equal(found, trampoline_instruction_count);
+	for (uint32_t i = 0; i < trampoline_instruction_count; i++)
+		assert_true(trampoline_instruction_at(trampoline_instructions[i]));
+	assert_true(trampoline_instruction_at(TRAMPOLINE_ALLOCATE) && trampoline_instruction_at(TRAMPOLINE_RELEASE) &&
+	            trampoline_instruction_at(TRAMPOLINE_OTHER));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EXACT(test_patch_slots_states),
-		EXACT(test_inert_gates_call_the_original),
-		cmocka_unit_test(test_gate_instructions_are_known),
+		EXACT(test_patch_entries),
+		EXACT(test_inert_trampolines_call_the_original),
+		cmocka_unit_test(test_trampoline_instructions_are_known),
 	};
 
 	return cmocka_run_group_tests_name("patch", tests, NULL, NULL);

@@ -402,7 +402,7 @@ static void test_recent_stack_ends_where_a_cfa_was_read(void **state)
 	assert_frame(3, PC(4));
 }
 
-/* Nothing that stands in its memory leads a walk out of the stack. */
+/* Nothing that is in its memory leads a walk out of the stack. */
 static void test_recent_stack_is_not_trusted(void **state)
 {
 	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "gate.h"
+#include "trampoline_setup.h"
 #include "sampler.h"
 
 static struct fixture f;
@@ -153,8 +153,8 @@ static void *short_life(void *argument)
 }
 
 /*
- * Threads that end long before their next sample, and others that get their slots, lose and add nothing. As above the
- * seed does not fix the outcome: 6 standard deviations, 2e-9; a bias of 15 % would be seen.
+ * Threads that end long before their next sample, and others that get their thread states, lose and add nothing. As
+ * above the seed does not fix the outcome: 6 standard deviations, 2e-9; a bias of 15 % would be seen.
  */
 static void test_threads_that_end_bias_nothing(void **state)
 {
@@ -187,20 +187,20 @@ static uint64_t fingerprint(uint64_t seed)
 	return bits;
 }
 
-/* The fast path has charged the slot and borrowed; before it is seen, a signal handler charges it again, without a
- * borrow. */
-static void test_a_handler_that_charges_a_borrowing_slot(void **state)
+/* The fast path has charged the thread state and borrowed; before it is seen, a signal handler charges it again,
+ * without a borrow. */
+static void test_a_handler_that_charges_a_borrowing_state(void **state)
 {
-	struct thread_slot *near;
+	struct thread_state *near;
 	uint64_t here;
 
 	(void)state;
 	start(1 << 20, 5);
 	sampled(1);
-	near = &gates_shared->near;
+	near = &trampolines_shared->near;
 	assert_true(near->owner);
 	near->remaining = (uint64_t)10 - 64 - 100;
-	assert_int_equal(sampler_charge(&(struct hook_call){ .sp = (uint64_t)&here, .slot = near }, 64), 1 << 20);
+	assert_int_equal(sampler_charge(&(struct hook_call){ .sp = (uint64_t)&here, .thread = near }, 64), 1 << 20);
 	assert_true(near->remaining < 1ull << 40);
 	end();
 }
@@ -222,7 +222,7 @@ int main(void)
 		cmocka_unit_test(test_each_size_has_its_probability),
 		cmocka_unit_test(test_threads_are_independent),
 		cmocka_unit_test(test_threads_that_end_bias_nothing),
-		cmocka_unit_test(test_a_handler_that_charges_a_borrowing_slot),
+		cmocka_unit_test(test_a_handler_that_charges_a_borrowing_state),
 		cmocka_unit_test(test_seed_decides),
 	};
 

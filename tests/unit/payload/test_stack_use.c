@@ -70,9 +70,9 @@ static size_t original_usable(void *block)
 	return 64;
 }
 
-enum { MALLOC, FREE, REALLOC, POSIX_MEMALIGN, GATES };
+enum { MALLOC, FREE, REALLOC, POSIX_MEMALIGN, TRAMPOLINES };
 
-static const struct control_gate gates[GATES] = {
+static const struct control_trampoline trampolines[TRAMPOLINES] = {
 	[MALLOC] = { .original = (uint64_t)original_malloc, .hook = HOOK_malloc },
 	[FREE] = { .original = (uint64_t)original_free, .hook = HOOK_free },
 	[REALLOC] = { .original = (uint64_t)original_realloc, .hook = HOOK_realloc },
@@ -81,7 +81,9 @@ static const struct control_gate gates[GATES] = {
 
 static void start(uint64_t rate)
 {
-	struct control_patch patch = { .channel = -1, .gate_count = GATES, .gates = (uint64_t)gates };
+	struct control_patch patch = { .channel = -1,
+		                       .trampoline_count = TRAMPOLINES,
+		                       .trampolines = (uint64_t)trampolines };
 
 	fixture_open(&p.f, rate, PAYLOAD_PATH);
 	fixture_regions(&p.f);
@@ -113,10 +115,10 @@ static _Alignas(4096) unsigned char stack[65536];
 static ucontext_t here, there;
 static uint64_t used, around, result, depth; /* around: in use when the original begins */
 static struct {
-	uint64_t gate, a, b, c;
+	uint64_t trampoline, a, b, c;
 } call;
 
-/* Calls the gate; what is below the stack pointer before has been painted. */
+/* Calls the trampoline; what is below the stack pointer before has been painted. */
 static __attribute__((noinline)) void measured_call(void)
 {
 	uint64_t sp;
@@ -129,7 +131,7 @@ static __attribute__((noinline)) void measured_call(void)
 	                 "call *%1\n\t"
 	                 "mov %%rbx, %%rsp"
 	                 : "=a"(result)
-	                 : "r"(call.gate), "r"(sp & ~15ull), "D"(call.a), "S"(call.b), "d"(call.c)
+	                 : "r"(call.trampoline), "r"(sp & ~15ull), "D"(call.a), "S"(call.b), "d"(call.c)
 	                 : "rbx", "rcx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3",
 	                   "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
 	                   "xmm15");
@@ -155,9 +157,9 @@ static void on_stack(void)
 }
 
 /* Bytes of stack that the call took. */
-static uint64_t stack_use(uint32_t gate, uint64_t a, uint64_t b, uint64_t c)
+static uint64_t stack_use(uint32_t trampoline, uint64_t a, uint64_t b, uint64_t c)
 {
-	call.gate = gate_address(p.session->gates_address, gate, gates[gate].hook);
+	call.trampoline = trampoline_address(p.session->trampolines_address, trampoline, trampolines[trampoline].hook);
 	call.a = a, call.b = b, call.c = c;
 	getcontext(&there);
 	there.uc_stack.ss_sp = stack;
@@ -190,7 +192,7 @@ static void test_fast_path(void **state)
 
 	(void)state;
 	start(1ull << 31);
-	stack_use(MALLOC, 1, 0, 0); /* the thread gets its slot */
+	stack_use(MALLOC, 1, 0, 0); /* the thread gets its thread state */
 	largest = stack_use_of_all(100);
 	stop();
 	print_message("a call that is not sampled: %lu bytes\n", largest);

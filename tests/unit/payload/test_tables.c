@@ -12,22 +12,22 @@
 #include "history.h"
 #include "regions.h"
 #include "tables_fixture.h"
-#include "thread_slot.h"
+#include "thread_state.h"
 
 /* The first threads get rows of their own; all others share, and what is added together is the same. */
 static void test_counters_add_up_over_the_rows(void **state)
 {
-	struct thread_slot slots[2 * DUMP_COUNTER_SHARDS];
+	struct thread_state threads[2 * DUMP_COUNTER_SHARDS];
 	uint32_t owned = 0;
 
 	(void)state;
-	memset(slots, 0, sizeof(slots));
+	memset(threads, 0, sizeof(threads));
 	for (uint32_t i = 0; i < 2 * DUMP_COUNTER_SHARDS; i++) {
 		struct counter_row row;
 
-		thread_slot_equip(&slots[i], 1);
-		thread_slot_equip(&slots[i], 1);
-		row = counter_row(&slots[i], 0x1000ull * i);
+		thread_state_equip(&threads[i], 1);
+		thread_state_equip(&threads[i], 1);
+		row = counter_row(&threads[i], 0x1000ull * i);
 		owned += row.owned;
 		assert_true(row.words >= payload.dump->counters[row.owned ? COUNTER_ROWS_SHARED : 0]);
 		assert_true(row.words < payload.dump->counters[row.owned ? DUMP_COUNTER_SHARDS : COUNTER_ROWS_SHARED]);
@@ -40,26 +40,26 @@ static void test_counters_add_up_over_the_rows(void **state)
 
 static void test_history_append_wraps(void **state)
 {
-	struct thread_slot slot = { 0 };
+	struct thread_state thread = { 0 };
 	struct dump_live_record record = record_of(0x1000);
 	struct counter_row counters = counter_row(NULL, 0);
 	uint64_t n = 4 * DUMP_HISTORY_RECORDS + 10;
 	struct dump_history_record past;
 
 	(void)state;
-	history_append(&slot, &counters, &record, 5, 0);
+	history_append(&thread, &counters, &record, 5, 0);
 	history_append(NULL, &counters, &record, 5, 0);
 	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_history), 2);
 	fixture_region(&fixture, DUMP_REGION_HISTORY, 3 * 4096, 3);
 	regions_refresh();
 	for (uint64_t i = 0; i < n; i++) {
 		record.size = i;
-		history_append(&slot, &counters, &record, 100 + i, DUMP_HISTORY_FREE_MISSED);
+		history_append(&thread, &counters, &record, 100 + i, DUMP_HISTORY_FREE_MISSED);
 	}
 	assert_int_equal(fixture.dump->history_next, 5);
 	assert_int_equal(fixture_history_count(&fixture), 2 * DUMP_HISTORY_RECORDS + 10);
 	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_history), 2 + 2 * DUMP_HISTORY_RECORDS);
-	assert_true(fixture_history(&fixture, 0, &past)); /* block 3 stands in place 0 */
+	assert_true(fixture_history(&fixture, 0, &past)); /* block 3 is in place 0 */
 	assert_int_equal(past.size, 3 * DUMP_HISTORY_RECORDS);
 	assert_int_equal(past.freed_stamp, 100 + 3 * DUMP_HISTORY_RECORDS);
 	assert_int_equal(past.flags, DUMP_HISTORY_FREE_MISSED);
@@ -67,7 +67,7 @@ static void test_history_append_wraps(void **state)
 
 static void test_history_append_leaves_a_block_that_was_overtaken(void **state)
 {
-	struct thread_slot slow = { 0 }, fast = { 0 };
+	struct thread_state slow = { 0 }, fast = { 0 };
 	struct counter_row counters = counter_row(NULL, 0);
 	struct dump_live_record record = record_of(0x1000);
 
@@ -99,7 +99,7 @@ static void test_regions_refresh_refuses_hostile_descriptors(void **state)
 		hostile(kind, DUMP_HEADER_BYTES + 1, 4096, 8); /* not aligned */
 		hostile(kind, DUMP_HEADER_BYTES, 4095, 8);
 		hostile(kind, DUMP_HEADER_BYTES, 0, 0);     /* empty */
-		hostile(kind, FIXTURE_DUMP_BYTES, 4096, 8); /* behind the end */
+		hostile(kind, FIXTURE_DUMP_BYTES, 4096, 8); /* after the end */
 		hostile(kind, FIXTURE_DUMP_BYTES - 4096, 8192, 8);
 		hostile(kind, UINT64_MAX - 4095, 8192, 8); /* wraps */
 		hostile(kind, DUMP_HEADER_BYTES, UINT64_MAX - 4095, 8);

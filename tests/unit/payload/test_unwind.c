@@ -66,7 +66,7 @@ static void test_walk_ends_at_a_frame_that_does_not_fit(void **state)
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_RSP, -8, 0), 0);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RSP, UNWIND_N_MAX_BYTES, 0), 0); /* behind the end */
+	walk_one(UNWIND_RULE(UNWIND_RSP, UNWIND_N_MAX_BYTES, 0), 0); /* after the end */
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), 0);
 	assert_truncated(1);
@@ -148,7 +148,7 @@ static void test_walk_falls_back_to_frame_pointers(void **state)
 	assert_truncated(2);
 	walk(10, at(9)); /* below the frame */
 	assert_truncated(1);
-	walk(10, at(WORDS - 1)); /* the second word is behind the end */
+	walk(10, at(WORDS - 1)); /* the second word is after the end */
 	assert_truncated(1);
 }
 

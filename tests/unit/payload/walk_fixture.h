@@ -24,7 +24,7 @@ int close_session(void **state);
 uint64_t at(uint32_t word);
 /* The module has these rules, and the array is the main stack. */
 void publish(const uint32_t *rules, uint32_t count);
-/* What a C library notes at NOTED_AT behind the thread pointer; the stack begins with the array. */
+/* What a C library notes at NOTED_AT after the thread pointer; the stack begins with the array. */
 #define NOTED_AT 32
 void make_control_block(uint64_t thread_pointer);
 void walk(uint32_t word, uint64_t fp);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "entry_place.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cleanup.h"
+#include "hook_names.h"
+
+#define PAGE_BYTES 4096u
+
+uint64_t entry_place_protection(const struct maps *now, const struct maps *planned, uint64_t address)
+{
+	const struct mapping *m = maps_find(now, address), *was = planned ? maps_find(planned, address) : m;
+
+	if (!m || !was || m->shared)
+		return GOT_ABSENT;
+	if (planned && (!(m->prot & PROT_READ) || (m->inode ? !mapping_same_file(m, was) : was->inode != 0)))
+		return GOT_ABSENT;
+	return m->prot;
+}
+
+static uint64_t page_of(const struct got_entry *entry)
+{
+	return entry->address & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+/* One word of each page. */
+static bool can_read_all(const struct got_entry *entries, size_t count, struct target_piece *pieces,
+                         const struct target_memory *memory)
+{
+	static uint64_t word; /* what they hold does not matter */
+	struct err ignored;
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (entries[i].page_protection != GOT_ABSENT &&
+		    (i == 0 || page_of(&entries[i]) != page_of(&entries[i - 1])))
+			pieces[used++] = (struct target_piece){ entries[i].address, sizeof word, &word };
+	return target_read_batch(memory, pieces, used, &ignored) == 0;
+}
+
+int entry_places_find(struct got_entry *entries, size_t count, const struct maps *now, const struct maps *planned,
+                      const struct target_memory *memory, struct err *e)
+{
+	AUTO_FREE struct target_piece *pieces = calloc(count + 1, sizeof *pieces);
+	uint64_t word;
+	struct err ignored;
+
+	if (!pieces)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		entries[i].page_protection = entry_place_protection(now, planned, entries[i].address);
+	if (can_read_all(entries, count, pieces, memory))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		if (entries[i].page_protection != GOT_ABSENT &&
+		    target_read_u64(memory, entries[i].address, &word, &ignored) < 0)
+			entries[i].page_protection = GOT_ABSENT;
+	return 0;
+}
+
+enum got_found entry_place_inspect(const struct got_entry *entry, uint64_t trampolines, uint64_t original,
+                                   const struct modules *modules, const struct maps *maps,
+                                   const struct target_memory *memory)
+{
+	const struct elf_module *home = modules_find(modules, entry->address, false);
+	uint64_t now;
+	struct err ignored;
+
+	if (target_read_u64(memory, entry->address, &now, &ignored) < 0)
+		return GOT_FOUND_NOTHING;
+	if (trampoline_is(trampolines, entry->trampoline, now))
+		return GOT_FOUND_TRAMPOLINE;
+	if (now == original || now == entry->old_value)
+		return GOT_FOUND_ORIGINAL;
+	/* In a fresh module that is the way to the loader; in the module that was patched another tool lives. */
+	if (home && entry->state == GOT_GONE && modules_find(modules, now, true) == home)
+		return GOT_FOUND_ORIGINAL;
+	const struct mapping *m = maps_find(maps, now);
+	return m && m->prot & PROT_EXEC ? GOT_FOUND_CODE : GOT_FOUND_DATA;
+}
+
+bool entry_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
+                           uint32_t *number)
+{
+	uint8_t code[9];
+	struct err ignored;
+
+	if (!elf_module_holds(home, value, sizeof code, PF_X) ||
+	    target_read(memory, value, code, sizeof code, &ignored))
+		return false;
+	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;
+	memcpy(number, push + 1, sizeof *number);
+	return push[0] == 0x68;
+}
+
+static bool table_names_function(const struct elf_module *m, const struct target_memory *memory,
+                                 const struct elf_table *table, uint64_t address)
+{
+	AUTO_FREE Elf64_Rela *relas = NULL;
+	size_t count = 0;
+	struct err ignored;
+
+	if (elf_module_relocations(m, memory, table, &relas, &count, &ignored) < 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t symbol = (uint32_t)ELF64_R_SYM(relas[i].r_info);
+
+		if (m->bias + relas[i].r_offset == address && symbol && symbol < m->symbol_count)
+			return hook_by_symbol(elf_module_symbol_name(m, symbol)) < HOOK_COUNT;
+	}
+	return false;
+}
+
+bool entry_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address,
+                           uint64_t value)
+{
+	uint32_t number;
+
+	return !entry_place_lazy_stub(home, memory, value, &number) &&
+	       (table_names_function(home, memory, &home->jmprel, address) ||
+	        table_names_function(home, memory, &home->rela, address));
+}

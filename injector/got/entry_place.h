@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is mapped where a GOT entry is, and what may be done to it. A program can tear at its libraries without the
+ * loader: unmap a part, move it onto other memory, map a file over it, take away its protection, cut its file on disk.
+ * So a GOT entry is touched only in private memory that can be read, and patched only where still the same is mapped as
+ * when it was planned.
+ */
+#ifndef MEMATTACH_ENTRY_PLACE_H
+#define MEMATTACH_ENTRY_PLACE_H
+
+#include <stddef.h>
+
+#include "control.h"
+#include "maps.h"
+#include "modules.h"
+#include "target_memory.h"
+
+/*
+ * The PROT_* of the GOT entry's page, or GOT_ABSENT: not to be touched. planned: the mappings as they were when the GOT
+ * entry was planned; NULL: it is to be restored, and a private copy of the page in the same place is as good as the
+ * page.
+ */
+uint64_t entry_place_protection(const struct maps *now, const struct maps *planned, uint64_t address);
+
+/*
+ * Sets page_protection of all GOT entries, after a look whether their pages can be read at all: those after the end of
+ * a file that was cut raise SIGBUS. GOT entries of one page should come together.
+ */
+int entry_places_find(struct got_entry *entries, size_t count, const struct maps *now, const struct maps *planned,
+                      const struct target_memory *memory, struct err *e) WARN_UNUSED;
+
+/* What a word holds that neither is patched nor got its old value back. */
+enum got_found {
+	GOT_FOUND_NOTHING,    /* it cannot be read: unmapped, or after the end of its file */
+	GOT_FOUND_TRAMPOLINE, /* our trampoline: in memory that is not to be written to, or put back there since we
+	                         looked */
+	GOT_FOUND_ORIGINAL, /* the original, or in a module that was opened anew the way to it: the loader has bound it
+	                     */
+	GOT_FOUND_CODE,     /* other code: another tool's hook */
+	GOT_FOUND_DATA,     /* something that is no code: other memory took the page's place */
+};
+
+/* trampolines: where they are mapped; original: what the GOT entry's trampoline leads to when it is inert. */
+enum got_found entry_place_inspect(const struct got_entry *entry, uint64_t trampolines, uint64_t original,
+                                   const struct modules *modules, const struct maps *maps,
+                                   const struct target_memory *memory);
+
+/*
+ * Is this word of the module one that its loader fills with a listed function, and value no way to the loader? What is
+ * there then and is no such function is a hook. (Another library in the same place has other words there.)
+ */
+bool entry_place_is_hooked(const struct elf_module *home, const struct target_memory *memory, uint64_t address,
+                           uint64_t value);
+
+/*
+ * Does value lead to a lazy stub of the module? *number: of the relocation that it stands for. A lazy GOT entry points
+ * after the jump of its own PLT entry (old PLT) or to its entry in .plt (IBT PLT): in both cases to `push $number`,
+ * perhaps after endbr64.
+ */
+bool entry_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
+                           uint32_t *number);
+
+#endif

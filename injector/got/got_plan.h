@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The plan: which words of the target are to be patched, with which trampolines.
+ *
+ * A GOT entry is a word that the loader filled with the address of a listed function: by R_X86_64_JUMP_SLOT, GLOB_DAT
+ * or R_X86_64_64. What it holds now is classified before it is trusted:
+ *
+ *   a definition        the address of a dynamic symbol of that name            → that is the original
+ *   a lazy stub         the module's own PLT entry that pushes this relocation's number → resolved as the loader will
+ *   a canonical stub    the PLT stub that stands for &function in a non-PIE program → what the program's own GOT entry
+ * leads to an ifunc's choice   in the module that defines the function as an ifunc     → the value itself null a weak
+ * reference to nothing                             → passed over the module's own    in a word of writable data: the
+ * program has put another function of its own there                               → passed over: what that calls is
+ * seen by its own GOT entries anything else       another tool's hook, or half-relocated                  → refused,
+ * named
+ *
+ * Whether a function is hooked or left alone because it passes on to another listed function through a GOT entry of its
+ * own module (operator new → malloc) is decided here, once for each definition: see struct entry_route.
+ */
+#ifndef MEMATTACH_GOT_PLAN_H
+#define MEMATTACH_GOT_PLAN_H
+
+#include "control.h"
+#include "hook_names.h"
+#include "libc.h"
+
+#define GROUP_BIT(group) (1u << (group))
+
+/*
+ * Trampoline 0 serves no GOT entry. The target maps the trampolines where there is room, often right after memory of
+ * the program, and a pointer to the end of that memory is the address of trampoline 0: glibc's loader keeps one to its
+ * first page of heap. A search for copied addresses of trampolines must not take it for one.
+ */
+#define TRAMPOLINE_FIRST 1u
+
+struct entry_plan {
+	uint64_t address;
+	uint64_t value;           /* what it holds now: struct got_entry.old_value */
+	uint64_t original;        /* the function that it stands for */
+	uint32_t hook;            /* enum hook_id */
+	uint32_t module;          /* index in modules.list */
+	uint32_t trampoline;      /* index in trampolines */
+	uint32_t flags;           /* GOT_ESCAPES or 0 */
+	uint32_t page_protection; /* PROT_*, as in maps now */
+	uint32_t relocation;      /* R_X86_64_* */
+};
+
+/* One definition that GOT entries lead to. */
+struct entry_route {
+	uint32_t hook;
+	uint64_t original;
+	uint32_t definer; /* module index, UINT32_MAX unknown */
+	uint32_t entries; /* how many GOT entries lead to it */
+	bool hooked;  /* false: it calls via (below) through a GOT entry of its module, and that is counted instead */
+	uint32_t via; /* enum hook_id, if not hooked */
+};
+
+struct entry_refusal {
+	uint32_t module;
+	uint32_t hook;
+	uint64_t address;
+	uint64_t value;
+	char text[160]; /* "libfoo.so: malloc not patched: holds 0x…, a hook of another tool in libbar.so" */
+};
+
+struct got_plan {
+	struct entry_plan *entries; /* to patch, sorted by module, then address; each address once */
+	size_t entry_count;
+	struct control_trampoline *trampolines;
+	size_t trampoline_count; /* <= TRAMPOLINE_MAX */
+	struct entry_route *routes;
+	size_t route_count;
+	struct entry_refusal *refusals;
+	size_t refusal_count;
+	char *notes;         /* sentences, one per line: allocators that are not seen, and the like; "" none */
+	uint64_t text_bytes; /* code that was scanned */
+};
+
+struct got_plan_options {
+	uint32_t groups; /* GROUP_BIT(GROUP_MALLOC) | … */
+	/* When planning again for later modules: the trampolines in force keep their index; may be NULL, 0. */
+	const struct control_trampoline *trampolines;
+	size_t trampoline_count;
+	/*
+	 * GOT entries that hold a trampoline already, in any order; may be NULL, 0. They are not planned again, but
+	 * routes follow them.
+	 */
+	const struct got_entry *patched;
+	size_t patched_count;
+	bool skip_notes; /* no search of .symtab for allocators that are linked in */
+};
+
+/*
+ * Makes the plan. maps gives the page protections. Modules that cannot be read are noted, never an error. got_plan_free
+ * afterwards. -E2BIG: more than TRAMPOLINE_MAX different functions or SESSION_ENTRY_MAX GOT entries; beyond the budget
+ * (budget.h).
+ */
+int got_plan_make(struct got_plan *plans, const struct modules *m, const struct libc *libc,
+                  const struct target_memory *memory, const struct maps *maps, const struct got_plan_options *options,
+                  struct err *e) WARN_UNUSED;
+void got_plan_free(struct got_plan *plans);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "loan.h"
+
+static int keep_errno(struct loan *l, struct err *e)
+{
+	const uint64_t none[6] = { 0 };
+	uint64_t address;
+
+	int rc = remote_call1(&l->remote, l->s->view.libc.errno_location, none, &address, l->deadline_ns, e);
+	return rc < 0 ? rc : remote_keep_errno(&l->remote, address, e);
+}
+
+int loan_begin(struct loan *l, struct session *s, const struct borrower *b, struct err *e)
+{
+	l->s = s;
+	l->call_ns = b->call_ns;
+	int rc = borrow_enter(b, &l->remote, &l->thread, e);
+	if (rc < 0)
+		return rc;
+	l->deadline_ns = monotonic_ns() + l->call_ns;
+	rc = keep_errno(l, e);
+	if (rc < 0)
+		remote_abandon(&l->remote);
+	else
+		pending_error_hide(&l->pending, &s->view.libc, &l->remote);
+	return rc;
+}
+
+int loan_end(struct loan *l, int rc, struct err *e)
+{
+	struct remote *r = &l->remote;
+	struct err leaving = { 0 };
+
+	if (rc == -ETIMEDOUT || rc == -ESRCH) {
+		remote_abandon(r);
+		return rc;
+	}
+	pending_error_show(&l->pending, &l->s->view.libc, r, l->deadline_ns);
+	int left = remote_leave(r, monotonic_ns() + l->call_ns, &leaving);
+	if (left < 0)
+		remote_abandon(r);
+	else if (remote_erase(&l->s->writer, r->cave, &leaving) < 0)
+		session_say(l->s, "memattach: %s", leaving.text);
+	if (rc < 0 || left == 0)
+		return rc;
+	*e = leaving;
+	return left;
+}

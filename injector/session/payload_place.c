@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "payload_place.h"
+
+#include <string.h>
+
+#include "live_thread.h"
+#include "payload_symbols.h"
+
+bool session_payload_is_mapped(const struct session *s)
+{
+	struct maps maps;
+	struct err ignored;
+
+	if (live_thread_maps(&s->target, &maps, &ignored) < 0)
+		return false;
+	const struct mapping *m = maps_find(&maps, s->payload.base);
+	bool mapped = m && strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
+	maps_free(&maps);
+	return mapped;
+}
+
+static bool looks_like_payload(const struct elf_module *m)
+{
+	return strcmp(elf_module_name(m), "memfd:" PAYLOAD_MEMFD_NAME) == 0 ||
+	       strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
+}
+
+/* What is loaded under the payload's name, and what its session block says. */
+static int read_payload(const struct session *s, const struct elf_module *m, struct payload_place *place, struct err *e)
+{
+	uint64_t session_offset, control_offset;
+
+	int rc = payload_symbol("memattach_session", &session_offset, e);
+	if (rc == 0)
+		rc = payload_symbol("memattach_control", &control_offset, e);
+	if (rc < 0)
+		return rc;
+	*place = (struct payload_place){
+		.base = m->start,
+		.end = m->end,
+		.code_end = m->exec_end,
+		.session = m->start + session_offset,
+		.control = m->start + control_offset,
+	};
+	rc = target_read(&s->memory, place->session, &place->block, sizeof place->block, e);
+	if (rc == 0 && (place->block.magic != CONTROL_MAGIC || place->block.version != CONTROL_VERSION))
+		rc = err_set(e, EPROTO,
+		             "the target holds the payload of another version of memattach (detach with that version), "
+		             "or it has written over it");
+	return rc;
+}
+
+static bool is_active(const struct payload_place *place)
+{
+	return place->block.state == SESSION_STARTED || place->block.state == SESSION_INERT;
+}
+
+bool session_is_active(const struct session *s)
+{
+	return s->payload.base && is_active(&s->payload);
+}
+
+int session_find_payload(struct session *s, struct err *e)
+{
+	struct payload_place found = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; i < s->view.modules.count && rc == 0; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
+		struct payload_place place;
+		if (!looks_like_payload(m) || (s->own_base && m->start != s->own_base))
+			continue;
+		rc = read_payload(s, m, &place, e);
+		if (rc == 0 && (!found.base || (is_active(&place) && !is_active(&found))))
+			found = place;
+	}
+	if (rc == 0)
+		s->payload = found;
+	if (rc == 0 && found.base)
+		ours_add_mapping(&s->ours, maps_find(&s->view.maps, found.base));
+	if (rc == 0 && found.base && !s->touched)
+		ours_add_named(&s->ours, &s->view.maps);
+	if (rc == 0 && s->recording.dump.own && s->own_base && found.base && is_active(&found) &&
+	    found.block.session_id != s->recording.dump.own->session_id)
+		rc = err_set(e, EPROTO, "the payload in the target is that of another session");
+	return rc;
+}
+
+uint64_t session_payload_handle(const struct session *s)
+{
+	const struct elf_module *m = modules_find(&s->view.modules, s->payload.base, false);
+
+	if (s->payload.block.dl_handle)
+		return s->payload.block.dl_handle;
+	return m ? m->link_map : 0;
+}

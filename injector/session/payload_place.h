@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the payload is in the target: of this session, or of one whose memattach died. */
+#ifndef MEMATTACH_PAYLOAD_PLACE_H
+#define MEMATTACH_PAYLOAD_PLACE_H
+
+#include "session.h"
+
+/* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if
+ * there is none. */
+int session_find_payload(struct session *s, struct err *e) WARN_UNUSED;
+/* Is it mapped where it was loaded? Not after execve; what is in it may be anything. */
+bool session_payload_is_mapped(const struct session *s);
+/* The payload that was found has hooks in force, or inert ones. */
+bool session_is_active(const struct session *s);
+/*
+ * What dlopen returned for the payload. A memattach that died between dlopen and CONTROL_START could not note it; then
+ * the link map tells, which is what both C libraries use as handle. 0: unknown.
+ */
+uint64_t session_payload_handle(const struct session *s);
+
+#endif

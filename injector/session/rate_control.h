@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* The governor of a session: measures what sampling costs, changes the rate, and records it. */
+#ifndef MEMATTACH_RATE_CONTROL_H
+#define MEMATTACH_RATE_CONTROL_H
+
+#include "session.h"
+
+/* When recording has begun. */
+void rate_control_start(struct session *s);
+/* From time to time. */
+void rate_control_poll(struct session *s);
+/* Another least rate, in force already: the governor goes on from it and not below. */
+void rate_control_least(struct session *s, uint64_t rate);
+/* Puts into the dump what CPU time the target has used, and how much of it sampling took. */
+void rate_control_note_cost(struct session *s);
+
+#endif

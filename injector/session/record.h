@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* What the dump says about the target: its modules, with their unwind tables, and its threads. */
+#ifndef MEMATTACH_RECORD_H
+#define MEMATTACH_RECORD_H
+
+#include "session.h"
+
+/* Unwind tables of all modules into s->tables; coverage in s->coverage. */
+int session_compile(struct session *s, struct err *e) WARN_UNUSED;
+/* Writes module records for ids from first_id on, with notes on what is not covered. */
+int session_record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;
+/* Names of the threads that have no record yet; again: also of those that have another name now. */
+int session_record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
+
+#endif

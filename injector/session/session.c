@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "cleanup.h"
+#include "inspect.h"
+#include "say.h"
+
+#define CALL_NS 5000000000ull     /* one remote call; a loader that waits for a lock longer than that goes on alone */
+#define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
+
+void session_init(struct session *s, const struct session_options *options)
+{
+	*s = (struct session){
+		.options = *options,
+		.target = { .pidfd = -1, .lock_fd = -1 },
+		.memory.mem_fd = -1,
+		.writer.fd = -1,
+		.view.next_module_id = 1,
+		.recording = { .dump.fd = -1, .file.directory = -1, .tables = { .fd = -1, .own = -1 } },
+	};
+}
+
+void session_done(struct session *s)
+{
+	session_forget_view(s);
+	snapshot_free(&s->outcome.before);
+	unwind_tables_close(&s->recording.tables);
+	dump_writer_close(&s->recording.dump);
+	dump_file_close(&s->recording.file);
+	target_writer_close(&s->writer);
+	target_memory_close(&s->memory);
+	target_close(&s->target);
+	free(s->outcome.residue);
+	free(s->outcome.notes);
+	free(s->outcome.final_entries);
+	free(s->recording.named_threads);
+	session_init(s, &s->options);
+}
+
+void session_say(const struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	if (s->options.quiet)
+		return;
+	va_start(ap, format);
+	say_line(stderr, format, ap);
+	va_end(ap);
+}
+
+__attribute__((format(printf, 2, 0))) static void add_line(char **lines, const char *format, va_list ap)
+{
+	AUTO_FREE char *line = say_format(format, ap);
+	char *all = NULL;
+
+	if (!line || asprintf(&all, "%s%s\n", *lines ? *lines : "", line) < 0)
+		return;
+	free(*lines);
+	*lines = all;
+}
+
+void session_add_residue(struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	add_line(&s->outcome.residue, format, ap);
+	va_end(ap);
+}
+
+void session_add_note(struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	add_line(&s->outcome.notes, format, ap);
+	va_end(ap);
+}
+
+void session_borrower(const struct session *s, struct borrower *b, uint64_t extra_bytes, uint64_t *longest_ns)
+{
+	*b = (struct borrower){
+		.target = &s->target,
+		.memory = &s->memory,
+		.writer = &s->writer,
+		.points = &s->view.points,
+		.cave = s->view.cave,
+		.search_ns = s->options.deadline_ns,
+		.call_ns = CALL_NS,
+		.extra_bytes = extra_bytes,
+		.longest_ns = longest_ns,
+	};
+}
+
+void session_patient_borrower(const struct session *s, struct borrower *b, uint64_t *longest_ns)
+{
+	session_borrower(s, b, 0, longest_ns);
+	b->patient = true;
+	if (b->search_ns < PATIENCE_NS)
+		b->search_ns = PATIENCE_NS;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* The trampolines, see trampoline_setup.h. */
+#include "trampoline_setup.h"
+
+#include <elf.h>
+#include <errno.h>
+
+#include "arch.h"
+#include "filter.h"
+#include "hooks.h"
+#include "mapping.h"
+#include "session_block.h"
+#include "syscalls.h"
+
+extern const uint8_t trampoline_code[TRAMPOLINES_CODE_BYTES] HIDDEN;
+extern const int32_t hook_offsets[HOOK_COUNT] HIDDEN;
+extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
+
+static struct trampolines_shared nobodys;
+struct trampolines_shared *trampolines_shared = &nobodys;
+
+static uint8_t trampoline_hooks[TRAMPOLINE_MAX]; /* enum hook_id of each */
+
+_Static_assert(HOOK_COUNT <= UINT8_MAX, "trampoline_hooks");
+
+static struct trampoline *trampoline_of(uint32_t i)
+{
+	return (struct trampoline *)trampoline_data(session.trampolines_address, i);
+}
+
+uint64_t trampolines_entry_value(uint32_t i)
+{
+	return trampoline_address(session.trampolines_address, i, trampoline_hooks[i]);
+}
+
+/* The segment of this image that holds the trampolines' code: where in the file it is, and what else is code. */
+static const Elf64_Phdr *text_segment(uint64_t *bias)
+{
+	const Elf64_Ehdr *image = &__ehdr_start;
+	const Elf64_Phdr *phdr = (const void *)((const uint8_t *)image + image->e_phoff);
+	uint64_t first = UINT64_MAX;
+
+	for (uint32_t i = 0; i < image->e_phnum; i++) {
+		if (phdr[i].p_type == PT_LOAD && phdr[i].p_vaddr < first)
+			first = phdr[i].p_vaddr;
+	}
+	*bias = (uint64_t)image - (first & ~(uint64_t)(PAGE_BYTES - 1));
+	for (uint32_t i = 0; i < image->e_phnum; i++) {
+		uint64_t start = *bias + phdr[i].p_vaddr;
+
+		if (phdr[i].p_type == PT_LOAD && (uint64_t)trampoline_code >= start &&
+		    (uint64_t)trampoline_code - start < phdr[i].p_filesz)
+			return &phdr[i];
+	}
+	return 0;
+}
+
+int64_t trampolines_map(int payload_fd, uint32_t counters)
+{
+	uint64_t bias;
+	const Elf64_Phdr *text = text_segment(&bias);
+	int64_t place, result;
+	uint64_t offset;
+
+	if (!text)
+		return -ENOEXEC;
+	offset = (uint64_t)trampoline_code - bias - text->p_vaddr + text->p_offset;
+	place = mapping_new(TRAMPOLINES_BYTES + counters, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	if (place < 0)
+		return place;
+	result = sys_mmap((uint64_t)place, TRAMPOLINES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+	                  payload_fd, offset);
+	if (result >= 0)
+		result = sys_munlock((uint64_t)place, TRAMPOLINES_CODE_BYTES);
+	if (result >= 0)
+		result = sys_madvise((void *)((uint64_t)place + TRAMPOLINES_BYTES), counters, MADV_WIPEONFORK);
+	if (result < 0) {
+		sys_munmap((uint64_t)place, TRAMPOLINES_BYTES + counters);
+		return result;
+	}
+	session.trampoline_code_offset = offset;
+	session.trampolines_address = (uint64_t)place;
+	session.trampolines_bytes = TRAMPOLINES_BYTES + counters;
+	session.trampoline_count = 0;
+	trampolines_shared = (struct trampolines_shared *)((uint64_t)place + TRAMPOLINES_CODE_BYTES);
+	trampolines_shared->filter_mask = counters - 1;
+	filter_init((uint8_t *)((uint64_t)place + TRAMPOLINES_BYTES), counters);
+	session.text_start = bias + text->p_vaddr;
+	session.text_end = session.text_start + text->p_memsz;
+	return 0;
+}
+
+int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
+{
+	if (count > TRAMPOLINE_MAX)
+		return -EINVAL;
+	for (uint32_t i = session.trampoline_count; i < count; i++) {
+		if (wanted[i].hook >= HOOK_COUNT || !wanted[i].original)
+			return -EINVAL;
+	}
+	for (uint32_t i = session.trampoline_count; i < count; i++) {
+		struct trampoline *trampoline = trampoline_of(i);
+
+		trampoline_hooks[i] = (uint8_t)wanted[i].hook;
+		trampoline->original = wanted[i].original;
+		__atomic_store_n(&trampoline->next,
+		                 (uint64_t)hook_offsets + (uint64_t)(int64_t)hook_offsets[wanted[i].hook],
+		                 __ATOMIC_RELEASE);
+	}
+	if (count > session.trampoline_count)
+		session.trampoline_count = count;
+	return 0;
+}
+
+void trampolines_inert(void)
+{
+	__atomic_store_n(&trampolines_shared->near_owner, 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < session.trampoline_count; i++)
+		__atomic_store_n(&trampoline_of(i)->next, trampoline_of(i)->original, __ATOMIC_RELEASE);
+}
+
+void trampolines_leave(void)
+{
+	trampolines_shared = &nobodys;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The trampolines (include/trampolines.h): mapped by CONTROL_START, set by CONTROL_PATCH, made inert by CONTROL_INERT.
+ * Only the control thread calls these functions. */
+#ifndef MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
+#define MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "hook_call.h"
+#include "thread_state.h"
+
+/*
+ * What all trampolines use. A forked child has a copy of it: its first thread goes on charging the near thread state,
+ * and what that samples finds the session switched off; the filter is wiped there.
+ */
+struct trampolines_shared {
+	uint64_t near_owner;  /* (atomic) near.owner, for all to read */
+	uint32_t filter_mask; /* never changes */
+	uint32_t reserved_;
+	uint64_t apart_[14];
+	struct thread_state near;
+};
+
+_Static_assert(offsetof(struct trampolines_shared, near_owner) == TRAMPOLINES_NEAR_OWNER, "near_owner");
+_Static_assert(offsetof(struct trampolines_shared, filter_mask) == TRAMPOLINES_FILTER_MASK, "filter_mask");
+_Static_assert(offsetof(struct trampolines_shared, near) == TRAMPOLINES_NEAR, "near");
+_Static_assert(sizeof(struct trampolines_shared) == TRAMPOLINES_SHARED_BYTES, "trampolines_shared");
+
+/* Never NULL: before CONTROL_START it is one that no trampoline uses. */
+extern struct trampolines_shared *trampolines_shared HIDDEN;
+
+/* Maps the trampolines' code from payload_fd, their data, and so many counters for the filter, which a forked child
+ * will find empty; fills the session's trampolines_* and text_* words. 0 or -errno. */
+int64_t trampolines_map(int payload_fd, uint32_t counters);
+/* Sets trampolines [session.trampoline_count, count) and counts them in. 0 or -errno. */
+int64_t trampolines_set(const struct control_trampoline *trampolines, uint32_t count);
+void trampolines_inert(void);
+/* Inert trampolines are nobody's from now on, and may stay. */
+void trampolines_leave(void);
+/* What a GOT entry holds that is patched to trampoline i. */
+uint64_t trampolines_entry_value(uint32_t i);
+
+#endif

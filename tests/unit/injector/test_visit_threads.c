@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* Many threads, running and asleep: each is visited once, in a stop, and goes on. */
+#include "visit_threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "target.h"
+
+#define RUNNING 20
+#define ASLEEP 40
+#define THREADS (RUNNING + ASLEEP + 1)
+#define PATIENCE_NS 60000000000ull
+
+static _Atomic uint64_t *rounds; /* of the threads that run, shared with the child */
+
+static void *run(void *number)
+{
+	for (;;)
+		rounds[(uintptr_t)number]++;
+	return NULL;
+}
+
+static void *sleep_on(void *number)
+{
+	(void)number;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* The last of its threads does as it is told. */
+static pid_t start_target(void *(*last)(void *))
+{
+	int ready[2];
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(rounds, MAP_FAILED);
+	pid_t pid = fork();
+	if (pid == 0) {
+		pthread_t thread;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (uintptr_t i = 0; i < RUNNING + ASLEEP; i++)
+			if (pthread_create(&thread, NULL,
+			                   i < RUNNING                ? run
+			                   : i + 1 < RUNNING + ASLEEP ? sleep_on
+			                                              : last,
+			                   (void *)i))
+				_exit(1);
+		if (write(ready[1], "", 1) == 1)
+			sleep_on(NULL);
+		_exit(1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void end_target(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	munmap((void *)rounds, 4096);
+}
+
+/* First number after the name in the thread's status. */
+static char status_of(pid_t pid, pid_t tid, const char *name)
+{
+	char path[64], line[256], value = '?';
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, tid);
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			value = line[strlen(name) + 1];
+	fclose(f);
+	return value;
+}
+
+struct visits {
+	pid_t pid, tids[THREADS + 1];
+	size_t stopped, ended, late;
+};
+
+static void visit(void *context, pid_t tid, struct tracee *t, int rc, const struct err *e)
+{
+	struct visits *v = context;
+	size_t n = v->stopped + v->ended + v->late;
+
+	assert_true(n <= THREADS);
+	for (size_t i = 0; i < n; i++)
+		assert_int_not_equal(v->tids[i], tid);
+	v->tids[n] = tid;
+	if (rc == 0) {
+		assert_int_equal(t->tid, tid);
+		assert_int_equal(status_of(v->pid, tid, "State:"), 't');
+		v->stopped++;
+	} else {
+		assert_null(t);
+		assert_true(e->text[0]);
+		v->ended += rc == -ESRCH;
+		v->late += rc == -ETIMEDOUT;
+	}
+}
+
+static void test_crowd_visits_each_thread_once(void **state)
+{
+	pid_t pid = start_target(sleep_on), *tids = NULL;
+	const struct target target = { .pid = pid, .tid = pid };
+	struct visits v = { .pid = pid };
+	uint64_t longest = 0, before[RUNNING];
+	size_t count = 0;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(target_tids(&target, &tids, &count, &e), 0);
+	assert_int_equal(count, THREADS);
+	pid_t *with_gone = calloc(count + 1, sizeof *with_gone);
+	memcpy(with_gone, tids, count * sizeof *tids);
+	with_gone[count] = 0x7fffffff; /* is none */
+	const struct thread_visits thread_visits = { pid,      with_gone, count + 1, monotonic_ns() + PATIENCE_NS,
+		                                     &longest, visit,     &v };
+	assert_int_equal(visit_threads(&thread_visits, &e), 0);
+	assert_int_equal(v.stopped, THREADS);
+	assert_int_equal(v.ended, 1);
+	assert_int_equal(v.late, 0);
+	assert_true(longest > 0);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(status_of(pid, tids[i], "TracerPid:"), '0');
+	for (int i = 0; i < RUNNING; i++)
+		before[i] = rounds[i];
+	for (int i = 0; i < RUNNING; i++)
+		while (rounds[i] == before[i])
+			usleep(1000);
+	free(with_gone);
+	free(tids);
+	end_target(pid);
+}
+
+static void *vfork_and_sleep(void *nothing)
+{
+	if (vfork() == 0)
+		for (;;)
+			pause();
+	return sleep_on(nothing);
+}
+
+static void wait_for_state(pid_t pid, pid_t tid, char state)
+{
+	while (status_of(pid, tid, "State:") != state)
+		usleep(1000);
+}
+
+static void kill_child_of(pid_t pid, pid_t tid)
+{
+	char children[64], line[32] = "";
+
+	snprintf(children, sizeof children, "/proc/%d/task/%d/children", pid, tid);
+	FILE *f = fopen(children, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof line, f));
+	fclose(f);
+	kill((pid_t)atoi(line), SIGKILL);
+}
+
+/*
+ * A thread that an earlier step gave up has come to its stop meanwhile, before the thread_visits asks it: it is visited
+ * like the others. It must not be resumed and then taken for one that has ended, because it is not traced any more.
+ */
+static void test_crowd_visits_a_thread_that_came_late(void **state)
+{
+	pid_t pid = start_target(vfork_and_sleep), *tids = NULL, last;
+	const struct target target = { .pid = pid, .tid = pid };
+	struct visits v = { .pid = pid };
+	struct tracee t = { 0 };
+	enum tracee_stop stop;
+	size_t count = 0;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(target_tids(&target, &tids, &count, &e), 0);
+	assert_int_equal(count, THREADS);
+	last = tids[0];
+	for (size_t i = 1; i < count; i++)
+		last = tids[i] > last ? tids[i] : last;
+	wait_for_state(pid, last, 'D');
+	assert_int_equal(tracee_seize(&t, pid, last, false, &e), 0);
+	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
+	tracee_detach(&t);
+	kill_child_of(pid, last);
+	wait_for_state(pid, last, 't');
+	const struct thread_visits thread_visits = { pid, tids, count, monotonic_ns() + PATIENCE_NS, NULL, visit, &v };
+	assert_int_equal(visit_threads(&thread_visits, &e), 0);
+	assert_int_equal(v.ended, 0);
+	assert_int_equal(v.stopped, THREADS);
+	assert_int_equal(status_of(pid, last, "TracerPid:"), '0');
+	free(tids);
+	end_target(pid);
+}
+
+/* A thread that waits for the child of its vfork does not stop. */
+static void test_crowd_gives_up_at_the_deadline(void **state)
+{
+	struct visits v = { 0 };
+	struct err e;
+
+	(void)state;
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (vfork() == 0)
+			for (;;)
+				pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	wait_for_state(pid, pid, 'D');
+	v.pid = pid;
+	const struct thread_visits thread_visits = { pid, &pid, 1, monotonic_ns() + 50000000u, NULL, visit, &v };
+	assert_int_equal(visit_threads(&thread_visits, &e), 0);
+	assert_int_equal(v.late, 1);
+	assert_int_equal(v.stopped + v.ended, 0);
+	kill_child_of(pid, pid);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* memattach has children that are no tracees, such as the one that writes the dump: who waits for them finds them. */
+static void test_crowd_leaves_other_children_alone(void **state)
+{
+	struct visits v = { 0 };
+	siginfo_t info = { 0 };
+	struct err e;
+
+	(void)state;
+	pid_t other = fork();
+	if (other == 0)
+		_exit(7);
+	assert_int_equal(waitid(P_PID, (id_t)other, &info, WEXITED | WNOWAIT), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	v.pid = pid;
+	const struct thread_visits thread_visits = { pid, &pid, 1, monotonic_ns() + PATIENCE_NS, NULL, visit, &v };
+	assert_int_equal(visit_threads(&thread_visits, &e), 0);
+	assert_int_equal(v.stopped, 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	int status = 0;
+	assert_int_equal(waitpid(other, &status, WNOHANG), other);
+	assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_crowd_visits_each_thread_once),
+		cmocka_unit_test(test_crowd_visits_a_thread_that_came_late),
+		cmocka_unit_test(test_crowd_gives_up_at_the_deadline),
+		cmocka_unit_test(test_crowd_leaves_other_children_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
