@@ -74,6 +74,7 @@ void row_merge(struct report_row *into, const struct report_row *from)
 	if (into->change && from->change)
 		change_merge(into->change, from->change);
 	slack_merge(&into->slack, &from->slack);
+	free_tally_merge(&into->frees, &from->frees);
 	into->lost_live += from->lost_live;
 	into->flags |= from->flags;
 }

@@ -10,6 +10,7 @@
 #include "estimate.h"
 #include "leaks.h"
 #include "map.h"
+#include "trust.h"
 
 enum report_figure {
 	FIGURE_LIVE_BYTES,
@@ -36,9 +37,11 @@ struct report_row {
 	struct estimate_sum sum[FIGURE_COUNT];
 	struct slack slack;
 	struct row_change *change; /* NULL: nothing is compared */
+	struct free_tally frees;   /* how the records of its blocks ended */
 	uint64_t lost_live;        /* samples that had no room in the live table */
 	double p_value;            /* of the growth, one-sided; 1 if there is none */
 	bool grown;                /* more than chance explains, all rows considered */
+	bool doubtful;             /* frees are missed: growth of live figures may be nothing but that */
 	uint64_t *frames;          /* places, from the caller of the allocator outward */
 	uint32_t frame_count;
 	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */

@@ -17,6 +17,7 @@ struct sample {
 	uint32_t stack, rate; /* rate 0: given up; others stand for it */
 	uint32_t number;      /* of the stack */
 	uint32_t tid;         /* 0: not known */
+	bool missed;          /* its free was not seen */
 };
 
 /* What a block of this size adds; sizes come again and again, and logarithms are dear. */
@@ -192,6 +193,37 @@ static void add_to_window(struct window_part *window, const struct sample_option
 		add_pair(window->born, sample->size, p);
 }
 
+/* The record of a block ended because its address was given out again. */
+static int add_missed(struct samples *s, const struct sample *sample, double p)
+{
+	struct free_tally *frees = &s->lives[sample->number].frees;
+	const struct reuse_pair pair = { .size = sample->size, .p = p, .stack = sample->number };
+
+	frees->replaced += (double)sample->size / p;
+	/* Where all is recorded the later block is. */
+	int r = s->rate > 1 ? reuse_add(&s->reuse, sample->freed, &pair) : 1;
+	if (r == 1)
+		free_tally_add_pair(frees, sample->size, p, p);
+	return r < 0 ? r : 0;
+}
+
+/* How records end, for what the figures are worth. */
+static int add_end(struct samples *s, const struct sample *sample, double p)
+{
+	double needed = (double)(sample->size < TRUST_PAGE ? sample->size : TRUST_PAGE);
+
+	if (sample->freed && sample->missed)
+		return add_missed(s, sample, p);
+	if (sample->freed) {
+		free_sum_add(&s->tallies[sample->number].seen, (double)sample->size, p);
+		return 0;
+	}
+	free_sum_add(&s->lives[sample->number].frees.live, (double)sample->size, p);
+	if (sample->size <= TRUST_FIT_MAX)
+		estimate_add(&s->fit, needed, p);
+	return 0;
+}
+
 static int add_sample(struct samples *s, const struct sample *sample)
 {
 	const struct sample_options *o = &s->options;
@@ -212,6 +244,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	add_to_tally(tally, block);
 	if (sample->rate > s->rate)
 		s->rate = sample->rate;
+	if (add_end(s, sample, p))
+		return -ENOMEM;
 	if (live)
 		add_pair(part->sum, sample->size, p);
 	if (live && o->threads && add_to_thread(s, sample, p))
@@ -285,6 +319,7 @@ static int on_history(void *arg, const struct dump_history_record *record)
 		                                                                 : INFINITY,
 		                                             .stack = record->stack,
 		                                             .tid = record->tid,
+		                                             .missed = record->flags & DUMP_HISTORY_FREE_MISSED,
 		                                             .rate = dump_history_rate(s->dump, record) };
 	return s->batch->count == BATCH ? add_batch(s) : 0;
 }
@@ -318,6 +353,8 @@ static void clear(struct samples *s)
 	free(s->leaks);
 	map_done(&s->stack_of);
 	threads_done(&s->threads);
+	reuse_done(&s->reuse);
+	s->fit = (struct estimate_sum){ 0 };
 	s->tallies = NULL;
 	s->lives = NULL;
 	s->windows = NULL;
@@ -326,6 +363,19 @@ static void clear(struct samples *s)
 	s->taken = 0;
 	s->stack_bytes = 0;
 	s->oldest_freed = 0;
+}
+
+static int read_pairs(struct samples *s)
+{
+	int r = reuse_find(&s->reuse, s->dump);
+
+	for (size_t i = 0; !r && i < s->reuse.count; i++) {
+		const struct reuse_pair *pair = &s->reuse.pairs[i];
+		double later = reuse_later(&s->reuse, pair, s->dump);
+		if (later > 0)
+			free_tally_add_pair(&s->lives[pair->stack].frees, pair->size, pair->p, later);
+	}
+	return r;
 }
 
 static int read_stacks(struct samples *s)
@@ -353,6 +403,8 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 		if (!r)
 			r = dump_thinned_meanwhile(dump);
 	}
+	if (r >= 0)
+		r = read_pairs(s);
 	return r < 0 ? r : read_stacks(s);
 }
 

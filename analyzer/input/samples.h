@@ -15,14 +15,16 @@
 #include "leaks.h"
 #include "map.h"
 #include "progress.h"
+#include "reuse.h"
 #include "rows.h"
 #include "threads.h"
 
-/* Of all samples that still have a record: half a cache line. */
+/* Of all samples that still have a record: a cache line. */
 struct tally {
-	_Alignas(32) double next; /* largest weight */
+	_Alignas(64) double next; /* largest weight */
 	double history_bytes;     /* bytes of the samples that are in the history */
 	uint64_t history;         /* how many they are */
+	struct free_sum seen;     /* frees that were seen, of those in the history */
 	uint32_t reference;       /* of the stack; 0: it is not known */
 };
 
@@ -30,6 +32,7 @@ struct tally {
 struct live_part {
 	struct estimate_sum sum[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT */
 	struct slack slack;
+	struct free_tally frees; /* at the end, whatever is asked for; but for what is in the tally */
 	uint64_t records; /* in the live table, whatever is asked for, those of samples that were given up included */
 };
 
@@ -62,17 +65,19 @@ struct samples {
 	struct window_part *windows; /* NULL: not asked for */
 	struct leak_tally *leaks;    /* NULL: not asked for */
 	struct threads threads;      /* empty: not asked for */
+	struct estimate_sum fit;     /* what the live blocks need of the memory: trust.h */
 	/* private: */
 	struct dump *dump;
 	size_t room;
 	struct map stack_of;
+	struct reuse reuse;
 	uint64_t taken, expected; /* samples */
 	uint64_t stack_bytes;     /* of the stacks that have a number */
 	struct sample_batch *batch;
 };
 
-/* Reads live records, history and stacks, in this order; again if the live samples were thinned meanwhile. 0, -ENOMEM;
- * samples_done in any case. */
+/* Reads live records, history and stacks, in this order, and records again for pairs of blocks at one address; again if
+ * the live samples were thinned meanwhile. 0, -ENOMEM; samples_done in any case. */
 int samples_read(struct samples *samples, struct dump *dump, const struct sample_options *options) WARN_UNUSED;
 void samples_done(struct samples *samples);
 

@@ -7,6 +7,7 @@
 
 #include "json.h"
 #include "json_frames.h"
+#include "json_trust.h"
 #include "leaks.h"
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
@@ -77,6 +78,7 @@ static void put_growth(struct json *j, const struct report *r, const struct repo
 		put_figure(j, f, report_growth(r, row, f));
 	json_number(j, "p_value", row->p_value);
 	json_bool(j, "significant", row->grown);
+	json_bool(j, "frees_missed", row->doubtful);
 	json_object_end(j);
 }
 
@@ -95,6 +97,7 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	json_number(j, "p_value", row->p_value);
 	json_string(j, "shape", shapes[leak_shape(t)]);
 	json_bool(j, "leaks", row->grown);
+	json_bool(j, "frees_missed", row->doubtful);
 	json_object_end(j);
 }
 
@@ -413,6 +416,7 @@ void report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
+	json_trust(&j, r, figure_keys);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);
 	put_slack(&j, r, &r->total.slack);

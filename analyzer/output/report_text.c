@@ -43,10 +43,11 @@ static void put_totals(const struct text *t)
 		        t->plain);
 		if (report_compares(r)) {
 			struct estimate d = report_growth(r, &r->total, f);
-			fprintf(t->out, "%-26s  %s  %s\n", text_interval(f, &x, range), text_amount(f, d.value, growth),
-			        text_interval(f, &d, growth_range));
+			fprintf(t->out, "%-26s  %s  %s%s\n", text_interval(f, &x, range),
+			        text_amount(f, d.value, growth), text_interval(f, &d, growth_range),
+			        text_trust_mark(t, f));
 		} else {
-			fprintf(t->out, "%s\n", text_interval(f, &x, range));
+			fprintf(t->out, "%s%s\n", text_interval(f, &x, range), text_trust_mark(t, f));
 		}
 	}
 	put_unseen(t);
@@ -80,7 +81,10 @@ static void put_rest(const struct text *t, size_t shown)
 		fputs("What is live, by the thread that allocated it; what threads have allocated in all is not "
 		      "kept.\n",
 		      t->out);
-	if (r->options.leaks)
+	if (trust_live_doubtful(&r->trust) && (r->options.leaks || (report_compares(r) && report_is_live(f))))
+		fprintf(t->out, "No stack is called %s: blocks that count as live may have been freed unseen.\n",
+		        r->options.leaks ? "a leak" : "grown");
+	else if (r->options.leaks)
 		fputs("LEAK: old blocks became more all through the session; false alarms are limited over all stacks\n"
 		      "(Benjamini and Hochberg). What lives longer than the session cannot be told from a leak.\n",
 		      t->out);

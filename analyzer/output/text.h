@@ -31,6 +31,13 @@ const char *text_title(enum report_figure f);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 
+/* What the figures are worth. */
+void text_trust(const struct text *t);
+/* To be put behind a total: "   upper bound", or "". */
+const char *text_trust_mark(const struct text *t, enum report_figure f);
+/* A sentence on one reason, for JSON as well; it needs no text. */
+const char *text_trust_reason(const struct report *report, enum trust_reason reason, char line[LINE_TEXT]);
+
 /* Which sessions these are, the samples, what the figures lack. */
 void text_head(const struct text *t);
 /* The stacks, or the tables by function and module, or by thread; returns how many were shown. */

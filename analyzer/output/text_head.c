@@ -336,6 +336,7 @@ static void put_warnings(const struct text *t)
 
 void text_head(const struct text *t)
 {
+	text_trust(t);
 	put_sessions(t);
 	put_rate(t);
 	put_cost(t);

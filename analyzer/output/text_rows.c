@@ -177,6 +177,8 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 	        text_amount(f, row->sum[f].value, after));
 	if (row->grown)
 		fprintf(t->out, "   %sgrown%s\n", t->warn, t->plain);
+	else if (x.low > 0 && row->doubtful)
+		fputs("   may be frees that were not seen\n", t->out);
 	else if (x.low > 0)
 		fputs("   could be chance: many stacks are compared\n", t->out);
 	else
@@ -195,6 +197,8 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 	        text_interval(FIGURE_LIVE_BYTES, &x, range));
 	if (row->grown)
 		fprintf(t->out, "%sLEAK%s", t->warn, t->plain);
+	else if (row->doubtful && leak_shape(k) != LEAK_NONE)
+		fputs("no verdict: frees are missed", t->out);
 	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
 		fputs("no leak: came in one go", t->out);
 	else

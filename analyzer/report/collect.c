@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "judge.h"
 #include "samples.h"
 
 struct build {
@@ -94,6 +95,10 @@ static void take_samples(const struct build *b, struct part *part, size_t number
 
 	*part = (struct part){ .row.slack = s->lives[number].slack, .tally = &s->tallies[number] };
 	part->row.change = b->report->rows.changes ? &part->change : NULL;
+	if (b->side != COLLECT_EARLIER) { /* which the later one holds */
+		part->row.frees = s->lives[number].frees;
+		part->row.frees.seen = part->tally->seen;
+	}
 	if (s->windows)
 		part->window = &s->windows[number];
 	if (s->leaks)
@@ -252,6 +257,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s)
 		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
 		                       b.samples.rate);
+	if (!s)
+		judge_session(r, &r->sessions[r->session_count - 1], &b.samples.fit, b.modules.got_entries);
 	if (b.samples.rate > r->largest_rate)
 		r->largest_rate = b.samples.rate;
 	if (!s && needs_lost_history(&b.samples))

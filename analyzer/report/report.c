@@ -8,6 +8,7 @@
 #include "collect.h"
 #include "compare.h"
 #include "grow.h"
+#include "judge.h"
 #include "samples.h"
 
 /* A growth of private memory below this says nothing: arenas, stacks and caches of the allocator. */
@@ -39,6 +40,7 @@ static int on_note(void *arg, uint32_t kind, const char *text)
 	uint64_t hash = map_mix(kind);
 	const uint32_t *known;
 
+	judge_note(r, kind);
 	for (const char *s = text; *s; s++)
 		hash = map_mix(hash ^ (unsigned char)*s);
 	/* The dumps of one program have the same notes. */
@@ -232,12 +234,14 @@ static int test_rows(struct report *r)
 	}
 	r->total.p_value = compare_p_value(&r->total.change->plus[f], &r->total.change->minus[f]);
 	r->total.grown = r->total.p_value <= 1 - r->options.confidence && not_for_losses(r, &r->total);
+	judge_row(r, &r->total);
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
 		row->grown =
 			row->p_value < 1 && row->p_value <= threshold &&
 			(r->options.leaks ? leak_shape(&row->change->leak) == LEAK_GROWTH : not_for_losses(r, row));
+		judge_row(r, row);
 	}
 	free(p);
 	return 0;
@@ -363,6 +367,7 @@ int report_finish(struct report *r, struct err *e)
 	if (report_compares(r))
 		share_sizes(r->total.change);
 	make_memory(r);
+	judge(r);
 	if (r->options.leaks || report_compares(r))
 		s = test_rows(r);
 	if (r->options.by == BY_THREAD)

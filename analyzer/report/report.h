@@ -23,6 +23,7 @@
 #include "rows.h"
 #include "recorded_session.h"
 #include "symbols.h"
+#include "trust.h"
 
 /* "live-bytes" …; -1 if there is none of that name. */
 int report_figure_parse(const char *name);
@@ -96,6 +97,8 @@ struct report {
 	bool past_unknown;    /* the history has dropped what --at or --since would need */
 	bool whole;           /* nothing of the files was left out */
 	struct report_memory memory;
+	struct trust_evidence evidence; /* collected by judge.h; */
+	struct trust trust;             /* what it says */
 	struct report_note *notes;
 	size_t note_count;
 	struct map note_of;      /* hash of a note -> index in notes; collisions step by one */

@@ -78,6 +78,7 @@ static int add_module(void *arg, const struct dump_module *m)
 		path = NULL;
 	}
 	images->list[i].flags |= m->flags;
+	map->got_entries += m->got_entries;
 	map->image_of[m->id] = (uint16_t)i;
 	map->bias_of[m->id] = m->bias;
 done:

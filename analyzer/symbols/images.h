@@ -38,6 +38,7 @@ struct images {
 struct image_map {
 	uint16_t *image_of; /* by module id, 0: no such module */
 	uint64_t *bias_of;
+	uint64_t got_entries; /* GOT entries of allocation functions, of all its modules */
 };
 
 /* -ENOMEM. */

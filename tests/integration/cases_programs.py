@@ -24,6 +24,12 @@ def check_stacks(report):
         raise Failure(f"{share:.2%} of the samples have a stack that is cut short")
 
 
+def check_measured(report):
+    """Nothing that these programs allocate or free is missed."""
+    worth = {report["trust"][figure]["value"] for figure in ("live_bytes", "live_count", "allocated_bytes", "allocated_count")}
+    assert worth == {"measured"}, report["trust"]
+
+
 @case(timeout=300, sanitized=True)
 def redis_under_load(context):
     """redis-server under redis-benchmark: no error on the clients' side, and the report names who holds the keys."""
@@ -57,6 +63,7 @@ def redis_under_load(context):
         assert b"crashed" not in server_log.read(), "see redis.log"
     report = analyze(context, session.dump)
     check_stacks(report)
+    check_measured(report)
     assert report["samples"]["taken"] > 100, report["samples"]
     top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:5]
     names = {name for stack in top for name in functions_of(stack)}
@@ -153,6 +160,7 @@ def nginx_under_load(context):
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 10, report["samples"]
     check_stacks(report)
+    check_measured(report)
     server.terminate()
     assert server.wait(PATIENCE) == 0
 
@@ -187,6 +195,7 @@ def python3_default(context):
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 0, report["samples"]
     check_stacks(report)
+    check_measured(report)
     victim.finish()
 
 
@@ -198,6 +207,7 @@ def python3_malloc(context):
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 100, report["samples"]
     check_stacks(report)
+    check_measured(report)
     victim.finish()
 
 
@@ -234,6 +244,7 @@ def demo_service(context):
     check_same(before, Snapshot(server.pid), busy=True)
     report = analyze(context, session.dump)
     check_stacks(report)
+    check_measured(report)
     top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:1]
     names = [name for stack in top for name in functions_of(stack)]
     assert "remember_rejected" in names, names

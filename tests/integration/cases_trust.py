@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""What the report says its figures are worth, of programs that hide their frees or their allocations, and of honest ones."""
+from cases_figures import known_session
+from harness import Session, Victim, case, check_receipt
+from reports import analyze, analyze_text
+
+
+def session_over(context, program, *arguments, rate, options=()):
+    """Returns the truth and the session of a victim that did its work."""
+    victim = Victim(context, program, *arguments, fixed_addresses=True)
+    session = Session(context, victim.pid, "--max-overhead", "off", "--seed", "1", *options, rate=rate)
+    victim.send("go")
+    truth = victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    victim.finish_by_stdin()
+    return truth, session
+
+
+def worth(report):
+    return {key: part["value"] for key, part in report["trust"].items() if isinstance(part, dict) and "value" in part}
+
+
+LIVE_IS_UPPER_BOUND = {"live_bytes": "upper_bound", "live_count": "upper_bound", "allocated_bytes": "measured",
+                       "allocated_count": "measured"}
+
+
+def reasons(report, figure):
+    return [reason["reason"] for reason in report["trust"][figure]["reasons"]]
+
+
+@case()
+def frees_by_a_kept_pointer(context):
+    """The address of free was stored before the attach: live is an upper bound, by share, and nothing is called a leak."""
+    for rate in ("1", "4k", "64k"):
+        _, session = session_over(context, "held_free", "100", rate=rate)
+        report = analyze(context, session.dump)
+        assert worth(report) == LIVE_IS_UPPER_BOUND, (rate, report["trust"])
+        assert "frees_missed" in reasons(report, "live_bytes"), report["trust"]
+        missed = report["trust"]["missed_frees"]
+        assert missed["low"] > 0.9 and missed["high"] > 0.999, (rate, missed)
+        lines = analyze_text(context, session.dump).splitlines()
+        assert "UPPER BOUND" in lines[2] and "frees are not seen" in lines[3], lines[:6]
+        leaks = analyze_text(context, session.dump, "--leaks", "--age", "10ms")
+        assert "LEAK" not in leaks and "No stack is called a leak" in leaks, leaks
+
+
+@case()
+def some_frees_by_a_kept_pointer(context):
+    """A quarter of the frees are hidden: the share is estimated."""
+    merged = 0.015  # the C library merges free blocks: not every address is given out again, which the estimate does not see
+    for rate in ("1", "4k"):
+        truth, session = session_over(context, "held_free", "25", rate=rate)
+        share = truth["keep"]["missed_bytes"] / truth["keep"]["freed_bytes"]
+        report = analyze(context, session.dump)
+        missed = report["trust"]["missed_frees"]
+        assert missed["low"] - 0.002 <= share <= missed["high"] + merged, (rate, share, missed)
+        assert missed["high"] - missed["low"] < 0.1, (rate, missed)
+        assert worth(report)["allocated_bytes"] == "measured", report["trust"]
+        if rate == "1":
+            assert worth(report) == LIVE_IS_UPPER_BOUND, report["trust"]
+
+
+@case()
+def allocator_over_mmap(context):
+    """Memory that grew without an allocation that was seen: unknown, with both figures; --mmap sees it."""
+    truth, session = session_over(context, "own_pool", rate="64k")
+    report = analyze(context, session.dump)
+    assert set(worth(report).values()) == {"unknown"} and reasons(report, "live_bytes") == ["memory_unseen"], report["trust"]
+    lines = analyze_text(context, session.dump).splitlines()
+    assert "UNKNOWN" in lines[2] and "private memory grew by 64." in lines[3] and "--mmap" in lines[3], lines[:6]
+    truth, session = session_over(context, "own_pool", rate="64k", options=("--mmap",))
+    report = analyze(context, session.dump)
+    assert set(worth(report).values()) == {"measured"}, report["trust"]
+    assert report["total"]["live_bytes"]["low"] <= truth["pool_grow"]["live_bytes"] <= report["total"]["live_bytes"]["high"]
+
+
+@case()
+def honest_programs_are_measured(context):
+    """known_heap, and the victim above with no free hidden: not a word of missed frees."""
+    for rate in ("1", "64k"):
+        report, _, _ = known_session(context, "known_heap", rate)
+        assert set(worth(report).values()) == {"measured"} and report["trust"]["missed_frees"] is None, report["trust"]
+        _, session = session_over(context, "held_free", "0", rate=rate)
+        report = analyze(context, session.dump)
+        assert set(worth(report).values()) == {"measured"} and report["trust"]["missed_frees"] is None, report["trust"]
