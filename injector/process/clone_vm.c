@@ -61,6 +61,10 @@ int clone_vm_find(const struct target *t, pid_t **list, size_t *count, struct er
 	pid_t *found = NULL;
 	size_t found_count = 0;
 
+	if (!share(getpid(), getpid()))
+		return err_sys(e,
+		               "processes that share its memory cannot be told without kcmp(2), which this kernel has "
+		               "not (CONFIG_KCMP) or forbids");
 	for (unsigned i = 0; i < TRIES; i++) {
 		pid_t tid = task_alive(t->pid);
 		int rc = find_sharers_of(t, tid, &found, &found_count, e);

@@ -9,7 +9,7 @@
 
 #include "target.h"
 
-/* All of them, as kcmp(2) tells; none if the kernel has no kcmp. *list is malloc'ed. */
+/* All of them, as kcmp(2) tells; *list is malloc'ed. -ENOSYS, -EPERM: there is no kcmp. */
 int clone_vm_find(const struct target *t, pid_t **list, size_t *count, struct err *e) WARN_UNUSED;
 /* Does this process (still) run in the target's memory? */
 bool clone_vm_is_one(const struct target *t, pid_t pid);

@@ -326,8 +326,14 @@ struct rseq_section {
 	uint64_t start_ip, post_commit_offset, abort_ip;
 };
 
-static bool in_rseq_section(const struct target_memory *memory, const struct tracee *t, uint64_t pc)
+/*
+ * Is the thread in a restartable sequence? Kernels before 5.13 do not say where its sequences are. In a system call it
+ * is in none, since a sequence must make none; where the kernel cannot tell, any other place counts as one.
+ */
+static bool in_rseq_section(const struct target_memory *memory, const struct tracee *t,
+                            const struct user_regs_struct *regs)
 {
+	const uint64_t pc = registers_pc(regs);
 	struct {
 		uint64_t rseq_abi_pointer;
 		uint32_t rseq_abi_size, signature, flags, pad;
@@ -336,8 +342,9 @@ static bool in_rseq_section(const struct target_memory *memory, const struct tra
 	struct rseq_section section;
 	struct err ignored;
 
-	if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof config, &config) < 0 ||
-	    !config.rseq_abi_pointer)
+	if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof config, &config) < 0)
+		return errno == EIO && registers_syscall(regs) < 0;
+	if (!config.rseq_abi_pointer)
 		return false;
 	if (target_read(memory, config.rseq_abi_pointer, &head, sizeof head, &ignored) < 0 || !head.section)
 		return false;
@@ -422,7 +429,7 @@ int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *
 	bool asleep = s->sleepers_are_safe && registers_sleeping(&regs) && registers_syscall(&regs) != SYS_futex;
 	if ((!end.reached || hides_locks(s, &end)) && !asleep)
 		return err_set(e, EBUSY, "the stack of thread %d cannot be walked to its end", t->tid);
-	if (in_rseq_section(stack_walk_memory(s->walk), t, registers_pc(&regs)))
-		return err_set(e, EBUSY, "thread %d is in a restartable sequence", t->tid);
+	if (in_rseq_section(stack_walk_memory(s->walk), t, &regs))
+		return err_set(e, EBUSY, "thread %d is in a restartable sequence, or this kernel cannot tell", t->tid);
 	return 0;
 }
