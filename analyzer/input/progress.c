@@ -4,19 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "now.h"
 
 #define REDRAW_NS 200000000ull
 #define ERASE "\r\033[K"
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void put(int fd, const char *text)
 {
@@ -30,7 +23,7 @@ void progress_start(struct progress *p, int fd, uint64_t delay_ns)
 	const char *term = getenv("TERM");
 	bool erasable = isatty(fd) && term && term[0] && strcmp(term, "dumb") != 0;
 
-	*p = (struct progress){ .fd = erasable ? fd : -1, .due_ns = now_ns() + delay_ns };
+	*p = (struct progress){ .fd = erasable ? fd : -1, .due_ns = now_ns(CLOCK_MONOTONIC) + delay_ns };
 }
 
 void progress_at(struct progress *p, const char *what, uint64_t done, uint64_t total)
@@ -39,7 +32,7 @@ void progress_at(struct progress *p, const char *what, uint64_t done, uint64_t t
 
 	if (!p || p->fd < 0)
 		return;
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
 	if (now < p->due_ns)
 		return;
 	p->due_ns = now + REDRAW_NS;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "arch/x86_64/trapped_call.h"
+#include "close_all_but.h"
 #include "regular_file.h"
 #include "whole_io.h"
 
@@ -213,7 +214,7 @@ static int start_filter(struct err *e)
 static void keep_one(int keep)
 {
 	dup2(keep, JAIL_DESCRIPTOR);
-	close_range(JAIL_DESCRIPTOR + 1, ~0u, 0);
+	close_all_but((const int[]){ STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, JAIL_DESCRIPTOR }, 4);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < (UNDER_SANITIZER ? 2 : 3); fd++)
 		if (null < 0 || dup2(null, fd) < 0)

@@ -8,19 +8,11 @@
  * not written by the recorder.
  */
 #include <string.h>
-#include <time.h>
 
 #include "dump_internal.h"
+#include "now.h"
 
 #define RENEWALS_MISSED_NS 3000000000u /* memattach renews the lease once a second */
-
-static uint64_t realtime_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 bool dump_has_no_end(const struct dump *dump)
 {
@@ -29,7 +21,7 @@ bool dump_has_no_end(const struct dump *dump)
 	if (dump->end == DUMP_END_ABANDONED)
 		return true;
 	return dump->end == DUMP_END_RUNNING && h->lease_stamp &&
-	       h->clock_latest.realtime_ns < realtime_now_ns() - RENEWALS_MISSED_NS;
+	       h->clock_latest.realtime_ns < now_ns(CLOCK_REALTIME) - RENEWALS_MISSED_NS;
 }
 
 static void look_at(struct dump *dump, uint64_t stamp)

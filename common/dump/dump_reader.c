@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens a dump: header, region table, clock, end of the session. */
 #include "dump_internal.h"
+#include "now.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -158,8 +158,6 @@ static void check_regions(struct dump *dump, size_t got)
 
 static enum dump_end find_end(const struct dump_header *h)
 {
-	struct timespec now;
-
 	switch (h->state) {
 	case DUMP_STATE_DETACHED: return DUMP_END_DETACHED;
 	case DUMP_STATE_EXITED:
@@ -168,11 +166,9 @@ static enum dump_end find_end(const struct dump_header *h)
 	case DUMP_STATE_ABANDONED: return DUMP_END_ABANDONED;
 	default: break;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	/* Nobody renews the lease any more: memattach and the target are gone, or memattach is and the target
 	 * did not sample since. */
-	if (h->lease_realtime_ns && h->lease_realtime_ns < now_ns)
+	if (h->lease_realtime_ns && h->lease_realtime_ns < now_ns(CLOCK_REALTIME))
 		return DUMP_END_ABANDONED;
 	return DUMP_END_RUNNING;
 }

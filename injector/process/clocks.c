@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "clocks.h"
 
-#include <time.h>
 #include <x86intrin.h>
+
+#include "now.h"
 
 uint64_t dump_clock_stamp(void)
 {
 	return __rdtsc();
 }
 
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec now;
-
-	clock_gettime(id, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t monotonic_ns(void)
 {
-	return clock_ns(CLOCK_MONOTONIC);
+	return now_ns(CLOCK_MONOTONIC);
 }
 
 /* Of several tries the one that took least time. */
@@ -36,7 +29,7 @@ struct dump_clock dump_clock_now(void)
 			best_ticks = after - before;
 			best.stamp = before + (after - before) / 2;
 			best.monotonic_ns = monotonic;
-			best.realtime_ns = clock_ns(CLOCK_REALTIME);
+			best.realtime_ns = now_ns(CLOCK_REALTIME);
 		}
 	}
 	return best;

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "close_all_but.h"
 #include "whole_io.h"
 
 #define NOBODY 65534u
@@ -40,19 +41,6 @@ static int capabilities_set(uint64_t bits)
 	for (unsigned i = 0; i < 2; i++)
 		data[i].effective = data[i].permitted = (uint32_t)(bits >> (32 * i));
 	return (int)syscall(SYS_capset, &head, data);
-}
-
-void privileges_close_all_but(const int *keep, size_t count)
-{
-	unsigned first = 0;
-
-	for (size_t i = 0; i <= count; i++) {
-		unsigned end = i < count ? (unsigned)keep[i] : ~0u;
-		if (first < end && syscall(SYS_close_range, first, end - 1, 0) < 0)
-			for (unsigned fd = first; fd < end && fd < 65536; fd++)
-				close((int)fd);
-		first = end + 1;
-	}
 }
 
 /* ---- a process that only computes ---- */
@@ -137,7 +125,7 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 {
 	if (!SANITIZED) {
 		limit(RLIMIT_DATA, data_bytes_now() + data_bytes);
-		privileges_close_all_but(keep, keep_count);
+		close_all_but(keep, keep_count);
 	}
 	limit(RLIMIT_CPU, cpu_seconds);
 	limit(RLIMIT_CORE, 0);

@@ -6,9 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* keep: sorted, ascending. */
-void privileges_close_all_but(const int *keep, size_t count);
-
 /*
  * For a process that only computes: no descriptors but those of keep (sorted, ascending), no capabilities, another user
  * where memattach is root, no more memory than data_bytes beyond what it has, cpu_seconds of time, and a filter that

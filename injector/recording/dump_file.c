@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "close_all_but.h"
 #include "clocks.h"
-#include "privileges.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
@@ -242,9 +242,9 @@ static void close_others(int directory, int source_fd)
 	const int keep[] = { STDERR_FILENO, low, high };
 
 	if (low < 0)
-		privileges_close_all_but((const int[]){ STDERR_FILENO, high }, 2);
+		close_all_but((const int[]){ STDERR_FILENO, high }, 2);
 	else
-		privileges_close_all_but(keep, 3);
+		close_all_but(keep, 3);
 }
 
 /* A copy that nobody waits for takes no processor from the target, nor from a thread of it that is stopped. */

@@ -12,6 +12,7 @@
 #include "cleanup.h"
 #include "control.h"
 #include "live_thread.h"
+#include "now.h"
 #include "size.h"
 #include "watchdog.h"
 
@@ -209,14 +210,6 @@ static bool may_hold(const struct mapping *m, const struct page_run *run)
 	return (m->prot & PROT_WRITE) || m->shared || !run->file;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 __attribute__((format(printf, 2, 3))) static void unproven(struct search *q, const char *format, ...)
 {
 	va_list ap;
@@ -232,7 +225,7 @@ static bool is_over(struct search *q)
 {
 	if (watchdog_asked_twice())
 		q->given_up = true;
-	else if (q->result->verdict == ESCAPE_NONE && cpu_ns() >= q->cpu_end_ns)
+	else if (q->result->verdict == ESCAPE_NONE && now_ns(CLOCK_THREAD_CPUTIME_ID) >= q->cpu_end_ns)
 		unproven(q, "the search was ended after %.1f s of processor time", ESCAPE_CPU_NS_MAX / 1e9);
 	return q->given_up || q->result->verdict != ESCAPE_NONE;
 }
@@ -369,7 +362,7 @@ int escape_search(const struct escape *x, const struct target *t, const struct t
 	if (!buffer)
 		return err_set(e, ENOMEM, "out of memory");
 	*result = (struct escape_result){ 0 };
-	q.cpu_end_ns = cpu_ns() + ESCAPE_CPU_NS_MAX;
+	q.cpu_end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + ESCAPE_CPU_NS_MAX;
 	foresee(&q, t);
 	for (int pass = 0; pass < PASSES && rc == 0 && !found && result->verdict == ESCAPE_NONE; pass++) {
 		q.frame_count = 0;

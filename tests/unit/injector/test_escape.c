@@ -154,6 +154,9 @@ static void test_search_does_not_read_swapped_pages(void **state)
 	struct page_scan scan;
 
 	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* the page map of a sanitizer's 20 TiB is not read in the time of a search */
+#endif
 	shared[7] = x.start;
 	made_up(&scan, shared, ENTRY_PRESENT);
 	assert_int_equal(search(&scan).verdict, ESCAPE_FOUND);
