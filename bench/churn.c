@@ -50,14 +50,14 @@ LVL(v5, leaf, 5) LVL(v4, v5, 4) LVL(v3, v4, 3) LVL(v2, v3, 2) LVL(v1, v2, 1) typ
 	volatile uint64_t *ctr;
 	volatile int *stop;
 	ticker *k;
-	void **slot;
+	void **place;
 	int mode;
 } ctx;
 static NI int loop_churn(ctx *c)
 {
 	uint64_t s = c->seed;
 	size_t L = live;
-	void **sl = c->slot;
+	void **sl = c->place;
 	for (size_t i = 0; i < L; i++) {
 		uint64_t x = xs64(&s);
 		sl[i] = v1(sizes[x & 4095], (unsigned)(x >> 20) & smask);
