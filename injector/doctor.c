@@ -7,18 +7,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "proc_status.h"
 #include "cleanup.h"
 #include "doctor_allocators.h"
 #include "doctor_details.h"
 #include "doctor_fact.h"
+#include "inspect.h"
+#include "old_stub.h"
 #include "other_session.h"
+#include "payload_place.h"
+#include "proc_status.h"
+#include "record.h"
 #include "session_lock.h"
 #include "size.h"
-#include "record.h"
-#include "inspect.h"
-#include "payload_place.h"
-#include "old_stub.h"
 
 /* Each line of text under one name. */
 static void facts(const char *name, const char *text)

@@ -5,14 +5,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "cleanup.h"
+#include "detach.h"
 #include "doctor.h"
-#include "rate_control.h"
+#include "follow.h"
+#include "inspect.h"
 #include "memory_room.h"
+#include "old_stub.h"
 #include "options.h"
 #include "other_session.h"
+#include "payload_place.h"
 #include "privileges.h"
+#include "rate_control.h"
 #include "receipt.h"
+#include "record.h"
 #include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
@@ -20,13 +27,6 @@
 #include "start_state.h"
 #include "tracee.h"
 #include "watchdog.h"
-#include "attach.h"
-#include "detach.h"
-#include "record.h"
-#include "follow.h"
-#include "inspect.h"
-#include "payload_place.h"
-#include "old_stub.h"
 
 #define END_SHOWS_NS 100000000ull
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "size.h"
 #include "printable.h"
+#include "size.h"
 
 const char *text_grouped(double value, char buffer[40])
 {

@@ -20,8 +20,8 @@
 #include "groups.h"
 #include "images.h"
 #include "progress.h"
-#include "rows.h"
 #include "recorded_session.h"
+#include "rows.h"
 #include "symbols.h"
 #include "trust.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangled_name.h"
 #include "image_file.h"
 #include "jail.h"
-#include "demangled_name.h"
 #include "source_lines.h"
 #include "symbol_ranges.h"
 #include "symbol_table.h"

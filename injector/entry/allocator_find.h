@@ -23,8 +23,8 @@
 
 #include "allocator_names.h"
 #include "entry_code.h"
-#include "module_names.h"
 #include "got_plan.h"
+#include "module_names.h"
 
 #define ALLOCATOR_FUNCTIONS_MAX 4096u
 #define ALLOCATOR_NAME_MAX 48u

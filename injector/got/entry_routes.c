@@ -17,8 +17,8 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "grow.h"
 #include "got_planner.h"
+#include "grow.h"
 
 #define BODY_MAX 65536u
 #define DIRECT_DEPTH_MAX 4u

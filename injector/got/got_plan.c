@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "got_planner.h"
 #include "grow.h"
 #include "printable.h"
-#include "got_planner.h"
 
 #define NOTES_MAX 200u
 #define REFUSALS_MAX 1000u

@@ -9,10 +9,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "proc_status.h"
 #include "cleanup.h"
 #include "grow.h"
 #include "live_thread.h"
+#include "proc_status.h"
 #include "task.h"
 #include "whole_io.h"
 

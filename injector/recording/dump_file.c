@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "close_all_but.h"
 #include "clocks.h"
+#include "close_all_but.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull

@@ -11,8 +11,8 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
-#include "live_thread.h"
 #include "clone_vm.h"
+#include "live_thread.h"
 #include "quiesce.h"
 #include "task.h"
 #include "watchdog.h"

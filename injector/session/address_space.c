@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "size.h"
 #include "proc_status.h"
+#include "size.h"
 #include "whole_io.h"
 
 #define PAYLOAD_BYTES (8ull << 20)     /* image, trampolines, filter, what the loader needs for them */

@@ -21,13 +21,13 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
-#include "payload_symbols.h"
 #include "loan.h"
+#include "payload_place.h"
+#include "payload_symbols.h"
 #include "send_descriptors.h"
 #include "task.h"
 #include "tid_offset.h"
 #include "watchdog.h"
-#include "payload_place.h"
 
 #define FILTER_LOG2 16u
 #define FILTER_LOG2_SMALL_RATE 20u

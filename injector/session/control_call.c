@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
-#include "live_thread.h"
 #include "entry_place.h"
+#include "live_thread.h"
 #include "session_entries.h"
 
 #define LOCKED_SYMBOL "memattach_locked"

@@ -16,21 +16,21 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "restore_result.h"
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "control_call.h"
 #include "escape.h"
+#include "inspect.h"
+#include "loan.h"
 #include "other_session.h"
+#include "payload_place.h"
 #include "quiesce.h"
+#include "restore_result.h"
 #include "send_descriptors.h"
+#include "session_entries.h"
 #include "session_file.h"
 #include "target_dump.h"
 #include "task.h"
-#include "session_entries.h"
-#include "inspect.h"
-#include "loan.h"
-#include "payload_place.h"
 
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
 #define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */

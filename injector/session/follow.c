@@ -13,18 +13,18 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "cleanup.h"
+#include "inspect.h"
+#include "payload_place.h"
 #include "rate_control.h"
-#include "size.h"
+#include "record.h"
+#include "session_entries.h"
 #include "session_file.h"
+#include "size.h"
 #include "status_line.h"
 #include "thinner.h"
 #include "watchdog.h"
-#include "attach.h"
-#include "record.h"
-#include "session_entries.h"
-#include "inspect.h"
-#include "payload_place.h"
 
 #define TICK_NS 100000000u      /* room in the dump, modules */
 #define TICK_DENSE_NS 10000000u /* the same when every allocation is recorded, or nearly */

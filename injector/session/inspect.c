@@ -9,9 +9,9 @@
 
 #include "cleanup.h"
 #include "live_thread.h"
+#include "old_stub.h"
 #include "payload_symbols.h"
 #include "say.h"
-#include "old_stub.h"
 
 #define INSPECT_TRIES 20
 #define INSPECT_PAUSE_NS 10000000

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "session_lock.h"
-#include "target_dump.h"
-#include "watchdog.h"
 #include "detach.h"
 #include "inspect.h"
 #include "payload_place.h"
+#include "session_lock.h"
+#include "target_dump.h"
+#include "watchdog.h"
 
 #define WAIT_NS 300000000000ull /* it may look for a safe point, and then write a large dump */
 #define SAID_AFTER_NS 3000000000ull

@@ -13,13 +13,13 @@
 #include "control.h"
 #include "dump_file.h"
 #include "dump_writer.h"
+#include "got_plan.h"
 #include "governor.h"
 #include "libc.h"
 #include "ours.h"
-#include "got_plan.h"
 #include "snapshot.h"
-#include "target.h"
 #include "table_writer.h"
+#include "target.h"
 
 struct session_options {
 	pid_t pid;

@@ -8,10 +8,10 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
-#include "control.h"
-#include "visit_threads.h"
-#include "grow.h"
 #include "clone_vm.h"
+#include "control.h"
+#include "grow.h"
+#include "visit_threads.h"
 #include "watchdog.h"
 
 #define PAUSE_NS 1000000

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code_names.h"
 #include "cleanup.h"
+#include "code_names.h"
 #include "code_references.h"
 #include "grow.h"
 
