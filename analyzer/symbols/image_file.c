@@ -268,15 +268,6 @@ void image_file_open(struct image_file *file, const struct image *image, const s
 		file->reason = image->deleted ? "the file was deleted" : "the file is not on this machine";
 }
 
-void image_file_close(struct image_file *file)
-{
-	if (file->dwfl)
-		dwfl_end(file->dwfl);
-	free(file->debug_path);
-	free(file->alt.path);
-	*file = (struct image_file){ 0 };
-}
-
 /*
  * libdwfl has no call that finds the debug file and reads nothing else, and a search leaves what it finds in the
  * module. So another module of the same file is asked for symbols: if it has none of its own, they come from the debug

@@ -54,9 +54,8 @@ struct image_search {
 	int pid;                /* 0, or a process whose root directory may hold the files */
 };
 
-/* search must outlive file; file must stay where it is until it is closed. */
+/* search must outlive file, and file must stay where it is. It is never closed: the process that opens it ends. */
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search);
-void image_file_close(struct image_file *file);
 
 /*
  * Finds out what the answers will depend on; to be called before any is asked for, by who keeps them. A program with

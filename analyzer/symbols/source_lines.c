@@ -227,16 +227,6 @@ void source_lines_open(struct source_lines *lines, Dwfl_Module *module, bool num
 		lines->module = module;
 }
 
-void source_lines_close(struct source_lines *lines)
-{
-	for (size_t i = 0; i < lines->unit_count; i++)
-		free(lines->units[i].functions);
-	free(lines->units);
-	free(lines->ranges);
-	map_done(&lines->unit_of);
-	*lines = (struct source_lines){ 0 };
-}
-
 size_t source_lines_find(struct source_lines *lines, uint64_t address, struct source_line out[SOURCE_DEPTH_MAX])
 {
 	Dwarf_Die chain[SOURCE_DEPTH_MAX];

@@ -41,7 +41,6 @@ struct source_lines {
 };
 
 void source_lines_open(struct source_lines *lines, Dwfl_Module *module, bool numbers);
-void source_lines_close(struct source_lines *lines);
 /* How many levels were found, 0 if the address is in no known unit; all but the last are inlined. */
 size_t source_lines_find(struct source_lines *lines, uint64_t address, struct source_line out[SOURCE_DEPTH_MAX]);
 

@@ -230,9 +230,9 @@ int remote_result(uint64_t result, struct err *e)
 	return err_set(e, error, "%s", strerror(error));
 }
 
-int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1, struct err *e)
+int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e)
 {
-	struct stub_call call = { .target = number, .argument = { argument0, argument1 } };
+	struct stub_call call = { .target = number | 1ull << SC_INDIRECT_BIT, .argument = { address } };
 
 	if (r->cleanup_count == SA_CALL_MAX)
 		return err_set(e, ENOSPC, "too many clean-up calls");
@@ -241,19 +241,6 @@ int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64
 		rc = write_word(r, SA_CLEANUP_COUNT, r->cleanup_count + 1, e);
 	if (rc == 0)
 		r->cleanup_count++;
-	return rc;
-}
-
-int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e)
-{
-	return remote_cleanup(r, number | 1ull << SC_INDIRECT_BIT, address, 0, e);
-}
-
-int remote_cleanup_cancel_all(struct remote *r, struct err *e)
-{
-	int rc = write_word(r, SA_CLEANUP_COUNT, 0, e);
-	if (rc == 0)
-		r->cleanup_count = 0;
 	return rc;
 }
 

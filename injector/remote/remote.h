@@ -75,15 +75,12 @@ int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6],
                  struct err *e) WARN_UNUSED;
 /* 0, or the errno that a system call of the target says it got; a program may write there what it likes. */
 int remote_result(uint64_t result, struct err *e) WARN_UNUSED;
-/* Adds a system call that the stub makes before it leaves; index for remote_cleanup_cancel. */
-int remote_cleanup(struct remote *r, uint64_t number, uint64_t argument0, uint64_t argument1,
-                   struct err *e) WARN_UNUSED;
 /*
- * The same with the int that is at address (in the target) when the stub leaves. So a descriptor can be cared for
- * before the call that makes it: had memattach to note its number afterwards, a death in between would leave it open.
+ * Adds a system call that the stub makes before it leaves; its argument is the int that is at address (in the target)
+ * then. So a descriptor can be cared for before the call that makes it: had memattach to note its number afterwards, a
+ * death in between would leave it open.
  */
 int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address, struct err *e) WARN_UNUSED;
-int remote_cleanup_cancel_all(struct remote *r, struct err *e) WARN_UNUSED;
 /*
  * The other end of the opened channel is descriptor `there` of the target now, which the last of the clean-up calls
  * closes: the thread synchronises with memattach through it.
