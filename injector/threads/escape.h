@@ -40,8 +40,13 @@ struct escape {
 	size_t stack_count;
 };
 
-#define ESCAPE_BYTES_MAX (1ull << 30)  /* of private memory: more is not searched, because it takes too long */
-#define ESCAPE_CPU_NS_MAX 700000000ull /* of memattach, for all passes */
+#define ESCAPE_BYTES_MAX (1ull << 30) /* of private memory: more is not searched, because it takes too long */
+/* Of memattach, for all passes. Code with a sanitizer's checks reads several times slower. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ESCAPE_CPU_NS_MAX 7000000000ull
+#else
+#define ESCAPE_CPU_NS_MAX 700000000ull
+#endif
 
 enum escape_verdict {
 	ESCAPE_NONE,     /* proven: nobody has a copy */
