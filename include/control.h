@@ -41,7 +41,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 6u
+#define CONTROL_VERSION 7u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -65,6 +65,35 @@ struct got_entry {
 	uint16_t flags;
 	uint64_t page_protection; /* PROT_* that its page has and must have again, or GOT_ABSENT */
 };
+
+/*
+ * Some bytes of the target's code that memattach has replaced by a jump to a detour (below), from outside, while all
+ * threads were stopped. The list is in the payload so that another memattach can undo it; the payload does not use it.
+ * A row is complete before the bytes are written. Whether they are is not noted: the code itself tells.
+ */
+struct code_patch {
+	uint64_t address;
+	uint8_t bytes;       /* 0: the row is empty */
+	uint8_t island;      /* 1: a jump in padding, which the jump at an entry leads to */
+	uint16_t trampoline; /* index */
+	uint32_t reserved_;
+	uint8_t old_code[8]; /* `bytes` of each */
+	uint8_t new_code[8];
+};
+#define SESSION_CODE_PATCH_MAX 512u /* two for a trampoline */
+
+/*
+ * A mapping of the payload's file, code of its own written over it, within reach of the entries that it serves. For
+ * each: a jump to the trampoline's entrance, and, at DETOUR_COPY, the displaced instructions with a jump back, which
+ * are the trampoline's original.
+ */
+struct detour_area {
+	uint64_t address;
+	uint64_t bytes; /* 0: none. Set before it is mapped: what is there must be looked at */
+};
+#define SESSION_DETOUR_AREAS 8u
+#define DETOUR_BYTES 64u
+#define DETOUR_COPY 16u
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
@@ -116,8 +145,13 @@ struct control_patch {
 struct control_trampoline {
 	uint64_t original;
 	uint32_t hook;             /* enum hook_id */
-	uint32_t reserved_;
+	uint32_t flags;            /* TRAMPOLINE_OUTER */
 };
+/*
+ * The original may call another hooked function for the same block (realloc of a null pointer calls malloc). Only the
+ * outer call counts: each call goes through hook_slow(), which remembers that it is inside.
+ */
+#define TRAMPOLINE_OUTER 1u
 
 enum session_state {
 	SESSION_LOADED = 0,    /* dlopen done, nothing started */
@@ -156,6 +190,8 @@ struct memattach_session {
 	uint64_t protections_known;/* (atomic) set by memattach at the checkpoint */
 	uint64_t text_start;       /* the payload's own code, for the proof that no thread is in it */
 	uint64_t text_end;
+	uint64_t code_patches_address; /* struct code_patch[SESSION_CODE_PATCH_MAX], written by memattach */
+	struct detour_area detours[SESSION_DETOUR_AREAS]; /* written by memattach */
 };
 
 #ifdef MEMATTACH_PAYLOAD
@@ -168,6 +204,7 @@ void memattach_locked(void) __attribute__((visibility("default")));
 _Static_assert(sizeof(struct got_entry) == 32, "entry");
 _Static_assert(sizeof(struct control_start) == 120, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 16, "control_trampoline");
+_Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 32, "control_patch");
 
 #endif

@@ -271,7 +271,7 @@ struct dump_module {
 	uint64_t loaded_stamp;   /* when it was first seen */
 	uint64_t unloaded_stamp; /* (atomic) when it was found gone, 0: still there */
 	uint32_t unwind_rows;    /* rows in its unwind table, 0: none */
-	uint32_t got_entries;    /* GOT entries patched in it */
+	uint32_t got_entries;    /* GOT entries patched in it, and functions of it hooked at their entries */
 	uint32_t flags;
 	uint32_t build_id_bytes; /* 0 … DUMP_BUILD_ID_MAX */
 	uint8_t build_id[DUMP_BUILD_ID_MAX];

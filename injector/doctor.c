@@ -136,6 +136,7 @@ static void tell_modules(const struct session *s)
 
 static void tell_uncovered(const struct session *s, const struct doctor_allocators *allocators)
 {
+	entry_hooks_drop_notes(&s->hooks, &s->view.modules, s->view.plan.notes);
 	bool any = doctor_allocators_tell_uncovered(allocators, s);
 
 	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
@@ -250,7 +251,7 @@ int doctor_report(struct session *s)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && !may_suspend_seccomp())
 		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
-	if (s->view.plan.entry_count == 0 && !s->payload.base)
+	if (s->view.plan.entry_count == 0 && s->hooks.count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
 }

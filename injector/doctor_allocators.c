@@ -6,16 +6,14 @@
 #include <string.h>
 
 #include "doctor_fact.h"
+#include "plan.h"
 
 #define REFUSALS_TOLD 4u
 
-void doctor_allocators_find(struct doctor_allocators *d, const struct session *s)
+void doctor_allocators_find(struct doctor_allocators *d, struct session *s)
 {
-	const struct allocators_input in = { &s->view.modules, &s->view.libc, &s->view.plan, &s->memory,
-		                             &s->view.maps };
-
 	*d = (struct doctor_allocators){ 0 };
-	d->result = allocators_find(&d->found, &in, &d->error);
+	d->result = session_plan_look(s, &d->found, &d->stored_at, &d->error);
 }
 
 void doctor_allocators_done(struct doctor_allocators *d)
@@ -53,9 +51,16 @@ static void tell_callers(const struct allocator *a)
 		fact("", "  no call of it was found");
 }
 
-static void tell_view(const struct allocator *a)
+static bool is_hooked(const struct doctor_allocators *d, const struct session *s, const struct allocator *a)
 {
-	if (a->got_entries && is_called_inside(a))
+	return entry_hooks_cover(&s->hooks, d->found.functions[a->first].address);
+}
+
+static void tell_view(const struct doctor_allocators *d, const struct session *s, const struct allocator *a)
+{
+	if (is_hooked(d, s, a))
+		fact("", "  its functions would be hooked at their entries: all calls are seen");
+	else if (a->got_entries && is_called_inside(a))
 		fact("", "  GOT entries see the calls through them, not the direct ones; entry hooks would see all");
 	else if (a->got_entries)
 		fact("", "  GOT entries see these calls; entry hooks would also see those through other pointers");
@@ -107,6 +112,22 @@ static void tell_program(const struct allocators *found, const struct session *s
 	fact("", "  an allocator of its own cannot be found without debug symbols of the program");
 }
 
+static void tell_hooks(const struct doctor_allocators *d, const struct session *s)
+{
+	size_t entries = 0;
+
+	for (size_t i = 0; i < s->view.plan.entry_count; i++)
+		entries += !entry_hooks_cover(&s->hooks, s->view.plan.entries[i].original);
+	if (s->hooks.count)
+		fact("hooks", "%zu functions of %s at their entries, and %zu GOT entries", s->hooks.count,
+		     s->hooks.text, entries);
+	else
+		fact("hooks", "%zu GOT entries; no code is changed", entries);
+	if (d->stored_at)
+		fact("", "the program has stored a pointer to an allocation function, at 0x%llx",
+		     (unsigned long long)d->stored_at);
+}
+
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s)
 {
 	const struct allocators *found = &d->found;
@@ -121,13 +142,14 @@ void doctor_allocators_tell(const struct doctor_allocators *d, const struct sess
 		     module_of(s, a)->is_main ? "the program " : "", elf_module_name(module_of(s, a)),
 		     a->in_force ? ", the one in force" : "");
 		tell_callers(a);
-		tell_view(a);
+		tell_view(d, s, a);
 		if (a->got_entries || is_called_inside(a))
 			tell_entries(found, a);
 	}
 	if (!found->count)
 		fact("allocators", "none was found");
 	tell_program(found, s);
+	tell_hooks(d, s);
 }
 
 void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s)
@@ -177,7 +199,7 @@ bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const s
 		     elf_module_name(modules_main(&s->view.modules)), text);
 	for (size_t i = 0; d->result == 0 && i < d->found.count; i++) {
 		const struct allocator *a = &d->found.list[i];
-		if (!is_called_inside(a) || is_noted(s, module_of(s, a)))
+		if (!is_called_inside(a) || is_hooked(d, s, a) || is_noted(s, module_of(s, a)))
 			continue;
 		any = true;
 		if (a->direct_calls)

@@ -8,12 +8,13 @@
 
 struct doctor_allocators {
 	struct allocators found;
-	int result; /* of the search */
+	uint64_t stored_at; /* a pointer to an allocation function that the program has stored, 0 none */
+	int result;         /* of the search */
 	struct err error;
 };
 
 /* Searches; the plan of the session must have been made. doctor_allocators_done after. */
-void doctor_allocators_find(struct doctor_allocators *d, const struct session *s);
+void doctor_allocators_find(struct doctor_allocators *d, struct session *s);
 void doctor_allocators_done(struct doctor_allocators *d);
 
 /* The facts. */
@@ -22,7 +23,7 @@ void doctor_allocators_tell(const struct doctor_allocators *d, const struct sess
 /* With --verbose: each function. */
 void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s);
 
-/* Lines "not covered" for calls that GOT entries cannot see; false: there are none. */
+/* Lines "not covered" for calls that would not be seen; false: there are none. */
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s);
 
 #endif

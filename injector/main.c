@@ -16,6 +16,7 @@
 #include "options.h"
 #include "other_session.h"
 #include "payload_place.h"
+#include "plan.h"
 #include "privileges.h"
 #include "rate_control.h"
 #include "receipt.h"
@@ -66,8 +67,6 @@ static int create_dump(struct session *s, struct err *e)
 /* All that can be done before anything stops. */
 static int prepare(struct session *s, struct err *e)
 {
-	const struct got_plan_options options = { .groups = s->options.groups };
-
 	pid_t holder;
 
 	int rc = session_open(s, e);
@@ -88,15 +87,9 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
-		rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options,
-		                   e);
-	if (rc < 0)
-		return rc;
-	if (s->view.plan.entry_count == 0)
-		return err_set(e, ENOENT,
-		               "no module calls an allocation function through a table that could be patched; nothing "
-		               "was changed");
-	rc = session_compile(s, e);
+		rc = session_plan(s, e);
+	if (rc == 0)
+		rc = session_compile(s, e);
 	if (rc == 0)
 		rc = snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)
@@ -121,7 +114,7 @@ static unsigned patched_modules(const struct session *s)
 
 static void announce(const struct session *s)
 {
-	char rate[SIZE_TEXT], every[128], limit[64] = "";
+	char rate[SIZE_TEXT], every[128], limit[64] = "", functions[200] = "";
 
 	if (s->options.max_overhead > 0)
 		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time",
@@ -132,8 +125,11 @@ static void announce(const struct session *s)
 	else
 		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
 		         limit);
-	session_say(s, "attached to %d (%s): %u GOT entries in %u modules, thread stopped %.1f ms, %s, writing %s",
-	            s->target.pid, s->target.comm, s->outcome.entries_patched, patched_modules(s),
+	if (s->outcome.functions_hooked)
+		snprintf(functions, sizeof functions, "%u functions of %s, ", s->outcome.functions_hooked,
+		         s->hooks.text);
+	session_say(s, "attached to %d (%s): %s%u GOT entries in %u modules, thread stopped %.1f ms, %s, writing %s",
+	            s->target.pid, s->target.comm, functions, s->outcome.entries_patched, patched_modules(s),
 	            (double)s->outcome.attach_longest_ns / 1e6, every, s->recording.file.path);
 	if (s->outcome.entries_refused)
 		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries_refused);
@@ -160,18 +156,23 @@ static int give_up(struct session *s, const struct err *why)
 
 static int report_residue(struct session *s)
 {
+	char functions[64] = "";
+
+	if (s->outcome.functions_hooked)
+		snprintf(functions, sizeof functions, "%u of %u functions and ", s->outcome.functions_restored,
+		         s->outcome.functions_hooked);
 	if (!s->options.quiet)
 		say_lines(stderr, s->outcome.notes);
 	if (!s->outcome.residue) {
 		session_say(s,
-		            "detached from %d: %u of %u GOT entries restored, thread stopped %.1f ms, the process is "
+		            "detached from %d: %s%u of %u GOT entries restored, thread stopped %.1f ms, the process is "
 		            "as before",
-		            s->target.pid, s->outcome.entries_restored, s->outcome.entries_patched,
+		            s->target.pid, functions, s->outcome.entries_restored, s->outcome.entries_patched,
 		            (double)s->outcome.detach_longest_ns / 1e6);
 		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %u of %u GOT entries restored, thread stopped %.1f ms; what had to stay:",
-	            s->target.pid, s->outcome.entries_restored, s->outcome.entries_patched,
+	session_say(s, "detached from %d: %s%u of %u GOT entries restored, thread stopped %.1f ms; what had to stay:",
+	            s->target.pid, functions, s->outcome.entries_restored, s->outcome.entries_patched,
 	            (double)s->outcome.detach_longest_ns / 1e6);
 	if (!s->options.quiet)
 		say_lines(stderr, s->outcome.residue);

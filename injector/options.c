@@ -24,6 +24,8 @@ enum {
 	OPTION_DETACH,
 	OPTION_DOCTOR,
 	OPTION_MMAP,
+	OPTION_HOOKS,
+	OPTION_HOOK,
 	OPTION_SEED,
 	OPTION_DEADLINE,
 	OPTION_NO_CACHE
@@ -40,6 +42,8 @@ static const struct option long_options[] = {
 	{ "detach", no_argument, NULL, OPTION_DETACH },
 	{ "doctor", no_argument, NULL, OPTION_DOCTOR },
 	{ "mmap", no_argument, NULL, OPTION_MMAP },
+	{ "hooks", required_argument, NULL, OPTION_HOOKS },
+	{ "hook", required_argument, NULL, OPTION_HOOK },
 	{ "seed", required_argument, NULL, OPTION_SEED },
 	{ "deadline", required_argument, NULL, OPTION_DEADLINE },
 	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
@@ -73,6 +77,12 @@ static void help(void)
 	      "                        (-o)\n"
 	      "      --doctor          tell what an attach would meet, without touching PID\n"
 	      "      --mmap            sample anonymous mmap, mremap and munmap too\n"
+	      "      --hooks auto|got|entry  what is changed to see calls: GOT entries, the first\n"
+	      "                        instructions of allocation functions, or, the default,\n"
+	      "                        these where GOT entries cannot see the calls\n"
+	      "      --hook NAME=malloc[:1], =calloc, =realloc or =free  NAME is an allocation\n"
+	      "                        function of the program, too; :1: its size is the second\n"
+	      "                        argument. May be repeated\n"
 	      "      --seed N          of the random numbers, for tests\n"
 	      "      --deadline TIME   how long to look for a thread at a safe point, default\n"
 	      "                        500ms\n"
@@ -133,6 +143,30 @@ static int parse_max_overhead(const char *text, double *overhead)
 	return 0;
 }
 
+static int parse_hooks(const char *text, enum hooks_mode *mode)
+{
+	static const char *const names[] = { [HOOKS_AUTO] = "auto", [HOOKS_GOT] = "got", [HOOKS_ENTRY] = "entry" };
+
+	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (!strcmp(text, names[i])) {
+			*mode = (enum hooks_mode)i;
+			return 0;
+		}
+	}
+	return usage("--hooks %s: it is auto, got or entry", text);
+}
+
+static int parse_given(const char *text, struct session_options *o)
+{
+	if (o->given_count == GIVEN_MAX)
+		return usage("--hook can be given %u times", GIVEN_MAX);
+	if (!given_name_parse(text, &o->given[o->given_count]))
+		return usage("--hook %s: it is NAME=malloc, NAME=malloc:1, NAME=calloc, NAME=realloc or NAME=free",
+		             text);
+	o->given_count++;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -159,6 +193,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
+	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
+	case OPTION_HOOK: return parse_given(argument, o);
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;

@@ -43,8 +43,10 @@ add_library(memattach_prepare STATIC
   entry/allocator_layers.c
   entry/allocator_names.c
   entry/debug_data.c
+  entry/entry_hooks.c
   entry/function_table.c
   entry/module_names.c
+  entry/stored_pointers.c
   remote/cave.c
   arch/x86_64/code_references.c
   arch/x86_64/code_scan.c

@@ -5,6 +5,11 @@
  * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an
  *   allocation is made after it: between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
+ * - A function that passes on to another one that is hooked (TRAMPOLINE_OUTER: realloc of a null pointer calls malloc)
+ *   counts, the inner call does not. The outer hook notes its stack pointer while the original runs; a call that comes
+ *   from little below is an inner one. What an inner call has subtracted from the interval is no loss: it draws a new
+ *   one as every sample does, and leaves it at that. The points of a Poisson process over all bytes, those of the outer
+ *   calls alone taken, are one over those bytes.
  * - The original runs with no thread state taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
  *
@@ -29,7 +34,9 @@
 #include "regions.h"
 #include "sampler.h"
 #include "stack_table.h"
+#include "trampoline_setup.h"
 #include "unwind.h"
+#include "unwind_step.h"
 #include "walked.h"
 
 #define MAP_FAILURE UINT64_MAX
@@ -55,12 +62,55 @@ struct recorder {
 
 typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-static uint64_t call_original(const struct hook_call *call)
+#define INNER_BYTES (16u << 10) /* of stack that an allocator uses between an outer and an inner call */
+
+static uint64_t pass_on(const struct hook_call *call)
 {
 	const uint64_t *a = call->arguments;
 	original_function original = (original_function)call->trampoline->original;
 
 	return original(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/*
+ * Is the call made by an outer one? That may have been left by an exception (operator new that throws), and its mark be
+ * old. Then something else is where its return address was, or nothing is certain to be there: the stack that the mark
+ * was made on may be gone.
+ */
+static bool is_inner(const struct hook_call *call)
+{
+	uint64_t tp = arch_thread_pointer();
+	const struct thread_state *thread = thread_state_find(tp);
+
+	if (!thread || thread->outer_sp - call->sp - 1 >= INNER_BYTES)
+		return false;
+	if (known_stack_end(call->sp, tp) <= thread->outer_sp)
+		return true;
+	return stack_word(thread->outer_sp) == thread->outer_return;
+}
+
+/* The state may be another thread's before or after, or new: then an inner call counts too. */
+static __attribute__((noinline)) uint64_t call_outer(const struct hook_call *call)
+{
+	uint64_t tp = arch_thread_pointer(), result;
+	struct thread_state *thread = thread_state_find(tp);
+
+	if (thread) {
+		thread->outer_return = stack_word(call->sp);
+		thread->outer_sp = call->sp;
+	}
+	result = pass_on(call);
+	thread = thread_state_find(tp);
+	if (thread)
+		thread->outer_sp = 0;
+	return result;
+}
+
+static uint64_t call_original(const struct hook_call *call)
+{
+	if (UNLIKELY(trampolines_any_outer) && !call->inner && trampolines_is_outer(call->trampoline))
+		return call_outer(call);
+	return pass_on(call);
 }
 
 /* The bytes that the caller asks for; false if they do not fit a word, which the allocator will refuse. */
@@ -304,7 +354,7 @@ static void count_unseen(const struct hook_call *call, uint64_t block)
 {
 	struct dump_header *dump = payload.dump;
 
-	if (!block || hook_facts[call->hook].shape != SHAPE_FREE)
+	if (!block || hook_facts[call->hook].shape != SHAPE_FREE || call->inner)
 		return;
 	__atomic_fetch_add(&dump->frees_unseen, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&dump->frees_unseen_bytes, usable_size(call, block), __ATOMIC_RELAXED);
@@ -398,7 +448,7 @@ static uint64_t slow_allocate(const struct hook_call *call)
 	uint32_t rate = requested_size(call, &size) ? sampler_charge(call, size) : 0;
 
 	result = call_original(call);
-	if (!rate)
+	if (!rate || call->inner)
 		return result;
 	block = new_block(call, result);
 	if (block)
@@ -441,13 +491,14 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 	block = new_block(call, result);
 	if (known)
 		record_successor(call, &old, block || frees_by_size(call, fits, size));
-	if (rate && block)
+	if (rate && block && !call->inner)
 		record_block(call, block, size, rate);
 	return result;
 }
 
 uint64_t hook_slow(struct hook_call *call)
 {
+	call->inner = UNLIKELY(trampolines_any_outer) && is_inner(call);
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
 	case SHAPE_UNMAP: return slow_free(call);

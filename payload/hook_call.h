@@ -20,6 +20,8 @@
 #define THREAD_STATE_BYTES (1 << THREAD_STATE_BYTES_LOG2)
 #define THREAD_STATE_OWNER 0
 #define THREAD_STATE_REMAINING 8
+#define THREAD_STATE_OUTER_SP 64
+#define THREAD_STATE_OUTER_RETURN 72
 
 /* struct trampolines_shared */
 #define TRAMPOLINES_NEAR_OWNER 0
@@ -37,6 +39,11 @@
 
 /* 2^64 divided by the golden ratio: multiplicative (Fibonacci) hashing. */
 #define HASH_MULTIPLIER 0x9E3779B97F4A7C15
+
+/* In the frame of hook_outer. */
+#define OUTER_STATE 0
+#define OUTER_LIVE 8
+#define OUTER_BYTES 16
 
 #define HOOK_CALL_ARGUMENTS 0
 #define HOOK_CALL_TRAMPOLINE 48
@@ -62,8 +69,8 @@ struct hook_call {
 	uint64_t fp;                 /* the caller's frame pointer register */
 	uint64_t sp;                 /* stack pointer at entry: points to the return address */
 	uint32_t hook;               /* enum hook_id */
-	uint32_t reserved;
-	uint64_t live; /* HOOK_LIVE_MAGIC of control.h */
+	uint32_t inner;              /* set by hook_slow(): made by another hooked function, for whose block it is */
+	uint64_t live;               /* HOOK_LIVE_MAGIC of control.h */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");

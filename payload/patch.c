@@ -27,6 +27,7 @@
 #include "syscalls.h"
 
 static struct got_entry session_entries[SESSION_ENTRY_MAX] PAYLOAD_PAGES;
+static struct code_patch session_code_patches[SESSION_CODE_PATCH_MAX] PAYLOAD_PAGES;
 
 /* The page that is writable for our sake, 0 none. */
 struct open_page {
@@ -151,4 +152,7 @@ void patch_init(void)
 {
 	session.entry_count = 0;
 	session.entries_address = (uint64_t)session_entries;
+	session.code_patches_address = (uint64_t)session_code_patches;
+	__builtin_memset(session_code_patches, 0, sizeof(session_code_patches));
+	__builtin_memset(session.detours, 0, sizeof(session.detours));
 }

@@ -78,10 +78,10 @@ static __attribute__((noinline)) struct thread_state *state_claim(uint64_t tp, u
 }
 
 /*
- * The thread state of tp, or NULL. Whose the near one is, is asked where nobody writes; what its owner writes is only
+ * Whose the near one is, is asked where nobody writes; what its owner writes is only
  * looked at by a thread that has no other, for what is shown may have got lost.
  */
-static struct thread_state *state_of(uint64_t tp)
+struct thread_state *thread_state_find(uint64_t tp)
 {
 	struct thread_state *near = &trampolines_shared->near;
 
@@ -98,7 +98,7 @@ static struct thread_state *state_of(uint64_t tp)
 
 struct thread_state *thread_state_acquire(uint64_t tp, uint64_t sp, int *fresh)
 {
-	struct thread_state *thread = state_of(tp);
+	struct thread_state *thread = thread_state_find(tp);
 
 	*fresh = 0;
 	if (thread) {

@@ -44,12 +44,18 @@ struct thread_state {
 	uint32_t recent_stack;     /* number of its recent stack + 1, 0: none */
 	uint32_t reserved_;
 	uint64_t samples; /* taken where all are: which of them are timed */
-	uint64_t reserved[8];
+	/* Of the hook that runs a TRAMPOLINE_OUTER function: its stack pointer at entry, 0 none; what that points to.
+	 */
+	uint64_t outer_sp;
+	uint64_t outer_return;
+	uint64_t reserved[6];
 };
 
 _Static_assert(sizeof(struct thread_state) == THREAD_STATE_BYTES, "thread_state");
 _Static_assert(offsetof(struct thread_state, owner) == THREAD_STATE_OWNER, "owner");
 _Static_assert(offsetof(struct thread_state, remaining) == THREAD_STATE_REMAINING, "remaining");
+_Static_assert(offsetof(struct thread_state, outer_sp) == THREAD_STATE_OUTER_SP, "outer_sp");
+_Static_assert(offsetof(struct thread_state, outer_return) == THREAD_STATE_OUTER_RETURN, "outer_return");
 
 extern struct thread_state thread_states[THREAD_STATE_ARRAY] HIDDEN;
 extern struct thread_state *const thread_states_address HIDDEN;
@@ -57,6 +63,8 @@ extern struct thread_state *const thread_states_address HIDDEN;
 /* The thread state of tp, taken for the hook that was entered with stack pointer sp; *fresh says that it is newly tp's,
  * with nothing in it. NULL: it is taken already, or there is none. */
 struct thread_state *thread_state_acquire(uint64_t tp, uint64_t sp, int *fresh);
+/* The thread state of tp, not taken; NULL: it has none. */
+struct thread_state *thread_state_find(uint64_t tp);
 /* Makes *thread, acquired and fresh, visible to the fast path of tp. */
 void thread_state_publish(struct thread_state *thread, uint64_t tp);
 /* For the near thread state: what the fast path compares names tp again, which owns *thread, if it did not (a hook was

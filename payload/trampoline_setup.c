@@ -14,12 +14,15 @@
 
 extern const uint8_t trampoline_code[TRAMPOLINES_CODE_BYTES] HIDDEN;
 extern const int32_t hook_offsets[HOOK_COUNT] HIDDEN;
+extern const int32_t hook_outer_offsets[HOOK_COUNT] HIDDEN;
 extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
 
 static struct trampolines_shared nobodys;
 struct trampolines_shared *trampolines_shared = &nobodys;
 
 static uint8_t trampoline_hooks[TRAMPOLINE_MAX]; /* enum hook_id of each */
+static uint8_t trampoline_outer[TRAMPOLINE_MAX]; /* 1: TRAMPOLINE_OUTER */
+bool trampolines_any_outer;
 
 _Static_assert(HOOK_COUNT <= UINT8_MAX, "trampoline_hooks");
 
@@ -31,6 +34,20 @@ static struct trampoline *trampoline_of(uint32_t i)
 uint64_t trampolines_entry_value(uint32_t i)
 {
 	return trampoline_address(session.trampolines_address, i, trampoline_hooks[i]);
+}
+
+bool trampolines_is_outer(const struct trampoline *trampoline)
+{
+	uint64_t i = ((uint64_t)trampoline - trampoline_data(session.trampolines_address, 0)) / TRAMPOLINE_BYTES;
+
+	return i < TRAMPOLINE_MAX && trampoline_outer[i];
+}
+
+static uint64_t hook_address(const struct control_trampoline *wanted)
+{
+	const int32_t *offsets = wanted->flags & TRAMPOLINE_OUTER ? hook_outer_offsets : hook_offsets;
+
+	return (uint64_t)offsets + (uint64_t)(int64_t)offsets[wanted->hook];
 }
 
 /* The segment of this image that holds the trampolines' code: where in the file it is, and what else is code. */
@@ -82,6 +99,7 @@ int64_t trampolines_map(int payload_fd, uint32_t counters)
 	session.trampolines_address = (uint64_t)place;
 	session.trampolines_bytes = TRAMPOLINES_BYTES + counters;
 	session.trampoline_count = 0;
+	trampolines_any_outer = false;
 	trampolines_shared = (struct trampolines_shared *)((uint64_t)place + TRAMPOLINES_CODE_BYTES);
 	trampolines_shared->filter_mask = counters - 1;
 	filter_init((uint8_t *)((uint64_t)place + TRAMPOLINES_BYTES), counters);
@@ -102,10 +120,10 @@ int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
 		struct trampoline *trampoline = trampoline_of(i);
 
 		trampoline_hooks[i] = (uint8_t)wanted[i].hook;
+		trampoline_outer[i] = (wanted[i].flags & TRAMPOLINE_OUTER) != 0;
+		trampolines_any_outer |= trampoline_outer[i];
 		trampoline->original = wanted[i].original;
-		__atomic_store_n(&trampoline->next,
-		                 (uint64_t)hook_offsets + (uint64_t)(int64_t)hook_offsets[wanted[i].hook],
-		                 __ATOMIC_RELEASE);
+		__atomic_store_n(&trampoline->next, hook_address(&wanted[i]), __ATOMIC_RELEASE);
 	}
 	if (count > session.trampoline_count)
 		session.trampoline_count = count;

@@ -4,6 +4,7 @@
 #ifndef MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
 #define MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ _Static_assert(offsetof(struct trampolines_shared, filter_mask) == TRAMPOLINES_F
 _Static_assert(offsetof(struct trampolines_shared, near) == TRAMPOLINES_NEAR, "near");
 _Static_assert(sizeof(struct trampolines_shared) == TRAMPOLINES_SHARED_BYTES, "trampolines_shared");
 
+/* Some trampoline is TRAMPOLINE_OUTER. */
+extern bool trampolines_any_outer HIDDEN;
 /* Never NULL: before CONTROL_START it is one that no trampoline uses. */
 extern struct trampolines_shared *trampolines_shared HIDDEN;
 
@@ -39,6 +42,8 @@ int64_t trampolines_set(const struct control_trampoline *trampolines, uint32_t c
 void trampolines_inert(void);
 /* Inert trampolines are nobody's from now on, and may stay. */
 void trampolines_leave(void);
+/* Does the function pass on to others that are hooked (TRAMPOLINE_OUTER)? */
+bool trampolines_is_outer(const struct trampoline *trampoline);
 /* What a GOT entry holds that is patched to trampoline i. */
 uint64_t trampolines_entry_value(uint32_t i);
 

@@ -46,6 +46,17 @@ static struct allocator_function *known_function(struct collector *c, uint64_t a
 	return NULL;
 }
 
+static bool is_given(const struct allocators_input *in, const char *symbol, struct allocation_name *like)
+{
+	for (size_t i = 0; i < in->given_count; i++) {
+		if (strcmp(in->given[i].symbol, symbol) == 0) {
+			*like = in->given[i].name;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* A function has several names: one that tells whose it is wins over one that does not. */
 static bool on_name(void *context, const char *symbol, uint64_t address, uint64_t bytes, unsigned type)
 {
@@ -54,12 +65,18 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	struct allocation_name like;
 
 	(void)type;
+	bool given = is_given(c->f->in, symbol, &like);
 	symbol = allocation_name_plain(symbol);
-	if (strlen(symbol) >= ALLOCATOR_NAME_MAX || !allocation_name_read(symbol, &like))
+	if (!given && (strlen(symbol) >= ALLOCATOR_NAME_MAX || !allocation_name_read(symbol, &like)))
 		return true;
 	struct allocator_function *fn = known_function(c, address);
 	if (c->result)
 		return false;
+	if (fn && (given || fn->like.family == FAMILY_GIVEN)) {
+		if (given)
+			fn->like = like;
+		return true;
+	}
 	if (fn) {
 		if (fn->like.family == FAMILY_PLAIN)
 			fn->like.family = like.family;
@@ -86,7 +103,7 @@ static void settle_families(struct finder *f, size_t first)
 
 	for (size_t i = first; i < f->out.function_count; i++) {
 		enum allocator_family family = f->out.functions[i].like.family;
-		if (family != FAMILY_PLAIN && family != FAMILY_RUST && named == FAMILY_PLAIN)
+		if (family != FAMILY_PLAIN && family != FAMILY_RUST && family != FAMILY_GIVEN && named == FAMILY_PLAIN)
 			named = family;
 	}
 	for (size_t i = first; i < f->out.function_count; i++)
@@ -237,7 +254,7 @@ static int add_allocator(struct finder *f, size_t first, size_t count, enum name
 		a.address_taken += fn[i].address_taken;
 		a.in_force |= fn[i].address == f->in->libc->malloc;
 	}
-	if (!own_work)
+	if (!own_work && a.family != FAMILY_GIVEN)
 		return 0;
 	count_entries(f, &a);
 	view_open(&v, f, fn->module);

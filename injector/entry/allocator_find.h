@@ -82,6 +82,8 @@ struct allocators_input {
 	const struct got_plan *plans;
 	const struct target_memory *memory;
 	const struct maps *maps;
+	const struct given_name *given; /* an allocator of its own in each module that has such functions */
+	size_t given_count;
 };
 
 /* allocators_free afterwards. -E2BIG: beyond the budget (budget.h), or too many functions. */

@@ -152,6 +152,33 @@ bool allocation_name_read(const char *symbol, struct allocation_name *name)
 	return false;
 }
 
+bool given_name_parse(const char *text, struct given_name *given)
+{
+	const char *equals = strchr(text, '='), *colon = equals ? strchr(equals, ':') : NULL;
+	size_t length = equals ? (size_t)(equals - text) : 0;
+	char like[32];
+
+	if (!length || length >= sizeof given->symbol)
+		return false;
+	*given = (struct given_name){ 0 };
+	memcpy(given->symbol, text, length);
+	length = colon ? (size_t)(colon - equals - 1) : strlen(equals + 1);
+	if (length >= sizeof like)
+		return false;
+	memcpy(like, equals + 1, length);
+	like[length] = '\0';
+	if (colon && strcmp(like, "malloc") == 0 && !strcmp(colon, ":1"))
+		strcpy(like, "aligned_alloc"); /* its size is argument 1, too */
+	else if (colon && strcmp(colon, !strcmp(like, "realloc") ? ":1" : ":0") != 0)
+		return false;
+	const struct row *hook = row_of(hooks, HOOK_COUNT, like);
+	if (!hook || hook->name.shape >= SHAPE_MAP)
+		return false;
+	given->name = hook->name;
+	given->name.family = FAMILY_GIVEN;
+	return true;
+}
+
 const char *allocator_family_name(enum allocator_family family)
 {
 	static const char *const names[FAMILY_COUNT] = {
@@ -163,6 +190,7 @@ const char *allocator_family_name(enum allocator_family family)
 		[FAMILY_SCUDO] = "scudo",
 		[FAMILY_TBB] = "the TBB allocator",
 		[FAMILY_RUST] = "Rust",
+		[FAMILY_GIVEN] = "what --hook names",
 	};
 
 	return names[family];

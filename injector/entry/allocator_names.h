@@ -22,7 +22,8 @@ enum allocator_family {
 	FAMILY_RPMALLOC,
 	FAMILY_SCUDO,
 	FAMILY_TBB,
-	FAMILY_RUST, /* the functions that rustc puts before the allocator of a program */
+	FAMILY_RUST,  /* the functions that rustc puts before the allocator of a program */
+	FAMILY_GIVEN, /* named by the user: a program's own pools */
 	FAMILY_COUNT,
 };
 
@@ -32,6 +33,19 @@ struct allocation_name {
 	uint8_t shape; /* SHAPE_* */
 	uint8_t size;  /* SIZE_* */
 };
+
+#define GIVEN_MAX 32u
+#define GIVEN_NAME_MAX 128u
+
+/* A function that the user says to be an allocation function. */
+struct given_name {
+	char symbol[GIVEN_NAME_MAX];
+	struct allocation_name name;
+};
+
+/* "pool_get=malloc:1": a function like malloc whose size is argument 1, counted from 0. False: it cannot be read, or no
+ * hook has such arguments. */
+bool given_name_parse(const char *text, struct given_name *given);
 
 /* Is the symbol an allocation function? mmap and kin are none. */
 bool allocation_name_read(const char *symbol, struct allocation_name *name);

@@ -85,6 +85,10 @@ struct entry_code_patch {
 int entry_code_patch_make(struct entry_code_patch *patch, const struct entry_code_plan *plan, uint64_t hook,
                           struct err *e) WARN_UNUSED;
 
+/* A jump to anywhere, which changes no register. */
+#define ENTRY_FAR_JUMP_BYTES 14u
+void entry_code_far_jump(uint8_t code[ENTRY_FAR_JUMP_BYTES], uint64_t target);
+
 /* The displaced instructions, encoded for the address at, and the jump back. -ERANGE: at is too far away. */
 struct entry_code_copy {
 	uint8_t code[ENTRY_COPY_MAX];

@@ -2,11 +2,11 @@
 /*
  * Attach: everything is prepared while the target runs; then one thread is borrowed, once, for
  *
- *   descriptors → dlopen → CONTROL_START → CONTROL_PATCH
+ *   descriptors → dlopen → CONTROL_START → detours → CONTROL_PATCH
  *
  * each a list of remote calls of its own (remote.h), so that a death of memattach in between leaves: nothing; a loaded
  * but idle payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach
- * --detach`.
+ * --detach`. Functions are hooked at their entries afterwards, with all threads stopped (code_patches.h).
  */
 #include "attach.h"
 
@@ -20,7 +20,9 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "code_patches.h"
 #include "control_call.h"
+#include "detours.h"
 #include "loan.h"
 #include "payload_place.h"
 #include "payload_symbols.h"
@@ -139,8 +141,12 @@ static void tell_main_stack(const struct session *s, struct control_start *args)
  */
 uint64_t session_usable_size(const struct session *s)
 {
+	if (!s->hooks.asks_usable && s->hooks.count)
+		return 0;
 	for (size_t i = 0; i < s->view.plan.trampoline_count; i++) {
 		const struct control_trampoline *g = &s->view.plan.trampolines[i];
+		if (entry_hooks_at(&s->hooks, g->original))
+			continue;
 		if (hook_group(g->hook) == GROUP_MALLOC && g->hook < HOOK_new &&
 		    s->view.libc.allocator != modules_find(&s->view.modules, g->original, true))
 			return 0;
@@ -238,9 +244,12 @@ static int patch(struct loan *l, struct err *e)
 	return rc;
 }
 
-static uint64_t patch_bytes(const struct got_plan *p)
+static uint64_t patch_bytes(const struct session *s)
 {
-	return p->trampoline_count * sizeof(struct control_trampoline) + p->entry_count * sizeof(struct got_entry);
+	const struct got_plan *p = &s->view.plan;
+
+	return (p->trampoline_count + s->hooks.count) * sizeof(struct control_trampoline) +
+	       p->entry_count * sizeof(struct got_entry);
 }
 
 /*
@@ -294,6 +303,8 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 	if (rc == 0)
 		rc = watchdog_check(e);
 	if (rc == 0)
+		rc = detours_map(l, remote_fds[0], e);
+	if (rc == 0)
 		rc = patch(l, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
@@ -314,7 +325,7 @@ int session_attach(struct session *s, struct err *e)
 	int rc = payload_memfd(&payload_fd, e);
 	if (rc < 0)
 		return rc;
-	session_borrower(s, &borrower, patch_bytes(&s->view.plan), &s->outcome.attach_longest_ns);
+	session_borrower(s, &borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
 	rc = loan_begin(&loan, s, &borrower, e);
 	if (rc < 0)
 		return rc;
@@ -323,7 +334,9 @@ int session_attach(struct session *s, struct err *e)
 	s->outcome.entries_patched = s->outcome.entries_refused = 0;
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_RUNNING, 0);
 	rc = loan_end(&loan, load_and_start(&loan, payload_fd, e), e);
-	return rc < 0 ? rc : target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	if (rc == 0)
+		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	return rc < 0 ? rc : code_patches_write(s, monotonic_ns() + s->options.deadline_ns, e);
 }
 
 int session_patch_more(struct session *s, struct err *e)
@@ -331,7 +344,7 @@ int session_patch_more(struct session *s, struct err *e)
 	struct borrower borrower;
 	struct loan loan;
 
-	session_borrower(s, &borrower, patch_bytes(&s->view.plan), &s->outcome.attach_longest_ns);
+	session_borrower(s, &borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
 	int rc = loan_begin(&loan, s, &borrower, e);
 	return rc < 0 ? rc : loan_end(&loan, patch(&loan, e), e);
 }

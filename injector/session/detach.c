@@ -3,11 +3,12 @@
  * Detach, for a session of this memattach or of one that died. All that is needed is in the target (struct
  * memattach_session). The order:
  *
+ *   all threads stop: the jumps at entries of functions go
  *   borrow a thread:  channel, CONTROL_RESTORE, CONTROL_INERT   no thread can enter the payload any more
  *   quiesce:          no thread is in it
  *   escape:           may the trampolines go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
- *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines, in one go
+ *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines and detours, in one go
  *   verify:           maps, descriptors, GOT entries against the snapshot from before attach
  */
 #include "detach.h"
@@ -18,7 +19,9 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
+#include "code_patches.h"
 #include "control_call.h"
+#include "detours.h"
 #include "escape.h"
 #include "inspect.h"
 #include "loan.h"
@@ -84,6 +87,12 @@ static int restore(struct session *s, struct err *e)
 static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *trampolines_held, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
+	struct detour_area areas[SESSION_DETOUR_AREAS];
+	struct quiesce_range detours[SESSION_DETOUR_AREAS];
+	const unsigned count = detours_list(s, areas);
+
+	for (unsigned i = 0; i < count; i++)
+		detours[i] = (struct quiesce_range){ areas[i].address, areas[i].address + areas[i].bytes };
 	const struct quiesce q = {
 		.target = &s->target,
 		.memory = &s->memory,
@@ -91,6 +100,8 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 		.code = { s->payload.base, s->payload.code_end },
 		.trampolines = { b->trampolines_address,
 		                 b->trampolines_address ? b->trampolines_address + TRAMPOLINES_CODE_BYTES : 0 },
+		.detours = detours,
+		.detour_count = count,
 		.trampolines_held = trampolines_held,
 		.longest_ns = &s->outcome.detach_longest_ns,
 		.stacks = stacks,
@@ -142,38 +153,50 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 	return rc;
 }
 
+/* What of a session has to stay, in use. */
+struct kept {
+	bool trampolines;
+	bool detours;
+	bool payload;
+};
+
 /*
  * CONTROL_STOP, dlclose and munmap of the trampolines are one list for the stub: they happen all or not at all, also if
  * memattach dies meanwhile. Otherwise trampolines without a payload would stay that nobody finds any more. And only a
  * session that was running has trampolines of ours at the address in its block: after CONTROL_STOP the program may have
  * mapped something of its own there.
  */
-static unsigned unload_calls(const struct session *s, bool keep_trampolines, bool keep_payload, struct stub_call *calls)
+static unsigned unload_calls(const struct session *s, const struct kept *kept, struct stub_call *calls)
 {
 	const struct memattach_session *b = &s->payload.block;
-	unsigned count = 0;
+	struct detour_area areas[SESSION_DETOUR_AREAS];
+	unsigned count = 0, area_count = b->state == SESSION_INERT && !kept->detours ? detours_list(s, areas) : 0;
 
 	if (b->state == SESSION_INERT)
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
-	if (!keep_payload)
+	if (!kept->payload)
 		calls[count++] =
 			(struct stub_call){ .target = s->view.libc.dlclose, .argument = { session_payload_handle(s) } };
-	if (b->state == SESSION_INERT && !keep_trampolines && b->trampolines_address)
+	if (b->state == SESSION_INERT && !kept->trampolines && b->trampolines_address)
 		calls[count++] = (struct stub_call){ .target = SYS_munmap,
 			                             .argument = { b->trampolines_address, b->trampolines_bytes } };
+	for (unsigned i = 0; i < area_count; i++)
+		calls[count++] =
+			(struct stub_call){ .target = SYS_munmap, .argument = { areas[i].address, areas[i].bytes } };
 	return count;
 }
 
-static int unload(struct session *s, bool keep_trampolines, bool keep_payload, struct err *e)
+static int unload(struct session *s, const struct kept *kept, struct err *e)
 {
-	struct stub_call calls[3] = { 0 };
+	struct stub_call calls[3 + SESSION_DETOUR_AREAS] = { 0 };
 	struct loan l;
 
-	if (!keep_payload && !session_payload_handle(s))
+	_Static_assert(3 + SESSION_DETOUR_AREAS <= SA_CALL_MAX, "calls");
+	if (!kept->payload && !session_payload_handle(s))
 		return err_set(e, ENOENT, "the loader of the target does not know the payload");
 	if (s->payload.block.state == SESSION_STARTED)
 		return err_set(e, EBUSY, "the session has begun again meanwhile");
-	unsigned count = unload_calls(s, keep_trampolines, keep_payload, calls);
+	unsigned count = unload_calls(s, kept, calls);
 	if (count == 0)
 		return 0;
 	int rc = begin(s, &l, e);
@@ -225,15 +248,37 @@ static void say_trampolines_stay(struct session *s, const struct escape_result *
 	                    (unsigned long long)s->payload.block.trampolines_address, where);
 }
 
-/* Until no thread can be in the payload and none is. *keep_trampolines: somebody may still call them. */
-static int silence(struct session *s, bool *keep_trampolines, struct err *e)
+static int restore_code(struct session *s, struct kept *kept, struct err *e)
+{
+	struct code_patches_result result;
+
+	int rc = code_patches_restore(s, &result, e);
+	if (rc < 0)
+		return rc;
+	s->outcome.functions_restored = result.restored;
+	if (result.restored > s->outcome.functions_hooked)
+		s->outcome.functions_hooked = result.restored;
+	kept->detours = result.foreign != 0;
+	if (result.foreign)
+		session_add_residue(
+			s,
+			"%u functions whose code somebody else has changed since, and the detours that it may "
+			"lead to; they call the original functions",
+			result.foreign);
+	return 0;
+}
+
+/* Until no thread can be in the payload and none is. */
+static int silence(struct session *s, struct kept *kept, struct err *e)
 {
 	struct quiesce_stacks stacks = { 0 };
 	struct restore_result after = { 0 };
 	bool held = false;
 	struct escape_result escaped = { 0 };
 
-	int rc = restore(s, e);
+	int rc = restore_code(s, kept, e);
+	if (rc == 0)
+		rc = restore(s, e);
 	if (rc == 0)
 		rc = refresh(s, e);
 	if (rc == 0)
@@ -243,8 +288,8 @@ static int silence(struct session *s, bool *keep_trampolines, struct err *e)
 	if (rc == 0 && after.escapes && !held)
 		rc = search_escaped(s, &stacks, &escaped, e);
 	free(stacks.list);
-	*keep_trampolines = escaped.verdict != ESCAPE_NONE || after.foreign || held;
-	if (rc == 0 && *keep_trampolines)
+	kept->trampolines = escaped.verdict != ESCAPE_NONE || after.foreign || held || kept->detours;
+	if (rc == 0 && kept->trampolines)
 		say_trampolines_stay(s, &escaped);
 	return rc;
 }
@@ -280,7 +325,7 @@ static int forget_dump(struct session *s, struct err *e)
 
 int session_detach(struct session *s, struct err *e)
 {
-	bool keep_trampolines = false;
+	struct kept kept = { .payload = payload_stays(s) };
 
 	int rc = refresh(s, e);
 	if (rc < 0 || !s->payload.base)
@@ -290,13 +335,13 @@ int session_detach(struct session *s, struct err *e)
 	if (s->payload.block.state == SESSION_STARTED && !inherited)
 		end_lease(s);
 	if (recorded)
-		rc = silence(s, &keep_trampolines, e);
+		rc = silence(s, &kept, e);
 	if (rc == 0 && recorded && !inherited && !s->own_base)
 		rc = session_file_save(s, e);
 	if (rc == 0)
 		rc = forget_dump(s, e);
 	if (rc == 0)
-		rc = unload(s, keep_trampolines, payload_stays(s), e);
+		rc = unload(s, &kept, e);
 	tracee_await_late(monotonic_ns() + LATE_NS);
 	if (rc < 0)
 		return rc;

@@ -17,6 +17,7 @@
 #include "cleanup.h"
 #include "inspect.h"
 #include "payload_place.h"
+#include "plan.h"
 #include "rate_control.h"
 #include "record.h"
 #include "session_entries.h"
@@ -138,7 +139,7 @@ static int modules_came_or_went(struct session *s, struct err *e)
 		.patched = patched,
 		.patched_count = patched_count,
 	};
-	rc = got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, &options, e);
+	rc = session_plan_again(s, &options, e);
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < old_count; i++)

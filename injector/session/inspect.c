@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "detours.h"
 #include "live_thread.h"
 #include "old_stub.h"
 #include "payload_symbols.h"
@@ -139,6 +140,7 @@ int session_check_threads(const struct session *s, struct err *e)
 
 int session_choose(struct session *s, struct err *e)
 {
+	struct detour_area areas[SESSION_DETOUR_AREAS];
 	struct cave cave;
 	int rc = 0;
 
@@ -160,5 +162,8 @@ int session_choose(struct session *s, struct err *e)
 		rc = safe_points_add(&s->view.points, s->payload.block.trampolines_address,
 		                     s->payload.block.trampolines_address + s->payload.block.trampolines_bytes,
 		                     "a trampoline of the payload", e);
+	for (unsigned i = detours_list(s, areas); rc == 0 && i-- > 0;)
+		rc = safe_points_add(&s->view.points, areas[i].address, areas[i].address + areas[i].bytes,
+		                     "a detour of the payload", e);
 	return rc;
 }

@@ -69,6 +69,8 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 			continue;
 		for (size_t k = 0; k < s->view.plan.entry_count; k++)
 			entries += s->view.plan.entries[k].module == i;
+		for (size_t k = 0; k < s->hooks.count; k++)
+			entries += s->hooks.list[k].module_start == m->start;
 		rc = dump_writer_module(&s->recording.dump, m, s->view.coverage[i].rows, entries,
 		                        m == s->view.libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
 		if (rc == 0 && s->view.coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {
@@ -84,6 +86,8 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 		rc = note_lines(s, DUMP_NOTE_STATIC, s->view.plan.notes, e);
 	if (rc == 0)
 		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
+	if (rc == 0 && first_id == 1)
+		rc = note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
 	return rc;
 }
 

@@ -37,6 +37,7 @@ void session_done(struct session *s)
 	free(s->outcome.notes);
 	free(s->outcome.final_entries);
 	free(s->recording.named_threads);
+	entry_hooks_free(&s->hooks);
 	session_init(s, &s->options);
 }
 

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "dump_file.h"
 #include "dump_writer.h"
+#include "entry_hooks.h"
 #include "got_plan.h"
 #include "governor.h"
 #include "libc.h"
@@ -32,7 +33,10 @@ struct session_options {
 	uint64_t seed;        /* 0: from the kernel */
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
 	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
-	bool no_cache;        /* compile unwind tables anew, keep none */
+	enum hooks_mode hooks;
+	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
+	unsigned given_count;
+	bool no_cache; /* compile unwind tables anew, keep none */
 	bool quiet;
 	bool verbose;
 };
@@ -77,6 +81,7 @@ struct session_recording {
 struct session_outcome {
 	struct snapshot before;
 	uint32_t entries_patched, entries_restored, entries_foreign, entries_gone, entries_refused;
+	unsigned functions_hooked, functions_restored; /* at their entries */
 	uint64_t attach_longest_ns, detach_longest_ns;
 	struct got_entry *final_entries; /* as they were after the restore */
 	uint32_t final_entry_count;
@@ -94,6 +99,7 @@ struct session {
 	struct session_recording recording;
 	struct session_outcome outcome;
 	struct payload_place payload;
+	struct entry_hooks hooks;
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	bool unsaved;        /* it could not be */

@@ -52,7 +52,8 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	struct examination *x = context;
 
 	(void)frame, (void)sp;
-	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->trampolines, pc);
+	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->trampolines, pc) ||
+	             in_any(x->q->detours, x->q->detour_count, pc);
 	return !x->inside;
 }
 
@@ -98,7 +99,8 @@ bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const 
 }
 
 struct hook_search {
-	const struct quiesce_range *code;
+	const struct quiesce_range *ranges;
+	unsigned range_count;
 	uint64_t before[2]; /* the two words below */
 };
 
@@ -106,16 +108,17 @@ static bool is_hook(uint64_t at, uint64_t word, void *context)
 {
 	struct hook_search *h = context;
 	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
-	             (in_range(h->code, h->before[1]) && registers_follow_pc(h->before[0], word));
+	             (in_any(h->ranges, h->range_count, h->before[1]) && registers_follow_pc(h->before[0], word));
 
 	h->before[1] = h->before[0];
 	h->before[0] = word;
 	return found;
 }
 
-bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *code)
+bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
+                           unsigned range_count)
 {
-	struct hook_search search = { .code = code };
+	struct hook_search search = { .ranges = ranges, .range_count = range_count };
 
 	return any_word(memory, sp, is_hook, &search);
 }
@@ -131,7 +134,8 @@ static int note_stack(struct quiesce_stacks *stacks, const struct user_regs_stru
 
 static void look_at_stack(struct examination *x, uint64_t sp)
 {
-	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code);
+	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code, 1) ||
+	             quiesce_stack_in_hook(x->q->memory, sp, x->q->detours, x->q->detour_count);
 	x->holds_trampoline |= quiesce_stack_holds(x->q->memory, sp, &x->q->trampolines, 1);
 }
 

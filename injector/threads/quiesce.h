@@ -13,7 +13,9 @@
  *
  * The trampolines are another matter: the program may have copied their addresses, and a thread that calls through the
  * copy in a loop has it in a register for ever. So an address of a trampoline in a register or on a stack is waited for
- * only a while; then the thread counts as outside, and the trampolines have to stay.
+ * only a while; then the thread counts as outside, and the trampolines have to stay. Detours are reached by jumps in
+ * code that are gone: only a program counter counts, of a thread or of what its signal handler returns to. (The payload
+ * has their addresses in registers when it calls an original, and what is left of those means nothing.)
  */
 #ifndef MEMATTACH_QUIESCE_H
 #define MEMATTACH_QUIESCE_H
@@ -36,9 +38,11 @@ struct quiesce {
 	const struct target *target;
 	const struct target_memory *memory;
 	struct stack_walk *walk;
-	struct quiesce_range code;        /* of the payload */
-	struct quiesce_range trampolines; /* their code; empty: there are none */
-	bool *trampolines_held;           /* out: a thread holds the address of a trampoline */
+	struct quiesce_range code;           /* of the payload */
+	struct quiesce_range trampolines;    /* their code; empty: there are none */
+	const struct quiesce_range *detours; /* a thread may be in one, and nobody keeps their addresses */
+	unsigned detour_count;
+	bool *trampolines_held; /* out: a thread holds the address of a trampoline */
 	uint64_t *longest_ns;
 	/* Where each thread's stack pointer was when it was seen outside. May be NULL. */
 	struct quiesce_stacks *stacks;
@@ -49,9 +53,10 @@ struct quiesce {
 bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
                          unsigned range_count);
 
-/* Is a hook alive on the stack above sp, or was code interrupted by a signal whose handler runs? For the same threads.
- */
-bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *code);
+/* Is a hook alive on the stack above sp, or was code in one of the ranges interrupted by a signal whose handler runs?
+ * For the same threads. */
+bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
+                           unsigned range_count);
 
 /* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each
  * thread. -ESRCH: the target has ended. */

@@ -10,10 +10,10 @@ import subprocess
 from harness import PATIENCE, Skip, Snapshot, Victim, case, check_same, read_text
 
 
-def doctor(context, victim, expected=0):
+def doctor(context, victim, *options, expected=0):
     """What --doctor says, by name; further lines of a fact are a part of it. The process is as before."""
     before = Snapshot(victim.pid)
-    result = subprocess.run([context.memattach, "--doctor", "-p", str(victim.pid)], stdin=subprocess.DEVNULL,
+    result = subprocess.run([context.memattach, "--doctor", "-p", str(victim.pid), *options], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     assert result.returncode == expected and not result.stderr, result
     check_same(before, Snapshot(victim.pid), busy=True)
@@ -58,12 +58,16 @@ def doctor_finds_allocators_in_programs(context):
         text = about(facts, pattern)
         assert re.search(r"\n +called directly by its own module at \d+ places\n", text), text
         assert re.search(r"\n +called through \d+ GOT entr", text), text
-        assert "not the direct ones; entry hooks would see all" in text, text
+        assert "its functions would be hooked at their entries: all calls are seen" in text, text
         possible, functions, _ = hookable(text)
         assert possible == functions >= 8, text
+        assert facts["not covered"] == ["nothing known"], facts
+        assert re.match(rf"{functions} functions of {name} .*at their entries, and 0 GOT entries", facts["hooks"][0]), facts
+        facts = doctor(context, victim, "--hooks", "got")
+        assert "not the direct ones; entry hooks would see all" in about(facts, pattern), facts
         assert any(re.match(rf"calls of {name} by known_heap_{name} itself, at \d+ places", line)
                    for line in facts["not covered"]), facts
-        assert "nothing known" not in facts["not covered"], facts
+        assert re.match(r"\d+ GOT entries; no code is changed", facts["hooks"][0]), facts
         assert not re.search("called", about(facts, "glibc ")), facts
         finish(victim)
 
@@ -107,7 +111,9 @@ def objcopy(*arguments):
 def names_are_found(context, program):
     """An allocator that is found in a program, and called by nobody else."""
     victim = Victim(context, [program])
-    facts = doctor(context, victim)
+    text = about(doctor(context, victim), r"jemalloc 5\.\S+ in the program ")
+    assert "its functions would be hooked at their entries: all calls are seen" in text, text
+    facts = doctor(context, victim, "--hooks", "got")
     text = about(facts, r"jemalloc 5\.\S+ in the program ")
     assert "GOT entries see nothing of it; entry hooks would see all calls" in text, text
     # The allocator is called by the program alone: nothing of it is seen, and that is said.

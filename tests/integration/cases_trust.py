@@ -32,7 +32,7 @@ def reasons(report, figure):
 def frees_by_a_kept_pointer(context):
     """The address of free was stored before the attach: live is an upper bound, by share, and nothing is called a leak."""
     for rate in ("1", "4k", "64k"):
-        _, session = session_over(context, "held_free", "100", rate=rate)
+        _, session = session_over(context, "held_free", "100", rate=rate, options=("--hooks", "got"))
         report = analyze(context, session.dump)
         assert worth(report) == LIVE_IS_UPPER_BOUND, (rate, report["trust"])
         assert "frees_missed" in reasons(report, "live_bytes"), report["trust"]
@@ -49,7 +49,7 @@ def some_frees_by_a_kept_pointer(context):
     """A quarter of the frees are hidden: the share is estimated."""
     merged = 0.015  # the C library merges free blocks: not every address is given out again, which the estimate does not see
     for rate in ("1", "4k"):
-        truth, session = session_over(context, "held_free", "25", rate=rate)
+        truth, session = session_over(context, "held_free", "25", rate=rate, options=("--hooks", "got"))
         share = truth["keep"]["missed_bytes"] / truth["keep"]["freed_bytes"]
         report = analyze(context, session.dump)
         missed = report["trust"]["missed_frees"]

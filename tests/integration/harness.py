@@ -257,7 +257,8 @@ class Session:
         if self.output.seen:
             raise Failure(f"memattach wrote to stdout: {self.output.seen[:3]}")
         receipt = read_text(self.receipt_path)
-        return json.loads(receipt) if receipt else None
+        self.receipt = json.loads(receipt) if receipt else None
+        return self.receipt
 
     def said(self):
         return "\n".join(self.lines.seen)
@@ -268,13 +269,14 @@ def check_receipt(receipt, pid, clean=True):
     assert receipt["pid"] == pid, receipt
     for key in ("attach", "detach"):
         assert isinstance(receipt["stopped_ms"][key], (int, float)) and receipt["stopped_ms"][key] >= 0, receipt
-    slots = receipt["slots"]
+    slots, functions = receipt["slots"], receipt["functions"]
     assert set(slots) >= {"patched", "restored", "foreign"}, receipt
-    assert slots["patched"] > 0, receipt
+    assert slots["patched"] + functions["hooked"] > 0, receipt
     assert isinstance(receipt["residue"], list), receipt
     if clean:
         assert receipt["clean"] is True and receipt["residue"] == [] and slots["foreign"] == 0, receipt
         assert slots["restored"] + slots.get("gone", 0) == slots["patched"], receipt
+        assert functions["restored"] == functions["hooked"], receipt
     else:
         assert receipt["clean"] is False and receipt["residue"], receipt
 

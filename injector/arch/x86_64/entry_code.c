@@ -333,6 +333,15 @@ int entry_code_patch_make(struct entry_code_patch *patch, const struct entry_cod
 	return 0;
 }
 
+/* jmp *0(%rip), and the address */
+void entry_code_far_jump(uint8_t code[ENTRY_FAR_JUMP_BYTES], uint64_t target)
+{
+	static const uint8_t jump[] = { 0xff, 0x25, 0, 0, 0, 0 };
+
+	memcpy(code, jump, sizeof jump);
+	memcpy(code + sizeof jump, &target, sizeof target);
+}
+
 /* One instruction for the address at. Returns its length there, or -ERANGE. */
 static int encode_copy(uint8_t *out, const uint8_t *code, const struct instruction *in, uint64_t at, struct err *e)
 {

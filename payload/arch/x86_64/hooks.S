@@ -151,15 +151,39 @@ hook_\id:
 	probe_states .Lfound_\id
 	jmp	.Lslow_\id
 	.endif
-	.if	\shape != SHAPE_ALLOC && \shape != SHAPE_OUT && \shape != SHAPE_MAP
 .Luncharged_\id:
 	xor	%eax, %eax
-	.endif
 .Lslow_\id:
 	mov	$hook_number, %r10d
 	jmp	hook_enter
 	.cfi_endproc
 	.previous
+
+	.if	\shape == SHAPE_ALLOC || \shape == SHAPE_OUT || \shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
+	.p2align 5
+	.type	hook_outer_\id, @function
+hook_outer_\id:
+	.cfi_startproc
+	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
+	test_filter .Luncharged_\id, .Louter_unknown_\id
+	.endif
+	mov	%fs:0, %r10
+	mov	trampolines_shared(%rip), %rax
+	cmp	%r10, TRAMPOLINES_NEAR_OWNER(%rax)
+	jne	.Louter_far_\id
+	add	$TRAMPOLINES_NEAR, %rax
+	jmp	.Louter_found_\id
+.Louter_far_\id:
+	find_state .Luncharged_\id
+.Louter_found_\id:
+	charge_size \size, THREAD_STATE_REMAINING(%rax), .Loriginal_\id
+	js	.Lslow_\id
+	jmp	outer_enter
+	.cfi_endproc
+	.size	hook_outer_\id, . - hook_outer_\id
+	.else
+	.set	hook_outer_\id, hook_\id
+	.endif
 
 	.set	hook_number, hook_number + 1
 	.endm
@@ -208,6 +232,45 @@ hook_enter:
 	.cfi_endproc
 	.size	hook_enter, . - hook_enter
 
+/*
+ * rax = thread state, charged and not below 0, r11 = trampoline of a function that passes on to others: makes the call
+ * with a mark in the thread state. The state may be another thread's when it returns. If an exception passes, the mark
+ * stays (hook.c).
+ */
+	.p2align 4
+	.type	outer_enter, @function
+outer_enter:
+	.cfi_startproc
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	sub	$OUTER_BYTES, %rsp
+	mov	%rax, OUTER_STATE(%rsp)
+	mov	8(%rbp), %r10
+	mov	%r10, THREAD_STATE_OUTER_RETURN(%rax)
+	lea	8(%rbp), %r10
+	mov	%r10, THREAD_STATE_OUTER_SP(%rax)
+	movabs	$HOOK_LIVE_MAGIC, %r10
+	lea	OUTER_LIVE(%rsp), %rax
+	xor	%rax, %r10
+	mov	%r10, (%rax)
+	call	ORIGINAL
+	andq	$0, OUTER_LIVE(%rsp)
+	mov	OUTER_STATE(%rsp), %r10
+	mov	%fs:0, %r11
+	cmp	%r11, THREAD_STATE_OWNER(%r10)
+	jne	1f
+	movq	$0, THREAD_STATE_OUTER_SP(%r10)
+1:
+	leave
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	ret
+	.cfi_endproc
+	.size	outer_enter, . - outer_enter
+
 #define HOOK_ENTRY(id, symbol, shape, size, group) hook id, shape, size ;
 	HOOK_LIST(HOOK_ENTRY)
 
@@ -221,5 +284,15 @@ hook_offsets:
 #define HOOK_OFFSET(id, symbol, shape, size, group) .long hook_##id - hook_offsets ;
 	HOOK_LIST(HOOK_OFFSET)
 	.size	hook_offsets, . - hook_offsets
+
+/* The same for functions that pass on to others (TRAMPOLINE_OUTER). A free needs no mark. */
+	.globl	hook_outer_offsets
+	.hidden	hook_outer_offsets
+	.p2align 2
+	.type	hook_outer_offsets, @object
+hook_outer_offsets:
+#define HOOK_OUTER_OFFSET(id, symbol, shape, size, group) .long hook_outer_##id - hook_outer_offsets ;
+	HOOK_LIST(HOOK_OUTER_OFFSET)
+	.size	hook_outer_offsets, . - hook_outer_offsets
 
 	.section .note.GNU-stack, "", @progbits

@@ -83,8 +83,9 @@ static void look_open(struct look *l, const char *program, const char *environme
 
 	victim_start(&l->victim, program, NULL, environment);
 	view_open(&l->view, l->victim.pid, true);
-	const struct allocators_input in = { &l->view.modules, &l->view.libc, &l->view.plans, &l->view.tm,
-		                             &l->view.maps };
+	const struct allocators_input in = {
+		&l->view.modules, &l->view.libc, &l->view.plans, &l->view.tm, &l->view.maps, NULL, 0
+	};
 	if (allocators_find(&l->found, &in, &e))
 		fail_msg("%s", e.text);
 }
@@ -205,7 +206,9 @@ static void test_changed_code_is_refused(void **state)
 	look_open(&l, "victim_own", NULL);
 	assert_string_equal(function(&l, "victim_own", "rpmalloc")->entry_refusal, "");
 	victim_order(&l.victim, 'b');
-	const struct allocators_input in = { &l.view.modules, &l.view.libc, &l.view.plans, &l.view.tm, &l.view.maps };
+	const struct allocators_input in = {
+		&l.view.modules, &l.view.libc, &l.view.plans, &l.view.tm, &l.view.maps, NULL, 0
+	};
 	struct err e;
 	allocators_free(&l.found);
 	assert_int_equal(allocators_find(&l.found, &in, &e), 0);

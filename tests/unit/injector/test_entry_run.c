@@ -304,8 +304,9 @@ static void open_run(struct run *r, const char *program, const char *preload)
 	memset(r, 0, sizeof *r);
 	victim_start(&r->victim, program, NULL, preload);
 	view_open(&r->view, r->victim.pid, true);
-	const struct allocators_input in = { &r->view.modules, &r->view.libc, &r->view.plans, &r->view.tm,
-		                             &r->view.maps };
+	const struct allocators_input in = {
+		&r->view.modules, &r->view.libc, &r->view.plans, &r->view.tm, &r->view.maps, NULL, 0
+	};
 	if (allocators_find(&r->found, &in, &e))
 		fail_msg("%s", e.text);
 }

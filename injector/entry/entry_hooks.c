@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "entry_hooks.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "grow.h"
+
+struct chooser {
+	struct entry_hooks *h;
+	const struct allocators *found;
+	const struct modules *modules;
+	const struct libc *libc;
+	const struct target_memory *memory;
+	enum hooks_mode mode;
+	uint64_t stored;
+};
+
+static const struct elf_module *module_of(const struct chooser *c, const struct allocator *a)
+{
+	return &c->modules->list[a->module];
+}
+
+static int note(struct entry_hooks *h, struct err *e, const char *format, ...)
+{
+	char line[400], *grown;
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(line, sizeof line, format, ap);
+	va_end(ap);
+	size_t before = h->notes ? strlen(h->notes) : 0;
+	grown = realloc(h->notes, before + strlen(line) + 2);
+	if (!grown)
+		return err_set(e, ENOMEM, "out of memory");
+	h->notes = grown;
+	sprintf(grown + before, "%s%s", before ? "\n" : "", line);
+	return 0;
+}
+
+/* What the table of hooks says of a function is what its name says of it. */
+static bool is_known_shape(const struct allocation_name *like)
+{
+#define SHAPE_AND_SIZE(id, symbol, shape, size, group) { shape, size },
+	static const struct {
+		uint8_t shape, size;
+	} table[] = { HOOK_LIST(SHAPE_AND_SIZE) };
+#undef SHAPE_AND_SIZE
+
+	return like->hook < HOOK_COUNT && table[like->hook].shape == like->shape &&
+	       table[like->hook].size == like->size;
+}
+
+/* Why the function cannot be hooked, NULL: it can. */
+static const char *obstacle(const struct allocator_function *fn)
+{
+	if (fn->entry_refusal[0])
+		return fn->entry_refusal;
+	if (fn->layer == LAYER_UNKNOWN)
+		return "its code cannot be followed";
+	if (!is_known_shape(&fn->like))
+		return "its arguments are not those of a function that can be hooked";
+	if (fn->entry.crosses_line)
+		return "the jump would cross a cache line";
+	return NULL;
+}
+
+static bool is_called(const struct allocator *a)
+{
+	return a->got_entries || a->direct_calls || a->address_taken || a->in_force;
+}
+
+static bool has_function(const struct chooser *c, const struct allocator *a, uint64_t address)
+{
+	for (size_t i = a->first; address && i < a->first + a->count; i++)
+		if (c->found->functions[i].address == address)
+			return true;
+	return false;
+}
+
+static bool is_wanted(const struct chooser *c, const struct allocator *a)
+{
+	if (a->family == FAMILY_GIVEN)
+		return true;
+	if (c->mode == HOOKS_ENTRY)
+		return is_called(a);
+	if (c->mode == HOOKS_GOT)
+		return false;
+	if (has_function(c, a, c->stored))
+		return true;
+	return module_of(c, a) != c->libc->module && (a->direct_calls || a->address_taken);
+}
+
+/* What passes everything on is not hooked, but for a pool that takes each block from malloc: it is what was asked for.
+ */
+static bool is_hooked(const struct allocator_function *fn)
+{
+	return fn->layer != LAYER_WRAPPER || fn->like.family == FAMILY_GIVEN;
+}
+
+static int add_covered(struct entry_hooks *h, uint64_t address, struct err *e)
+{
+	if (!grow_list(h->covered, h->covered_count))
+		return err_set(e, ENOMEM, "out of memory");
+	h->covered[h->covered_count++] = address;
+	return 0;
+}
+
+static int add_hook(const struct chooser *c, const struct allocator *a, const struct allocator_function *fn,
+                    struct err *e)
+{
+	struct entry_hooks *h = c->h;
+	const struct elf_module *m = module_of(c, a);
+
+	if (h->count == ENTRY_HOOKS_MAX)
+		return err_set(e, E2BIG, "more than %u functions would have to be hooked at their entries",
+		               ENTRY_HOOKS_MAX);
+	if (!grow_list(h->list, h->count))
+		return err_set(e, ENOMEM, "out of memory");
+	struct entry_hook *hook = &h->list[h->count];
+	*hook = (struct entry_hook){
+		.address = fn->address,
+		.hook = fn->like.hook,
+		.outer = fn->layer == LAYER_MIXED || fn->layer == LAYER_WRAPPER,
+		.plan = fn->entry,
+		.code_bytes = fn->entry.write_at + fn->entry.displaced_bytes - fn->address,
+		.module_start = m->start,
+		.module_end = m->end,
+	};
+	snprintf(hook->name, sizeof hook->name, "%s", fn->name);
+	hook->code = malloc(hook->code_bytes);
+	if (!hook->code)
+		return err_set(e, ENOMEM, "out of memory");
+	h->count++;
+	return target_read(c->memory, fn->address, hook->code, hook->code_bytes, e);
+}
+
+static int add_allocator(const struct chooser *c, const struct allocator *a, struct err *e)
+{
+	struct entry_hooks *h = c->h;
+	size_t length = strlen(h->text);
+	int rc = 0;
+
+	for (size_t i = a->first; i < a->first + a->count && rc == 0; i++) {
+		const struct allocator_function *fn = &c->found->functions[i];
+		rc = add_covered(h, fn->address, e);
+		if (rc == 0 && is_hooked(fn))
+			rc = add_hook(c, a, fn, e);
+	}
+	snprintf(h->text + length, sizeof h->text - length, "%s%s%s%s", length ? ", " : "", a->name,
+	         a->version[0] ? " " : "", a->version);
+	h->asks_usable &= a->family != FAMILY_GIVEN && module_of(c, a) == c->libc->allocator;
+	return rc;
+}
+
+/* 1: it can be hooked. *why: else, names a function. */
+static int can_be_hooked(const struct chooser *c, const struct allocator *a, char *why, size_t size)
+{
+	unsigned hooked = 0;
+
+	for (size_t i = a->first; i < a->first + a->count; i++) {
+		const struct allocator_function *fn = &c->found->functions[i];
+		const char *text = is_hooked(fn) ? obstacle(fn) : NULL;
+		hooked += is_hooked(fn);
+		if (text) {
+			snprintf(why, size, "%s: %s", fn->name, text);
+			return 0;
+		}
+	}
+	snprintf(why, size, "all its functions only pass on to others");
+	return hooked > 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int choose(const struct chooser *c, struct err *e)
+{
+	char why[160];
+	int rc = 0;
+
+	for (size_t i = 0; i < c->found->count && rc == 0; i++) {
+		const struct allocator *a = &c->found->list[i];
+		if (!is_wanted(c, a))
+			continue;
+		if (can_be_hooked(c, a, why, sizeof why))
+			rc = add_allocator(c, a, e);
+		else if (a->family == FAMILY_GIVEN || (c->mode == HOOKS_ENTRY && a->in_force))
+			rc = err_set(e, ENOTSUP, "%s in %s cannot be hooked at its entries (%s); nothing was changed",
+			             a->name, elf_module_name(module_of(c, a)), why);
+		else
+			rc = note(c->h, e,
+			          "%s in %s cannot be hooked at its entries (%s): only calls through GOT entries are "
+			          "seen",
+			          a->name, elf_module_name(module_of(c, a)), why);
+	}
+	if (rc == 0 && c->mode == HOOKS_ENTRY && c->h->count == 0)
+		rc = err_set(e, ENOTSUP, "no allocator was found whose entries could be hooked; nothing was changed");
+	return rc;
+}
+
+int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, const struct modules *modules,
+                       const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
+                       uint64_t stored, struct err *e)
+{
+	const struct chooser c = { h, found, modules, libc, memory, mode, stored };
+
+	*h = (struct entry_hooks){ .asks_usable = true };
+	int rc = choose(&c, e);
+	if (h->covered_count)
+		qsort(h->covered, h->covered_count, sizeof *h->covered, by_address);
+	if (rc < 0)
+		entry_hooks_free(h);
+	return rc;
+}
+
+void entry_hooks_free(struct entry_hooks *h)
+{
+	for (size_t i = 0; i < h->count; i++)
+		free(h->list[i].code);
+	free(h->list);
+	free(h->covered);
+	free(h->notes);
+	*h = (struct entry_hooks){ 0 };
+}
+
+bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address)
+{
+	return h->covered_count && bsearch(&address, h->covered, h->covered_count, sizeof address, by_address);
+}
+
+/* The plan says of a module that an allocator is in it which is not seen: now it is. */
+void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *modules, char *notes)
+{
+	char *to = notes, text[300];
+
+	for (char *line = notes; line && *line;) {
+		size_t length = strcspn(line, "\n");
+		size_t all = length + (line[length] == '\n');
+		bool seen = false;
+		for (size_t i = 0; i < h->count && !seen; i++) {
+			const struct elf_module *m = modules_find(modules, h->list[i].address, true);
+			snprintf(text, sizeof text, "%s contains ", m ? elf_module_name(m) : "?");
+			seen = !strncmp(line, text, strlen(text));
+		}
+		if (!seen) {
+			memmove(to, line, all);
+			to += all;
+		}
+		line += all;
+	}
+	if (to)
+		*to = '\0';
+}
+
+void entry_hooks_relieve(const struct entry_hooks *h, const struct modules *modules, struct got_plan *plan)
+{
+	size_t kept = 0;
+
+	if (!h->count)
+		return;
+	for (size_t i = 0; i < plan->entry_count; i++)
+		if (!entry_hooks_cover(h, plan->entries[i].original))
+			plan->entries[kept++] = plan->entries[i];
+	plan->entry_count = kept;
+	for (size_t i = 0; i < plan->route_count; i++)
+		if (entry_hooks_cover(h, plan->routes[i].original))
+			plan->routes[i].hooked = false;
+	entry_hooks_drop_notes(h, modules, plan->notes);
+}
+
+const struct entry_hook *entry_hooks_at(const struct entry_hooks *h, uint64_t detour_address)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (h->list[i].detour && detour_address - h->list[i].detour < DETOUR_BYTES)
+			return &h->list[i];
+	return NULL;
+}

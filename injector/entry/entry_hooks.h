@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which functions are hooked at their entries, and which GOT entries need not be patched therefore.
+ *
+ * An entry hook sees every call of a function: through GOT entries, direct, and by pointers that were copied before.
+ * But it changes code. So by default (HOOKS_AUTO) GOT entries are patched where they see all, and entries are hooked
+ * where they cannot: in an allocator that its own module calls, as a program does that has jemalloc linked in, and in
+ * one to whose functions the program has stored pointers.
+ *
+ * Of such an allocator the lowest layer is hooked (allocator_find.h), and no GOT entry that leads to any of its
+ * functions: each call is counted once. Functions of a mixed layer are TRAMPOLINE_OUTER (control.h). Either all that
+ * must be hooked can be, or the allocator is left to GOT entries, and that is said.
+ */
+#ifndef MEMATTACH_ENTRY_HOOKS_H
+#define MEMATTACH_ENTRY_HOOKS_H
+
+#include "allocator_find.h"
+
+enum hooks_mode {
+	HOOKS_AUTO,
+	HOOKS_GOT,   /* no code is changed */
+	HOOKS_ENTRY, /* all allocators that are called; an error if that is not possible for one in force */
+};
+
+#define ENTRY_HOOKS_MAX 128u
+
+struct entry_hook {
+	char name[ALLOCATOR_NAME_MAX];
+	uint64_t address;
+	uint32_t hook; /* enum hook_id */
+	bool outer;    /* TRAMPOLINE_OUTER */
+	struct entry_code_plan plan;
+	uint8_t *code; /* from address on, the displaced instructions included */
+	size_t code_bytes;
+	uint64_t module_start, module_end; /* whose function it is */
+	uint32_t trampoline;
+	uint64_t detour; /* struct detour_area of control.h holds it; 0: not placed yet */
+};
+
+struct entry_hooks {
+	struct entry_hook *list;
+	size_t count;
+	uint64_t *covered; /* sorted: functions of the allocators that are hooked, wrappers too */
+	size_t covered_count;
+	char text[128];   /* "jemalloc 5.3.0", for messages */
+	char *notes;      /* lines: allocators that could not be hooked; "" none */
+	bool asks_usable; /* the allocator in force is hooked, or none is: malloc_usable_size belongs to all blocks */
+};
+
+/*
+ * -ENOTSUP with HOOKS_ENTRY: none can be hooked, the text says why. entry_hooks_free afterwards. stored: an
+ * allocation function whose address the program has stored (stored_pointers.h), 0 none.
+ */
+int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, const struct modules *modules,
+                       const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
+                       uint64_t stored, struct err *e) WARN_UNUSED;
+void entry_hooks_free(struct entry_hooks *h);
+
+/* Are all calls of the function at the address seen by the hooks? */
+bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address);
+/* The plan notes of a module that an allocator is in it which is not seen: drops the lines that are not true any more.
+ */
+void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *modules, char *notes);
+/* Drops what the hooks see anyway: GOT entries of the plan that lead to covered functions, and those notes. */
+void entry_hooks_relieve(const struct entry_hooks *h, const struct modules *modules, struct got_plan *plan);
+
+/* The hook whose detour holds the address, or NULL. */
+const struct entry_hook *entry_hooks_at(const struct entry_hooks *h, uint64_t detour_address);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pointers to allocation functions that the program has stored: in a table of an allocator's functions, in an object
+ * with a destructor. Calls through them go past GOT entries. A program that frees so what it allocates through GOT
+ * entries would look as if it leaked all of that (php with USE_ZEND_ALLOC=0).
+ *
+ * Memory that the program has written is searched, pages that are there only, for the addresses that GOT entries lead
+ * to. Not searched are stacks, on which calls leave such words behind; the loader and the C library, whose own pointers
+ * are known; and the words that are to be patched themselves. A number that is no pointer may look like one: then a
+ * function is hooked at its entry that need not have been. The search ends after STORED_CPU_NS of processor time or
+ * STORED_BYTES of memory, and then says nothing.
+ */
+#ifndef MEMATTACH_STORED_POINTERS_H
+#define MEMATTACH_STORED_POINTERS_H
+
+#include "got_plan.h"
+#include "target.h"
+
+#define STORED_CPU_NS 300000000ull
+#define STORED_BYTES (512ull << 20)
+
+/* The word at *at holds *function, one that GOT entries of the plan lead to; *function is 0 if none was found. */
+int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
+                         const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
+                         uint64_t *at, uint64_t *function, struct err *e) WARN_UNUSED;
+
+#endif

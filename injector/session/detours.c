@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "detours.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "live_thread.h"
+#include "payload_symbols.h"
+#include "trampolines.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define PAGE_BYTES 4096ull
+#define REACH (0x7fffffffull - (1u << 20)) /* of a jump, from and to any byte of module and area */
+#define LOWEST 0x10000ull                  /* vm.mmap_min_addr is no larger */
+#define GROWTH (16ull << 20)               /* left between an area and what may grow towards it */
+#define TRIES 8u                           /* the program maps memory too */
+
+static bool grows_up(const struct mapping *m)
+{
+	return m && !strcmp(m->path, "[heap]");
+}
+
+static bool grows_down(const struct mapping *m)
+{
+	return m && !strcmp(m->path, "[stack]");
+}
+
+/* The highest place for bytes in the gap [start, end), which lies between two mappings. 0: none. */
+static uint64_t place_in(uint64_t start, uint64_t end, uint64_t bytes, const struct mapping *below,
+                         const struct mapping *above)
+{
+	if (grows_up(below))
+		start += GROWTH;
+	if (grows_down(above))
+		end = end > GROWTH ? end - GROWTH : 0;
+	return end > start && end - start >= bytes ? (end - bytes) & ~(PAGE_BYTES - 1) : 0;
+}
+
+static bool reaches(uint64_t at, uint64_t bytes, uint64_t start, uint64_t end)
+{
+	uint64_t low = at < start ? at : start, high = at + bytes > end ? at + bytes : end;
+
+	return high - low <= REACH;
+}
+
+/* For a module that lies in [start, end): the nearest below it, else the nearest above. 0: there is none. */
+static uint64_t find_place(const struct maps *maps, uint64_t start, uint64_t end, uint64_t bytes)
+{
+	uint64_t above_it = 0;
+
+	for (size_t i = maps->count + 1; i-- > 0;) {
+		const struct mapping *below = i ? &maps->list[i - 1] : NULL;
+		const struct mapping *above = i < maps->count ? &maps->list[i] : NULL;
+		uint64_t from = below ? below->end : LOWEST, to = above ? above->start : 0;
+		uint64_t at = to > from ? place_in(from, to, bytes, below, above) : 0;
+		if (at < LOWEST || !reaches(at, bytes, start, end))
+			continue;
+		if (at < start)
+			return at;
+		above_it = at;
+	}
+	return above_it;
+}
+
+/* The hooks of the module of hook `first` that have no detour yet. */
+static uint64_t area_bytes(const struct entry_hooks *h, size_t first)
+{
+	uint64_t count = 0;
+
+	for (size_t i = first; i < h->count; i++)
+		count += h->list[i].module_start == h->list[first].module_start;
+	return (count * DETOUR_BYTES + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+}
+
+static uint64_t area_address(const struct session *s, unsigned i)
+{
+	return s->payload.session + offsetof(struct memattach_session, detours) + i * sizeof(struct detour_area);
+}
+
+/* Named in the session's block before it is there, so that a memattach that dies in between leaves nothing unknown. */
+static int map_area(struct loan *l, unsigned number, const struct detour_area *area, int payload_fd, struct err *e)
+{
+	struct session *s = l->s;
+	const uint64_t arguments[6] = { area->address,         area->bytes,
+		                        PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+		                        (uint64_t)payload_fd,  0 };
+	const uint64_t other[6] = { 0, area->bytes };
+	uint64_t result;
+
+	int rc = target_write(&s->writer, area_address(s, number), area, sizeof *area, e);
+	if (rc == 0)
+		rc = remote_call1(&l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
+	if (rc == 0)
+		rc = remote_result(result, e);
+	if (rc < 0 || result == area->address)
+		return rc;
+	/* Before Linux 4.17 the address is but a wish. */
+	uint64_t unmap[6] = { result, other[1] };
+	rc = remote_call1(&l->remote, SYS_munmap, unmap, &result, l->deadline_ns, e);
+	return rc < 0 ? rc : err_set(e, EEXIST, "there is other memory where a detour should be");
+}
+
+static int make_area(struct loan *l, unsigned number, size_t first, int payload_fd, struct err *e)
+{
+	struct session *s = l->s;
+	struct entry_hooks *h = &s->hooks;
+	const uint64_t module = h->list[first].module_start;
+	struct detour_area area = { .bytes = area_bytes(h, first) };
+	int rc = -EEXIST;
+
+	if (number == SESSION_DETOUR_AREAS)
+		return err_set(e, E2BIG, "functions of more than %u modules would have to be hooked at their entries",
+		               SESSION_DETOUR_AREAS);
+	for (unsigned i = 0; rc == -EEXIST && i < TRIES; i++) {
+		struct maps maps;
+		rc = live_thread_maps(&s->target, &maps, e);
+		if (rc < 0)
+			return rc;
+		area.address = find_place(&maps, module, h->list[first].module_end, area.bytes);
+		maps_free(&maps);
+		rc = area.address ? map_area(l, number, &area, payload_fd, e)
+		                  : err_set(e, ENOSPC,
+		                            "there is no room for detours within 2 GiB of the functions that "
+		                            "would be hooked at their entries");
+	}
+	for (size_t i = first, k = 0; i < h->count && rc == 0; i++)
+		if (h->list[i].module_start == module)
+			h->list[i].detour = area.address + k++ * DETOUR_BYTES;
+	return rc;
+}
+
+/* The bytes of a detour, whose trampoline has a number now. */
+static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
+{
+	struct session *s = l->s;
+	const struct entry_code_function f = { .address = hook->address,
+		                               .code = hook->code,
+		                               .bytes = hook->code_bytes };
+	const uint64_t trampolines = s->payload.block.trampolines_address;
+	uint64_t entrance =
+		hook->outer ? trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES + TRAMPOLINE_OTHER
+			    : trampoline_address(trampolines, hook->trampoline, hook->hook);
+	uint8_t bytes[DETOUR_BYTES];
+	struct entry_code_copy copy;
+
+	_Static_assert(ENTRY_FAR_JUMP_BYTES <= DETOUR_COPY && DETOUR_COPY + ENTRY_COPY_MAX <= DETOUR_BYTES, "detour");
+	memset(bytes, 0xcc, sizeof bytes);
+	entry_code_far_jump(bytes, entrance);
+	int rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + DETOUR_COPY, e);
+	if (rc < 0)
+		return rc;
+	memcpy(bytes + DETOUR_COPY, copy.code, copy.bytes);
+	return target_write(&s->writer, hook->detour, bytes, sizeof bytes, e);
+}
+
+static int add_trampoline(struct got_plan *plan, struct entry_hook *hook, struct err *e)
+{
+	if (plan->trampoline_count == TRAMPOLINE_MAX)
+		return err_set(e, E2BIG, "more than %d different functions would have to be hooked", TRAMPOLINE_MAX);
+	struct control_trampoline *grown =
+		realloc(plan->trampolines, (plan->trampoline_count + 1) * sizeof *plan->trampolines);
+	if (!grown)
+		return err_set(e, ENOMEM, "out of memory");
+	plan->trampolines = grown;
+	hook->trampoline = (uint32_t)plan->trampoline_count;
+	grown[plan->trampoline_count++] = (struct control_trampoline){
+		.original = hook->detour + DETOUR_COPY,
+		.hook = hook->hook,
+		.flags = hook->outer ? TRAMPOLINE_OUTER : 0,
+	};
+	return 0;
+}
+
+int detours_map(struct loan *l, int payload_fd, struct err *e)
+{
+	struct entry_hooks *h = &l->s->hooks;
+	unsigned areas = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < h->count; i++)
+		h->list[i].detour = 0;
+	for (size_t i = 0; i < h->count && rc == 0; i++)
+		if (!h->list[i].detour)
+			rc = make_area(l, areas++, i, payload_fd, e);
+	for (size_t i = 0; i < h->count && rc == 0; i++) {
+		rc = add_trampoline(&l->s->view.plan, &h->list[i], e);
+		if (rc == 0)
+			rc = fill(l, &h->list[i], e);
+	}
+	return rc;
+}
+
+unsigned detours_list(const struct session *s, struct detour_area areas[SESSION_DETOUR_AREAS])
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < SESSION_DETOUR_AREAS; i++) {
+		const struct detour_area *a = &s->payload.block.detours[i];
+		const struct mapping *m = a->bytes ? maps_find(&s->view.maps, a->address) : NULL;
+		if (m && a->bytes % PAGE_BYTES == 0 && a->bytes <= ENTRY_HOOKS_MAX * DETOUR_BYTES &&
+		    m->start == a->address && m->end - m->start >= a->bytes &&
+		    strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME))
+			areas[count++] = *a;
+	}
+	return count;
+}

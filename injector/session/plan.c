@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan.h"
+
+#include <string.h>
+
+#include "stored_pointers.h"
+
+/* Each name that the user gave must be somewhere. */
+static int check_given(const struct session *s, const struct allocators *found, struct err *e)
+{
+	for (unsigned i = 0; i < s->options.given_count; i++) {
+		const char *name = s->options.given[i].symbol;
+		bool is_there = false;
+		for (size_t k = 0; k < found->function_count && !is_there; k++)
+			is_there = !strncmp(found->functions[k].name, name, ALLOCATOR_NAME_MAX - 1);
+		if (!is_there)
+			return err_set(
+				e, ENOENT,
+				"--hook %s: no module has a function of that name in its symbols; nothing was changed "
+				"(a stripped program needs its debug file in /usr/lib/debug)",
+				name);
+	}
+	return 0;
+}
+
+static int find_stored(const struct session *s, uint64_t *at, uint64_t *stored, struct err *e)
+{
+	*at = *stored = 0;
+	return s->options.hooks != HOOKS_AUTO
+	               ? 0
+	               : stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
+	                                      &s->view.plan, at, stored, e);
+}
+
+static void say_stored(const struct session *s, uint64_t at, uint64_t stored)
+{
+	const struct elf_module *m = modules_find(&s->view.modules, stored, true);
+
+	if (stored && s->options.verbose)
+		session_say(s, "the program has stored a pointer to an allocation function of %s, at 0x%llx",
+		            m ? elf_module_name(m) : "?", (unsigned long long)at);
+}
+
+static int find_allocators(const struct session *s, struct allocators *found, struct err *e)
+{
+	const struct allocators_input in = { &s->view.modules, &s->view.libc,    &s->view.plan,         &s->memory,
+		                             &s->view.maps,    s->options.given, s->options.given_count };
+
+	return allocators_find(found, &in, e);
+}
+
+static int choose_hooks(struct session *s, const struct allocators *found, uint64_t stored, struct err *e)
+{
+	int rc = check_given(s, found, e);
+
+	return rc < 0 ? rc
+	              : entry_hooks_choose(&s->hooks, found, &s->view.modules, &s->view.libc, &s->memory,
+	                                   s->options.hooks, stored, e);
+}
+
+int session_plan_look(struct session *s, struct allocators *found, uint64_t *stored_at, struct err *e)
+{
+	uint64_t stored;
+
+	int rc = find_allocators(s, found, e);
+	if (rc < 0)
+		return rc;
+	rc = find_stored(s, stored_at, &stored, e);
+	if (rc == 0)
+		say_stored(s, *stored_at, stored);
+	if (rc == 0)
+		rc = choose_hooks(s, found, stored, e);
+	if (rc < 0)
+		allocators_free(found);
+	return rc;
+}
+
+static int make_got_plan(struct session *s, const struct got_plan_options *options, struct err *e)
+{
+	return got_plan_make(&s->view.plan, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, options, e);
+}
+
+static bool wants_no_hooks(const struct session *s)
+{
+	return s->options.hooks == HOOKS_GOT && !s->options.given_count;
+}
+
+int session_plan(struct session *s, struct err *e)
+{
+	const struct got_plan_options options = { .groups = s->options.groups };
+	struct allocators found = { 0 };
+	uint64_t stored_at;
+
+	entry_hooks_free(&s->hooks);
+	int rc = make_got_plan(s, &options, e);
+	if (rc == 0 && !wants_no_hooks(s))
+		rc = session_plan_look(s, &found, &stored_at, e);
+	allocators_free(&found);
+	if (rc == -E2BIG && s->options.hooks == HOOKS_AUTO && !s->options.given_count) {
+		/* GOT entries are no worse for it. */
+		session_say(s, "memattach: allocators inside modules were not searched for: %s", e->text);
+		rc = 0;
+	}
+	if (rc < 0)
+		return rc;
+	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
+	if (s->view.plan.entry_count || s->hooks.count)
+		return 0;
+	return err_set(e, ENOENT,
+	               "no module calls an allocation function through a table that could be patched; nothing was "
+	               "changed");
+}
+
+int session_plan_again(struct session *s, const struct got_plan_options *options, struct err *e)
+{
+	int rc = make_got_plan(s, options, e);
+
+	if (rc == 0)
+		entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
+	return rc;
+}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Functions that are hooked at their entries: every call is seen once, and the code is as before afterwards."""
+import os
+import subprocess
+
+from cases_figures import check_exact, known_session
+from cases_trust import session_over, worth
+from harness import Session, Victim, case, check_receipt
+from procfs import Skip, read_text
+from reports import analyze
+
+
+def built(context, name):
+    if not os.path.exists(context.target(name)):
+        raise Skip(f"{name} was not built: its allocator is not installed")
+    return name
+
+
+def check_hooked(session, entries):
+    receipt = session.receipt
+    assert receipt["functions"]["hooked"] > 0 and receipt["functions"]["restored"] == receipt["functions"]["hooked"], receipt
+    assert entries is None or receipt["slots"]["patched"] == entries, receipt
+
+
+def check_entries_exact(context, program, *options, entries=0):
+    report, truth, session = known_session(context, built(context, program), "1", *options)
+    check_exact(report, truth)
+    check_hooked(session, entries)
+    assert set(worth(report).values()) == {"measured"}, report["trust"]
+
+
+@case()
+def linked_allocators_exact(context):
+    """jemalloc and tcmalloc that are linked into the program, exported or not: hooked at their entries without being asked."""
+    check_entries_exact(context, "known_heap_jemalloc")
+    check_entries_exact(context, "known_heap_tcmalloc")
+    check_entries_exact(context, "known_heap_hidden", entries=None)
+
+
+@case(sanitized=True)
+def entry_hooks_exact(context):
+    """The C library's own allocator, and one in a library, where entry hooks are asked for."""
+    check_entries_exact(context, "known_heap", "--hooks", "entry")
+    check_entries_exact(context, "known_heap_nopie", "--hooks", "entry")
+    check_entries_exact(context, "known_heap_mimalloc", "--hooks", "entry")
+
+
+def all_functions(context, program, *arguments, options=()):
+    victim = Victim(context, built(context, program), *arguments)
+    session = Session(context, victim.pid, *options, rate="1")
+    victim.send("go")
+    truth = victim.truth()["all"]
+    check_receipt(session.stop(), victim.pid)
+    total = analyze(context, session.dump)["total"]
+    victim.finish_by_stdin()
+    del truth["function"]
+    return {key: total[key]["estimate"] for key in truth}, truth, session
+
+
+@case()
+def functions_that_call_each_other(context):
+    """realloc(NULL) that calls malloc, posix_memalign, operator new …: the outer call counts, and only that."""
+    for program, mode in (("all_functions", "got"), ("all_functions", "entry"), ("all_functions_jemalloc", "auto"),
+                          ("all_functions_tcmalloc", "auto"), ("all_functions_mimalloc", "entry")):
+        told, truth, session = all_functions(context, program, options=("--hooks", mode))
+        assert told == truth, (program, mode, told, truth)
+        assert (session.receipt["functions"]["hooked"] > 0) == (mode != "got"), session.receipt
+
+
+@case()
+def calls_that_throw(context):
+    """After an operator new that was left by an exception all is seen that comes after it."""
+    for program in ("all_functions", "all_functions_jemalloc", "all_functions_tcmalloc"):
+        told, truth, _ = all_functions(context, program, "throw", options=("--hooks", "entry"))
+        exceptions = told["allocated_count"] - truth["allocated_count"]
+        assert 0 <= exceptions <= 10, (program, told, truth)
+        assert told["live_count"] == truth["live_count"] and told["live_bytes"] == truth["live_bytes"], (program, told, truth)
+
+
+@case()
+def frees_by_a_kept_pointer_are_seen(context):
+    """A pointer to free that was stored before the attach is found, and free hooked at its entry."""
+    for rate in ("1", "64k"):
+        _, session = session_over(context, "held_free", "100", rate=rate)
+        report = analyze(context, session.dump)
+        check_hooked(session, 0)
+        assert set(worth(report).values()) == {"measured"}, (rate, report["trust"])
+        live = report["total"]["live_count"]
+        assert (live["low"], live["high"]) == (256, 256) if rate == "1" else live["high"] < 3000, (rate, live)
+
+
+@case()
+def hooks_as_told(context):
+    """--hooks got changes no code; what cannot be hooked at its entry is refused by name."""
+    victim = Victim(context, built(context, "known_heap_jemalloc"))
+    session = Session(context, victim.pid, "--hooks", "got", rate="64k")
+    victim.send("go")
+    victim.truth()
+    receipt = session.stop()
+    assert receipt["functions"] == {"hooked": 0, "restored": 0} and receipt["slots"]["patched"] > 0, receipt
+    victim.finish_by_stdin()
+    done = subprocess.run([context.memattach, "-p", "1", "--hooks", "some"], capture_output=True, text=True, check=False)
+    assert done.returncode == 64 and "--hooks some: it is auto, got or entry" in done.stderr, done
+
+
+@case()
+def pools_that_are_named(context):
+    """--hook: a program's own pool, its size in the second argument; the blocks that the pool takes from malloc are not counted again."""
+    options = ("--hook", "pool_get=malloc:1", "--hook", "pool_put=free")
+    report, truth, session = known_session(context, "named_pool", "1", *options)
+    check_exact(report, truth)
+    assert session.receipt["functions"] == {"hooked": 2, "restored": 2}, session.receipt
+    victim = Victim(context, "named_pool")
+    for option, status, text in (("pool_take=malloc", 1, "--hook pool_take: no module has a function of that name"),
+                                 ("pool_get=malloc:3", 64, "it is NAME=malloc"), ("pool_get", 64, "it is NAME=malloc")):
+        done = subprocess.run([context.memattach, "-p", str(victim.pid), "--hook", option, "-o", context.path("none.dump")],
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == status and text in done.stderr, done
+    victim.send("go")
+    victim.truth()
+    victim.finish_by_stdin()
+
+
+def code_of(pid):
+    """What is mapped executable and private, with what it holds."""
+    found = {}
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in read_text(f"/proc/{pid}/maps").splitlines():
+            place, mode = line.split()[:2]
+            if "x" in mode and "[vsyscall]" not in line:
+                start, end = (int(part, 16) for part in place.split("-"))
+                memory.seek(start)
+                found[start, end, line.split()[-1]] = memory.read(end - start)
+    return found
+
+
+@case()
+def code_is_as_before(context):
+    """All code of the program is byte for byte what it was, and no more and no less is mapped."""
+    for program, mode in (("alloc_loop", "entry"), ("static_jemalloc", "auto")):
+        victim = Victim(context, built(context, program), *(("churn",) if program != "alloc_loop" else ()))
+        before = code_of(victim.pid)
+        session = Session(context, victim.pid, "--hooks", mode, rate="4k")
+        during = code_of(victim.pid)
+        changed = [key for key in before if during.get(key) != before[key]]
+        assert changed, "no code was changed"
+        check_receipt(session.stop(), victim.pid)
+        check_hooked(session, None)
+        after = code_of(victim.pid)
+        assert after.keys() == before.keys() and all(after[key] == before[key] for key in before)
+        victim.rounds_go_on()
+        victim.finish()
