@@ -8,16 +8,16 @@
 
 #include "fixture.h"
 
-int test_session_open(void);
+int test_session_open(uint64_t rate);
 int test_session_close(void);
-uint64_t test_session_trampoline(void *original, uint32_t hook);
+uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags);
 uint64_t test_session_taken(void);
 
 static struct fixture f;
 
-int test_session_open(void)
+int test_session_open(uint64_t rate)
 {
-	fixture_open(&f, 1, "/proc/self/exe");
+	fixture_open(&f, rate, "/proc/self/exe");
 	fixture_regions(&f);
 	return (int)memattach_control(CONTROL_START, &f.start);
 }
@@ -27,14 +27,19 @@ int test_session_close(void)
 	return (int)(memattach_control(CONTROL_INERT, NULL) | memattach_control(CONTROL_STOP, NULL));
 }
 
-uint64_t test_session_trampoline(void *original, uint32_t hook)
+uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags)
 {
-	struct control_trampoline trampoline = { .original = (uint64_t)original, .hook = hook };
-	struct control_patch patch = { .channel = -1, .trampoline_count = 1, .trampolines = (uint64_t)&trampoline };
+	static struct control_trampoline trampolines[8];
+	static uint32_t count;
+	struct control_patch patch = { .channel = -1, .trampolines = (uint64_t)trampolines };
 
-	return memattach_control(CONTROL_PATCH, &patch)
-	               ? 0
-	               : trampoline_address(memattach_session.trampolines_address, 0, hook);
+	trampolines[count] =
+		(struct control_trampoline){ .original = (uint64_t)original, .hook = hook, .flags = flags };
+	patch.trampoline_count = ++count;
+	if (memattach_control(CONTROL_PATCH, &patch))
+		return 0;
+	uint64_t at = trampoline_address(memattach_session.trampolines_address, count - 1, hook);
+	return flags ? at - TRAMPOLINE_ENTRANCE(SHAPE_ALLOC, SIZE_ARG0) + TRAMPOLINE_OTHER : at;
 }
 
 uint64_t test_session_taken(void)
