@@ -77,6 +77,8 @@ static void put_rest(const struct text *t, size_t shown)
 		        text_plural((double)more, "stack holds", "stacks hold"),
 		        text_amount(f, rest.sum[f].value, value), text_unit(f, rest.sum[f].value),
 		        text_percent(report_share(r, &rest, f), share));
+	if (r->options.by == BY_LIFETIME && !report_is_live(f))
+		fputs("Lifetimes end with the session: what is live at its end may live longer.\n", t->out);
 	if (r->options.by == BY_THREAD)
 		fputs("What is live, by the thread that allocated it; what threads have allocated in all is not "
 		      "kept.\n",
@@ -95,9 +97,9 @@ static void put_rest(const struct text *t, size_t shown)
 		        100 * (1 - r->options.confidence));
 	if (report_detection_limit(r) > 0)
 		fprintf(t->out, "A %s without a sample holds less than %s with %g %% confidence.\n",
-		        r->options.by == BY_THREAD ? "thread" : "stack", size_format(report_detection_limit(r), value),
+		        group_by_name(r->options.by), size_format(report_detection_limit(r), value),
 		        100 * r->options.confidence);
-	if (report_unseen_blocks(r) > 0)
+	if (report_unseen_blocks(r) > 0 && r->rows.count)
 		fprintf(t->out,
 		        "Intervals of block numbers leave out blocks smaller than all samples of the row: up to %s of "
 		        "%u "
@@ -147,8 +149,8 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
 	text_head(&t);
 	put_totals(&t);
-	put_rest(&t, r->options.by == BY_STACK    ? text_rows(&t)
-	             : r->options.by == BY_THREAD ? text_threads(&t)
-	                                          : text_groups(&t));
+	put_rest(&t, r->options.by == BY_STACK          ? text_rows(&t)
+	             : groups_of_samples(r->options.by) ? text_classes(&t)
+	                                                : text_groups(&t));
 	put_missing_symbols(&t);
 }

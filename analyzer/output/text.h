@@ -28,6 +28,13 @@ const char *text_plural(double n, const char *one, const char *many);
 const char *text_unit(enum report_figure f, double value);
 /* "live bytes" … */
 const char *text_title(enum report_figure f);
+/* The figure that goes with the one that is sorted by: blocks with bytes. */
+enum report_figure text_companion(enum report_figure f);
+const char *text_samples(uint64_t n);
+/* A name in so many columns, unless full names are wanted; returns how many it has. */
+size_t text_name(const struct report *report, const char *name, size_t columns, char out[LINE_TEXT]);
+/* A line on what the allocator adds, if it is known. */
+void text_slack(const struct text *t, const struct slack *slack);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 
@@ -40,9 +47,11 @@ const char *text_trust_reason(const struct report *report, enum trust_reason rea
 
 /* Which sessions these are, the samples, what the figures lack. */
 void text_head(const struct text *t);
-/* The stacks, or the tables by function and module, or by thread; returns how many were shown. */
+/* What the filter leaves out. */
+void text_filter(const struct text *t);
+/* The stacks, or the tables of what stands in them, or of threads, sizes and lifetimes; returns how many were shown. */
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
-size_t text_threads(const struct text *t);
+size_t text_classes(const struct text *t);
 
 #endif

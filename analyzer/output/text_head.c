@@ -272,7 +272,7 @@ static void put_losses(const struct text *t)
 		snprintf(line, sizeof line, "%s: %s", texts[losses[i]], text_grouped((double)n, number));
 		text_warning(t, losses[i] == DUMP_COUNTER_lost_history ? "dropped" : "lost", line);
 	}
-	if (r->past_unknown)
+	if (r->past_unknown && !filter_by_record(&r->options.filter))
 		text_warning(t, "INCOMPLETE",
 		             "the history does not reach back to that time: blocks that were freed since are missing");
 }
@@ -342,6 +342,7 @@ void text_head(const struct text *t)
 	put_cost(t);
 	put_samples(t);
 	put_window(t);
+	text_filter(t);
 	put_warnings(t);
 	put_memory(t);
 }

@@ -17,6 +17,7 @@
 
 #include "dump_reader.h"
 #include "estimate.h"
+#include "filter.h"
 #include "groups.h"
 #include "images.h"
 #include "progress.h"
@@ -46,6 +47,7 @@ struct report_options {
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
 	bool cache;      /* of symbols, between reports */
+	bool show_std;   /* frames of start-up and of the standard library are not folded */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
 	bool leaks;
@@ -54,6 +56,7 @@ struct report_options {
 	uint64_t since_ns; /* growth since this time, 0: none */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
+	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
 };
@@ -81,21 +84,24 @@ struct report {
 	struct images images;
 	struct symbols *symbols; /* NULL: none wanted */
 	struct symbol_cache cache;
-	struct rows rows;        /* sorted by report_finish, the largest first */
-	size_t stack_count;      /* before equal ones were merged */
-	struct report_row total; /* no frames */
-	struct groups groups;    /* if options.by asks for them */
-	uint64_t largest_rate;   /* of the sessions and of all samples; 1: every allocation is recorded */
-	uint64_t lost_busy;      /* samples not taken */
-	uint64_t lost_live;      /* samples taken that the live table had no room for */
-	uint64_t lost_stack;  /* samples whose stack had no room: they are in the total, and in the row whose stack is
-	                         not known */
-	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
-	                         time */
-	uint64_t age_ns;      /* of leaks: as it was used in the last dump */
-	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
-	bool past_unknown;    /* the history has dropped what --at or --since would need */
-	bool whole;           /* nothing of the files was left out */
+	struct rows rows;             /* sorted by report_finish, the largest first */
+	size_t stack_count;           /* before equal ones were merged */
+	struct report_row total;      /* no frames */
+	struct report_row unfiltered; /* the same without the filter; only sums */
+	struct filter filter;
+	struct classes classes; /* if options.by asks for them; groups has what of them is shown */
+	struct groups groups;   /* if options.by asks for them */
+	uint64_t largest_rate;  /* of the sessions and of all samples; 1: every allocation is recorded */
+	uint64_t lost_busy;     /* samples not taken */
+	uint64_t lost_live;     /* samples taken that the live table had no room for */
+	uint64_t lost_stack;    /* samples whose stack had no room: they are in the total, and in the row whose stack is
+	                           not known */
+	uint64_t lost_before;   /* of a comparison: samples not taken, or not kept, by the older session or before the
+	                           time */
+	uint64_t age_ns;        /* of leaks: as it was used in the last dump */
+	bool same_session;      /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;      /* the history has dropped what --at or --since would need */
+	bool whole;             /* nothing of the files was left out */
 	struct report_memory memory;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
@@ -128,6 +134,14 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* The functions that are at a place, innermost first, as the report shows them: without those that are hidden. Never
+ * NULL; nothing is known without symbols. */
+const struct location *report_locations(const struct report *report, uint64_t place, size_t *count);
+/* The function that is said to hold what a row has: the innermost one that is not of the standard library. */
+struct report_own {
+	size_t frame, location; /* index in the frames of the row, and in the locations there */
+};
+struct report_own report_own(const struct report *report, const struct report_row *row);
 /* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
  * none for want of a stack. Only live figures. */
 struct report_row report_thread(const struct report *report, const struct group *group);

@@ -14,7 +14,9 @@ import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
+         ["--by=module"], ["--by=file"], ["--by=line"], ["--by=size"], ["--by=size", "--sort=allocated-bytes", "--at=5s"], ["--by=lifetime"],
+         ["--by=lifetime", "--sort=allocated-count"], ["--focus=a"], ["--ignore=a", "--by=thread"], ["--size=100..8k", "--sort=allocated-bytes"],
+         ["--thread=main|1", "--older=1s", "--hide=libc"], ["--focus=o", "--leaks"], ["--show-from=e", "--since=5s"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
          ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
@@ -51,6 +53,12 @@ def check_json(text, where):
     for stack in report["stacks"]:
         assert {"share", "samples", "samples_live", "truncated", "deep", "unknown", "frame_count", "frames"} <= set(stack), where
     by_thread = report.get("by") == "thread"
+    if report.get("by") in ("size", "lifetime"):
+        for name in FIGURES:
+            parts, whole = sum(group[name]["estimate"] for group in report["groups"]), report["total"][name]["estimate"]
+            # Where the sums of stacks are damaged, records may know of more.
+            assert abs(parts - whole) <= 1e-9 * whole or report["damaged"], (where, name, parts, whole)
+        return report
     for thread in report["groups"] if by_thread else []:
         assert set(thread) - {"fragmentation"} == {"thread", "tid", "pid", "others", "live_bytes", "live_count", "samples_live", "share"}, where
         for name in ("live_bytes", "live_count"):
@@ -135,6 +143,8 @@ def derived(report, part):
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
+        if report["view"]["filter"]:
+            yield ratio(report["view"]["filter"]["kept"], report["view"]["filter"]["of"])
         for dump in report.get("dumps", [report["target"]]):
             rates = [change[name] for change in dump["rate_changes"] for name in ("old_bytes", "new_bytes")]
             yield from (min(rates + [dump["first_rate_bytes"]]), max(rates + [dump["first_rate_bytes"]]))
@@ -186,8 +196,10 @@ def check_numbers(text, report, whole, where):
     general |= known(report, rest_of(report, whole["stacks"], len(report["stacks"]))) | {"0", "0 %"}
     for value in derived(report, report):
         general.update(spellings(value))
+    name_at = 50 if report.get("by") in ("thread", "size", "lifetime") else 57
     by_stack, section, row, wrong = not report.get("groups"), "head", None, []
-    rows = iter(report["stacks"] if by_stack else report["groups"])
+    samples = "samples_live" if report["view"]["sort"].startswith("live") else "samples"
+    rows = (row for row in (report["stacks"] if by_stack else report["groups"]) if by_stack or row.get(samples, 1))
     for line in text.splitlines()[1:]:
         if not line.startswith(" ") and line:
             section, row = "head", None  # a title, or the lines behind the rows
@@ -196,10 +208,10 @@ def check_numbers(text, report, whole, where):
         first = re.match(r" *\d+\. ", line) if by_stack else section == "groups" and re.match(r" +[\d.,]+( \w+)?  \S", line)
         if by_stack and re.match(r"        \S", line) and row and "... " not in line:
             continue  # a frame: names, lines and offsets
-        if re.match(r" +(inclusive|estimate)  interval ", line):
+        if re.match(r" +(own|estimate)  interval ", line):
             section = "groups"
         elif first:
-            found = numbers_of(re.sub(r"^ *\d+\. ", "", line) if by_stack else line[:57], words)
+            found = numbers_of(re.sub(r"^ *\d+\. ", "", line) if by_stack else line[:name_at], words)
             row = next_row(rows, found, report, general)
             wrong += [] if row else [(line, found)]
         else:

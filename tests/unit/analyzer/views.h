@@ -21,6 +21,7 @@
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
+#include "size.h"
 
 #define SECOND 3000000000ull /* in stamps of dump_builder */
 #define START 1000000ull
