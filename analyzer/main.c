@@ -54,6 +54,8 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -c, --confidence=PERCENT  of the intervals (95)\n"
 			   "  -x, --diff                compare two dumps: growth per stack\n"
 			   "  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
+			   "      --peak                the heap when most of it was live\n"
+			   "      --timeline[=N]        live bytes at N moments (20) instead of stacks\n"
 			   "  -i, --since=TIME          growth since this time after the attach\n"
 			   "  -l, --leaks               stacks whose old blocks become more and more\n"
 			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
@@ -96,6 +98,8 @@ static const struct option long_options[] = {
 	{ "thread", required_argument, NULL, VIEW_THREAD },
 	{ "size", required_argument, NULL, VIEW_SIZE },
 	{ "older", required_argument, NULL, VIEW_OLDER },
+	{ "peak", no_argument, NULL, VIEW_PEAK },
+	{ "timeline", optional_argument, NULL, VIEW_TIMELINE },
 	{ "show-std", no_argument, NULL, VIEW_SHOW_STD },
 	{ "debug-path", required_argument, NULL, 'D' },
 	{ "no-symbols", no_argument, NULL, 'S' },
@@ -203,7 +207,7 @@ static int check_arguments(const struct arguments *a, struct err *e)
 		return err_set(e, EINVAL, "--since must be before --at");
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
-	return view_options_check(o, e);
+	return view_options_check(o, a->path_count, e);
 }
 
 /* 0 go on, 1 all is done, -errno. */

@@ -7,6 +7,9 @@
 #include "cleanup.h"
 #include "size.h"
 
+#define TIMELINE_MOMENTS 20
+#define TIMELINE_MOMENTS_MAX 10000
+
 static int parse_pattern(const char *option, const char *value, const char **pattern, struct err *e)
 {
 	struct pattern compiled;
@@ -47,6 +50,18 @@ static int parse_sizes(const char *value, struct filter_options *o, struct err *
 	return 0;
 }
 
+static int parse_moments(const char *value, size_t *moments, struct err *e)
+{
+	char *end;
+	long n = value ? strtol(value, &end, 10) : TIMELINE_MOMENTS;
+
+	if (value && (*end || value[0] < '0' || value[0] > '9' || n < 2 || n > TIMELINE_MOMENTS_MAX))
+		return err_set(e, EINVAL, "--timeline: '%.200s' is not a number of moments, 2 to %d", value,
+		               TIMELINE_MOMENTS_MAX);
+	*moments = (size_t)n;
+	return 0;
+}
+
 int view_option_parse(int option, const char *value, struct report_options *o, struct err *e)
 {
 	int r;
@@ -59,11 +74,31 @@ int view_option_parse(int option, const char *value, struct report_options *o, s
 	case VIEW_THREAD: return parse_pattern("thread", value, &o->filter.thread, e);
 	case VIEW_SIZE: return parse_sizes(value, &o->filter, e);
 	case VIEW_OLDER: r = time_parse(value, &o->filter.older_ns, e); return r ? err_prefix(e, "--older") : 0;
+	case VIEW_PEAK: o->peak = true; return 0;
+	case VIEW_TIMELINE: return parse_moments(value, &o->timeline, e);
 	default: o->show_std = true; return 0;
 	}
 }
 
-int view_options_check(const struct report_options *o, struct err *e)
+/* Views that look at many moments of one session. */
+static int check_times(const struct report_options *o, int dump_count, struct err *e)
+{
+	const char *name = o->peak ? "--peak" : "--timeline";
+
+	if (!o->peak && !o->timeline)
+		return 0;
+	if (o->peak && o->timeline)
+		return err_set(e, EINVAL, "--peak is one time, --timeline are many: not both");
+	if (o->diff || o->since_ns || o->leaks || o->at_ns || o->filter.older_ns)
+		return err_set(e, EINVAL, "%s: not with --at, --since, --diff, --leaks or --older", name);
+	if (o->timeline && (o->by != BY_STACK || o->plan > 0))
+		return err_set(e, EINVAL, "--timeline shows no rows: not with --by or --plan");
+	if (dump_count != 1)
+		return err_set(e, EINVAL, "%s takes one dump", name);
+	return 0;
+}
+
+int view_options_check(const struct report_options *o, int dump_count, struct err *e)
 {
 	bool compares = o->diff || o->since_ns || o->leaks;
 
@@ -76,5 +111,5 @@ int view_options_check(const struct report_options *o, struct err *e)
 		               "live-count");
 	if (o->filter.older_ns && compares)
 		return err_set(e, EINVAL, "--older is about one time: not with --diff, --since or --leaks");
-	return 0;
+	return check_times(o, dump_count, e);
 }

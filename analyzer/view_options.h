@@ -15,11 +15,13 @@ enum view_option {
 	VIEW_SIZE,
 	VIEW_OLDER,
 	VIEW_SHOW_STD,
+	VIEW_PEAK,
+	VIEW_TIMELINE,
 };
 
 /* Takes one of them; value must outlive options. -EINVAL with a text. */
 int view_option_parse(int option, const char *value, struct report_options *options, struct err *e) WARN_UNUSED;
 /* What does not go together. */
-int view_options_check(const struct report_options *options, struct err *e) WARN_UNUSED;
+int view_options_check(const struct report_options *options, int dump_count, struct err *e) WARN_UNUSED;
 
 #endif

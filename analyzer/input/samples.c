@@ -311,6 +311,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		add_pair(part->sum, sample->size, p);
 	if (live && o->threads && !tally->out && add_to_thread(s, sample, p))
 		return -ENOMEM;
+	if (o->timeline && !tally->out)
+		timeline_add(o->timeline, sample->size, p, sample->born, sample->freed);
 	if (o->classes && !tally->out)
 		add_to_class(s, sample, live, p);
 	if (s->windows)

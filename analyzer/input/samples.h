@@ -19,6 +19,7 @@
 #include "reuse.h"
 #include "rows.h"
 #include "threads.h"
+#include "timeline.h"
 
 /* Of all samples that still have a record: a cache line. */
 struct tally {
@@ -54,6 +55,7 @@ struct sample_options {
 	bool threads;                       /* sum up by thread, too */
 	enum class_kind classes;            /* sum up by size or lifetime, too */
 	const struct sample_filter *filter; /* NULL: none */
+	struct timeline *timeline;          /* NULL: not asked for */
 	struct progress *progress;          /* NULL: nobody wants to know */
 };
 

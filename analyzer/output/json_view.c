@@ -54,3 +54,32 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 		json_string(j, group_by_name(by), g->name);
 	json_string(j, "module", r->images.list[g->image].path);
 }
+
+static void put_moment(struct json *j, const char *name, struct estimate x)
+{
+	json_object(j, name);
+	json_number(j, "estimate", x.value);
+	json_number(j, "stderr", x.error);
+	json_number(j, "low", x.low);
+	json_number(j, "high", x.high);
+	json_object_end(j);
+}
+
+void json_timeline(struct json *j, const struct report *r)
+{
+	if (!r->timeline.count)
+		return;
+	json_array(j, "timeline");
+	for (size_t i = 0; i < r->timeline.count; i++) {
+		const struct timeline_point *point = &r->timeline.points[i];
+		json_object(j, NULL);
+		json_number(j, "seconds", (double)point->ns / 1e9);
+		put_moment(j, "live_bytes", report_at_moment(r, &point->live, true));
+		put_moment(j, "allocated_bytes", report_at_moment(r, &point->allocated, false));
+		json_unsigned(j, "samples_live", point->live.samples);
+		json_unsigned(j, "samples", point->allocated.samples);
+		json_bool(j, "incomplete", point->incomplete);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}

@@ -8,6 +8,8 @@
 
 /* The member "filter": null if nothing is filtered. */
 void json_filter(struct json *j, const struct report *report);
+/* The member "timeline", if it is asked for. */
+void json_timeline(struct json *j, const struct report *report);
 /* The members that say what a group is. */
 void json_group_names(struct json *j, const struct report *report, const struct group *group);
 

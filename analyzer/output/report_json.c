@@ -369,6 +369,7 @@ static void put_view(struct json *j, const struct report *r)
 	if (o->diff)
 		json_bool(j, "same_session", r->same_session);
 	json_bool(j, "past_unknown", r->past_unknown);
+	json_bool(j, "peak", r->options.peak);
 	json_filter(j, r);
 	json_object_end(j);
 }
@@ -424,6 +425,7 @@ void report_json(const struct report *r, FILE *out)
 	json_unsigned(&j, "stack_count", r->rows.count);
 	put_stacks(&j, r);
 	put_groups(&j, r);
+	json_timeline(&j, r);
 	put_modules(&j, r);
 	json_object_end(&j);
 }

@@ -149,6 +149,10 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
 	text_head(&t);
 	put_totals(&t);
+	if (r->timeline.count) {
+		text_timeline(&t);
+		return;
+	}
 	put_rest(&t, r->options.by == BY_STACK          ? text_rows(&t)
 	             : groups_of_samples(r->options.by) ? text_classes(&t)
 	                                                : text_groups(&t));

@@ -52,6 +52,7 @@ void text_filter(const struct text *t);
 /* The stacks, or the tables of what stands in them, or of threads, sizes and lifetimes; returns how many were shown. */
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
+void text_timeline(const struct text *t);
 size_t text_classes(const struct text *t);
 
 #endif

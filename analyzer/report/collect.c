@@ -366,6 +366,59 @@ static bool needs_lost_history(const struct samples *s)
 	       (!s->oldest_freed || first < s->oldest_freed);
 }
 
+/* Looks at the moments of the timeline, with a reading of its own. */
+static int read_timeline(struct build *b, size_t count, struct timeline *timeline)
+{
+	struct sample_options options = { .at = UINT64_MAX,
+		                          .filter = filter_any(&b->report->options.filter) ? &b->filter : NULL,
+		                          .timeline = timeline,
+		                          .progress = b->report->options.progress };
+	struct samples samples = { .rate = b->samples.rate };
+	int s = timeline_init(timeline, count, dump_duration_ns(b->dump));
+
+	for (size_t i = 0; !s && i < count; i++)
+		timeline->points[i].stamp = dump_stamp_after(b->dump, timeline->points[i].ns);
+	if (!s)
+		s = samples_read(&samples, b->dump, &options);
+	/* Without any record that is left, nothing is known of what was freed. */
+	uint64_t whole_since = samples.oldest_freed ? samples.oldest_freed : UINT64_MAX;
+	if (!s)
+		timeline_finish(timeline, samples.rate,
+		                dump_counter(b->dump, DUMP_COUNTER_lost_history) ? whole_since : 0);
+	samples_done(&samples);
+	return s;
+}
+
+/* Makes the moment at which most was live that of the report. */
+static int find_peak(struct build *b, struct sample_options *options)
+{
+	struct timeline timeline = { 0 };
+	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline);
+
+	if (!s) {
+		options->at = timeline_peak(&timeline)->stamp;
+		b->report->options.at_ns = timeline_peak(&timeline)->ns;
+	}
+	timeline_done(&timeline);
+	return s;
+}
+
+static int read_views(struct build *b, struct sample_options *options)
+{
+	struct report *r = b->report;
+	int s = 0;
+
+	if (filter_any(&r->options.filter)) {
+		s = set_filter(b, options->at != UINT64_MAX ? options->at : dump_latest_stamp(b->dump));
+		options->filter = &b->filter;
+	}
+	if (!s && r->options.peak)
+		s = find_peak(b, options);
+	if (!s && r->options.timeline)
+		s = read_timeline(b, r->options.timeline, &r->timeline);
+	return s ? s : samples_read(&b->samples, b->dump, options);
+}
+
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
@@ -380,13 +433,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	                         .largest_rate_bytes; /* there may be blocks that only this one would have seen */
 	set_times(&b, &options);
 	int s = images_add(&r->images, dump, &b.modules);
-	if (!s && filter_any(&r->options.filter)) {
-		uint64_t end = options.at != UINT64_MAX ? options.at : dump_latest_stamp(dump);
-		s = set_filter(&b, end);
-		options.filter = &b.filter;
-	}
 	if (!s)
-		s = samples_read(&b.samples, dump, &options);
+		s = read_views(&b, &options);
 	if (!s)
 		s = make_rows(&b);
 	if (!s)

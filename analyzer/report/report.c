@@ -410,6 +410,7 @@ void report_done(struct report *r)
 	map_done(&r->note_of);
 	rows_done(&r->rows);
 	groups_done(&r->groups);
+	timeline_done(&r->timeline);
 	filter_done(&r->filter);
 	symbols_free(r->symbols);
 	if (r->options.cache)

@@ -24,6 +24,7 @@
 #include "recorded_session.h"
 #include "rows.h"
 #include "symbols.h"
+#include "timeline.h"
 #include "trust.h"
 
 /* "live-bytes" …; -1 if there is none of that name. */
@@ -56,6 +57,8 @@ struct report_options {
 	uint64_t since_ns; /* growth since this time, 0: none */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
+	bool peak;       /* at_ns is to be found: when most was live; of one dump */
+	size_t timeline; /* moments to look at, of one dump; 0: none */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
@@ -63,6 +66,9 @@ struct report_options {
 
 /* Of different ones, as many as are kept. memattach writes one for each module, at most. */
 #define REPORT_NOTES_MAX 1000u
+
+/* Of how many moments the peak is the one at which most was live. */
+#define REPORT_PEAK_MOMENTS 1000u
 
 struct report_note {
 	uint32_t kind; /* enum dump_note_kind */
@@ -102,6 +108,7 @@ struct report {
 	bool same_session;      /* the pair is two states of one session: blocks in both cancel out */
 	bool past_unknown;      /* the history has dropped what --at or --since would need */
 	bool whole;             /* nothing of the files was left out */
+	struct timeline timeline; /* if options ask for it */
 	struct report_memory memory;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
@@ -146,6 +153,8 @@ struct report_own report_own(const struct report *report, const struct report_ro
  * none for want of a stack. Only live figures. */
 struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* The same for one moment of the timeline, and for what was allocated before it. */
+struct estimate report_at_moment(const struct report *report, const struct estimate_sum *sum, bool live);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
 /* The row's part of the total, 0 … 1. */

@@ -94,6 +94,15 @@ struct report_own report_own(const struct report *r, const struct report_row *ro
 	return (struct report_own){ 0, 0 };
 }
 
+struct estimate report_at_moment(const struct report *r, const struct estimate_sum *sum, bool live)
+{
+	enum report_figure f = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	struct report_row row = { .unknown = true, .lost_live = r->total.lost_live };
+
+	row.sum[f] = *sum;
+	return report_estimate(r, &row, f);
+}
+
 struct report_row report_thread(const struct report *r, const struct group *g)
 {
 	struct report_row row = { .slack = g->slack_inclusive, .lost_live = r->lost_live, .unknown = true };

@@ -16,7 +16,8 @@ import sys
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
          ["--by=module"], ["--by=file"], ["--by=line"], ["--by=size"], ["--by=size", "--sort=allocated-bytes", "--at=5s"], ["--by=lifetime"],
          ["--by=lifetime", "--sort=allocated-count"], ["--focus=a"], ["--ignore=a", "--by=thread"], ["--size=100..8k", "--sort=allocated-bytes"],
-         ["--thread=main|1", "--older=1s", "--hide=libc"], ["--focus=o", "--leaks"], ["--show-from=e", "--since=5s"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
+         ["--thread=main|1", "--older=1s", "--hide=libc"], ["--focus=o", "--leaks"], ["--show-from=e", "--since=5s"],
+         ["--timeline"], ["--timeline=7", "--focus=a"], ["--timeline=200", "--size=1k.."], ["--peak"], ["--peak", "--ignore=a"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
          ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
@@ -50,6 +51,9 @@ def check_json(text, where):
             if "growth" in part:
                 growth = part["growth"][name]
                 assert growth["low"] <= growth["estimate"] <= growth["high"], (where, name, growth)
+    for point in report.get("timeline", []):
+        for name in ("live_bytes", "allocated_bytes"):
+            assert point[name]["low"] <= point[name]["estimate"] <= point[name]["high"], (where, point)
     for stack in report["stacks"]:
         assert {"share", "samples", "samples_live", "truncated", "deep", "unknown", "frame_count", "frames"} <= set(stack), where
     by_thread = report.get("by") == "thread"
@@ -123,7 +127,7 @@ def as_percent(share):
 
 def spellings(value):
     """How the text may write a number of the JSON."""
-    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", as_percent(value),
+    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", f"{value:.9g}", as_percent(value),
                 f"{100 * value:g} %")
 
 
@@ -143,6 +147,10 @@ def derived(report, part):
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
+        before = 0
+        for point in report.get("timeline", []):
+            yield ratio(point["allocated_bytes"]["estimate"], point["seconds"] - before)
+            before = point["seconds"]
         if report["view"]["filter"]:
             yield ratio(report["view"]["filter"]["kept"], report["view"]["filter"]["of"])
         for dump in report.get("dumps", [report["target"]]):

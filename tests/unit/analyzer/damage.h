@@ -53,6 +53,8 @@ static inline int damage_report(const void *bytes, size_t size)
 		  .by = BY_LINE,
 		  .symbols = true,
 		  .filter = { .ignore = "x.*y", .show_from = "o" } },
+		{ .confidence = 0.95, .timeline = 7 },
+		{ .confidence = 0.95, .peak = true },
 		{ .confidence = 0.95, .diff = true, .plan = 0.05 },
 	};
 	struct dump *dump = NULL;
