@@ -72,6 +72,7 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -S, --no-symbols          show modules and offsets only\n"
 			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
 			   "  -F, --full-names          do not shorten names in the text\n"
+			   "  -v, --verbose             also all that is known of the session and of each row\n"
 			   "  -h, --help                show this help\n"
 			   "  -V, --version             show the version\n"
 			   "\n"
@@ -105,6 +106,7 @@ static const struct option long_options[] = {
 	{ "no-symbols", no_argument, NULL, 'S' },
 	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
 	{ "full-names", no_argument, NULL, 'F' },
+	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -171,6 +173,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_NO_CACHE: a->report.cache = false; return 0;
 	case 'F': a->report.full_names = true; return 0;
+	case 'v': a->report.verbose = true; return 0;
 	case 's':
 		figure = report_figure_parse(value);
 		if (figure < 0)
@@ -220,7 +223,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		                             .symbols = true,
 		                             .cache = true,
 		                             .progress = &progress };
-	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFvhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;

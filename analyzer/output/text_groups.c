@@ -60,7 +60,8 @@ static void put_group(const struct text *t, const struct group *g)
 	if (g->inclusive[f].samples > g->exclusive[f].samples)
 		fprintf(t->out, "      %sinclusive %s  %s%s\n", t->dim, text_amount(f, all.value, a),
 		        text_interval(f, &all, range), t->plain);
-	text_slack(t, &g->slack_exclusive);
+	if (r->options.verbose)
+		text_slack(t, &g->slack_exclusive);
 }
 
 /* Those that only pass on what others hold come last, and are counted unless all are wanted. */
@@ -182,7 +183,8 @@ size_t text_classes(const struct text *t)
 		        text_unit(other, y.value), text_interval(other, &y, range));
 		fprintf(t->out, "   %s %s%s\n", text_grouped((double)row.sum[f].samples, b),
 		        text_samples(row.sum[f].samples), t->plain);
-		text_slack(t, &row.slack);
+		if (r->options.verbose)
+			text_slack(t, &row.slack);
 	}
 	if (!shown)
 		fputs("\n      none\n", t->out);

@@ -76,17 +76,19 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
 }
 
-/* Calls fn for each line of the frames of a row. */
+/* Calls fn for each line of the frames of a row, without those that are folded. */
 static void each_line(const struct text *t, const struct report_row *row, void (*fn)(void *, const struct line *),
                       void *arg)
 {
 	const struct report *r = t->report;
+	struct report_own own = report_own(r, row);
+	size_t inner = report_inner(r, row);
 	struct line line;
 
-	for (size_t i = 0; i < report_depth(r, row); i++) {
+	for (size_t i = own.frame; i < report_depth(r, row) && i < inner; i++) {
 		size_t n;
 		const struct location *list = report_locations(r, row->frames[i], &n);
-		for (size_t k = 0; k < n; k++) {
+		for (size_t k = i == own.frame ? own.location : 0; k < n; k++) {
 			make_line(r, row->frames[i], &list[k], &line);
 			fn(arg, &line);
 		}
@@ -225,7 +227,7 @@ static void put_row_details(const struct text *t, const struct report_row *row)
 	const struct report *r = t->report;
 	char a[40], b[40], c[40];
 
-	if (!report_compares(r))
+	if (!report_compares(r) && r->options.verbose)
 		text_slack(t, &row->slack);
 	if (!(r->options.plan > 0))
 		return;
@@ -236,6 +238,22 @@ static void put_row_details(const struct text *t, const struct report_row *row)
 	else
 		fprintf(t->out, " +-%s takes --rate %s for the same time, or %.3g s at the same rate\n",
 		        text_percent(r->options.plan, b), size_format(plan.rate, c), plan.seconds);
+}
+
+void text_startup(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct line line = { .module = "" };
+	size_t first = report_inner(r, row);
+
+	fputs(t->dim, t->out);
+	for (size_t i = first; i < row->frame_count; i++) {
+		size_t n;
+		const struct location *list = report_locations(r, row->frames[i], &n);
+		make_line(r, row->frames[i], &list[n - 1], &line);
+		fprintf(t->out, "%s%s", i > first ? " < " : "", line.function);
+	}
+	fprintf(t->out, "%s\n", t->plain);
 }
 
 static void put_row(const struct text *t, size_t number, const struct report_row *row)
@@ -257,6 +275,10 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 	}
 	each_line(t, row, measure, &c);
 	each_line(t, row, put_line, &c);
+	if (report_depth(r, row) == row->frame_count && report_inner(r, row) < row->frame_count) {
+		fputs("        ", t->out);
+		text_startup(t, row);
+	}
 	if (r->options.depth && row->frame_count > r->options.depth)
 		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, row->frame_count - r->options.depth,
 		        text_plural((double)(row->frame_count - r->options.depth), "frame", "frames"), t->plain);

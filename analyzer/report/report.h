@@ -49,6 +49,7 @@ struct report_options {
 	bool symbols;
 	bool cache;      /* of symbols, between reports */
 	bool show_std;   /* frames of start-up and of the standard library are not folded */
+	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
 	bool leaks;
@@ -149,6 +150,8 @@ struct report_own {
 	size_t frame, location; /* index in the frames of the row, and in the locations there */
 };
 struct report_own report_own(const struct report *report, const struct report_row *row);
+/* How many of its frames are not those that start a process or a thread, which are the outermost. */
+size_t report_inner(const struct report *report, const struct report_row *row);
 /* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
  * none for want of a stack. Only live figures. */
 struct report_row report_thread(const struct report *report, const struct group *group);

@@ -94,6 +94,30 @@ struct report_own report_own(const struct report *r, const struct report_row *ro
 	return (struct report_own){ 0, 0 };
 }
 
+static bool starts(const struct report *r, uint64_t place)
+{
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	size_t n;
+	const struct location *list = report_locations(r, place, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		/* Of a library without symbols: the C++ library has one function that calls a thread's. */
+		bool unknown = !list[i].function && image->path && !strncmp(image_name(image), "libstdc++.so", 12);
+		if (!unknown && !fold_is_startup(list[i].function))
+			return false;
+	}
+	return true;
+}
+
+size_t report_inner(const struct report *r, const struct report_row *row)
+{
+	size_t n = row->frame_count;
+
+	while (!r->options.show_std && r->symbols && n > 1 && starts(r, row->frames[n - 1]))
+		n--;
+	return n;
+}
+
 struct estimate report_at_moment(const struct report *r, const struct estimate_sum *sum, bool live)
 {
 	enum report_figure f = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;

@@ -232,7 +232,7 @@ class Checks:
         name = doubling_name(12)
         library = self.library("long", f".text\n.globl {name}\n.type {name},@function\n{name}:\n.fill 8192,1,0x90\n.size {name}, . - {name}\n", "s")
         path = dump.write_frames(self.path("long"), [(os.fsencode(library[0]), library[1])], range(library[2] + 1, library[2] + 6001))
-        text = self.run(path, "--no-cache", "--top=0").out
+        text = self.run(path, "--no-cache", "--top=0", "--verbose").out
         assert 1000 < text.count("long.so+0x") < 5500, text[-2000:]
         assert "there is no room for more of them" in text, text[-2000:]
 

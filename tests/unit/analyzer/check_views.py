@@ -142,8 +142,15 @@ def derived(report, part):
         yield ratio(slack["slack_bytes"]["estimate"], slack["requested_bytes"])
     if isinstance(part, dict) and "frames" in part:
         yield part["frame_count"] - sum(not frame["inlined"] for frame in part["frames"])
+    if isinstance(part, dict) and isinstance(part.get("allocated_bytes"), dict):
+        for unit in ("bytes", "count"):
+            if f"live_{unit}" in part:
+                yield ratio(part[f"live_{unit}"]["estimate"], part[f"allocated_{unit}"]["estimate"])
     if part is report:
         counters = report["counters"]
+        seconds = report["view"].get("at_seconds", report["target"].get("duration_seconds", 0))
+        for name in ("live_bytes", "allocated_bytes"):
+            yield ratio(report["total"][name]["estimate"], seconds)
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
@@ -173,7 +180,8 @@ def rest_of(report, all_rows, shown):
     live = figure.startswith("live")
     rows = [row for row in all_rows[shown:] if row["samples_live" if live else "samples"]]
     amount = sum(row[figure]["estimate"] for row in rows)
-    return [len(rows), amount, ratio(amount, report["total"][figure]["estimate"])]
+    none = sum(not row["samples_live" if live else "samples"] for row in all_rows)
+    return [len(rows), amount, ratio(amount, report["total"][figure]["estimate"]), none]
 
 
 def numbers_of(line, words):
@@ -202,6 +210,8 @@ def check_numbers(text, report, whole, where):
     words = set(words_of(head))
     general = known(report, report["total"], report if not report["stacks"] else head)
     general |= known(report, rest_of(report, whole["stacks"], len(report["stacks"]))) | {"0", "0 %"}
+    if whole["stacks"]:
+        general |= set(as_percent(whole["stacks"][0]["share"]).split("|"))  # the verdict
     for value in derived(report, report):
         general.update(spellings(value))
     name_at = 50 if report.get("by") in ("thread", "size", "lifetime") else 57
@@ -213,6 +223,15 @@ def check_numbers(text, report, whole, where):
             section, row = "head", None  # a title, or the lines behind the rows
         if re.match(r"  session|  copy|  (target|old|new) |No symbols for|Symbols of|Debug file used for", line):
             continue  # paths; and a time of this place
+        if line.startswith(" " * 60) or line.startswith("Next: "):
+            continue  # a frame; options
+        if re.match(r"(Held|Allocated) by, ", line):
+            section = "holders"
+        if section == "holders" and re.match(r" [ \d]\d +\S", line):
+            found = numbers_of(line[3:71], words)
+            row = next_row(rows, found, report, set())
+            wrong += [] if row else [(line, found)]
+            continue
         first = re.match(r" *\d+\. ", line) if by_stack else section == "groups" and re.match(r" +[\d.,]+( \w+)?  \S", line)
         if by_stack and re.match(r"        \S", line) and row and "... " not in line:
             continue  # a frame: names, lines and offsets
@@ -239,14 +258,16 @@ def main():
         whole = check_json(run(program, "--json", *arguments), arguments)
         missing = set(members(whole)) - documented
         assert not missing, (arguments, "not in the page", missing)
-        text = run(program, *arguments)
+        text, brief = run(program, "--verbose", *arguments), run(program, *arguments)
         check_text(text, arguments)
+        check_text(brief, arguments)
         # The text shows 20 rows where JSON shows all.
         top = [] if any(word.startswith("--top") for word in arguments) else ["--top=20"]
         report = json.loads(run(program, "--json", *top, *arguments)) if len(whole["stacks"]) > 20 else whole
         if "--top=1" in arguments:
             whole = json.loads(run(program, "--json", "--top=0", *[word for word in arguments if word != "--top=1"]))
         check_numbers(text, report, whole, arguments)
+        check_numbers(brief, report, whole, arguments)
 
 
 main()

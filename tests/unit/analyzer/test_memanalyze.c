@@ -105,7 +105,7 @@ static void test_whole_dump(void **state)
 	run_on(&r, "", good);
 	assert_int_equal(r.status, 0);
 	assert_string_equal(r.err, "");
-	assert_non_null(strstr(r.out, "live bytes"));
+	assert_non_null(strstr(r.out, "still live"));
 	assert_null(strchr(r.out, '\033')); /* not a terminal, and the dump's own are taken out */
 }
 
