@@ -163,7 +163,7 @@ class Checks:
         entries = 1 << count.bit_length()
         index = b"".join(struct.pack("<Q", 1 << 32 | (dump.FIRST_STACK + i)) for i in range(count - 80)).ljust(8 * entries, b"\0")
         path = dump.write(self.path("overlap"), [(dump.STACKS, dump.arena([body]), 0), (dump.STACK_INDEX, index, entries)])
-        for view in ([], ["--leaks"], ["--since=1s"]):
+        for view in ([], ["--leaks"], ["--since=1s"], ["--focus=a.*b", "--by=size"], ["--ignore=x", "--hide=y", "--timeline"]):
             assert self.run(path, "--no-symbols", *view).status == 1, "what was left out is damage"
 
     def check_holes(self):
