@@ -19,6 +19,7 @@
 #include "report_text.h"
 #include "size.h"
 #include "version.h"
+#include "view_options.h"
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
@@ -47,19 +48,31 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
 			   "                            or allocated-count\n"
 			   "  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
-			   "  -b, --by=WHAT             sum up by stack (default), function, module or thread\n"
+			   "  -b, --by=WHAT             sum up by stack (default), function, file, line, module,\n"
+			   "                            thread, size or lifetime\n"
 			   "  -j, --json                write JSON\n"
 			   "  -c, --confidence=PERCENT  of the intervals (95)\n"
 			   "  -x, --diff                compare two dumps: growth per stack\n"
 			   "  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
+			   "      --peak                the heap when most of it was live\n"
+			   "      --timeline[=N]        live bytes at N moments (20) instead of stacks\n"
 			   "  -i, --since=TIME          growth since this time after the attach\n"
 			   "  -l, --leaks               stacks whose old blocks become more and more\n"
 			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
 			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
+			   "      --focus=REGEX         only stacks with a function, file or module that matches\n"
+			   "      --ignore=REGEX        only stacks without one\n"
+			   "      --hide=REGEX          leave these frames out\n"
+			   "      --show-from=REGEX     begin stacks at the outermost frame that matches\n"
+			   "      --thread=REGEX        only what threads of this name, or number, have allocated\n"
+			   "      --size=SIZE           only blocks of this size, or from..below (1k..4k)\n"
+			   "      --older=TIME          only blocks that were allocated so long ago, or longer\n"
+			   "      --show-std            do not fold frames of start-up and of the standard library\n"
 			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 			   "  -S, --no-symbols          show modules and offsets only\n"
 			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
 			   "  -F, --full-names          do not shorten names in the text\n"
+			   "  -v, --verbose             also all that is known of the session and of each row\n"
 			   "  -h, --help                show this help\n"
 			   "  -V, --version             show the version\n"
 			   "\n"
@@ -79,10 +92,21 @@ static const struct option long_options[] = {
 	{ "leaks", no_argument, NULL, 'l' },
 	{ "age", required_argument, NULL, 'g' },
 	{ "plan", required_argument, NULL, 'p' },
+	{ "focus", required_argument, NULL, VIEW_FOCUS },
+	{ "ignore", required_argument, NULL, VIEW_IGNORE },
+	{ "hide", required_argument, NULL, VIEW_HIDE },
+	{ "show-from", required_argument, NULL, VIEW_SHOW_FROM },
+	{ "thread", required_argument, NULL, VIEW_THREAD },
+	{ "size", required_argument, NULL, VIEW_SIZE },
+	{ "older", required_argument, NULL, VIEW_OLDER },
+	{ "peak", no_argument, NULL, VIEW_PEAK },
+	{ "timeline", optional_argument, NULL, VIEW_TIMELINE },
+	{ "show-std", no_argument, NULL, VIEW_SHOW_STD },
 	{ "debug-path", required_argument, NULL, 'D' },
 	{ "no-symbols", no_argument, NULL, 'S' },
 	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
 	{ "full-names", no_argument, NULL, 'F' },
+	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
@@ -120,17 +144,14 @@ static int parse_time(const char *option, const char *text, uint64_t *ns, struct
 
 static int parse_by(const char *text, enum group_by *by, struct err *e)
 {
-	static const char *const names[] = {
-		[BY_STACK] = "stack", [BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
-	};
+	int value = group_by_parse(text);
 
-	for (int i = 0; i <= BY_THREAD; i++) {
-		if (!strcmp(text, names[i])) {
-			*by = (enum group_by)i;
-			return 0;
-		}
-	}
-	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module, thread", text);
+	if (value < 0)
+		return err_set(e, EINVAL,
+		               "--by: '%s' is none of stack, function, file, line, module, thread, size, lifetime",
+		               text);
+	*by = (enum group_by)value;
+	return 0;
 }
 
 static int parse_option(struct arguments *a, int option, const char *value, struct err *e)
@@ -152,6 +173,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_NO_CACHE: a->report.cache = false; return 0;
 	case 'F': a->report.full_names = true; return 0;
+	case 'v': a->report.verbose = true; return 0;
 	case 's':
 		figure = report_figure_parse(value);
 		if (figure < 0)
@@ -166,7 +188,8 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 			return err_sys(e, "--debug-path: %s", value);
 		a->report.search.debug_path = a->debug_path;
 		return 0;
-	default: return err_set(e, EINVAL, "%s", ""); /* getopt has said it */
+	case '?': return err_set(e, EINVAL, "%s", ""); /* getopt has said it */
+	default: return view_option_parse(option, value, &a->report, e);
 	}
 }
 
@@ -187,14 +210,7 @@ static int check_arguments(const struct arguments *a, struct err *e)
 		return err_set(e, EINVAL, "--since must be before --at");
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
-	if (o->by != BY_STACK && (o->diff || o->since_ns || o->leaks || o->plan > 0))
-		return err_set(e, EINVAL,
-		               "--by shows the heap only, but for stacks: not with --diff, --since, --leaks, --plan");
-	if (o->by == BY_THREAD && !report_is_live(o->sort))
-		return err_set(e, EINVAL,
-		               "--by thread: what a thread has allocated in all is not kept, sort by live-bytes or "
-		               "live-count");
-	return 0;
+	return view_options_check(o, a->path_count, e);
 }
 
 /* 0 go on, 1 all is done, -errno. */
@@ -207,7 +223,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		                             .symbols = true,
 		                             .cache = true,
 		                             .progress = &progress };
-	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFvhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;

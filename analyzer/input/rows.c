@@ -6,7 +6,7 @@
 
 #include "grow.h"
 
-static void row_done(struct report_row *row)
+void row_done(struct report_row *row)
 {
 	free(row->frames);
 	free(row->change);
@@ -49,6 +49,12 @@ struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t 
 	}
 	rows->count++;
 	return row;
+}
+
+bool row_is_empty(const struct report_row *row, const struct row_change *change)
+{
+	return !row->sum[FIGURE_ALLOCATED_COUNT].samples && !row->sum[FIGURE_LIVE_COUNT].samples &&
+	       (!change || (!change->old[FIGURE_ALLOCATED_COUNT].samples && !change->old[FIGURE_LIVE_COUNT].samples));
 }
 
 void slack_merge(struct slack *into, const struct slack *from)

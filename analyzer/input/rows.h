@@ -46,6 +46,7 @@ struct report_row {
 	uint32_t frame_count;
 	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */
 	bool unknown;   /* the samples whose stack is not known */
+	bool out;       /* the filter leaves it out; until the report is finished */
 };
 
 struct rows {
@@ -57,9 +58,12 @@ struct rows {
 
 /* The row of these frames, a new one if there is none yet; valid until the next call. NULL if out of memory. */
 struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown);
+/* Whether nothing is summed up, before and after; change may be NULL. */
+bool row_is_empty(const struct report_row *row, const struct row_change *change);
 void slack_merge(struct slack *into, const struct slack *from);
 /* Adds all that is summed up; of the change, if both have one. */
 void row_merge(struct report_row *into, const struct report_row *from);
+void row_done(struct report_row *row);
 void rows_done(struct rows *rows);
 
 #endif

@@ -47,10 +47,16 @@ static int grow_lines(void **list, size_t count, size_t room, size_t element_byt
 	return 0;
 }
 
+/* Whether samples are chosen one by one, so that the sums of their stack say nothing. */
+static bool by_record(const struct samples *s)
+{
+	return s->options.filter && s->options.filter->records;
+}
+
 static int grow(struct samples *s)
 {
 	size_t room = s->room ? 2 * s->room : 64;
-	bool windows = s->options.since || s->options.at != UINT64_MAX || s->options.kept;
+	bool windows = s->options.since || s->options.at != UINT64_MAX || s->options.kept || by_record(s);
 	void *tallies = s->tallies;
 	int r = grow_lines(&tallies, s->count, room, sizeof *s->tallies);
 
@@ -77,6 +83,14 @@ static int grow(struct samples *s)
 	return 0;
 }
 
+/* Says of the stacks from number first on whether they are left out. */
+static int choose(struct samples *s, size_t first)
+{
+	const struct sample_filter *filter = s->options.filter;
+
+	return filter && filter->choose ? filter->choose(filter->arg, s->tallies, first, s->count) : 0;
+}
+
 static int add_stack(struct samples *s, uint32_t reference)
 {
 	int r = s->count == s->room ? grow(s) : 0;
@@ -89,7 +103,11 @@ static int add_stack(struct samples *s, uint32_t reference)
 		s->windows[s->count] = (struct window_part){ 0 };
 	if (s->leaks)
 		s->leaks[s->count] = (struct leak_tally){ 0 };
-	return map_put(&s->stack_of, reference, (uint32_t)s->count++);
+	r = map_put(&s->stack_of, reference, (uint32_t)s->count);
+	if (!r)
+		s->count++;
+	/* At first all are chosen together, which is quicker. */
+	return r || !s->chosen ? r : choose(s, s->count - 1);
 }
 
 /*
@@ -177,6 +195,11 @@ static void add_to_tally(struct tally *tally, const struct estimate_block *block
 		tally->next = block->weight;
 }
 
+static bool is_born_in(const struct sample_options *o, const struct sample *sample)
+{
+	return sample->born <= o->at && (!o->since || sample->born > o->since);
+}
+
 static void add_to_window(struct window_part *window, const struct sample_options *o, const struct sample *sample,
                           bool live, double p)
 {
@@ -189,8 +212,42 @@ static void add_to_window(struct window_part *window, const struct sample_option
 		add_pair(window->plus, sample->size, p);
 	if (was_live && !live)
 		add_pair(window->minus, sample->size, p);
-	if ((o->since || o->at != UINT64_MAX) && born <= o->at && born > o->since)
+	if (is_born_in(o, sample))
 		add_pair(window->born, sample->size, p);
+}
+
+static bool is_chosen(const struct sample_filter *f, const struct sample *sample)
+{
+	if (!f)
+		return true;
+	if (sample->size < f->size_low || (f->size_high && sample->size >= f->size_high) ||
+	    sample->born > f->born_latest)
+		return false;
+	const uint32_t *wanted = f->threads ? map_find(f->threads, sample->tid) : NULL;
+	return !f->threads || (wanted && *wanted);
+}
+
+static void leave_out(struct samples *s, const struct sample *sample, bool live, double p)
+{
+	if (live)
+		add_pair(s->left_out, sample->size, p);
+	if (is_born_in(&s->options, sample))
+		add_pair(s->left_out + FIGURE_ALLOCATED_BYTES, sample->size, p);
+}
+
+static void add_to_class(struct samples *s, const struct sample *sample, bool live, double p)
+{
+	uint64_t end = live ? s->view_end : sample->freed;
+	double lived = end > sample->born ? fmin(1e19, (double)(end - sample->born) * s->ns_per_stamp) : 0;
+	enum class_kind kind = s->options.classes;
+	struct class_sum *sum = &s->classes.list[class_of(kind, kind == CLASS_SIZE ? sample->size : (uint64_t)lived)];
+
+	if (live)
+		add_pair(sum->sum, sample->size, p);
+	if (live && !sample->freed)
+		add_slack(&sum->slack, sample, p);
+	if (is_born_in(&s->options, sample))
+		add_pair(sum->sum + FIGURE_ALLOCATED_BYTES, sample->size, p);
 }
 
 /* The record of a block ended because its address was given out again. */
@@ -246,10 +303,18 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		s->rate = sample->rate;
 	if (add_end(s, sample, p))
 		return -ENOMEM;
+	if (!is_chosen(o->filter, sample)) {
+		leave_out(s, sample, live, p);
+		return 0;
+	}
 	if (live)
 		add_pair(part->sum, sample->size, p);
-	if (live && o->threads && add_to_thread(s, sample, p))
+	if (live && o->threads && !tally->out && add_to_thread(s, sample, p))
 		return -ENOMEM;
+	if (o->timeline && !tally->out)
+		timeline_add(o->timeline, sample->size, p, sample->born, sample->freed);
+	if (o->classes && !tally->out)
+		add_to_class(s, sample, live, p);
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
 	if (o->leaks)
@@ -336,6 +401,12 @@ static int read_records(struct samples *s)
 	int r = add_stack(s, 0);
 
 	s->batch->count = 0;
+	if (!r && s->options.filter && s->options.filter->choose) {
+		r = dump_each_stack(s->dump, on_stack, s);
+		if (!r)
+			r = choose(s, 0);
+		s->chosen = true;
+	}
 	if (!r)
 		r = dump_each_live(s->dump, on_live, s);
 	if (!r)
@@ -355,6 +426,9 @@ static void clear(struct samples *s)
 	threads_done(&s->threads);
 	reuse_done(&s->reuse);
 	s->fit = (struct estimate_sum){ 0 };
+	s->classes = (struct classes){ .kind = s->options.classes };
+	memset(s->left_out, 0, sizeof s->left_out);
+	s->chosen = false;
 	s->tallies = NULL;
 	s->lives = NULL;
 	s->windows = NULL;
@@ -386,12 +460,23 @@ static int read_stacks(struct samples *s)
 	return r || !unknown ? r : on_stack(s, unknown);
 }
 
+/* In nanoseconds. */
+static double stamp_length(const struct dump *dump)
+{
+	static const uint64_t long_ns = 1000000000000000u;
+	uint64_t stamps = dump_stamp_after(dump, long_ns) - dump_header(dump)->clock_start.stamp;
+
+	return stamps ? (double)long_ns / (double)stamps : 1;
+}
+
 int samples_read(struct samples *s, struct dump *dump, const struct sample_options *options)
 {
 	int r = 1;
 
 	s->dump = dump;
 	s->options = *options;
+	s->ns_per_stamp = stamp_length(dump);
+	s->view_end = options->at != UINT64_MAX ? options->at : dump_latest_stamp(dump);
 	s->expected = dump_expected_samples(dump);
 	s->batch = aligned_alloc(64, sizeof *s->batch);
 	if (!s->batch)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "classes.h"
 #include "dump_reader.h"
 #include "estimate.h"
 #include "leaks.h"
@@ -18,6 +19,7 @@
 #include "reuse.h"
 #include "rows.h"
 #include "threads.h"
+#include "timeline.h"
 
 /* Of all samples that still have a record: a cache line. */
 struct tally {
@@ -26,6 +28,7 @@ struct tally {
 	uint64_t history;         /* how many they are */
 	struct free_sum seen;     /* frees that were seen, of those in the history */
 	uint32_t reference;       /* of the stack; 0: it is not known */
+	bool out;                 /* the filter leaves it out */
 };
 
 /* Of those that are live. */
@@ -49,11 +52,25 @@ struct sample_options {
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
-	bool threads;              /* sum up by thread, too */
-	struct progress *progress; /* NULL: nobody wants to know */
+	bool threads;                       /* sum up by thread, too */
+	enum class_kind classes;            /* sum up by size or lifetime, too */
+	const struct sample_filter *filter; /* NULL: none */
+	struct timeline *timeline;          /* NULL: not asked for */
+	struct progress *progress;          /* NULL: nobody wants to know */
 };
 
 struct sample_batch;
+
+/* Which samples count, in all figures but those that say what the figures are worth. */
+struct sample_filter {
+	bool records;                 /* the first three say something */
+	uint64_t size_low, size_high; /* low <= size < high; high 0: no limit */
+	uint64_t born_latest;         /* stamp; UINT64_MAX: any */
+	const struct map *threads;    /* tid -> 1: its samples count; NULL: all do */
+	/* Sets out in the tallies from number first on, without which all count; NULL: all do. -ENOMEM. */
+	int (*choose)(void *arg, struct tally *tallies, size_t first, size_t count);
+	void *arg;
+};
 
 struct samples {
 	struct sample_options options;
@@ -62,13 +79,18 @@ struct samples {
 	size_t count;          /* stacks; number 0: the stack is not known */
 	struct tally *tallies;
 	struct live_part *lives;
-	struct window_part *windows; /* NULL: not asked for */
-	struct leak_tally *leaks;    /* NULL: not asked for */
-	struct threads threads;      /* empty: not asked for */
-	struct estimate_sum fit;     /* what the live blocks need of the memory: trust.h */
+	struct window_part *windows;                /* NULL: not asked for */
+	struct leak_tally *leaks;                   /* NULL: not asked for */
+	struct threads threads;                     /* empty: not asked for */
+	struct classes classes;                     /* empty: not asked for */
+	struct estimate_sum left_out[FIGURE_COUNT]; /* by what their records say, whatever their stack is */
+	struct estimate_sum fit;                    /* what the live blocks need of the memory: trust.h */
 	/* private: */
 	struct dump *dump;
 	size_t room;
+	bool chosen; /* each new stack is to be asked about */
+	double ns_per_stamp;
+	uint64_t view_end; /* stamp: until when what is live has lived */
 	struct map stack_of;
 	struct reuse reuse;
 	uint64_t taken, expected; /* samples */

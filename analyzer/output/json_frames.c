@@ -38,12 +38,9 @@ static void put_frame(struct json *j, const struct report *r, uint64_t place, co
 
 static void put_place(struct json *j, const struct report *r, uint64_t place)
 {
-	static const struct location nothing;
-	const struct location *list = &nothing;
-	size_t n = 1;
+	size_t n;
+	const struct location *list = report_locations(r, place, &n);
 
-	if (r->symbols)
-		list = symbols_find(r->symbols, place, &n);
 	for (size_t k = 0; k < n; k++)
 		put_frame(j, r, place, &list[k]);
 }

@@ -8,6 +8,7 @@
 #include "json.h"
 #include "json_frames.h"
 #include "json_trust.h"
+#include "json_view.h"
 #include "leaks.h"
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
@@ -161,25 +162,24 @@ static void put_stacks(struct json *j, const struct report *r)
 
 static void put_group(struct json *j, const struct report *r, const struct group *g)
 {
-	if (r->options.by == BY_FUNCTION)
-		json_string(j, "function", g->name);
-	json_string(j, "module", r->images.list[g->image].path);
+	json_group_names(j, r, g);
 	put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
 	put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
 }
 
-/* What a thread has allocated in all is not known. */
+/* Of a thread, a size or a lifetime. What a thread has allocated in all is not known. */
 static void put_thread(struct json *j, const struct report *r, const struct group *g)
 {
 	const struct report_row row = report_thread(r, g);
 
-	json_string(j, "thread", g->name[0] ? g->name : NULL);
-	json_number(j, "tid", g->tid ? g->tid : NAN);
-	json_number(j, "pid", g->others ? NAN : g->pid);
-	json_bool(j, "others", g->others);
+	bool thread = r->options.by == BY_THREAD;
+
+	json_group_names(j, r, g);
 	for (int f = 0; f < FIGURE_COUNT; f++)
-		if (report_is_live(f))
+		if (report_is_live(f) || !thread)
 			put_figure(j, f, report_estimate(r, &row, f));
+	if (!thread)
+		json_unsigned(j, "samples", row.sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row.sum[FIGURE_LIVE_COUNT].samples);
 	json_number(j, "share", report_share(r, &row, r->options.sort));
 	put_slack(j, r, &row.slack);
@@ -187,18 +187,14 @@ static void put_thread(struct json *j, const struct report *r, const struct grou
 
 static void put_groups(struct json *j, const struct report *r)
 {
-	static const char *const names[] = {
-		[BY_FUNCTION] = "function", [BY_MODULE] = "module", [BY_THREAD] = "thread"
-	};
-
 	if (r->options.by == BY_STACK)
 		return;
-	json_string(j, "by", names[r->options.by]);
+	json_string(j, "by", group_by_name(r->options.by));
 	json_unsigned(j, "group_count", r->groups.count);
 	json_array(j, "groups");
 	for (size_t i = 0; i < report_shown(r); i++) {
 		json_object(j, NULL);
-		(r->options.by == BY_THREAD ? put_thread : put_group)(j, r, &r->groups.list[i]);
+		(groups_of_samples(r->options.by) ? put_thread : put_group)(j, r, &r->groups.list[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -373,6 +369,8 @@ static void put_view(struct json *j, const struct report *r)
 	if (o->diff)
 		json_bool(j, "same_session", r->same_session);
 	json_bool(j, "past_unknown", r->past_unknown);
+	json_bool(j, "peak", r->options.peak);
+	json_filter(j, r);
 	json_object_end(j);
 }
 
@@ -427,6 +425,7 @@ void report_json(const struct report *r, FILE *out)
 	json_unsigned(&j, "stack_count", r->rows.count);
 	put_stacks(&j, r);
 	put_groups(&j, r);
+	json_timeline(&j, r);
 	put_modules(&j, r);
 	json_object_end(&j);
 }

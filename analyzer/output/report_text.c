@@ -59,7 +59,7 @@ static void put_totals(const struct text *t)
 	}
 }
 
-static void put_rest(const struct text *t, size_t shown)
+static void put_rest(const struct text *t, size_t shown, bool brief)
 {
 	const struct report *r = t->report;
 	enum report_figure f = r->options.sort;
@@ -71,12 +71,15 @@ static void put_rest(const struct text *t, size_t shown)
 		for (size_t i = shown; i < r->rows.count && r->rows.list[i].sum[f].samples; i++, more++)
 			estimate_merge(&rest.sum[f], &r->rows.list[i].sum[f]);
 	}
-	putc('\n', t->out);
+	if (!brief || more)
+		putc('\n', t->out);
 	if (more)
 		fprintf(t->out, "%s more %s %s%s (%s); --top 0 shows all.\n", text_grouped((double)more, number),
 		        text_plural((double)more, "stack holds", "stacks hold"),
 		        text_amount(f, rest.sum[f].value, value), text_unit(f, rest.sum[f].value),
 		        text_percent(report_share(r, &rest, f), share));
+	if (r->options.by == BY_LIFETIME && !report_is_live(f))
+		fputs("Lifetimes end with the session: what is live at its end may live longer.\n", t->out);
 	if (r->options.by == BY_THREAD)
 		fputs("What is live, by the thread that allocated it; what threads have allocated in all is not "
 		      "kept.\n",
@@ -93,11 +96,11 @@ static void put_rest(const struct text *t, size_t shown)
 		        "grown: %g %% of the stacks that are called so, at most, are expected to be chance (Benjamini "
 		        "and Hochberg).\n",
 		        100 * (1 - r->options.confidence));
-	if (report_detection_limit(r) > 0)
+	if (report_detection_limit(r) > 0 && !brief)
 		fprintf(t->out, "A %s without a sample holds less than %s with %g %% confidence.\n",
-		        r->options.by == BY_THREAD ? "thread" : "stack", size_format(report_detection_limit(r), value),
+		        group_by_name(r->options.by), size_format(report_detection_limit(r), value),
 		        100 * r->options.confidence);
-	if (report_unseen_blocks(r) > 0)
+	if (report_unseen_blocks(r) > 0 && r->rows.count && !brief)
 		fprintf(t->out,
 		        "Intervals of block numbers leave out blocks smaller than all samples of the row: up to %s of "
 		        "%u "
@@ -133,6 +136,20 @@ static void put_missing_symbols(const struct text *t)
 		        text_grouped((double)(count - MISSING_LISTED), number));
 }
 
+/* The rows of the view, and what is to be said behind them. */
+static void put_rows(const struct text *t, const char *name)
+{
+	const struct report_options *o = &t->report->options;
+	bool brief = !o->verbose && !o->leaks && !report_compares(t->report) && !(o->plan > 0);
+	size_t shown = o->by != BY_STACK ? groups_of_samples(o->by) ? text_classes(t) : text_groups(t)
+	               : brief ? text_holders(t)
+	                                 : text_rows(t);
+
+	put_rest(t, shown, brief);
+	if (brief)
+		text_next(t, name);
+}
+
 void report_text(const struct report *r, const char *name, FILE *out, bool colour)
 {
 	struct text t = { .report = r,
@@ -144,11 +161,23 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	char clean[LINE_TEXT];
 
 	printable_copy(name, clean, sizeof clean);
-	fprintf(out, "%s%s%s\n\n", t.bold, clean, t.plain);
-	text_head(&t);
-	put_totals(&t);
-	put_rest(&t, r->options.by == BY_STACK    ? text_rows(&t)
-	             : r->options.by == BY_THREAD ? text_threads(&t)
-	                                          : text_groups(&t));
+	text_head(&t, clean);
+	text_trust(&t);
+	text_warnings(&t);
+	if (r->options.verbose)
+		text_facts(&t);
+	else if (r->session_count != 1 || r->options.at_ns || r->options.since_ns)
+		text_sessions(&t);
+	text_filter(&t);
+	text_verdict(&t);
+	if (r->options.verbose || report_compares(r) || r->options.leaks)
+		put_totals(&t);
+	else
+		text_totals(&t);
+	if (r->timeline.count) {
+		text_timeline(&t);
+		return;
+	}
+	put_rows(&t, clean);
 	put_missing_symbols(&t);
 }

@@ -72,6 +72,28 @@ const char *text_title(enum report_figure f)
 	return titles[f];
 }
 
+size_t text_columns(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+const char *text_source(const struct location *l, char out[LINE_TEXT])
+{
+	const char *slash = l->file ? strrchr(l->file, '/') : NULL;
+
+	out[0] = 0;
+	if (l->file && l->line)
+		snprintf(out, LINE_TEXT, "%.*s:%d", LINE_TEXT - 16, slash ? slash + 1 : l->file, l->line);
+	else if (l->file)
+		snprintf(out, LINE_TEXT, "%s", slash ? slash + 1 : l->file);
+	printable_copy(out, out, LINE_TEXT);
+	return out;
+}
+
 void text_label(const struct text *t, const char *name)
 {
 	fprintf(t->out, "  %s%-10s%s ", t->dim, name, t->plain);

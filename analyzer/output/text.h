@@ -28,6 +28,17 @@ const char *text_plural(double n, const char *one, const char *many);
 const char *text_unit(enum report_figure f, double value);
 /* "live bytes" … */
 const char *text_title(enum report_figure f);
+/* The figure that goes with the one that is sorted by: blocks with bytes. */
+enum report_figure text_companion(enum report_figure f);
+const char *text_samples(uint64_t n);
+/* A name in so many columns, unless full names are wanted; returns how many it has. */
+size_t text_name(const struct report *report, const char *name, size_t columns, char out[LINE_TEXT]);
+/* A line on what the allocator adds, if it is known. */
+void text_slack(const struct text *t, const struct slack *slack);
+/* One for each character. */
+size_t text_columns(const char *text);
+/* The last component of a path, with its line if that is known; "" without a file. */
+const char *text_source(const struct location *location, char out[LINE_TEXT]);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 
@@ -38,11 +49,27 @@ const char *text_trust_mark(const struct text *t, enum report_figure f);
 /* A sentence on one reason, for JSON as well; it needs no text. */
 const char *text_trust_reason(const struct report *report, enum trust_reason reason, char line[LINE_TEXT]);
 
-/* Which sessions these are, the samples, what the figures lack. */
-void text_head(const struct text *t);
-/* The stacks, or the tables by function and module, or by thread; returns how many were shown. */
+/* The first line. */
+void text_head(const struct text *t, const char *name);
+/* What the figures lack: losses, what memattach noted, what of the files could not be read. */
+void text_warnings(const struct text *t);
+/* Which sessions these are, when a report is about several, or about a time. */
+void text_sessions(const struct text *t);
+/* All that is known of the sessions. */
+void text_facts(const struct text *t);
+/* The report in a few lines: what it says in one sentence, the totals, the rows, what was seen, what to do next. */
+void text_verdict(const struct text *t);
+void text_totals(const struct text *t);
+size_t text_holders(const struct text *t);
+void text_next(const struct text *t, const char *name);
+/* What the filter leaves out. */
+void text_filter(const struct text *t);
+/* The stacks, or the tables of what stands in them, or of threads, sizes and lifetimes; returns how many were shown. */
+/* The functions that start the thread of a row, in one line. */
+void text_startup(const struct text *t, const struct report_row *row);
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
-size_t text_threads(const struct text *t);
+void text_timeline(const struct text *t);
+size_t text_classes(const struct text *t);
 
 #endif

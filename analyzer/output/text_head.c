@@ -13,6 +13,7 @@
 #define SESSIONS_LISTED 8
 #define RATES_LISTED 16
 #define NOTES_LISTED 64
+#define HEAD_COLUMNS 100
 
 static const char *format_time(uint64_t ns, char text[64])
 {
@@ -272,32 +273,36 @@ static void put_losses(const struct text *t)
 		snprintf(line, sizeof line, "%s: %s", texts[losses[i]], text_grouped((double)n, number));
 		text_warning(t, losses[i] == DUMP_COUNTER_lost_history ? "dropped" : "lost", line);
 	}
-	if (r->past_unknown)
+	if (r->past_unknown && !filter_by_record(&r->options.filter))
 		text_warning(t, "INCOMPLETE",
 		             "the history does not reach back to that time: blocks that were freed since are missing");
+}
+
+static void put_memory_unseen(const struct text *t)
+{
+	const struct report_memory *m = &t->report->memory;
+	char growth[40], live[40], line[LINE_TEXT];
+
+	if (!m->known || !m->mostly_unseen)
+		return;
+	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
+	snprintf(line, sizeof line, "private memory grew by %s, the live blocks are %s: MOST OF IT WENT PAST US",
+	         growth, size_format(m->live.value, live));
+	text_warning(t, "NOT SEEN", line);
+	text_label(t, "");
+	fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n", t->out);
 }
 
 static void put_memory(const struct text *t)
 {
 	const struct report_memory *m = &t->report->memory;
-	char growth[40], live[40], line[LINE_TEXT];
+	char growth[40], live[40];
 
-	if (!m->known)
+	if (!m->known || m->mostly_unseen)
 		return;
-	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
-	size_format(m->live.value, live);
-	if (m->mostly_unseen) {
-		snprintf(line, sizeof line,
-		         "private memory grew by %s, the live blocks below are %s: MOST OF IT WENT PAST US", growth,
-		         live);
-		text_warning(t, "NOT SEEN", line);
-		text_label(t, "");
-		fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n",
-		      t->out);
-		return;
-	}
 	text_label(t, "memory");
-	fprintf(t->out, "private memory changed by %s meanwhile; the live blocks below are %s\n", growth, live);
+	fprintf(t->out, "private memory changed by %s meanwhile; the live blocks are %s\n",
+	        text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth), size_format(m->live.value, live));
 }
 
 static void put_notes(const struct text *t)
@@ -317,14 +322,12 @@ static void put_notes(const struct text *t)
 	        text_plural((double)more, "note", "notes"), REPORT_NOTES_MAX);
 }
 
-/* What the figures lack: losses, what memattach noted, what of the files could not be read. */
-static void put_warnings(const struct text *t)
+/* What of the files could not be read. */
+static void put_damage(const struct text *t)
 {
 	const struct report *r = t->report;
 	char line[LINE_TEXT], number[40];
 
-	put_losses(t);
-	put_notes(t);
 	for (int i = 0; i < DUMP_SKIP_COUNT; i++) {
 		uint64_t n = report_skipped(r, i);
 		if (!n)
@@ -334,14 +337,60 @@ static void put_warnings(const struct text *t)
 	}
 }
 
-void text_head(const struct text *t)
+/* Where the facts do not say it. */
+static void put_copy_warning(const struct text *t)
 {
-	text_trust(t);
+	const struct report *r = t->report;
+
+	if (r->session_count == 1 && !r->options.verbose)
+		put_copy(t, &r->sessions[0]);
+}
+
+void text_warnings(const struct text *t)
+{
+	put_copy_warning(t);
+	put_losses(t);
+	put_notes(t);
+	put_damage(t);
+	put_memory_unseen(t);
+}
+
+void text_facts(const struct text *t)
+{
 	put_sessions(t);
 	put_rate(t);
 	put_cost(t);
 	put_samples(t);
 	put_window(t);
-	put_warnings(t);
 	put_memory(t);
+}
+
+void text_sessions(const struct text *t)
+{
+	put_sessions(t);
+	if (t->report->options.at_ns || t->report->options.since_ns)
+		put_window(t);
+}
+
+void text_head(const struct text *t, const char *name)
+{
+	const struct report *r = t->report;
+	const struct session *s = r->sessions;
+	char command[128], host[128], when[64], line[LINE_TEXT];
+
+	if (r->session_count != 1) {
+		fprintf(t->out, "%s%s%s\n\n", t->bold, name, t->plain);
+		return;
+	}
+	printable_copy(s->command, command, sizeof command);
+	printable_copy(s->host, host, sizeof host);
+	snprintf(line, sizeof line, "%s (PID %d%s%s), %s%.1f s from %s", command, s->pid, host[0] ? " on " : "", host,
+	         s->no_end ? "at least " : "", (double)s->duration_ns / 1e9, format_time(s->start_ns, when));
+	fprintf(t->out, "%s%s%s", t->bold, line, t->plain);
+	if (s->end != DUMP_END_DETACHED) {
+		fputs(", ", t->out);
+		put_end(t, s);
+	}
+	int space = HEAD_COLUMNS - (int)text_columns(line) - (int)text_columns(name);
+	fprintf(t->out, "%*s%s\n\n", s->end == DUMP_END_DETACHED && space > 2 ? space : 2, "", name);
 }

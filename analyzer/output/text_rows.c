@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stacks of the text report, and its tables by function, module and thread. */
+/* The stacks of the text report. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static const char *short_path(const char *path)
 	return p;
 }
 
-static size_t put_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
+size_t text_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
 {
 	char clean[LINE_TEXT];
 	size_t have = printable_copy(name, clean, sizeof clean);
@@ -65,7 +65,7 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		snprintf(raw, sizeof raw, "%.512s+0x%" PRIx64, line->module, PLACE_OFFSET(place));
 	else
 		snprintf(raw, sizeof raw, "0x%" PRIx64, PLACE_OFFSET(place));
-	line->function_columns = put_name(r, raw, FUNCTION_COLUMNS, line->function);
+	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS, line->function);
 	raw[0] = 0;
 	if (l->file && l->line)
 		snprintf(raw, sizeof raw, "%s:%d", short_path(l->file), l->line);
@@ -76,20 +76,19 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
 }
 
-/* Calls fn for each line of the frames of a row. */
+/* Calls fn for each line of the frames of a row, without those that are folded. */
 static void each_line(const struct text *t, const struct report_row *row, void (*fn)(void *, const struct line *),
                       void *arg)
 {
-	static const struct location nothing;
 	const struct report *r = t->report;
+	struct report_own own = report_own(r, row);
+	size_t inner = report_inner(r, row);
 	struct line line;
 
-	for (size_t i = 0; i < report_depth(r, row); i++) {
-		const struct location *list = &nothing;
-		size_t n = 1;
-		if (r->symbols)
-			list = symbols_find(r->symbols, row->frames[i], &n);
-		for (size_t k = 0; k < n; k++) {
+	for (size_t i = own.frame; i < report_depth(r, row) && i < inner; i++) {
+		size_t n;
+		const struct location *list = report_locations(r, row->frames[i], &n);
+		for (size_t k = i == own.frame ? own.location : 0; k < n; k++) {
 			make_line(r, row->frames[i], &list[k], &line);
 			fn(arg, &line);
 		}
@@ -131,8 +130,7 @@ static void put_line(void *arg, const struct line *line)
 	fputs(line->inlined ? " inlined\n" : "\n", t->out);
 }
 
-/* The figure that goes with the one that is sorted by: blocks with bytes. */
-static enum report_figure companion(enum report_figure f)
+enum report_figure text_companion(enum report_figure f)
 {
 	switch (f) {
 	case FIGURE_LIVE_BYTES: return FIGURE_LIVE_COUNT;
@@ -142,7 +140,7 @@ static enum report_figure companion(enum report_figure f)
 	}
 }
 
-static const char *samples_word(uint64_t n)
+const char *text_samples(uint64_t n)
 {
 	return text_plural((double)n, "sample", "samples");
 }
@@ -151,7 +149,7 @@ static void put_row_state(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
 	enum report_figure f = r->options.sort;
-	enum report_figure g = companion(f);
+	enum report_figure g = text_companion(f);
 	struct estimate x = report_estimate(r, row, f);
 	struct estimate y = report_estimate(r, row, g);
 	char value[40], range[96], share[16], count[40];
@@ -159,7 +157,7 @@ static void put_row_state(const struct text *t, const struct report_row *row)
 	fprintf(t->out, "%s%s%s%s  %s", t->bold, text_amount(f, x.value, value), t->plain, text_unit(f, x.value),
 	        text_interval(f, &x, range));
 	fprintf(t->out, "   %s%s%s   %s %s\n", t->bold, text_percent(report_share(r, row, f), share), t->plain,
-	        text_grouped((double)row->sum[f].samples, count), samples_word(row->sum[f].samples));
+	        text_grouped((double)row->sum[f].samples, count), text_samples(row->sum[f].samples));
 	fprintf(t->out, "      %sin %s%s  %s%s\n", t->dim, text_amount(g, y.value, value), text_unit(g, y.value),
 	        text_interval(g, &y, range), t->plain);
 }
@@ -203,15 +201,15 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 		fputs("no leak: came in one go", t->out);
 	else
 		fputs("growth not distinguishable from zero", t->out);
-	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, samples_word(k->count.samples));
+	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, text_samples(k->count.samples));
 	fprintf(t->out,
 	        "      %sin %s%s  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old %s freed%s\n",
 	        t->dim, text_grouped(y.value, value), text_unit(FIGURE_LIVE_COUNT, y.value),
-	        text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained, samples_word(k->gained), k->lost,
+	        text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained, text_samples(k->gained), k->lost,
 	        text_plural((double)k->lost, "one was", "ones were"), t->plain);
 }
 
-static void put_slack(const struct text *t, const struct slack *slack)
+void text_slack(const struct text *t, const struct slack *slack)
 {
 	struct estimate x = estimate_interval(&slack->sum, t->report->options.confidence);
 	char value[40], range[96], requested[40], share[16];
@@ -229,8 +227,8 @@ static void put_row_details(const struct text *t, const struct report_row *row)
 	const struct report *r = t->report;
 	char a[40], b[40], c[40];
 
-	if (!report_compares(r))
-		put_slack(t, &row->slack);
+	if (!report_compares(r) && r->options.verbose)
+		text_slack(t, &row->slack);
 	if (!(r->options.plan > 0))
 		return;
 	struct report_plan plan = report_plan(r, row);
@@ -240,6 +238,22 @@ static void put_row_details(const struct text *t, const struct report_row *row)
 	else
 		fprintf(t->out, " +-%s takes --rate %s for the same time, or %.3g s at the same rate\n",
 		        text_percent(r->options.plan, b), size_format(plan.rate, c), plan.seconds);
+}
+
+void text_startup(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct line line = { .module = "" };
+	size_t first = report_inner(r, row);
+
+	fputs(t->dim, t->out);
+	for (size_t i = first; i < row->frame_count; i++) {
+		size_t n;
+		const struct location *list = report_locations(r, row->frames[i], &n);
+		make_line(r, row->frames[i], &list[n - 1], &line);
+		fprintf(t->out, "%s%s", i > first ? " < " : "", line.function);
+	}
+	fprintf(t->out, "%s\n", t->plain);
 }
 
 static void put_row(const struct text *t, size_t number, const struct report_row *row)
@@ -255,12 +269,16 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 	else
 		put_row_state(t, row);
 	put_row_details(t, row);
-	if (row->unknown) {
-		fputs("        (stack not known)\n", t->out);
+	if (row->unknown || !row->frame_count) {
+		fputs(row->unknown ? "        (stack not known)\n" : "        (no frame is shown)\n", t->out);
 		return;
 	}
 	each_line(t, row, measure, &c);
 	each_line(t, row, put_line, &c);
+	if (report_depth(r, row) == row->frame_count && report_inner(r, row) < row->frame_count) {
+		fputs("        ", t->out);
+		text_startup(t, row);
+	}
 	if (r->options.depth && row->frame_count > r->options.depth)
 		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, row->frame_count - r->options.depth,
 		        text_plural((double)(row->frame_count - r->options.depth), "frame", "frames"), t->plain);
@@ -313,91 +331,4 @@ size_t text_rows(const struct text *t)
 	if (!shown)
 		fputs("\n      none\n", t->out);
 	return shown;
-}
-
-static struct estimate group_estimate(const struct report *r, const struct estimate_sum *sum, uint64_t lost_live)
-{
-	struct report_row row = { .lost_live = lost_live };
-
-	row.sum[r->options.sort] = *sum;
-	return report_estimate(r, &row, r->options.sort);
-}
-
-size_t text_groups(const struct text *t)
-{
-	const struct report *r = t->report;
-	enum report_figure f = r->options.sort;
-	bool functions = r->options.by == BY_FUNCTION;
-	char name[LINE_TEXT], module[LINE_TEXT], a[40], b[40], range[96];
-	size_t shown = 0;
-
-	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %12s  %s%s\n", functions ? "Functions" : "Modules",
-	        text_title(f), t->dim, "inclusive", "interval", "exclusive", functions ? "function (module)" : "module",
-	        t->plain);
-	for (size_t i = 0; i < report_shown(r); i++) {
-		const struct group *g = &r->groups.list[i];
-		struct estimate x = group_estimate(r, &g->inclusive[f], g->lost_live_inclusive);
-		if (!g->inclusive[f].samples)
-			break;
-		put_name(r, g->name, functions ? 44 : 62, name);
-		module[0] = 0;
-		if (functions && g->image)
-			printable_copy(image_name(&r->images.list[g->image]), module, sizeof module);
-		if (!r->options.full_names)
-			short_name_cut(module, 14);
-		fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, x.value, a),
-		        text_interval(f, &x, range), text_amount(f, g->exclusive[f].value, b), name,
-		        module[0] ? " (" : "", module, module[0] ? ")" : "");
-		struct estimate own = group_estimate(r, &g->exclusive[f], g->lost_live_exclusive);
-		if (g->exclusive[f].samples)
-			fprintf(t->out, "      %sexclusive %s  %s%s\n", t->dim, text_amount(f, own.value, a),
-			        text_interval(f, &own, range), t->plain);
-		put_slack(t, &g->slack_inclusive);
-		shown++;
-	}
-	return shown;
-}
-
-static const char *thread_name(const struct text *t, const struct group *g, char name[LINE_TEXT])
-{
-	char id[64];
-
-	if (g->others)
-		return "(all other threads)";
-	snprintf(id, sizeof id, t->report->session_count > 1 ? "tid %u of PID %d" : "tid %u", g->tid, g->pid);
-	if (!g->tid)
-		snprintf(name, LINE_TEXT, "(thread not known)");
-	else if (!g->name[0])
-		snprintf(name, LINE_TEXT, "(%s, no name recorded)", id);
-	else
-		snprintf(name, LINE_TEXT, "%s (%s)", g->name, id);
-	printable_copy(name, name, LINE_TEXT);
-	return name;
-}
-
-size_t text_threads(const struct text *t)
-{
-	const struct report *r = t->report;
-	enum report_figure f = r->options.sort;
-	enum report_figure other = companion(f);
-	char name[LINE_TEXT], a[40], b[40], range[96], share[16];
-
-	fprintf(t->out, "\nThreads by %s\n\n  %s%12s  %-26s %7s  %s%s\n", text_title(f), t->dim, "estimate", "interval",
-	        "share", "thread that allocated it", t->plain);
-	for (size_t i = 0; i < report_shown(r); i++) {
-		const struct group *g = &r->groups.list[i];
-		const struct report_row row = report_thread(r, g);
-		struct estimate x = report_estimate(r, &row, f);
-		struct estimate y = report_estimate(r, &row, other);
-		fprintf(t->out, "  %12s  %-26s %7s  %s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
-		        text_percent(report_share(r, &row, f), share), thread_name(t, g, name));
-		fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(other, y.value, a),
-		        text_unit(other, y.value), text_interval(other, &y, range));
-		fprintf(t->out, "   %s %s%s\n", text_grouped((double)row.sum[f].samples, b),
-		        samples_word(row.sum[f].samples), t->plain);
-		put_slack(t, &row.slack);
-	}
-	if (!r->groups.count)
-		fputs("\n      none\n", t->out);
-	return report_shown(r);
 }

@@ -54,7 +54,7 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 		         "private memory grew by %s, seen allocations explain %s at most (mmap by hand: memattach "
 		         "--mmap)",
 		         text_amount(FIGURE_LIVE_BYTES, r->memory.private_growth, b),
-		         size_format(report_estimate(r, &r->total, FIGURE_ALLOCATED_BYTES).high, c));
+		         size_format(report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high, c));
 		break;
 	default: snprintf(line, LINE_TEXT, "no call of an allocation function was found to sample"); break;
 	}

@@ -16,6 +16,8 @@ struct build {
 	struct image_map modules;
 	struct leak_window window;
 	struct samples samples;
+	struct sample_filter filter;
+	struct map threads; /* those that are kept, with their number as key */
 };
 
 /* Of one stack, until it is added to its row. */
@@ -26,30 +28,59 @@ struct part {
 	const struct window_part *window; /* NULL: none */
 };
 
-/* What was allocated: the stack's sums, or in a window of time what records are left of it. */
+static bool has_times(const struct build *b)
+{
+	return b->samples.options.at != UINT64_MAX || b->samples.options.since;
+}
+
+/* What the stack says was allocated, bytes and blocks. */
+static void stack_sums(const struct part *part, const struct dump_stack *stack, struct estimate_sum pair[2])
+{
+	const struct estimate_sum *live = part->row.sum;
+
+	if (stack && stack->taken_count >= live[FIGURE_LIVE_COUNT].samples) {
+		pair[0] = (struct estimate_sum){ .value = (double)stack->taken_bytes + stack->excess_bytes,
+			                         .variance = stack->variance_bytes,
+			                         .seen = live[FIGURE_LIVE_BYTES].seen + part->tally->history_bytes,
+			                         .samples = stack->taken_count };
+		pair[1] = (struct estimate_sum){ .value = (double)stack->taken_count + stack->excess_count,
+			                         .variance = stack->variance_count,
+			                         .seen = (double)stack->taken_count,
+			                         .samples = stack->taken_count };
+	} else {
+		pair[0] = live[FIGURE_LIVE_BYTES]; /* the sums are lost; at least this was allocated */
+		pair[1] = live[FIGURE_LIVE_COUNT];
+	}
+}
+
+/* What was allocated: the stack's sums, or in a window of time, and of samples that are chosen one by one, what records
+ * are left of it. */
 static void fill_allocated(const struct build *b, struct part *part, const struct dump_stack *stack)
 {
 	struct estimate_sum *sum = part->row.sum;
-	struct estimate_sum *bytes = &sum[FIGURE_ALLOCATED_BYTES];
-	struct estimate_sum *count = &sum[FIGURE_ALLOCATED_COUNT];
-	const struct tally *tally = part->tally;
 
-	if (b->samples.options.at != UINT64_MAX || b->samples.options.since) {
-		part->change.plus[FIGURE_ALLOCATED_BYTES] = *bytes = part->window->born[FIGURE_LIVE_BYTES];
-		part->change.plus[FIGURE_ALLOCATED_COUNT] = *count = part->window->born[FIGURE_LIVE_COUNT];
-	} else if (stack && stack->taken_count >= sum[FIGURE_LIVE_COUNT].samples) {
-		*bytes = (struct estimate_sum){ .value = (double)stack->taken_bytes + stack->excess_bytes,
-			                        .variance = stack->variance_bytes,
-			                        .seen = sum[FIGURE_LIVE_BYTES].seen + tally->history_bytes,
-			                        .samples = stack->taken_count };
-		*count = (struct estimate_sum){ .value = (double)stack->taken_count + stack->excess_count,
-			                        .variance = stack->variance_count,
-			                        .seen = (double)stack->taken_count,
-			                        .samples = stack->taken_count };
+	if (has_times(b) || b->filter.records) {
+		for (int f = FIGURE_LIVE_BYTES; f <= FIGURE_LIVE_COUNT; f++)
+			part->change.plus[FIGURE_ALLOCATED_BYTES + f] = sum[FIGURE_ALLOCATED_BYTES + f] =
+				part->window->born[f];
 	} else {
-		*bytes = sum[FIGURE_LIVE_BYTES]; /* the sums are lost; at least this was allocated */
-		*count = sum[FIGURE_LIVE_COUNT];
+		stack_sums(part, stack, sum + FIGURE_ALLOCATED_BYTES);
 	}
+}
+
+/* To what there would be without a filter; of what the filter leaves out, the samples are added in the end. */
+static void add_unfiltered(const struct build *b, const struct part *part, const struct dump_stack *stack)
+{
+	struct report_row *all = &b->report->unfiltered;
+	struct estimate_sum sum[FIGURE_COUNT];
+
+	if (!filter_any(&b->report->options.filter) || b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+		return;
+	memcpy(sum, part->row.sum, sizeof sum);
+	if (b->filter.records && !has_times(b))
+		stack_sums(part, stack, sum + FIGURE_ALLOCATED_BYTES);
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		estimate_merge(&all->sum[f], &sum[f]);
 }
 
 /* A count that has no sample of its own is about the sizes that the other samples of the stack show. */
@@ -145,6 +176,16 @@ static uint64_t freed_samples(const struct dump_stack *stack, uint64_t records)
 	return stack->taken_count - records - stack->unkept;
 }
 
+/* Of the samples that the history has dropped, as many are chosen as of those that it has kept. */
+static uint64_t chosen_part(const struct part *part, uint64_t dropped)
+{
+	const struct tally *tally = part->tally;
+	uint64_t kept = part->change.leak.kept;
+
+	return kept < tally->history ? (uint64_t)ceil((double)dropped * (double)kept / (double)tally->history)
+	                             : dropped;
+}
+
 static void fill_part(const struct build *b, struct part *part, size_t number, const struct dump_stack *stack)
 {
 	uint64_t lost_live = dump_counter(b->dump, DUMP_COUNTER_lost_live_full);
@@ -152,10 +193,11 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	take_samples(b, part, number);
 	fill_allocated(b, part, stack);
 	fill_next(b, part, stack);
+	add_unfiltered(b, part, stack);
 	part->row.flags = stack ? stack->flags : 0;
 	uint64_t freed = freed_samples(stack, b->samples.lives[number].records);
 	if (freed > part->tally->history)
-		part->change.leak.dropped = freed - part->tally->history;
+		part->change.leak.dropped = chosen_part(part, freed - part->tally->history);
 	/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
 	if (stack)
 		part->row.lost_live = stack->unkept < lost_live ? stack->unkept : lost_live;
@@ -179,10 +221,13 @@ static uint32_t make_frames(struct build *b, const struct dump_stack_copy *copy,
 	return n - wrappers;
 }
 
-static bool is_empty(const struct part *part)
+/* Where samples are left out, their frees still say what the figures are worth. */
+static bool is_empty(const struct build *b, const struct part *part)
 {
-	return !part->row.sum[FIGURE_ALLOCATED_COUNT].samples && !part->row.sum[FIGURE_LIVE_COUNT].samples &&
-	       !part->change.old[FIGURE_ALLOCATED_COUNT].samples && !part->change.old[FIGURE_LIVE_COUNT].samples;
+	const struct free_tally *frees = &part->row.frees;
+
+	return row_is_empty(&part->row, &part->change) &&
+	       (!b->filter.records || (!frees->live.samples && !frees->missed.samples && !frees->seen.samples));
 }
 
 static int make_rows(struct build *b)
@@ -199,12 +244,13 @@ static int make_rows(struct build *b)
 
 		progress_at(r->options.progress, "adding up stacks", i, b->samples.count);
 		fill_part(b, &part, i, known ? &copy.stack : NULL);
-		if (is_empty(&part))
+		if (is_empty(b, &part))
 			continue;
 		r->stack_count += !unknown;
 		struct report_row *row = rows_get(&r->rows, places, n, unknown);
 		if (!row)
 			return -ENOMEM;
+		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
 	}
 	return 0;
@@ -226,13 +272,151 @@ static void set_times(struct build *b, struct sample_options *times)
 			(uint64_t)((double)b->window.age / (double)(end - start) * (double)dump_duration_ns(b->dump));
 }
 
+/* Says of stacks whether the filter leaves them out; their names are asked for together. */
+static int choose_stacks(void *arg, struct tally *tallies, size_t first, size_t count)
+{
+	struct build *b = arg;
+	struct symbols *symbols = b->report->symbols;
+	struct dump_stack_copy copy;
+	uint64_t places[DUMP_FRAMES_MAX];
+
+	for (size_t from = first; from < count; from += REPORT_AHEAD) {
+		size_t end = count - from < REPORT_AHEAD ? count : from + REPORT_AHEAD;
+		progress_at(b->report->options.progress, "choosing stacks", from, count);
+		for (size_t i = from; symbols && i < end; i++)
+			if (tallies[i].reference && !dump_read_stack(b->dump, tallies[i].reference, &copy))
+				symbols_want(symbols, places, make_frames(b, &copy, places));
+		for (size_t i = from; i < end; i++) {
+			bool known = tallies[i].reference && !dump_read_stack(b->dump, tallies[i].reference, &copy);
+			uint32_t n = known ? make_frames(b, &copy, places) : 0;
+			tallies[i].out = !filter_keeps(&b->report->filter, places, n);
+		}
+	}
+	return filter_failed(&b->report->filter) ? -ENOMEM : 0;
+}
+
+static int on_thread(void *arg, const struct dump_thread *thread)
+{
+	struct build *b = arg;
+
+	/* The last name of a thread is its name. */
+	return map_put(&b->threads, thread->tid, filter_thread(&b->report->filter, thread->tid, thread->name));
+}
+
+static int set_filter(struct build *b, uint64_t end)
+{
+	const struct filter_options *o = &b->report->options.filter;
+	uint64_t start = dump_header(b->dump)->clock_start.stamp;
+	uint64_t older = dump_stamp_after(b->dump, o->older_ns) - start;
+
+	b->filter = (struct sample_filter){ .records = filter_by_record(o),
+		                            .size_low = o->size_low,
+		                            .size_high = o->size_high,
+		                            .born_latest = o->older_ns ? end > older ? end - older : 0 : UINT64_MAX,
+		                            .threads = o->thread ? &b->threads : NULL,
+		                            .choose = filter_by_stack(o) ? choose_stacks : NULL,
+		                            .arg = b };
+	if (!o->thread)
+		return 0;
+	unsigned long number = strtoul(o->thread, NULL, 10); /* of one that may have no name */
+	int s = number && number <= UINT32_MAX
+	                ? map_put(&b->threads, number, filter_thread(&b->report->filter, (uint32_t)number, ""))
+	                : 0;
+	return s ? s : dump_each_thread(b->dump, on_thread, b);
+}
+
+/* Blocks by size or lifetime, as one dump knows them. */
+static void add_classes(struct build *b)
+{
+	struct classes *all = &b->report->classes;
+
+	for (size_t i = 0; i < CLASS_COUNT; i++) {
+		struct class_sum *sum = &b->samples.classes.list[i];
+		for (int f = 0; f < FIGURE_COUNT; f++) {
+			if (report_is_bytes(f))
+				estimate_expect(&sum->sum[f], b->samples.rate > 1 ? (double)b->samples.rate : 0);
+			else
+				estimate_hide(&sum->sum[f], b->samples.rate);
+			estimate_merge(&all->list[i].sum[f], &sum->sum[f]);
+		}
+		slack_merge(&all->list[i].slack, &sum->slack);
+	}
+}
+
+static void add_left_out(struct build *b)
+{
+	struct estimate_sum *all = b->report->unfiltered.sum;
+
+	if (b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+		return;
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		if (report_is_live(f) || has_times(b))
+			estimate_merge(&all[f], &b->samples.left_out[f]);
+}
+
 static bool needs_lost_history(const struct samples *s)
 {
 	uint64_t first = s->options.since ? s->options.since : s->options.at;
 
+	/* The sums of stacks say nothing of samples that are chosen one by one. */
+	if (s->options.filter && s->options.filter->records && dump_counter(s->dump, DUMP_COUNTER_lost_history))
+		return true;
 	/* What was dropped was freed, but for stragglers of idle threads, before the oldest record that is left. */
 	return first != UINT64_MAX && dump_counter(s->dump, DUMP_COUNTER_lost_history) &&
 	       (!s->oldest_freed || first < s->oldest_freed);
+}
+
+/* Looks at the moments of the timeline, with a reading of its own. */
+static int read_timeline(struct build *b, size_t count, struct timeline *timeline)
+{
+	struct sample_options options = { .at = UINT64_MAX,
+		                          .filter = filter_any(&b->report->options.filter) ? &b->filter : NULL,
+		                          .timeline = timeline,
+		                          .progress = b->report->options.progress };
+	struct samples samples = { .rate = b->samples.rate };
+	int s = timeline_init(timeline, count, dump_duration_ns(b->dump));
+
+	for (size_t i = 0; !s && i < count; i++)
+		timeline->points[i].stamp = dump_stamp_after(b->dump, timeline->points[i].ns);
+	if (!s)
+		s = samples_read(&samples, b->dump, &options);
+	/* Without any record that is left, nothing is known of what was freed. */
+	uint64_t whole_since = samples.oldest_freed ? samples.oldest_freed : UINT64_MAX;
+	if (!s)
+		timeline_finish(timeline, samples.rate,
+		                dump_counter(b->dump, DUMP_COUNTER_lost_history) ? whole_since : 0);
+	samples_done(&samples);
+	return s;
+}
+
+/* Makes the moment at which most was live that of the report. */
+static int find_peak(struct build *b, struct sample_options *options)
+{
+	struct timeline timeline = { 0 };
+	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline);
+
+	if (!s) {
+		options->at = timeline_peak(&timeline)->stamp;
+		b->report->options.at_ns = timeline_peak(&timeline)->ns;
+	}
+	timeline_done(&timeline);
+	return s;
+}
+
+static int read_views(struct build *b, struct sample_options *options)
+{
+	struct report *r = b->report;
+	int s = 0;
+
+	if (filter_any(&r->options.filter)) {
+		s = set_filter(b, options->at != UINT64_MAX ? options->at : dump_latest_stamp(b->dump));
+		options->filter = &b->filter;
+	}
+	if (!s && r->options.peak)
+		s = find_peak(b, options);
+	if (!s && r->options.timeline)
+		s = read_timeline(b, r->options.timeline, &r->timeline);
+	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
@@ -241,6 +425,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
 		                          .kept = kept,
 		                          .threads = r->options.by == BY_THREAD,
+		                          .classes = groups_class(r->options.by),
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
 
@@ -249,7 +434,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	set_times(&b, &options);
 	int s = images_add(&r->images, dump, &b.modules);
 	if (!s)
-		s = samples_read(&b.samples, dump, &options);
+		s = read_views(&b, &options);
 	if (!s)
 		s = make_rows(&b);
 	if (!s)
@@ -257,6 +442,10 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s)
 		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
 		                       b.samples.rate);
+	if (!s && options.classes)
+		add_classes(&b);
+	if (!s)
+		add_left_out(&b);
 	if (!s)
 		judge_session(r, &r->sessions[r->session_count - 1], &b.samples.fit, b.modules.got_entries);
 	if (b.samples.rate > r->largest_rate)
@@ -264,6 +453,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s && needs_lost_history(&b.samples))
 		r->past_unknown = true;
 	samples_done(&b.samples);
+	map_done(&b.threads);
 	image_map_done(&b.modules);
 	return s;
 }

@@ -2,13 +2,32 @@
 #include "groups.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "grow.h"
+#include "report.h"
 
-#define ROWS_AHEAD 32u /* whose places are asked for together */
+#define MEMBER_TEXT 4096
+
+static const struct location nothing;
+static const char *const by_names[BY_COUNT] = { "stack",  "function", "file", "line",
+	                                        "module", "thread",   "size", "lifetime" };
+
+int group_by_parse(const char *name)
+{
+	for (int i = 0; i < BY_COUNT; i++)
+		if (!strcmp(name, by_names[i]))
+			return i;
+	return -1;
+}
+
+const char *group_by_name(enum group_by by)
+{
+	return by_names[by];
+}
 
 static struct group *group_of(struct groups *g, uint32_t image, const char *name)
 {
@@ -60,33 +79,69 @@ static int add_row(struct groups *g, uint32_t image, const char *name, const str
 	return 0;
 }
 
-static int add_functions(struct groups *g, struct symbols *symbols, const struct report_row *row, size_t number)
-{
-	static const struct location nothing;
+/* A function that is at a place, and what it is called in the groups. */
+struct member {
+	uint64_t place;
+	const struct location *location;
+	char text[MEMBER_TEXT];
+	const char *name;
+	uint32_t image;
+};
 
-	for (uint32_t i = 0; i < row->frame_count; i++) {
-		const struct location *list = &nothing;
-		size_t n = 1;
-		char offset[32];
-		if (symbols)
-			list = symbols_find(symbols, row->frames[i], &n);
-		snprintf(offset, sizeof offset, "%s0x%" PRIx64, PLACE_IMAGE(row->frames[i]) ? "+" : "",
-		         PLACE_OFFSET(row->frames[i]));
-		for (size_t k = 0; k < n; k++)
-			if (add_row(g, PLACE_IMAGE(row->frames[i]), list[k].function ? list[k].function : offset, row,
-			            number, !i && !k))
-				return -ENOMEM;
-	}
-	return 0;
+static void name_function(struct member *m)
+{
+	m->name = m->location->function;
+	m->image = PLACE_IMAGE(m->place);
+	if (m->name)
+		return;
+	snprintf(m->text, sizeof m->text, "%s0x%" PRIx64, m->image ? "+" : "", PLACE_OFFSET(m->place));
+	m->name = m->text;
 }
 
-static int add_modules(struct groups *g, const struct images *images, const struct report_row *row, size_t number)
+/* One file is that of all modules into which it was compiled. */
+static void name_member(struct member *m, const struct report *r)
 {
+	const struct location *l = m->location;
+	const char *path;
+
+	m->image = 0;
+	switch (r->options.by) {
+	case BY_FILE:
+		m->image = l->file ? 0 : PLACE_IMAGE(m->place);
+		m->name = l->file ? l->file : "(source file not known)";
+		break;
+	case BY_LINE:
+		if (!l->file || !l->line) {
+			name_function(m);
+			break;
+		}
+		snprintf(m->text, sizeof m->text, "%.*s:%d", MEMBER_TEXT - 16, l->file, l->line);
+		m->name = m->text;
+		break;
+	case BY_MODULE:
+		m->image = PLACE_IMAGE(m->place);
+		path = m->image ? r->images.list[m->image].path : NULL;
+		m->name = path ? path : "(no module)";
+		break;
+	default: name_function(m);
+	}
+}
+
+/* Adds a row to all that stands in its stack. Own is what is innermost but for the standard library. */
+static int add_members(struct groups *g, const struct report *r, const struct report_row *row, size_t number)
+{
+	struct report_own own = report_own(r, row);
+	struct member m;
+
 	for (uint32_t i = 0; i < row->frame_count; i++) {
-		uint32_t image = PLACE_IMAGE(row->frames[i]);
-		const char *path = image ? images->list[image].path : NULL;
-		if (add_row(g, image, path ? path : "(no module)", row, number, !i))
-			return -ENOMEM;
+		size_t n = 1;
+		m.place = row->frames[i];
+		m.location = r->options.by == BY_MODULE ? &nothing : report_locations(r, m.place, &n);
+		for (size_t k = 0; k < n; k++, m.location++) {
+			name_member(&m, r);
+			if (add_row(g, m.image, m.name, row, number, i == own.frame && k == own.location))
+				return -ENOMEM;
+		}
 	}
 	return 0;
 }
@@ -97,40 +152,42 @@ static int compare_groups(const void *a, const void *b)
 {
 	const struct group *x = a;
 	const struct group *y = b;
-	double d = y->inclusive[sort_figure].value - x->inclusive[sort_figure].value;
+	double d = y->exclusive[sort_figure].value - x->exclusive[sort_figure].value;
 
 	if (d == 0)
-		d = y->exclusive[sort_figure].value - x->exclusive[sort_figure].value;
+		d = y->inclusive[sort_figure].value - x->inclusive[sort_figure].value;
 	if (d != 0)
 		return d > 0 ? 1 : -1;
 	int order = strcmp(x->name, y->name);
 	return order ? order : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-void groups_sort(struct groups *g, enum report_figure sort)
+void groups_sort(struct groups *g, enum report_figure sort, enum group_by by)
 {
 	sort_figure = sort;
-	if (g->count)
+	if (g->count && !groups_class(by))
 		qsort(g->list, g->count, sizeof *g->list, compare_groups);
 }
 
-int groups_make(struct groups *g, const struct rows *rows, const struct images *images, struct symbols *symbols,
-                enum group_by by, enum report_figure sort, struct progress *progress)
+int groups_make(struct groups *g, const struct report *r)
 {
+	const struct rows *rows = &r->rows;
+
 	*g = (struct groups){ 0 };
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct report_row *row = &rows->list[i];
-		progress_at(progress, "looking up functions", i, rows->count);
-		for (size_t k = i;
-		     symbols && by == BY_FUNCTION && i % ROWS_AHEAD == 0 && k < rows->count && k < i + ROWS_AHEAD; k++)
-			symbols_want(symbols, rows->list[k].frames, rows->list[k].frame_count);
-		int s = row->unknown || !row->frame_count ? add_row(g, 0, "(stack not known)", row, i, true)
-		        : by == BY_FUNCTION               ? add_functions(g, symbols, row, i)
-		                                          : add_modules(g, images, row, i);
+		progress_at(r->options.progress, "looking up functions", i, rows->count);
+		for (size_t k = i; r->symbols && r->options.by != BY_MODULE && i % REPORT_AHEAD == 0 &&
+		                   k < rows->count && k < i + REPORT_AHEAD;
+		     k++)
+			symbols_want(r->symbols, rows->list[k].frames, rows->list[k].frame_count);
+		int s = row->unknown       ? add_row(g, 0, "(stack not known)", row, i, true)
+		        : row->frame_count ? add_members(g, r, row, i)
+		                           : add_row(g, 0, "(no frame is shown)", row, i, true);
 		if (s)
 			return s;
 	}
-	groups_sort(g, sort);
+	groups_sort(g, r->options.sort, r->options.by);
 	return 0;
 }
 
@@ -166,6 +223,62 @@ int groups_add_threads(struct groups *g, const struct threads *threads, int32_t 
 		slack_merge(&group->slack_inclusive, &thread->slack);
 	}
 	return 0;
+}
+
+static int add_class(struct groups *g, const struct class_sum *sum, double low, double high, bool others)
+{
+	if (!grow_list(g->list, g->count))
+		return -ENOMEM;
+	struct group *group = &g->list[g->count];
+	*group = (struct group){
+		.name = strdup(""), .low = low, .high = high, .others = others, .slack_inclusive = sum->slack
+	};
+	memcpy(group->inclusive, sum->sum, sizeof sum->sum);
+	return group->name ? (g->count++, 0) : -ENOMEM;
+}
+
+/* What is in the total and in no class: samples that were freed, and whose record had to go. */
+static struct class_sum make_gone(const struct report_row *total, const struct class_sum *known)
+{
+	struct class_sum gone = { 0 };
+
+	for (int f = FIGURE_ALLOCATED_BYTES; f < FIGURE_COUNT; f++) {
+		const struct estimate_sum *all = &total->sum[f], *part = &known->sum[f];
+		if (all->samples <= part->samples)
+			continue;
+		gone.sum[f] = (struct estimate_sum){ .value = fmax(0, all->value - part->value),
+			                             .variance = fmax(0, all->variance - part->variance),
+			                             .seen = fmax(0, all->seen - part->seen),
+			                             .next = all->next,
+			                             .samples = all->samples - part->samples,
+			                             .hidden = all->hidden };
+		gone.sum[f].seen = fmin(gone.sum[f].seen, gone.sum[f].value);
+	}
+	return gone;
+}
+
+static bool class_is_empty(const struct class_sum *sum)
+{
+	return !sum->sum[FIGURE_LIVE_COUNT].samples && !sum->sum[FIGURE_ALLOCATED_COUNT].samples;
+}
+
+int groups_add_classes(struct groups *g, const struct classes *classes, enum group_by by,
+                       const struct report_row *total)
+{
+	struct class_sum all = { 0 };
+	double low, high;
+	int s = 0;
+
+	for (size_t i = 0; !s && i < CLASS_COUNT; i++) {
+		const struct class_sum *sum = &classes->list[i];
+		for (int f = 0; f < FIGURE_COUNT; f++)
+			estimate_merge(&all.sum[f], &sum->sum[f]);
+		class_limits(groups_class(by), i, &low, &high);
+		if (!class_is_empty(sum))
+			s = add_class(g, sum, low, high, false);
+	}
+	const struct class_sum gone = make_gone(total, &all);
+	return s || class_is_empty(&gone) ? s : add_class(g, &gone, 0, INFINITY, true);
 }
 
 void groups_done(struct groups *g)

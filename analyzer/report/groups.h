@@ -1,24 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows summed up by function or by module: exclusive where it called the allocator itself, inclusive where it is
- * anywhere in the stack. Or live samples by thread, which are inclusive.
+ * Rows summed up by what stands in their stacks (function, source file or line, module): exclusive, or own, where it
+ * called the allocator itself, inclusive where it is anywhere in the stack. Or samples by thread, size or lifetime,
+ * which are inclusive.
  */
 #ifndef MEMATTACH_GROUPS_H
 #define MEMATTACH_GROUPS_H
 
 #include <stddef.h>
 
+#include "classes.h"
 #include "images.h"
-#include "progress.h"
+#include "map.h"
 #include "rows.h"
-#include "symbols.h"
 #include "threads.h"
 
-enum group_by { BY_STACK, BY_FUNCTION, BY_MODULE, BY_THREAD };
+enum group_by { BY_STACK, BY_FUNCTION, BY_FILE, BY_LINE, BY_MODULE, BY_THREAD, BY_SIZE, BY_LIFETIME, BY_COUNT };
+
+/* "stack" …; -1 if there is none of that name. */
+int group_by_parse(const char *name);
+const char *group_by_name(enum group_by by);
+/* Whether samples are summed up, of whatever stack. */
+static inline bool groups_of_samples(enum group_by by)
+{
+	return by == BY_THREAD || by == BY_SIZE || by == BY_LIFETIME;
+}
+static inline enum class_kind groups_class(enum group_by by)
+{
+	return by == BY_SIZE ? CLASS_SIZE : by == BY_LIFETIME ? CLASS_LIFETIME : CLASS_NONE;
+}
 
 struct group {
-	char *name; /* function, "+0xoffset" where none is known, path of the module, or name of the thread, maybe "" */
-	uint32_t image; /* 0: none */
+	char *name; /* function, "+0xoffset" where none is known, file, "file:line", path of the module, or name of the
+	               thread, maybe "" */
+	uint32_t image; /* 0: none, or those of several */
 	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
 	struct slack slack_inclusive, slack_exclusive;
 	uint64_t lost_live_inclusive, lost_live_exclusive;
@@ -26,21 +41,27 @@ struct group {
 	/* Of a thread: */
 	uint32_t tid; /* 0: not known which */
 	int32_t pid;
-	bool others; /* all beyond THREADS_MAX */
+	bool others; /* all beyond THREADS_MAX; of sizes and lifetimes: those that are not known any more */
+	/* Of sizes and lifetimes, in bytes or seconds: low <= value < high, which may be INFINITY. */
+	double low, high;
 };
 
 struct groups {
-	struct group *list; /* the largest inclusive first */
+	struct group *list; /* the largest own sum first; sizes and lifetimes in their order */
 	size_t count;
 	struct map group_of; /* hash of image and name; collisions step by one */
 };
 
-/* -ENOMEM. symbols may be NULL. */
-int groups_make(struct groups *groups, const struct rows *rows, const struct images *images, struct symbols *symbols,
-                enum group_by by, enum report_figure sort, struct progress *progress) WARN_UNUSED;
+struct report;
+
+/* By what stands in the stacks of the report's rows. -ENOMEM. */
+int groups_make(struct groups *groups, const struct report *report) WARN_UNUSED;
 /* Adds the threads of a session; rate: its largest. Then groups_sort. -ENOMEM. */
 int groups_add_threads(struct groups *groups, const struct threads *threads, int32_t pid, uint64_t rate) WARN_UNUSED;
-void groups_sort(struct groups *groups, enum report_figure sort);
+/* The classes that are not empty, and what of the total is in none of them. -ENOMEM. */
+int groups_add_classes(struct groups *groups, const struct classes *classes, enum group_by by,
+                       const struct report_row *total) WARN_UNUSED;
+void groups_sort(struct groups *groups, enum report_figure sort, enum group_by by);
 void groups_done(struct groups *groups);
 
 #endif

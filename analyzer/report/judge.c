@@ -62,8 +62,8 @@ void judge(struct report *r)
 
 	judge_frees(r);
 	/* What was freed again may still be in the allocator's hands. */
-	e->memory_unseen = r->memory.mostly_unseen &&
-	                   report_estimate(r, &r->total, FIGURE_ALLOCATED_BYTES).high < r->memory.private_growth / 2;
+	e->memory_unseen = r->memory.mostly_unseen && report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high <
+	                                                      r->memory.private_growth / 2;
 	r->trust = trust_decide(e);
 }
 

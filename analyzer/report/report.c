@@ -7,27 +7,13 @@
 
 #include "collect.h"
 #include "compare.h"
+#include "filter_rows.h"
 #include "grow.h"
 #include "judge.h"
 #include "samples.h"
 
 /* A growth of private memory below this says nothing: arenas, stacks and caches of the allocator. */
 #define MEMORY_NOISE_BYTES (4u << 20)
-
-static const char *const figure_names[] = { "live-bytes", "live-count", "allocated-bytes", "allocated-count" };
-
-int report_figure_parse(const char *name)
-{
-	for (int i = 0; i < FIGURE_COUNT; i++)
-		if (!strcmp(name, figure_names[i]))
-			return i;
-	return -1;
-}
-
-const char *report_figure_name(enum report_figure figure)
-{
-	return figure_names[figure];
-}
 
 static int fail(int s, struct err *e)
 {
@@ -80,6 +66,12 @@ static int make_notes(struct report *r, struct dump *dump)
 	return s ? s : dump_each_note(dump, on_note, r);
 }
 
+static bool needs_lines(const struct report_options *o)
+{
+	return o->by == BY_STACK || o->by == BY_FILE || o->by == BY_LINE || filter_by_stack(&o->filter) ||
+	       o->filter.hide;
+}
+
 int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
 	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1, .cache.files.dir = -1 };
@@ -89,14 +81,14 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;
 	}
-	if (!s && options->symbols && options->by != BY_THREAD) {
+	if (!s && options->symbols && (!groups_of_samples(options->by) || filter_by_stack(&options->filter))) {
 		if (options->cache)
 			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
 		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL,
-		                         options->by == BY_STACK);
+		                         needs_lines(options));
 		s = r->symbols ? 0 : -ENOMEM;
 	}
-	return s ? fail(s, e) : 0;
+	return s ? fail(s, e) : filter_init(&r->filter, &r->options.filter, &r->images, r->symbols, e);
 }
 
 static int add_session(struct report *r, struct dump *dump, const char *name)
@@ -328,6 +320,11 @@ static int sort_rows(struct report *r)
 
 static void make_total(struct report *r)
 {
+	struct row_change *change = r->total.change;
+
+	if (change)
+		*change = (struct row_change){ 0 };
+	r->total = (struct report_row){ .change = change };
 	for (size_t i = 0; i < r->rows.count; i++)
 		row_merge(&r->total, &r->rows.list[i]);
 	for (int f = 0; !r->rows.count && r->largest_rate > 1 && f < FIGURE_COUNT; f++) {
@@ -353,8 +350,23 @@ static void make_memory(struct report *r)
 		m->known = m->known && s->private_start_bytes && s->private_latest_bytes;
 		m->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
 	}
-	m->live = report_estimate(r, &r->total, FIGURE_LIVE_BYTES);
+	m->live = report_estimate(r, &r->unfiltered, FIGURE_LIVE_BYTES);
 	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->live.high < m->private_growth / 2;
+}
+
+static int make_groups(struct report *r)
+{
+	enum group_by by = r->options.by;
+	int s = 0;
+
+	if (by == BY_STACK)
+		return 0;
+	if (!groups_of_samples(by))
+		return groups_make(&r->groups, r);
+	if (by != BY_THREAD)
+		s = groups_add_classes(&r->groups, &r->classes, by, &r->total);
+	groups_sort(&r->groups, r->options.sort, by);
+	return s;
 }
 
 int report_finish(struct report *r, struct err *e)
@@ -362,21 +374,27 @@ int report_finish(struct report *r, struct err *e)
 	int s = 0;
 
 	make_total(r);
+	if (!filter_any(&r->options.filter))
+		memcpy(r->unfiltered.sum, r->total.sum, sizeof r->total.sum);
+	/* What the figures are worth does not depend on which are shown. */
+	make_memory(r);
+	judge(r);
+	if (filter_any(&r->options.filter) || r->options.filter.hide) {
+		s = filter_rows(r);
+		make_total(r);
+	}
 	for (size_t i = 0; report_compares(r) && i < r->rows.count; i++)
 		share_sizes(r->rows.list[i].change);
 	if (report_compares(r))
 		share_sizes(r->total.change);
-	make_memory(r);
-	judge(r);
-	if (r->options.leaks || report_compares(r))
+	if (!s && (r->options.leaks || report_compares(r)))
 		s = test_rows(r);
-	if (r->options.by == BY_THREAD)
-		groups_sort(&r->groups, r->options.sort);
-	else if (!s && r->options.by != BY_STACK)
-		s = groups_make(&r->groups, &r->rows, &r->images, r->symbols, r->options.by, r->options.sort,
-		                r->options.progress);
+	if (!s)
+		s = make_groups(r);
 	if (!s)
 		s = sort_rows(r);
+	if (!s && filter_failed(&r->filter))
+		s = -ENOMEM;
 	return s ? fail(s, e) : 0;
 }
 
@@ -392,6 +410,8 @@ void report_done(struct report *r)
 	map_done(&r->note_of);
 	rows_done(&r->rows);
 	groups_done(&r->groups);
+	timeline_done(&r->timeline);
+	filter_done(&r->filter);
 	symbols_free(r->symbols);
 	if (r->options.cache)
 		symbol_cache_close(&r->cache);
@@ -411,135 +431,4 @@ int report_make(struct report *r, struct dump *dump, const char *name, const str
 	if (s)
 		report_done(r);
 	return s;
-}
-
-size_t report_shown(const struct report *r)
-{
-	size_t n = r->options.by == BY_STACK ? r->rows.count : r->groups.count;
-
-	return r->options.top && r->options.top < n ? r->options.top : n;
-}
-
-size_t report_depth(const struct report *r, const struct report_row *row)
-{
-	return r->options.depth && r->options.depth < row->frame_count ? r->options.depth : row->frame_count;
-}
-
-/* One row has few places that no row before had, which would be asked for few at a time. */
-void report_want_symbols(const struct report *r, size_t row, size_t count)
-{
-	for (size_t i = row; r->symbols && row % REPORT_AHEAD == 0 && i < count && i < row + REPORT_AHEAD; i++)
-		symbols_want(r->symbols, r->rows.list[i].frames, report_depth(r, &r->rows.list[i]));
-}
-
-bool report_compares(const struct report *r)
-{
-	return r->options.diff || r->options.since_ns;
-}
-
-/* What so many samples would add, if they were like the others. */
-static double lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
-{
-	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
-	const struct estimate_sum *all = &r->total.sum[allocated];
-
-	if (!all->samples && r->total.change)
-		all = &r->total.change->old[allocated];
-	return lost && all->samples ? (double)lost * all->value / (double)all->samples : 0;
-}
-
-/* Samples that the row may lack. */
-static uint64_t missing(const struct report *r, const struct report_row *row, bool live)
-{
-	bool all = row == &r->total || row->unknown;
-
-	return r->lost_busy + (live ? row->lost_live : 0) + (all ? 0 : r->lost_stack);
-}
-
-struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
-{
-	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
-	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
-
-	x.high += lost_weight(r, figure, missing(r, row, live));
-	return x;
-}
-
-struct report_row report_thread(const struct report *r, const struct group *g)
-{
-	struct report_row row = { .slack = g->slack_inclusive, .lost_live = r->lost_live, .unknown = true };
-
-	for (int f = 0; f < FIGURE_COUNT; f++)
-		row.sum[f] = g->inclusive[f];
-	return row;
-}
-
-struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
-{
-	struct estimate x =
-		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
-	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
-
-	x.high += lost_weight(r, figure, missing(r, row, live));
-	x.low -= lost_weight(r, figure, r->lost_before);
-	return x;
-}
-
-double report_share(const struct report *r, const struct report_row *row, enum report_figure figure)
-{
-	double all = r->total.sum[figure].value;
-
-	return all > 0 ? row->sum[figure].value / all : 0;
-}
-
-double report_detection_limit(const struct report *r)
-{
-	return r->largest_rate > 1 ? estimate_detection_limit((double)r->largest_rate, r->options.confidence) : 0;
-}
-
-unsigned report_hidden_bytes(const struct report *r)
-{
-	return r->largest_rate > 1 ? ESTIMATE_HIDDEN_BYTES : 0;
-}
-
-double report_unseen_blocks(const struct report *r)
-{
-	return r->largest_rate > 1
-	               ? estimate_unseen_blocks(1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, r->largest_rate),
-	                                        r->options.confidence)
-	               : 0;
-}
-
-uint64_t report_lost(const struct report *r)
-{
-	return r->lost_busy + r->lost_live;
-}
-
-uint64_t report_counter(const struct report *r, enum dump_counter counter)
-{
-	uint64_t sum = 0;
-
-	/* Of a pair, the newer one comes first. */
-	for (size_t i = 0; i < (r->options.diff ? r->session_count > 0 : r->session_count); i++)
-		sum += r->sessions[i].counters[counter];
-	return sum;
-}
-
-uint64_t report_skipped(const struct report *r, enum dump_skip reason)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < r->session_count; i++)
-		sum += r->sessions[i].skipped[reason];
-	return sum;
-}
-
-bool report_complete(const struct report *r)
-{
-	return r->whole && !report_lost(r) && !r->lost_stack && !r->lost_before && !r->past_unknown;
-}
-
-bool report_exact(const struct report *r)
-{
-	return r->largest_rate <= 1 && report_complete(r);
 }

@@ -17,12 +17,14 @@
 
 #include "dump_reader.h"
 #include "estimate.h"
+#include "filter.h"
 #include "groups.h"
 #include "images.h"
 #include "progress.h"
 #include "recorded_session.h"
 #include "rows.h"
 #include "symbols.h"
+#include "timeline.h"
 #include "trust.h"
 
 /* "live-bytes" …; -1 if there is none of that name. */
@@ -46,6 +48,8 @@ struct report_options {
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
 	bool cache;      /* of symbols, between reports */
+	bool show_std;   /* frames of start-up and of the standard library are not folded */
+	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
 	bool leaks;
@@ -54,12 +58,18 @@ struct report_options {
 	uint64_t since_ns; /* growth since this time, 0: none */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
+	bool peak;       /* at_ns is to be found: when most was live; of one dump */
+	size_t timeline; /* moments to look at, of one dump; 0: none */
+	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
 };
 
 /* Of different ones, as many as are kept. memattach writes one for each module, at most. */
 #define REPORT_NOTES_MAX 1000u
+
+/* Of how many moments the peak is the one at which most was live. */
+#define REPORT_PEAK_MOMENTS 1000u
 
 struct report_note {
 	uint32_t kind; /* enum dump_note_kind */
@@ -81,21 +91,25 @@ struct report {
 	struct images images;
 	struct symbols *symbols; /* NULL: none wanted */
 	struct symbol_cache cache;
-	struct rows rows;        /* sorted by report_finish, the largest first */
-	size_t stack_count;      /* before equal ones were merged */
-	struct report_row total; /* no frames */
-	struct groups groups;    /* if options.by asks for them */
-	uint64_t largest_rate;   /* of the sessions and of all samples; 1: every allocation is recorded */
-	uint64_t lost_busy;      /* samples not taken */
-	uint64_t lost_live;      /* samples taken that the live table had no room for */
-	uint64_t lost_stack;  /* samples whose stack had no room: they are in the total, and in the row whose stack is
-	                         not known */
-	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
-	                         time */
-	uint64_t age_ns;      /* of leaks: as it was used in the last dump */
-	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
-	bool past_unknown;    /* the history has dropped what --at or --since would need */
-	bool whole;           /* nothing of the files was left out */
+	struct rows rows;             /* sorted by report_finish, the largest first */
+	size_t stack_count;           /* before equal ones were merged */
+	struct report_row total;      /* no frames */
+	struct report_row unfiltered; /* the same without the filter; only sums */
+	struct filter filter;
+	struct classes classes; /* if options.by asks for them; groups has what of them is shown */
+	struct groups groups;   /* if options.by asks for them */
+	uint64_t largest_rate;  /* of the sessions and of all samples; 1: every allocation is recorded */
+	uint64_t lost_busy;     /* samples not taken */
+	uint64_t lost_live;     /* samples taken that the live table had no room for */
+	uint64_t lost_stack;    /* samples whose stack had no room: they are in the total, and in the row whose stack is
+	                           not known */
+	uint64_t lost_before;   /* of a comparison: samples not taken, or not kept, by the older session or before the
+	                           time */
+	uint64_t age_ns;        /* of leaks: as it was used in the last dump */
+	bool same_session;      /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;      /* the history has dropped what --at or --since would need */
+	bool whole;             /* nothing of the files was left out */
+	struct timeline timeline; /* if options ask for it */
 	struct report_memory memory;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
@@ -128,10 +142,22 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* The functions that are at a place, innermost first, as the report shows them: without those that are hidden. Never
+ * NULL; nothing is known without symbols. */
+const struct location *report_locations(const struct report *report, uint64_t place, size_t *count);
+/* The function that is said to hold what a row has: the innermost one that is not of the standard library. */
+struct report_own {
+	size_t frame, location; /* index in the frames of the row, and in the locations there */
+};
+struct report_own report_own(const struct report *report, const struct report_row *row);
+/* How many of its frames are not those that start a process or a thread, which are the outermost. */
+size_t report_inner(const struct report *report, const struct report_row *row);
 /* A thread as a row, for the functions that take one: it may lack all samples that the live table had no room for, and
  * none for want of a stack. Only live figures. */
 struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* The same for one moment of the timeline, and for what was allocated before it. */
+struct estimate report_at_moment(const struct report *report, const struct estimate_sum *sum, bool live);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
 /* The row's part of the total, 0 … 1. */

@@ -272,14 +272,14 @@ def plain_page(page):
 
 
 def page_options(page):
-    """Options with their arguments from the .TP paragraphs of OPTIONS: [(short or '', long, argument or '')]."""
+    """Options with their arguments from the .TP paragraphs of OPTIONS: [(short or '', long, argument, [argument] or '')]."""
     section = re.search(r"^\.SH OPTIONS\n(.*?)^\.SH ", plain_page(page), re.M | re.S).group(1)
     found = []
     for head in re.findall(r"^\.TP\n(.*)$", section, re.M):
         words = re.sub(r'^\.\w+ ', "", head).replace('" "', " ").replace('", "', ", ").replace('"', "")
-        option = re.match(r"(?:(-\w) ?, +)?(--[\w-]+)(?: *=? *([A-Z]+))?\s*$", words)
+        option = re.match(r"(?:(-\w) ?, +)?(--[\w-]+)( *=? *[A-Z]+| *\[=? *[A-Z]+\])?\s*$", words)
         assert option, head
-        found.append((option.group(1) or "", option.group(2), option.group(3) or ""))
+        found.append((option.group(1) or "", option.group(2), re.sub("[ =]", "", option.group(3) or "")))
     return found
 
 
@@ -287,9 +287,9 @@ def help_options(tree, program):
     text = tree.run(tree.programs[program], "--help").stdout
     found = []
     for line in text.splitlines():
-        option = re.match(r"\s+(?:(-\w), +)?(--[\w-]+)(?:[ =]([A-Z]+))?(?:  |$)", line)
+        option = re.match(r"\s+(?:(-\w), +)?(--[\w-]+)([ =][A-Z]+|\[=[A-Z]+\])?(?:  |$)", line)
         if option:
-            found.append((option.group(1) or "", option.group(2), option.group(3) or ""))
+            found.append((option.group(1) or "", option.group(2), re.sub("[ =]", "", option.group(3) or "")))
     return found
 
 

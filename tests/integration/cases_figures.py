@@ -93,7 +93,7 @@ def frees_of_older_blocks(context):
         check_receipt(session.stop(), victim.pid)
         report = analyze(context, session.dump)
         assert report["total"]["live_bytes"]["estimate"] == 0, report["total"]
-        text = analyze_text(context, session.dump)
+        text = analyze_text(context, session.dump, "--verbose")
         if counted:
             frees = report["target"]["frees_unseen"]
             requested = sum(entry["live_bytes"] for entry in truth.values())
@@ -149,9 +149,14 @@ def known_heap_exact_musl(context):
 
 @case()
 def known_heap_text(context):
-    """The text report: header, totals with intervals, stacks by live bytes, --top and --sort."""
+    """The text report: a verdict and who holds the memory in a few lines; with --verbose all; --top and --sort."""
     _, _, session = known_session(context, "known_heap", "64k", "--seed", "7")
     text = analyze_text(context, session.dump)
+    lines = text.splitlines()
+    assert len(lines) < 40 and "known_heap (PID " in lines[0] and "measured" in lines[2] and "still live" in lines[4], text
+    holders = [line.split()[-2] for line in lines if re.match(r" [ \d]\d +\S", line) and "known_heap.c:" in line]
+    assert holders[:3] == ["c", "b", "a"], text
+    text = analyze_text(context, session.dump, "--verbose")
     for word in ("known_heap", "64", "main", "known_heap.c"):
         assert word in text, (word, text[:2000])
     innermost_names = [line.split()[0] for line in text.splitlines() if re.match(r"\s+[abc]\s+\S*known_heap\.c:", line)]

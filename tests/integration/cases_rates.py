@@ -72,7 +72,7 @@ def governor_holds_the_limit(context):
     check_chain(report)
     assert report["complete"] is True and report["exact"] is False, report["samples"]
     check_truth(report, truth, ("live_bytes", "live_count", "allocated_bytes", "allocated_count"))
-    text = analyze_text(context, session.dump)
+    text = analyze_text(context, session.dump, "--verbose")
     for change in report["target"]["rate_changes"][:16]:
         assert f"{change['seconds']:.1f} s: from " in text, (change, text[:3000])
     victim.finish_by_stdin()
@@ -154,7 +154,7 @@ def crowded(context, rate, seconds=0):
     assert report["counters"]["samples_thinned"] > 0 and report["exact"] is False, report["counters"]
     assert report["counters"]["lost_history"] > 0, report["counters"]
     check_truth(report, truth, ("live_bytes", "live_count", "allocated_bytes", "allocated_count"))
-    assert "the table of live samples was crowded: thinned to one per" in analyze_text(context, session.dump)
+    assert "the table of live samples was crowded: thinned to one per" in analyze_text(context, session.dump, "--verbose")
     victim.finish_by_stdin()
     return report
 

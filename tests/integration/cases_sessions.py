@@ -209,7 +209,7 @@ def recording_stops_when_the_lease_runs_out(context):
     # Killed after milliseconds, it has recorded as long as the lease: the last sample tells. That comes in the lease's second half at the latest.
     target = analyze(context, saved, "--leaks")["target"]
     assert target["ended"] == "abandoned" and target["duration_is_least"] is True and 5 < target["duration_seconds"] < 11, target
-    assert "recorded for at least" in analyze_text(context, saved)
+    assert "recorded for at least" in analyze_text(context, saved, "--verbose")
     victim.finish()
 
 

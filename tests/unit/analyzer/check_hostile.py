@@ -163,7 +163,7 @@ class Checks:
         entries = 1 << count.bit_length()
         index = b"".join(struct.pack("<Q", 1 << 32 | (dump.FIRST_STACK + i)) for i in range(count - 80)).ljust(8 * entries, b"\0")
         path = dump.write(self.path("overlap"), [(dump.STACKS, dump.arena([body]), 0), (dump.STACK_INDEX, index, entries)])
-        for view in ([], ["--leaks"], ["--since=1s"]):
+        for view in ([], ["--leaks"], ["--since=1s"], ["--focus=a.*b", "--by=size"], ["--ignore=x", "--hide=y", "--timeline"]):
             assert self.run(path, "--no-symbols", *view).status == 1, "what was left out is damage"
 
     def check_holes(self):
@@ -232,7 +232,7 @@ class Checks:
         name = doubling_name(12)
         library = self.library("long", f".text\n.globl {name}\n.type {name},@function\n{name}:\n.fill 8192,1,0x90\n.size {name}, . - {name}\n", "s")
         path = dump.write_frames(self.path("long"), [(os.fsencode(library[0]), library[1])], range(library[2] + 1, library[2] + 6001))
-        text = self.run(path, "--no-cache", "--top=0").out
+        text = self.run(path, "--no-cache", "--top=0", "--verbose").out
         assert 1000 < text.count("long.so+0x") < 5500, text[-2000:]
         assert "there is no room for more of them" in text, text[-2000:]
 

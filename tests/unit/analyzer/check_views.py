@@ -14,7 +14,10 @@ import subprocess
 import sys
 
 VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], ["--since=1ms", "--at=20s"], ["--by=function"],
-         ["--by=module"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
+         ["--by=module"], ["--by=file"], ["--by=line"], ["--by=size"], ["--by=size", "--sort=allocated-bytes", "--at=5s"], ["--by=lifetime"],
+         ["--by=lifetime", "--sort=allocated-count"], ["--focus=a"], ["--ignore=a", "--by=thread"], ["--size=100..8k", "--sort=allocated-bytes"],
+         ["--thread=main|1", "--older=1s", "--hide=libc"], ["--focus=o", "--leaks"], ["--show-from=e", "--since=5s"],
+         ["--timeline"], ["--timeline=7", "--focus=a"], ["--timeline=200", "--size=1k.."], ["--peak"], ["--peak", "--ignore=a"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
          ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
@@ -48,9 +51,18 @@ def check_json(text, where):
             if "growth" in part:
                 growth = part["growth"][name]
                 assert growth["low"] <= growth["estimate"] <= growth["high"], (where, name, growth)
+    for point in report.get("timeline", []):
+        for name in ("live_bytes", "allocated_bytes"):
+            assert point[name]["low"] <= point[name]["estimate"] <= point[name]["high"], (where, point)
     for stack in report["stacks"]:
         assert {"share", "samples", "samples_live", "truncated", "deep", "unknown", "frame_count", "frames"} <= set(stack), where
     by_thread = report.get("by") == "thread"
+    if report.get("by") in ("size", "lifetime"):
+        for name in FIGURES:
+            parts, whole = sum(group[name]["estimate"] for group in report["groups"]), report["total"][name]["estimate"]
+            # Where the sums of stacks are damaged, records may know of more.
+            assert abs(parts - whole) <= 1e-9 * whole or report["damaged"], (where, name, parts, whole)
+        return report
     for thread in report["groups"] if by_thread else []:
         assert set(thread) - {"fragmentation"} == {"thread", "tid", "pid", "others", "live_bytes", "live_count", "samples_live", "share"}, where
         for name in ("live_bytes", "live_count"):
@@ -115,7 +127,7 @@ def as_percent(share):
 
 def spellings(value):
     """How the text may write a number of the JSON."""
-    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", as_percent(value),
+    yield from (as_size(value), as_size(-value), f"{value:,.0f}", f"{value:.1f}", f"{value:.3g}", f"{value:g}", f"{value:.9g}", as_percent(value),
                 f"{100 * value:g} %")
 
 
@@ -130,11 +142,24 @@ def derived(report, part):
         yield ratio(slack["slack_bytes"]["estimate"], slack["requested_bytes"])
     if isinstance(part, dict) and "frames" in part:
         yield part["frame_count"] - sum(not frame["inlined"] for frame in part["frames"])
+    if isinstance(part, dict) and isinstance(part.get("allocated_bytes"), dict):
+        for unit in ("bytes", "count"):
+            if f"live_{unit}" in part:
+                yield ratio(part[f"live_{unit}"]["estimate"], part[f"allocated_{unit}"]["estimate"])
     if part is report:
         counters = report["counters"]
+        seconds = report["view"].get("at_seconds", report["target"].get("duration_seconds", 0))
+        for name in ("live_bytes", "allocated_bytes"):
+            yield ratio(report["total"][name]["estimate"], seconds)
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
+        before = 0
+        for point in report.get("timeline", []):
+            yield ratio(point["allocated_bytes"]["estimate"], point["seconds"] - before)
+            before = point["seconds"]
+        if report["view"]["filter"]:
+            yield ratio(report["view"]["filter"]["kept"], report["view"]["filter"]["of"])
         for dump in report.get("dumps", [report["target"]]):
             rates = [change[name] for change in dump["rate_changes"] for name in ("old_bytes", "new_bytes")]
             yield from (min(rates + [dump["first_rate_bytes"]]), max(rates + [dump["first_rate_bytes"]]))
@@ -155,7 +180,8 @@ def rest_of(report, all_rows, shown):
     live = figure.startswith("live")
     rows = [row for row in all_rows[shown:] if row["samples_live" if live else "samples"]]
     amount = sum(row[figure]["estimate"] for row in rows)
-    return [len(rows), amount, ratio(amount, report["total"][figure]["estimate"])]
+    none = sum(not row["samples_live" if live else "samples"] for row in all_rows)
+    return [len(rows), amount, ratio(amount, report["total"][figure]["estimate"]), none]
 
 
 def numbers_of(line, words):
@@ -184,22 +210,35 @@ def check_numbers(text, report, whole, where):
     words = set(words_of(head))
     general = known(report, report["total"], report if not report["stacks"] else head)
     general |= known(report, rest_of(report, whole["stacks"], len(report["stacks"]))) | {"0", "0 %"}
+    if whole["stacks"]:
+        general |= set(as_percent(whole["stacks"][0]["share"]).split("|"))  # the verdict
     for value in derived(report, report):
         general.update(spellings(value))
+    name_at = 50 if report.get("by") in ("thread", "size", "lifetime") else 57
     by_stack, section, row, wrong = not report.get("groups"), "head", None, []
-    rows = iter(report["stacks"] if by_stack else report["groups"])
+    samples = "samples_live" if report["view"]["sort"].startswith("live") else "samples"
+    rows = (row for row in (report["stacks"] if by_stack else report["groups"]) if by_stack or row.get(samples, 1))
     for line in text.splitlines()[1:]:
         if not line.startswith(" ") and line:
             section, row = "head", None  # a title, or the lines behind the rows
         if re.match(r"  session|  copy|  (target|old|new) |No symbols for|Symbols of|Debug file used for", line):
             continue  # paths; and a time of this place
+        if line.startswith(" " * 60) or line.startswith("Next: "):
+            continue  # a frame; options
+        if re.match(r"(Held|Allocated) by, ", line):
+            section = "holders"
+        if section == "holders" and re.match(r" [ \d]\d +\S", line):
+            found = numbers_of(line[3:71], words)
+            row = next_row(rows, found, report, set())
+            wrong += [] if row else [(line, found)]
+            continue
         first = re.match(r" *\d+\. ", line) if by_stack else section == "groups" and re.match(r" +[\d.,]+( \w+)?  \S", line)
         if by_stack and re.match(r"        \S", line) and row and "... " not in line:
             continue  # a frame: names, lines and offsets
-        if re.match(r" +(inclusive|estimate)  interval ", line):
+        if re.match(r" +(own|estimate)  interval ", line):
             section = "groups"
         elif first:
-            found = numbers_of(re.sub(r"^ *\d+\. ", "", line) if by_stack else line[:57], words)
+            found = numbers_of(re.sub(r"^ *\d+\. ", "", line) if by_stack else line[:name_at], words)
             row = next_row(rows, found, report, general)
             wrong += [] if row else [(line, found)]
         else:
@@ -219,14 +258,16 @@ def main():
         whole = check_json(run(program, "--json", *arguments), arguments)
         missing = set(members(whole)) - documented
         assert not missing, (arguments, "not in the page", missing)
-        text = run(program, *arguments)
+        text, brief = run(program, "--verbose", *arguments), run(program, *arguments)
         check_text(text, arguments)
+        check_text(brief, arguments)
         # The text shows 20 rows where JSON shows all.
         top = [] if any(word.startswith("--top") for word in arguments) else ["--top=20"]
         report = json.loads(run(program, "--json", *top, *arguments)) if len(whole["stacks"]) > 20 else whole
         if "--top=1" in arguments:
             whole = json.loads(run(program, "--json", "--top=0", *[word for word in arguments if word != "--top=1"]))
         check_numbers(text, report, whole, arguments)
+        check_numbers(brief, report, whole, arguments)
 
 
 main()

@@ -44,6 +44,18 @@ static inline int damage_report(const void *bytes, size_t size)
 		{ .confidence = 0.8, .since_ns = 1, .at_ns = 5000000000, .sort = FIGURE_ALLOCATED_COUNT },
 		{ .confidence = 0.99, .by = BY_FUNCTION, .sort = FIGURE_LIVE_COUNT },
 		{ .confidence = 0.95, .by = BY_MODULE, .at_ns = UINT64_MAX },
+		{ .confidence = 0.95, .by = BY_SIZE, .symbols = true, .filter = { .focus = "a", .hide = "b|e" } },
+		{ .confidence = 0.95,
+		  .by = BY_LIFETIME,
+		  .sort = FIGURE_ALLOCATED_BYTES,
+		  .filter = { .thread = "o", .size_low = 100, .older_ns = 1000 } },
+		{ .confidence = 0.95,
+		  .by = BY_LINE,
+		  .symbols = true,
+		  .filter = { .ignore = "x.*y", .show_from = "o" } },
+		{ .confidence = 0.95, .timeline = 7 },
+		{ .confidence = 0.95, .symbols = true, .verbose = true },
+		{ .confidence = 0.95, .peak = true },
 		{ .confidence = 0.95, .diff = true, .plan = 0.05 },
 	};
 	struct dump *dump = NULL;

@@ -51,7 +51,7 @@ static void test_merge(void **state)
 {
 	static const uint64_t biases[] = { 0x555500000000, 0x7f1000000000, 0x400000 };
 	static const uint32_t rates[] = { 4096, 65536, 1 };
-	struct report_options options = { .confidence = 0.95 };
+	struct report_options options = { .confidence = 0.95, .verbose = true };
 	struct report r;
 	struct err e;
 	double value = 0;

@@ -105,7 +105,7 @@ static void test_whole_dump(void **state)
 	run_on(&r, "", good);
 	assert_int_equal(r.status, 0);
 	assert_string_equal(r.err, "");
-	assert_non_null(strstr(r.out, "live bytes"));
+	assert_non_null(strstr(r.out, "still live"));
 	assert_null(strchr(r.out, '\033')); /* not a terminal, and the dump's own are taken out */
 }
 
@@ -240,7 +240,16 @@ static void test_usage(void **state)
 		"--confidence=100 a",
 		"--confidence=0 a",
 		"--nonsense a",
-		"--by=line a",
+		"--by=lines a",
+		"--timeline=1 a",
+		"--timeline --at=1s a",
+		"--peak a b",
+		"--peak --timeline a",
+		"--focus='(' a",
+		"--focus=a --focus=b a",
+		"--size=4k..1k a",
+		"--older=1s --since=1s a",
+		"--by=thread --sort=allocated-bytes a",
 		"--at=never a",
 		"--since=5s --at=5s a",
 		"--diff --since=5s a b",

@@ -37,6 +37,7 @@ static void make(struct made *m, struct report_options options)
 	assert_int_equal(dump_open_fd(m->fd, &m->dump, &e), 0);
 	if (options.confidence == 0)
 		options.confidence = 0.95;
+	options.verbose = true;
 	assert_int_equal(report_make(&m->report, m->dump, "x.dump", &options, &e), 0);
 	out = open_memstream(&m->text, &size);
 	report_text(&m->report, "x.dump", out, false);

@@ -21,6 +21,7 @@
 #include "report.h"
 #include "report_json.h"
 #include "report_text.h"
+#include "size.h"
 
 #define SECOND 3000000000ull /* in stamps of dump_builder */
 #define START 1000000ull
@@ -76,6 +77,9 @@ static inline struct dump *open_built(struct dump_builder *b)
 	return dump;
 }
 
+/* What tests look for in the text is in that which has everything, unless they ask for the short one. */
+static bool brief;
+
 static inline void make(struct report *r, struct dump_builder *b, struct report_options options)
 {
 	struct dump *dump = open_built(b);
@@ -83,6 +87,7 @@ static inline void make(struct report *r, struct dump_builder *b, struct report_
 
 	if (options.confidence == 0)
 		options.confidence = 0.95;
+	options.verbose = !brief;
 	assert_int_equal(report_make(r, dump, "x.dump", &options, &e), 0);
 	dump_close(dump);
 }
@@ -127,7 +132,7 @@ static inline const struct report_row *row_with(const struct report *r, uint64_t
 
 static inline void compare(struct report *r, struct dump_builder *old, struct dump_builder *new)
 {
-	struct report_options options = { .confidence = 0.95, .diff = true };
+	struct report_options options = { .confidence = 0.95, .diff = true, .verbose = true };
 	struct dump *a = open_built(old);
 	struct dump *b = open_built(new);
 	struct err e;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples summed up by the size of their blocks, in powers of two, or by their lifetime: how long blocks lived that
+ * were freed, and how old the others are. Both are known of samples that have a record; what was allocated by others is
+ * a class of its own, so that the classes are always the total.
+ */
+#ifndef MEMATTACH_CLASSES_H
+#define MEMATTACH_CLASSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rows.h"
+
+enum class_kind { CLASS_NONE, CLASS_SIZE, CLASS_LIFETIME };
+
+/* The last one is that of samples whose record is gone. */
+#define CLASS_COUNT 66u
+#define CLASS_GONE (CLASS_COUNT - 1)
+
+struct class_sum {
+	struct estimate_sum sum[FIGURE_COUNT];
+	struct slack slack; /* of those that are live */
+};
+
+struct classes {
+	enum class_kind kind;
+	struct class_sum list[CLASS_COUNT];
+};
+
+/* The class of a size in bytes, of a time in nanoseconds. */
+size_t class_of(enum class_kind kind, uint64_t value);
+/* Its limits, low <= value < high in bytes or seconds; high INFINITY: none. */
+void class_limits(enum class_kind kind, size_t number, double *low, double *high);
+
+#endif

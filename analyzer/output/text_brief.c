@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* The text report of a heap in a few lines. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "printable.h"
+#include "short_name.h"
+#include "size.h"
+#include "text.h"
+
+/* Up to the column of names, then "< ", function, space, source: 120 columns. */
+#define NAME_COLUMNS 27
+#define SOURCE_COLUMNS 19
+#define NAMES_AT 71
+#define FRAMES_SHOWN 8
+#define NEXT_NAME_COLUMNS 24
+/* As much as the allocator, stacks and what the kernel has not counted yet may differ. */
+#define KERNEL_NOISE_BYTES (4u << 20)
+
+/* The session's seconds until the time that is shown; 0: of several sessions, or not known. */
+static double seconds_shown(const struct report *r)
+{
+	if (r->session_count != 1)
+		return 0;
+	return (double)(r->options.at_ns ? r->options.at_ns : r->sessions[0].duration_ns) / 1e9;
+}
+
+static const char *hedge(enum trust_value value)
+{
+	return value == TRUST_UPPER_BOUND ? "at most " : value == TRUST_LOWER_BOUND ? "at least " : "about ";
+}
+
+static const char *level_text(const struct report *r, const struct estimate *x, char text[40])
+{
+	text[0] = 0;
+	if (!x->exact)
+		snprintf(text, 40, ", %g %% sure", 100 * r->options.confidence);
+	return text;
+}
+
+/* The function of the largest row, and where it is. */
+static void put_largest(const struct text *t)
+{
+	const struct report *r = t->report;
+	const struct report_row *row = r->rows.list;
+	char name[LINE_TEXT], source[LINE_TEXT], share[16];
+
+	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
+		return;
+	struct report_own own = report_own(r, row);
+	size_t n;
+	const struct location *l = report_locations(r, row->frames[own.frame], &n) + own.location;
+	if (!l->function)
+		return;
+	text_name(r, l->function, NAME_COLUMNS, name);
+	text_source(l, source);
+	if (!r->options.full_names)
+		short_name_cut(source, SOURCE_COLUMNS);
+	text_percent(report_share(r, row, r->options.sort), share);
+	fprintf(t->out, ";\nthe largest stack, of %s%s%s%s%s%s, %s %s of it", t->bold, name, t->plain,
+	        source[0] ? " (" : "", source, source[0] ? ")" : "",
+	        report_is_live(r->options.sort) ? "holds" : "allocated", share);
+}
+
+void text_verdict(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = report_is_live(r->options.sort) ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	enum trust_value trust = (report_is_live(f) ? r->trust.live : r->trust.allocated).value;
+	struct estimate x = report_estimate(r, &r->total, f);
+	char value[40], range[96], level[40];
+
+	if (report_compares(r) || r->options.leaks)
+		return;
+	putc('\n', t->out);
+	if (trust == TRUST_UNKNOWN) {
+		fputs("What was allocated, and what of it is live, is not known: nothing of it was seen, or frees are "
+		      "not.\n",
+		      t->out);
+		return;
+	}
+	if (filter_any(&r->options.filter))
+		fputs("Of what the filter keeps, ", t->out);
+	else
+		fputs(report_is_live(f) ? "Of what was allocated since the attach, " : "Since the attach, ", t->out);
+	if (!r->total.sum[f].samples)
+		fprintf(t->out, "no sample %s: it is less than %s%s.\n", report_is_live(f) ? "is live" : "was taken",
+		        size_format(x.high, value), level_text(r, &x, level));
+	if (!r->total.sum[f].samples)
+		return;
+	if (x.exact)
+		fprintf(t->out, "exactly %s", size_format(x.value, value));
+	else
+		fprintf(t->out, "%s%s (%s%s)", hedge(trust), size_format(x.value, value), text_interval(f, &x, range),
+		        level_text(r, &x, level));
+	fputs(report_is_live(f) ? r->options.at_ns ? " was live" : " is still live" : " was allocated", t->out);
+	put_largest(t);
+	fputs(".\n", t->out);
+}
+
+/* Blocks, of which there may be more than any sample shows. */
+static const char *blocks_text(const struct estimate *count, char text[96])
+{
+	char value[40], low[40];
+	int used = snprintf(text, 96, "%s %s", text_grouped(count->value, value),
+	                    text_plural(count->value, "block", "blocks"));
+
+	if (count->low < count->high || count->unseen > 0)
+		snprintf(text + used, 96 - (size_t)used, " (%s or more)", text_grouped(count->low, low));
+	return text;
+}
+
+/* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
+static const char *kept_text(double live, double allocated, char text[16])
+{
+	text[0] = 0;
+	return allocated > 0 && live <= allocated * (1 + 1e-9) ? text_percent(live / allocated, text) : text;
+}
+
+static void put_total(const struct text *t, const char *name, enum report_figure bytes, enum report_figure blocks)
+{
+	const struct report *r = t->report;
+	struct estimate x = report_estimate(r, &r->total, bytes);
+	struct estimate count = report_estimate(r, &r->total, blocks);
+	const struct estimate_sum *allocated = &r->total.sum[FIGURE_ALLOCATED_BYTES];
+	const char *mark = text_trust_mark(t, bytes);
+	double seconds = seconds_shown(r);
+	char value[40], range[96], rate[40], share[16], many[96];
+
+	fprintf(t->out, "  %-12s %s%9s%s   %-22s", name, t->bold, size_format(x.value, value), t->plain,
+	        text_interval(bytes, &x, range));
+	fprintf(t->out, "   %-*s", seconds > 0 ? 33 : 0, blocks_text(&count, many));
+	if (mark[0])
+		fputs(mark, t->out); /* growth of what is no measured figure is none either */
+	else if (seconds > 0)
+		fprintf(t->out, " %9s/s", size_format(x.value / seconds, rate));
+	if (!mark[0] && bytes == FIGURE_ALLOCATED_BYTES &&
+	    kept_text(r->total.sum[FIGURE_LIVE_BYTES].value, allocated->value, share)[0])
+		fprintf(t->out, "%s%s kept", seconds > 0 ? ", " : "   ", share);
+	putc('\n', t->out);
+}
+
+/* What the kernel says of the same time. It counts what was freed of older blocks, too. */
+static void put_kernel(const struct text *t)
+{
+	const struct report_memory *m = &t->report->memory;
+	char growth[40];
+
+	if (!m->known || m->mostly_unseen || filter_any(&t->report->options.filter))
+		return;
+	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
+	fprintf(t->out, "  the kernel says: %s%s private memory: %s\n", m->private_growth > 0 ? "+" : "", growth,
+	        m->private_growth > m->live.high + KERNEL_NOISE_BYTES ? "more than is seen live"
+	        : m->private_growth < m->live.low - KERNEL_NOISE_BYTES
+	                ? "less than is live: memory from before was used "
+	                  "again, or not all was touched"
+	                : "agrees");
+}
+
+void text_totals(const struct text *t)
+{
+	putc('\n', t->out);
+	put_total(t, t->report->options.at_ns ? "live then" : "still live", FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT);
+	put_total(t, "allocated", FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT);
+	put_kernel(t);
+}
+
+static void put_frame(const struct text *t, uint64_t place, const struct location *l, bool first)
+{
+	const struct report *r = t->report;
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	char raw[LINE_TEXT], name[LINE_TEXT], source[LINE_TEXT], module[LINE_TEXT] = "";
+
+	if (PLACE_IMAGE(place))
+		printable_copy(image_name(image), module, sizeof module);
+	if (l->function)
+		snprintf(raw, sizeof raw, "%s", l->function);
+	else
+		snprintf(raw, sizeof raw, "%.512s%s0x%" PRIx64, module, module[0] ? "+" : "", PLACE_OFFSET(place));
+	size_t columns = text_name(r, raw, NAME_COLUMNS, name);
+	text_source(l, source);
+	if (!source[0] && module[0] && l->function)
+		snprintf(source, sizeof source, "(%.*s)", LINE_TEXT - 8, module);
+	if (!r->options.full_names)
+		short_name_cut(source, SOURCE_COLUMNS);
+	if (!first)
+		fprintf(t->out, "%*s%s< %s", NAMES_AT, "", t->dim, t->plain);
+	fprintf(t->out, "%s%*s %s\n", name,
+	        columns < (first ? NAME_COLUMNS + 2 : NAME_COLUMNS) && source[0]
+	                ? (int)((first ? NAME_COLUMNS + 2 : NAME_COLUMNS) - columns)
+	                : 0,
+	        "", source);
+}
+
+static void put_frames(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct report_own own = report_own(r, row);
+	size_t inner = report_inner(r, row), shown = 0;
+	size_t most = r->options.depth ? r->options.depth : FRAMES_SHOWN;
+
+	if (row->unknown || !row->frame_count) {
+		fputs(row->unknown ? "(stack not known)\n" : "(no frame is shown)\n", t->out);
+		return;
+	}
+	for (size_t i = own.frame; i < inner && shown < most; i++) {
+		size_t n;
+		const struct location *list = report_locations(r, row->frames[i], &n);
+		for (size_t k = i == own.frame ? own.location : 0; k < n && shown < most; k++)
+			put_frame(t, row->frames[i], &list[k], !shown++);
+		if (shown == most && i + 1 < inner) {
+			fprintf(t->out, "%*s%s< ... (--verbose or --depth: more)%s\n", NAMES_AT, "", t->dim, t->plain);
+			return;
+		}
+	}
+	if (inner < row->frame_count) {
+		fprintf(t->out, "%*s%s<%s ", NAMES_AT, "", t->dim, t->plain);
+		text_startup(t, row);
+	} else if (row->flags) {
+		fprintf(t->out, "%*s%s< ... (%s)%s\n", NAMES_AT, "", t->dim,
+		        row->flags & DUMP_STACK_TRUNCATED ? "could not be walked further" : "deeper than is recorded",
+		        t->plain);
+	}
+}
+
+static void put_holder(const struct text *t, size_t number, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	enum report_figure companion = text_companion(f);
+	struct estimate x = report_estimate(r, row, f);
+	double allocated = row->sum[report_is_bytes(f) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT].value;
+	double live = row->sum[report_is_bytes(f) ? FIGURE_LIVE_BYTES : FIGURE_LIVE_COUNT].value;
+	char value[40], range[96], share[16], kept[16], other[40], samples[40];
+
+	fprintf(t->out, " %2zu %s%9s%s  %-20s %7s %7s %9s %7s  ", number, t->bold, text_amount(f, x.value, value),
+	        t->plain, text_interval(f, &x, range), text_percent(report_share(r, row, f), share),
+	        kept_text(live, allocated, kept), text_amount(companion, row->sum[companion].value, other),
+	        text_grouped((double)row->sum[f].samples, samples));
+	put_frames(t, row);
+}
+
+size_t text_holders(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	char level[40];
+	size_t shown = 0, none = 0, folded = 0;
+	char number[40], limit[40];
+
+	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
+	fprintf(t->out, "\n%s, innermost function first\n    %s%9s  %-20s %7s %7s %9s %7s%s\n",
+	        report_is_live(f) ? "Held by" : "Allocated by", t->dim, report_is_live(f) ? "live" : "allocated", level,
+	        "share", "kept", report_is_bytes(f) ? "blocks" : "bytes", "samples", t->plain);
+	for (size_t i = 0; i < r->rows.count; i++) {
+		const struct report_row *row = &r->rows.list[i];
+		bool wanted = !r->options.top || shown < r->options.top;
+		none += !row->sum[f].samples;
+		if (!wanted || !row->sum[f].samples)
+			continue;
+		progress_at(r->options.progress, "writing", i, report_shown(r));
+		report_want_symbols(r, i, r->options.top ? report_shown(r) : r->rows.count);
+		put_holder(t, ++shown, row);
+		struct report_own own = report_own(r, row);
+		folded += own.frame || own.location;
+	}
+	if (!shown)
+		fputs("    none\n", t->out);
+	if (folded)
+		fputs("    frames of the standard library next to the allocator are folded: --show-std shows them\n",
+		      t->out);
+	if (none && report_detection_limit(r) > 0)
+		fprintf(t->out, "    no sample in %s %s: each holds less than %s\n", text_grouped((double)none, number),
+		        text_plural((double)none, "stack", "stacks"), size_format(report_detection_limit(r), limit));
+	return shown;
+}
+
+static void put_seen(const struct text *t)
+{
+	const struct report *r = t->report;
+	uint64_t low = UINT64_MAX, high = 0;
+	char a[40], b[40], share[16];
+
+	for (size_t i = 0; i < r->session_count; i++) {
+		low = r->sessions[i].least_rate_bytes < low ? r->sessions[i].least_rate_bytes : low;
+		high = r->sessions[i].largest_rate_bytes > high ? r->sessions[i].largest_rate_bytes : high;
+	}
+	fputs("\nSeen: only what was allocated meanwhile. ", t->out);
+	if (r->largest_rate <= 1)
+		fputs("Every allocation", t->out);
+	else if (low == high)
+		fprintf(t->out, "One sample per %s", size_format((double)high, a));
+	else
+		fprintf(t->out, "One sample per %s to %s", size_format((double)low, a), size_format((double)high, b));
+	if (r->session_count == 1 && !isnan(r->sessions[0].overhead))
+		fprintf(t->out, "; cost %s CPU", text_percent(fmin(1, r->sessions[0].overhead), share));
+	fprintf(t->out, "; %s lost.\n", text_grouped((double)report_lost(r), a));
+}
+
+/* Whether a shell takes the name as it is, and it is short. */
+static bool is_plain(const char *name)
+{
+	size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-");
+
+	return n && !name[n] && n <= NEXT_NAME_COLUMNS && name[0] != '-';
+}
+
+void text_next(const struct text *t, const char *name)
+{
+	const struct report *r = t->report;
+
+	put_seen(t);
+	if (r->session_count != 1)
+		return;
+	name = is_plain(name) ? name : "DUMP";
+	fprintf(t->out, "Next: memanalyze --leaks %s | memanalyze --timeline %s | memanalyze --verbose %s\n", name,
+	        name, name);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* What a filter leaves out, in the head of the text report. */
+#include <string.h>
+
+#include "printable.h"
+#include "size.h"
+#include "text.h"
+
+#define OPTION_TEXT 200
+
+static void add_name(char line[LINE_TEXT], const char *option, const char *value)
+{
+	char clean[OPTION_TEXT];
+	size_t used = strlen(line);
+
+	if (!value)
+		return;
+	printable_copy(value, clean, sizeof clean);
+	snprintf(line + used, LINE_TEXT - used, "%s--%s=%s", used ? " " : "", option, clean);
+}
+
+static void describe(const struct filter_options *o, char line[LINE_TEXT])
+{
+	char low[SIZE_TEXT] = "", high[SIZE_TEXT] = "", text[64];
+
+	line[0] = 0;
+	add_name(line, "focus", o->focus);
+	add_name(line, "ignore", o->ignore);
+	add_name(line, "show-from", o->show_from);
+	add_name(line, "hide", o->hide);
+	add_name(line, "thread", o->thread);
+	if (o->size_low)
+		size_format((double)o->size_low, low);
+	if (o->size_high)
+		size_format((double)o->size_high, high);
+	snprintf(text, sizeof text, "%s..%s", low, high);
+	if (o->size_low || o->size_high)
+		add_name(line, "size", text);
+	snprintf(text, sizeof text, "%gs", (double)o->older_ns / 1e9);
+	if (o->older_ns)
+		add_name(line, "older", text);
+}
+
+void text_filter(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	const struct estimate_sum *kept = &r->total.sum[f];
+	const struct estimate_sum *all = &r->unfiltered.sum[f];
+	char line[LINE_TEXT], a[40], b[40], c[40], d[40], share[16];
+
+	if (!filter_any(&r->options.filter) && !r->options.filter.hide)
+		return;
+	describe(&r->options.filter, line);
+	text_label(t, "filter");
+	fprintf(t->out, "%s\n", line);
+	if (!filter_any(&r->options.filter))
+		return;
+	text_label(t, "");
+	fprintf(t->out, "kept %s of %s%s %s (%s), %s of %s samples\n", text_amount(f, kept->value, a),
+	        text_amount(f, all->value, b), report_is_bytes(f) ? "" : " blocks",
+	        report_is_live(f) ? "live" : "allocated",
+	        text_percent(all->value > 0 ? kept->value / all->value : 0, share),
+	        text_grouped((double)kept->samples, c), text_grouped((double)all->samples, d));
+	if (filter_by_record(&r->options.filter) && r->past_unknown)
+		text_warning(t, "INCOMPLETE",
+		             "what was freed and is in the history no more is missing from what was allocated");
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* What the outputs ask a finished report. */
+#include <string.h>
+
+#include "compare.h"
+#include "fold.h"
+#include "report.h"
+
+static const char *const figure_names[] = { "live-bytes", "live-count", "allocated-bytes", "allocated-count" };
+
+int report_figure_parse(const char *name)
+{
+	for (int i = 0; i < FIGURE_COUNT; i++)
+		if (!strcmp(name, figure_names[i]))
+			return i;
+	return -1;
+}
+
+const char *report_figure_name(enum report_figure figure)
+{
+	return figure_names[figure];
+}
+
+size_t report_shown(const struct report *r)
+{
+	size_t n = r->options.by == BY_STACK ? r->rows.count : r->groups.count;
+
+	return r->options.top && r->options.top < n ? r->options.top : n;
+}
+
+size_t report_depth(const struct report *r, const struct report_row *row)
+{
+	return r->options.depth && r->options.depth < row->frame_count ? r->options.depth : row->frame_count;
+}
+
+/* One row has few places that no row before had, which would be asked for few at a time. */
+void report_want_symbols(const struct report *r, size_t row, size_t count)
+{
+	for (size_t i = row; r->symbols && row % REPORT_AHEAD == 0 && i < count && i < row + REPORT_AHEAD; i++)
+		symbols_want(r->symbols, r->rows.list[i].frames, report_depth(r, &r->rows.list[i]));
+}
+
+bool report_compares(const struct report *r)
+{
+	return r->options.diff || r->options.since_ns;
+}
+
+/* What so many samples would add, if they were like the others. */
+static double lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
+{
+	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
+	const struct estimate_sum *all = &r->unfiltered.sum[allocated]; /* they may be of what is kept or not */
+
+	if (!all->samples && r->total.change)
+		all = &r->total.change->old[allocated];
+	return lost && all->samples ? (double)lost * all->value / (double)all->samples : 0;
+}
+
+/* Samples that the row may lack. */
+static uint64_t missing(const struct report *r, const struct report_row *row, bool live)
+{
+	bool all = row == &r->total || row == &r->unfiltered || row->unknown;
+
+	return r->lost_busy + (live ? row->lost_live : 0) + (all ? 0 : r->lost_stack);
+}
+
+struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
+{
+	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
+	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
+
+	x.high += lost_weight(r, figure, missing(r, row, live));
+	return x;
+}
+
+const struct location *report_locations(const struct report *r, uint64_t place, size_t *count)
+{
+	return filter_locations(&r->filter, place, count);
+}
+
+struct report_own report_own(const struct report *r, const struct report_row *row)
+{
+	struct report_own own = { 0, 0 };
+
+	if (r->options.show_std || r->options.by == BY_MODULE || !r->symbols)
+		return own;
+	for (; own.frame < row->frame_count; own.frame++) {
+		size_t n;
+		const struct location *list = report_locations(r, row->frames[own.frame], &n);
+		for (own.location = 0; own.location < n; own.location++)
+			if (!fold_is_standard(list[own.location].function))
+				return own;
+	}
+	return (struct report_own){ 0, 0 };
+}
+
+static bool starts(const struct report *r, uint64_t place)
+{
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	size_t n;
+	const struct location *list = report_locations(r, place, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		/* Of a library without symbols: the C++ library has one function that calls a thread's. */
+		bool unknown = !list[i].function && image->path && !strncmp(image_name(image), "libstdc++.so", 12);
+		if (!unknown && !fold_is_startup(list[i].function))
+			return false;
+	}
+	return true;
+}
+
+size_t report_inner(const struct report *r, const struct report_row *row)
+{
+	size_t n = row->frame_count;
+
+	while (!r->options.show_std && r->symbols && n > 1 && starts(r, row->frames[n - 1]))
+		n--;
+	return n;
+}
+
+struct estimate report_at_moment(const struct report *r, const struct estimate_sum *sum, bool live)
+{
+	enum report_figure f = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	struct report_row row = { .unknown = true, .lost_live = r->total.lost_live };
+
+	row.sum[f] = *sum;
+	return report_estimate(r, &row, f);
+}
+
+struct report_row report_thread(const struct report *r, const struct group *g)
+{
+	struct report_row row = { .slack = g->slack_inclusive, .lost_live = r->lost_live, .unknown = true };
+
+	for (int f = 0; f < FIGURE_COUNT; f++)
+		row.sum[f] = g->inclusive[f];
+	return row;
+}
+
+struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
+{
+	struct estimate x =
+		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
+	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
+
+	x.high += lost_weight(r, figure, missing(r, row, live));
+	x.low -= lost_weight(r, figure, r->lost_before);
+	return x;
+}
+
+double report_share(const struct report *r, const struct report_row *row, enum report_figure figure)
+{
+	double all = r->total.sum[figure].value;
+
+	return all > 0 ? row->sum[figure].value / all : 0;
+}
+
+double report_detection_limit(const struct report *r)
+{
+	return r->largest_rate > 1 ? estimate_detection_limit((double)r->largest_rate, r->options.confidence) : 0;
+}
+
+unsigned report_hidden_bytes(const struct report *r)
+{
+	return r->largest_rate > 1 ? ESTIMATE_HIDDEN_BYTES : 0;
+}
+
+double report_unseen_blocks(const struct report *r)
+{
+	return r->largest_rate > 1
+	               ? estimate_unseen_blocks(1 / estimate_probability(ESTIMATE_HIDDEN_BYTES, r->largest_rate),
+	                                        r->options.confidence)
+	               : 0;
+}
+
+uint64_t report_lost(const struct report *r)
+{
+	return r->lost_busy + r->lost_live;
+}
+
+uint64_t report_counter(const struct report *r, enum dump_counter counter)
+{
+	uint64_t sum = 0;
+
+	/* Of a pair, the newer one comes first. */
+	for (size_t i = 0; i < (r->options.diff ? r->session_count > 0 : r->session_count); i++)
+		sum += r->sessions[i].counters[counter];
+	return sum;
+}
+
+uint64_t report_skipped(const struct report *r, enum dump_skip reason)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < r->session_count; i++)
+		sum += r->sessions[i].skipped[reason];
+	return sum;
+}
+
+bool report_complete(const struct report *r)
+{
+	return r->whole && !report_lost(r) && !r->lost_stack && !r->lost_before && !r->past_unknown;
+}
+
+bool report_exact(const struct report *r)
+{
+	return r->largest_rate <= 1 && report_complete(r);
+}

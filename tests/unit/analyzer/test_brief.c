@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* The text report of a heap in a few lines: what it says first, and what it must not leave out. */
+#include "views.h"
+
+static size_t lines_of(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void assert_in_order(const char *text, const char *const *parts, size_t count)
+{
+	const char *at = text;
+
+	for (size_t i = 0; i < count; i++) {
+		at = strstr(at, parts[i]);
+		if (!at)
+			fail_msg("no \"%s\" in its place in:\n%s", parts[i], text);
+	}
+}
+
+static void build(struct dump_builder *b, uint32_t rate)
+{
+	dump_builder_init(b, rate, 64, 8, 1);
+	uint32_t s = dump_builder_stack(b, frames_a, 2, 0);
+	uint32_t t = dump_builder_stack(b, frames_b, 2, 0);
+	dump_builder_module(b, 1, 0, 0x400000, 0x500000, "/usr/bin/a", NULL, 0, 0);
+	for (int i = 0; i < 9; i++)
+		sample(b, s, 1 << 20, rate, 1, 0);
+	for (int i = 0; i < 3; i++)
+		sample(b, t, 1 << 20, rate, 1, 2);
+	dump_builder_header(b)->private_start_bytes = 1 << 20;
+	dump_builder_header(b)->private_latest_bytes = 11 << 20;
+}
+
+static void test_the_verdict_comes_first(void **state)
+{
+	static const char *const exact[] = {
+		"leaky (PID 812 on build7), 30.0 s from ",
+		"x.dump\n\n  trust      live and allocated figures are measured\n\n",
+		"Of what was allocated since the attach, exactly 9.00 MiB is still live.\n\n",
+		"  still live    9.00 MiB   exact                    9 blocks                            307 KiB/s\n",
+		"  allocated     12.0 MiB   exact                    12 blocks                           410 KiB/s, "
+		"75.0 % kept\n",
+		"  the kernel says: +10.0 MiB private memory: agrees\n\n",
+		"Held by, innermost function first\n",
+		"\n  1  9.00 MiB  exact                100.0 % 100.0 %         9       9  a+0x400100",
+		"\n\nSeen: only what was allocated meanwhile. Every allocation; 0 lost.\n",
+		"Next: memanalyze --leaks x.dump | memanalyze --timeline x.dump | memanalyze --verbose x.dump\n"
+	};
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, 1);
+	make(&r, &b, (struct report_options){ 0 });
+	char *text = text_of(&r);
+	assert_in_order(text, exact, sizeof exact / sizeof exact[0]);
+	assert_true(lines_of(text) < 25);
+	free(text);
+	report_done(&r);
+	make(&r, &b, (struct report_options){ .sort = FIGURE_ALLOCATED_COUNT });
+	assert_says(text_of(&r), "Since the attach, exactly 12.0 MiB was allocated.\n");
+	assert_says(text_of(&r), "\nAllocated by, innermost function first\n");
+	assert_says(text_of(&r), "\n  2         3  exact                 25.0 %   0.0 %  3.00 MiB       3  ");
+	report_done(&r);
+	dump_builder_done(&b);
+	build(&b, RATE);
+	make(&r, &b, (struct report_options){ .at_ns = 10000000000u });
+	assert_says(text_of(&r), "the heap as it was 10 s after the attach");
+	assert_says(text_of(&r), ", 95 % sure) was live.\n");
+	assert_says(text_of(&r), "    no sample in 1 stack: each holds less than 192 KiB\n");
+	assert_says(text_of(&r), " blocks (9 or more) ");
+	report_done(&r);
+	make(&r, &b, (struct report_options){ .filter = { .size_high = 10 } });
+	assert_says(text_of(&r), "Of what the filter keeps, no sample is live: it is less than 236 KiB, 95 % sure.\n");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void assert_kernel(uint64_t latest, const char *what)
+{
+	struct dump_builder b;
+	struct report r;
+
+	build(&b, 1);
+	dump_builder_header(&b)->private_latest_bytes = latest;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), what);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_the_kernel_may_not_agree(void **state)
+{
+	(void)state;
+	assert_kernel(13 << 20, "+12.0 MiB private memory: agrees\n");
+	assert_kernel(17 << 20, "+16.0 MiB private memory: more than is seen live\n");
+	assert_kernel(1 << 20, "0 B private memory: less than is live: memory from before was used again");
+	assert_kernel(1 << 30, "MOST OF IT WENT PAST US");
+}
+
+/* What is wrong is above what is said, also without --verbose. */
+static void test_warnings_are_at_the_top(void **state)
+{
+	static const char *const parts[] = { "a LOWER BOUND\n",
+		                             "INCOMPLETE samples were lost",
+		                             "3\n",
+		                             "not seen   libodd.so is bound otherwise",
+		                             "damage ",
+		                             "at least ",
+		                             "   lower bound\n",
+		                             "Held by",
+		                             "; 3 lost." };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, RATE);
+	dump_builder_header(&b)->counters[1][DUMP_COUNTER_lost_busy] = 3;
+	dump_builder_note(&b, DUMP_NOTE_NOT_PATCHED, "libodd.so is bound otherwise");
+	live_record(&b, 3)->stack = 12345; /* there is no such one */
+	make(&r, &b, (struct report_options){ 0 });
+	char *text = text_of(&r);
+	assert_in_order(text, parts, sizeof parts / sizeof parts[0]);
+	free(text);
+	report_done(&r);
+	dump_builder_header(&b)->state = DUMP_STATE_KILLED;
+	dump_builder_header(&b)->end_detail = 9;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), ", target killed by signal 9 (SIGKILL)  x.dump\n");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_names_are_plain_in_what_to_do_next(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+	char *text;
+	size_t size;
+
+	(void)state;
+	build(&b, 1);
+	make(&r, &b, (struct report_options){ 0 });
+	FILE *out = open_memstream(&text, &size);
+	report_text(&r, "x; rm -rf \033[1m", out, false);
+	fclose(out);
+	assert_null(strchr(text, '\033'));
+	assert_null(strstr(text, "--leaks x"));
+	assert_says(text, "Next: memanalyze --leaks DUMP | ");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void test_long_stacks_are_cut(void **state)
+{
+	uint64_t deep[40];
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (size_t i = 0; i < 40; i++)
+		deep[i] = DUMP_FRAME(1, 0x400100 + 16 * i);
+	dump_builder_init(&b, 1, 64, 8, 1);
+	dump_builder_sample(&b, dump_builder_stack(&b, deep, 40, 0), 10, 1, 1);
+	make(&r, &b, (struct report_options){ 0 });
+	char *text = text_of(&r);
+	assert_true(lines_of(text) < 25);
+	assert_says(text, "< ... (--verbose or --depth: more)\n");
+	report_done(&r);
+	make(&r, &b, (struct report_options){ .depth = 40 });
+	text = text_of(&r);
+	assert_true(lines_of(text) > 40);
+	assert_says(text, "0x400370");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_verdict_comes_first),
+		cmocka_unit_test(test_the_kernel_may_not_agree),
+		cmocka_unit_test(test_warnings_are_at_the_top),
+		cmocka_unit_test(test_names_are_plain_in_what_to_do_next),
+		cmocka_unit_test(test_long_stacks_are_cut),
+	};
+	brief = true;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
