@@ -14,10 +14,10 @@ static const char *const figure_keys[] = { "live_bytes", "live_count", "allocate
 
 static void put_members(struct json *j, const struct estimate *x)
 {
-	json_number(j, "estimate", x->value);
-	json_number(j, "stderr", x->error);
-	json_number(j, "low", x->low);
-	json_number(j, "high", x->high);
+	json_estimate(j, "estimate", x->value);
+	json_estimate(j, "stderr", x->error);
+	json_estimate(j, "low", x->low);
+	json_estimate(j, "high", x->high);
 }
 
 static void put_bytes(struct json *j, const char *name, struct estimate x)
@@ -124,39 +124,36 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
+static int put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
 {
-	json_object(j, NULL);
+	json_object_line(j, NULL);
 	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
-	json_number(j, "share", report_share(r, row, r->options.sort));
+	json_estimate(j, "share", report_share(r, row, r->options.sort));
 	put_details(j, r, row);
 	json_bool(j, "truncated", row->flags || row->unknown);
 	json_bool(j, "deep", row->flags & DUMP_STACK_DEEP);
 	json_bool(j, "unknown", row->unknown);
 	json_unsigned(j, "frame_count", row->frame_count);
-	json_array(j, "frames");
-	for (size_t i = 0; i < report_depth(r, row); i++)
-		json_frames_put(frames, j, row->frames[i]);
-	json_array_end(j);
+	int s = json_frames_stack(frames, j, row);
 	json_object_end(j);
+	return s;
 }
 
-static void put_stacks(struct json *j, const struct report *r)
+static int put_stacks(struct json *j, const struct report *r, struct json_frames *frames)
 {
 	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
-	struct json_frames frames;
+	int s = 0;
 
-	json_frames_init(&frames, r);
 	json_array(j, "stacks");
-	for (size_t i = 0; i < shown; i++) {
+	for (size_t i = 0; !s && i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
 		report_want_symbols(r, i, shown);
-		put_stack(j, r, &r->rows.list[i], &frames);
+		s = put_stack(j, r, &r->rows.list[i], frames);
 	}
 	json_array_end(j);
-	json_frames_done(&frames);
+	return s;
 }
 
 static void put_group(struct json *j, const struct report *r, const struct group *g)
@@ -376,31 +373,10 @@ static void put_view(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
-static void put_modules(struct json *j, const struct report *r)
-{
-	static const char *const sources[] = {
-		[IMAGE_SOURCE_NONE] = "none", [IMAGE_SOURCE_FILE] = "file", [IMAGE_SOURCE_DEBUG] = "debug"
-	};
-
-	/* Only those whose symbols were asked for: after the stacks. */
-	json_array(j, "modules");
-	for (uint32_t i = 1; r->symbols && i < r->images.count; i++) {
-		const struct image_found *file = symbols_image_file(r->symbols, i);
-		if (!file)
-			continue;
-		json_object(j, NULL);
-		json_string(j, "path", r->images.list[i].path);
-		json_build_id(j, &r->images.list[i]);
-		json_string(j, "symbols", sources[file->source]);
-		json_string(j, "reason", file->reason);
-		json_object_end(j);
-	}
-	json_array_end(j);
-}
-
-void report_json(const struct report *r, FILE *out)
+int report_json(const struct report *r, FILE *out)
 {
 	struct json j = { .out = out };
+	struct json_frames frames;
 
 	json_object(&j, NULL);
 	json_unsigned(&j, "format", REPORT_JSON_FORMAT);
@@ -425,8 +401,13 @@ void report_json(const struct report *r, FILE *out)
 	json_object_end(&j);
 	put_notes(&j, r);
 	json_unsigned(&j, "stack_count", r->rows.count);
-	put_stacks(&j, r);
+	json_frames_init(&frames, r);
+	int s = put_stacks(&j, r, &frames);
 	put_groups(&j, r);
-	put_modules(&j, r);
-	json_object_end(&j);
+	if (!s)
+		s = json_frames_tables(&frames, &j);
+	json_frames_done(&frames);
+	if (!s)
+		json_object_end(&j);
+	return s;
 }
