@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include "grow.h"
+#include "report_collapsed.h"
+#include "report_dhat.h"
 #include "report_json.h"
+#include "report_pprof.h"
+#include "report_speedscope.h"
 #include "report_text.h"
 
-#define TEXT_TOP 20
+#define TEXT_TOP 20u
 #define WORDS_MAX 6
 
 /* What a format can show, besides the heap. */
@@ -18,7 +22,7 @@ enum {
 	SHOWS_GROUPS = 1,      /* --by */
 	SHOWS_COMPARISONS = 2, /* --diff, --since */
 	SHOWS_TESTS = 4,       /* --leaks, --plan */
-	SHOWS_SEVERAL = 8,     /* more than one dump */
+	SHOWS_PARTS = 8,       /* --depth */
 	SHOWS_ALL = 15,
 };
 
@@ -44,8 +48,41 @@ static int write_json(const struct report *report, const struct output_style *st
 	return report_json(report, out);
 }
 
-/* An ending that ends in another one comes first. */
+static int write_pprof(const struct report *report, const struct output_style *style, FILE *out)
+{
+	(void)style;
+	return report_pprof(report, out);
+}
+
+static int write_collapsed(const struct report *report, const struct output_style *style, FILE *out)
+{
+	(void)style;
+	return report_collapsed(report, out);
+}
+
+static int write_speedscope(const struct report *report, const struct output_style *style, FILE *out)
+{
+	return report_speedscope(report, style->name, out);
+}
+
+static int write_dhat(const struct report *report, const struct output_style *style, FILE *out)
+{
+	(void)style;
+	return report_dhat(report, out);
+}
+
+/* The first that fits counts: a longer ending comes before a shorter one. */
 static const struct output_format formats[] = {
+	{ "pprof", { ".pb.gz", ".pprof" }, { NULL }, 0, SHOWS_COMPARISONS | SHOWS_PARTS, true, write_pprof },
+	{ "collapsed",
+	  { ".folded", ".collapsed", ".collapsedstack.txt" },
+	  { NULL },
+	  0,
+	  SHOWS_COMPARISONS | SHOWS_PARTS,
+	  false,
+	  write_collapsed },
+	{ "speedscope", { ".speedscope.json" }, { NULL }, 0, SHOWS_COMPARISONS | SHOWS_PARTS, false, write_speedscope },
+	{ "dhat", { ".dhat.json" }, { "dhat.out" }, 0, 0, false, write_dhat },
 	{ "text", { ".txt", ".text" }, { NULL }, TEXT_TOP, SHOWS_ALL, false, write_text },
 	{ "json", { ".json" }, { NULL }, 0, SHOWS_ALL, false, write_json },
 };
@@ -60,15 +97,22 @@ static void list_names(char *text, size_t size)
 		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", formats[i].name);
 }
 
+static const struct output_format *find(const char *name)
+{
+	for (size_t i = 0; i < FORMAT_COUNT; i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}
+
 int output_format_find(const char *name, const struct output_format **format, struct err *e)
 {
+	const struct output_format *found = find(name);
 	char names[200];
 
-	for (size_t i = 0; i < FORMAT_COUNT; i++) {
-		if (!strcmp(formats[i].name, name)) {
-			*format = &formats[i];
-			return 0;
-		}
+	if (found) {
+		*format = found;
+		return 0;
 	}
 	list_names(names, sizeof names);
 	return err_set(e, EINVAL, "--format: '%s' is none of %s", name, names);
@@ -99,7 +143,7 @@ static const struct output_format *format_of(const char *path)
 	const char *name = slash ? slash + 1 : path;
 
 	if (!strcmp(path, "-"))
-		return &formats[0];
+		return find("text");
 	for (size_t i = 0; i < FORMAT_COUNT; i++)
 		if (fits(&formats[i], name))
 			return &formats[i];
@@ -128,6 +172,8 @@ static const char *refused(const struct output_format *f, const struct report_op
 		return o->diff ? "--diff" : "--since";
 	if (!(f->shows & SHOWS_TESTS) && (o->leaks || o->plan > 0))
 		return o->leaks ? "--leaks" : "--plan";
+	if (!(f->shows & SHOWS_PARTS) && o->depth)
+		return "--depth: it takes stacks that are cut and then alike for an error";
 	return NULL;
 }
 
