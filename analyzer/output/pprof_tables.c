@@ -86,6 +86,42 @@ static void note_location(struct pprof_mapping *m, const struct location *l)
 	m->inlined |= l->inlined;
 }
 
+/* All of the module, as far as it was mapped. */
+static void widen(struct pprof_mapping *m, const struct image *image)
+{
+	if (!m->number || image->low >= image->high)
+		return;
+	m->start = m->limit && m->start < image->low ? m->start : image->low;
+	m->limit = m->limit > image->high ? m->limit : image->high;
+}
+
+/* If one executable segment holds all that is known of the image, the mapping is that of this segment, as in the
+ * process; what reads the program file expects it so. */
+static bool take_segment(struct pprof_mapping *m, struct symbols *symbols, uint32_t image)
+{
+	struct symbol_segment segment;
+
+	if (!m->limit || !symbols || !symbols_segment(symbols, PLACE(image, m->low + 1), &segment) ||
+	    m->high - segment.address >= segment.bytes || (segment.address - segment.offset) % PAGE)
+		return false;
+	uint64_t into = segment.address % PAGE;
+	m->start = segment.address - into;
+	m->offset = segment.offset - into;
+	m->limit = (segment.address + segment.bytes + PAGE - 1) & -(uint64_t)PAGE;
+	return true;
+}
+
+static void note_address(struct pprof_mapping *m, uint64_t address)
+{
+	if (!m->limit || address < m->low)
+		m->low = address;
+	if (!m->limit || address > m->high)
+		m->high = address;
+	/* What lies outside of its module is the dump's fault; the mapping holds it all the same. */
+	m->start = m->low & -(uint64_t)PAGE;
+	m->limit = (m->high & -(uint64_t)PAGE) + PAGE;
+}
+
 static void find_mappings(struct pprof *p)
 {
 	const struct images *images = &p->report->images;
@@ -93,25 +129,17 @@ static void find_mappings(struct pprof *p)
 	for (size_t i = 0; i < p->places.count; i++) {
 		const struct place_entry *entry = &p->places.list[i];
 		struct pprof_mapping *m = &p->mappings[PLACE_IMAGE(entry->place)];
-		uint64_t address = address_of(entry->place);
-		/* What lies outside of its module is the dump's fault; the mapping holds it all the same. */
-		if (!m->limit || address < m->start)
-			m->start = address & -(uint64_t)PAGE;
-		if (address >= m->limit)
-			m->limit = (address & -(uint64_t)PAGE) + PAGE;
+		note_address(m, address_of(entry->place));
 		m->number = 1;
 		for (uint32_t k = 0; k < entry->count; k++)
 			note_location(m, place_location(p->report, entry, k));
 	}
 	for (uint32_t i = 1; i < images->count; i++) {
 		struct pprof_mapping *m = &p->mappings[i];
-		const struct image *image = &images->list[i];
-		if (image->flags & DUMP_MODULE_MAIN)
+		if (images->list[i].flags & DUMP_MODULE_MAIN)
 			m->number = 1;
-		if (!m->number || image->low >= image->high)
-			continue;
-		m->start = m->limit && m->start < image->low ? m->start : image->low;
-		m->limit = m->limit > image->high ? m->limit : image->high;
+		if (!take_segment(m, p->report->symbols, i))
+			widen(m, &images->list[i]);
 	}
 }
 

@@ -27,7 +27,8 @@ enum {
 
 struct pprof_mapping {
 	uint64_t start, limit, offset;
-	uint64_t number; /* from 1; 0: nothing is in it */
+	uint64_t low, high; /* addresses of its locations, if limit is not 0 */
+	uint64_t number;    /* from 1; 0: nothing is in it */
 	bool functions, files, lines, inlined;
 };
 
