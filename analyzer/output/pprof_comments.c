@@ -113,13 +113,16 @@ static void put_totals(struct pprof *p)
 
 static void put_worth(struct pprof *p, const char *what, const struct trust_part *part)
 {
+	static const char *const worth[] = { [TRUST_UPPER_BOUND] = "an upper bound",
+		                             [TRUST_LOWER_BOUND] = "a lower bound",
+		                             [TRUST_UNKNOWN] = "unknown" };
 	char line[LINE_TEXT];
 
 	if (part->value == TRUST_MEASURED)
 		return;
 	for (int i = 0; i < TRUST_REASON_COUNT; i++)
 		if (part->reasons & 1u << i)
-			put(p, "%s figures are not measured (%s): %s", what, trust_value_name(part->value),
+			put(p, "%s figures are %s: %s", what, worth[part->value],
 			    text_trust_reason(p->report, i, line));
 }
 
