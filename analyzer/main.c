@@ -405,6 +405,7 @@ int main(int argc, char **argv)
 		if (e.text[0])
 			say("%s", e.text);
 		fputs("Try 'memanalyze --help'.\n", stderr);
+		outputs_done(&arguments.outputs);
 		return EXIT_BAD_USAGE;
 	}
 	int status = r ? 0 : show(&arguments);

@@ -28,9 +28,9 @@ enum {
 
 struct output_format {
 	const char *name;
-	const char *endings[WORDS_MAX]; /* of names of files; */
-	const char *beginnings[2];
-	size_t top; /* rows that are shown unless --top is given, 0: all */
+	const char *endings[WORDS_MAX]; /* of names of files; the longest that fits counts */
+	const char *beginning;          /* the same, or NULL */
+	size_t top;                     /* rows that are shown unless --top is given, 0: all */
 	unsigned shows;
 	bool binary; /* nothing for a terminal */
 	output_writer *write;
@@ -71,20 +71,23 @@ static int write_dhat(const struct report *report, const struct output_style *st
 	return report_dhat(report, out);
 }
 
-/* The first that fits counts: a longer ending comes before a shorter one. */
 static const struct output_format formats[] = {
-	{ "pprof", { ".pb.gz", ".pprof" }, { NULL }, 0, SHOWS_COMPARISONS | SHOWS_PARTS, true, write_pprof },
-	{ "collapsed",
-	  { ".folded", ".collapsed", ".collapsedstack.txt" },
-	  { NULL },
-	  0,
-	  SHOWS_COMPARISONS | SHOWS_PARTS,
-	  false,
-	  write_collapsed },
-	{ "speedscope", { ".speedscope.json" }, { NULL }, 0, SHOWS_COMPARISONS | SHOWS_PARTS, false, write_speedscope },
-	{ "dhat", { ".dhat.json" }, { "dhat.out" }, 0, 0, false, write_dhat },
-	{ "text", { ".txt", ".text" }, { NULL }, TEXT_TOP, SHOWS_ALL, false, write_text },
-	{ "json", { ".json" }, { NULL }, 0, SHOWS_ALL, false, write_json },
+	{ .name = "text", .endings = { ".txt", ".text" }, .top = TEXT_TOP, .shows = SHOWS_ALL, .write = write_text },
+	{ .name = "json", .endings = { ".json" }, .shows = SHOWS_ALL, .write = write_json },
+	{ .name = "pprof",
+	  .endings = { ".pb.gz", ".pprof" },
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS,
+	  .binary = true,
+	  .write = write_pprof },
+	{ .name = "collapsed",
+	  .endings = { ".folded", ".collapsed", ".collapsedstack.txt" },
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS,
+	  .write = write_collapsed },
+	{ .name = "speedscope",
+	  .endings = { ".speedscope.json" },
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS,
+	  .write = write_speedscope },
+	{ .name = "dhat", .endings = { ".dhat.json" }, .beginning = "dhat.out", .write = write_dhat },
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
@@ -118,36 +121,37 @@ int output_format_find(const char *name, const struct output_format **format, st
 	return err_set(e, EINVAL, "--format: '%s' is none of %s", name, names);
 }
 
-static bool ends_with(const char *name, const char *ending)
+/* How many characters of the name tell that it is of this format, 0: none. */
+static size_t fit(const struct output_format *format, const char *name)
 {
-	size_t n = strlen(name), m = strlen(ending);
+	size_t n = strlen(name), best = 0;
 
-	return n > m && !strcasecmp(name + n - m, ending);
+	for (size_t i = 0; i < WORDS_MAX && format->endings[i]; i++) {
+		size_t m = strlen(format->endings[i]);
+		if (n > m && m > best && !strcasecmp(name + n - m, format->endings[i]))
+			best = m;
+	}
+	if (format->beginning && !strncmp(name, format->beginning, strlen(format->beginning)))
+		best = n;
+	return best;
 }
 
-static bool fits(const struct output_format *format, const char *name)
-{
-	for (size_t i = 0; i < WORDS_MAX && format->endings[i]; i++)
-		if (ends_with(name, format->endings[i]))
-			return true;
-	for (size_t i = 0; i < 2 && format->beginnings[i]; i++)
-		if (!strncmp(name, format->beginnings[i], strlen(format->beginnings[i])))
-			return true;
-	return false;
-}
-
-/* By the name of the file; NULL: it does not tell. */
+/* By the name of the file: the one that most of it fits. NULL: it does not tell. */
 static const struct output_format *format_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
+	const struct output_format *found = strcmp(path, "-") ? NULL : find("text");
+	size_t best = 0;
 
-	if (!strcmp(path, "-"))
-		return find("text");
-	for (size_t i = 0; i < FORMAT_COUNT; i++)
-		if (fits(&formats[i], name))
-			return &formats[i];
-	return NULL;
+	for (size_t i = 0; i < FORMAT_COUNT; i++) {
+		size_t n = fit(&formats[i], name);
+		if (n > best) {
+			best = n;
+			found = &formats[i];
+		}
+	}
+	return found;
 }
 
 int outputs_add(struct outputs *o, const char *path, struct err *e)
