@@ -68,6 +68,13 @@ class Outputs:
     def names(self, stack):
         return [function_of(self.report, self.report["frames"][number]) for number in stack["frames"]]
 
+    def whole_stacks(self, *figures):
+        """The names of the frames of each stack that holds something, innermost first; None where not all is shown."""
+        if self.compares() or any(word.startswith(("--top", "--depth")) for word in self.arguments):
+            return None
+        return sorted(self.names(stack) or ["(stack not known)"] for stack in self.report["stacks"]
+                      if any(stack[figure]["estimate"] >= 1 for figure in figures))
+
     def compares(self):
         return "growth" in self.report["total"]
 
@@ -88,6 +95,7 @@ class Outputs:
             assert totals[name] == self.total(figure, self.compares()), (self.arguments, name, totals, self.report["total"])
         if not self.compares() and not any(word.startswith("--top") for word in self.arguments):
             self.check_functions(profile)
+            self.check_addresses(profile)
         assert any(f"intervals of {100 * self.report['confidence']:g} %" in comment for comment in profile.comments()), profile.comments()
         value = self.report["trust"]["live_bytes"]["value"]
         assert value == "measured" or any(value.replace("_", " ") in comment for comment in profile.comments()), profile.comments()
@@ -107,6 +115,18 @@ class Outputs:
                 theirs[key] += values["inuse_space"]
         for key in set(ours) | set(theirs):
             assert abs(ours[key] - theirs[key]) <= rows[key] + 1e-6 * ours[key], (self.arguments, key, ours[key], theirs[key])
+
+    def check_addresses(self, profile):
+        """Those of the calls, in the program file; of the module that the JSON names."""
+        ours = {(report_module["path"] if report_module else None, int(frame["address"], 16) - 1)
+                for frame in self.report["frames"]
+                for report_module in [self.report["modules"][frame["module"]] if frame["module"] is not None else None]}
+        mappings = {mapping["id"]: profile.text(mapping["filename"]) for mapping in profile.message["mapping"]}
+        theirs = {(mappings[location["mapping_id"]], location["address"]) for location in profile.message["location"]
+                  if location["address"] or not profile.names_of(location)[0].startswith("(")}
+        clean = {("[no module]" if path is None else "".join(c if c.isprintable() else "\ufffd" for c in path), max(address, 0))
+                 for path, address in ours}
+        assert theirs == clean, (self.arguments, theirs ^ clean)
 
     def check_collapsed(self):
         figure = self.report["view"]["sort"].replace("-", "_")
@@ -131,6 +151,9 @@ class Outputs:
         assert 0 <= file["activeProfileIndex"] < len(file["profiles"]) == (8 if self.compares() else 4)
         for profile in file["profiles"]:
             self.check_speedscope_profile(profile, frames)
+        shown = sorted([name for name in [frames[number]["name"] for number in reversed(stack)] if name != "(outer frames not known)"]
+                       for stack in file["profiles"][0]["samples"])
+        assert self.whole_stacks("live_bytes") in (None, shown), self.arguments
         active = file["profiles"][file["activeProfileIndex"]]["name"].split(",")[0]
         assert SPEEDSCOPE[active] == self.report["view"]["sort"].replace("-", "_")
 
@@ -155,9 +178,21 @@ class Outputs:
         assert len(set(stacks)) == len(stacks) and all(stack and 1 <= min(stack) and max(stack) < len(file["ftbl"]) for stack in stacks)
         live = self.report["view"]["sort"].startswith("live")
         assert file["verb"] == ("Live" if live else "Allocated")
+        shown = sorted([self.dhat_name(file["ftbl"][number]) for number in stack if file["ftbl"][number] != "(outer frames not known)"]
+                       for stack in stacks)
+        assert self.whole_stacks(*(("live_bytes", "live_count") if live else ("allocated_bytes", "allocated_count"))) in (None, shown), self.arguments
         for field, figure in (("tb", "bytes"), ("tbk", "count")):
             figure = ("live_" if live else "allocated_") + figure
             assert sum(point[field] for point in file["pps"]) == self.total(figure), (self.arguments, figure)
+
+
+    @staticmethod
+    def dhat_name(text):
+        """0x12: function (file:1), 0x12: ??? (in /path), 0x12: ??? or what stands for frames"""
+        match = re.fullmatch(r"0x([0-9A-F]+): (.*?)(?: \((in )?([^()]*)\))?", text)
+        if not match or match[2] != "???":
+            return match[2] if match else text
+        return (match[4].rsplit("/", 1)[-1] + "+" if match[4] else "") + f"0x{match[1].lower()}"
 
 
 class Checks:
@@ -333,6 +368,9 @@ class Checks:
     def check_hostile_names(self):
         self.clear()
         path, build_id, offsets, names = self.library()
+        headers = subprocess.run(["readelf", "-lW", path], check=True, capture_output=True, text=True).stdout
+        at, address, size = (int(word, 16) for word in re.search(r"LOAD +(\w+) (\w+) \w+ \w+ (\w+) R E", headers).groups())
+        segment = (address & -4096, (address + size + 4095) & -4096, at & -4096)
         for k, offset in enumerate(offsets):  # each of them innermost once
             order = [offset + 2] + [other + 2 for other in offsets if other != offset]
             hostile = dump.write_frames(self.directory / "hostile.dump", [(os.fsencode(path), build_id)], order, command=b"\x1b[31m</a>",
@@ -340,6 +378,8 @@ class Checks:
             outputs = Outputs(self.program, self.directory, [hostile])
             outputs.check()
             found = {name for frames, _ in Profile(outputs.paths["pprof"]).stacks() for name in frames}
+            mapping = Profile(outputs.paths["pprof"]).message["mapping"][0]
+            assert (mapping["memory_start"], mapping["memory_limit"], mapping["file_offset"]) == segment, (mapping, segment)
             plain = {name for name in names if name.isprintable()}
             assert plain <= found, plain - found
             for file in outputs.paths.values():
@@ -347,6 +387,40 @@ class Checks:
                 assert not re.search(rb"[\x1b\x07\r\x7f]|\xe2\x80\xae", text if file.name != "r.pb.gz" else b""), (k, file)
         line = outputs.paths["collapsed"].read_text(encoding="utf-8").splitlines()[0]
         assert len(line.split(";")) == len(names), line
+
+    def check_inlined(self):
+        """Each level of inlined calls is a frame, with its own file and line; sources have whole paths."""
+        self.clear()
+        (self.directory / "outer.c").write_text("""static inline __attribute__((always_inline)) int inner(int x)
+{
+	__asm__ volatile("nop; nop; nop; nop; nop; nop; nop; nop");
+	return x * 3;
+}
+int outer(int x)
+{
+	return inner(x) + 1;
+}
+""")
+        path, below = self.directory / "outer.so", self.directory / "below"
+        below.mkdir()
+        subprocess.run([self.compiler, "-shared", "-fPIC", "-O2", "-g", "-fcf-protection=none", "-nostdlib", "-Wl,--build-id", "-o", path,
+                        "../outer.c"], check=True, cwd=below)
+        below.rmdir()
+        notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+        build_id = bytes.fromhex(next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line))
+        symbols = subprocess.run(["readelf", "-W", "--dyn-syms", path], check=True, capture_output=True, text=True).stdout
+        offset = next(int(line.split()[1], 16) for line in symbols.splitlines() if " FUNC " in line)
+        made = dump.write_frames(self.directory / "inlined.dump", [(os.fsencode(path), build_id)], [offset + 4])
+        outputs = Outputs(self.program, self.directory, [made])
+        outputs.check()
+        profile = Profile(outputs.paths["pprof"])
+        assert [names for names, _ in profile.stacks()] == [["inner", "outer"]] and profile.message["mapping"][0]["has_inline_frames"]
+        lines = [line["line"] for line in profile.message["location"][0]["line"]]
+        files = {profile.text(function["filename"]) for function in profile.message["function"]}
+        assert lines == [3, 8] and files == {str(self.directory.resolve() / "outer.c")}, (lines, files)
+        assert re.fullmatch(r"outer;inner_\[i\] \d+\n", outputs.paths["collapsed"].read_text())
+        table = json.loads(outputs.paths["dhat"].read_text())["ftbl"][1:]
+        assert [text.split(": ")[1] for text in table] == [f"inner ({next(iter(files))}:3)", f"outer ({next(iter(files))}:8)"], table
 
     def check_fifty_thousand_stacks(self):
         self.clear()
