@@ -423,8 +423,11 @@ int outer(int x)
         assert [text.split(": ")[1] for text in table] == [f"inner ({next(iter(files))}:3)", f"outer ({next(iter(files))}:8)"], table
 
     def check_fifty_thousand_stacks(self):
+        """Each in bounded memory; what it says is looked at in fewer."""
         self.clear()
         large = self.directory / "large.dump"
+        subprocess.run([self.large_dump, large, "20000", "20000", "5000"], check=True, stdout=subprocess.DEVNULL)
+        Outputs(self.program, self.directory, [large]).check()
         subprocess.run([self.large_dump, large, "100000", "100000", "50000"], check=True, stdout=subprocess.DEVNULL)
         for name, file in FILES.items():
             process = subprocess.Popen([self.program, "--no-cache", "-o", self.directory / file, large])
@@ -435,7 +438,6 @@ int outer(int x)
             size = (self.directory / file).stat().st_size
             print(f"  {name}: {size / 1e6:.1f} MB, {usage.ru_maxrss / 1024:.0f} MiB resident")
             assert name != "pprof" or size < 4 << 20, size
-        Outputs(self.program, self.directory, [large]).check()
 
     def check_go(self):
         """-top of Go's pprof says what the JSON says, and nothing on stderr; -diff_base with itself is empty."""

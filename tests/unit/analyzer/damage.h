@@ -47,6 +47,8 @@ static inline int damage_report(const void *bytes, size_t size)
 		{ .confidence = 0.99, .by = BY_FUNCTION, .sort = FIGURE_LIVE_COUNT },
 		{ .confidence = 0.95, .by = BY_MODULE, .at_ns = UINT64_MAX },
 		{ .confidence = 0.95, .diff = true, .plan = 0.05 },
+		{ .confidence = 0.95, .diff = true, .sort = FIGURE_ALLOCATED_BYTES, .top = 1 },
+		{ .confidence = 0.95, .top = 1, .depth = 1 },
 	};
 	struct dump *dump = NULL;
 	struct report report;
