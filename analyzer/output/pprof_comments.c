@@ -70,11 +70,13 @@ static void format_total(const struct pprof *p, enum report_figure f, char *text
 	const struct report *r = p->report;
 	struct estimate x = report_compares(r) ? report_growth(r, &r->total, f) : report_estimate(r, &r->total, f);
 	enum report_figure count = report_is_live(f) ? FIGURE_LIVE_COUNT : FIGURE_ALLOCATED_COUNT;
-	const struct estimate_sum *sum = report_compares(r) ? &r->total.change->plus[count] : &r->total.sum[count];
+	uint64_t samples = r->total.sum[count].samples;
 	char value[40], range[96], number[40];
 
+	if (report_compares(r))
+		samples = r->total.change->plus[count].samples + r->total.change->minus[count].samples;
 	snprintf(text, size, "%s %s (%s), %s samples", text_title(f), text_amount(f, x.value, value),
-	         text_interval(f, &x, range), text_grouped((double)sum->samples, number));
+	         text_interval(f, &x, range), text_grouped((double)samples, number));
 }
 
 /* The standard normal distribution has a share of confidence between -z and z. */
@@ -105,10 +107,8 @@ static void put_totals(struct pprof *p)
 		put(p, "a node with n samples (alloc_samples, inuse_samples) is known to about %.0f/sqrt(n) %%",
 		    100 * normal_quantile(r->options.confidence));
 	if (report_compares(r))
-		put(p,
-		    "alloc_samples and inuse_samples are those that came and those that went: a growth below "
-		    "%.1f*sqrt(n) of them may be chance",
-		    normal_quantile(r->options.confidence));
+		put(p, "alloc_samples and inuse_samples are those that came and those that went; whether a growth is "
+		       "more than chance: memanalyze --diff, --since");
 }
 
 static void put_worth(struct pprof *p, const char *what, const struct trust_part *part)

@@ -97,6 +97,8 @@ class Outputs:
             self.check_functions(profile)
             self.check_addresses(profile)
         assert any(f"intervals of {100 * self.report['confidence']:g} %" in comment for comment in profile.comments()), profile.comments()
+        for samples in (f"{totals['inuse_samples']:,} samples; allocated", f"{totals['alloc_samples']:,} samples; intervals"):
+            assert any(samples in comment for comment in profile.comments()), (self.arguments, samples, profile.comments())
         value = self.report["trust"]["live_bytes"]["value"]
         assert value == "measured" or any(value.replace("_", " ") in comment for comment in profile.comments()), profile.comments()
 
