@@ -11,12 +11,11 @@
 
 #include "cleanup.h"
 #include "dump_reader.h"
+#include "outputs.h"
 #include "printable.h"
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
-#include "report_json.h"
-#include "report_text.h"
 #include "size.h"
 #include "version.h"
 #include "view_options.h"
@@ -24,62 +23,68 @@
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
 /* Those without a short form. */
-enum { OPTION_NO_CACHE = 256 };
-
-#define TEXT_TOP 20
+enum { OPTION_NO_CACHE = 256, OPTION_FORMAT };
 
 static struct progress progress;
 
 struct arguments {
 	char **paths;
 	int path_count;
-	bool json;
 	bool top_given;
+	const struct output_format *format; /* NULL: as the names of the files say */
+	struct outputs outputs;
 	struct report_options report;
 	char debug_path[PATH_MAX];
 };
 
-static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
-			   "  or:  memanalyze --diff [OPTION]... OLD NEW\n"
-			   "Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
-			   "merged: stacks of the same code are one row, figures add up.\n"
-			   "\n"
-			   "  -n, --top=N               show the first N rows, 0: all (20; with --json all)\n"
-			   "  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
-			   "                            or allocated-count\n"
-			   "  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
-			   "  -b, --by=WHAT             sum up by stack (default), function, file, line, module,\n"
-			   "                            thread, size or lifetime\n"
-			   "  -j, --json                write JSON\n"
-			   "  -c, --confidence=PERCENT  of the intervals (95)\n"
-			   "  -x, --diff                compare two dumps: growth per stack\n"
-			   "  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
-			   "      --peak                the heap when most of it was live\n"
-			   "      --timeline[=N]        live bytes at N moments (20) instead of stacks\n"
-			   "  -i, --since=TIME          growth since this time after the attach\n"
-			   "  -l, --leaks               stacks whose old blocks become more and more\n"
-			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
-			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
-			   "      --focus=REGEX         only stacks with a function, file or module that matches\n"
-			   "      --ignore=REGEX        only stacks without one\n"
-			   "      --hide=REGEX          leave these frames out\n"
-			   "      --show-from=REGEX     begin stacks at the outermost frame that matches\n"
-			   "      --thread=REGEX        only what threads of this name, or number, have allocated\n"
-			   "      --size=SIZE           only blocks of this size, or from..below (1k..4k)\n"
-			   "      --older=TIME          only blocks that were allocated so long ago, or longer\n"
-			   "      --show-std            do not fold frames of start-up and of the standard library\n"
-			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
-			   "  -S, --no-symbols          show modules and offsets only\n"
-			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
-			   "  -F, --full-names          do not shorten names in the text\n"
-			   "  -v, --verbose             also all that is known of the session and of each row\n"
-			   "  -h, --help                show this help\n"
-			   "  -V, --version             show the version\n"
-			   "\n"
-			   "Exit status: 0 all was read, 1 a dump is damaged and was read in part,\n"
-			   "2 no dump could be read, 64 wrong usage.\n";
+static const char help[] =
+	"Usage: memanalyze [OPTION]... DUMP...\n"
+	"  or:  memanalyze --diff [OPTION]... OLD NEW\n"
+	"Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
+	"merged: stacks of the same code are one row, figures add up.\n"
+	"\n"
+	"  -o, --output=FILE         write to FILE, - is standard output; may be given several times\n"
+	"      --format=FORMAT       text, json, pprof, collapsed, speedscope or dhat; without it\n"
+	"                            the name says it: .txt .json .pb.gz .folded .collapsed\n"
+	"                            .speedscope.json dhat.out.*\n"
+	"  -n, --top=N               show the first N rows, 0: all (20 in text, else all)\n"
+	"  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
+	"                            or allocated-count\n"
+	"  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
+	"  -b, --by=WHAT             sum up by stack (default), function, file, line, module,\n"
+	"                            thread, size or lifetime\n"
+	"  -j, --json                the same as --format=json\n"
+	"  -c, --confidence=PERCENT  of the intervals (95)\n"
+	"  -x, --diff                compare two dumps: growth per stack\n"
+	"  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
+	"      --peak                the heap when most of it was live\n"
+	"      --timeline[=N]        live bytes at N moments (20) instead of stacks\n"
+	"  -i, --since=TIME          growth since this time after the attach\n"
+	"  -l, --leaks               stacks whose old blocks become more and more\n"
+	"  -g, --age=TIME            old is older than this (a third of the session)\n"
+	"  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
+	"      --focus=REGEX         only stacks with a function, file or module that matches\n"
+	"      --ignore=REGEX        only stacks without one\n"
+	"      --hide=REGEX          leave these frames out\n"
+	"      --show-from=REGEX     begin stacks at the outermost frame that matches\n"
+	"      --thread=REGEX        only what threads of this name, or number, have allocated\n"
+	"      --size=SIZE           only blocks of this size, or from..below (1k..4k)\n"
+	"      --older=TIME          only blocks that were allocated so long ago, or longer\n"
+	"      --show-std            do not fold frames of start-up and of the standard library\n"
+	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
+	"  -S, --no-symbols          show modules and offsets only\n"
+	"      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
+	"  -F, --full-names          do not shorten names in the text\n"
+	"  -v, --verbose             also all that is known of the session and of each row\n"
+	"  -h, --help                show this help\n"
+	"  -V, --version             show the version\n"
+	"\n"
+	"Exit status: 0 all was read, 1 a dump is damaged and was read in part,\n"
+	"2 no dump could be read or an output not be written, 64 wrong usage.\n";
 
 static const struct option long_options[] = {
+	{ "output", required_argument, NULL, 'o' },
+	{ "format", required_argument, NULL, OPTION_FORMAT },
 	{ "top", required_argument, NULL, 'n' },
 	{ "sort", required_argument, NULL, 's' },
 	{ "depth", required_argument, NULL, 'd' },
@@ -169,7 +174,9 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);
 	case 'x': a->report.diff = true; return 0;
 	case 'l': a->report.leaks = true; return 0;
-	case 'j': a->json = true; return 0;
+	case 'o': return outputs_add(&a->outputs, value, e);
+	case 'j': return output_format_find("json", &a->format, e);
+	case OPTION_FORMAT: return output_format_find(value, &a->format, e);
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_NO_CACHE: a->report.cache = false; return 0;
 	case 'F': a->report.full_names = true; return 0;
@@ -218,12 +225,10 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 {
 	int option;
 
-	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE,
-		                             .top = TEXT_TOP,
-		                             .symbols = true,
-		                             .cache = true,
-		                             .progress = &progress };
-	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFvhV", long_options, NULL)) != -1) {
+	a->report = (struct report_options){
+		.confidence = ESTIMATE_CONFIDENCE, .symbols = true, .cache = true, .progress = &progress
+	};
+	while ((option = getopt_long(argc, argv, "o:n:s:d:b:jc:xa:i:lg:p:D:SFvhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
 			return 1;
@@ -238,9 +243,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	}
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
-	if (a->json && !a->top_given)
-		a->report.top = 0;
-	return check_arguments(a, e);
+	option = check_arguments(a, e);
+	return option ? option : outputs_settle(&a->outputs, a->format, &a->report, e);
 }
 
 static bool wants_colour(void)
@@ -354,7 +358,7 @@ static bool writes_to_file(void)
 	return !fstat(STDOUT_FILENO, &st) && S_ISREG(st.st_mode);
 }
 
-static int show_report(const struct arguments *a, struct report *report)
+static int show_report(struct arguments *a, struct report *report)
 {
 	struct err e = { 0 };
 	char name[PATH_MAX + 64];
@@ -371,13 +375,13 @@ static int show_report(const struct arguments *a, struct report *report)
 		         report->session_count - 1);
 	else
 		snprintf(name, sizeof name, "%s", report->sessions[0].name);
-	if (!writes_to_file())
+	if (outputs_have_stdout(&a->outputs) && !writes_to_file())
 		progress_stop(&progress);
-	if (a->json)
-		report_json(report, stdout);
-	else
-		report_text(report, name, stdout, wants_colour());
-	fflush(stdout);
+	const struct output_style style = { .name = name, .colour = wants_colour() };
+	if (outputs_write(&a->outputs, report, a->top_given, &style, &e)) {
+		say("%s", e.text);
+		return EXIT_UNREADABLE;
+	}
 	progress_stop(&progress);
 	for (size_t i = 0; i < report->session_count; i++) {
 		if (report->sessions[i].whole)
@@ -388,11 +392,15 @@ static int show_report(const struct arguments *a, struct report *report)
 	return status;
 }
 
-static int show(const struct arguments *a)
+static int show(struct arguments *a)
 {
 	struct err e = { 0 };
 	struct report report;
 
+	if (outputs_open(&a->outputs, a->paths, a->path_count, &e)) {
+		say("%s", e.text);
+		return EXIT_UNREADABLE;
+	}
 	progress_start(&progress, STDERR_FILENO, PROGRESS_DELAY_NS);
 	int status = report_init(&report, &a->report, &e) ? complain(a->paths[0], &e) : show_report(a, &report);
 
@@ -413,10 +421,12 @@ int main(int argc, char **argv)
 		if (e.text[0])
 			say("%s", e.text);
 		fputs("Try 'memanalyze --help'.\n", stderr);
+		outputs_done(&arguments.outputs);
 		return EXIT_BAD_USAGE;
 	}
 	int status = r ? 0 : show(&arguments);
-	if (fflush(stdout) || ferror(stdout)) {
+	outputs_done(&arguments.outputs);
+	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {
 		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;
 	}

@@ -13,6 +13,7 @@ memattach_require(UNWIND_PTRACE libunwind-ptrace libunwind-dev)
 memattach_require(UNWIND_GENERIC libunwind-generic libunwind-dev)
 memattach_require(ELF libelf libelf-dev)
 memattach_require(DW libdw libdw-dev)
+memattach_require(ZLIB zlib zlib1g-dev)
 memattach_require(LZMA liblzma liblzma-dev)
 
 find_library(IBERTY_LIBRARY iberty)

@@ -6,91 +6,118 @@
 #include "build_id.h"
 #include "grow.h"
 
-/* A place whose text is not kept is put out anew each time: one of a file may have a path of 4 KiB at each of 64
- * inlined calls. */
-#define KEPT_BYTES (32u << 20)
-
-void json_build_id(struct json *j, const struct image *image)
+void json_frames_init(struct json_frames *f, const struct report *report)
 {
-	char hex[BUILD_ID_TEXT];
-
-	build_id_format(image->build_id, image->build_id_bytes, hex);
-	json_string(j, "build_id", hex[0] ? hex : NULL);
+	*f = (struct json_frames){ .report = report };
+	place_table_init(&f->places, report);
 }
 
-static void put_frame(struct json *j, const struct report *r, uint64_t place, const struct location *l)
+void json_frames_done(struct json_frames *f)
 {
-	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	place_table_done(&f->places);
+	free(f->modules);
+	map_done(&f->module_of);
+	*f = (struct json_frames){ 0 };
+}
 
-	json_object(j, NULL);
-	json_hex(j, "address", PLACE_OFFSET(place));
+int json_frames_stack(struct json_frames *f, struct json *j, const struct report_row *row)
+{
+	json_array_line(j, "frames");
+	for (size_t i = 0; i < report_depth(f->report, row); i++) {
+		const struct place_entry *entry = place_table_get(&f->places, row->frames[i]);
+		if (!entry)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < entry->count; k++)
+			json_unsigned(j, NULL, entry->first + k);
+	}
+	json_array_end(j);
+	return 0;
+}
+
+/* The number of an image in the table of modules; new ones come at its end. */
+static int module_number(struct json_frames *f, uint32_t image, uint32_t *number)
+{
+	const uint32_t *known = map_find(&f->module_of, image);
+
+	if (!known) {
+		if (!grow_list(f->modules, f->module_count) || map_put(&f->module_of, image, f->module_count))
+			return -ENOMEM;
+		f->modules[f->module_count] = image;
+		*number = f->module_count++;
+		return 0;
+	}
+	*number = *known;
+	return 0;
+}
+
+static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module)
+{
+	json_object_line(j, NULL);
 	json_string(j, "function", l->function);
 	json_string(j, "file", l->file);
 	if (l->file && l->line)
 		json_unsigned(j, "line", (uint64_t)l->line);
 	else
 		json_string(j, "line", NULL);
-	json_string(j, "module", image->path);
-	json_build_id(j, image);
+	if (PLACE_IMAGE(place))
+		json_unsigned(j, "module", module);
+	else
+		json_string(j, "module", NULL);
+	json_hex(j, "address", PLACE_OFFSET(place));
 	json_bool(j, "inlined", l->inlined);
 	json_object_end(j);
 }
 
-static void put_place(struct json *j, const struct report *r, uint64_t place)
+static int put_frames(struct json_frames *f, struct json *j)
 {
-	size_t n;
-	const struct location *list = report_locations(r, place, &n);
-
-	for (size_t k = 0; k < n; k++)
-		put_frame(j, r, place, &list[k]);
-}
-
-/* NULL: no memory, or no more shall be kept. */
-static const struct json_frame_text *make_text(struct json_frames *frames, struct json *j, uint64_t place)
-{
-	struct json_frame_text text = { 0 };
-	FILE *to;
-
-	if (frames->bytes > KEPT_BYTES || !grow_list(frames->list, frames->count))
-		return NULL;
-	to = open_memstream(&text.text, &text.length);
-	if (!to)
-		return NULL;
-	json_divert(j, to);
-	put_place(j, frames->report, place);
-	json_divert_end(j);
-	bool bad = ferror(to);
-	bad = fclose(to) || bad;
-	if (bad || map_put(&frames->text_of, place, (uint32_t)frames->count)) {
-		free(text.text);
-		return NULL;
+	json_array(j, "frames");
+	for (size_t i = 0; i < f->places.count; i++) {
+		const struct place_entry *entry = &f->places.list[i];
+		uint32_t image = PLACE_IMAGE(entry->place);
+		uint32_t module = 0;
+		if (image && module_number(f, image, &module))
+			return -ENOMEM;
+		for (uint32_t k = 0; k < entry->count; k++)
+			put_frame(j, entry->place, place_location(f->report, entry, k), module);
 	}
-	frames->list[frames->count] = text;
-	frames->bytes += text.length + sizeof text;
-	return &frames->list[frames->count++];
+	json_array_end(j);
+	return 0;
 }
 
-void json_frames_init(struct json_frames *frames, const struct report *report)
+static void put_module(const struct report *r, struct json *j, uint32_t image)
 {
-	*frames = (struct json_frames){ .report = report };
+	static const char *const sources[] = {
+		[IMAGE_SOURCE_NONE] = "none", [IMAGE_SOURCE_FILE] = "file", [IMAGE_SOURCE_DEBUG] = "debug"
+	};
+	const struct image *i = &r->images.list[image];
+	const struct image_found *file = r->symbols ? symbols_image_file(r->symbols, image) : NULL;
+	char hex[BUILD_ID_TEXT];
+
+	build_id_format(i->build_id, i->build_id_bytes, hex);
+	json_object_line(j, NULL);
+	json_string(j, "path", i->path);
+	json_string(j, "build_id", hex[0] ? hex : NULL);
+	json_string(j, "symbols", file ? sources[file->source] : NULL);
+	json_string(j, "reason", file ? file->reason : NULL);
+	json_object_end(j);
 }
 
-void json_frames_done(struct json_frames *frames)
+int json_frames_tables(struct json_frames *f, struct json *j)
 {
-	for (size_t i = 0; i < frames->count; i++)
-		free(frames->list[i].text);
-	free(frames->list);
-	map_done(&frames->text_of);
-	*frames = (struct json_frames){ 0 };
-}
+	const struct report *r = f->report;
+	int s = put_frames(f, j);
 
-void json_frames_put(struct json_frames *frames, struct json *j, uint64_t place)
-{
-	const uint32_t *known = map_find(&frames->text_of, place);
-	const struct json_frame_text *text = known ? &frames->list[*known] : make_text(frames, j, place);
-
-	if (text)
-		json_elements(j, text->text, text->length);
-	else
-		put_place(j, frames->report, place);
+	/* Then those that only groups, or the search for the allocator's own functions, had to do with. */
+	for (uint32_t i = 1; !s && r->symbols && i < r->images.count; i++) {
+		uint32_t number;
+		if (symbols_image_file(r->symbols, i))
+			s = module_number(f, i, &number);
+	}
+	if (s)
+		return s;
+	json_array(j, "modules");
+	for (uint32_t i = 0; i < f->module_count; i++)
+		put_module(r, j, f->modules[i]);
+	json_array_end(j);
+	return 0;
 }

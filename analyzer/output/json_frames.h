@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* The frames of stacks in JSON. Stacks share most of their frames, so what a place becomes is kept as text. */
+/* The tables of frames and modules of the JSON report, to which its stacks refer by number. */
 #ifndef MEMATTACH_JSON_FRAMES_H
 #define MEMATTACH_JSON_FRAMES_H
 
 #include "json.h"
+#include "place_table.h"
 #include "report.h"
 
 struct json_frames {
 	const struct report *report;
-	struct map text_of; /* place -> index in list */
-	struct json_frame_text {
-		char *text;
-		size_t length;
-	} * list;
-	size_t count;
-	size_t bytes; /* of all texts */
+	struct place_table places;
+	uint32_t *modules; /* images in the order of the table of modules */
+	uint32_t module_count;
+	struct map module_of; /* image -> index in modules */
 };
 
 void json_frames_init(struct json_frames *frames, const struct report *report);
 void json_frames_done(struct json_frames *frames);
-/* Writes the objects of one place into the array that is open; always at the same depth. */
-void json_frames_put(struct json_frames *frames, struct json *j, uint64_t place);
-/* The member "build_id". */
-void json_build_id(struct json *j, const struct image *image);
+/* The member "frames" of a stack: numbers. All stacks come before the tables. -ENOMEM. */
+int json_frames_stack(struct json_frames *frames, struct json *j, const struct report_row *row) WARN_UNUSED;
+/* The members "frames" and "modules" of the report. -ENOMEM. */
+int json_frames_tables(struct json_frames *frames, struct json *j) WARN_UNUSED;
 
 #endif

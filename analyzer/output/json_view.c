@@ -3,6 +3,21 @@
 
 #include <math.h>
 
+void json_interval(struct json *j, const struct estimate *x)
+{
+	json_estimate(j, "estimate", x->value);
+	json_estimate(j, "stderr", x->error);
+	json_estimate(j, "low", x->low);
+	json_estimate(j, "high", x->high);
+}
+
+void json_bytes(struct json *j, const char *name, struct estimate x)
+{
+	json_object(j, name);
+	json_interval(j, &x);
+	json_object_end(j);
+}
+
 void json_filter(struct json *j, const struct report *r)
 {
 	const struct filter_options *o = &r->options.filter;
@@ -21,8 +36,8 @@ void json_filter(struct json *j, const struct report *r)
 	json_number(j, "size_low_bytes", (double)o->size_low);
 	json_number(j, "size_high_bytes", o->size_high ? (double)o->size_high : NAN);
 	json_number(j, "older_seconds", o->older_ns ? (double)o->older_ns / 1e9 : NAN);
-	json_number(j, "kept", r->total.sum[f].value);
-	json_number(j, "of", r->unfiltered.sum[f].value);
+	json_estimate(j, "kept", r->total.sum[f].value);
+	json_estimate(j, "of", r->unfiltered.sum[f].value);
 	json_unsigned(j, "samples_kept", r->total.sum[f].samples);
 	json_unsigned(j, "samples_of", r->unfiltered.sum[f].samples);
 	json_object_end(j);
@@ -55,16 +70,6 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 	json_string(j, "module", r->images.list[g->image].path);
 }
 
-static void put_moment(struct json *j, const char *name, struct estimate x)
-{
-	json_object(j, name);
-	json_number(j, "estimate", x.value);
-	json_number(j, "stderr", x.error);
-	json_number(j, "low", x.low);
-	json_number(j, "high", x.high);
-	json_object_end(j);
-}
-
 void json_timeline(struct json *j, const struct report *r)
 {
 	if (!r->timeline.count)
@@ -74,8 +79,8 @@ void json_timeline(struct json *j, const struct report *r)
 		const struct timeline_point *point = &r->timeline.points[i];
 		json_object(j, NULL);
 		json_number(j, "seconds", (double)point->ns / 1e9);
-		put_moment(j, "live_bytes", report_at_moment(r, &point->live, true));
-		put_moment(j, "allocated_bytes", report_at_moment(r, &point->allocated, false));
+		json_bytes(j, "live_bytes", report_at_moment(r, &point->live, true));
+		json_bytes(j, "allocated_bytes", report_at_moment(r, &point->allocated, false));
 		json_unsigned(j, "samples_live", point->live.samples);
 		json_unsigned(j, "samples", point->allocated.samples);
 		json_bool(j, "incomplete", point->incomplete);

@@ -6,6 +6,10 @@
 #include "json.h"
 #include "report.h"
 
+/* A figure without what is special to numbers of blocks; "name" is that of the member. */
+void json_bytes(struct json *j, const char *name, struct estimate x);
+/* The members of every figure. */
+void json_interval(struct json *j, const struct estimate *x);
 /* The member "filter": null if nothing is filtered. */
 void json_filter(struct json *j, const struct report *report);
 /* The member "timeline", if it is asked for. */

@@ -13,32 +13,17 @@
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
 
-static void put_members(struct json *j, const struct estimate *x)
-{
-	json_number(j, "estimate", x->value);
-	json_number(j, "stderr", x->error);
-	json_number(j, "low", x->low);
-	json_number(j, "high", x->high);
-}
-
-static void put_bytes(struct json *j, const char *name, struct estimate x)
-{
-	json_object(j, name);
-	put_members(j, &x);
-	json_object_end(j);
-}
-
 static void put_count(struct json *j, const char *name, struct estimate x)
 {
 	json_object(j, name);
-	put_members(j, &x);
+	json_interval(j, &x);
 	json_number(j, "unseen", x.unseen);
 	json_object_end(j);
 }
 
 static void put_figure(struct json *j, enum report_figure f, struct estimate x)
 {
-	(report_is_bytes(f) ? put_bytes : put_count)(j, figure_keys[f], x);
+	(report_is_bytes(f) ? json_bytes : put_count)(j, figure_keys[f], x);
 }
 
 static void put_figures(struct json *j, const struct report *r, const struct report_row *row)
@@ -53,7 +38,7 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 		return;
 	json_object(j, "fragmentation");
 	json_number(j, "requested_bytes", slack->requested);
-	put_bytes(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
+	json_bytes(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
 	json_object_end(j);
 }
 
@@ -89,7 +74,7 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	const struct leak_tally *t = &row->change->leak;
 
 	json_object(j, "leak");
-	put_bytes(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
+	json_bytes(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
 	put_count(j, "older_count", estimate_interval(&t->count, r->options.confidence));
 	json_unsigned(j, "samples_older", t->count.samples);
 	json_unsigned(j, "samples_gained", t->gained);
@@ -125,39 +110,36 @@ static void put_details(struct json *j, const struct report *r, const struct rep
 		put_plan(j, r, row);
 }
 
-static void put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
+static int put_stack(struct json *j, const struct report *r, const struct report_row *row, struct json_frames *frames)
 {
-	json_object(j, NULL);
+	json_object_line(j, NULL);
 	put_figures(j, r, row);
 	json_unsigned(j, "samples", row->sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
-	json_number(j, "share", report_share(r, row, r->options.sort));
+	json_estimate(j, "share", report_share(r, row, r->options.sort));
 	put_details(j, r, row);
 	json_bool(j, "truncated", row->flags || row->unknown);
 	json_bool(j, "deep", row->flags & DUMP_STACK_DEEP);
 	json_bool(j, "unknown", row->unknown);
 	json_unsigned(j, "frame_count", row->frame_count);
-	json_array(j, "frames");
-	for (size_t i = 0; i < report_depth(r, row); i++)
-		json_frames_put(frames, j, row->frames[i]);
-	json_array_end(j);
+	int s = json_frames_stack(frames, j, row);
 	json_object_end(j);
+	return s;
 }
 
-static void put_stacks(struct json *j, const struct report *r)
+static int put_stacks(struct json *j, const struct report *r, struct json_frames *frames)
 {
 	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
-	struct json_frames frames;
+	int s = 0;
 
-	json_frames_init(&frames, r);
 	json_array(j, "stacks");
-	for (size_t i = 0; i < shown; i++) {
+	for (size_t i = 0; !s && i < shown; i++) {
 		progress_at(r->options.progress, "writing", i, shown);
 		report_want_symbols(r, i, shown);
-		put_stack(j, r, &r->rows.list[i], &frames);
+		s = put_stack(j, r, &r->rows.list[i], frames);
 	}
 	json_array_end(j);
-	json_frames_done(&frames);
+	return s;
 }
 
 static void put_group(struct json *j, const struct report *r, const struct group *g)
@@ -181,7 +163,7 @@ static void put_thread(struct json *j, const struct report *r, const struct grou
 	if (!thread)
 		json_unsigned(j, "samples", row.sum[FIGURE_ALLOCATED_COUNT].samples);
 	json_unsigned(j, "samples_live", row.sum[FIGURE_LIVE_COUNT].samples);
-	json_number(j, "share", report_share(r, &row, r->options.sort));
+	json_estimate(j, "share", report_share(r, &row, r->options.sort));
 	put_slack(j, r, &row.slack);
 }
 
@@ -348,7 +330,7 @@ static void put_memory(struct json *j, const struct report *r)
 	}
 	json_object(j, "memory");
 	json_number(j, "private_growth_bytes", m->private_growth);
-	put_bytes(j, "captured_live_bytes", m->live);
+	json_bytes(j, "captured_live_bytes", m->live);
 	json_bool(j, "mostly_unseen", m->mostly_unseen);
 	json_object_end(j);
 }
@@ -374,31 +356,10 @@ static void put_view(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
-static void put_modules(struct json *j, const struct report *r)
-{
-	static const char *const sources[] = {
-		[IMAGE_SOURCE_NONE] = "none", [IMAGE_SOURCE_FILE] = "file", [IMAGE_SOURCE_DEBUG] = "debug"
-	};
-
-	/* Only those whose symbols were asked for: after the stacks. */
-	json_array(j, "modules");
-	for (uint32_t i = 1; r->symbols && i < r->images.count; i++) {
-		const struct image_found *file = symbols_image_file(r->symbols, i);
-		if (!file)
-			continue;
-		json_object(j, NULL);
-		json_string(j, "path", r->images.list[i].path);
-		json_build_id(j, &r->images.list[i]);
-		json_string(j, "symbols", sources[file->source]);
-		json_string(j, "reason", file->reason);
-		json_object_end(j);
-	}
-	json_array_end(j);
-}
-
-void report_json(const struct report *r, FILE *out)
+int report_json(const struct report *r, FILE *out)
 {
 	struct json j = { .out = out };
+	struct json_frames frames;
 
 	json_object(&j, NULL);
 	json_unsigned(&j, "format", REPORT_JSON_FORMAT);
@@ -423,9 +384,14 @@ void report_json(const struct report *r, FILE *out)
 	json_object_end(&j);
 	put_notes(&j, r);
 	json_unsigned(&j, "stack_count", r->rows.count);
-	put_stacks(&j, r);
+	json_frames_init(&frames, r);
+	int s = put_stacks(&j, r, &frames);
 	put_groups(&j, r);
 	json_timeline(&j, r);
-	put_modules(&j, r);
-	json_object_end(&j);
+	if (!s)
+		s = json_frames_tables(&frames, &j);
+	json_frames_done(&frames);
+	if (!s)
+		json_object_end(&j);
+	return s;
 }

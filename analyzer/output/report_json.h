@@ -7,8 +7,9 @@
 
 #include "report.h"
 
-#define REPORT_JSON_FORMAT 2
+#define REPORT_JSON_FORMAT 3
 
-void report_json(const struct report *report, FILE *out);
+/* -ENOMEM. */
+int report_json(const struct report *report, FILE *out) WARN_UNUSED;
 
 #endif

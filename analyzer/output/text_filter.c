@@ -19,7 +19,7 @@ static void add_name(char line[LINE_TEXT], const char *option, const char *value
 	snprintf(line + used, LINE_TEXT - used, "%s--%s=%s", used ? " " : "", option, clean);
 }
 
-static void describe(const struct filter_options *o, char line[LINE_TEXT])
+void text_filter_options(const struct filter_options *o, char line[LINE_TEXT])
 {
 	char low[SIZE_TEXT] = "", high[SIZE_TEXT] = "", text[64];
 
@@ -51,7 +51,7 @@ void text_filter(const struct text *t)
 
 	if (!filter_any(&r->options.filter) && !r->options.filter.hide)
 		return;
-	describe(&r->options.filter, line);
+	text_filter_options(&r->options.filter, line);
 	text_label(t, "filter");
 	fprintf(t->out, "%s\n", line);
 	if (!filter_any(&r->options.filter))

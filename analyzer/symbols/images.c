@@ -47,6 +47,19 @@ struct addition {
 	struct image_map *map;
 };
 
+/* Of all dumps. What makes no sense is left out. */
+static void note_extent(struct image *image, const struct dump_module *m)
+{
+	uint64_t low = m->start - m->bias, high = m->end - m->bias;
+
+	if (m->bias > m->start || low >= high || PLACE_OFFSET(high) != high)
+		return;
+	if (!image->high || low < image->low)
+		image->low = low;
+	if (high > image->high)
+		image->high = high;
+}
+
 static int add_module(void *arg, const struct dump_module *m)
 {
 	struct images *images = ((struct addition *)arg)->images;
@@ -78,6 +91,7 @@ static int add_module(void *arg, const struct dump_module *m)
 		path = NULL;
 	}
 	images->list[i].flags |= m->flags;
+	note_extent(&images->list[i], m);
 	map->got_entries += m->got_entries;
 	map->image_of[m->id] = (uint16_t)i;
 	map->bias_of[m->id] = m->bias;

@@ -25,6 +25,7 @@ struct image {
 	uint32_t flags; /* DUMP_MODULE_* */
 	uint32_t build_id_bytes;
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
+	uint64_t low, high; /* the addresses of the file that were mapped, less the load bias; 0: not known */
 };
 
 /* The images of all dumps that were read; equal build-ids are one image, wherever each was loaded. */

@@ -220,6 +220,15 @@ static void call_site(Dwarf_Die *unit, Dwarf_Die *inlined, struct source_line *o
 		out->file = dwarf_filesrc(files, value, NULL, NULL);
 }
 
+/* Where the compiler ran. */
+static const char *directory_of(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attribute;
+	const char *directory = dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &attribute));
+
+	return directory && directory[0] == '/' ? directory : NULL;
+}
+
 void source_lines_open(struct source_lines *lines, Dwfl_Module *module, bool numbers)
 {
 	*lines = (struct source_lines){ .numbers = numbers };
@@ -257,5 +266,8 @@ size_t source_lines_find(struct source_lines *lines, uint64_t address, struct so
 	}
 	if (function)
 		name_of(function, &out[inlined]);
+	for (size_t i = 0; i <= inlined; i++)
+		if (out[i].file && out[i].file[0] != '/')
+			out[i].from = directory_of(unit);
 	return inlined + 1;
 }

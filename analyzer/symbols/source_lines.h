@@ -18,6 +18,7 @@ struct source_line {
 	const char *linkage; /* mangled name, or NULL */
 	const char *name;    /* name as in the source, or NULL */
 	const char *file;    /* or NULL */
+	const char *from;    /* the directory that file is relative to; NULL: it is not, or that is not known */
 	int line;            /* 0 unknown */
 };
 

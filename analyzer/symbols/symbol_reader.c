@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbol_reader.h"
 
+#include <gelf.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@
 #define IMAGES_MAX 65536u
 /* A place takes a hundredth of that, but the first of a unit, whose time goes with the size of the file. */
 #define PLACE_MS 2
+#define SEGMENTS_MAX 1000u
 
 struct read_image {
 	bool opened, lines;
@@ -143,6 +146,39 @@ static void put_best_name(struct reader *r, struct read_image *image, const stru
 	free(plain);
 }
 
+/* Without the parts that lead back; of an absolute path, in place. */
+static void shorten_path(char *path)
+{
+	char *out = path;
+
+	for (const char *s = path; *s;) {
+		const char *next = strchrnul(s + 1, '/');
+		size_t n = (size_t)(next - s);
+		if (n == 3 && !memcmp(s, "/..", n)) {
+			while (out > path && *--out != '/')
+				;
+		} else if (n > 1 && !(n == 2 && s[1] == '.')) {
+			memmove(out, s, n);
+			out += n;
+		}
+		s = next;
+	}
+	*out = 0;
+}
+
+/* NULL: too long. */
+static const char *whole_path(const struct source_line *line, char path[PATH_MAX])
+{
+	int n = line->from ? snprintf(path, PATH_MAX, "%s/%s", line->from, line->file)
+	                   : snprintf(path, PATH_MAX, "%s", line->file);
+
+	if (n < 0 || n >= PATH_MAX)
+		return NULL;
+	if (line->from)
+		shorten_path(path);
+	return path;
+}
+
 static size_t find_lines(struct read_image *image, uint64_t address, struct source_line lines[SOURCE_DEPTH_MAX])
 {
 	if (!image->has_lines)
@@ -167,10 +203,11 @@ static void answer_place(struct reader *r, uint64_t place)
 		wire_put_number(&r->answer, image->failed);
 		wire_put_number(&r->answer, count);
 		for (uint32_t i = 0; i < count; i++) {
-			bool named = depth && lines[i].file && strnlen(lines[i].file, PATH_MAX) < PATH_MAX;
+			char path[PATH_MAX];
+			const char *file = depth && lines[i].file ? whole_path(&lines[i], path) : NULL;
 			put_best_name(r, image, depth ? &lines[i] : NULL, i + 1 == count ? symbol : NULL);
-			wire_put_string(&r->answer, named ? lines[i].file : NULL);
-			wire_put_number(&r->answer, named ? (uint64_t)lines[i].line : 0);
+			wire_put_string(&r->answer, file);
+			wire_put_number(&r->answer, file ? (uint64_t)lines[i].line : 0);
 		}
 	} else {
 		wire_put_number(&r->answer, 0);
@@ -217,13 +254,41 @@ static void answer_settle(struct reader *r)
 	wire_put_string(&r->answer, image ? image->file.alt.path : NULL);
 }
 
+/* The executable segment that the address is in, as the kernel maps it. */
+static bool find_segment(struct read_image *image, uint64_t address, GElf_Phdr *segment)
+{
+	GElf_Addr bias;
+	size_t count;
+	Elf *elf = image->file.source == IMAGE_SOURCE_FILE ? dwfl_module_getelf(image->file.module, &bias) : NULL;
+
+	if (!elf || elf_getphdrnum(elf, &count))
+		return false;
+	for (size_t i = 0; i < count && i < SEGMENTS_MAX; i++)
+		if (gelf_getphdr(elf, (int)i, segment) && segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
+		    address >= segment->p_vaddr && address - segment->p_vaddr < segment->p_memsz)
+			return true;
+	return false;
+}
+
+static void answer_segment(struct reader *r)
+{
+	uint64_t place = wire_take_number(&r->question);
+	struct read_image *image = image_of(r, PLACE_IMAGE(place));
+	GElf_Phdr segment;
+	bool found = image && find_segment(image, call_of(place), &segment);
+
+	wire_put_number(&r->answer, found);
+	wire_put_number(&r->answer, found ? segment.p_vaddr : 0);
+	wire_put_number(&r->answer, found ? segment.p_memsz : 0);
+	wire_put_number(&r->answer, found ? segment.p_offset : 0);
+}
+
 void symbol_reader_run(int fd, _Atomic unsigned *doing)
 {
-	static void (*const answers[])(struct reader *) = { [SYMBOL_OPEN] = answer_open,
-		                                            [SYMBOL_RANGES] = answer_ranges,
-		                                            [SYMBOL_ALLOCATOR] = answer_allocator,
-		                                            [SYMBOL_PLACES] = answer_places,
-		                                            [SYMBOL_SETTLE] = answer_settle };
+	static void (*const answers[])(struct reader *) = {
+		[SYMBOL_OPEN] = answer_open,     [SYMBOL_RANGES] = answer_ranges, [SYMBOL_ALLOCATOR] = answer_allocator,
+		[SYMBOL_PLACES] = answer_places, [SYMBOL_SETTLE] = answer_settle, [SYMBOL_SEGMENT] = answer_segment
+	};
 	struct reader *r = calloc(1, sizeof *r);
 
 	if (!r)

@@ -15,8 +15,9 @@
  *           -> one message for each: failed, count, then function, file, line of each, innermost first
  * SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its
  *           identity
+ * SEGMENT   place -> whether the file has an executable segment there, its address, size and offset in the file
  */
-enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SETTLE };
+enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SETTLE, SYMBOL_SEGMENT };
 
 #define SYMBOL_PLACES_MAX 128u /* in one question */
 

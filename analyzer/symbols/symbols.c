@@ -261,6 +261,22 @@ bool symbols_in_allocator(struct symbols *s, uint64_t place)
 	return exchange(s) && wire_take_number(&s->answer);
 }
 
+bool symbols_segment(struct symbols *s, uint64_t place, struct symbol_segment *segment)
+{
+	struct wire *a = &s->answer;
+
+	if (!open_image(s, PLACE_IMAGE(place)))
+		return false;
+	ask(s, SYMBOL_SEGMENT, place);
+	if (!exchange(s) || !wire_take_number(a))
+		return false;
+	*segment = (struct symbol_segment){ .address = wire_take_number(a) };
+	segment->bytes = wire_take_number(a);
+	segment->offset = wire_take_number(a);
+	return !a->failed && segment->bytes && PLACE_OFFSET(segment->bytes) == segment->bytes &&
+	       PLACE_OFFSET(segment->address + segment->bytes) == segment->address + segment->bytes;
+}
+
 /* ---- places ---- */
 
 /* Whether it answers what this report asks for. */

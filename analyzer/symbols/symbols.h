@@ -43,6 +43,12 @@ void symbols_allow(struct symbols *symbols, uint64_t dump_bytes);
 /* Says what symbols_find is about to be asked: many at once take less than one after the other. */
 void symbols_want(struct symbols *symbols, const uint64_t *places, size_t count);
 
+/* The executable segment of the program file that a place is in; not of a debug file. False: not known. */
+struct symbol_segment {
+	uint64_t address, bytes, offset;
+};
+bool symbols_segment(struct symbols *symbols, uint64_t place, struct symbol_segment *segment);
+
 /* The file that was found for an image; NULL if none of its places was looked up. */
 const struct image_found *symbols_image_file(const struct symbols *symbols, uint32_t image);
 

@@ -46,6 +46,8 @@ static void put_char(struct json *j, char c)
 
 static bool is_open(const struct json *j)
 {
+	if (j->lines >> j->depth & 1)
+		return false;
 	return j->depth && (j->depth <= INLINE_DEPTH || j->arrays >> j->depth & 1);
 }
 
@@ -134,12 +136,13 @@ static void end_value(struct json *j)
 		flush(j);
 }
 
-static void begin(struct json *j, const char *name, char bracket)
+static void begin(struct json *j, const char *name, char bracket, bool line)
 {
 	separate(j, name);
 	put_char(j, bracket);
 	j->depth++;
 	j->arrays = (j->arrays & ~(1ull << j->depth)) | (uint64_t)(bracket == '[') << j->depth;
+	j->lines = (j->lines & ~(1ull << j->depth)) | (uint64_t)line << j->depth;
 	j->filled = false;
 }
 
@@ -157,7 +160,12 @@ static void end(struct json *j, char bracket)
 
 void json_object(struct json *j, const char *name)
 {
-	begin(j, name, '{');
+	begin(j, name, '{', false);
+}
+
+void json_object_line(struct json *j, const char *name)
+{
+	begin(j, name, '{', true);
 }
 
 void json_object_end(struct json *j)
@@ -167,7 +175,12 @@ void json_object_end(struct json *j)
 
 void json_array(struct json *j, const char *name)
 {
-	begin(j, name, '[');
+	begin(j, name, '[', false);
+}
+
+void json_array_line(struct json *j, const char *name)
+{
+	begin(j, name, '[', true);
 }
 
 void json_array_end(struct json *j)
@@ -194,16 +207,33 @@ static int format_double(double value, char text[NUMBER_TEXT])
 	return strtod(text, NULL) == value ? n : snprintf(text, NUMBER_TEXT, "%.17g", value);
 }
 
-void json_number(struct json *j, const char *name, double value)
+static void put_number(struct json *j, const char *name, double value, int (*format)(double, char[NUMBER_TEXT]))
 {
 	char text[NUMBER_TEXT];
 
 	separate(j, name);
 	if (isfinite(value))
-		put(j, text, (size_t)format_double(value, text));
+		put(j, text, (size_t)format(value, text));
 	else
 		PUT_LITERAL(j, "null");
 	end_value(j);
+}
+
+void json_number(struct json *j, const char *name, double value)
+{
+	put_number(j, name, value, format_double);
+}
+
+static int format_estimate(double value, char text[NUMBER_TEXT])
+{
+	if (value == floor(value) && fabs(value) < WHOLE_MAX)
+		return snprintf(text, NUMBER_TEXT, "%.0f", value);
+	return snprintf(text, NUMBER_TEXT, "%.12g", value);
+}
+
+void json_estimate(struct json *j, const char *name, double value)
+{
+	put_number(j, name, value, format_estimate);
 }
 
 void json_unsigned(struct json *j, const char *name, uint64_t value)
@@ -232,29 +262,4 @@ void json_bool(struct json *j, const char *name, bool value)
 	else
 		PUT_LITERAL(j, "false");
 	end_value(j);
-}
-
-void json_divert(struct json *j, FILE *to)
-{
-	flush(j);
-	j->diverted_from = j->out;
-	j->was_filled = j->filled;
-	j->out = to;
-	j->filled = false;
-}
-
-void json_divert_end(struct json *j)
-{
-	flush(j);
-	j->out = j->diverted_from;
-	j->diverted_from = NULL;
-	j->filled = j->was_filled;
-}
-
-void json_elements(struct json *j, const char *text, size_t length)
-{
-	if (j->filled)
-		put_char(j, ',');
-	j->filled = true;
-	put(j, text, length);
 }

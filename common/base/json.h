@@ -14,11 +14,10 @@
 
 struct json {
 	FILE *out;
-	FILE *diverted_from; /* NULL: it is not */
 	int depth;
 	uint64_t arrays; /* bit i: the container at depth i is an array */
+	uint64_t lines;  /* … is on one line */
 	bool filled;     /* the innermost object or array has an element */
-	bool was_filled; /* when it was diverted */
 	size_t used;
 	char buffer[16384];
 };
@@ -28,18 +27,15 @@ void json_object(struct json *j, const char *name);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *name);
 void json_array_end(struct json *j);
+/* The same, all on one line. */
+void json_object_line(struct json *j, const char *name);
+void json_array_line(struct json *j, const char *name);
 void json_string(struct json *j, const char *name, const char *value); /* NULL: null */
 void json_number(struct json *j, const char *name, double value);
+/* The same with twelve digits, but for whole numbers: what is estimated is not known better. */
+void json_estimate(struct json *j, const char *name, double value);
 void json_unsigned(struct json *j, const char *name, uint64_t value);
 void json_hex(struct json *j, const char *name, uint64_t value); /* a string: "0x1f" */
 void json_bool(struct json *j, const char *name, bool value);
-
-/*
- * Elements that come again and again: those that are put between json_divert and json_divert_end go to another stream,
- * laid out for where they would be, and json_elements puts that text where elements of the same depth may be.
- */
-void json_divert(struct json *j, FILE *to);
-void json_divert_end(struct json *j);
-void json_elements(struct json *j, const char *text, size_t length);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a dump, through the reader, the report and both of its forms. With MEMATTACH_FUZZ (clang) this is
+ * Any bytes as a dump, through the reader, the report and all of its forms. With MEMATTACH_FUZZ (clang) this is
  * a libFuzzer target; without it run_corpus.c gives it the files of the corpus.
  */
 #include <stdint.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as the name of a function: demangled, made printable, shortened and as JSON; otherwise as
- * fuzz_dump_reader.c. */
+/* Any bytes as the name of a function: demangled, made printable, cleaned for other programs, shortened and as JSON;
+ * otherwise as fuzz_dump_reader.c. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
 #include "demangled_name.h"
+#include "frame_name.h"
+#include "json.h"
 #include "printable.h"
 #include "short_name.h"
 
@@ -39,6 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	short_name(clean, 50, cut, sizeof cut);
 	if (short_name_cut(cut, 50) > 50 || columns > sizeof clean)
 		abort();
+	struct name_text buffer = { 0 };
+	const char *name_of_frame = name_clean(&buffer, plain);
+	if (!name_of_frame)
+		abort();
+	check_printable(name_of_frame);
+	name_done(&buffer);
 	json = (struct json){ .out = null };
 	json_string(&json, NULL, plain);
 	fclose(null);

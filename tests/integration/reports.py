@@ -13,8 +13,18 @@ def analyze(context, dump, *arguments, expected=0):
                             stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     if result.returncode != expected:
         raise Failure(f"memanalyze ended with {result.returncode}: {result.stderr[-1000:]}")
-    report = json.loads(result.stdout)
+    report = with_frames(json.loads(result.stdout))
     check_report(report)
+    return report
+
+
+def with_frames(report):
+    """The frames of each stack in the place of their numbers, with path and build-id of their modules."""
+    for frame in report["frames"]:
+        module = report["modules"][frame["module"]] if frame["module"] is not None else {"path": None, "build_id": None}
+        frame.update(module=module["path"], build_id=module["build_id"])
+    for stack in report["stacks"]:
+        stack["frames"] = [report["frames"][number] for number in stack["frames"]]
     return report
 
 
@@ -44,7 +54,7 @@ def check_figures(holder):
 
 
 def check_report(report):
-    assert report["format"] == 2
+    assert report["format"] == 3
     assert set(report) >= {"format", "rate_bytes", "confidence", "complete", "target", "samples", "total", "stacks"}
     assert set(report["target"]) >= {"pid", "command", "attached_at", "duration_seconds", "ended"}
     assert report["target"]["ended"] in ("detached", "exited", "killed", "running", "abandoned"), report["target"]

@@ -21,7 +21,7 @@ VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], 
          ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "skipped",
-          "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "modules"}
+          "detection_limit_bytes", "hidden_block_bytes", "memory", "total", "notes", "stack_count", "stacks", "frames", "modules"}
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
 FRAMES_MAX = 128
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?: (?:B|KiB|MiB|GiB|TiB|%))?")
@@ -38,10 +38,22 @@ def no_constant(name):
     raise AssertionError(f"{name} is no JSON")
 
 
+def check_tables(report, where):
+    """Each frame and each module that is referred to is there, and once; then the frames take the place of their numbers."""
+    frames, modules = report["frames"], report["modules"]
+    for table in (frames, modules):
+        assert len({json.dumps(entry) for entry in table}) == len(table), where
+    assert {number for stack in report["stacks"] for number in stack["frames"]} == set(range(len(frames))), where
+    assert all(frame["module"] is None or 0 <= frame["module"] < len(modules) for frame in frames), where
+    for stack in report["stacks"]:
+        stack["frames"] = [frames[number] for number in stack["frames"]]
+
+
 def check_json(text, where):
     report = json.loads(text, parse_constant=no_constant)
     assert ALWAYS <= set(report), (where, ALWAYS - set(report))
-    assert report["format"] == 2, where
+    check_tables(report, where)
+    assert report["format"] == 3, where
     for part in [report["total"], *report["stacks"]]:
         for name in FIGURES:
             figure = part[name]
@@ -140,7 +152,7 @@ def derived(report, part):
     slack = isinstance(part, dict) and (part.get("fragmentation") or part.get("inclusive", {}).get("fragmentation"))
     if slack:
         yield ratio(slack["slack_bytes"]["estimate"], slack["requested_bytes"])
-    if isinstance(part, dict) and "frames" in part:
+    if isinstance(part, dict) and "frame_count" in part:
         yield part["frame_count"] - sum(not frame["inlined"] for frame in part["frames"])
     if isinstance(part, dict) and isinstance(part.get("allocated_bytes"), dict):
         for unit in ("bytes", "count"):
@@ -206,7 +218,7 @@ def next_row(rows, wanted, report, general):
 
 def check_numbers(text, report, whole, where):
     """text and report are of the same view, whole has all rows."""
-    head = {key: value for key, value in report.items() if key not in ("stacks", "groups")}
+    head = {key: value for key, value in report.items() if key not in ("stacks", "groups", "frames")}
     words = set(words_of(head))
     general = known(report, report["total"], report if not report["stacks"] else head)
     general |= known(report, rest_of(report, whole["stacks"], len(report["stacks"]))) | {"0", "0 %"}
@@ -263,9 +275,9 @@ def main():
         check_text(brief, arguments)
         # The text shows 20 rows where JSON shows all.
         top = [] if any(word.startswith("--top") for word in arguments) else ["--top=20"]
-        report = json.loads(run(program, "--json", *top, *arguments)) if len(whole["stacks"]) > 20 else whole
+        report = check_json(run(program, "--json", *top, *arguments), arguments) if len(whole["stacks"]) > 20 else whole
         if "--top=1" in arguments:
-            whole = json.loads(run(program, "--json", "--top=0", *[word for word in arguments if word != "--top=1"]))
+            whole = check_json(run(program, "--json", "--top=0", *[word for word in arguments if word != "--top=1"]), arguments)
         check_numbers(text, report, whole, arguments)
         check_numbers(brief, report, whole, arguments)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends bytes that claim to be a dump through the reader, the report and both of its forms. */
+/* Sends bytes that claim to be a dump through the reader, the report and all of its forms. */
 #ifndef MEMATTACH_DAMAGE_H
 #define MEMATTACH_DAMAGE_H
 
@@ -9,23 +9,25 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "outputs.h"
 #include "report.h"
-#include "report_json.h"
-#include "report_text.h"
 
 enum { DAMAGE_NONE, DAMAGE_PARTIAL, DAMAGE_REFUSED };
 
 static inline int damage_show(struct report *report, struct dump *dump, const struct report_options *options,
                               FILE *null)
 {
+	const struct output_style style = { .name = "damaged", .colour = true };
 	struct err e;
 
 	if (!options->diff ? report_make(report, dump, "damaged", options, &e)
 	                   : (report_init(report, options, &e) ||
 	                      report_add_pair(report, dump, "old", dump, "new", &e) || report_finish(report, &e)))
 		abort();
-	report_text(report, "damaged", null, true);
-	report_json(report, null);
+	const struct output_format *format;
+	for (size_t i = 0; (format = output_format_number(i)); i++)
+		if (output_format_can(format, options) && output_format_write(format, report, &style, null))
+			abort();
 	int result = report->whole ? DAMAGE_NONE : DAMAGE_PARTIAL;
 	report_done(report);
 	return result;
@@ -57,6 +59,8 @@ static inline int damage_report(const void *bytes, size_t size)
 		{ .confidence = 0.95, .symbols = true, .verbose = true },
 		{ .confidence = 0.95, .peak = true },
 		{ .confidence = 0.95, .diff = true, .plan = 0.05 },
+		{ .confidence = 0.95, .diff = true, .sort = FIGURE_ALLOCATED_BYTES, .top = 1 },
+		{ .confidence = 0.95, .top = 1, .depth = 1 },
 	};
 	struct dump *dump = NULL;
 	struct report report;

@@ -43,7 +43,7 @@ static void make(struct made *m, struct report_options options)
 	report_text(&m->report, "x.dump", out, false);
 	fclose(out);
 	out = open_memstream(&m->json, &size);
-	report_json(&m->report, out);
+	assert_int_equal(report_json(&m->report, out), 0);
 	fclose(out);
 }
 

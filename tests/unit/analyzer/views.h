@@ -109,7 +109,7 @@ static inline char *json_of(const struct report *r)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	report_json(r, out);
+	assert_int_equal(report_json(r, out), 0);
 	fclose(out);
 	return text;
 }

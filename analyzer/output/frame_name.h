@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of frames, files and modules for the forms that other programs read and show: well-formed UTF-8 in which
+ * nothing acts on a terminal; what is otherwise becomes U+FFFD. What means something in a form is its writer's
+ * business.
+ */
+#ifndef MEMATTACH_FRAME_NAME_H
+#define MEMATTACH_FRAME_NAME_H
+
+#include <stdint.h>
+
+#include "report.h"
+
+/* A growing buffer of text, used again and again. */
+struct name_text {
+	char *text;
+	size_t room;
+};
+
+/* Valid until the buffer is used again. NULL: out of memory. */
+const char *name_clean(struct name_text *buffer, const char *name);
+/* The function, or "library.so+0x1a2b" or "0x1a2b" where it is not known. */
+const char *name_frame(struct name_text *buffer, const struct report *report, uint64_t place,
+                       const struct location *location);
+void name_done(struct name_text *buffer);
+
+#endif

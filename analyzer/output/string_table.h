@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Strings by number, each once, in the order in which they came. */
+#ifndef MEMATTACH_STRING_TABLE_H
+#define MEMATTACH_STRING_TABLE_H
+
+#include "map.h"
+
+struct string_table {
+	char **list;
+	uint32_t count;
+	struct map number_of; /* hash -> index in list; collisions step by one */
+};
+
+/* The number of a string, of which a copy is kept. -ENOMEM. */
+int string_table_add(struct string_table *table, const char *text, uint32_t *number) WARN_UNUSED;
+void string_table_done(struct string_table *table);
+
+#endif
