@@ -22,9 +22,6 @@
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
-/* Those without a short form. */
-enum { OPTION_NO_CACHE = 256 };
-
 #define TEXT_TOP 20
 
 static struct progress progress;
@@ -58,7 +55,6 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
 			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
 			   "  -S, --no-symbols          show modules and offsets only\n"
-			   "      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
 			   "  -F, --full-names          do not shorten names in the text\n"
 			   "  -h, --help                show this help\n"
 			   "  -V, --version             show the version\n"
@@ -81,7 +77,6 @@ static const struct option long_options[] = {
 	{ "plan", required_argument, NULL, 'p' },
 	{ "debug-path", required_argument, NULL, 'D' },
 	{ "no-symbols", no_argument, NULL, 'S' },
-	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
 	{ "full-names", no_argument, NULL, 'F' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -133,6 +128,23 @@ static int parse_by(const char *text, enum group_by *by, struct err *e)
 	return err_set(e, EINVAL, "--by: '%s' is none of stack, function, module, thread", text);
 }
 
+/* Made absolute and no more: to resolve the link /proc/PID/root gives "/". */
+static int parse_debug_path(struct arguments *a, const char *text, struct err *e)
+{
+	AUTO_FREE char *here = text[0] == '/' ? strdup("") : getcwd(NULL, 0);
+	struct stat st;
+
+	if (stat(text, &st) || !here)
+		return err_sys(e, "--debug-path: %s", text);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, ENOTDIR, "--debug-path: %s is no directory", text);
+	if ((size_t)snprintf(a->debug_path, sizeof a->debug_path, "%s%s%s", here, here[0] ? "/" : "", text) >=
+	    sizeof a->debug_path)
+		return err_set(e, ENAMETOOLONG, "--debug-path: %s is too long", text);
+	a->report.search.debug_path = a->debug_path;
+	return 0;
+}
+
 static int parse_option(struct arguments *a, int option, const char *value, struct err *e)
 {
 	int figure;
@@ -150,7 +162,6 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'l': a->report.leaks = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
-	case OPTION_NO_CACHE: a->report.cache = false; return 0;
 	case 'F': a->report.full_names = true; return 0;
 	case 's':
 		figure = report_figure_parse(value);
@@ -161,11 +172,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 			               value);
 		a->report.sort = (enum report_figure)figure;
 		return 0;
-	case 'D':
-		if (!realpath(value, a->debug_path))
-			return err_sys(e, "--debug-path: %s", value);
-		a->report.search.debug_path = a->debug_path;
-		return 0;
+	case 'D': return parse_debug_path(a, value, e);
 	default: return err_set(e, EINVAL, "%s", ""); /* getopt has said it */
 	}
 }
@@ -202,11 +209,9 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 {
 	int option;
 
-	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE,
-		                             .top = TEXT_TOP,
-		                             .symbols = true,
-		                             .cache = true,
-		                             .progress = &progress };
+	a->report = (struct report_options){
+		.confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true, .progress = &progress
+	};
 	while ((option = getopt_long(argc, argv, "n:s:d:b:jc:xa:i:lg:p:D:SFhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);

@@ -82,7 +82,7 @@ static int make_notes(struct report *r, struct dump *dump)
 
 int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
-	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1, .cache.files.dir = -1 };
+	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1 };
 	int s = images_init(&r->images);
 	r->rows.changes = options->leaks || report_compares(r);
 	if (!s && r->rows.changes) {
@@ -90,10 +90,7 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		s = r->total.change ? 0 : -ENOMEM;
 	}
 	if (!s && options->symbols && options->by != BY_THREAD) {
-		if (options->cache)
-			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
-		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL,
-		                         options->by == BY_STACK);
+		r->symbols = symbols_new(&r->images, &r->options.search, options->by == BY_STACK);
 		s = r->symbols ? 0 : -ENOMEM;
 	}
 	return s ? fail(s, e) : 0;
@@ -107,9 +104,6 @@ static int add_session(struct report *r, struct dump *dump, const char *name)
 	int s = session_init(session, dump, name);
 	if (!s && r->symbols)
 		symbols_allow(r->symbols, dump_disk_bytes(dump));
-	/* The files of a process that still runs are found below its root directory, too. */
-	if (!s && dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && session->pid > 0)
-		r->options.search.pid = session->pid;
 	return s;
 }
 
@@ -393,8 +387,6 @@ void report_done(struct report *r)
 	rows_done(&r->rows);
 	groups_done(&r->groups);
 	symbols_free(r->symbols);
-	if (r->options.cache)
-		symbol_cache_close(&r->cache);
 	images_done(&r->images);
 	*r = (struct report){ 0 };
 }

@@ -45,7 +45,6 @@ struct report_options {
 	size_t top;   /* rows to show, 0: all */
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
-	bool cache;      /* of symbols, between reports */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
 	bool leaks;
@@ -80,7 +79,6 @@ struct report {
 	size_t session_count;
 	struct images images;
 	struct symbols *symbols; /* NULL: none wanted */
-	struct symbol_cache cache;
 	struct rows rows;        /* sorted by report_finish, the largest first */
 	size_t stack_count;      /* before equal ones were merged */
 	struct report_row total; /* no frames */

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,23 +75,18 @@ static void answer_open(struct reader *r)
 	atomic_store_explicit(r->doing, (unsigned)number, memory_order_relaxed);
 	image->image.flags = (uint32_t)wire_take_number(q);
 	image->image.deleted = wire_take_number(q);
-	image->search.pid = (int)wire_take_number(q);
 	image->lines = wire_take_number(q);
-	bool settle = wire_take_number(q);
 	image->image.build_id_bytes = (uint32_t)wire_take_number(q);
 	const void *id = wire_take(q, DUMP_BUILD_ID_MAX);
 	if (id)
 		memcpy(image->image.build_id, id, DUMP_BUILD_ID_MAX);
 	image->image.path = copy(wire_take_string(q));
+	const char *root = wire_take_string(q);
+	snprintf(image->image.root, sizeof image->image.root, "%s", root ? root : "");
 	image->search.debug_path = copy(wire_take_string(q));
 	image_file_open(&image->file, &image->image, &image->search);
-	if (settle && image->file.module)
-		image_file_settle(&image->file);
 	wire_put_number(&r->answer, image->file.module != NULL);
 	wire_put_number(&r->answer, image->file.source);
-	wire_put_number(&r->answer, image->file.identity);
-	wire_put_number(&r->answer, image->file.debug_identity);
-	wire_put_number(&r->answer, image->file.settled);
 	wire_put_string(&r->answer, image->file.reason);
 }
 
@@ -192,38 +188,12 @@ static void answer_places(struct reader *r)
 	}
 }
 
-/* Whether what was read is all that there is, and stays so as long as the files do. */
-static bool is_all(struct read_image *image)
-{
-	const struct source_lines *lines = &image->source_lines;
-
-	if (image->failed || !image->file.settled || (image->has_table && !image->table.count))
-		return false;
-	if (!image->has_lines)
-		return true;
-	if (lines->split || (!lines->module && (image->file.own_lines || image->file.debug_identity)))
-		return false;
-	image_file_settle_alt(&image->file);
-	return image->file.settled;
-}
-
-static void answer_settle(struct reader *r)
-{
-	struct read_image *image = image_of(r, wire_take_number(&r->question));
-
-	wire_put_number(&r->answer, image && is_all(image));
-	wire_put_number(&r->answer, image && image->has_lines);
-	wire_put_number(&r->answer, image ? image->file.alt.identity : 0);
-	wire_put_string(&r->answer, image ? image->file.alt.path : NULL);
-}
-
 void symbol_reader_run(int fd, _Atomic unsigned *doing)
 {
 	static void (*const answers[])(struct reader *) = { [SYMBOL_OPEN] = answer_open,
 		                                            [SYMBOL_RANGES] = answer_ranges,
 		                                            [SYMBOL_ALLOCATOR] = answer_allocator,
-		                                            [SYMBOL_PLACES] = answer_places,
-		                                            [SYMBOL_SETTLE] = answer_settle };
+		                                            [SYMBOL_PLACES] = answer_places };
 	struct reader *r = calloc(1, sizeof *r);
 
 	if (!r)

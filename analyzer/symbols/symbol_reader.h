@@ -7,16 +7,14 @@
 #define MEMATTACH_SYMBOL_READER_H
 
 /*
- * OPEN      image, flags, deleted, pid, lines, settle, build-id, path, debug path
- *           -> found, source, identity, debug identity, settled, reason
+ * OPEN      image, flags, deleted, lines, build-id, path, root, debug path
+ *           -> found, source, reason
  * RANGES    image -> known, count, then start and end of each
  * ALLOCATOR place -> whether it is inside one of the allocator's functions
  * PLACES    count, then the places
  *           -> one message for each: failed, count, then function, file, line of each, innermost first
- * SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its
- *           identity
  */
-enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SETTLE };
+enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES };
 
 #define SYMBOL_PLACES_MAX 128u /* in one question */
 

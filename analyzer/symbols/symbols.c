@@ -20,29 +20,22 @@ struct image_symbols {
 	unsigned opened; /* by the worker of this number, 0: not yet */
 	bool found;      /* there is a file to ask about */
 	bool asked_ranges;
-	bool changed;   /* something is known that the cache does not have */
-	bool failed;    /* not all could be read: this is nothing to keep */
-	bool has_lines; /* with the answer to SYMBOL_SETTLE */
 	struct image_found file;
-	struct image_alt alt;
-	struct symbol_file *kept; /* from the cache, or NULL */
 	struct symbol_ranges allocator;
 	char *reason; /* file.reason, owned */
 };
 
-/* What is known of a place: a run of locations, owned together with their strings unless those are the cache's. */
+/* What is known of a place: a run of locations, owned together with their strings. */
 struct known {
 	uint64_t place;
 	struct location *list;
 	uint32_t count;
-	bool kept;
 };
 
 struct symbols {
 	const struct images *images;
 	const struct image_search *search;
-	struct symbol_cache *cache; /* or NULL */
-	bool lines;                 /* are wanted */
+	bool lines; /* are wanted */
 	struct symbol_worker worker;
 	struct wire question, answer;
 	struct image_symbols **image; /* by image number, as far as they were asked for */
@@ -60,8 +53,7 @@ static const struct location nothing;
 static const char went_wrong[] = "names may be missing: reading them took too much time or memory, or failed";
 static const char no_room[] = "names may be missing: there is no room for more of them";
 
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache,
-                            bool lines)
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines)
 {
 	struct symbols *s = calloc(1, sizeof *s);
 
@@ -69,7 +61,6 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 		return NULL;
 	s->images = images;
 	s->search = search;
-	s->cache = cache;
 	s->lines = lines;
 	symbol_worker_init(&s->worker);
 	return s;
@@ -93,18 +84,6 @@ static struct image_symbols *image_entry(struct symbols *s, uint32_t i)
 	return s->image[i];
 }
 
-static void copy_ranges(struct symbol_ranges *ranges, const struct symbol_file *f)
-{
-	size_t bytes = f->range_count * sizeof *ranges->list;
-
-	ranges->list = malloc(bytes + 1);
-	if (!ranges->list || !(f->flags & SYMBOL_FILE_RANGES))
-		return;
-	memcpy(ranges->list, symbol_file_ranges(f), bytes);
-	ranges->count = f->range_count;
-	ranges->known = true;
-}
-
 /* It has no more answers; those that it gave stay. */
 static void give_up(struct image_symbols *image, const char *reason)
 {
@@ -113,7 +92,6 @@ static void give_up(struct image_symbols *image, const char *reason)
 	image->file.reason = image->reason;
 	image->file.incomplete = true;
 	image->found = false;
-	image->failed = true;
 }
 
 static void ask(struct symbols *s, enum symbol_question question, uint64_t what)
@@ -141,19 +119,18 @@ static bool exchange(struct symbols *s)
 	return false;
 }
 
-static void put_open(struct symbols *s, uint32_t i, bool settle)
+static void put_open(struct symbols *s, uint32_t i)
 {
 	const struct image *image = &s->images->list[i];
 
 	ask(s, SYMBOL_OPEN, i);
 	wire_put_number(&s->question, image->flags);
 	wire_put_number(&s->question, image->deleted);
-	wire_put_number(&s->question, (uint64_t)s->search->pid);
 	wire_put_number(&s->question, s->lines);
-	wire_put_number(&s->question, settle);
 	wire_put_number(&s->question, image->build_id_bytes);
 	wire_put(&s->question, image->build_id, sizeof image->build_id);
 	wire_put_string(&s->question, image->path);
+	wire_put_string(&s->question, image->root);
 	wire_put_string(&s->question, s->search->debug_path);
 }
 
@@ -162,9 +139,6 @@ static void take_opened(struct image_symbols *image, struct wire *answer)
 	image->found = wire_take_number(answer);
 	uint64_t source = wire_take_number(answer);
 	image->file.source = source <= IMAGE_SOURCE_DEBUG ? (enum image_source)source : IMAGE_SOURCE_NONE;
-	image->file.identity = wire_take_number(answer);
-	image->file.debug_identity = wire_take_number(answer);
-	image->file.settled = wire_take_number(answer);
 	const char *reason = wire_take_string(answer);
 	free(image->reason);
 	image->reason = reason ? strdup(reason) : NULL;
@@ -174,25 +148,16 @@ static void take_opened(struct image_symbols *image, struct wire *answer)
 /* Opens the image in the worker that there is now. */
 static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *image)
 {
-	bool first = !image->opened;
-	bool settle = s->cache && symbol_cache_wants(s->cache, &s->images->list[i]);
-
 	if (!symbol_worker_start(&s->worker)) {
 		image->opened = s->worker.starts + 1;
 		give_up(image, s->worker.error.text);
 		return;
 	}
 	image->opened = s->worker.starts;
-	put_open(s, i, settle);
+	put_open(s, i);
 	*s->worker.doing = i;
-	if (!exchange(s))
-		return;
-	take_opened(image, &s->answer);
-	if (!first || !image->found || !settle)
-		return;
-	image->kept = symbol_cache_load(s->cache, &s->images->list[i], &image->file);
-	if (image->kept)
-		copy_ranges(&image->allocator, image->kept);
+	if (exchange(s))
+		take_opened(image, &s->answer);
 }
 
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
@@ -235,7 +200,6 @@ static void ask_ranges(struct symbols *s, uint32_t i, struct image_symbols *imag
 	memcpy(ranges->list, list, count * sizeof *ranges->list);
 	ranges->count = count;
 	ranges->known = true;
-	image->changed = true;
 }
 
 /* The call before a return address. */
@@ -262,12 +226,6 @@ bool symbols_in_allocator(struct symbols *s, uint64_t place)
 }
 
 /* ---- places ---- */
-
-/* Whether it answers what this report asks for. */
-static bool is_enough(const struct symbols *s, const struct symbol_place *place)
-{
-	return place && (!s->lines || place->flags & SYMBOL_PLACE_LINES);
-}
 
 /* Of one allocation: the list, then the strings. NULL: no memory, or the answer makes no sense. */
 static struct location *take_locations(struct wire *a, uint64_t count, size_t *bytes)
@@ -324,7 +282,6 @@ static void add_answer(struct symbols *s, uint64_t place)
 	size_t bytes = 0;
 
 	known.list = take_locations(&s->answer, known.count, &bytes);
-	image->failed |= failed || !known.list;
 	if (failed && !image->file.incomplete) {
 		image->file.incomplete = true;
 		image->file.reason = went_wrong;
@@ -333,31 +290,20 @@ static void add_answer(struct symbols *s, uint64_t place)
 		add_nothing(s, place);
 		return;
 	}
-	image->changed = true;
 	s->known_bytes += bytes + sizeof known;
 	add_known(s, &known);
 }
 
-/* What needs no question: no file, no room, or the cache knows. */
+/* What needs no question: there is no file, or no room. */
 static bool is_answered(struct symbols *s, uint64_t place)
 {
 	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
-	const struct symbol_place *kept = image && image->kept ? symbol_file_find(image->kept, PLACE_OFFSET(place))
-	                                                       : NULL;
 
 	if (image && s->known_bytes > KNOWN_BYTES + s->dump_bytes)
 		give_up(image, no_room);
-	if (image && !is_enough(s, kept) && image->found)
+	if (image && image->found)
 		return false;
-	struct known known = { .place = place, .kept = true };
-	if (is_enough(s, kept)) {
-		known.list = symbol_file_locations(image->kept, kept, s->lines);
-		known.count = kept->count;
-	}
-	if (known.list)
-		add_known(s, &known);
-	else
-		add_nothing(s, place);
+	add_nothing(s, place);
 	return true;
 }
 
@@ -442,120 +388,10 @@ void symbols_allow(struct symbols *s, uint64_t dump_bytes)
 	s->dump_bytes += dump_bytes;
 }
 
-/* ---- what is kept for the next report ---- */
-
-/* Whether what was read is all that there is, and stays so as long as the files do. */
-static bool is_worth_keeping(struct symbols *s, uint32_t i)
-{
-	struct image_symbols *image = s->image[i];
-	struct wire *a = &s->answer;
-
-	if (!image->changed || image->failed || !image->found || !image->file.settled || s->worker.fd < 0 ||
-	    image->opened != s->worker.starts)
-		return false;
-	ask(s, SYMBOL_SETTLE, i);
-	if (!exchange(s))
-		return false;
-	bool all = wire_take_number(a);
-	image->has_lines = wire_take_number(a);
-	image->alt.identity = wire_take_number(a);
-	const char *path = wire_take_string(a);
-	image->alt.path = path ? strdup(path) : NULL;
-	return all && !a->failed;
-}
-
-/* Places of the cache that this report has nothing better for; with all, those it did not ask for, too. */
-static void add_kept(const struct symbols *s, uint32_t i, bool all, struct symbol_file_builder *b)
-{
-	const struct symbol_file *f = s->image[i]->kept;
-
-	for (uint32_t k = 0; f && k < f->place_count; k++) {
-		const struct symbol_place *place = &symbol_file_places(f)[k];
-		bool asked = map_find(&s->known_at, PLACE(i, place->offset)) != NULL;
-		bool lines = place->flags & SYMBOL_PLACE_LINES;
-		if (asked ? !is_enough(s, place) : !all)
-			continue;
-		struct location *list = symbol_file_locations(f, place, lines);
-		if (list)
-			symbol_file_add(b, place->offset, lines, list, place->count);
-		b->failed |= !list;
-		free(list);
-	}
-}
-
-/* What is known of the places of one image; the list is sorted. */
-struct known_run {
-	const struct known *first, *end;
-};
-
-static struct symbol_file *build(const struct symbols *s, uint32_t i, const struct known_run *run, bool all,
-                                 size_t *bytes)
-{
-	static const struct image_alt no_alt;
-	const struct image_symbols *image = s->image[i];
-	const struct image_alt kept_alt = {
-		.path = image->kept ? (char *)symbol_file_string(image->kept, image->kept->alt_path) : NULL,
-		.identity = image->kept ? image->kept->alt_identity : 0
-	};
-	struct symbol_file_builder b;
-
-	symbol_file_builder_init(&b, symbol_cache_file_max(s->cache));
-	add_kept(s, i, all, &b);
-	for (const struct known *known = run->first; known < run->end; known++) {
-		if (!known->kept)
-			symbol_file_add(&b, PLACE_OFFSET(known->place), s->lines, known->list, known->count);
-	}
-	const struct image_alt *alt = image->has_lines ? &image->alt : image->kept ? &kept_alt : &no_alt;
-	struct symbol_file *f = symbol_file_build(&b, &image->allocator, alt, bytes);
-	symbol_file_builder_done(&b);
-	return f;
-}
-
-static void keep_image(struct symbols *s, uint32_t i, const struct known_run *run)
-{
-	size_t bytes;
-
-	if (!is_worth_keeping(s, i))
-		return;
-	struct symbol_file *f = build(s, i, run, true, &bytes);
-	if (!f) /* too much for one file: what this report needs is likelier to be asked for again */
-		f = build(s, i, run, false, &bytes);
-	if (f)
-		symbol_cache_store(s->cache, &s->images->list[i], &s->image[i]->file, f, bytes);
-	free(f);
-}
-
-static int compare_known(const void *a, const void *b)
-{
-	const struct known *x = a;
-	const struct known *y = b;
-
-	return (x->place > y->place) - (x->place < y->place);
-}
-
-/* Puts what is known into another order: afterwards, known_at tells no more than what there is. */
-static void keep(struct symbols *s)
-{
-	const struct known *end = s->known ? s->known + s->known_count : NULL;
-	struct known_run run = { s->known, s->known };
-
-	if (s->known_count)
-		qsort(s->known, s->known_count, sizeof *s->known, compare_known);
-	for (uint32_t i = 0; i < s->image_count; i++) {
-		while (run.end < end && PLACE_IMAGE(run.end->place) == i)
-			run.end++;
-		if (s->image[i])
-			keep_image(s, i, &run);
-		run.first = run.end;
-	}
-}
-
 static void free_image(struct image_symbols *image)
 {
 	symbol_ranges_done(&image->allocator);
 	free(image->reason);
-	free(image->alt.path);
-	free(image->kept);
 	free(image);
 }
 
@@ -563,8 +399,6 @@ void symbols_free(struct symbols *s)
 {
 	if (!s)
 		return;
-	if (s->cache)
-		keep(s);
 	for (size_t i = 0; i < s->known_count; i++)
 		free(s->known[i].list);
 	for (uint32_t i = 0; i < s->image_count; i++)

@@ -2,8 +2,7 @@
 /*
  * From places in images to functions, files and lines. Each place is looked up once; each image is opened when the
  * first of its places is asked for. Files are read by a process that can do nothing else (symbol_worker.h): one that
- * cannot be read costs names. With a cache, what earlier reports have found is taken from there, its debug information
- * is read when a place is not in it, and what is new is kept at the end.
+ * cannot be read costs names.
  */
 #ifndef MEMATTACH_ANALYZER_SYMBOLS_H
 #define MEMATTACH_ANALYZER_SYMBOLS_H
@@ -15,17 +14,11 @@
 #include "image_file.h"
 #include "images.h"
 #include "location.h"
-#include "symbol_cache.h"
 
 struct symbols;
 
-/*
- * images, search and cache must outlive the result; NULL if out of memory. Without lines, only functions are known. The
- * cache may be NULL.
- */
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache,
-                            bool lines);
-/* Puts what is not there yet into the cache. */
+/* images and search must outlive the result; NULL if out of memory. Without lines, only functions are known. */
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines);
 void symbols_free(struct symbols *symbols);
 
 /*

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Targets whose files are in another root: a container made of namespaces of its own and pivot_root."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from harness import Lines, Session, Victim, case, check_receipt
+from procfs import Failure, PATIENCE, Skip, read_text
+from reports import analyze
+from snapshot import Snapshot, check_same
+
+# In the namespaces: ROOT becomes /, with a /proc of its own; then the program takes the place of this one.
+ENTER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def check(result):
+    if result:
+        raise OSError(ctypes.get_errno(), "container")
+root = sys.argv[1].encode()
+check(libc.mount(root, root, None, 4096 | 16384, None))
+os.chdir(root)
+check(libc.mount(b"proc", b"proc", b"proc", 0, None))
+check(libc.syscall(155, b".", b"."))
+check(libc.umount2(b".", 2))
+os.chdir("/")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def files_of(program):
+    """A program and what it is linked to."""
+    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(", listed)
+
+
+class Container(Victim):
+    """A victim in a root and namespaces of its own, at a path that the host does not have."""
+
+    def __init__(self, context, name, *arguments):
+        if os.geteuid() != 0 or not shutil.which("unshare"):
+            raise Skip("a container needs root, and unshare")
+        self.root = context.unique("root", "")
+        for folder in ("proc", "tmp", "only-inside"):
+            os.makedirs(os.path.join(self.root, folder))
+        os.chmod(os.path.join(self.root, "tmp"), 0o1777)
+        shutil.copy(context.target(name), os.path.join(self.root, "only-inside"))
+        for path in files_of(context.target(name)):
+            os.makedirs(self.root + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, self.root + path)
+        self.program = f"/only-inside/{name}"
+        assert not os.path.exists(self.program)
+        self.name = name
+        self.process = context.start(["unshare", "--mount", "--pid", "--fork", "--kill-child", sys.executable, "-c", ENTER,
+                                      self.root, self.program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True)
+        self.lines = Lines(self.process.stdout)
+        if re.search(r"PID|Error", self.lines.wait(r"^PID \d+$|Error")).group() == "Error":
+            raise Skip(f"no container: {self.lines.seen[-1]}")
+        self.lines.wait(r"^READY$")
+        self.pid = int(read_text(f"/proc/{self.process.pid}/task/{self.process.pid}/children").split()[0])
+
+    def vanish(self):
+        """The process ends, and its files with it."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        end = time.monotonic() + PATIENCE
+        while os.path.exists(f"/proc/{self.pid}"):
+            if time.monotonic() > end:
+                raise Failure(f"{self.pid} does not end")
+            time.sleep(0.01)
+        shutil.rmtree(self.root)
+
+
+def own_functions(report, victim):
+    """Of the frames in the victim's own program."""
+    frames = [frame for stack in report["stacks"] for frame in stack["frames"] if frame["module"] == victim.program]
+    assert frames, report["stacks"][:3]
+    return {frame["function"] for frame in frames}
+
+
+def record(context, victim, *arguments):
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, *arguments)
+    time.sleep(1)
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    return session
+
+
+@case()
+def container_files_while_it_lives(context):
+    """Without names in the dump, those of a container's program are found below the root of its process by itself, below
+    -D /proc/PID/root, and not any more when it is gone."""
+    victim = Container(context, "alloc_loop")
+    session = record(context, victim)
+    assert "loop" in own_functions(analyze(context, session.dump), victim)
+    assert "loop" in own_functions(analyze(context, session.dump, "-D", victim.root), victim)
+    other = context.path("elsewhere.dump")
+    with open(session.dump, "rb") as dump, open(other, "wb") as changed:
+        content = bytearray(dump.read())
+        content[64] ^= 1  # target_start_ticks: another process has that number now
+        changed.write(content)
+    assert own_functions(analyze(context, other), victim) == {None}
+    assert "loop" in own_functions(analyze(context, other, "-D", f"/proc/{victim.pid}/root"), victim)
+    victim.vanish()
+    assert own_functions(analyze(context, session.dump), victim) == {None}
