@@ -18,6 +18,8 @@
 #include "report_json.h"
 #include "report_text.h"
 #include "size.h"
+#include "symbol_request.h"
+#include "symbol_writer.h"
 #include "version.h"
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
@@ -397,6 +399,8 @@ int main(int argc, char **argv)
 
 	/* libdwfl must not fetch debug files from the network. */
 	unsetenv("DEBUGINFOD_URLS");
+	if (argc > 1 && !strcmp(argv[1], SYMBOL_REQUEST_OPTION))
+		return symbol_writer_main(argc - 2, argv + 2);
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])

@@ -252,6 +252,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	set_times(&b, &options);
 	target_root_find(dump, root);
 	int s = images_add(&r->images, dump, root, &b.modules);
+	if (!s && r->symbols)
+		s = symbols_take_dump(r->symbols, dump, &b.modules);
 	if (!s)
 		s = samples_read(&b.samples, dump, &options);
 	if (!s)

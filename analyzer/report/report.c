@@ -102,8 +102,6 @@ static int add_session(struct report *r, struct dump *dump, const char *name)
 		return -ENOMEM;
 	struct session *session = &r->sessions[r->session_count++];
 	int s = session_init(session, dump, name);
-	if (!s && r->symbols)
-		symbols_allow(r->symbols, dump_disk_bytes(dump));
 	return s;
 }
 

@@ -22,10 +22,16 @@ static int no_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr
 	return -1; /* the file was handed over when the module was reported */
 }
 
+/* A path, or the descriptor that the image came with: the target's own file, wherever its name leads by now. */
+static int open_one(const struct image *image, const char *path)
+{
+	return path ? open(path, O_RDONLY | O_CLOEXEC) : jail_open(image->file);
+}
+
 /* -1: no such file; 0: another file; 1: the file of the image. */
 static int is_file_of(const struct image *image, const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int fd = open_one(image, path);
 	struct stat st;
 	const void *id = NULL;
 	ssize_t n = -1;
@@ -45,14 +51,14 @@ static int is_file_of(const struct image *image, const char *path)
 }
 
 /* dwfl_report_elf takes the descriptor. */
-static bool report(struct image_file *file, const char *path)
+static bool report(struct image_file *file, const char *path, const char *name)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open_one(file->image, path);
 
 	if (fd < 0)
 		return false;
 	dwfl_report_begin(file->dwfl);
-	file->module = dwfl_report_elf(file->dwfl, path, path, fd, 0, true);
+	file->module = dwfl_report_elf(file->dwfl, name, name, fd, 0, true);
 	void **data;
 	if (file->module && dwfl_module_info(file->module, &data, NULL, NULL, NULL, NULL, NULL, NULL))
 		*data = file;
@@ -69,7 +75,7 @@ static bool try_path(struct image_file *file, const struct image *image, enum im
 	if (match == 0 && source == IMAGE_SOURCE_FILE && !file->reason)
 		file->reason = image->build_id_bytes ? "the file was replaced since (its build-id differs)"
 		                                     : "the file at its path is another one";
-	if (match <= 0 || !report(file, path))
+	if (match <= 0 || !report(file, path, path))
 		return false;
 	file->source = source;
 	return true;
@@ -108,11 +114,25 @@ static bool try_debug_below(struct image_file *file, const struct image *image, 
 	       try_build_id(file, image, path);
 }
 
+/* What the file is called tells libdwfl where to look for a debug file beside it. */
+static bool try_descriptor(struct image_file *file, const struct image *image)
+{
+	char name[PATH_MAX];
+
+	if (!image->file || is_file_of(image, NULL) <= 0 ||
+	    snprintf(name, sizeof name, "%s%s", image->root, image->path) >= (int)sizeof name ||
+	    !report(file, NULL, name))
+		return false;
+	file->source = IMAGE_SOURCE_FILE;
+	return true;
+}
+
 static bool find(struct image_file *file, const struct image *image, const struct image_search *search)
 {
 	const char *extra = search->debug_path;
 
-	if ((image->root[0] && try_root(file, image, image->root)) || try_root(file, image, ""))
+	if (try_descriptor(file, image) || (image->root[0] && try_root(file, image, image->root)) ||
+	    try_root(file, image, ""))
 		return true;
 	if (extra && ((image->build_id_bytes && try_root(file, image, extra)) || try_build_id(file, image, extra) ||
 	              try_debug_below(file, image, extra)))

@@ -11,6 +11,7 @@
 #include <elfutils/libdwfl.h>
 
 #include "images.h"
+#include "jail.h"
 
 enum image_source {
 	IMAGE_SOURCE_NONE,  /* no file, see reason */
@@ -40,6 +41,7 @@ struct image_file {
 struct image_search {
 	/* NULL: no other place; an absolute path, not resolved: /proc/PID/root must stay what it is. */
 	const char *debug_path;
+	struct jail_files files; /* those of images (images.h), and a root that images may name */
 };
 
 /* image and search must outlive file, and file must stay where it is. It is never closed: the process that opens it

@@ -19,7 +19,7 @@
 #define PLACE_IMAGE(p) ((uint32_t)((p) >> 48))
 #define PLACE_OFFSET(p) ((p)&0xffffffffffffu)
 
-/* "/proc/PID/root" */
+/* "/proc/PID/root", "/proc/self/fd/N" */
 #define IMAGE_ROOT_TEXT 32u
 
 struct image {
@@ -28,6 +28,7 @@ struct image {
 	uint32_t flags; /* DUMP_MODULE_* */
 	uint32_t build_id_bytes;
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
+	int file;                   /* a descriptor of it, if one was opened in time; 0: none */
 	char root[IMAGE_ROOT_TEXT]; /* a directory below which the path is that of the file, "": none but / */
 };
 

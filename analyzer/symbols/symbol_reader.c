@@ -75,6 +75,7 @@ static void answer_open(struct reader *r)
 	atomic_store_explicit(r->doing, (unsigned)number, memory_order_relaxed);
 	image->image.flags = (uint32_t)wire_take_number(q);
 	image->image.deleted = wire_take_number(q);
+	image->image.file = (int)wire_take_number(q);
 	image->lines = wire_take_number(q);
 	image->image.build_id_bytes = (uint32_t)wire_take_number(q);
 	const void *id = wire_take(q, DUMP_BUILD_ID_MAX);

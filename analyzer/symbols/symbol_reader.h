@@ -7,7 +7,7 @@
 #define MEMATTACH_SYMBOL_READER_H
 
 /*
- * OPEN      image, flags, deleted, lines, build-id, path, root, debug path
+ * OPEN      image, flags, deleted, file, lines, build-id, path, root, debug path
  *           -> found, source, reason
  * RANGES    image -> known, count, then start and end of each
  * ALLOCATOR place -> whether it is inside one of the allocator's functions

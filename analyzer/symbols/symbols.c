@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dump_symbols.h"
 #include "grow.h"
 #include "map.h"
 #include "source_lines.h"
@@ -19,17 +20,20 @@
 struct image_symbols {
 	unsigned opened; /* by the worker of this number, 0: not yet */
 	bool found;      /* there is a file to ask about */
+	bool told;       /* a dump has names of its frames */
 	bool asked_ranges;
 	struct image_found file;
 	struct symbol_ranges allocator;
 	char *reason; /* file.reason, owned */
 };
 
-/* What is known of a place: a run of locations, owned together with their strings. */
+/* What is known of a place: a run of locations, owned together with their strings, which of those told are a dump's. */
 struct known {
 	uint64_t place;
 	struct location *list;
 	uint32_t count;
+	bool told;      /* by a dump, which then also says: */
+	bool allocator; /* inside one of the hooked functions */
 };
 
 struct symbols {
@@ -45,12 +49,15 @@ struct symbols {
 	size_t known_count;
 	size_t known_bytes;
 	uint64_t dump_bytes;
+	struct dump_symbols **blocks; /* of dumps: what is told points into them */
+	size_t block_count;
 	uint64_t wanted[SYMBOL_PLACES_MAX]; /* places that will be asked for, and are not known */
 	size_t wanted_count;
 };
 
 static const struct location nothing;
 static const char went_wrong[] = "names may be missing: reading them took too much time or memory, or failed";
+static const char not_all[] = "names may be missing: not all are in the dump, and the file is not there or another one";
 static const char no_room[] = "names may be missing: there is no room for more of them";
 
 struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines)
@@ -62,7 +69,7 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 	s->images = images;
 	s->search = search;
 	s->lines = lines;
-	symbol_worker_init(&s->worker);
+	symbol_worker_init(&s->worker, &search->files);
 	return s;
 }
 
@@ -126,6 +133,7 @@ static void put_open(struct symbols *s, uint32_t i)
 	ask(s, SYMBOL_OPEN, i);
 	wire_put_number(&s->question, image->flags);
 	wire_put_number(&s->question, image->deleted);
+	wire_put_number(&s->question, (uint64_t)image->file);
 	wire_put_number(&s->question, s->lines);
 	wire_put_number(&s->question, image->build_id_bytes);
 	wire_put(&s->question, image->build_id, sizeof image->build_id);
@@ -137,6 +145,10 @@ static void put_open(struct symbols *s, uint32_t i)
 static void take_opened(struct image_symbols *image, struct wire *answer)
 {
 	image->found = wire_take_number(answer);
+	if (image->told && !image->found) {
+		give_up(image, not_all);
+		return;
+	}
 	uint64_t source = wire_take_number(answer);
 	image->file.source = source <= IMAGE_SOURCE_DEBUG ? (enum image_source)source : IMAGE_SOURCE_NONE;
 	const char *reason = wire_take_string(answer);
@@ -174,7 +186,8 @@ static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 
 const struct image_found *symbols_image_file(const struct symbols *s, uint32_t i)
 {
-	return i < s->image_count && s->image[i] && s->image[i]->opened ? &s->image[i]->file : NULL;
+	return i < s->image_count && s->image[i] && (s->image[i]->opened || s->image[i]->told) ? &s->image[i]->file
+	                                                                                       : NULL;
 }
 
 /* ---- the allocator ---- */
@@ -212,7 +225,11 @@ static uint64_t call_of(uint64_t place)
 
 bool symbols_in_allocator(struct symbols *s, uint64_t place)
 {
+	const uint32_t *known = map_find(&s->known_at, place);
 	uint32_t i = PLACE_IMAGE(place);
+
+	if (known && s->known[*known].told)
+		return s->known[*known].allocator;
 	struct image_symbols *image = open_image(s, i);
 
 	if (image && !image->allocator.known && !image->asked_ranges)
@@ -383,9 +400,87 @@ const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *c
 	return at ? s->known[*at].list : &nothing;
 }
 
-void symbols_allow(struct symbols *s, uint64_t dump_bytes)
+/* ---- what dumps have ---- */
+
+/* The strings are those of the block, which is kept. */
+static struct location *told_locations(const struct symbols *s, const struct dump_symbols *from,
+                                       const struct dump_symbol_place *place)
 {
-	s->dump_bytes += dump_bytes;
+	const struct dump_symbol_location *l = dump_symbols_locations(from) + place->first;
+	struct location *list = calloc(place->count, sizeof *list);
+
+	for (uint16_t i = 0; list && i < place->count; i++)
+		list[i] = (struct location){ .function = dump_symbols_string(from, l[i].function),
+			                     .file = s->lines ? dump_symbols_string(from, l[i].file) : NULL,
+			                     .line = s->lines ? l[i].line : 0,
+			                     .inlined = i + 1 < place->count };
+	return list;
+}
+
+/* Whether somebody who names more places to look at may find debug information where the dump had none. */
+static bool asks_anew(struct symbols *s, uint32_t i, const struct dump_symbol_module *m)
+{
+	return s->search->debug_path && !(m->flags & DUMP_SYMBOL_LINES) && open_image(s, i);
+}
+
+static int take_module(struct symbols *s, const struct dump_symbols *from, const struct dump_symbol_module *m,
+                       const struct image_map *map)
+{
+	uint32_t i = map->image_of[m->id];
+	struct image_symbols *image = i ? image_entry(s, i) : NULL;
+
+	if (!i)
+		return 0;
+	if (!image)
+		return -ENOMEM;
+	if (image->opened || image->told || asks_anew(s, i, m))
+		return 0;
+	const char *reason = dump_symbols_string(from, m->reason);
+	image->reason = reason ? strdup(reason) : NULL;
+	image->told = true;
+	image->file = (struct image_found){ .source = (enum image_source)m->source,
+		                            .reason = image->reason,
+		                            .incomplete = m->flags & DUMP_SYMBOL_INCOMPLETE };
+	return 0;
+}
+
+static int take_place(struct symbols *s, const struct dump_symbols *from, const struct dump_symbol_place *p,
+                      const struct image_map *map)
+{
+	uint64_t place = images_place(map, p->frame);
+	uint32_t i = PLACE_IMAGE(place);
+
+	if (map_find(&s->known_at, place) || (i && !(i < s->image_count && s->image[i] && s->image[i]->told)))
+		return 0;
+	struct known known = { .place = place,
+		               .list = told_locations(s, from, p),
+		               .count = p->count,
+		               .told = true,
+		               .allocator = p->flags & DUMP_SYMBOL_ALLOCATOR };
+	if (!known.list)
+		return -ENOMEM;
+	add_known(s, &known);
+	return 0;
+}
+
+int symbols_take_dump(struct symbols *s, struct dump *dump, const struct image_map *map)
+{
+	struct dump_symbols *from;
+	int r = dump_symbols_read(dump, &from);
+
+	s->dump_bytes += dump_disk_bytes(dump);
+	if (!from)
+		return r;
+	if (!grow_list(s->blocks, s->block_count)) {
+		free(from);
+		return -ENOMEM;
+	}
+	s->blocks[s->block_count++] = from;
+	for (uint32_t i = 0; i < from->module_count && !r; i++)
+		r = take_module(s, from, &dump_symbols_modules(from)[i], map);
+	for (uint32_t i = 0; i < from->place_count && !r; i++)
+		r = take_place(s, from, &dump_symbols_places(from)[i], map);
+	return r;
 }
 
 static void free_image(struct image_symbols *image)
@@ -401,6 +496,9 @@ void symbols_free(struct symbols *s)
 		return;
 	for (size_t i = 0; i < s->known_count; i++)
 		free(s->known[i].list);
+	for (size_t i = 0; i < s->block_count; i++)
+		free(s->blocks[i]);
+	free(s->blocks);
 	for (uint32_t i = 0; i < s->image_count; i++)
 		if (s->image[i])
 			free_image(s->image[i]);

@@ -18,6 +18,7 @@
 #include "libc.h"
 #include "ours.h"
 #include "snapshot.h"
+#include "symbol_sources.h"
 #include "table_writer.h"
 #include "target.h"
 
@@ -33,6 +34,7 @@ struct session_options {
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
 	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
 	bool no_cache;        /* compile unwind tables anew, keep none */
+	bool no_symbols;      /* do not name the frames at the end */
 	bool quiet;
 	bool verbose;
 };
@@ -94,6 +96,7 @@ struct session {
 	struct session_recording recording;
 	struct session_outcome outcome;
 	struct payload_place payload;
+	struct symbol_sources symbols;
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	bool unsaved;        /* it could not be */

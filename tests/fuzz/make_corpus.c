@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dump_builder.h"
+#include "symbol_section.h"
 
 static void save(struct dump_builder *b, const char *directory, const char *name)
 {
@@ -115,6 +116,32 @@ static void make_names(const char *directory)
 	}
 }
 
+/* The sampler with names for its frames. */
+static void make_named(struct dump_builder *b)
+{
+	static const struct location locations[] = { { "inner(int)", "inner.h", 12, true },
+		                                     { "outer\033[1m", "outer.c", 34, false } };
+	static const uint64_t frames[] = { DUMP_FRAME(2, 0x7f1000000234), DUMP_FRAME(1, 0x555500001234),
+		                           DUMP_FRAME(1, 0x555500002345), DUMP_FRAME(1, 0x555500004321),
+		                           DUMP_FRAME(0, 0x123456789a) };
+	const struct dump_symbol_module program = { .id = 1, .source = DUMP_SYMBOL_SOURCE_FILE };
+	const struct dump_symbol_module library = { .id = 2, .flags = DUMP_SYMBOL_INCOMPLETE };
+	struct symbol_section section;
+
+	symbol_section_init(&section, 1 << 20);
+	for (unsigned i = 0; i < sizeof frames / sizeof frames[0]; i++)
+		symbol_section_place(&section, frames[i], i == 0, &locations[i % 2], 2 - i % 2);
+	symbol_section_module(&section, &program, NULL);
+	symbol_section_module(&section, &library, "names may be missing");
+	struct dump_symbols *symbols = symbol_section_build(&section);
+	if (!symbols)
+		abort();
+	dump_builder_sampler(b);
+	dump_builder_symbols(b, symbols, symbols->bytes);
+	free(symbols);
+	symbol_section_done(&section);
+}
+
 int main(int argc, char **argv)
 {
 	struct dump_builder b;
@@ -135,6 +162,10 @@ int main(int argc, char **argv)
 
 	make_eventful(&b);
 	save(&b, argv[1], "eventful");
+	dump_builder_done(&b);
+
+	make_named(&b);
+	save(&b, argv[1], "named");
 	dump_builder_done(&b);
 
 	dump_builder_init(&b, 1, 8, 8, 0);

@@ -3,13 +3,14 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 from harness import Lines, Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
-from reports import analyze
+from reports import analyze, analyze_text
 from snapshot import Snapshot, check_same
 
 # In the namespaces: ROOT becomes /, with a /proc of its own; then the program takes the place of this one.
@@ -95,7 +96,7 @@ def container_files_while_it_lives(context):
     """Without names in the dump, those of a container's program are found below the root of its process by itself, below
     -D /proc/PID/root, and not any more when it is gone."""
     victim = Container(context, "alloc_loop")
-    session = record(context, victim)
+    session = record(context, victim, "--no-symbols")
     assert "loop" in own_functions(analyze(context, session.dump), victim)
     assert "loop" in own_functions(analyze(context, session.dump, "-D", victim.root), victim)
     other = context.path("elsewhere.dump")
@@ -107,3 +108,39 @@ def container_files_while_it_lives(context):
     assert "loop" in own_functions(analyze(context, other, "-D", f"/proc/{victim.pid}/root"), victim)
     victim.vanish()
     assert own_functions(analyze(context, session.dump), victim) == {None}
+
+
+@case(sanitized=True)
+def container_is_gone_names_stay(context):
+    """A dump has the names of its frames: where the container, its files and its process are gone the report is the same as
+    beside them, and asks for no file."""
+    victim = Container(context, "alloc_loop")
+    session = record(context, victim)
+    assert "without the names" not in session.said(), session.said()
+    first = analyze(context, session.dump)
+    assert "loop" in own_functions(first, victim)
+    files = {frame["file"] for stack in first["stacks"] for frame in stack["frames"] if frame["module"] == victim.program}
+    assert any(name and name.endswith("alloc_loop.c") for name in files), files
+    victim.vanish()
+    assert analyze(context, session.dump) == first
+    assert "loop" in analyze_text(context, session.dump)
+    assert own_functions(analyze(context, session.dump, "--no-symbols"), victim) == {None}
+    if shutil.which("strace"):
+        trace = context.path("trace")
+        subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=open,openat,clone,fork,clone3", context.memanalyze, session.dump],
+                       stdout=subprocess.DEVNULL, check=True)
+        assert victim.program not in read_text(trace) and "clone" not in read_text(trace), read_text(trace)
+
+
+@case()
+def container_ends_and_its_files_before_it(context):
+    """The files of a container are removed, then its process is killed: what was held open in time names its frames."""
+    victim = Container(context, "alloc_loop")
+    session = Session(context, victim.pid)
+    time.sleep(1)
+    shutil.rmtree(os.path.join(victim.root, "only-inside"))
+    os.kill(victim.pid, signal.SIGKILL)
+    session.end()
+    assert "ended by signal 9" in session.said() and "without the names" not in session.said(), session.said()
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] == "killed" and "loop" in own_functions(report, victim), report["target"]
