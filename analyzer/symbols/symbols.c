@@ -436,6 +436,7 @@ static int take_module(struct symbols *s, const struct dump_symbols *from, const
 	if (image->opened || image->told || asks_anew(s, i, m))
 		return 0;
 	const char *reason = dump_symbols_string(from, m->reason);
+	free(image->reason);
 	image->reason = reason ? strdup(reason) : NULL;
 	image->told = true;
 	image->file = (struct image_found){ .source = (enum image_source)m->source,

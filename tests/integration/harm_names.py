@@ -10,7 +10,7 @@ import time
 from harm_privileges import NOBODY, as_nobody
 from harness import Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
-from reports import analyze, whole
+from reports import analyze, analyze_text, whole
 from snapshot import Snapshot, check_same
 
 
@@ -196,3 +196,33 @@ def names_come_from_no_network(context):
         victim.finish()
     finally:
         del os.environ["DEBUGINFOD_URLS"]
+
+
+@case()
+def names_of_code_that_the_target_made(context):
+    """perf-PID.map names it, if it is the target's own and not older; what it holds cannot reach a terminal."""
+    victim = Victim(context, "own_code")
+    path = next(line for line in victim.lines.seen if line.startswith("PERF ")).split(" ", 1)[1]
+    try:
+        def names(change):
+            change()
+            session = Session(context, victim.pid)
+            time.sleep(0.5)
+            check_receipt(session.stop(), victim.pid)
+            text = analyze_text(context, session.dump)
+            assert "\033" not in text
+            return [frame["function"] for stack in whole(context, session.dump)["stacks"] for frame in stack["frames"]
+                    if frame["function"] and "made_here" in frame["function"]]
+        assert "made_here \033[31mby the victim" in names(lambda: None)
+        assert not names(lambda: os.utime(path, (0, 0)))
+        os.utime(path)
+        if os.geteuid() == 0:
+            assert not names(lambda: os.chown(path, NOBODY, NOBODY))
+            os.chown(path, 0, 0)
+        os.rename(path, path + ".real")
+        assert not names(lambda: os.symlink(path + ".real", path))
+        victim.finish()
+    finally:
+        for name in (path, path + ".real"):
+            if os.path.lexists(name):
+                os.unlink(name)
