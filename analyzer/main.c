@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "debug_server.h"
 #include "dump_reader.h"
 #include "printable.h"
 #include "progress.h"
@@ -24,6 +25,9 @@
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
+/* Those without a short form. */
+enum { OPTION_DEBUGINFOD = 256 };
+
 #define TEXT_TOP 20
 
 static struct progress progress;
@@ -35,6 +39,8 @@ struct arguments {
 	bool top_given;
 	struct report_options report;
 	char debug_path[PATH_MAX];
+	struct debug_server server;
+	bool debuginfod;
 };
 
 static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
@@ -56,6 +62,7 @@ static const char help[] = "Usage: memanalyze [OPTION]... DUMP...\n"
 			   "  -g, --age=TIME            old is older than this (a third of the session)\n"
 			   "  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
 			   "  -D, --debug-path=DIR      look for programs and debug files here, too\n"
+			   "      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
 			   "  -S, --no-symbols          show modules and offsets only\n"
 			   "  -F, --full-names          do not shorten names in the text\n"
 			   "  -h, --help                show this help\n"
@@ -78,6 +85,7 @@ static const struct option long_options[] = {
 	{ "age", required_argument, NULL, 'g' },
 	{ "plan", required_argument, NULL, 'p' },
 	{ "debug-path", required_argument, NULL, 'D' },
+	{ "debuginfod", no_argument, NULL, OPTION_DEBUGINFOD },
 	{ "no-symbols", no_argument, NULL, 'S' },
 	{ "full-names", no_argument, NULL, 'F' },
 	{ "help", no_argument, NULL, 'h' },
@@ -164,6 +172,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'l': a->report.leaks = true; return 0;
 	case 'j': a->json = true; return 0;
 	case 'S': a->report.symbols = false; return 0;
+	case OPTION_DEBUGINFOD: a->debuginfod = true; return 0;
 	case 'F': a->report.full_names = true; return 0;
 	case 's':
 		figure = report_figure_parse(value);
@@ -206,10 +215,20 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	return 0;
 }
 
+static int ask_servers(struct arguments *a, struct err *e)
+{
+	int r = debug_server_open(&a->server, e);
+
+	if (r)
+		return err_prefix(e, "--debuginfod");
+	a->report.search.server = &a->server;
+	return 0;
+}
+
 /* 0 go on, 1 all is done, -errno. */
 static int parse_arguments(struct arguments *a, int argc, char **argv, struct err *e)
 {
-	int option;
+	int option, r;
 
 	a->report = (struct report_options){
 		.confidence = ESTIMATE_CONFIDENCE, .top = TEXT_TOP, .symbols = true, .progress = &progress
@@ -223,7 +242,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 			puts("memanalyze " MEMATTACH_VERSION);
 			return 1;
 		}
-		int r = parse_option(a, option, optarg, e);
+		r = parse_option(a, option, optarg, e);
 		if (r)
 			return r;
 	}
@@ -231,7 +250,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	a->path_count = argc - optind;
 	if (a->json && !a->top_given)
 		a->report.top = 0;
-	return check_arguments(a, e);
+	r = check_arguments(a, e);
+	return r || !a->debuginfod ? r : ask_servers(a, e);
 }
 
 static bool wants_colour(void)
@@ -397,8 +417,6 @@ int main(int argc, char **argv)
 	struct arguments arguments = { 0 };
 	struct err e = { 0 };
 
-	/* libdwfl must not fetch debug files from the network. */
-	unsetenv("DEBUGINFOD_URLS");
 	if (argc > 1 && !strcmp(argv[1], SYMBOL_REQUEST_OPTION))
 		return symbol_writer_main(argc - 2, argv + 2);
 	int r = parse_arguments(&arguments, argc, argv, &e);
@@ -408,7 +426,11 @@ int main(int argc, char **argv)
 		fputs("Try 'memanalyze --help'.\n", stderr);
 		return EXIT_BAD_USAGE;
 	}
+	/* libdwfl must not fetch debug files from the network by itself. */
+	if (!arguments.debuginfod)
+		unsetenv("DEBUGINFOD_URLS");
 	int status = r ? 0 : show(&arguments);
+	debug_server_close(&arguments.server);
 	if (fflush(stdout) || ferror(stdout)) {
 		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;

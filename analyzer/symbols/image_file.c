@@ -138,7 +138,8 @@ static bool find(struct image_file *file, const struct image *image, const struc
 	              try_debug_below(file, image, extra)))
 		return true;
 	return try_build_id(file, image, SYSTEM_DEBUG_DIR) ||
-	       (image->root[0] && try_debug_below(file, image, image->root));
+	       (image->root[0] && try_debug_below(file, image, image->root)) ||
+	       (search->fetched && try_path(file, image, IMAGE_SOURCE_DEBUG, search->fetched));
 }
 
 /* libdwfl keeps pointers to the callbacks and to the path for as long as the Dwfl lives. */
@@ -172,7 +173,12 @@ static int find_debug_file(Dwfl_Module *module, void **data, const char *name, D
 	const struct image_file *file = *data;
 
 	set_debug_directories(file->image, file->search->debug_path);
-	return dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
+	int fd = dwfl_standard_find_debuginfo(module, data, name, base, program, link, crc, path);
+	const char *fetched = file->search->fetched;
+	if (fd >= 0 || !fetched || is_file_of(file->image, fetched) <= 0)
+		return fd;
+	*path = strdup(fetched);
+	return open_one(file->image, fetched);
 }
 
 static const Dwfl_Callbacks callbacks = {
@@ -180,6 +186,13 @@ static const Dwfl_Callbacks callbacks = {
 	.find_debuginfo = find_debug_file,
 	.debuginfo_path = &debug_directories,
 };
+
+bool image_file_has_lines(const struct image_file *file)
+{
+	GElf_Addr bias;
+
+	return file->module && dwfl_module_getdwarf(file->module, &bias);
+}
 
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search)
 {

@@ -41,11 +41,15 @@ struct image_file {
 struct image_search {
 	/* NULL: no other place; an absolute path, not resolved: /proc/PID/root must stay what it is. */
 	const char *debug_path;
-	struct jail_files files; /* those of images (images.h), and a root that images may name */
+	const struct debug_server *server; /* NULL: none is asked */
+	const char *fetched;               /* the path of the debug file that the server had of this image, or NULL */
+	struct jail_files files;           /* those of images (images.h), and a root that images may name */
 };
 
 /* image and search must outlive file, and file must stay where it is. It is never closed: the process that opens it
  * ends. */
 void image_file_open(struct image_file *file, const struct image *image, const struct image_search *search);
+/* Whether there is debug information, of whatever file: reads it. */
+bool image_file_has_lines(const struct image_file *file);
 
 #endif

@@ -67,7 +67,7 @@ static void answer_open(struct reader *r)
 {
 	struct wire *q = &r->question;
 	uint64_t number = wire_take_number(q);
-	struct read_image *image = number < IMAGES_MAX && !r->images[number] ? calloc(1, sizeof *image) : NULL;
+	struct read_image *image = number < IMAGES_MAX ? calloc(1, sizeof *image) : NULL;
 
 	if (!image)
 		_Exit(1);
@@ -85,10 +85,18 @@ static void answer_open(struct reader *r)
 	const char *root = wire_take_string(q);
 	snprintf(image->image.root, sizeof image->image.root, "%s", root ? root : "");
 	image->search.debug_path = copy(wire_take_string(q));
+	image->search.fetched = copy(wire_take_string(q));
 	image_file_open(&image->file, &image->image, &image->search);
 	wire_put_number(&r->answer, image->file.module != NULL);
 	wire_put_number(&r->answer, image->file.source);
 	wire_put_string(&r->answer, image->file.reason);
+}
+
+static void answer_lines(struct reader *r)
+{
+	const struct read_image *image = image_of(r, wire_take_number(&r->question));
+
+	wire_put_number(&r->answer, image && image_file_has_lines(&image->file));
 }
 
 static void answer_ranges(struct reader *r)
@@ -192,6 +200,7 @@ static void answer_places(struct reader *r)
 void symbol_reader_run(int fd, _Atomic unsigned *doing)
 {
 	static void (*const answers[])(struct reader *) = { [SYMBOL_OPEN] = answer_open,
+		                                            [SYMBOL_LINES] = answer_lines,
 		                                            [SYMBOL_RANGES] = answer_ranges,
 		                                            [SYMBOL_ALLOCATOR] = answer_allocator,
 		                                            [SYMBOL_PLACES] = answer_places };

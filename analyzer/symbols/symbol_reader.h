@@ -7,14 +7,16 @@
 #define MEMATTACH_SYMBOL_READER_H
 
 /*
- * OPEN      image, flags, deleted, file, lines, build-id, path, root, debug path
+ * OPEN      image, flags, deleted, file, lines, build-id, path, root, debug path, fetched path; again to
+ *           replace what was opened
  *           -> found, source, reason
+ * LINES     image -> whether it has debug information
  * RANGES    image -> known, count, then start and end of each
  * ALLOCATOR place -> whether it is inside one of the allocator's functions
  * PLACES    count, then the places
  *           -> one message for each: failed, count, then function, file, line of each, innermost first
  */
-enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES };
+enum symbol_question { SYMBOL_OPEN, SYMBOL_LINES, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES };
 
 #define SYMBOL_PLACES_MAX 128u /* in one question */
 

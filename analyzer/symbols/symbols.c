@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "debug_server.h"
 #include "dump_symbols.h"
 #include "grow.h"
 #include "map.h"
@@ -21,10 +22,12 @@ struct image_symbols {
 	unsigned opened; /* by the worker of this number, 0: not yet */
 	bool found;      /* there is a file to ask about */
 	bool told;       /* a dump has names of its frames */
+	bool asked_server;
 	bool asked_ranges;
 	struct image_found file;
 	struct symbol_ranges allocator;
-	char *reason; /* file.reason, owned */
+	char *reason;  /* file.reason, owned */
+	char *fetched; /* the path of its debug file from a server */
 };
 
 /* What is known of a place: a run of locations, owned together with their strings, which of those told are a dump's. */
@@ -140,6 +143,7 @@ static void put_open(struct symbols *s, uint32_t i)
 	wire_put_string(&s->question, image->path);
 	wire_put_string(&s->question, image->root);
 	wire_put_string(&s->question, s->search->debug_path);
+	wire_put_string(&s->question, s->image[i]->fetched);
 }
 
 static void take_opened(struct image_symbols *image, struct wire *answer)
@@ -157,6 +161,29 @@ static void take_opened(struct image_symbols *image, struct wire *answer)
 	image->file.reason = image->reason;
 }
 
+static bool has_lines(struct symbols *s, uint32_t i)
+{
+	ask(s, SYMBOL_LINES, i);
+	return exchange(s) && wire_take_number(&s->answer);
+}
+
+/* Where there is no debug information here, that of a server; then the image is opened once more. */
+static void ask_server(struct symbols *s, uint32_t i, struct image_symbols *image)
+{
+	const struct image *of = &s->images->list[i];
+
+	image->asked_server = true;
+	if (of->flags & DUMP_MODULE_VDSO || (image->found && has_lines(s, i)) || image->opened != s->worker.starts)
+		return;
+	image->fetched = debug_server_find(s->search->server, of->build_id, of->build_id_bytes);
+	if (!image->fetched)
+		return;
+	put_open(s, i);
+	*s->worker.doing = i;
+	if (exchange(s))
+		take_opened(image, &s->answer);
+}
+
 /* Opens the image in the worker that there is now. */
 static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *image)
 {
@@ -170,6 +197,8 @@ static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *
 	*s->worker.doing = i;
 	if (exchange(s))
 		take_opened(image, &s->answer);
+	if (s->search->server && !image->asked_server)
+		ask_server(s, i, image);
 }
 
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
@@ -420,7 +449,7 @@ static struct location *told_locations(const struct symbols *s, const struct dum
 /* Whether somebody who names more places to look at may find debug information where the dump had none. */
 static bool asks_anew(struct symbols *s, uint32_t i, const struct dump_symbol_module *m)
 {
-	return s->search->debug_path && !(m->flags & DUMP_SYMBOL_LINES) && open_image(s, i);
+	return (s->search->debug_path || s->search->server) && !(m->flags & DUMP_SYMBOL_LINES) && open_image(s, i);
 }
 
 static int take_module(struct symbols *s, const struct dump_symbols *from, const struct dump_symbol_module *m,
@@ -488,6 +517,7 @@ static void free_image(struct image_symbols *image)
 {
 	symbol_ranges_done(&image->allocator);
 	free(image->reason);
+	free(image->fetched);
 	free(image);
 }
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The names of functions in a dump: who looks for them has no rights, and whatever happens to him leaves a whole dump."""
+import http.server
 import os
 import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from harm_privileges import NOBODY, as_nobody
@@ -226,3 +228,67 @@ def names_of_code_that_the_target_made(context):
         for name in (path, path + ".real"):
             if os.path.lexists(name):
                 os.unlink(name)
+
+
+class DebugFiles(http.server.BaseHTTPRequestHandler):
+    """A server of debug files, by build-id."""
+    files, asked = {}, []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        path = self.files.get(self.path)
+        self.send_response(200 if path else 404)
+        content = b""
+        if path:
+            with open(path, "rb") as file:
+                content = file.read()
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@case()
+def names_from_a_server(context):
+    """--debuginfod, and nothing else, asks the servers of DEBUGINFOD_URLS: for programs that have no debug information here."""
+    for tool in ("objcopy", "strip", "readelf"):
+        context.program(tool)
+    program, debug, work = context.path("alloc_loop"), context.path("debug"), context.path("cache")
+    subprocess.run(["objcopy", "--only-keep-debug", context.target("alloc_loop"), debug], check=True)
+    subprocess.run(["strip", "-o", program, context.target("alloc_loop")], check=True)
+    notes = subprocess.run(["readelf", "-n", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    DebugFiles.files["/buildid/" + re.search(r"Build ID: (\w+)", notes).group(1) + "/debuginfo"] = debug
+    server = http.server.HTTPServer(("127.0.0.1", 0), DebugFiles)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    victim = Victim(context, [program])
+    dumps = []
+    for options in ([], ["--no-symbols"]):
+        session = Session(context, victim.pid, *options)
+        time.sleep(0.5)
+        check_receipt(session.stop(), victim.pid)
+        dumps.append(session.dump)
+    victim.finish()
+    kept = {name: os.environ.get(name) for name in ("DEBUGINFOD_URLS", "DEBUGINFOD_CACHE_PATH")}
+    try:
+        refused = subprocess.run([context.memanalyze, "--debuginfod", dumps[0]], stderr=subprocess.PIPE, text=True, check=False,
+                                 env={name: value for name, value in os.environ.items() if name != "DEBUGINFOD_URLS"})
+        assert refused.returncode == 64 and re.search("names no server|not installed", refused.stderr), refused
+        os.environ.update(DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_port}", DEBUGINFOD_CACHE_PATH=work)
+        for dump in dumps:
+            assert functions(analyze(context, dump)) == {None}
+        assert not DebugFiles.asked, DebugFiles.asked
+        answer = subprocess.run([context.memanalyze, "--debuginfod", dumps[0]], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, check=False)
+        if "not installed" in answer.stderr:
+            raise Skip("libdebuginfod is not installed")
+        for dump in dumps:
+            assert "loop" in functions(analyze(context, dump, "--debuginfod")), DebugFiles.asked
+        assert set(DebugFiles.files) & set(DebugFiles.asked), DebugFiles.asked
+    finally:
+        for name, value in kept.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        server.shutdown()
