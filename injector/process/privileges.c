@@ -20,7 +20,7 @@
 #include "whole_io.h"
 
 #define NOBODY 65534u
-#define LOWEST_PRIORITY 19
+#define LOWER_PRIORITY 5 /* after the target, but somebody waits: at 19 a busy machine would never get to it */
 #define X32_CALLS 0x40000000u
 #define BIT(capability) (1ull << (capability))
 
@@ -68,10 +68,9 @@ static void limit(int resource, uint64_t most)
 	setrlimit((__rlimit_resource_t)resource, &l);
 }
 
+/* Where that is permitted: root may, and who has CAP_SETUID and CAP_SETGID. */
 static void become(uid_t uid, gid_t gid)
 {
-	if (geteuid() != 0)
-		return;
 	setgroups(0, NULL);
 	/* As system calls: those of the C library would tell all threads by a signal. */
 	syscall(SYS_setresgid, gid, gid, gid);
@@ -133,7 +132,8 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 	}
 	limit(RLIMIT_CPU, cpu_seconds);
 	limit(RLIMIT_CORE, 0);
-	become(NOBODY, NOBODY);
+	if (geteuid() == 0)
+		become(NOBODY, NOBODY);
 	capabilities_set(0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would have cleared it */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -199,7 +199,7 @@ int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *lim
 {
 	bool nobody = uid == 0;
 
-	setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
+	setpriority(PRIO_PROCESS, 0, LOWER_PRIORITY);
 	syscall(SYS_unshare, CLONE_NEWNET); /* what is not permitted is forbidden all the same, below */
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, limits->cpu_seconds);

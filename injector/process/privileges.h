@@ -18,7 +18,7 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 /*
  * For a process that is about to execute a program which reads files of the target: another user (that of the target,
  * or nobody if that is root), no capabilities, none to be gained by execve, no network, no connection to anything, no
- * look at other processes; lowest priority, limits of memory, time and of what it writes to a file. 0, or -EPERM if it
+ * look at other processes; a lower priority, limits of memory, time and of what it writes to a file. 0, or -EPERM if it
  * would still be root or have a capability: then nothing is to be executed.
  */
 struct privileges_limits {

@@ -16,6 +16,7 @@
 #include "clocks.h"
 #include "close_all_but.h"
 #include "dump_symbols.h"
+#include "memory_room.h"
 #include "privileges.h"
 #include "whole_io.h"
 
@@ -110,6 +111,7 @@ static _Noreturn void be_child(const struct symbol_sources *s, const struct dump
 		              NULL };
 
 	default_signals();
+	setpgid(0, 0); /* Ctrl-C is for memattach, which then ends it */
 	int dump = move(&d, dump_file_reopen(file, O_RDONLY)), null = move(&d, open("/dev/null", O_RDWR));
 	int program = move(&d, s->program), moved_result = move(&d, result);
 	if (!dump || !null || !program || !moved_result)
@@ -223,6 +225,9 @@ int symbol_child_run(const struct symbol_sources *s, const struct dump_file *fil
 		return result;
 	if (s->program < 0)
 		return err_set(e, ENOENT, "there is no memanalyze beside memattach");
+	int room = memory_room_check(SYMBOL_ROOM_BYTES, e);
+	if (room < 0)
+		return room;
 	pid_t child = fork();
 	if (child == 0)
 		be_child(s, file, result, max_bytes);

@@ -11,9 +11,10 @@
 #include "dump_file.h"
 #include "symbol_sources.h"
 
-#define SYMBOL_SECONDS 30u             /* then names are left out … */
-#define SYMBOL_END_SECONDS 60u         /* … and by then it is killed */
-#define SYMBOL_DATA_BYTES (2ull << 30) /* what reads a file may have of them: analyzer/symbols/jail.h */
+#define SYMBOL_SECONDS 30u              /* then names are left out … */
+#define SYMBOL_END_SECONDS 60u          /* … and by then it is killed */
+#define SYMBOL_ROOM_BYTES (64ull << 20) /* that must be free: the kernel would make room by ending a process */
+#define SYMBOL_DATA_BYTES (2ull << 30)  /* what reads a file may have of them: analyzer/symbols/jail.h */
 
 /*
  * Names the frames of the dump in the file. max_bytes: of the names. *symbols is to be freed. waiting is called ten

@@ -2,6 +2,7 @@
 """The names of functions in a dump: who looks for them has no rights, and whatever happens to him leaves a whole dump."""
 import http.server
 import os
+import random
 import re
 import shutil
 import signal
@@ -228,6 +229,42 @@ def names_of_code_that_the_target_made(context):
         for name in (path, path + ".real"):
             if os.path.lexists(name):
                 os.unlink(name)
+
+
+@case()
+def names_of_damaged_debug_information(context):
+    """DWARF in which nothing is as it should be costs names at most: the session ends well, and the report is whole."""
+    for tool in ("objcopy", "readelf"):
+        context.program(tool)
+    sections = subprocess.run(["readelf", "-SW", context.target("alloc_loop")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    damaged = []
+    for name in (".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"):
+        place = re.search(rf" {re.escape(name)} +PROGBITS +\S+ (\w+) (\w+)", sections)
+        if place:
+            damaged.append((int(place.group(1), 16), int(place.group(2), 16)))
+    if not damaged:
+        raise Skip("the victim has no debug information")
+    chance = random.Random(7)
+    with open(context.target("alloc_loop"), "rb") as file:
+        sound = file.read()
+    for share in (0.01, 0.3, 1):
+        content = bytearray(sound)
+        for offset, size in damaged:
+            for i in range(offset, offset + size):
+                if chance.random() < share:
+                    content[i] = chance.randrange(256)
+        program = context.unique("alloc_loop", "")
+        with open(program, "wb") as file:
+            file.write(content)
+        os.chmod(program, 0o755)
+        victim = Victim(context, [program])
+        session = Session(context, victim.pid)
+        time.sleep(0.3)
+        check_receipt(session.stop(), victim.pid)
+        victim.finish()
+        os.unlink(program)
+        frames = [frame for stack in whole(context, session.dump)["stacks"] for frame in stack["frames"]]
+        assert any(frame["function"] for frame in frames if frame["module"].endswith(".so.6")), "other files have their names"
 
 
 class DebugFiles(http.server.BaseHTTPRequestHandler):
