@@ -6,6 +6,7 @@
 
 #include "cleanup.h"
 #include "dump_append.h"
+#include "session_lock.h"
 #include "symbol_child.h"
 #include "watchdog.h"
 
@@ -52,6 +53,7 @@ void session_symbols_write(struct session *s)
 
 	if (s->options.no_symbols)
 		return;
+	session_lock_release(&s->target); /* a --detach, or the next attach, shall not wait */
 	int rc = write_symbols(s, &w, &cut, &e);
 	if (w.shown)
 		fputs("\r\033[K", stderr);
