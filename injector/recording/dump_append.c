@@ -45,8 +45,8 @@ static int append(const struct dump_file *f, const void *what, struct err *e)
 {
 	const struct dump_symbols *symbols = what;
 	AUTO_CLOSE int fd = dump_file_reopen(f, O_RDWR);
-	struct dump_header h;
-	struct stat st;
+	struct dump_header h = { 0 };
+	struct stat st = { 0 };
 
 	if (fd < 0)
 		return err_set(e, -fd, "the dump could not be opened again");

@@ -466,7 +466,7 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 
 int dump_file_reopen(const struct dump_file *f, int flags)
 {
-	struct file_identity there;
+	struct file_identity there = { 0 };
 	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	char path[40];
 
