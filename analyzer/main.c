@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "debug_server.h"
 #include "dump_reader.h"
 #include "outputs.h"
 #include "printable.h"
@@ -17,13 +18,15 @@
 #include "repeats.h"
 #include "report.h"
 #include "size.h"
+#include "symbol_request.h"
+#include "symbol_writer.h"
 #include "version.h"
 #include "view_options.h"
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
 /* Those without a short form. */
-enum { OPTION_NO_CACHE = 256, OPTION_FORMAT };
+enum { OPTION_FORMAT = 256, OPTION_DEBUGINFOD };
 
 static struct progress progress;
 
@@ -35,6 +38,8 @@ struct arguments {
 	struct outputs outputs;
 	struct report_options report;
 	char debug_path[PATH_MAX];
+	struct debug_server server;
+	bool debuginfod;
 };
 
 static const char help[] =
@@ -72,8 +77,8 @@ static const char help[] =
 	"      --older=TIME          only blocks that were allocated so long ago, or longer\n"
 	"      --show-std            do not fold frames of start-up and of the standard library\n"
 	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
+	"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
 	"  -S, --no-symbols          show modules and offsets only\n"
-	"      --no-cache            neither use nor keep symbols in ~/.cache/memattach\n"
 	"  -F, --full-names          do not shorten names in the text\n"
 	"  -v, --verbose             also all that is known of the session and of each row\n"
 	"  -h, --help                show this help\n"
@@ -108,8 +113,8 @@ static const struct option long_options[] = {
 	{ "timeline", optional_argument, NULL, VIEW_TIMELINE },
 	{ "show-std", no_argument, NULL, VIEW_SHOW_STD },
 	{ "debug-path", required_argument, NULL, 'D' },
+	{ "debuginfod", no_argument, NULL, OPTION_DEBUGINFOD },
 	{ "no-symbols", no_argument, NULL, 'S' },
-	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
 	{ "full-names", no_argument, NULL, 'F' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -159,6 +164,23 @@ static int parse_by(const char *text, enum group_by *by, struct err *e)
 	return 0;
 }
 
+/* Made absolute and no more: to resolve the link /proc/PID/root gives "/". */
+static int parse_debug_path(struct arguments *a, const char *text, struct err *e)
+{
+	AUTO_FREE char *here = text[0] == '/' ? strdup("") : getcwd(NULL, 0);
+	struct stat st;
+
+	if (stat(text, &st) || !here)
+		return err_sys(e, "--debug-path: %s", text);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, ENOTDIR, "--debug-path: %s is no directory", text);
+	if ((size_t)snprintf(a->debug_path, sizeof a->debug_path, "%s%s%s", here, here[0] ? "/" : "", text) >=
+	    sizeof a->debug_path)
+		return err_set(e, ENAMETOOLONG, "--debug-path: %s is too long", text);
+	a->report.search.debug_path = a->debug_path;
+	return 0;
+}
+
 static int parse_option(struct arguments *a, int option, const char *value, struct err *e)
 {
 	int figure;
@@ -178,7 +200,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case 'j': return output_format_find("json", &a->format, e);
 	case OPTION_FORMAT: return output_format_find(value, &a->format, e);
 	case 'S': a->report.symbols = false; return 0;
-	case OPTION_NO_CACHE: a->report.cache = false; return 0;
+	case OPTION_DEBUGINFOD: a->debuginfod = true; return 0;
 	case 'F': a->report.full_names = true; return 0;
 	case 'v': a->report.verbose = true; return 0;
 	case 's':
@@ -190,11 +212,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 			               value);
 		a->report.sort = (enum report_figure)figure;
 		return 0;
-	case 'D':
-		if (!realpath(value, a->debug_path))
-			return err_sys(e, "--debug-path: %s", value);
-		a->report.search.debug_path = a->debug_path;
-		return 0;
+	case 'D': return parse_debug_path(a, value, e);
 	case '?': return err_set(e, EINVAL, "%s", ""); /* getopt has said it */
 	default: return view_option_parse(option, value, &a->report, e);
 	}
@@ -220,14 +238,23 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	return view_options_check(o, a->path_count, e);
 }
 
+static int ask_servers(struct arguments *a, struct err *e)
+{
+	int r = debug_server_open(&a->server, e);
+
+	if (r)
+		return err_prefix(e, "--debuginfod");
+	a->report.search.server = &a->server;
+	return 0;
+}
+
 /* 0 go on, 1 all is done, -errno. */
 static int parse_arguments(struct arguments *a, int argc, char **argv, struct err *e)
 {
-	int option;
+	int option, r;
 
-	a->report = (struct report_options){
-		.confidence = ESTIMATE_CONFIDENCE, .symbols = true, .cache = true, .progress = &progress
-	};
+	a->report =
+		(struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .symbols = true, .progress = &progress };
 	while ((option = getopt_long(argc, argv, "o:n:s:d:b:jc:xa:i:lg:p:D:SFvhV", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(help, stdout);
@@ -237,14 +264,16 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 			puts("memanalyze " MEMATTACH_VERSION);
 			return 1;
 		}
-		int r = parse_option(a, option, optarg, e);
+		r = parse_option(a, option, optarg, e);
 		if (r)
 			return r;
 	}
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
-	option = check_arguments(a, e);
-	return option ? option : outputs_settle(&a->outputs, a->format, &a->report, e);
+	r = check_arguments(a, e);
+	if (!r && a->debuginfod)
+		r = ask_servers(a, e);
+	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
 }
 
 static bool wants_colour(void)
@@ -414,8 +443,8 @@ int main(int argc, char **argv)
 	struct arguments arguments = { 0 };
 	struct err e = { 0 };
 
-	/* libdwfl must not fetch debug files from the network. */
-	unsetenv("DEBUGINFOD_URLS");
+	if (argc > 1 && !strcmp(argv[1], SYMBOL_REQUEST_OPTION))
+		return symbol_writer_main(argc - 2, argv + 2);
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])
@@ -424,7 +453,11 @@ int main(int argc, char **argv)
 		outputs_done(&arguments.outputs);
 		return EXIT_BAD_USAGE;
 	}
+	/* libdwfl must not fetch debug files from the network by itself. */
+	if (!arguments.debuginfod)
+		unsetenv("DEBUGINFOD_URLS");
 	int status = r ? 0 : show(&arguments);
+	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
 	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {
 		say("cannot write: %s", strerror(errno));

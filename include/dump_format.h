@@ -15,6 +15,7 @@
  *   DUMP_REGION_THREADS      arena of thread records          (written by memattach)
  *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
+ *   DUMP_REGION_SYMBOLS      names of the frames              (appended to the file when the session has ended)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
  * capacity, and nothing is ever moved. A key can be in exactly one bucket of each level, so a lookup reads one cache
@@ -92,6 +93,7 @@ enum dump_region_kind {
 	DUMP_REGION_THREADS = 6,
 	DUMP_REGION_NOTES = 7,
 	DUMP_REGION_RATES = 8,
+	DUMP_REGION_SYMBOLS = 9, /* in the file only, at most one */
 };
 
 struct dump_region {
@@ -322,6 +324,59 @@ enum dump_rate_reason {
 	DUMP_RATE_FULL = 3,   /* the live table could not grow */
 };
 
+/*
+ * A region of kind SYMBOLS: what the frames of the stacks of this dump are called, so that a report needs none of the
+ * files that the target had. The region is appended to the last copy of the dump: its bytes first, then its descriptor,
+ * then region_count. The structure below is followed by place_count places, ascending by frame; module_count modules;
+ * location_count locations, each of one place; string_bytes bytes of strings, each NUL-terminated. A string is named by
+ * its offset among them, or is DUMP_SYMBOLS_NONE.
+ */
+#define DUMP_SYMBOLS_BYTES_MAX (64ull << 20)
+#define DUMP_SYMBOLS_DEPTH_MAX 64u
+#define DUMP_SYMBOLS_STRING_MAX 65536u /* with its NUL */
+#define DUMP_SYMBOLS_NONE UINT32_MAX
+struct dump_symbols {
+	uint64_t bytes;          /* of this and what follows; the region is rounded up */
+	uint32_t flags;
+	uint32_t place_count;
+	uint32_t module_count;
+	uint32_t location_count;
+	uint32_t string_bytes;
+	uint32_t reserved_;
+};
+/* There are frames that had no room or no time; others are not in the list because nothing is known of them. */
+#define DUMP_SYMBOLS_CUT 1u
+
+/* A frame as in the stacks, and its calls, innermost first: all but the last are inlined into the next one. */
+struct dump_symbol_place {
+	uint64_t frame;
+	uint32_t first;          /* location */
+	uint16_t count;          /* 1 … DUMP_SYMBOLS_DEPTH_MAX */
+	uint16_t flags;
+};
+#define DUMP_SYMBOL_ALLOCATOR 1u /* inside one of the functions that are hooked */
+
+/* What was found of a module that has places. */
+struct dump_symbol_module {
+	uint32_t id;             /* as in the frames */
+	uint32_t reason;         /* string: why there is nothing better, or NONE */
+	uint16_t source;         /* enum dump_symbol_source */
+	uint16_t flags;
+};
+#define DUMP_SYMBOL_INCOMPLETE 1u /* names may be missing */
+#define DUMP_SYMBOL_LINES 2u      /* there was debug information */
+enum dump_symbol_source {
+	DUMP_SYMBOL_SOURCE_NONE = 0,
+	DUMP_SYMBOL_SOURCE_FILE = 1,  /* the program file */
+	DUMP_SYMBOL_SOURCE_DEBUG = 2, /* its debug file only */
+};
+
+struct dump_symbol_location {
+	uint32_t function;       /* string: as people write it */
+	uint32_t file;           /* string */
+	int32_t line;            /* 0 unknown */
+};
+
 #define DUMP_ASSERT_(c, text) _Static_assert(c, text)
 DUMP_ASSERT_(sizeof(struct dump_region) == 32, "dump_region");
 DUMP_ASSERT_(sizeof(struct dump_live_record) == 48, "dump_live_record");
@@ -332,6 +387,10 @@ DUMP_ASSERT_(sizeof(struct dump_history_block) == DUMP_HISTORY_BLOCK_BYTES, "dum
 DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");
 DUMP_ASSERT_(sizeof(struct dump_thread) == 24, "dump_thread");
 DUMP_ASSERT_(sizeof(struct dump_rate_change) == 48, "dump_rate_change");
+DUMP_ASSERT_(sizeof(struct dump_symbols) == 32, "dump_symbols");
+DUMP_ASSERT_(sizeof(struct dump_symbol_place) == 16, "dump_symbol_place");
+DUMP_ASSERT_(sizeof(struct dump_symbol_module) == 12, "dump_symbol_module");
+DUMP_ASSERT_(sizeof(struct dump_symbol_location) == 12, "dump_symbol_location");
 DUMP_ASSERT_(sizeof(struct dump_header) <= DUMP_HEADER_BYTES, "dump_header");
 DUMP_ASSERT_(DUMP_COUNTER_COUNT <= DUMP_COUNTER_ROW, "dump counters");
 

@@ -24,6 +24,7 @@
 #include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
+#include "session_symbols.h"
 #include "size.h"
 #include "start_state.h"
 #include "tracee.h"
@@ -98,6 +99,8 @@ static int prepare(struct session *s, struct err *e)
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = create_dump(s, e);
+	if (rc == 0 && !s->options.no_symbols)
+		symbol_sources_open(&s->symbols, &s->target);
 	if (rc == 0)
 		rc = session_record_modules(s, 1, e);
 	return rc < 0 ? rc : session_file_create(s, e);
@@ -294,6 +297,8 @@ static int profile(struct session *s)
 	if (session_file_finish(s, &e) < 0) {
 		complain(s, &e);
 		status = status == EXIT_DONE ? EXIT_DUMP : status;
+	} else {
+		session_symbols_write(s);
 	}
 	session_say(s, "memanalyze %s", s->recording.file.path);
 	return status;

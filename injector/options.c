@@ -28,7 +28,8 @@ enum {
 	OPTION_HOOK,
 	OPTION_SEED,
 	OPTION_DEADLINE,
-	OPTION_NO_CACHE
+	OPTION_NO_CACHE,
+	OPTION_NO_SYMBOLS
 };
 
 static const struct option long_options[] = {
@@ -47,6 +48,7 @@ static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, OPTION_SEED },
 	{ "deadline", required_argument, NULL, OPTION_DEADLINE },
 	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
+	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -87,6 +89,7 @@ static void help(void)
 	      "      --deadline TIME   how long to look for a thread at a safe point, default\n"
 	      "                        500ms\n"
 	      "      --no-cache        neither use nor keep unwind tables in ~/.cache/memattach\n"
+	      "      --no-symbols      do not put the names of functions into the dump\n"
 	      "  -q, --quiet           errors only\n"
 	      "  -v, --verbose         say more\n"
 	      "  -h, --help            this text\n"
@@ -198,6 +201,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;
+	case OPTION_NO_SYMBOLS: o->no_symbols = true; break;
 	case 'q': o->quiet = true; break;
 	case 'v': o->verbose = true; break;
 	case 'h':

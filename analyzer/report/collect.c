@@ -8,6 +8,7 @@
 
 #include "judge.h"
 #include "samples.h"
+#include "target_root.h"
 
 struct build {
 	struct report *report;
@@ -429,10 +430,15 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
 
+	char root[IMAGE_ROOT_TEXT];
+
 	b.samples.rate = r->sessions[r->session_count - 1]
 	                         .largest_rate_bytes; /* there may be blocks that only this one would have seen */
 	set_times(&b, &options);
-	int s = images_add(&r->images, dump, &b.modules);
+	target_root_find(dump, root);
+	int s = images_add(&r->images, dump, root, &b.modules);
+	if (!s && r->symbols)
+		s = symbols_take_dump(r->symbols, dump, &b.modules);
 	if (!s)
 		s = read_views(&b, &options);
 	if (!s)

@@ -74,7 +74,7 @@ static bool needs_lines(const struct report_options *o)
 
 int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
-	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1, .cache.files.dir = -1 };
+	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1 };
 	int s = images_init(&r->images);
 	r->rows.changes = options->leaks || report_compares(r);
 	if (!s && r->rows.changes) {
@@ -82,10 +82,7 @@ int report_init(struct report *r, const struct report_options *options, struct e
 		s = r->total.change ? 0 : -ENOMEM;
 	}
 	if (!s && options->symbols && (!groups_of_samples(options->by) || filter_by_stack(&options->filter))) {
-		if (options->cache)
-			symbol_cache_open(&r->cache, SYMBOL_CACHE_MAX_BYTES);
-		r->symbols = symbols_new(&r->images, &r->options.search, options->cache ? &r->cache : NULL,
-		                         needs_lines(options));
+		r->symbols = symbols_new(&r->images, &r->options.search, needs_lines(options));
 		s = r->symbols ? 0 : -ENOMEM;
 	}
 	return s ? fail(s, e) : filter_init(&r->filter, &r->options.filter, &r->images, r->symbols, e);
@@ -97,11 +94,6 @@ static int add_session(struct report *r, struct dump *dump, const char *name)
 		return -ENOMEM;
 	struct session *session = &r->sessions[r->session_count++];
 	int s = session_init(session, dump, name);
-	if (!s && r->symbols)
-		symbols_allow(r->symbols, dump_disk_bytes(dump));
-	/* The files of a process that still runs are found below its root directory, too. */
-	if (!s && dump_end(dump) == DUMP_END_RUNNING && !r->options.search.pid && session->pid > 0)
-		r->options.search.pid = session->pid;
 	return s;
 }
 
@@ -413,8 +405,6 @@ void report_done(struct report *r)
 	timeline_done(&r->timeline);
 	filter_done(&r->filter);
 	symbols_free(r->symbols);
-	if (r->options.cache)
-		symbol_cache_close(&r->cache);
 	images_done(&r->images);
 	*r = (struct report){ 0 };
 }

@@ -47,7 +47,6 @@ struct report_options {
 	size_t top;   /* rows to show, 0: all */
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
-	bool cache;      /* of symbols, between reports */
 	bool show_std;   /* frames of start-up and of the standard library are not folded */
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
@@ -89,8 +88,7 @@ struct report {
 	struct session *sessions;
 	size_t session_count;
 	struct images images;
-	struct symbols *symbols; /* NULL: none wanted */
-	struct symbol_cache cache;
+	struct symbols *symbols;      /* NULL: none wanted */
 	struct rows rows;             /* sorted by report_finish, the largest first */
 	size_t stack_count;           /* before equal ones were merged */
 	struct report_row total;      /* no frames */

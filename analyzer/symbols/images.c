@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "images.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static uint32_t find_image(const struct images *images, const struct dump_module
 
 struct addition {
 	struct images *images;
+	const char *root;
 	struct image_map *map;
 };
 
@@ -64,6 +66,7 @@ static int add_module(void *arg, const struct dump_module *m)
 {
 	struct images *images = ((struct addition *)arg)->images;
 	struct image_map *map = ((struct addition *)arg)->map;
+	const char *root = ((struct addition *)arg)->root;
 	uint64_t hash;
 
 	if (map->image_of[m->id])
@@ -90,6 +93,8 @@ static int add_module(void *arg, const struct dump_module *m)
 		images->count++;
 		path = NULL;
 	}
+	if (!images->list[i].root[0])
+		snprintf(images->list[i].root, sizeof images->list[i].root, "%s", root);
 	images->list[i].flags |= m->flags;
 	note_extent(&images->list[i], m);
 	map->got_entries += m->got_entries;
@@ -118,9 +123,9 @@ void images_done(struct images *images)
 	*images = (struct images){ 0 };
 }
 
-int images_add(struct images *images, struct dump *dump, struct image_map *map)
+int images_add(struct images *images, struct dump *dump, const char *root, struct image_map *map)
 {
-	struct addition addition = { images, map };
+	struct addition addition = { images, root, map };
 
 	map->image_of = calloc(MODULE_IDS, sizeof *map->image_of);
 	map->bias_of = calloc(MODULE_IDS, sizeof *map->bias_of);

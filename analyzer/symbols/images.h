@@ -19,13 +19,18 @@
 #define PLACE_IMAGE(p) ((uint32_t)((p) >> 48))
 #define PLACE_OFFSET(p) ((p)&0xffffffffffffu)
 
+/* "/proc/PID/root", "/proc/self/fd/N" */
+#define IMAGE_ROOT_TEXT 32u
+
 struct image {
 	char *path; /* as the target's memory map named it, without " (deleted)" */
 	bool deleted;
 	uint32_t flags; /* DUMP_MODULE_* */
 	uint32_t build_id_bytes;
 	uint8_t build_id[DUMP_BUILD_ID_MAX];
-	uint64_t low, high; /* the addresses of the file that were mapped, less the load bias; 0: not known */
+	uint64_t low, high;         /* the addresses of the file that were mapped, less the load bias; 0: not known */
+	int file;                   /* a descriptor of it, if one was opened in time; 0: none */
+	char root[IMAGE_ROOT_TEXT]; /* a directory below which the path is that of the file, "": none but / */
 };
 
 /* The images of all dumps that were read; equal build-ids are one image, wherever each was loaded. */
@@ -46,9 +51,11 @@ struct image_map {
 int images_init(struct images *images) WARN_UNUSED;
 void images_done(struct images *images);
 
-/* Adds the modules of a dump and says in map where they are; to be freed by image_map_done, whatever is returned.
- * -ENOMEM. */
-int images_add(struct images *images, struct dump *dump, struct image_map *map) WARN_UNUSED;
+/*
+ * Adds the modules of a dump and says in map where they are; to be freed by image_map_done, whatever is returned. root:
+ * of the target, "" if it is gone (target_root.h). -ENOMEM.
+ */
+int images_add(struct images *images, struct dump *dump, const char *root, struct image_map *map) WARN_UNUSED;
 void image_map_done(struct image_map *map);
 
 /* The place of a frame word of that dump. */

@@ -211,10 +211,15 @@ static int start_filter(struct err *e)
 /* ---- all of it ---- */
 
 /* Nothing of the parent's is in reach. A sanitizer says what it has found where the parent does. */
-static void keep_one(int keep)
+static void keep_some(int keep, const struct jail_files *files)
 {
+	int all[JAIL_FILES_MAX + 4] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, JAIL_DESCRIPTOR };
+	size_t count = files->count < JAIL_FILES_MAX ? files->count : JAIL_FILES_MAX;
+
+	if (count)
+		memcpy(all + 4, files->list, count * sizeof *all);
 	dup2(keep, JAIL_DESCRIPTOR);
-	close_all_but((const int[]){ STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, JAIL_DESCRIPTOR }, 4);
+	close_all_but(all, count + 4);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < (UNDER_SANITIZER ? 2 : 3); fd++)
 		if (null < 0 || dup2(null, fd) < 0)
@@ -223,12 +228,22 @@ static void keep_one(int keep)
 		close(null);
 }
 
-int jail_enter(int keep, struct err *e)
+int jail_open(int file)
+{
+	int fd = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	struct stat st;
+
+	if (fd >= 0 && !fstat(fd, &st))
+		allow_file((uint64_t)st.st_size);
+	return fd;
+}
+
+int jail_enter(int keep, const struct jail_files *files, struct err *e)
 {
 	for (int sig = 1; sig < NSIG; sig++)
 		signal(sig, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	keep_one(keep);
+	keep_some(keep, files);
 	start_limits();
 	int r = catch_traps();
 	return r ? err_set(e, -r, "SIGSYS cannot be caught") : start_filter(e);

@@ -16,6 +16,7 @@
 #ifndef MEMATTACH_JAIL_H
 #define MEMATTACH_JAIL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -26,12 +27,23 @@
 #define JAIL_CPU_SECONDS 10u
 #define JAIL_CPU_BYTES (2ull << 20)
 
+/* Descriptors for reading that the jail gets beside its own: sorted, ascending, all above JAIL_DESCRIPTOR. */
+struct jail_files {
+	const int *list;
+	size_t count;
+};
+#define JAIL_FILES_MAX 512u
+
 /*
- * For the only thread of a new process, which keeps the descriptor keep as number 3 and none else, and must end by
- * _exit. Memory that it has so far is not counted. After a failure it is to end.
+ * For the only thread of a new process, which keeps the descriptor keep as number 3, those of files, and none else, and
+ * must end by _exit. Memory that it has so far is not counted. After a failure it is to end.
  */
-int jail_enter(int keep, struct err *e) WARN_UNUSED;
+int jail_enter(int keep, const struct jail_files *files, struct err *e) WARN_UNUSED;
 #define JAIL_DESCRIPTOR 3
+
+/* A descriptor of a file that was opened outside, to be closed; more memory and time, as for one that is opened here.
+ * -1 with errno. */
+int jail_open(int file);
 
 /* More CPU time, for more questions. */
 void jail_add_time(uint64_t milliseconds);

@@ -69,7 +69,7 @@ static void answer_open(struct reader *r)
 {
 	struct wire *q = &r->question;
 	uint64_t number = wire_take_number(q);
-	struct read_image *image = number < IMAGES_MAX && !r->images[number] ? calloc(1, sizeof *image) : NULL;
+	struct read_image *image = number < IMAGES_MAX ? calloc(1, sizeof *image) : NULL;
 
 	if (!image)
 		_Exit(1);
@@ -77,24 +77,28 @@ static void answer_open(struct reader *r)
 	atomic_store_explicit(r->doing, (unsigned)number, memory_order_relaxed);
 	image->image.flags = (uint32_t)wire_take_number(q);
 	image->image.deleted = wire_take_number(q);
-	image->search.pid = (int)wire_take_number(q);
+	image->image.file = (int)wire_take_number(q);
 	image->lines = wire_take_number(q);
-	bool settle = wire_take_number(q);
 	image->image.build_id_bytes = (uint32_t)wire_take_number(q);
 	const void *id = wire_take(q, DUMP_BUILD_ID_MAX);
 	if (id)
 		memcpy(image->image.build_id, id, DUMP_BUILD_ID_MAX);
 	image->image.path = copy(wire_take_string(q));
+	const char *root = wire_take_string(q);
+	snprintf(image->image.root, sizeof image->image.root, "%s", root ? root : "");
 	image->search.debug_path = copy(wire_take_string(q));
+	image->search.fetched = copy(wire_take_string(q));
 	image_file_open(&image->file, &image->image, &image->search);
-	if (settle && image->file.module)
-		image_file_settle(&image->file);
 	wire_put_number(&r->answer, image->file.module != NULL);
 	wire_put_number(&r->answer, image->file.source);
-	wire_put_number(&r->answer, image->file.identity);
-	wire_put_number(&r->answer, image->file.debug_identity);
-	wire_put_number(&r->answer, image->file.settled);
 	wire_put_string(&r->answer, image->file.reason);
+}
+
+static void answer_lines(struct reader *r)
+{
+	const struct read_image *image = image_of(r, wire_take_number(&r->question));
+
+	wire_put_number(&r->answer, image && image_file_has_lines(&image->file));
 }
 
 static void answer_ranges(struct reader *r)
@@ -229,31 +233,6 @@ static void answer_places(struct reader *r)
 	}
 }
 
-/* Whether what was read is all that there is, and stays so as long as the files do. */
-static bool is_all(struct read_image *image)
-{
-	const struct source_lines *lines = &image->source_lines;
-
-	if (image->failed || !image->file.settled || (image->has_table && !image->table.count))
-		return false;
-	if (!image->has_lines)
-		return true;
-	if (lines->split || (!lines->module && (image->file.own_lines || image->file.debug_identity)))
-		return false;
-	image_file_settle_alt(&image->file);
-	return image->file.settled;
-}
-
-static void answer_settle(struct reader *r)
-{
-	struct read_image *image = image_of(r, wire_take_number(&r->question));
-
-	wire_put_number(&r->answer, image && is_all(image));
-	wire_put_number(&r->answer, image && image->has_lines);
-	wire_put_number(&r->answer, image ? image->file.alt.identity : 0);
-	wire_put_string(&r->answer, image ? image->file.alt.path : NULL);
-}
-
 /* The executable segment that the address is in, as the kernel maps it. */
 static bool find_segment(struct read_image *image, uint64_t address, GElf_Phdr *segment)
 {
@@ -283,11 +262,14 @@ static void answer_segment(struct reader *r)
 	wire_put_number(&r->answer, found ? segment.p_offset : 0);
 }
 
+typedef void answer_writer(struct reader *r);
+
 void symbol_reader_run(int fd, _Atomic unsigned *doing)
 {
-	static void (*const answers[])(struct reader *) = {
-		[SYMBOL_OPEN] = answer_open,     [SYMBOL_RANGES] = answer_ranges, [SYMBOL_ALLOCATOR] = answer_allocator,
-		[SYMBOL_PLACES] = answer_places, [SYMBOL_SETTLE] = answer_settle, [SYMBOL_SEGMENT] = answer_segment
+	static answer_writer *const answers[] = {
+		[SYMBOL_OPEN] = answer_open,     [SYMBOL_LINES] = answer_lines,
+		[SYMBOL_RANGES] = answer_ranges, [SYMBOL_ALLOCATOR] = answer_allocator,
+		[SYMBOL_PLACES] = answer_places, [SYMBOL_SEGMENT] = answer_segment
 	};
 	struct reader *r = calloc(1, sizeof *r);
 

@@ -7,17 +7,17 @@
 #define MEMATTACH_SYMBOL_READER_H
 
 /*
- * OPEN      image, flags, deleted, pid, lines, settle, build-id, path, debug path
- *           -> found, source, identity, debug identity, settled, reason
+ * OPEN      image, flags, deleted, file, lines, build-id, path, root, debug path, fetched path; again to
+ *           replace what was opened
+ *           -> found, source, reason
+ * LINES     image -> whether it has debug information
  * RANGES    image -> known, count, then start and end of each
  * ALLOCATOR place -> whether it is inside one of the allocator's functions
  * PLACES    count, then the places
  *           -> one message for each: failed, count, then function, file, line of each, innermost first
- * SETTLE    image -> whether what was told of it is all that there is, has lines, path of alt (image_file.h), its
- *           identity
  * SEGMENT   place -> whether the file has an executable segment there, its address, size and offset in the file
  */
-enum symbol_question { SYMBOL_OPEN, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SETTLE, SYMBOL_SEGMENT };
+enum symbol_question { SYMBOL_OPEN, SYMBOL_LINES, SYMBOL_RANGES, SYMBOL_ALLOCATOR, SYMBOL_PLACES, SYMBOL_SEGMENT };
 
 #define SYMBOL_PLACES_MAX 128u /* in one question */
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,14 +13,13 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "jail.h"
 #include "symbol_reader.h"
 
 #define REAP_MS 1000
 
-void symbol_worker_init(struct symbol_worker *w)
+void symbol_worker_init(struct symbol_worker *w, const struct jail_files *files)
 {
-	*w = (struct symbol_worker){ .fd = -1 };
+	*w = (struct symbol_worker){ .fd = -1, .files = files };
 }
 
 /* One that hangs in the kernel is left to it: it dies when it comes back. */
@@ -45,11 +45,12 @@ void symbol_worker_done(struct symbol_worker *w)
 }
 
 /* The other process: says whether it is in the jail, then answers. */
-static _Noreturn void live(int fd, _Atomic unsigned *doing)
+static _Noreturn void live(int fd, const struct jail_files *files, _Atomic unsigned *doing)
 {
 	struct wire hello = { 0 };
 	struct err e = { 0 };
-	int r = jail_enter(fd, &e);
+	unsetenv("DEBUGINFOD_URLS"); /* libdwfl would ask servers by itself */
+	int r = jail_enter(fd, files, &e);
 
 	wire_put_string(&hello, r ? e.text : NULL);
 	if (wire_send(JAIL_DESCRIPTOR, &hello) && !r)
@@ -79,7 +80,7 @@ static int start(struct symbol_worker *w)
 	atomic_store_explicit(w->doing, 0, memory_order_relaxed);
 	w->pid = fork();
 	if (!w->pid)
-		live(pair[1], w->doing);
+		live(pair[1], w->files, w->doing);
 	close(pair[1]);
 	w->fd = pair[0];
 	setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence); /* in the middle of an answer */

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "err.h"
+#include "jail.h"
 #include "wire.h"
 
 #define WORKER_STARTS_MAX 16u
@@ -21,10 +22,12 @@ struct symbol_worker {
 	pid_t pid;
 	_Atomic unsigned *doing; /* shared with it: the image that is being asked about */
 	unsigned starts;
-	struct err error; /* why none can be started; "" */
+	const struct jail_files *files; /* that it gets */
+	struct err error;               /* why none can be started; "" */
 };
 
-void symbol_worker_init(struct symbol_worker *w);
+/* files must outlive it. */
+void symbol_worker_init(struct symbol_worker *w, const struct jail_files *files);
 void symbol_worker_done(struct symbol_worker *w);
 
 /* Starts one if there is none. False: there will be none any more. */

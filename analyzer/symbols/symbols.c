@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "debug_server.h"
+#include "dump_symbols.h"
 #include "grow.h"
 #include "map.h"
 #include "source_lines.h"
@@ -19,30 +21,28 @@
 struct image_symbols {
 	unsigned opened; /* by the worker of this number, 0: not yet */
 	bool found;      /* there is a file to ask about */
+	bool told;       /* a dump has names of its frames */
+	bool asked_server;
 	bool asked_ranges;
-	bool changed;   /* something is known that the cache does not have */
-	bool failed;    /* not all could be read: this is nothing to keep */
-	bool has_lines; /* with the answer to SYMBOL_SETTLE */
 	struct image_found file;
-	struct image_alt alt;
-	struct symbol_file *kept; /* from the cache, or NULL */
 	struct symbol_ranges allocator;
-	char *reason; /* file.reason, owned */
+	char *reason;  /* file.reason, owned */
+	char *fetched; /* the path of its debug file from a server */
 };
 
-/* What is known of a place: a run of locations, owned together with their strings unless those are the cache's. */
+/* What is known of a place: a run of locations, owned together with their strings, which of those told are a dump's. */
 struct known {
 	uint64_t place;
 	struct location *list;
 	uint32_t count;
-	bool kept;
+	bool told;      /* by a dump, which then also says: */
+	bool allocator; /* inside one of the hooked functions */
 };
 
 struct symbols {
 	const struct images *images;
 	const struct image_search *search;
-	struct symbol_cache *cache; /* or NULL */
-	bool lines;                 /* are wanted */
+	bool lines; /* are wanted */
 	struct symbol_worker worker;
 	struct wire question, answer;
 	struct image_symbols **image; /* by image number, as far as they were asked for */
@@ -52,16 +52,18 @@ struct symbols {
 	size_t known_count;
 	size_t known_bytes;
 	uint64_t dump_bytes;
+	struct dump_symbols **blocks; /* of dumps: what is told points into them */
+	size_t block_count;
 	uint64_t wanted[SYMBOL_PLACES_MAX]; /* places that will be asked for, and are not known */
 	size_t wanted_count;
 };
 
 static const struct location nothing;
 static const char went_wrong[] = "names may be missing: reading them took too much time or memory, or failed";
+static const char not_all[] = "names may be missing: not all are in the dump, and the file is not there or another one";
 static const char no_room[] = "names may be missing: there is no room for more of them";
 
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache,
-                            bool lines)
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines)
 {
 	struct symbols *s = calloc(1, sizeof *s);
 
@@ -69,9 +71,8 @@ struct symbols *symbols_new(const struct images *images, const struct image_sear
 		return NULL;
 	s->images = images;
 	s->search = search;
-	s->cache = cache;
 	s->lines = lines;
-	symbol_worker_init(&s->worker);
+	symbol_worker_init(&s->worker, &search->files);
 	return s;
 }
 
@@ -93,18 +94,6 @@ static struct image_symbols *image_entry(struct symbols *s, uint32_t i)
 	return s->image[i];
 }
 
-static void copy_ranges(struct symbol_ranges *ranges, const struct symbol_file *f)
-{
-	size_t bytes = f->range_count * sizeof *ranges->list;
-
-	ranges->list = malloc(bytes + 1);
-	if (!ranges->list || !(f->flags & SYMBOL_FILE_RANGES))
-		return;
-	memcpy(ranges->list, symbol_file_ranges(f), bytes);
-	ranges->count = f->range_count;
-	ranges->known = true;
-}
-
 /* It has no more answers; those that it gave stay. */
 static void give_up(struct image_symbols *image, const char *reason)
 {
@@ -113,7 +102,6 @@ static void give_up(struct image_symbols *image, const char *reason)
 	image->file.reason = image->reason;
 	image->file.incomplete = true;
 	image->found = false;
-	image->failed = true;
 }
 
 static void ask(struct symbols *s, enum symbol_question question, uint64_t what)
@@ -141,58 +129,76 @@ static bool exchange(struct symbols *s)
 	return false;
 }
 
-static void put_open(struct symbols *s, uint32_t i, bool settle)
+static void put_open(struct symbols *s, uint32_t i)
 {
 	const struct image *image = &s->images->list[i];
 
 	ask(s, SYMBOL_OPEN, i);
 	wire_put_number(&s->question, image->flags);
 	wire_put_number(&s->question, image->deleted);
-	wire_put_number(&s->question, (uint64_t)s->search->pid);
+	wire_put_number(&s->question, (uint64_t)image->file);
 	wire_put_number(&s->question, s->lines);
-	wire_put_number(&s->question, settle);
 	wire_put_number(&s->question, image->build_id_bytes);
 	wire_put(&s->question, image->build_id, sizeof image->build_id);
 	wire_put_string(&s->question, image->path);
+	wire_put_string(&s->question, image->root);
 	wire_put_string(&s->question, s->search->debug_path);
+	wire_put_string(&s->question, s->image[i]->fetched);
 }
 
 static void take_opened(struct image_symbols *image, struct wire *answer)
 {
 	image->found = wire_take_number(answer);
+	if (image->told && !image->found) {
+		give_up(image, not_all);
+		return;
+	}
 	uint64_t source = wire_take_number(answer);
 	image->file.source = source <= IMAGE_SOURCE_DEBUG ? (enum image_source)source : IMAGE_SOURCE_NONE;
-	image->file.identity = wire_take_number(answer);
-	image->file.debug_identity = wire_take_number(answer);
-	image->file.settled = wire_take_number(answer);
 	const char *reason = wire_take_string(answer);
 	free(image->reason);
 	image->reason = reason ? strdup(reason) : NULL;
 	image->file.reason = image->reason;
 }
 
+static bool has_lines(struct symbols *s, uint32_t i)
+{
+	ask(s, SYMBOL_LINES, i);
+	return exchange(s) && wire_take_number(&s->answer);
+}
+
+/* Where there is no debug information here, that of a server; then the image is opened once more. */
+static void ask_server(struct symbols *s, uint32_t i, struct image_symbols *image)
+{
+	const struct image *of = &s->images->list[i];
+
+	image->asked_server = true;
+	if (of->flags & DUMP_MODULE_VDSO || (image->found && has_lines(s, i)) || image->opened != s->worker.starts)
+		return;
+	image->fetched = debug_server_find(s->search->server, of->build_id, of->build_id_bytes);
+	if (!image->fetched)
+		return;
+	put_open(s, i);
+	*s->worker.doing = i;
+	if (exchange(s))
+		take_opened(image, &s->answer);
+}
+
 /* Opens the image in the worker that there is now. */
 static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *image)
 {
-	bool first = !image->opened;
-	bool settle = s->cache && symbol_cache_wants(s->cache, &s->images->list[i]);
-
 	if (!symbol_worker_start(&s->worker)) {
 		image->opened = s->worker.starts + 1;
 		give_up(image, s->worker.error.text);
 		return;
 	}
 	image->opened = s->worker.starts;
-	put_open(s, i, settle);
+	put_open(s, i);
 	*s->worker.doing = i;
-	if (!exchange(s))
-		return;
-	take_opened(image, &s->answer);
-	if (!first || !image->found || !settle)
-		return;
-	image->kept = symbol_cache_load(s->cache, &s->images->list[i], &image->file);
-	if (image->kept)
-		copy_ranges(&image->allocator, image->kept);
+	if (exchange(s))
+		take_opened(image, &s->answer);
+	if (s->search->server && !image->asked_server)
+		ask_server(s, i, image);
 }
 
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
@@ -209,7 +215,8 @@ static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 
 const struct image_found *symbols_image_file(const struct symbols *s, uint32_t i)
 {
-	return i < s->image_count && s->image[i] && s->image[i]->opened ? &s->image[i]->file : NULL;
+	return i < s->image_count && s->image[i] && (s->image[i]->opened || s->image[i]->told) ? &s->image[i]->file
+	                                                                                       : NULL;
 }
 
 /* ---- the allocator ---- */
@@ -235,7 +242,6 @@ static void ask_ranges(struct symbols *s, uint32_t i, struct image_symbols *imag
 	memcpy(ranges->list, list, count * sizeof *ranges->list);
 	ranges->count = count;
 	ranges->known = true;
-	image->changed = true;
 }
 
 /* The call before a return address. */
@@ -248,7 +254,11 @@ static uint64_t call_of(uint64_t place)
 
 bool symbols_in_allocator(struct symbols *s, uint64_t place)
 {
+	const uint32_t *known = map_find(&s->known_at, place);
 	uint32_t i = PLACE_IMAGE(place);
+
+	if (known && s->known[*known].told)
+		return s->known[*known].allocator;
 	struct image_symbols *image = open_image(s, i);
 
 	if (image && !image->allocator.known && !image->asked_ranges)
@@ -261,7 +271,7 @@ bool symbols_in_allocator(struct symbols *s, uint64_t place)
 	return exchange(s) && wire_take_number(&s->answer);
 }
 
-bool symbols_segment(struct symbols *s, uint64_t place, struct symbol_segment *segment)
+static bool ask_segment(struct symbols *s, uint64_t place, struct symbol_segment *segment)
 {
 	struct wire *a = &s->answer;
 
@@ -277,13 +287,24 @@ bool symbols_segment(struct symbols *s, uint64_t place, struct symbol_segment *s
 	       PLACE_OFFSET(segment->address + segment->bytes) == segment->address + segment->bytes;
 }
 
-/* ---- places ---- */
-
-/* Whether it answers what this report asks for. */
-static bool is_enough(const struct symbols *s, const struct symbol_place *place)
+/* Where a dump has named the frames its file need not be here, and what is said of the names stays as it is. */
+bool symbols_segment(struct symbols *s, uint64_t place, struct symbol_segment *segment)
 {
-	return place && (!s->lines || place->flags & SYMBOL_PLACE_LINES);
+	uint32_t i = PLACE_IMAGE(place);
+	struct image_symbols *image = i < s->image_count ? s->image[i] : NULL;
+
+	if (!image || !image->told || image->opened)
+		return ask_segment(s, place, segment);
+	const struct image_symbols before = *image;
+	image->reason = NULL;
+	image->asked_server = true;
+	bool known = ask_segment(s, place, segment);
+	free(image->reason);
+	*image = before; /* not opened: for a name that is not in the dump it is opened anew */
+	return known;
 }
+
+/* ---- places ---- */
 
 /* Of one allocation: the list, then the strings. NULL: no memory, or the answer makes no sense. */
 static struct location *take_locations(struct wire *a, uint64_t count, size_t *bytes)
@@ -340,7 +361,6 @@ static void add_answer(struct symbols *s, uint64_t place)
 	size_t bytes = 0;
 
 	known.list = take_locations(&s->answer, known.count, &bytes);
-	image->failed |= failed || !known.list;
 	if (failed && !image->file.incomplete) {
 		image->file.incomplete = true;
 		image->file.reason = went_wrong;
@@ -349,31 +369,20 @@ static void add_answer(struct symbols *s, uint64_t place)
 		add_nothing(s, place);
 		return;
 	}
-	image->changed = true;
 	s->known_bytes += bytes + sizeof known;
 	add_known(s, &known);
 }
 
-/* What needs no question: no file, no room, or the cache knows. */
+/* What needs no question: there is no file, or no room. */
 static bool is_answered(struct symbols *s, uint64_t place)
 {
 	struct image_symbols *image = open_image(s, PLACE_IMAGE(place));
-	const struct symbol_place *kept = image && image->kept ? symbol_file_find(image->kept, PLACE_OFFSET(place))
-	                                                       : NULL;
 
 	if (image && s->known_bytes > KNOWN_BYTES + s->dump_bytes)
 		give_up(image, no_room);
-	if (image && !is_enough(s, kept) && image->found)
+	if (image && image->found)
 		return false;
-	struct known known = { .place = place, .kept = true };
-	if (is_enough(s, kept)) {
-		known.list = symbol_file_locations(image->kept, kept, s->lines);
-		known.count = kept->count;
-	}
-	if (known.list)
-		add_known(s, &known);
-	else
-		add_nothing(s, place);
+	add_nothing(s, place);
 	return true;
 }
 
@@ -453,125 +462,95 @@ const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *c
 	return at ? s->known[*at].list : &nothing;
 }
 
-void symbols_allow(struct symbols *s, uint64_t dump_bytes)
+/* ---- what dumps have ---- */
+
+/* The strings are those of the block, which is kept. */
+static struct location *told_locations(const struct symbols *s, const struct dump_symbols *from,
+                                       const struct dump_symbol_place *place)
 {
-	s->dump_bytes += dump_bytes;
+	const struct dump_symbol_location *l = dump_symbols_locations(from) + place->first;
+	struct location *list = calloc(place->count, sizeof *list);
+
+	for (uint16_t i = 0; list && i < place->count; i++)
+		list[i] = (struct location){ .function = dump_symbols_string(from, l[i].function),
+			                     .file = s->lines ? dump_symbols_string(from, l[i].file) : NULL,
+			                     .line = s->lines ? l[i].line : 0,
+			                     .inlined = i + 1 < place->count };
+	return list;
 }
 
-/* ---- what is kept for the next report ---- */
-
-/* Whether what was read is all that there is, and stays so as long as the files do. */
-static bool is_worth_keeping(struct symbols *s, uint32_t i)
+/* Whether somebody who names more places to look at may find debug information where the dump had none. */
+static bool asks_anew(struct symbols *s, uint32_t i, const struct dump_symbol_module *m)
 {
-	struct image_symbols *image = s->image[i];
-	struct wire *a = &s->answer;
-
-	if (!image->changed || image->failed || !image->found || !image->file.settled || s->worker.fd < 0 ||
-	    image->opened != s->worker.starts)
-		return false;
-	ask(s, SYMBOL_SETTLE, i);
-	if (!exchange(s))
-		return false;
-	bool all = wire_take_number(a);
-	image->has_lines = wire_take_number(a);
-	image->alt.identity = wire_take_number(a);
-	const char *path = wire_take_string(a);
-	image->alt.path = path ? strdup(path) : NULL;
-	return all && !a->failed;
+	return (s->search->debug_path || s->search->server) && !(m->flags & DUMP_SYMBOL_LINES) && open_image(s, i);
 }
 
-/* Places of the cache that this report has nothing better for; with all, those it did not ask for, too. */
-static void add_kept(const struct symbols *s, uint32_t i, bool all, struct symbol_file_builder *b)
+static int take_module(struct symbols *s, const struct dump_symbols *from, const struct dump_symbol_module *m,
+                       const struct image_map *map)
 {
-	const struct symbol_file *f = s->image[i]->kept;
+	uint32_t i = map->image_of[m->id];
+	struct image_symbols *image = i ? image_entry(s, i) : NULL;
 
-	for (uint32_t k = 0; f && k < f->place_count; k++) {
-		const struct symbol_place *place = &symbol_file_places(f)[k];
-		bool asked = map_find(&s->known_at, PLACE(i, place->offset)) != NULL;
-		bool lines = place->flags & SYMBOL_PLACE_LINES;
-		if (asked ? !is_enough(s, place) : !all)
-			continue;
-		struct location *list = symbol_file_locations(f, place, lines);
-		if (list)
-			symbol_file_add(b, place->offset, lines, list, place->count);
-		b->failed |= !list;
-		free(list);
+	if (!i)
+		return 0;
+	if (!image)
+		return -ENOMEM;
+	if (image->opened || image->told || asks_anew(s, i, m))
+		return 0;
+	const char *reason = dump_symbols_string(from, m->reason);
+	free(image->reason);
+	image->reason = reason ? strdup(reason) : NULL;
+	image->told = true;
+	image->file = (struct image_found){ .source = (enum image_source)m->source,
+		                            .reason = image->reason,
+		                            .incomplete = m->flags & DUMP_SYMBOL_INCOMPLETE };
+	return 0;
+}
+
+static int take_place(struct symbols *s, const struct dump_symbols *from, const struct dump_symbol_place *p,
+                      const struct image_map *map)
+{
+	uint64_t place = images_place(map, p->frame);
+	uint32_t i = PLACE_IMAGE(place);
+
+	if (map_find(&s->known_at, place) || (i && !(i < s->image_count && s->image[i] && s->image[i]->told)))
+		return 0;
+	struct known known = { .place = place,
+		               .list = told_locations(s, from, p),
+		               .count = p->count,
+		               .told = true,
+		               .allocator = p->flags & DUMP_SYMBOL_ALLOCATOR };
+	if (!known.list)
+		return -ENOMEM;
+	add_known(s, &known);
+	return 0;
+}
+
+int symbols_take_dump(struct symbols *s, struct dump *dump, const struct image_map *map)
+{
+	struct dump_symbols *from;
+	int r = dump_symbols_read(dump, &from);
+
+	s->dump_bytes += dump_disk_bytes(dump);
+	if (!from)
+		return r;
+	if (!grow_list(s->blocks, s->block_count)) {
+		free(from);
+		return -ENOMEM;
 	}
-}
-
-/* What is known of the places of one image; the list is sorted. */
-struct known_run {
-	const struct known *first, *end;
-};
-
-static struct symbol_file *build(const struct symbols *s, uint32_t i, const struct known_run *run, bool all,
-                                 size_t *bytes)
-{
-	static const struct image_alt no_alt;
-	const struct image_symbols *image = s->image[i];
-	const struct image_alt kept_alt = {
-		.path = image->kept ? (char *)symbol_file_string(image->kept, image->kept->alt_path) : NULL,
-		.identity = image->kept ? image->kept->alt_identity : 0
-	};
-	struct symbol_file_builder b;
-
-	symbol_file_builder_init(&b, symbol_cache_file_max(s->cache));
-	add_kept(s, i, all, &b);
-	for (const struct known *known = run->first; known < run->end; known++) {
-		if (!known->kept)
-			symbol_file_add(&b, PLACE_OFFSET(known->place), s->lines, known->list, known->count);
-	}
-	const struct image_alt *alt = image->has_lines ? &image->alt : image->kept ? &kept_alt : &no_alt;
-	struct symbol_file *f = symbol_file_build(&b, &image->allocator, alt, bytes);
-	symbol_file_builder_done(&b);
-	return f;
-}
-
-static void keep_image(struct symbols *s, uint32_t i, const struct known_run *run)
-{
-	size_t bytes;
-
-	if (!is_worth_keeping(s, i))
-		return;
-	struct symbol_file *f = build(s, i, run, true, &bytes);
-	if (!f) /* too much for one file: what this report needs is likelier to be asked for again */
-		f = build(s, i, run, false, &bytes);
-	if (f)
-		symbol_cache_store(s->cache, &s->images->list[i], &s->image[i]->file, f, bytes);
-	free(f);
-}
-
-static int compare_known(const void *a, const void *b)
-{
-	const struct known *x = a;
-	const struct known *y = b;
-
-	return (x->place > y->place) - (x->place < y->place);
-}
-
-/* Puts what is known into another order: afterwards, known_at tells no more than what there is. */
-static void keep(struct symbols *s)
-{
-	const struct known *end = s->known ? s->known + s->known_count : NULL;
-	struct known_run run = { s->known, s->known };
-
-	if (s->known_count)
-		qsort(s->known, s->known_count, sizeof *s->known, compare_known);
-	for (uint32_t i = 0; i < s->image_count; i++) {
-		while (run.end < end && PLACE_IMAGE(run.end->place) == i)
-			run.end++;
-		if (s->image[i])
-			keep_image(s, i, &run);
-		run.first = run.end;
-	}
+	s->blocks[s->block_count++] = from;
+	for (uint32_t i = 0; i < from->module_count && !r; i++)
+		r = take_module(s, from, &dump_symbols_modules(from)[i], map);
+	for (uint32_t i = 0; i < from->place_count && !r; i++)
+		r = take_place(s, from, &dump_symbols_places(from)[i], map);
+	return r;
 }
 
 static void free_image(struct image_symbols *image)
 {
 	symbol_ranges_done(&image->allocator);
 	free(image->reason);
-	free(image->alt.path);
-	free(image->kept);
+	free(image->fetched);
 	free(image);
 }
 
@@ -579,10 +558,11 @@ void symbols_free(struct symbols *s)
 {
 	if (!s)
 		return;
-	if (s->cache)
-		keep(s);
 	for (size_t i = 0; i < s->known_count; i++)
 		free(s->known[i].list);
+	for (size_t i = 0; i < s->block_count; i++)
+		free(s->blocks[i]);
+	free(s->blocks);
 	for (uint32_t i = 0; i < s->image_count; i++)
 		if (s->image[i])
 			free_image(s->image[i]);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From places in images to functions, files and lines. Each place is looked up once; each image is opened when the
- * first of its places is asked for. Files are read by a process that can do nothing else (symbol_worker.h): one that
- * cannot be read costs names. With a cache, what earlier reports have found is taken from there, its debug information
- * is read when a place is not in it, and what is new is kept at the end.
+ * From places in images to functions, files and lines. What a dump has of them is used first. Each other place is
+ * looked up once; each image is opened when the first of its places is asked for. Files are read by a process that can
+ * do nothing else (symbol_worker.h): one that cannot be read costs names.
  */
 #ifndef MEMATTACH_ANALYZER_SYMBOLS_H
 #define MEMATTACH_ANALYZER_SYMBOLS_H
@@ -15,17 +14,11 @@
 #include "image_file.h"
 #include "images.h"
 #include "location.h"
-#include "symbol_cache.h"
 
 struct symbols;
 
-/*
- * images, search and cache must outlive the result; NULL if out of memory. Without lines, only functions are known. The
- * cache may be NULL.
- */
-struct symbols *symbols_new(const struct images *images, const struct image_search *search, struct symbol_cache *cache,
-                            bool lines);
-/* Puts what is not there yet into the cache. */
+/* images and search must outlive the result; NULL if out of memory. Without lines, only functions are known. */
+struct symbols *symbols_new(const struct images *images, const struct image_search *search, bool lines);
 void symbols_free(struct symbols *symbols);
 
 /*
@@ -37,8 +30,12 @@ const struct location *symbols_find(struct symbols *symbols, uint64_t place, siz
 /* Whether the place is inside one of the hooked functions: a wrapper such as operator new or reallocarray. */
 bool symbols_in_allocator(struct symbols *symbols, uint64_t place);
 
-/* Says that a dump of so many bytes is read: the larger it is, the more there may be to know. */
-void symbols_allow(struct symbols *symbols, uint64_t dump_bytes);
+/*
+ * Takes the names that a dump has: they are used first, so its files need not be here. A module that had no debug
+ * information where the dump was made is looked up anew if search names another place, and its file is found. The
+ * larger the dump, the more may be known. Before anything is asked of this dump; -ENOMEM.
+ */
+int symbols_take_dump(struct symbols *symbols, struct dump *dump, const struct image_map *map) WARN_UNUSED;
 
 /* Says what symbols_find is about to be asked: many at once take less than one after the other. */
 void symbols_want(struct symbols *symbols, const uint64_t *places, size_t count);

@@ -35,7 +35,8 @@ struct dump;
 	X(module, "module records that cannot be read")                                                                \
 	X(thread, "thread records that cannot be read")                                                                \
 	X(note, "notes that cannot be read")                                                                           \
-	X(rate, "changes of the rate that cannot be read")
+	X(rate, "changes of the rate that cannot be read")                                                             \
+	X(symbols, "tables of names that cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };

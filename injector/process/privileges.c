@@ -7,7 +7,9 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,6 +20,8 @@
 #include "whole_io.h"
 
 #define NOBODY 65534u
+#define LOWER_PRIORITY 5 /* after the target, but somebody waits: at 19 a busy machine would never get to it */
+#define X32_CALLS 0x40000000u
 #define BIT(capability) (1ull << (capability))
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -64,14 +68,13 @@ static void limit(int resource, uint64_t most)
 	setrlimit((__rlimit_resource_t)resource, &l);
 }
 
-static void become_nobody(void)
+/* Where that is permitted: root may, and who has CAP_SETUID and CAP_SETGID. */
+static void become(uid_t uid, gid_t gid)
 {
-	if (geteuid() != 0)
-		return;
 	setgroups(0, NULL);
 	/* As system calls: those of the C library would tell all threads by a signal. */
-	syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY);
-	syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY);
+	syscall(SYS_setresgid, gid, gid, gid);
+	syscall(SYS_setresuid, uid, uid, uid);
 }
 
 static void filter_calls(void)
@@ -129,12 +132,89 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 	}
 	limit(RLIMIT_CPU, cpu_seconds);
 	limit(RLIMIT_CORE, 0);
-	become_nobody();
+	if (geteuid() == 0)
+		become(NOBODY, NOBODY);
 	capabilities_set(0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would have cleared it */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (!SANITIZED)
 		filter_calls();
+}
+
+/* ---- a process that executes a program which reads ---- */
+
+/* What a reader of files has no use for. A filter of its own comes on top (analyzer/symbols/jail.h). */
+static void forbid_calls(void)
+{
+	static const uint32_t forbidden[] = { SYS_socket,
+		                              SYS_connect,
+		                              SYS_bind,
+		                              SYS_accept,
+		                              SYS_accept4,
+		                              SYS_ptrace,
+		                              SYS_process_vm_readv,
+		                              SYS_process_vm_writev,
+		                              SYS_kcmp,
+		                              SYS_pidfd_getfd,
+		                              SYS_pidfd_open,
+		                              SYS_pidfd_send_signal,
+		                              SYS_bpf,
+		                              SYS_perf_event_open,
+		                              SYS_userfaultfd,
+		                              SYS_io_uring_setup,
+		                              SYS_mount,
+		                              SYS_unshare,
+		                              SYS_setns,
+		                              SYS_add_key,
+		                              SYS_request_key,
+		                              SYS_keyctl,
+		                              SYS_open_by_handle_at };
+	enum { COUNT = sizeof forbidden / sizeof forbidden[0] };
+	struct sock_filter code[COUNT + 7];
+	unsigned n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	/* The calls of x32 have other numbers. */
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, COUNT + 1, 0);
+	for (unsigned i = 0; i < COUNT; i++)
+		code[n++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], (uint8_t)(COUNT - i), 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	const struct sock_fprog program = { (unsigned short)n, code };
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static bool has_privileges(void)
+{
+	struct __user_cap_data_struct have[2] = { 0 };
+
+	return geteuid() == 0 || getuid() == 0 || capabilities_get(have) < 0 || have[0].permitted || have[1].permitted;
+}
+
+int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *limits)
+{
+	bool nobody = uid == 0;
+
+	setpriority(PRIO_PROCESS, 0, LOWER_PRIORITY);
+	syscall(SYS_unshare, CLONE_NEWNET); /* what is not permitted is forbidden all the same, below */
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_CPU, limits->cpu_seconds);
+	limit(RLIMIT_FSIZE, limits->file_bytes);
+	if (!SANITIZED)
+		limit(RLIMIT_DATA, limits->data_bytes);
+	become(nobody ? NOBODY : uid, nobody ? NOBODY : gid);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	capabilities_set(0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would have cleared it */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (has_privileges())
+		return -EPERM;
+	forbid_calls();
+	return 0;
 }
 
 /* ---- memattach, attached ---- */
@@ -143,10 +223,11 @@ void privileges_keep_for_detach(void)
 {
 	/*
 	 * Tracing; suspending seccomp filters; /proc/PID/map_files (one of two, as the kernel has them); going first
-	 * while a thread is stopped; /proc/PID of other users, and the dump in their directories.
+	 * while a thread is stopped; /proc/PID of other users, and the dump in their directories; becoming another
+	 * user, in a child that reads what the target has written.
 	 */
 	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) |
-	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE);
+	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_SETUID) | BIT(CAP_SETGID);
 	struct __user_cap_data_struct have[2];
 
 	if (capabilities_get(have) < 0)

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * For a process that only computes: no descriptors but those of keep (sorted, ascending), no capabilities, another user
@@ -13,6 +14,18 @@
  * has not is passed over. Ends with the parent.
  */
 void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes, unsigned cpu_seconds);
+
+/*
+ * For a process that is about to execute a program which reads files of the target: another user (that of the target,
+ * or nobody if that is root), no capabilities, none to be gained by execve, no network, no connection to anything, no
+ * look at other processes; a lower priority, limits of memory, time and of what it writes to a file. 0, or -EPERM if it
+ * would still be root or have a capability: then nothing is to be executed.
+ */
+struct privileges_limits {
+	uint64_t data_bytes, file_bytes;
+	unsigned cpu_seconds;
+};
+int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *limits);
 
 /*
  * For memattach once it is attached: capabilities down to those that follow and detach need, and none can be gained by

@@ -435,6 +435,21 @@ void dump_file_discard(struct dump_file *f)
 	dump_file_close(f);
 }
 
+static int await(struct dump_file *f, bool (*waiting)(void *context, double done), void *context, struct err *e)
+{
+	int rc = 0;
+
+	while (rc == 0) {
+		double done = f->result->bytes ? fmin(1, (double)f->result->copied / (double)f->result->bytes) : 0;
+		if (!await_child(f->child, WAIT_MS) && !waiting(context, done)) {
+			dump_file_abort(f);
+			return err_set(e, EINTR, "the last copy of the dump was given up");
+		}
+		rc = poll_child(f, e);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
                     void *context, struct err *e)
 {
@@ -446,13 +461,40 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 		rc = write_copy(f, &last, e);
 		return rc < 0 ? rc : (succeeded(f), 0);
 	}
-	while (rc == 0) {
-		double done = f->result->bytes ? fmin(1, (double)f->result->copied / (double)f->result->bytes) : 0;
-		if (!await_child(f->child, WAIT_MS) && !waiting(context, done)) {
-			dump_file_abort(f);
-			return err_set(e, EINTR, "the last copy of the dump was given up");
-		}
-		rc = poll_child(f, e);
+	return await(f, waiting, context, e);
+}
+
+int dump_file_reopen(const struct dump_file *f, int flags)
+{
+	struct file_identity there = { 0 };
+	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	char path[40];
+
+	int rc = fd < 0 ? -errno : identify(fd, "", &there);
+	if (rc < 0)
+		return rc;
+	if (!is_same(&there, &f->result->ours))
+		return -EEXIST;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	int opened = open(path, flags | O_CLOEXEC);
+	return opened < 0 ? -errno : opened;
+}
+
+int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *f, const void *what, struct err *e),
+                     const void *what, bool (*waiting)(void *context, double done), void *context, struct err *e)
+{
+	dump_file_abort(f);
+	f->result->bytes = f->result->copied = 0;
+	f->result->error = (struct err){ .code = EIO, .text = "the process that changes the dump was ended" };
+	f->begun_at = f->copied_at;
+	pid_t child = fork();
+	if (child == 0) {
+		signal(SIGXFSZ, SIG_IGN);
+		close_others(f->directory, -1);
+		_exit(change(f, what, &f->result->error) < 0);
 	}
-	return rc < 0 ? rc : 0;
+	if (child < 0)
+		return err_sys(e, "no process can be made to change the dump");
+	f->child = child;
+	return await(f, waiting, context, e);
 }

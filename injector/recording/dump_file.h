@@ -64,4 +64,12 @@ void dump_file_abort(struct dump_file *f);
 int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
                     void *context, struct err *e) WARN_UNUSED;
 
+/* In a child, because a file system may stand still: the file that memattach wrote last, if its name still leads there.
+ * A descriptor or -errno. */
+int dump_file_reopen(const struct dump_file *f, int flags) WARN_UNUSED;
+/* Runs change in a child, waited for as dump_file_write does. */
+int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *f, const void *what, struct err *e),
+                     const void *what, bool (*waiting)(void *context, double done), void *context,
+                     struct err *e) WARN_UNUSED;
+
 #endif

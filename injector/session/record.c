@@ -71,6 +71,8 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 			entries += s->view.plan.entries[k].module == i;
 		for (size_t k = 0; k < s->hooks.count; k++)
 			entries += s->hooks.list[k].module_start == m->start;
+		if (m->start != s->payload.base) /* no stack of the dump has frames there */
+			symbol_sources_add(&s->symbols, m, &s->memory, &s->view.maps);
 		rc = dump_writer_module(&s->recording.dump, m, s->view.coverage[i].rows, entries,
 		                        m == s->view.libc.allocator ? DUMP_MODULE_ALLOCATOR : 0, e);
 		if (rc == 0 && s->view.coverage[i].rows == 0 && !m->is_vdso && m->exec_end > m->exec_start) {

@@ -19,6 +19,7 @@ void session_init(struct session *s, const struct session_options *options)
 		.memory.mem_fd = -1,
 		.writer.fd = -1,
 		.view.next_module_id = 1,
+		.symbols = { .program = -1, .root = -1 },
 		.recording = { .dump.fd = -1, .file.directory = -1, .tables = { .fd = -1, .own = -1 } },
 	};
 }
@@ -26,6 +27,7 @@ void session_init(struct session *s, const struct session_options *options)
 void session_done(struct session *s)
 {
 	session_forget_view(s);
+	symbol_sources_close(&s->symbols);
 	snapshot_free(&s->outcome.before);
 	unwind_tables_close(&s->recording.tables);
 	dump_writer_close(&s->recording.dump);

@@ -19,6 +19,7 @@
 #include "libc.h"
 #include "ours.h"
 #include "snapshot.h"
+#include "symbol_sources.h"
 #include "table_writer.h"
 #include "target.h"
 
@@ -36,7 +37,8 @@ struct session_options {
 	enum hooks_mode hooks;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
-	bool no_cache; /* compile unwind tables anew, keep none */
+	bool no_cache;   /* compile unwind tables anew, keep none */
+	bool no_symbols; /* do not name the frames at the end */
 	bool quiet;
 	bool verbose;
 };
@@ -100,6 +102,7 @@ struct session {
 	struct session_outcome outcome;
 	struct payload_place payload;
 	struct entry_hooks hooks;
+	struct symbol_sources symbols;
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	bool unsaved;        /* it could not be */

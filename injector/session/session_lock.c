@@ -61,6 +61,13 @@ static bool line_has_lock(const char *line, const char *file, pid_t *holder)
 	return true;
 }
 
+void session_lock_release(struct target *t)
+{
+	if (t->lock_fd >= 0)
+		close(t->lock_fd);
+	t->lock_fd = -1;
+}
+
 pid_t session_lock_holder(const struct target *t)
 {
 	struct target look = *t;

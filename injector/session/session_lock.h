@@ -24,6 +24,8 @@
  * *holder is the process, 0 if it cannot be seen from here.
  */
 int session_lock_take(struct target *t, pid_t *holder, struct err *e) WARN_UNUSED;
+/* Before that: nothing of the target is needed any more. */
+void session_lock_release(struct target *t);
 /* Who has it, 0: nobody, or nobody that can be seen from here. */
 pid_t session_lock_holder(const struct target *t);
 /*

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "dump_builder.h"
-#include "symbol_file.h"
+#include "symbol_section.h"
 
 static void save(struct dump_builder *b, const char *directory, const char *name)
 {
@@ -96,44 +96,6 @@ static void make_eventful(struct dump_builder *b)
 	h->counters[0][DUMP_COUNTER_samples_thinned] = 11;
 }
 
-static void save_symbols(const char *directory, const char *name, uint64_t places, const struct symbol_ranges *ranges,
-                         const struct image_alt *alt)
-{
-	static const struct location locations[] = { { "inner(int)", "inner.h", 12, true },
-		                                     { "outer", "outer.c", 34, false } };
-	struct symbol_file_builder b;
-	char path[4096];
-	size_t bytes;
-
-	symbol_file_builder_init(&b, 1 << 20);
-	for (uint64_t i = 0; i < places; i++)
-		symbol_file_add(&b, 16 * i, i % 3, &locations[i % 2], 2 - i % 2);
-	struct symbol_file *f = symbol_file_build(&b, ranges, alt, &bytes);
-	snprintf(path, sizeof path, "%s/%s", directory, name);
-	FILE *out = fopen(path, "wb");
-	if (!f || !out || fwrite(f, 1, bytes, out) != bytes || fclose(out)) {
-		perror(path);
-		exit(1);
-	}
-	free(f);
-	symbol_file_builder_done(&b);
-}
-
-static void make_symbols(const char *directory)
-{
-	struct symbol_range list[] = { { 16, 48 }, { 64, 80 } };
-	char path[] = "/usr/lib/debug/.dwz/shared.debug";
-	const struct symbol_ranges ranges = { list, 2, true };
-	const struct symbol_ranges no_ranges = { 0 };
-	const struct image_alt alt = { path, 5 };
-	const struct image_alt no_alt = { 0 };
-
-	save_symbols(directory, "empty", 0, &no_ranges, &no_alt);
-	save_symbols(directory, "ranges", 0, &ranges, &no_alt);
-	save_symbols(directory, "places", 7, &no_ranges, &no_alt);
-	save_symbols(directory, "all", 12, &ranges, &alt);
-}
-
 static void make_names(const char *directory)
 {
 	static const char *const names[] = { "_ZN3app5CacheIiE3putEi",
@@ -154,15 +116,40 @@ static void make_names(const char *directory)
 	}
 }
 
+/* The sampler with names for its frames. */
+static void make_named(struct dump_builder *b)
+{
+	static const struct location locations[] = { { "inner(int)", "inner.h", 12, true },
+		                                     { "outer\033[1m", "outer.c", 34, false } };
+	static const uint64_t frames[] = { DUMP_FRAME(2, 0x7f1000000234), DUMP_FRAME(1, 0x555500001234),
+		                           DUMP_FRAME(1, 0x555500002345), DUMP_FRAME(1, 0x555500004321),
+		                           DUMP_FRAME(0, 0x123456789a) };
+	const struct dump_symbol_module program = { .id = 1, .source = DUMP_SYMBOL_SOURCE_FILE };
+	const struct dump_symbol_module library = { .id = 2, .flags = DUMP_SYMBOL_INCOMPLETE };
+	struct symbol_section section;
+
+	symbol_section_init(&section, 1 << 20);
+	for (unsigned i = 0; i < sizeof frames / sizeof frames[0]; i++)
+		symbol_section_place(&section, frames[i], i == 0, &locations[i % 2], 2 - i % 2);
+	symbol_section_module(&section, &program, NULL);
+	symbol_section_module(&section, &library, "names may be missing");
+	struct dump_symbols *symbols = symbol_section_build(&section);
+	if (!symbols)
+		abort();
+	dump_builder_sampler(b);
+	dump_builder_symbols(b, symbols, symbols->bytes);
+	free(symbols);
+	symbol_section_done(&section);
+}
+
 int main(int argc, char **argv)
 {
 	struct dump_builder b;
 	const uint64_t frame = DUMP_FRAME(1, 0x400100);
 
-	if (argc != 4)
+	if (argc != 3)
 		return 64;
-	make_symbols(argv[2]);
-	make_names(argv[3]);
+	make_names(argv[2]);
 	dump_builder_sampler(&b);
 	save(&b, argv[1], "sampler");
 	dump_builder_header(&b)->state = DUMP_STATE_RUNNING;
@@ -175,6 +162,10 @@ int main(int argc, char **argv)
 
 	make_eventful(&b);
 	save(&b, argv[1], "eventful");
+	dump_builder_done(&b);
+
+	make_named(&b);
+	save(&b, argv[1], "named");
 	dump_builder_done(&b);
 
 	dump_builder_init(&b, 1, 8, 8, 0);

@@ -10,6 +10,7 @@ MIDDLE = {
     "refusals": ("refuse_static_and_zombie", "refuse_gone_and_own", "refuse_traced_by_strace", "refuse_another_user",
                  "doctor_touches_nothing", "doctor_tells_all_of_it"),
     "two at once": ("two_at_once_storm", "second_one_is_refused_by_the_first", "two_detaches_at_once"),
+    "names": ("container_is_gone_names_stay", "names_are_looked_for_without_rights", "names_are_given_up_by_a_signal"),
     "disk of the dump": ("full_disk_tmpfs", "dump_is_truncated", "dump_gives_way_to_another_file"),
     "life of the target": ("stopped_state_is_kept", "signals_come_once_and_in_order", "exit_during_session", "exec_during_session",
                            "child_that_shares_the_memory", "scribbling_target"),

@@ -197,10 +197,10 @@ class Checks:
     def check_ranges(self):
         """Debug information that unfolds in memory: no names from it, but the report, and those of other files."""
         bomb, plain = self.library("ranges", RANGES, "s"), self.library("plain", PLAIN, options=["-g"])
-        text = self.run(self.dump_of(bomb, plain), "--no-cache").out
+        text = self.run(self.dump_of(bomb, plain)).out
         assert "plain_function" in text and "plain.c:1" in text, text
         assert "Symbols of " in text and "names may be missing" in text, text
-        report = json.loads(self.run(self.dump_of(bomb, plain), "--no-cache", "--json").out)
+        report = json.loads(self.run(self.dump_of(bomb, plain), "--json").out)
         reasons = {pathlib.Path(m["path"]).name: m["reason"] for m in report["modules"]}
         assert reasons["plain.so"] is None and "names may be missing" in reasons["ranges.so"], reasons
 
@@ -218,13 +218,13 @@ class Checks:
         assert sections.count(" C  0 ") == len(names), sections
         content.write_bytes(lzma.compress(bytes(len(names) * INFLATED_BYTES), preset=0))
         self.do("objcopy", f"--add-section=.gnu_debugdata={content}", small[0])
-        text = self.run(self.dump_of(packed, small, plain), "--no-cache").out
+        text = self.run(self.dump_of(packed, small, plain)).out
         assert "plain_function" in text and "plain.c:1" in text, text
 
     def check_names_that_double(self):
         name = doubling_name(30)
         library = self.library("name", PLAIN.replace("plain_function", name))
-        text = self.run(self.dump_of(library), "--no-cache", "--full-names").out
+        text = self.run(self.dump_of(library), "--full-names").out
         assert name in text, text
 
     def check_names_without_end(self):
@@ -232,7 +232,7 @@ class Checks:
         name = doubling_name(12)
         library = self.library("long", f".text\n.globl {name}\n.type {name},@function\n{name}:\n.fill 8192,1,0x90\n.size {name}, . - {name}\n", "s")
         path = dump.write_frames(self.path("long"), [(os.fsencode(library[0]), library[1])], range(library[2] + 1, library[2] + 6001))
-        text = self.run(path, "--no-cache", "--top=0", "--verbose").out
+        text = self.run(path, "--top=0", "--verbose").out
         assert 1000 < text.count("long.so+0x") < 5500, text[-2000:]
         assert "there is no room for more of them" in text, text[-2000:]
 
@@ -250,7 +250,7 @@ class Checks:
         os.mkfifo(self.directory / "fifo.so")
         path = dump.write_frames(self.path("fifos"), [(os.fsencode(library[0]), library[1]), (os.fsencode(self.directory / "fifo.so"), b""),
                                                       (b"/dev/null", b""), (os.fsencode(self.directory), b"")], [offset])
-        text = self.run(path, "--no-cache").out
+        text = self.run(path).out
         assert f"linked.so+0x{offset:x}" in text and "No symbols for " in text, text
         os.mkfifo(self.directory / "fifo.dump")
         for special in (self.directory / "fifo.dump", "/dev/null"):
@@ -264,7 +264,7 @@ class Checks:
         path = self.dump_of(library)
         for at in range(0, len(whole), 101):
             library[0].write_bytes(whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:])
-            self.run(path, "--no-cache")
+            self.run(path)
 
     def check_all(self):
         for name in sorted(name for name in dir(self) if name.startswith("check_") and name != "check_all"):

@@ -34,7 +34,7 @@ GAP = re.compile(r"\((stack not known|\d+ more stacks|no frame is shown|outer fr
 
 
 def run(program, *arguments, status=(0, 1), **options):
-    result = subprocess.run([program, "--no-cache", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False,
+    result = subprocess.run([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False,
                             **options)
     assert result.returncode in status, (arguments, result)
     return result
@@ -441,7 +441,7 @@ int outer(int x)
         Outputs(self.program, self.directory, [large]).check()
         subprocess.run([self.large_dump, large, "100000", "100000", "50000"], check=True, stdout=subprocess.DEVNULL)
         for name, file in FILES.items():
-            process = subprocess.Popen([self.program, "--no-cache", "-o", self.directory / file, large])
+            process = subprocess.Popen([self.program, "-o", self.directory / file, large])
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             assert not status, (name, status)
@@ -488,7 +488,6 @@ int outer(int x)
 def main():
     memory = "--no-memory-limit" not in sys.argv
     program, large_dump, compiler, *seeds = (word for word in sys.argv[1:] if not word.startswith("--"))
-    os.environ["XDG_CACHE_HOME"] = "/nonexistent"  # not the user's own
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         Checks(os.path.abspath(program), large_dump, compiler, pathlib.Path(directory), seeds, memory).check_all()

@@ -11,6 +11,7 @@
 
 #include "outputs.h"
 #include "report.h"
+#include "symbols_walk.h"
 
 enum { DAMAGE_NONE, DAMAGE_PARTIAL, DAMAGE_REFUSED };
 
@@ -72,6 +73,12 @@ static inline int damage_report(const void *bytes, size_t size)
 	if (fd < 0 || !null || write(fd, bytes, size) != (ssize_t)size)
 		abort();
 	if (!dump_open_fd(fd, &dump, &e)) {
+		struct dump_symbols *names;
+		if (dump_symbols_read(dump, &names))
+			abort();
+		if (names && !symbols_walk(names, names->bytes))
+			abort();
+		free(names);
 		struct report_options first = views[0], second = views[1 + turn % (sizeof views / sizeof views[0] - 1)];
 		first.symbols = first.symbols && turn % DAMAGE_SYMBOLS == 0;
 		second.symbols = second.symbols && turn % DAMAGE_SYMBOLS == 0;

@@ -64,7 +64,7 @@ static void in_jail(void (*try)(void))
 	if (!child) {
 		struct err e;
 		alarm(120);
-		EXPECT(!jail_enter(pair[1], &e));
+		EXPECT(!jail_enter(pair[1], &(struct jail_files){ 0 }, &e));
 		try();
 		_exit(0);
 	}

@@ -98,8 +98,8 @@ static void open_self(struct self *self, bool wrong_build_id)
 	self->fd = dump_builder_fd(&self->b, self->b.size);
 	assert_int_equal(dump_open_fd(self->fd, &self->dump, &e), 0);
 	assert_int_equal(images_init(&self->images), 0);
-	assert_int_equal(images_add(&self->images, self->dump, &self->map), 0);
-	self->symbols = symbols_new(&self->images, &self->search, NULL, true);
+	assert_int_equal(images_add(&self->images, self->dump, "", &self->map), 0);
+	self->symbols = symbols_new(&self->images, &self->search, true);
 	assert_non_null(self->symbols);
 }
 

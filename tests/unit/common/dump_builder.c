@@ -258,6 +258,12 @@ int dump_builder_write(const struct dump_builder *b, const char *path)
 	return close(fd) || done < b->size ? -1 : 0;
 }
 
+void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count)
+{
+	add_region(b, DUMP_REGION_SYMBOLS, count, 0);
+	memcpy(dump_builder_at(b, dump_builder_region(b, DUMP_REGION_SYMBOLS)->offset), bytes, count);
+}
+
 void dump_builder_sampler(struct dump_builder *b)
 {
 	const uint64_t leak[] = { DUMP_FRAME(2, 0x7f1000000234), DUMP_FRAME(1, 0x555500001234),

@@ -44,6 +44,8 @@ void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uin
 void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name);
 void dump_builder_rate(struct dump_builder *b, const struct dump_rate_change *change);
 void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text);
+/* A region with these bytes as its names. */
+void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count);
 
 /* A descriptor of an unlinked file with the bytes, cut to size. */
 int dump_builder_fd(const struct dump_builder *b, size_t size);
