@@ -68,14 +68,6 @@ uint64_t pprof_location(struct pprof *p, uint64_t place)
 	return p->gap_count + 1u + (uint64_t)(entry - p->places.list);
 }
 
-/* The call before a return address. */
-static uint64_t address_of(uint64_t place)
-{
-	uint64_t offset = PLACE_OFFSET(place);
-
-	return offset ? offset - 1 : 0;
-}
-
 /* ---- mappings ---- */
 
 static void note_location(struct pprof_mapping *m, const struct location *l)
@@ -129,7 +121,7 @@ static void find_mappings(struct pprof *p)
 	for (size_t i = 0; i < p->places.count; i++) {
 		const struct place_entry *entry = &p->places.list[i];
 		struct pprof_mapping *m = &p->mappings[PLACE_IMAGE(entry->place)];
-		note_address(m, address_of(entry->place));
+		note_address(m, place_call(entry->place));
 		m->number = 1;
 		for (uint32_t k = 0; k < entry->count; k++)
 			note_location(m, place_location(p->report, entry, k));
@@ -238,7 +230,7 @@ static void put_location(struct pprof *p, size_t i)
 
 	proto_number(&p->message, LOCATION_ID, p->gap_count + 1u + i);
 	proto_number(&p->message, LOCATION_MAPPING, p->mappings[PLACE_IMAGE(entry->place)].number);
-	proto_number(&p->message, LOCATION_ADDRESS, address_of(entry->place));
+	proto_number(&p->message, LOCATION_ADDRESS, place_call(entry->place));
 	for (uint32_t k = 0; k < entry->count; k++) {
 		const struct location *l = place_location(p->report, entry, k);
 		const char *text = name_frame(&p->buffer, p->report, entry->place, l);

@@ -19,6 +19,14 @@
 #define PLACE_IMAGE(p) ((uint32_t)((p) >> 48))
 #define PLACE_OFFSET(p) ((p)&0xffffffffffffu)
 
+/* The offset of the call before a return address. */
+static inline uint64_t place_call(uint64_t place)
+{
+	uint64_t offset = PLACE_OFFSET(place);
+
+	return offset ? offset - 1 : 0;
+}
+
 /* "/proc/PID/root", "/proc/self/fd/N" */
 #define IMAGE_ROOT_TEXT 32u
 

@@ -244,14 +244,6 @@ static void ask_ranges(struct symbols *s, uint32_t i, struct image_symbols *imag
 	ranges->known = true;
 }
 
-/* The call before a return address. */
-static uint64_t call_of(uint64_t place)
-{
-	uint64_t offset = PLACE_OFFSET(place);
-
-	return offset ? offset - 1 : 0;
-}
-
 bool symbols_in_allocator(struct symbols *s, uint64_t place)
 {
 	const uint32_t *known = map_find(&s->known_at, place);
@@ -264,7 +256,7 @@ bool symbols_in_allocator(struct symbols *s, uint64_t place)
 	if (image && !image->allocator.known && !image->asked_ranges)
 		ask_ranges(s, i, image);
 	if (!image || image->allocator.known)
-		return image && symbol_ranges_have(&image->allocator, call_of(place));
+		return image && symbol_ranges_have(&image->allocator, place_call(place));
 	if (!open_image(s, i))
 		return false;
 	ask(s, SYMBOL_ALLOCATOR, place);
