@@ -73,9 +73,9 @@ static uint64_t pass_on(const struct hook_call *call)
 }
 
 /*
- * Is the call made by an outer one? That may have been left by siglongjmp() from a signal handler, and its mark be old.
- * Then something else is where its return address was, mostly, or nothing is certain to be there: the stack that the
- * mark was made on may be gone.
+ * Is the call made by an outer one? That may have been left by an exception (operator new that throws), and its mark be
+ * old. Then something else is where its return address was, or nothing is certain to be there: the stack that the mark
+ * was made on may be gone.
  */
 static bool is_inner(const struct hook_call *call)
 {
@@ -87,19 +87,6 @@ static bool is_inner(const struct hook_call *call)
 	if (known_stack_end(call->sp, tp) <= thread->outer_sp)
 		return true;
 	return stack_word(thread->outer_sp) == thread->outer_return;
-}
-
-#define UNWINDING 2      /* _UA_CLEANUP_PHASE */
-#define UNWIND_FURTHER 8 /* _URC_CONTINUE_UNWIND */
-
-int hook_left(int version, int actions, uint64_t class, void *exception, void *context)
-{
-	struct thread_state *thread = thread_state_find(arch_thread_pointer());
-
-	(void)version, (void)class, (void)exception, (void)context;
-	if (thread && (actions & UNWINDING))
-		thread->outer_sp = 0;
-	return UNWIND_FURTHER;
 }
 
 /* The state may be another thread's before or after, or new: then an inner call counts too. */
