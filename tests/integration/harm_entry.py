@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Entry hooks (--hooks entry): threads held at each instruction of an entry and of the jumps that replace it; many threads."""
+import time
+
+from harness import Session, Victim, case, cycle, run_memattach
+from procfs import Failure
+from snapshot import Snapshot, check_same
+
+HOOKS = ("--hooks", "entry")
+STEPS = 3  # from the entry into the detour: jump, island, detour
+
+
+def hold(victim, step):
+    """Where the victim's thread stays, or None if its call has ended."""
+    victim.send(f"go {step}")
+    line = victim.wait("^(AT|DONE)")
+    return None if line == "DONE" else line
+
+
+def let_go(victim):
+    victim.send("on")
+    victim.wait("^DONE")
+
+
+def held_in_the_middle(context, function, stack):
+    """A thread that would go on in the middle of the displaced instructions keeps them from being replaced."""
+    victim = Victim(context, "entry_steps", function, stack)
+    before = Snapshot(victim.pid)
+    assert hold(victim, 1), "there is no second instruction"
+    result = run_memattach(context, *HOOKS, "-p", victim.pid, "-d", "10ms", "-o", context.unique("refused", ".dump"))
+    assert result.returncode == 1 and "is at the entry of an allocation function" in result.stderr, result
+    let_go(victim)
+    cycle(context, victim.pid, *HOOKS)
+    check_same(before, Snapshot(victim.pid), busy=False)
+    victim.finish_by_stdin()
+
+
+def held_between_the_jumps(context, function, stack):
+    """A thread that stays before, between or behind the jumps during a detach goes on as if nothing were, and nothing remains."""
+    victim = Victim(context, "entry_steps", function, stack)
+    cycle(context, victim.pid, *HOOKS)  # what the first dlopen of a process changes by itself
+    before = Snapshot(victim.pid)
+    for step in range(STEPS):
+        session = Session(context, victim.pid, *HOOKS, rate="1")
+        where = hold(victim, step)
+        assert where, step
+        session.process.send_signal(2)
+        # It comes to its end only once the thread has left what is to go, or says that this did not happen.
+        time.sleep(0.3)
+        victim.check_alive()
+        let_go(victim)
+        try:
+            session.end()
+        except Failure as failure:
+            raise Failure(f"{where}: {failure}") from None
+        victim.check_alive()
+        check_same(before, Snapshot(victim.pid), busy=False)
+    victim.finish_by_stdin()
+
+
+for short in ("free", "realloc"):
+    def middle(context, name=short):
+        for stack in ("own", "alternate"):
+            held_in_the_middle(context, name, stack)
+    middle.__name__ = f"entry_held_in_the_middle_of_{short}"
+    case()(middle)
+
+for short in ("malloc", "free"):
+    def between(context, name=short):
+        for stack in ("own", "alternate"):
+            held_between_the_jumps(context, name, stack)
+    between.__name__ = f"entry_held_between_the_jumps_of_{short}"
+    case()(between)
