@@ -4,9 +4,12 @@ import time
 
 from harness import Session, Victim, case, cycle, run_memattach
 from procfs import Failure
+from reports import analyze, stacks_with, sum_of
 from snapshot import Snapshot, check_same
+from harm_kills import share
 
 HOOKS = ("--hooks", "entry")
+LEFT_BLOCKS = 1000  # of entry_steps.c
 STEPS = 3  # from the entry into the detour: jump, island, detour
 
 
@@ -71,3 +74,37 @@ for short in ("malloc", "free"):
             held_between_the_jumps(context, name, stack)
     between.__name__ = f"entry_held_between_the_jumps_of_{short}"
     case()(between)
+
+
+@case()
+def entry_left_by_siglongjmp(context):
+    """A program that leaves realloc by siglongjmp is seen all the same afterwards: its next calls are not taken for inner ones."""
+    victim = Victim(context, "entry_steps", "realloc", "leave")
+    session = Session(context, victim.pid, *HOOKS, rate="1")
+    victim.send("go 0")
+    victim.wait("^DONE")
+    session.stop()
+    seen = sum_of(stacks_with(analyze(context, session.dump), "allocate_deeper"), "allocated_count")
+    assert seen == LEFT_BLOCKS, seen
+    victim.finish_by_stdin()
+
+
+for short in ("storm", "signals"):
+    def killed(context, key=short):
+        """memattach is killed at some of its system calls and at random, in sessions with entry hooks."""
+        context.options = HOOKS
+        share(context, key, 20, 10)
+    killed.__name__ = f"entry_killed_{short}"
+    case(timeout=600)(killed)
+
+for short in ("thread_churn", "fork_storm", "cxx_exceptions", "vectors"):
+    def cycles(context, name=short):
+        """Attach and detach with entry hooks, again and again; the victim notices nothing."""
+        victim = Victim(context, name)
+        for _ in range(10):
+            cycle(context, victim.pid, *HOOKS, "-r", "4k")
+            victim.check_alive()
+        victim.rounds_go_on()
+        victim.finish()
+    cycles.__name__ = f"entry_cycles_{short}"
+    case(timeout=300)(cycles)

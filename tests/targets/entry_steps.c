@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry_steps FUNCTION own|alternate: "go K" on stdin calls malloc, free or realloc step by step. K instructions behind
- * its entry the handler of the step stays, on the thread's own stack or on an alternate one, and says
+ * entry_steps FUNCTION own|alternate|leave: "go K" on stdin calls malloc, free or realloc step by step. K instructions
+ * behind its entry the handler of the step stays, on the thread's own stack or on an alternate one, and says
  *
  *     AT entry+N     where it is, until the next line on stdin; then
  *     DONE           the call has returned, or it had no K instructions
+ *
+ * leave: the handler leaves the function by siglongjmp() where its displaced instructions are behind it, and
+ * LEFT_BLOCKS blocks of 100 bytes are allocated and freed, from little deeper in the stack.
  *
  * So a thread can be held at any instruction of an entry, of the jumps that replace it, and of what they lead to.
  * Another thread sleeps all the time, and can be borrowed.
@@ -14,6 +17,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +25,14 @@
 #include <unistd.h>
 
 #define TRAP_FLAG 0x100
+#define LEFT_BLOCKS 1000
+#define ENTRY_BYTES 16 /* no more are displaced */
+#define BODY_BYTES 64
 
 static uint64_t entry;
 static long steps, wanted; /* steps < 0: not at the entry yet */
+static bool leaves;
+static sigjmp_buf outside;
 
 static void on_step(int signal, siginfo_t *info, void *context)
 {
@@ -33,7 +42,9 @@ static void on_step(int signal, siginfo_t *info, void *context)
 
 	(void)signal;
 	(void)info;
-	if ((steps < 0 && pc != entry) || ++steps != wanted)
+	if (leaves && pc - entry - ENTRY_BYTES < BODY_BYTES)
+		siglongjmp(outside, 1);
+	if (leaves || (steps < 0 && pc != entry) || ++steps != wanted)
 		return;
 	registers[REG_EFL] &= ~TRAP_FLAG;
 	victim_say("AT entry%+ld", (long)(pc - entry));
@@ -57,6 +68,30 @@ static void call_stepped(const char *function)
 	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" ::"i"(~TRAP_FLAG) : "memory", "cc");
 	free(block);
 	free(other);
+}
+
+static VICTIM_FRAME void *allocate_deeper(void)
+{
+	char unused[200];
+	void *block;
+
+	__asm__ volatile("" ::"r"(unused) : "memory");
+	block = malloc(100);
+	__asm__ volatile("" ::"r"(unused) : "memory");
+	return block;
+}
+
+static VICTIM_FRAME void leave_and_allocate(const char *function)
+{
+	static void *blocks[LEFT_BLOCKS];
+
+	if (sigsetjmp(outside, 1) == 0)
+		call_stepped(function);
+	__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" ::"i"(~TRAP_FLAG) : "memory", "cc");
+	for (unsigned i = 0; i < LEFT_BLOCKS; i++)
+		blocks[i] = allocate_deeper();
+	for (unsigned i = 0; i < LEFT_BLOCKS; i++)
+		free(blocks[i]);
 }
 
 static void *sleep_on(void *ready)
@@ -85,6 +120,7 @@ int main(int argc, char **argv)
 	entry = (uint64_t)dlsym(RTLD_DEFAULT, argv[1]);
 	if (!strcmp(argv[2], "alternate"))
 		sigaltstack(&stack, NULL);
+	leaves = !strcmp(argv[2], "leave");
 	sigaction(SIGTRAP, &step, NULL);
 	sem_init(&ready, 0, 0);
 	pthread_create(&sleeper, NULL, sleep_on, &ready);
@@ -93,7 +129,10 @@ int main(int argc, char **argv)
 	victim_ready();
 	while (victim_line(line, sizeof line) && !strncmp(line, "go ", 3)) {
 		wanted = atol(line + 3);
-		call_stepped(argv[1]);
+		if (leaves)
+			leave_and_allocate(argv[1]);
+		else
+			call_stepped(argv[1]);
 		victim_round();
 		victim_say("DONE");
 	}
