@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code_patches.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -61,9 +63,18 @@ static int make_rows(struct session *s, struct rows *rows, struct err *e)
 	rows->count = 0;
 	for (size_t i = 0; i < s->hooks.count && rc == 0; i++)
 		rc = rows_of_hook(s, &s->hooks.list[i], rows, e);
-	return rc < 0 ? rc
-	              : target_write(&s->writer, s->payload.block.code_patches_address, rows->list,
-	                             rows->count * sizeof *rows->list, e);
+	if (rc < 0)
+		return rc;
+	free(s->hooks.rows);
+	s->hooks.row_count = 0;
+	s->hooks.rows = malloc(sizeof rows->list);
+	if (!s->hooks.rows)
+		return err_set(e, ENOMEM, "out of memory");
+	memset(s->hooks.rows, 0, sizeof rows->list);
+	memcpy(s->hooks.rows, rows->list, rows->count * sizeof *rows->list);
+	s->hooks.row_count = rows->count;
+	return target_write(&s->writer, s->payload.block.code_patches_address, rows->list,
+	                    rows->count * sizeof *rows->list, e);
 }
 
 static bool is_sound(const struct session *s, const struct code_patch *row)
@@ -74,16 +85,22 @@ static bool is_sound(const struct session *s, const struct code_patch *row)
 	       row->address + row->bytes <= m->end;
 }
 
-/* As the target has it. What makes no sense is passed over: its program has written there. */
+/* What this memattach has written, or as the target has it: there the program may have written, and what makes no sense
+ * is passed over. */
 static int read_rows(const struct session *s, struct rows *rows, struct err *e)
 {
 	const uint64_t at = s->payload.block.code_patches_address;
 	struct rows all;
 
+	int rc = 0;
+
 	rows->count = 0;
-	if (!at)
+	if (!at && !s->hooks.row_count)
 		return 0;
-	int rc = target_read(&s->memory, at, all.list, sizeof all.list, e);
+	if (s->hooks.row_count)
+		memcpy(all.list, s->hooks.rows, sizeof all.list);
+	else
+		rc = target_read(&s->memory, at, all.list, sizeof all.list, e);
 	for (unsigned i = 0; rc == 0 && i < SESSION_CODE_PATCH_MAX; i++)
 		if (is_sound(s, &all.list[i]))
 			rows->list[rows->count++] = all.list[i];
@@ -256,6 +273,11 @@ static int change_rows(const struct session *s, const struct rows *rows, bool is
 		if (!row->island == islands)
 			continue;
 		rc = target_read(&s->memory, row->address, now, row->bytes, e);
+		if (rc == -EFAULT) { /* unmapped since, or never ours */
+			++*others;
+			rc = 0;
+			continue;
+		}
 		if (rc < 0)
 			break;
 		if (!memcmp(now, to, row->bytes))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Entry hooks (--hooks entry): threads held at each instruction of an entry and of the jumps that replace it; many threads."""
+import struct
 import time
 
-from harness import Session, Victim, case, cycle, run_memattach
-from procfs import Failure
+from harness import Session, Victim, case, check_receipt, cycle, run_memattach
+from procfs import Failure, read_text
 from reports import analyze, stacks_with, sum_of
 from snapshot import Snapshot, check_same
 from harm_kills import share
@@ -87,6 +88,46 @@ def entry_left_by_siglongjmp(context):
     seen = sum_of(stacks_with(analyze(context, session.dump), "allocate_deeper"), "allocated_count")
     assert seen == LEFT_BLOCKS, seen
     victim.finish_by_stdin()
+
+
+ROW = struct.Struct("<QBBHI8s8s")  # struct code_patch
+
+
+def overwrite_rows(pid):
+    """Empties the payload's list of changed code, as a program does that writes where it should not; returns how many there were."""
+    lines = [line.split() for line in read_text(f"/proc/{pid}/maps").splitlines()]
+    ranges = [[int(end, 16) for end in line[0].split("-")] for line in lines]
+    code = [r for r, line in zip(ranges, lines) if "x" in line[1]]
+    first = next(i for i, line in enumerate(lines) if line[1].startswith("rw") and "memattach-payload" in line[-2])
+    emptied = 0
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for i in range(first, len(lines)):
+            start, end = ranges[i]
+            if i > first and start != ranges[i - 1][1]:
+                break
+            memory.seek(start)
+            data = memory.read(end - start)
+            for at in range(0, len(data) - ROW.size + 1, ROW.size):
+                address, count, island, _, reserved, _, _ = ROW.unpack_from(data, at)
+                if count in (2, 5) and island < 2 and not reserved and any(low <= address < high for low, high in code):
+                    memory.seek(start + at)
+                    memory.write(bytes(ROW.size))
+                    emptied += 1
+    return emptied
+
+
+@case()
+def entry_rows_are_overwritten(context):
+    """memattach takes back what it has written, whatever the target says that it is."""
+    victim = Victim(context, "alloc_loop")
+    cycle(context, victim.pid, *HOOKS)
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, *HOOKS)
+    assert overwrite_rows(victim.pid) > 0
+    check_receipt(session.stop(), victim.pid)
+    victim.rounds_go_on()
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
 
 
 for short in ("storm", "signals"):
