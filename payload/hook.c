@@ -6,10 +6,11 @@
  *   allocation is made after it: between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
  * - A function that passes on to another one that is hooked (TRAMPOLINE_OUTER: realloc of a null pointer calls malloc)
- *   counts, the inner call does not. The outer hook notes its stack pointer while the original runs; a call that comes
- *   from little below is an inner one. What an inner call has subtracted from the interval is no loss: it draws a new
- *   one as every sample does, and leaves it at that. The points of a Poisson process over all bytes, those of the outer
- *   calls alone taken, are one over those bytes.
+ *   counts, the inner call does not. The outer hook notes where it is while the original runs; a call that comes from
+ *   little below is an inner one if the stack still holds the outer call's return address and a walk comes to this
+ * code: the program may have left the original by an exception or siglongjmp(), or ended the thread. What an inner call
+ * has subtracted from the interval is no loss: it draws a new one as every sample does, and leaves it at that. The
+ * points of a Poisson process over all bytes, those of the outer calls alone taken, are one over those bytes.
  * - The original runs with no thread state taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
  *
@@ -33,6 +34,7 @@
 #include "recent_stack.h"
 #include "regions.h"
 #include "sampler.h"
+#include "session_block.h"
 #include "stack_table.h"
 #include "trampoline_setup.h"
 #include "unwind.h"
@@ -73,33 +75,43 @@ static uint64_t pass_on(const struct hook_call *call)
 }
 
 /*
- * Is the call made by an outer one? That may have been left by siglongjmp() from a signal handler, and its mark be old.
- * Then something else is where its return address was, mostly, or nothing is certain to be there: the stack that the
- * mark was made on may be gone.
+ * Does the stack still hold what the mark of an outer call remembers? Only what is certain to be on the stack that the
+ * call is on is read; else the mark is believed.
  */
+static bool mark_holds(const struct thread_state *thread, uint64_t sp, uint64_t tp)
+{
+	uint64_t end = (sp | (PAGE_BYTES - 1)) + 1;
+
+	if (thread->outer_sp >= end)
+		end = known_stack_end(sp, tp);
+	return thread->outer_sp >= end || stack_word(thread->outer_sp) == thread->outer_return;
+}
+
+/* Whether a walk from the call meets this code; one that is cut off, or guesses, tells nothing. */
+static __attribute__((noinline)) bool may_be_below(const struct hook_call *call, uint64_t tp)
+{
+	const struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = tp };
+	uint64_t frames[DUMP_FRAMES_MAX];
+	struct unwind_result walked;
+
+	unwind_walk(&start, NULL, frames, &walked);
+	for (uint32_t i = 0; i < walked.count; i++)
+		if (DUMP_FRAME_ADDRESS(frames[i]) - session.text_start < session.text_end - session.text_start)
+			return true;
+	return walked.flags & DUMP_STACK_TRUNCATED || walked.fallback;
+}
+
 static bool is_inner(const struct hook_call *call)
 {
 	uint64_t tp = arch_thread_pointer();
-	const struct thread_state *thread = thread_state_find(tp);
+	struct thread_state *thread = thread_state_find(tp);
 
 	if (!thread || thread->outer_sp - call->sp - 1 >= INNER_BYTES)
 		return false;
-	if (known_stack_end(call->sp, tp) <= thread->outer_sp)
+	if (mark_holds(thread, call->sp, tp) && may_be_below(call, tp))
 		return true;
-	return stack_word(thread->outer_sp) == thread->outer_return;
-}
-
-#define UNWINDING 2      /* _UA_CLEANUP_PHASE */
-#define UNWIND_FURTHER 8 /* _URC_CONTINUE_UNWIND */
-
-int hook_left(int version, int actions, uint64_t class, void *exception, void *context)
-{
-	struct thread_state *thread = thread_state_find(arch_thread_pointer());
-
-	(void)version, (void)class, (void)exception, (void)context;
-	if (thread && (actions & UNWINDING))
-		thread->outer_sp = 0;
-	return UNWIND_FURTHER;
+	thread->outer_sp = 0;
+	return false;
 }
 
 /* The state may be another thread's before or after, or new: then an inner call counts too. */

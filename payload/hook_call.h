@@ -84,12 +84,6 @@ _Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
 
 /* Does what the fast path could not, the original call included; returns what the original returned. */
 uint64_t hook_slow(struct hook_call *call);
-
-/*
- * The personality routine of the hooks' frames (Itanium C++ ABI, Exception Handling, 1.6): what the unwinder calls when
- * an exception passes one of them, which a throwing operator new may do. It never stops there.
- */
-int hook_left(int version, int actions, uint64_t class, void *exception, void *context);
 #endif
 
 #endif

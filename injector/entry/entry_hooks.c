@@ -225,6 +225,7 @@ void entry_hooks_free(struct entry_hooks *h)
 {
 	for (size_t i = 0; i < h->count; i++)
 		free(h->list[i].code);
+	free(h->rows);
 	free(h->list);
 	free(h->covered);
 	free(h->notes);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code_patches.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -8,6 +10,7 @@
 #include "arch/registers.h"
 #include "cleanup.h"
 #include "clone_vm.h"
+#include "live_thread.h"
 #include "stop_all.h"
 #include "watchdog.h"
 
@@ -60,9 +63,18 @@ static int make_rows(struct session *s, struct rows *rows, struct err *e)
 	rows->count = 0;
 	for (size_t i = 0; i < s->hooks.count && rc == 0; i++)
 		rc = rows_of_hook(s, &s->hooks.list[i], rows, e);
-	return rc < 0 ? rc
-	              : target_write(&s->writer, s->payload.block.code_patches_address, rows->list,
-	                             rows->count * sizeof *rows->list, e);
+	if (rc < 0)
+		return rc;
+	free(s->hooks.rows);
+	s->hooks.row_count = 0;
+	s->hooks.rows = malloc(sizeof rows->list);
+	if (!s->hooks.rows)
+		return err_set(e, ENOMEM, "out of memory");
+	memset(s->hooks.rows, 0, sizeof rows->list);
+	memcpy(s->hooks.rows, rows->list, rows->count * sizeof *rows->list);
+	s->hooks.row_count = rows->count;
+	return target_write(&s->writer, s->payload.block.code_patches_address, rows->list,
+	                    rows->count * sizeof *rows->list, e);
 }
 
 static bool is_sound(const struct session *s, const struct code_patch *row)
@@ -73,16 +85,22 @@ static bool is_sound(const struct session *s, const struct code_patch *row)
 	       row->address + row->bytes <= m->end;
 }
 
-/* As the target has it. What makes no sense is passed over: its program has written there. */
+/* What this memattach has written, or as the target has it: there the program may have written, and what makes no sense
+ * is passed over. */
 static int read_rows(const struct session *s, struct rows *rows, struct err *e)
 {
 	const uint64_t at = s->payload.block.code_patches_address;
 	struct rows all;
 
+	int rc = 0;
+
 	rows->count = 0;
-	if (!at)
+	if (!at && !s->hooks.row_count)
 		return 0;
-	int rc = target_read(&s->memory, at, all.list, sizeof all.list, e);
+	if (s->hooks.row_count)
+		memcpy(all.list, s->hooks.rows, sizeof all.list);
+	else
+		rc = target_read(&s->memory, at, all.list, sizeof all.list, e);
 	for (unsigned i = 0; rc == 0 && i < SESSION_CODE_PATCH_MAX; i++)
 		if (is_sound(s, &all.list[i]))
 			rows->list[rows->count++] = all.list[i];
@@ -116,38 +134,64 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	return !l->found;
 }
 
-static void look_at_words(struct look *l, uint64_t sp)
+/*
+ * True: all words from the stack pointer to the end of the mapping were looked at, none of them is an address of a
+ * displaced instruction, and no signal handler runs, which could have come from another stack. Most threads are
+ * cleared so: to walk the stacks of a thousand takes long, and all are stopped meanwhile.
+ */
+static bool words_clear(struct look *l, const struct maps *maps, uint64_t sp)
 {
-	uint64_t page[512], at = sp & ~7ull;
+	const struct mapping *m = maps_find(maps, sp);
+	uint64_t page[512], at = sp & ~7ull, before = 0, stack_end = m ? m->end : UINT64_MAX;
+	bool handler = false;
 	struct err ignored;
 
 	for (uint64_t end = at + STACK_BYTES; at < end && !l->found;) {
 		size_t bytes = 4096 - at % 4096;
-		if (target_read(&l->s->memory, at, page, bytes, &ignored) < 0)
-			return;
-		for (size_t i = 0; i < bytes / sizeof page[0] && !l->found; i++)
+		if (at >= stack_end || target_read(&l->s->memory, at, page, bytes, &ignored) < 0)
+			return m && !handler;
+		for (size_t i = 0; i < bytes / sizeof page[0] && !l->found; before = page[i++]) {
+			handler |= registers_follow_pc(before, page[i]);
 			if (is_displaced(l->s, page[i]))
 				l->found = page[i];
+		}
 		at += bytes;
 	}
+	return false;
 }
 
 /* Would the thread go on in the middle of displaced instructions? */
-static int look_at_thread(const struct session *s, struct tracee *t, struct err *e)
+static int look_at_thread(const struct session *s, const struct maps *maps, struct tracee *t, struct err *e)
 {
-	struct look look = { .s = s };
+	struct look look = { .s = s }, words = { .s = s };
 	struct user_regs_struct regs;
 	struct stack_walk_end end;
 
 	int rc = tracee_registers(t, &regs, e);
 	if (rc < 0)
 		return rc == -ESRCH ? 0 : rc;
+	if (words_clear(&words, maps, registers_sp(&regs)) && !is_displaced(s, registers_pc(&regs)))
+		return 0;
 	stack_walk(s->view.points.walk, t, look_at_frame, &look, &end);
 	if (!look.found && !stack_walk_complete(&end))
-		look_at_words(&look, registers_sp(&regs));
+		look.found = words.found;
 	return look.found ? err_set(e, EAGAIN, "thread %d is at the entry of an allocation function (0x%llx)", t->tid,
 	                            (unsigned long long)look.found)
 	                  : 0;
+}
+
+static int look_at_threads(const struct session *s, const struct stop_all *all, struct err *e)
+{
+	struct maps maps;
+
+	/* As they are now. */
+	int rc = live_thread_maps(&s->target, &maps, e);
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < all->count && rc == 0; i++)
+		rc = look_at_thread(s, &maps, &all->list[i], e);
+	maps_free(&maps);
+	return rc;
 }
 
 static bool displaces_several(const struct session *s)
@@ -178,11 +222,13 @@ static int attempt(struct session *s, bool look, uint64_t *longest_ns, change_fn
 
 	int rc = check_sharers(s, e);
 	if (rc == 0)
-		rc = stop_all(&all, &s->target, e);
+		rc = stop_all(&all, &s->target, longest_ns, e);
 	if (rc < 0)
 		return rc;
-	for (size_t i = 0; look && i < all.count && rc == 0; i++)
-		rc = look_at_thread(s, &all.list[i], e);
+	/* One may have been made before all were stopped. */
+	rc = check_sharers(s, e);
+	if (rc == 0 && look)
+		rc = look_at_threads(s, &all, e);
 	if (rc == 0)
 		rc = change(s, context, e);
 	stop_all_end(&all, longest_ns);
@@ -227,6 +273,11 @@ static int change_rows(const struct session *s, const struct rows *rows, bool is
 		if (!row->island == islands)
 			continue;
 		rc = target_read(&s->memory, row->address, now, row->bytes, e);
+		if (rc == -EFAULT) { /* unmapped since, or never ours */
+			++*others;
+			rc = 0;
+			continue;
+		}
 		if (rc < 0)
 			break;
 		if (!memcmp(now, to, row->bytes))
@@ -276,17 +327,11 @@ struct restoring {
 	struct code_patches_result *result;
 };
 
-/* An island stays where the jump to it does. */
-static int restore_all(struct session *s, void *context, struct err *e)
+static int restore_entries(struct session *s, void *context, struct err *e)
 {
 	struct restoring *r = context;
-	unsigned foreign = 0, ignored = 0;
 
-	int rc = change_rows(s, r->rows, false, false, &r->result->written, &foreign, e);
-	if (rc == 0 && !foreign)
-		rc = change_rows(s, r->rows, true, false, &ignored, &ignored, e);
-	r->result->foreign = foreign;
-	return rc;
+	return change_rows(s, r->rows, false, false, &r->result->written, &r->result->foreign, e);
 }
 
 /* Of all rows that are still mapped: how many entries are as they were? */
@@ -311,8 +356,35 @@ int code_patches_restore(struct session *s, struct code_patches_result *result, 
 	int rc = read_rows(s, &rows, e);
 	if (rc < 0 || !rows.count)
 		return rc;
-	rc = change_code(s, false, monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns, restore_all, &r, e);
+	rc = change_code(s, false, monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns, restore_entries, &r, e);
 	if (rc == 0)
 		count_restored(s, &rows, result);
 	return rc;
+}
+
+unsigned code_patches_islands(const struct session *s, struct quiesce_range *ranges, unsigned max)
+{
+	uint8_t now[sizeof((struct code_patch *)0)->new_code];
+	struct rows rows;
+	struct err ignored;
+	unsigned count = 0;
+
+	if (read_rows(s, &rows, &ignored) < 0)
+		return 0;
+	for (unsigned i = 0; i < rows.count && count < max; i++) {
+		const struct code_patch *row = &rows.list[i];
+		if (row->island && !target_read(&s->memory, row->address, now, row->bytes, &ignored) &&
+		    !memcmp(now, row->new_code, row->bytes))
+			ranges[count++] = (struct quiesce_range){ row->address, row->address + row->bytes };
+	}
+	return count;
+}
+
+int code_patches_remove_islands(const struct session *s, struct err *e)
+{
+	unsigned changed = 0, others = 0;
+	struct rows rows;
+
+	int rc = read_rows(s, &rows, e);
+	return rc < 0 ? rc : change_rows(s, &rows, true, false, &changed, &others, e);
 }

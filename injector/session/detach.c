@@ -3,9 +3,10 @@
  * Detach, for a session of this memattach or of one that died. All that is needed is in the target (struct
  * memattach_session). The order:
  *
- *   all threads stop: the jumps at entries of functions go
+ *   all threads stop: the jumps at entries of functions go; islands stay
  *   borrow a thread:  channel, CONTROL_RESTORE, CONTROL_INERT   no thread can enter the payload any more
  *   quiesce:          no thread is in it
+ *   islands           go, where no thread is any more
  *   escape:           may the trampolines go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
  *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines and detours, in one go
@@ -88,11 +89,12 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct detour_area areas[SESSION_DETOUR_AREAS];
-	struct quiesce_range detours[SESSION_DETOUR_AREAS];
-	const unsigned count = detours_list(s, areas);
+	struct quiesce_range detours[SESSION_DETOUR_AREAS + SESSION_CODE_PATCH_MAX];
+	unsigned count = detours_list(s, areas);
 
 	for (unsigned i = 0; i < count; i++)
 		detours[i] = (struct quiesce_range){ areas[i].address, areas[i].address + areas[i].bytes };
+	count += code_patches_islands(s, detours + count, SESSION_CODE_PATCH_MAX);
 	const struct quiesce q = {
 		.target = &s->target,
 		.memory = &s->memory,
@@ -285,6 +287,9 @@ static int silence(struct session *s, struct kept *kept, struct err *e)
 		rc = restore_result_count(s, &after, e);
 	if (rc == 0)
 		rc = prove_outside(s, &stacks, &held, e);
+	kept->detours |= held;
+	if (rc == 0 && !kept->detours)
+		rc = code_patches_remove_islands(s, e);
 	if (rc == 0 && after.escapes && !held)
 		rc = search_escaped(s, &stacks, &escaped, e);
 	free(stacks.list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stop_all.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "cleanup.h"
@@ -15,26 +16,34 @@ static bool knows(const struct stop_all *s, pid_t tid)
 	return false;
 }
 
-/* Asks those that are new. */
-static int ask(struct stop_all *s, const struct target *target, const pid_t *tids, size_t count, struct err *e)
+/* Seizes those that are new. */
+static int seize(struct stop_all *s, const struct target *target, const pid_t *tids, size_t count, struct err *e)
 {
 	size_t known = s->count;
 
 	for (size_t i = 0; i < count; i++) {
-		struct tracee *t;
 		/* The list of threads is in order of their age: nearly all are where they were. */
 		if ((i < known && s->list[i].tid == tids[i]) || (known && knows(s, tids[i])))
 			continue;
 		if (!grow_list(s->list, s->count))
 			return err_set(e, ENOMEM, "out of memory");
-		t = &s->list[s->count];
-		*t = (struct tracee){ 0 };
-		int rc = tracee_seize(t, target->pid, tids[i], false, e);
-		if (rc == 0) {
+		s->list[s->count] = (struct tracee){ 0 };
+		int rc = tracee_seize(&s->list[s->count], target->pid, tids[i], false, e);
+		if (rc == 0)
 			s->count++;
-			rc = tracee_ask(t, e);
-		}
-		if (rc < 0 && rc != -ESRCH)
+		else if (rc != -ESRCH)
+			return rc;
+	}
+	return 0;
+}
+
+static int ask_from(struct stop_all *s, size_t first, struct err *e)
+{
+	if (!s->since_ns)
+		s->since_ns = monotonic_ns();
+	for (size_t i = first; i < s->count; i++) {
+		int rc = tracee_ask(&s->list[i], e);
+		if (rc < 0 && rc != -ESRCH) /* it has ended: waiting will tell */
 			return rc;
 	}
 	return 0;
@@ -83,44 +92,62 @@ static int stop_new(struct stop_all *s, const struct target *target, size_t *fre
 
 	int rc = target_tids(target, &tids, &count, e);
 	if (rc == 0)
-		rc = ask(s, target, tids, count, e);
+		rc = seize(s, target, tids, count, e);
 	*fresh = s->count - before;
+	if (rc == 0)
+		rc = ask_from(s, before, e);
 	if (rc == 0)
 		rc = await_from(s, before, s->since_ns + STOP_ALL_NS + s->count * STOP_ALL_THREAD_NS, e);
 	return rc;
 }
 
-int stop_all(struct stop_all *s, const struct target *target, struct err *e)
+int stop_all(struct stop_all *s, const struct target *target, uint64_t *longest_ns, struct err *e)
 {
+	sigset_t child, mask;
 	size_t fresh;
 	int rc;
 
-	*s = (struct stop_all){ .since_ns = monotonic_ns() };
+	*s = (struct stop_all){ 0 };
+	/* Of each stop SIGCHLD would tell the reaper (reap.h), which then looks at all that are traced. */
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, &mask);
 	tracee_go_first(true);
 	do
 		rc = stop_new(s, target, &fresh, e);
 	while (rc == 0 && fresh);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (rc == 0 && s->count == 0)
 		rc = err_set(e, ESRCH, "process %d has ended", target->pid);
 	if (rc == -ETIMEDOUT)
 		rc = -EAGAIN;
 	if (rc < 0)
-		stop_all_end(s, NULL);
+		stop_all_end(s, longest_ns);
 	return rc;
+}
+
+/* Those that have not come to their stop are asked once more: who is given up is resumed only later. */
+static void let_go(struct tracee *t)
+{
+	enum tracee_stop stop;
+	struct err ignored;
+
+	if (!t->stopped && t->seized && tracee_poll(t, &stop, &ignored) < 0)
+		return;
+	if (t->stopped)
+		tracee_detach(t);
+	else
+		tracee_give_up(t);
 }
 
 void stop_all_end(struct stop_all *s, uint64_t *longest_ns)
 {
-	for (size_t i = 0; i < s->count; i++) {
-		if (s->list[i].stopped)
-			tracee_detach(&s->list[i]);
-		else
-			tracee_give_up(&s->list[i]);
-	}
-	uint64_t held = monotonic_ns() - s->since_ns;
+	for (size_t i = 0; i < s->count; i++)
+		let_go(&s->list[i]);
+	uint64_t held = s->since_ns ? monotonic_ns() - s->since_ns : 0;
 	tracee_go_first(false);
 	reap_ended();
-	if (longest_ns && held > *longest_ns)
+	if (held > *longest_ns)
 		*longest_ns = held;
 	free(s->list);
 	*s = (struct stop_all){ 0 };

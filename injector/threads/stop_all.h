@@ -7,6 +7,9 @@
  * vfork child does) ends the attempt: the others are resumed, and nothing may be changed. So while all are stopped, no
  * child of vfork runs in this memory either.
  *
+ * All are seized before the first is asked: to seize takes longer, and what tells of the end of a thread meanwhile
+ * (reap.h) also hears of each stop.
+ *
  * A thread that waits for its turn on a processor comes to its stop with that turn; so the stop of the others is as
  * long as the last one needs. STOP_ALL_NS is the limit, a little more where there are many threads.
  */
@@ -22,12 +25,12 @@
 struct stop_all {
 	struct tracee *list;
 	size_t count;
-	uint64_t since_ns; /* when the first was asked */
+	uint64_t since_ns; /* when the first was asked; 0: none yet */
 };
 
 /* 0: all that the target has are stopped. -EAGAIN: one did not come to its stop in time, the text names it; all run
- * again. -ESRCH, -EPERM. */
-int stop_all(struct stop_all *s, const struct target *target, struct err *e) WARN_UNUSED;
+ * again, and *longest_ns, if longer, becomes how long that took. -ESRCH, -EPERM. */
+int stop_all(struct stop_all *s, const struct target *target, uint64_t *longest_ns, struct err *e) WARN_UNUSED;
 /* Resumes them. *longest_ns, if longer, becomes how long they were stopped. */
 void stop_all_end(struct stop_all *s, uint64_t *longest_ns);
 

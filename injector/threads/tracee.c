@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "grow.h"
 #include "reap.h"
 #include "target.h"
 #include "watchdog.h"
@@ -30,14 +31,12 @@ static int request(struct tracee *t, int what, const char *name, uintptr_t addre
 	return err_sys(e, "thread %d: %s", t->tid, name);
 }
 
-#define LATE_MAX 64 /* more are resumed by the kernel when memattach ends */
-
-static struct tracee late[LATE_MAX];
-static unsigned late_count;
+static struct tracee *late;
+static size_t late_count;
 
 static struct tracee *find_late(pid_t tid)
 {
-	for (unsigned i = 0; i < late_count; i++)
+	for (size_t i = 0; i < late_count; i++)
 		if (late[i].tid == tid)
 			return &late[i];
 	return NULL;
@@ -50,7 +49,8 @@ static void forget_late(struct tracee *t)
 
 void tracee_give_up(struct tracee *t)
 {
-	if (t->seized && late_count < LATE_MAX)
+	/* Without memory it is resumed by the kernel when memattach ends. */
+	if (t->seized && grow_list(late, late_count))
 		late[late_count++] = *t;
 	t->seized = false;
 }
@@ -355,7 +355,7 @@ static bool release(struct tracee *t)
 void tracee_release_late(void)
 {
 	reap_ended();
-	for (unsigned i = late_count; i-- > 0;)
+	for (size_t i = late_count; i-- > 0;)
 		if (release(&late[i]))
 			forget_late(&late[i]);
 }

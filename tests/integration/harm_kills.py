@@ -116,7 +116,7 @@ def tidy(context):
 
 
 def attach_command(context, pid):
-    return [context.memattach, "-p", str(pid), *SESSION, "-o", context.unique("killed", ".dump")]
+    return [context.memattach, "-p", str(pid), *SESSION, *context.options, "-o", context.unique("killed", ".dump")]
 
 
 def detach_command(context, pid):

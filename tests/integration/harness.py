@@ -46,7 +46,12 @@ def case(label="integration", timeout=180, sanitized=False):
 
 
 class Context:
-    """What a case works with: the programs, a directory of its own, and the processes that it started."""
+    """What a case works with: the programs, a directory of its own, and the processes that it started.
+
+    options: what every attach is given besides.
+    """
+
+    options = ()
 
     def __init__(self, memattach, memanalyze, targets, work, cycles=20, kills=KILLS):
         self.memattach, self.memanalyze, self.targets = memattach, memanalyze, targets
@@ -229,7 +234,8 @@ class Session:
         self.context, self.pid = context, pid
         self.dump = output or context.unique("session", ".dump")
         self.receipt_path = context.unique("receipt", ".json")
-        command = [context.memattach, "-p", str(pid), "-r", rate, "-o", self.dump, "--receipt", self.receipt_path]
+        command = [context.memattach, "-p", str(pid), "-r", rate, "-o", self.dump, "--receipt", self.receipt_path,
+                   *context.options]
         if deadline:
             command += ["--deadline", deadline]
         self.process = context.start(command + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -347,7 +353,7 @@ def end_of(process):
 def cycle(context, pid, *arguments, duration="20ms", expected=(0,)):
     """One attach and detach that must succeed; returns when it ended (CLOCK_MONOTONIC, ns)."""
     dump = context.unique("cycle", ".dump")
-    result = run_memattach(context, "-p", pid, "-d", duration, "-o", dump, "--deadline", "20s", *arguments)
+    result = run_memattach(context, "-p", pid, "-d", duration, "-o", dump, "--deadline", "20s", *context.options, *arguments)
     if os.path.exists(dump):
         os.unlink(dump)
     if result.returncode not in expected:

@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,7 @@ def slice_of(options, ledger, part, first):
     detaching = rest == ["detach"]
     work = tempfile.mkdtemp(prefix=f"memattach-{part}-", dir=options.work)
     context = Context(options.memattach, None, options.targets, work, 0)
+    context.options = shlex.split(options.options)
     entry = {"part": part, "done": 0, "harmed": 0, "interrupted": 0, "program": options.label,
              "date": time.strftime("%Y-%m-%d", time.gmtime())}
     start, sufferer = time.monotonic(), None
@@ -243,6 +245,7 @@ def main():
     parser.add_argument("--sweep", nargs="*", default=[], choices=list(VICTIMS), metavar="VICTIM",
                         help=f"kill at each system call, with these victims (as {' '.join(SWEPT)})")
     parser.add_argument("--seconds", type=float, default=0, help="end after this time (default: when all is done)")
+    parser.add_argument("--options", default="", help="of memattach, for every attach: \"--hooks entry\"")
     parser.add_argument("--slice", type=float, default=SLICE_SECONDS, help="seconds of a slice (default %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="slices at the same time (default %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the parts")
@@ -268,7 +271,7 @@ def main():
         print(json.dumps(slice_of(options, ledger, options.run_slice, options.first)))
         return 0
     options.again = ["--memattach", options.memattach, "--targets", options.targets, "--ledger", options.ledger, "--label",
-                     options.label, "--slice", str(options.slice)] + (["--work", options.work] if options.work else [])
+                     options.label, "--slice", str(options.slice), f"--options={options.options}"] + (["--work", options.work] if options.work else [])
     harmed = drive(options, ledger)
     print(f"{harmed} slices harmed their victim")
     return 1 if harmed else 0

@@ -25,10 +25,8 @@
 #include "hook_call.h"
 
 #define ORIGINAL *8(%r11)
-#define DW_EH_PE_pcrel_sdata4 0x1b
 
-	.hidden	hook_slow, hook_left, payload_switch
-	.hidden	trampolines_shared, thread_states_address, filter_counters, filter_mask
+	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, payload_switch
 
 /*
  * rax = state of the thread with thread pointer r10, or to \missing. Its address must be known early: the loads of the
@@ -196,7 +194,6 @@ hook_outer_\id:
 	.type	hook_enter, @function
 hook_enter:
 	.cfi_startproc
-	.cfi_personality DW_EH_PE_pcrel_sdata4, hook_left
 	cmpl	$0, payload_switch(%rip)
 	jne	1f
 	jmp	ORIGINAL
@@ -237,14 +234,13 @@ hook_enter:
 
 /*
  * rax = thread state, charged and not below 0, r11 = trampoline of a function that passes on to others: makes the call
- * with a mark in the thread state. The state may be another thread's when it returns. If an exception passes,
- * hook_left() removes the mark.
+ * with a mark in the thread state. The state may be another thread's when it returns. If an exception passes, the mark
+ * stays (hook.c).
  */
 	.p2align 4
 	.type	outer_enter, @function
 outer_enter:
 	.cfi_startproc
-	.cfi_personality DW_EH_PE_pcrel_sdata4, hook_left
 	push	%rbp
 	.cfi_def_cfa_offset 16
 	.cfi_offset %rbp, -16
