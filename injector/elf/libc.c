@@ -152,6 +152,10 @@ int libc_find(struct libc *l, const struct modules *m, const struct target_memor
 {
 	struct libc out = { 0 };
 
+	if (m->is_static) {
+		*l = (struct libc){ .kind = LIBC_STATIC };
+		return 0;
+	}
 	if (!find_libc(&out, m))
 		return err_set(e, ENOEXEC, "neither glibc nor musl is among its modules");
 	int r = find_entry_points(&out, m, e);

@@ -7,7 +7,7 @@
  *   quiesce:          no thread is in it
  *   escape:           may the trampolines go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
- *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines, in one go
+ *   borrow a thread:  CONTROL_STOP, dlclose (load.h), munmap of the trampolines, in one go
  *   verify:           maps, descriptors, GOT entries against the snapshot from before attach
  */
 #include "detach.h"
@@ -21,6 +21,7 @@
 #include "control_call.h"
 #include "escape.h"
 #include "inspect.h"
+#include "load.h"
 #include "loan.h"
 #include "other_session.h"
 #include "payload_place.h"
@@ -148,45 +149,37 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
  * session that was running has trampolines of ours at the address in its block: after CONTROL_STOP the program may have
  * mapped something of its own there.
  */
-static unsigned unload_calls(const struct session *s, bool keep_trampolines, bool keep_payload, struct stub_call *calls)
+static int unload_calls(const struct session *s, bool keep_trampolines, struct stub_call *calls, unsigned *call_count,
+                        struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	unsigned count = 0;
 
 	if (b->state == SESSION_INERT)
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
-	if (!keep_payload)
-		calls[count++] =
-			(struct stub_call){ .target = s->view.libc.dlclose, .argument = { session_payload_handle(s) } };
+	int rc = session_unload_call(s, session_payload_handle(s), &calls[count++], e);
 	if (b->state == SESSION_INERT && !keep_trampolines && b->trampolines_address)
 		calls[count++] = (struct stub_call){ .target = SYS_munmap,
 			                             .argument = { b->trampolines_address, b->trampolines_bytes } };
-	return count;
+	*call_count = count;
+	return rc;
 }
 
-static int unload(struct session *s, bool keep_trampolines, bool keep_payload, struct err *e)
+static int unload(struct session *s, bool keep_trampolines, struct err *e)
 {
 	struct stub_call calls[3] = { 0 };
+	unsigned count;
 	struct loan l;
 
-	if (!keep_payload && !session_payload_handle(s))
-		return err_set(e, ENOENT, "the loader of the target does not know the payload");
 	if (s->payload.block.state == SESSION_STARTED)
 		return err_set(e, EBUSY, "the session has begun again meanwhile");
-	unsigned count = unload_calls(s, keep_trampolines, keep_payload, calls);
-	if (count == 0)
-		return 0;
-	int rc = begin(s, &l, e);
+	int rc = unload_calls(s, keep_trampolines, calls, &count, e);
+	if (rc == 0)
+		rc = begin(s, &l, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_call(&l.remote, calls, count, l.deadline_ns, e);
 	return loan_end(&l, rc, e);
-}
-
-/* On musl nothing is ever unloaded, and the payload must not remember trampolines that are gone. */
-static bool payload_stays(const struct session *s)
-{
-	return !s->view.libc.dlclose_unmaps;
 }
 
 static int refresh(struct session *s, struct err *e)
@@ -296,16 +289,11 @@ int session_detach(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = forget_dump(s, e);
 	if (rc == 0)
-		rc = unload(s, keep_trampolines, payload_stays(s), e);
+		rc = unload(s, keep_trampolines, e);
 	tracee_await_late(monotonic_ns() + LATE_NS);
 	if (rc < 0)
 		return rc;
 	if (remote_is_stub(&s->memory, s->view.cave))
 		session_add_residue(s, "a stub in the padding at 0x%llx", (unsigned long long)s->view.cave);
-	if (payload_stays(s))
-		session_add_residue(s,
-		                    "the payload's image at 0x%llx, idle: this C library never unloads; the next "
-		                    "attach uses it again",
-		                    (unsigned long long)s->payload.base);
 	return 0;
 }

@@ -32,6 +32,7 @@ struct session_options {
 	uint64_t seed;        /* 0: from the kernel */
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
 	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
+	bool static_programs; /* they are not refused, though nothing of them is seen (tests) */
 	bool no_cache;        /* compile unwind tables anew, keep none */
 	bool quiet;
 	bool verbose;

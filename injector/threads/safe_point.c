@@ -283,7 +283,7 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 	int rc = 0;
 
 	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory),
-		                   .sleepers_are_safe = libc->kind == LIBC_MUSL };
+		                   .sleepers_are_safe = libc->kind != LIBC_GLIBC };
 	if (!s->walk)
 		return err_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < modules->count && rc == 0; i++) {

@@ -54,7 +54,7 @@ struct safe_points {
 	struct lock_code lock_code[SAFE_POINT_LOCK_MODULES]; /* modules in which locks are held */
 	unsigned lock_code_count;
 	struct stack_walk *walk;
-	bool sleepers_are_safe; /* musl */
+	bool sleepers_are_safe; /* musl, and static programs, in which nothing is called */
 };
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
