@@ -100,10 +100,11 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 		l->dlopen_mode_extra = DLOPEN_INTERNAL;
 	}
 	l->errno_location = function_in(l->module, "__errno_location");
-	const char *missing = !l->dlopen           ? "dlopen"
-	                      : !l->dlclose        ? "dlclose"
-	                      : !l->errno_location ? "__errno_location"
-	                                           : NULL;
+	/* On musl memattach maps the payload by itself. */
+	const char *missing = l->kind == LIBC_GLIBC && !l->dlopen    ? "dlopen"
+	                      : l->kind == LIBC_GLIBC && !l->dlclose ? "dlclose"
+	                      : !l->errno_location                   ? "__errno_location"
+	                                                             : NULL;
 	return missing ? err_set(e, ENOSYS, "its C library (%s) has no %s", l->module->path, missing) : 0;
 }
 

@@ -364,8 +364,7 @@ static int refuse_if_throws(struct planner *p, const struct candidate *c, bool *
 {
 	*refused = throws(c->plan.hook) && !libc_loads_payload(p->libc);
 	return *refused ? plan_refuse(p, c->plan.module, c->plan.hook, c->plan.address, c->plan.value, e,
-	                              "it may throw an exception, which could not pass a payload that this C "
-	                              "library's loader does not know")
+	                              "it may throw, and no unwinder knows a payload that is not loaded by dlopen")
 	                : 0;
 }
 

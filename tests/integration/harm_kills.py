@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 
-from harness import Session, Victim, case, cycle, log, recording, run_memattach
+from harness import Session, Victim, case, cycle, log, recording, rootless, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe
 from snapshot import Snapshot, State, check_same, remains, settle
 from harm_redis import RedisUnderLoad
@@ -235,6 +235,9 @@ VICTIMS = {
     "exceptions": dict(name="cxx_exceptions"),
     "vectors": dict(name="vectors"),
     "musl": dict(name="alloc_loop_musl"),
+    "musl-forks": dict(name="fork_storm_musl"),
+    "musl-churn": dict(name="thread_churn_musl"),
+    "rootless": dict(make=lambda context: Victim(context, rootless(context, "alloc_loop"))),
     "nanosleep": dict(name="sleeper", mode="nanosleep", busy=False),
     "poll": dict(name="sleeper", mode="poll", busy=False),
     "futex": dict(name="sleeper", mode="futex_timed", busy=False),
@@ -293,7 +296,7 @@ for short in VICTIMS:
         system_call_kills(context, sufferer, 0, True)
         sufferer.finish()
         sufferer.report("at each of its system calls")
-    every_call.__name__ = f"killed_at_every_call_{short}"
+    every_call.__name__ = f"killed_at_every_call_{short.replace('-', '_')}"
     case(label="stress", timeout=7200)(every_call)
 
     def at_random(context, key=short):
@@ -301,7 +304,7 @@ for short in VICTIMS:
         random_kills(context, sufferer, context.kills)
         sufferer.finish()
         sufferer.report("at random")
-    at_random.__name__ = f"killed_at_random_{short}"
+    at_random.__name__ = f"killed_at_random_{short.replace('-', '_')}"
     case(label="stress", timeout=36000)(at_random)
 
 

@@ -1,34 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Where the target cannot load the payload by a name: no /proc, no executable memory files, a C library that never unloads."""
 import os
-import re
 import shutil
 import subprocess
 import time
 
 from cases_figures import check_exact
-from harness import Session, Victim, case, check_receipt, run_memattach
+from harness import Session, Victim, case, check_receipt, rootless, run_memattach
 from harm_kills import calls_of, kill_at_call, leave_session, random_kills, Sufferer, system_call_kills
 from procfs import Maps, PATIENCE, Skip
 from reports import analyze, stacks_with
 from snapshot import Snapshot, check_same, remains
 
 PAYLOAD = "/memfd:memattach-payload"
-
-
-def rootless(context, name):
-    """The command that runs a victim in a directory of its own as root, with its libraries and without /proc."""
-    if os.geteuid() != 0:
-        raise Skip("only root may call chroot")
-    root, program = context.unique("root", ""), context.target(name)
-    os.mkdir(root)
-    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
-    libraries = ["/lib/ld-musl-x86_64.so.1"] if name.endswith("_musl") else re.findall(r"(/\S+) \(0x", listed)
-    for path in [program, *libraries]:
-        there = os.path.join(root, "bin/victim" if path == program else path.lstrip("/"))
-        os.makedirs(os.path.dirname(there), exist_ok=True)
-        shutil.copy(path, there)
-    return ["chroot", root, "/bin/victim"]
 
 
 def whole_session(context, victim, busy=True, mapped=False):
