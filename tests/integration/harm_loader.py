@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from cases_figures import check_exact
-from harness import Session, Victim, case, check_receipt, rootless, run_memattach
+from harness import Session, Victim, case, check_receipt, cycle, rootless, run_memattach
 from harm_kills import calls_of, kill_at_call, leave_session, random_kills, Sufferer, system_call_kills
 from procfs import Maps, PATIENCE, Skip
 from reports import analyze, stacks_with
@@ -43,6 +43,29 @@ def chroot_without_proc_sleeps_on(context):
     """The same for a program that waits in a system call; errno and the rest of its thread are as before, byte for byte."""
     victim = Victim(context, rootless(context, "sleeper"), "pause")
     whole_session(context, victim, busy=False)
+    victim.finish()
+
+
+@case()
+def chroot_without_proc_keeps_dlerror(context):
+    """The first dlopen of the payload fails there: its message is not what the program's dlerror() tells."""
+    victim = Victim(context, rootless(context, "lives"), "dlerror")
+    for _ in range(2):
+        cycle(context, victim.pid)
+        victim.send("tell")
+        victim.wait("^TOLD")
+    victim.finish_by_stdin()
+
+
+@case()
+def chroot_without_proc_while_libraries_come_and_go(context):
+    """GOT entries are patched and restored under the loader's lock there too."""
+    victim = Victim(context, rootless(context, "dlopen_storm", "plugin.so"), "/plugin.so")
+    for _ in range(max(5, context.cycles // 4)):
+        cycle(context, victim.pid)
+        victim.check_alive()
+        assert not remains(victim.pid), remains(victim.pid)
+    victim.rounds_go_on()
     victim.finish()
 
 

@@ -206,8 +206,8 @@ class Victim:
         raise Failure(f"{self.name} makes no progress: {describe(self.pid)}")
 
 
-def rootless(context, name):
-    """The command that runs a victim in a directory of its own as root, with its libraries and without /proc."""
+def rootless(context, name, *files):
+    """The command that runs a victim in a directory of its own as root, with its libraries, without /proc; files go to its root."""
     if os.geteuid() != 0:
         raise Skip("only root may call chroot")
     root, program = context.unique("root", ""), context.target(name)
@@ -218,6 +218,8 @@ def rootless(context, name):
         there = os.path.join(root, "bin/victim" if path == program else path.lstrip("/"))
         os.makedirs(os.path.dirname(there), exist_ok=True)
         shutil.copy(path, there)
+    for name in files:
+        shutil.copy(context.target(name), root)
     return ["chroot", root, "/bin/victim"]
 
 
