@@ -10,8 +10,9 @@
  * GOT entries belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are
  * "locked": they run while the loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked
  * is one whose resolver runs the operation that session.locked_op asks for when memattach has the thread call
- * dlsym(handle, "memattach_locked"). musl has no such lock and unloads nothing, and a static program has no loader: there
- * memattach_control is called directly, in a payload that memattach has mapped by itself (injector/session/load.h).
+ * dlsym(handle, "memattach_locked"). musl has no such lock and unloads nothing, and a static program has no loader:
+ * there memattach_control is called directly, in a payload that memattach has mapped by itself
+ * (injector/session/load.h).
  *
  * What is mapped at a GOT entry, and with which protection, is also certain only under that lock. So the operation asks
  * memattach:
