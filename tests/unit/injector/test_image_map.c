@@ -105,8 +105,7 @@ static void test_image_layout_refuses_what_takes_a_loader(void **state)
 static void test_image_layout_refuses_other_relocations(void **state)
 {
 	struct copy c = copy_payload();
-	const Elf64_Phdr *dynamic = segment(&c, PT_DYNAMIC, 0);
-	Elf64_Dyn *d = (void *)(c.bytes + dynamic->p_offset);
+	Elf64_Dyn *d = (void *)(c.bytes + segment(&c, PT_DYNAMIC, 0)->p_offset);
 	Elf64_Rela *rela = NULL;
 
 	(void)state;
@@ -117,7 +116,8 @@ static void test_image_layout_refuses_other_relocations(void **state)
 	rela->r_info = ELF64_R_INFO(1, R_X86_64_GLOB_DAT);
 	refuses(&c, "relocations");
 	c = copy_payload();
-	((Elf64_Dyn *)(void *)(c.bytes + dynamic->p_offset))->d_tag = DT_NEEDED;
+	d = (void *)(c.bytes + segment(&c, PT_DYNAMIC, 0)->p_offset);
+	d->d_tag = DT_NEEDED;
 	refuses(&c, "dynamic section");
 }
 
