@@ -469,7 +469,7 @@ int modules_read(struct modules *m, const struct target_memory *memory, const st
 	const struct target_memory metered = target_memory_charged(memory, &budget);
 	const struct target_memory *tm = &metered;
 	struct walk w = { .tm = tm, .maps = maps };
-	uint64_t debug, program;
+	uint64_t debug = 0, program = 0;
 	bool changed;
 	int r = read_program(&w.auxv, tm, e);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Where the target cannot load the payload by a name: no /proc, no executable memory files, a C library that never unloads."""
 import os
+import random
 import shutil
 import subprocess
 import time
@@ -91,7 +92,11 @@ def chroot_without_proc_musl(context):
 def killed_without_proc(context):
     """memattach is killed while the loader is handed the descriptor, and at other moments."""
     sufferer = Sufferer(context, Victim(context, rootless(context, "alloc_loop")))
-    system_call_kills(context, sufferer, 40, False)
+    # At requests to the thread, every third of them: also between those that change its call of openat().
+    tracing = ("ptrace", 101)
+    for count in range(random.randrange(1, 4), calls_of(context, sufferer, False)[tracing] + 1, 3):
+        kill_at_call(context, sufferer, False, tracing, count)
+    system_call_kills(context, sufferer, 20, False)
     random_kills(context, sufferer, context.kills // 2)
     sufferer.finish()
     sufferer.report("in a root directory without /proc")
