@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Where the target cannot load the payload by a name: no /proc, no executable memory files, a C library that never unloads."""
-import os
 import random
 import shutil
 import subprocess
