@@ -10,8 +10,9 @@
  * GOT entries belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are
  * "locked": they run while the loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked
  * is one whose resolver runs the operation that session.locked_op asks for when memattach has the thread call
- * dlsym(handle, "memattach_locked"). musl has no such lock and unloads nothing: there memattach_control is called
- * directly.
+ * dlsym(handle, "memattach_locked"). musl has no such lock and unloads nothing, and a static program has no loader:
+ * there memattach_control is called directly, in a payload that memattach has mapped by itself
+ * (injector/session/load.h).
  *
  * What is mapped at a GOT entry, and with which protection, is also certain only under that lock. So the operation asks
  * memattach:
@@ -124,7 +125,7 @@ struct control_start {
 	uint64_t main_stack_start; /* the main thread's stack as it is mapped now */
 	uint64_t main_stack_end;   /* its upper end, 0 unknown */
 	uint64_t main_stack_gap;   /* MAIN_STACK_GAP; 0: something else is mapped so near below it */
-	uint64_t dl_handle;        /* what dlopen returned */
+	uint64_t dl_handle;        /* what dlopen returned; 0: memattach has mapped the payload by itself */
 	uint64_t session_id;
 	int32_t injector_pid;
 	uint32_t tid_offset;       /* of the kernel tid after the thread pointer, 0 unknown */

@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+/* Of the memory file that the target maps it from: in /proc/PID/maps it is called /memfd:memattach-payload. */
+#define PAYLOAD_MEMFD_NAME "memattach-payload"
+
 extern const uint8_t payload_image[];
 extern const uint8_t payload_image_end[]; /* after the last byte */
 

@@ -104,12 +104,14 @@ static void tell_libc(const struct session *s)
 {
 	const struct libc *l = &s->view.libc;
 
+	if (!l->module)
+		return;
 	fact("C library", "%s%s%s, %s", l->kind == LIBC_GLIBC ? "glibc" : "musl", l->version[0] ? " " : "", l->version,
 	     l->module->path);
 	fact("allocator", "%s%s", l->allocator ? l->allocator->path : "unknown",
 	     l->allocator == l->module ? " (the C library's own)" : "");
 	if (!l->dlclose_unmaps)
-		fact("", "this C library never unloads: the payload's image stays after detach, idle");
+		fact("", "this C library never unloads: memattach maps the payload by itself, and unmaps it");
 }
 
 static void tell_modules(const struct session *s)

@@ -34,7 +34,7 @@ static void tell_modules(const struct session *s)
 		const struct elf_module *m = &s->view.modules.list[i];
 		struct cave cave = { 0 };
 
-		cave_of_module(&cave, m, &s->view.maps);
+		cave_of_module(&cave, m, &s->memory, &s->view.maps);
 		line("%3u %u %012" PRIx64 "-%012" PRIx64 " %012" PRIx64 " %012" PRIx64 "-%012" PRIx64 " %6zu %4" PRIu64
 		     " %s%s",
 		     m->id, m->namespace_id, m->start, m->end, m->bias, m->exec_start, m->exec_end, m->symbol_count,

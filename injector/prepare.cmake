@@ -21,6 +21,7 @@ add_library(memattach_prepare STATIC
   elf/libc.c
   elf/module_file.c
   elf/modules.c
+  elf/modules_find.c
   elf/scope.c
   elf/tid_offset.c
   got/hook_names.c

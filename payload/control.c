@@ -2,9 +2,9 @@
 /*
  * The control functions (include/control.h), run by a thread of the target that memattach has borrowed, one at a time.
  *
- * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that stays in the target (musl never unloads)
- * begins again with all of its state forgotten, except that trampolines of an earlier session may still be in use: each
- * START maps its own.
+ * LOADED -> START -> STARTED -> INERT -> STOPPED -> START …: a payload that was not unloaded yet
+ * may begin again with all of its state forgotten, except that trampolines of an earlier session may still be in use:
+ * each START maps its own.
  *
  * What a forked child must not find (thread states but the near one, switch; trampolines_map() does the filter) is
  * whole pages of .bss, marked MADV_WIPEONFORK. Those and the unwind cache are zeroed by giving the pages back.

@@ -35,6 +35,12 @@ uint64_t registers_tp(const struct user_regs_struct *regs);
 int64_t registers_syscall(const struct user_regs_struct *regs);
 /* Was it stopped while it slept in a system call that signals interrupt? */
 bool registers_sleeping(const struct user_regs_struct *regs);
+/* Is the thread at the entry of openat()? Then *name is the address of the path. */
+bool registers_opens(const struct user_regs_struct *regs, uint64_t *name);
+/* Makes another system call of the one at whose entry the thread is: fcntl(fd, F_DUPFD_CLOEXEC, 0). */
+void registers_duplicate_instead(struct user_regs_struct *regs, int fd);
+/* At its exit: the argument registers as they were before, with the result of now. */
+void registers_give_back_arguments(struct user_regs_struct *regs, const struct user_regs_struct *before);
 /* Calls visit with the value of every general register. */
 void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t value, void *data), void *data);
 /* May two words that follow the program counter in the context of an interrupted thread (sigcontext) be first and

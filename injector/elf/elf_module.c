@@ -111,7 +111,7 @@ static int read_layout(struct elf_module *m, struct err *e)
 		} else if (p->p_type == PT_GNU_EH_FRAME && elf_module_holds(m, start, p->p_memsz, 0))
 			m->eh_frame_hdr = (struct elf_table){ start, p->p_memsz };
 		else if (p->p_type == PT_DYNAMIC && elf_module_holds(m, start, sizeof(Elf64_Dyn), 0))
-			m->dynamic = start;
+			m->dynamic = start, m->dynamic_bytes = p->p_memsz;
 	}
 	return 0;
 }
@@ -263,6 +263,9 @@ static int read_dynamic(struct elf_module *m, const struct target_memory *tm, st
 	if (!list)
 		return err_set(e, ENOMEM, "no memory for a dynamic section");
 	int r = target_read(tm, m->dynamic, list, count * sizeof *list, e);
+	/* A payload of ours whose memattach died while it was being mapped has no memory yet where its .bss will be. */
+	if (r && m->dynamic_bytes / sizeof *list < count)
+		r = target_read(tm, m->dynamic, list, m->dynamic_bytes / sizeof *list * sizeof *list, e);
 	if (!r)
 		r = keep_needed(m, tm, list, count, e);
 	if (r)

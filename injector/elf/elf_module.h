@@ -62,6 +62,7 @@ struct elf_module {
 
 	/* Dynamic section. */
 	uint64_t dynamic;
+	uint64_t dynamic_bytes; /* as the program headers have it; loaders go on to DT_NULL */
 	struct elf_table symtab, strtab, jmprel, rela;
 	uint64_t hash, gnu_hash, versym, verdef, verneed;
 	uint32_t verdef_count, verneed_count;

@@ -100,10 +100,11 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 		l->dlopen_mode_extra = DLOPEN_INTERNAL;
 	}
 	l->errno_location = function_in(l->module, "__errno_location");
-	const char *missing = !l->dlopen           ? "dlopen"
-	                      : !l->dlclose        ? "dlclose"
-	                      : !l->errno_location ? "__errno_location"
-	                                           : NULL;
+	/* On musl memattach maps the payload by itself. */
+	const char *missing = l->kind == LIBC_GLIBC && !l->dlopen    ? "dlopen"
+	                      : l->kind == LIBC_GLIBC && !l->dlclose ? "dlclose"
+	                      : !l->errno_location                   ? "__errno_location"
+	                                                             : NULL;
 	return missing ? err_set(e, ENOSYS, "its C library (%s) has no %s", l->module->path, missing) : 0;
 }
 
@@ -152,6 +153,10 @@ int libc_find(struct libc *l, const struct modules *m, const struct target_memor
 {
 	struct libc out = { 0 };
 
+	if (m->is_static) {
+		*l = (struct libc){ .kind = LIBC_STATIC };
+		return 0;
+	}
 	if (!find_libc(&out, m))
 		return err_set(e, ENOEXEC, "neither glibc nor musl is among its modules");
 	int r = find_entry_points(&out, m, e);

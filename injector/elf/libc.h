@@ -9,12 +9,13 @@
 enum libc_kind {
 	LIBC_GLIBC,
 	LIBC_MUSL,
+	LIBC_STATIC, /* linked into a static program, whichever it is: no function of it is known */
 };
 
 struct libc {
 	enum libc_kind kind;
 	char version[32];                /* "2.36"; "" unknown (musl does not tell) */
-	const struct elf_module *module; /* libc.so.6 or ld-musl-x86_64.so.1 */
+	const struct elf_module *module; /* libc.so.6 or ld-musl-x86_64.so.1; NULL: LIBC_STATIC */
 	/*
 	 * dlopen(path, mode) … On old glibc without libdl.so.2: __libc_dlopen_mode, with mode | 0x80000000.
 	 */
@@ -32,6 +33,12 @@ struct libc {
 	uint64_t malloc;                    /* address of its malloc, 0 if unknown or an ifunc */
 	uint64_t usable_size;               /* its malloc_usable_size, 0 none */
 };
+
+/* Can its dlopen load the payload, and its dlclose unload it? Else memattach maps the payload by itself (load.h). */
+static inline bool libc_loads_payload(const struct libc *l)
+{
+	return l->dlopen && l->dlclose && l->dlclose_unmaps;
+}
 
 /*
  * Pointers into m stay valid as long as m. -ENOEXEC: no C library that is known; -ENOSYS: it lacks a function

@@ -16,6 +16,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "payload_image.h"
 #include "printable.h"
 
 #define THREAD_TRIES 100u
@@ -209,8 +210,9 @@ static uint64_t loader_debug(const struct target_memory *tm, const struct maps *
 	return address;
 }
 
-static int find_debug(uint64_t *address, const struct auxv *a, const struct target_memory *tm, const struct maps *maps,
-                      struct err *e)
+/* *address: 0 in a static program, which has no list; *header of the program. */
+static int find_debug(uint64_t *address, uint64_t *program_header, const struct auxv *a, const struct target_memory *tm,
+                      const struct maps *maps, struct err *e)
 {
 	struct elf_module program;
 	uint64_t header = find_header(maps, a->phdr);
@@ -229,12 +231,9 @@ static int find_debug(uint64_t *address, const struct auxv *a, const struct targ
 	if (interpreted && !program.has_debug)
 		*address = loader_debug(tm, maps, a->base);
 	elf_module_done(&program);
-	if (*address)
+	*program_header = header;
+	if (*address || !interpreted)
 		return 0;
-	if (!interpreted)
-		return err_set(
-			e, ENOEXEC,
-			"it is a static program: there is no loader to load the payload and no GOT entry to patch");
 	return err_set(e, EAGAIN, "its loader has not set up the list of modules yet");
 }
 
@@ -436,9 +435,32 @@ static int walk_spaces(struct walk *w, uint64_t debug, struct err *e)
 	return 0;
 }
 
+static int add_static_program(struct walk *w, uint64_t header, struct err *e)
+{
+	int r = add_image(w, header, NULL, 0, 0, "", e);
+
+	w->out.is_static = true;
+	if (!r && w->out.count)
+		w->out.list[0].is_main = true;
+	return r;
+}
+
 static int add_vdso(struct walk *w, struct err *e)
 {
 	return w->auxv.vdso ? add_image(w, w->auxv.vdso, NULL, 0, 0, "[vdso]", e) : 0;
+}
+
+/* The payload where memattach has mapped it by itself: no loader knows it. One that a loader knows is there already. */
+static int add_mapped_payload(struct walk *w, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < w->maps->count && !r; i++) {
+		const struct mapping *m = &w->maps->list[i];
+		if (m->offset == 0 && m->inode && !strcmp(m->path, "/memfd:" PAYLOAD_MEMFD_NAME))
+			r = add_image(w, m->start, NULL, 0, 0, "", e);
+	}
+	return r;
 }
 
 int modules_read(struct modules *m, const struct target_memory *memory, const struct maps *maps, struct err *e)
@@ -447,22 +469,24 @@ int modules_read(struct modules *m, const struct target_memory *memory, const st
 	const struct target_memory metered = target_memory_charged(memory, &budget);
 	const struct target_memory *tm = &metered;
 	struct walk w = { .tm = tm, .maps = maps };
-	uint64_t debug;
+	uint64_t debug = 0, program = 0;
 	bool changed;
 	int r = read_program(&w.auxv, tm, e);
 
 	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
 	if (!r)
-		r = find_debug(&debug, &w.auxv, tm, maps, e);
+		r = find_debug(&debug, &program, &w.auxv, tm, maps, e);
 	if (r)
 		return r;
 	w.out.watch = calloc(1, sizeof *w.out.watch);
 	if (!w.out.watch)
 		return err_set(e, ENOMEM, "no memory for the list of modules");
 	budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK); /* what find_debug read is gone again */
-	r = walk_spaces(&w, debug, e);
+	r = debug ? walk_spaces(&w, debug, e) : add_static_program(&w, program, e);
 	if (!r)
 		r = add_vdso(&w, e);
+	if (!r)
+		r = add_mapped_payload(&w, e);
 	if (!r && !w.out.unread && !(w.out.unread = strdup("")))
 		r = err_set(e, ENOMEM, "no memory for the list of modules");
 	if (!r)
@@ -545,51 +569,4 @@ int modules_changed(const struct modules *m, const struct target_memory *tm, boo
 int modules_watch_word(struct modules *m, uint64_t address, uint64_t value, struct err *e)
 {
 	return watch_add(m->watch, address, &value, sizeof value, PIECE_EXACT, e);
-}
-
-/* ---- finding and numbering ---- */
-
-struct elf_module *modules_find(const struct modules *m, uint64_t address, bool exec)
-{
-	for (size_t i = 0; i < m->count; i++) {
-		struct elf_module *module = &m->list[i];
-		if (address >= module->start && address < module->end &&
-		    elf_module_holds(module, address, 1, exec ? PF_X : 0))
-			return module;
-	}
-	return NULL;
-}
-
-const struct elf_module *modules_main(const struct modules *m)
-{
-	return m->count && m->list[0].is_main ? &m->list[0] : NULL;
-}
-
-const struct elf_module *modules_loader(const struct modules *m)
-{
-	for (size_t i = 0; i < m->count; i++)
-		if (m->list[i].is_loader)
-			return &m->list[i];
-	return NULL;
-}
-
-bool elf_module_same(const struct elf_module *a, const struct elf_module *b)
-{
-	return a->link_map == b->link_map && a->bias == b->bias && a->header == b->header && a->inode == b->inode &&
-	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && a->build_id_bytes == b->build_id_bytes &&
-	       !memcmp(a->build_id, b->build_id, a->build_id_bytes) && !strcmp(a->path, b->path);
-}
-
-void modules_number(struct modules *m, const struct modules *old, uint32_t *next_id)
-{
-	for (size_t i = 0; i < m->count; i++) {
-		struct elf_module *module = &m->list[i];
-
-		module->id = 0;
-		for (size_t k = 0; old && k < old->count && !module->id; k++)
-			if (elf_module_same(module, &old->list[k]))
-				module->id = old->list[k].id;
-		if (!module->id && *next_id <= 65535)
-			module->id = (*next_id)++;
-	}
 }

@@ -13,8 +13,9 @@
 
 struct modules {
 	struct elf_module *list; /* order of the link maps: base namespace first (main program first), then the others,
-	                            then the vdso */
+	                            then the vdso, then a payload that memattach has mapped by itself */
 	size_t count;
+	bool is_static;  /* a program without a loader: it is alone on the list, but for the vdso and a payload */
 	bool consistent; /* every r_state was RT_CONSISTENT when it was read: no dlopen/dlclose under way */
 	char *unread;    /* sentences, one per line, on modules on the list that could not be read; "" none */
 	char *broken; /* name of a module whose names the loader itself could not read: dlopen would crash; NULL none */
@@ -22,8 +23,8 @@ struct modules {
 };
 
 /*
- * Enumerates. maps must be fresh: read it again for each try. -ENOEXEC: not a dynamic 64-bit x86-64 program (the
- * text says 32-bit, x32 or static); -EAGAIN: the list changed under our hands or since maps was read, or is not set
+ * Enumerates. maps must be fresh: read it again for each try. -ENOEXEC: not a 64-bit x86-64 program (the text says
+ * 32-bit or x32); -EAGAIN: the list changed under our hands or since maps was read, or is not set
  * up yet (early in exec): try again. consistent == false is not an error: do not patch then, try again.
  * -E2BIG: beyond the budget (budget.h). modules_free afterwards; on failure *m is untouched.
  */

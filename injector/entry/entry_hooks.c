@@ -55,7 +55,7 @@ static bool is_known_shape(const struct allocation_name *like)
 }
 
 /* Why the function cannot be hooked, NULL: it can. */
-static const char *obstacle(const struct allocator_function *fn)
+static const char *obstacle(const struct allocator_function *fn, const struct libc *libc)
 {
 	if (fn->entry_refusal[0])
 		return fn->entry_refusal;
@@ -63,6 +63,8 @@ static const char *obstacle(const struct allocator_function *fn)
 		return "its code cannot be followed";
 	if (!is_known_shape(&fn->like))
 		return "its arguments are not those of a function that can be hooked";
+	if (!libc_loads_payload(libc) && hook_throws(fn->like.hook))
+		return "it may throw, and no unwinder knows a payload that is not loaded by dlopen";
 	if (fn->entry.crosses_line)
 		return "the jump would cross a cache line";
 	return NULL;
@@ -163,7 +165,7 @@ static int can_be_hooked(const struct chooser *c, const struct allocator *a, cha
 
 	for (size_t i = a->first; i < a->first + a->count; i++) {
 		const struct allocator_function *fn = &c->found->functions[i];
-		const char *text = is_hooked(fn) ? obstacle(fn) : NULL;
+		const char *text = is_hooked(fn) ? obstacle(fn, c->libc) : NULL;
 		hooked += is_hooked(fn);
 		if (text) {
 			snprintf(why, size, "%s: %s", fn->name, text);

@@ -354,6 +354,15 @@ static uint32_t escape_flag(struct planner *p, const struct candidate *c)
 	return s && code_entry_call_only(s) ? 0 : GOT_ESCAPES;
 }
 
+/* *refused: an exception could not pass the hook of this one. */
+static int refuse_if_throws(struct planner *p, const struct candidate *c, bool *refused, struct err *e)
+{
+	*refused = hook_throws(c->plan.hook) && !libc_loads_payload(p->libc);
+	return *refused ? plan_refuse(p, c->plan.module, c->plan.hook, c->plan.address, c->plan.value, e,
+	                              "it may throw, and no unwinder knows a payload that is not loaded by dlopen")
+	                : 0;
+}
+
 static int compare_plans(const void *a, const void *b)
 {
 	const struct entry_plan *x = a, *y = b;
@@ -378,11 +387,17 @@ static int finish(struct planner *p, struct err *e)
 	for (size_t i = 0; i < p->count; i++) {
 		struct candidate *c = &p->candidates[i];
 
+		bool refused = false;
+
 		if (c->patched || c->excluded || !is_hooked(p, c))
 			continue;
-		int r = give_trampoline(p, &c->plan, e);
+		int r = refuse_if_throws(p, c, &refused, e);
+		if (!r && !refused)
+			r = give_trampoline(p, &c->plan, e);
 		if (r)
 			return r;
+		if (refused)
+			continue;
 		c->plan.flags = escape_flag(p, c);
 		out->entries[out->entry_count++] = c->plan;
 	}

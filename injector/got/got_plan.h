@@ -14,6 +14,10 @@
  * seen by its own GOT entries anything else       another tool's hook, or half-relocated                  → refused,
  * named
  *
+ * A function that throws exceptions (operator new, but for its nothrow forms) is refused where the payload is not
+ * loaded by dlopen (libc_loads_payload): no unwinder could walk through its hook. On musl that concerns allocators with
+ * an operator new of their own; that of libstdc++ and libc++ calls malloc, which is hooked.
+ *
  * Whether a function is hooked or left alone because it passes on to another listed function through a GOT entry of its
  * own module (operator new → malloc) is decided here, once for each definition: see struct entry_route.
  */

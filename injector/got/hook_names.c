@@ -48,3 +48,8 @@ uint32_t hook_by_symbol(const char *name)
 			return i;
 	return HOOK_COUNT;
 }
+
+bool hook_throws(uint32_t hook)
+{
+	return hook == HOOK_new || hook == HOOK_new_array || hook == HOOK_new_aligned || hook == HOOK_new_array_aligned;
+}

@@ -13,6 +13,7 @@ unsigned hook_shape(uint32_t hook);        /* SHAPE_* */
 unsigned hook_group(uint32_t hook);        /* GROUP_* */
 bool hook_allocates(uint32_t hook);        /* SHAPE_ALLOC or SHAPE_OUT */
 bool hook_frees(uint32_t hook);            /* SHAPE_FREE */
+bool hook_throws(uint32_t hook);           /* operator new but for the nothrow ones */
 uint32_t hook_by_symbol(const char *name); /* HOOK_COUNT if it is not on the list */
 
 #endif

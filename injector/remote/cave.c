@@ -7,10 +7,34 @@
 #define PAGE 4096u
 #define CAVE_ALIGN 16u
 
-bool cave_of_module(struct cave *cave, const struct elf_module *module, const struct maps *maps)
+/* The vdso is mapped whole, with section headers after its segment; the rest of its last page is nobody's. */
+static bool cave_of_vdso(struct cave *cave, const struct elf_module *vdso, const struct target_memory *tm,
+                         const struct maps *maps)
+{
+	const struct mapping *map = maps_find(maps, vdso->header);
+	Elf64_Ehdr h;
+	struct err ignored;
+
+	if (!map || map->start != vdso->header || map->inode || !(map->prot & PROT_EXEC) ||
+	    target_read(tm, vdso->header, &h, sizeof h, &ignored) < 0 || h.e_shoff > map->end - map->start)
+		return false;
+	uint64_t end = map->start + h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize;
+	if (end < vdso->exec_end)
+		end = vdso->exec_end;
+	uint64_t address = (end + CAVE_ALIGN - 1) & ~(uint64_t)(CAVE_ALIGN - 1);
+	if (address >= map->end || map->end - address >= PAGE)
+		return false;
+	*cave = (struct cave){ address, map->end - address, vdso };
+	return true;
+}
+
+bool cave_of_module(struct cave *cave, const struct elf_module *module, const struct target_memory *tm,
+                    const struct maps *maps)
 {
 	bool found = false;
 
+	if (module->is_vdso)
+		return cave_of_vdso(cave, module, tm, maps);
 	for (size_t i = 0; i < module->phdr_count; i++) {
 		const Elf64_Phdr *p = &module->phdrs[i];
 		/* Memory after p_filesz would belong to the segment if p_memsz were larger. */
@@ -50,6 +74,8 @@ static bool is_zero(const struct target_memory *tm, const struct cave *cave)
 /* Modules that stay come first; the largest padding among equals does not matter. */
 static unsigned rank(const struct elf_module *m)
 {
+	if (m->is_vdso)
+		return 4;
 	if (m->is_loader)
 		return 0;
 	if (!strcmp(m->soname, "libc.so.6"))
@@ -60,13 +86,13 @@ static unsigned rank(const struct elf_module *m)
 int cave_find(struct cave *cave, const struct modules *m, const struct target_memory *tm, const struct maps *maps,
               uint64_t bytes, struct err *e)
 {
-	for (unsigned wanted = 0; wanted <= 3; wanted++) {
+	for (unsigned wanted = 0; wanted <= 4; wanted++) {
 		for (size_t i = 0; i < m->count; i++) {
 			const struct elf_module *module = &m->list[i];
 			struct cave c;
 
-			if (module->namespace_id != 0 || module->is_vdso || rank(module) != wanted ||
-			    !cave_of_module(&c, module, maps) || c.bytes < bytes || !is_zero(tm, &c))
+			if (module->namespace_id != 0 || rank(module) != wanted ||
+			    !cave_of_module(&c, module, tm, maps) || c.bytes < bytes || !is_zero(tm, &c))
 				continue;
 			*cave = c;
 			return 0;

@@ -2,7 +2,8 @@
 /*
  * A cave: unused bytes after the end of an executable segment, in its last page, where a stub can be
  * without mapping anything. The bytes are zero in memory now; modules that stay for the life of the process
- * (the loader, the C library, the program) come first.
+ * (the loader, the C library, the program) come first. The vdso comes last: a static program is one module, whose last
+ * page of code may be full.
  */
 #ifndef MEMATTACH_CAVE_H
 #define MEMATTACH_CAVE_H
@@ -26,6 +27,7 @@ int cave_find(struct cave *cave, const struct modules *m, const struct target_me
  * The caves of one module: where its padding is, whether zero or not (a stub of an earlier session may be
  * there). False: none.
  */
-bool cave_of_module(struct cave *cave, const struct elf_module *module, const struct maps *maps);
+bool cave_of_module(struct cave *cave, const struct elf_module *module, const struct target_memory *tm,
+                    const struct maps *maps);
 
 #endif

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "payload_image.h"
 
-#define PAYLOAD_MEMFD_NAME "memattach-payload"
 #define TABLES_MEMFD_NAME "memattach-tables"
 
 /* Offset of a dynamic symbol from the base of the image; -ENOENT. */
 int payload_symbol(const char *name, uint64_t *offset, struct err *e) WARN_UNUSED;
-/* A sealed memfd with the image; executable also where the kernel wants that said (vm.memfd_noexec). */
+/* A sealed memfd with the image, which may be mapped executable whatever vm.memfd_noexec is. */
 int payload_memfd(int *fd, struct err *e) WARN_UNUSED;
 
 #endif

@@ -101,7 +101,10 @@ static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t de
 		*checkpoint = stop == TRACEE_STOP_SYSCALL ? registers_checkpoint(&regs) : 0;
 		if (*checkpoint)
 			return 0;
-		rc = check_time(r, deadline_ns, e);
+		if (stop == TRACEE_STOP_SYSCALL && r->at_syscall)
+			rc = r->at_syscall(r->at_syscall_context, r, &regs, e);
+		if (rc == 0)
+			rc = check_time(r, deadline_ns, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -277,17 +280,38 @@ static int clean_up_early(struct remote *r, uint64_t deadline_ns, struct err *e)
 }
 
 /* The thread waits at the channel: stopped there, it goes on as one that is traced. */
-static int end_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
+static int leave_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
 	enum tracee_stop stop;
 
 	int rc = r->tracee->stopped ? 0 : tracee_interrupt(r->tracee, deadline_ns, &stop, e);
 	if (rc == 0)
 		rc = write_word(r, SA_CHANNEL, 0, e);
-	if (rc == 0)
-		rc = channel_answer(&r->channel, e);
+	return rc < 0 ? rc : channel_answer(&r->channel, e);
+}
+
+static int end_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	int rc = leave_channel(r, deadline_ns, e);
+
 	channel_close(&r->channel);
 	return rc;
+}
+
+int remote_call_traced(struct remote *r, struct stub_call *call, uint64_t deadline_ns, struct err *e)
+{
+	const struct channel none = CHANNEL_NONE;
+
+	if (r->channel.here < 0)
+		return remote_call(r, call, 1, deadline_ns, e);
+	int rc = leave_channel(r, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	struct channel channel = r->channel;
+	r->channel = none;
+	rc = remote_call(r, call, 1, deadline_ns, e);
+	r->channel = channel;
+	return rc < 0 ? rc : write_word(r, SA_CHANNEL, (uint64_t)channel.there + 1, e);
 }
 
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)

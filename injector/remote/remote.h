@@ -53,6 +53,9 @@ struct remote {
 	 * answer. */
 	int (*at_lock)(void *context, struct err *e);
 	void *at_lock_context;
+	/* Called at the entry and at the exit of each system call of a call that is traced (remote_call_traced). */
+	int (*at_syscall)(void *context, struct remote *r, const struct user_regs_struct *regs, struct err *e);
+	void *at_syscall_context;
 };
 
 /* Bytes that a cave must have. */
@@ -70,6 +73,9 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
  * remote_abandon may follow. */
 int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint64_t deadline_ns,
                 struct err *e) WARN_UNUSED;
+/* The same for one call, and the thread stops at each of its system calls, whether there is a channel or not: for
+ * at_syscall. */
+int remote_call_traced(struct remote *r, struct stub_call *call, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* Convenience: one call of up to six arguments. */
 int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
                  struct err *e) WARN_UNUSED;

@@ -2,7 +2,7 @@
 /*
  * Attach: everything is prepared while the target runs; then one thread is borrowed, once, for
  *
- *   descriptors → dlopen → CONTROL_START → detours → CONTROL_PATCH
+ *   descriptors → load → CONTROL_START → detours → CONTROL_PATCH
  *
  * each a list of remote calls of its own (remote.h), so that a death of memattach in between leaves: nothing; a loaded
  * but idle payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach
@@ -10,7 +10,6 @@
  */
 #include "attach.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -23,8 +22,8 @@
 #include "code_patches.h"
 #include "control_call.h"
 #include "detours.h"
+#include "load.h"
 #include "loan.h"
-#include "payload_place.h"
 #include "payload_symbols.h"
 #include "send_descriptors.h"
 #include "task.h"
@@ -35,80 +34,9 @@
 #define FILTER_LOG2_SMALL_RATE 20u
 #define FILTER_ROOM 16u /* counters for each live sample that a heap as large as now will have */
 
-/* Offsets in the data of the work area, after what send_descriptors uses. */
-#define DATA_PATH 1024u
+/* Offsets in the data of the work area, after what send_descriptors and load.c use. */
 #define DATA_START 2048u
 #define DATA_PATCH 2304u
-
-static void read_dlerror(struct loan *l, char *text, size_t size)
-{
-	const uint64_t none[6] = { 0 };
-	uint64_t message = 0;
-	struct err ignored;
-
-	snprintf(text, size, "unknown reason");
-	if (l->s->view.libc.dlerror &&
-	    remote_call1(&l->remote, l->s->view.libc.dlerror, none, &message, l->deadline_ns, &ignored) == 0 && message)
-		if (target_read_string(&l->s->memory, message, text, size, &ignored) < 0)
-			snprintf(text, size, "unknown reason");
-}
-
-/*
- * Calls dlopen on the payload's memfd, under the name /proc/thread-self/fd/N. Not /proc/self: that shows no descriptors
- * once the main thread has exited. The name has a number of "./" that differs from session to session, because glibc
- * returns the old handle for a name that it has loaded before, and N is used again.
- */
-static int load(struct loan *l, int payload_fd, uint64_t session_id, uint64_t *handle, struct err *e)
-{
-	char name[700] = "/proc/thread-self/", error[1024];
-	uint64_t arguments[6] = { remote_data(&l->remote) + DATA_PATH,
-		                  RTLD_NOW | RTLD_LOCAL | l->s->view.libc.dlopen_mode_extra };
-
-	for (unsigned i = 0; i < session_id % 251; i++)
-		strcat(name, "./");
-	snprintf(name + strlen(name), sizeof name - strlen(name), "fd/%d", payload_fd);
-	int rc = target_write(l->remote.writer, arguments[0], name, strlen(name) + 1, e);
-	if (rc == 0)
-		rc = remote_call1(&l->remote, l->s->view.libc.dlopen, arguments, handle, l->deadline_ns, e);
-	if (rc < 0)
-		return rc;
-	if (!*handle) {
-		read_dlerror(l, error, sizeof error);
-		const char *why = strncmp(error, name, strlen(name)) == 0 ? error + strlen(name) : error;
-		return err_set(e, ENOEXEC, "the target's loader refused the payload%s%s", why == error ? ": " : "",
-		               why);
-	}
-	return 0;
-}
-
-static int unload(struct loan *l, uint64_t handle, struct err *e)
-{
-	const uint64_t arguments[6] = { handle };
-	uint64_t result;
-
-	return remote_call1(&l->remote, l->s->view.libc.dlclose, arguments, &result, l->deadline_ns, e);
-}
-
-/* Both C libraries keep the load address in the first word of what dlopen returns (struct link_map of <link.h>). */
-static int locate(struct session *s, uint64_t handle, struct err *e)
-{
-	uint64_t session_offset, control_offset, base;
-
-	int rc = target_read_u64(&s->memory, handle, &base, e);
-	if (rc == 0)
-		rc = payload_symbol("memattach_session", &session_offset, e);
-	if (rc == 0)
-		rc = payload_symbol("memattach_control", &control_offset, e);
-	if (rc < 0)
-		return rc;
-	s->payload.base = s->own_base = base;
-	s->payload.session = base + session_offset;
-	s->payload.control = base + control_offset;
-	rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	if (rc == 0 && s->payload.block.magic != CONTROL_MAGIC)
-		rc = err_set(e, EPROTO, "the payload is not where the loader says");
-	return rc;
-}
 
 static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 {
@@ -278,10 +206,7 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 	const int fds[3] = { payload_fd, s->recording.dump.fd, s->recording.tables.fd };
 	int remote_fds[3];
 	uint64_t handle = 0;
-	bool reused = s->payload.base != 0;
 
-	if (reused)
-		handle = session_payload_handle(s);
 	for (unsigned i = 0; i < 3; i++)
 		ours_add_descriptor(&s->ours, fds[i]);
 	int rc = ask_thread(l, e);
@@ -289,13 +214,11 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 		rc = send_descriptors(&l->remote, s->target.pidfd, fds, 3, remote_fds, l->deadline_ns, e);
 	if (rc == 0)
 		rc = watchdog_check(e);
-	if (rc == 0 && !reused)
-		rc = load(l, remote_fds[0], s->recording.dump.own->session_id, &handle, e);
+	if (rc == 0)
+		rc = session_load(l, remote_fds[0], &handle, e);
 	if (rc < 0)
 		return rc;
-	rc = locate(s, handle, e);
-	if (rc == 0)
-		rc = watchdog_check(e);
+	rc = watchdog_check(e);
 	if (rc == 0)
 		rc = start(l, remote_fds, handle, s->recording.dump.own->session_id, e);
 	if (rc == 0)
@@ -306,9 +229,9 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 		rc = detours_map(l, remote_fds[0], e);
 	if (rc == 0)
 		rc = patch(l, e);
-	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && !reused && s->payload.block.state == SESSION_LOADED) {
+	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
-		if (unload(l, handle, &second) == 0) {
+		if (session_unload(l, handle, &second) == 0) {
 			s->payload = (struct payload_place){ 0 };
 			s->own_base = 0;
 		}

@@ -97,8 +97,9 @@ int control_call_locked(struct session *s, struct remote *r, enum control_op op,
 
 	r->at_lock = tell_protections;
 	r->at_lock_context = &holder;
-	int rc = s->view.libc.dlsym ? locked(s, r, op, argument, what, deadline_ns, e)
-	                            : control_call(s, r, op, argument, what, deadline_ns, e);
+	int rc = s->view.libc.dlsym && s->payload.block.dl_handle
+	                 ? locked(s, r, op, argument, what, deadline_ns, e)
+	                 : control_call(s, r, op, argument, what, deadline_ns, e);
 	r->at_lock = NULL;
 	return rc;
 }

@@ -9,7 +9,7 @@
  *   islands           go, where no thread is any more
  *   escape:           may the trampolines go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
- *   borrow a thread:  CONTROL_STOP, dlclose, munmap of the trampolines and detours, in one go
+ *   borrow a thread:  CONTROL_STOP, dlclose (load.h), munmap of the trampolines and detours, in one go
  *   verify:           maps, descriptors, GOT entries against the snapshot from before attach
  */
 #include "detach.h"
@@ -25,6 +25,7 @@
 #include "detours.h"
 #include "escape.h"
 #include "inspect.h"
+#include "load.h"
 #include "loan.h"
 #include "other_session.h"
 #include "payload_place.h"
@@ -159,7 +160,6 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 struct kept {
 	bool trampolines;
 	bool detours;
-	bool payload;
 };
 
 /*
@@ -168,7 +168,8 @@ struct kept {
  * session that was running has trampolines of ours at the address in its block: after CONTROL_STOP the program may have
  * mapped something of its own there.
  */
-static unsigned unload_calls(const struct session *s, const struct kept *kept, struct stub_call *calls)
+static int unload_calls(const struct session *s, const struct kept *kept, struct stub_call *calls, unsigned *call_count,
+                        struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct detour_area areas[SESSION_DETOUR_AREAS];
@@ -176,42 +177,33 @@ static unsigned unload_calls(const struct session *s, const struct kept *kept, s
 
 	if (b->state == SESSION_INERT)
 		calls[count++] = (struct stub_call){ .target = s->payload.control, .argument = { CONTROL_STOP } };
-	if (!kept->payload)
-		calls[count++] =
-			(struct stub_call){ .target = s->view.libc.dlclose, .argument = { session_payload_handle(s) } };
+	int rc = session_unload_call(s, session_payload_handle(s), &calls[count++], e);
 	if (b->state == SESSION_INERT && !kept->trampolines && b->trampolines_address)
 		calls[count++] = (struct stub_call){ .target = SYS_munmap,
 			                             .argument = { b->trampolines_address, b->trampolines_bytes } };
 	for (unsigned i = 0; i < area_count; i++)
 		calls[count++] =
 			(struct stub_call){ .target = SYS_munmap, .argument = { areas[i].address, areas[i].bytes } };
-	return count;
+	*call_count = count;
+	return rc;
 }
 
 static int unload(struct session *s, const struct kept *kept, struct err *e)
 {
 	struct stub_call calls[3 + SESSION_DETOUR_AREAS] = { 0 };
+	unsigned count;
 	struct loan l;
 
 	_Static_assert(3 + SESSION_DETOUR_AREAS <= SA_CALL_MAX, "calls");
-	if (!kept->payload && !session_payload_handle(s))
-		return err_set(e, ENOENT, "the loader of the target does not know the payload");
 	if (s->payload.block.state == SESSION_STARTED)
 		return err_set(e, EBUSY, "the session has begun again meanwhile");
-	unsigned count = unload_calls(s, kept, calls);
-	if (count == 0)
-		return 0;
-	int rc = begin(s, &l, e);
+	int rc = unload_calls(s, kept, calls, &count, e);
+	if (rc == 0)
+		rc = begin(s, &l, e);
 	if (rc < 0)
 		return rc;
 	rc = remote_call(&l.remote, calls, count, l.deadline_ns, e);
 	return loan_end(&l, rc, e);
-}
-
-/* On musl nothing is ever unloaded, and the payload must not remember trampolines that are gone. */
-static bool payload_stays(const struct session *s)
-{
-	return !s->view.libc.dlclose_unmaps;
 }
 
 static int refresh(struct session *s, struct err *e)
@@ -330,7 +322,7 @@ static int forget_dump(struct session *s, struct err *e)
 
 int session_detach(struct session *s, struct err *e)
 {
-	struct kept kept = { .payload = payload_stays(s) };
+	struct kept kept = { 0 };
 
 	int rc = refresh(s, e);
 	if (rc < 0 || !s->payload.base)
@@ -352,10 +344,5 @@ int session_detach(struct session *s, struct err *e)
 		return rc;
 	if (remote_is_stub(&s->memory, s->view.cave))
 		session_add_residue(s, "a stub in the padding at 0x%llx", (unsigned long long)s->view.cave);
-	if (payload_stays(s))
-		session_add_residue(s,
-		                    "the payload's image at 0x%llx, idle: this C library never unloads; the next "
-		                    "attach uses it again",
-		                    (unsigned long long)s->payload.base);
 	return 0;
 }

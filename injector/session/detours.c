@@ -18,6 +18,7 @@
 #define REACH (0x7fffffffull - (1u << 20)) /* of a jump, from and to any byte of module and area */
 #define LOWEST 0x10000ull                  /* vm.mmap_min_addr is no larger */
 #define GROWTH (16ull << 20)               /* left between an area and what may grow towards it */
+#define FILE_OFFSET PAGE_BYTES             /* not 0: what is mapped from there is the image itself (modules.c) */
 #define TRIES 8u                           /* the program maps memory too */
 
 static bool grows_up(const struct mapping *m)
@@ -88,7 +89,7 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 	struct session *s = l->s;
 	const uint64_t arguments[6] = { area->address,         area->bytes,
 		                        PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
-		                        (uint64_t)payload_fd,  0 };
+		                        (uint64_t)payload_fd,  FILE_OFFSET };
 	const uint64_t other[6] = { 0, area->bytes };
 	uint64_t result;
 
@@ -203,7 +204,7 @@ unsigned detours_list(const struct session *s, struct detour_area areas[SESSION_
 		const struct detour_area *a = &s->payload.block.detours[i];
 		const struct mapping *m = a->bytes ? maps_find(&s->view.maps, a->address) : NULL;
 		if (m && a->bytes % PAGE_BYTES == 0 && a->bytes <= ENTRY_HOOKS_MAX * DETOUR_BYTES &&
-		    m->start == a->address && m->end - m->start >= a->bytes &&
+		    m->start == a->address && m->offset == FILE_OFFSET && m->end - m->start >= a->bytes &&
 		    strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME))
 			areas[count++] = *a;
 	}

@@ -113,7 +113,7 @@ int session_inspect_again(struct session *s, struct err *e)
 
 int session_check_loader(const struct session *s, struct err *e)
 {
-	if (!s->view.modules.broken)
+	if (!s->view.modules.broken || !libc_loads_payload(&s->view.libc))
 		return 0;
 	return err_set(e, EFAULT,
 	               "%s has been torn apart (its names cannot be read), and the program's loader would crash on "

@@ -6,6 +6,8 @@ static int keep_errno(struct loan *l, struct err *e)
 	const uint64_t none[6] = { 0 };
 	uint64_t address;
 
+	if (!l->s->view.libc.errno_location)
+		return 0;
 	int rc = remote_call1(&l->remote, l->s->view.libc.errno_location, none, &address, l->deadline_ns, e);
 	return rc < 0 ? rc : remote_keep_errno(&l->remote, address, e);
 }

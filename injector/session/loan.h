@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread that is borrowed for some remote calls: what attach and detach do before and after them. What the calls do
- * to errno of the thread, and to what dlerror() would tell it, is undone.
+ * to errno of the thread, and to what dlerror() would tell it, is undone. (The payload knows no errno: where no
+ * function of a C library can be found, none is called.)
  */
 #ifndef MEMATTACH_LOAN_H
 #define MEMATTACH_LOAN_H

@@ -8,7 +8,7 @@ bool session_old_cave(const struct session *s, uint64_t *cave)
 {
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		struct cave found;
-		if (cave_of_module(&found, &s->view.modules.list[i], &s->view.maps) &&
+		if (cave_of_module(&found, &s->view.modules.list[i], &s->memory, &s->view.maps) &&
 		    found.bytes >= remote_cave_bytes() && remote_is_stub(&s->memory, found.address)) {
 			*cave = found.address;
 			return true;

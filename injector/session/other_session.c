@@ -25,7 +25,7 @@ bool other_session_is_inherited(const struct session *s)
 
 int other_session_make_way(struct session *s, struct err *e)
 {
-	if (!s->payload.base || (s->payload.block.state == SESSION_STOPPED && !s->view.libc.dlclose_unmaps))
+	if (!s->payload.base)
 		return 0;
 	session_say(s,
 	            other_session_is_inherited(s) ? "taking out what %d inherited from the process that it was forked "

@@ -14,8 +14,7 @@
 bool other_session_is_inherited(const struct session *s);
 
 /*
- * Before an attach, with the lock held. What a dead memattach left, or a fork, is taken out first (said). An idle
- * payload that the C library never unloads stays, to be used again.
+ * Before an attach, with the lock held. What a dead memattach left, or a fork, is taken out first (said).
  */
 int other_session_make_way(struct session *s, struct err *e) WARN_UNUSED;
 

@@ -25,8 +25,7 @@ static bool looks_like_payload(const struct elf_module *m)
 	       strstr(m->path, "memfd:" PAYLOAD_MEMFD_NAME);
 }
 
-/* What is loaded under the payload's name, and what its session block says. */
-static int read_payload(const struct session *s, const struct elf_module *m, struct payload_place *place, struct err *e)
+static int locate(struct payload_place *place, uint64_t base, struct err *e)
 {
 	uint64_t session_offset, control_offset;
 
@@ -36,17 +35,40 @@ static int read_payload(const struct session *s, const struct elf_module *m, str
 	if (rc < 0)
 		return rc;
 	*place = (struct payload_place){
-		.base = m->start,
-		.end = m->end,
-		.code_end = m->exec_end,
-		.session = m->start + session_offset,
-		.control = m->start + control_offset,
+		.base = base,
+		.session = base + session_offset,
+		.control = base + control_offset,
 	};
+	return 0;
+}
+
+/* What is loaded under the payload's name, and what its session block says. */
+static int read_payload(const struct session *s, const struct elf_module *m, struct payload_place *place, struct err *e)
+{
+	int rc = locate(place, m->start, e);
+	if (rc < 0)
+		return rc;
+	place->end = m->end;
+	place->code_end = m->exec_end;
 	rc = target_read(&s->memory, place->session, &place->block, sizeof place->block, e);
 	if (rc == 0 && (place->block.magic != CONTROL_MAGIC || place->block.version != CONTROL_VERSION))
 		rc = err_set(e, EPROTO,
 		             "the target holds the payload of another version of memattach (detach with that version), "
 		             "or it has written over it");
+	return rc;
+}
+
+int session_place_payload(struct session *s, uint64_t base, uint64_t end, uint64_t code_end, struct err *e)
+{
+	int rc = locate(&s->payload, base, e);
+	if (rc < 0)
+		return rc;
+	s->payload.end = end;
+	s->payload.code_end = code_end;
+	s->own_base = base;
+	rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	if (rc == 0 && s->payload.block.magic != CONTROL_MAGIC)
+		rc = err_set(e, EPROTO, "the payload is not where the loader says");
 	return rc;
 }
 

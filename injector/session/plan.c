@@ -106,6 +106,14 @@ int session_plan(struct session *s, struct err *e)
 	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
 	if (s->view.plan.entry_count || s->hooks.count)
 		return 0;
+	if (s->view.modules.is_static)
+		return err_set(
+			e, ENOEXEC,
+			"it is a static program: it calls its allocator through no GOT entry, and %s; nothing was "
+			"changed",
+			s->options.hooks == HOOKS_GOT ? "--hooks got allows no others"
+			: s->hooks.notes              ? s->hooks.notes
+						      : "no symbols tell where its allocation functions are");
 	return err_set(e, ENOENT,
 	               "no module calls an allocation function through a table that could be patched; nothing was "
 	               "changed");

@@ -57,17 +57,32 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	return !x->inside;
 }
 
+/*
+ * The next page of a stack; false: it ends before. Where the kernel reads for us what the program may read, that is at
+ * a page that the program may not: the guard page of the next thread's stack, which the rights of a tracer would pass.
+ */
+static bool read_stack(const struct target_memory *memory, uint64_t at, void *page, size_t bytes, bool *by_its_rights)
+{
+	struct target_memory plain = *memory;
+	struct err ignored;
+
+	plain.mem_fd = -1;
+	if (target_read(&plain, at, page, bytes, &ignored) == 0)
+		return *by_its_rights = true;
+	return !*by_its_rights && target_read(memory, at, page, bytes, &ignored) == 0;
+}
+
 /* Visits as much of the stack as is mapped above the stack pointer, word by word; true ends it. */
 static bool any_word(const struct target_memory *memory, uint64_t sp,
                      bool (*visit)(uint64_t at, uint64_t word, void *context), void *context)
 {
 	uint64_t page[512];
-	struct err ignored;
+	bool by_its_rights = false;
 	uint64_t at = (sp - RED_ZONE_BYTES) & ~7ull;
 
 	for (uint64_t end = at + LIVE_STACK_BYTES; at < end;) {
 		size_t bytes = 4096 - at % 4096;
-		if (target_read(memory, at, page, bytes, &ignored) < 0)
+		if (!read_stack(memory, at, page, bytes, &by_its_rights))
 			break;
 		for (size_t i = 0; i < bytes / sizeof page[0]; i++)
 			if (visit(at + i * sizeof page[0], page[i], context))

@@ -283,10 +283,10 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 	int rc = 0;
 
 	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory),
-		                   .sleepers_are_safe = libc->kind == LIBC_MUSL };
+		                   .takes_no_locks = !libc_loads_payload(libc) };
 	if (!s->walk)
 		return err_set(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < modules->count && rc == 0; i++) {
+	for (size_t i = 0; i < modules->count && rc == 0 && !s->takes_no_locks; i++) {
 		const struct elf_module *m = &modules->list[i];
 		if (m->is_vdso)
 			continue;
@@ -426,8 +426,7 @@ int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *
 		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.found->what);
 	if (look.unless_idle && !is_idle(&regs))
 		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.unless_idle->what);
-	bool asleep = s->sleepers_are_safe && registers_sleeping(&regs) && registers_syscall(&regs) != SYS_futex;
-	if ((!end.reached || hides_locks(s, &end)) && !asleep)
+	if ((!end.reached || hides_locks(s, &end)) && !s->takes_no_locks)
 		return err_set(e, EBUSY, "the stack of thread %d cannot be walked to its end", t->tid);
 	if (in_rseq_section(stack_walk_memory(s->walk), t, &regs))
 		return err_set(e, EBUSY, "thread %d is in a restartable sequence, or this kernel cannot tell", t->tid);

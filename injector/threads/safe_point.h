@@ -24,9 +24,11 @@
  * write (messages), and none of these counts as idle. Where allocator_code gives no answer, all of the module counts as
  * related.
  *
- * musl comes without unwind information, so nothing above its functions can be seen. Its allocator and its loader never
- * sleep in a system call that a signal interrupts, but for their locks (futex), and it runs constructors without them:
- * there a thread that sleeps in any other call is safe too.
+ * Where memattach maps the payload by itself (libc_loads_payload: musl, static programs) no function of the target is
+ * called that takes a lock: there a thread may be in the allocator or the loader, and its stack need not be walked to
+ * its end, which Debian's musl, without unwind information, would rarely allow. It may even be in a call that a hook of
+ * ours makes and that cannot be seen: what is patched and restored by it then might be by another thread as well, and
+ * before anything is unmapped no thread is in a hook any more (quiesce.h).
  */
 #ifndef MEMATTACH_SAFE_POINT_H
 #define MEMATTACH_SAFE_POINT_H
@@ -54,7 +56,7 @@ struct safe_points {
 	struct lock_code lock_code[SAFE_POINT_LOCK_MODULES]; /* modules in which locks are held */
 	unsigned lock_code_count;
 	struct stack_walk *walk;
-	bool sleepers_are_safe; /* musl */
+	bool takes_no_locks; /* nothing is called that would wait for one */
 };
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,

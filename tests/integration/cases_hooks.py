@@ -2,6 +2,7 @@
 """Functions that are hooked at their entries: every call is seen once, and the code is as before afterwards."""
 import os
 import subprocess
+import time
 
 from cases_figures import check_exact, known_session
 from cases_trust import session_over, worth
@@ -43,6 +44,26 @@ def entry_hooks_exact(context):
     check_entries_exact(context, "known_heap", "--hooks", "entry")
     check_entries_exact(context, "known_heap_nopie", "--hooks", "entry")
     check_entries_exact(context, "known_heap_mimalloc", "--hooks", "entry")
+
+
+@case(sanitized=True)
+def static_programs_exact(context):
+    """Without a loader: the payload is mapped by memattach, and nothing of it stays."""
+    for program in ("known_heap_static", "known_heap_static_pie"):
+        check_entries_exact(context, program)
+
+
+@case()
+def static_program_that_allocates_all_the_time(context):
+    """Six threads of a static program, and others that end: attached to and detached from again and again."""
+    victim = Victim(context, "static_churn", "churn")
+    for _ in range(5):
+        session = Session(context, victim.pid, rate="4k")
+        time.sleep(0.3)
+        check_receipt(session.stop(), victim.pid)
+        check_hooked(session, 0)
+        victim.rounds_go_on()
+    victim.finish()
 
 
 def all_functions(context, program, *arguments, options=()):

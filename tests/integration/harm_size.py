@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What grows with the target: its address space, its memory. Attach, detach and stops do not grow with it. And programs
-that have an allocator linked in, and hosts that forbid what an attach needs."""
+that have an allocator linked in."""
 import os
 import re
-import shutil
 import signal
-import subprocess
 
 from harness import Session, Victim, case, check_receipt, cycle
-from procfs import PATIENCE, Skip, read_text
+from procfs import Skip, read_text
 
 
 def stopped(session, expected=0):
@@ -93,18 +91,3 @@ def churn_with_static_allocator(context):
             victim.check_alive()
         victim.rounds_go_on()
         victim.finish()
-
-
-@case()
-def refuse_without_executable_memory_files(context):
-    """vm.memfd_noexec=2, a setting of each pid namespace: said by its name."""
-    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
-    setting = "echo 2 > /proc/sys/vm/memfd_noexec"
-    if not shutil.which("unshare") or subprocess.run([*inside, setting], stderr=subprocess.DEVNULL, check=False).returncode:
-        raise Skip("no pid namespace with vm.memfd_noexec=2 can be made here")
-    dump = context.path("noexec.dump")
-    script = f"{setting}; sleep 60 & {context.memattach} -p $! -o {dump}; echo ended with $?; kill $!"
-    result = subprocess.run([*inside, script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            text=True, timeout=PATIENCE, check=False)
-    assert "vm.memfd_noexec=2" in result.stdout and "nothing was changed" in result.stdout, result.stdout
-    assert "ended with 1" in result.stdout and not os.path.exists(dump), result.stdout

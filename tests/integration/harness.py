@@ -136,8 +136,8 @@ class Victim:
     """A program of tests/targets."""
 
     def __init__(self, context, name, *arguments, fixed_addresses=False, environment=None):
-        self.name = name
         command = name if isinstance(name, list) else [context.target(name)]
+        self.name = os.path.basename(command[-1])
 
         def before_exec():
             if fixed_addresses:
@@ -209,6 +209,23 @@ class Victim:
                 return
             time.sleep(0.02)
         raise Failure(f"{self.name} makes no progress: {describe(self.pid)}")
+
+
+def rootless(context, name, *files):
+    """The command that runs a victim in a directory of its own as root, with its libraries, without /proc; files go to its root."""
+    if os.geteuid() != 0:
+        raise Skip("only root may call chroot")
+    root, program = context.unique("root", ""), context.target(name)
+    os.mkdir(root)
+    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    libraries = ["/lib/ld-musl-x86_64.so.1"] if name.endswith("_musl") else re.findall(r"(/\S+) \(0x", listed)
+    for path in [program, *libraries]:
+        there = os.path.join(root, "bin/victim" if path == program else path.lstrip("/"))
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        shutil.copy(path, there)
+    for name in files:
+        shutil.copy(context.target(name), root)
+    return ["chroot", root, "/bin/victim"]
 
 
 ABANDONED = dump_states()["ABANDONED"]

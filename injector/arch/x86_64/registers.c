@@ -3,6 +3,7 @@
 
 #include <cpuid.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
 
 #include "control.h"
@@ -103,6 +104,29 @@ uint64_t registers_checkpoint(const struct user_regs_struct *regs)
 	    (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END || regs->rdi == CONTROL_CHECKPOINT))
 		return regs->rdi;
 	return 0;
+}
+
+bool registers_opens(const struct user_regs_struct *regs, uint64_t *name)
+{
+	if ((int64_t)regs->rax != -ENOSYS || regs->orig_rax != SYS_openat)
+		return false;
+	*name = regs->rsi;
+	return true;
+}
+
+void registers_duplicate_instead(struct user_regs_struct *regs, int fd)
+{
+	regs->orig_rax = SYS_fcntl;
+	regs->rdi = (uint64_t)fd;
+	regs->rsi = F_DUPFD_CLOEXEC;
+	regs->rdx = 0;
+}
+
+void registers_give_back_arguments(struct user_regs_struct *regs, const struct user_regs_struct *before)
+{
+	regs->rdi = before->rdi;
+	regs->rsi = before->rsi;
+	regs->rdx = before->rdx;
 }
 
 uint64_t registers_pc(const struct user_regs_struct *regs)

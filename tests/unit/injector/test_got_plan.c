@@ -270,6 +270,30 @@ static void test_entries_with_a_preloaded_allocator(void **state)
 	end(&v, &view);
 }
 
+/* No unwinder knows a payload that memattach has mapped by itself. */
+static void test_plan_refuses_functions_that_throw_where_the_payload_is_mapped(void **state)
+{
+	const struct got_plan_options options = { .groups = GROUP_BIT(GROUP_MALLOC), .skip_notes = true };
+	struct victim v;
+	struct view view;
+	struct got_plan plan;
+	unsigned refused = 0;
+	struct err e;
+
+	(void)state;
+	begin(&v, &view, "victim_cxx", "LD_PRELOAD=" VICTIM_DIR "/libvictim_allocator.so");
+	view.libc.dlclose_unmaps = false;
+	assert_int_equal(got_plan_make(&plan, &view.modules, &view.libc, &view.tm, &view.maps, &options, &e), 0);
+	for (size_t i = 0; i < plan.entry_count; i++)
+		assert_true(plan.entries[i].hook != HOOK_new && plan.entries[i].hook != HOOK_new_array &&
+		            plan.entries[i].hook != HOOK_new_aligned && plan.entries[i].hook != HOOK_new_array_aligned);
+	for (size_t i = 0; i < plan.refusal_count; i++)
+		refused += plan.refusals[i].hook == HOOK_new && strstr(plan.refusals[i].text, "throw") != NULL;
+	assert_true(refused > 0 && plan.entry_count > 0);
+	got_plan_free(&plan);
+	end(&v, &view);
+}
+
 /* Another tool's hook: a value that is no function of that name. */
 static void test_entries_refuse_foreign_values(void **state)
 {
@@ -421,6 +445,7 @@ int main(void)
 		cmocka_unit_test(test_entries_non_pie_canonical_stub),
 		cmocka_unit_test(test_entries_of_the_c_library),
 		cmocka_unit_test(test_routes_of_libstdcxx),
+		cmocka_unit_test(test_plan_refuses_functions_that_throw_where_the_payload_is_mapped),
 		cmocka_unit_test(test_entries_with_a_preloaded_allocator),
 		cmocka_unit_test(test_entries_on_musl),
 		cmocka_unit_test(test_entries_in_another_namespace),

@@ -119,25 +119,26 @@ static void test_modules_watch_word_sees_a_fresh_image(void **state)
 	victim_end(&v);
 }
 
-static void test_modules_read_refuses_static_programs(void **state)
+static void test_modules_read_of_static_programs(void **state)
 {
+	static const char *const programs[] = { "victim_static", "victim_static_pie" };
 	struct victim v;
-	struct target_memory tm;
-	struct maps maps;
-	struct modules modules;
-	struct err e;
-	char path[64];
+	struct view view;
 
 	(void)state;
-	victim_start(&v, "victim_static", NULL, NULL);
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)v.pid);
-	assert_int_equal(target_memory_open(&tm, v.pid, &e), 0);
-	assert_int_equal(maps_read(&maps, path, &e), 0);
-	assert_int_equal(modules_read(&modules, &tm, &maps, &e), -ENOEXEC);
-	assert_non_null(strstr(e.text, "static"));
-	maps_free(&maps);
-	target_memory_close(&tm);
-	victim_end(&v);
+	for (unsigned i = 0; i < 2; i++) {
+		victim_start(&v, programs[i], NULL, NULL);
+		view_open(&view, v.pid, true);
+		assert_true(view.modules.is_static && view.modules.consistent);
+		assert_non_null(modules_main(&view.modules));
+		assert_non_null(strstr(modules_main(&view.modules)->path, programs[i]));
+		assert_int_equal(view.modules.count, 2); /* with the vdso */
+		assert_int_equal(view.libc.kind, LIBC_STATIC);
+		assert_false(libc_loads_payload(&view.libc));
+		assert_int_equal(view.plans.entry_count, 0);
+		view_close(&view);
+		victim_end(&v);
+	}
 }
 
 /* ld.so run by name: the kernel's AT_PHDR is that of ld.so. */
@@ -187,7 +188,7 @@ int main(void)
 		cmocka_unit_test(test_libc_find_on_glibc),
 		cmocka_unit_test(test_modules_changed_sees_dlopen),
 		cmocka_unit_test(test_modules_watch_word_sees_a_fresh_image),
-		cmocka_unit_test(test_modules_read_refuses_static_programs),
+		cmocka_unit_test(test_modules_read_of_static_programs),
 		cmocka_unit_test(test_modules_read_of_a_loader_run_by_name),
 		cmocka_unit_test(test_cave_find_gives_zeros_in_text),
 	};

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Where the target cannot load the payload by a name: no /proc, no executable memory files, a C library that never unloads."""
+import random
+import shutil
+import subprocess
+import time
+
+from cases_figures import check_exact
+from harness import Session, Victim, case, check_receipt, cycle, rootless, run_memattach
+from harm_kills import calls_of, kill_at_call, leave_session, random_kills, Sufferer, system_call_kills
+from procfs import Maps, PATIENCE, Skip
+from reports import analyze, stacks_with
+from snapshot import Snapshot, check_same, remains
+
+PAYLOAD = "/memfd:memattach-payload"
+
+
+def whole_session(context, victim, busy=True, mapped=False):
+    """One attach and detach; afterwards nothing is left. mapped: the loader of the program does not know the payload."""
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid)
+    time.sleep(0.3)
+    assert any(PAYLOAD in line for line in Maps(victim.pid).text()), "the payload has no mapping of its name"
+    check_receipt(session.stop(), victim.pid)
+    assert not remains(victim.pid), remains(victim.pid)
+    check_same(before, Snapshot(victim.pid), busy)
+    return session
+
+
+@case()
+def chroot_without_proc(context):
+    """glibc, but /proc/thread-self/fd/N leads nowhere: its loader is handed the descriptor."""
+    victim = Victim(context, rootless(context, "alloc_loop"))
+    for _ in range(3):
+        session = whole_session(context, victim)
+        victim.rounds_go_on()
+    assert stacks_with(analyze(context, session.dump), "loop"), "no stack names loop"
+    victim.finish()
+
+
+@case()
+def chroot_without_proc_sleeps_on(context):
+    """The same for a program that waits in a system call; errno and the rest of its thread are as before, byte for byte."""
+    victim = Victim(context, rootless(context, "sleeper"), "pause")
+    whole_session(context, victim, busy=False)
+    victim.finish()
+
+
+@case()
+def chroot_without_proc_keeps_dlerror(context):
+    """The first dlopen of the payload fails there: its message is not what the program's dlerror() tells."""
+    victim = Victim(context, rootless(context, "lives"), "dlerror")
+    for _ in range(2):
+        cycle(context, victim.pid)
+        victim.send("tell")
+        victim.wait("^TOLD")
+    victim.finish_by_stdin()
+
+
+@case()
+def chroot_without_proc_while_libraries_come_and_go(context):
+    """GOT entries are patched and restored under the loader's lock there too."""
+    victim = Victim(context, rootless(context, "dlopen_storm", "plugin.so"), "/plugin.so")
+    for _ in range(max(5, context.cycles // 4)):
+        cycle(context, victim.pid)
+        victim.check_alive()
+        assert not remains(victim.pid), remains(victim.pid)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def chroot_without_proc_exact(context):
+    victim = Victim(context, rootless(context, "known_heap"))
+    session = Session(context, victim.pid, rate="1")
+    victim.send("go")
+    truth = victim.truth()
+    check_receipt(session.stop(), victim.pid)
+    check_exact(analyze(context, session.dump), truth)
+    victim.finish_by_stdin()
+
+
+@case()
+def chroot_without_proc_musl(context):
+    victim = Victim(context, rootless(context, "alloc_loop_musl"))
+    whole_session(context, victim)
+    victim.finish()
+
+
+@case(timeout=600)
+def killed_without_proc(context):
+    """memattach is killed while the loader is handed the descriptor, and at other moments."""
+    sufferer = Sufferer(context, Victim(context, rootless(context, "alloc_loop")))
+    # At requests to the thread, every third of them: also between those that change its call of openat().
+    tracing = ("ptrace", 101)
+    for count in range(random.randrange(1, 4), calls_of(context, sufferer, False)[tracing] + 1, 3):
+        kill_at_call(context, sufferer, False, tracing, count)
+    system_call_kills(context, sufferer, 20, False)
+    random_kills(context, sufferer, context.kills // 2)
+    sufferer.finish()
+    sufferer.report("in a root directory without /proc")
+
+
+@case(timeout=600)
+def killed_mapped(context):
+    """memattach is killed at any moment of a session whose payload it has mapped by itself: --detach leaves nothing."""
+    sufferer = Sufferer(context, Victim(context, "alloc_loop_musl"))
+    # Between any two of its writes to the target: also between the steps in which the payload is mapped.
+    writing = ("pwrite64", 18)
+    for count in range(1, calls_of(context, sufferer, False)[writing] + 1):
+        kill_at_call(context, sufferer, False, writing, count)
+    system_call_kills(context, sufferer, 40, False)
+    system_call_kills(context, sufferer, 20, True)
+    random_kills(context, sufferer, context.kills)
+    sufferer.finish()
+    sufferer.report("with a mapped payload")
+
+
+@case()
+def mapped_payload_of_a_dead_memattach(context):
+    """It is on no list of a loader: the next memattach finds it by its name, to detach or to begin its own session."""
+    victim = Victim(context, "alloc_loop_musl")
+    before = Snapshot(victim.pid)
+    leave_session(context, victim.pid)
+    assert remains(victim.pid)
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and not remains(victim.pid), (result.stderr, remains(victim.pid))
+    check_same(before, Snapshot(victim.pid), busy=True)
+    leave_session(context, victim.pid)
+    session = Session(context, victim.pid)
+    check_receipt(session.stop(), victim.pid)
+    assert "taking out what a memattach that died left" in session.said(), session.said()
+    assert not remains(victim.pid), remains(victim.pid)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def mapped_payload_and_forks(context):
+    """Children of fork and vfork while the payload is mapped, with threads that allocate."""
+    for name in ("fork_storm_musl", "thread_churn_musl"):
+        victim = Victim(context, name)
+        for _ in range(5):
+            session = Session(context, victim.pid, rate="1")
+            time.sleep(0.2)
+            check_receipt(session.stop(), victim.pid)
+            assert not remains(victim.pid), remains(victim.pid)
+        victim.rounds_go_on()
+        victim.finish()
+
+
+NOEXEC = """echo 2 > /proc/sys/vm/memfd_noexec
+{victim} > {output} &
+while ! grep -q READY {output}; do sleep 0.05; done
+{memattach} -p $! -r 64k -d 300ms --deadline 20s -o {dump}
+echo ended with $?
+grep -c memattach- /proc/$!/maps
+kill -USR1 $!
+wait $!
+echo the victim ended with $?"""
+
+
+@case()
+def without_executable_memory_files(context):
+    """vm.memfd_noexec=2, a setting of each pid namespace: a file that can never be executed may be mapped so."""
+    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
+    setting = "echo 2 > /proc/sys/vm/memfd_noexec"
+    if not shutil.which("unshare") or subprocess.run([*inside, setting], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("no pid namespace with vm.memfd_noexec=2 can be made here")
+    for name in ("alloc_loop", "alloc_loop_musl"):
+        dump = context.unique("noexec", ".dump")
+        script = NOEXEC.format(victim=context.target(name), output=context.unique("victim", ".txt"),
+                               memattach=context.memattach, dump=dump)
+        result = subprocess.run([*inside, script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, timeout=PATIENCE, check=False)
+        assert "ended with 0\n0\nthe victim ended with 0" in result.stdout, result.stdout
+        assert stacks_with(analyze(context, dump), "loop"), "no stack names loop"
