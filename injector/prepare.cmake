@@ -1,6 +1,6 @@
 # The order is that of tests/check (FOLDERS).
 set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(folder process elf got unwind entry recording threads remote session)
+foreach(folder process elf python got unwind entry recording threads remote session)
   list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
 endforeach()
 
@@ -23,6 +23,8 @@ add_library(memattach_prepare STATIC
   elf/modules.c
   elf/scope.c
   elf/tid_offset.c
+  python/python_lines.c
+  python/python_releases.c
   got/hook_names.c
   got/allocator_notes.c
   got/entry_place.c
