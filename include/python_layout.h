@@ -65,7 +65,7 @@ struct python_frame_layout {
 	uint8_t instruction;      /* enum python_instruction */
 	uint8_t executable_tag;   /* 1 in 3.14, else 0 */
 	uint8_t owner_generator;  /* owner: the frame is part of a generator or coroutine */
-	uint8_t owner_without_code; /* this owner and all above: the evaluator was entered here */
+	uint8_t owner_without_code; /* this owner and all above: the evaluator was entered here; 255: none */
 };
 
 struct python_layout {

@@ -23,8 +23,14 @@ add_library(memattach_prepare STATIC
   elf/modules.c
   elf/scope.c
   elf/tid_offset.c
+  python/python_find.c
   python/python_lines.c
+  python/python_object.c
+  python/python_proof.c
   python/python_releases.c
+  python/python_specific.c
+  python/python_stack.c
+  python/python_version.c
   got/hook_names.c
   got/allocator_notes.c
   got/entry_place.c

@@ -71,8 +71,8 @@ static void frame_layout(void)
 	printf("\t\t\t.executable_tag = %d,\n", (int)Py_TAG_REFCNT);
 #elif PY_VERSION_HEX >= 0x030c0000
 	printf("\t\t\t.owner_without_code = %d,\n", FRAME_OWNED_BY_CSTACK);
-#elif PY_VERSION_HEX >= 0x030b0000
-	FRAME_IS(owner_without_code, "255");
+#else
+	FRAME_IS(owner_without_code, "UINT8_MAX");
 #endif
 }
 
