@@ -40,10 +40,10 @@ static void tell_proof(const struct python_proof *p)
 
 static void tell_thread(const struct python_thread *t)
 {
-	char name[48];
+	char name[64];
 
 	if (t->tid)
-		snprintf(name, sizeof name, "thread %d", t->tid);
+		snprintf(name, sizeof name, "%sthread %d", t->owned ? "" : "made by ", t->tid);
 	else
 		snprintf(name, sizeof name, "thread at 0x%" PRIx64, t->state.thread);
 	if (t->moved)

@@ -158,36 +158,36 @@ static int prove_frames(struct prover *pr, struct err *e)
 
 /* ---- the own state of a thread ---- */
 
-static bool is_state_of(const struct python_proof *p, uint64_t state, uint64_t thread)
+static struct python_thread *state_at(const struct python_proof *p, uint64_t address)
 {
 	for (size_t i = 0; i < p->thread_count; i++)
-		if (p->threads[i].state.address == state && p->threads[i].state.thread == thread)
-			return true;
-	return false;
+		if (p->threads[i].state.address == address)
+			return &p->threads[i];
+	return NULL;
 }
 
-/* The same thread may have several states, of several interpreters: only one of them is in its key. */
-static int prove_key_of(struct prover *pr, const struct python_specific *s, const struct python_thread *t,
-                        struct err *e)
+/* What the key of a state's thread leads to. NULL: nothing, or the thread has ended and its state is somebody else's.
+ */
+static int owned_state(struct prover *pr, const struct python_specific *s, const struct python_thread *t,
+                       struct python_thread **owned, struct err *e)
 {
 	uint64_t value = 0;
 
 	for (unsigned look = 0;; look++) {
 		int rc = python_specific_value(&pr->view, s, t->state.thread, &value, e);
-		if (rc == 0 && (value == 0 || is_state_of(pr->p, value, t->state.thread))) {
-			pr->p->own += value == t->state.address;
+		*owned = rc == 0 && value ? state_at(pr->p, value) : NULL;
+		if (is_of_objects(rc) || (rc == 0 && (value == 0 || *owned)))
 			return 0;
-		}
-		if (rc == 0)
-			rc = err_set(e, EINVAL,
-			             "the key of the thread at 0x%" PRIx64 " leads to 0x%" PRIx64
-			             ", which is no state of it",
-			             t->state.thread, value);
-		if (!is_of_objects(rc) || !wait_a_moment(pr, look))
+		if (rc)
 			return rc;
-		if (!is_listed(pr, t->state.address))
+		if (!wait_a_moment(pr, look))
+			break;
+		if (!is_listed(pr, t->state.address) || is_listed(pr, value))
 			return 0;
 	}
+	return err_set(e, EINVAL,
+	               "the key of the thread at 0x%" PRIx64 " leads to 0x%" PRIx64 ", which is no thread state",
+	               t->state.thread, value);
 }
 
 static int prove_key(struct prover *pr, const struct maps *maps, struct python_specific *s, struct err *e)
@@ -196,11 +196,17 @@ static int prove_key(struct prover *pr, const struct maps *maps, struct python_s
 
 	int rc = python_specific_find(s, pr->view.modules, maps, &pr->view.memory, e);
 	for (size_t i = 0; i < p->thread_count && rc == 0; i++) {
-		struct python_thread *t = &p->threads[i];
+		struct python_thread *t = &p->threads[i], *owned = NULL;
 
-		rc = prove_key_of(pr, s, t, e);
-		if (rc == 0 && t->tid == 0)
-			t->tid = python_specific_tid(&pr->view, s, t->state.thread);
+		rc = owned_state(pr, s, t, &owned, e);
+		int32_t tid = rc == 0 ? python_specific_tid(&pr->view, s, t->state.thread) : 0;
+		if (t->tid == 0)
+			t->tid = tid;
+		if (owned) {
+			owned->owned = true;
+			owned->tid = tid ? tid : owned->tid; /* not the thread that it names, if that is another */
+		}
+		p->own += owned == t;
 	}
 	if (rc == 0 && p->own == 0)
 		rc = err_set(e, EINVAL, "no thread's key leads to its state");

@@ -14,7 +14,8 @@
  * is charged to one budget. A process that imitates an interpreter has its imitation shown, no more.
  *
  * For a walk from inside (include/python_layout.h) the way to a thread's own state is proved as well: for each thread
- * the value of the key must be a state of that very thread.
+ * the value of the key must be one of the thread states. It need not be the thread's only one, nor name that thread:
+ * the state of a subinterpreter of 3.12 is that of the thread which made it, whichever runs it.
  */
 #ifndef MEMATTACH_PYTHON_PROOF_H
 #define MEMATTACH_PYTHON_PROOF_H
@@ -29,6 +30,7 @@
 struct python_thread {
 	struct python_state state;
 	int32_t tid; /* as the target sees it; 0: not known */
+	bool owned;  /* a thread's key leads to it: tid is that thread; else it is the one that the state names */
 	bool moved;  /* it changed under each look; what follows is empty */
 	bool truncated;
 	uint32_t frames;

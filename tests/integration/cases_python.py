@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""--doctor finds CPython, proves how it is laid out, and shows the stacks that the program itself says it has.
+
+Other interpreters are tried if MEMATTACH_PYTHONS names them, separated by ";": each is a command that runs a Python program
+which is the next argument, "/opt/python3.12/bin/python3.12 -c" or "chroot /srv/debian13 python3 -c".
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+
+from cases_allocators import doctor
+from harness import PATIENCE, Skip, Snapshot, Victim, case, check_same, log
+
+PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "targets" / "python_stacks.py"
+SHOWN = 64  # PYTHON_PLACES_MAX
+
+
+def verbose(context, victim):
+    """The lines about Python. The process is as before."""
+    before = Snapshot(victim.pid)
+    result = subprocess.run([context.memattach, "--doctor", "--verbose", "-p", str(victim.pid)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    assert result.returncode in (0, 1) and not result.stderr, result
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.check_alive()
+    lines, inside = [], False
+    for line in result.stdout.splitlines():
+        inside = line.startswith("python ") or (inside and line.startswith(" "))
+        if inside:
+            lines.append(line[16:])
+    return lines
+
+
+def stacks_in(lines):
+    """(thread, interpreter), how many frames, and those that are shown."""
+    found = []
+    for line in lines:
+        head = re.match(r"  (?:made by )?thread (\d+), interpreter (\d+), (\d+) frames?$", line)
+        frame = re.match(r"    (.*) \((.*):(\d+)\)$", line)
+        if head:
+            found.append(((int(head[1]), int(head[2])), int(head[3]), []))
+        elif frame and found:
+            found[-1][2].append([frame[1], frame[2], int(frame[3])])
+    return found
+
+
+def shown(stack):
+    """As a terminal gets it."""
+    return [[re.sub(r"[\x00-\x1f]", "?", function), re.sub(r"[\x00-\x1f]", "?", file), line] for function, file, line in stack[:SHOWN]]
+
+
+def compare(context, command, version=None, arguments=()):
+    victim = Victim(context, command, *arguments, environment={"PYTHONIOENCODING": "utf-8"})
+    said = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1]) for line in victim.lines.seen
+            if line.startswith(("STACKS ", "INNER "))}
+    lines = verbose(context, victim)
+    log(f"{' '.join(command)[:60]}: {lines[:4]}")
+    stacks = {key: (count, places) for key, count, places in stacks_in(lines)}
+    assert len(stacks) == len(stacks_in(lines)), lines
+    assert re.match(rf"CPython {version or r'3[.][0-9]+[.][0-9]+'} in ", lines[0]), lines[0]
+    frames = sum(len(stack) for stack in said["STACKS"].values()) + len(said["INNER"] or ())
+    found = re.match(r"  Python frames can be read: (\d+) frames of (\d+) threads in (\d+) interpreters? ", lines[1])
+    assert found, lines[:5]
+    assert int(found[1]) == frames and int(found[3]) == 1 + bool(said["INNER"]), (lines[1], frames)
+    # A thread that runs a subinterpreter has two states; in 3.12 it finds that one, which names another thread.
+    own = re.match(r"  a thread finds its own frames: so it was for (\d+) threads", lines[2])
+    assert own and int(own[1]) == len(said["STACKS"]) - ("CPython 3.12." in lines[0] and bool(said["INNER"])), lines[:5]
+    for tid, stack in said["STACKS"].items():
+        count, places = stacks[int(tid), 0]
+        assert count == len(stack), (tid, count, len(stack), stack[:5])
+        assert places == shown(stack), f"thread {tid}: {places} is not {shown(stack)}"
+    inner = [stack[1] for (_, interpreter), stack in stacks.items() if interpreter]
+    assert inner == ([said["INNER"]] if said["INNER"] else []), inner
+    victim.send("end")
+    victim.process.wait(PATIENCE)
+    victim.lines.thread.join(PATIENCE)
+    assert victim.process.returncode == 0 and victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
+@case(sanitized=True)
+def doctor_shows_python_stacks(context):
+    """Debian's python3: plain functions, classes, generators, coroutines, C between, a finaliser, a subinterpreter, strange names."""
+    compare(context, [context.program("/usr/bin/python3"), str(PROGRAM)])
+
+
+@case()
+def doctor_shows_stacks_of_other_pythons(context):
+    commands = [command for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
+    if not commands:
+        raise Skip("MEMATTACH_PYTHONS names no other interpreter")
+    for command in commands:
+        compare(context, shlex.split(command) + [PROGRAM.read_text(encoding="utf-8")])
+
+
+BUSY = r"""
+import os, sys, threading
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+def values(n):
+    yield from (fibonacci(i) for i in range(n))
+end = False
+def work():
+    while not end:
+        if sum(values(12)) != 232 or sum(sorted(values(9), key=lambda x: fibonacci(3) - x)) != 54:
+            print("WRONG sum", flush=True)
+def come_and_go():
+    while not end:
+        threads = [threading.Thread(target=fibonacci, args=(10,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+threads = [threading.Thread(target=f) for f in (work, work, come_and_go)]
+for thread in threads:
+    thread.start()
+print("PID %d\nREADY" % os.getpid(), flush=True)
+sys.stdin.readline()
+end = True
+for thread in threads:
+    thread.join()
+print("OK busy rounds=1", flush=True)
+"""
+
+
+@case(sanitized=True)
+def doctor_looks_at_busy_python(context):
+    """Frames and threads that come and go under the look: it ends well each time, and takes none of that for a wrong layout."""
+    victim = Victim(context, [context.program("/usr/bin/python3"), "-c", BUSY])
+    proved, names = 0, set()
+    for _ in range(20):
+        lines = verbose(context, victim)
+        assert lines[0].startswith("CPython 3."), lines
+        proved += lines[1].startswith("  Python frames can be read: ")
+        names |= {function for _, _, stack in stacks_in(lines) for function, _, _ in stack}
+        assert lines[1].startswith("  Python frames can be read: ") or "thread states" in lines[1] or "not one of" in lines[1], lines
+    log(f"proved {proved} times of 20; {sorted(names)}")
+    assert proved >= 1 and {"work", "values", "<module>"} <= names, (proved, names)
+    victim.send("end")
+    assert victim.process.wait(PATIENCE) == 0
+    victim.lines.thread.join(PATIENCE)
+    assert victim.lines.seen[-1].startswith("OK ") and not any(line.startswith("WRONG") for line in victim.lines.seen), victim.lines.seen
+
+
+@case()
+def doctor_says_nothing_of_python_elsewhere(context):
+    victim = Victim(context, "alloc_loop")
+    assert "python" not in doctor(context, victim)
+    assert verbose(context, victim) == []
+    victim.finish()
