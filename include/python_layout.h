@@ -12,10 +12,10 @@
  * The walk. The thread's state is read through the key, which needs no lock: the value belongs to the thread, is set
  * before it runs Python and cleared before the state is freed. It is used only if key_address begins with a word that
  * is not 0, the key is below PYTHON_KEYS and the state names this thread. From the state, state_frame leads to the
- * current frame; where cframe_frame is not absent, through one more structure. While a thread runs a subinterpreter, the
- * key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the subinterpreter, which are
- * further in, are not seen. In 3.12 it leads to a state that may name the thread which made the subinterpreter: then none
- * are seen. 3.13 and later have a state for each.
+ * current frame; where cframe_frame is not absent, through one more structure. While a thread runs a subinterpreter,
+ * the key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the subinterpreter, which are
+ * further in, are not seen. In 3.12 it leads to a state that may name the thread which made the subinterpreter: then
+ * none are seen. 3.13 and later have a state for each.
  *
  * A frame counts if its code object has the type code_type, its instruction lies in the code, and it has begun: a frame
  * that is being set up is skipped (python_frame_layout.first_traceable). Where frame_owner is not absent and holds

@@ -68,7 +68,7 @@ static void tell_runtime(const struct session *s, const struct python_runtime *r
 	struct python_proof p;
 
 	tell_version(r, name);
-	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory);
+	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	tell_proof(&p);
 	for (size_t i = 0; i < p.thread_count && s->options.verbose && p.frames_proved; i++)
 		tell_thread(&p.threads[i]);

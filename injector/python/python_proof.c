@@ -10,7 +10,6 @@
 #include "cleanup.h"
 #include "grow.h"
 
-#define TRIES 8u
 #define PAUSE_NS 1000000 /* after the first look, twice as long after each further one */
 #define PAUSES_MAX 64u   /* of one proof, so that thousands of busy threads take no longer than a few */
 
@@ -18,7 +17,7 @@ struct prover {
 	struct python_proof *p;
 	struct python_view view;
 	struct budget budget;
-	unsigned pauses;
+	unsigned looks, pauses;
 };
 
 /* Of an object, which may have changed; anything else ends the proof. */
@@ -32,7 +31,7 @@ static bool wait_a_moment(struct prover *pr, unsigned look)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS << look };
 
-	if (look + 1 >= TRIES || pr->pauses == PAUSES_MAX)
+	if (look + 1 >= pr->looks || pr->pauses == PAUSES_MAX)
 		return false;
 	pr->pauses++;
 	nanosleep(&pause, NULL);
@@ -103,7 +102,7 @@ static int prove_thread(struct prover *pr, struct python_thread *t, struct err *
 		same &= !strcmp(first.text, e->text);
 		if (wait_a_moment(pr, look))
 			continue;
-		if (same && look > 0 && is_listed(pr, t->state.address))
+		if (same && is_listed(pr, t->state.address))
 			return rc;
 		t->moved = true;
 		return 0;
@@ -250,10 +249,10 @@ static int check_self(const struct prover *pr, struct err *e)
 }
 
 void python_prove(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
-                  const struct maps *maps, const struct target_memory *tm)
+                  const struct maps *maps, const struct target_memory *tm, unsigned looks)
 {
 	const char *refusal = python_version_refusal(&runtime->version);
-	struct prover pr = { .p = p };
+	struct prover pr = { .p = p, .looks = looks };
 	struct python_specific specific;
 	struct err e = { 0 };
 

@@ -25,6 +25,7 @@
 
 #define PYTHON_PROOF_BYTES (64ull << 20) /* budget */
 #define PYTHON_PROOF_WORK (1ull << 30)   /* bytes that are read: about a second */
+#define PYTHON_LOOKS 8u                  /* an eighth of a second */
 #define PYTHON_PLACES_MAX 64u            /* frames of a thread whose text is kept */
 
 struct python_thread {
@@ -53,9 +54,12 @@ struct python_proof {
 	uint32_t own; /* threads whose key leads to their state */
 };
 
-/* Never fails: what does not succeed is a reason. tm is read with a budget of its own. python_proof_done afterwards. */
+/*
+ * Never fails: what does not succeed is a reason. tm is read with a budget of its own. What is not right is looked at
+ * so often, at least once; the pauses between double. python_proof_done afterwards.
+ */
 void python_prove(struct python_proof *p, const struct python_runtime *runtime, const struct modules *modules,
-                  const struct maps *maps, const struct target_memory *tm);
+                  const struct maps *maps, const struct target_memory *tm, unsigned looks);
 void python_proof_done(struct python_proof *p);
 
 #endif

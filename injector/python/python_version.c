@@ -174,8 +174,10 @@ static void take_own_words(struct python_runtime *r, const struct target_memory 
 static void take_findings(struct python_version *v, const struct findings *f)
 {
 	if (f->several || !f->minor || (v->minor && v->minor != f->minor)) {
-		if (f->several || f->minor)
-			v->minor = 0; /* they contradict each other */
+		if (f->several || f->minor) { /* they contradict each other */
+			v->minor = 0;
+			v->text[0] = '\0';
+		}
 		return;
 	}
 	v->flags_known = true;

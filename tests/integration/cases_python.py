@@ -150,3 +150,29 @@ def doctor_says_nothing_of_python_elsewhere(context):
     assert "python" not in doctor(context, victim)
     assert verbose(context, victim) == []
     victim.finish()
+
+
+IMPOSTORS = {
+    "release": ("CPython 3.11.2", ""),
+    "debug": ("CPython 3.13.5, a debug build,", "it is a debug build"),
+    "free": ("CPython 3.13.5, a free-threaded build,", "it is a free-threaded build"),
+    "early": ("CPython 3.14.0rc1", "it was made before the release of its version"),
+    "later": ("CPython 3.15.2", "the structures of this version are not known"),
+    "mute": ("CPython 3.13.5", "it does not describe itself"),
+    "contrary": ("CPython", "its version cannot be told"),
+    "section": ("CPython 3.12.7", ""),
+}
+
+
+@case(sanitized=True)
+def doctor_believes_no_impostor(context):
+    """Programs that have the names of an interpreter, and noise that changes all the time behind them."""
+    for name, (version, reason) in IMPOSTORS.items():
+        victim = Victim(context, f"python_impostor_{name}")
+        for _ in range(1 if reason else 5):
+            lines = verbose(context, victim)
+            assert lines[0] == f"{version} in the program python_impostor_{name}", lines
+            assert lines[1].startswith("  Python frames cannot be read: ") and reason in lines[1], lines
+            assert len(lines) == 3, lines
+        log(f"{name}: {lines[1].strip()}")
+        victim.finish()
