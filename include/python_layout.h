@@ -10,12 +10,13 @@
  * addresses of objects in it; *C library*, the offset that its own description for debuggers names.
  *
  * The walk. The thread's state is read through the key, which needs no lock: the value belongs to the thread, is set
- * before it runs Python and cleared before the state is freed. It is used only if key_address begins with a word that
- * is not 0, the key is below PYTHON_KEYS and the state names this thread. From the state, state_frame leads to the
- * current frame; where cframe_frame is not absent, through one more structure. While a thread runs a subinterpreter,
- * the key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the subinterpreter, which are
- * further in, are not seen. In 3.12 it leads to a state that may name the thread which made the subinterpreter: then
- * none are seen. 3.13 and later have a state for each.
+ * before it runs Python and cleared before the state is freed, but for threads that outlive the interpreter: so there
+ * is no walk once finalizing leads to something. It is used only if key_address begins with a word that is not 0, the
+ * key is below PYTHON_KEYS, the value was set under key_sequence, and the state names this thread. From the state,
+ * state_frame leads to the current frame; where cframe_frame is not absent, through one more structure. While a thread
+ * runs a subinterpreter, the key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the
+ * subinterpreter, which are further in, are not seen. In 3.12 it leads to a state that may name the thread which made
+ * the subinterpreter: then none are seen. 3.13 and later have a state for each.
  *
  * A frame counts if its code object has the type code_type, its instruction lies in the code, and it has begun: a frame
  * that is being set up is skipped (python_frame_layout.first_traceable). Where frame_owner is not absent and holds
@@ -32,7 +33,7 @@
 #define PYTHON_DEPTH_MAX  20000u      /* frames of one chain; sys.setrecursionlimit allows more, chains may be cyclic */
 #define PYTHON_KEYS       1024u       /* glibc: PTHREAD_KEYS_MAX */
 #define PYTHON_BLOCK_KEYS 32u         /* glibc: keys of one block, the second level of its table */
-#define PYTHON_KEY_BYTES  16u         /* glibc: of one key in a block: sequence number, value */
+#define PYTHON_KEY_BYTES  16u         /* glibc: of one key in a block: sequence number of the key, value */
 #define PYTHON_KEY_VALUE  8u          /* … where the value is */
 
 /* What the word of a frame at frame_instruction is. A code unit has two bytes. */
@@ -53,7 +54,8 @@ struct python_frame_layout {
 	uint32_t frame_previous;
 	uint32_t frame_code; /* f_code, f_executable: the bits of executable_tag are no part of the address */
 	uint32_t frame_instruction;
-	uint32_t frame_owner; /* one byte; absent: 3.9, 3.10, 3.11 */
+	uint32_t frame_owner; /* one byte; absent: 3.9, 3.10 */
+	uint32_t frame_entry; /* one byte, not 0: the evaluator was entered for this frame; absent: all but 3.11 */
 	/* Object. */
 	uint32_t object_type;
 	/* Code object. */
@@ -73,13 +75,15 @@ struct python_layout {
 	uint32_t version;         /* as Py_Version: 0x030b02f0 is 3.11.2; 0x030bfff0: patch level unknown */
 	uint32_t specific_offset; /* C library: from the thread pointer to its 32 addresses of blocks of keys */
 	uint64_t key_address;     /* process: int32 "is there a key", uint32 key (Py_tss_t, in _PyRuntime) */
+	uint64_t key_sequence;    /* process: of the key as it is now; one that is made anew has another */
+	uint64_t finalizing;      /* process: of a word, not 0 once the interpreter ends, before states are freed */
 	uint64_t code_type;       /* process: PyCode_Type */
 	uint64_t frame_type;      /* process: PyFrame_Type, which frames of 3.9 and 3.10 have; else 0 */
 	struct python_frame_layout frames;
 	uint32_t reserved;
 };
 
-_Static_assert(sizeof(struct python_frame_layout) == 56, "a contract between memattach and the payload");
-_Static_assert(sizeof(struct python_layout) == 96, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_frame_layout) == 60, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_layout) == 112, "a contract between memattach and the payload");
 
 #endif

@@ -66,6 +66,11 @@ static void frame_layout(void)
 #else
 	FRAME_IS(frame_owner, "PYTHON_ABSENT");
 #endif
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+	FRAME(frame_entry, struct _PyInterpreterFrame, is_entry);
+#else
+	FRAME_IS(frame_entry, "PYTHON_ABSENT");
+#endif
 #if PY_VERSION_HEX >= 0x030e0000
 	printf("\t\t\t.owner_without_code = %d,\n", FRAME_OWNED_BY_INTERPRETER);
 	printf("\t\t\t.executable_tag = %d,\n", (int)Py_TAG_REFCNT);
@@ -122,6 +127,7 @@ static void states(void)
 {
 	MEMBER(runtime_interpreters, _PyRuntimeState, interpreters.head);
 	MEMBER(runtime_main, _PyRuntimeState, interpreters.main);
+	MEMBER(runtime_finalizing, _PyRuntimeState, _finalizing);
 #if PY_VERSION_HEX < 0x030c0000
 	MEMBER(runtime_key, _PyRuntimeState, gilstate.autoTSSkey);
 #else
@@ -151,6 +157,7 @@ static void states(void)
 static void self_description(void)
 {
 	puts("\t\t.self = {");
+	SELF(runtime_state.finalizing, _PyRuntimeState, _finalizing);
 	SELF(runtime_state.interpreters_head, _PyRuntimeState, interpreters.head);
 	SELF(interpreter_state.id, PyInterpreterState, id);
 	SELF(interpreter_state.next, PyInterpreterState, next);

@@ -17,6 +17,7 @@ struct prover {
 	struct python_proof *p;
 	struct python_view view;
 	struct budget budget;
+	uint64_t key_sequence;
 	unsigned looks, pauses;
 };
 
@@ -165,28 +166,30 @@ static struct python_thread *state_at(const struct python_proof *p, uint64_t add
 	return NULL;
 }
 
-/* What the key of a state's thread leads to. NULL: nothing, or the thread has ended and its state is somebody else's.
+/* What the key of a state's thread leads to. NULL: nothing, or the thread has ended and its memory is somebody else's.
  */
 static int owned_state(struct prover *pr, const struct python_specific *s, const struct python_thread *t,
                        struct python_thread **owned, struct err *e)
 {
-	uint64_t value = 0;
+	struct python_own own = { 0 };
 
 	for (unsigned look = 0;; look++) {
-		int rc = python_specific_value(&pr->view, s, t->state.thread, &value, e);
-		*owned = rc == 0 && value ? state_at(pr->p, value) : NULL;
-		if (is_of_objects(rc) || (rc == 0 && (value == 0 || *owned)))
+		int rc = python_specific_value(&pr->view, s, t->state.thread, &own, e);
+		*owned = rc == 0 && own.state ? state_at(pr->p, own.state) : NULL;
+		if (*owned && !pr->key_sequence)
+			pr->key_sequence = own.sequence;
+		if (is_of_objects(rc) || (rc == 0 && (own.state == 0 || (*owned && own.sequence == pr->key_sequence))))
 			return 0;
 		if (rc)
 			return rc;
 		if (!wait_a_moment(pr, look))
 			break;
-		if (!is_listed(pr, t->state.address) || is_listed(pr, value))
+		if (!is_listed(pr, t->state.address) || is_listed(pr, own.state))
 			return 0;
 	}
 	return err_set(e, EINVAL,
 	               "the key of the thread at 0x%" PRIx64 " leads to 0x%" PRIx64 ", which is no thread state",
-	               t->state.thread, value);
+	               t->state.thread, own.state);
 }
 
 static int prove_key(struct prover *pr, const struct maps *maps, struct python_specific *s, struct err *e)
@@ -220,6 +223,8 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 		.version = 3u << 24 | v->minor << 16 | (v->patch < 0 ? 0xffu : (uint32_t)v->patch) << 8 | 0xf0,
 		.specific_offset = s->offset,
 		.key_address = pr->view.runtime + pr->view.release->runtime_key,
+		.key_sequence = pr->key_sequence,
+		.finalizing = pr->view.runtime + pr->view.release->runtime_finalizing,
 		.code_type = pr->view.types[PYTHON_CODE],
 		.frame_type = pr->view.types[PYTHON_FRAME],
 		.frames = pr->view.release->frames,

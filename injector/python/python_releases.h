@@ -12,7 +12,7 @@
 
 #include "python_layout.h"
 
-#define PYTHON_SELF_WORDS 28u
+#define PYTHON_SELF_WORDS 29u
 
 enum python_lines {
 	PYTHON_LNOTAB = 1, /* 3.9 */
@@ -28,6 +28,7 @@ struct python_release {
 	/* _PyRuntime */
 	uint32_t runtime_interpreters; /* interpreters.head */
 	uint32_t runtime_main;         /* interpreters.main */
+	uint32_t runtime_finalizing;   /* _finalizing: an address, not 0 from the beginning of Py_FinalizeEx on */
 	uint32_t runtime_key;          /* gilstate.autoTSSkey, autoTSSkey */
 	/* interpreter state */
 	uint32_t interpreter_id;

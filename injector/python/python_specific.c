@@ -2,6 +2,7 @@
 #include "python_specific.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "module_file.h"
@@ -94,7 +95,7 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 }
 
 int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
-                          uint64_t *value, struct err *e)
+                          struct python_own *own, struct err *e)
 {
 	struct {
 		int32_t exists;
@@ -113,13 +114,13 @@ int python_specific_value(const struct python_view *v, const struct python_speci
 		rc = target_read_u64(&v->memory, thread + s->offset + key.number / PYTHON_BLOCK_KEYS * 8ull, &block, e);
 	if (rc)
 		return rc;
-	if (!block) {
-		*value = 0;
+	*own = (struct python_own){ 0 };
+	if (!block)
 		return 0;
-	}
-	return target_read_u64(&v->memory,
-	                       block + (uint64_t)(key.number % PYTHON_BLOCK_KEYS) * PYTHON_KEY_BYTES + PYTHON_KEY_VALUE,
-	                       value, e);
+	_Static_assert(sizeof *own == PYTHON_KEY_BYTES && offsetof(struct python_own, state) == PYTHON_KEY_VALUE,
+	               "as glibc keeps it");
+	return target_read(&v->memory, block + (uint64_t)(key.number % PYTHON_BLOCK_KEYS) * PYTHON_KEY_BYTES, own,
+	                   sizeof *own, e);
 }
 
 int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread)

@@ -20,11 +20,15 @@ int python_specific_find(struct python_specific *s, const struct modules *module
                          const struct target_memory *tm, struct err *e) WARN_UNUSED;
 
 /*
- * What the key of the interpreter holds for the thread; 0: nothing. -EINVAL: there is no key, or thread is no thread
- * pointer of this C library.
+ * What the key of the interpreter holds for the thread, 0: nothing; and the sequence number of the key, with which it
+ * was set. -EINVAL: there is no key, or thread is no thread pointer of this C library.
  */
+struct python_own {
+	uint64_t sequence;
+	uint64_t state;
+};
 int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
-                          uint64_t *value, struct err *e) WARN_UNUSED;
+                          struct python_own *own, struct err *e) WARN_UNUSED;
 
 /* The kernel's number of the thread as the target sees it; 0: not known. */
 int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread);

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 
 from cases_allocators import doctor
-from harness import PATIENCE, Skip, Snapshot, Victim, case, check_same, log
+from harness import PATIENCE, Skip, Snapshot, Victim, case, check_same, log, read_text
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "targets" / "python_stacks.py"
 SHOWN = 64  # PYTHON_PLACES_MAX
@@ -150,6 +150,39 @@ def doctor_says_nothing_of_python_elsewhere(context):
     assert "python" not in doctor(context, victim)
     assert verbose(context, victim) == []
     victim.finish()
+
+
+# Of CPython's own tests (Debian: libpython3.11-testsuite), if they are installed: all that makes, suspends and ends frames.
+MODULES = """test_generators test_coroutines test_asyncgen test_threading test_gc test_finalization test_sys_settrace test_fork1
+test_frame test_contextlib test_weakref test_descr test_exceptions test_traceback test_thread test_functools test_sort test_json
+test_re test_class test_call test_atexit test_threading_local test_threadsignals test_signal test_subprocess
+test__xxsubinterpreters test_interpreters test_ctypes""".split()
+
+
+def walks_in(path):
+    """Sums over the processes: walks, frames, without a thread, truncated, lost."""
+    found = [[int(word) for word in line.split()[1:]] for line in read_text(path).splitlines() if " not " not in line]
+    return [sum(column) for column in zip(*found)]
+
+
+@case(label="stress", timeout=7200)
+def python_walks_at_every_malloc(context):
+    """The payload's walk, at each call of malloc of python3 with PYTHONMALLOC=malloc: never lost, never a fault."""
+    if not os.path.exists(context.tool("python_walks.so")):
+        raise Skip("python_walks.so was not built")
+    others = [shlex.split(command)[0] for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
+    for number, python in enumerate([context.program("/usr/bin/python3"), *(name for name in others if name != "chroot")]):
+        log_file = context.path(f"walks-{number}")
+        environment = {**os.environ, "PYTHONMALLOC": "malloc", "PYTHON_WALKS": log_file, "LD_PRELOAD": context.tool("python_walks.so")}
+        subprocess.run([python, str(PROGRAM)], env=environment, input=b"end\n", stdout=subprocess.DEVNULL, timeout=600, check=True)
+        if subprocess.run([python, "-c", "import test.test_generators"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            # What fails with it fails without it: not what is looked at here. A fault would end the first process.
+            ended = subprocess.run([python, "-m", "test", *MODULES], env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=3600, check=False, cwd=context.work)
+            assert ended.returncode >= 0, ended
+        walks, frames, no_thread, truncated, lost = walks_in(log_file)
+        log(f"{python}: {walks} walks, {frames} frames, {no_thread} without a thread, {truncated} truncated, {lost} lost")
+        assert walks > 100000 and frames > walks and lost == 0 and no_thread < walks / 2
 
 
 IMPOSTORS = {

@@ -171,6 +171,7 @@ static void make_states(struct python_fake *f)
 		python_fake_put_pointer(f->state, r->frames.state_frame, f->cframe);
 	}
 	pthread_setspecific(key, f->state);
+	f->key_sequence = 1; /* the first and only key of its number in this process */
 }
 
 void python_fake_make(struct python_fake *f, const struct python_release *release)
@@ -186,6 +187,7 @@ void python_fake_make(struct python_fake *f, const struct python_release *releas
 		types[i] = new_type(f, names[i]);
 	f->code_type = types[PYTHON_CODE];
 	f->none_type = types[PYTHON_NONE];
+	f->frame_type = types[PYTHON_FRAME];
 	f->name = python_fake_string(f, "handle", 6, 1, true);
 	f->file = python_fake_string(f, "views.py", 8, 1, true);
 	f->lines = new_lines(f);

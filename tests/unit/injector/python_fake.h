@@ -15,8 +15,9 @@ struct python_fake {
 	uint8_t *runtime, *interpreter, *state;
 	uint8_t *frames[FAKE_FRAMES], *codes[FAKE_FRAMES]; /* innermost first */
 	uint8_t *name, *file, *lines;                      /* of the innermost: str, str, bytes */
-	uint8_t *meta, *code_type, *none_type;
-	uint8_t *cframe; /* 3.11, 3.12 */
+	uint8_t *meta, *code_type, *none_type, *frame_type;
+	uint8_t *cframe;       /* 3.11, 3.12 */
+	uint64_t key_sequence; /* of the key: glibc counts by two, odd while there is one */
 };
 
 /* Made anew; the key of the calling thread leads to its state. */

@@ -93,6 +93,8 @@ static void right(struct python_fake *f)
 	assert_int_equal(p.layout.code_type, (uintptr_t)f->code_type);
 	assert_memory_equal(&p.layout.frames, &f->release->frames, sizeof p.layout.frames);
 	assert_int_equal(p.layout.key_address, (uintptr_t)f->runtime + f->release->runtime_key);
+	assert_int_equal(p.layout.key_sequence, f->key_sequence);
+	assert_int_equal(p.layout.finalizing, (uintptr_t)f->runtime + f->release->runtime_finalizing);
 	assert_true((p.layout.frame_type != 0) == (f->release->minor <= 10));
 	python_proof_done(&p);
 }
