@@ -165,13 +165,87 @@ def walks_in(path):
     return [sum(column) for column in zip(*found)]
 
 
+# Each walk is of the very moment in which Python looks at itself: the same code objects, at the same instructions.
+COMPARING = r"""
+import asyncio, ctypes, functools, re, sys, threading, time
+here = ctypes.PyDLL(sys.argv[1]).python_walks_here  # keeps the lock
+codes, offsets = (ctypes.c_uint64 * 1000)(), (ctypes.c_int32 * 1000)()
+seen = []
+def look():
+    f, own = sys._getframe(), []
+    count = here(codes, offsets, 1000, 1)
+    while f:
+        own.append((id(f.f_code), f.f_lasti))
+        f = f.f_back
+    # The innermost frame has gone on since; all others rest in their call.
+    assert count == len(own), (count, len(own))
+    assert [codes[i] for i in range(count)] == [code for code, _ in own]
+    assert [offsets[i] for i in range(1, count)] == [at for _, at in own[1:]], (offsets[:count], own)
+    seen.append(count)
+    return seen[-1]
+class Maker:
+    def __init__(self):
+        self.count = look()
+def generator():
+    yield look()
+    yield from (look() for _ in range(2))
+async def coroutine():
+    async def values():
+        yield look()
+        await asyncio.sleep(0)
+        yield look()
+    return [value async for value in values()]
+def recursion(n):
+    return recursion(n - 1) if n else look()
+def kinds():
+    look(), Maker(), list(generator()), asyncio.run(coroutine()), recursion(300)
+    sorted([2, 1], key=lambda x: look() * 0 + x)
+    re.sub("x", lambda match: str(look()), "xx")
+    functools.reduce(lambda a, b: look(), [1, 2, 3])
+    exec("look()")
+    for _ in range(50):  # specialised code
+        Maker()
+kinds()
+threads = [threading.Thread(target=kinds) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+def deep(n):
+    if n:
+        return deep(n - 1)
+    start = time.perf_counter_ns()
+    assert here(codes, offsets, 1000, 100000) == 30
+    return (time.perf_counter_ns() - start) / 1e5
+print(len(seen), "looks,", round(deep(28)), "ns for 30 frames")
+"""
+
+
+def pythons(context):
+    """Interpreters that run on this system: in a chroot nothing can be loaded that is built here."""
+    commands = [shlex.split(command) for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
+    return [context.program("/usr/bin/python3")] + [command[0] for command in commands if command[0] != "chroot"]
+
+
+@case()
+def python_walk_sees_what_python_sees(context):
+    """The payload's walk from inside, against sys._getframe()."""
+    library = context.tool("python_walks.so")
+    if not os.path.exists(library):
+        raise Skip("python_walks.so was not built")
+    for python in pythons(context):
+        result = subprocess.run([python, "-c", COMPARING, library], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                                env={**os.environ, "PYTHON_WALKS": context.path("walks"), "LD_PRELOAD": library}, check=False)
+        assert result.returncode == 0 and re.match(r"\d{3,} looks", result.stdout), result.stderr[-2000:]
+        log(f"{python}: {result.stdout.strip()}")
+
+
 @case(label="stress", timeout=7200)
 def python_walks_at_every_malloc(context):
     """The payload's walk, at each call of malloc of python3 with PYTHONMALLOC=malloc: never lost, never a fault."""
     if not os.path.exists(context.tool("python_walks.so")):
         raise Skip("python_walks.so was not built")
-    others = [shlex.split(command)[0] for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
-    for number, python in enumerate([context.program("/usr/bin/python3"), *(name for name in others if name != "chroot")]):
+    for number, python in enumerate(pythons(context)):
         log_file = context.path(f"walks-{number}")
         environment = {**os.environ, "PYTHONMALLOC": "malloc", "PYTHON_WALKS": log_file, "LD_PRELOAD": context.tool("python_walks.so")}
         subprocess.run([python, str(PROGRAM)], env=environment, input=b"end\n", stdout=subprocess.DEVNULL, timeout=600, check=True)

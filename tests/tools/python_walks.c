@@ -6,6 +6,8 @@
  *
  *     PID walks frames no_thread truncated lost
  *
+ * python_walks_here() is for ctypes: the frames as the walk finds them, to be compared with what Python says of itself.
+ *
  * A process that cannot be prepared so writes "PID not CPython" or the like: it has walked nothing.
  */
 #include <dlfcn.h>
@@ -60,6 +62,28 @@ static __attribute__((noinline)) void walk(void)
 	atomic_fetch_add_explicit(&walks, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&frames, count, memory_order_relaxed);
 	atomic_fetch_add_explicit(&ends[end], 1, memory_order_relaxed);
+}
+
+/* Code objects and offsets of this thread's frames; the count, -1: not the whole stack. times: so often, to be
+ * measured. */
+__attribute__((visibility("default"))) int python_walks_here(uint64_t *codes, int32_t *offsets, unsigned room,
+                                                             unsigned times);
+int python_walks_here(uint64_t *codes, int32_t *offsets, unsigned room, unsigned times)
+{
+	uint64_t thread_pointer;
+	uint32_t count = 0;
+	enum python_walk_end end = PYTHON_WALK_LOST;
+
+	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+	if (trouble || (!layout.key_sequence && !learn_sequence(thread_pointer)))
+		return -1;
+	for (unsigned i = 0; i < times; i++)
+		end = python_walk(&layout, thread_pointer, found, room < ROOM ? room : ROOM, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		codes[i] = found[i].code;
+		offsets[i] = found[i].offset;
+	}
+	return end == PYTHON_WALK_WHOLE ? (int)count : -1;
 }
 
 void *malloc(size_t bytes)
