@@ -48,9 +48,31 @@ struct look {
 
 static void forget_places(struct python_thread *t)
 {
+	for (uint32_t i = 0; i < t->place_count; i++) {
+		free(t->places[i].function);
+		free(t->places[i].file);
+	}
 	free(t->places);
 	t->places = NULL;
 	t->place_count = t->frames = 0;
+}
+
+static int keep_place(struct prover *pr, struct python_thread *t, const struct python_place *place, struct err *e)
+{
+	struct python_shown shown = { .line = place->line };
+
+	int rc = budget_take(&pr->budget, sizeof shown + strlen(place->function) + strlen(place->file) + 2, e);
+	if (rc)
+		return rc;
+	shown.function = strdup(place->function);
+	shown.file = strdup(place->file);
+	if (!shown.function || !shown.file || !grow_list(t->places, t->place_count)) {
+		free(shown.function);
+		free(shown.file);
+		return err_set(e, ENOMEM, "no memory for frames");
+	}
+	t->places[t->place_count++] = shown;
+	return 0;
 }
 
 static int on_frame(void *context, const struct python_frame *frame, struct err *e)
@@ -62,12 +84,7 @@ static int on_frame(void *context, const struct python_frame *frame, struct err 
 	if (rc)
 		return rc;
 	l->t->frames++;
-	if (l->t->place_count == PYTHON_PLACES_MAX)
-		return 0;
-	if (!grow_list(l->t->places, l->t->place_count))
-		return err_set(e, ENOMEM, "no memory for frames");
-	l->t->places[l->t->place_count++] = place;
-	return 0;
+	return l->t->place_count < PYTHON_PLACES_MAX ? keep_place(l->pr, l->t, &place, e) : 0;
 }
 
 static bool is_listed(struct prover *pr, uint64_t state)
@@ -89,6 +106,7 @@ static int prove_thread(struct prover *pr, struct python_thread *t, struct err *
 {
 	struct look l = { pr, t };
 	struct err first = { 0 };
+	uint64_t memory = pr->budget.memory;
 	bool same = true;
 
 	for (unsigned look = 0;; look++) {
@@ -96,6 +114,7 @@ static int prove_thread(struct prover *pr, struct python_thread *t, struct err *
 		if (rc == 0)
 			return 0;
 		forget_places(t);
+		pr->budget.memory = memory;
 		if (!is_of_objects(rc))
 			return rc;
 		if (look == 0)
@@ -128,7 +147,7 @@ static int list_threads(struct prover *pr, struct err *e)
 		rc = err_set(e, EINVAL, "it has no thread: it is not started, or is ending");
 	if (rc)
 		return rc;
-	p->threads = calloc(count, sizeof *p->threads);
+	p->threads = calloc(count, sizeof *p->threads); /* at most PYTHON_STATES_MAX */
 	if (!p->threads)
 		return err_set(e, ENOMEM, "no memory for threads");
 	p->thread_count = count;
@@ -292,7 +311,7 @@ void python_prove(struct python_proof *p, const struct python_runtime *runtime, 
 void python_proof_done(struct python_proof *p)
 {
 	for (size_t i = 0; i < p->thread_count; i++)
-		free(p->threads[i].places);
+		forget_places(&p->threads[i]);
 	free(p->threads);
 	p->threads = NULL;
 	p->thread_count = 0;

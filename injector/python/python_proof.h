@@ -28,6 +28,13 @@
 #define PYTHON_LOOKS 8u                  /* an eighth of a second */
 #define PYTHON_PLACES_MAX 64u            /* frames of a thread whose text is kept */
 
+/* A frame as text; both malloc'ed. */
+struct python_shown {
+	char *function;
+	char *file;
+	int32_t line; /* PYTHON_NO_LINE: none */
+};
+
 struct python_thread {
 	struct python_state state;
 	int32_t tid; /* as the target sees it; 0: not known */
@@ -35,7 +42,7 @@ struct python_thread {
 	bool moved;  /* it changed under each look; what follows is empty */
 	bool truncated;
 	uint32_t frames;
-	struct python_place *places; /* innermost first */
+	struct python_shown *places; /* innermost first */
 	uint32_t place_count;
 };
 
