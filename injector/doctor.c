@@ -11,6 +11,7 @@
 #include "doctor_allocators.h"
 #include "doctor_details.h"
 #include "doctor_fact.h"
+#include "doctor_python.h"
 #include "inspect.h"
 #include "old_stub.h"
 #include "other_session.h"
@@ -240,6 +241,7 @@ int doctor_report(struct session *s)
 	struct doctor_allocators allocators;
 	doctor_allocators_find(&allocators, s);
 	doctor_allocators_tell(&allocators, s);
+	doctor_python(s);
 	tell_uncovered(s, &allocators);
 	tell_cost(s, monotonic_ns() - start);
 	if (s->options.verbose) {

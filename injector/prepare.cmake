@@ -1,6 +1,6 @@
 # The order is that of tests/check (FOLDERS).
 set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(folder process elf got unwind entry recording threads remote session)
+foreach(folder process elf python got unwind entry recording threads remote session)
   list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
 endforeach()
 
@@ -24,6 +24,14 @@ add_library(memattach_prepare STATIC
   elf/modules_find.c
   elf/scope.c
   elf/tid_offset.c
+  python/python_find.c
+  python/python_lines.c
+  python/python_object.c
+  python/python_proof.c
+  python/python_releases.c
+  python/python_specific.c
+  python/python_stack.c
+  python/python_version.c
   got/hook_names.c
   got/allocator_notes.c
   got/entry_place.c

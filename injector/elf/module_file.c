@@ -184,7 +184,8 @@ static Elf64_Shdr *read_sections(const struct module_file *f, Elf64_Ehdr *h)
 	return read_part(f, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr));
 }
 
-bool module_file_raw_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes)
+/* The header of the section, copied from the headers; false: there is none. */
+static bool find_section(const struct module_file *f, const char *name, Elf64_Shdr *found)
 {
 	Elf64_Ehdr h;
 	AUTO_FREE Elf64_Shdr *sections = read_sections(f, &h);
@@ -199,11 +200,33 @@ bool module_file_raw_section(const struct module_file *f, const char *name, uint
 		if (s->sh_name >= names_bytes || strcmp(names + s->sh_name, name) || s->sh_type == SHT_NOBITS ||
 		    s->sh_flags & SHF_COMPRESSED || s->sh_size == 0)
 			continue;
-		*data = read_part(f, s->sh_offset, s->sh_size);
-		*bytes = s->sh_size;
-		return *data;
+		*found = *s;
+		return true;
 	}
 	return false;
+}
+
+bool module_file_raw_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes)
+{
+	Elf64_Shdr s;
+
+	if (!find_section(f, name, &s))
+		return false;
+	*data = read_part(f, s.sh_offset, s.sh_size);
+	*bytes = s.sh_size;
+	return *data;
+}
+
+bool module_file_section_place(const struct module_file *f, const char *name, uint64_t *address, uint64_t *bytes)
+{
+	Elf64_Shdr s;
+
+	if (!find_section(f, name, &s) || !(s.sh_flags & SHF_ALLOC) ||
+	    !elf_module_holds(f->module, f->module->bias + s.sh_addr, s.sh_size, 0))
+		return false;
+	*address = f->module->bias + s.sh_addr;
+	*bytes = s.sh_size;
+	return true;
 }
 
 bool module_file_symbols(const struct module_file *f, module_symbol_fn fn, void *context)

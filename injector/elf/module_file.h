@@ -41,6 +41,8 @@ int module_file_section(const struct module_file *f, const char *name, uint8_t *
  * malloc'ed. False: no file, no such section, or it is compressed.
  */
 bool module_file_raw_section(const struct module_file *f, const char *name, uint8_t **data, size_t *bytes);
+/* Where a section is loaded. False: no file, no such section, or it is not in a loaded segment. */
+bool module_file_section_place(const struct module_file *f, const char *name, uint64_t *address, uint64_t *bytes);
 
 /* Calls fn for each symbol defined in .symtab, until it returns false. False if there is no .symtab. */
 typedef bool (*module_symbol_fn)(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the Python frames of a thread are found in CPython 3.9 to 3.14, for a walk inside of the process:
+ *
+ *   thread pointer → value of the interpreter's thread-specific key → thread state → current frame
+ *   frame → code object, instruction, previous frame
+ *
+ * memattach fills it in after it has proved it on the running process (injector/python/python_proof.h), from three
+ * sources: *headers*, offsets that the structures of that version have (injector/python/python_releases.c); *process*,
+ * addresses of objects in it; *C library*, the offset that its own description for debuggers names.
+ *
+ * The walk. The thread's state is read through the key, which needs no lock: the value belongs to the thread, is set
+ * before it runs Python and cleared before the state is freed, but for threads that outlive the interpreter: so there
+ * is no walk once finalizing leads to something. It is used only if key_address begins with a word that is not 0, the
+ * key is below PYTHON_KEYS, the value was set under key_sequence, and the state names this thread. From the state,
+ * state_frame leads to the current frame; where cframe_frame is not absent, through one more structure. While a thread
+ * runs a subinterpreter, the key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the
+ * subinterpreter, which are further in, are not seen. In 3.12 it leads to a state that may name the thread which made
+ * the subinterpreter: then none are seen. 3.13 and later have a state for each.
+ *
+ * A frame counts if its code object has the type code_type, its instruction lies in the code, and it has begun: a frame
+ * that is being set up is skipped (python_frame_layout.first_traceable). Where frame_owner is not absent and holds
+ * owner_without_code or more, the frame marks where the evaluator was entered from C: it is skipped as well, its code
+ * is of no meaning, and the native stack has one more evaluator frame there. The walk ends at previous == 0; at the
+ * first thing that is not as said here, and after PYTHON_DEPTH_MAX frames, it ends truncated.
+ */
+#ifndef MEMATTACH_PYTHON_LAYOUT_H
+#define MEMATTACH_PYTHON_LAYOUT_H
+
+#include <stdint.h>
+
+#define PYTHON_ABSENT     0xffffffffu /* of an offset: this version has no such member */
+#define PYTHON_DEPTH_MAX  20000u      /* frames of one chain; sys.setrecursionlimit allows more, chains may be cyclic */
+#define PYTHON_KEYS       1024u       /* glibc: PTHREAD_KEYS_MAX */
+#define PYTHON_BLOCK_KEYS 32u         /* glibc: keys of one block, the second level of its table */
+#define PYTHON_KEY_BYTES  16u         /* glibc: of one key in a block: sequence number of the key, value */
+#define PYTHON_KEY_VALUE  8u          /* … where the value is */
+
+/* What the word of a frame at frame_instruction is. A code unit has two bytes. */
+enum python_instruction {
+	PYTHON_LAST_BYTES = 1, /* 3.9: int32, bytes from the start of the code to the last instruction; -1 none yet */
+	PYTHON_LAST_UNITS,     /* 3.10: the same in code units */
+	PYTHON_BEFORE_NEXT,    /* 3.11, 3.12: address of the code unit before the next instruction */
+	PYTHON_CURRENT,        /* 3.13, 3.14: address of the instruction that runs */
+};
+
+/* All from the headers. Offsets into a structure, which the first word of the name says. */
+struct python_frame_layout {
+	/* Thread state: struct _ts. */
+	uint32_t state_frame;  /* frame (3.9, 3.10), cframe (3.11, 3.12), current_frame */
+	uint32_t state_thread; /* thread_id, 8 bytes: pthread_self() of its thread */
+	uint32_t cframe_frame; /* struct _PyCFrame: current_frame; absent: state_frame is the frame itself */
+	/* Frame: struct _frame (3.9, 3.10), struct _PyInterpreterFrame. */
+	uint32_t frame_previous;
+	uint32_t frame_code; /* f_code, f_executable: the bits of executable_tag are no part of the address */
+	uint32_t frame_instruction;
+	uint32_t frame_owner; /* one byte; absent: 3.9, 3.10 */
+	uint32_t frame_entry; /* one byte, not 0: the evaluator was entered for this frame; absent: all but 3.11 */
+	/* Object. */
+	uint32_t object_type;
+	/* Code object. */
+	uint32_t code_units;      /* ob_size, 8 bytes: code units of the code; absent: 3.9, 3.10, see code_start */
+	uint32_t code_start;      /* co_code_adaptive, the code itself; 3.9, 3.10: co_code, address of a bytes object */
+	uint32_t first_traceable; /* int32, code units: _co_firsttraceable. A frame with owner_generator (or without an
+	                             owner) whose instruction is before it has not begun. Absent: 3.9, 3.10 */
+	uint32_t bytes_size;      /* bytes object: ob_size, 8 bytes */
+	uint32_t bytes_data;      /* … what it holds */
+	uint8_t instruction;      /* enum python_instruction */
+	uint8_t executable_tag;   /* 1 in 3.14, else 0 */
+	uint8_t owner_generator;  /* owner: the frame is part of a generator or coroutine */
+	uint8_t owner_without_code; /* this owner and all above: the evaluator was entered here; 255: none */
+};
+
+struct python_layout {
+	uint32_t version;         /* as Py_Version: 0x030b02f0 is 3.11.2; 0x030bfff0: patch level unknown */
+	uint32_t specific_offset; /* C library: from the thread pointer to its 32 addresses of blocks of keys */
+	uint64_t key_address;     /* process: int32 "is there a key", uint32 key (Py_tss_t, in _PyRuntime) */
+	uint64_t key_sequence;    /* process: of the key as it is now; one that is made anew has another */
+	uint64_t finalizing;      /* process: of a word, not 0 once the interpreter ends, before states are freed */
+	uint64_t code_type;       /* process: PyCode_Type */
+	uint64_t frame_type;      /* process: PyFrame_Type, which frames of 3.9 and 3.10 have; else 0 */
+	struct python_frame_layout frames;
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct python_frame_layout) == 60, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_layout) == 112, "a contract between memattach and the payload");
+
+#endif

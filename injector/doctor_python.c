@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor_python.h"
+
+#include <inttypes.h>
+
+#include "doctor_fact.h"
+#include "python_proof.h"
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void tell_version(const struct python_runtime *r, const char *name)
+{
+	const struct python_version *v = &r->version;
+
+	fact(name, "CPython%s%s%s%s in %s%s", v->minor ? " " : "", v->text,
+	     v->free_threaded ? ", a free-threaded build," : "", v->debug ? ", a debug build," : "",
+	     r->module->is_main ? "the program " : "", elf_module_name(r->module));
+}
+
+static void tell_proof(const struct python_proof *p)
+{
+	if (!p->frames_proved) {
+		fact("", "  Python frames cannot be read: %s", p->frames_why);
+		return;
+	}
+	fact("",
+	     "  Python frames can be read: %" PRIu64 " frame%s of %zu thread%s in %u interpreter%s were as expected",
+	     p->frames, plural(p->frames), p->thread_count - p->moved, plural(p->thread_count - p->moved),
+	     p->interpreters, plural(p->interpreters));
+	if (p->moved)
+		fact("", "  %u more thread%s changed under each look", p->moved, plural(p->moved));
+	if (p->key_proved)
+		fact("", "  a thread finds its own frames: so it was for %u thread%s", p->own, plural(p->own));
+	else
+		fact("", "  a thread cannot find its own frames: %s", p->key_why);
+}
+
+static void tell_thread(const struct python_thread *t)
+{
+	char name[64];
+
+	if (t->tid)
+		snprintf(name, sizeof name, "%sthread %d", t->owned ? "" : "made by ", t->tid);
+	else
+		snprintf(name, sizeof name, "thread at 0x%" PRIx64, t->state.thread);
+	if (t->moved)
+		fact("", "  %s, interpreter %" PRId64 ": it changed under each look", name, t->state.interpreter);
+	else
+		fact("", "  %s, interpreter %" PRId64 ", %u frame%s%s", name, t->state.interpreter, t->frames,
+		     plural(t->frames), t->truncated ? " and more" : "");
+	for (uint32_t i = 0; i < t->place_count; i++) {
+		const struct python_shown *f = &t->places[i];
+
+		if (f->line == PYTHON_NO_LINE)
+			fact("", "    %s (%s)", f->function, f->file);
+		else
+			fact("", "    %s (%s:%d)", f->function, f->file, f->line);
+	}
+	if (t->frames > t->place_count)
+		fact("", "    and %u more", t->frames - t->place_count);
+}
+
+static void tell_runtime(const struct session *s, const struct python_runtime *r, const char *name)
+{
+	struct python_proof p;
+
+	tell_version(r, name);
+	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
+	tell_proof(&p);
+	for (size_t i = 0; i < p.thread_count && s->options.verbose && p.frames_proved; i++)
+		tell_thread(&p.threads[i]);
+	python_proof_done(&p);
+}
+
+void doctor_python(const struct session *s)
+{
+	struct python_runtime list[PYTHON_RUNTIMES_MAX];
+	struct budget budget;
+	uint32_t count = 0;
+	struct err e;
+
+	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
+	const struct target_memory memory = target_memory_charged(&s->memory, &budget);
+	if (python_find(list, &count, &s->view.modules, &s->view.maps, &memory, &e) < 0) {
+		fact("python", "not searched: %s", e.text);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		tell_runtime(s, &list[i], i ? "" : "python");
+	if (count)
+		fact("", "  a session shows the interpreter's own functions, not yet those of Python");
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What --doctor says of CPython in the process: its version, whether its frames can be read, and with --verbose
+ * the Python stack of each thread as it is in this moment. Nothing where there is no CPython.
+ */
+#ifndef MEMATTACH_DOCTOR_PYTHON_H
+#define MEMATTACH_DOCTOR_PYTHON_H
+
+#include "session.h"
+
+/* After the inspection; reads the memory of the target. */
+void doctor_python(const struct session *s);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where CPython's structures have their members, for each minor version whose release builds are known. The table is
+ * made from CPython's headers by scripts/python-releases; nothing in it is written by hand.
+ *
+ * The offsets are those of release builds for x86-64 Linux. Between the patch levels of a minor version they have been
+ * the same in all headers that were compared, but CPython does not promise that, and other builds differ. So they are
+ * used only after a proof (python_proof.h); 3.13 and later also describe themselves, and must agree (python_version.h).
+ */
+#ifndef MEMATTACH_PYTHON_RELEASES_H
+#define MEMATTACH_PYTHON_RELEASES_H
+
+#include "python_layout.h"
+
+#define PYTHON_SELF_WORDS 29u
+
+enum python_lines {
+	PYTHON_LNOTAB = 1, /* 3.9 */
+	PYTHON_LINETABLE,  /* 3.10 */
+	PYTHON_LOCATIONS,  /* 3.11 … */
+};
+
+/* Members of the structures, by offset, that only a reader from outside needs. */
+struct python_release {
+	uint32_t minor;      /* 11: 3.11 */
+	const char *headers; /* of the releases that it was made from */
+	struct python_frame_layout frames;
+	/* _PyRuntime */
+	uint32_t runtime_interpreters; /* interpreters.head */
+	uint32_t runtime_main;         /* interpreters.main */
+	uint32_t runtime_finalizing;   /* _finalizing: an address, not 0 from the beginning of Py_FinalizeEx on */
+	uint32_t runtime_key;          /* gilstate.autoTSSkey, autoTSSkey */
+	/* interpreter state */
+	uint32_t interpreter_id;
+	uint32_t interpreter_next;
+	uint32_t interpreter_threads;
+	/* thread state */
+	uint32_t state_previous;
+	uint32_t state_next;
+	uint32_t state_interpreter;
+	uint32_t state_native; /* native_thread_id; absent: 3.9, 3.10 */
+	/* code object */
+	uint32_t code_bytes; /* of the structure without the code */
+	uint32_t code_filename;
+	uint32_t code_name;
+	uint32_t code_qualname;   /* absent: 3.9, 3.10 */
+	uint32_t code_first_line; /* int32 */
+	uint32_t code_lines;      /* co_lnotab, co_linetable: a bytes object */
+	enum python_lines lines;
+	/* string */
+	uint32_t string_length; /* 8 bytes, code points */
+	uint32_t string_state;  /* 4 bytes of flags */
+	uint32_t string_kind;   /* mask of the bits that hold the bytes of a character */
+	uint32_t string_compact;
+	uint32_t string_ascii;
+	uint32_t string_ascii_data; /* where the characters are, compact and ascii */
+	uint32_t string_wide_data;  /* … compact and not ascii */
+	/* type */
+	uint32_t type_name; /* tp_name: address of a C string */
+	/* Words of 8 bytes of _Py_DebugOffsets, which is at the start of _PyRuntime in 3.13 and later, and what they
+	   must hold. The first with value 0 and offset 0 ends the list. */
+	struct python_self_word {
+		uint32_t at;
+		uint32_t value;
+	} self[PYTHON_SELF_WORDS];
+};
+
+/* NULL: a version that is not known. */
+const struct python_release *python_release_find(uint32_t minor);
+/* All of them, by minor version. */
+const struct python_release *python_release_list(uint32_t *count);
+
+#endif

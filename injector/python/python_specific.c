@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_specific.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "module_file.h"
+
+#define LIBPTHREAD "libpthread"
+#define OFFSET_MAX 0x10000u /* of a control block */
+
+/* nptl_db's description of a member: its bits, how many there are, its offset. */
+struct member {
+	uint32_t bits, count, offset;
+};
+
+enum wanted {
+	SPECIFIC,
+	TID,
+	KEY_VALUE,
+	KEY_BYTES, /* one word */
+	WANTED
+};
+
+static const char *const names[WANTED] = {
+	[SPECIFIC] = "_thread_db_pthread_specific",
+	[TID] = "_thread_db_pthread_tid",
+	[KEY_VALUE] = "_thread_db_pthread_key_data_data",
+	[KEY_BYTES] = "_thread_db_sizeof_pthread_key_data",
+};
+
+static bool on_symbol(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type)
+{
+	uint64_t *places = context;
+
+	(void)bytes;
+	for (unsigned i = 0; i < WANTED && type == STT_OBJECT; i++)
+		if (!strcmp(name, names[i]))
+			places[i] = address;
+	return true;
+}
+
+static bool find_all(uint64_t *places, const struct modules *modules, const struct maps *maps,
+                     const struct target_memory *tm)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		const struct elf_module *m = &modules->list[i];
+		struct elf_symbol s;
+		struct module_file f;
+
+		if (m->namespace_id)
+			continue;
+		for (unsigned k = 0; k < WANTED; k++)
+			if (!places[k] && elf_module_find(m, names[k], "GLIBC_PRIVATE", &s))
+				places[k] = s.address;
+		if (strncmp(elf_module_name(m), LIBPTHREAD, strlen(LIBPTHREAD)) != 0 || places[SPECIFIC])
+			continue;
+		module_file_open(&f, m, tm, maps);
+		(void)module_file_symbols(&f, on_symbol, places);
+		module_file_close(&f);
+	}
+	for (unsigned k = 0; k < WANTED; k++)
+		if (!places[k])
+			return false;
+	return true;
+}
+
+int python_specific_find(struct python_specific *s, const struct modules *modules, const struct maps *maps,
+                         const struct target_memory *tm, struct err *e)
+{
+	uint64_t places[WANTED] = { 0 };
+	struct member specific, tid, value;
+	uint32_t key_bytes;
+
+	if (!find_all(places, modules, maps, tm)) {
+		int rc = budget_check(tm->budget, e);
+		return rc ? rc : err_set(e, ENOSYS, "its C library does not tell where a thread's own values are");
+	}
+	const struct target_piece pieces[] = {
+		{ places[SPECIFIC], sizeof specific, &specific },
+		{ places[TID], sizeof tid, &tid },
+		{ places[KEY_VALUE], sizeof value, &value },
+		{ places[KEY_BYTES], sizeof key_bytes, &key_bytes },
+	};
+	int rc = target_read_batch(tm, pieces, sizeof pieces / sizeof pieces[0], e);
+	if (rc)
+		return rc;
+	if (specific.bits != PYTHON_KEYS / PYTHON_BLOCK_KEYS * 64 || specific.count != 1 ||
+	    specific.offset > OFFSET_MAX || tid.bits != 32 || tid.offset > OFFSET_MAX ||
+	    value.offset != PYTHON_KEY_VALUE || key_bytes != PYTHON_KEY_BYTES)
+		return err_set(e, ENOSYS, "its C library keeps a thread's own values in a way that is not known");
+	*s = (struct python_specific){ specific.offset, tid.offset };
+	return 0;
+}
+
+int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
+                          struct python_own *own, struct err *e)
+{
+	struct {
+		int32_t exists;
+		uint32_t number;
+	} key;
+	uint64_t self, block;
+
+	int rc = target_read(&v->memory, v->runtime + v->release->runtime_key, &key, sizeof key, e);
+	if (rc == 0 && (key.exists != 1 || key.number >= PYTHON_KEYS))
+		rc = err_set(e, EINVAL, "it has no key for a thread's own state");
+	if (rc == 0)
+		rc = target_read_u64(&v->memory, thread, &self, e);
+	if (rc == 0 && self != thread)
+		rc = err_set(e, EINVAL, "0x%" PRIx64 " is no thread's control block", thread);
+	if (rc == 0)
+		rc = target_read_u64(&v->memory, thread + s->offset + key.number / PYTHON_BLOCK_KEYS * 8ull, &block, e);
+	if (rc)
+		return rc;
+	*own = (struct python_own){ 0 };
+	if (!block)
+		return 0;
+	_Static_assert(sizeof *own == PYTHON_KEY_BYTES && offsetof(struct python_own, state) == PYTHON_KEY_VALUE,
+	               "as glibc keeps it");
+	return target_read(&v->memory, block + (uint64_t)(key.number % PYTHON_BLOCK_KEYS) * PYTHON_KEY_BYTES, own,
+	                   sizeof *own, e);
+}
+
+int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread)
+{
+	struct err ignored;
+	int32_t tid;
+
+	return target_read(&v->memory, thread + s->tid_offset, &tid, sizeof tid, &ignored) ? 0 : tid;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread's own state, as code inside of the thread would find it: the value of the interpreter's thread-specific key
+ * (pthread_getspecific). glibc keeps it in the thread's control block, and describes where to debuggers by
+ * _thread_db_pthread_specific and its kin (nptl_db), which are exported or, until 2.33, in .symtab of libpthread. Other
+ * C libraries do not tell.
+ */
+#ifndef MEMATTACH_PYTHON_SPECIFIC_H
+#define MEMATTACH_PYTHON_SPECIFIC_H
+
+#include "python_stack.h"
+
+struct python_specific {
+	uint32_t offset;     /* struct python_layout, specific_offset */
+	uint32_t tid_offset; /* from the thread pointer to the kernel's number of the thread */
+};
+
+/* -ENOSYS: the C library does not tell, or something else than is known. */
+int python_specific_find(struct python_specific *s, const struct modules *modules, const struct maps *maps,
+                         const struct target_memory *tm, struct err *e) WARN_UNUSED;
+
+/*
+ * What the key of the interpreter holds for the thread, 0: nothing; and the sequence number of the key, with which it
+ * was set. -EINVAL: there is no key, or thread is no thread pointer of this C library.
+ */
+struct python_own {
+	uint64_t sequence;
+	uint64_t state;
+};
+int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
+                          struct python_own *own, struct err *e) WARN_UNUSED;
+
+/* The kernel's number of the thread as the target sees it; 0: not known. */
+int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Walks the Python frames of the calling thread by the layout that memattach proved (python_layout.h). No call, no
+ * lock, no system call; nothing is written but the caller's array. No hook calls it yet; tests/tools/python_walks.c
+ * tries it.
+ *
+ * Why each read is of mapped memory. All that is read belongs to the calling thread, which is in a call of malloc or
+ * its kin: nobody else pushes or pops its frames.
+ *
+ * - The control block and the first block of keys are the thread's own. A further block is allocated by
+ *   pthread_setspecific before its address is stored, and freed when the thread is.
+ * - The thread state is bound to the key after it has been filled in, and the key is cleared (or rebound) before the
+ *   state is freed: PyThreadState_DeleteCurrent, and PyGILState_Release for threads that are not Python's. A thread
+ * that outlives its interpreter has its state freed by another thread, and keeps its value: Py_FinalizeEx sets the word
+ *   `finalizing` long before that, and an interpreter that is started later in the same process has a key with another
+ *   sequence number. Either ends the walk before it begins. What is left is a thread without the lock that is held up
+ *   within this walk for as long as a whole finalisation takes.
+ * - A fork leaves only the thread that forked; the others' states are not walked in the child, where hooks are off.
+ * - A frame is linked in after its code, its previous frame and its instruction are set, and taken out before it is
+ *   cleared: what may call malloc while it is cleared (destructors) no longer finds it. Before 3.11 frames are objects,
+ *   held by the thread state. A generator's frame lies in the generator, which its evaluator holds while it runs.
+ *   Creating a generator allocates before the frame is copied, and the copy is linked in only when it is resumed.
+ * - A frame holds its code object, a code object its type, which is static. Code of 3.9 and 3.10 is a bytes object that
+ *   the code object holds.
+ * - A signal handler of C runs at any instruction, also between two stores of the evaluator. If it calls malloc, which
+ *   POSIX forbids, the walk may meet a frame half linked. The order above still holds for each store on x86-64 unless
+ *   the compiler has changed it; Python's own handlers run between instructions.
+ *
+ * Nevertheless nothing is believed: an address that is not aligned, or none of a program, ends the walk, as does a
+ * code object without the code type, and a chain is followed for no more frames than the caller has room for.
+ */
+#ifndef MEMATTACH_PAYLOAD_PYTHON_WALK_H
+#define MEMATTACH_PAYLOAD_PYTHON_WALK_H
+
+#include <stdbool.h>
+
+#include "python_layout.h"
+
+struct python_walked {
+	uint64_t code;  /* address of the code object */
+	int32_t offset; /* of the instruction, bytes from the start of the code; below 0: none has run */
+	uint32_t entry; /* 1: the evaluator was entered for this frame, so a frame of the native stack ends here */
+};
+
+enum python_walk_end {
+	PYTHON_WALK_WHOLE,     /* to the first frame */
+	PYTHON_WALK_NO_THREAD, /* this thread has no state, or none that names it */
+	PYTHON_WALK_TRUNCATED, /* there are more frames than room */
+	PYTHON_WALK_LOST,      /* something was not as the layout says; the frames before it are right */
+};
+
+/* Frames of the calling thread, innermost first, at most room; *count of them. thread_pointer: %fs:0. */
+enum python_walk_end python_walk(const struct python_layout *layout, uint64_t thread_pointer,
+                                 struct python_walked *frames, uint32_t room, uint32_t *count);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loaded before the C library of a python3: walks the Python frames of the calling thread at each call of malloc,
+ * calloc and realloc, by payload/python_walk.c. With PYTHONMALLOC=malloc each Python object is such a call. At the end
+ * it adds a line to the file that PYTHON_WALKS names:
+ *
+ *     PID walks frames no_thread truncated lost
+ *
+ * python_walks_here() is for ctypes: the frames as the walk finds them, to be compared with what Python says of itself.
+ *
+ * A process that cannot be prepared so writes "PID not CPython" or the like: it has walked nothing.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "python_releases.h"
+#include "python_walk.h"
+
+#define ROOM 1024u
+
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *old, size_t bytes);
+
+static struct python_layout layout;
+static const char *trouble = "it has not started";
+static atomic_ulong walks, frames, ends[PYTHON_WALK_LOST + 1];
+static __thread struct python_walked found[ROOM] __attribute__((tls_model("initial-exec")));
+
+/* memattach proves it on a process that runs; here there is none yet. */
+static bool learn_sequence(uint64_t thread_pointer)
+{
+	const int32_t *key = (const int32_t *)(uintptr_t)layout.key_address;
+	uint32_t number = (uint32_t)key[1];
+
+	if (!key[0] || number >= PYTHON_KEYS)
+		return false;
+	const uint64_t *block =
+		((const uint64_t *const *)(uintptr_t)(thread_pointer +
+	                                              layout.specific_offset))[number / PYTHON_BLOCK_KEYS];
+	if (block && block[number % PYTHON_BLOCK_KEYS * 2 + 1])
+		layout.key_sequence = block[number % PYTHON_BLOCK_KEYS * 2];
+	return layout.key_sequence;
+}
+
+static __attribute__((noinline)) void walk(void)
+{
+	uint64_t thread_pointer;
+	uint32_t count;
+
+	if (trouble)
+		return;
+	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+	if (!layout.key_sequence && !learn_sequence(thread_pointer))
+		return;
+	enum python_walk_end end = python_walk(&layout, thread_pointer, found, ROOM, &count);
+	atomic_fetch_add_explicit(&walks, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&frames, count, memory_order_relaxed);
+	atomic_fetch_add_explicit(&ends[end], 1, memory_order_relaxed);
+}
+
+/* Code objects and offsets of this thread's frames; the count, -1: not the whole stack. times: so often, to be
+ * measured. */
+__attribute__((visibility("default"))) int python_walks_here(uint64_t *codes, int32_t *offsets, unsigned room,
+                                                             unsigned times);
+int python_walks_here(uint64_t *codes, int32_t *offsets, unsigned room, unsigned times)
+{
+	uint64_t thread_pointer;
+	uint32_t count = 0;
+	enum python_walk_end end = PYTHON_WALK_LOST;
+
+	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
+	if (trouble || (!layout.key_sequence && !learn_sequence(thread_pointer)))
+		return -1;
+	for (unsigned i = 0; i < times; i++)
+		end = python_walk(&layout, thread_pointer, found, room < ROOM ? room : ROOM, &count);
+	for (uint32_t i = 0; i < count; i++) {
+		codes[i] = found[i].code;
+		offsets[i] = found[i].offset;
+	}
+	return end == PYTHON_WALK_WHOLE ? (int)count : -1;
+}
+
+void *malloc(size_t bytes)
+{
+	walk();
+	return __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+	walk();
+	return __libc_calloc(count, bytes);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+	walk();
+	return __libc_realloc(old, bytes);
+}
+
+static const char *prepare(void)
+{
+	const char *(*version)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
+	char *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
+	void *libc = dlopen("libc.so.6", RTLD_NOW), *threads = dlopen("libpthread.so.0", RTLD_NOW);
+	uint32_t *member = libc ? dlvsym(libc, "_thread_db_pthread_specific", "GLIBC_PRIVATE") : NULL;
+	char *offset = getenv("PYTHON_WALKS_SPECIFIC"); /* where it is not exported */
+	unsigned minor;
+
+	(void)threads;
+	if (!version || !runtime || sscanf(version(), "3.%u.", &minor) != 1)
+		return "not CPython";
+	const struct python_release *r = python_release_find(minor);
+	if (!r || (!member && !offset))
+		return r ? "no _thread_db_pthread_specific" : "not a version that is known";
+	layout = (struct python_layout){
+		.specific_offset = member ? member[2] : (uint32_t)atoi(offset),
+		.key_address = (uint64_t)(uintptr_t)runtime + r->runtime_key,
+		.finalizing = (uint64_t)(uintptr_t)runtime + r->runtime_finalizing,
+		.code_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyCode_Type"),
+		.frame_type = minor <= 10 ? (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyFrame_Type") : 0,
+		.frames = r->frames,
+	};
+	return NULL;
+}
+
+static __attribute__((constructor)) void start(void)
+{
+	trouble = prepare();
+}
+
+static __attribute__((destructor)) void report(void)
+{
+	const char *file = getenv("PYTHON_WALKS");
+	char line[200];
+	int n = trouble ? snprintf(line, sizeof line, "%d %s\n", getpid(), trouble)
+	                : snprintf(line, sizeof line, "%d %lu %lu %lu %lu %lu\n", getpid(), walks, frames,
+	                           ends[PYTHON_WALK_NO_THREAD], ends[PYTHON_WALK_TRUNCATED], ends[PYTHON_WALK_LOST]);
+	int fd = file ? open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
+
+	if (fd < 0 || write(fd, line, (size_t)n) != n)
+		_exit(99);
+	close(fd);
+}

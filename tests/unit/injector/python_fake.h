@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An interpreter that is none: structures as one release of CPython has them, in the data of this program, with one
+ * thread that has a few frames. Tests change them and look at them from outside.
+ */
+#ifndef MEMATTACH_PYTHON_FAKE_H
+#define MEMATTACH_PYTHON_FAKE_H
+
+#include "python_proof.h"
+
+#define FAKE_FRAMES 3u
+
+struct python_fake {
+	const struct python_release *release;
+	uint8_t *runtime, *interpreter, *state;
+	uint8_t *frames[FAKE_FRAMES], *codes[FAKE_FRAMES]; /* innermost first */
+	uint8_t *name, *file, *lines;                      /* of the innermost: str, str, bytes */
+	uint8_t *meta, *code_type, *none_type, *frame_type;
+	uint8_t *cframe;       /* 3.11, 3.12 */
+	uint64_t key_sequence; /* of the key: glibc counts by two, odd while there is one */
+};
+
+/* Made anew; the key of the calling thread leads to its state. */
+void python_fake_make(struct python_fake *f, const struct python_release *release);
+/* A further str, of so many bytes a character. */
+uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_t count, unsigned width, bool ascii);
+void python_fake_put(uint8_t *object, uint32_t offset, uint64_t word);
+void python_fake_put_pointer(uint8_t *object, uint32_t offset, const void *pointer);
+/* Frames of its thread: the words at which the instruction is, for an offset in bytes. */
+void python_fake_put_instruction(struct python_fake *f, unsigned frame, int32_t offset);
+void python_fake_put_code(struct python_fake *f, unsigned frame, const uint8_t *code);
+/* Memory of the fake, zeroed. */
+uint8_t *python_fake_new(size_t bytes);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* The walk from inside, over the fake interpreters that are proved from outside as well. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "python_fake.h"
+#include "python_walk.h"
+
+#define ROOM 8u
+
+struct result {
+	enum python_walk_end end;
+	uint32_t count;
+	struct python_walked frames[ROOM];
+};
+
+/* As glibc describes its control block to debuggers (nptl_db); python_specific.c finds it from outside. */
+static uint32_t specific_offset(void)
+{
+	static const char name[] = "_thread_db_pthread_specific";
+	void *libc = dlopen("libc.so.6", RTLD_NOW);
+	const uint32_t *member = libc ? dlvsym(libc, name, "GLIBC_PRIVATE") : NULL;
+
+	if (!member)
+		skip(); /* before glibc 2.34 it is not exported */
+	return member[2];
+}
+
+static void layout_of(const struct python_fake *f, struct python_layout *l)
+{
+	*l = (struct python_layout){
+		.specific_offset = specific_offset(),
+		.key_address = (uint64_t)(uintptr_t)f->runtime + f->release->runtime_key,
+		.key_sequence = f->key_sequence,
+		.finalizing = (uint64_t)(uintptr_t)f->runtime + f->release->runtime_finalizing,
+		.code_type = (uint64_t)(uintptr_t)f->code_type,
+		.frame_type = f->release->minor <= 10 ? (uint64_t)(uintptr_t)f->frame_type : 0,
+		.frames = f->release->frames,
+	};
+}
+
+static struct result walk(const struct python_fake *f, uint32_t room)
+{
+	struct python_layout l;
+	struct result r = { 0 };
+
+	layout_of(f, &l);
+	r.end = python_walk(&l, (uint64_t)pthread_self(), r.frames, room, &r.count);
+	return r;
+}
+
+static void with_each(void (*test)(struct python_fake *f))
+{
+	uint32_t count;
+	const struct python_release *list = python_release_list(&count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct python_fake f;
+
+		python_fake_make(&f, &list[i]);
+		test(&f);
+	}
+}
+
+static void ends(const struct python_fake *f, enum python_walk_end end, uint32_t count)
+{
+	struct result r = walk(f, ROOM);
+
+	if (r.end != end || r.count != count)
+		fail_msg("3.%u: ended as %d after %u frames, not as %d after %u", f->release->minor, r.end, r.count,
+		         end, count);
+}
+
+static void whole(struct python_fake *f)
+{
+	struct result r = walk(f, ROOM);
+
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	for (unsigned i = 0; i < FAKE_FRAMES; i++) {
+		assert_int_equal(r.frames[i].code, (uintptr_t)f->codes[i]);
+		assert_int_equal(r.frames[i].offset, 4);
+		assert_int_equal(r.frames[i].entry, f->release->minor <= 10);
+	}
+	assert_int_equal(walk(f, FAKE_FRAMES).end, PYTHON_WALK_WHOLE);
+	assert_int_equal(walk(f, FAKE_FRAMES - 1).end, PYTHON_WALK_TRUNCATED);
+	assert_int_equal(walk(f, FAKE_FRAMES - 1).count, FAKE_FRAMES - 1);
+}
+
+static void test_walk_finds_all_frames(void **state)
+{
+	(void)state;
+	with_each(whole);
+}
+
+static void entered(struct python_fake *f)
+{
+	const struct python_frame_layout *l = &f->release->frames;
+	struct result r;
+
+	if (l->frame_entry != PYTHON_ABSENT)
+		f->frames[1][l->frame_entry] = 1;
+	else if (l->frame_owner != PYTHON_ABSENT)
+		f->frames[1][l->frame_owner] = l->owner_without_code;
+	r = walk(f, ROOM);
+	assert_int_equal(r.end, PYTHON_WALK_WHOLE);
+	if (l->frame_entry != PYTHON_ABSENT) {
+		assert_int_equal(r.count, 3);
+		assert_true(!r.frames[0].entry && r.frames[1].entry && !r.frames[2].entry);
+	} else if (l->frame_owner != PYTHON_ABSENT) {
+		assert_int_equal(r.count, 2);
+		assert_true(r.frames[0].entry && !r.frames[1].entry);
+		assert_int_equal(r.frames[1].code, (uintptr_t)f->codes[2]);
+	}
+}
+
+static void test_walk_tells_where_the_evaluator_was_entered(void **state)
+{
+	(void)state;
+	with_each(entered);
+}
+
+static void not_begun(struct python_fake *f)
+{
+	const struct python_frame_layout *l = &f->release->frames;
+
+	if (l->first_traceable == PYTHON_ABSENT)
+		return;
+	python_fake_put(f->codes[0], l->first_traceable, 3);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES - 1);
+	f->frames[0][l->frame_owner] = l->owner_generator;
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+}
+
+static void test_walk_skips_frames_that_have_not_begun(void **state)
+{
+	(void)state;
+	with_each(not_begun);
+}
+
+static void no_thread(struct python_fake *f)
+{
+	uint8_t *words = f->runtime + f->release->runtime_key;
+
+	python_fake_put(f->runtime, f->release->runtime_finalizing, 0x1000);
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	python_fake_put(f->runtime, f->release->runtime_finalizing, 0);
+	python_fake_put(f->state, f->release->frames.state_thread, 0x1000);
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	python_fake_put(f->state, f->release->frames.state_thread, (uint64_t)pthread_self());
+	f->key_sequence += 2; /* made anew */
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	f->key_sequence -= 2;
+	uint8_t first = words[0];
+	words[0] = 0;
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	words[0] = first;
+	words[6] = 0xff; /* of the key */
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	words[6] = 0;
+	words[5] = 3; /* a key of a later block, which this thread does not have */
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+}
+
+static void *in_another_thread(void *fake)
+{
+	ends(fake, PYTHON_WALK_NO_THREAD, 0);
+	return NULL;
+}
+
+static void other_thread(struct python_fake *f)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, in_another_thread, f), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void test_walk_needs_the_threads_own_state(void **state)
+{
+	(void)state;
+	with_each(no_thread);
+	with_each(other_thread);
+}
+
+static void lost(struct python_fake *f)
+{
+	const struct python_frame_layout *l = &f->release->frames;
+	static const uint64_t wild[] = { 8, 0xfff8, 0xdead0000beef0000, 0x800000000000, 0xfffffffffffffff8 };
+
+	for (unsigned i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+		python_fake_put(f->frames[0], l->frame_previous, wild[i]);
+		ends(f, PYTHON_WALK_LOST, 1);
+		python_fake_put_pointer(f->frames[0], l->frame_previous, f->frames[1]);
+		python_fake_put(f->frames[1], l->frame_code, wild[i]);
+		ends(f, PYTHON_WALK_LOST, 1);
+		python_fake_put_code(f, 1, f->codes[1]);
+	}
+	python_fake_put_pointer(f->frames[0], l->frame_previous, f->frames[1] + 4);
+	ends(f, PYTHON_WALK_LOST, 1);
+	python_fake_put_pointer(f->frames[0], l->frame_previous, f->frames[1]);
+	python_fake_put_code(f, 1, f->name);
+	ends(f, PYTHON_WALK_LOST, 1);
+	python_fake_put_code(f, 1, f->codes[1]);
+	python_fake_put_instruction(f, 2, 8);
+	ends(f, PYTHON_WALK_LOST, 2);
+	python_fake_put_instruction(f, 2, -16);
+	ends(f, PYTHON_WALK_LOST, 2);
+}
+
+static void test_walk_ends_at_what_is_wrong(void **state)
+{
+	(void)state;
+	with_each(lost);
+}
+
+static void cycle(struct python_fake *f)
+{
+	python_fake_put_pointer(f->frames[2], f->release->frames.frame_previous, f->frames[0]);
+	ends(f, PYTHON_WALK_TRUNCATED, ROOM);
+	if (f->release->frames.owner_without_code == UINT8_MAX)
+		return;
+	for (unsigned i = 0; i < FAKE_FRAMES; i++) /* none of them counts */
+		f->frames[i][f->release->frames.frame_owner] = f->release->frames.owner_without_code;
+	ends(f, PYTHON_WALK_LOST, 0);
+}
+
+static void test_walk_ends_in_a_cycle(void **state)
+{
+	(void)state;
+	with_each(cycle);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_walk_finds_all_frames),
+		cmocka_unit_test(test_walk_tells_where_the_evaluator_was_entered),
+		cmocka_unit_test(test_walk_skips_frames_that_have_not_begun),
+		cmocka_unit_test(test_walk_needs_the_threads_own_state),
+		cmocka_unit_test(test_walk_ends_at_what_is_wrong),
+		cmocka_unit_test(test_walk_ends_in_a_cycle),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
