@@ -38,7 +38,7 @@ static void put_spark(const struct text *t)
 		size_t level = most > 0 ? (size_t)(value / most * (double)SPARKS) : 0;
 		fputs(sparks[level < SPARKS ? level : SPARKS - 1], t->out);
 	}
-	fprintf(t->out, " at most %s\n\n", size_format(most, a));
+	fprintf(t->out, " highest estimate %s\n\n", size_format(most, a));
 }
 
 /* Full up to the lower end of the interval, lighter up to the upper one. */

@@ -160,7 +160,7 @@ static void test_it_is_drawn(void **state)
 	dump_builder_done(&b);
 	dump_builder_init(&b, RATE, 8, 8, 0);
 	make(&r, &b, (struct report_options){ .timeline = 3 });
-	assert_says(text_of(&r), " at most 0 B\n");
+	assert_says(text_of(&r), " highest estimate 0 B\n");
 	report_done(&r);
 	dump_builder_done(&b);
 }
