@@ -127,6 +127,7 @@ static int add_hook(const struct chooser *c, const struct allocator *a, const st
 		.address = fn->address,
 		.hook = fn->like.hook,
 		.outer = fn->layer == LAYER_MIXED || fn->layer == LAYER_WRAPPER,
+		.given = fn->like.family == FAMILY_GIVEN,
 		.plan = fn->entry,
 		.code_bytes = fn->entry.write_at + fn->entry.displaced_bytes - fn->address,
 		.module_start = m->start,
@@ -251,7 +252,8 @@ void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *m
 		for (size_t i = 0; i < h->count && !seen; i++) {
 			const struct elf_module *m = modules_find(modules, h->list[i].address, true);
 			snprintf(text, sizeof text, "%s contains ", m ? elf_module_name(m) : "?");
-			seen = !strncmp(line, text, strlen(text));
+			seen = !h->list[i].given && !strncmp(line, text, strlen(text)) &&
+			       strncmp(line + strlen(text), GO_ALLOCATOR, strlen(GO_ALLOCATOR)) != 0;
 		}
 		if (!seen) {
 			memmove(to, line, all);

@@ -29,6 +29,7 @@ struct entry_hook {
 	uint64_t address;
 	uint32_t hook; /* enum hook_id */
 	bool outer;    /* TRAMPOLINE_OUTER */
+	bool given;    /* by the user: a pool, which says nothing of the other functions of its module */
 	struct entry_code_plan plan;
 	uint8_t *code; /* from address on, the displaced instructions included */
 	size_t code_bytes;

@@ -20,7 +20,7 @@ static const struct {
 	{ "mi_malloc", "mimalloc" },
 	{ "rpmalloc", "rpmalloc" },
 	{ "scalable_malloc", "the TBB allocator" },
-	{ "runtime.mallocgc", "the allocator of the Go runtime" },
+	{ "runtime.mallocgc", GO_ALLOCATOR },
 	{ "malloc", "a malloc of its own" },
 };
 

@@ -29,6 +29,7 @@
 #include "libc.h"
 
 #define GROUP_BIT(group) (1u << (group))
+#define GO_ALLOCATOR "the allocator of the Go runtime" /* in notes: it is in a module, and never seen */
 
 /*
  * Trampoline 0 serves no GOT entry. The target maps the trampolines where there is room, often right after memory of
