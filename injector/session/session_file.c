@@ -6,13 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "long_wait.h"
 #include "target_dump.h"
-#include "tracee.h"
-#include "watchdog.h"
 
 #define NAMES_MAX 100u          /* that are made for one second */
 #define STALL_NS 30000000000ull /* for one copy */
-#define SHOWN_AFTER_NS 1000000000ull
 
 /* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a
  * file name becomes '_'. */
@@ -46,31 +44,13 @@ static int create(const struct session *s, struct dump_file *file, const char *p
 	return rc;
 }
 
-struct wait {
-	const struct session *s;
-	uint64_t since_ns;
-	unsigned asked; /* signals of users that had come before: for the detach */
-	bool shown;
-};
-
-static bool waiting(void *context, double done)
-{
-	struct wait *w = context;
-
-	if (!w->s->options.quiet && isatty(STDERR_FILENO) && monotonic_ns() - w->since_ns > SHOWN_AFTER_NS) {
-		fprintf(stderr, "\r\033[Kwriting the dump: %.0f %%", 100 * done);
-		w->shown = true;
-	}
-	return watchdog_asked_by_user() == w->asked;
-}
-
 static int write_file(const struct session *s, struct dump_file *file, const struct dump_source *source, struct err *e)
 {
-	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
+	struct long_wait w;
 
-	int rc = dump_file_write(file, source, waiting, &w, e);
-	if (w.shown)
-		fputs("\r\033[K", stderr);
+	long_wait_begin(&w, s, "writing the dump", "");
+	int rc = dump_file_write(file, source, long_wait_goes_on, &w, e);
+	long_wait_end(&w);
 	return rc;
 }
 
@@ -148,10 +128,12 @@ static bool can_be_tried_again(int rc)
 
 static int save(const struct session *s, struct dump_file *file, struct err *e)
 {
-	struct wait w = { .s = s, .since_ns = monotonic_ns(), .asked = watchdog_asked_by_user() };
+	struct long_wait w;
 
-	int rc = target_dump_save(&s->payload.block, &s->view.maps, &s->memory, s->options.max_bytes, file, waiting, &w,
-	                          e);
+	long_wait_begin(&w, s, "writing the dump", "");
+	int rc = target_dump_save(&s->payload.block, &s->view.maps, &s->memory, s->options.max_bytes, file,
+	                          long_wait_goes_on, &w, e);
+	long_wait_end(&w);
 	if (rc < 0) {
 		dump_file_discard(file);
 		return rc;
