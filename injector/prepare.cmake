@@ -10,6 +10,7 @@ add_library(memattach_prepare STATIC
   process/clocks.c
   process/maps.c
   process/maps_at.c
+  process/say.c
   process/privileges.c
   process/proc_status.c
   process/target_file.c

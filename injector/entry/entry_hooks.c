@@ -8,6 +8,7 @@
 
 #include "control.h"
 #include "grow.h"
+#include "say.h"
 
 struct chooser {
 	struct entry_hooks *h;
@@ -24,21 +25,14 @@ static const struct elf_module *module_of(const struct chooser *c, const struct 
 	return &c->modules->list[a->module];
 }
 
-static int note(struct entry_hooks *h, struct err *e, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int note(struct entry_hooks *h, struct err *e, const char *format, ...)
 {
-	char line[400], *grown;
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(line, sizeof line, format, ap);
+	bool added = say_add_line(&h->notes, format, ap);
 	va_end(ap);
-	size_t before = h->notes ? strlen(h->notes) : 0;
-	grown = realloc(h->notes, before + strlen(line) + 2);
-	if (!grown)
-		return err_set(e, ENOMEM, "out of memory");
-	h->notes = grown;
-	sprintf(grown + before, "%s%s", before ? "\n" : "", line);
-	return 0;
+	return added ? 0 : err_set(e, ENOMEM, "out of memory");
 }
 
 /* What the table of hooks says of a function is what its name says of it. */

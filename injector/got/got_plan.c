@@ -12,6 +12,7 @@
 #include "got_planner.h"
 #include "grow.h"
 #include "printable.h"
+#include "say.h"
 
 #define NOTES_MAX 200u
 #define REFUSALS_MAX 1000u
@@ -42,7 +43,6 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 
 int plan_note(struct planner *p, struct err *e, const char *format, ...)
 {
-	char *sentence, *notes;
 	va_list ap;
 
 	if (p->notes++ >= NOTES_MAX)
@@ -50,18 +50,9 @@ int plan_note(struct planner *p, struct err *e, const char *format, ...)
 	if (p->notes == NOTES_MAX)
 		format = "there is more that is not seen than is named here";
 	va_start(ap, format);
-	int n = vasprintf(&sentence, format, ap);
+	bool added = say_add_line(&p->out.notes, format, ap);
 	va_end(ap);
-	if (n < 0)
-		return err_set(e, ENOMEM, "no memory for the plan");
-	printable_copy(sentence, sentence, strlen(sentence) + 1);
-	n = asprintf(&notes, "%s%s\n", p->out.notes ? p->out.notes : "", sentence);
-	free(sentence);
-	if (n < 0)
-		return err_set(e, ENOMEM, "no memory for the plan");
-	free(p->out.notes);
-	p->out.notes = notes;
-	return 0;
+	return added ? 0 : err_set(e, ENOMEM, "no memory for the plan");
 }
 
 static int add_candidate(struct planner *p, const struct candidate *c, struct err *e)

@@ -17,6 +17,18 @@ char *say_format(const char *format, va_list ap)
 	return text;
 }
 
+bool say_add_line(char **lines, const char *format, va_list ap)
+{
+	AUTO_FREE char *line = say_format(format, ap);
+	char *all = NULL;
+
+	if (!line || asprintf(&all, "%s%s\n", *lines ? *lines : "", line) < 0)
+		return false;
+	free(*lines);
+	*lines = all;
+	return true;
+}
+
 void say_line(FILE *f, const char *format, va_list ap)
 {
 	AUTO_FREE char *text = say_format(format, ap);

@@ -8,10 +8,13 @@
 #define MEMATTACH_SAY_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* printf as one printable line (printable.h) without its newline, malloc'ed; NULL: no memory. */
 char *say_format(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
+/* Adds such a line, with a newline, to *lines, malloc'ed or NULL. False: no memory, *lines is as before. */
+bool say_add_line(char **lines, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Writes such a line and a newline. */
 void say_line(FILE *f, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 /* "memattach: PID 812: …" on stderr. */

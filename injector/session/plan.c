@@ -85,6 +85,18 @@ static bool wants_no_hooks(const struct session *s)
 	return s->options.hooks == HOOKS_GOT && !s->options.given_count;
 }
 
+static int refuse_static(const struct session *s, struct err *e)
+{
+	const char *why = s->options.hooks == HOOKS_GOT ? "--hooks got allows no others"
+	                  : s->hooks.notes              ? s->hooks.notes
+	                                                : "no symbols tell where its allocation functions are";
+
+	return err_set(
+		e, ENOEXEC,
+		"it is a static program: it calls its allocator through no GOT entry, and %.*s; nothing was changed",
+		(int)strcspn(why, "\n"), why);
+}
+
 int session_plan(struct session *s, struct err *e)
 {
 	const struct got_plan_options options = { .groups = s->options.groups };
@@ -107,13 +119,7 @@ int session_plan(struct session *s, struct err *e)
 	if (s->view.plan.entry_count || s->hooks.count)
 		return 0;
 	if (s->view.modules.is_static)
-		return err_set(
-			e, ENOEXEC,
-			"it is a static program: it calls its allocator through no GOT entry, and %s; nothing was "
-			"changed",
-			s->options.hooks == HOOKS_GOT ? "--hooks got allows no others"
-			: s->hooks.notes              ? s->hooks.notes
-						      : "no symbols tell where its allocation functions are");
+		return refuse_static(s, e);
 	return err_set(e, ENOENT,
 	               "no module calls an allocation function through a table that could be patched; nothing was "
 	               "changed");

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "cleanup.h"
 #include "inspect.h"
 #include "say.h"
 
@@ -54,23 +53,12 @@ void session_say(const struct session *s, const char *format, ...)
 	va_end(ap);
 }
 
-__attribute__((format(printf, 2, 0))) static void add_line(char **lines, const char *format, va_list ap)
-{
-	AUTO_FREE char *line = say_format(format, ap);
-	char *all = NULL;
-
-	if (!line || asprintf(&all, "%s%s\n", *lines ? *lines : "", line) < 0)
-		return;
-	free(*lines);
-	*lines = all;
-}
-
 void session_add_residue(struct session *s, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	add_line(&s->outcome.residue, format, ap);
+	say_add_line(&s->outcome.residue, format, ap);
 	va_end(ap);
 }
 
@@ -79,7 +67,7 @@ void session_add_note(struct session *s, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	add_line(&s->outcome.notes, format, ap);
+	say_add_line(&s->outcome.notes, format, ap);
 	va_end(ap);
 }
 

@@ -43,6 +43,17 @@
 	jne	\missing
 	.endm
 
+/* rax = the near thread state, and to \found, if it is this thread's; else on at \far, with r10 = thread pointer. */
+	.macro	near_state found, far
+	mov	%fs:0, %r10
+	mov	trampolines_shared(%rip), %rax
+	cmp	%r10, TRAMPOLINES_NEAR_OWNER(%rax)
+	jne	\far
+	add	$TRAMPOLINES_NEAR, %rax
+	jmp	\found
+\far:
+	.endm
+
 /* The cold half of find_state. */
 	.macro	probe_states found
 	.rept	THREAD_STATE_PROBES - 1
@@ -125,13 +136,7 @@ hook_\id:
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
 	test_filter .Luncharged_\id, .Lunknown_\id
 	.endif
-	mov	%fs:0, %r10
-	mov	trampolines_shared(%rip), %rax
-	cmp	%r10, TRAMPOLINES_NEAR_OWNER(%rax)
-	jne	.Lfar_\id
-	add	$TRAMPOLINES_NEAR, %rax
-	jmp	.Lfound_\id
-.Lfar_\id:
+	near_state .Lfound_\id, .Lfar_\id
 	.endif
 	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
 	find_state .Lprobe_\id
@@ -167,13 +172,7 @@ hook_outer_\id:
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
 	test_filter .Luncharged_\id, .Louter_unknown_\id
 	.endif
-	mov	%fs:0, %r10
-	mov	trampolines_shared(%rip), %rax
-	cmp	%r10, TRAMPOLINES_NEAR_OWNER(%rax)
-	jne	.Louter_far_\id
-	add	$TRAMPOLINES_NEAR, %rax
-	jmp	.Louter_found_\id
-.Louter_far_\id:
+	near_state .Louter_found_\id, .Louter_far_\id
 	find_state .Luncharged_\id
 .Louter_found_\id:
 	charge_size \size, THREAD_STATE_REMAINING(%rax), .Loriginal_\id
