@@ -12,11 +12,14 @@
 #include "cleanup.h"
 #include "debug_server.h"
 #include "dump_reader.h"
+#include "newest_dump.h"
 #include "outputs.h"
 #include "printable.h"
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
+#include "report_request.h"
+#include "requested_report.h"
 #include "size.h"
 #include "symbol_request.h"
 #include "symbol_writer.h"
@@ -33,6 +36,8 @@ static struct progress progress;
 struct arguments {
 	char **paths;
 	int path_count;
+	char *newest; /* the dump that is shown because none was named, … */
+	size_t older; /* … of one more than these */
 	bool top_given;
 	const struct output_format *format; /* NULL: as the names of the files say */
 	struct outputs outputs;
@@ -43,10 +48,11 @@ struct arguments {
 };
 
 static const char help[] =
-	"Usage: memanalyze [OPTION]... DUMP...\n"
+	"Usage: memanalyze [OPTION]... [DUMP]...\n"
 	"  or:  memanalyze --diff [OPTION]... OLD NEW\n"
 	"Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
-	"merged: stacks of the same code are one row, figures add up.\n"
+	"merged: stacks of the same code are one row, figures add up. Without DUMP: the newest\n"
+	"*.dump in the current directory.\n"
 	"\n"
 	"  -o, --output=FILE         write to FILE, - is standard output; may be given several times\n"
 	"      --format=FORMAT       text, json, pprof, collapsed, speedscope or dhat; without it\n"
@@ -223,8 +229,6 @@ static int check_arguments(const struct arguments *a, struct err *e)
 {
 	const struct report_options *o = &a->report;
 
-	if (!a->path_count)
-		return err_set(e, EINVAL, "which dump?");
 	if (o->diff && a->path_count != 2)
 		return err_set(e, EINVAL, "--diff takes two dumps, the older first");
 	if (o->diff && (o->at_ns || o->since_ns))
@@ -236,6 +240,16 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	return view_options_check(o, a->path_count, e);
+}
+
+/* No dump was named. */
+static int take_newest(struct arguments *a, struct err *e)
+{
+	int r = newest_dump_find(&a->newest, &a->older, e);
+
+	a->paths = &a->newest;
+	a->path_count = 1;
+	return r;
 }
 
 static int ask_servers(struct arguments *a, struct err *e)
@@ -270,7 +284,9 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	}
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
-	r = check_arguments(a, e);
+	r = a->path_count || a->report.diff ? 0 : take_newest(a, e);
+	if (!r)
+		r = check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
 	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
@@ -426,6 +442,8 @@ static int show(struct arguments *a)
 	struct err e = { 0 };
 	struct report report;
 
+	if (a->newest)
+		say("%s, the newest of %zu here", a->newest, a->older + 1);
 	if (outputs_open(&a->outputs, a->paths, a->path_count, &e)) {
 		say("%s", e.text);
 		return EXIT_UNREADABLE;
@@ -445,6 +463,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], SYMBOL_REQUEST_OPTION))
 		return symbol_writer_main(argc - 2, argv + 2);
+	if (argc > 1 && !strcmp(argv[1], REPORT_REQUEST_OPTION))
+		return requested_report_main(argc - 2, argv + 2);
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])
@@ -459,6 +479,7 @@ int main(int argc, char **argv)
 	int status = r ? 0 : show(&arguments);
 	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
+	free(arguments.newest);
 	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {
 		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;

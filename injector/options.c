@@ -15,12 +15,14 @@
 #define MAX_BYTES_END (64ull << 30) /* what a reference to a stack can reach, see dump_format.h */
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define DEFAULT_MAX_OVERHEAD 0.01
+#define IN_ORDER 1 /* what getopt_long calls a word that is no option, where the short options begin with "-" */
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
 enum {
 	OPTION_MAX_SIZE = 256,
 	OPTION_MAX_OVERHEAD,
 	OPTION_RECEIPT,
+	OPTION_REPORT,
 	OPTION_DETACH,
 	OPTION_DOCTOR,
 	OPTION_MMAP,
@@ -40,6 +42,7 @@ static const struct option long_options[] = {
 	{ "max-overhead", required_argument, NULL, OPTION_MAX_OVERHEAD },
 	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
 	{ "receipt", required_argument, NULL, OPTION_RECEIPT },
+	{ "report", required_argument, NULL, OPTION_REPORT },
 	{ "detach", no_argument, NULL, OPTION_DETACH },
 	{ "doctor", no_argument, NULL, OPTION_DOCTOR },
 	{ "mmap", no_argument, NULL, OPTION_MMAP },
@@ -58,12 +61,12 @@ static const struct option long_options[] = {
 
 static void help(void)
 {
-	fputs("Usage: memattach -p PID [OPTION]...\n"
-	      "       memattach --detach -p PID\n"
-	      "       memattach --doctor -p PID\n"
+	fputs("Usage: memattach [OPTION]... PID\n"
+	      "       memattach --detach PID\n"
+	      "       memattach --doctor PID\n"
 	      "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
 	      "\n"
-	      "  -p, --pid PID         the process\n"
+	      "  -p, --pid PID         the process, as PID alone\n"
 	      "  -r, --rate SIZE       mean bytes between two samples, default 512k; 1 records\n"
 	      "                        every allocation\n"
 	      "  -o, --output FILE     the dump; must not exist. Default\n"
@@ -74,6 +77,8 @@ static void help(void)
 	      "      --max-size SIZE   the dump never grows beyond, in memory and on disk,\n"
 	      "                        default 1G\n"
 	      "      --receipt FILE    write what was done to the process as JSON\n"
+	      "      --report FILE     write a report after the session, as memanalyze -o does; may\n"
+	      "                        be repeated\n"
 	      "      --detach          end the session in PID that another memattach runs or,\n"
 	      "                        if it died, left behind; what that recorded is saved\n"
 	      "                        (-o)\n"
@@ -98,7 +103,7 @@ static void help(void)
 	      "SIZE takes k, M, G (binary); TIME takes ms, s, m, h. Read the dump with memanalyze.\n"
 	      "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
 	      "2 detached but something had to stay (named); 3 detached, but the end of the\n"
-	      "recording could not be written; 64 wrong usage.\n",
+	      "recording or a report could not be written; 64 wrong usage.\n",
 	      stdout);
 }
 
@@ -170,6 +175,25 @@ static int parse_given(const char *text, struct session_options *o)
 	return 0;
 }
 
+static int add_report(const char *file, struct session_options *o)
+{
+	if (o->report_count == SESSION_REPORTS_MAX)
+		return usage("--report can be given %u times", SESSION_REPORTS_MAX);
+	for (unsigned i = 0; i < o->report_count; i++)
+		if (!strcmp(o->reports[i], file))
+			return usage("--report %s is given twice", file);
+	o->reports[o->report_count++] = file;
+	return 0;
+}
+
+/* A bare word: the process. */
+static int take_word(const char *text, struct session_options *o)
+{
+	if (o->pid)
+		return usage("what is '%s'? The process is %d", text, o->pid);
+	return parse_pid(text, &o->pid);
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -193,6 +217,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 			return usage("--max-size %s is too large: less than 64G", argument);
 		break;
 	case OPTION_RECEIPT: o->receipt = argument; break;
+	case OPTION_REPORT: return add_report(argument, o);
+	case IN_ORDER: return take_word(argument, o);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -227,15 +253,18 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
 	};
 	*command = COMMAND_PROFILE;
-	for (int c; (c = getopt_long(argc, argv, "p:r:o:d:qvhV", long_options, NULL)) != -1;) {
+	for (int c; (c = getopt_long(argc, argv, "-p:r:o:d:qvhV", long_options, NULL)) != -1;) {
 		int rc = parse_one(c, optarg, o, command);
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
 	}
 	if (optind < argc)
-		return usage("what is '%s'? The process is given with -p", argv[optind]);
+		return usage("what is '%s'?", argv[optind]);
 	if (o->pid == 0)
-		return usage("%s", "which process? Give -p PID");
+		return usage("%s", "which process? Give its PID");
+	if (o->report_count && *command != COMMAND_PROFILE)
+		return usage("%s",
+		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;
