@@ -11,6 +11,7 @@
 #include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
+#include "launch.h"
 #include "memory_room.h"
 #include "old_stub.h"
 #include "options.h"
@@ -291,6 +292,8 @@ static int profile(struct session *s)
 	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
+	if (s->options.launched)
+		launch_ready(s->options.ready);
 	if (session_follow(s, &end, &detail, &e) < 0) {
 		if (!has_execed(s))
 			complain(s, &e);
@@ -376,17 +379,48 @@ static int detach(struct session *s)
 	return report_residue(s);
 }
 
+/* In a process of its own, see launch.h. */
+static int profile_launched(void *context, pid_t pid, int ready)
+{
+	struct session_options *options = context;
+	struct session session;
+
+	options->pid = pid;
+	options->launched = true;
+	options->ready = ready;
+	memory_room_go_first();
+	session_init(&session, options);
+	int status = profile(&session);
+	session_done(&session);
+	return status;
+}
+
+/* What would keep it from being profiled, and can be told before. */
+static int launch(struct session_options *options, char **program)
+{
+	if (options->output && access(options->output, F_OK) == 0) {
+		fprintf(stderr,
+		        "memattach: %s exists; memattach never writes over a file, choose another name with -o\n",
+		        options->output);
+		return LAUNCH_FAILED;
+	}
+	return launch_run(program, options->quiet, profile_launched, options);
+}
+
 int main(int argc, char **argv)
 {
 	struct session_options options;
 	enum command command;
 	struct session session;
+	char **program;
 
 	start_state_settle();
-	if (options_parse(argc, argv, &options, &command) < 0)
+	if (options_parse(argc, argv, &options, &command, &program) < 0)
 		return EXIT_USAGE;
 	if (command == COMMAND_NONE)
 		return EXIT_DONE;
+	if (command == COMMAND_LAUNCH)
+		return launch(&options, program);
 	memory_room_go_first();
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH   ? detach(&session)

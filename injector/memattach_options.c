@@ -91,9 +91,11 @@ static const struct option_row rows[] = {
 const struct option_table memattach_options = {
 	.program = "memattach",
 	.before = "Usage: memattach [OPTION]... PID\n"
+		  "  or:  memattach [OPTION]... -- COMMAND [ARGUMENT]...\n"
 		  "  or:  memattach --detach PID\n"
 		  "  or:  memattach --doctor PID\n"
-		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
+		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was; or\n"
+		  "that of a command from its main function to its end.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
@@ -105,5 +107,6 @@ const struct option_table memattach_options = {
 		 "\n"
 		 "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
 		 "2 detached but something had to stay (named); 3 detached, but the end of the\n"
-		 "recording or a report could not be written; 64 wrong usage.\n",
+		 "recording or a report could not be written; 64 wrong usage. With a command that\n"
+		 "of the command, or 125 not started, 126 cannot be executed, 127 not found.\n",
 };

@@ -154,7 +154,18 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	return rc < 0 ? usage("%s", e.text) : 0;
 }
 
-int options_parse(int argc, char **argv, struct session_options *o, enum command *command)
+/* What follows "--", which alone leaves words behind (IN_ORDER). */
+static int take_program(char **words, const struct session_options *o, enum command *command)
+{
+	if (!words[0])
+		return 0;
+	if (o->pid || *command != COMMAND_PROFILE)
+		return usage("'%s' is a command to be started: not with a PID, --detach or --doctor", words[0]);
+	*command = COMMAND_LAUNCH;
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct session_options *o, enum command *command, char ***program)
 {
 	struct option_arrays known;
 	char in_order[sizeof known.short_options + 1];
@@ -174,11 +185,13 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
 	}
-	if (optind < argc)
-		return usage("what is '%s'?", argv[optind]);
-	if (o->pid == 0)
-		return usage("%s", "which process? Give its PID");
-	if (o->report_count && *command != COMMAND_PROFILE)
+	int rc = take_program(argv + optind, o, command);
+	if (rc < 0)
+		return rc;
+	*program = argv + optind;
+	if (o->pid == 0 && *command != COMMAND_LAUNCH)
+		return usage("%s", "which process? Give its PID, or -- and a command");
+	if (o->report_count && (*command == COMMAND_DETACH || *command == COMMAND_DOCTOR))
 		return usage("%s",
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */

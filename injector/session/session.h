@@ -42,6 +42,8 @@ struct session_options {
 	enum hooks_mode hooks;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
+	bool launched;   /* the target was started by this memattach, and has its terminal */
+	int ready;       /* launched: for launch_ready() */
 	bool no_cache;   /* compile unwind tables anew, keep none */
 	bool no_symbols; /* do not name the frames at the end */
 	bool quiet;
