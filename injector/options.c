@@ -21,6 +21,7 @@ enum {
 	OPTION_MAX_SIZE = 256,
 	OPTION_MAX_OVERHEAD,
 	OPTION_RECEIPT,
+	OPTION_WHEN,
 	OPTION_DETACH,
 	OPTION_DOCTOR,
 	OPTION_MMAP,
@@ -40,6 +41,7 @@ static const struct option long_options[] = {
 	{ "max-overhead", required_argument, NULL, OPTION_MAX_OVERHEAD },
 	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
 	{ "receipt", required_argument, NULL, OPTION_RECEIPT },
+	{ "when", required_argument, NULL, OPTION_WHEN },
 	{ "detach", no_argument, NULL, OPTION_DETACH },
 	{ "doctor", no_argument, NULL, OPTION_DOCTOR },
 	{ "mmap", no_argument, NULL, OPTION_MMAP },
@@ -74,6 +76,9 @@ static void help(void)
 	      "      --max-size SIZE   the dump never grows beyond, in memory and on disk,\n"
 	      "                        default 1G\n"
 	      "      --receipt FILE    write what was done to the process as JSON\n"
+	      "      --when CONDITION  wait until it holds, without touching the process, then\n"
+	      "                        attach: rss>2G, private>2G (without files),\n"
+	      "                        growth>100M/1m; if repeated, until one of them holds\n"
 	      "      --detach          end the session in PID that another memattach runs or,\n"
 	      "                        if it died, left behind; what that recorded is saved\n"
 	      "                        (-o)\n"
@@ -170,6 +175,18 @@ static int parse_given(const char *text, struct session_options *o)
 	return 0;
 }
 
+static int parse_when(const char *text, struct session_options *o)
+{
+	struct err e;
+
+	if (o->trigger_count == TRIGGERS_MAX)
+		return usage("--when can be given %u times", TRIGGERS_MAX);
+	if (trigger_parse(text, &o->triggers[o->trigger_count], &e) < 0)
+		return usage("--when: %s", e.text);
+	o->trigger_count++;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -193,6 +210,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 			return usage("--max-size %s is too large: less than 64G", argument);
 		break;
 	case OPTION_RECEIPT: o->receipt = argument; break;
+	case OPTION_WHEN: return parse_when(argument, o);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -236,6 +254,8 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		return usage("what is '%s'? The process is given with -p", argv[optind]);
 	if (o->pid == 0)
 		return usage("%s", "which process? Give -p PID");
+	if (o->trigger_count && *command != COMMAND_PROFILE)
+		return usage("%s", "--when goes with an attach");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;
