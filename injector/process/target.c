@@ -308,25 +308,35 @@ static uint64_t status_bytes(const char *status, const char *key)
 	return (uint64_t)proc_status_number(status, key, 10, 0) * 1024;
 }
 
-static int read_memory_use(const char *directory, void *context, struct err *e)
+static bool memory_of_status(const char *status, struct memory_use *m)
 {
-	struct memory_use *m = context;
-	char path[80], status[STATUS_BYTES];
-
-	snprintf(path, sizeof path, "%s/status", directory);
-	if (whole_text(path, status, sizeof status) < 0 || !proc_status_field(status, "VmSize"))
-		return err_set(e, ESRCH, "the thread of %s has ended", path);
+	if (!proc_status_field(status, "VmSize"))
+		return false;
 	m->resident = status_bytes(status, "VmRSS");
 	m->anonymous = status_bytes(status, "RssAnon");
 	m->swapped = status_bytes(status, "VmSwap");
+	return true;
+}
+
+static int read_memory_use(const char *directory, void *context, struct err *e)
+{
+	char path[80], status[STATUS_BYTES];
+
+	snprintf(path, sizeof path, "%s/status", directory);
+	if (whole_text(path, status, sizeof status) < 0 || !memory_of_status(status, context))
+		return err_set(e, ESRCH, "the thread of %s has ended", path);
 	return 0;
 }
 
 int target_memory_use(const struct target *t, struct memory_use *use, struct err *e)
 {
 	struct memory_use m = { 0 };
+	char status[STATUS_BYTES];
+	int rc = 0;
 
-	int rc = live_thread_look(t, read_memory_use, &m, e);
+	/* That of the first thread tells it, as long as it lives. */
+	if (proc_status_read(status, t->pid, 0) < 0 || !memory_of_status(status, &m))
+		rc = live_thread_look(t, read_memory_use, &m, e);
 	if (rc == 0)
 		*use = m;
 	return rc;

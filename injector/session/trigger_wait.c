@@ -12,7 +12,7 @@
 #include "status_line.h"
 #include "stop_signals.h"
 
-#define LOOK_NS 200000000ull
+#define LOOK_NS 250000000ull
 #define SHOW_NS 1000000000ull
 #define LIST_TEXT (TRIGGERS_MAX * TRIGGER_TEXT)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting until a condition of --when holds. Five times a second /proc/PID/status is read, some hundredths of a
+ * Waiting until a condition of --when holds. Four times a second /proc/PID/status is read, some hundredths of a
  * millisecond of work; the process is not touched, and no lock is held that another memattach would wait for.
  */
 #ifndef MEMATTACH_TRIGGER_WAIT_H
