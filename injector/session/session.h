@@ -23,6 +23,9 @@
 #include "symbol_sources.h"
 #include "table_writer.h"
 #include "target.h"
+#include "trigger.h"
+
+#define TRIGGERS_MAX 8u
 
 #define SESSION_REPORTS_MAX 16u
 
@@ -42,6 +45,8 @@ struct session_options {
 	enum hooks_mode hooks;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
+	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
+	unsigned trigger_count;
 	bool no_cache;   /* compile unwind tables anew, keep none */
 	bool no_symbols; /* do not name the frames at the end */
 	bool quiet;
