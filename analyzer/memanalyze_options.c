@@ -124,6 +124,7 @@ const struct option_table memanalyze_options = {
 		  "Shows what dumps of memattach say about the heaps of their targets. Several\n"
 		  "dumps are merged: stacks of the same code are one row, figures add up.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_DUMP,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"
