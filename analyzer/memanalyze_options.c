@@ -125,6 +125,7 @@ const struct option_table memanalyze_options = {
 		  "dumps are merged: stacks of the same code are one row, figures add up. Without\n"
 		  "DUMP: the newest *.dump in the current directory.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_DUMP,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"
