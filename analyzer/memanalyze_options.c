@@ -35,6 +35,14 @@ static const struct option_row rows[] = {
 	  .argument = "[N]",
 	  .help = "live bytes at N moments (20) instead of stacks" },
 
+	{ .code = OPTION_LIVE,
+	  .name = "live",
+	  .help = "the heap while the session lasts, once a second on the terminal" },
+	{ .code = OPTION_BATCH,
+	  .name = "batch",
+	  .argument = "N",
+	  .help = "the same N times as plain text, for scripts" },
+
 	{ .group = "Growth and leaks" },
 	{ .code = 'x', .name = "diff", .help = "compare two dumps: growth per stack" },
 	{ .code = 'i',
