@@ -30,6 +30,7 @@
 #include "size.h"
 #include "start_state.h"
 #include "tracee.h"
+#include "trigger_wait.h"
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
@@ -282,6 +283,10 @@ static int profile(struct session *s)
 	struct err e;
 	int detail;
 
+	if (s->options.trigger_count && trigger_wait(s, &e) < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
+	}
 	if (prepare(s, &e) < 0)
 		return give_up(s, &e);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);

@@ -70,6 +70,13 @@ static const struct option_row rows[] = {
 	  .help = "write a report after the session, as memanalyze -o does; may be repeated" },
 	{ .code = OPTION_NO_SYMBOLS, .name = "no-symbols", .help = "do not put the names of functions into the dump" },
 
+	{ .group = "When to record" },
+	{ .code = OPTION_WHEN,
+	  .name = "when",
+	  .argument = "CONDITION",
+	  .help = "wait until it holds, without touching the process, then attach: rss>2G, private>2G (without files), "
+	          "growth>100M/1m; if repeated, until one of them holds" },
+
 	{ .group = "Attaching" },
 	{ .code = OPTION_DEADLINE,
 	  .name = "deadline",

@@ -105,6 +105,18 @@ static int take_word(const char *text, struct session_options *o)
 	return parse_pid(text, &o->pid);
 }
 
+static int parse_when(const char *text, struct session_options *o)
+{
+	struct err e;
+
+	if (o->trigger_count == TRIGGERS_MAX)
+		return usage("--when can be given %u times", TRIGGERS_MAX);
+	if (trigger_parse(text, &o->triggers[o->trigger_count], &e) < 0)
+		return usage("--when: %s", e.text);
+	o->trigger_count++;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -130,6 +142,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_RECEIPT: o->receipt = argument; break;
 	case OPTION_REPORT: return add_report(argument, o);
 	case IN_ORDER: return take_word(argument, o);
+	case OPTION_WHEN: return parse_when(argument, o);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -194,6 +207,8 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 	if (o->report_count && (*command == COMMAND_DETACH || *command == COMMAND_DOCTOR))
 		return usage("%s",
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
+	if (o->trigger_count && *command != COMMAND_PROFILE)
+		return usage("%s", "--when goes with an attach");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;

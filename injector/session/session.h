@@ -23,6 +23,9 @@
 #include "symbol_sources.h"
 #include "table_writer.h"
 #include "target.h"
+#include "trigger.h"
+
+#define TRIGGERS_MAX 8u
 
 #define SESSION_REPORTS_MAX 16u
 
@@ -44,6 +47,8 @@ struct session_options {
 	unsigned given_count;
 	bool launched;   /* the target was started by this memattach, and has its terminal */
 	int ready;       /* launched: for launch_ready() */
+	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
+	unsigned trigger_count;
 	bool no_cache;   /* compile unwind tables anew, keep none */
 	bool no_symbols; /* do not name the frames at the end */
 	bool quiet;
