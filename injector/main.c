@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "child_search.h"
+#include "chosen.h"
 #include "cleanup.h"
 #include "detach.h"
 #include "doctor.h"
@@ -27,12 +29,14 @@
 #include "session_lock.h"
 #include "session_reports.h"
 #include "session_symbols.h"
+#include "several.h"
 #include "size.h"
 #include "start_state.h"
 #include "tracee.h"
 #include "trigger_wait.h"
 #include "watchdog.h"
 
+#define LISTED_MAX 40u
 #define END_SHOWS_NS 100000000ull
 
 enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
@@ -313,7 +317,8 @@ static int profile(struct session *s)
 	}
 	if (session_reports_write(s) < 0 && status == EXIT_DONE)
 		status = EXIT_DUMP;
-	session_say(s, "memanalyze %s", s->recording.file.path);
+	if (!s->options.among_several)
+		session_say(s, "memanalyze %s", s->recording.file.path);
 	return status;
 }
 
@@ -384,53 +389,159 @@ static int detach(struct session *s)
 	return report_residue(s);
 }
 
-/* In a process of its own, see launch.h. */
-static int profile_launched(void *context, pid_t pid, int ready)
+/* What the command line asks for. */
+struct wanted {
+	struct session_options options;
+	struct selection selection;
+};
+
+static int profile_one(const struct session_options *options)
 {
-	struct session_options *options = context;
 	struct session session;
 
-	options->pid = pid;
-	options->launched = true;
-	options->ready = ready;
 	memory_room_go_first();
 	session_init(&session, options);
 	int status = profile(&session);
+	if (status == EXIT_DONE && options->among_several && session.target.pid && has_execed(&session))
+		status = SEVERAL_EXECED;
 	session_done(&session);
 	return status;
 }
 
-/* What would keep it from being profiled, and can be told before. */
-static int launch(struct session_options *options, char **program)
+/* In a process of its own, see several.h. */
+static int profile_member(void *context, const struct chosen *target, bool first)
 {
+	const struct wanted *w = context;
+	struct session_options options = w->options;
+
+	options.pid = target->pid;
+	options.start_ticks = target->start_ticks;
+	options.among_several = true;
+	options.launched &= first;
+	if (w->options.launched && !first)
+		close(options.ready);
+	return profile_one(&options);
+}
+
+/* A program that could not be attached to must not wait for it any longer. */
+static void close_ready(void *context)
+{
+	struct wanted *w = context;
+
+	if (w->options.launched)
+		close(w->options.ready);
+	w->options.launched = false;
+}
+
+static int profile_several(struct wanted *w, const struct chosen_list *targets)
+{
+	const struct several_options options = { .children = w->selection.children,
+		                                 .quiet = w->options.quiet,
+		                                 .session = profile_member,
+		                                 .context = w,
+		                                 .first_ended = close_ready };
+
+	return several_run(&options, targets);
+}
+
+/* One process, and those that it makes. */
+static int profile_tree(struct wanted *w)
+{
+	struct chosen root;
+	struct err e;
+
+	if (!child_search_works()) {
+		say_error(w->options.pid, "--children: this kernel does not list them (CONFIG_PROC_CHILDREN)");
+		return EXIT_NOT_ATTACHED;
+	}
+	if (chosen_look(&root, w->options.pid, &e) < 0) {
+		say_error(w->options.pid, "%s", e.text);
+		return EXIT_NOT_ATTACHED;
+	}
+	return profile_several(w, &(struct chosen_list){ .list = &root, .count = 1 });
+}
+
+/* Several were found, and one was wanted. */
+static int ask_which(const struct chosen_list *found)
+{
+	fprintf(stderr, "memattach: %zu processes fit; give the PID of one, or --all:\n", found->count);
+	chosen_print(found, LISTED_MAX, stderr);
+	return EXIT_NOT_ATTACHED;
+}
+
+/* In a process of its own, see launch.h. */
+static int profile_launched(void *context, pid_t pid, int ready)
+{
+	struct wanted *w = context;
+
+	w->options.pid = pid;
+	w->options.launched = true;
+	w->options.ready = ready;
+	return w->selection.children ? profile_tree(w) : profile_one(&w->options);
+}
+
+/* What would keep it from being profiled, and can be told before. */
+static int launch(struct wanted *w)
+{
+	const struct session_options *options = &w->options;
+
 	if (options->output && access(options->output, F_OK) == 0) {
 		fprintf(stderr,
 		        "memattach: %s exists; memattach never writes over a file, choose another name with -o\n",
 		        options->output);
 		return LAUNCH_FAILED;
 	}
-	return launch_run(program, options->quiet, profile_launched, options);
+	return launch_run(w->selection.program, options->quiet, profile_launched, w);
+}
+
+static int run(struct wanted *w, enum command command)
+{
+	struct session session;
+
+	if (command == COMMAND_PROFILE)
+		return w->selection.children ? profile_tree(w) : profile_one(&w->options);
+	memory_room_go_first();
+	session_init(&session, &w->options);
+	int status = command == COMMAND_DETACH ? detach(&session) : doctor_report(&session);
+	session_done(&session);
+	return status;
+}
+
+/* By name, cgroup or unit. */
+static int run_chosen(struct wanted *w, enum command command)
+{
+	struct chosen_list found;
+	struct err e;
+	int status;
+
+	if (chosen_find(&found, w->selection.by, w->selection.what, &e) < 0) {
+		say_error(0, "%s", e.text);
+		return EXIT_NOT_ATTACHED;
+	}
+	if (found.count > 1 && !w->selection.all) {
+		status = ask_which(&found);
+	} else if (found.count > 1) {
+		status = profile_several(w, &found);
+	} else {
+		w->options.pid = found.list->pid;
+		w->options.start_ticks = found.list->start_ticks;
+		status = run(w, command);
+	}
+	chosen_free(&found);
+	return status;
 }
 
 int main(int argc, char **argv)
 {
-	struct session_options options;
 	enum command command;
-	struct session session;
-	char **program;
+	struct wanted w;
 
 	start_state_settle();
-	if (options_parse(argc, argv, &options, &command, &program) < 0)
+	if (options_parse(argc, argv, &w.options, &command, &w.selection) < 0)
 		return EXIT_USAGE;
 	if (command == COMMAND_NONE)
 		return EXIT_DONE;
 	if (command == COMMAND_LAUNCH)
-		return launch(&options, program);
-	memory_room_go_first();
-	session_init(&session, &options);
-	int status = command == COMMAND_DETACH   ? detach(&session)
-	             : command == COMMAND_DOCTOR ? doctor_report(&session)
-	                                         : profile(&session);
-	session_done(&session);
-	return status;
+		return launch(&w);
+	return w.selection.what ? run_chosen(&w, command) : run(&w, command);
 }

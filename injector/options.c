@@ -117,7 +117,30 @@ static int parse_when(const char *text, struct session_options *o)
 	return 0;
 }
 
-static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
+static int choose_by(struct selection *s, enum chosen_by by, const char *what)
+{
+	if (s->what)
+		return usage("%s", "--name, --cgroup and --unit: one of them, once");
+	if (!what[0])
+		return usage("%s", "--name, --cgroup and --unit want a name");
+	s->by = by;
+	s->what = what;
+	return 0;
+}
+
+static int parse_selection(int c, const char *argument, struct selection *s)
+{
+	switch (c) {
+	case OPTION_NAME: return choose_by(s, CHOSEN_BY_NAME, argument);
+	case OPTION_CGROUP: return choose_by(s, CHOSEN_BY_CGROUP, argument);
+	case OPTION_UNIT: return choose_by(s, CHOSEN_BY_UNIT, argument);
+	case OPTION_CHILDREN: s->children = true; return 0;
+	default: s->all = true; return 0;
+	}
+}
+
+static int parse_one(int c, const char *argument, struct session_options *o, enum command *command,
+                     struct selection *selection)
 {
 	struct err e;
 	int rc = 0;
@@ -143,6 +166,11 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_REPORT: return add_report(argument, o);
 	case IN_ORDER: return take_word(argument, o);
 	case OPTION_WHEN: return parse_when(argument, o);
+	case OPTION_NAME:
+	case OPTION_CGROUP:
+	case OPTION_UNIT:
+	case OPTION_ALL:
+	case OPTION_CHILDREN: return parse_selection(c, argument, selection);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -168,17 +196,41 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 }
 
 /* What follows "--", which alone leaves words behind (IN_ORDER). */
-static int take_program(char **words, const struct session_options *o, enum command *command)
+static int take_program(char **words, const struct session_options *o, enum command *command, struct selection *s)
 {
 	if (!words[0])
 		return 0;
-	if (o->pid || *command != COMMAND_PROFILE)
-		return usage("'%s' is a command to be started: not with a PID, --detach or --doctor", words[0]);
+	if (o->pid || s->what || *command != COMMAND_PROFILE)
+		return usage("'%s' is a command to be started: with no other process, --detach or --doctor", words[0]);
 	*command = COMMAND_LAUNCH;
+	s->program = words;
 	return 0;
 }
 
-int options_parse(int argc, char **argv, struct session_options *o, enum command *command, char ***program)
+/* What does not go together. */
+static int check_selection(const struct session_options *o, enum command command, const struct selection *s)
+{
+	bool session = command == COMMAND_PROFILE || command == COMMAND_LAUNCH, several = s->all || s->children;
+
+	if (!o->pid && !s->what && !s->program)
+		return usage("%s", "which process? Give its PID, --name, or -- and a command");
+	if (o->pid && s->what)
+		return usage("%s", "a PID says it all: not with --name, --cgroup or --unit");
+	if (s->all && !s->what)
+		return usage("%s", "--all goes with --name, --cgroup or --unit");
+	if (several && !session)
+		return usage("%s", "--all and --children go with a session");
+	if (several && (o->output || o->receipt || o->report_count))
+		return usage("%s", "-o, --receipt and --report name one file: not with --all or --children");
+	if (o->report_count && !session)
+		return usage("%s",
+		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
+	if (o->trigger_count && command != COMMAND_PROFILE)
+		return usage("%s", "--when goes with an attach");
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct session_options *o, enum command *command, struct selection *selection)
 {
 	struct option_arrays known;
 	char in_order[sizeof known.short_options + 1];
@@ -191,24 +243,19 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
 	};
 	*command = COMMAND_PROFILE;
+	*selection = (struct selection){ 0 };
 	option_table_arrays(&memattach_options, &known);
 	snprintf(in_order, sizeof in_order, "-%s", known.short_options);
 	for (int c; (c = getopt_long(argc, argv, in_order, known.long_options, NULL)) != -1;) {
-		int rc = parse_one(c, optarg, o, command);
+		int rc = parse_one(c, optarg, o, command, selection);
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
 	}
-	int rc = take_program(argv + optind, o, command);
+	int rc = take_program(argv + optind, o, command, selection);
+	if (rc == 0)
+		rc = check_selection(o, *command, selection);
 	if (rc < 0)
 		return rc;
-	*program = argv + optind;
-	if (o->pid == 0 && *command != COMMAND_LAUNCH)
-		return usage("%s", "which process? Give its PID, or -- and a command");
-	if (o->report_count && (*command == COMMAND_DETACH || *command == COMMAND_DOCTOR))
-		return usage("%s",
-		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
-	if (o->trigger_count && *command != COMMAND_PROFILE)
-		return usage("%s", "--when goes with an attach");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;

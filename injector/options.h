@@ -3,6 +3,7 @@
 #ifndef MEMATTACH_OPTIONS_H
 #define MEMATTACH_OPTIONS_H
 
+#include "chosen.h"
 #include "session.h"
 
 enum command {
@@ -13,8 +14,17 @@ enum command {
 	COMMAND_NONE,    /* --help, --version: done */
 };
 
-/* Parses; messages about wrong usage go to stderr, then -EINVAL. *program: for COMMAND_LAUNCH, what follows "--". */
+/* Which process, where that is not said by its number. */
+struct selection {
+	enum chosen_by by;
+	const char *what; /* NULL: by its number */
+	bool all;         /* if there are several: all of them */
+	bool children;    /* and the processes that they make */
+	char **program;   /* COMMAND_LAUNCH: what follows "--" */
+};
+
+/* Parses; messages about wrong usage go to stderr, then -EINVAL. */
 int options_parse(int argc, char **argv, struct session_options *options, enum command *command,
-                  char ***program) WARN_UNUSED;
+                  struct selection *selection) WARN_UNUSED;
 
 #endif

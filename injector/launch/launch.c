@@ -38,7 +38,8 @@ struct launch {
 	int from_session[2]; /* a byte: attached */
 	int signals;
 	pid_t program, session;
-	bool program_ended, session_ended, attached;
+	bool program_ended, session_ended;
+	bool answered, attached; /* the session has attached, or will not */
 	struct entry_hold hold;
 };
 
@@ -176,11 +177,13 @@ static void look_at_children(struct launch *l)
 static void wait_for_events(struct launch *l, int ms)
 {
 	struct pollfd fds[] = { { .fd = l->signals, .events = POLLIN },
-		                { .fd = l->attached ? -1 : l->from_session[0], .events = POLLIN } };
+		                { .fd = l->answered ? -1 : l->from_session[0], .events = POLLIN } };
 	char byte;
 
-	if (poll(fds, 2, ms) > 0 && fds[1].revents)
+	if (poll(fds, 2, ms) > 0 && fds[1].revents) {
+		l->answered = true;
 		l->attached = read(l->from_session[0], &byte, 1) == 1;
+	}
 	hear(l);
 	look_at_children(l);
 }
@@ -230,7 +233,7 @@ static void profile(struct launch *l)
 	await_entry(l);
 	if (write(l->to_session[1], &l->program, sizeof l->program) != sizeof l->program)
 		say(l, "memattach: the session has ended before it began");
-	while (!l->attached && !l->session_ended)
+	while (!l->answered && !l->session_ended)
 		wait_for_events(l, -1);
 	entry_hold_release(&l->hold);
 	if (!l->attached)
