@@ -484,7 +484,12 @@ static int profile_launched(void *context, pid_t pid, int ready)
 static int launch(struct wanted *w)
 {
 	const struct session_options *options = &w->options;
+	struct err e;
 
+	if (session_reports_check(options, &e) < 0) {
+		say_error(0, "%s", e.text);
+		return LAUNCH_FAILED;
+	}
 	if (options->output && access(options->output, F_OK) == 0) {
 		fprintf(stderr,
 		        "memattach: %s exists; memattach never writes over a file, choose another name with -o\n",

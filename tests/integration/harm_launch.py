@@ -61,8 +61,9 @@ def launched_ends_as_it_ends(context):
     taken = context.path("taken.dump")
     with open(taken, "w", encoding="ascii"):
         pass
-    refused = launch(context, program, options=("-o", taken))
-    assert refused.returncode == FAILED and "exists" in refused.stderr, refused
+    for options, reason in ((("-o", taken), "exists"), (("--report", "x.what"), "does not tell the format")):
+        refused = launch(context, program, options=options)
+        assert refused.returncode == FAILED and reason in refused.stderr, refused
 
 
 @case()

@@ -19,6 +19,8 @@
 #define BIAS (PROGRAM - 0x1000u)
 #define MEMORY 0x10000u
 #define CODE_BYTES 0x123u
+#define LOADER 0xa000u
+#define LOADER_CODE 0x700u
 #define ARGUMENTS 700u /* more than are read at once */
 
 struct layout {
@@ -92,7 +94,7 @@ static void test_start_image_read_finds_entry_and_padding(void **state)
 		assert_int_equal(image.entry, PROGRAM + 0x80);
 		assert_int_equal(pread(l.mem, &word, sizeof word, (off_t)image.entry_at), sizeof word);
 		assert_int_equal(word, image.entry);
-		assert_int_equal(image.bias, BIAS);
+		assert_int_equal(image.program.bias, BIAS);
 		assert_true(image.dynamic);
 		assert_true(start_image_is_code(&image, PROGRAM + CODE_BYTES - 1));
 		assert_false(start_image_is_code(&image, PROGRAM + CODE_BYTES));
@@ -101,6 +103,38 @@ static void test_start_image_read_finds_entry_and_padding(void **state)
 		assert_int_equal(start_image_padding(&image, 0x1000 - 0x130 + 1, &padding, &e), -ENOSPC);
 		assert_int_equal(pwrite(l.mem, "x", 1, (off_t)padding + 500), 1);
 		assert_int_equal(start_image_padding(&image, 100, &padding, &e), -ENOSPC);
+		close(l.mem);
+	}
+}
+
+/* Where the program has no room behind its code, that behind its loader's is taken. */
+static void test_start_image_padding_of_the_loader(void **state)
+{
+	(void)state;
+	static struct layout l;
+	const Elf64_Phdr code = {
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = LOADER_CODE, .p_memsz = LOADER_CODE
+	};
+	Elf64_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 },
+		         .e_phoff = sizeof h,
+		         .e_phentsize = sizeof code,
+		         .e_phnum = 1 };
+	struct start_image image;
+	struct err e;
+	uint64_t padding;
+
+	for (int sound = 1; sound >= 0; sound--) {
+		make(&l, 1);
+		l.count -= 2;
+		push_pair(&l, AT_BASE, LOADER);
+		push_pair(&l, AT_NULL, 0);
+		h.e_phnum = sound ? 1 : START_SEGMENTS_MAX + 1;
+		assert_int_equal(pwrite(l.mem, &h, sizeof h, LOADER), sizeof h);
+		assert_int_equal(pwrite(l.mem, &code, sizeof code, LOADER + sizeof h), sizeof code);
+		assert_int_equal(read_image(&l, &image), 0);
+		assert_int_equal(pwrite(l.mem, "x", 1, PROGRAM + CODE_BYTES + 100), 1);
+		assert_int_equal(start_image_padding(&image, 100, &padding, &e), sound ? 0 : -ENOSPC);
+		assert_true(!sound || padding == LOADER + LOADER_CODE);
 		close(l.mem);
 	}
 }
@@ -131,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_start_image_read_finds_entry_and_padding),
+		cmocka_unit_test(test_start_image_padding_of_the_loader),
 		cmocka_unit_test(test_start_image_read_refuses_what_makes_no_sense),
 	};
 
