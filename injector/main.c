@@ -147,12 +147,22 @@ static void announce(const struct session *s)
 		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries_refused);
 }
 
+/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
+static bool has_execed(const struct session *s)
+{
+	return target_alive(&s->target) && !target_same_program(&s->target);
+}
+
 /* Undoes an attach that stopped half way. */
 static int give_up(struct session *s, const struct err *why)
 {
 	struct err e;
 
-	complain(s, why);
+	/* Children come and go, and execute programs. */
+	bool too_late = s->options.found_later && !target_alive(&s->target);
+	bool again = s->options.found_later && has_execed(s);
+	if (!too_late && !again)
+		complain(s, why);
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
 	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
@@ -163,7 +173,7 @@ static int give_up(struct session *s, const struct err *why)
 	}
 	if (s->recording.file.result)
 		dump_file_discard(&s->recording.file);
-	return EXIT_NOT_ATTACHED;
+	return again ? SEVERAL_AGAIN : too_late ? SEVERAL_TOO_LATE : EXIT_NOT_ATTACHED;
 }
 
 static int report_residue(struct session *s)
@@ -218,12 +228,6 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	if (receipt_write(s, &e) < 0)
 		complain(s, &e);
 	return EXIT_DONE;
-}
-
-/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
-static bool has_execed(const struct session *s)
-{
-	return target_alive(&s->target) && !target_same_program(&s->target);
 }
 
 /*
@@ -409,7 +413,7 @@ static int profile_one(const struct session_options *options)
 }
 
 /* In a process of its own, see several.h. */
-static int profile_member(void *context, const struct chosen *target, bool first)
+static int profile_member(void *context, const struct chosen *target, bool first, bool found_later)
 {
 	const struct wanted *w = context;
 	struct session_options options = w->options;
@@ -418,6 +422,7 @@ static int profile_member(void *context, const struct chosen *target, bool first
 	options.start_ticks = target->start_ticks;
 	options.among_several = true;
 	options.launched &= first;
+	options.found_later = found_later;
 	if (w->options.launched && !first)
 		close(options.ready);
 	return profile_one(&options);

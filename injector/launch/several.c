@@ -21,12 +21,24 @@
 #define POLL_NS 200000000ull
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
 
-enum { DONE = 0, NOT_ATTACHED = 1, RESIDUE = 2, UNSAVED = 3, KILLED = 4, STATUSES = 5 }; /* exit statuses, and KILLED */
+enum { DONE = 0, NOT_ATTACHED = 1, RESIDUE = 2, UNSAVED = 3, KILLED = 4, TOO_LATE = 5, STATUSES = 6 };
+
+/* Exit statuses of sessions, and what else became of them. */
+static unsigned outcome_of(int status)
+{
+	if (!WIFEXITED(status))
+		return KILLED;
+	if (WEXITSTATUS(status) == SEVERAL_TOO_LATE || WEXITSTATUS(status) == SEVERAL_AGAIN)
+		return TOO_LATE;
+	return WEXITSTATUS(status) <= UNSAVED ? (unsigned)WEXITSTATUS(status) : DONE;
+}
 
 /* A target, and its session as long as that lasts. Those that have ended stay: a process is not taken twice. */
 struct member {
 	struct chosen target;
-	pid_t session; /* 0: it has ended */
+	bool found_later;
+	unsigned programs; /* that it has executed */
+	pid_t session;     /* 0: it has ended */
 };
 
 struct several {
@@ -53,7 +65,7 @@ static __attribute__((format(printf, 2, 3))) void say(const struct several *s, c
 
 /* ---- sessions ---- */
 
-static _Noreturn void be_session(const struct several *s, const struct chosen *target, bool first, pid_t parent)
+static _Noreturn void be_session(const struct several *s, const struct member *m, pid_t parent)
 {
 	sigset_t none;
 
@@ -64,7 +76,7 @@ static _Noreturn void be_session(const struct several *s, const struct chosen *t
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(NOT_ATTACHED);
-	_exit(s->options->session(s->options->context, target, first));
+	_exit(s->options->session(s->options->context, &m->target, m == s->list, m->found_later));
 }
 
 static void begin(struct several *s, struct member *m)
@@ -72,7 +84,7 @@ static void begin(struct several *s, struct member *m)
 	pid_t self = getpid(), child = fork();
 
 	if (child == 0)
-		be_session(s, &m->target, m == s->list, self);
+		be_session(s, m, self);
 	if (child < 0) {
 		say(s, "memattach: PID %d: no process can be made for its session: %s", m->target.pid, strerror(errno));
 		s->ended[NOT_ATTACHED]++;
@@ -102,7 +114,7 @@ static void say_full(struct several *s, const struct chosen *target)
 }
 
 /* What is refused for want of room is asked again at the next look: sessions may have ended. */
-static bool add(struct several *s, const struct chosen *target)
+static bool add(struct several *s, const struct chosen *target, bool found_later)
 {
 	if (s->running >= SEVERAL_MAX || s->count >= SEVERAL_EVER_MAX) {
 		say_full(s, target);
@@ -110,7 +122,7 @@ static bool add(struct several *s, const struct chosen *target)
 	}
 	if (!grow_list(s->list, s->count))
 		return false;
-	s->list[s->count] = (struct member){ .target = *target };
+	s->list[s->count] = (struct member){ .target = *target, .found_later = found_later };
 	begin(s, &s->list[s->count++]);
 	return true;
 }
@@ -121,7 +133,9 @@ static bool begins_anew(const struct several *s, const struct member *m, int sta
 	struct chosen now;
 	struct err ended;
 
-	return s->options->children && !s->asked && WIFEXITED(status) && WEXITSTATUS(status) == SEVERAL_EXECED &&
+	if (!WIFEXITED(status) || (WEXITSTATUS(status) != SEVERAL_EXECED && WEXITSTATUS(status) != SEVERAL_AGAIN))
+		return false;
+	return s->options->children && !s->asked && m->programs < SEVERAL_PROGRAMS_MAX &&
 	       chosen_look(&now, m->target.pid, &ended) == 0 && now.start_ticks == m->target.start_ticks;
 }
 
@@ -131,12 +145,13 @@ static void ended(struct several *s, struct member *m, int status)
 	s->running--;
 	if (m == s->list && s->options->first_ended)
 		s->options->first_ended(s->options->context);
-	if (!WIFEXITED(status))
-		s->ended[KILLED]++;
-	else
-		s->ended[WEXITSTATUS(status) < KILLED ? WEXITSTATUS(status) : DONE]++;
-	if (begins_anew(s, m, status))
-		begin(s, m);
+	bool anew = begins_anew(s, m, status);
+	if (!anew || WEXITSTATUS(status) == SEVERAL_EXECED)
+		s->ended[outcome_of(status)]++;
+	if (!anew)
+		return;
+	m->programs++;
+	begin(s, m);
 }
 
 static void reap(struct several *s)
@@ -163,7 +178,7 @@ static bool take_child(void *context, const struct chosen *child)
 {
 	struct several *s = context;
 
-	return is_known(s, child) || add(s, child);
+	return is_known(s, child) || add(s, child, true);
 }
 
 static void look_for_children(struct several *s)
@@ -218,8 +233,12 @@ static int take_signals(struct several *s)
 /* "3 sessions: 2 done, 1 not attached" */
 static int sum_up(const struct several *s)
 {
-	static const char *const how[STATUSES] = { "done", "not attached", "with something left",
-		                                   "without the end of the recording", "killed" };
+	static const char *const how[STATUSES] = { "done",
+		                                   "not attached",
+		                                   "with something left",
+		                                   "without the end of the recording",
+		                                   "killed",
+		                                   "ended before they were attached to" };
 	unsigned all = 0;
 	char text[200] = "";
 
@@ -241,7 +260,7 @@ int several_run(const struct several_options *options, const struct chosen_list 
 	AUTO_CLOSE int signals = take_signals(&s);
 
 	for (size_t i = 0; i < targets->count; i++)
-		if (!add(&s, &targets->list[i]))
+		if (!add(&s, &targets->list[i], false))
 			s.ended[NOT_ATTACHED]++;
 	while (s.running) {
 		struct pollfd event = { .fd = signals, .events = POLLIN };

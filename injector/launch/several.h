@@ -16,17 +16,20 @@
 
 #include "chosen.h"
 
-#define SEVERAL_MAX 64u        /* sessions at one time */
-#define SEVERAL_EVER_MAX 1024u /* … and in all */
+#define SEVERAL_MAX 64u          /* sessions at one time */
+#define SEVERAL_EVER_MAX 1024u   /* … and in all */
+#define SEVERAL_PROGRAMS_MAX 16u /* of one process, that it executes one after the other */
 
-/* What a session returns, beside the exit statuses of memattach, if its process has executed another program. */
-#define SEVERAL_EXECED 100
+/* What a session returns, beside the exit statuses of memattach. The last two are of children, and no errors. */
+#define SEVERAL_EXECED 100   /* its process has executed another program */
+#define SEVERAL_TOO_LATE 101 /* it had ended before it was attached to */
+#define SEVERAL_AGAIN 102    /* it has executed another program while it was attached to */
 
 struct several_options {
 	bool children;
 	bool quiet;
-	/* Runs in a process of its own. first: the first of the targets. */
-	int (*session)(void *context, const struct chosen *target, bool first);
+	/* Runs in a process of its own. first: the first of the targets; found_later: none of them, but a child. */
+	int (*session)(void *context, const struct chosen *target, bool first, bool found_later);
 	void *context;
 	/* When the session of the first target has ended; may be NULL. */
 	void (*first_ended)(void *context);

@@ -49,6 +49,7 @@ struct session_options {
 	bool launched;                         /* the target was started by this memattach, and has its terminal */
 	int ready;                             /* launched: for launch_ready() */
 	bool among_several;                    /* other sessions use the same terminal */
+	bool found_later;                      /* by --children: that it ends before it is attached to is no error */
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;
 	bool no_cache;   /* compile unwind tables anew, keep none */
