@@ -6,15 +6,11 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "child_search.h"
-#include "chosen.h"
 #include "cleanup.h"
 #include "detach.h"
-#include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
 #include "launch.h"
-#include "memory_room.h"
 #include "old_stub.h"
 #include "options.h"
 #include "other_session.h"
@@ -34,9 +30,9 @@
 #include "start_state.h"
 #include "tracee.h"
 #include "trigger_wait.h"
+#include "wanted.h"
 #include "watchdog.h"
 
-#define LISTED_MAX 40u
 #define END_SHOWS_NS 100000000ull
 
 enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
@@ -147,12 +143,6 @@ static void announce(const struct session *s)
 		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries_refused);
 }
 
-/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
-static bool has_execed(const struct session *s)
-{
-	return target_alive(&s->target) && !target_same_program(&s->target);
-}
-
 /* Undoes an attach that stopped half way. */
 static int give_up(struct session *s, const struct err *why)
 {
@@ -160,7 +150,7 @@ static int give_up(struct session *s, const struct err *why)
 
 	/* Children come and go, and execute programs. */
 	bool too_late = s->options.found_later && !target_alive(&s->target);
-	bool again = s->options.found_later && has_execed(s);
+	bool again = s->options.found_later && target_has_execed(&s->target);
 	if (!too_late && !again)
 		complain(s, why);
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
@@ -231,16 +221,16 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 }
 
 /*
- * Did a step fail because the process has ended? To be asked before has_execed(): threads end one after the other, and
- * the memory of a new program is there before what tells it from the old one; so there is a moment given until either
- * is seen.
+ * Did a step fail because the process has ended? To be asked before target_has_execed(): threads end one after the
+ * other, and the memory of a new program is there before what tells it from the old one; so there is a moment given
+ * until either is seen.
  */
 static bool has_ended(const struct session *s, int rc)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	uint64_t deadline_ns = monotonic_ns() + END_SHOWS_NS;
 
-	while (rc < 0 && monotonic_ns() < deadline_ns && target_alive(&s->target) && !has_execed(s)) {
+	while (rc < 0 && monotonic_ns() < deadline_ns && target_alive(&s->target) && !target_has_execed(&s->target)) {
 		nanosleep(&pause, NULL);
 		tracee_release_late();
 	}
@@ -252,7 +242,7 @@ static int finish(struct session *s)
 {
 	struct err e;
 
-	if (has_execed(s))
+	if (target_has_execed(&s->target))
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
 		complain(s, &e);
@@ -267,7 +257,7 @@ static int finish(struct session *s)
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
 	bool ended = has_ended(s, rc);
-	if (has_execed(s))
+	if (target_has_execed(&s->target))
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (ended)
 		return finish_dead(s, SESSION_END_EXITED, -1);
@@ -308,7 +298,7 @@ static int profile(struct session *s)
 	if (s->options.launched)
 		launch_ready(s->options.ready);
 	if (session_follow(s, &end, &detail, &e) < 0) {
-		if (!has_execed(s))
+		if (!target_has_execed(&s->target))
 			complain(s, &e);
 		end = SESSION_END_ASKED;
 	}
@@ -380,7 +370,7 @@ static int detach(struct session *s)
 		rc = session_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
-	if (has_ended(s, rc) || has_execed(s)) {
+	if (has_ended(s, rc) || target_has_execed(&s->target)) {
 		session_say(s, "%d (%s) has ended meanwhile", s->target.pid, s->target.comm);
 		return EXIT_DONE;
 	}
@@ -393,165 +383,12 @@ static int detach(struct session *s)
 	return report_residue(s);
 }
 
-/* What the command line asks for. */
-struct wanted {
-	struct session_options options;
-	struct selection selection;
-};
-
-static int profile_one(const struct session_options *options)
-{
-	struct session session;
-
-	memory_room_go_first();
-	session_init(&session, options);
-	int status = profile(&session);
-	if (status == EXIT_DONE && options->among_several && session.target.pid && has_execed(&session))
-		status = SEVERAL_EXECED;
-	session_done(&session);
-	return status;
-}
-
-/* In a process of its own, see several.h. */
-static int profile_member(void *context, const struct chosen *target, bool first, bool found_later)
-{
-	const struct wanted *w = context;
-	struct session_options options = w->options;
-
-	options.pid = target->pid;
-	options.start_ticks = target->start_ticks;
-	options.among_several = true;
-	options.launched &= first;
-	options.found_later = found_later;
-	if (w->options.launched && !first)
-		close(options.ready);
-	return profile_one(&options);
-}
-
-/* A program that could not be attached to must not wait for it any longer. */
-static void close_ready(void *context)
-{
-	struct wanted *w = context;
-
-	if (w->options.launched)
-		close(w->options.ready);
-	w->options.launched = false;
-}
-
-static int profile_several(struct wanted *w, const struct chosen_list *targets)
-{
-	const struct several_options options = { .children = w->selection.children,
-		                                 .quiet = w->options.quiet,
-		                                 .session = profile_member,
-		                                 .context = w,
-		                                 .first_ended = close_ready };
-
-	return several_run(&options, targets);
-}
-
-/* One process, and those that it makes. */
-static int profile_tree(struct wanted *w)
-{
-	struct chosen root;
-	struct err e;
-
-	if (!child_search_works()) {
-		say_error(w->options.pid, "--children: this kernel does not list them (CONFIG_PROC_CHILDREN)");
-		return EXIT_NOT_ATTACHED;
-	}
-	if (chosen_look(&root, w->options.pid, &e) < 0) {
-		say_error(w->options.pid, "%s", e.text);
-		return EXIT_NOT_ATTACHED;
-	}
-	return profile_several(w, &(struct chosen_list){ .list = &root, .count = 1 });
-}
-
-/* Several were found, and one was wanted. */
-static int ask_which(const struct chosen_list *found)
-{
-	fprintf(stderr, "memattach: %zu processes fit; give the PID of one, or --all:\n", found->count);
-	chosen_print(found, LISTED_MAX, stderr);
-	return EXIT_NOT_ATTACHED;
-}
-
-/* In a process of its own, see launch.h. */
-static int profile_launched(void *context, pid_t pid, int ready)
-{
-	struct wanted *w = context;
-
-	w->options.pid = pid;
-	w->options.launched = true;
-	w->options.ready = ready;
-	return w->selection.children ? profile_tree(w) : profile_one(&w->options);
-}
-
-/* What would keep it from being profiled, and can be told before. */
-static int launch(struct wanted *w)
-{
-	const struct session_options *options = &w->options;
-	struct err e;
-
-	if (session_reports_check(options, &e) < 0) {
-		say_error(0, "%s", e.text);
-		return LAUNCH_FAILED;
-	}
-	if (options->output && access(options->output, F_OK) == 0) {
-		fprintf(stderr,
-		        "memattach: %s exists; memattach never writes over a file, choose another name with -o\n",
-		        options->output);
-		return LAUNCH_FAILED;
-	}
-	return launch_run(w->selection.program, options->quiet, profile_launched, w);
-}
-
-static int run(struct wanted *w, enum command command)
-{
-	struct session session;
-
-	if (command == COMMAND_PROFILE)
-		return w->selection.children ? profile_tree(w) : profile_one(&w->options);
-	memory_room_go_first();
-	session_init(&session, &w->options);
-	int status = command == COMMAND_DETACH ? detach(&session) : doctor_report(&session);
-	session_done(&session);
-	return status;
-}
-
-/* By name, cgroup or unit. */
-static int run_chosen(struct wanted *w, enum command command)
-{
-	struct chosen_list found;
-	struct err e;
-	int status;
-
-	if (chosen_find(&found, w->selection.by, w->selection.what, &e) < 0) {
-		say_error(0, "%s", e.text);
-		return EXIT_NOT_ATTACHED;
-	}
-	if (found.count > 1 && !w->selection.all) {
-		status = ask_which(&found);
-	} else if (found.count > 1) {
-		status = profile_several(w, &found);
-	} else {
-		w->options.pid = found.list->pid;
-		w->options.start_ticks = found.list->start_ticks;
-		status = run(w, command);
-	}
-	chosen_free(&found);
-	return status;
-}
-
 int main(int argc, char **argv)
 {
-	enum command command;
-	struct wanted w;
+	struct wanted w = { .profile = profile, .detach = detach };
 
 	start_state_settle();
-	if (options_parse(argc, argv, &w.options, &command, &w.selection) < 0)
+	if (options_parse(argc, argv, &w.options, &w.command, &w.selection) < 0)
 		return EXIT_USAGE;
-	if (command == COMMAND_NONE)
-		return EXIT_DONE;
-	if (command == COMMAND_LAUNCH)
-		return launch(&w);
-	return w.selection.what ? run_chosen(&w, command) : run(&w, command);
+	return w.command == COMMAND_NONE ? EXIT_DONE : wanted_run(&w);
 }

@@ -155,9 +155,9 @@ static void hear(struct launch *l)
 	while (read(l->signals, &info, sizeof info) == sizeof info) {
 		if (info.ssi_signo == SIGCHLD)
 			continue;
-		if (l->program_ended)
+		if (l->program_ended && !l->session_ended)
 			kill(l->session, (int)info.ssi_signo);
-		else if (!was_for_group(&info))
+		else if (!l->program_ended && !was_for_group(&info))
 			kill(l->program, (int)info.ssi_signo);
 	}
 }

@@ -49,7 +49,7 @@ enum child_event own_child_wait_past_signals(pid_t pid, uint64_t deadline_ns)
 	for (;;) {
 		int number = 0;
 		enum child_event event = own_child_wait(pid, deadline_ns, &number);
-		if (event != CHILD_SIGNAL && event != CHILD_STOP)
+		if (event == CHILD_EXEC || event == CHILD_ENDED || event == CHILD_RUNS)
 			return event;
 		/* Stopped by job control it stays so until that lets it go on. */
 		int request = event == CHILD_STOP ? PTRACE_LISTEN : PTRACE_CONT;

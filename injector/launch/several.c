@@ -259,6 +259,10 @@ int several_run(const struct several_options *options, const struct chosen_list 
 	struct several s = { .options = options };
 	AUTO_CLOSE int signals = take_signals(&s);
 
+	if (signals < 0) {
+		fprintf(stderr, "memattach: cannot wait for signals: %s\n", strerror(errno));
+		return NOT_ATTACHED;
+	}
 	for (size_t i = 0; i < targets->count; i++)
 		if (!add(&s, &targets->list[i], false))
 			s.ended[NOT_ATTACHED]++;
