@@ -2,6 +2,7 @@
 #include "kept_dumps.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,16 +15,22 @@ struct kept_dump {
 	struct file_identity identity;
 };
 
+/* In the directory as it is now: another one that takes its name meanwhile is left alone. */
 static int remove_ours(const struct kept_dump *d, struct err *e)
 {
+	AUTO_FREE char *directory = strdup(d->path);
+	const char *slash = strrchr(d->path, '/'), *name = slash ? slash + 1 : d->path;
 	struct file_identity there;
 
-	int rc = file_identify(AT_FDCWD, d->path, &there);
+	if (!directory)
+		return err_set(e, ENOMEM, "out of memory");
+	AUTO_CLOSE int fd = open(slash ? dirname(directory) : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : file_identify(fd, name, &there);
 	if (rc == -ENOENT || (rc == 0 && !file_is_same(&there, &d->identity)))
 		return 0;
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at %s, which is to be removed: %s", d->path, strerror(-rc));
-	return unlink(d->path) < 0 ? err_sys(e, "cannot remove %s", d->path) : 0;
+	return unlinkat(fd, name, 0) < 0 ? err_sys(e, "cannot remove %s", d->path) : 0;
 }
 
 static int remove_oldest(struct kept_dumps *k, struct err *e)
