@@ -47,8 +47,10 @@ struct session_options {
 	unsigned given_count;
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;
-	bool no_cache;   /* compile unwind tables anew, keep none */
-	bool no_symbols; /* do not name the frames at the end */
+	uint64_t every_ns; /* sessions begin so far apart; 0: there is one */
+	unsigned keep;     /* dumps of them */
+	bool no_cache;     /* compile unwind tables anew, keep none */
+	bool no_symbols;   /* do not name the frames at the end */
 	bool quiet;
 	bool verbose;
 };
