@@ -17,6 +17,7 @@
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
+#include "report_html.h"
 #include "size.h"
 #include "symbol_request.h"
 #include "symbol_writer.h"
@@ -49,9 +50,9 @@ static const char help[] =
 	"merged: stacks of the same code are one row, figures add up.\n"
 	"\n"
 	"  -o, --output=FILE         write to FILE, - is standard output; may be given several times\n"
-	"      --format=FORMAT       text, json, pprof, collapsed, speedscope or dhat; without it\n"
-	"                            the name says it: .txt .json .pb.gz .folded .collapsed\n"
-	"                            .speedscope.json dhat.out.*\n"
+	"      --format=FORMAT       text, json, html, pprof, collapsed, speedscope or dhat;\n"
+	"                            without it the name says it: .txt .json .html .pb.gz .folded\n"
+	"                            .collapsed .speedscope.json dhat.out.*\n"
 	"  -n, --top=N               show the first N rows, 0: all (20 in text, else all)\n"
 	"  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
 	"                            or allocated-count\n"
@@ -273,7 +274,11 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	r = check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
-	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r)
+		r = outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r && a->path_count == 1 && !a->report.filter.older_ns && outputs_show_moments(&a->outputs))
+		a->report.moments = HTML_MOMENTS;
+	return r;
 }
 
 static bool wants_colour(void)
