@@ -110,7 +110,7 @@ static int put_texts(struct json *j, const struct report *r, const char *name)
 		s = put_captured(j, "target", &c);
 	}
 	name_done(&buffer);
-	if (!s && r->session_count != 1)
+	if (!s && (r->session_count != 1 || r->options.at_ns || r->options.since_ns))
 		s = put_part(j, "sessions", r, text_sessions);
 	s = s ? s : put_part(j, "verdict", r, put_verdict);
 	s = s ? s : put_part(j, "trust", r, text_trust);

@@ -58,6 +58,7 @@ function restOf(parent, small) {
 function rootOf(f, inverted) {
 	const root = new Node(-1, null, f, inverted);
 	entries.forEach(e => root.add(e));
+	root.sum.all = true;
 	return root;
 }
 

@@ -112,9 +112,10 @@ class Sum {
 		const x = this.estimate;
 		return (x.high - x.low) / 2 > x.value / 2;
 	}
-	// 1 grown, -1 shrunk, 0 no more than chance explains: at the confidence at which the test of all nodes calls one so.
+	// 1 grown, -1 shrunk, 0 no more than chance explains: at the confidence at which the test of all nodes calls one so. The
+	// whole is one question.
 	get direction() {
-		const z = names.growthQuantiles[this.f];
+		const z = this.all ? head.quantile : names.growthQuantiles[this.f];
 		if (!z || isLive(this.f) && head.doubtful)
 			return 0;
 		const x = growthInterval(this.plus, this.minus, this.hidden, tailOf(z));

@@ -97,7 +97,7 @@ function drawHead() {
 	});
 	say(head.trust, head.figures.some(figure => figure.trust !== 'measured') ? 'warn' : 'dim');
 	say(head.warnings, 'warn');
-	say(head.sessions, 'dim');
+	say((head.sessions || '').replace(/^ *(old|new|target|session|copy|\.\.\.) .*$/gm, ''), 'dim');
 	say(head.filter, 'dim');
 	say(names.coarse, 'dim');
 	say(head.seen, 'dim');
@@ -114,7 +114,6 @@ function drawHead() {
 	for (const part of document.querySelectorAll('[data-say]'))
 		part.textContent = { level: percent(head.confidence), limit: head.limit ? amount(head.limit, true) : '0 B', tested: names.tested, version: head.version }[part.dataset.say];
 	document.body.dataset.total = head.figures.map(figure => figure.total.estimate).join(' ');
-	document.body.dataset.sum = head.figures.map((figure, f) => entries.reduce((sum, e) => sum + e.now[f].v, 0)).join(' ');
 	$('app').hidden = false;
 }
 

@@ -17,7 +17,7 @@ function colour(node, dark) {
 	const sum = node.sum, pale = !compares && sum.unsure;
 	let hue = 0, strong = 0, light = dark ? 30 : 84;
 	if (compares) {
-		const direction = node.parent ? sum.direction : 0;
+		const direction = sum.direction;
 		if (direction) {
 			const part = Math.min(1, Math.abs(sum.growth.value) / Math.max(sum.width, 1));
 			hue = direction < 0 ? 212 : sum.old > 0 ? 4 : 285;

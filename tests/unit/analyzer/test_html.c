@@ -2,12 +2,14 @@
 /* The HTML report: what of a tree is left out, which growth counts, and that names stay data. */
 #include "views.h"
 
+#include "heap_simulation.h"
 #include "html_data.h"
 #include "html_growth.h"
 #include "html_tree.h"
 #include "report_html.h"
 
 #define STACKS 400u
+#define PAIRS 30
 
 /* Stacks of three frames: ten outermost functions, each with some that few others have. */
 static uint32_t stack_number(struct dump_builder *b, uint32_t i)
@@ -18,15 +20,31 @@ static uint32_t stack_number(struct dump_builder *b, uint32_t i)
 	return dump_builder_stack(b, frames, 3, 0);
 }
 
-static void make_many(struct dump_builder *b, uint32_t samples)
+static uint32_t poisson(struct random_source *random, double mean)
+{
+	uint32_t n = 0;
+
+	for (double at = -log(random_unit(random)); at < mean; at -= log(random_unit(random)))
+		n++;
+	return n;
+}
+
+/* random: NULL: so many samples of each, else on average. */
+static void make_heap(struct dump_builder *b, uint32_t samples, struct random_source *random)
 {
 	dump_builder_init(b, RATE, 4096, STACKS, 1);
 	dump_builder_module(b, 1, 0, 0x400000, 0x500000, "/usr/bin/</script>", NULL, 0, 0);
 	for (uint32_t i = 0; i < STACKS; i++) {
 		uint32_t stack = stack_number(b, i);
-		for (uint32_t k = 0; k < samples + (i == 7 ? 20 : 0); k++)
+		uint32_t n = random ? poisson(random, samples) : samples;
+		for (uint32_t k = 0; k < n + (i == 7 ? 20 : 0); k++)
 			sample(b, stack, 1000 + 10 * i, RATE, 1, 0);
 	}
+}
+
+static void make_many(struct dump_builder *b, uint32_t samples)
+{
+	make_heap(b, samples, NULL);
 }
 
 /* The bytes that are written of a tree. */
@@ -136,6 +154,38 @@ static void test_growth_of_chance_is_none(void **state)
 	dump_builder_done(&more);
 }
 
+/* Pairs of sessions of one heap, with their own samples: a colour anywhere is chance, which is to be one in twenty at
+ * most. Of 30 pairs, 7 or more have one with less than 0.0007 (binomial). */
+static void test_steady_sessions_are_grey(void **state)
+{
+	struct random_source random = { 17 };
+	int coloured[FIGURE_COUNT] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < PAIRS; i++) {
+		struct dump_builder old, new;
+		double levels[FIGURE_COUNT];
+		struct html_tree t;
+		struct report r;
+		uint32_t tested;
+		make_heap(&old, 3, &random);
+		make_heap(&new, 3, &random);
+		compare(&r, &old, &new);
+		assert_int_equal(html_tree_init(&t, &r), 0);
+		assert_int_equal(html_growth_levels(&t, levels, &tested), 0);
+		for (int f = 0; f < FIGURE_COUNT; f++)
+			coloured[f] += levels[f] > 0;
+		html_tree_done(&t);
+		report_done(&r);
+		dump_builder_done(&old);
+		dump_builder_done(&new);
+	}
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		printf("%s: %d of %d pairs have a colour\n", report_figure_name(f), coloured[f], PAIRS);
+		assert_true(coloured[f] < 7);
+	}
+}
+
 static size_t count_of(const char *text, const char *what)
 {
 	size_t n = 0;
@@ -174,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_nodes_are_summed_up),
 		cmocka_unit_test(test_growth_of_chance_is_none),
+		cmocka_unit_test(test_steady_sessions_are_grey),
 		cmocka_unit_test(test_names_are_data),
 	};
 
