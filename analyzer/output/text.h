@@ -62,6 +62,8 @@ void text_verdict(const struct text *t);
 void text_totals(const struct text *t);
 size_t text_holders(const struct text *t);
 void text_next(const struct text *t, const char *name);
+/* What of the allocations there were samples of. */
+void text_seen(const struct text *t);
 /* The options that filter, as they are given; needs no text. */
 void text_filter_options(const struct filter_options *options, char line[LINE_TEXT]);
 /* What the filter leaves out. */
