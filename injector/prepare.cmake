@@ -26,7 +26,6 @@ add_library(memattach_prepare STATIC
   elf/scope.c
   elf/tid_offset.c
   python/python_find.c
-  python/python_lines.c
   python/python_object.c
   python/python_proof.c
   python/python_releases.c

@@ -89,8 +89,8 @@ static uint8_t *new_lines(struct python_fake *f)
 	static const uint8_t lnotab[] = { 4, 1 }, linetable[] = { 4, 0, 4, 1 }, locations[] = { 0x81, 0, 0xd9, 0, 0 };
 
 	switch (f->release->lines) {
-	case PYTHON_LNOTAB: return new_bytes(f, lnotab, sizeof lnotab);
-	case PYTHON_LINETABLE: return new_bytes(f, linetable, sizeof linetable);
+	case DUMP_LINES_LNOTAB: return new_bytes(f, lnotab, sizeof lnotab);
+	case DUMP_LINES_LINETABLE: return new_bytes(f, linetable, sizeof linetable);
 	default: return new_bytes(f, locations, sizeof locations);
 	}
 }
