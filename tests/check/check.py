@@ -272,10 +272,13 @@ def plain_page(page):
 
 
 def page_options(page):
-    """Options with their arguments from the .TP paragraphs of OPTIONS: [(short or '', long, argument, [argument] or '')]."""
+    """From OPTIONS: ("group", heading), and options with their arguments as (short or "", long, argument, [argument] or "")."""
     section = re.search(r"^\.SH OPTIONS\n(.*?)^\.SH ", plain_page(page), re.M | re.S).group(1)
     found = []
-    for head in re.findall(r"^\.TP\n(.*)$", section, re.M):
+    for group, head in re.findall(r"^\.SS (.*)$|^\.TP\n(.*)$", section, re.M):
+        if group:
+            found.append(("group", group))
+            continue
         words = re.sub(r'^\.\w+ ', "", head).replace('" "', " ").replace('", "', ", ").replace('"', "")
         option = re.match(r"(?:(-\w) ?, +)?(--[\w-]+)( *=? *[A-Z]+| *\[=? *[A-Z]+\])?\s*$", words)
         assert option, head
@@ -286,7 +289,9 @@ def page_options(page):
 def help_options(tree, program):
     text = tree.run(tree.programs[program], "--help").stdout
     found = []
-    for line in text.splitlines():
+    for line in text.partition("\nExamples:\n")[0].splitlines():
+        if re.fullmatch(r"\S.*:", line):
+            found.append(("group", line[:-1]))
         option = re.match(r"\s+(?:(-\w), +)?(--[\w-]+)([ =][A-Z]+|\[=[A-Z]+\])?(?:  |$)", line)
         if option:
             found.append((option.group(1) or "", option.group(2), re.sub("[ =]", "", option.group(3) or "")))
@@ -294,11 +299,11 @@ def help_options(tree, program):
 
 
 def check_options(tree):
-    """The pages and --help list the same options in the same order, and the synopsis is not empty."""
+    """The pages and --help list the same options in the same groups and the same order."""
     for program in ("memattach", "memanalyze"):
         page, told = page_options(tree.source / "man" / f"{program}.1"), help_options(tree, program)
-        if not told:
-            yield f"{program} --help lists no option"
+        if len(told) < 20:
+            yield f"{program} --help was not understood"
         for option in page:
             if option not in told:
                 yield f"{program}: {' '.join(option).strip()} is on the page, not in --help"
@@ -307,9 +312,6 @@ def check_options(tree):
                 yield f"{program}: {' '.join(option).strip()} is in --help, not on the page"
         if sorted(page) == sorted(told) and page != told:
             yield f"{program}: the page and --help list the options in different orders"
-        for short, long, _ in told:
-            if not long.startswith("--"):
-                yield f"{program}: {short} has no long form"
 
 
 def check_hooks(tree):
