@@ -36,7 +36,9 @@
 
 /* Offsets in the data of the work area, after what send_descriptors and load.c use. */
 #define DATA_START 2048u
-#define DATA_PATCH 2304u
+#define DATA_PATCH 2560u
+
+_Static_assert(DATA_START + sizeof(struct control_start) <= DATA_PATCH, "the work area's data");
 
 static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 {
