@@ -120,6 +120,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 		.injector_start_ticks = s->recording.dump.own->injector_start_ticks,
 		.usable_size = session_usable_size(s),
 		.ask_protections = 1,
+		.python = s->python.layout,
 	};
 
 	tell_main_stack(s, &args);
