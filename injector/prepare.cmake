@@ -55,6 +55,7 @@ add_library(memattach_prepare STATIC
   entry/allocator_names.c
   entry/debug_data.c
   entry/entry_hooks.c
+  entry/evaluator_code.c
   entry/function_table.c
   entry/module_names.c
   entry/stored_pointers.c
