@@ -82,13 +82,13 @@ size_t text_columns(const char *text)
 	return n;
 }
 
-const char *text_source(const struct report *r, uint64_t place, const struct location *l, char out[LINE_TEXT])
+const char *text_source(const struct images *images, uint64_t place, const struct location *l, char out[LINE_TEXT])
 {
 	const char *slash = l->file ? strrchr(l->file, '/') : NULL;
 	const char *file = slash ? slash + 1 : l->file;
 
-	if (l->file && python_places_have(&r->images, place))
-		file = python_short_file(l->file, r->images.python.root);
+	if (l->file && python_places_have(images, place))
+		file = python_short_file(l->file, images->python.root);
 	out[0] = 0;
 	if (l->file && l->line)
 		snprintf(out, LINE_TEXT, "%.*s:%d", LINE_TEXT - 16, file, l->line);

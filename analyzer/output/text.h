@@ -39,7 +39,7 @@ void text_slack(const struct text *t, const struct slack *slack);
 size_t text_columns(const char *text);
 /* The last component of a path, of Python what is below the directory of packages or of the program; with its line if
  * that is known; "" without a file. */
-const char *text_source(const struct report *report, uint64_t place, const struct location *location,
+const char *text_source(const struct images *images, uint64_t place, const struct location *location,
                         char out[LINE_TEXT]);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);

@@ -204,7 +204,8 @@ static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *
 
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 {
-	struct image_symbols *image = i && i < s->images->count ? image_entry(s, i) : NULL;
+	bool is_file = i && i < s->images->count && !s->images->list[i].python;
+	struct image_symbols *image = is_file ? image_entry(s, i) : NULL;
 
 	if (!image)
 		return NULL;
@@ -286,8 +287,6 @@ bool symbols_segment(struct symbols *s, uint64_t place, struct symbol_segment *s
 	uint32_t i = PLACE_IMAGE(place);
 	struct image_symbols *image = i < s->image_count ? s->image[i] : NULL;
 
-	if (python_places_have(s->images, place))
-		return false;
 	if (!image || !image->told || image->opened)
 		return ask_segment(s, place, segment);
 	const struct image_symbols before = *image;
