@@ -10,15 +10,10 @@
 #ifndef MEMATTACH_PYTHON_RELEASES_H
 #define MEMATTACH_PYTHON_RELEASES_H
 
+#include "dump_format.h"
 #include "python_layout.h"
 
 #define PYTHON_SELF_WORDS 29u
-
-enum python_lines {
-	PYTHON_LNOTAB = 1, /* 3.9 */
-	PYTHON_LINETABLE,  /* 3.10 */
-	PYTHON_LOCATIONS,  /* 3.11 … */
-};
 
 /* Members of the structures, by offset, that only a reader from outside needs. */
 struct python_release {
@@ -46,7 +41,7 @@ struct python_release {
 	uint32_t code_qualname;   /* absent: 3.9, 3.10 */
 	uint32_t code_first_line; /* int32 */
 	uint32_t code_lines;      /* co_lnotab, co_linetable: a bytes object */
-	enum python_lines lines;
+	enum dump_lines lines;
 	/* string */
 	uint32_t string_length; /* 8 bytes, code points */
 	uint32_t string_state;  /* 4 bytes of flags */
