@@ -35,6 +35,14 @@ static const struct option_row rows[] = {
 	  .argument = "[N]",
 	  .help = "live bytes at N moments (20) instead of stacks" },
 
+	{ .code = OPTION_LIVE,
+	  .name = "live",
+	  .help = "the heap while the session lasts, once a second on the terminal" },
+	{ .code = OPTION_BATCH,
+	  .name = "batch",
+	  .argument = "N",
+	  .help = "the same N times as plain text, for scripts" },
+
 	{ .group = "Growth and leaks" },
 	{ .code = 'x', .name = "diff", .help = "compare two dumps: growth per stack" },
 	{ .code = 'i',
@@ -77,6 +85,9 @@ static const struct option_row rows[] = {
 	{ .code = VIEW_SHOW_STD,
 	  .name = "show-std",
 	  .help = "do not fold frames of start-up and of the standard library" },
+	{ .code = VIEW_NATIVE,
+	  .name = "native",
+	  .help = "of stacks with Python frames, show the interpreter's own frames as well" },
 
 	{ .group = "Rows" },
 	{ .code = 'n', .name = "top", .argument = "N", .help = "show the first N rows, 0: all (20 in text, else all)" },
@@ -119,11 +130,13 @@ static const struct option_row rows[] = {
 
 const struct option_table memanalyze_options = {
 	.program = "memanalyze",
-	.before = "Usage: memanalyze [OPTION]... DUMP...\n"
+	.before = "Usage: memanalyze [OPTION]... [DUMP]...\n"
 		  "  or:  memanalyze --diff [OPTION]... OLD NEW\n"
 		  "Shows what dumps of memattach say about the heaps of their targets. Several\n"
-		  "dumps are merged: stacks of the same code are one row, figures add up.\n",
+		  "dumps are merged: stacks of the same code are one row, figures add up. Without\n"
+		  "DUMP: the newest *.dump in the current directory.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_DUMP,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"

@@ -70,6 +70,7 @@ def line_of(code, offset):
 
 class PythonDump:
     def __init__(self, path):
+        self.path = path
         with open(path, "rb") as file:
             self.data = file.read()
         self.version = header_field(self.data, "python_version")
