@@ -74,8 +74,9 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_WHEN,
 	  .name = "when",
 	  .argument = "CONDITION",
-	  .help = "wait until it holds, without touching the process, then attach: rss>2G, private>2G (without files), "
-	          "growth>100M/1m; if repeated, until one of them holds" },
+	  .help = "wait until it holds, without touching the process, then attach: 'rss>2G', 'private>2G' (without "
+	          "files), "
+	          "'growth>100M/1m'; if repeated, until one of them holds" },
 
 	{ .group = "Attaching" },
 	{ .code = OPTION_DEADLINE,
@@ -103,6 +104,7 @@ const struct option_table memattach_options = {
 		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_PID,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"

@@ -105,6 +105,7 @@ def check_bash(bash):
     for words, wanted in expected:
         got = bash.proposals(*words)
         assert got == wanted, f"{' '.join(words)!r}: {got}, not {wanted}"
+    assert str(os.getpid()) in bash.proposals("memattach", "")
     assert str(os.getpid()) in bash.proposals("memattach", "-p", "")
     assert str(os.getpid()) in bash.proposals("memattach", "--pid", "=", str(os.getpid())[0])
 
