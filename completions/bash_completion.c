@@ -81,6 +81,21 @@ static void print_names(const struct option_table *table, FILE *out)
 	}
 }
 
+/* The command, then files for it. */
+static void print_command(const char *program, FILE *out)
+{
+	fprintf(out,
+	        "    if [[ ! $option ]]; then\n"
+	        "        if ((i == COMP_CWORD - 1)); then\n"
+	        "            _%1$s_files -c\n"
+	        "        else\n"
+	        "            _%1$s_files -f\n"
+	        "        fi\n"
+	        "        return\n"
+	        "    fi\n",
+	        program);
+}
+
 void bash_completion(const struct option_table *table, FILE *out)
 {
 	fprintf(out, "# bash completion for %s; made by the build from the table of its options.\n\n", table->program);
@@ -114,9 +129,11 @@ void bash_completion(const struct option_table *table, FILE *out)
 	fputs("'\n"
 	      "        [[ ${COMPREPLY[*]} == *= ]] && compopt -o nospace 2>/dev/null\n"
 	      "        return\n"
-	      "    fi\n"
-	      "    ",
+	      "    fi\n",
 	      out);
+	if (table->command)
+		print_command(table->program, out);
+	fputs("    ", out);
 	print_proposal(table->program, table->operand, NULL, out);
 	fprintf(out, "\n}\n\ncomplete -F _%1$s %1$s\n", table->program);
 }

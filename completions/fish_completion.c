@@ -36,6 +36,12 @@ void fish_completion(const struct option_table *table, FILE *out)
 {
 	fprintf(out, "# fish completion for %1$s; made by the build from the table of its options.\n\ncomplete -c %1$s",
 	        table->program);
+	if (table->command) {
+		fprintf(out,
+		        " -n 'contains -- -- (commandline -opc)' -a '(__fish_complete_command)'\n"
+		        "complete -c %s -n 'not contains -- -- (commandline -opc)'",
+		        table->program);
+	}
 	if (table->operand == OPTION_VALUE_TEXT)
 		fputs(" -f", out);
 	else

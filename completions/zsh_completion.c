@@ -59,9 +59,14 @@ void zsh_completion(const struct option_table *table, FILE *out)
 		if (!row->group)
 			print_row(row, out);
 	}
-	if (table->operand != OPTION_VALUE_TEXT) {
+	if (table->command) {
+		/* With ":::" the words are those that are no options: the first one begins a command. */
+		fputs(" \\\n    '*:::PID or command:{ if ((CURRENT == 1)); then _alternative \"processes:PID:_pids\" "
+		      "\"commands:command:_command_names -e\"; else _normal; fi }'",
+		      out);
+	} else if (table->operand != OPTION_VALUE_TEXT) {
 		fputs(" \\\n    '*", out);
-		print_action(table->operand == OPTION_VALUE_PID ? "PID" : "file", table->operand, NULL, out);
+		print_action("file", table->operand, NULL, out);
 		fputc('\'', out);
 	}
 	fputc('\n', out);

@@ -105,6 +105,7 @@ const struct option_table memattach_options = {
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
 	.operand = OPTION_VALUE_PID,
+	.command = true,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"

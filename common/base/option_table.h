@@ -9,6 +9,7 @@
 #define MEMATTACH_OPTION_TABLE_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* What an argument is, for the completions. */
@@ -42,6 +43,7 @@ struct option_table {
 	const struct option_row *rows; /* the last one is empty */
 	const char *after;             /* units, examples, exit status */
 	enum option_value operand; /* what the words are that are no options; OPTION_VALUE_TEXT: none, or anything */
+	bool command;              /* what follows "--" is a command with its arguments */
 };
 
 /* Room for getopt_long(). */
