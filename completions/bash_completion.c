@@ -55,7 +55,7 @@ static void print_values(const struct option_table *table, FILE *out)
 		if (row->group || !row->argument)
 			continue;
 		fputs("    ", out);
-		if (row->argument[0] == '[')
+		if (option_row_argument(row) == optional_argument)
 			fprintf(out, "--%s=) ", row->name);
 		else if (row->code < OPTION_CODE_LONG)
 			fprintf(out, "-%c | --%s | --%s=) ", row->code, row->name, row->name);
@@ -74,7 +74,8 @@ static void print_names(const struct option_table *table, FILE *out)
 	for (const struct option_row *row = table->rows; !option_row_is_end(row); row++) {
 		if (row->group)
 			continue;
-		fprintf(out, "%s--%s%s", separator, row->name, row->argument && row->argument[0] != '[' ? "=" : "");
+		fprintf(out, "%s--%s%s", separator, row->name,
+		        option_row_argument(row) == required_argument ? "=" : "");
 		if (row->code < OPTION_CODE_LONG)
 			fprintf(out, " -%c", row->code);
 		separator = " ";

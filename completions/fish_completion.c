@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdbool.h>
-
 #include "completion.h"
 
 /* -x: a value must follow, and no file is proposed; -r: files are. */
@@ -25,7 +23,7 @@ static void print_row(const struct option_table *table, const struct option_row 
 	if (row->code < OPTION_CODE_LONG)
 		fprintf(out, " -s %c", row->code);
 	fprintf(out, " -l %s", row->name);
-	if (row->argument && row->argument[0] != '[')
+	if (option_row_argument(row) == required_argument)
 		print_value(row->value, option_row_words(row), out);
 	fputs(" -d '", out);
 	completion_help(row, "\\", "\\'", out);

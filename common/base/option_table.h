@@ -60,6 +60,9 @@ void option_table_arrays(const struct option_table *table, struct option_arrays 
 /* All of --help, in 80 columns. */
 void option_table_help(const struct option_table *table, FILE *out);
 
+/* no_argument, required_argument or optional_argument of getopt_long(). */
+int option_row_argument(const struct option_row *row);
+
 /* What can be proposed for the argument: its words, or usual sizes or times, with blanks between them; NULL: nothing.
  */
 const char *option_row_words(const struct option_row *row);
