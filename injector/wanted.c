@@ -15,8 +15,6 @@
 
 #define LISTED_MAX 40u
 
-enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1 };
-
 /* In this process. */
 static int profile_one(const struct wanted *w, const struct session_options *options)
 {
