@@ -13,11 +13,14 @@
 #include "dump_reader.h"
 #include "live_view.h"
 #include "memanalyze_options.h"
+#include "newest_dump.h"
 #include "outputs.h"
 #include "printable.h"
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
+#include "report_request.h"
+#include "requested_report.h"
 #include "size.h"
 #include "symbol_request.h"
 #include "symbol_writer.h"
@@ -31,6 +34,8 @@ static struct progress progress;
 struct arguments {
 	char **paths;
 	int path_count;
+	char *newest; /* the dump that is shown because none was named, … */
+	size_t older; /* … of one more than these */
 	bool top_given;
 	const struct output_format *format; /* NULL: as the names of the files say */
 	struct outputs outputs;
@@ -161,8 +166,6 @@ static int check_arguments(const struct arguments *a, struct err *e)
 {
 	const struct report_options *o = &a->report;
 
-	if (!a->path_count)
-		return err_set(e, EINVAL, "which dump?");
 	if (a->live)
 		return check_live(a, e);
 	if (o->diff && a->path_count != 2)
@@ -176,6 +179,16 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	return view_options_check(o, a->path_count, e);
+}
+
+/* No dump was named. */
+static int take_newest(struct arguments *a, struct err *e)
+{
+	int r = newest_dump_find(&a->newest, &a->older, e);
+
+	a->paths = &a->newest;
+	a->path_count = 1;
+	return r;
 }
 
 static int ask_servers(struct arguments *a, struct err *e)
@@ -212,7 +225,9 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	}
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
-	r = check_arguments(a, e);
+	r = a->path_count || a->report.diff ? 0 : take_newest(a, e);
+	if (!r)
+		r = check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
 	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
@@ -397,6 +412,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], SYMBOL_REQUEST_OPTION))
 		return symbol_writer_main(argc - 2, argv + 2);
+	if (argc > 1 && !strcmp(argv[1], REPORT_REQUEST_OPTION))
+		return requested_report_main(argc - 2, argv + 2);
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])
@@ -408,9 +425,12 @@ int main(int argc, char **argv)
 	/* libdwfl must not fetch debug files from the network by itself. */
 	if (!arguments.debuginfod)
 		unsetenv("DEBUGINFOD_URLS");
+	if (arguments.newest)
+		say("%s, the newest of %zu here", arguments.newest, arguments.older + 1);
 	int status = r ? 0 : arguments.live ? show_live(&arguments) : show(&arguments);
 	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
+	free(arguments.newest);
 	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {
 		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;

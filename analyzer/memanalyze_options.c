@@ -127,11 +127,13 @@ static const struct option_row rows[] = {
 
 const struct option_table memanalyze_options = {
 	.program = "memanalyze",
-	.before = "Usage: memanalyze [OPTION]... DUMP...\n"
+	.before = "Usage: memanalyze [OPTION]... [DUMP]...\n"
 		  "  or:  memanalyze --diff [OPTION]... OLD NEW\n"
 		  "Shows what dumps of memattach say about the heaps of their targets. Several\n"
-		  "dumps are merged: stacks of the same code are one row, figures add up.\n",
+		  "dumps are merged: stacks of the same code are one row, figures add up. Without\n"
+		  "DUMP: the newest *.dump in the current directory.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_DUMP,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"

@@ -3,7 +3,11 @@
 
 static const struct option_row rows[] = {
 	{ .group = "Process" },
-	{ .code = 'p', .name = "pid", .argument = "PID", .value = OPTION_VALUE_PID, .help = "the process to profile" },
+	{ .code = 'p',
+	  .name = "pid",
+	  .argument = "PID",
+	  .value = OPTION_VALUE_PID,
+	  .help = "the process to profile; PID alone says the same" },
 
 	{ .group = "What to do, instead of a session" },
 	{ .code = OPTION_DETACH,
@@ -62,7 +66,19 @@ static const struct option_row rows[] = {
 	  .argument = "FILE",
 	  .value = OPTION_VALUE_FILE,
 	  .help = "write what was done to the process as JSON" },
+	{ .code = OPTION_REPORT,
+	  .name = "report",
+	  .argument = "FILE",
+	  .value = OPTION_VALUE_FILE,
+	  .help = "write a report after the session, as memanalyze -o does; may be repeated" },
 	{ .code = OPTION_NO_SYMBOLS, .name = "no-symbols", .help = "do not put the names of functions into the dump" },
+
+	{ .group = "When to record" },
+	{ .code = OPTION_WHEN,
+	  .name = "when",
+	  .argument = "CONDITION",
+	  .help = "wait until it holds, without touching the process, then attach: rss>2G, private>2G (without files), "
+	          "growth>100M/1m; if repeated, until one of them holds" },
 
 	{ .group = "Attaching" },
 	{ .code = OPTION_DEADLINE,
@@ -84,20 +100,20 @@ static const struct option_row rows[] = {
 
 const struct option_table memattach_options = {
 	.program = "memattach",
-	.before = "Usage: memattach -p PID [OPTION]...\n"
-		  "  or:  memattach --detach -p PID\n"
-		  "  or:  memattach --doctor -p PID\n"
+	.before = "Usage: memattach [OPTION]... PID\n"
+		  "  or:  memattach --detach PID\n"
+		  "  or:  memattach --doctor PID\n"
 		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"
-		 "  memattach --doctor -p 812                   can it be attached to?\n"
-		 "  memattach -p 812 -d 1m -o server.dump       record for a minute\n"
-		 "  memattach -p 812 -r 1 -d 10s                record every allocation\n"
+		 "  memattach --doctor 812                      can it be attached to?\n"
+		 "  memattach -d 1m -o server.dump 812          record for a minute\n"
+		 "  memattach -r 1 -d 10s 812                   record every allocation\n"
 		 "\n"
 		 "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
 		 "2 detached but something had to stay (named); 3 detached, but the end of the\n"
-		 "recording could not be written; 64 wrong usage.\n",
+		 "recording or a report could not be written; 64 wrong usage.\n",
 };

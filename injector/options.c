@@ -16,6 +16,7 @@
 #define MAX_BYTES_END (64ull << 30) /* what a reference to a stack can reach, see dump_format.h */
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define DEFAULT_MAX_OVERHEAD 0.01
+#define IN_ORDER 1 /* what getopt_long calls a word that is no option, where the short options begin with "-" */
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
 static __attribute__((format(printf, 1, 2))) int usage(const char *format, ...)
@@ -86,6 +87,37 @@ static int parse_given(const char *text, struct session_options *o)
 	return 0;
 }
 
+static int add_report(const char *file, struct session_options *o)
+{
+	if (o->report_count == SESSION_REPORTS_MAX)
+		return usage("--report can be given %u times", SESSION_REPORTS_MAX);
+	for (unsigned i = 0; i < o->report_count; i++)
+		if (!strcmp(o->reports[i], file))
+			return usage("--report %s is given twice", file);
+	o->reports[o->report_count++] = file;
+	return 0;
+}
+
+/* A bare word: the process. */
+static int take_word(const char *text, struct session_options *o)
+{
+	if (o->pid)
+		return usage("what is '%s'? The process is %d", text, o->pid);
+	return parse_pid(text, &o->pid);
+}
+
+static int parse_when(const char *text, struct session_options *o)
+{
+	struct err e;
+
+	if (o->trigger_count == TRIGGERS_MAX)
+		return usage("--when can be given %u times", TRIGGERS_MAX);
+	if (trigger_parse(text, &o->triggers[o->trigger_count], &e) < 0)
+		return usage("--when: %s", e.text);
+	o->trigger_count++;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -109,6 +141,9 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 			return usage("--max-size %s is too large: less than 64G", argument);
 		break;
 	case OPTION_RECEIPT: o->receipt = argument; break;
+	case OPTION_REPORT: return add_report(argument, o);
+	case IN_ORDER: return take_word(argument, o);
+	case OPTION_WHEN: return parse_when(argument, o);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -137,6 +172,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 int options_parse(int argc, char **argv, struct session_options *o, enum command *command)
 {
 	struct option_arrays known;
+	char in_order[sizeof known.short_options + 1];
 
 	*o = (struct session_options){
 		.rate_bytes = DEFAULT_RATE,
@@ -147,15 +183,21 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 	};
 	*command = COMMAND_PROFILE;
 	option_table_arrays(&memattach_options, &known);
-	for (int c; (c = getopt_long(argc, argv, known.short_options, known.long_options, NULL)) != -1;) {
+	snprintf(in_order, sizeof in_order, "-%s", known.short_options);
+	for (int c; (c = getopt_long(argc, argv, in_order, known.long_options, NULL)) != -1;) {
 		int rc = parse_one(c, optarg, o, command);
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
 	}
 	if (optind < argc)
-		return usage("what is '%s'? The process is given with -p", argv[optind]);
+		return usage("what is '%s'?", argv[optind]);
 	if (o->pid == 0)
-		return usage("%s", "which process? Give -p PID");
+		return usage("%s", "which process? Give its PID");
+	if (o->report_count && *command != COMMAND_PROFILE)
+		return usage("%s",
+		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
+	if (o->trigger_count && *command != COMMAND_PROFILE)
+		return usage("%s", "--when goes with an attach");
 	if (o->live && *command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */

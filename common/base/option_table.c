@@ -40,6 +40,16 @@ void option_table_arrays(const struct option_table *table, struct option_arrays 
 	*letter = 0;
 }
 
+const char *option_row_words(const struct option_row *row)
+{
+	switch (row->value) {
+	case OPTION_VALUE_WORDS: return row->words;
+	case OPTION_VALUE_SIZE: return "64k 512k 1M 16M 1G";
+	case OPTION_VALUE_TIME: return "10s 1m 10m 1h";
+	default: return NULL;
+	}
+}
+
 /* "  -r, --rate=SIZE"; returns the columns. */
 static int print_option(const struct option_row *row, FILE *out)
 {

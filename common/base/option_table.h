@@ -20,6 +20,7 @@ enum option_value {
 	OPTION_VALUE_SIZE,
 	OPTION_VALUE_TIME,
 	OPTION_VALUE_WORDS, /* one of `words` */
+	OPTION_VALUE_DUMP,  /* a file *.dump */
 };
 
 struct option_row {
@@ -40,6 +41,7 @@ struct option_table {
 	const char *before;            /* of --help, as it is to be printed: the usage, what the program does */
 	const struct option_row *rows; /* the last one is empty */
 	const char *after;             /* units, examples, exit status */
+	enum option_value operand; /* what the words are that are no options; OPTION_VALUE_TEXT: none, or anything */
 };
 
 /* Room for getopt_long(). */
@@ -55,6 +57,10 @@ void option_table_arrays(const struct option_table *table, struct option_arrays 
 
 /* All of --help, in 80 columns. */
 void option_table_help(const struct option_table *table, FILE *out);
+
+/* What can be proposed for the argument: its words, or usual sizes or times, with blanks between them; NULL: nothing.
+ */
+const char *option_row_words(const struct option_row *row);
 
 /* Whether a row is the end of a table. */
 static inline int option_row_is_end(const struct option_row *row)
