@@ -53,18 +53,16 @@ static int module_number(struct json_frames *f, uint32_t image, uint32_t *number
 static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module)
 {
 	json_object_line(j, NULL);
-	json_string(j, "function", l->function);
-	json_string(j, "file", l->file);
+	if (l->function)
+		json_string(j, "function", l->function);
+	if (l->file)
+		json_string(j, "file", l->file);
 	if (l->file && l->line)
 		json_unsigned(j, "line", (uint64_t)l->line);
-	else
-		json_string(j, "line", NULL);
 	if (PLACE_IMAGE(place))
 		json_unsigned(j, "module", module);
-	else
-		json_string(j, "module", NULL);
 	json_hex(j, "address", PLACE_OFFSET(place));
-	json_bool(j, "inlined", l->inlined);
+	json_flag(j, "inlined", l->inlined);
 	json_object_end(j);
 }
 
