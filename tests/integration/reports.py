@@ -21,7 +21,7 @@ def analyze(context, dump, *arguments, expected=0):
 def with_frames(report):
     """The frames of each stack in the place of their numbers, with path and build-id of their modules."""
     for frame in report["frames"]:
-        for name in ("function", "file", "line", "module", "inlined"):
+        for name in ("function", "file", "line", "module", "address", "language", "inlined"):
             frame.setdefault(name, False if name == "inlined" else None)
         module = report["modules"][frame["module"]] if frame["module"] is not None else {"path": None, "build_id": None}
         frame.update(module=module["path"], build_id=module["build_id"])
@@ -68,8 +68,9 @@ def check_report(report):
         assert stack["samples"] >= stack["samples_live"] >= 0
         assert stack["truncated"] in (True, False)
         for frame in stack["frames"]:
-            assert re.match(r"^0x[0-9a-f]+$", frame["address"]), frame
-            assert set(frame) >= {"function", "file", "line", "module", "build_id", "inlined"}, frame
+            assert set(frame) >= {"function", "file", "line", "module", "build_id", "inlined", "language"}, frame
+            assert frame["language"] in ("python", None), frame
+            assert (frame["address"] is None) if frame["language"] else re.match(r"^0x[0-9a-f]+$", frame["address"]), frame
 
 
 def functions_of(stack):

@@ -140,8 +140,8 @@ static void test_json_is_json(void **state)
 	         "([.total, .stacks[]] | all([.live_bytes, .live_count, .allocated_bytes, .allocated_count] | "
 	         "all(.low <= .estimate and .estimate <= .high and .stderr >= 0))) and (.stacks | length == 3) and "
 	         "(.frames as $f | .modules as $m | [.stacks[].frames[] | $f[.] | keys] | "
-	         "all(index(\"address\") and . - [\"address\", \"file\", \"function\", \"inlined\", \"line\", "
-	         "\"module\"] == [])) and "
+	         "all(index(\"address\") and . - [\"address\", \"file\", \"function\", \"inlined\", \"language\", "
+	         "\"line\", \"module\"] == [])) and "
 	         "([.modules[] | keys] | all(. == [\"build_id\", \"path\", \"reason\", \"symbols\"]))' "
 	         "%s/out >/dev/null",
 	         directory);
