@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "debug_server.h"
 #include "dump_reader.h"
+#include "live_view.h"
 #include "memanalyze_options.h"
 #include "newest_dump.h"
 #include "outputs.h"
@@ -18,6 +19,7 @@
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
+#include "report_html.h"
 #include "report_request.h"
 #include "requested_report.h"
 #include "size.h"
@@ -42,6 +44,8 @@ struct arguments {
 	char debug_path[PATH_MAX];
 	struct debug_server server;
 	bool debuginfod;
+	bool live;
+	size_t batch; /* looks for scripts, 0: not asked for */
 };
 
 static int parse_count(const char *option, const char *text, size_t *value, struct err *e)
@@ -54,6 +58,13 @@ static int parse_count(const char *option, const char *text, size_t *value, stru
 		return err_set(e, EINVAL, "--%s: '%s' is not a number", option, text);
 	*value = n;
 	return 0;
+}
+
+static int parse_looks(struct arguments *a, const char *text, struct err *e)
+{
+	int r = parse_count("batch", text, &a->batch, e);
+
+	return !r && !a->batch ? err_set(e, EINVAL, "--batch: at least 1") : r;
 }
 
 /* Between 0 and high percent, which are no such values themselves, as a fraction. */
@@ -123,6 +134,8 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case OPTION_FORMAT: return output_format_find(value, &a->format, e);
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_DEBUGINFOD: a->debuginfod = true; return 0;
+	case OPTION_LIVE: a->live = true; return 0;
+	case OPTION_BATCH: a->live = true; return parse_looks(a, value, e);
 	case 'F': a->report.full_names = true; return 0;
 	case 'v': a->report.verbose = true; return 0;
 	case 's':
@@ -140,11 +153,22 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	}
 }
 
+static int check_live(const struct arguments *a, struct err *e)
+{
+	if (a->path_count != 1)
+		return err_set(e, EINVAL, "--live takes one dump");
+	if (a->format || a->outputs.count)
+		return err_set(e, EINVAL, "--live shows text on a terminal, or with --batch: not with -o or --format");
+	return live_check(&a->report, e);
+}
+
 /* What does not go together. */
 static int check_arguments(const struct arguments *a, struct err *e)
 {
 	const struct report_options *o = &a->report;
 
+	if (a->live)
+		return check_live(a, e);
 	if (o->diff && a->path_count != 2)
 		return err_set(e, EINVAL, "--diff takes two dumps, the older first");
 	if (o->diff && (o->at_ns || o->since_ns))
@@ -207,7 +231,11 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		r = check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
-	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r)
+		r = outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r && a->path_count == 1 && !a->report.filter.older_ns && outputs_show_moments(&a->outputs))
+		a->report.moments = HTML_MOMENTS;
+	return r;
 }
 
 static bool wants_colour(void)
@@ -355,13 +383,21 @@ static int show_report(struct arguments *a, struct report *report)
 	return status;
 }
 
+static int show_live(struct arguments *a)
+{
+	struct err e = { 0 };
+	const struct live_options options = {
+		.path = a->paths[0], .report = &a->report, .batch = a->batch, .colour = wants_colour()
+	};
+
+	return live_run(&options, &e) ? complain(a->paths[0], &e) : 0;
+}
+
 static int show(struct arguments *a)
 {
 	struct err e = { 0 };
 	struct report report;
 
-	if (a->newest)
-		say("%s, the newest of %zu here", a->newest, a->older + 1);
 	if (outputs_open(&a->outputs, a->paths, a->path_count, &e)) {
 		say("%s", e.text);
 		return EXIT_UNREADABLE;
@@ -394,7 +430,9 @@ int main(int argc, char **argv)
 	/* libdwfl must not fetch debug files from the network by itself. */
 	if (!arguments.debuginfod)
 		unsetenv("DEBUGINFOD_URLS");
-	int status = r ? 0 : show(&arguments);
+	if (arguments.newest)
+		say("%s, the newest of %zu here", arguments.newest, arguments.older + 1);
+	int status = r ? 0 : arguments.live ? show_live(&arguments) : show(&arguments);
 	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
 	free(arguments.newest);

@@ -77,6 +77,16 @@ static const struct option_row rows[] = {
 	  .help = "wait until it holds, without touching the process, then attach: 'rss>2G', 'private>2G' (without "
 	          "files), "
 	          "'growth>100M/1m'; if repeated, until one of them holds" },
+	{ .code = OPTION_EVERY,
+	  .name = "every",
+	  .argument = "TIME",
+	  .value = OPTION_VALUE_TIME,
+	  .help = "session after session of -d each, until the process ends; -o is a directory, and the names of "
+	          "finished dumps go to standard output" },
+	{ .code = OPTION_KEEP,
+	  .name = "keep",
+	  .argument = "N",
+	  .help = "of the dumps of --every keep the latest N (24)" },
 
 	{ .group = "Attaching" },
 	{ .code = OPTION_DEADLINE,
