@@ -11,6 +11,7 @@
 #include "follow.h"
 #include "inspect.h"
 #include "launch.h"
+#include "live_child.h"
 #include "look_ahead.h"
 #include "old_stub.h"
 #include "options.h"
@@ -107,8 +108,10 @@ static int prepare(struct session *s, struct err *e)
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = create_dump(s, e);
-	if (rc == 0 && (!s->options.no_symbols || s->options.report_count))
+	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
 		symbol_sources_open(&s->symbols, &s->target);
+	if (rc == 0 && s->options.live)
+		rc = live_child_check(s, e);
 	if (rc == 0)
 		rc = session_reports_open(s, e);
 	if (rc == 0)
@@ -298,7 +301,11 @@ static int profile(struct session *s)
 	announce(s);
 	if (s->options.launched)
 		launch_ready(s->options.ready);
-	if (session_follow(s, &end, &detail, &e) < 0) {
+	if (s->options.live && live_child_start(s, &e) < 0)
+		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
+	int rc = session_follow(s, &end, &detail, &e);
+	live_child_end(s);
+	if (rc < 0) {
 		if (!target_has_execed(&s->target))
 			complain(s, &e);
 		end = SESSION_END_ASKED;

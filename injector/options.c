@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memattach_options.h"
 #include "size.h"
@@ -195,6 +196,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;
+	case OPTION_LIVE: o->live = true; break;
 	case OPTION_NO_SYMBOLS: o->no_symbols = true; break;
 	case 'q': o->quiet = true; break;
 	case 'v': o->verbose = true; break;
@@ -259,6 +261,18 @@ static int check_selection(const struct session_options *o, enum command command
 	return 0;
 }
 
+/* It takes the terminal for itself. */
+static int check_live(const struct session_options *o, enum command command, const struct selection *s)
+{
+	if (o->every_ns)
+		return usage("%s", "--live shows one session: not with --every");
+	if (s->all || s->children || command == COMMAND_LAUNCH)
+		return usage("%s", "--live has the terminal for one session: not with --all, --children or a command");
+	if (command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
+	return 0;
+}
+
 int options_parse(int argc, char **argv, struct session_options *o, enum command *command, struct selection *selection)
 {
 	struct option_arrays known;
@@ -285,6 +299,8 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		rc = check_selection(o, *command, selection);
 	if (rc == 0)
 		rc = check_times(o, *command);
+	if (rc == 0 && o->live)
+		rc = check_live(o, *command, selection);
 	if (rc < 0)
 		return rc;
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
