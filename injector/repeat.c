@@ -197,7 +197,7 @@ static bool wait_for_next(struct repeater *r)
 	uint64_t missed, next_ns = schedule_next(&r->schedule, monotonic_ns(), &missed);
 
 	if (missed)
-		session_say(r->s, "memattach: the session took longer than --every; %llu left out",
+		session_say(r->s, "memattach: the next session was due before this one was done; left out: %llu",
 		            (unsigned long long)missed);
 	bool goes_on = sleep_until(r, next_ns);
 	status_line_end(r->s);
@@ -236,7 +236,7 @@ int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*d
 		r.done = r.done || target_has_ended(&s->target) || !wait_for_next(&r);
 	}
 	if (r.written + r.failed)
-		session_say(s, "%u sessions recorded, %u not", r.written, r.failed);
+		session_say(s, "sessions recorded: %u, failed: %u", r.written, r.failed);
 	stop_signals_close(&r.signals);
 	kept_dumps_free(&r.kept);
 	if (r.result)
