@@ -12,9 +12,9 @@ static const struct option_row rows[] = {
 	  .name = "format",
 	  .argument = "FORMAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "text json pprof collapsed speedscope dhat",
-	  .help = "text, json, pprof, collapsed, speedscope or dhat; without it the name says it: .txt .json .pb.gz "
-	          ".folded .collapsed .speedscope.json dhat.out.*" },
+	  .words = "text json html pprof collapsed speedscope dhat",
+	  .help = "text, json, html, pprof, collapsed, speedscope or dhat; without it the name says it: .txt .json "
+	          ".html .pb.gz .folded .collapsed .speedscope.json dhat.out.*" },
 	{ .code = 'j', .name = "json", .help = "the same as --format=json" },
 
 	{ .group = "What is shown" },
@@ -85,6 +85,9 @@ static const struct option_row rows[] = {
 	{ .code = VIEW_SHOW_STD,
 	  .name = "show-std",
 	  .help = "do not fold frames of start-up and of the standard library" },
+	{ .code = VIEW_NATIVE,
+	  .name = "native",
+	  .help = "of stacks with Python frames, show the interpreter's own frames as well" },
 
 	{ .group = "Rows" },
 	{ .code = 'n', .name = "top", .argument = "N", .help = "show the first N rows, 0: all (20 in text, else all)" },

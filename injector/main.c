@@ -19,6 +19,7 @@
 #include "payload_place.h"
 #include "plan.h"
 #include "privileges.h"
+#include "python_session.h"
 #include "rate_control.h"
 #include "receipt.h"
 #include "record.h"
@@ -62,6 +63,8 @@ static int create_dump(struct session *s, struct err *e)
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();
+	h->python_version = s->python.layout.version;
+	memcpy(h->evaluators, s->python.evaluators, sizeof h->evaluators);
 	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
 	dump_writer_publish(&s->recording.dump);
 	return rc;
@@ -93,6 +96,8 @@ static int prepare(struct session *s, struct err *e)
 		rc = session_plan(s, e);
 	if (rc == 0)
 		rc = session_compile(s, e);
+	if (rc == 0)
+		session_find_python(s);
 	if (rc == 0)
 		rc = snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)

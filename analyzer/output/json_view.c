@@ -72,7 +72,7 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 
 void json_timeline(struct json *j, const struct report *r)
 {
-	if (!r->timeline.count)
+	if (!r->options.timeline)
 		return;
 	json_array(j, "timeline");
 	for (size_t i = 0; i < r->timeline.count; i++) {

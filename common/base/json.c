@@ -59,12 +59,12 @@ static void new_line(struct json *j, int depth)
 }
 
 /* How many bytes from s on go out as they are. */
-static size_t plain_run(const unsigned char *s)
+static size_t plain_run(const struct json *j, const unsigned char *s)
 {
 	size_t n = 0;
 
 	for (size_t each;; n += each) {
-		while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' && !(s[n] == '<' && j->in_markup))
 			n++;
 		each = printable_sequence(s + n);
 		if (each < 2 || !printable_is_shown(s + n, each))
@@ -103,7 +103,7 @@ static void quote(struct json *j, const char *text)
 
 	put_char(j, '"');
 	for (;;) {
-		size_t run = plain_run(s);
+		size_t run = plain_run(j, s);
 		put(j, (const char *)s, run);
 		s += run;
 		if (!*s)

@@ -17,6 +17,7 @@ struct json {
 	int depth;
 	uint64_t arrays; /* bit i: the container at depth i is an array */
 	uint64_t lines;  /* … is on one line */
+	bool in_markup;  /* it will stand in a page: "<" is escaped */
 	bool filled;     /* the innermost object or array has an element */
 	size_t used;
 	char buffer[16384];

@@ -91,6 +91,13 @@ struct session_recording {
 	bool asks_usable_size;   /* the payload asks malloc_usable_size */
 };
 
+/* The CPython whose frames are recorded (python_session.h). */
+struct session_python {
+	struct python_layout layout; /* version 0: none is */
+	struct dump_evaluator evaluators[DUMP_EVALUATORS];
+	char *notes; /* lines: whose frames are not, and why; NULL none */
+};
+
 /* What the receipt tells (receipt.h). */
 struct session_outcome {
 	struct snapshot before;
@@ -112,6 +119,7 @@ struct session {
 	struct session_view view;
 	struct session_recording recording;
 	struct session_outcome outcome;
+	struct session_python python;
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;
