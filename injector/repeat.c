@@ -27,7 +27,8 @@
 struct session_result {
 	char path[4096]; /* of the dump, "": there is none */
 	struct file_identity identity;
-	bool asked; /* it was told to end */
+	bool asked;   /* it was told to end */
+	bool saw_end; /* of the target, and has said so */
 };
 
 struct repeater {
@@ -61,6 +62,8 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 	int status = run(r->s);
 	r->result->asked = watchdog_asked() > 0;
 	if (status != EXIT_NOT_ATTACHED && file->result) {
+		enum dump_state state = dump_writer_state(&r->s->recording.dump);
+		r->result->saw_end = state == DUMP_STATE_EXITED || state == DUMP_STATE_KILLED;
 		memcpy(r->result->path, file->path, sizeof r->result->path);
 		r->result->identity = dump_file_identity(file);
 	}
@@ -232,8 +235,7 @@ int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*d
 	}
 	while (!r.done) {
 		one_session(&r, profile, detach);
-		/* The session has said so. */
-		r.done = r.done || target_has_ended(&s->target) || !wait_for_next(&r);
+		r.done = r.done || r.result->saw_end || !wait_for_next(&r);
 	}
 	if (r.written + r.failed)
 		session_say(s, "sessions recorded: %u, failed: %u", r.written, r.failed);

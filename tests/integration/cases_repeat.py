@@ -99,6 +99,19 @@ def every_time_after_a_failure(context):
 
 
 @case()
+def every_time_until_the_process_ends(context):
+    """The end of the process is said, also where it comes after a session has detached and before memattach has seen that."""
+    victim = Victim(context, "sleeper", "nanosleep")
+    repeated = Repeated(context, victim, every="2m", duration="1s")
+    repeated.lines.wait("attached to")
+    os.kill(repeated.process.pid, signal.SIGSTOP)
+    repeated.lines.wait("^memanalyze ")
+    victim.finish()
+    said = repeated.end(0, signal.SIGCONT)
+    assert f"{victim.pid} (sleeper) has ended" in said and "sessions recorded: 1, failed: 0" in said, said
+
+
+@case()
 def every_time_until_something_stays(context):
     """What had to stay would add up: no further session, status 2."""
     victim = Victim(context, "escape")
