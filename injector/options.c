@@ -192,6 +192,9 @@ static int check_times(struct session_options *o, enum command command)
 		return usage("%s", o->every_ns ? "--every goes with an attach" : "--when goes with an attach");
 	if (o->keep && !o->every_ns)
 		return usage("%s", "--keep goes with --every");
+	for (unsigned i = 0; o->every_ns && i < o->report_count; i++)
+		if (!strcmp(o->reports[i], "-"))
+			return usage("%s", "--report -: with --every the names of the dumps go to standard output");
 	if (o->every_ns && (!o->duration_ns || o->duration_ns >= o->every_ns))
 		return usage("%s", "--every wants --duration, how long each session is; it is less than --every");
 	o->keep = o->keep ? o->keep : DEFAULT_KEEP;
