@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "memanalyze_options.h"
 #include "size.h"
 
 #define TIMELINE_MOMENTS 20

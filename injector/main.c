@@ -24,10 +24,12 @@
 #include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
+#include "session_reports.h"
 #include "session_symbols.h"
 #include "size.h"
 #include "start_state.h"
 #include "tracee.h"
+#include "trigger_wait.h"
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
@@ -99,8 +101,10 @@ static int prepare(struct session *s, struct err *e)
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = create_dump(s, e);
-	if (rc == 0 && !s->options.no_symbols)
+	if (rc == 0 && (!s->options.no_symbols || s->options.report_count))
 		symbol_sources_open(&s->symbols, &s->target);
+	if (rc == 0)
+		rc = session_reports_open(s, e);
 	if (rc == 0)
 		rc = session_record_modules(s, 1, e);
 	return rc < 0 ? rc : session_file_create(s, e);
@@ -278,6 +282,10 @@ static int profile(struct session *s)
 	struct err e;
 	int detail;
 
+	if (s->options.trigger_count && trigger_wait(s, &e) < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
+	}
 	if (prepare(s, &e) < 0)
 		return give_up(s, &e);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
@@ -300,6 +308,8 @@ static int profile(struct session *s)
 	} else {
 		session_symbols_write(s);
 	}
+	if (session_reports_write(s) < 0 && status == EXIT_DONE)
+		status = EXIT_DUMP;
 	session_say(s, "memanalyze %s", s->recording.file.path);
 	return status;
 }

@@ -11,11 +11,13 @@ add_library(memattach_prepare STATIC
   process/maps.c
   process/maps_at.c
   process/say.c
+  process/stop_signals.c
   process/privileges.c
   process/proc_status.c
   process/target_file.c
   process/target_memory.c
   process/task.c
+  process/trigger.c
   process/watchdog.c
   elf/elf_module.c
   elf/elf_symbols.c

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "close_all_but.h"
+#include "owner.h"
 #include "whole_io.h"
 
 #define NOBODY 65534u
@@ -226,10 +227,15 @@ void privileges_keep_for_detach(void)
 	 * while a thread is stopped; /proc/PID of other users, and the dump in their directories; becoming another
 	 * user, in a child that reads what the target has written.
 	 */
-	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) |
-	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_SETUID) | BIT(CAP_SETGID);
+	uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_NICE) |
+	                  BIT(CAP_DAC_OVERRIDE) | BIT(CAP_SETUID) | BIT(CAP_SETGID);
 	struct __user_cap_data_struct have[2];
+	uid_t uid;
+	gid_t gid;
 
+	/* And to give copies of the dump to another user, and to replace his in a directory like /tmp. */
+	if (owner_is_other(&uid, &gid))
+		needed |= BIT(CAP_CHOWN) | BIT(CAP_FOWNER);
 	if (capabilities_get(have) < 0)
 		return;
 	uint64_t permitted = have[0].permitted | (uint64_t)have[1].permitted << 32;

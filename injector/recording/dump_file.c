@@ -23,6 +23,7 @@
 #include "cleanup.h"
 #include "clocks.h"
 #include "close_all_but.h"
+#include "owner.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
@@ -82,6 +83,7 @@ static int take_name(struct dump_file *f, struct err *e)
 		               f->path);
 	if (fd < 0)
 		return err_sys(e, "cannot create the dump %s", f->path);
+	owner_give(fd);
 	int rc = identify(fd, "", &f->result->ours);
 	f->result->coming = f->result->ours;
 	return rc < 0 ? err_set(e, -rc, "cannot look at the dump %s: %s", f->path, strerror(-rc)) : 0;
@@ -156,7 +158,10 @@ static int open_unnamed(const struct dump_file *f, bool *named, struct err *e)
 	*named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
 	if (*named)
 		fd = openat(f->directory, f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? err_sys(e, "cannot write the dump") : fd;
+	if (fd < 0)
+		return err_sys(e, "cannot write the dump");
+	owner_give(fd);
+	return fd;
 }
 
 /* Gives the file a name that nothing has. -EEXIST */

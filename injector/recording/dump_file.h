@@ -11,6 +11,8 @@
  * Copies come every two seconds, more seldom when they are large: at most a fiftieth of a processor's time and 10 MB/s
  * go into them. A recording that has not changed is copied twice a minute.
  *
+ * Under sudo the file belongs to who typed it (owner.h).
+ *
  * The name is taken once, by a file that did not exist. From then on memattach replaces or removes only the file that
  * it wrote last: what somebody else has put there stays, and the copy gets a name with a number.
  */

@@ -27,6 +27,8 @@ void session_done(struct session *s)
 {
 	session_forget_view(s);
 	symbol_sources_close(&s->symbols);
+	for (unsigned i = 0; i < s->report_count; i++)
+		output_file_done(&s->reports[i]);
 	snapshot_free(&s->outcome.before);
 	unwind_tables_close(&s->recording.tables);
 	dump_writer_close(&s->recording.dump);

@@ -18,10 +18,16 @@
 #include "governor.h"
 #include "libc.h"
 #include "ours.h"
+#include "output_file.h"
 #include "snapshot.h"
 #include "symbol_sources.h"
 #include "table_writer.h"
 #include "target.h"
+#include "trigger.h"
+
+#define TRIGGERS_MAX 8u
+
+#define SESSION_REPORTS_MAX 16u
 
 struct session_options {
 	pid_t pid;
@@ -29,7 +35,9 @@ struct session_options {
 	const char *output;   /* NULL: a name is made */
 	uint64_t duration_ns; /* 0: until told to end */
 	uint64_t max_bytes;
-	const char *receipt;  /* NULL: none */
+	const char *receipt;                      /* NULL: none */
+	const char *reports[SESSION_REPORTS_MAX]; /* files to be written after the session */
+	unsigned report_count;
 	uint64_t deadline_ns; /* how long to look for a safe point */
 	uint64_t seed;        /* 0: from the kernel */
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
@@ -37,6 +45,8 @@ struct session_options {
 	enum hooks_mode hooks;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
+	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
+	unsigned trigger_count;
 	bool no_cache;   /* compile unwind tables anew, keep none */
 	bool no_symbols; /* do not name the frames at the end */
 	bool quiet;
@@ -103,6 +113,8 @@ struct session {
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;
+	struct output_file reports[SESSION_REPORTS_MAX]; /* session_reports.h */
+	unsigned report_count;                           /* that are open */
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	bool unsaved;        /* it could not be */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "status_line.h"
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "estimate.h"
+#include "say.h"
 #include "size.h"
 
 #define ENTRIES_MAX (1u << 20) /* more live samples are not added up every second */
@@ -52,6 +54,15 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 	return true;
 }
 
+const char *status_line_time(uint64_t ns, char *text)
+{
+	uint64_t seconds = ns / 1000000000u;
+
+	snprintf(text, STATUS_LINE_TIME, "%02u:%02u:%02u", (unsigned)(seconds / 3600), (unsigned)(seconds / 60 % 60),
+	         (unsigned)(seconds % 60));
+	return text;
+}
+
 void status_line_show(struct session *s)
 {
 	struct estimate_sum sum = { 0 };
@@ -59,8 +70,7 @@ void status_line_show(struct session *s)
 
 	if (!wanted(s))
 		return;
-	unsigned seconds = (unsigned)((monotonic_ns() - s->recording.started_ns) / 1000000000u);
-	fprintf(stderr, "\r\033[K%02u:%02u:%02u  %llu samples", seconds / 3600, seconds / 60 % 60, seconds % 60,
+	fprintf(stderr, "\r\033[K%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, rate),
 	        (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
 	if (live_sum(&s->recording.dump, &sum)) {
 		struct estimate e = estimate_interval(&sum, ESTIMATE_CONFIDENCE);
@@ -74,7 +84,22 @@ void status_line_show(struct session *s)
 	fflush(stderr);
 }
 
-void status_line_end(struct session *s)
+void status_line_text(const struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	if (!wanted(s))
+		return;
+	va_start(ap, format);
+	char *line = say_format(format, ap);
+	va_end(ap);
+	if (line)
+		fprintf(stderr, "\r\033[K%s", line);
+	fflush(stderr);
+	free(line);
+}
+
+void status_line_end(const struct session *s)
 {
 	if (wanted(s))
 		fputs("\r\033[K", stderr);

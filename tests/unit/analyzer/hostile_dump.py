@@ -58,7 +58,7 @@ def thinning(stamp):
 def header(regions, state=2, start=(SECOND, SECOND), latest=(31 * SECOND, 11 * SECOND), lease=1, lease_stamp=0, clock=REALTIME, pid=1,
            command=b"x", program=b"/x"):
     b = bytearray(HEADER_BYTES)
-    struct.pack_into("<8sIIQIi", b, 0, b"MEMATTCH", 4, HEADER_BYTES, 0, state, 0)
+    struct.pack_into("<8sIIQIi", b, 0, b"MEMATTCH", 5, HEADER_BYTES, 0, state, 0)
     struct.pack_into("<QQQii", b, 32, 1 << 30, RATE, RATE, pid, 1)
     struct.pack_into("<64s256s64s", b, 80, command, program, b"h")
     struct.pack_into("<QQQ", b, 464, *start, clock)
