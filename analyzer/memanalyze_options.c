@@ -85,6 +85,9 @@ static const struct option_row rows[] = {
 	{ .code = VIEW_SHOW_STD,
 	  .name = "show-std",
 	  .help = "do not fold frames of start-up and of the standard library" },
+	{ .code = VIEW_NATIVE,
+	  .name = "native",
+	  .help = "of stacks with Python frames, show the interpreter's own frames as well" },
 
 	{ .group = "Rows" },
 	{ .code = 'n', .name = "top", .argument = "N", .help = "show the first N rows, 0: all (20 in text, else all)" },

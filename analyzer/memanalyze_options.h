@@ -22,6 +22,7 @@ enum memanalyze_option {
 	VIEW_SIZE,
 	VIEW_OLDER,
 	VIEW_SHOW_STD,
+	VIEW_NATIVE,
 	VIEW_PEAK,
 	VIEW_TIMELINE,
 };

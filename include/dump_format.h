@@ -253,10 +253,10 @@ struct dump_stack {
  * threads add, are in one. */
 #define DUMP_STACK_BYTES(frames) ((sizeof(struct dump_stack) + (frames) * sizeof(uint64_t) + 63) & ~(uint64_t)63)
 /*
- * A Python frame: the reference of its dump_code in the upper half; bit 31, the evaluator was entered for this frame,
- * so the next outer Python frame belongs to another native frame of the evaluator; and the offset of its instruction
- * from the start of the code in bytes, + 2: below 0, none has run yet. Python frames are innermost first, as the native
- * ones.
+ * A Python frame: the reference of its dump_code in the upper half, 0 if that had no room; bit 31, the evaluator was
+ * entered for this frame, so the next outer Python frame belongs to another native frame of the evaluator; and the
+ * offset of its instruction from the start of the code in bytes, + 2: below 0, none has run yet. Python frames are
+ * innermost first, as the native ones.
  */
 #define DUMP_PYTHON_FRAME(reference, entry, offset) \
 	((uint64_t)(reference) << 32 | (uint64_t)!!(entry) << 31 | (uint32_t)((offset) + 2))

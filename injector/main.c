@@ -11,6 +11,7 @@
 #include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
+#include "look_ahead.h"
 #include "memory_room.h"
 #include "old_stub.h"
 #include "options.h"
@@ -18,9 +19,11 @@
 #include "payload_place.h"
 #include "plan.h"
 #include "privileges.h"
+#include "python_session.h"
 #include "rate_control.h"
 #include "receipt.h"
 #include "record.h"
+#include "repeat.h"
 #include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
@@ -33,8 +36,6 @@
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
-
-enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
 
 static void complain(const struct session *s, const struct err *e)
 {
@@ -62,6 +63,8 @@ static int create_dump(struct session *s, struct err *e)
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();
+	h->python_version = s->python.layout.version;
+	memcpy(h->evaluators, s->python.evaluators, sizeof h->evaluators);
 	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
 	dump_writer_publish(&s->recording.dump);
 	return rc;
@@ -93,6 +96,8 @@ static int prepare(struct session *s, struct err *e)
 		rc = session_plan(s, e);
 	if (rc == 0)
 		rc = session_compile(s, e);
+	if (rc == 0)
+		session_find_python(s);
 	if (rc == 0)
 		rc = snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)
@@ -282,10 +287,6 @@ static int profile(struct session *s)
 	struct err e;
 	int detail;
 
-	if (s->options.trigger_count && trigger_wait(s, &e) < 0) {
-		complain(s, &e);
-		return EXIT_NOT_ATTACHED;
-	}
 	if (prepare(s, &e) < 0)
 		return give_up(s, &e);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
@@ -381,6 +382,22 @@ static int detach(struct session *s)
 	return report_residue(s);
 }
 
+/* One session or many, now or later. */
+static int attach(struct session *s)
+{
+	const struct session_options *o = &s->options;
+	struct err e;
+
+	int rc = o->trigger_count || o->every_ns ? look_ahead(o, &e) : 0;
+	if (rc == 0 && o->trigger_count)
+		rc = trigger_wait(s, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
+	}
+	return o->every_ns ? repeat_sessions(s, profile, detach) : profile(s);
+}
+
 int main(int argc, char **argv)
 {
 	struct session_options options;
@@ -396,7 +413,7 @@ int main(int argc, char **argv)
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH   ? detach(&session)
 	             : command == COMMAND_DOCTOR ? doctor_report(&session)
-	                                         : profile(&session);
+	                                         : attach(&session);
 	session_done(&session);
 	return status;
 }

@@ -74,8 +74,19 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_WHEN,
 	  .name = "when",
 	  .argument = "CONDITION",
-	  .help = "wait until it holds, without touching the process, then attach: rss>2G, private>2G (without files), "
-	          "growth>100M/1m; if repeated, until one of them holds" },
+	  .help = "wait until it holds, without touching the process, then attach: 'rss>2G', 'private>2G' (without "
+	          "files), "
+	          "'growth>100M/1m'; if repeated, until one of them holds" },
+	{ .code = OPTION_EVERY,
+	  .name = "every",
+	  .argument = "TIME",
+	  .value = OPTION_VALUE_TIME,
+	  .help = "session after session of -d each, until the process ends; -o is a directory, and the names of "
+	          "finished dumps go to standard output" },
+	{ .code = OPTION_KEEP,
+	  .name = "keep",
+	  .argument = "N",
+	  .help = "of the dumps of --every keep the latest N (24)" },
 
 	{ .group = "Attaching" },
 	{ .code = OPTION_DEADLINE,
@@ -103,6 +114,8 @@ const struct option_table memattach_options = {
 		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_PID,
+	.command = true,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"

@@ -11,6 +11,7 @@ add_library(memattach_prepare STATIC
   process/maps.c
   process/maps_at.c
   process/say.c
+  process/schedule.c
   process/stop_signals.c
   process/privileges.c
   process/proc_status.c
@@ -28,7 +29,6 @@ add_library(memattach_prepare STATIC
   elf/scope.c
   elf/tid_offset.c
   python/python_find.c
-  python/python_lines.c
   python/python_object.c
   python/python_proof.c
   python/python_releases.c
@@ -56,6 +56,7 @@ add_library(memattach_prepare STATIC
   entry/allocator_names.c
   entry/debug_data.c
   entry/entry_hooks.c
+  entry/evaluator_code.c
   entry/function_table.c
   entry/module_names.c
   entry/stored_pointers.c

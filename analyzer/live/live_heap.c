@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "stack_places.h"
 #include "target_root.h"
 
 #define PROBABILITIES 1024u /* a power of two */
@@ -89,7 +90,7 @@ static int number_of(struct look *l, uint32_t reference, uint32_t *number)
 	*number = known ? *known : 0;
 	if (known || !reference || dump_read_stack(l->dump, reference, &copy))
 		return 0;
-	size_t bytes = copy.stack.frame_count * sizeof copy.frames[0];
+	size_t bytes = (copy.stack.frame_count + dump_python_count(&copy)) * sizeof copy.frames[0];
 	if (h->stack_bytes + bytes + sizeof copy.stack > dump_stack_room(l->dump)) {
 		dump_skip_stack(l->dump); /* they overlap */
 		return 0;
@@ -106,6 +107,7 @@ static int number_of(struct look *l, uint32_t reference, uint32_t *number)
 	}
 	memcpy(stack->places, copy.frames, bytes);
 	stack->place_count = copy.stack.frame_count;
+	stack->flags = copy.stack.flags;
 	h->stack_bytes += bytes + sizeof copy.stack;
 	*number = (uint32_t)(h->count - 1);
 	return 0;
@@ -169,10 +171,23 @@ static int on_rate(void *arg, const struct dump_rate_change *change)
 	return 0;
 }
 
+/* Native and Python frames become places; there may be fewer of them. */
+static void place_stack(struct stack_maker *maker, struct live_stack *stack)
+{
+	struct dump_stack_copy copy = { .stack = { .frame_count = stack->place_count, .flags = stack->flags } };
+	struct stack_places places;
+
+	memcpy(copy.frames, stack->places, (stack->place_count + dump_python_count(&copy)) * sizeof copy.frames[0]);
+	stack_places_make(maker, &copy, &places);
+	memcpy(stack->places, places.list, places.count * sizeof places.list[0]);
+	stack->place_count = places.count;
+}
+
 /* The frames of stacks that are new, by the modules as they are now. */
 static int make_places(struct live_heap *h, struct dump *dump)
 {
 	struct image_map modules;
+	struct stack_maker maker = { .native = false };
 	char root[IMAGE_ROOT_TEXT];
 
 	if (h->placed == h->count)
@@ -181,11 +196,12 @@ static int make_places(struct live_heap *h, struct dump *dump)
 	int r = images_add(&h->images, dump, root, &modules);
 	if (!r && h->symbols && !h->placed)
 		r = symbols_take_dump(h->symbols, dump, &modules);
-	for (; !r && h->placed < h->count; h->placed++) {
-		struct live_stack *stack = &h->list[h->placed];
-		for (uint32_t i = 0; i < stack->place_count; i++)
-			stack->places[i] = images_place(&modules, stack->places[i]);
-	}
+	if (!r) /* wrappers are passed over by who looks at the names */
+		r = stack_maker_init(&maker, dump, &modules, &h->images, NULL, false);
+	for (; !r && h->placed < h->count; h->placed++)
+		if (h->list[h->placed].place_count || h->list[h->placed].flags)
+			place_stack(&maker, &h->list[h->placed]);
+	stack_maker_done(&maker);
 	image_map_done(&modules);
 	return r;
 }

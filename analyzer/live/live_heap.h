@@ -32,11 +32,11 @@
 #define LIVE_BASES 2
 
 struct live_stack {
-	uint32_t reference; /* in the dump; of number 0: none, its stack is not known */
-	uint32_t place_count;
-	uint64_t *places;                                        /* frames as places (images.h) */
-	struct estimate_sum live[2];                             /* bytes, blocks */
-	double allocated;                                        /* bytes since the attach, as they are estimated */
+	uint32_t reference;          /* in the dump; of number 0: none, its stack is not known */
+	uint32_t place_count, flags; /* flags: those of the dump */
+	uint64_t *places;            /* as a report shows them (stack_places.h) */
+	struct estimate_sum live[2]; /* bytes, blocks */
+	double allocated;            /* bytes since the attach, as they are estimated */
 	struct estimate_sum base[LIVE_BASES], still[LIVE_BASES]; /* live bytes at a base; those of them that live now */
 	uint32_t group; /* of live_names.h: which of its names this stack has; 0: none yet */
 };

@@ -53,7 +53,11 @@ void live_names_set(struct live_names *n, struct live_heap *heap, enum group_by 
 
 static const struct location *locations(const struct live_heap *heap, uint64_t place, size_t *count)
 {
+	const struct location *python = python_places_find(&heap->images, place);
+
 	*count = 1;
+	if (python)
+		return python;
 	return heap->symbols ? symbols_find(heap->symbols, place, count) : &nothing;
 }
 
@@ -76,11 +80,16 @@ static struct own find_own(const struct live_names *n, const struct live_heap *h
 {
 	struct own first = { after_wrappers(heap, stack), 0 }, own = first;
 
+	for (size_t i = first.frame; (n->by == BY_LINE || n->by == BY_FILE) && i < stack->place_count; i++)
+		if (python_places_have(&heap->images, stack->places[i]))
+			return (struct own){ i, 0 };
 	if (n->show_std || n->by == BY_MODULE || !heap->symbols)
 		return first;
 	for (; own.frame < stack->place_count; own.frame++) {
 		size_t count;
 		const struct location *list = locations(heap, stack->places[own.frame], &count);
+		if (python_places_have(&heap->images, stack->places[own.frame]))
+			return (struct own){ own.frame, 0 };
 		for (own.location = 0; own.location < count; own.location++)
 			if (!fold_is_standard(list[own.location].function))
 				return own;
@@ -134,7 +143,7 @@ void live_names_stack(const struct live_names *n, const struct live_heap *heap, 
 			name_function(heap, stack->places[i], &list[k], text, sizeof text);
 			add_text(out, shown ? " < " : "");
 			add_text(out, text);
-			text_source(&list[k], source);
+			text_source(&heap->images, stack->places[i], &list[k], source);
 			add_text(out, !shown && source[0] ? " " : "");
 			add_text(out, shown ? "" : source);
 		}
@@ -178,7 +187,7 @@ static void name_group(const struct live_names *n, const struct live_heap *heap,
 	} else {
 		const struct location file = { .file = l->file, .line = n->by == BY_LINE ? l->line : 0 };
 		snprintf(key, KEY_TEXT, "%.*s:%d", KEY_TEXT - 16, file.file, file.line);
-		snprintf(text, LIVE_NAME_TEXT, "%s", text_source(&file, source));
+		snprintf(text, LIVE_NAME_TEXT, "%s", text_source(&heap->images, place, &file, source));
 	}
 	printable_copy(text, text, LIVE_NAME_TEXT);
 }

@@ -50,7 +50,8 @@ static int module_number(struct json_frames *f, uint32_t image, uint32_t *number
 	return 0;
 }
 
-static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module)
+/* A language is only said where it is certain. */
+static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module, bool python)
 {
 	json_object_line(j, NULL);
 	json_string(j, "function", l->function);
@@ -63,8 +64,12 @@ static void put_frame(struct json *j, uint64_t place, const struct location *l, 
 		json_unsigned(j, "module", module);
 	else
 		json_string(j, "module", NULL);
-	json_hex(j, "address", PLACE_OFFSET(place));
+	if (python)
+		json_string(j, "address", NULL);
+	else
+		json_hex(j, "address", PLACE_OFFSET(place));
 	json_bool(j, "inlined", l->inlined);
+	json_string(j, "language", python ? "python" : NULL);
 	json_object_end(j);
 }
 
@@ -78,7 +83,8 @@ static int put_frames(struct json_frames *f, struct json *j)
 		if (image && module_number(f, image, &module))
 			return -ENOMEM;
 		for (uint32_t k = 0; k < entry->count; k++)
-			put_frame(j, entry->place, place_location(f->report, entry, k), module);
+			put_frame(j, entry->place, place_location(f->report, entry, k), module,
+			          python_places_have(&f->report->images, entry->place));
 	}
 	json_array_end(j);
 	return 0;

@@ -287,6 +287,22 @@ static void put_samples(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void put_python(struct json *j, const struct report *r)
+{
+	char version[PYTHON_VERSION_TEXT];
+
+	if (!r->python.version) {
+		json_string(j, "python", NULL);
+		return;
+	}
+	json_object(j, "python");
+	json_string(j, "version", report_python_version(r->python.version, version));
+	json_unsigned(j, "samples", r->python.samples);
+	json_unsigned(j, "samples_complete", r->python.complete);
+	json_bool(j, "native", r->options.native);
+	json_object_end(j);
+}
+
 static void put_skipped(struct json *j, const struct report *r)
 {
 #define SKIP_NAME_(name, text) #name,
@@ -371,6 +387,7 @@ int report_json(const struct report *r, FILE *out)
 	put_targets(&j, r);
 	put_view(&j, r);
 	put_samples(&j, r);
+	put_python(&j, r);
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));

@@ -37,8 +37,10 @@ size_t text_name(const struct report *report, const char *name, size_t columns, 
 void text_slack(const struct text *t, const struct slack *slack);
 /* One for each character. */
 size_t text_columns(const char *text);
-/* The last component of a path, with its line if that is known; "" without a file. */
-const char *text_source(const struct location *location, char out[LINE_TEXT]);
+/* The last component of a path, of Python what is below the directory of packages or of the program; with its line if
+ * that is known; "" without a file. */
+const char *text_source(const struct images *images, uint64_t place, const struct location *location,
+                        char out[LINE_TEXT]);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 

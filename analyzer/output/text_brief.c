@@ -51,11 +51,12 @@ static void put_largest(const struct text *t)
 		return;
 	struct report_own own = report_own(r, row);
 	size_t n;
-	const struct location *l = report_locations(r, row->frames[own.frame], &n) + own.location;
+	const uint64_t place = row->frames[own.frame];
+	const struct location *l = report_locations(r, place, &n) + own.location;
 	if (!l->function)
 		return;
 	text_name(r, l->function, NAME_COLUMNS, name);
-	text_source(l, source);
+	text_source(&r->images, place, l, source);
 	if (!r->options.full_names)
 		short_name_cut(source, SOURCE_COLUMNS);
 	text_percent(report_share(r, row, r->options.sort), share);
@@ -180,7 +181,7 @@ static void put_frame(const struct text *t, uint64_t place, const struct locatio
 	else
 		snprintf(raw, sizeof raw, "%.512s%s0x%" PRIx64, module, module[0] ? "+" : "", PLACE_OFFSET(place));
 	size_t columns = text_name(r, raw, NAME_COLUMNS, name);
-	text_source(l, source);
+	text_source(&r->images, place, l, source);
 	if (!source[0] && module[0] && l->function)
 		snprintf(source, sizeof source, "(%.*s)", LINE_TEXT - 8, module);
 	if (!r->options.full_names)

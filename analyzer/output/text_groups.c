@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "printable.h"
+#include "python_files.h"
 #include "short_name.h"
 #include "size.h"
 #include "text.h"
@@ -38,7 +39,10 @@ static void name_group(const struct text *t, const struct group *g, char name[LI
 	if (!r->options.full_names)
 		short_name_cut(module, 14);
 	if (path) {
-		printable_copy(g->name, name, LINE_TEXT);
+		const char *file = r->images.python.count && !r->options.full_names
+		                           ? python_short_file(g->name, r->images.python.root)
+		                           : g->name;
+		printable_copy(file, name, LINE_TEXT);
 		if (!r->options.full_names)
 			short_name_cut(name, module[0] ? 44 : 62);
 	} else {

@@ -47,6 +47,7 @@ struct report_options {
 	size_t top;   /* rows to show, 0: all */
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
+	bool native;     /* the interpreter's own frames are shown with those of Python */
 	bool show_std;   /* frames of start-up and of the standard library are not folded */
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
@@ -84,6 +85,16 @@ struct report_memory {
 	bool mostly_unseen;    /* a large growth, most of which is not ours for certain */
 };
 
+/* Of stacks that Python takes part in; of a pair, the newer ones. */
+struct report_python {
+	uint32_t version;           /* as Py_Version, of the last dump that has one; 0: none */
+	uint64_t samples, complete; /* taken, and of these, those whose Python frames are all there and known */
+};
+
+/* "3.11.2", "3.14.0rc1" */
+#define PYTHON_VERSION_TEXT 48u
+const char *report_python_version(uint32_t version, char text[PYTHON_VERSION_TEXT]);
+
 struct report {
 	struct report_options options;
 	struct session *sessions;
@@ -110,6 +121,7 @@ struct report {
 	bool whole;             /* nothing of the files was left out */
 	struct timeline timeline; /* if options ask for it */
 	struct report_memory memory;
+	struct report_python python;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
 	struct report_note *notes;

@@ -47,8 +47,10 @@ struct session_options {
 	unsigned given_count;
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;
-	bool no_cache;   /* compile unwind tables anew, keep none */
-	bool no_symbols; /* do not name the frames at the end */
+	uint64_t every_ns; /* sessions begin so far apart; 0: there is one */
+	unsigned keep;     /* dumps of them */
+	bool no_cache;     /* compile unwind tables anew, keep none */
+	bool no_symbols;   /* do not name the frames at the end */
 	bool quiet;
 	bool verbose;
 };
@@ -89,6 +91,13 @@ struct session_recording {
 	bool asks_usable_size;   /* the payload asks malloc_usable_size */
 };
 
+/* The CPython whose frames are recorded (python_session.h). */
+struct session_python {
+	struct python_layout layout; /* version 0: none is */
+	struct dump_evaluator evaluators[DUMP_EVALUATORS];
+	char *notes; /* lines: whose frames are not, and why; NULL none */
+};
+
 /* What the receipt tells (receipt.h). */
 struct session_outcome {
 	struct snapshot before;
@@ -110,6 +119,7 @@ struct session {
 	struct session_view view;
 	struct session_recording recording;
 	struct session_outcome outcome;
+	struct session_python python;
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;

@@ -26,7 +26,7 @@ MAY_INCLUDE = {
 # says whether it can touch the target: up to `recording` nothing stops or changes it.
 FOLDERS = {
     "injector": ("process", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "."),
-    "analyzer": ("stats", "input", "symbols", "report", "output", "live", "."),
+    "analyzer": ("stats", "input", "symbols", "python", "report", "output", "live", "."),
     "common": ("base", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves

@@ -65,8 +65,9 @@ def check_report(report):
         assert stack["samples"] >= stack["samples_live"] >= 0
         assert stack["truncated"] in (True, False)
         for frame in stack["frames"]:
-            assert re.match(r"^0x[0-9a-f]+$", frame["address"]), frame
-            assert set(frame) >= {"function", "file", "line", "module", "build_id", "inlined"}, frame
+            assert set(frame) >= {"function", "file", "line", "module", "build_id", "inlined", "language"}, frame
+            assert frame["language"] in ("python", None), frame
+            assert (frame["address"] is None) if frame["language"] else re.match(r"^0x[0-9a-f]+$", frame["address"]), frame
 
 
 def functions_of(stack):

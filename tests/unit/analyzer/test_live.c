@@ -113,6 +113,45 @@ static void test_growth_is_that_of_a_comparison(void **state)
 }
 
 /* Growth is over a window that moves on. */
+/* Its names are in the dump, with or without symbols. */
+static void test_lines_of_python(void **state)
+{
+	static const struct {
+		enum group_by by;
+		const char *name;
+	} views[] = { { BY_STACK, "_multiarray_umath.so+0x234 < load_tiles < Views.handle < DataFrame.?[1m\xc3\xa9" },
+		      { BY_LINE, "tiles.py:82" },
+		      { BY_FUNCTION, "load_tiles  (tiles.py)" },
+		      { BY_MODULE, "tiles.py" } };
+	struct dump_builder b;
+	struct live_heap heap;
+	struct live_names names;
+	bool left;
+
+	(void)state;
+	dump_builder_snake(&b);
+	assert_int_equal(live_heap_init(&heap, NULL), 0);
+	look(&heap, &b, false);
+	live_names_init(&names, false);
+	for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+		char text[LIVE_NAME_TEXT];
+		bool found = false;
+		live_names_set(&names, &heap, views[i].by);
+		assert_int_equal(live_names_group(&names, &heap, 100, &left), 0);
+		for (size_t k = 1; k < heap.count; k++) {
+			live_names_stack(&names, &heap, &heap.list[k], text);
+			if (views[i].by != BY_STACK)
+				strcpy(text, live_names_text(&names, heap.list[k].group));
+			found = found || !strcmp(text, views[i].name);
+			if (k + 1 == heap.count && !found)
+				fail_msg("no %s, but %s", views[i].name, text);
+		}
+	}
+	live_names_done(&names);
+	live_heap_done(&heap);
+	dump_builder_done(&b);
+}
+
 static void test_window_moves(void **state)
 {
 	static const double moments[] = { 10, 20, 41, 55, 72, 103 }, windows[] = { 0, 10, 31, 45, 31, 31 };
@@ -367,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_growth_is_that_of_a_comparison),
+		cmocka_unit_test(test_lines_of_python),
 		cmocka_unit_test(test_window_moves),
 		cmocka_unit_test(test_thinning_and_other_sessions_begin_anew),
 		cmocka_unit_test(test_rows_are_sorted_and_tested),
