@@ -133,7 +133,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case OPTION_FORMAT: return output_format_find(value, &a->format, e);
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_DEBUGINFOD: a->debuginfod = true; return 0;
-	case OPTION_LIVE: a->live = true; return 0;
+	case OPTION_LIVE_VIEW: a->live = true; return 0;
 	case OPTION_BATCH: a->live = true; return parse_looks(a, value, e);
 	case 'F': a->report.full_names = true; return 0;
 	case 'v': a->report.verbose = true; return 0;

@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	  .argument = "[N]",
 	  .help = "live bytes at N moments (20) instead of stacks" },
 
-	{ .code = OPTION_LIVE,
+	{ .code = OPTION_LIVE_VIEW,
 	  .name = "live",
 	  .help = "the heap while the session lasts, once a second on the terminal" },
 	{ .code = OPTION_BATCH,

@@ -11,6 +11,7 @@
 #include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
+#include "live_child.h"
 #include "look_ahead.h"
 #include "memory_room.h"
 #include "old_stub.h"
@@ -106,8 +107,10 @@ static int prepare(struct session *s, struct err *e)
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = create_dump(s, e);
-	if (rc == 0 && (!s->options.no_symbols || s->options.report_count))
+	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
 		symbol_sources_open(&s->symbols, &s->target);
+	if (rc == 0 && s->options.live)
+		rc = live_child_check(s, e);
 	if (rc == 0)
 		rc = session_reports_open(s, e);
 	if (rc == 0)
@@ -297,7 +300,11 @@ static int profile(struct session *s)
 	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
-	if (session_follow(s, &end, &detail, &e) < 0) {
+	if (s->options.live && live_child_start(s, &e) < 0)
+		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
+	int rc = session_follow(s, &end, &detail, &e);
+	live_child_end(s);
+	if (rc < 0) {
 		if (!has_execed(s))
 			complain(s, &e);
 		end = SESSION_END_ASKED;

@@ -23,6 +23,7 @@ enum memattach_option {
 	OPTION_DEADLINE,
 	OPTION_NO_CACHE,
 	OPTION_NO_SYMBOLS,
+	OPTION_LIVE,
 };
 
 extern const struct option_table memattach_options;

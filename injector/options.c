@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memattach_options.h"
 #include "size.h"
@@ -167,6 +168,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;
+	case OPTION_LIVE: o->live = true; break;
 	case OPTION_NO_SYMBOLS: o->no_symbols = true; break;
 	case 'q': o->quiet = true; break;
 	case 'v': o->verbose = true; break;
@@ -225,6 +227,10 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
 	if (check_times(o, *command) < 0)
 		return -EINVAL;
+	if (o->live && o->every_ns)
+		return usage("%s", "--live shows one session: not with --every");
+	if (o->live && *command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;

@@ -41,6 +41,8 @@ size_t text_columns(const char *text);
  * that is known; "" without a file. */
 const char *text_source(const struct images *images, uint64_t place, const struct location *location,
                         char out[LINE_TEXT]);
+/* The last two components, which say which file it is. */
+const char *text_short_path(const char *path);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 

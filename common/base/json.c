@@ -13,7 +13,7 @@
 /* Doubles without a fraction are exact below this. */
 #define WHOLE_MAX 0x1p53
 
-/* Objects deeper than this are on one line each: figures and frames. */
+/* Objects deeper than this are on one line each, without spaces: figures and frames. There are many of them. */
 #define INLINE_DEPTH 3
 
 static void flush(struct json *j)
@@ -117,16 +117,17 @@ static void separate(struct json *j, const char *name)
 {
 	if (j->filled)
 		put_char(j, ',');
-	if (is_open(j))
+	bool open = is_open(j);
+	if (open)
 		new_line(j, j->depth);
-	else if (j->filled)
-		put_char(j, ' ');
 	j->filled = true;
-	if (name) {
-		put_char(j, '"');
-		put(j, name, strlen(name));
-		PUT_LITERAL(j, "\": ");
-	}
+	if (!name)
+		return;
+	put_char(j, '"');
+	put(j, name, strlen(name));
+	PUT_LITERAL(j, "\":");
+	if (open)
+		put_char(j, ' ');
 }
 
 /* A value that no container holds is all there is. */
@@ -228,7 +229,7 @@ static int format_estimate(double value, char text[NUMBER_TEXT])
 {
 	if (value == floor(value) && fabs(value) < WHOLE_MAX)
 		return snprintf(text, NUMBER_TEXT, "%.0f", value);
-	return snprintf(text, NUMBER_TEXT, "%.12g", value);
+	return snprintf(text, NUMBER_TEXT, "%.10g", value);
 }
 
 void json_estimate(struct json *j, const char *name, double value)
@@ -252,6 +253,12 @@ void json_hex(struct json *j, const char *name, uint64_t value)
 	separate(j, name);
 	put(j, text, (size_t)snprintf(text, sizeof text, "\"0x%" PRIx64 "\"", value));
 	end_value(j);
+}
+
+void json_flag(struct json *j, const char *name, bool value)
+{
+	if (value)
+		json_bool(j, name, true);
 }
 
 void json_bool(struct json *j, const char *name, bool value)

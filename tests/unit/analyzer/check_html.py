@@ -84,7 +84,7 @@ class Checks:
         report = self.report(*pair)
         shown = self.show("tab=table", *pair)
         rows = [[float(word) for word in sides["total"].split()] for sides, _ in shown.rows]
-        single = [numbers(stack["growth"]["live_bytes"]) for stack in report["stacks"] if stack["frame_count"] == 1]
+        single = [numbers(stack["growth"]["live_bytes"]) for stack in report["stacks"] if len(stack["frames"]) == 1]
         assert rows and single
         for expected in single:
             same(min(rows, key=lambda row: abs(row[0] - expected[0])), expected, rows)

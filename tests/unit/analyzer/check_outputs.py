@@ -48,8 +48,8 @@ def whole(value):
 
 
 def function_of(report, frame):
-    module = report["modules"][frame["module"]]["path"] if frame["module"] is not None else None
-    name = frame["function"] or (module.rsplit("/", 1)[-1] + "+" if module else "") + frame["address"]
+    module = report["modules"][frame["module"]]["path"] if "module" in frame else None
+    name = frame.get("function") or (module.rsplit("/", 1)[-1] + "+" if module else "") + frame["address"]
     return "".join(c if c.isprintable() else "\ufffd" for c in name)
 
 
@@ -69,7 +69,7 @@ class Outputs:
         return whole(total[figure]["estimate"])
 
     def names(self, stack):
-        nothing = "(stack not known)" if stack["unknown"] or not self.hides() else "(no frame is shown)"
+        nothing = "(stack not known)" if stack.get("unknown") or not self.hides() else "(no frame is shown)"
         return [function_of(self.report, self.report["frames"][number]) for number in stack["frames"]] or [nothing]
 
     def whole_stacks(self, *figures):
@@ -134,7 +134,7 @@ class Outputs:
         """Those of the calls, in the program file; of the module that the JSON names."""
         ours = {(report_module["path"] if report_module else None, int(frame["address"], 16) - 1)
                 for frame in self.report["frames"]
-                for report_module in [self.report["modules"][frame["module"]] if frame["module"] is not None else None]}
+                for report_module in [self.report["modules"][frame["module"]] if "module" in frame else None]}
         mappings = {mapping["id"]: profile.text(mapping["filename"]) for mapping in profile.message["mapping"]}
         theirs = {(mappings[location["mapping_id"]], location["address"]) for location in profile.message["location"]
                   if location["address"] or not profile.names_of(location)[0].startswith("(")}
