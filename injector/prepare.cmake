@@ -52,6 +52,7 @@ add_library(memattach_prepare STATIC
   entry/allocator_identify.c
   entry/allocator_layers.c
   entry/allocator_names.c
+  entry/allocator_quiet.c
   entry/debug_data.c
   entry/entry_hooks.c
   entry/function_table.c

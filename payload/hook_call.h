@@ -52,7 +52,8 @@
 #define HOOK_CALL_SP 72
 #define HOOK_CALL_HOOK 80
 #define HOOK_CALL_LIVE 88
-#define HOOK_CALL_BYTES 96
+#define HOOK_CALL_AGAIN 96
+#define HOOK_CALL_BYTES 112
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -71,6 +72,7 @@ struct hook_call {
 	uint32_t hook;               /* enum hook_id */
 	uint32_t inner;              /* set by hook_slow(): made by another hooked function, for whose block it is */
 	uint64_t live;               /* HOOK_LIVE_MAGIC of control.h */
+	uint32_t again;              /* set by hook_slow(): the entry shall jump to the original without a frame */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
@@ -80,9 +82,11 @@ _Static_assert(offsetof(struct hook_call, fp) == HOOK_CALL_FP, "fp");
 _Static_assert(offsetof(struct hook_call, sp) == HOOK_CALL_SP, "sp");
 _Static_assert(offsetof(struct hook_call, hook) == HOOK_CALL_HOOK, "hook");
 _Static_assert(offsetof(struct hook_call, live) == HOOK_CALL_LIVE, "live");
+_Static_assert(offsetof(struct hook_call, again) == HOOK_CALL_AGAIN, "again");
 _Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
 
-/* Does what the fast path could not, the original call included; returns what the original returned. */
+/* Does what the fast path could not, the original call included; returns what the original returned. With call->again
+ * nothing was called that matters, and the call is still to be made. */
 uint64_t hook_slow(struct hook_call *call);
 #endif
 

@@ -57,7 +57,7 @@ static const char *obstacle(const struct allocator_function *fn, const struct li
 		return "its code cannot be followed";
 	if (!is_known_shape(&fn->like))
 		return "its arguments are not those of a function that can be hooked";
-	if (!libc_loads_payload(libc) && hook_throws(fn->like.hook))
+	if (!libc_loads_payload(libc) && hook_throws(fn->like.hook) && !fn->quiet)
 		return "it may throw, and no unwinder knows a payload that is not loaded by dlopen";
 	if (fn->entry.crosses_line)
 		return "the jump would cross a cache line";
@@ -122,6 +122,8 @@ static int add_hook(const struct chooser *c, const struct allocator *a, const st
 		.hook = fn->like.hook,
 		.outer = fn->layer == LAYER_MIXED || fn->layer == LAYER_WRAPPER,
 		.given = fn->like.family == FAMILY_GIVEN,
+		.quiet = libc_loads_payload(c->libc) ? 0 : fn->quiet,
+		.quiet_aligned = fn->quiet_aligned,
 		.plan = fn->entry,
 		.code_bytes = fn->entry.write_at + fn->entry.displaced_bytes - fn->address,
 		.module_start = m->start,

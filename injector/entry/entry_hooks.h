@@ -27,9 +27,11 @@ enum hooks_mode {
 struct entry_hook {
 	char name[ALLOCATOR_NAME_MAX];
 	uint64_t address;
-	uint32_t hook; /* enum hook_id */
-	bool outer;    /* TRAMPOLINE_OUTER */
-	bool given;    /* by the user: a pool, which says nothing of the other functions of its module */
+	uint32_t hook;  /* enum hook_id */
+	bool outer;     /* TRAMPOLINE_OUTER */
+	bool given;     /* by the user: a pool, which says nothing of the other functions of its module */
+	uint64_t quiet; /* what is called instead of this one, which throws (control.h); 0: none is needed */
+	bool quiet_aligned;
 	struct entry_code_plan plan;
 	uint8_t *code; /* from address on, the displaced instructions included */
 	size_t code_bytes;

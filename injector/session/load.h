@@ -15,7 +15,8 @@
  * What is mapped by us is in no list of a loader. That takes care of itself where it is done: musl has no such lock and
  * unloads nothing, a static program has no loader. memattach finds it by its mapping's name, and has it on its list of
  * modules (modules.h), without a link map: so threads that are in it are seen, and their stacks walked. Exceptions
- * could not pass it, so GOT entries of functions that throw are left alone there, and named (got_plan.h).
+ * could not pass it, so GOT entries of functions that throw are left alone there, and named (got_plan.h). A function
+ * that is hooked at its entry has a quiet one, which is called instead (control.h), or is not hooked either.
  *
  * session.dl_handle tells which it is: 0 it was mapped by us, or its memattach died before CONTROL_START; then the link
  * map on the list of modules does.
