@@ -62,6 +62,9 @@ int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, co
                        const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
                        uint64_t stored, struct err *e) WARN_UNUSED;
 void entry_hooks_free(struct entry_hooks *h);
+/* Adds a line to h->notes. */
+int entry_hooks_note(struct entry_hooks *h, struct err *e, const char *format, ...)
+	__attribute__((format(printf, 3, 4))) WARN_UNUSED;
 
 /* Are all calls of the function at the address seen by the hooks? */
 bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address);
