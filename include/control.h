@@ -85,7 +85,7 @@ struct code_patch {
 
 /*
  * A mapping of the payload's file, code of its own written over it, within reach of the entries that it serves. For
- * each: a jump to the trampoline's entrance, and, at DETOUR_COPY, the displaced instructions with a jump back, which
+ * each: what the trampoline's entrance does, and, at DETOUR_COPY, the displaced instructions with a jump back, which
  * are the trampoline's original.
  */
 struct detour_area {
@@ -93,8 +93,8 @@ struct detour_area {
 	uint64_t bytes; /* 0: none. Set before it is mapped: what is there must be looked at */
 };
 #define SESSION_DETOUR_AREAS 8u
-#define DETOUR_BYTES 64u
-#define DETOUR_COPY 16u
+#define DETOUR_BYTES 128u
+#define DETOUR_COPY 40u
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */

@@ -61,6 +61,7 @@ add_library(memattach_prepare STATIC
   remote/cave.c
   arch/x86_64/code_references.c
   arch/x86_64/code_scan.c
+  arch/x86_64/detour_code.c
   arch/x86_64/entry_code.c
   arch/x86_64/instruction.c
   arch/x86_64/stack_switch.c

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "detour_code.h"
 #include "live_thread.h"
 #include "payload_symbols.h"
 #include "trampolines.h"
@@ -143,18 +144,23 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 		                               .code = hook->code,
 		                               .bytes = hook->code_bytes };
 	const uint64_t trampolines = s->payload.block.trampolines_address;
-	uint64_t entrance =
-		hook->outer ? trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES + TRAMPOLINE_OTHER
-			    : trampoline_address(trampolines, hook->trampoline, hook->hook);
+	struct detour_code code = {
+		.hook = hook->hook,
+		.decides = !hook->outer,
+		.trampoline = trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES,
+		.shared = trampolines + TRAMPOLINES_CODE_BYTES,
+		.filter = trampolines + TRAMPOLINES_BYTES,
+	};
 	uint8_t bytes[DETOUR_BYTES];
 	struct entry_code_copy copy;
 
-	_Static_assert(ENTRY_FAR_JUMP_BYTES <= DETOUR_COPY && DETOUR_COPY + ENTRY_COPY_MAX <= DETOUR_BYTES, "detour");
-	memset(bytes, 0xcc, sizeof bytes);
-	entry_code_far_jump(bytes, entrance);
-	int rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + DETOUR_COPY, e);
+	int rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MASK, &code.filter_mask,
+	                     sizeof code.filter_mask, e);
+	if (rc == 0)
+		rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + DETOUR_COPY, e);
 	if (rc < 0)
 		return rc;
+	detour_code_make(bytes, &code);
 	memcpy(bytes + DETOUR_COPY, copy.code, copy.bytes);
 	return target_write(&s->writer, hook->detour, bytes, sizeof bytes, e);
 }
