@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* memanalyze: what a dump file says. */
-#include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,11 +11,17 @@
 #include "cleanup.h"
 #include "debug_server.h"
 #include "dump_reader.h"
+#include "live_view.h"
+#include "memanalyze_options.h"
+#include "newest_dump.h"
 #include "outputs.h"
 #include "printable.h"
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
+#include "report_html.h"
+#include "report_request.h"
+#include "requested_report.h"
 #include "size.h"
 #include "symbol_request.h"
 #include "symbol_writer.h"
@@ -25,14 +30,13 @@
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
-/* Those without a short form. */
-enum { OPTION_FORMAT = 256, OPTION_DEBUGINFOD };
-
 static struct progress progress;
 
 struct arguments {
 	char **paths;
 	int path_count;
+	char *newest; /* the dump that is shown because none was named, … */
+	size_t older; /* … of one more than these */
 	bool top_given;
 	const struct output_format *format; /* NULL: as the names of the files say */
 	struct outputs outputs;
@@ -40,86 +44,8 @@ struct arguments {
 	char debug_path[PATH_MAX];
 	struct debug_server server;
 	bool debuginfod;
-};
-
-static const char help[] =
-	"Usage: memanalyze [OPTION]... DUMP...\n"
-	"  or:  memanalyze --diff [OPTION]... OLD NEW\n"
-	"Shows what dumps of memattach say about the heaps of their targets. Several dumps are\n"
-	"merged: stacks of the same code are one row, figures add up.\n"
-	"\n"
-	"  -o, --output=FILE         write to FILE, - is standard output; may be given several times\n"
-	"      --format=FORMAT       text, json, pprof, collapsed, speedscope or dhat; without it\n"
-	"                            the name says it: .txt .json .pb.gz .folded .collapsed\n"
-	"                            .speedscope.json dhat.out.*\n"
-	"  -n, --top=N               show the first N rows, 0: all (20 in text, else all)\n"
-	"  -s, --sort=FIGURE         sort by live-bytes (default), live-count, allocated-bytes\n"
-	"                            or allocated-count\n"
-	"  -d, --depth=N             show N frames of each stack, 0: all (default)\n"
-	"  -b, --by=WHAT             sum up by stack (default), function, file, line, module,\n"
-	"                            thread, size or lifetime\n"
-	"  -j, --json                the same as --format=json\n"
-	"  -c, --confidence=PERCENT  of the intervals (95)\n"
-	"  -x, --diff                compare two dumps: growth per stack\n"
-	"  -a, --at=TIME             the heap at this time after the attach (30s, 5m, 1h)\n"
-	"      --peak                the heap when most of it was live\n"
-	"      --timeline[=N]        live bytes at N moments (20) instead of stacks\n"
-	"  -i, --since=TIME          growth since this time after the attach\n"
-	"  -l, --leaks               stacks whose old blocks become more and more\n"
-	"  -g, --age=TIME            old is older than this (a third of the session)\n"
-	"  -p, --plan=PERCENT        what it takes to know each figure to so many percent\n"
-	"      --focus=REGEX         only stacks with a function, file or module that matches\n"
-	"      --ignore=REGEX        only stacks without one\n"
-	"      --hide=REGEX          leave these frames out\n"
-	"      --show-from=REGEX     begin stacks at the outermost frame that matches\n"
-	"      --thread=REGEX        only what threads of this name, or number, have allocated\n"
-	"      --size=SIZE           only blocks of this size, or from..below (1k..4k)\n"
-	"      --older=TIME          only blocks that were allocated so long ago, or longer\n"
-	"      --show-std            do not fold frames of start-up and of the standard library\n"
-	"  -D, --debug-path=DIR      look for programs and debug files here, too\n"
-	"      --debuginfod          fetch debug files from the servers of DEBUGINFOD_URLS\n"
-	"  -S, --no-symbols          show modules and offsets only\n"
-	"  -F, --full-names          do not shorten names in the text\n"
-	"  -v, --verbose             also all that is known of the session and of each row\n"
-	"  -h, --help                show this help\n"
-	"  -V, --version             show the version\n"
-	"\n"
-	"Exit status: 0 all was read, 1 a dump is damaged and was read in part,\n"
-	"2 no dump could be read or an output not be written, 64 wrong usage.\n";
-
-static const struct option long_options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "format", required_argument, NULL, OPTION_FORMAT },
-	{ "top", required_argument, NULL, 'n' },
-	{ "sort", required_argument, NULL, 's' },
-	{ "depth", required_argument, NULL, 'd' },
-	{ "by", required_argument, NULL, 'b' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "confidence", required_argument, NULL, 'c' },
-	{ "diff", no_argument, NULL, 'x' },
-	{ "at", required_argument, NULL, 'a' },
-	{ "since", required_argument, NULL, 'i' },
-	{ "leaks", no_argument, NULL, 'l' },
-	{ "age", required_argument, NULL, 'g' },
-	{ "plan", required_argument, NULL, 'p' },
-	{ "focus", required_argument, NULL, VIEW_FOCUS },
-	{ "ignore", required_argument, NULL, VIEW_IGNORE },
-	{ "hide", required_argument, NULL, VIEW_HIDE },
-	{ "show-from", required_argument, NULL, VIEW_SHOW_FROM },
-	{ "thread", required_argument, NULL, VIEW_THREAD },
-	{ "size", required_argument, NULL, VIEW_SIZE },
-	{ "older", required_argument, NULL, VIEW_OLDER },
-	{ "peak", no_argument, NULL, VIEW_PEAK },
-	{ "timeline", optional_argument, NULL, VIEW_TIMELINE },
-	{ "show-std", no_argument, NULL, VIEW_SHOW_STD },
-	{ "debug-path", required_argument, NULL, 'D' },
-	{ "debuginfod", no_argument, NULL, OPTION_DEBUGINFOD },
-	{ "no-symbols", no_argument, NULL, 'S' },
-	{ "full-names", no_argument, NULL, 'F' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
+	bool live;
+	size_t batch; /* looks for scripts, 0: not asked for */
 };
 
 static int parse_count(const char *option, const char *text, size_t *value, struct err *e)
@@ -132,6 +58,13 @@ static int parse_count(const char *option, const char *text, size_t *value, stru
 		return err_set(e, EINVAL, "--%s: '%s' is not a number", option, text);
 	*value = n;
 	return 0;
+}
+
+static int parse_looks(struct arguments *a, const char *text, struct err *e)
+{
+	int r = parse_count("batch", text, &a->batch, e);
+
+	return !r && !a->batch ? err_set(e, EINVAL, "--batch: at least 1") : r;
 }
 
 /* Between 0 and high percent, which are no such values themselves, as a fraction. */
@@ -187,10 +120,10 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 
 	switch (option) {
 	case 'n': a->top_given = true; return parse_count("top", value, &a->report.top, e);
-	case 'd': return parse_count("depth", value, &a->report.depth, e);
+	case OPTION_DEPTH: return parse_count("depth", value, &a->report.depth, e);
 	case 'b': return parse_by(value, &a->report.by, e);
 	case 'c': return parse_share("confidence", value, 100, &a->report.confidence, e);
-	case 'p': return parse_share("plan", value, 1000, &a->report.plan, e);
+	case OPTION_PLAN: return parse_share("plan", value, 1000, &a->report.plan, e);
 	case 'a': return parse_time("at", value, &a->report.at_ns, e);
 	case 'i': return parse_time("since", value, &a->report.since_ns, e);
 	case 'g': return parse_time("age", value, &a->report.age_ns, e);
@@ -201,6 +134,8 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case OPTION_FORMAT: return output_format_find(value, &a->format, e);
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_DEBUGINFOD: a->debuginfod = true; return 0;
+	case OPTION_LIVE_VIEW: a->live = true; return 0;
+	case OPTION_BATCH: a->live = true; return parse_looks(a, value, e);
 	case 'F': a->report.full_names = true; return 0;
 	case 'v': a->report.verbose = true; return 0;
 	case 's':
@@ -218,13 +153,22 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	}
 }
 
+static int check_live(const struct arguments *a, struct err *e)
+{
+	if (a->path_count != 1)
+		return err_set(e, EINVAL, "--live takes one dump");
+	if (a->format || a->outputs.count)
+		return err_set(e, EINVAL, "--live shows text on a terminal, or with --batch: not with -o or --format");
+	return live_check(&a->report, e);
+}
+
 /* What does not go together. */
 static int check_arguments(const struct arguments *a, struct err *e)
 {
 	const struct report_options *o = &a->report;
 
-	if (!a->path_count)
-		return err_set(e, EINVAL, "which dump?");
+	if (a->live)
+		return check_live(a, e);
 	if (o->diff && a->path_count != 2)
 		return err_set(e, EINVAL, "--diff takes two dumps, the older first");
 	if (o->diff && (o->at_ns || o->since_ns))
@@ -236,6 +180,16 @@ static int check_arguments(const struct arguments *a, struct err *e)
 	if (o->age_ns && !o->leaks)
 		return err_set(e, EINVAL, "--age goes with --leaks");
 	return view_options_check(o, a->path_count, e);
+}
+
+/* No dump was named. */
+static int take_newest(struct arguments *a, struct err *e)
+{
+	int r = newest_dump_find(&a->newest, &a->older, e);
+
+	a->paths = &a->newest;
+	a->path_count = 1;
+	return r;
 }
 
 static int ask_servers(struct arguments *a, struct err *e)
@@ -251,13 +205,15 @@ static int ask_servers(struct arguments *a, struct err *e)
 /* 0 go on, 1 all is done, -errno. */
 static int parse_arguments(struct arguments *a, int argc, char **argv, struct err *e)
 {
+	struct option_arrays known;
 	int option, r;
 
 	a->report =
 		(struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .symbols = true, .progress = &progress };
-	while ((option = getopt_long(argc, argv, "o:n:s:d:b:jc:xa:i:lg:p:D:SFvhV", long_options, NULL)) != -1) {
+	option_table_arrays(&memanalyze_options, &known);
+	while ((option = getopt_long(argc, argv, known.short_options, known.long_options, NULL)) != -1) {
 		if (option == 'h') {
-			fputs(help, stdout);
+			option_table_help(&memanalyze_options, stdout);
 			return 1;
 		}
 		if (option == 'V') {
@@ -270,10 +226,16 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	}
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
-	r = check_arguments(a, e);
+	r = a->path_count || a->report.diff ? 0 : take_newest(a, e);
+	if (!r)
+		r = check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
-	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r)
+		r = outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r && a->path_count == 1 && !a->report.filter.older_ns && outputs_show_moments(&a->outputs))
+		a->report.moments = HTML_MOMENTS;
+	return r;
 }
 
 static bool wants_colour(void)
@@ -421,6 +383,16 @@ static int show_report(struct arguments *a, struct report *report)
 	return status;
 }
 
+static int show_live(struct arguments *a)
+{
+	struct err e = { 0 };
+	const struct live_options options = {
+		.path = a->paths[0], .report = &a->report, .batch = a->batch, .colour = wants_colour()
+	};
+
+	return live_run(&options, &e) ? complain(a->paths[0], &e) : 0;
+}
+
 static int show(struct arguments *a)
 {
 	struct err e = { 0 };
@@ -445,6 +417,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], SYMBOL_REQUEST_OPTION))
 		return symbol_writer_main(argc - 2, argv + 2);
+	if (argc > 1 && !strcmp(argv[1], REPORT_REQUEST_OPTION))
+		return requested_report_main(argc - 2, argv + 2);
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])
@@ -456,9 +430,12 @@ int main(int argc, char **argv)
 	/* libdwfl must not fetch debug files from the network by itself. */
 	if (!arguments.debuginfod)
 		unsetenv("DEBUGINFOD_URLS");
-	int status = r ? 0 : show(&arguments);
+	if (arguments.newest)
+		say("%s, the newest of %zu here", arguments.newest, arguments.older + 1);
+	int status = r ? 0 : arguments.live ? show_live(&arguments) : show(&arguments);
 	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
+	free(arguments.newest);
 	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {
 		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "memanalyze_options.h"
 #include "size.h"
 
 #define TIMELINE_MOMENTS 20
@@ -76,6 +77,7 @@ int view_option_parse(int option, const char *value, struct report_options *o, s
 	case VIEW_OLDER: r = time_parse(value, &o->filter.older_ns, e); return r ? err_prefix(e, "--older") : 0;
 	case VIEW_PEAK: o->peak = true; return 0;
 	case VIEW_TIMELINE: return parse_moments(value, &o->timeline, e);
+	case VIEW_NATIVE: o->native = true; return 0;
 	default: o->show_std = true; return 0;
 	}
 }

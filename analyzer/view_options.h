@@ -5,21 +5,7 @@
 
 #include "report.h"
 
-/* Values of getopt_long, for those without a short form. */
-enum view_option {
-	VIEW_FOCUS = 512,
-	VIEW_IGNORE,
-	VIEW_HIDE,
-	VIEW_SHOW_FROM,
-	VIEW_THREAD,
-	VIEW_SIZE,
-	VIEW_OLDER,
-	VIEW_SHOW_STD,
-	VIEW_PEAK,
-	VIEW_TIMELINE,
-};
-
-/* Takes one of them; value must outlive options. -EINVAL with a text. */
+/* Takes one of enum memanalyze_option; value must outlive options. -EINVAL with a text. */
 int view_option_parse(int option, const char *value, struct report_options *options, struct err *e) WARN_UNUSED;
 /* What does not go together. */
 int view_options_check(const struct report_options *options, int dump_count, struct err *e) WARN_UNUSED;

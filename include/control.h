@@ -39,10 +39,11 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
+#include "python_layout.h"
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 8u
+#define CONTROL_VERSION 9u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -132,6 +133,7 @@ struct control_start {
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
 	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach; 0: page_protection is set already (tests) */
+	struct python_layout python; /* proved; version 0: Python frames are not recorded */
 };
 
 /* Set the trampolines and patch GOT entries, which are appended to session.entries; each has a state. */
@@ -212,7 +214,7 @@ void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
 _Static_assert(sizeof(struct got_entry) == 32, "entry");
-_Static_assert(sizeof(struct control_start) == 120, "control_start");
+_Static_assert(sizeof(struct control_start) == 296, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 32, "control_patch");

@@ -9,7 +9,7 @@
  *
  *   DUMP_REGION_LIVE         hash table of the sampled blocks that are live now
  *   DUMP_REGION_STACK_INDEX  hash table: hash of a stack -> its record
- *   DUMP_REGION_STACKS       arena of stack records (frames and cumulative sums)
+ *   DUMP_REGION_STACKS       arena of stack records (frames and cumulative sums), and of Python code records
  *   DUMP_REGION_HISTORY      ring of blocks of finished allocations
  *   DUMP_REGION_MODULES      arena of module records          (written by memattach)
  *   DUMP_REGION_THREADS      arena of thread records          (written by memattach)
@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define DUMP_MAGIC "MEMATTCH" /* 8 bytes, no terminator */
-#define DUMP_VERSION 4u
+#define DUMP_VERSION 5u
 #define DUMP_HEADER_BYTES 16384u
 #define DUMP_REGION_MAX 400u
 #define DUMP_REGION_ALIGN 4096u
@@ -104,6 +104,13 @@ struct dump_region {
 	uint64_t entries; /* hash tables: capacity in entries, a power of two >= 8; history: blocks; else 0 */
 };
 
+/* Code of CPython's evaluator: a native frame in it runs Python frames. */
+struct dump_evaluator {
+	uint64_t start;
+	uint64_t bytes;        /* (atomic) 0: none; released last */
+};
+#define DUMP_EVALUATORS 4u
+
 struct dump_header {
 	char magic[8];
 	uint32_t version;
@@ -136,8 +143,9 @@ struct dump_header {
 	uint64_t cpu_ns;               /* CPU time of the target since the start of the session, at the last look */
 	uint64_t cost_ns;              /* how much of that went into sampling, as memattach reckons */
 	uint32_t thinnings;            /* (atomic) changes of the rate that thin; released before anything is removed */
-	uint32_t reserved32_;
-	uint64_t reserved_[13];
+	uint32_t python_version;       /* of the CPython whose frames are in the stacks, as Py_Version; 0: none are */
+	struct dump_evaluator evaluators[DUMP_EVALUATORS];
+	uint64_t reserved_[5];
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
 	/*
@@ -211,7 +219,15 @@ struct dump_arena {
 /* dump_stack.flags: why the walk ended before the outermost frame. */
 #define DUMP_STACK_TRUNCATED 1u /* no rule for a frame, or a frame that does not fit the stack */
 #define DUMP_STACK_DEEP 2u      /* more than DUMP_FRAMES_MAX frames */
+/* … and why the list of Python frames ends before the outermost one. */
+#define DUMP_STACK_PYTHON_TRUNCATED 4u /* the chain is not as it should be */
+#define DUMP_STACK_PYTHON_DEEP 8u      /* more than DUMP_PYTHON_FRAMES_MAX */
+#define DUMP_STACK_CODE 16u            /* this is no stack but a dump_code */
+/* flags: the upper half is the number of Python frames, which follow the native ones in frames[]. */
+#define DUMP_STACK_PYTHON_COUNT(flags) ((flags) >> 16)
+#define DUMP_STACK_PYTHON_FLAGS(count) ((uint32_t)(count) << 16)
 #define DUMP_FRAMES_MAX 128u
+#define DUMP_PYTHON_FRAMES_MAX 128u
 
 /*
  * A stack, interned once. frames[0] is the caller of the allocation function; each is a return address (look up address
@@ -233,10 +249,60 @@ struct dump_stack {
 	uint64_t unkept;          /* (atomic) samples that had no room in the live table, or were given up for room */
 	uint64_t frames[];
 };
-/* Bytes of the record of a stack: whole cache lines, so that its sums, to which all threads add, are in one. */
+/* Bytes of the record of a stack with so many frames of both kinds: whole cache lines, so that its sums, to which all
+ * threads add, are in one. */
 #define DUMP_STACK_BYTES(frames) ((sizeof(struct dump_stack) + (frames) * sizeof(uint64_t) + 63) & ~(uint64_t)63)
+/*
+ * A Python frame: the reference of its dump_code in the upper half, 0 if that had no room; bit 31, the evaluator was
+ * entered for this frame, so the next outer Python frame belongs to another native frame of the evaluator; and the
+ * offset of its instruction from the start of the code in bytes, + 2: below 0, none has run yet. Python frames are
+ * innermost first, as the native ones.
+ */
+#define DUMP_PYTHON_FRAME(reference, entry, offset) \
+	((uint64_t)(reference) << 32 | (uint64_t)!!(entry) << 31 | (uint32_t)((offset) + 2))
+#define DUMP_PYTHON_REFERENCE(f) ((uint32_t)((f) >> 32))
+#define DUMP_PYTHON_ENTRY(f) ((uint32_t)(f) >> 31)
+#define DUMP_PYTHON_OFFSET(f) ((int32_t)((uint32_t)(f) & 0x7fffffffu) - 2)
 #define DUMP_FRAME_ADDRESS(f) ((f) & 0xffffffffffffull)
 #define DUMP_FRAME_MODULE(f) ((uint32_t)((f) >> 48))
+
+/*
+ * A code object of CPython, copied while a frame held it, stored and found by its hash as a stack is: the hash is of
+ * its address and of what it holds, so that another object which is later given its address has another record. data
+ * is the name, the file, and the table of lines, one after the other, as they are in the interpreter: characters of
+ * name_width and file_width bytes (Latin-1, UCS-2 or UCS-4), table as co_lnotab or co_linetable has it.
+ */
+struct dump_code {
+	uint64_t hash;         /* not 0 */
+	uint32_t data_bytes;
+	uint32_t flags;        /* DUMP_STACK_CODE | DUMP_CODE_… */
+	uint64_t address;      /* of the code object */
+	uint32_t code_bytes;   /* of its instructions */
+	int32_t first_line;
+	uint32_t table_bytes;
+	uint16_t name_bytes;
+	uint16_t file_bytes;
+	uint8_t name_width;    /* 1, 2 or 4 */
+	uint8_t file_width;
+	uint8_t lines;         /* enum dump_lines */
+	uint8_t reserved8_[5];
+	uint64_t reserved_[3];
+	uint8_t data[];
+};
+#define DUMP_CODE_NAME_CUT (1u << 5)  /* only the first characters are there */
+#define DUMP_CODE_FILE_CUT (1u << 6)
+#define DUMP_CODE_TABLE_CUT (1u << 7) /* the table of lines is too long: none of it is there */
+#define DUMP_CODE_NAME_MAX 960u       /* bytes */
+#define DUMP_CODE_FILE_MAX 4000u
+#define DUMP_CODE_TABLE_MAX 65536u
+#define DUMP_CODE_BYTES(data_bytes) ((sizeof(struct dump_code) + (data_bytes) + 63) & ~(uint64_t)63)
+/* How the table tells which instruction is on which line. */
+enum dump_lines {
+	DUMP_LINES_NONE = 0,
+	DUMP_LINES_LNOTAB = 1,    /* CPython 3.9: co_lnotab */
+	DUMP_LINES_LINETABLE = 2, /* 3.10: co_linetable */
+	DUMP_LINES_LOCATIONS = 3, /* 3.11 and later: co_linetable */
+};
 
 /* A region of kind HISTORY: blocks of this shape, each owned by one thread at a time. Logical block k (counted by
  * header.history_next) is in physical block k mod (all blocks of all history regions at that time). */
@@ -382,6 +448,8 @@ DUMP_ASSERT_(sizeof(struct dump_region) == 32, "dump_region");
 DUMP_ASSERT_(sizeof(struct dump_live_record) == 48, "dump_live_record");
 DUMP_ASSERT_(sizeof(struct dump_arena) == 64, "dump_arena");
 DUMP_ASSERT_(sizeof(struct dump_stack) == 72, "dump_stack");
+DUMP_ASSERT_(sizeof(struct dump_code) == sizeof(struct dump_stack), "dump_code");
+DUMP_ASSERT_(offsetof(struct dump_code, flags) == offsetof(struct dump_stack, flags), "dump_code");
 DUMP_ASSERT_(sizeof(struct dump_history_record) == 48, "dump_history_record");
 DUMP_ASSERT_(sizeof(struct dump_history_block) == DUMP_HISTORY_BLOCK_BYTES, "dump_history_block");
 DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");

@@ -23,6 +23,8 @@
  * owner_without_code or more, the frame marks where the evaluator was entered from C: it is skipped as well, its code
  * is of no meaning, and the native stack has one more evaluator frame there. The walk ends at previous == 0; at the
  * first thing that is not as said here, and after PYTHON_DEPTH_MAX frames, it ends truncated.
+ *
+ * What a code object is called, and which of its instructions is on which line, is read by python_code_layout.
  */
 #ifndef MEMATTACH_PYTHON_LAYOUT_H
 #define MEMATTACH_PYTHON_LAYOUT_H
@@ -71,19 +73,41 @@ struct python_frame_layout {
 	uint8_t owner_without_code; /* this owner and all above: the evaluator was entered here; 255: none */
 };
 
+/* All from the headers, to copy a code object. */
+struct python_code_layout {
+	/* Code object. */
+	uint32_t file;       /* co_filename, a str */
+	uint32_t name;       /* co_qualname, a str; 3.9, 3.10: co_name */
+	uint32_t first_line; /* co_firstlineno, int32 */
+	uint32_t lines;      /* co_lnotab, co_linetable: a bytes object */
+	/* str. */
+	uint32_t string_length;  /* 8 bytes, characters */
+	uint32_t string_state;   /* 4 bytes of flags, with these masks: */
+	uint32_t string_kind;    /* … bytes of a character */
+	uint32_t string_compact; /* … its characters follow it */
+	uint32_t string_ascii;   /* … at ascii_data, else at wide_data */
+	uint32_t ascii_data;
+	uint32_t wide_data;
+	uint32_t lines_format; /* enum dump_lines */
+};
+
 struct python_layout {
-	uint32_t version;         /* as Py_Version: 0x030b02f0 is 3.11.2; 0x030bfff0: patch level unknown */
+	uint32_t version;         /* as Py_Version: 0x030b02f0 is 3.11.2, 0x030bfff0 any patch level; 0: no frames */
 	uint32_t specific_offset; /* C library: from the thread pointer to its 32 addresses of blocks of keys */
 	uint64_t key_address;     /* process: int32 "is there a key", uint32 key (Py_tss_t, in _PyRuntime) */
 	uint64_t key_sequence;    /* process: of the key as it is now; one that is made anew has another */
 	uint64_t finalizing;      /* process: of a word, not 0 once the interpreter ends, before states are freed */
 	uint64_t code_type;       /* process: PyCode_Type */
 	uint64_t frame_type;      /* process: PyFrame_Type, which frames of 3.9 and 3.10 have; else 0 */
+	uint64_t string_type;     /* process: PyUnicode_Type */
+	uint64_t bytes_type;      /* process: PyBytes_Type */
 	struct python_frame_layout frames;
 	uint32_t reserved;
+	struct python_code_layout code;
 };
 
 _Static_assert(sizeof(struct python_frame_layout) == 60, "a contract between memattach and the payload");
-_Static_assert(sizeof(struct python_layout) == 112, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_code_layout) == 48, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_layout) == 176, "a contract between memattach and the payload");
 
 #endif

@@ -90,6 +90,4 @@ void doctor_python(const struct session *s)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		tell_runtime(s, &list[i], i ? "" : "python");
-	if (count)
-		fact("", "  a session shows the interpreter's own functions, not yet those of Python");
 }

@@ -11,6 +11,8 @@
 #include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
+#include "live_child.h"
+#include "look_ahead.h"
 #include "memory_room.h"
 #include "old_stub.h"
 #include "options.h"
@@ -18,21 +20,23 @@
 #include "payload_place.h"
 #include "plan.h"
 #include "privileges.h"
+#include "python_session.h"
 #include "rate_control.h"
 #include "receipt.h"
 #include "record.h"
+#include "repeat.h"
 #include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
+#include "session_reports.h"
 #include "session_symbols.h"
 #include "size.h"
 #include "start_state.h"
 #include "tracee.h"
+#include "trigger_wait.h"
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
-
-enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
 
 static void complain(const struct session *s, const struct err *e)
 {
@@ -60,6 +64,8 @@ static int create_dump(struct session *s, struct err *e)
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();
+	h->python_version = s->python.layout.version;
+	memcpy(h->evaluators, s->python.evaluators, sizeof h->evaluators);
 	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
 	dump_writer_publish(&s->recording.dump);
 	return rc;
@@ -92,6 +98,8 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = session_compile(s, e);
 	if (rc == 0)
+		session_find_python(s);
+	if (rc == 0)
 		rc = snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)
 		return rc;
@@ -99,8 +107,12 @@ static int prepare(struct session *s, struct err *e)
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = create_dump(s, e);
-	if (rc == 0 && !s->options.no_symbols)
+	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
 		symbol_sources_open(&s->symbols, &s->target);
+	if (rc == 0 && s->options.live)
+		rc = live_child_check(s, e);
+	if (rc == 0)
+		rc = session_reports_open(s, e);
 	if (rc == 0)
 		rc = session_record_modules(s, 1, e);
 	return rc < 0 ? rc : session_file_create(s, e);
@@ -288,7 +300,11 @@ static int profile(struct session *s)
 	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
-	if (session_follow(s, &end, &detail, &e) < 0) {
+	if (s->options.live && live_child_start(s, &e) < 0)
+		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
+	int rc = session_follow(s, &end, &detail, &e);
+	live_child_end(s);
+	if (rc < 0) {
 		if (!has_execed(s))
 			complain(s, &e);
 		end = SESSION_END_ASKED;
@@ -300,6 +316,8 @@ static int profile(struct session *s)
 	} else {
 		session_symbols_write(s);
 	}
+	if (session_reports_write(s) < 0 && status == EXIT_DONE)
+		status = EXIT_DUMP;
 	session_say(s, "memanalyze %s", s->recording.file.path);
 	return status;
 }
@@ -371,6 +389,22 @@ static int detach(struct session *s)
 	return report_residue(s);
 }
 
+/* One session or many, now or later. */
+static int attach(struct session *s)
+{
+	const struct session_options *o = &s->options;
+	struct err e;
+
+	int rc = o->trigger_count || o->every_ns ? look_ahead(o, &e) : 0;
+	if (rc == 0 && o->trigger_count)
+		rc = trigger_wait(s, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
+	}
+	return o->every_ns ? repeat_sessions(s, profile, detach) : profile(s);
+}
+
 int main(int argc, char **argv)
 {
 	struct session_options options;
@@ -386,7 +420,7 @@ int main(int argc, char **argv)
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH   ? detach(&session)
 	             : command == COMMAND_DOCTOR ? doctor_report(&session)
-	                                         : profile(&session);
+	                                         : attach(&session);
 	session_done(&session);
 	return status;
 }

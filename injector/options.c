@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
 
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "memattach_options.h"
 #include "size.h"
 #include "version.h"
 
@@ -15,97 +16,10 @@
 #define MAX_BYTES_END (64ull << 30) /* what a reference to a stack can reach, see dump_format.h */
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define DEFAULT_MAX_OVERHEAD 0.01
+#define DEFAULT_KEEP 24u
+#define KEEP_MAX 1000000u
+#define IN_ORDER 1 /* what getopt_long calls a word that is no option, where the short options begin with "-" */
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
-
-enum {
-	OPTION_MAX_SIZE = 256,
-	OPTION_MAX_OVERHEAD,
-	OPTION_RECEIPT,
-	OPTION_DETACH,
-	OPTION_DOCTOR,
-	OPTION_MMAP,
-	OPTION_HOOKS,
-	OPTION_HOOK,
-	OPTION_SEED,
-	OPTION_LOADER,
-	OPTION_DEADLINE,
-	OPTION_NO_CACHE,
-	OPTION_NO_SYMBOLS
-};
-
-static const struct option long_options[] = {
-	{ "pid", required_argument, NULL, 'p' },
-	{ "rate", required_argument, NULL, 'r' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "duration", required_argument, NULL, 'd' },
-	{ "max-overhead", required_argument, NULL, OPTION_MAX_OVERHEAD },
-	{ "max-size", required_argument, NULL, OPTION_MAX_SIZE },
-	{ "receipt", required_argument, NULL, OPTION_RECEIPT },
-	{ "detach", no_argument, NULL, OPTION_DETACH },
-	{ "doctor", no_argument, NULL, OPTION_DOCTOR },
-	{ "mmap", no_argument, NULL, OPTION_MMAP },
-	{ "hooks", required_argument, NULL, OPTION_HOOKS },
-	{ "hook", required_argument, NULL, OPTION_HOOK },
-	{ "seed", required_argument, NULL, OPTION_SEED },
-	{ "loader", required_argument, NULL, OPTION_LOADER },
-	{ "deadline", required_argument, NULL, OPTION_DEADLINE },
-	{ "no-cache", no_argument, NULL, OPTION_NO_CACHE },
-	{ "no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ 0 },
-};
-
-static void help(void)
-{
-	fputs("Usage: memattach -p PID [OPTION]...\n"
-	      "       memattach --detach -p PID\n"
-	      "       memattach --doctor -p PID\n"
-	      "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
-	      "\n"
-	      "  -p, --pid PID         the process\n"
-	      "  -r, --rate SIZE       mean bytes between two samples, default 512k; 1 records\n"
-	      "                        every allocation\n"
-	      "  -o, --output FILE     the dump; must not exist. Default\n"
-	      "                        memattach.COMM.PID.YYYYMMDD-HHMMSS.dump\n"
-	      "  -d, --duration TIME   detach after 30s, 5m, 1h; default: when told\n"
-	      "      --max-overhead PERCENT  of the CPU time for sampling, default 1, off with\n"
-	      "                        -r 1: SIZE of -r is raised while it takes more; 0: never\n"
-	      "      --max-size SIZE   the dump never grows beyond, in memory and on disk,\n"
-	      "                        default 1G\n"
-	      "      --receipt FILE    write what was done to the process as JSON\n"
-	      "      --detach          end the session in PID that another memattach runs or,\n"
-	      "                        if it died, left behind; what that recorded is saved\n"
-	      "                        (-o)\n"
-	      "      --doctor          tell what an attach would meet, without touching PID\n"
-	      "      --mmap            sample anonymous mmap, mremap and munmap too\n"
-	      "      --hooks MODE      got: change words through which modules call the allocator;\n"
-	      "                        entry: the first instructions of its functions; auto,\n"
-	      "                        the default: these where words cannot see the calls\n"
-	      "      --hook POOL       NAME=malloc, =malloc:1 (size in the second argument),\n"
-	      "                        =calloc, =realloc, =free: a function of the program is\n"
-	      "                        an allocation function, too; may be repeated\n"
-	      "      --loader WHOSE    target: the process's own loader takes the recorder in;\n"
-	      "                        own: memattach maps it; auto, the default: that where the\n"
-	      "                        process's cannot\n"
-	      "      --seed N          of the random numbers, for tests\n"
-	      "      --deadline TIME   how long to look for a thread at a safe point, default\n"
-	      "                        500ms\n"
-	      "      --no-cache        neither use nor keep unwind tables in ~/.cache/memattach\n"
-	      "      --no-symbols      do not put the names of functions into the dump\n"
-	      "  -q, --quiet           errors only\n"
-	      "  -v, --verbose         say more\n"
-	      "  -h, --help            this text\n"
-	      "  -V, --version         the version\n"
-	      "\n"
-	      "SIZE takes k, M, G (binary); TIME takes ms, s, m, h. Read the dump with memanalyze.\n"
-	      "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
-	      "2 detached but something had to stay (named); 3 detached, but the end of the\n"
-	      "recording could not be written; 64 wrong usage.\n",
-	      stdout);
-}
 
 static __attribute__((format(printf, 1, 2))) int usage(const char *format, ...)
 {
@@ -193,6 +107,49 @@ static int parse_given(const char *text, struct session_options *o)
 	return 0;
 }
 
+static int add_report(const char *file, struct session_options *o)
+{
+	if (o->report_count == SESSION_REPORTS_MAX)
+		return usage("--report can be given %u times", SESSION_REPORTS_MAX);
+	for (unsigned i = 0; i < o->report_count; i++)
+		if (!strcmp(o->reports[i], file))
+			return usage("--report %s is given twice", file);
+	o->reports[o->report_count++] = file;
+	return 0;
+}
+
+/* A bare word: the process. */
+static int take_word(const char *text, struct session_options *o)
+{
+	if (o->pid)
+		return usage("what is '%s'? The process is %d", text, o->pid);
+	return parse_pid(text, &o->pid);
+}
+
+static int parse_when(const char *text, struct session_options *o)
+{
+	struct err e;
+
+	if (o->trigger_count == TRIGGERS_MAX)
+		return usage("--when can be given %u times", TRIGGERS_MAX);
+	if (trigger_parse(text, &o->triggers[o->trigger_count], &e) < 0)
+		return usage("--when: %s", e.text);
+	o->trigger_count++;
+	return 0;
+}
+
+static int parse_keep(const char *text, unsigned *keep)
+{
+	uint64_t number = 0;
+
+	if (parse_number(text, &number) < 0)
+		return -EINVAL;
+	if (number < 1 || number > KEEP_MAX)
+		return usage("--keep %s: it is a number from 1 to %u", text, KEEP_MAX);
+	*keep = (unsigned)number;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -216,6 +173,11 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 			return usage("--max-size %s is too large: less than 64G", argument);
 		break;
 	case OPTION_RECEIPT: o->receipt = argument; break;
+	case OPTION_REPORT: return add_report(argument, o);
+	case IN_ORDER: return take_word(argument, o);
+	case OPTION_WHEN: return parse_when(argument, o);
+	case OPTION_EVERY: rc = time_parse(argument, &o->every_ns, &e); break;
+	case OPTION_KEEP: return parse_keep(argument, &o->keep);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -225,11 +187,12 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;
+	case OPTION_LIVE: o->live = true; break;
 	case OPTION_NO_SYMBOLS: o->no_symbols = true; break;
 	case 'q': o->quiet = true; break;
 	case 'v': o->verbose = true; break;
 	case 'h':
-		help();
+		option_table_help(&memattach_options, stdout);
 		*command = COMMAND_NONE;
 		break;
 	case 'V':
@@ -241,8 +204,24 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	return rc < 0 ? usage("%s", e.text) : 0;
 }
 
+/* When sessions begin, and how many there are. */
+static int check_times(struct session_options *o, enum command command)
+{
+	if (command != COMMAND_PROFILE && (o->trigger_count || o->every_ns))
+		return usage("%s", o->every_ns ? "--every goes with an attach" : "--when goes with an attach");
+	if (o->keep && !o->every_ns)
+		return usage("%s", "--keep goes with --every");
+	if (o->every_ns && (!o->duration_ns || o->duration_ns >= o->every_ns))
+		return usage("%s", "--every wants --duration, how long each session is; it is less than --every");
+	o->keep = o->keep ? o->keep : DEFAULT_KEEP;
+	return 0;
+}
+
 int options_parse(int argc, char **argv, struct session_options *o, enum command *command)
 {
+	struct option_arrays known;
+	char in_order[sizeof known.short_options + 1];
+
 	*o = (struct session_options){
 		.rate_bytes = DEFAULT_RATE,
 		.max_bytes = DEFAULT_MAX_BYTES,
@@ -251,15 +230,26 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
 	};
 	*command = COMMAND_PROFILE;
-	for (int c; (c = getopt_long(argc, argv, "p:r:o:d:qvhV", long_options, NULL)) != -1;) {
+	option_table_arrays(&memattach_options, &known);
+	snprintf(in_order, sizeof in_order, "-%s", known.short_options);
+	for (int c; (c = getopt_long(argc, argv, in_order, known.long_options, NULL)) != -1;) {
 		int rc = parse_one(c, optarg, o, command);
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
 	}
 	if (optind < argc)
-		return usage("what is '%s'? The process is given with -p", argv[optind]);
+		return usage("what is '%s'?", argv[optind]);
 	if (o->pid == 0)
-		return usage("%s", "which process? Give -p PID");
+		return usage("%s", "which process? Give its PID");
+	if (o->report_count && *command != COMMAND_PROFILE)
+		return usage("%s",
+		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
+	if (check_times(o, *command) < 0)
+		return -EINVAL;
+	if (o->live && o->every_ns)
+		return usage("%s", "--live shows one session: not with --every");
+	if (o->live && *command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;

@@ -11,11 +11,14 @@ add_library(memattach_prepare STATIC
   process/maps.c
   process/maps_at.c
   process/say.c
+  process/schedule.c
+  process/stop_signals.c
   process/privileges.c
   process/proc_status.c
   process/target_file.c
   process/target_memory.c
   process/task.c
+  process/trigger.c
   process/watchdog.c
   elf/elf_module.c
   elf/elf_symbols.c
@@ -26,7 +29,6 @@ add_library(memattach_prepare STATIC
   elf/scope.c
   elf/tid_offset.c
   python/python_find.c
-  python/python_lines.c
   python/python_object.c
   python/python_proof.c
   python/python_releases.c
@@ -55,6 +57,7 @@ add_library(memattach_prepare STATIC
   entry/allocator_quiet.c
   entry/debug_data.c
   entry/entry_hooks.c
+  entry/evaluator_code.c
   entry/function_table.c
   entry/module_names.c
   entry/stored_pointers.c

@@ -167,6 +167,8 @@ static int64_t control_start(const struct control_start *start)
 		.seed = start->seed,
 		.usable_size = start->usable_size,
 		.tid_offset = start->tid_offset,
+		.has_python = start->python.version != 0,
+		.python = start->python,
 	};
 	mapping_unlock_image();
 	result = dump_map(start);

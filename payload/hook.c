@@ -31,6 +31,7 @@
 #include "hooks.h"
 #include "known_stack.h"
 #include "live_table.h"
+#include "python_frames.h"
 #include "recent_stack.h"
 #include "regions.h"
 #include "sampler.h"
@@ -241,6 +242,32 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 	return ((uint64_t(*)(uint64_t))function)(block);
 }
 
+/* The same with the Python frames. Out of line: only threads of Python need room for them on their stacks. */
+static __attribute__((noinline)) struct dump_stack *intern_python(struct stack_draft_frames *stack, uint64_t tp,
+                                                                  uint64_t native, const struct unwind_result *walked,
+                                                                  uint32_t *reference)
+{
+	uint64_t python[DUMP_PYTHON_FRAMES_MAX];
+
+	stack->python = python;
+	return python_frames_store(tp, native, walked, python) ? stack_table_intern(stack, reference) : 0;
+}
+
+/* A new stack, whose native part has this hash; NULL: no room. */
+static struct dump_stack *intern_stack(const uint64_t *frames, uint64_t tp, uint64_t native,
+                                       const struct unwind_result *walked, uint32_t *reference)
+{
+	struct stack_draft_frames stack;
+
+	stack.draft.hash = walked->hash;
+	stack.frames = frames;
+	stack.count = walked->count;
+	stack.flags = walked->flags;
+	if (UNLIKELY(DUMP_STACK_PYTHON_COUNT(walked->flags)))
+		return intern_python(&stack, tp, native, walked, reference);
+	return stack_table_intern(&stack, reference);
+}
+
 /* The stack of the call, or NULL; its reference all the same. */
 static struct dump_stack *record_stack(const struct hook_call *call, struct recorder *r, uint32_t *reference)
 {
@@ -249,6 +276,7 @@ static struct dump_stack *record_stack(const struct hook_call *call, struct reco
 	uint64_t frames[DUMP_FRAMES_MAX];
 	struct unwind_result walked;
 	struct dump_stack *stack;
+	uint64_t native;
 
 	unwind_walk(&start, recent, frames, &walked);
 	counter_add(&r->counters, DUMP_COUNTER_frames_walked, walked.count);
@@ -258,6 +286,9 @@ static struct dump_stack *record_stack(const struct hook_call *call, struct reco
 		counter_add(&r->counters, DUMP_COUNTER_stacks_truncated, 1);
 	if (walked.flags & DUMP_STACK_DEEP)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
+	native = walked.hash;
+	if (UNLIKELY(payload.has_python))
+		python_frames_add(r->tp, &walked);
 	if (recent && recent->stack_hash == walked.hash) {
 		*reference = recent->reference;
 		return regions_stack(*reference);
@@ -265,7 +296,7 @@ static struct dump_stack *record_stack(const struct hook_call *call, struct reco
 	stack = stack_table_find(walked.hash, reference);
 	if (!stack) {
 		unwind_frames_complete(recent, &walked, frames);
-		stack = stack_table_intern(walked.hash, frames, walked.count, walked.flags, reference);
+		stack = intern_stack(frames, r->tp, native, &walked, reference);
 	}
 	if (stack) {
 		if (recent) {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "dump_format.h"
+#include "python_layout.h"
 
 #define PAGE_BYTES 4096u
 #define PAYLOAD_PAGES __attribute__((aligned(PAGE_BYTES)))
@@ -28,6 +29,8 @@ struct payload_state {
 	uint64_t seed;
 	uint64_t usable_size; /* address of malloc_usable_size, 0 none */
 	uint32_t tid_offset;
+	uint32_t has_python; /* 1: Python frames are recorded; in the same line as what comes before */
+	struct python_layout python;
 };
 
 extern struct payload_state payload HIDDEN;

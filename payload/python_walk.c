@@ -1,57 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "python_walk.h"
 
-#define LOWEST 0x10000u             /* below it nothing is mapped (vm.mmap_min_addr) */
-#define HIGHEST 0x00007ffffffff000u /* user addresses end here */
+#include "python_memory.h"
+
 #define UNIT_BYTES 2
 #define HIDDEN_MAX 64u /* frames that do not count, between two that do */
-
-static bool is_address(uint64_t address)
-{
-	return address % 8 == 0 && address >= LOWEST && address < HIGHEST;
-}
-
-static uint64_t word(uint64_t address, uint32_t offset)
-{
-	return *(const volatile uint64_t *)(uintptr_t)(address + offset);
-}
-
-static int32_t int_at(uint64_t address, uint32_t offset)
-{
-	return *(const volatile int32_t *)(uintptr_t)(address + offset);
-}
-
-static uint8_t byte_at(uint64_t address, uint32_t offset)
-{
-	return *(const volatile uint8_t *)(uintptr_t)(address + offset);
-}
 
 /* The state of the thread, 0: none. */
 static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer)
 {
-	uint32_t key = (uint32_t)int_at(l->key_address, 4);
+	uint32_t key = (uint32_t)python_int(l->key_address, 4);
 
-	if (word(l->finalizing, 0) != 0 || int_at(l->key_address, 0) == 0 || key >= PYTHON_KEYS)
+	if (python_word(l->finalizing, 0) != 0 || python_int(l->key_address, 0) == 0 || key >= PYTHON_KEYS)
 		return 0;
-	uint64_t block = word(thread_pointer, l->specific_offset + key / PYTHON_BLOCK_KEYS * 8);
-	if (!is_address(block))
+	uint64_t block = python_word(thread_pointer, l->specific_offset + key / PYTHON_BLOCK_KEYS * 8);
+	if (!python_is_address(block))
 		return 0;
 	block += key % PYTHON_BLOCK_KEYS * PYTHON_KEY_BYTES;
-	uint64_t state = word(block, PYTHON_KEY_VALUE);
-	if (word(block, 0) != l->key_sequence)
+	uint64_t state = python_word(block, PYTHON_KEY_VALUE);
+	if (python_word(block, 0) != l->key_sequence)
 		return 0;
-	return is_address(state) && word(state, l->frames.state_thread) == thread_pointer ? state : 0;
+	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread_pointer ? state : 0;
 }
 
 /* The current frame; 0: none. False: the state is not as it should be. */
 static bool current_frame(const struct python_frame_layout *f, uint64_t state, uint64_t *frame)
 {
-	*frame = word(state, f->state_frame);
+	*frame = python_word(state, f->state_frame);
 	if (f->cframe_frame == PYTHON_ABSENT)
 		return true;
-	if (!is_address(*frame))
+	if (!python_is_address(*frame))
 		return false;
-	*frame = word(*frame, f->cframe_frame);
+	*frame = python_word(*frame, f->cframe_frame);
 	return true;
 }
 
@@ -60,18 +40,18 @@ static bool code_bounds(const struct python_layout *l, uint64_t code, uint64_t *
 {
 	const struct python_frame_layout *f = &l->frames;
 
-	if (!is_address(code) || word(code, f->object_type) != l->code_type)
+	if (!python_is_address(code) || python_word(code, f->object_type) != l->code_type)
 		return false;
 	if (f->code_units != PYTHON_ABSENT) {
 		*start = code + f->code_start;
-		*bytes = word(code, f->code_units) * UNIT_BYTES;
+		*bytes = python_word(code, f->code_units) * UNIT_BYTES;
 		return true;
 	}
-	uint64_t object = word(code, f->code_start);
+	uint64_t object = python_word(code, f->code_start);
 	*start = 0;
-	if (!is_address(object))
+	if (!python_is_address(object))
 		return false;
-	*bytes = word(object, f->bytes_size);
+	*bytes = python_word(object, f->bytes_size);
 	return true;
 }
 
@@ -79,11 +59,11 @@ static bool offset_of(const struct python_frame_layout *f, uint64_t frame, uint6
                       int64_t *offset)
 {
 	if (f->instruction == PYTHON_LAST_BYTES)
-		*offset = int_at(frame, f->frame_instruction);
+		*offset = python_int(frame, f->frame_instruction);
 	else if (f->instruction == PYTHON_LAST_UNITS)
-		*offset = (int64_t)int_at(frame, f->frame_instruction) * UNIT_BYTES;
+		*offset = (int64_t)python_int(frame, f->frame_instruction) * UNIT_BYTES;
 	else
-		*offset = (int64_t)(word(frame, f->frame_instruction) - start);
+		*offset = (int64_t)(python_word(frame, f->frame_instruction) - start);
 	return *offset >= -UNIT_BYTES && *offset < INT32_MAX && *offset < (int64_t)bytes;
 }
 
@@ -92,56 +72,102 @@ enum kind { COUNTS, HIDDEN_FRAME, ENTERED_FROM_C, WRONG };
 static enum kind frame_at(const struct python_layout *l, uint64_t frame, struct python_walked *out)
 {
 	const struct python_frame_layout *f = &l->frames;
-	uint8_t owner = f->frame_owner != PYTHON_ABSENT ? byte_at(frame, f->frame_owner) : 0;
-	uint64_t code = word(frame, f->frame_code) & ~(uint64_t)f->executable_tag, start, bytes;
+	uint8_t owner = f->frame_owner != PYTHON_ABSENT ? python_byte(frame, f->frame_owner) : 0;
+	uint64_t code = python_word(frame, f->frame_code) & ~(uint64_t)f->executable_tag, start, bytes;
 	int64_t offset;
 
-	if (l->frame_type && word(frame, f->object_type) != l->frame_type)
+	if (l->frame_type && python_word(frame, f->object_type) != l->frame_type)
 		return WRONG;
 	if (owner >= f->owner_without_code)
 		return ENTERED_FROM_C;
 	if (!code_bounds(l, code, &start, &bytes) || !offset_of(f, frame, start, bytes, &offset))
 		return WRONG;
 	if (f->first_traceable != PYTHON_ABSENT && owner != f->owner_generator &&
-	    offset < (int64_t)int_at(code, f->first_traceable) * UNIT_BYTES)
+	    offset < (int64_t)python_int(code, f->first_traceable) * UNIT_BYTES)
 		return HIDDEN_FRAME;
-	*out = (struct python_walked){ code, (int32_t)offset, f->frame_owner == PYTHON_ABSENT };
+	*out = (struct python_walked){
+		.code = code,
+		.bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX,
+		.offset = (int32_t)offset,
+		.entry = f->frame_owner == PYTHON_ABSENT,
+	};
 	return COUNTS;
+}
+
+bool python_walk_start(struct python_cursor *c, const struct python_layout *layout, uint64_t thread_pointer)
+{
+	uint64_t state = own_state(layout, thread_pointer);
+
+	c->layout = layout;
+	c->frame = 0;
+	c->has_pending = false;
+	c->end = PYTHON_WALK_WHOLE;
+	if (!state)
+		c->end = PYTHON_WALK_NO_THREAD;
+	else if (!current_frame(&layout->frames, state, &c->frame))
+		c->end = PYTHON_WALK_LOST;
+	return c->end == PYTHON_WALK_WHOLE;
+}
+
+/* What is pending is complete: *out gets it. False: nothing was. */
+static bool give_pending(struct python_cursor *c, struct python_walked *out)
+{
+	bool has = c->has_pending;
+
+	if (has)
+		*out = c->pending;
+	c->has_pending = false;
+	return has;
+}
+
+bool python_walk_next(struct python_cursor *c, struct python_walked *out)
+{
+	const struct python_frame_layout *f = &c->layout->frames;
+	uint32_t hidden = 0;
+	struct python_walked found;
+
+	while (c->frame) {
+		uint64_t frame = c->frame;
+		enum kind kind = python_is_address(frame) ? frame_at(c->layout, frame, &found) : WRONG;
+
+		if (kind == WRONG || (kind != COUNTS && ++hidden > HIDDEN_MAX)) {
+			c->end = PYTHON_WALK_LOST;
+			c->frame = 0;
+			break;
+		}
+		c->frame = python_word(frame, f->frame_previous);
+		/* The evaluator was entered for the last frame that counted, or for a hidden one right outside of it.
+		 */
+		bool entry = kind == ENTERED_FROM_C ||
+		             (f->frame_entry != PYTHON_ABSENT && kind != COUNTS && python_byte(frame, f->frame_entry));
+		if (entry && c->has_pending)
+			c->pending.entry = 1;
+		if (kind != COUNTS)
+			continue;
+		if (f->frame_entry != PYTHON_ABSENT)
+			found.entry = python_byte(frame, f->frame_entry) != 0;
+		bool has = give_pending(c, out);
+		c->pending = found;
+		c->has_pending = true;
+		if (has)
+			return true;
+	}
+	return give_pending(c, out);
 }
 
 enum python_walk_end python_walk(const struct python_layout *layout, uint64_t thread_pointer,
                                  struct python_walked *frames, uint32_t room, uint32_t *count)
 {
-	const struct python_frame_layout *f = &layout->frames;
-	uint64_t state = own_state(layout, thread_pointer), frame;
-	uint32_t hidden = 0, n = 0;
-	struct python_walked found;
+	struct python_cursor c;
+	struct python_walked one;
 
 	*count = 0;
-	if (!state)
-		return PYTHON_WALK_NO_THREAD;
-	if (!current_frame(f, state, &frame))
-		return PYTHON_WALK_LOST;
-	for (; frame; frame = word(frame, f->frame_previous)) {
-		enum kind kind = is_address(frame) ? frame_at(layout, frame, &found) : WRONG;
-
-		if (kind == WRONG || (kind != COUNTS && ++hidden > HIDDEN_MAX))
-			return PYTHON_WALK_LOST;
-		/* The evaluator was entered for the last frame that counted, or for a hidden one right outside of it.
-		 */
-		bool entry = kind == ENTERED_FROM_C ||
-		             (f->frame_entry != PYTHON_ABSENT && kind != COUNTS && byte_at(frame, f->frame_entry));
-		if (entry && n)
-			frames[n - 1].entry = 1;
-		if (kind != COUNTS)
-			continue;
-		if (n == room)
+	if (!python_walk_start(&c, layout, thread_pointer))
+		return c.end;
+	while (python_walk_next(&c, &one)) {
+		if (*count == room)
 			return PYTHON_WALK_TRUNCATED;
-		if (f->frame_entry != PYTHON_ABSENT)
-			found.entry = byte_at(frame, f->frame_entry) != 0;
-		frames[n++] = found;
-		*count = n;
-		hidden = 0;
+		frames[(*count)++] = one;
 	}
-	return PYTHON_WALK_WHOLE;
+	return c.end;
 }

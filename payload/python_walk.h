@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks the Python frames of the calling thread by the layout that memattach proved (python_layout.h). No call, no
- * lock, no system call; nothing is written but the caller's array. No hook calls it yet; tests/tools/python_walks.c
- * tries it.
+ * lock, no system call; nothing is written but the caller's variables. tests/tools/python_walks.c tries it at each call
+ * of malloc.
  *
  * Why each read is of mapped memory. All that is read belongs to the calling thread, which is in a call of malloc or
  * its kin: nobody else pushes or pops its frames.
  *
+ * - Where the interpreter is, is mapped as long as the process lives: memattach passes a layout on only if _PyRuntime
+ * is in the program or in a library that the program needs, which dlclose does not unload (python_session.h).
  * - The control block and the first block of keys are the thread's own. A further block is allocated by
  *   pthread_setspecific before its address is stored, and freed when the thread is.
  * - The thread state is bound to the key after it has been filled in, and the key is cleared (or rebound) before the
@@ -27,7 +29,7 @@
  *   the compiler has changed it; Python's own handlers run between instructions.
  *
  * Nevertheless nothing is believed: an address that is not aligned, or none of a program, ends the walk, as does a
- * code object without the code type, and a chain is followed for no more frames than the caller has room for.
+ * code object without the code type, and a chain is followed for no more frames than the caller wants.
  */
 #ifndef MEMATTACH_PAYLOAD_PYTHON_WALK_H
 #define MEMATTACH_PAYLOAD_PYTHON_WALK_H
@@ -38,6 +40,7 @@
 
 struct python_walked {
 	uint64_t code;  /* address of the code object */
+	uint32_t bytes; /* of its instructions */
 	int32_t offset; /* of the instruction, bytes from the start of the code; below 0: none has run */
 	uint32_t entry; /* 1: the evaluator was entered for this frame, so a frame of the native stack ends here */
 };
@@ -49,7 +52,21 @@ enum python_walk_end {
 	PYTHON_WALK_LOST,      /* something was not as the layout says; the frames before it are right */
 };
 
-/* Frames of the calling thread, innermost first, at most room; *count of them. thread_pointer: %fs:0. */
+/* A walk on its way, innermost frame first. A frame is given when the next one is known, which tells its entry. */
+struct python_cursor {
+	const struct python_layout *layout;
+	uint64_t frame; /* to be looked at */
+	struct python_walked pending;
+	bool has_pending;
+	enum python_walk_end end; /* of a walk that has ended; never TRUNCATED: the caller decides how many it wants */
+};
+
+/* thread_pointer: %fs:0, of the calling thread. False: there is nothing to walk, c->end says why. */
+bool python_walk_start(struct python_cursor *c, const struct python_layout *layout, uint64_t thread_pointer);
+/* False: there are no more, c->end says why. Chains may be cyclic: who asks must end by itself. */
+bool python_walk_next(struct python_cursor *c, struct python_walked *out);
+
+/* Frames of the calling thread, innermost first, at most room; *count of them. */
 enum python_walk_end python_walk(const struct python_layout *layout, uint64_t thread_pointer,
                                  struct python_walked *frames, uint32_t room, uint32_t *count);
 

@@ -23,13 +23,18 @@ static inline uint64_t stack_hash_add(uint64_t inner, uint64_t frame)
 	return inner * STACK_HASH_P + stack_hash_frame(frame);
 }
 
-static inline uint64_t stack_hash_end(uint64_t hash, uint32_t count, uint32_t flags)
+/* Each bit of the result depends on all of the hash. Never 0. */
+static inline uint64_t stack_hash_spread(uint64_t hash)
 {
-	hash ^= (uint64_t)count << 32 ^ flags;
 	hash = (hash ^ hash >> 32) * 0xBF58476D1CE4E5B9ull;
 	hash = (hash ^ hash >> 29) * 0x94D049BB133111EBull;
 	hash ^= hash >> 32;
 	return hash ? hash : 1;
+}
+
+static inline uint64_t stack_hash_end(uint64_t hash, uint32_t count, uint32_t flags)
+{
+	return stack_hash_spread(hash ^ (uint64_t)count << 32 ^ flags);
 }
 
 #endif

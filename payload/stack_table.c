@@ -8,6 +8,8 @@
  * new stack is written to an arena completely, then its word is put into a free place of its bucket by
  * compare-and-swap. Who comes second gives its record back if nothing was stored after it, else that is left unused,
  * with all its sums 0.
+ *
+ * Copies of Python's code objects (code_record.h) are stored and found in the same way.
  */
 #include "stack_table.h"
 
@@ -96,13 +98,6 @@ static void arena_give_back(struct dump_arena *arena, const struct dump_stack *s
 	__atomic_compare_exchange_n(&arena->used, &end, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-static void stack_write(struct dump_stack *stack, uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags)
-{
-	*stack = (struct dump_stack){ .hash = hash, .frame_count = count, .flags = flags };
-	for (uint32_t i = 0; i < count; i++)
-		stack->frames[i] = frames[i];
-}
-
 struct dump_stack *stack_table_find(uint64_t hash, uint32_t *reference)
 {
 	uint64_t *room;
@@ -110,30 +105,48 @@ struct dump_stack *stack_table_find(uint64_t hash, uint32_t *reference)
 	return index_find(hash, reference, &room);
 }
 
-struct dump_stack *stack_table_intern(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags,
-                                      uint32_t *reference)
+struct dump_stack *stack_table_store(const struct stack_draft *draft, uint32_t *reference)
 {
-	uint64_t bytes = DUMP_STACK_BYTES(count), *room, none;
 	struct dump_stack *stack = NULL, *found;
 	struct dump_arena *arena = NULL;
+	uint64_t *room, none;
 	uint32_t mine = 0;
 
-	while (!(found = index_find(hash, reference, &room)) && room) {
+	while (!(found = index_find(draft->hash, reference, &room)) && room) {
 		if (!stack) {
-			stack = arena_allocate(bytes, &arena);
+			stack = arena_allocate(draft->bytes, &arena);
 			if (!stack)
 				return NULL;
-			stack_write(stack, hash, frames, count, flags);
+			draft->write(stack, draft);
 			mine = (uint32_t)((uint64_t)((uint8_t *)stack - (uint8_t *)payload.dump) / DUMP_STACK_ALIGN);
 		}
 		none = 0;
-		if (__atomic_compare_exchange_n(room, &none, DUMP_INDEX_WORD(hash, mine), false, __ATOMIC_RELEASE,
-		                                __ATOMIC_RELAXED)) {
+		if (__atomic_compare_exchange_n(room, &none, DUMP_INDEX_WORD(draft->hash, mine), false,
+		                                __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
 			*reference = mine;
 			return stack;
 		}
 	}
 	if (stack)
-		arena_give_back(arena, stack, bytes);
+		arena_give_back(arena, stack, draft->bytes);
 	return found;
+}
+
+static void stack_write(struct dump_stack *stack, const struct stack_draft *draft)
+{
+	const struct stack_draft_frames *d = (const struct stack_draft_frames *)draft;
+	uint32_t python = DUMP_STACK_PYTHON_COUNT(d->flags);
+
+	*stack = (struct dump_stack){ .hash = draft->hash, .frame_count = d->count, .flags = d->flags };
+	for (uint32_t i = 0; i < d->count; i++)
+		stack->frames[i] = d->frames[i];
+	for (uint32_t i = 0; i < python; i++)
+		stack->frames[d->count + i] = d->python[i];
+}
+
+struct dump_stack *stack_table_intern(struct stack_draft_frames *stack, uint32_t *reference)
+{
+	stack->draft.bytes = DUMP_STACK_BYTES(stack->count + DUMP_STACK_PYTHON_COUNT(stack->flags));
+	stack->draft.write = stack_write;
+	return stack_table_store(&stack->draft, reference);
 }

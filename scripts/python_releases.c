@@ -116,10 +116,10 @@ static void code_object(void)
 #endif
 #if PY_VERSION_HEX < 0x030a0000
 	MEMBER(code_lines, PyCodeObject, co_lnotab);
-	puts("\t\t.lines = PYTHON_LNOTAB,");
+	puts("\t\t.lines = DUMP_LINES_LNOTAB,");
 #else
 	MEMBER(code_lines, PyCodeObject, co_linetable);
-	puts(PY_VERSION_HEX < 0x030b0000 ? "\t\t.lines = PYTHON_LINETABLE," : "\t\t.lines = PYTHON_LOCATIONS,");
+	puts(PY_VERSION_HEX < 0x030b0000 ? "\t\t.lines = DUMP_LINES_LINETABLE," : "\t\t.lines = DUMP_LINES_LOCATIONS,");
 #endif
 }
 

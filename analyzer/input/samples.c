@@ -122,7 +122,8 @@ static int number_of(struct samples *s, uint32_t reference, uint32_t *number)
 	*number = known ? *known : 0;
 	if (known || dump_read_stack(s->dump, reference, &copy))
 		return 0;
-	s->stack_bytes += sizeof copy.stack + copy.stack.frame_count * sizeof copy.frames[0];
+	s->stack_bytes +=
+		sizeof copy.stack + (copy.stack.frame_count + dump_python_count(&copy)) * sizeof copy.frames[0];
 	if (s->stack_bytes > dump_stack_room(s->dump)) {
 		dump_skip_stack(s->dump); /* they overlap */
 		return 0;

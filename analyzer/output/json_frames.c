@@ -50,21 +50,23 @@ static int module_number(struct json_frames *f, uint32_t image, uint32_t *number
 	return 0;
 }
 
-static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module)
+/* A language is only said where it is certain. */
+static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module, bool python)
 {
 	json_object_line(j, NULL);
-	json_string(j, "function", l->function);
-	json_string(j, "file", l->file);
+	if (l->function)
+		json_string(j, "function", l->function);
+	if (l->file)
+		json_string(j, "file", l->file);
 	if (l->file && l->line)
 		json_unsigned(j, "line", (uint64_t)l->line);
-	else
-		json_string(j, "line", NULL);
 	if (PLACE_IMAGE(place))
 		json_unsigned(j, "module", module);
-	else
-		json_string(j, "module", NULL);
-	json_hex(j, "address", PLACE_OFFSET(place));
-	json_bool(j, "inlined", l->inlined);
+	if (!python)
+		json_hex(j, "address", PLACE_OFFSET(place));
+	json_flag(j, "inlined", l->inlined);
+	if (python)
+		json_string(j, "language", "python");
 	json_object_end(j);
 }
 
@@ -78,7 +80,8 @@ static int put_frames(struct json_frames *f, struct json *j)
 		if (image && module_number(f, image, &module))
 			return -ENOMEM;
 		for (uint32_t k = 0; k < entry->count; k++)
-			put_frame(j, entry->place, place_location(f->report, entry, k), module);
+			put_frame(j, entry->place, place_location(f->report, entry, k), module,
+			          python_places_have(&f->report->images, entry->place));
 	}
 	json_array_end(j);
 	return 0;

@@ -121,6 +121,8 @@ static void find_mappings(struct pprof *p)
 	for (size_t i = 0; i < p->places.count; i++) {
 		const struct place_entry *entry = &p->places.list[i];
 		struct pprof_mapping *m = &p->mappings[PLACE_IMAGE(entry->place)];
+		if (python_places_have(images, entry->place))
+			continue; /* it has no addresses */
 		note_address(m, place_call(entry->place));
 		m->number = 1;
 		for (uint32_t k = 0; k < entry->count; k++)
@@ -229,8 +231,10 @@ static void put_location(struct pprof *p, size_t i)
 	const struct place_entry *entry = &p->places.list[i];
 
 	proto_number(&p->message, LOCATION_ID, p->gap_count + 1u + i);
-	proto_number(&p->message, LOCATION_MAPPING, p->mappings[PLACE_IMAGE(entry->place)].number);
-	proto_number(&p->message, LOCATION_ADDRESS, place_call(entry->place));
+	if (!python_places_have(&p->report->images, entry->place)) {
+		proto_number(&p->message, LOCATION_MAPPING, p->mappings[PLACE_IMAGE(entry->place)].number);
+		proto_number(&p->message, LOCATION_ADDRESS, place_call(entry->place));
+	}
 	for (uint32_t k = 0; k < entry->count; k++) {
 		const struct location *l = place_location(p->report, entry, k);
 		const char *text = name_frame(&p->buffer, p->report, entry->place, l);

@@ -77,6 +77,7 @@ static int put_frame(struct dhat *d, uint64_t place, const struct location *l)
 	const char *file = l->file ? l->file : image ? d->report->images.list[image].path : NULL;
 	const char *function = name_clean(&d->function, l->function ? l->function : "???");
 	const char *clean = name_clean(&d->file, file ? file : "");
+	uint64_t address = python_places_have(&d->report->images, place) ? 0 : PLACE_OFFSET(place);
 	AUTO_FREE char *text = NULL;
 	char line[16] = "";
 
@@ -84,9 +85,9 @@ static int put_frame(struct dhat *d, uint64_t place, const struct location *l)
 		snprintf(line, sizeof line, ":%d", l->line);
 	if (!function || !clean)
 		return -ENOMEM;
-	int n = file ? asprintf(&text, "0x%" PRIX64 ": %s (%s%s%s)", PLACE_OFFSET(place), function,
-	                        l->file ? "" : "in ", clean, line)
-	             : asprintf(&text, "0x%" PRIX64 ": %s", PLACE_OFFSET(place), function);
+	int n = file ? asprintf(&text, "0x%" PRIX64 ": %s (%s%s%s)", address, function, l->file ? "" : "in ", clean,
+	                        line)
+	             : asprintf(&text, "0x%" PRIX64 ": %s", address, function);
 	if (n < 0) {
 		text = NULL;
 		return -ENOMEM;

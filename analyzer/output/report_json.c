@@ -118,10 +118,11 @@ static int put_stack(struct json *j, const struct report *r, const struct report
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_estimate(j, "share", report_share(r, row, r->options.sort));
 	put_details(j, r, row);
-	json_bool(j, "truncated", row->flags || row->unknown);
-	json_bool(j, "deep", row->flags & DUMP_STACK_DEEP);
-	json_bool(j, "unknown", row->unknown);
-	json_unsigned(j, "frame_count", row->frame_count);
+	json_flag(j, "truncated", row->flags || row->unknown);
+	json_flag(j, "deep", row->flags & DUMP_STACK_DEEP);
+	json_flag(j, "unknown", row->unknown);
+	if (report_depth(r, row) < row->frame_count)
+		json_unsigned(j, "frame_count", row->frame_count);
 	int s = json_frames_stack(frames, j, row);
 	json_object_end(j);
 	return s;
@@ -287,6 +288,22 @@ static void put_samples(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void put_python(struct json *j, const struct report *r)
+{
+	char version[PYTHON_VERSION_TEXT];
+
+	if (!r->python.version) {
+		json_string(j, "python", NULL);
+		return;
+	}
+	json_object(j, "python");
+	json_string(j, "version", report_python_version(r->python.version, version));
+	json_unsigned(j, "samples", r->python.samples);
+	json_unsigned(j, "samples_complete", r->python.complete);
+	json_bool(j, "native", r->options.native);
+	json_object_end(j);
+}
+
 static void put_skipped(struct json *j, const struct report *r)
 {
 #define SKIP_NAME_(name, text) #name,
@@ -371,6 +388,7 @@ int report_json(const struct report *r, FILE *out)
 	put_targets(&j, r);
 	put_view(&j, r);
 	put_samples(&j, r);
+	put_python(&j, r);
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));

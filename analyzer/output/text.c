@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "printable.h"
+#include "python_files.h"
 #include "size.h"
 
 const char *text_grouped(double value, char buffer[40])
@@ -81,17 +82,30 @@ size_t text_columns(const char *text)
 	return n;
 }
 
-const char *text_source(const struct location *l, char out[LINE_TEXT])
+const char *text_source(const struct images *images, uint64_t place, const struct location *l, char out[LINE_TEXT])
 {
 	const char *slash = l->file ? strrchr(l->file, '/') : NULL;
+	const char *file = slash ? slash + 1 : l->file;
 
+	if (l->file && python_places_have(images, place))
+		file = python_short_file(l->file, images->python.root);
 	out[0] = 0;
 	if (l->file && l->line)
-		snprintf(out, LINE_TEXT, "%.*s:%d", LINE_TEXT - 16, slash ? slash + 1 : l->file, l->line);
+		snprintf(out, LINE_TEXT, "%.*s:%d", LINE_TEXT - 16, file, l->line);
 	else if (l->file)
-		snprintf(out, LINE_TEXT, "%s", slash ? slash + 1 : l->file);
+		snprintf(out, LINE_TEXT, "%s", file);
 	printable_copy(out, out, LINE_TEXT);
 	return out;
+}
+
+const char *text_short_path(const char *path)
+{
+	const char *p = path + strlen(path);
+
+	for (int slashes = 0; p > path; p--)
+		if (p[-1] == '/' && ++slashes == 2)
+			break;
+	return p;
 }
 
 void text_label(const struct text *t, const char *name)

@@ -51,11 +51,12 @@ static void put_largest(const struct text *t)
 		return;
 	struct report_own own = report_own(r, row);
 	size_t n;
-	const struct location *l = report_locations(r, row->frames[own.frame], &n) + own.location;
+	const uint64_t place = row->frames[own.frame];
+	const struct location *l = report_locations(r, place, &n) + own.location;
 	if (!l->function)
 		return;
 	text_name(r, l->function, NAME_COLUMNS, name);
-	text_source(l, source);
+	text_source(&r->images, place, l, source);
 	if (!r->options.full_names)
 		short_name_cut(source, SOURCE_COLUMNS);
 	text_percent(report_share(r, row, r->options.sort), share);
@@ -180,7 +181,7 @@ static void put_frame(const struct text *t, uint64_t place, const struct locatio
 	else
 		snprintf(raw, sizeof raw, "%.512s%s0x%" PRIx64, module, module[0] ? "+" : "", PLACE_OFFSET(place));
 	size_t columns = text_name(r, raw, NAME_COLUMNS, name);
-	text_source(l, source);
+	text_source(&r->images, place, l, source);
 	if (!source[0] && module[0] && l->function)
 		snprintf(source, sizeof source, "(%.*s)", LINE_TEXT - 8, module);
 	if (!r->options.full_names)
@@ -277,7 +278,7 @@ size_t text_holders(const struct text *t)
 	return shown;
 }
 
-static void put_seen(const struct text *t)
+void text_seen(const struct text *t)
 {
 	const struct report *r = t->report;
 	uint64_t low = UINT64_MAX, high = 0;
@@ -311,7 +312,7 @@ void text_next(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
 
-	put_seen(t);
+	text_seen(t);
 	if (r->session_count != 1)
 		return;
 	name = is_plain(name) ? name : "DUMP";

@@ -241,6 +241,24 @@ static void put_samples(const struct text *t)
 	putc('\n', t->out);
 }
 
+static void put_python(const struct text *t)
+{
+	const struct report_python *python = &t->report->python;
+	char version[PYTHON_VERSION_TEXT], samples[40], share[16];
+
+	if (!python->version)
+		return;
+	text_label(t, "Python");
+	fputs(report_python_version(python->version, version), t->out);
+	if (python->samples)
+		fprintf(t->out, ", in the stacks of %s %s; %s of these have all of its frames",
+		        text_grouped((double)python->samples, samples), text_samples(python->samples),
+		        text_percent(fmin(1, (double)python->complete / (double)python->samples), share));
+	else
+		fputs(", in no stack", t->out);
+	putc('\n', t->out);
+}
+
 /* Losses by name, and what they do to the figures. */
 static void put_losses(const struct text *t)
 {
@@ -361,6 +379,7 @@ void text_facts(const struct text *t)
 	put_rate(t);
 	put_cost(t);
 	put_samples(t);
+	put_python(t);
 	put_window(t);
 	put_memory(t);
 }

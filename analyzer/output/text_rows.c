@@ -6,6 +6,7 @@
 
 #include "leaks.h"
 #include "printable.h"
+#include "python_files.h"
 #include "short_name.h"
 #include "size.h"
 #include "text.h"
@@ -23,15 +24,12 @@ struct line {
 	bool inlined;
 };
 
-/* The last two components say which file it is. */
-static const char *short_path(const char *path)
+/* Of Python below the directory of packages, or of the program. */
+static const char *short_path(const struct report *r, uint64_t place, const char *path)
 {
-	const char *p = path + strlen(path);
-
-	for (int slashes = 0; p > path; p--)
-		if (p[-1] == '/' && ++slashes == 2)
-			break;
-	return p;
+	if (python_places_have(&r->images, place))
+		return r->options.full_names ? path : python_short_file(path, r->images.python.root);
+	return text_short_path(path);
 }
 
 size_t text_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
@@ -55,7 +53,7 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 
 	line->inlined = l->inlined;
 	line->module[0] = 0;
-	if (PLACE_IMAGE(place))
+	if (PLACE_IMAGE(place) && !image->python) /* its file says the same */
 		printable_copy(image_name(image), line->module, sizeof line->module);
 	if (!r->options.full_names)
 		short_name_cut(line->module, MODULE_COLUMNS - 2);
@@ -68,9 +66,9 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS, line->function);
 	raw[0] = 0;
 	if (l->file && l->line)
-		snprintf(raw, sizeof raw, "%s:%d", short_path(l->file), l->line);
+		snprintf(raw, sizeof raw, "%s:%d", short_path(r, place, l->file), l->line);
 	else if (l->file)
-		snprintf(raw, sizeof raw, "%s", short_path(l->file));
+		snprintf(raw, sizeof raw, "%s", short_path(r, place, l->file));
 	line->source_columns = printable_copy(raw, line->source, sizeof line->source);
 	if (!r->options.full_names)
 		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
@@ -124,7 +122,8 @@ static void put_line(void *arg, const struct line *line)
 	if (line->source[0] || line->module[0])
 		fprintf(t->out, "%*s", padding(c->function, line->function_columns), "");
 	if (c->source && (line->source[0] || line->module[0]))
-		fprintf(t->out, "  %s%*s", line->source, padding(c->source, line->source_columns), "");
+		fprintf(t->out, "  %s%*s", line->source, line->module[0] ? padding(c->source, line->source_columns) : 0,
+		        "");
 	if (line->module[0])
 		fprintf(t->out, "  %s(%s)%s", t->dim, line->module, t->plain);
 	fputs(line->inlined ? " inlined\n" : "\n", t->out);

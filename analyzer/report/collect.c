@@ -8,6 +8,7 @@
 
 #include "judge.h"
 #include "samples.h"
+#include "stack_places.h"
 #include "target_root.h"
 
 struct build {
@@ -15,6 +16,7 @@ struct build {
 	struct dump *dump;
 	enum collect_side side;
 	struct image_map modules;
+	struct stack_maker stacks;
 	struct leak_window window;
 	struct samples samples;
 	struct sample_filter filter;
@@ -195,7 +197,6 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	fill_allocated(b, part, stack);
 	fill_next(b, part, stack);
 	add_unfiltered(b, part, stack);
-	part->row.flags = stack ? stack->flags : 0;
 	uint64_t freed = freed_samples(stack, b->samples.lives[number].records);
 	if (freed > part->tally->history)
 		part->change.leak.dropped = chosen_part(part, freed - part->tally->history);
@@ -205,21 +206,15 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	take_side(b, part);
 }
 
-/* The frames as places, without the allocator's own wrappers in front (operator new, reallocarray). */
-static uint32_t make_frames(struct build *b, const struct dump_stack_copy *copy, uint64_t places[DUMP_FRAMES_MAX])
+/* How many samples Python took part in, and of how many all of its frames are known. */
+static void count_python(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
 {
-	struct symbols *symbols = b->report->symbols;
-	uint32_t n = copy->stack.frame_count;
-	uint32_t wrappers = 0;
+	struct report_python *python = &b->report->python;
 
-	for (uint32_t i = 0; i < n; i++)
-		places[i] = images_place(&b->modules, copy->frames[i]);
-	while (symbols && wrappers < n && symbols_in_allocator(symbols, places[wrappers]))
-		wrappers++;
-	if (wrappers == n)
-		return n; /* nothing would be left */
-	memmove(places, places + wrappers, (n - wrappers) * sizeof *places);
-	return n - wrappers;
+	if (!places->python || b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+		return;
+	python->samples += stack->taken_count;
+	python->complete += places->python_complete ? stack->taken_count : 0;
 }
 
 /* Where samples are left out, their frees still say what the figures are worth. */
@@ -238,17 +233,20 @@ static int make_rows(struct build *b)
 	for (size_t i = 0; i < b->samples.count; i++) {
 		struct part part;
 		struct dump_stack_copy copy;
-		uint64_t places[DUMP_FRAMES_MAX];
+		struct stack_places places = { .count = 0 };
 		bool known = i && !dump_read_stack(b->dump, b->samples.tallies[i].reference, &copy);
-		bool unknown = !known || !copy.stack.frame_count;
-		uint32_t n = known ? make_frames(b, &copy, places) : 0;
 
+		if (known) {
+			stack_places_make(&b->stacks, &copy, &places);
+			count_python(b, &copy.stack, &places);
+		}
 		progress_at(r->options.progress, "adding up stacks", i, b->samples.count);
 		fill_part(b, &part, i, known ? &copy.stack : NULL);
 		if (is_empty(b, &part))
 			continue;
-		r->stack_count += !unknown;
-		struct report_row *row = rows_get(&r->rows, places, n, unknown);
+		part.row.flags = places.flags;
+		r->stack_count += places.count != 0;
+		struct report_row *row = rows_get(&r->rows, places.list, places.count, !places.count);
 		if (!row)
 			return -ENOMEM;
 		row->out = b->samples.tallies[i].out;
@@ -279,18 +277,22 @@ static int choose_stacks(void *arg, struct tally *tallies, size_t first, size_t 
 	struct build *b = arg;
 	struct symbols *symbols = b->report->symbols;
 	struct dump_stack_copy copy;
-	uint64_t places[DUMP_FRAMES_MAX];
+	struct stack_places places;
 
 	for (size_t from = first; from < count; from += REPORT_AHEAD) {
 		size_t end = count - from < REPORT_AHEAD ? count : from + REPORT_AHEAD;
 		progress_at(b->report->options.progress, "choosing stacks", from, count);
 		for (size_t i = from; symbols && i < end; i++)
-			if (tallies[i].reference && !dump_read_stack(b->dump, tallies[i].reference, &copy))
-				symbols_want(symbols, places, make_frames(b, &copy, places));
+			if (tallies[i].reference && !dump_read_stack(b->dump, tallies[i].reference, &copy)) {
+				stack_places_make(&b->stacks, &copy, &places);
+				symbols_want(symbols, places.list, places.count);
+			}
 		for (size_t i = from; i < end; i++) {
 			bool known = tallies[i].reference && !dump_read_stack(b->dump, tallies[i].reference, &copy);
-			uint32_t n = known ? make_frames(b, &copy, places) : 0;
-			tallies[i].out = !filter_keeps(&b->report->filter, places, n);
+			places.count = 0;
+			if (known)
+				stack_places_make(&b->stacks, &copy, &places);
+			tallies[i].out = !filter_keeps(&b->report->filter, places.list, places.count);
 		}
 	}
 	return filter_failed(&b->report->filter) ? -ENOMEM : 0;
@@ -407,6 +409,7 @@ static int find_peak(struct build *b, struct sample_options *options)
 static int read_views(struct build *b, struct sample_options *options)
 {
 	struct report *r = b->report;
+	size_t moments = r->options.timeline ? r->options.timeline : r->options.moments;
 	int s = 0;
 
 	if (filter_any(&r->options.filter)) {
@@ -415,8 +418,8 @@ static int read_views(struct build *b, struct sample_options *options)
 	}
 	if (!s && r->options.peak)
 		s = find_peak(b, options);
-	if (!s && r->options.timeline)
-		s = read_timeline(b, r->options.timeline, &r->timeline);
+	if (!s && moments)
+		s = read_timeline(b, moments, &r->timeline);
 	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 
@@ -440,6 +443,10 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s && r->symbols)
 		s = symbols_take_dump(r->symbols, dump, &b.modules);
 	if (!s)
+		s = stack_maker_init(&b.stacks, dump, &b.modules, &r->images, r->symbols, r->options.native);
+	if (dump_header(dump)->python_version)
+		r->python.version = dump_header(dump)->python_version;
+	if (!s)
 		s = read_views(&b, &options);
 	if (!s)
 		s = make_rows(&b);
@@ -460,6 +467,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		r->past_unknown = true;
 	samples_done(&b.samples);
 	map_done(&b.threads);
+	stack_maker_done(&b.stacks);
 	image_map_done(&b.modules);
 	return s;
 }

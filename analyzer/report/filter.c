@@ -73,8 +73,11 @@ static uint32_t match_image(struct filter *f, uint32_t image)
 static const struct location *all_locations(const struct filter *f, uint64_t place, size_t *count)
 {
 	static const struct location nothing;
+	const struct location *python = python_places_find(f->images, place);
 
 	*count = 1;
+	if (python)
+		return python;
 	return f->symbols ? symbols_find(f->symbols, place, count) : &nothing;
 }
 

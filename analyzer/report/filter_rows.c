@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "python_merge.h"
+
 static void drop_rows(struct rows *rows)
 {
 	size_t left = 0;
@@ -20,7 +22,7 @@ static void drop_rows(struct rows *rows)
 
 static int add_shorter(struct rows *rows, struct filter *filter, const struct report_row *old)
 {
-	uint64_t places[DUMP_FRAMES_MAX];
+	uint64_t places[PYTHON_MERGED_MAX];
 	bool cut;
 
 	if (old->frame_count)

@@ -47,6 +47,7 @@ struct report_options {
 	size_t top;   /* rows to show, 0: all */
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
+	bool native;     /* the interpreter's own frames are shown with those of Python */
 	bool show_std;   /* frames of start-up and of the standard library are not folded */
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
@@ -59,6 +60,7 @@ struct report_options {
 	enum group_by by;
 	bool peak;       /* at_ns is to be found: when most was live; of one dump */
 	size_t timeline; /* moments to look at, of one dump; 0: none */
+	size_t moments;  /* the same for outputs that show a timeline beside the stacks; timeline comes first */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
@@ -82,6 +84,16 @@ struct report_memory {
 	struct estimate live;  /* of what was captured and is live */
 	bool mostly_unseen;    /* a large growth, most of which is not ours for certain */
 };
+
+/* Of stacks that Python takes part in; of a pair, the newer ones. */
+struct report_python {
+	uint32_t version;           /* as Py_Version, of the last dump that has one; 0: none */
+	uint64_t samples, complete; /* taken, and of these, those whose Python frames are all there and known */
+};
+
+/* "3.11.2", "3.14.0rc1" */
+#define PYTHON_VERSION_TEXT 48u
+const char *report_python_version(uint32_t version, char text[PYTHON_VERSION_TEXT]);
 
 struct report {
 	struct report_options options;
@@ -109,6 +121,7 @@ struct report {
 	bool whole;             /* nothing of the files was left out */
 	struct timeline timeline; /* if options ask for it */
 	struct report_memory memory;
+	struct report_python python;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
 	struct report_note *notes;
@@ -140,6 +153,8 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* What so many lost samples would add to a figure, if they were like the others. */
+double report_lost_weight(const struct report *report, enum report_figure figure, uint64_t lost);
 /* The functions that are at a place, innermost first, as the report shows them: without those that are hidden. Never
  * NULL; nothing is known without symbols. */
 const struct location *report_locations(const struct report *report, uint64_t place, size_t *count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the outputs ask a finished report. */
+#include <stdio.h>
 #include <string.h>
 
 #include "compare.h"
@@ -19,6 +20,17 @@ int report_figure_parse(const char *name)
 const char *report_figure_name(enum report_figure figure)
 {
 	return figure_names[figure];
+}
+
+const char *report_python_version(uint32_t v, char text[PYTHON_VERSION_TEXT])
+{
+	static const char *const levels[16] = { [0xa] = "a", [0xb] = "b", [0xc] = "rc" };
+	const char *level = levels[v >> 4 & 15];
+	int n = snprintf(text, PYTHON_VERSION_TEXT, "%u.%u.%u", v >> 24, v >> 16 & 255, v >> 8 & 255);
+
+	if (level)
+		snprintf(text + n, PYTHON_VERSION_TEXT - (size_t)n, "%s%u", level, v & 15);
+	return text;
 }
 
 size_t report_shown(const struct report *r)
@@ -45,8 +57,7 @@ bool report_compares(const struct report *r)
 	return r->options.diff || r->options.since_ns;
 }
 
-/* What so many samples would add, if they were like the others. */
-static double lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
+double report_lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
 {
 	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
 	const struct estimate_sum *all = &r->unfiltered.sum[allocated]; /* they may be of what is kept or not */
@@ -69,7 +80,7 @@ struct estimate report_estimate(const struct report *r, const struct report_row 
 	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
 	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
 
-	x.high += lost_weight(r, figure, missing(r, row, live));
+	x.high += report_lost_weight(r, figure, missing(r, row, live));
 	return x;
 }
 
@@ -82,10 +93,18 @@ struct report_own report_own(const struct report *r, const struct report_row *ro
 {
 	struct report_own own = { 0, 0 };
 
+	if (r->options.by == BY_LINE || r->options.by == BY_FILE)
+		for (uint32_t i = 0; i < row->frame_count; i++)
+			if (python_places_have(&r->images, row->frames[i]))
+				return (struct report_own){ i, 0 };
 	if (r->options.show_std || r->options.by == BY_MODULE || !r->symbols)
 		return own;
 	for (; own.frame < row->frame_count; own.frame++) {
 		size_t n;
+		if (python_places_have(&r->images, row->frames[own.frame])) {
+			own.location = 0;
+			return own;
+		}
 		const struct location *list = report_locations(r, row->frames[own.frame], &n);
 		for (own.location = 0; own.location < n; own.location++)
 			if (!fold_is_standard(list[own.location].function))
@@ -98,6 +117,9 @@ static bool starts(const struct report *r, uint64_t place)
 {
 	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
 	size_t n;
+
+	if (image->python)
+		return false;
 	const struct location *list = report_locations(r, place, &n);
 
 	for (size_t i = 0; i < n; i++) {
@@ -142,8 +164,8 @@ struct estimate report_growth(const struct report *r, const struct report_row *r
 		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
 	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
 
-	x.high += lost_weight(r, figure, missing(r, row, live));
-	x.low -= lost_weight(r, figure, r->lost_before);
+	x.high += report_lost_weight(r, figure, missing(r, row, live));
+	x.low -= report_lost_weight(r, figure, r->lost_before);
 	return x;
 }
 

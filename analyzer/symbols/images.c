@@ -14,7 +14,7 @@
 
 static bool same_image(const struct image *image, const struct dump_module *m, const char *path)
 {
-	if (image->build_id_bytes != m->build_id_bytes)
+	if (image->python || image->build_id_bytes != m->build_id_bytes)
 		return false;
 	if (m->build_id_bytes)
 		return !memcmp(image->build_id, m->build_id, m->build_id_bytes);
@@ -105,6 +105,31 @@ done:
 	return 0;
 }
 
+/* A list of images has room for 65535 of all kinds. */
+#define PYTHON_MODULES_MAX 16384u
+#define OTHER_MODULES "(other Python modules)"
+
+uint32_t images_add_python(struct images *images, const char *module)
+{
+	const char *name = images->python_count < PYTHON_MODULES_MAX ? module : OTHER_MODULES;
+	uint64_t hash = hash_bytes(1, name, strlen(name));
+	const uint32_t *known;
+
+	for (; (known = map_find(&images->image_of, hash)); hash++)
+		if (images->list[*known].python && !strcmp(images->list[*known].path, name))
+			return *known;
+	if (images->count == MODULE_IDS || !grow_list(images->list, images->count))
+		return 0;
+	char *path = strdup(name);
+	if (!path || map_put(&images->image_of, hash, images->count)) {
+		free(path);
+		return 0;
+	}
+	images->list[images->count] = (struct image){ .path = path, .python = true };
+	images->python_count++;
+	return images->count++;
+}
+
 int images_init(struct images *images)
 {
 	*images = (struct images){ 0 };
@@ -120,6 +145,7 @@ void images_done(struct images *images)
 		free(images->list[i].path);
 	free(images->list);
 	map_done(&images->image_of);
+	python_places_done(&images->python);
 	*images = (struct images){ 0 };
 }
 

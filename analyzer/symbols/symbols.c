@@ -59,6 +59,7 @@ struct symbols {
 };
 
 static const struct location nothing;
+static const struct location own_code = { .function = "[jit]" };
 static const char went_wrong[] = "names may be missing: reading them took too much time or memory, or failed";
 static const char not_all[] = "names may be missing: not all are in the dump, and the file is not there or another one";
 static const char no_room[] = "names may be missing: there is no room for more of them";
@@ -203,7 +204,8 @@ static void open_in_worker(struct symbols *s, uint32_t i, struct image_symbols *
 
 static struct image_symbols *open_image(struct symbols *s, uint32_t i)
 {
-	struct image_symbols *image = i && i < s->images->count ? image_entry(s, i) : NULL;
+	bool is_file = i && i < s->images->count && !s->images->list[i].python;
+	struct image_symbols *image = is_file ? image_entry(s, i) : NULL;
 
 	if (!image)
 		return NULL;
@@ -418,6 +420,8 @@ static void ask_all(struct symbols *s, uint64_t *places, size_t count)
 
 static bool is_new(const struct symbols *s, uint64_t place, const uint64_t *others, size_t count)
 {
+	if (python_places_have(s->images, place))
+		return false;
 	for (size_t i = 0; i < count; i++)
 		if (others[i] == place)
 			return false;
@@ -443,13 +447,20 @@ void symbols_want(struct symbols *s, const uint64_t *places, size_t count)
 
 const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *count)
 {
+	const struct location *python = python_places_find(s->images, place);
 	const uint32_t *at = map_find(&s->known_at, place);
 
+	*count = 1;
+	if (python)
+		return python;
 	if (!at) {
 		symbols_want(s, &place, 1);
 		ask_wanted(s);
 		at = map_find(&s->known_at, place);
 	}
+	/* In no module: code that the process has made itself, unless the dump has its name. */
+	if (!PLACE_IMAGE(place) && place && !(at && s->known[*at].told))
+		return &own_code;
 	*count = at ? s->known[*at].count : 1;
 	return at ? s->known[*at].list : &nothing;
 }

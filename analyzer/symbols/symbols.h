@@ -23,7 +23,8 @@ void symbols_free(struct symbols *symbols);
 
 /*
  * The locations of a return address, innermost first, *count >= 1: the last one is the function that is there,
- * those before were inlined into it. Never NULL: without memory, a location that knows nothing.
+ * those before were inlined into it. Never NULL: without memory, a location that knows nothing. The function of an
+ * address in no module that the dump has no name for is "[jit]".
  */
 const struct location *symbols_find(struct symbols *symbols, uint64_t place, size_t *count);
 

@@ -39,6 +39,10 @@ static inline void dump_skip(struct dump *dump, enum dump_skip reason)
  */
 size_t dump_read(struct dump *dump, uint64_t offset, void *buffer, size_t length);
 
+/* Where the record of a reference is, and how many bytes the file has from there to the end of its region; 0: it is in
+ * no region of stacks. */
+uint64_t dump_stack_place(const struct dump *dump, uint32_t reference, uint64_t *offset);
+
 /*
  * Nanoseconds from one stamp to the next: by when recording began and the latest renewal; where memattach was killed
  * before it renewed anything, by the lease, which is the same instant on both clocks. 0: the clocks make no sense.

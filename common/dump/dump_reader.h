@@ -36,7 +36,8 @@ struct dump;
 	X(thread, "thread records that cannot be read")                                                                \
 	X(note, "notes that cannot be read")                                                                           \
 	X(rate, "changes of the rate that cannot be read")                                                             \
-	X(symbols, "tables of names that cannot be read")
+	X(symbols, "tables of names that cannot be read")                                                              \
+	X(code, "Python frames whose code object cannot be read")
 
 #define DUMP_SKIP_ENUM_(name, text) DUMP_SKIP_##name,
 enum dump_skip { DUMP_SKIP_LIST(DUMP_SKIP_ENUM_) DUMP_SKIP_COUNT };
@@ -96,6 +97,7 @@ void dump_skip_stack(struct dump *dump);
  */
 int dump_each_live(struct dump *dump, int (*fn)(void *arg, const struct dump_live_record *record), void *arg);
 int dump_each_history(struct dump *dump, int (*fn)(void *arg, const struct dump_history_record *record), void *arg);
+/* Code records, which are found in the same way, are passed over. */
 int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg);
 int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_module *module), void *arg);
 int dump_each_thread(struct dump *dump, int (*fn)(void *arg, const struct dump_thread *thread), void *arg);
@@ -121,16 +123,27 @@ double dump_history_survival(const struct dump_history_record *record);
 int dump_thinned_meanwhile(struct dump *dump) WARN_UNUSED;
 int dump_take_thinnings(struct dump *earlier, const struct dump *later) WARN_UNUSED;
 
-/* A stack with room for the deepest. The sums are finite and not negative. */
+/* A stack with room for the deepest. The sums are finite and not negative; dump_python_count Python frames follow the
+ * native ones, no more than DUMP_PYTHON_FRAMES_MAX. */
 struct dump_stack_copy {
 	union {
 		struct {
 			uint64_t head_[sizeof(struct dump_stack) / sizeof(uint64_t)];
-			uint64_t frames[DUMP_FRAMES_MAX];
+			uint64_t frames[DUMP_FRAMES_MAX + DUMP_PYTHON_FRAMES_MAX];
 		};
 		struct dump_stack stack;
 	};
 };
+
+static inline uint32_t dump_python_count(const struct dump_stack_copy *copy)
+{
+	return DUMP_STACK_PYTHON_COUNT(copy->stack.flags);
+}
+
+static inline const uint64_t *dump_python_frames(const struct dump_stack_copy *copy)
+{
+	return copy->frames + copy->stack.frame_count;
+}
 
 /* Reads the stack of a reference: 0, or -EPROTO and counted if there is none that holds together. */
 int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_copy *copy) WARN_UNUSED;

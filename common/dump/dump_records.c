@@ -242,6 +242,43 @@ uint64_t dump_expected_samples(const struct dump *dump)
 	return (taken > freed ? taken - freed : 0) + blocks * DUMP_HISTORY_RECORDS;
 }
 
+static const struct dump_region *region_of_stack(const struct dump *dump, uint64_t offset)
+{
+	for (uint32_t i = 0; i < dump->region_count; i++) {
+		const struct dump_region *r = &dump->regions[i];
+		if (r->kind == DUMP_REGION_STACKS && offset >= r->offset + sizeof(struct dump_arena) &&
+		    offset < region_end(dump, r))
+			return r;
+	}
+	return NULL;
+}
+
+uint64_t dump_stack_place(const struct dump *dump, uint32_t reference, uint64_t *offset)
+{
+	*offset = (uint64_t)reference * DUMP_STACK_ALIGN;
+	const struct dump_region *region = region_of_stack(dump, *offset);
+
+	return region ? region_end(dump, region) - *offset : 0;
+}
+
+/* Records of code are only where there are Python frames: elsewhere nothing need be looked at. */
+static bool is_code(struct dump *dump, uint32_t reference)
+{
+	uint64_t offset, room = dump->header.python_version ? dump_stack_place(dump, reference, &offset) : 0;
+	uint32_t flags;
+
+	return room >= sizeof(struct dump_code) &&
+	       dump_read(dump, offset + offsetof(struct dump_code, flags), &flags, sizeof flags) == sizeof flags &&
+	       flags & DUMP_STACK_CODE;
+}
+
+static int visit_stack(struct dump *dump, uint64_t word, int (*fn)(void *arg, uint32_t reference), void *arg)
+{
+	uint32_t reference = DUMP_INDEX_REFERENCE(word);
+
+	return word && !is_code(dump, reference) ? fn(arg, reference) : 0;
+}
+
 int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg)
 {
 	AUTO_FREE uint64_t *words = malloc(CHUNK_ENTRIES * sizeof *words);
@@ -261,7 +298,7 @@ int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference),
 				break;
 			size_t n = dump_read(dump, offset, words, want * sizeof *words) / sizeof *words;
 			for (size_t k = 0; k < n; k++) {
-				int r = words[k] ? fn(arg, DUMP_INDEX_REFERENCE(words[k])) : 0;
+				int r = visit_stack(dump, words[k], fn, arg);
 				if (r)
 					return r;
 				empty = empty && !words[k];
@@ -273,17 +310,6 @@ int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference),
 		}
 	}
 	return 0;
-}
-
-static const struct dump_region *region_of_stack(const struct dump *dump, uint64_t offset)
-{
-	for (uint32_t i = 0; i < dump->region_count; i++) {
-		const struct dump_region *r = &dump->regions[i];
-		if (r->kind == DUMP_REGION_STACKS && offset >= r->offset + sizeof(struct dump_arena) &&
-		    offset < region_end(dump, r))
-			return r;
-	}
-	return NULL;
 }
 
 uint64_t dump_stack_room(const struct dump *dump)
@@ -313,17 +339,16 @@ static bool sums_make_sense(const struct dump_stack *s)
 
 int dump_read_stack(struct dump *dump, uint32_t reference, struct dump_stack_copy *copy)
 {
-	uint64_t offset = (uint64_t)reference * DUMP_STACK_ALIGN;
-	const struct dump_region *region = region_of_stack(dump, offset);
+	uint64_t offset, room = dump_stack_place(dump, reference, &offset);
 	struct dump_stack_copy fresh = { 0 };
-	uint64_t room = region ? region_end(dump, region) - offset : 0;
 
 	if (room < sizeof fresh.stack)
 		goto bad;
 	size_t want = room < sizeof fresh ? room : sizeof fresh;
 	size_t got = dump_read(dump, offset, &fresh, want);
 	if (got < sizeof fresh.stack || !fresh.stack.hash || fresh.stack.frame_count > DUMP_FRAMES_MAX ||
-	    fresh.stack.frame_count > (got - sizeof fresh.stack) / sizeof fresh.frames[0])
+	    fresh.stack.flags & DUMP_STACK_CODE || dump_python_count(&fresh) > DUMP_PYTHON_FRAMES_MAX ||
+	    fresh.stack.frame_count + dump_python_count(&fresh) > (got - sizeof fresh.stack) / sizeof fresh.frames[0])
 		goto bad;
 	if (!sums_make_sense(&fresh.stack)) {
 		dump_skip(dump, DUMP_SKIP_sums);

@@ -229,3 +229,17 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
 			found = find_in(&m->list[i], name, version, symbol);
 	return found;
 }
+
+bool scope_stays(struct scope *s, const struct elf_module *module)
+{
+	const struct elf_module *program = modules_main(s->m);
+	struct err ignored;
+
+	if (!program || budget_check(s->budget, &ignored) < 0)
+		return false;
+	size_t count = needed_closure(s, (size_t)(program - s->m->list));
+	for (size_t i = 0; i < count; i++)
+		if (&s->m->list[s->order[i]] == module)
+			return budget_check(s->budget, &ignored) == 0;
+	return false;
+}

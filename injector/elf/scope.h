@@ -22,4 +22,10 @@ void scope_free(struct scope *s);
 const struct elf_module *scope_find(struct scope *s, const struct elf_module *from, const char *name,
                                     const char *version, struct elf_symbol *symbol);
 
+/*
+ * Is it the program, or a library that the program needs, directly or not? The loader unloads none of these. False also
+ * if the answer would take more work than the budget allows.
+ */
+bool scope_stays(struct scope *s, const struct elf_module *module);
+
 #endif

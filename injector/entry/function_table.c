@@ -9,6 +9,7 @@
 #include "cleanup.h"
 
 #define HEAD_MAX 32u
+#define FDE_HEAD 18u /* length, CIE, entry, bytes, length of the augmentation data, first instruction */
 #define TABLE_ENCODING (DW_EH_PE_datarel | DW_EH_PE_sdata4)
 #define PC_ENCODING (DW_EH_PE_pcrel | DW_EH_PE_sdata4)
 
@@ -75,20 +76,39 @@ static size_t rows_below(const struct function_table *t, uint64_t address)
 	return low;
 }
 
-/* What the description says: only in the encoding that compilers use, which the entry itself proves. */
-static uint64_t described_bytes(const struct function_table *t, size_t row)
+/* The description of a row: only in the encoding that compilers use, which the entry itself proves. r is after it. */
+static bool description_open(struct cfi_reader *r, uint8_t fde[FDE_HEAD], const struct function_table *t, size_t row)
 {
 	uint64_t place = t->file->module->eh_frame_hdr.address + (uint64_t)(int64_t)t->rows[2 * row + 1];
-	uint8_t fde[16];
 	struct err ignored;
 
-	if (!elf_module_holds(t->file->module, place, sizeof fde, 0) ||
-	    module_file_read(t->file, place, fde, sizeof fde, &ignored))
-		return 0;
-	struct cfi_reader r = { fde + 8, fde + sizeof fde, false };
-	if (cfi_pointer(&r, PC_ENCODING, place + 8) != row_entry(t, row))
-		return 0;
-	return cfi_unsigned(&r, 4);
+	if (!elf_module_holds(t->file->module, place, FDE_HEAD, 0) ||
+	    module_file_read(t->file, place, fde, FDE_HEAD, &ignored))
+		return false;
+	*r = (struct cfi_reader){ fde + 8, fde + FDE_HEAD, false };
+	return cfi_pointer(r, PC_ENCODING, place + 8) == row_entry(t, row);
+}
+
+static uint64_t described_bytes(const struct function_table *t, size_t row)
+{
+	uint8_t fde[FDE_HEAD];
+	struct cfi_reader r;
+
+	return description_open(&r, fde, t, row) ? cfi_unsigned(&r, 4) : 0;
+}
+
+bool function_is_part(const struct function_table *t, uint64_t address)
+{
+	size_t row = rows_below(t, address);
+	uint8_t fde[FDE_HEAD];
+	struct cfi_reader r;
+
+	if (row == t->count || row_entry(t, row) != address || !description_open(&r, fde, t, row))
+		return false;
+	cfi_unsigned(&r, 4);
+	/* Of augmentation data only a short length is expected, none follow in C. */
+	uint64_t augmentation = cfi_unsigned(&r, 1), first = augmentation == 0 ? cfi_unsigned(&r, 1) : 0;
+	return !r.bad && (first == DW_CFA_def_cfa_offset || first == DW_CFA_def_cfa);
 }
 
 uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes)

@@ -20,6 +20,9 @@ void function_table_close(struct function_table *t);
 
 /* The length of the function whose entry is address, 0 unknown. symbol_bytes is what a symbol says (0: nothing). */
 uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes);
+/* Does the description of this entry begin with a frame that is there already? Then it is no function, but a part of
+ * one that the compiler has put elsewhere (or a list of the linker's stubs). */
+bool function_is_part(const struct function_table *t, uint64_t address);
 /* The last entry below address, and the first above it, of functions that are known; 0: none. */
 uint64_t function_before(const struct function_table *t, uint64_t address);
 uint64_t function_after(const struct function_table *t, uint64_t address);

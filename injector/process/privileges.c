@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "close_all_but.h"
+#include "owner.h"
 #include "whole_io.h"
 
 #define NOBODY 65534u
@@ -217,6 +218,23 @@ int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *lim
 	return 0;
 }
 
+int privileges_drop_for_view(void)
+{
+	struct __user_cap_data_struct have[2] = { 0 };
+
+	syscall(SYS_unshare, CLONE_NEWNET); /* what is not permitted is forbidden all the same, below */
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, 0); /* a terminal is no file in this sense */
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	capabilities_set(0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (capabilities_get(have) < 0 || have[0].permitted || have[1].permitted)
+		return -EPERM;
+	forbid_calls();
+	return 0;
+}
+
 /* ---- memattach, attached ---- */
 
 void privileges_keep_for_detach(void)
@@ -226,10 +244,15 @@ void privileges_keep_for_detach(void)
 	 * while a thread is stopped; /proc/PID of other users, and the dump in their directories; becoming another
 	 * user, in a child that reads what the target has written.
 	 */
-	const uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) |
-	                        BIT(CAP_SYS_NICE) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_SETUID) | BIT(CAP_SETGID);
+	uint64_t needed = BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_NICE) |
+	                  BIT(CAP_DAC_OVERRIDE) | BIT(CAP_SETUID) | BIT(CAP_SETGID);
 	struct __user_cap_data_struct have[2];
+	uid_t uid;
+	gid_t gid;
 
+	/* And to give copies of the dump to another user, and to replace his in a directory like /tmp. */
+	if (owner_is_other(&uid, &gid))
+		needed |= BIT(CAP_CHOWN) | BIT(CAP_FOWNER);
 	if (capabilities_get(have) < 0)
 		return;
 	uint64_t permitted = have[0].permitted | (uint64_t)have[1].permitted << 32;

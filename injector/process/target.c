@@ -240,6 +240,30 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	return 0;
 }
 
+int target_reopen(struct target *t, struct err *e)
+{
+	struct target now;
+
+	int rc = target_open(&now, t->pid, e);
+	if (rc < 0)
+		return rc;
+	/* It still lives after the other was opened: so that is no younger process with its number. */
+	if (target_has_ended(t)) {
+		target_close(&now);
+		return err_set(e, ESRCH, "%s has ended; its number belongs to another process now", t->comm);
+	}
+	target_close(t);
+	*t = now;
+	return 0;
+}
+
+bool target_has_ended(const struct target *t)
+{
+	struct pollfd end = { .fd = t->pidfd, .events = POLLIN };
+
+	return poll(&end, 1, 0) > 0;
+}
+
 void target_close(struct target *t)
 {
 	if (t->pidfd >= 0)
@@ -279,36 +303,53 @@ uint64_t target_cpu_ns(const struct target *t)
 	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-struct private_memory {
-	uint64_t resident, swapped;
-};
-
 static uint64_t status_bytes(const char *status, const char *key)
 {
 	return (uint64_t)proc_status_number(status, key, 10, 0) * 1024;
 }
 
-static int read_private_memory(const char *directory, void *context, struct err *e)
+static bool memory_of_status(const char *status, struct memory_use *m)
 {
-	struct private_memory *m = context;
+	if (!proc_status_field(status, "VmSize"))
+		return false;
+	m->resident = status_bytes(status, "VmRSS");
+	m->anonymous = status_bytes(status, "RssAnon");
+	m->swapped = status_bytes(status, "VmSwap");
+	return true;
+}
+
+static int read_memory_use(const char *directory, void *context, struct err *e)
+{
 	char path[80], status[STATUS_BYTES];
 
 	snprintf(path, sizeof path, "%s/status", directory);
-	if (whole_text(path, status, sizeof status) < 0 || !proc_status_field(status, "VmSize"))
+	if (whole_text(path, status, sizeof status) < 0 || !memory_of_status(status, context))
 		return err_set(e, ESRCH, "the thread of %s has ended", path);
-	m->resident = status_bytes(status, "RssAnon");
-	m->swapped = status_bytes(status, "VmSwap");
 	return 0;
+}
+
+int target_memory_use(const struct target *t, struct memory_use *use, struct err *e)
+{
+	struct memory_use m = { 0 };
+	char status[STATUS_BYTES];
+	int rc = 0;
+
+	/* That of the first thread tells it, as long as it lives. */
+	if (proc_status_read(status, t->pid, 0) < 0 || !memory_of_status(status, &m))
+		rc = live_thread_look(t, read_memory_use, &m, e);
+	if (rc == 0)
+		*use = m;
+	return rc;
 }
 
 void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped)
 {
-	struct private_memory m = { 0 };
+	struct memory_use m = { 0 };
 	struct err unread;
 
-	if (live_thread_look(t, read_private_memory, &m, &unread) < 0)
-		m = (struct private_memory){ 0 };
-	*resident = m.resident;
+	if (target_memory_use(t, &m, &unread) < 0)
+		m = (struct memory_use){ 0 };
+	*resident = m.anonymous;
 	*swapped = m.swapped;
 }
 

@@ -29,9 +29,16 @@ struct target {
  * process, or a zombie; -EINVAL memattach itself, a kernel thread; -EBUSY frozen; -EPERM not permitted.
  */
 int target_open(struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
+/*
+ * The same process once more, after a while in which it may have executed another program; -ESRCH also where its number
+ * belongs to another process by now. Nothing of it may be held yet (session_lock.h). On failure t is as before.
+ */
+int target_reopen(struct target *t, struct err *e) WARN_UNUSED;
 /* -EBUSY: it is traced by somebody, who is named. */
 int target_check_tracer(const struct target *t, struct err *e) WARN_UNUSED;
 void target_close(struct target *t);
+/* What its pidfd tells: the process is gone, or a zombie. */
+bool target_has_ended(const struct target *t);
 /* The same process, alive (not a zombie). */
 bool target_alive(const struct target *t);
 /* Still the program that it was: false after execve. */
@@ -42,6 +49,14 @@ void target_explain_permission(const struct target *t, struct err *e);
 /* A field of /proc/PID/stat counted from 1 as in proc(5), from 3 on; -ESRCH. */
 int process_stat(pid_t pid, unsigned field, uint64_t *value, struct err *e) WARN_UNUSED;
 
+/* Its memory in bytes, as /proc/PID/status has it: cheap, also for huge targets. */
+struct memory_use {
+	uint64_t resident;  /* VmRSS: what ps and top call RSS */
+	uint64_t anonymous; /* RssAnon: the part of it that no file stands behind */
+	uint64_t swapped;   /* VmSwap */
+};
+/* -ESRCH: it has ended. */
+int target_memory_use(const struct target *t, struct memory_use *use, struct err *e) WARN_UNUSED;
 /* Anonymous memory that is resident, and private memory that is swapped out, in bytes; 0 unknown. */
 void target_private_memory(const struct target *t, uint64_t *resident, uint64_t *swapped);
 /* Anonymous memory that is resident or swapped out (RssAnon and VmSwap of /proc/PID/status: cheap, also for huge

@@ -86,6 +86,8 @@ const char *python_version_refusal(const struct python_version *v)
 		return "it was made before the release of its version, with structures that were still to change";
 	if (!v->flags_known)
 		return "how it was built cannot be told";
+	if (v->minor == 11 && v->patch < 1)
+		return "in 3.11.0 frames stay linked while they are cleared";
 	if (python_release_find(v->minor)->self[0].value && !v->describes_itself)
 		return "it does not describe itself, as this version does";
 	return NULL;

@@ -246,7 +246,10 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 		.finalizing = pr->view.runtime + pr->view.release->runtime_finalizing,
 		.code_type = pr->view.types[PYTHON_CODE],
 		.frame_type = pr->view.types[PYTHON_FRAME],
+		.string_type = pr->view.types[PYTHON_STR],
+		.bytes_type = pr->view.types[PYTHON_BYTES],
 		.frames = pr->view.release->frames,
+		.code = python_release_code(pr->view.release),
 	};
 }
 

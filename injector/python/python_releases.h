@@ -10,15 +10,10 @@
 #ifndef MEMATTACH_PYTHON_RELEASES_H
 #define MEMATTACH_PYTHON_RELEASES_H
 
+#include "dump_format.h"
 #include "python_layout.h"
 
 #define PYTHON_SELF_WORDS 29u
-
-enum python_lines {
-	PYTHON_LNOTAB = 1, /* 3.9 */
-	PYTHON_LINETABLE,  /* 3.10 */
-	PYTHON_LOCATIONS,  /* 3.11 … */
-};
 
 /* Members of the structures, by offset, that only a reader from outside needs. */
 struct python_release {
@@ -46,7 +41,7 @@ struct python_release {
 	uint32_t code_qualname;   /* absent: 3.9, 3.10 */
 	uint32_t code_first_line; /* int32 */
 	uint32_t code_lines;      /* co_lnotab, co_linetable: a bytes object */
-	enum python_lines lines;
+	enum dump_lines lines;
 	/* string */
 	uint32_t string_length; /* 8 bytes, code points */
 	uint32_t string_state;  /* 4 bytes of flags */
@@ -64,6 +59,25 @@ struct python_release {
 		uint32_t value;
 	} self[PYTHON_SELF_WORDS];
 };
+
+/* What of it the payload needs to copy a code object. */
+static inline struct python_code_layout python_release_code(const struct python_release *r)
+{
+	return (struct python_code_layout){
+		.file = r->code_filename,
+		.name = r->code_qualname != PYTHON_ABSENT ? r->code_qualname : r->code_name,
+		.first_line = r->code_first_line,
+		.lines = r->code_lines,
+		.string_length = r->string_length,
+		.string_state = r->string_state,
+		.string_kind = r->string_kind,
+		.string_compact = r->string_compact,
+		.string_ascii = r->string_ascii,
+		.ascii_data = r->string_ascii_data,
+		.wide_data = r->string_wide_data,
+		.lines_format = r->lines,
+	};
+}
 
 /* NULL: a version that is not known. */
 const struct python_release *python_release_find(uint32_t minor);

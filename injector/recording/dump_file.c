@@ -23,6 +23,7 @@
 #include "cleanup.h"
 #include "clocks.h"
 #include "close_all_but.h"
+#include "owner.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
@@ -34,14 +35,6 @@
 	1000 /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
 #define NUMBER_MAX 1000u /* of names that are tried instead of one that is taken */
 
-/* An inode number alone is given out again when its file is removed. */
-struct file_identity {
-	uint32_t major, minor;
-	uint64_t inode;
-	int64_t born_s;
-	uint32_t born_ns; /* 0 where the file system does not keep it */
-};
-
 struct dump_file_result {
 	char name[NAME_MAX + 1];     /* in the directory */
 	struct file_identity ours;   /* of the file that memattach wrote last under that name, … */
@@ -50,27 +43,6 @@ struct dump_file_result {
 	_Atomic uint64_t copied;
 	struct err error; /* of the last copy that failed */
 };
-
-/* Of an open file where name is "", else of what is there, links themselves included. */
-static int identify(int directory, const char *name, struct file_identity *identity)
-{
-	struct statx st;
-
-	if (statx(directory, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &st) < 0)
-		return -errno;
-	*identity = (struct file_identity){ .major = st.stx_dev_major, .minor = st.stx_dev_minor, .inode = st.stx_ino };
-	if (st.stx_mask & STATX_BTIME) {
-		identity->born_s = st.stx_btime.tv_sec;
-		identity->born_ns = st.stx_btime.tv_nsec;
-	}
-	return 0;
-}
-
-static bool is_same(const struct file_identity *a, const struct file_identity *b)
-{
-	return a->major == b->major && a->minor == b->minor && a->inode == b->inode && a->born_s == b->born_s &&
-	       a->born_ns == b->born_ns;
-}
 
 static int take_name(struct dump_file *f, struct err *e)
 {
@@ -82,7 +54,8 @@ static int take_name(struct dump_file *f, struct err *e)
 		               f->path);
 	if (fd < 0)
 		return err_sys(e, "cannot create the dump %s", f->path);
-	int rc = identify(fd, "", &f->result->ours);
+	owner_give(fd);
+	int rc = file_identify(fd, "", &f->result->ours);
 	f->result->coming = f->result->ours;
 	return rc < 0 ? err_set(e, -rc, "cannot look at the dump %s: %s", f->path, strerror(-rc)) : 0;
 }
@@ -137,13 +110,13 @@ static int whose_name(const struct dump_file *f)
 	struct dump_file_result *r = f->result;
 	struct file_identity there;
 
-	int rc = identify(f->directory, r->name, &there);
+	int rc = file_identify(f->directory, r->name, &there);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
 	/* A copy that was ended just after it was put there. */
-	if (is_same(&there, &r->coming))
+	if (file_is_same(&there, &r->coming))
 		r->ours = r->coming;
-	return is_same(&there, &r->ours) ? 1 : -EEXIST;
+	return file_is_same(&there, &r->ours) ? 1 : -EEXIST;
 }
 
 /* ---- in the child ---- */
@@ -156,7 +129,10 @@ static int open_unnamed(const struct dump_file *f, bool *named, struct err *e)
 	*named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
 	if (*named)
 		fd = openat(f->directory, f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? err_sys(e, "cannot write the dump") : fd;
+	if (fd < 0)
+		return err_sys(e, "cannot write the dump");
+	owner_give(fd);
+	return fd;
 }
 
 /* Gives the file a name that nothing has. -EEXIST */
@@ -206,7 +182,7 @@ static int replace(const struct dump_file *f, int fd, bool named, struct err *e)
 static int put_in_place(const struct dump_file *f, int fd, bool named, struct err *e)
 {
 	int whose = whose_name(f);
-	int rc = identify(fd, "", &f->result->coming);
+	int rc = file_identify(fd, "", &f->result->coming);
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at the dump: %s", strerror(-rc));
@@ -464,16 +440,21 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 	return await(f, waiting, context, e);
 }
 
+struct file_identity dump_file_identity(const struct dump_file *f)
+{
+	return f->result->ours;
+}
+
 int dump_file_reopen(const struct dump_file *f, int flags)
 {
 	struct file_identity there = { 0 };
 	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	char path[40];
 
-	int rc = fd < 0 ? -errno : identify(fd, "", &there);
+	int rc = fd < 0 ? -errno : file_identify(fd, "", &there);
 	if (rc < 0)
 		return rc;
-	if (!is_same(&there, &f->result->ours))
+	if (!file_is_same(&there, &f->result->ours))
 		return -EEXIST;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	int opened = open(path, flags | O_CLOEXEC);

@@ -11,6 +11,8 @@
  * Copies come every two seconds, more seldom when they are large: at most a fiftieth of a processor's time and 10 MB/s
  * go into them. A recording that has not changed is copied twice a minute.
  *
+ * Under sudo the file belongs to who typed it (owner.h).
+ *
  * The name is taken once, by a file that did not exist. From then on memattach replaces or removes only the file that
  * it wrote last: what somebody else has put there stays, and the copy gets a name with a number.
  */
@@ -24,6 +26,7 @@
 
 #include "dump_copy.h"
 #include "err.h"
+#include "file_identity.h"
 
 struct dump_file_result;
 
@@ -64,6 +67,8 @@ void dump_file_abort(struct dump_file *f);
 int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
                     void *context, struct err *e) WARN_UNUSED;
 
+/* Of the file that memattach wrote last. */
+struct file_identity dump_file_identity(const struct dump_file *f);
 /* In a child, because a file system may stand still: the file that memattach wrote last, if its name still leads there.
  * A descriptor or -errno. */
 int dump_file_reopen(const struct dump_file *f, int flags) WARN_UNUSED;

@@ -39,7 +39,9 @@
 
 /* Offsets in the data of the work area, after what send_descriptors and load.c use. */
 #define DATA_START 2048u
-#define DATA_PATCH 2304u
+#define DATA_PATCH 2560u
+
+_Static_assert(DATA_START + sizeof(struct control_start) <= DATA_PATCH, "the work area's data");
 
 static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 {
@@ -121,6 +123,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 		.injector_start_ticks = s->recording.dump.own->injector_start_ticks,
 		.usable_size = session_usable_size(s),
 		.ask_protections = 1,
+		.python = s->python.layout,
 	};
 
 	tell_main_stack(s, &args);

@@ -7,13 +7,21 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "owner.h"
 #include "json.h"
 
 int receipt_file_open(FILE **f, const char *path, struct err *e)
 {
 	struct stat st;
-	/* Without O_TRUNC, which would act before it is known what the file is; a FIFO does not make it wait. */
-	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	/* Without O_TRUNC, which would act before it is known what the file is; a FIFO does not make it wait. Without
+	 * O_CREAT for what is there: in /tmp not even root may (fs.protected_regular). */
+	const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	AUTO_CLOSE int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+
+	if (fd >= 0)
+		owner_give(fd);
+	else if (errno == EEXIST)
+		fd = open(path, flags);
 
 	if (fd < 0)
 		return err_sys(e,

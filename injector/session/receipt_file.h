@@ -8,8 +8,8 @@
 #include "err.h"
 
 /*
- * A new file, mode 0600, or a regular file of before, which is emptied. *f is for writing. -ELOOP: a symbolic link,
- * which is not followed; -EINVAL: no regular file.
+ * A new file, mode 0600, under sudo of the user who typed it (owner.h), or a regular file of before, which is emptied.
+ * *f is for writing. -ELOOP: a symbolic link, which is not followed; -EINVAL: no regular file.
  */
 int receipt_file_open(FILE **f, const char *path, struct err *e) WARN_UNUSED;
 /* Closes it; an error of any write since is told here. */

@@ -28,6 +28,8 @@ void session_done(struct session *s)
 {
 	session_forget_view(s);
 	symbol_sources_close(&s->symbols);
+	for (unsigned i = 0; i < s->report_count; i++)
+		output_file_done(&s->reports[i]);
 	snapshot_free(&s->outcome.before);
 	unwind_tables_close(&s->recording.tables);
 	dump_writer_close(&s->recording.dump);
@@ -35,6 +37,7 @@ void session_done(struct session *s)
 	target_writer_close(&s->writer);
 	target_memory_close(&s->memory);
 	target_close(&s->target);
+	free(s->python.notes);
 	free(s->outcome.residue);
 	free(s->outcome.notes);
 	free(s->outcome.final_entries);
@@ -50,7 +53,8 @@ void session_say(const struct session *s, const char *format, ...)
 	if (s->options.quiet)
 		return;
 	va_start(ap, format);
-	say_line(stderr, format, ap);
+	if (!s->held || !say_add_line(&s->held->text, format, ap))
+		say_line(stderr, format, ap);
 	va_end(ap);
 }
 

@@ -18,10 +18,16 @@
 #include "governor.h"
 #include "libc.h"
 #include "ours.h"
+#include "output_file.h"
 #include "snapshot.h"
 #include "symbol_sources.h"
 #include "table_writer.h"
 #include "target.h"
+#include "trigger.h"
+
+#define TRIGGERS_MAX 8u
+
+#define SESSION_REPORTS_MAX 16u
 
 /* Whose loader takes the payload in (load.h). */
 enum loader_mode {
@@ -36,7 +42,9 @@ struct session_options {
 	const char *output;   /* NULL: a name is made */
 	uint64_t duration_ns; /* 0: until told to end */
 	uint64_t max_bytes;
-	const char *receipt;  /* NULL: none */
+	const char *receipt;                      /* NULL: none */
+	const char *reports[SESSION_REPORTS_MAX]; /* files to be written after the session */
+	unsigned report_count;
 	uint64_t deadline_ns; /* how long to look for a safe point */
 	uint64_t seed;        /* 0: from the kernel */
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
@@ -45,8 +53,13 @@ struct session_options {
 	enum loader_mode loader;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
-	bool no_cache;   /* compile unwind tables anew, keep none */
-	bool no_symbols; /* do not name the frames at the end */
+	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
+	unsigned trigger_count;
+	uint64_t every_ns; /* sessions begin so far apart; 0: there is one */
+	unsigned keep;     /* dumps of them */
+	bool no_cache;     /* compile unwind tables anew, keep none */
+	bool no_symbols;   /* do not name the frames at the end */
+	bool live;         /* show the live heap meanwhile */
 	bool quiet;
 	bool verbose;
 };
@@ -87,6 +100,13 @@ struct session_recording {
 	bool asks_usable_size;   /* the payload asks malloc_usable_size */
 };
 
+/* The CPython whose frames are recorded (python_session.h). */
+struct session_python {
+	struct python_layout layout; /* version 0: none is */
+	struct dump_evaluator evaluators[DUMP_EVALUATORS];
+	char *notes; /* lines: whose frames are not, and why; NULL none */
+};
+
 /* What the receipt tells (receipt.h). */
 struct session_outcome {
 	struct snapshot before;
@@ -99,6 +119,11 @@ struct session_outcome {
 	char *notes; /* lines: what the program itself did to its GOT entries, and the like: nothing that had to stay */
 };
 
+/* Messages that wait while something else has the terminal. */
+struct held_lines {
+	char *text; /* NULL: none */
+};
+
 /* What no descriptor or pointer in it says is there, has not been made yet. */
 struct session {
 	struct session_options options;
@@ -108,16 +133,21 @@ struct session {
 	struct session_view view;
 	struct session_recording recording;
 	struct session_outcome outcome;
+	struct session_python python;
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;
+	struct output_file reports[SESSION_REPORTS_MAX]; /* session_reports.h */
+	unsigned report_count;                           /* that are open */
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
-	bool unsaved;        /* it could not be */
-	bool detaching;      /* --detach: no session of our own is to come */
-	bool touched;        /* this memattach has loaded or started the payload */
-	bool maps_payload;   /* it is mapped by memattach though the C library could load it (load.h) */
-	struct ours ours;    /* files of memattach that the target has, or had */
+	pid_t live_child;    /* live_child.h, 0: none */
+	struct held_lines *held; /* NULL: messages are written at once */
+	bool unsaved;            /* it could not be */
+	bool detaching;          /* --detach: no session of our own is to come */
+	bool touched;            /* this memattach has loaded or started the payload */
+	bool maps_payload;       /* it is mapped by memattach though the C library could load it (load.h) */
+	struct ours ours;        /* files of memattach that the target has, or had */
 };
 
 void session_init(struct session *s, const struct session_options *options);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "session_file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,18 +32,41 @@ static void make_name(const struct session *s, unsigned number, char *name, size
 	snprintf(name, size, "memattach.%s.%d.%s%s.dump", comm, s->target.pid, when, suffix);
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* path: of the file, or of the directory in which it gets a name; NULL: the current one. */
 static int create(const struct session *s, struct dump_file *file, const char *path, struct err *e)
 {
-	char name[128];
+	char name[128], full[sizeof file->path];
 	int rc = -EEXIST;
 
-	if (path)
+	if (path && !is_directory(path))
 		return dump_file_create(file, path, e);
 	for (unsigned i = 0; i < NAMES_MAX && rc == -EEXIST; i++) {
 		make_name(s, i, name, sizeof name);
-		rc = dump_file_create(file, name, e);
+		if ((size_t)snprintf(full, sizeof full, "%s%s%s", path ? path : "", path ? "/" : "", name) >=
+		    sizeof full)
+			return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
+		rc = dump_file_create(file, full, e);
 	}
 	return rc;
+}
+
+int session_file_check(const struct session_options *options, struct err *e)
+{
+	if (options->output && options->every_ns && !is_directory(options->output))
+		return err_set(e, ENOTDIR, "-o %s is no directory: with --every each session has a dump of its own",
+		               options->output);
+	if (!options->output || is_directory(options->output) ||
+	    faccessat(AT_FDCWD, options->output, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o",
+	               options->output);
 }
 
 static int write_file(const struct session *s, struct dump_file *file, const struct dump_source *source, struct err *e)
@@ -58,7 +83,9 @@ int session_file_create(struct session *s, struct err *e)
 {
 	struct dump_source source;
 
-	int rc = create(s, &s->recording.file, s->options.output, e);
+	int rc = session_file_check(&s->options, e);
+	if (rc == 0)
+		rc = create(s, &s->recording.file, s->options.output, e);
 	if (rc < 0)
 		return rc;
 	dump_source_of_writer(&source, &s->recording.dump);

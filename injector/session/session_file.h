@@ -6,9 +6,11 @@
 
 #include "session.h"
 
+/* For who attaches later: -EEXIST if the name of -o is taken now; -ENOTDIR: it must be a directory. */
+int session_file_check(const struct session_options *options, struct err *e) WARN_UNUSED;
 /*
- * Takes the name of -o, or makes one, and writes a first copy: what cannot be written at all is found out before
- * anything is touched. -EEXIST, -ENOSPC and others.
+ * Takes the name of -o, or makes one, in the directory that -o names or the current one, and writes a first copy: what
+ * cannot be written at all is found out before anything is touched. -EEXIST, -ENOSPC and others.
  */
 int session_file_create(struct session *s, struct err *e) WARN_UNUSED;
 /* Once a tick: copies when they are due. What fails is said once, and when it works again. */

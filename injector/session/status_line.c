@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "status_line.h"
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +9,16 @@
 #include <unistd.h>
 
 #include "estimate.h"
+#include "say.h"
 #include "size.h"
 
 #define ENTRIES_MAX (1u << 20) /* more live samples are not added up every second */
 
-static bool wanted(const struct session *s)
+bool status_line_wanted(const struct session *s)
 {
 	const char *term = getenv("TERM");
 
-	return !s->options.quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	return !s->options.quiet && !s->live_child && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
 /* Sum over the live table, as it is at this moment. */
@@ -52,15 +54,23 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 	return true;
 }
 
+const char *status_line_time(uint64_t ns, char *text)
+{
+	uint64_t seconds = ns / 1000000000u;
+
+	snprintf(text, STATUS_LINE_TIME, "%02u:%02u:%02u", (unsigned)(seconds / 3600), (unsigned)(seconds / 60 % 60),
+	         (unsigned)(seconds % 60));
+	return text;
+}
+
 void status_line_show(struct session *s)
 {
 	struct estimate_sum sum = { 0 };
 	char live[SIZE_TEXT] = "", low[SIZE_TEXT], high[SIZE_TEXT], file[SIZE_TEXT], rate[SIZE_TEXT];
 
-	if (!wanted(s))
+	if (!status_line_wanted(s))
 		return;
-	unsigned seconds = (unsigned)((monotonic_ns() - s->recording.started_ns) / 1000000000u);
-	fprintf(stderr, "\r\033[K%02u:%02u:%02u  %llu samples", seconds / 3600, seconds / 60 % 60, seconds % 60,
+	fprintf(stderr, "\r\033[K%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, rate),
 	        (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
 	if (live_sum(&s->recording.dump, &sum)) {
 		struct estimate e = estimate_interval(&sum, ESTIMATE_CONFIDENCE);
@@ -74,8 +84,23 @@ void status_line_show(struct session *s)
 	fflush(stderr);
 }
 
-void status_line_end(struct session *s)
+void status_line_text(const struct session *s, const char *format, ...)
 {
-	if (wanted(s))
+	va_list ap;
+
+	if (!status_line_wanted(s))
+		return;
+	va_start(ap, format);
+	char *line = say_format(format, ap);
+	va_end(ap);
+	if (line)
+		fprintf(stderr, "\r\033[K%s", line);
+	fflush(stderr);
+	free(line);
+}
+
+void status_line_end(const struct session *s)
+{
+	if (status_line_wanted(s))
 		fputs("\r\033[K", stderr);
 }

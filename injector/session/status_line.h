@@ -6,9 +6,15 @@
 
 #include "session.h"
 
-/* Nothing unless stderr is a terminal and neither --quiet nor TERM=dumb is given. */
+/* stderr is a terminal, and neither --quiet nor TERM=dumb is given: else these show nothing. */
+bool status_line_wanted(const struct session *s);
 void status_line_show(struct session *s);
+/* The same with another text, while no session lasts. */
+void status_line_text(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Wipes the line. */
-void status_line_end(struct session *s);
+void status_line_end(const struct session *s);
+#define STATUS_LINE_TIME 24
+/* "01:02:03". Returns text, which has room for STATUS_LINE_TIME. */
+const char *status_line_time(uint64_t ns, char *text);
 
 #endif

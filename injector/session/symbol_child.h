@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The child in which the frames of a dump are named: memanalyze (include/symbol_request.h), as the user of the target
- * and with nothing that it does not need (privileges_drop_to), because it reads DWARF that the target may have written.
- * It gets the dump and the descriptors of symbol_sources.h, and an empty environment. What it gives back is believed to
- * be names and no more: dump_symbols_are_sound is asked here, and names are made printable where they are shown.
+ * The child (analyzer_child.h) in which the frames of a dump are named: memanalyze (include/symbol_request.h). It gets
+ * the dump and the descriptors of symbol_sources.h. What it gives back is believed to be names and no more:
+ * dump_symbols_are_sound is asked here, and names are made printable where they are shown.
  */
 #ifndef MEMATTACH_SYMBOL_CHILD_H
 #define MEMATTACH_SYMBOL_CHILD_H
@@ -11,10 +10,9 @@
 #include "dump_file.h"
 #include "symbol_sources.h"
 
-#define SYMBOL_SECONDS 30u              /* then names are left out … */
-#define SYMBOL_END_SECONDS 60u          /* … and by then it is killed */
-#define SYMBOL_ROOM_BYTES (64ull << 20) /* that must be free: the kernel would make room by ending a process */
-#define SYMBOL_DATA_BYTES (2ull << 30)  /* what reads a file may have of them: analyzer/symbols/jail.h */
+#define SYMBOL_SECONDS 30u             /* then names are left out … */
+#define SYMBOL_END_SECONDS 60u         /* … and by then it is killed */
+#define SYMBOL_DATA_BYTES (2ull << 30) /* what reads a file may have of them: analyzer/symbols/jail.h */
 
 /*
  * Names the frames of the dump in the file. max_bytes: of the names. *symbols is to be freed. waiting is called ten

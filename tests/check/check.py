@@ -26,7 +26,7 @@ MAY_INCLUDE = {
 # says whether it can touch the target: up to `recording` nothing stops or changes it.
 FOLDERS = {
     "injector": ("process", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "."),
-    "analyzer": ("stats", "input", "symbols", "report", "output", "."),
+    "analyzer": ("stats", "input", "symbols", "python", "report", "output", "live", "."),
     "common": ("base", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves
@@ -272,10 +272,13 @@ def plain_page(page):
 
 
 def page_options(page):
-    """Options with their arguments from the .TP paragraphs of OPTIONS: [(short or '', long, argument, [argument] or '')]."""
+    """From OPTIONS: ("group", heading), and options with their arguments as (short or "", long, argument, [argument] or "")."""
     section = re.search(r"^\.SH OPTIONS\n(.*?)^\.SH ", plain_page(page), re.M | re.S).group(1)
     found = []
-    for head in re.findall(r"^\.TP\n(.*)$", section, re.M):
+    for group, head in re.findall(r"^\.SS (.*)$|^\.TP\n(.*)$", section, re.M):
+        if group:
+            found.append(("group", group))
+            continue
         words = re.sub(r'^\.\w+ ', "", head).replace('" "', " ").replace('", "', ", ").replace('"', "")
         option = re.match(r"(?:(-\w) ?, +)?(--[\w-]+)( *=? *[A-Z]+| *\[=? *[A-Z]+\])?\s*$", words)
         assert option, head
@@ -286,7 +289,9 @@ def page_options(page):
 def help_options(tree, program):
     text = tree.run(tree.programs[program], "--help").stdout
     found = []
-    for line in text.splitlines():
+    for line in text.partition("\nExamples:\n")[0].splitlines():
+        if re.fullmatch(r"\S.*:", line):
+            found.append(("group", line[:-1]))
         option = re.match(r"\s+(?:(-\w), +)?(--[\w-]+)([ =][A-Z]+|\[=[A-Z]+\])?(?:  |$)", line)
         if option:
             found.append((option.group(1) or "", option.group(2), re.sub("[ =]", "", option.group(3) or "")))
@@ -294,11 +299,11 @@ def help_options(tree, program):
 
 
 def check_options(tree):
-    """The pages and --help list the same options in the same order, and the synopsis is not empty."""
+    """The pages and --help list the same options in the same groups and the same order."""
     for program in ("memattach", "memanalyze"):
         page, told = page_options(tree.source / "man" / f"{program}.1"), help_options(tree, program)
-        if not told:
-            yield f"{program} --help lists no option"
+        if len(told) < 20:
+            yield f"{program} --help was not understood"
         for option in page:
             if option not in told:
                 yield f"{program}: {' '.join(option).strip()} is on the page, not in --help"
@@ -307,9 +312,6 @@ def check_options(tree):
                 yield f"{program}: {' '.join(option).strip()} is in --help, not on the page"
         if sorted(page) == sorted(told) and page != told:
             yield f"{program}: the page and --help list the options in different orders"
-        for short, long, _ in told:
-            if not long.startswith("--"):
-                yield f"{program}: {short} has no long form"
 
 
 def check_hooks(tree):
@@ -392,6 +394,44 @@ def check_dump_page(tree):
     counters = re.findall(r'^\tX\((\w+), "', re.search(r"DUMP_COUNTER_LIST\(X\)(.*?)\n\n", header, re.S).group(1), re.M)
     if [name for _, name in numbered] != counters or [int(n) for n, _ in numbered] != list(range(1, len(counters) + 1)):
         yield "memattach-dump(5): the counters are not those of DUMP_COUNTER_LIST, in its order"
+
+
+def check_debian(tree):
+    """debian/ has the version, the licence and the build dependencies that the rest of the tree has."""
+    debian = tree.source / "debian"
+    version = re.search(r"^project\(memattach VERSION (\S+)", (tree.source / "CMakeLists.txt").read_text(), re.M).group(1)
+    if not (debian / "changelog").read_text(encoding="utf-8").startswith(f"memattach ({version}) "):
+        yield f"debian/changelog does not begin with memattach ({version})"
+    listed = re.search(r"^BUILD_PACKAGES=\((.*?)\)", (tree.source / "scripts" / "packages.sh").read_text(), re.M | re.S).group(1).split()
+    control = re.search(r"^Build-Depends:\n((?: .*\n)+)", (debian / "control").read_text(encoding="utf-8"), re.M).group(1)
+    depends = {line.split()[0].rstrip(",") for line in control.splitlines()}
+    always = {"gcc", "g++", "libc6-dev"}  # build-essential
+    for name in sorted((set(listed) - always) ^ (depends - {"debhelper-compat"})):
+        yield f"{name} is in only one of debian/control and BUILD_PACKAGES of scripts/packages.sh"
+    licence = (tree.source / "LICENSE").read_text(encoding="utf-8").partition("\n\nPermission")[2].split()
+    if " ".join(licence) not in " ".join(word for word in (debian / "copyright").read_text(encoding="utf-8").split() if word != "."):
+        yield "debian/copyright has not the text of LICENSE"
+
+
+INSTALLED = """bin/memanalyze bin/memattach share/bash-completion/completions/memanalyze share/bash-completion/completions/memattach
+share/fish/vendor_completions.d/memanalyze.fish share/fish/vendor_completions.d/memattach.fish share/man/man1/memanalyze.1
+share/man/man1/memattach.1 share/man/man5/memattach-dump.5 share/zsh/site-functions/_memanalyze share/zsh/site-functions/_memattach"""
+
+
+def check_install(tree):
+    """cmake --install puts these files, and nothing else, below a prefix; the programs run from there."""
+    tree.need("cmake")
+    with tempfile.TemporaryDirectory() as directory:
+        result = tree.run("cmake", "--install", tree.build, "--prefix", directory)
+        if result.returncode:
+            yield f"cmake --install: {result.stderr.strip()}"
+            return
+        files = {str(path.relative_to(directory)) for path in pathlib.Path(directory).rglob("*") if not path.is_dir()}
+        for name in sorted(files ^ set(INSTALLED.split())):
+            yield f"{name} is {'installed, and not expected' if name in files else 'not installed'}"
+        for program in ("memattach", "memanalyze"):
+            if not tree.run(f"{directory}/bin/{program}", "--version").stdout.startswith(f"{program} "):
+                yield f"{program} does not run where it was installed"
 
 
 def check_tree(tree):

@@ -168,6 +168,10 @@ int main(int argc, char **argv)
 	save(&b, argv[1], "named");
 	dump_builder_done(&b);
 
+	dump_builder_snake(&b);
+	save(&b, argv[1], "snake");
+	dump_builder_done(&b);
+
 	dump_builder_init(&b, 1, 8, 8, 0);
 	save(&b, argv[1], "empty");
 	uint32_t s = dump_builder_stack(&b, &frame, 1, DUMP_STACK_DEEP);

@@ -328,33 +328,56 @@ def trampoline_that_is_put_back(context):
     victim.finish_by_stdin()
 
 
-@case()
-def pid_is_used_again(context):
-    """The process ends during the session and another gets its number: the newcomer is not touched."""
+def need_pid_choice():
     try:
         with open("/proc/sys/kernel/ns_last_pid", "r+", encoding="ascii") as file:
             file.write(file.read())
     except OSError as error:
         raise Skip(f"process numbers cannot be chosen: {error.strerror}") from None
+
+
+def with_newcomer(context, name, *arguments, wait):
+    """A session whose process ends while memattach is stopped, and gives its number to another: (session, newcomer)."""
+    need_pid_choice()
     for _ in range(20):
-        victim = Victim(context, "alloc_loop")
-        pid = victim.pid
-        session = Session(context, pid)
+        victim = Victim(context, name)
+        session = Session(context, victim.pid, *arguments, wait=False)
+        session.lines.wait(wait)
         session.process.send_signal(signal.SIGSTOP)
         victim.process.kill()
         victim.process.wait(PATIENCE)
         with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
-            file.write(str(pid - 1))
-        newcomer = Victim(context, "alloc_loop")
-        if newcomer.pid == pid:
-            before = Snapshot(pid)
-            session.process.send_signal(signal.SIGCONT)
-            assert session.process.wait(PATIENCE) == 0, session.said()
-            check_same(before, Snapshot(pid), busy=True)
-            newcomer.rounds_go_on()
-            newcomer.finish()
-            return
+            file.write(str(victim.pid - 1))
+        newcomer = Victim(context, name)
+        if newcomer.pid == victim.pid:
+            return session, newcomer
         session.process.send_signal(signal.SIGCONT)
         session.process.wait(PATIENCE)
         newcomer.finish()
     raise Skip("the number was not given again in 20 tries")
+
+
+@case(alone=True)
+def pid_is_used_again(context):
+    """The process ends during the session and another gets its number: the newcomer is not touched."""
+    session, newcomer = with_newcomer(context, "alloc_loop", wait="attached to")
+    before = Snapshot(newcomer.pid)
+    session.process.send_signal(signal.SIGCONT)
+    assert session.process.wait(PATIENCE) == 0, session.said()
+    check_same(before, Snapshot(newcomer.pid), busy=True)
+    newcomer.rounds_go_on()
+    newcomer.finish()
+
+
+@case(alone=True)
+def pid_is_used_again_while_waited(context):
+    """The same while memattach waits for a condition, which the newcomer meets."""
+    session, newcomer = with_newcomer(context, "known_heap", "--when", "private>20M", wait="waiting for")
+    newcomer.send("go")
+    newcomer.truth()
+    before = Snapshot(newcomer.pid)
+    session.process.send_signal(signal.SIGCONT)
+    session.end(expected=1)
+    assert "has ended" in session.said() and "attached to" not in session.said(), session.said()
+    check_same(before, Snapshot(newcomer.pid))
+    newcomer.finish_by_stdin()

@@ -166,6 +166,22 @@ class Checks:
         for view in ([], ["--leaks"], ["--since=1s"], ["--focus=a.*b", "--by=size"], ["--ignore=x", "--hide=y", "--timeline"]):
             assert self.run(path, "--no-symbols", *view).status == 1, "what was left out is damage"
 
+    def check_code_that_overlaps(self):
+        """Code objects that begin at each 16 bytes, and a Python frame for each: reading and decoding them has a limit."""
+        count = 20_000
+        body = dump.code_units(count)
+        stacks = [dump.stack([], [dump.python_frame(dump.FIRST_STACK + i + k, 2 * k) for k in range(128)]) for i in range(0, count, 128)]
+        at, references = dump.FIRST_STACK + len(body) // 16, []
+        for i, stack in enumerate(stacks):
+            references.append(at)
+            stacks[i] = stack.ljust(dump.up(len(stack), 16), b"\0")
+            at += len(stacks[i]) // 16
+        table, entries = dump.live([(2 * dump.SECOND, reference) for reference in references])
+        path = dump.write(self.path("code"), [(dump.STACKS, dump.arena([body, *stacks]), 0), (dump.LIVE, table, entries)])
+        run = self.run(path, "--no-symbols", "--verbose", "--top=0")
+        assert run.status == 0, "it all holds together"
+        assert "(unknown Python function)" in run.out, "there was no end of work"
+
     def check_holes(self):
         """A terabyte that takes no room on the disk."""
         size = 1 << 40

@@ -32,9 +32,20 @@ def module(number, path, build_id=b"", start=MODULE_START):
         + path.ljust(size - 96, b"\0")
 
 
-def stack(frames):
-    return struct.pack("<QIIQQddddQ", 1, len(frames), 0, 1, 100, 10.0, 1000.0, 1.0, 1000.0, 0) \
-        + b"".join(struct.pack("<Q", frame) for frame in frames)
+def stack(frames, python=()):
+    return struct.pack("<QIIQQddddQ", 1, len(frames), len(python) << 16, 1, 100, 10.0, 1000.0, 1.0, 1000.0, 0) \
+        + b"".join(struct.pack("<Q", frame) for frame in (*frames, *python))
+
+
+def code_units(count):
+    """At each of them a code object begins, with the longest name and file, and a table of lines of 60 KB (co_lnotab)."""
+    size = 1 << 16 | 0x0101  # the size of the data, and format and widths, which are at the same place 32 bytes later
+    name, file = 960, 4000
+    return struct.pack("<QII", size - name - file | name << 32 | file << 48, size, 16) * count
+
+
+def python_frame(reference, offset):
+    return reference << 32 | 1 << 31 | (offset + 2)
 
 
 def frame(number, address):
@@ -58,7 +69,7 @@ def thinning(stamp):
 def header(regions, state=2, start=(SECOND, SECOND), latest=(31 * SECOND, 11 * SECOND), lease=1, lease_stamp=0, clock=REALTIME, pid=1,
            command=b"x", program=b"/x"):
     b = bytearray(HEADER_BYTES)
-    struct.pack_into("<8sIIQIi", b, 0, b"MEMATTCH", 4, HEADER_BYTES, 0, state, 0)
+    struct.pack_into("<8sIIQIi", b, 0, b"MEMATTCH", 5, HEADER_BYTES, 0, state, 0)
     struct.pack_into("<QQQii", b, 32, 1 << 30, RATE, RATE, pid, 1)
     struct.pack_into("<64s256s64s", b, 80, command, program, b"h")
     struct.pack_into("<QQQ", b, 464, *start, clock)

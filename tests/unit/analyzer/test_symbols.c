@@ -296,7 +296,9 @@ static void test_addresses_of_nowhere(void **state)
 
 	(void)state;
 	open_self(&self, false);
-	assert_null(symbols_find(self.symbols, PLACE(0, 0x1234), &n)[0].function);
+	assert_string_equal(symbols_find(self.symbols, PLACE(0, 0x1234), &n)[0].function, "[jit]");
+	assert_int_equal(n, 1);
+	assert_null(symbols_find(self.symbols, PLACE(0, 0), &n)[0].function);
 	assert_null(symbols_find(self.symbols, PLACE(1, 0), &n)[0].function);
 	assert_null(symbols_find(self.symbols, PLACE(1, 0xffffffffffff), &n)[0].function);
 	assert_null(symbols_find(self.symbols, PLACE(60000, 5), &n)[0].function);

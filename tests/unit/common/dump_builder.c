@@ -107,21 +107,70 @@ static void *arena_take(struct dump_builder *b, uint32_t kind, size_t bytes)
 	return dump_builder_at(b, region->offset + sizeof *arena + at);
 }
 
-uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, uint32_t flags)
+/* The hash of a new record of the index, and its reference. */
+static uint64_t put_index(struct dump_builder *b, const void *record, uint32_t *reference)
 {
-	struct dump_stack *stack = arena_take(b, DUMP_REGION_STACKS, sizeof *stack + n * sizeof *frames);
 	struct dump_region *index = dump_builder_region(b, DUMP_REGION_STACK_INDEX);
-	uint32_t reference = (uint32_t)(((unsigned char *)stack - b->bytes) / DUMP_STACK_ALIGN);
+	uint64_t hash = 0x1234567 + b->index_used;
 
-	stack->hash = 0x1234567 + b->index_used;
-	stack->frame_count = n;
-	stack->flags = flags;
-	if (n)
-		memcpy(stack->frames, frames, n * sizeof *frames);
+	*reference = (uint32_t)(((const unsigned char *)record - b->bytes) / DUMP_STACK_ALIGN);
 	if (b->index_used == index->entries)
 		abort();
 	uint64_t *words = dump_builder_at(b, index->offset);
-	words[b->index_used++] = DUMP_INDEX_WORD(stack->hash, reference);
+	words[b->index_used++] = DUMP_INDEX_WORD(hash, *reference);
+	return hash;
+}
+
+uint32_t dump_builder_python_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, const uint64_t *python,
+                                   uint32_t m, uint32_t flags)
+{
+	struct dump_stack *stack = arena_take(b, DUMP_REGION_STACKS, sizeof *stack + (n + m) * sizeof *frames);
+	uint32_t reference;
+
+	stack->hash = put_index(b, stack, &reference);
+	stack->frame_count = n;
+	stack->flags = flags | DUMP_STACK_PYTHON_FLAGS(m);
+	if (n)
+		memcpy(stack->frames, frames, n * sizeof *frames);
+	if (m)
+		memcpy(stack->frames + n, python, m * sizeof *python);
+	return reference;
+}
+
+uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, uint32_t flags)
+{
+	return dump_builder_python_stack(b, frames, n, NULL, 0, flags);
+}
+
+uint32_t dump_builder_code(struct dump_builder *b, const char *name, const char *file, int32_t first_line,
+                           uint32_t lines, uint32_t units)
+{
+	const size_t name_bytes = strlen(name), file_bytes = strlen(file), table_bytes = 2 * lines;
+	const size_t data_bytes = name_bytes + file_bytes + table_bytes;
+	struct dump_code *code = arena_take(b, DUMP_REGION_STACKS, sizeof *code + data_bytes);
+	uint32_t reference;
+
+	if (!units || units > 8)
+		abort();
+	*code = (struct dump_code){ .data_bytes = (uint32_t)data_bytes,
+		                    .flags = DUMP_STACK_CODE,
+		                    .address = 0x7f0000100000 + 0x100 * b->index_used,
+		                    .code_bytes = 2 * units * lines,
+		                    .first_line = first_line,
+		                    .table_bytes = (uint32_t)table_bytes,
+		                    .name_bytes = (uint16_t)name_bytes,
+		                    .file_bytes = (uint16_t)file_bytes,
+		                    .name_width = 1,
+		                    .file_width = 1,
+		                    .lines = DUMP_LINES_LOCATIONS };
+	code->hash = put_index(b, code, &reference);
+	uint8_t *data = (uint8_t *)code + sizeof *code;
+	memcpy(data, name, name_bytes);
+	memcpy(data + name_bytes, file, file_bytes);
+	for (uint32_t i = 0; i < lines; i++) { /* an entry without columns, then how many lines further, twice */
+		data[name_bytes + file_bytes + 2 * i] = (uint8_t)(0xe8 | (units - 1));
+		data[name_bytes + file_bytes + 2 * i + 1] = i ? 2 : 0;
+	}
 	return reference;
 }
 
@@ -290,4 +339,38 @@ void dump_builder_sampler(struct dump_builder *b)
 	dump_builder_thread(b, 812, "leaky");
 	dump_builder_note(b, DUMP_NOTE_STATIC, "an allocator inside /usr/lib/libodd.so is not seen");
 	dump_builder_header(b)->counters[3][DUMP_COUNTER_stacks_truncated] = 6;
+}
+
+void dump_builder_snake(struct dump_builder *b)
+{
+	static const unsigned char id[20] = { 0x51, 1, 2 };
+
+	dump_builder_init(b, 65536, 64, 16, 2);
+	struct dump_header *h = dump_builder_header(b);
+	h->python_version = 0x030b02f0;
+	h->evaluators[0] = (struct dump_evaluator){ DUMP_BUILDER_EVALUATOR, DUMP_BUILDER_EVALUATOR_BYTES };
+	const uint32_t load = dump_builder_code(b, "load_tiles", "/srv/app/tiles.py", 80, 10, 2);
+	const uint32_t handle = dump_builder_code(b, "Views.handle", "/srv/app/pkg/views.py", 30, 4, 1);
+	const uint32_t frame = dump_builder_code(b, "DataFrame.\x1b[1m\xe9",
+	                                         "/usr/lib/python3/dist-packages/pandas/core/frame.py", 700, 4, 8);
+	const uint64_t evaluator = DUMP_FRAME(1, DUMP_BUILDER_EVALUATOR + 0x100), glue = DUMP_FRAME(1, 0x420000);
+	const uint64_t array[] = { DUMP_FRAME(2, 0x7f1000000234), glue, evaluator, glue, evaluator, glue,
+		                   DUMP_FRAME(3, 0x7f2000000100) };
+	const uint64_t bytes[] = { DUMP_FRAME(1, 0x430000), evaluator, glue };
+	const uint64_t lines[] = { DUMP_PYTHON_FRAME(load, 0, 8), DUMP_PYTHON_FRAME(handle, 1, 2),
+		                   DUMP_PYTHON_FRAME(frame, 1, -1) };
+	const uint64_t unknown[] = { DUMP_PYTHON_FRAME(load, 1, 0), DUMP_PYTHON_FRAME(12345, 1, 0) };
+	const uint32_t s = dump_builder_python_stack(b, array, 7, lines, 3, 0);
+	const uint32_t t = dump_builder_python_stack(b, bytes, 3, unknown, 2, DUMP_STACK_TRUNCATED);
+	const uint32_t u = dump_builder_python_stack(b, bytes, 3, lines, 1, DUMP_STACK_PYTHON_DEEP);
+	for (int i = 0; i < 20; i++)
+		dump_builder_sample(b, s, 8192, 65536, i % 4 != 0);
+	for (int i = 0; i < 6; i++)
+		dump_builder_sample(b, i % 2 ? t : u, 600, 65536, 1);
+	dump_builder_sample(b, dump_builder_stack(b, array + 6, 1, 0), 70, 65536, 1);
+	dump_builder_module(b, 1, 0, 0x400000, 0x900000, "/usr/bin/python3.11", id, sizeof id, DUMP_MODULE_MAIN);
+	dump_builder_module(b, 2, 0x7f1000000000, 0x7f1000000000, 0x7f1000010000,
+	                    "/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.so", NULL, 0, 0);
+	dump_builder_module(b, 3, 0x7f2000000000, 0x7f2000000000, 0x7f2000010000, "/usr/lib/libc.so.6", NULL, 0, 0);
+	dump_builder_thread(b, 812, "python3");
 }

@@ -34,6 +34,12 @@ void *dump_builder_at(struct dump_builder *b, uint64_t offset);
 
 /* Interns a stack of n frames and returns its reference. */
 uint32_t dump_builder_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, uint32_t flags);
+/* The same with m Python frames, whose flags are DUMP_STACK_PYTHON_TRUNCATED and DUMP_STACK_PYTHON_DEEP. */
+uint32_t dump_builder_python_stack(struct dump_builder *b, const uint64_t *frames, uint32_t n, const uint64_t *python,
+                                   uint32_t m, uint32_t flags);
+/* A code object whose texts are Latin-1. Its lines: from the first one on, units instructions are on each. */
+uint32_t dump_builder_code(struct dump_builder *b, const char *name, const char *file, int32_t first_line,
+                           uint32_t lines, uint32_t units);
 /* Counts a sample of size into the stack's sums; returns its address in the live table if live, else the sample counts
  * as freed and goes to the history if there is room in its first block. */
 void dump_builder_sample(struct dump_builder *b, uint32_t stack, uint64_t size, uint32_t rate, int live);
@@ -54,7 +60,11 @@ int dump_builder_write(const struct dump_builder *b, const char *path);
 
 #define DUMP_FRAME(module, address) ((uint64_t)(module) << 48 | (address))
 
-/* A small dump with something of everything, for tests that damage it. */
+/* Small dumps with something of everything, for tests that damage them; the second one is of a CPython, with its
+ * evaluator at DUMP_BUILDER_EVALUATOR in module 1. */
 void dump_builder_sampler(struct dump_builder *b);
+void dump_builder_snake(struct dump_builder *b);
+#define DUMP_BUILDER_EVALUATOR 0x500000u
+#define DUMP_BUILDER_EVALUATOR_BYTES 0x10000u
 
 #endif

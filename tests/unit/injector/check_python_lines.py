@@ -10,7 +10,7 @@ import subprocess
 import sys
 import types
 
-FORMATS = {9: 1, 10: 2}  # enum python_lines; 3 from 3.11 on
+FORMATS = {9: 1, 10: 2}  # enum dump_lines; 3 from 3.11 on
 
 
 def lines_of(code):

@@ -74,7 +74,7 @@ uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_
 	return s;
 }
 
-static uint8_t *new_bytes(struct python_fake *f, const void *bytes, size_t count)
+uint8_t *python_fake_bytes(struct python_fake *f, const void *bytes, size_t count)
 {
 	uint8_t *b = new_object(f, PYTHON_BYTES, f->release->frames.bytes_data + count + 1);
 
@@ -89,9 +89,9 @@ static uint8_t *new_lines(struct python_fake *f)
 	static const uint8_t lnotab[] = { 4, 1 }, linetable[] = { 4, 0, 4, 1 }, locations[] = { 0x81, 0, 0xd9, 0, 0 };
 
 	switch (f->release->lines) {
-	case PYTHON_LNOTAB: return new_bytes(f, lnotab, sizeof lnotab);
-	case PYTHON_LINETABLE: return new_bytes(f, linetable, sizeof linetable);
-	default: return new_bytes(f, locations, sizeof locations);
+	case DUMP_LINES_LNOTAB: return python_fake_bytes(f, lnotab, sizeof lnotab);
+	case DUMP_LINES_LINETABLE: return python_fake_bytes(f, linetable, sizeof linetable);
+	default: return python_fake_bytes(f, locations, sizeof locations);
 	}
 }
 
@@ -104,7 +104,7 @@ static uint8_t *new_code(struct python_fake *f)
 	if (r->frames.code_units != PYTHON_ABSENT)
 		python_fake_put(code, r->frames.code_units, CODE_BYTES / 2);
 	else
-		python_fake_put_pointer(code, r->frames.code_start, new_bytes(f, noise, sizeof noise));
+		python_fake_put_pointer(code, r->frames.code_start, python_fake_bytes(f, noise, sizeof noise));
 	put_int(code, r->code_first_line, 10);
 	python_fake_put_pointer(code, r->code_name, f->name);
 	if (r->code_qualname != PYTHON_ABSENT)
@@ -188,6 +188,8 @@ void python_fake_make(struct python_fake *f, const struct python_release *releas
 	f->code_type = types[PYTHON_CODE];
 	f->none_type = types[PYTHON_NONE];
 	f->frame_type = types[PYTHON_FRAME];
+	f->string_type = types[PYTHON_STR];
+	f->bytes_type = types[PYTHON_BYTES];
 	f->name = python_fake_string(f, "handle", 6, 1, true);
 	f->file = python_fake_string(f, "views.py", 8, 1, true);
 	f->lines = new_lines(f);

@@ -15,7 +15,7 @@ struct python_fake {
 	uint8_t *runtime, *interpreter, *state;
 	uint8_t *frames[FAKE_FRAMES], *codes[FAKE_FRAMES]; /* innermost first */
 	uint8_t *name, *file, *lines;                      /* of the innermost: str, str, bytes */
-	uint8_t *meta, *code_type, *none_type, *frame_type;
+	uint8_t *meta, *code_type, *none_type, *frame_type, *string_type, *bytes_type;
 	uint8_t *cframe;       /* 3.11, 3.12 */
 	uint64_t key_sequence; /* of the key: glibc counts by two, odd while there is one */
 };
@@ -24,6 +24,7 @@ struct python_fake {
 void python_fake_make(struct python_fake *f, const struct python_release *release);
 /* A further str, of so many bytes a character. */
 uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_t count, unsigned width, bool ascii);
+uint8_t *python_fake_bytes(struct python_fake *f, const void *bytes, size_t count);
 void python_fake_put(uint8_t *object, uint32_t offset, uint64_t word);
 void python_fake_put_pointer(uint8_t *object, uint32_t offset, const void *pointer);
 /* Frames of its thread: the words at which the instruction is, for an offset in bytes. */

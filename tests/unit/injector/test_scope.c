@@ -111,11 +111,29 @@ static void test_scope_find_stays_in_the_budget(void **state)
 	modules_free(&m);
 }
 
+static void test_scope_stays_is_what_the_program_needs(void **state)
+{
+	struct modules m;
+
+	(void)state;
+	make_modules(&m, 40);
+	for (uint32_t i = 12; i < 20; i++)
+		m.list[i].needed_count = m.list[i].needed_count > 20 - i ? 20 - i : m.list[i].needed_count;
+	m.list[20].needed_count = 0; /* what the program needs ends at number 20 */
+	struct scope *scope = scope_new(&m, NULL);
+	assert_non_null(scope);
+	for (uint32_t i = 0; i < m.count; i++)
+		assert_int_equal(scope_stays(scope, &m.list[i]), i <= 20);
+	scope_free(scope);
+	modules_free(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scope_find_follows_the_order_of_the_loader),
 		cmocka_unit_test(test_scope_find_stays_in_the_budget),
+		cmocka_unit_test(test_scope_stays_is_what_the_program_needs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The walk from inside, over the fake interpreters that are proved from outside as well. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "python_fake.h"
+#include "python_inside.h"
 #include "python_walk.h"
 
 #define ROOM 8u
@@ -22,52 +21,14 @@ struct result {
 	struct python_walked frames[ROOM];
 };
 
-/* As glibc describes its control block to debuggers (nptl_db); python_specific.c finds it from outside. */
-static uint32_t specific_offset(void)
-{
-	static const char name[] = "_thread_db_pthread_specific";
-	void *libc = dlopen("libc.so.6", RTLD_NOW);
-	const uint32_t *member = libc ? dlvsym(libc, name, "GLIBC_PRIVATE") : NULL;
-
-	if (!member)
-		skip(); /* before glibc 2.34 it is not exported */
-	return member[2];
-}
-
-static void layout_of(const struct python_fake *f, struct python_layout *l)
-{
-	*l = (struct python_layout){
-		.specific_offset = specific_offset(),
-		.key_address = (uint64_t)(uintptr_t)f->runtime + f->release->runtime_key,
-		.key_sequence = f->key_sequence,
-		.finalizing = (uint64_t)(uintptr_t)f->runtime + f->release->runtime_finalizing,
-		.code_type = (uint64_t)(uintptr_t)f->code_type,
-		.frame_type = f->release->minor <= 10 ? (uint64_t)(uintptr_t)f->frame_type : 0,
-		.frames = f->release->frames,
-	};
-}
-
 static struct result walk(const struct python_fake *f, uint32_t room)
 {
 	struct python_layout l;
 	struct result r = { 0 };
 
-	layout_of(f, &l);
+	python_inside_layout(f, &l);
 	r.end = python_walk(&l, (uint64_t)pthread_self(), r.frames, room, &r.count);
 	return r;
-}
-
-static void with_each(void (*test)(struct python_fake *f))
-{
-	uint32_t count;
-	const struct python_release *list = python_release_list(&count);
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct python_fake f;
-
-		python_fake_make(&f, &list[i]);
-		test(&f);
-	}
 }
 
 static void ends(const struct python_fake *f, enum python_walk_end end, uint32_t count)
@@ -97,7 +58,7 @@ static void whole(struct python_fake *f)
 static void test_walk_finds_all_frames(void **state)
 {
 	(void)state;
-	with_each(whole);
+	python_inside_each(whole);
 }
 
 static void entered(struct python_fake *f)
@@ -124,7 +85,7 @@ static void entered(struct python_fake *f)
 static void test_walk_tells_where_the_evaluator_was_entered(void **state)
 {
 	(void)state;
-	with_each(entered);
+	python_inside_each(entered);
 }
 
 static void not_begun(struct python_fake *f)
@@ -142,7 +103,7 @@ static void not_begun(struct python_fake *f)
 static void test_walk_skips_frames_that_have_not_begun(void **state)
 {
 	(void)state;
-	with_each(not_begun);
+	python_inside_each(not_begun);
 }
 
 static void no_thread(struct python_fake *f)
@@ -186,8 +147,8 @@ static void other_thread(struct python_fake *f)
 static void test_walk_needs_the_threads_own_state(void **state)
 {
 	(void)state;
-	with_each(no_thread);
-	with_each(other_thread);
+	python_inside_each(no_thread);
+	python_inside_each(other_thread);
 }
 
 static void lost(struct python_fake *f)
@@ -218,7 +179,7 @@ static void lost(struct python_fake *f)
 static void test_walk_ends_at_what_is_wrong(void **state)
 {
 	(void)state;
-	with_each(lost);
+	python_inside_each(lost);
 }
 
 static void cycle(struct python_fake *f)
@@ -235,7 +196,7 @@ static void cycle(struct python_fake *f)
 static void test_walk_ends_in_a_cycle(void **state)
 {
 	(void)state;
-	with_each(cycle);
+	python_inside_each(cycle);
 }
 
 int main(void)

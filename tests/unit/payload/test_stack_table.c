@@ -13,6 +13,14 @@
 #include "stack_table.h"
 #include "tables_fixture.h"
 
+static struct dump_stack *intern_hash(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags,
+                                      uint32_t *reference)
+{
+	struct stack_draft_frames stack = { .draft.hash = hash, .frames = frames, .count = count, .flags = flags };
+
+	return stack_table_intern(&stack, reference);
+}
+
 static uint32_t intern(const uint64_t *frames, uint32_t count, uint32_t flags)
 {
 	uint64_t hash = 0;
@@ -20,7 +28,7 @@ static uint32_t intern(const uint64_t *frames, uint32_t count, uint32_t flags)
 
 	for (uint32_t i = 0; i < count; i++)
 		hash = stack_hash_add(hash, frames[i]);
-	return stack_table_intern(stack_hash_end(hash, count, flags), frames, count, flags, &reference) ? reference : 0;
+	return intern_hash(stack_hash_end(hash, count, flags), frames, count, flags, &reference) ? reference : 0;
 }
 
 static void test_stack_table_interns_once(void **state)
@@ -59,7 +67,7 @@ static void test_stack_table_compares_all_of_the_hash(void **state)
 	fixture_regions(&fixture);
 	regions_refresh();
 	for (int i = 0; i < 4; i++) {
-		struct dump_stack *stack = stack_table_intern(hashes[i], frames, 3, 0, &references[i]);
+		struct dump_stack *stack = intern_hash(hashes[i], frames, 3, 0, &references[i]);
 
 		assert_non_null(stack);
 		assert_ptr_equal(regions_stack(references[i]), stack);
@@ -91,7 +99,7 @@ static void test_stack_table_looks_for_new_arenas(void **state)
 		(struct dump_stack){ .hash = hash };
 	assert_non_null(stack_table_find(hash, &reference));
 	assert_int_equal(reference, DUMP_INDEX_REFERENCE(words[1]));
-	assert_non_null(stack_table_intern(hash, frames, 1, 0, &reference));
+	assert_non_null(intern_hash(hash, frames, 1, 0, &reference));
 	assert_int_equal(reference, DUMP_INDEX_REFERENCE(words[1]));
 }
 

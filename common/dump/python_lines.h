@@ -3,9 +3,9 @@
  * The table of a code object that tells which instruction is on which line, as its three formats say:
  *
  *   3.9    co_lnotab (Objects/lnotab_notes.txt of 3.9): pairs of bytes, how far the address and then the line go on
- *   3.10   co_linetable (Objects/lnotab_notes.txt of 3.10): the same, but each pair is the range before it with the
- * line after it; -128 for a range that has no line 3.11 … co_linetable (Objects/locations.md,
- * InternalDocs/code_objects.md): entries that begin with a byte above 127
+ *   3.10   co_linetable (Objects/lnotab_notes.txt of 3.10): the same, but each pair is a range and its line, which may
+ *          be -128: it has none
+ *   3.11 … co_linetable (Objects/locations.md, InternalDocs/code_objects.md): entries that begin with a byte above 127
  *
  * Pure: reads nothing but the bytes that it is given, which may be anything; ends after as many steps as they are.
  */
@@ -15,12 +15,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "python_releases.h"
+#include "dump_format.h"
 
 #define PYTHON_NO_LINE (-1) /* the instruction has none */
 
 struct python_line_table {
-	enum python_lines format;
+	enum dump_lines format;
 	int32_t first_line;   /* co_firstlineno */
 	uint32_t code_bytes;  /* of the code */
 	const uint8_t *bytes; /* of the table */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "owner.h"
 
 static int say(const struct output_file *f, struct err *e)
 {
@@ -63,6 +64,8 @@ static int open_new(struct output_file *f, const struct stat *old)
 		close(fd);
 		return -1;
 	}
+	if (fd >= 0)
+		owner_give(fd);
 	return fd;
 }
 

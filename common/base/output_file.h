@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A file that takes its name when it is whole. Until then it has none, where the file system can do that (O_TMPFILE),
- * else one beside, so whatever ends memanalyze before leaves what was there. Links are followed first: they stay. What
- * is there and is no regular file (a FIFO, a device, /dev/stdout) is written to as it is.
+ * else one beside, so whatever ends the program before leaves what was there. Links are followed first: they stay. What
+ * is there and is no regular file (a FIFO, a device, /dev/stdout) is written to as it is. Under sudo a new file belongs
+ * to who typed it (owner.h).
  */
 #ifndef MEMATTACH_OUTPUT_FILE_H
 #define MEMATTACH_OUTPUT_FILE_H

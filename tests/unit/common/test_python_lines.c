@@ -26,7 +26,7 @@
  * compiled by four interpreters, and what co_lines() (3.9: dis.findlinestarts()) of each says.
  */
 static const struct sample {
-	enum python_lines format;
+	enum dump_lines format;
 	int32_t first_line;
 	uint32_t code_bytes;
 	uint8_t table[96];
@@ -34,7 +34,7 @@ static const struct sample {
 	struct python_line_range ranges[RANGES_MAX]; /* neighbours of one line taken together */
 } samples[] = {
 	/* 3.9.18 */
-	{ PYTHON_LNOTAB,
+	{ DUMP_LINES_LNOTAB,
 	  1,
 	  40,
 	  { 0x00, 0x01, 0x02, 0x02, 0x02, 0xfe, 0x04, 0x03, 0x0c, 0x01, 0x04, 0x01, 0x02, 0x01, 0x0a, 0x01 },
@@ -48,7 +48,7 @@ static const struct sample {
 	    { 26, 36, 8 },
 	    { 36, 40, 9 } } },
 	/* 3.10.13 */
-	{ PYTHON_LINETABLE,
+	{ DUMP_LINES_LINETABLE,
 	  1,
 	  40,
 	  { 0x02, 0x01, 0x02, 0x02, 0x04, 0xfe, 0x0c, 0x03, 0x04, 0x01, 0x02, 0x01, 0x0a, 0x01, 0x04, 0x01 },
@@ -62,7 +62,7 @@ static const struct sample {
 	    { 26, 36, 8 },
 	    { 36, 40, 9 } } },
 	/* 3.11.7 */
-	{ PYTHON_LOCATIONS,
+	{ DUMP_LINES_LOCATIONS,
 	  1,
 	  88,
 	  { 0x80, 0x00, 0xd8, 0x09, 0x0a, 0xe0, 0x09, 0x0a, 0xf1, 0x05, 0x02, 0x0a, 0x0b, 0x80, 0x41, 0xf5, 0x06,
@@ -80,7 +80,7 @@ static const struct sample {
 	    { 52, 84, 8 },
 	    { 84, 88, 9 } } },
 	/* 3.13.0 */
-	{ PYTHON_LOCATIONS,
+	{ DUMP_LINES_LOCATIONS,
 	  1,
 	  92,
 	  { 0x80, 0x00, 0xd8, 0x09, 0x0a, 0xe0, 0x09, 0x0a, 0xf1, 0x05, 0x02, 0x0a, 0x0b, 0x80, 0x41, 0xf4, 0x06,
@@ -138,8 +138,8 @@ static void test_find_before_the_first_instruction_is_the_definition(void **stat
 static void test_find_knows_instructions_without_a_line(void **state)
 {
 	static const uint8_t pairs[] = { 2, 1, 4, 0x80, 2, 2 }, entries[] = { 0xe8, 2, 0xf9, 0xe8, 4 };
-	struct python_line_table old = { PYTHON_LINETABLE, 10, 8, pairs, sizeof pairs };
-	struct python_line_table new = { PYTHON_LOCATIONS, 10, 8, entries, sizeof entries };
+	struct python_line_table old = { DUMP_LINES_LINETABLE, 10, 8, pairs, sizeof pairs };
+	struct python_line_table new = { DUMP_LINES_LOCATIONS, 10, 8, entries, sizeof entries };
 	static const int32_t expected[] = { 11, PYTHON_NO_LINE, PYTHON_NO_LINE, 13 };
 	int32_t line;
 
@@ -155,19 +155,19 @@ static void test_find_knows_instructions_without_a_line(void **state)
 static void test_malformed_tables_are_refused(void **state)
 {
 	static const struct {
-		enum python_lines format;
+		enum dump_lines format;
 		uint8_t bytes[12];
 		size_t count;
 	} bad[] = {
-		{ PYTHON_LNOTAB, { 2 }, 1 },
-		{ PYTHON_LINETABLE, { 2, 1, 2 }, 3 },
-		{ PYTHON_LINETABLE, { 255, 1 }, 2 },           /* beyond the code */
-		{ PYTHON_LOCATIONS, { 0x02 }, 1 },             /* no first byte */
-		{ PYTHON_LOCATIONS, { 0xe8 }, 1 },             /* no number */
-		{ PYTHON_LOCATIONS, { 0xe8, 0x7f, 0x80 }, 3 }, /* a number that is cut */
-		{ PYTHON_LOCATIONS, { 0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 1 }, 9 }, /* without end */
-		{ PYTHON_LOCATIONS, { 0xe8, 0x7e, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f }, 7 },          /* beyond all lines */
-		{ PYTHON_LOCATIONS, { 0x87, 0x87, 0x87 }, 3 },                                  /* beyond the code */
+		{ DUMP_LINES_LNOTAB, { 2 }, 1 },
+		{ DUMP_LINES_LINETABLE, { 2, 1, 2 }, 3 },
+		{ DUMP_LINES_LINETABLE, { 255, 1 }, 2 },           /* beyond the code */
+		{ DUMP_LINES_LOCATIONS, { 0x02 }, 1 },             /* no first byte */
+		{ DUMP_LINES_LOCATIONS, { 0xe8 }, 1 },             /* no number */
+		{ DUMP_LINES_LOCATIONS, { 0xe8, 0x7f, 0x80 }, 3 }, /* a number that is cut */
+		{ DUMP_LINES_LOCATIONS, { 0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 1 }, 9 }, /* without end */
+		{ DUMP_LINES_LOCATIONS, { 0xe8, 0x7e, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f }, 7 }, /* beyond all lines */
+		{ DUMP_LINES_LOCATIONS, { 0x87, 0x87, 0x87 }, 3 },                         /* beyond the code */
 	};
 	int32_t line;
 
@@ -186,7 +186,7 @@ static void test_ranges_of_noise_stay_in_the_code(void **state)
 	for (int round = 0; round < 20000; round++) {
 		size_t count = (size_t)rand() % 40;
 		uint8_t *bytes = malloc(count ? count : 1); /* exact, for the sanitizer */
-		struct python_line_table t = { (enum python_lines)(1 + rand() % 3), rand(),
+		struct python_line_table t = { (enum dump_lines)(1 + rand() % 3), rand(),
 			                       (uint32_t)(rand() % 300) & ~1u, bytes, count };
 		struct python_line_cursor c;
 		struct python_line_range range;

@@ -108,12 +108,12 @@ bool python_lines_next(struct python_line_cursor *c, struct python_line_range *r
 	const struct python_line_table *t = c->table;
 
 	do {
-		bool more = c->at < t->count || (t->format == PYTHON_LNOTAB && c->address < t->code_bytes);
+		bool more = c->at < t->count || (t->format == DUMP_LINES_LNOTAB && c->address < t->code_bytes);
 		if (c->malformed || !more)
 			return false;
-		bool made = t->format == PYTHON_LNOTAB      ? next_lnotab(c, range)
-		            : t->format == PYTHON_LINETABLE ? next_linetable(c, range)
-		                                            : next_location(c, range);
+		bool made = t->format == DUMP_LINES_LNOTAB      ? next_lnotab(c, range)
+		            : t->format == DUMP_LINES_LINETABLE ? next_linetable(c, range)
+		                                                : next_location(c, range);
 		if (!made)
 			return false;
 	} while (range->start == range->end);

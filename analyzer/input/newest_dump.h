@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The dump that memanalyze shows when none is named: the one in the current directory that was written last. Names end
+ * in .dump, as those that memattach makes do; what is no regular file, or does not begin as a dump does, is passed
+ * over, so that dumps of databases and the like are not taken for ours.
+ */
+#ifndef MEMATTACH_NEWEST_DUMP_H
+#define MEMATTACH_NEWEST_DUMP_H
+
+#include <stddef.h>
+
+#include "err.h"
+
+/* *path is to be freed. older: how many there are besides. -ENOENT: there is none; or -errno. */
+int newest_dump_find(char **path, size_t *older, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "live_guard.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "terminal.h"
+
+enum { CHILD_OK = 0, CHILD_FAILED = 1, CHILD_LEFT = 2 };
+
+struct guard {
+	pid_t child;
+	bool stops;       /* Ctrl-Z does */
+	sigset_t watched; /* blocked, and waited for */
+	sigset_t before;
+	struct err *error; /* shared with the child */
+};
+
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+static pid_t guard_pid;
+
+/* ---- in the child ---- */
+
+/* Asked by the kernel: the guard is gone. Otherwise it gives the terminal back. */
+static void on_end(int sig)
+{
+	if (getppid() != guard_pid)
+		terminal_leave();
+	_exit(128 + sig);
+}
+
+static _Noreturn void be_child(const struct guard *g, int (*run)(void *arg, struct err *e), void *arg)
+{
+	struct sigaction action = { .sa_handler = on_end };
+	struct err e = { 0 };
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	sigprocmask(SIG_SETMASK, &g->before, NULL);
+	if (getppid() != guard_pid)
+		raise(SIGTERM);
+	int r = run(arg, &e);
+	*g->error = e;
+	_exit(r < 0 ? CHILD_FAILED : r == LIVE_GUARD_LEFT ? CHILD_LEFT : CHILD_OK);
+}
+
+/* ---- in the guard ---- */
+
+static void end_child(const struct guard *g)
+{
+	kill(g->child, SIGKILL); /* it has nothing to put in order */
+	waitpid(g->child, NULL, 0);
+}
+
+/* As if the signal had not been caught. */
+static void die_by(const struct guard *g, int sig)
+{
+	sigset_t this;
+
+	terminal_leave();
+	signal(sig, SIG_DFL);
+	sigemptyset(&this);
+	sigaddset(&this, sig);
+	raise(sig);
+	sigprocmask(SIG_UNBLOCK, &this, NULL);
+	sigprocmask(SIG_SETMASK, &g->before, NULL);
+}
+
+static bool ends_programs(int sig)
+{
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (ends[i] == sig)
+			return true;
+	return false;
+}
+
+/* What the terminal was set to meanwhile, and what is on it, is not ours. */
+static void go_on(const struct guard *g)
+{
+	terminal_enter(g->stops);
+	kill(g->child, SIGCONT);
+	kill(g->child, SIGWINCH);
+}
+
+/* SIGSTOP stops at once; who continues it, with SIGCONT, gives the terminal back first. */
+static void stop(const struct guard *g)
+{
+	siginfo_t info;
+
+	kill(g->child, SIGSTOP);
+	waitid(P_PID, (id_t)g->child, &info, WSTOPPED | WEXITED | WNOWAIT);
+	terminal_leave();
+	raise(SIGSTOP);
+	go_on(g);
+}
+
+/* 1: it lives. */
+static int look_at_child(const struct guard *g, struct err *e)
+{
+	int status;
+
+	if (waitpid(g->child, &status, WNOHANG) != g->child)
+		return 1;
+	if (WIFSIGNALED(status) && ends_programs(WTERMSIG(status)))
+		die_by(g, WTERMSIG(status));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_LEFT)
+		terminal_left();
+	terminal_leave();
+	if (WIFSIGNALED(status))
+		return err_set(e, ECANCELED, "the view was ended by signal %d (%s)", WTERMSIG(status),
+		               strsignal(WTERMSIG(status)));
+	if (WEXITSTATUS(status) != CHILD_FAILED)
+		return 0;
+	*e = *g->error;
+	return e->code ? -e->code : err_set(e, EIO, "the view has failed");
+}
+
+static int watch(const struct guard *g, struct err *e)
+{
+	int r = 1;
+
+	while (r == 1) {
+		int sig = sigwaitinfo(&g->watched, NULL);
+		if (sig == SIGCHLD) {
+			r = look_at_child(g, e);
+		} else if (sig == SIGTSTP) {
+			stop(g);
+		} else if (sig == SIGCONT) {
+			go_on(g);
+		} else if (sig > 0) {
+			end_child(g);
+			die_by(g, sig);
+		}
+	}
+	return r;
+}
+
+static bool is_ignored(int sig)
+{
+	struct sigaction action;
+
+	return !sigaction(sig, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
+static void watch_signals(struct guard *g)
+{
+	sigemptyset(&g->watched);
+	sigaddset(&g->watched, SIGCHLD);
+	sigaddset(&g->watched, SIGCONT);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+		if (!is_ignored(ends[i]))
+			sigaddset(&g->watched, ends[i]);
+	if (g->stops)
+		sigaddset(&g->watched, SIGTSTP);
+	signal(SIGCHLD, SIG_DFL); /* ignored by whoever started us: it would never come */
+	sigprocmask(SIG_BLOCK, &g->watched, &g->before);
+}
+
+int live_guard_run(int (*run)(void *arg, struct err *e), void *arg, struct err *e)
+{
+	struct guard g = { .stops = !is_ignored(SIGTSTP) };
+	int r = terminal_open(e);
+
+	if (r)
+		return r;
+	g.error = mmap(NULL, sizeof *g.error, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g.error == MAP_FAILED)
+		return err_set(e, ENOMEM, "out of memory");
+	guard_pid = getpid();
+	watch_signals(&g);
+	terminal_enter(g.stops);
+	g.child = fork();
+	if (g.child == 0)
+		be_child(&g, run, arg);
+	r = g.child < 0 ? err_sys(e, "no process can be made") : watch(&g, e);
+	terminal_leave();
+	sigprocmask(SIG_SETMASK, &g.before, NULL);
+	munmap(g.error, sizeof *g.error);
+	return r;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The keys of the live view, and what they do to it. Touches no terminal. */
+#ifndef MEMATTACH_LIVE_KEYS_H
+#define MEMATTACH_LIVE_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "live_rows.h"
+
+enum live_key {
+	LIVE_KEY_NONE, /* one that does nothing */
+	LIVE_KEY_QUIT,
+	LIVE_KEY_PAUSE,
+	LIVE_KEY_SORT,
+	LIVE_KEY_BY,
+	LIVE_KEY_RESTART, /* growth is counted from now on */
+	LIVE_KEY_HELP,
+	LIVE_KEY_UP,
+	LIVE_KEY_DOWN,
+	LIVE_KEY_PAGE_UP,
+	LIVE_KEY_PAGE_DOWN,
+	LIVE_KEY_HOME,
+	LIVE_KEY_END,
+};
+
+/*
+ * The first key of what a terminal has sent; returns how many bytes it has. 0: it is the beginning of an escape
+ * sequence, of which the rest is to come; if none comes it means nothing.
+ */
+size_t live_key_read(const char *bytes, size_t count, enum live_key *key);
+
+/* What is shown, as the keys have chosen it. */
+struct live_choice {
+	enum group_by by;
+	enum live_sort sort;
+	size_t first; /* row at the top */
+	bool paused, help, quit;
+};
+
+/* rows: how many there are; page: how many are shown at once. */
+void live_choice_apply(struct live_choice *choice, enum live_key key, size_t rows, size_t page);
+
+#endif

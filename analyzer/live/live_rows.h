@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rows of the live view: stacks, or sums of them, with their growth, sorted. Whether a growth is more than chance
+ * is decided as for a comparison (compare.h), in both directions; the test takes time, so it is made for the
+ * LIVE_TESTED rows that changed most in relation to their error, and the others count as tests that found nothing:
+ * fewer are called grown for that, never more.
+ */
+#ifndef MEMATTACH_LIVE_ROWS_H
+#define MEMATTACH_LIVE_ROWS_H
+
+#include "live_heap.h"
+#include "live_names.h"
+
+#define LIVE_TESTED 32u
+
+enum live_sort { LIVE_SORT_LIVE, LIVE_SORT_GROWTH, LIVE_SORT_BLOCKS, LIVE_SORT_SAMPLES, LIVE_SORT_COUNT };
+
+struct live_row {
+	const struct live_stack *figures; /* the stack itself, or the sum of a group */
+	uint32_t group;
+	struct estimate_sum plus, minus; /* since the base */
+	double growth;                   /* bytes */
+	double p;                        /* two-sided; 1: not tested */
+	int verdict;                     /* 1 grown, -1 shrunk, 0 may be chance */
+};
+
+struct live_rows {
+	struct live_row *list;
+	size_t count;
+	struct live_row total;
+	struct live_stack *groups;
+};
+
+const char *live_sort_name(enum live_sort sort);
+
+/* Of the heap as it is, whose stacks have groups if names is not by stack; valid until the next look. -ENOMEM.
+ * live_rows_done in any case. */
+int live_rows_make(struct live_rows *rows, const struct live_heap *heap, const struct live_names *names,
+                   enum live_sort sort, double confidence) WARN_UNUSED;
+void live_rows_done(struct live_rows *rows);
+
+#endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "live_view.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "live_guard.h"
+#include "live_screen.h"
+#include "now.h"
+#include "terminal.h"
+
+#define LOOK_NS 1000000000ull
+#define NAMED_AT_ONCE 2048u
+#define LOWER_PRIORITY 5 /* after the target */
+#define KEYS_BYTES 64u
+#define NOTICE_TEXT 512
+
+struct view {
+	const struct live_options *options;
+	struct live_heap heap;
+	struct live_names names;
+	struct live_rows rows;
+	struct live_choice choice;
+	uint64_t due_ns; /* of the next look */
+	uint64_t cpu_ns; /* that had been used at the last one */
+	bool read;       /* there was a look */
+	char notice[NOTICE_TEXT];
+	char keys[KEYS_BYTES]; /* that a terminal has sent, and that make no whole key yet */
+	size_t key_bytes;
+};
+
+int live_check(const struct report_options *o, struct err *e)
+{
+	if (o->diff || o->at_ns || o->since_ns || o->leaks || o->peak || o->timeline || o->plan > 0 ||
+	    filter_any(&o->filter))
+		return err_set(e, EINVAL,
+		               "--live shows the heap as it is: not with --diff, --at, --since, --leaks, --peak, "
+		               "--timeline, --plan or filters");
+	if (o->by > BY_MODULE)
+		return err_set(e, EINVAL, "--live shows stacks, functions, files, lines or modules");
+	if (!report_is_live(o->sort))
+		return err_set(e, EINVAL, "--live sorts by live-bytes or live-count, and by the key s");
+	return 0;
+}
+
+/* ---- looks ---- */
+
+static int view_open(struct view *v, const struct live_options *o)
+{
+	const struct report_options *r = o->report;
+
+	*v = (struct view){ .options = o, .choice = { .by = r->by } };
+	v->choice.sort = r->sort == FIGURE_LIVE_COUNT ? LIVE_SORT_BLOCKS : LIVE_SORT_LIVE;
+	live_names_init(&v->names, r->show_std);
+	v->names.by = r->by;
+	return live_heap_init(&v->heap, r->symbols ? &r->search : NULL);
+}
+
+static void view_close(struct view *v)
+{
+	live_rows_done(&v->rows);
+	live_names_done(&v->names);
+	live_heap_done(&v->heap);
+}
+
+/* all: names of whatever many. */
+static int make_rows(struct view *v, bool all)
+{
+	bool left = v->choice.by != BY_STACK;
+	int r = 0;
+
+	if (v->names.by != v->choice.by)
+		live_names_set(&v->names, &v->heap, v->choice.by);
+	live_rows_done(&v->rows);
+	if (left)
+		r = live_names_group(&v->names, &v->heap, all ? SIZE_MAX : NAMED_AT_ONCE, &left);
+	return r ? r : live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, v->options->report->confidence);
+}
+
+/* When the next look may be made: a look that took long puts it off. */
+static void plan_next(struct view *v)
+{
+	uint64_t cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t wait_ns = (cpu_ns - v->cpu_ns) * LIVE_PART_OF_TIME;
+
+	v->cpu_ns = cpu_ns;
+	if (!v->read || wait_ns < LOOK_NS)
+		wait_ns = LOOK_NS;
+	if (wait_ns >= 2 * LOOK_NS && !v->notice[0])
+		snprintf(v->notice, sizeof v->notice, "a look takes %.0f ms: the next one is in %.0f s",
+		         (double)wait_ns / LIVE_PART_OF_TIME / 1e6, (double)wait_ns / 1e9);
+	v->due_ns = now_ns(CLOCK_MONOTONIC) + wait_ns;
+}
+
+/* One that fails leaves what was seen before on the screen; the first must succeed. */
+static int look(struct view *v, struct err *e)
+{
+	struct dump *dump;
+	bool anew;
+	int r = dump_open(v->options->path, &dump, e);
+
+	v->notice[0] = 0;
+	if (r && v->read) {
+		snprintf(v->notice, sizeof v->notice, "warning: the dump cannot be read any more: %.400s", e->text);
+		return 0;
+	}
+	if (r)
+		return r;
+	r = live_heap_look(&v->heap, dump, &anew);
+	dump_close(dump);
+	if (!r && anew)
+		live_names_set(&v->names, &v->heap, v->choice.by);
+	if (!r)
+		r = make_rows(v, v->options->batch > 0);
+	return r ? err_set(e, -r, "out of memory") : 0;
+}
+
+static bool has_ended(const struct view *v)
+{
+	return v->heap.end != DUMP_END_RUNNING;
+}
+
+static struct live_frame frame_of(const struct view *v)
+{
+	return (struct live_frame){ .heap = &v->heap,
+		                    .rows = &v->rows,
+		                    .names = &v->names,
+		                    .choice = v->choice,
+		                    .confidence = v->options->report->confidence,
+		                    .notice = v->notice[0] ? v->notice : NULL };
+}
+
+/* ---- for scripts ---- */
+
+static void await_look(const struct view *v)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC), left = v->due_ns > now ? v->due_ns - now : 0;
+	const struct timespec pause = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+
+	nanosleep(&pause, NULL);
+}
+
+static int run_batch(struct view *v, struct err *e)
+{
+	for (size_t i = 0; i < v->options->batch && !(v->read && has_ended(v)); i++) {
+		if (i)
+			await_look(v);
+		int r = look(v, e);
+		if (r)
+			return r;
+		plan_next(v);
+		v->read = true;
+		const struct live_frame frame = frame_of(v);
+		live_batch_write(&frame, v->options->report->top, stdout);
+		if (fflush(stdout))
+			return err_sys(e, "cannot write");
+	}
+	return 0;
+}
+
+/* ---- on a terminal ---- */
+
+static void on_resize(int sig)
+{
+	(void)sig; /* it ends the wait */
+}
+
+static int draw(const struct view *v, struct err *e)
+{
+	const struct live_frame frame = frame_of(v);
+	size_t columns, lines, size = 0, done = 0;
+	AUTO_FREE char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return err_set(e, ENOMEM, "out of memory");
+	terminal_size(&columns, &lines);
+	live_screen_write(&frame, columns, lines, v->options->colour, out);
+	if (fclose(out))
+		return err_set(e, ENOMEM, "out of memory");
+	while (done < size) {
+		ssize_t n = write(STDOUT_FILENO, text + done, size - done);
+		if (n < 0 && errno != EINTR)
+			return err_sys(e, "cannot write");
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int apply_key(struct view *v, enum live_key key, struct err *e)
+{
+	size_t columns, lines;
+	const struct live_choice before = v->choice;
+
+	terminal_size(&columns, &lines);
+	live_choice_apply(&v->choice, key, v->rows.count, live_screen_page(lines));
+	if (key == LIVE_KEY_RESTART)
+		live_heap_restart(&v->heap);
+	if (key == LIVE_KEY_RESTART || before.by != v->choice.by || before.sort != v->choice.sort) {
+		int r = make_rows(v, false);
+		return r ? err_set(e, -r, "out of memory") : 0;
+	}
+	return 0;
+}
+
+/* The rest of an escape sequence comes with it, or not at all. */
+static int take_keys(struct view *v, struct err *e)
+{
+	ssize_t n = read(STDIN_FILENO, v->keys + v->key_bytes, sizeof v->keys - v->key_bytes);
+	size_t used = 0, length;
+	int r = 0;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n <= 0) { /* the terminal is gone */
+		v->choice.quit = true;
+		return 0;
+	}
+	v->key_bytes += (size_t)n;
+	while (!r && used < v->key_bytes && !v->choice.quit) {
+		enum live_key key;
+		length = live_key_read(v->keys + used, v->key_bytes - used, &key);
+		if (!length)
+			break;
+		used += length;
+		r = apply_key(v, key, e);
+	}
+	v->key_bytes -= used;
+	memmove(v->keys, v->keys + used, v->key_bytes);
+	return r;
+}
+
+/* Until a key, another size of the terminal, or the time of the next look. */
+static int await_key(struct view *v, struct err *e)
+{
+	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
+	uint64_t now = now_ns(CLOCK_MONOTONIC), left = v->due_ns > now ? v->due_ns - now : 0;
+	const struct timespec wait = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (ppoll(&keys, 1, v->choice.paused ? NULL : &wait, &none) > 0)
+		return take_keys(v, e);
+	v->key_bytes = 0; /* a lone Escape */
+	return 0;
+}
+
+static void catch_resize(void)
+{
+	struct sigaction action = { .sa_handler = on_resize, .sa_flags = SA_RESTART };
+	sigset_t resize;
+
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGWINCH, &action, NULL);
+	sigemptyset(&resize);
+	sigaddset(&resize, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &resize, NULL); /* until it is waited for */
+}
+
+static int run_view(struct view *v, struct err *e)
+{
+	int r = 0;
+
+	catch_resize();
+	while (!r && !v->choice.quit) {
+		if (!v->choice.paused && now_ns(CLOCK_MONOTONIC) >= v->due_ns) {
+			r = look(v, e);
+			if (r)
+				return r;
+			plan_next(v);
+			v->read = true;
+			if (has_ended(v))
+				return 0;
+		}
+		r = draw(v, e);
+		if (!r)
+			r = await_key(v, e);
+	}
+	return r;
+}
+
+/* In the child of the guard. What the session ended with stays on the screen that was there before. */
+static int child_main(void *arg, struct err *e)
+{
+	struct view *v = arg;
+
+	setpriority(PRIO_PROCESS, 0, LOWER_PRIORITY);
+	int r = run_view(v, e);
+	if (r || !has_ended(v))
+		return r;
+	terminal_leave();
+	const struct live_frame frame = frame_of(v);
+	live_screen_last(&frame, stdout);
+	fflush(stdout);
+	return LIVE_GUARD_LEFT;
+}
+
+int live_run(const struct live_options *o, struct err *e)
+{
+	struct view v;
+	int r = view_open(&v, o);
+
+	if (r)
+		r = err_set(e, -r, "out of memory");
+	else if (o->batch)
+		r = run_batch(&v, e);
+	else
+		r = live_guard_run(child_main, &v, e);
+	view_close(&v);
+	return r;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The terminal of standard input and output, while a program fills its screen: another screen than the one with what
+ * was there before, no cursor, no line of its own breaking, and keys that come one by one and are not shown. Ctrl-C and
+ * its like stay signals.
+ */
+#ifndef MEMATTACH_TERMINAL_H
+#define MEMATTACH_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "err.h"
+
+/* Whether both are a terminal, of which the modes are kept as they are now. */
+int terminal_open(struct err *e) WARN_UNUSED;
+/* Takes the screen. In the background it stops the process, as for any program that changes the terminal.
+ * stops: Ctrl-Z shall stop the program. */
+void terminal_enter(bool stops);
+/* Gives it back; nothing if it was not taken. May be called in a signal handler, and in a child of the process that has
+ * taken it. */
+void terminal_leave(void);
+/* A child has given it back. */
+void terminal_left(void);
+/* 80 columns and 24 lines if the terminal does not say. */
+void terminal_size(size_t *columns, size_t *lines);
+
+#endif

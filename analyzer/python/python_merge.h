@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One stack of two lists: the native frames, in which CPython is its evaluator again and again, and the Python frames.
+ *
+ * A native frame of the evaluator runs one Python frame or more: from CPython 3.11 on a call from Python to Python does
+ * not enter the evaluator again. The payload marks each Python frame for which it was entered (DUMP_PYTHON_ENTRY). So
+ * the list of Python frames falls into groups, each up to and including a marked frame, and each belongs to one native
+ * frame of the evaluator, in the same order.
+ *
+ * Which group belongs to which frame is certain where both lists are whole and as long as each other. Elsewhere:
+ *
+ *   The innermost native frame may have no Python frame: it was just entered, and its frame is being set up, or is gone
+ *   already. So, where both lists are whole, they are laid beside each other from the outermost frame inward. The same
+ *   where the Python frames are whole and fewer than the native ones, although the native ones end early: if all were
+ *   there, there would be still more of them.
+ *
+ *   Where either list ends early (a walk that failed, more than are recorded), the outer ends do not correspond, and
+ *   they are laid beside each other from the innermost frame outward. If the innermost native frame is one that is
+ *   being set up, each group then stands one native frame too far in, but behind the same Python frames.
+ *
+ * The groups replace their native frames. Nothing is invented where the lists do not fit:
+ *
+ *   native frames of the evaluator without a group stay as they are
+ *   groups without a native frame stand, if the lists were laid from the outermost frame, with the innermost frame of
+ *   the evaluator; else, or if there is none, after all native frames
+ *
+ * So Python frames are always all there, in their own order, and so are native frames.
+ */
+#ifndef MEMATTACH_PYTHON_MERGE_H
+#define MEMATTACH_PYTHON_MERGE_H
+
+#include "dump_reader.h"
+
+#define PYTHON_MERGED_MAX (DUMP_FRAMES_MAX + DUMP_PYTHON_FRAMES_MAX)
+
+struct merged_frame {
+	uint64_t word; /* as in the dump */
+	bool python;
+};
+
+struct merged_stack {
+	struct merged_frame frames[PYTHON_MERGED_MAX]; /* innermost first */
+	uint32_t count;
+	bool fits; /* each group has its native frame, as far as both lists go, and at most one native frame has none */
+};
+
+/* Whether a native frame is in the evaluator. */
+bool python_is_evaluator(const struct dump_header *header, uint64_t frame);
+
+/* The native frames from the first on (those before it are the allocator's own), and all Python frames. */
+void python_merge(const struct dump_header *header, const struct dump_stack_copy *copy, uint32_t first,
+                  struct merged_stack *merged);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* From the Python frames of a dump to places (python_places.h). Each frame is looked up once, each code object read
+ * seldom more than once, and a dump whose records ask for more work than a real one does loses names, not time. */
+#ifndef MEMATTACH_PYTHON_NAMES_H
+#define MEMATTACH_PYTHON_NAMES_H
+
+#include "dump_reader.h"
+#include "images.h"
+
+struct python_names {
+	struct images *images;
+	struct dump *dump;
+	struct map place_of; /* frame without its entry bit -> index in places */
+	uint64_t *places;
+	uint32_t count;
+	struct dump_code_copy *code; /* that was read last, for */
+	uint32_t reference;
+	uint64_t work; /* bytes read and decoded */
+};
+
+/* images and dump must outlive it. -ENOMEM. */
+int python_names_init(struct python_names *names, struct images *images, struct dump *dump) WARN_UNUSED;
+void python_names_done(struct python_names *names);
+
+/* The place of a Python frame; of one whose code is not known, that which says so, and *known is false. 0: no memory.
+ */
+uint64_t python_names_place(struct python_names *names, uint64_t frame, bool *known);
+
+#endif

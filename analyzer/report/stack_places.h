@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a report shows of a stack: places, innermost first, without the allocator's own wrappers in front (operator new,
+ * reallocarray), and with Python frames in the place of the evaluator's native ones (python_merge.h).
+ *
+ * A stack with Python frames is shown as a person thinks of it who writes Python: unless native frames are asked for,
+ * those of the interpreter itself (its program and libpython, wherever they stand) are left out, and so is what is
+ * outside of the outermost Python frame if it is nothing but the C library. Frames of other libraries stay: an
+ * extension that allocates, and a program that runs Python inside of it. Files decide, not names of functions, so the
+ * rows are the same with and without symbols.
+ */
+#ifndef MEMATTACH_STACK_PLACES_H
+#define MEMATTACH_STACK_PLACES_H
+
+#include "images.h"
+#include "python_merge.h"
+#include "python_names.h"
+#include "symbols.h"
+
+struct stack_maker {
+	const struct dump_header *header;
+	const struct image_map *modules;
+	struct images *images;
+	struct symbols *symbols; /* NULL: wrappers are not known */
+	struct python_names names;
+	bool native; /* all native frames are shown */
+};
+
+struct stack_places {
+	uint64_t list[PYTHON_MERGED_MAX];
+	uint32_t count;
+	uint32_t flags;       /* DUMP_STACK_TRUNCATED, DUMP_STACK_DEEP: what is shown ends early */
+	bool python;          /* Python takes part in the stack */
+	bool python_complete; /* … and each of its frames is there, and known */
+};
+
+/* What it is given must outlive it. -ENOMEM. */
+int stack_maker_init(struct stack_maker *maker, struct dump *dump, const struct image_map *modules,
+                     struct images *images, struct symbols *symbols, bool native) WARN_UNUSED;
+void stack_maker_done(struct stack_maker *maker);
+void stack_places_make(struct stack_maker *maker, const struct dump_stack_copy *copy, struct stack_places *places);
+
+#endif

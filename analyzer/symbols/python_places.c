@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grow.h"
+#include "images.h"
+#include "python_files.h"
+
+/* A dump may have a record of code at every sixteenth byte, each with a name and a file of kilobytes. */
+#define STRING_BYTES_MAX (256u << 20)
+
+struct python_place {
+	uint64_t place;
+	uint32_t function, file; /* strings */
+	struct location location;
+};
+
+static bool add_string(struct python_places *p, const char *text, uint32_t *number)
+{
+	uint32_t before = p->strings.count;
+
+	if (p->bytes > STRING_BYTES_MAX || string_table_add(&p->strings, text, number))
+		return false;
+	if (p->strings.count > before)
+		p->bytes += strlen(text);
+	return true;
+}
+
+/* Cuts the root down to what it has in common with the directory of a file. */
+static void note_root(struct python_places *p, const char *file)
+{
+	const char *end = strrchr(file, '/');
+	size_t same = 0;
+
+	if (file[0] != '/' || python_file_root(file))
+		return;
+	if (!p->root) {
+		p->root = strndup(file, (size_t)(end - file) + 1);
+		return;
+	}
+	for (size_t i = 0; p->root[i] && p->root[i] == file[i]; i++)
+		if (file[i] == '/')
+			same = i + 1;
+	p->root[same] = 0;
+}
+
+static uint64_t add_place(struct images *images, uint64_t hash, uint32_t function, uint32_t file, int line)
+{
+	struct python_places *p = &images->python;
+	char module[PYTHON_MODULE_TEXT];
+
+	python_module_name(p->strings.list[file], module);
+	uint32_t image = images_add_python(images, module);
+	struct python_place *place = image && grow_list(p->list, p->count) ? malloc(sizeof *place) : NULL;
+	if (!place)
+		return 0;
+	if (map_put(&p->place_of, hash, p->count)) {
+		free(place);
+		return 0;
+	}
+	*place = (struct python_place){ .place = PLACE(image, p->count), .function = function, .file = file };
+	place->location.function = p->strings.list[function];
+	place->location.file = p->strings.list[file][0] ? p->strings.list[file] : NULL;
+	place->location.line = line;
+	note_root(p, p->strings.list[file]);
+	p->list[p->count++] = place;
+	return place->place;
+}
+
+uint64_t python_places_add(struct images *images, const char *function, const char *file, int line)
+{
+	struct python_places *p = &images->python;
+	uint32_t f, n;
+	const uint32_t *known;
+
+	if (!add_string(p, function, &f) || !add_string(p, file, &n))
+		return 0;
+	uint64_t hash = map_mix(map_mix((uint64_t)f << 32 | n) ^ (uint32_t)line);
+	for (; (known = map_find(&p->place_of, hash)); hash++) {
+		const struct python_place *place = p->list[*known];
+		if (place->function == f && place->file == n && place->location.line == line)
+			return place->place;
+	}
+	return add_place(images, hash, f, n, line);
+}
+
+bool python_places_have(const struct images *images, uint64_t place)
+{
+	return PLACE_IMAGE(place) < images->count && images->list[PLACE_IMAGE(place)].python;
+}
+
+const struct location *python_places_find(const struct images *images, uint64_t place)
+{
+	return python_places_have(images, place) ? &images->python.list[PLACE_OFFSET(place)]->location : NULL;
+}
+
+void python_places_done(struct python_places *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		free(p->list[i]);
+	free(p->list);
+	free(p->root);
+	string_table_done(&p->strings);
+	map_done(&p->place_of);
+	*p = (struct python_places){ 0 };
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SIGINT, SIGTERM and SIGHUP while memattach only waits and nothing of the target is held. Once something is, the
+ * watchdog hears them (watchdog.h).
+ */
+#ifndef MEMATTACH_STOP_SIGNALS_H
+#define MEMATTACH_STOP_SIGNALS_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct stop_signals {
+	int fd; /* -1 closed */
+	sigset_t before;
+};
+
+/* Blocks the three signals, until it is closed: one that has come and was not taken then does what it does. */
+int stop_signals_open(struct stop_signals *s, struct err *e) WARN_UNUSED;
+void stop_signals_close(struct stop_signals *s);
+/* The number of one that has come, 0: none. */
+int stop_signals_take(const struct stop_signals *s);
+
+enum woken { WOKEN_BY_TIME, WOKEN_BY_END, WOKEN_BY_SIGNAL };
+/* Until a time of monotonic_ns(), a signal, or the end of a process. */
+enum woken stop_signals_wait(const struct stop_signals *s, int pidfd, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "analyzer_child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "clocks.h"
+#include "close_all_but.h"
+
+#define LOOK_MS 100
+#define GONE_MS 1000
+#define FIRST_MOVED 32 /* descriptors that are passed on are from here on, but for the first ones */
+
+enum { NOT_EXECUTED = 127, NOT_DROPPED = 126, NO_DUMP = 125 };
+
+/* ---- in the child ---- */
+
+int passed_on_add(struct passed_on *p, int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD, FIRST_MOVED);
+
+	if (moved < 0)
+		return 0;
+	p->list[p->count++] = moved;
+	return moved;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Their moved numbers are closed with all others: each is in one place. */
+static void remove_first(struct passed_on *p, const int first[ANALYZER_CHILD_FIRST])
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		bool is_first = false;
+		for (int k = 0; k < ANALYZER_CHILD_FIRST; k++)
+			is_first |= p->list[i] == first[k];
+		if (!is_first)
+			p->list[kept++] = p->list[i];
+	}
+	p->count = kept;
+}
+
+static bool put_in_place(struct passed_on *p, const int first[ANALYZER_CHILD_FIRST])
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return false;
+	remove_first(p, first);
+	for (int fd = 0; fd < ANALYZER_CHILD_FIRST; fd++) {
+		if (!first[fd] && fd > STDERR_FILENO)
+			continue;
+		if (dup2(first[fd] ? first[fd] : null, fd) < 0)
+			return false;
+		p->list[p->count++] = fd;
+	}
+	qsort(p->list, p->count, sizeof *p->list, by_number);
+	close_all_but(p->list, p->count);
+	return true;
+}
+
+static void default_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+_Noreturn void analyzer_child_no_dump(void)
+{
+	_exit(NO_DUMP);
+}
+
+_Noreturn void analyzer_child_execute(struct passed_on *p, const int first[ANALYZER_CHILD_FIRST],
+                                      const struct symbol_sources *sources, const struct privileges_limits *limits,
+                                      char **arguments)
+{
+	/* A sanitizer would trace the process at its end. */
+	char *environment[] = { (char[]){ "ASAN_OPTIONS=detect_leaks=0" }, NULL };
+	int program = passed_on_add(p, sources->program);
+
+	default_signals();
+	setpgid(0, 0);
+	if (!program)
+		_exit(NOT_EXECUTED);
+	fcntl(program, F_SETFD, FD_CLOEXEC);
+	if (!put_in_place(p, first))
+		_exit(NO_DUMP);
+	if (privileges_drop_to(sources->uid, sources->gid, limits))
+		_exit(NOT_DROPPED);
+	syscall(SYS_execveat, program, "", arguments, environment, AT_EMPTY_PATH);
+	_exit(NOT_EXECUTED);
+}
+
+/* ---- in memattach ---- */
+
+static bool ends_within(int pidfd, int ms)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&end, 1, ms) > 0;
+}
+
+static int explain(const struct analyzer_child *c, int wait_status, int *status, struct err *e)
+{
+	if (WIFSIGNALED(wait_status))
+		return err_set(e, ECANCELED, "memanalyze, which %s, was ended by signal %d", c->task,
+		               WTERMSIG(wait_status));
+	*status = WEXITSTATUS(wait_status);
+	switch (*status) {
+	case NOT_EXECUTED: return err_set(e, ENOEXEC, "the memanalyze beside memattach cannot be executed");
+	case NOT_DROPPED: return err_set(e, EPERM, "the privileges for reading its files could not be given up");
+	case NO_DUMP: return err_set(e, EIO, "the dump could not be opened again");
+	default: return 0;
+	}
+}
+
+/* One that hangs in the kernel, on a file system that stands still, is left to it: it dies when it comes back. */
+static void end_child(pid_t child, int pidfd)
+{
+	kill(child, SIGKILL);
+	ends_within(pidfd, GONE_MS);
+	waitpid(child, NULL, WNOHANG);
+}
+
+/* Without a pidfd (Linux before 5.3) it is looked for ten times a second. */
+int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *context, double done), void *context,
+                         int *status, struct err *e)
+{
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+	uint64_t deadline_ns = monotonic_ns() + c->seconds * 1000000000ull;
+	int wait_status;
+
+	for (;;) {
+		ends_within(pidfd, LOOK_MS);
+		pid_t ended = waitpid(c->pid, &wait_status, WNOHANG);
+		if (ended == c->pid)
+			return explain(c, wait_status, status, e);
+		if (ended < 0 && errno != EINTR)
+			return err_sys(e, "memanalyze, which %s, is gone", c->task);
+		bool goes_on = waiting(context, c->done ? c->done(c->child_context) : 0);
+		if (goes_on && monotonic_ns() <= deadline_ns)
+			continue;
+		end_child(c->pid, pidfd);
+		return goes_on ? err_set(e, ETIMEDOUT, "memanalyze, which %s, took longer than %u s", c->task,
+		                         c->seconds)
+		               : err_set(e, EINTR, "it was given up");
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A child that executes the memanalyze beside memattach, as the user of the target (nobody for root's) and with nothing
+ * that it does not need (privileges_drop_to): what it reads, DWARF and the dump, the target may have written. So it is
+ * not the user who typed the command either: what takes over such a child gains nothing that the target has not.
+ *
+ * The child has the descriptors that it was given and no others, an empty environment, and a process group of its own:
+ * Ctrl-C is for memattach, which then ends it.
+ */
+#ifndef MEMATTACH_ANALYZER_CHILD_H
+#define MEMATTACH_ANALYZER_CHILD_H
+
+#include "privileges.h"
+#include "symbol_sources.h"
+
+#define ANALYZER_CHILD_FIRST 4 /* descriptors with a number of their own */
+#define ANALYZER_CHILD_ROOM_BYTES                                                                                      \
+	(64ull << 20) /* that must be free: the kernel would make room by ending a process                             \
+	               */
+
+/* ---- in the child ---- */
+
+/* Descriptors that are passed on, each moved to a number that collides with none of the first ones. */
+struct passed_on {
+	int list[SYMBOL_FILES_MAX + 2 * ANALYZER_CHILD_FIRST];
+	size_t count;
+};
+
+/* The new number, 0: there is none. */
+int passed_on_add(struct passed_on *p, int fd);
+
+/*
+ * Executes memanalyze. first[]: what becomes 0 to 3, numbers of passed_on_add; 0: /dev/null, or nothing for number 3.
+ * Never returns: the exit status tells memattach what could not be done.
+ */
+_Noreturn void analyzer_child_execute(struct passed_on *p, const int first[ANALYZER_CHILD_FIRST],
+                                      const struct symbol_sources *sources, const struct privileges_limits *limits,
+                                      char **arguments);
+/* Ends the child because it could not open what it shall read. */
+_Noreturn void analyzer_child_no_dump(void);
+
+/* ---- in memattach ---- */
+
+struct analyzer_child {
+	pid_t pid;
+	const char *task;                    /* "looks for them" */
+	unsigned seconds;                    /* then it is killed */
+	double (*done)(void *child_context); /* the part of its work that is done, of 1 */
+	void *child_context;
+};
+
+/*
+ * Waits for its end. waiting is called ten times a second with the part that is done, and may give up by returning
+ * false: -EINTR. *status is its exit status, of which memanalyze has made one below 125. -ENOEXEC, -EPERM, -EIO: it
+ * could not be executed, had too many privileges, or no dump; -ECANCELED: a signal ended it; -ETIMEDOUT.
+ */
+int analyzer_child_await(const struct analyzer_child *child, bool (*waiting)(void *context, double done), void *context,
+                         int *status, struct err *e) WARN_UNUSED;
+
+#endif

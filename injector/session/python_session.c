@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_session.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "clocks.h"
+#include "evaluator_code.h"
+#include "python_proof.h"
+#include "say.h"
+#include "scope.h"
+
+#define PROOF_NS 1000000000ull /* no further proof is begun after that */
+
+/* A process that is busy may change under each look: then another moment is tried. */
+static void prove(struct python_proof *p, const struct session *s, const struct python_runtime *r)
+{
+	const uint64_t until_ns = monotonic_ns() + PROOF_NS;
+
+	python_prove(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
+	while (!p->key_proved && !python_version_refusal(&r->version) && monotonic_ns() < until_ns) {
+		python_proof_done(p);
+		python_prove(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
+	}
+}
+
+static const char *refusal_of(const struct python_proof *p)
+{
+	return !p->frames_proved ? p->frames_why : !p->key_proved ? p->key_why : NULL;
+}
+
+static bool stays(const struct session *s, const struct python_runtime *r, struct budget *budget)
+{
+	struct scope *scope = scope_new(&s->view.modules, budget);
+	bool does = scope && scope_stays(scope, r->module);
+
+	scope_free(scope);
+	return does;
+}
+
+static void __attribute__((format(printf, 2, 3))) add_note(struct session *s, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	say_add_line(&s->python.notes, format, ap);
+	va_end(ap);
+}
+
+static void pass_over(struct session *s, const struct python_runtime *r, const char *why)
+{
+	add_note(s, "the Python frames of CPython%s%s in %s are not recorded: %s", r->version.text[0] ? " " : "",
+	         r->version.text, elf_module_name(r->module), why);
+}
+
+static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
+                 const struct target_memory *memory)
+{
+	s->python.layout = p->layout;
+	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
+	if (s->options.verbose)
+		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
+		            elf_module_name(r->module));
+}
+
+static void look_at(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
+{
+	struct python_proof p;
+
+	if (!stays(s, r, memory->budget)) {
+		pass_over(s, r, "the program has loaded it by dlopen, and may unload it");
+		return;
+	}
+	if (s->python.layout.version) {
+		pass_over(s, r, "those of another one are");
+		return;
+	}
+	prove(&p, s, r);
+	const char *why = refusal_of(&p);
+	if (why)
+		pass_over(s, r, why);
+	else
+		take(s, r, &p, memory);
+	python_proof_done(&p);
+}
+
+void session_find_python(struct session *s)
+{
+	struct python_runtime list[PYTHON_RUNTIMES_MAX];
+	struct budget budget;
+	uint32_t count = 0;
+	struct err e;
+
+	free(s->python.notes);
+	s->python = (struct session_python){ 0 };
+	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
+	const struct target_memory memory = target_memory_charged(&s->memory, &budget);
+	if (python_find(list, &count, &s->view.modules, &s->view.maps, &memory, &e) < 0)
+		add_note(s, "Python frames are not recorded: %s", e.text);
+	for (uint32_t i = 0; i < count; i++)
+		look_at(s, &list[i], &memory);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Python of a session: finds CPython in the target, proves how it is laid out, and finds the code of its evaluator,
+ * all from outside, while the target runs. What the payload is told is in s->python afterwards.
+ *
+ * The payload reads the interpreter's variables at each sample, so they must stay mapped as long as the process lives:
+ * an interpreter in a library that the program has opened by dlopen, and may close, is passed over. One that is loaded
+ * during the session is not looked for.
+ */
+#ifndef MEMATTACH_PYTHON_SESSION_H
+#define MEMATTACH_PYTHON_SESSION_H
+
+#include "session.h"
+
+/* Needs the modules and maps of the view. Never fails: what does not succeed is a line in s->python.notes. It takes a
+ * second or two at most, for a target that changes under each look, or wants it to. */
+void session_find_python(struct session *s);
+
+#endif

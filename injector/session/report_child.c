@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "report_child.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "analyzer_child.h"
+#include "cleanup.h"
+#include "memory_room.h"
+#include "printable.h"
+#include "report_request.h"
+
+#define TEXT_BYTES 300
+
+/* ---- in the child ---- */
+
+/* file NULL: only to ask for the form. */
+static _Noreturn void be_child(const struct symbol_sources *sources, const struct dump_file *file, const char *name,
+                               int out, int said)
+{
+	const struct privileges_limits limits = { .data_bytes = REPORT_DATA_BYTES,
+		                                  .file_bytes = REPORT_FILE_BYTES,
+		                                  .cpu_seconds = REPORT_SECONDS };
+	char called[sizeof file->path], wanted[sizeof file->path];
+	struct passed_on p = { .count = 0 };
+	char *arguments[] = { (char[]){ "memanalyze" },
+		              (char[]){ REPORT_REQUEST_OPTION },
+		              (char[]){ REPORT_REQUEST_VERSION },
+		              wanted,
+		              file ? called : NULL,
+		              NULL };
+	const int first[ANALYZER_CHILD_FIRST] = {
+		[REPORT_REQUEST_DUMP] = file ? passed_on_add(&p, dump_file_reopen(file, O_RDONLY)) : 0,
+		[REPORT_REQUEST_OUT] = passed_on_add(&p, out),
+		[STDERR_FILENO] = passed_on_add(&p, said),
+	};
+
+	if (file && (!first[REPORT_REQUEST_DUMP] || !first[REPORT_REQUEST_OUT]))
+		analyzer_child_no_dump();
+	snprintf(wanted, sizeof wanted, "%s", name);
+	snprintf(called, sizeof called, "%s", file ? file->path : "");
+	analyzer_child_execute(&p, first, sources, &limits, arguments);
+}
+
+/* ---- in memattach ---- */
+
+/* The first line of what it said. */
+static void read_said(int said, char text[TEXT_BYTES])
+{
+	ssize_t n = pread(said, text, TEXT_BYTES - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	printable_copy(text, text, TEXT_BYTES);
+}
+
+static int judge(int status, bool asked_only, int said, struct err *e)
+{
+	char text[TEXT_BYTES];
+
+	read_said(said, text);
+	if (status == 0 || (status == 1 && !asked_only))
+		return 0;
+	if (status == REPORT_REQUEST_UNKNOWN || (status == REPORT_REQUEST_USAGE && !text[0]))
+		return err_set(e, EPROTO, "the memanalyze beside memattach is of another version");
+	return err_set(e, asked_only ? EINVAL : EIO, "%s", text[0] ? text : "memanalyze could not write it");
+}
+
+static bool always(void *unused, double done)
+{
+	(void)unused, (void)done;
+	return true;
+}
+
+static int run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
+               bool (*waiting)(void *context, double done), void *context, struct err *e)
+{
+	struct analyzer_child child = { .task = "writes it", .seconds = REPORT_SECONDS };
+	int status;
+
+	if (sources->program < 0)
+		return err_set(e, ENOENT, "there is no memanalyze beside memattach");
+	AUTO_CLOSE int said = memfd_create("memattach-messages", MFD_CLOEXEC);
+	if (said < 0)
+		return err_sys(e, "out of memory");
+	int rc = memory_room_check(ANALYZER_CHILD_ROOM_BYTES, e);
+	if (rc < 0)
+		return rc;
+	child.pid = fork();
+	if (child.pid == 0)
+		be_child(sources, file, name, out, said);
+	if (child.pid < 0)
+		return err_sys(e, "no process can be made that writes it");
+	rc = analyzer_child_await(&child, waiting, context, &status, e);
+	return rc < 0 ? rc : judge(status, !file, said, e);
+}
+
+int report_child_check(const struct symbol_sources *sources, const char *name, struct err *e)
+{
+	return run(sources, NULL, name, -1, always, NULL, e);
+}
+
+int report_child_run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
+                     bool (*waiting)(void *context, double done), void *context, struct err *e)
+{
+	return run(sources, file, name, out, waiting, context, e);
+}

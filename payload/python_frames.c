@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_frames.h"
+
+#include "code_record.h"
+#include "payload.h"
+#include "stack_hash.h"
+
+static uint64_t add_frame(uint64_t hash, const struct code_object *code, const struct python_walked *frame)
+{
+	return stack_hash_add(hash, code->hash + ((uint64_t)(uint32_t)frame->offset << 1 | frame->entry));
+}
+
+/* What the frames of the walk add to dump_stack.flags. */
+static uint32_t flags_of(const struct python_cursor *c, uint32_t count, bool more)
+{
+	uint32_t reason = more ? DUMP_STACK_PYTHON_DEEP : c->end == PYTHON_WALK_LOST ? DUMP_STACK_PYTHON_TRUNCATED : 0;
+
+	return reason | DUMP_STACK_PYTHON_FLAGS(count);
+}
+
+void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked)
+{
+	uint64_t hash = walked->hash;
+	struct python_walked frame;
+	struct python_cursor c;
+	struct code_object code;
+	uint32_t count = 0;
+	bool more = false;
+
+	if (!python_walk_start(&c, &payload.python, thread_pointer) && c.end == PYTHON_WALK_NO_THREAD)
+		return;
+	while (python_walk_next(&c, &frame) && !(more = count == DUMP_PYTHON_FRAMES_MAX)) {
+		code_object_read(&code, c.layout, &frame);
+		hash = add_frame(hash, &code, &frame);
+		count++;
+	}
+	uint32_t flags = flags_of(&c, count, more);
+	if (!flags)
+		return;
+	walked->flags |= flags;
+	walked->hash = stack_hash_end(hash, count, flags);
+}
+
+bool python_frames_store(uint64_t thread_pointer, uint64_t native, const struct unwind_result *walked, uint64_t *python)
+{
+	uint32_t wanted = DUMP_STACK_PYTHON_COUNT(walked->flags), count = 0, reference, flags;
+	struct python_walked frame;
+	struct python_cursor c;
+	struct code_object code;
+	bool more = false;
+
+	python_walk_start(&c, &payload.python, thread_pointer);
+	while (python_walk_next(&c, &frame) && !(more = count == wanted)) {
+		code_object_read(&code, c.layout, &frame);
+		if (!code_record_store(&code, c.layout, &reference))
+			return false;
+		native = add_frame(native, &code, &frame);
+		python[count++] = DUMP_PYTHON_FRAME(reference, frame.entry, frame.offset);
+	}
+	flags = flags_of(&c, count, more);
+	return stack_hash_end(native, count, flags) == walked->hash;
+}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""What a session records of Python: which lines have made which blocks. tests/targets/python_blocks.py says what is right."""
+import collections
+import json
+import pathlib
+import re
+
+from cases_python import pythons
+from harness import Snapshot, Session, Victim, case, check_receipt, check_same, log
+from python_dump import CUT, DEEP, TRUNCATED, PythonDump
+
+TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
+
+
+def blocks_of(context, python, rate="1"):
+    """A session over python_blocks.py: the dump, and what the program says that it has made."""
+    victim = Victim(context, [python, str(TARGETS / "python_blocks.py")], environment={"PYTHONIOENCODING": "utf-8"})
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, rate=rate)
+    assert "are not recorded" not in session.said(), session.said()
+    victim.send("go")
+    made = json.loads(victim.wait(r"^MADE ").split(" ", 1)[1])
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+    victim.lines.thread.join(60)
+    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+    return PythonDump(session.dump), made
+
+
+LEAST = 3000  # bytes of the program's own blocks; those of the interpreter are smaller: frames of 3.9 and 3.10, tables
+
+
+def sums_of(dump):
+    """(function, file, line, functions around) -> bytes that live in blocks of the program's own."""
+    found = collections.Counter()
+    for size, reference in dump.live():
+        frames = dump.stacks[reference].python
+        if frames and size >= LEAST:
+            found[(*frames[0][:3], tuple(frame.function for frame in frames[1:]))] += size
+    return found
+
+
+def check_evaluators(dump):
+    """As often as the native stack is in the evaluator, Python frames say that it was entered (the last need not, it is outermost)."""
+    checked = 0
+    for stack in dump.stacks.values():
+        if stack.flags or not stack.python:
+            continue
+        native = sum(dump.in_evaluator(address) for address in stack.native)
+        entered = sum(frame.entry for frame in stack.python[:-1]) + 1
+        assert native == entered, (native, entered, stack)
+        checked += 1
+    assert checked > 20, checked
+
+
+@case(sanitized=True)
+def python_lines_have_made_their_blocks(context):
+    """At rate 1: each line has exactly what the program says, below the right functions, code at addresses used before too."""
+    for python in pythons(context):
+        dump, made = blocks_of(context, python)
+        found = sums_of(dump)
+        for function, file, line, size, outer in made:
+            key = (function, file, line, tuple(outer))
+            assert found[key] == size, (python, key, found[key], size, [k for k in found if k[0] == function][:5])
+        assert dump.version >> 24 == 3 and not any(code.flags & CUT for code in dump.codes.values())
+        used_again = collections.Counter(code.address for code in dump.codes.values()).most_common(1)[0]
+        taken = collections.Counter()
+        for stack in dump.stacks.values():
+            taken[stack.flags & (TRUNCATED | DEEP)] += stack.taken
+        log(f"{python}: {len(made)} lines, {len(dump.codes)} code objects, {used_again[1]} at one address, {len(dump.stacks)} stacks, "
+            f"samples by flags {dict(taken)}")
+        assert used_again[1] >= 5, "no address was used again: this tells nothing"
+        assert not taken[TRUNCATED] and not taken[DEEP], taken
+        check_evaluators(dump)
+
+
+DEEP_ONE = r"""
+import os, sys, threading
+sys.setrecursionlimit(5000)
+threading.stack_size(256 << 20)
+def deep(n):
+    return bytes(3000) if n == 0 else deep(n - 1)
+print("PID %d\nREADY" % os.getpid(), flush=True)
+sys.stdin.readline()
+kept = []
+thread = threading.Thread(target=lambda: kept.append(deep(2000)))
+thread.start(); thread.join()
+print("DONE", flush=True)
+sys.stdin.readline()
+print("OK deep rounds=1", flush=True)
+"""
+
+
+@case()
+def python_stacks_are_cut_at_their_limit(context):
+    for python in pythons(context):
+        victim = Victim(context, [python, "-c", DEEP_ONE])
+        session = Session(context, victim.pid, rate="1")
+        victim.send("go")
+        victim.wait("^DONE$")
+        check_receipt(session.stop(), victim.pid)
+        dump = PythonDump(session.dump)
+        deep = [stack for stack in dump.stacks.values() if stack.flags & DEEP]
+        assert deep and all(len(stack.python) == 128 for stack in deep), deep
+        assert any({frame.function for frame in stack.python} == {"deep"} for stack in deep)
+        victim.send("end")
+        assert victim.process.wait(60) == 0
+
+
+
+
+@case()
+def python_frames_are_refused_with_a_reason(context):
+    """A program that has the names of an interpreter: native frames go on, a note says why there are no others."""
+    victim = Victim(context, "python_impostor_debug")
+    session = Session(context, victim.pid)
+    check_receipt(session.stop(), victim.pid)
+    assert re.search(r"not seen: the Python frames of CPython 3.13.5 in python_impostor_debug are not recorded: it is a debug build",
+                     session.said()), session.said()
+    dump = PythonDump(session.dump)
+    assert dump.stacks and dump.version == 0 and not dump.codes and not any(size for _, size in dump.evaluators)
+    victim.finish()
+
+
+OPENS = r"""
+import ctypes, os, sys
+library = ctypes.CDLL(sys.argv[1])
+print("PID %d\nREADY" % os.getpid(), flush=True)
+sys.stdin.readline()
+kept = bytes(3000)
+print("DONE", flush=True)
+sys.stdin.readline()
+"""
+
+
+@case()
+def python_that_may_be_unloaded_is_passed_over(context):
+    """The payload would read its variables after dlclose."""
+    library = context.target("libpython_impostor_library.so")
+    victim = Victim(context, [context.program("/usr/bin/python3"), "-c", OPENS, library])
+    session = Session(context, victim.pid, rate="1")
+    assert re.search(r"not seen: the Python frames of CPython 3.11.2 in libpython_impostor_library.so are not recorded: the program has "
+                     r"loaded it by dlopen, and may unload it", session.said()), session.said()
+    victim.send("go")
+    victim.wait("^DONE$")
+    check_receipt(session.stop(), victim.pid)
+    assert sums_of(PythonDump(session.dump))["<module>", "<string>", 6, ()] == 3033
+    victim.send("end")
+    assert victim.process.wait(60) == 0

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_inside.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* As glibc describes its control block to debuggers (nptl_db); python_specific.c finds it from outside. */
+static uint32_t specific_offset(void)
+{
+	static const char name[] = "_thread_db_pthread_specific";
+	void *libc = dlopen("libc.so.6", RTLD_NOW);
+	const uint32_t *member = libc ? dlvsym(libc, name, "GLIBC_PRIVATE") : NULL;
+
+	if (!member)
+		skip(); /* before glibc 2.34 it is not exported */
+	return member[2];
+}
+
+void python_inside_layout(const struct python_fake *f, struct python_layout *l)
+{
+	const struct python_release *r = f->release;
+
+	*l = (struct python_layout){
+		.version = 3u << 24 | r->minor << 16,
+		.specific_offset = specific_offset(),
+		.key_address = (uint64_t)(uintptr_t)f->runtime + r->runtime_key,
+		.key_sequence = f->key_sequence,
+		.finalizing = (uint64_t)(uintptr_t)f->runtime + r->runtime_finalizing,
+		.code_type = (uint64_t)(uintptr_t)f->code_type,
+		.frame_type = r->minor <= 10 ? (uint64_t)(uintptr_t)f->frame_type : 0,
+		.string_type = (uint64_t)(uintptr_t)f->string_type,
+		.bytes_type = (uint64_t)(uintptr_t)f->bytes_type,
+		.frames = r->frames,
+		.code = python_release_code(r),
+	};
+}
+
+void python_inside_each(void (*test)(struct python_fake *f))
+{
+	uint32_t count;
+	const struct python_release *list = python_release_list(&count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct python_fake f;
+
+		python_fake_make(&f, &list[i]);
+		test(&f);
+	}
+}
