@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
+#include "report_html.h"
 #include "report_request.h"
 #include "requested_report.h"
 #include "size.h"
@@ -133,7 +134,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	case OPTION_FORMAT: return output_format_find(value, &a->format, e);
 	case 'S': a->report.symbols = false; return 0;
 	case OPTION_DEBUGINFOD: a->debuginfod = true; return 0;
-	case OPTION_LIVE: a->live = true; return 0;
+	case OPTION_LIVE_VIEW: a->live = true; return 0;
 	case OPTION_BATCH: a->live = true; return parse_looks(a, value, e);
 	case 'F': a->report.full_names = true; return 0;
 	case 'v': a->report.verbose = true; return 0;
@@ -230,7 +231,11 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		r = check_arguments(a, e);
 	if (!r && a->debuginfod)
 		r = ask_servers(a, e);
-	return r ? r : outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r)
+		r = outputs_settle(&a->outputs, a->format, &a->report, e);
+	if (!r && a->path_count == 1 && !a->report.filter.older_ns && outputs_show_moments(&a->outputs))
+		a->report.moments = HTML_MOMENTS;
+	return r;
 }
 
 static bool wants_colour(void)

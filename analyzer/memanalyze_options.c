@@ -12,9 +12,9 @@ static const struct option_row rows[] = {
 	  .name = "format",
 	  .argument = "FORMAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "text json pprof collapsed speedscope dhat",
-	  .help = "text, json, pprof, collapsed, speedscope or dhat; without it the name says it: .txt .json .pb.gz "
-	          ".folded .collapsed .speedscope.json dhat.out.*" },
+	  .words = "text json html pprof collapsed speedscope dhat",
+	  .help = "text, json, html, pprof, collapsed, speedscope or dhat; without it the name says it: .txt .json "
+	          ".html .pb.gz .folded .collapsed .speedscope.json dhat.out.*" },
 	{ .code = 'j', .name = "json", .help = "the same as --format=json" },
 
 	{ .group = "What is shown" },
@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	  .argument = "[N]",
 	  .help = "live bytes at N moments (20) instead of stacks" },
 
-	{ .code = OPTION_LIVE,
+	{ .code = OPTION_LIVE_VIEW,
 	  .name = "live",
 	  .help = "the heap while the session lasts, once a second on the terminal" },
 	{ .code = OPTION_BATCH,

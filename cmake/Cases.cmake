@@ -30,6 +30,9 @@ function(memattach_add_cases run stress_options)
       COMMAND ${PYTHON3} ${run} --memattach $<TARGET_FILE:memattach> --memanalyze $<TARGET_FILE:memanalyze>
         --targets ${CMAKE_BINARY_DIR}/tests/targets --work ${work} ${options} ${name})
     set_tests_properties(${label}_${prefix}${name} PROPERTIES
-      LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77 RUN_SERIAL TRUE)
+      LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+    if("alone" IN_LIST labels)
+      set_tests_properties(${label}_${prefix}${name} PROPERTIES RUN_SERIAL TRUE)
+    endif()
   endforeach()
 endfunction()

@@ -55,7 +55,7 @@ static void print_values(const struct option_table *table, FILE *out)
 		if (row->group || !row->argument)
 			continue;
 		fputs("    ", out);
-		if (row->argument[0] == '[')
+		if (option_row_argument(row) == optional_argument)
 			fprintf(out, "--%s=) ", row->name);
 		else if (row->code < OPTION_CODE_LONG)
 			fprintf(out, "-%c | --%s | --%s=) ", row->code, row->name, row->name);
@@ -74,11 +74,27 @@ static void print_names(const struct option_table *table, FILE *out)
 	for (const struct option_row *row = table->rows; !option_row_is_end(row); row++) {
 		if (row->group)
 			continue;
-		fprintf(out, "%s--%s%s", separator, row->name, row->argument && row->argument[0] != '[' ? "=" : "");
+		fprintf(out, "%s--%s%s", separator, row->name,
+		        option_row_argument(row) == required_argument ? "=" : "");
 		if (row->code < OPTION_CODE_LONG)
 			fprintf(out, " -%c", row->code);
 		separator = " ";
 	}
+}
+
+/* The command, then files for it. */
+static void print_command(const char *program, FILE *out)
+{
+	fprintf(out,
+	        "    if [[ ! $option ]]; then\n"
+	        "        if ((i == COMP_CWORD - 1)); then\n"
+	        "            _%1$s_files -c\n"
+	        "        else\n"
+	        "            _%1$s_files -f\n"
+	        "        fi\n"
+	        "        return\n"
+	        "    fi\n",
+	        program);
 }
 
 void bash_completion(const struct option_table *table, FILE *out)
@@ -114,9 +130,11 @@ void bash_completion(const struct option_table *table, FILE *out)
 	fputs("'\n"
 	      "        [[ ${COMPREPLY[*]} == *= ]] && compopt -o nospace 2>/dev/null\n"
 	      "        return\n"
-	      "    fi\n"
-	      "    ",
+	      "    fi\n",
 	      out);
+	if (table->command)
+		print_command(table->program, out);
+	fputs("    ", out);
 	print_proposal(table->program, table->operand, NULL, out);
 	fprintf(out, "\n}\n\ncomplete -F _%1$s %1$s\n", table->program);
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdbool.h>
-
 #include "completion.h"
 
 /* -x: a value must follow, and no file is proposed; -r: files are. */
@@ -25,7 +23,7 @@ static void print_row(const struct option_table *table, const struct option_row 
 	if (row->code < OPTION_CODE_LONG)
 		fprintf(out, " -s %c", row->code);
 	fprintf(out, " -l %s", row->name);
-	if (row->argument && row->argument[0] != '[')
+	if (option_row_argument(row) == required_argument)
 		print_value(row->value, option_row_words(row), out);
 	fputs(" -d '", out);
 	completion_help(row, "\\", "\\'", out);
@@ -36,6 +34,12 @@ void fish_completion(const struct option_table *table, FILE *out)
 {
 	fprintf(out, "# fish completion for %1$s; made by the build from the table of its options.\n\ncomplete -c %1$s",
 	        table->program);
+	if (table->command) {
+		fprintf(out,
+		        " -n 'contains -- -- (commandline -opc)' -a '(__fish_complete_command)'\n"
+		        "complete -c %s -n 'not contains -- -- (commandline -opc)'",
+		        table->program);
+	}
 	if (table->operand == OPTION_VALUE_TEXT)
 		fputs(" -f", out);
 	else

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdbool.h>
 #include <string.h>
 
 #include "completion.h"
@@ -28,7 +27,7 @@ static void print_spec(const struct option_row *row, const char *name, const cha
 	fprintf(out, " \\\n    '*%s%s[", name, sign);
 	completion_help(row, "[]\\", "'\\''", out);
 	fputc(']', out);
-	if (row->argument && row->argument[0] == '[')
+	if (option_row_argument(row) == optional_argument)
 		fprintf(out, "::%.*s:", (int)strlen(row->argument) - 2, row->argument + 1);
 	else if (row->argument)
 		print_action(row->argument, row->value, option_row_words(row), out);
@@ -37,15 +36,22 @@ static void print_spec(const struct option_row *row, const char *name, const cha
 
 static void print_row(const struct option_row *row, FILE *out)
 {
+	static const struct {
+		const char *letter, *name;
+	} signs[] = {
+		[no_argument] = { "", "" },
+		[required_argument] = { "+", "=" },
+		[optional_argument] = { "-", "=-" },
+	};
+	int kind = option_row_argument(row);
 	char name[80];
-	bool optional = row->argument && row->argument[0] == '[';
 
 	if (row->code < OPTION_CODE_LONG) {
 		snprintf(name, sizeof name, "-%c", row->code);
-		print_spec(row, name, optional ? "-" : row->argument ? "+" : "", out);
+		print_spec(row, name, signs[kind].letter, out);
 	}
 	snprintf(name, sizeof name, "--%s", row->name);
-	print_spec(row, name, optional ? "=-" : row->argument ? "=" : "", out);
+	print_spec(row, name, signs[kind].name, out);
 }
 
 void zsh_completion(const struct option_table *table, FILE *out)
@@ -59,9 +65,14 @@ void zsh_completion(const struct option_table *table, FILE *out)
 		if (!row->group)
 			print_row(row, out);
 	}
-	if (table->operand != OPTION_VALUE_TEXT) {
+	if (table->command) {
+		/* With ":::" the words are those that are no options: the first one begins a command. */
+		fputs(" \\\n    '*:::PID or command:{ if ((CURRENT == 1)); then _alternative \"processes:PID:_pids\" "
+		      "\"commands:command:_command_names -e\"; else _normal; fi }'",
+		      out);
+	} else if (table->operand != OPTION_VALUE_TEXT) {
 		fputs(" \\\n    '*", out);
-		print_action(table->operand == OPTION_VALUE_PID ? "PID" : "file", table->operand, NULL, out);
+		print_action("file", table->operand, NULL, out);
 		fputc('\'', out);
 	}
 	fputc('\n', out);

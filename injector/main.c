@@ -11,6 +11,8 @@
 #include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
+#include "live_child.h"
+#include "look_ahead.h"
 #include "memory_room.h"
 #include "old_stub.h"
 #include "options.h"
@@ -22,6 +24,7 @@
 #include "rate_control.h"
 #include "receipt.h"
 #include "record.h"
+#include "repeat.h"
 #include "say.h"
 #include "session_file.h"
 #include "session_lock.h"
@@ -34,8 +37,6 @@
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
-
-enum { EXIT_DONE = 0, EXIT_NOT_ATTACHED = 1, EXIT_RESIDUE = 2, EXIT_DUMP = 3, EXIT_USAGE = 64 };
 
 static void complain(const struct session *s, const struct err *e)
 {
@@ -106,8 +107,10 @@ static int prepare(struct session *s, struct err *e)
 	rc = watchdog_start(s->target.pid, e);
 	if (rc == 0)
 		rc = create_dump(s, e);
-	if (rc == 0 && (!s->options.no_symbols || s->options.report_count))
+	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
 		symbol_sources_open(&s->symbols, &s->target);
+	if (rc == 0 && s->options.live)
+		rc = live_child_check(s, e);
 	if (rc == 0)
 		rc = session_reports_open(s, e);
 	if (rc == 0)
@@ -287,10 +290,6 @@ static int profile(struct session *s)
 	struct err e;
 	int detail;
 
-	if (s->options.trigger_count && trigger_wait(s, &e) < 0) {
-		complain(s, &e);
-		return EXIT_NOT_ATTACHED;
-	}
 	if (prepare(s, &e) < 0)
 		return give_up(s, &e);
 	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
@@ -301,7 +300,11 @@ static int profile(struct session *s)
 	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
-	if (session_follow(s, &end, &detail, &e) < 0) {
+	if (s->options.live && live_child_start(s, &e) < 0)
+		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
+	int rc = session_follow(s, &end, &detail, &e);
+	live_child_end(s);
+	if (rc < 0) {
 		if (!has_execed(s))
 			complain(s, &e);
 		end = SESSION_END_ASKED;
@@ -386,6 +389,22 @@ static int detach(struct session *s)
 	return report_residue(s);
 }
 
+/* One session or many, now or later. */
+static int attach(struct session *s)
+{
+	const struct session_options *o = &s->options;
+	struct err e;
+
+	int rc = o->trigger_count || o->every_ns ? look_ahead(o, &e) : 0;
+	if (rc == 0 && o->trigger_count)
+		rc = trigger_wait(s, &e);
+	if (rc < 0) {
+		complain(s, &e);
+		return EXIT_NOT_ATTACHED;
+	}
+	return o->every_ns ? repeat_sessions(s, profile, detach) : profile(s);
+}
+
 int main(int argc, char **argv)
 {
 	struct session_options options;
@@ -401,7 +420,7 @@ int main(int argc, char **argv)
 	session_init(&session, &options);
 	int status = command == COMMAND_DETACH   ? detach(&session)
 	             : command == COMMAND_DOCTOR ? doctor_report(&session)
-	                                         : profile(&session);
+	                                         : attach(&session);
 	session_done(&session);
 	return status;
 }

@@ -53,6 +53,9 @@ static const struct option_row rows[] = {
 	  .argument = "TIME",
 	  .value = OPTION_VALUE_TIME,
 	  .help = "detach after 30s, 5m, 1h (when told)" },
+	{ .code = OPTION_LIVE,
+	  .name = "live",
+	  .help = "show the live heap once a second meanwhile, as memanalyze --live does; its key q ends the session" },
 	{ .code = OPTION_MAX_SIZE,
 	  .name = "max-size",
 	  .argument = "SIZE",
@@ -74,8 +77,19 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_WHEN,
 	  .name = "when",
 	  .argument = "CONDITION",
-	  .help = "wait until it holds, without touching the process, then attach: rss>2G, private>2G (without files), "
-	          "growth>100M/1m; if repeated, until one of them holds" },
+	  .help = "wait until it holds, without touching the process, then attach: 'rss>2G', 'private>2G' (without "
+	          "files), "
+	          "'growth>100M/1m'; if repeated, until one of them holds" },
+	{ .code = OPTION_EVERY,
+	  .name = "every",
+	  .argument = "TIME",
+	  .value = OPTION_VALUE_TIME,
+	  .help = "session after session of -d each, until the process ends; -o is a directory, and the names of "
+	          "finished dumps go to standard output" },
+	{ .code = OPTION_KEEP,
+	  .name = "keep",
+	  .argument = "N",
+	  .help = "of the dumps of --every keep the latest N (24)" },
 
 	{ .group = "Attaching" },
 	{ .code = OPTION_DEADLINE,
@@ -103,6 +117,8 @@ const struct option_table memattach_options = {
 		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
+	.operand = OPTION_VALUE_PID,
+	.command = true,
 	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"

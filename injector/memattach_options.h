@@ -12,6 +12,8 @@ enum memattach_option {
 	OPTION_RECEIPT,
 	OPTION_REPORT,
 	OPTION_WHEN,
+	OPTION_EVERY,
+	OPTION_KEEP,
 	OPTION_DETACH,
 	OPTION_DOCTOR,
 	OPTION_MMAP,
@@ -21,6 +23,7 @@ enum memattach_option {
 	OPTION_DEADLINE,
 	OPTION_NO_CACHE,
 	OPTION_NO_SYMBOLS,
+	OPTION_LIVE,
 };
 
 extern const struct option_table memattach_options;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memattach_options.h"
 #include "size.h"
@@ -15,6 +16,8 @@
 #define MAX_BYTES_END (64ull << 30) /* what a reference to a stack can reach, see dump_format.h */
 #define DEFAULT_DEADLINE_NS 500000000ull
 #define DEFAULT_MAX_OVERHEAD 0.01
+#define DEFAULT_KEEP 24u
+#define KEEP_MAX 1000000u
 #define IN_ORDER 1 /* what getopt_long calls a word that is no option, where the short options begin with "-" */
 #define RATE_MAX 0xffffffffull /* stored in 32 bits with each sample */
 
@@ -117,6 +120,18 @@ static int parse_when(const char *text, struct session_options *o)
 	return 0;
 }
 
+static int parse_keep(const char *text, unsigned *keep)
+{
+	uint64_t number = 0;
+
+	if (parse_number(text, &number) < 0)
+		return -EINVAL;
+	if (number < 1 || number > KEEP_MAX)
+		return usage("--keep %s: it is a number from 1 to %u", text, KEEP_MAX);
+	*keep = (unsigned)number;
+	return 0;
+}
+
 static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
 {
 	struct err e;
@@ -143,6 +158,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_REPORT: return add_report(argument, o);
 	case IN_ORDER: return take_word(argument, o);
 	case OPTION_WHEN: return parse_when(argument, o);
+	case OPTION_EVERY: rc = time_parse(argument, &o->every_ns, &e); break;
+	case OPTION_KEEP: return parse_keep(argument, &o->keep);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -151,6 +168,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
 	case OPTION_NO_CACHE: o->no_cache = true; break;
+	case OPTION_LIVE: o->live = true; break;
 	case OPTION_NO_SYMBOLS: o->no_symbols = true; break;
 	case 'q': o->quiet = true; break;
 	case 'v': o->verbose = true; break;
@@ -165,6 +183,19 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	default: fputs("Try 'memattach --help'.\n", stderr); return -EINVAL;
 	}
 	return rc < 0 ? usage("%s", e.text) : 0;
+}
+
+/* When sessions begin, and how many there are. */
+static int check_times(struct session_options *o, enum command command)
+{
+	if (command != COMMAND_PROFILE && (o->trigger_count || o->every_ns))
+		return usage("%s", o->every_ns ? "--every goes with an attach" : "--when goes with an attach");
+	if (o->keep && !o->every_ns)
+		return usage("%s", "--keep goes with --every");
+	if (o->every_ns && (!o->duration_ns || o->duration_ns >= o->every_ns))
+		return usage("%s", "--every wants --duration, how long each session is; it is less than --every");
+	o->keep = o->keep ? o->keep : DEFAULT_KEEP;
+	return 0;
 }
 
 int options_parse(int argc, char **argv, struct session_options *o, enum command *command)
@@ -194,8 +225,12 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 	if (o->report_count && *command != COMMAND_PROFILE)
 		return usage("%s",
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
-	if (o->trigger_count && *command != COMMAND_PROFILE)
-		return usage("%s", "--when goes with an attach");
+	if (check_times(o, *command) < 0)
+		return -EINVAL;
+	if (o->live && o->every_ns)
+		return usage("%s", "--live shows one session: not with --every");
+	if (o->live && *command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;

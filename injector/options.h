@@ -12,6 +12,15 @@ enum command {
 	COMMAND_NONE,    /* --help, --version: done */
 };
 
+/* With which memattach ends. */
+enum exit_status {
+	EXIT_DONE = 0,
+	EXIT_NOT_ATTACHED = 1,
+	EXIT_RESIDUE = 2, /* something had to stay in the process */
+	EXIT_DUMP = 3,    /* the end of the recording could not be written */
+	EXIT_USAGE = 64
+};
+
 /* Parses; messages about wrong usage go to stderr, then -EINVAL. */
 int options_parse(int argc, char **argv, struct session_options *options, enum command *command) WARN_UNUSED;
 

@@ -11,6 +11,7 @@ add_library(memattach_prepare STATIC
   process/maps.c
   process/maps_at.c
   process/say.c
+  process/schedule.c
   process/stop_signals.c
   process/privileges.c
   process/proc_status.c

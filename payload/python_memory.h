@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the objects of an interpreter, as python_walk.h and code_record.h argue that it may be done. */
+/* Reading the objects of an interpreter, as python_walk.h and code_object.h argue that it may be done. */
 #ifndef MEMATTACH_PAYLOAD_PYTHON_MEMORY_H
 #define MEMATTACH_PAYLOAD_PYTHON_MEMORY_H
 

@@ -3,8 +3,8 @@
 # Installs Debian packages that are missing; starts none of the services that they bring. Sourced by the other scripts.
 
 BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libunwind-dev libelf-dev libdw-dev libiberty-dev liblzma-dev libzydis-dev zlib1g-dev)
-TEST_PACKAGES=(libcmocka-dev binutils groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs
-    libdebuginfod-dev libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev)
+TEST_PACKAGES=(libcmocka-dev binutils curl groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs
+    libdebuginfod-dev libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev chromium)
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then

@@ -54,22 +54,19 @@ static int module_number(struct json_frames *f, uint32_t image, uint32_t *number
 static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module, bool python)
 {
 	json_object_line(j, NULL);
-	json_string(j, "function", l->function);
-	json_string(j, "file", l->file);
+	if (l->function)
+		json_string(j, "function", l->function);
+	if (l->file)
+		json_string(j, "file", l->file);
 	if (l->file && l->line)
 		json_unsigned(j, "line", (uint64_t)l->line);
-	else
-		json_string(j, "line", NULL);
 	if (PLACE_IMAGE(place))
 		json_unsigned(j, "module", module);
-	else
-		json_string(j, "module", NULL);
-	if (python)
-		json_string(j, "address", NULL);
-	else
+	if (!python)
 		json_hex(j, "address", PLACE_OFFSET(place));
-	json_bool(j, "inlined", l->inlined);
-	json_string(j, "language", python ? "python" : NULL);
+	json_flag(j, "inlined", l->inlined);
+	if (python)
+		json_string(j, "language", "python");
 	json_object_end(j);
 }
 

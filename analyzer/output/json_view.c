@@ -3,18 +3,27 @@
 
 #include <math.h>
 
-void json_interval(struct json *j, const struct estimate *x)
+#define WHOLE_FROM 65536.0 /* a fraction of more says nothing */
+
+static void put_interval(struct json *j, const struct estimate *x, double low, double high)
 {
 	json_estimate(j, "estimate", x->value);
-	json_estimate(j, "stderr", x->error);
-	json_estimate(j, "low", x->low);
-	json_estimate(j, "high", x->high);
+	json_estimate(j, "stderr", x->error < WHOLE_FROM ? x->error : round(x->error));
+	json_estimate(j, "low", low);
+	json_estimate(j, "high", high);
 }
 
+void json_interval(struct json *j, const struct estimate *x)
+{
+	put_interval(j, x, x->low, x->high);
+}
+
+/* The ends are rounded outward. */
 void json_bytes(struct json *j, const char *name, struct estimate x)
 {
 	json_object(j, name);
-	json_interval(j, &x);
+	put_interval(j, &x, fabs(x.low) < WHOLE_FROM ? x.low : floor(x.low),
+	             fabs(x.high) < WHOLE_FROM ? x.high : ceil(x.high));
 	json_object_end(j);
 }
 
@@ -72,7 +81,7 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 
 void json_timeline(struct json *j, const struct report *r)
 {
-	if (!r->timeline.count)
+	if (!r->options.timeline)
 		return;
 	json_array(j, "timeline");
 	for (size_t i = 0; i < r->timeline.count; i++) {

@@ -9,6 +9,7 @@
 #include "grow.h"
 #include "report_collapsed.h"
 #include "report_dhat.h"
+#include "report_html.h"
 #include "report_json.h"
 #include "report_pprof.h"
 #include "report_speedscope.h"
@@ -25,6 +26,7 @@ enum {
 	SHOWS_PARTS = 8,       /* --depth */
 	SHOWS_MOMENTS = 16,    /* --timeline */
 	SHOWS_ALL = 31,
+	SHOWS_BESIDE = 32, /* a timeline beside the stacks, asked for or not */
 };
 
 struct output_format {
@@ -72,6 +74,11 @@ static int write_dhat(const struct report *report, const struct output_style *st
 	return report_dhat(report, out);
 }
 
+static int write_html(const struct report *report, const struct output_style *style, FILE *out)
+{
+	return report_html(report, style->name, out);
+}
+
 static const struct output_format formats[] = {
 	{ .name = "text", .endings = { ".txt", ".text" }, .top = TEXT_TOP, .shows = SHOWS_ALL, .write = write_text },
 	{ .name = "json", .endings = { ".json" }, .shows = SHOWS_ALL, .write = write_json },
@@ -88,6 +95,11 @@ static const struct output_format formats[] = {
 	  .endings = { ".speedscope.json" },
 	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS,
 	  .write = write_speedscope },
+	{ .name = "html",
+	  .endings = { ".html", ".htm" },
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_MOMENTS | SHOWS_BESIDE,
+	  .binary = true,
+	  .write = write_html },
 	{ .name = "dhat", .endings = { ".dhat.json" }, .beginning = "dhat.out", .write = write_dhat },
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
@@ -240,6 +252,14 @@ int outputs_open(struct outputs *o, char *const *inputs, int input_count, struct
 			               out->format->name);
 	}
 	return 0;
+}
+
+bool outputs_show_moments(const struct outputs *o)
+{
+	for (size_t i = 0; i < o->count; i++)
+		if (o->list[i].format->shows & SHOWS_BESIDE)
+			return true;
+	return false;
 }
 
 bool outputs_have_stdout(const struct outputs *o)

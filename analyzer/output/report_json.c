@@ -118,10 +118,11 @@ static int put_stack(struct json *j, const struct report *r, const struct report
 	json_unsigned(j, "samples_live", row->sum[FIGURE_LIVE_COUNT].samples);
 	json_estimate(j, "share", report_share(r, row, r->options.sort));
 	put_details(j, r, row);
-	json_bool(j, "truncated", row->flags || row->unknown);
-	json_bool(j, "deep", row->flags & DUMP_STACK_DEEP);
-	json_bool(j, "unknown", row->unknown);
-	json_unsigned(j, "frame_count", row->frame_count);
+	json_flag(j, "truncated", row->flags || row->unknown);
+	json_flag(j, "deep", row->flags & DUMP_STACK_DEEP);
+	json_flag(j, "unknown", row->unknown);
+	if (report_depth(r, row) < row->frame_count)
+		json_unsigned(j, "frame_count", row->frame_count);
 	int s = json_frames_stack(frames, j, row);
 	json_object_end(j);
 	return s;

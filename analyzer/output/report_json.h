@@ -7,7 +7,7 @@
 
 #include "report.h"
 
-#define REPORT_JSON_FORMAT 3
+#define REPORT_JSON_FORMAT 4
 
 /* -ENOMEM. */
 int report_json(const struct report *report, FILE *out) WARN_UNUSED;

@@ -4,12 +4,9 @@
 #include <stdlib.h>
 
 #include "cleanup.h"
-#include "frame_name.h"
-#include "grow.h"
+#include "frame_table.h"
 #include "json.h"
 #include "output_rows.h"
-#include "place_table.h"
-#include "string_table.h"
 #include "version.h"
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
@@ -18,73 +15,17 @@ struct speedscope {
 	const struct report *report;
 	struct output_rows rows;
 	struct json json;
-	struct place_table places;
-	uint32_t *frame_of; /* by number of a frame of the places; */
-	uint32_t framed;    /* as many as have one */
-	struct string_table names;
-	struct map frame_at; /* name and image -> index in frames */
-	struct speedscope_frame {
-		uint32_t name; /* of names */
-		uint64_t place;
-		const char *file; /* of the first line that was met */
-	} * frames;
-	uint32_t frame_count;
-	uint32_t gaps[OUTPUT_GAPS]; /* frame + 1, 0: none yet */
-	struct name_text buffer;
+	struct frame_table frames;
 };
-
-/* The same function at another line, or inlined somewhere, is one frame. */
-static int get_frame(struct speedscope *o, const char *name, uint64_t place, const char *file, uint32_t *frame)
-{
-	uint32_t number;
-	int s = name ? string_table_add(&o->names, name, &number) : -ENOMEM;
-
-	if (s)
-		return s;
-	uint64_t key = (uint64_t)number << 16 | PLACE_IMAGE(place);
-	const uint32_t *known = map_find(&o->frame_at, key);
-	if (known) {
-		*frame = *known;
-		return 0;
-	}
-	if (!grow_list(o->frames, o->frame_count) || map_put(&o->frame_at, key, o->frame_count))
-		return -ENOMEM;
-	o->frames[o->frame_count] = (struct speedscope_frame){ number, place, file };
-	*frame = o->frame_count++;
-	return 0;
-}
-
-/* The frames of a place; their numbers are frame_of[first] and what follows. */
-static int frames_of_place(struct speedscope *o, uint64_t place, struct place_entry *entry)
-{
-	const struct place_entry *known = place_table_get(&o->places, place);
-
-	if (!known)
-		return -ENOMEM;
-	*entry = *known;
-	for (; o->framed < o->places.frame_count; o->framed++) {
-		const struct location *l = place_location(o->report, entry, o->framed - entry->first);
-		uint32_t frame;
-		int s = get_frame(o, name_frame(&o->buffer, o->report, place, l), place, l->file, &frame);
-		if (s)
-			return s;
-		if (!grow_list(o->frame_of, o->framed))
-			return -ENOMEM;
-		o->frame_of[o->framed] = frame;
-	}
-	return 0;
-}
 
 static int put_gap(struct speedscope *o, enum output_gap gap)
 {
-	if (!o->gaps[gap]) {
-		int s = get_frame(o, output_gap_name(&o->rows, gap), 0, NULL, &o->gaps[gap]);
-		if (s)
-			return s;
-		o->gaps[gap]++;
-	}
-	json_unsigned(&o->json, NULL, o->gaps[gap] - 1);
-	return 0;
+	uint32_t frame;
+	int s = frame_table_word(&o->frames, output_gap_name(&o->rows, gap), &frame);
+
+	if (!s)
+		json_unsigned(&o->json, NULL, frame);
+	return s;
 }
 
 /* The outermost frame first. */
@@ -99,9 +40,9 @@ static int put_stack(struct speedscope *o, size_t i)
 		s = put_gap(o, gap);
 	for (size_t k = output_rows_depth(&o->rows, i); !s && k-- > 0;) {
 		struct place_entry entry;
-		s = frames_of_place(o, row->frames[k], &entry);
+		s = frame_table_place(&o->frames, row->frames[k], &entry);
 		for (uint32_t n = entry.count; !s && n-- > 0;)
-			json_unsigned(&o->json, NULL, o->frame_of[entry.first + n]);
+			json_unsigned(&o->json, NULL, o->frames.frame_of[entry.first + n]);
 	}
 	json_array_end(&o->json);
 	return s;
@@ -142,15 +83,15 @@ static int put_profile(struct speedscope *o, enum report_figure f, enum output_s
 	return s;
 }
 
-static int put_frame(struct speedscope *o, const struct speedscope_frame *frame)
+static int put_frame(struct speedscope *o, const struct frame_entry *frame)
 {
 	uint32_t image = PLACE_IMAGE(frame->place);
 	const char *file = frame->file ? frame->file : image ? o->report->images.list[image].path : NULL;
 
 	json_object_line(&o->json, NULL);
-	json_string(&o->json, "name", o->names.list[frame->name]);
+	json_string(&o->json, "name", o->frames.names.list[frame->name]);
 	if (file) {
-		const char *clean = name_clean(&o->buffer, file);
+		const char *clean = name_clean(&o->frames.buffer, file);
 		if (!clean)
 			return -ENOMEM;
 		json_string(&o->json, "file", clean);
@@ -165,7 +106,7 @@ static int put_all(struct speedscope *o, const char *name)
 	static const enum report_figure order[] = { FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT, FIGURE_ALLOCATED_BYTES,
 		                                    FIGURE_ALLOCATED_COUNT };
 	struct json *j = &o->json;
-	const char *clean = name_clean(&o->buffer, name);
+	const char *clean = name_clean(&o->frames.buffer, name);
 	int s = clean ? 0 : -ENOMEM;
 
 	json_object(j, NULL);
@@ -182,8 +123,8 @@ static int put_all(struct speedscope *o, const char *name)
 	json_array_end(j);
 	json_object(j, "shared");
 	json_array(j, "frames");
-	for (uint32_t i = 0; !s && i < o->frame_count; i++)
-		s = put_frame(o, &o->frames[i]);
+	for (uint32_t i = 0; !s && i < o->frames.count; i++)
+		s = put_frame(o, &o->frames.list[i]);
 	json_array_end(j);
 	json_object_end(j);
 	json_object_end(j);
@@ -199,14 +140,9 @@ int report_speedscope(const struct report *r, const char *name, FILE *out)
 	o->report = r;
 	o->json.out = out;
 	output_rows_init(&o->rows, r);
-	place_table_init(&o->places, r);
+	frame_table_init(&o->frames, r);
 	int s = put_all(o, name);
-	place_table_done(&o->places);
-	string_table_done(&o->names);
-	map_done(&o->frame_at);
-	name_done(&o->buffer);
-	free(o->frame_of);
-	free(o->frames);
+	frame_table_done(&o->frames);
 	free(o);
 	return s;
 }

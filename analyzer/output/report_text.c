@@ -196,7 +196,7 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 		put_totals(&t);
 	else
 		text_totals(&t);
-	if (r->timeline.count) {
+	if (r->options.timeline) {
 		text_timeline(&t);
 		return;
 	}

@@ -98,6 +98,16 @@ const char *text_source(const struct images *images, uint64_t place, const struc
 	return out;
 }
 
+const char *text_short_path(const char *path)
+{
+	const char *p = path + strlen(path);
+
+	for (int slashes = 0; p > path; p--)
+		if (p[-1] == '/' && ++slashes == 2)
+			break;
+	return p;
+}
+
 void text_label(const struct text *t, const char *name)
 {
 	fprintf(t->out, "  %s%-10s%s ", t->dim, name, t->plain);

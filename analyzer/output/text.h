@@ -41,6 +41,8 @@ size_t text_columns(const char *text);
  * that is known; "" without a file. */
 const char *text_source(const struct images *images, uint64_t place, const struct location *location,
                         char out[LINE_TEXT]);
+/* The last two components, which say which file it is. */
+const char *text_short_path(const char *path);
 void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 
@@ -64,6 +66,8 @@ void text_verdict(const struct text *t);
 void text_totals(const struct text *t);
 size_t text_holders(const struct text *t);
 void text_next(const struct text *t, const char *name);
+/* What of the allocations there were samples of. */
+void text_seen(const struct text *t);
 /* The options that filter, as they are given; needs no text. */
 void text_filter_options(const struct filter_options *options, char line[LINE_TEXT]);
 /* What the filter leaves out. */

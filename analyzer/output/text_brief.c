@@ -278,7 +278,7 @@ size_t text_holders(const struct text *t)
 	return shown;
 }
 
-static void put_seen(const struct text *t)
+void text_seen(const struct text *t)
 {
 	const struct report *r = t->report;
 	uint64_t low = UINT64_MAX, high = 0;
@@ -312,7 +312,7 @@ void text_next(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
 
-	put_seen(t);
+	text_seen(t);
 	if (r->session_count != 1)
 		return;
 	name = is_plain(name) ? name : "DUMP";

@@ -26,7 +26,14 @@ static const char *plural_of(enum group_by by)
 	return names[by];
 }
 
-/* The last components of a path, where not all fits. */
+/* Of Python below its root, else the last components. */
+static const char *short_file(const struct report *r, const char *path)
+{
+	const char *file = r->images.python.count ? python_short_file(path, r->images.python.root) : path;
+
+	return file == path ? text_short_path(path) : file;
+}
+
 static void name_group(const struct text *t, const struct group *g, char name[LINE_TEXT], char module[LINE_TEXT])
 {
 	const struct report *r = t->report;
@@ -39,10 +46,7 @@ static void name_group(const struct text *t, const struct group *g, char name[LI
 	if (!r->options.full_names)
 		short_name_cut(module, 14);
 	if (path) {
-		const char *file = r->images.python.count && !r->options.full_names
-		                           ? python_short_file(g->name, r->images.python.root)
-		                           : g->name;
-		printable_copy(file, name, LINE_TEXT);
+		printable_copy(r->options.full_names || g->image ? g->name : short_file(r, g->name), name, LINE_TEXT);
 		if (!r->options.full_names)
 			short_name_cut(name, module[0] ? 44 : 62);
 	} else {

@@ -24,17 +24,12 @@ struct line {
 	bool inlined;
 };
 
-/* The last two components say which file it is; of Python, those below the directory of packages, or of the program. */
+/* Of Python below the directory of packages, or of the program. */
 static const char *short_path(const struct report *r, uint64_t place, const char *path)
 {
 	if (python_places_have(&r->images, place))
 		return r->options.full_names ? path : python_short_file(path, r->images.python.root);
-
-	const char *p = path + strlen(path);
-	for (int slashes = 0; p > path; p--)
-		if (p[-1] == '/' && ++slashes == 2)
-			break;
-	return p;
+	return text_short_path(path);
 }
 
 size_t text_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])

@@ -433,6 +433,7 @@ static int find_peak(struct build *b, struct sample_options *options)
 static int read_views(struct build *b, struct sample_options *options)
 {
 	struct report *r = b->report;
+	size_t moments = r->options.timeline ? r->options.timeline : r->options.moments;
 	int s = 0;
 
 	if (filter_any(&r->options.filter)) {
@@ -441,8 +442,8 @@ static int read_views(struct build *b, struct sample_options *options)
 	}
 	if (!s && r->options.peak)
 		s = find_peak(b, options);
-	if (!s && r->options.timeline)
-		s = read_timeline(b, r->options.timeline, &r->timeline);
+	if (!s && moments)
+		s = read_timeline(b, moments, &r->timeline);
 	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 

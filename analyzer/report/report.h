@@ -60,6 +60,7 @@ struct report_options {
 	enum group_by by;
 	bool peak;       /* at_ns is to be found: when most was live; of one dump */
 	size_t timeline; /* moments to look at, of one dump; 0: none */
+	size_t moments;  /* the same for outputs that show a timeline beside the stacks; timeline comes first */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
@@ -160,6 +161,8 @@ void report_want_symbols(const struct report *report, size_t row, size_t count);
  * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* What so many lost samples would add to a figure, if they were like the others. */
+double report_lost_weight(const struct report *report, enum report_figure figure, uint64_t lost);
 /* The functions that are at a place, innermost first, as the report shows them: without those that are hidden. Never
  * NULL; nothing is known without symbols. */
 const struct location *report_locations(const struct report *report, uint64_t place, size_t *count);

@@ -57,8 +57,7 @@ bool report_compares(const struct report *r)
 	return r->options.diff || r->options.since_ns;
 }
 
-/* What so many samples would add, if they were like the others. */
-static double lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
+double report_lost_weight(const struct report *r, enum report_figure figure, uint64_t lost)
 {
 	enum report_figure allocated = report_is_bytes(figure) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT;
 	const struct estimate_sum *all = &r->unfiltered.sum[allocated]; /* they may be of what is kept or not */
@@ -81,7 +80,7 @@ struct estimate report_estimate(const struct report *r, const struct report_row 
 	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
 	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
 
-	x.high += lost_weight(r, figure, missing(r, row, live));
+	x.high += report_lost_weight(r, figure, missing(r, row, live));
 	return x;
 }
 
@@ -165,8 +164,8 @@ struct estimate report_growth(const struct report *r, const struct report_row *r
 		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
 	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
 
-	x.high += lost_weight(r, figure, missing(r, row, live));
-	x.low -= lost_weight(r, figure, r->lost_before);
+	x.high += report_lost_weight(r, figure, missing(r, row, live));
+	x.low -= report_lost_weight(r, figure, r->lost_before);
 	return x;
 }
 

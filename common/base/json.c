@@ -13,7 +13,7 @@
 /* Doubles without a fraction are exact below this. */
 #define WHOLE_MAX 0x1p53
 
-/* Objects deeper than this are on one line each: figures and frames. */
+/* Objects deeper than this are on one line each, without spaces: figures and frames. There are many of them. */
 #define INLINE_DEPTH 3
 
 static void flush(struct json *j)
@@ -59,12 +59,12 @@ static void new_line(struct json *j, int depth)
 }
 
 /* How many bytes from s on go out as they are. */
-static size_t plain_run(const unsigned char *s)
+static size_t plain_run(const struct json *j, const unsigned char *s)
 {
 	size_t n = 0;
 
 	for (size_t each;; n += each) {
-		while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' && !(s[n] == '<' && j->in_markup))
 			n++;
 		each = printable_sequence(s + n);
 		if (each < 2 || !printable_is_shown(s + n, each))
@@ -103,7 +103,7 @@ static void quote(struct json *j, const char *text)
 
 	put_char(j, '"');
 	for (;;) {
-		size_t run = plain_run(s);
+		size_t run = plain_run(j, s);
 		put(j, (const char *)s, run);
 		s += run;
 		if (!*s)
@@ -117,16 +117,17 @@ static void separate(struct json *j, const char *name)
 {
 	if (j->filled)
 		put_char(j, ',');
-	if (is_open(j))
+	bool open = is_open(j);
+	if (open)
 		new_line(j, j->depth);
-	else if (j->filled)
-		put_char(j, ' ');
 	j->filled = true;
-	if (name) {
-		put_char(j, '"');
-		put(j, name, strlen(name));
-		PUT_LITERAL(j, "\": ");
-	}
+	if (!name)
+		return;
+	put_char(j, '"');
+	put(j, name, strlen(name));
+	PUT_LITERAL(j, "\":");
+	if (open)
+		put_char(j, ' ');
 }
 
 /* A value that no container holds is all there is. */
@@ -228,7 +229,7 @@ static int format_estimate(double value, char text[NUMBER_TEXT])
 {
 	if (value == floor(value) && fabs(value) < WHOLE_MAX)
 		return snprintf(text, NUMBER_TEXT, "%.0f", value);
-	return snprintf(text, NUMBER_TEXT, "%.12g", value);
+	return snprintf(text, NUMBER_TEXT, "%.10g", value);
 }
 
 void json_estimate(struct json *j, const char *name, double value)
@@ -252,6 +253,12 @@ void json_hex(struct json *j, const char *name, uint64_t value)
 	separate(j, name);
 	put(j, text, (size_t)snprintf(text, sizeof text, "\"0x%" PRIx64 "\"", value));
 	end_value(j);
+}
+
+void json_flag(struct json *j, const char *name, bool value)
+{
+	if (value)
+		json_bool(j, name, true);
 }
 
 void json_bool(struct json *j, const char *name, bool value)

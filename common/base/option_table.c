@@ -6,7 +6,7 @@
 
 enum { COLUMNS = 80, HELP_COLUMN = 26 };
 
-static int argument_kind(const struct option_row *row)
+int option_row_argument(const struct option_row *row)
 {
 	if (!row->argument)
 		return no_argument;
@@ -17,7 +17,7 @@ static char *add_letter(char *at, const struct option_row *row)
 {
 	*at++ = (char)row->code;
 	/* ':' for each of required_argument, twice for optional_argument. */
-	for (int i = 0; i < argument_kind(row); i++)
+	for (int i = 0; i < option_row_argument(row); i++)
 		*at++ = ':';
 	return at;
 }
@@ -32,7 +32,7 @@ void option_table_arrays(const struct option_table *table, struct option_arrays 
 			continue;
 		if (option == arrays->long_options + OPTION_ROWS_MAX)
 			break;
-		*option++ = (struct option){ row->name, argument_kind(row), NULL, row->code };
+		*option++ = (struct option){ row->name, option_row_argument(row), NULL, row->code };
 		if (row->code < OPTION_CODE_LONG)
 			letter = add_letter(letter, row);
 	}
@@ -56,7 +56,7 @@ static int print_option(const struct option_row *row, FILE *out)
 	int columns = row->code < OPTION_CODE_LONG ? fprintf(out, "  -%c, ", row->code) : fprintf(out, "      ");
 
 	columns += fprintf(out, "--%s", row->name);
-	switch (argument_kind(row)) {
+	switch (option_row_argument(row)) {
 	case required_argument: columns += fprintf(out, "=%s", row->argument); break;
 	case optional_argument: columns += fprintf(out, "[=%s", row->argument + 1); break;
 	default: break;

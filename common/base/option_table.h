@@ -9,6 +9,7 @@
 #define MEMATTACH_OPTION_TABLE_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* What an argument is, for the completions. */
@@ -42,6 +43,7 @@ struct option_table {
 	const struct option_row *rows; /* the last one is empty */
 	const char *after;             /* units, examples, exit status */
 	enum option_value operand; /* what the words are that are no options; OPTION_VALUE_TEXT: none, or anything */
+	bool command;              /* what follows "--" is a command with its arguments */
 };
 
 /* Room for getopt_long(). */
@@ -57,6 +59,9 @@ void option_table_arrays(const struct option_table *table, struct option_arrays 
 
 /* All of --help, in 80 columns. */
 void option_table_help(const struct option_table *table, FILE *out);
+
+/* no_argument, required_argument or optional_argument of getopt_long(). */
+int option_row_argument(const struct option_row *row);
 
 /* What can be proposed for the argument: its words, or usual sizes or times, with blanks between them; NULL: nothing.
  */

@@ -93,6 +93,7 @@ void permission_explain(const struct permission *p, char *text, size_t size)
 	const struct permission_party *self = &p->self, *target = &p->target;
 	const bool same_namespace = strcmp(self->uid_map, target->uid_map) == 0;
 	const bool capable = self->effective >> CAP_SYS_PTRACE & 1;
+	const long owner = p->owned_by_root ? 0 : target->uid[1];
 	const char *help = self->uid[1] == 0 ? "give memattach CAP_SYS_PTRACE (docker run --cap-add=SYS_PTRACE)"
 	                                     : AS_ROOT;
 
@@ -103,6 +104,11 @@ void permission_explain(const struct permission *p, char *text, size_t size)
 		         "outside of both");
 	else if (capable && p->yama == 3)
 		snprintf(text, size, "%s", explain_yama(p->yama));
+	else if (capable && !(self->effective >> CAP_DAC_OVERRIDE & 1) && self->uid[1] != owner)
+		snprintf(text, size,
+		         "its files in /proc belong to another user (%ld), and memattach has no CAP_DAC_OVERRIDE; run "
+		         "memattach as that user, or give it that capability, too",
+		         owner);
 	else if (capable)
 		snprintf(text, size, "a security module forbids it%s%s%s; see its log",
 		         target->profile[0] ? " (profile " : "", target->profile, target->profile[0] ? ")" : "");

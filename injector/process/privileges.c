@@ -218,6 +218,23 @@ int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *lim
 	return 0;
 }
 
+int privileges_drop_for_view(void)
+{
+	struct __user_cap_data_struct have[2] = { 0 };
+
+	syscall(SYS_unshare, CLONE_NEWNET); /* what is not permitted is forbidden all the same, below */
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, 0); /* a terminal is no file in this sense */
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	capabilities_set(0);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (capabilities_get(have) < 0 || have[0].permitted || have[1].permitted)
+		return -EPERM;
+	forbid_calls();
+	return 0;
+}
+
 /* ---- memattach, attached ---- */
 
 void privileges_keep_for_detach(void)

@@ -28,6 +28,12 @@ struct privileges_limits {
 int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *limits);
 
 /*
+ * The same for a program that draws on the terminal, as the user that memattach runs as: session/live_child.h says why.
+ * It writes to no file, and ends with the process that started it. -EPERM if it would have a capability.
+ */
+int privileges_drop_for_view(void);
+
+/*
  * For memattach once it is attached: capabilities down to those that follow and detach need, and none can be gained by
  * execve. They stay where memattach has no CAP_SYS_PTRACE: then it may trace the target because it has all capabilities
  * that the target has (ptrace(2)).

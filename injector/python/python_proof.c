@@ -234,24 +234,6 @@ static int prove_key(struct prover *pr, const struct maps *maps, struct python_s
 	return rc;
 }
 
-static struct python_code_layout code_layout(const struct python_release *r)
-{
-	return (struct python_code_layout){
-		.file = r->code_filename,
-		.name = r->code_qualname != PYTHON_ABSENT ? r->code_qualname : r->code_name,
-		.first_line = r->code_first_line,
-		.lines = r->code_lines,
-		.string_length = r->string_length,
-		.string_state = r->string_state,
-		.string_kind = r->string_kind,
-		.string_compact = r->string_compact,
-		.string_ascii = r->string_ascii,
-		.ascii_data = r->string_ascii_data,
-		.wide_data = r->string_wide_data,
-		.lines_format = r->lines,
-	};
-}
-
 static void fill_in_layout(const struct prover *pr, const struct python_specific *s)
 {
 	const struct python_version *v = &pr->p->runtime.version;
@@ -267,7 +249,7 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 		.string_type = pr->view.types[PYTHON_STR],
 		.bytes_type = pr->view.types[PYTHON_BYTES],
 		.frames = pr->view.release->frames,
-		.code = code_layout(pr->view.release),
+		.code = python_release_code(pr->view.release),
 	};
 }
 

@@ -60,6 +60,25 @@ struct python_release {
 	} self[PYTHON_SELF_WORDS];
 };
 
+/* What of it the payload needs to copy a code object. */
+static inline struct python_code_layout python_release_code(const struct python_release *r)
+{
+	return (struct python_code_layout){
+		.file = r->code_filename,
+		.name = r->code_qualname != PYTHON_ABSENT ? r->code_qualname : r->code_name,
+		.first_line = r->code_first_line,
+		.lines = r->code_lines,
+		.string_length = r->string_length,
+		.string_state = r->string_state,
+		.string_kind = r->string_kind,
+		.string_compact = r->string_compact,
+		.string_ascii = r->string_ascii,
+		.ascii_data = r->string_ascii_data,
+		.wide_data = r->string_wide_data,
+		.lines_format = r->lines,
+	};
+}
+
 /* NULL: a version that is not known. */
 const struct python_release *python_release_find(uint32_t minor);
 /* All of them, by minor version. */

@@ -35,14 +35,6 @@
 	1000 /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
 #define NUMBER_MAX 1000u /* of names that are tried instead of one that is taken */
 
-/* An inode number alone is given out again when its file is removed. */
-struct file_identity {
-	uint32_t major, minor;
-	uint64_t inode;
-	int64_t born_s;
-	uint32_t born_ns; /* 0 where the file system does not keep it */
-};
-
 struct dump_file_result {
 	char name[NAME_MAX + 1];     /* in the directory */
 	struct file_identity ours;   /* of the file that memattach wrote last under that name, … */
@@ -51,27 +43,6 @@ struct dump_file_result {
 	_Atomic uint64_t copied;
 	struct err error; /* of the last copy that failed */
 };
-
-/* Of an open file where name is "", else of what is there, links themselves included. */
-static int identify(int directory, const char *name, struct file_identity *identity)
-{
-	struct statx st;
-
-	if (statx(directory, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &st) < 0)
-		return -errno;
-	*identity = (struct file_identity){ .major = st.stx_dev_major, .minor = st.stx_dev_minor, .inode = st.stx_ino };
-	if (st.stx_mask & STATX_BTIME) {
-		identity->born_s = st.stx_btime.tv_sec;
-		identity->born_ns = st.stx_btime.tv_nsec;
-	}
-	return 0;
-}
-
-static bool is_same(const struct file_identity *a, const struct file_identity *b)
-{
-	return a->major == b->major && a->minor == b->minor && a->inode == b->inode && a->born_s == b->born_s &&
-	       a->born_ns == b->born_ns;
-}
 
 static int take_name(struct dump_file *f, struct err *e)
 {
@@ -84,7 +55,7 @@ static int take_name(struct dump_file *f, struct err *e)
 	if (fd < 0)
 		return err_sys(e, "cannot create the dump %s", f->path);
 	owner_give(fd);
-	int rc = identify(fd, "", &f->result->ours);
+	int rc = file_identify(fd, "", &f->result->ours);
 	f->result->coming = f->result->ours;
 	return rc < 0 ? err_set(e, -rc, "cannot look at the dump %s: %s", f->path, strerror(-rc)) : 0;
 }
@@ -139,13 +110,13 @@ static int whose_name(const struct dump_file *f)
 	struct dump_file_result *r = f->result;
 	struct file_identity there;
 
-	int rc = identify(f->directory, r->name, &there);
+	int rc = file_identify(f->directory, r->name, &there);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
 	/* A copy that was ended just after it was put there. */
-	if (is_same(&there, &r->coming))
+	if (file_is_same(&there, &r->coming))
 		r->ours = r->coming;
-	return is_same(&there, &r->ours) ? 1 : -EEXIST;
+	return file_is_same(&there, &r->ours) ? 1 : -EEXIST;
 }
 
 /* ---- in the child ---- */
@@ -211,7 +182,7 @@ static int replace(const struct dump_file *f, int fd, bool named, struct err *e)
 static int put_in_place(const struct dump_file *f, int fd, bool named, struct err *e)
 {
 	int whose = whose_name(f);
-	int rc = identify(fd, "", &f->result->coming);
+	int rc = file_identify(fd, "", &f->result->coming);
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at the dump: %s", strerror(-rc));
@@ -469,16 +440,21 @@ int dump_file_write(struct dump_file *f, const struct dump_source *source, bool 
 	return await(f, waiting, context, e);
 }
 
+struct file_identity dump_file_identity(const struct dump_file *f)
+{
+	return f->result->ours;
+}
+
 int dump_file_reopen(const struct dump_file *f, int flags)
 {
 	struct file_identity there = { 0 };
 	AUTO_CLOSE int fd = openat(f->directory, f->result->name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	char path[40];
 
-	int rc = fd < 0 ? -errno : identify(fd, "", &there);
+	int rc = fd < 0 ? -errno : file_identify(fd, "", &there);
 	if (rc < 0)
 		return rc;
-	if (!is_same(&there, &f->result->ours))
+	if (!file_is_same(&there, &f->result->ours))
 		return -EEXIST;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	int opened = open(path, flags | O_CLOEXEC);

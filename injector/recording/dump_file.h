@@ -26,6 +26,7 @@
 
 #include "dump_copy.h"
 #include "err.h"
+#include "file_identity.h"
 
 struct dump_file_result;
 
@@ -66,6 +67,8 @@ void dump_file_abort(struct dump_file *f);
 int dump_file_write(struct dump_file *f, const struct dump_source *source, bool (*waiting)(void *context, double done),
                     void *context, struct err *e) WARN_UNUSED;
 
+/* Of the file that memattach wrote last. */
+struct file_identity dump_file_identity(const struct dump_file *f);
 /* In a child, because a file system may stand still: the file that memattach wrote last, if its name still leads there.
  * A descriptor or -errno. */
 int dump_file_reopen(const struct dump_file *f, int flags) WARN_UNUSED;

@@ -16,6 +16,7 @@
 #include "attach.h"
 #include "cleanup.h"
 #include "inspect.h"
+#include "live_child.h"
 #include "payload_place.h"
 #include "plan.h"
 #include "rate_control.h"
@@ -257,6 +258,10 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	if (thinner_is_needed(&s->recording.dump) && !f->said_no_thinning && now >= f->next_thinning_ns)
 		make_room(f);
 	session_file_tick(s);
+	if (live_child_has_quit(s)) {
+		*end = SESSION_END_ASKED;
+		return 1;
+	}
 	if (s->recording.governor.least > s->options.rate_bytes && thinner_has_much_room(&s->recording.dump))
 		s->recording.governor.least = s->options.rate_bytes;
 	int rc = set_timer(f, tick_length(f, now), e);

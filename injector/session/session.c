@@ -52,7 +52,8 @@ void session_say(const struct session *s, const char *format, ...)
 	if (s->options.quiet)
 		return;
 	va_start(ap, format);
-	say_line(stderr, format, ap);
+	if (!s->held || !say_add_line(&s->held->text, format, ap))
+		say_line(stderr, format, ap);
 	va_end(ap);
 }
 

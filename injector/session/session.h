@@ -47,8 +47,11 @@ struct session_options {
 	unsigned given_count;
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;
-	bool no_cache;   /* compile unwind tables anew, keep none */
-	bool no_symbols; /* do not name the frames at the end */
+	uint64_t every_ns; /* sessions begin so far apart; 0: there is one */
+	unsigned keep;     /* dumps of them */
+	bool no_cache;     /* compile unwind tables anew, keep none */
+	bool no_symbols;   /* do not name the frames at the end */
+	bool live;         /* show the live heap meanwhile */
 	bool quiet;
 	bool verbose;
 };
@@ -108,6 +111,11 @@ struct session_outcome {
 	char *notes; /* lines: what the program itself did to its GOT entries, and the like: nothing that had to stay */
 };
 
+/* Messages that wait while something else has the terminal. */
+struct held_lines {
+	char *text; /* NULL: none */
+};
+
 /* What no descriptor or pointer in it says is there, has not been made yet. */
 struct session {
 	struct session_options options;
@@ -125,10 +133,12 @@ struct session {
 	unsigned report_count;                           /* that are open */
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
-	bool unsaved;        /* it could not be */
-	bool detaching;      /* --detach: no session of our own is to come */
-	bool touched;        /* this memattach has loaded or started the payload */
-	struct ours ours;    /* files of memattach that the target has, or had */
+	pid_t live_child;    /* live_child.h, 0: none */
+	struct held_lines *held; /* NULL: messages are written at once */
+	bool unsaved;            /* it could not be */
+	bool detaching;          /* --detach: no session of our own is to come */
+	bool touched;            /* this memattach has loaded or started the payload */
+	struct ours ours;        /* files of memattach that the target has, or had */
 };
 
 void session_init(struct session *s, const struct session_options *options);

@@ -59,6 +59,9 @@ static int create(const struct session *s, struct dump_file *file, const char *p
 
 int session_file_check(const struct session_options *options, struct err *e)
 {
+	if (options->output && options->every_ns && !is_directory(options->output))
+		return err_set(e, ENOTDIR, "-o %s is no directory: with --every each session has a dump of its own",
+		               options->output);
 	if (!options->output || is_directory(options->output) ||
 	    faccessat(AT_FDCWD, options->output, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
@@ -80,7 +83,9 @@ int session_file_create(struct session *s, struct err *e)
 {
 	struct dump_source source;
 
-	int rc = create(s, &s->recording.file, s->options.output, e);
+	int rc = session_file_check(&s->options, e);
+	if (rc == 0)
+		rc = create(s, &s->recording.file, s->options.output, e);
 	if (rc < 0)
 		return rc;
 	dump_source_of_writer(&source, &s->recording.dump);

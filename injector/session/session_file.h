@@ -6,7 +6,7 @@
 
 #include "session.h"
 
-/* For who attaches later: -EEXIST if the name of -o is taken now. */
+/* For who attaches later: -EEXIST if the name of -o is taken now; -ENOTDIR: it must be a directory. */
 int session_file_check(const struct session_options *options, struct err *e) WARN_UNUSED;
 /*
  * Takes the name of -o, or makes one, in the directory that -o names or the current one, and writes a first copy: what

@@ -14,11 +14,11 @@
 
 #define ENTRIES_MAX (1u << 20) /* more live samples are not added up every second */
 
-static bool wanted(const struct session *s)
+bool status_line_wanted(const struct session *s)
 {
 	const char *term = getenv("TERM");
 
-	return !s->options.quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	return !s->options.quiet && !s->live_child && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
 /* Sum over the live table, as it is at this moment. */
@@ -68,7 +68,7 @@ void status_line_show(struct session *s)
 	struct estimate_sum sum = { 0 };
 	char live[SIZE_TEXT] = "", low[SIZE_TEXT], high[SIZE_TEXT], file[SIZE_TEXT], rate[SIZE_TEXT];
 
-	if (!wanted(s))
+	if (!status_line_wanted(s))
 		return;
 	fprintf(stderr, "\r\033[K%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, rate),
 	        (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
@@ -88,7 +88,7 @@ void status_line_text(const struct session *s, const char *format, ...)
 {
 	va_list ap;
 
-	if (!wanted(s))
+	if (!status_line_wanted(s))
 		return;
 	va_start(ap, format);
 	char *line = say_format(format, ap);
@@ -101,6 +101,6 @@ void status_line_text(const struct session *s, const char *format, ...)
 
 void status_line_end(const struct session *s)
 {
-	if (wanted(s))
+	if (status_line_wanted(s))
 		fputs("\r\033[K", stderr);
 }

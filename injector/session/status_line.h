@@ -6,7 +6,8 @@
 
 #include "session.h"
 
-/* Nothing unless stderr is a terminal and neither --quiet nor TERM=dumb is given. */
+/* stderr is a terminal, and neither --quiet nor TERM=dumb is given: else these show nothing. */
+bool status_line_wanted(const struct session *s);
 void status_line_show(struct session *s);
 /* The same with another text, while no session lasts. */
 void status_line_text(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -5,10 +5,6 @@
 #include <string.h>
 
 #include "inspect.h"
-#include "payload_place.h"
-#include "plan.h"
-#include "record.h"
-#include "session_file.h"
 #include "status_line.h"
 #include "stop_signals.h"
 
@@ -21,42 +17,6 @@ struct waiter {
 	struct trigger_watch watches[TRIGGERS_MAX];
 	unsigned held; /* the condition that held first */
 };
-
-/* What an attach prepares, none of which touches the process. Unwind tables that are compiled here are kept, so the
- * attach itself is short. */
-static int look_ahead(struct session *s, struct err *e)
-{
-	int rc = session_open(s, e);
-	if (rc == 0)
-		rc = session_inspect(s, e);
-	if (rc == 0)
-		rc = session_find_payload(s, e);
-	/* What a dead memattach left is taken out first when the time has come. */
-	if (rc < 0 || s->payload.base)
-		return rc;
-	rc = session_check_loader(s, e);
-	if (rc == 0)
-		rc = session_check_threads(s, e);
-	if (rc == 0)
-		rc = session_choose(s, e);
-	if (rc == 0)
-		rc = session_plan(s, e);
-	return rc == 0 ? session_compile(s, e) : rc;
-}
-
-/* By a session that is thrown away: what it finds is out of date when the condition holds. */
-static int refuse_early(const struct session_options *options, struct err *e)
-{
-	struct session look;
-
-	session_init(&look, options);
-	look.options.quiet = true;
-	int rc = look_ahead(&look, e);
-	if (rc == 0)
-		rc = session_file_check(options, e);
-	session_done(&look);
-	return rc;
-}
 
 /* One more of a list that is made of texts. */
 static void add_text(char *list, size_t size, const char *separator, const char *text)
@@ -155,9 +115,7 @@ int trigger_wait(struct session *s, struct err *e)
 	struct waiter w = { .s = s };
 	char text[TRIGGER_TEXT];
 
-	int rc = refuse_early(&s->options, e);
-	if (rc == 0)
-		rc = session_open(s, e);
+	int rc = session_open(s, e);
 	if (rc == 0)
 		rc = stop_signals_open(&signals, e);
 	if (rc < 0)

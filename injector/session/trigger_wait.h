@@ -9,8 +9,8 @@
 #include "session.h"
 
 /*
- * What would be refused now is refused now, not at night when the condition holds. Then waits, and says so. 0: one of
- * the conditions holds, and s->target is open. -ESRCH: the process has ended meanwhile; -EINTR: a signal came.
+ * Waits, and says so. 0: one of the conditions holds, and s->target is open. -ESRCH: the process has ended meanwhile;
+ * -EINTR: a signal came.
  */
 int trigger_wait(struct session *s, struct err *e) WARN_UNUSED;
 

@@ -86,6 +86,8 @@ def check_bash(bash):
         (("memattach", "--hooks", "=", "e"), ["entry"]),
         (("memattach", "--hooks", "="), ["auto", "entry", "got"]),
         (("memattach", "--hook", ""), []),
+        (("memattach", "--", "memattach-no-such"), []),
+        (("memattach", "-q", "--", "printf", "n"), ["notes.txt"]),
         (("memattach", "-d", "1"), ["10m", "10s", "1h", "1m"]),
         (("memattach", "-o", ""), files),
         (("memanalyze", ""), dumps),
@@ -105,6 +107,8 @@ def check_bash(bash):
     for words, wanted in expected:
         got = bash.proposals(*words)
         assert got == wanted, f"{' '.join(words)!r}: {got}, not {wanted}"
+    assert "printf" in bash.proposals("memattach", "-r", "1", "--", "print")
+    assert str(os.getpid()) in bash.proposals("memattach", "")
     assert str(os.getpid()) in bash.proposals("memattach", "-p", "")
     assert str(os.getpid()) in bash.proposals("memattach", "--pid", "=", str(os.getpid())[0])
 
@@ -115,7 +119,8 @@ def check_fish(completions):
         return
     for program, line, wanted in (("memanalyze", "memanalyze --by li", ["lifetime", "line"]),
                                   ("memattach", "memattach --hoo", ["--hook", "--hooks"]),
-                                  ("memattach", "memattach -d 1", ["10m", "10s", "1h", "1m"])):
+                                  ("memattach", "memattach -d 1", ["10m", "10s", "1h", "1m"]),
+                                  ("memattach", "memattach -q -- mktem", ["mktemp"])):
         script = f"source $argv[1]; complete -C '{line}'"
         result = subprocess.run(["fish", "--no-config", "-c", script, completions / "fish" / f"{program}.fish"],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)

@@ -28,7 +28,11 @@ check(libc.mount(b"proc", b"proc", b"proc", 0, None))
 check(libc.syscall(155, b".", b"."))
 check(libc.umount2(b".", 2))
 os.chdir("/")
-os.execv(sys.argv[2], sys.argv[2:])
+if int(sys.argv[2]):
+    os.setgroups([])
+    os.setresgid(*[int(sys.argv[2])] * 3)
+    os.setresuid(*[int(sys.argv[2])] * 3)
+os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
@@ -41,7 +45,7 @@ def files_of(program):
 class Container(Victim):
     """A victim in a root and namespaces of its own, at a path that the host does not have."""
 
-    def __init__(self, context, name, *arguments):
+    def __init__(self, context, name, *arguments, user=0):
         if os.geteuid() != 0 or not shutil.which("unshare"):
             raise Skip("a container needs root, and unshare")
         self.root = context.unique("root", "")
@@ -56,7 +60,7 @@ class Container(Victim):
         assert not os.path.exists(self.program)
         self.name = name
         self.process = context.start(["unshare", "--mount", "--pid", "--fork", "--kill-child", sys.executable, "-c", ENTER,
-                                      self.root, self.program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      self.root, str(user), self.program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, text=True)
         self.lines = Lines(self.process.stdout)
         if re.search(r"PID|Error", self.lines.wait(r"^PID \d+$|Error")).group() == "Error":
@@ -180,3 +184,64 @@ def container_ends_and_its_files_before_it(context):
     assert re.search("ended (by signal 9|during)", session.said()) and "without the names" not in session.said(), session.said()
     report = analyze(context, session.dump)
     assert report["target"]["ended"] in ("killed", "exited") and "loop" in own_functions(report, victim), report["target"]
+
+
+# What a container of Docker or Podman has by itself.
+CONTAINER_CAPABILITIES = "chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot mknod audit_write setfcap"
+
+
+def beside(victim, capabilities):
+    """A command runs in the PID namespace of a container, with a mount namespace, a /proc and capabilities of its own: as with
+    docker run --pid=container:, or in an ephemeral container."""
+    for program in ("nsenter", "setpriv"):
+        if not shutil.which(program):
+            raise Skip(f"{program} is not installed")
+    bounds = ",".join(["-all", *("+" + name for name in capabilities.split())])
+    return ["nsenter", f"--target={victim.pid}", "--pid", "unshare", "--mount", "--mount-proc", "--fork",
+            "setpriv", f"--bounding-set={bounds}", "--inh-caps=-all"]
+
+
+def record_beside(context, victim, capabilities, output):
+    before = Snapshot(victim.pid)
+    result = subprocess.run([*beside(victim, capabilities), context.memattach, "-p", "1", "-r", "64k", "-d", "700ms", "--deadline", "20s", "-o", output],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.check_alive()
+    return result
+
+
+@case()
+def container_from_a_container_beside_it(context):
+    """As docs/containers.md has it: from a container that shares the PID namespace and has CAP_SYS_PTRACE in addition. -o is a
+    directory. The process has another user, and the number 1 there."""
+    victim = Container(context, "alloc_loop", user=65534)
+    folder = context.unique("dumps", "")
+    os.mkdir(folder)
+    result = record_beside(context, victim, CONTAINER_CAPABILITIES + " sys_ptrace", folder)
+    assert result.returncode == 0 and "without the names" not in result.stderr, result
+    name, = os.listdir(folder)
+    assert re.fullmatch(r"memattach\.alloc_loop\.1\.\d{8}-\d{6}\.dump", name), name
+    victim.vanish()
+    report = analyze(context, os.path.join(folder, name))
+    assert report["target"]["pid"] == 1 and "loop" in own_functions(report, victim), report["target"]
+
+
+@case()
+def container_with_cap_sys_ptrace_alone(context):
+    """CAP_SYS_PTRACE is enough to attach to a process of the same user, and detach; names are then left to memanalyze, which is
+    said. Without it, and for a process of another user: refused, with the capability that is missing."""
+    victim = Container(context, "alloc_loop", user=65534)
+    result = record_beside(context, victim, "sys_ptrace", context.path("none.dump"))
+    assert result.returncode == 1 and "(65534)" in result.stderr and "CAP_DAC_OVERRIDE" in result.stderr, result
+    victim = Container(context, "alloc_loop")
+    result = record_beside(context, victim, "", context.path("none.dump"))
+    assert result.returncode == 1 and "CAP_SYS_PTRACE" in result.stderr, result
+    assert not os.path.exists(context.path("none.dump"))
+    dump = context.path("alone.dump")
+    result = record_beside(context, victim, "sys_ptrace", dump)
+    assert result.returncode == 0 and "the dump is without the names of functions" in result.stderr, result
+    there = subprocess.run([*beside(victim, CONTAINER_CAPABILITIES + " sys_ptrace"), context.memanalyze, "--json", dump],
+                           stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True)
+    assert '"loop"' in there.stdout, "the files of the process were not found from there"
+    victim.vanish()
+    assert own_functions(analyze(context, dump), victim) == {None}

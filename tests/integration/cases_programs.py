@@ -8,9 +8,10 @@ import subprocess
 import threading
 import time
 
+from browser import CHROMIUM, Shown
 from harness import Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
 from procfs import Failure, PATIENCE, read_text, tasks_of
-from reports import analyze, functions_of, truncated_share
+from reports import analyze, analyze_text, functions_of, stacks_with, sum_of, truncated_share
 from snapshot import Snapshot, check_same
 
 SESSION_SECONDS = 10
@@ -225,6 +226,21 @@ def wait_for_growth(server, grown_bytes):
         time.sleep(0.05)
 
 
+def check_html(context, dump, report):
+    """What the HTML report shows of it in a browser, if there is one: the functions, the total, a search."""
+    page = os.path.join(context.work, "demo.html")
+    analyze_text(context, dump, "-o", page)
+    if not CHROMIUM:
+        log("without the HTML report: there is no chromium")
+        return
+    shown = Shown(page, "dir=in&q=remember_rejected", os.path.join(context.work, "browser"))
+    assert shown.data["function"] == "remember_rejected" and int(shown.data["boxes"]) > 3, shown.data
+    assert shown.numbers("total")[0] == report["total"]["live_bytes"]["estimate"], shown.data
+    estimate, low, high = shown.numbers("hit")
+    expected = sum_of(stacks_with(report, "remember_rejected"), "live_bytes")
+    assert abs(estimate - expected) <= 10 and low < estimate < high, (shown.data, expected)
+
+
 @case()
 def demo_service(context):
     """The service of scripts/demo: the leak is the first stack.
@@ -248,5 +264,6 @@ def demo_service(context):
     top = sorted(report["stacks"], key=lambda s: -s["live_bytes"]["estimate"])[:1]
     names = [name for stack in top for name in functions_of(stack)]
     assert "remember_rejected" in names, names
+    check_html(context, session.dump, report)
     server.terminate()
     assert server.wait(PATIENCE) == 0

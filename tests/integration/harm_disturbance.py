@@ -13,6 +13,7 @@ from procfs import Failure, Skip, describe, tasks_of
 from snapshot import Snapshot, State, check_same, remains, settle
 
 CYCLES = 20
+AT_ONCE = 3 * (os.cpu_count() or 1)  # most of the time of a session is waiting
 NAP_MS = 1000
 LATE_MS = 500  # half of the time: a call that started anew even once in the middle would be later
 
@@ -88,7 +89,7 @@ def undisturbed(context, promise):
             return f"{mode}: {error}"
 
     modes = blocked_modes(context, promise)
-    with Control() as control, concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
+    with Control() as control, concurrent.futures.ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         results = [result for result in pool.map(one, modes) if result]
     for result in results:
         log(result)
@@ -97,19 +98,19 @@ def undisturbed(context, promise):
         raise Failure(f"{len(failures)} of {len(modes)} kinds:\n  " + "\n  ".join(failures))
 
 
-@case(timeout=600)
+@case(timeout=600, alone=True)
 def blocked_calls_keep_their_time(context):
     """poll, select, nanosleep, futex …: 20 sessions each, no EINTR, errno as it was, not early, not late."""
     undisturbed(context, "kept")
 
 
-@case(timeout=600)
+@case(timeout=600, alone=True)
 def blocked_calls_that_start_anew(context):
     """epoll_wait, semtimedop, sigtimedwait, recv with SO_RCVTIMEO, io_getevents: no EINTR, not early; the time may start anew."""
     undisturbed(context, "anew")
 
 
-@case(timeout=600)
+@case(timeout=600, alone=True)
 def blocked_calls_without_time(context):
     """read, accept, futex, wait4, pause, semop, msgrcv, locks …: 20 sessions each and they never return."""
     undisturbed(context, "none")
@@ -154,7 +155,7 @@ def signals_come_once_and_in_order(context):
     many(context, "signals")
 
 
-@case()
+@case(alone=True)
 def realtime_thread_hogs_a_processor(context):
     """SCHED_FIFO, on one processor, without a pause: the only thread, or one of several that share that processor."""
     processors = sorted(os.sched_getaffinity(0))

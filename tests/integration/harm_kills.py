@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 
+from cases_python import PROGRAM, pythons
 from harness import Session, Victim, case, cycle, log, recording, rootless, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe
 from snapshot import Snapshot, State, check_same, remains, settle
@@ -225,7 +226,15 @@ def system_call_kills(context, sufferer, limit, detaching):
     check_kills(sufferer.ended - missed, len(points))
 
 
+def python(context, *kinds):
+    """python_busy.py, under one of the interpreters that cases_python.py knows."""
+    command = [random.choice(pythons(context)), str(PROGRAM.with_name("python_busy.py")), *kinds]
+    return Victim(context, command, environment={"PYTHONWARNINGS": "ignore"})
+
+
 VICTIMS = {
+    "python": dict(make=python),
+    "python-forks": dict(make=lambda context: python(context, "forks", "generators", "made_code")),
     "storm": dict(name="alloc_loop"),
     "redis": dict(make=RedisUnderLoad),
     "signals": dict(name="signals"),

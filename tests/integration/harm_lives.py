@@ -357,7 +357,7 @@ def with_newcomer(context, name, *arguments, wait):
     raise Skip("the number was not given again in 20 tries")
 
 
-@case()
+@case(alone=True)
 def pid_is_used_again(context):
     """The process ends during the session and another gets its number: the newcomer is not touched."""
     session, newcomer = with_newcomer(context, "alloc_loop", wait="attached to")
@@ -369,7 +369,7 @@ def pid_is_used_again(context):
     newcomer.finish()
 
 
-@case()
+@case(alone=True)
 def pid_is_used_again_while_waited(context):
     """The same while memattach waits for a condition, which the newcomer meets."""
     session, newcomer = with_newcomer(context, "known_heap", "--when", "private>20M", wait="waiting for")

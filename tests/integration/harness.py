@@ -21,6 +21,9 @@ import time
 from contracts import dump_states, header_field
 from procfs import Failure, Maps, PATIENCE, Skip, describe, progress_of, read_text
 from snapshot import Snapshot, check_same
+import waiting
+
+waiting.use_everywhere()
 
 ADDR_NO_RANDOMIZE = 0x0040000
 KILLS = 40  # of a case that kills memattach at random moments
@@ -36,11 +39,13 @@ class Case:
 CASES = {}
 
 
-def case(label="integration", timeout=180, sanitized=False):
-    """sanitized: run again with memattach itself under AddressSanitizer."""
+def case(label="integration", timeout=180, sanitized=False, alone=False):
+    """sanitized: run again with memattach itself under AddressSanitizer. alone: never at the same time as another test, since it takes
+    all processors, or what it looks at belongs to the whole machine."""
     def register(function):
         assert function.__name__ not in CASES, function.__name__
-        CASES[function.__name__] = Case(function, [label, "sanitized"] if sanitized else [label], timeout)
+        labels = [label] + ["sanitized"] * sanitized + ["alone"] * (alone or label == "stress")
+        CASES[function.__name__] = Case(function, labels, timeout)
         return function
     return register
 

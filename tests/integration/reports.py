@@ -21,9 +21,12 @@ def analyze(context, dump, *arguments, expected=0):
 def with_frames(report):
     """The frames of each stack in the place of their numbers, with path and build-id of their modules."""
     for frame in report["frames"]:
+        for name in ("function", "file", "line", "module", "address", "language", "inlined"):
+            frame.setdefault(name, False if name == "inlined" else None)
         module = report["modules"][frame["module"]] if frame["module"] is not None else {"path": None, "build_id": None}
         frame.update(module=module["path"], build_id=module["build_id"])
     for stack in report["stacks"]:
+        stack.setdefault("truncated", False)
         stack["frames"] = [report["frames"][number] for number in stack["frames"]]
     return report
 
@@ -54,7 +57,7 @@ def check_figures(holder):
 
 
 def check_report(report):
-    assert report["format"] == 3
+    assert report["format"] == 4
     assert set(report) >= {"format", "rate_bytes", "confidence", "complete", "target", "samples", "total", "stacks"}
     assert set(report["target"]) >= {"pid", "command", "attached_at", "duration_seconds", "ended"}
     assert report["target"]["ended"] in ("detached", "exited", "killed", "running", "abandoned"), report["target"]

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loaded before the C library of a python3: walks the Python frames of the calling thread at each call of malloc,
- * calloc and realloc, by payload/python_walk.c. With PYTHONMALLOC=malloc each Python object is such a call. At the end
- * it adds a line to the file that PYTHON_WALKS names:
+ * calloc and realloc, by payload/python_walk.c, and reads their code objects, by payload/code_object.c. With
+ * PYTHONMALLOC=malloc each Python object is such a call. At the end it adds a line to the file that PYTHON_WALKS names:
  *
- *     PID walks frames no_thread truncated lost
+ *     PID walks frames no_thread truncated lost nameless
  *
  * python_walks_here() is for ctypes: the frames as the walk finds them, to be compared with what Python says of itself.
  *
@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "code_object.h"
+#include "dump_format.h"
 #include "python_releases.h"
 #include "python_walk.h"
 
@@ -29,7 +31,7 @@ extern void *__libc_realloc(void *old, size_t bytes);
 
 static struct python_layout layout;
 static const char *trouble = "it has not started";
-static atomic_ulong walks, frames, ends[PYTHON_WALK_LOST + 1];
+static atomic_ulong walks, frames, nameless, sum_of_hashes, ends[PYTHON_WALK_LOST + 1];
 static __thread struct python_walked found[ROOM] __attribute__((tls_model("initial-exec")));
 
 /* memattach proves it on a process that runs; here there is none yet. */
@@ -48,6 +50,21 @@ static bool learn_sequence(uint64_t thread_pointer)
 	return layout.key_sequence;
 }
 
+/* As many as the payload reads. */
+static void read_code(uint32_t count)
+{
+	unsigned long without = 0, sum = 0;
+	struct code_object code;
+
+	for (uint32_t i = 0; i < count && i < DUMP_PYTHON_FRAMES_MAX; i++) {
+		code_object_read(&code, &layout, &found[i]);
+		without += !code.name.bytes || !code.file.bytes || code.table_cut;
+		sum += code.hash;
+	}
+	atomic_fetch_add_explicit(&nameless, without, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sum_of_hashes, sum, memory_order_relaxed);
+}
+
 static __attribute__((noinline)) void walk(void)
 {
 	uint64_t thread_pointer;
@@ -59,6 +76,7 @@ static __attribute__((noinline)) void walk(void)
 	if (!layout.key_sequence && !learn_sequence(thread_pointer))
 		return;
 	enum python_walk_end end = python_walk(&layout, thread_pointer, found, ROOM, &count);
+	read_code(count);
 	atomic_fetch_add_explicit(&walks, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&frames, count, memory_order_relaxed);
 	atomic_fetch_add_explicit(&ends[end], 1, memory_order_relaxed);
@@ -125,7 +143,10 @@ static const char *prepare(void)
 		.finalizing = (uint64_t)(uintptr_t)runtime + r->runtime_finalizing,
 		.code_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyCode_Type"),
 		.frame_type = minor <= 10 ? (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyFrame_Type") : 0,
+		.string_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyUnicode_Type"),
+		.bytes_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyBytes_Type"),
 		.frames = r->frames,
+		.code = python_release_code(r),
 	};
 	return NULL;
 }
@@ -140,8 +161,9 @@ static __attribute__((destructor)) void report(void)
 	const char *file = getenv("PYTHON_WALKS");
 	char line[200];
 	int n = trouble ? snprintf(line, sizeof line, "%d %s\n", getpid(), trouble)
-	                : snprintf(line, sizeof line, "%d %lu %lu %lu %lu %lu\n", getpid(), walks, frames,
-	                           ends[PYTHON_WALK_NO_THREAD], ends[PYTHON_WALK_TRUNCATED], ends[PYTHON_WALK_LOST]);
+	                : snprintf(line, sizeof line, "%d %lu %lu %lu %lu %lu %lu\n", getpid(), walks, frames,
+	                           ends[PYTHON_WALK_NO_THREAD], ends[PYTHON_WALK_TRUNCATED], ends[PYTHON_WALK_LOST],
+	                           nameless);
 	int fd = file ? open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
 
 	if (fd < 0 || write(fd, line, (size_t)n) != n)

@@ -20,9 +20,11 @@ import sys
 import tempfile
 
 import hostile_dump as dump
+from html_page import FIGURES as HTML_FIGURES, Page
 from pprof_profile import Profile
 
-FILES = {"text": "r.txt", "json": "r.json", "pprof": "r.pb.gz", "collapsed": "r.folded", "speedscope": "r.speedscope.json", "dhat": "dhat.out.r"}
+FILES = {"text": "r.txt", "json": "r.json", "pprof": "r.pb.gz", "collapsed": "r.folded", "speedscope": "r.speedscope.json", "html": "r.html",
+         "dhat": "dhat.out.r"}
 VIEWS = ([], ["--at=5s"], ["--since=5s"], ["--since=1ms", "--at=20s"], ["--confidence=99"], ["--sort=live-count"], ["--sort=allocated-bytes"],
          ["--top=1"], ["--no-symbols"], ["--peak"], ["--size=1k.."], ["--focus=eventful"], ["--focus=leaky", "--hide=odd"], ["--hide=."],
          ["--ignore=.", "--since=5s"])
@@ -46,8 +48,8 @@ def whole(value):
 
 
 def function_of(report, frame):
-    module = report["modules"][frame["module"]]["path"] if frame["module"] is not None else None
-    name = frame["function"] or (module.rsplit("/", 1)[-1] + "+" if module else "") + frame["address"]
+    module = report["modules"][frame["module"]]["path"] if "module" in frame else None
+    name = frame.get("function") or (module.rsplit("/", 1)[-1] + "+" if module else "") + frame["address"]
     return "".join(c if c.isprintable() else "\ufffd" for c in name)
 
 
@@ -67,7 +69,7 @@ class Outputs:
         return whole(total[figure]["estimate"])
 
     def names(self, stack):
-        nothing = "(stack not known)" if stack["unknown"] or not self.hides() else "(no frame is shown)"
+        nothing = "(stack not known)" if stack.get("unknown") or not self.hides() else "(no frame is shown)"
         return [function_of(self.report, self.report["frames"][number]) for number in stack["frames"]] or [nothing]
 
     def whole_stacks(self, *figures):
@@ -92,6 +94,8 @@ class Outputs:
             self.check_speedscope()
         if "dhat" in self.paths:
             self.check_dhat()
+        if "html" in self.paths:
+            self.check_html()
 
     def check_pprof(self):
         profile = Profile(self.paths["pprof"])
@@ -130,7 +134,7 @@ class Outputs:
         """Those of the calls, in the program file; of the module that the JSON names."""
         ours = {(report_module["path"] if report_module else None, int(frame["address"], 16) - 1)
                 for frame in self.report["frames"]
-                for report_module in [self.report["modules"][frame["module"]] if frame["module"] is not None else None]}
+                for report_module in [self.report["modules"][frame["module"]] if "module" in frame else None]}
         mappings = {mapping["id"]: profile.text(mapping["filename"]) for mapping in profile.message["mapping"]}
         theirs = {(mappings[location["mapping_id"]], location["address"]) for location in profile.message["location"]
                   if location["address"] or not profile.names_of(location)[0].startswith("(")}
@@ -196,6 +200,23 @@ class Outputs:
             assert sum(point[field] for point in file["pps"]) == self.total(figure), (self.arguments, figure)
 
 
+    def check_html(self):
+        """The sums of the tree are the totals, and those of each stack, by its functions, are those of the JSON."""
+        page = Page(self.paths["html"])
+        for figure in HTML_FIGURES:
+            room = len(page.entries) + 1e-6 * self.report["total"][figure]["estimate"]
+            assert abs(page.total(figure) - self.total(figure)) <= room, (self.arguments, figure, page.total(figure), self.total(figure))
+            assert not self.compares() or abs(page.total(figure, True) - self.total(figure, True)) <= 2 * room, (self.arguments, figure)
+        assert page.head["timeline"] or self.compares() or len(self.report.get("dumps", [])) > 1 or not self.report["target"]["duration_seconds"]
+        assert sum(stacks for _, stacks, _, _ in page.entries) == page.head["stacks"]
+        stacks = None if self.compares() or any(word.startswith(("--top", "--depth")) for word in self.arguments) else self.report["stacks"]
+        ours, theirs = collections.Counter(), collections.Counter()
+        for stack in stacks or []:
+            ours[tuple(name.encode()[:500] for name in self.names(stack))] += stack["live_bytes"]["estimate"]
+        for path, _, now, _ in page.entries if stacks is not None else []:
+            theirs[tuple(name.encode()[:500] for name in reversed(path) if name != "(outer frames not known)")] += now[0]
+        assert set(ours) == set(theirs) and all(abs(ours[path] - theirs[path]) <= 1 + 1e-6 * ours[path] for path in ours), self.arguments
+
     @staticmethod
     def dhat_name(text):
         """0x12: function (file:1), 0x12: ??? (in /path), 0x12: ??? or what stands for frames"""
@@ -252,8 +273,8 @@ class Checks:
         assert "(outer frames left out);" in outputs.paths["collapsed"].read_text()
 
     def check_refusals(self):
-        refused = {"--by=function": {"pprof", "collapsed", "speedscope", "dhat"}, "--by=thread": {"pprof", "collapsed", "speedscope", "dhat"},
-                   "--leaks": {"pprof", "collapsed", "speedscope", "dhat"}, "--plan=5": {"pprof", "collapsed", "speedscope", "dhat"},
+        refused = {"--by=function": {"pprof", "collapsed", "speedscope", "dhat", "html"}, "--by=thread": {"pprof", "collapsed", "speedscope", "dhat", "html"},
+                   "--leaks": {"pprof", "collapsed", "speedscope", "dhat", "html"}, "--plan=5": {"pprof", "collapsed", "speedscope", "dhat", "html"},
                    "--timeline": {"pprof", "collapsed", "speedscope", "dhat"}, "--timeline=5": {"pprof", "collapsed", "speedscope", "dhat"},
                    "--since=1s": {"dhat"}, "--depth=2": {"dhat"}}
         self.clear()
@@ -270,7 +291,7 @@ class Checks:
     def check_names_of_files(self):
         self.clear()
         for name, text in (("a.PB.GZ", b"\x1f\x8b"), ("a.collapsed", b""), ("a.collapsedstack.txt", b""), ("dhat.out.17", b'{\n  "dhatFile'),
-                           ("a.text", b""), ("a.speedscope.json", b'{\n  "$schema"'), ("a.json", b'{\n  "format"')):
+                           ("a.text", b""), ("a.speedscope.json", b'{\n  "$schema"'), ("a.json", b'{\n  "format"'), ("a.htm", b"<!doctype html>")):
             run(self.program, "-o", self.directory / name, self.seeds[1])
             assert (self.directory / name).read_bytes().startswith(text), name
         self.clear()

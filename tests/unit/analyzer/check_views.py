@@ -44,7 +44,7 @@ def check_tables(report, where):
     for table in (frames, modules):
         assert len({json.dumps(entry) for entry in table}) == len(table), where
     assert {number for stack in report["stacks"] for number in stack["frames"]} == set(range(len(frames))), where
-    assert all(frame["module"] is None or 0 <= frame["module"] < len(modules) for frame in frames), where
+    assert all(frame["module"] in range(len(modules)) for frame in frames if "module" in frame), where
     for stack in report["stacks"]:
         stack["frames"] = [frames[number] for number in stack["frames"]]
 
@@ -53,7 +53,7 @@ def check_json(text, where):
     report = json.loads(text, parse_constant=no_constant)
     assert ALWAYS <= set(report), (where, ALWAYS - set(report))
     check_tables(report, where)
-    assert report["format"] == 3, where
+    assert report["format"] == 4, where
     for part in [report["total"], *report["stacks"]]:
         for name in FIGURES:
             figure = part[name]
@@ -67,7 +67,7 @@ def check_json(text, where):
         for name in ("live_bytes", "allocated_bytes"):
             assert point[name]["low"] <= point[name]["estimate"] <= point[name]["high"], (where, point)
     for stack in report["stacks"]:
-        assert {"share", "samples", "samples_live", "truncated", "deep", "unknown", "frame_count", "frames"} <= set(stack), where
+        assert {"share", "samples", "samples_live", "frames"} <= set(stack), where
     by_thread = report.get("by") == "thread"
     if report.get("by") in ("size", "lifetime"):
         for name in FIGURES:
@@ -153,7 +153,7 @@ def derived(report, part):
     if slack:
         yield ratio(slack["slack_bytes"]["estimate"], slack["requested_bytes"])
     if isinstance(part, dict) and "frame_count" in part:
-        yield part["frame_count"] - sum(not frame["inlined"] for frame in part["frames"])
+        yield part["frame_count"] - sum(not frame.get("inlined") for frame in part["frames"])
     if isinstance(part, dict) and isinstance(part.get("allocated_bytes"), dict):
         for unit in ("bytes", "count"):
             if f"live_{unit}" in part:

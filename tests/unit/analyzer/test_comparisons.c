@@ -139,7 +139,7 @@ static void test_leaks(void **state)
 	assert_int_equal(r.rows.list[0].change->leak.count.samples, 41); /* born within the first 20 s */
 	assert_int_equal(r.rows.list[0].change->leak.gained, 20);
 	assert_says(text_of(&r), "LEAK");
-	assert_says(json_of(&r), "\"leaks\": true");
+	assert_says(json_of(&r), "\"leaks\":true");
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .leaks = true, .age_ns = 29000000000u });
 	assert_int_equal(r.rows.list[0].change->leak.count.samples, 3);

@@ -83,7 +83,7 @@ static void test_everything_recorded_is_exact(void **state)
 			            x.error == 0);
 		}
 	assert_true(report_detection_limit(&m.report) == 0 && report_hidden_bytes(&m.report) == 0);
-	assert_non_null(strstr(m.json, "\"estimate\": 500500, \"stderr\": 0, \"low\": 500500, \"high\": 500500"));
+	assert_non_null(strstr(m.json, "\"estimate\":500500,\"stderr\":0,\"low\":500500,\"high\":500500"));
 	assert_non_null(strstr(m.text, "exact"));
 	assert_null(strstr(m.text, "without a sample"));
 	done(&m);
@@ -150,7 +150,7 @@ static void test_counts_are_of_the_sizes_that_samples_show(void **state)
 	struct estimate all = report_estimate(&m.report, much, FIGURE_ALLOCATED_COUNT);
 	assert_true(all.high - all.low < 1.05 * 2 * 1.96 * all.error);
 	assert_non_null(strstr(m.json, "\"hidden_block_bytes\": 16"));
-	assert_non_null(strstr(m.json, "\"unseen\": 98165}"));
+	assert_non_null(strstr(m.json, "\"unseen\":98165}"));
 	assert_non_null(strstr(m.text, "up to 98,165 live and 98,165 allocated ones, smaller than all samples\n"));
 	assert_non_null(strstr(m.text, "smaller than all samples of the row: up to 98,165 of 16 bytes or more"));
 	done(&m);

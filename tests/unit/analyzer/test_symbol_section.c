@@ -234,7 +234,7 @@ static void test_report_uses_them_and_needs_no_file(void **state)
 	assert_null(strstr(text, "on this machine"));          /* nothing was looked for … */
 	assert_non_null(strstr(text, "the file was deleted")); /* … but what the dump says of it is shown */
 	assert_null(strstr(text, "+0x234"));                   /* a wrapper in front of the leak */
-	assert_non_null(strstr(text, "\"function\": \"outer\""));
+	assert_non_null(strstr(text, "\"function\":\"outer\""));
 	assert_null(strchr(text, '\033'));
 	assert_null(strchr(text, '\a'));
 	free(text);

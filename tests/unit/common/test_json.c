@@ -67,7 +67,7 @@ static void test_nesting(void **state)
 	                          "      \"f\": null\n"
 	                          "    },\n"
 	                          "    {\n"
-	                          "      \"g\": {\"h\": {\"i\": false, \"k\": false}}\n"
+	                          "      \"g\": {\"h\":{\"i\":false,\"k\":false}}\n"
 	                          "    }\n"
 	                          "  ]\n"
 	                          "}\n");

@@ -17,6 +17,7 @@
 #define ALL "000001ffffffffff"
 #define NONE "0000000000000000"
 #define NO_PTRACE "000001fffff7ffff"
+#define PTRACE_ALONE "0000000000080000"
 #define ROOT "0\t0\t0\t0"
 #define USER "1000\t1000\t1000\t1000"
 #define OTHER "33\t33\t33\t33"
@@ -56,6 +57,21 @@ static void test_explain_names_another_user(void **state)
 	p = parties(STATUS(ROOT, ROOT, NO_PTRACE, "2"), STATUS(OTHER, OTHER, NONE, "2"));
 	expect(&p, "another user (33)");
 	expect(&p, "--cap-add=SYS_PTRACE");
+}
+
+static void test_explain_names_the_owner_of_the_files(void **state)
+{
+	struct permission p = parties(STATUS(ROOT, ROOT, PTRACE_ALONE, "0"), STATUS(OTHER, OTHER, NONE, "0"));
+
+	(void)state;
+	expect(&p, "belong to another user (33)");
+	expect(&p, "CAP_DAC_OVERRIDE");
+	p.owned_by_root = true; /* it is not dumpable */
+	expect(&p, "a security module");
+	p = parties(STATUS(OTHER, OTHER, PTRACE_ALONE, "0"), STATUS(OTHER, OTHER, NONE, "0"));
+	expect(&p, "a security module");
+	p.owned_by_root = true;
+	expect(&p, "belong to another user (0)");
 }
 
 static void test_explain_names_other_groups(void **state)
@@ -137,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_explain_names_another_user),
+		cmocka_unit_test(test_explain_names_the_owner_of_the_files),
 		cmocka_unit_test(test_explain_names_other_groups),
 		cmocka_unit_test(test_explain_names_a_process_that_is_not_dumpable),
 		cmocka_unit_test(test_explain_names_capabilities),

@@ -34,20 +34,7 @@ void python_inside_layout(const struct python_fake *f, struct python_layout *l)
 		.string_type = (uint64_t)(uintptr_t)f->string_type,
 		.bytes_type = (uint64_t)(uintptr_t)f->bytes_type,
 		.frames = r->frames,
-		.code = {
-			.file = r->code_filename,
-			.name = r->code_qualname != PYTHON_ABSENT ? r->code_qualname : r->code_name,
-			.first_line = r->code_first_line,
-			.lines = r->code_lines,
-			.string_length = r->string_length,
-			.string_state = r->string_state,
-			.string_kind = r->string_kind,
-			.string_compact = r->string_compact,
-			.string_ascii = r->string_ascii,
-			.ascii_data = r->string_ascii_data,
-			.wide_data = r->string_wide_data,
-			.lines_format = r->lines,
-		},
+		.code = python_release_code(r),
 	};
 }
 

@@ -14,10 +14,12 @@
 
 #include "fixture.h"
 #include "hooks.h"
+#include "python_inside.h"
 
 #define FAST_BYTES 8 /* the return address of the call */
 #define SAMPLED_BYTES 2560
-#define AROUND_BYTES 512 /* what is in use when the original begins */
+#define PYTHON_BYTES 3328 /* in a thread of Python */
+#define AROUND_BYTES 512  /* what is in use when the original begins */
 #define PAINT 0xa5
 
 static struct {
@@ -25,6 +27,7 @@ static struct {
 	void *handle;
 	struct memattach_session *session;
 	int64_t (*control)(uint64_t op, void *argument);
+	struct python_layout python; /* version 0: none */
 } p;
 
 /* An allocator that needs no stack, and says where that was. */
@@ -93,6 +96,7 @@ static void start(uint64_t rate)
 	p.session = dlsym(p.handle, "memattach_session");
 	*(void **)&p.control = dlsym(p.handle, "memattach_control");
 	p.f.start.usable_size = (uint64_t)original_usable;
+	p.f.start.python = p.python;
 	assert_int_equal(p.control(CONTROL_START, &p.f.start), 0);
 	assert_int_equal(p.control(CONTROL_PATCH, &patch), 0);
 }
@@ -199,11 +203,10 @@ static void test_fast_path(void **state)
 	assert_true(largest <= FAST_BYTES);
 }
 
-static void test_sampled(void **state)
+static void sampled(uint64_t limit)
 {
 	static const uint64_t rates[] = { 1, 64, 100000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
 		uint64_t largest, samples;
 
@@ -214,8 +217,29 @@ static void test_sampled(void **state)
 		stop();
 		print_message("one sample per %lu bytes, %lu samples: %lu bytes, %lu around the original\n", rates[i],
 		              samples, largest, around);
-		assert_true(samples > 0 && largest <= SAMPLED_BYTES && around <= AROUND_BYTES);
+		assert_true(samples > 0 && largest <= limit && around <= AROUND_BYTES);
 	}
+}
+
+static void test_sampled(void **state)
+{
+	(void)state;
+	sampled(SAMPLED_BYTES);
+}
+
+/* Frames in a circle, as many as are recorded; other instructions from call to call would change nothing. */
+static void python(struct python_fake *f)
+{
+	python_fake_put_pointer(f->frames[2], f->release->frames.frame_previous, f->frames[0]);
+	python_inside_layout(f, &p.python);
+	sampled(PYTHON_BYTES);
+	p.python.version = 0;
+}
+
+static void test_sampled_in_python(void **state)
+{
+	(void)state;
+	python_inside_each(python);
 }
 
 int main(void)
@@ -223,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fast_path),
 		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_sampled_in_python),
 	};
 
 	return cmocka_run_group_tests_name("stack_use", tests, NULL, NULL);

@@ -1,0 +1,150 @@
+// The head, the tabs, the keys, and the state, which stands in the fragment of the address.
+
+const tabs = ['flame', 'table', 'timeline', 'about'].filter(tab => tab !== 'timeline' || head.timeline.length);
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', by: 'function', sort: 1, theme: '' };
+let state = { ...first };
+
+const isDark = () => state.theme ? state.theme === 'dark' : dark.matches;
+
+function readState() {
+	const given = new URLSearchParams(location.hash.slice(1));
+	state = { ...first };
+	for (const key in first)
+		if (given.has(key))
+			state[key] = typeof first[key] === 'number' ? parseInt(given.get(key), 10) || 0 : given.get(key);
+	if (!tabs.includes(state.tab))
+		state.tab = 'flame';
+	if (!head.figures[state.figure])
+		state.figure = head.sort;
+	if (!(state.by in keys))
+		state.by = 'function';
+}
+
+function setState(change) {
+	Object.assign(state, change);
+	const given = new URLSearchParams();
+	for (const key in first)
+		if (state[key] !== first[key])
+			given.set(key, state[key]);
+	history.replaceState(null, '', '#' + given);
+	draw();
+}
+
+// The clauses of a sum that is searched for.
+function search(regex) {
+	const data = document.body.dataset, matched = regex && frames.map(frame => fits(frame, regex));
+	$('search').setCustomValidity(state.q && !regex ? 'no regular expression' : '');
+	delete data.hit;
+	if (!regex) {
+		$('hit').textContent = '';
+		return;
+	}
+	const sum = sumOf(entries.filter(e => e.path.some(frame => matched[frame])), state.figure);
+	data.hit = sum.data;
+	$('hit').textContent = describe(sum);
+}
+
+function drawFlameTab(regex) {
+	const inverted = state.dir === 'in';
+	if (!flame.root || flame.root.sum.f !== state.figure || flame.root.inverted !== inverted) {
+		flame.root = rootOf(state.figure, inverted);
+		flame.selected = null;
+	}
+	flame.regex = regex;
+	flame.zoom = nodeAt(flame.root, state.z ? state.z.split('.') : []);
+	drawFlame();
+	tell($('detail'), flame.selected || flame.zoom);
+	document.body.dataset.function = (flame.root.kids[0] || flame.root).name;
+	document.body.dataset.boxes = flame.boxes.length;
+	if (compares)
+		document.body.dataset.coloured = flame.boxes.filter(box => box.node.parent && box.node.sum.direction).length;
+}
+
+function draw() {
+	const regex = pattern(state.q);
+	document.documentElement.dataset.theme = isDark() ? 'dark' : 'light';
+	for (const tab of tabs) {
+		$(tab).hidden = tab !== state.tab;
+		$('tab-' + tab).setAttribute('aria-selected', tab === state.tab);
+	}
+	if (document.activeElement !== $('search'))
+		$('search').value = state.q;
+	$('by').value = state.by;
+	$('invert').textContent = state.dir === 'in' ? 'innermost first' : 'outermost first';
+	$('invert').hidden = state.tab !== 'flame';
+	$('out').hidden = !state.z && !state.q;
+	$('tools').hidden = state.tab === 'about' || state.tab === 'timeline';
+	[...$('totals').children].forEach((button, f) => button.setAttribute('aria-pressed', f === state.figure));
+	search(regex);
+	({ flame: drawFlameTab, table: () => drawTable(state, regex), timeline: drawTimeline, about: () => {} })[state.tab](regex);
+}
+
+function drawHead() {
+	const say = (text, className) => {
+		for (const line of (text || '').split('\n').filter(line => line.trim()))
+			make('div', $('notes'), line.replace(/\s+/g, ' ').trim(), className);
+	};
+	document.title = head.target.trim().split('\n')[0];
+	$('verdict').textContent = head.verdict.trim().replace(/\s+/g, ' ');
+	$('target').textContent = head.target.trim().replace(/\s{2,}/g, ' \u00b7 ');
+	head.figures.forEach((figure, f) => {
+		const b = isBytes(f), x = compares ? figure.growth : figure.total;
+		const button = make('button', $('totals'), figure.title + (compares ? ', growth' : '') + (figure.trust === 'measured' ? '' : ', ' + figure.trust.replace('_', ' ')));
+		make('b', button, (compares && x.estimate > 0 ? '+' : '') + amount(x.estimate, b));
+		button.append(range(x, b));
+		button.onclick = () => setState({ figure: f, z: '' });
+	});
+	say(head.trust, head.figures.some(figure => figure.trust !== 'measured') ? 'warn' : 'dim');
+	say(head.warnings, 'warn');
+	say((head.sessions || '').replace(/^ *(old|new|target|session|copy|\.\.\.) .*$/gm, ''), 'dim');
+	say(head.filter, 'dim');
+	say(names.coarse, 'dim');
+	say(head.seen, 'dim');
+	for (const tab of tabs) {
+		const button = make('button', $('tabs'), tab[0].toUpperCase() + tab.slice(1));
+		button.id = 'tab-' + tab;
+		button.setAttribute('role', 'tab');
+		button.onclick = () => setState({ tab });
+	}
+	$('facts').textContent = head.facts;
+	$('text').textContent = new DOMParser().parseFromString(document.querySelector('noscript').textContent, 'text/html').body.textContent;
+	for (const part of document.querySelectorAll(compares ? '.heap' : '.growth'))
+		part.remove();
+	for (const part of document.querySelectorAll('[data-say]'))
+		part.textContent = { level: percent(head.confidence), limit: head.limit ? amount(head.limit, true) : '0 B', tested: names.tested, version: head.version }[part.dataset.say];
+	document.body.dataset.total = head.figures.map(figure => figure.total.estimate).join(' ');
+	$('app').hidden = false;
+}
+
+const actions = {
+	'/': () => $('search').focus(),
+	Escape: () => setState({ q: '', z: '' }),
+	f: () => setState({ figure: (state.figure + 1) % 4, z: '' }),
+	i: () => setState({ dir: state.dir === 'in' ? 'out' : 'in', z: '' }),
+	u: () => setState({ z: state.z.split('.').slice(0, -1).join('.') }),
+	t: () => setState({ theme: isDark() ? 'light' : 'dark' }),
+};
+addEventListener('keydown', event => {
+	const writes = event.target === $('search'), tab = tabs[event.key - 1];
+	if (event.ctrlKey || event.metaKey || event.altKey || (writes && event.key !== 'Escape'))
+		return;
+	const action = actions[event.key] || (tab && (() => setState({ tab })));
+	if (!action)
+		return;
+	event.preventDefault();
+	$('search').blur();
+	action();
+});
+$('search').oninput = event => setState({ q: event.target.value });
+$('by').onchange = event => setState({ by: event.target.value });
+$('invert').onclick = actions.i;
+$('out').onclick = actions.Escape;
+$('theme').onclick = actions.t;
+addEventListener('resize', draw);
+addEventListener('hashchange', () => { readState(); draw(); });
+dark.addEventListener('change', draw);
+
+drawHead();
+readState();
+draw();

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the HTML report that are the same in each, in their order. Made of html/ when memanalyze is built, by
+ * html/embed.cmake. */
+#ifndef MEMATTACH_HTML_PAGE_H
+#define MEMATTACH_HTML_PAGE_H
+
+extern const char html_page_begin[];  /* up to the text report; */
+extern const char html_page_head[];   /* up to html_head; */
+extern const char html_page_frames[]; /* up to the functions; */
+extern const char html_page_nodes[];  /* up to the nodes; */
+extern const char html_page_end[];    /* the scripts, and the end */
+
+#endif

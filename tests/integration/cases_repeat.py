@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""--every: sessions again and again, each with a dump of its own, until somebody says otherwise."""
+import os
+import re
+import signal
+import subprocess
+
+from harness import Lines, Victim, case, run_memattach
+from procfs import Failure, PATIENCE, read_text
+from reports import analyze
+from snapshot import Snapshot, check_same
+
+
+class Repeated:
+    """A memattach with --every; its dumps go to a directory of their own."""
+
+    def __init__(self, context, victim, *arguments, every="1500ms", duration="300ms"):
+        self.folder = context.unique("dumps", "")
+        os.mkdir(self.folder)
+        self.process = context.start([context.memattach, "-p", str(victim.pid), "-r", "64k", "--deadline", "20s", "-o", self.folder,
+                                      "--every", every, "-d", duration, *arguments],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.lines, self.names = Lines(self.process.stderr), Lines(self.process.stdout)
+
+    def dump(self):
+        """The name of the next dump that is finished."""
+        try:
+            return self.names.wait(r"\.dump$")
+        except Failure as failure:
+            raise Failure(f"{failure}; {self.lines.seen[-5:]}") from None
+
+    def session(self):
+        """The process of the session that runs."""
+        found = read_text(f"/proc/{self.process.pid}/task/{self.process.pid}/children").split()
+        assert len(found) == 1, found
+        return int(found[0])
+
+    def end(self, expected, *signals):
+        for number in signals:
+            os.kill(self.process.pid, number)
+        try:
+            code = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"memattach does not end: {self.lines.seen[-5:]}") from None
+        self.lines.thread.join(PATIENCE)
+        assert code == expected, (code, self.lines.seen)
+        return "\n".join(self.lines.seen)
+
+
+@case()
+def every_time_a_dump(context):
+    """Each session has a dump of its own, of which the latest are kept; between them the process is as it was."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    repeated = Repeated(context, victim, "--keep", "2")
+    first = repeated.dump()
+    check_same(before, Snapshot(victim.pid), busy=True)
+    second = repeated.dump()
+    os.rename(second, second + ".mine")
+    with open(second, "w", encoding="ascii") as file:
+        file.write("not a dump of memattach")
+    repeated.dump()
+    repeated.dump()
+    said, names = repeated.end(0, signal.SIGINT), repeated.names.seen
+    assert re.search(rf"^{len(names)} sessions recorded, [01] not$", said, re.M), said
+    assert re.fullmatch(rf"{repeated.folder}/memattach\.alloc_loop\.{victim.pid}\.\d{{8}}-\d{{6}}(-\d+)?\.dump", first), first
+    there = {os.path.join(repeated.folder, name) for name in os.listdir(repeated.folder)}
+    assert there == {second, second + ".mine", *names[-2:]}, there
+    assert read_text(second) == "not a dump of memattach"
+    for path in (second + ".mine", *names[-2:]):
+        target = analyze(context, path)["target"]
+        assert target["ended"] == "detached" and target["duration_seconds"] < 1.5, target
+    repeated = Repeated(context, victim, every="2m", duration="100ms")
+    repeated.dump()
+    check_same(before, Snapshot(victim.pid), busy=True)
+    nothing = run_memattach(context, "--detach", "-p", victim.pid)
+    assert nothing.returncode == 0 and "nothing of memattach" in nothing.stderr, nothing
+    assert "1 sessions recorded, 0 not" in repeated.end(0, signal.SIGINT)
+    victim.finish()
+
+
+@case()
+def every_time_after_a_failure(context):
+    """An attach that fails is said, and tried again at the next time; when the process ends, so does memattach."""
+    victim = Victim(context, "sleeper", "nanosleep")
+    repeated = Repeated(context, victim, every="3s", duration="100ms")
+    repeated.dump()
+    os.rename(repeated.folder, repeated.folder + ".away")
+    repeated.lines.wait(f"{repeated.folder} is no directory")
+    assert not os.path.exists(repeated.folder), "a dump has taken the name of the directory"
+    os.rename(repeated.folder + ".away", repeated.folder)
+    assert analyze(context, repeated.dump())["target"]["ended"] == "detached"
+    victim.finish()
+    said = repeated.end(0)
+    assert re.search(rf"\b{victim.pid}\b.* ended\b", said) and re.search(r"^[1-9]\d* sessions recorded, [1-9]\d* not$", said, re.M), said
+
+
+@case()
+def every_time_until_something_stays(context):
+    """What had to stay would add up: no further session, status 2."""
+    victim = Victim(context, "escape")
+    repeated = Repeated(context, victim, every="2s", duration="1s")
+    repeated.lines.wait("attached to")
+    victim.send("capture")
+    victim.wait("^CAPTURED$")
+    said = repeated.end(2)
+    assert "no further session" in said and said.count("attached to") == 1, said
+    assert len(os.listdir(repeated.folder)) == 1
+    victim.send("release")
+    victim.process.kill()
+
+
+@case()
+def every_session_ends_when_told(context):
+    """--detach ends the session, and means all of them; so does a signal; and the death of the process that waits ends the session."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    repeated = Repeated(context, victim, every="2m", duration="1m")
+    repeated.lines.wait("attached to")
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "has detached" in result.stderr, result
+    assert "1 sessions recorded, 0 not" in repeated.end(0)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    repeated = Repeated(context, victim, every="2m", duration="1m")
+    repeated.lines.wait("attached to")
+    assert "the process is as before" in repeated.end(0, signal.SIGTERM)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    repeated = Repeated(context, victim, every="2m", duration="1m")
+    repeated.lines.wait("attached to")
+    repeated.process.kill()
+    repeated.lines.wait("the process is as before")
+    repeated.lines.wait("^memanalyze ")
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def every_session_is_finished_when_it_was_killed(context):
+    """A session that is killed is detached by the process that waits, what it recorded is saved, and there is no other."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    repeated = Repeated(context, victim, every="2m", duration="1m")
+    repeated.lines.wait("attached to")
+    os.kill(repeated.session(), signal.SIGKILL)
+    said = repeated.end(3)
+    assert "ended by signal 9" in said and "what its session recorded until now is in" in said, said
+    check_same(before, Snapshot(victim.pid), busy=True)
+    saved = re.search(r"until now is in (\S+)", said)[1]
+    assert analyze(context, saved)["target"]["ended"] == "abandoned"
+    victim.finish()
+
+
+@case()
+def every_wants_a_directory_and_a_duration(context):
+    victim = Victim(context, "sleeper", "pause")
+    for wrong in (["--every", "1m"], ["--every", "1m", "-d", "1m"], ["--keep", "3"], ["--every", "1m", "-d", "1s", "--keep", "0"],
+                  ["--every", "1m", "-d", "1s", "--detach"], ["--every", "soon", "-d", "1s"]):
+        result = run_memattach(context, "-p", victim.pid, *wrong)
+        assert result.returncode == 64 and result.stderr.startswith("memattach: "), (wrong, result)
+    result = run_memattach(context, "-p", victim.pid, "--every", "1m", "-d", "1s", "-o", context.path("absent.dump"))
+    assert result.returncode == 1 and "directory" in result.stderr, result
+    assert not os.path.exists(context.path("absent.dump"))
+    victim.finish()

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_html.py MEMANALYZE SEED...: what the HTML report shows in headless Chromium; skipped (77) where there is none.
+
+- The totals are those of the JSON, and so are, to a fifth of a percent, the intervals of each function in the table, which the page
+  computes by itself: for bytes and for blocks, own and in all, of a heap and of a growth.
+- The sum of a search is that of --focus. The graph begins with its hottest function; the address says what is shown.
+- Functions whose names are markup are text.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import hostile_dump as dump
+from html_page import FIGURES
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
+from browser import CHROMIUM, Shown  # noqa: E402
+
+PATIENCE = 120
+PART = 2e-3  # the page has standard errors with four digits
+
+
+def numbers(figure):
+    return [figure[part] for part in ("estimate", "low", "high")]
+
+
+def same(shown, expected, what):
+    room = PART * max(abs(value) for value in expected) + 1
+    assert all(abs(x - y) <= room for x, y in zip(shown, expected)), (what, shown, expected)
+
+
+class Checks:
+    def __init__(self, program, directory, seeds):
+        self.program, self.directory, self.seeds = program, directory, seeds
+
+    def analyze(self, *arguments):
+        result = subprocess.run([self.program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        assert result.returncode in (0, 1), (arguments, result)
+        return result.stdout
+
+    def report(self, *arguments):
+        return json.loads(self.analyze("--json", *arguments))
+
+    def show(self, fragment, *arguments):
+        file = self.directory / "r.html"
+        self.analyze("-o", file, *arguments)
+        return Shown(file, fragment, str(self.directory / "home"))
+
+    def check_table(self):
+        """Function by function, for a figure of bytes and one of blocks; of one dump and of three."""
+        for figure, dumps in ((0, self.seeds[:1]), (3, self.seeds)):
+            shown = self.show(f"tab=table&figure={figure}", *dumps)
+            report = self.report(*dumps)
+            assert shown.numbers("total") == [report["total"][name]["estimate"] for name in FIGURES]
+            groups = self.report("--by=function", *dumps)["groups"]
+            assert len(shown.rows) == int(shown.data["rows"]) == len(groups), (len(shown.rows), len(groups))
+            by_figure = {}
+            for group in groups:
+                module = (group["module"] or "").rsplit("/", 1)[-1]
+                name = module + group["function"] if group["function"].startswith("+") else group["function"]
+                by_figure[name.replace("\x1b", "\ufffd")] = group
+            for sides, name in shown.rows:
+                group = by_figure[name]
+                if name == "(stack not known)":  # which may lack no sample for want of a stack; --by does not look for that
+                    continue
+                for side, part in (("own", "exclusive"), ("total", "inclusive")):
+                    same([float(word) for word in sides[side].split()], numbers(group[part][FIGURES[figure]]), (dumps, figure, name, side))
+
+    def check_search(self):
+        seed = self.seeds[2]
+        shown = self.show("q=inner&figure=3", seed)
+        expected = numbers(self.report("--focus=inner", seed)["total"]["allocated_count"])
+        assert 0 < expected[0] < self.report(seed)["total"]["allocated_count"]["estimate"]
+        same(shown.numbers("hit"), expected, shown.data)
+
+    def check_growth(self):
+        """Of a stack of one function, which is all that it stands in, and colours where --diff calls a stack grown."""
+        pair = ["--diff", *self.seeds[:2]]
+        report = self.report(*pair)
+        shown = self.show("tab=table", *pair)
+        rows = [[float(word) for word in sides["total"].split()] for sides, _ in shown.rows]
+        single = [numbers(stack["growth"]["live_bytes"]) for stack in report["stacks"] if len(stack["frames"]) == 1]
+        assert rows and single
+        for expected in single:
+            same(min(rows, key=lambda row: abs(row[0] - expected[0])), expected, rows)
+        grown = any(stack["growth"]["significant"] for stack in report["stacks"])
+        assert grown and int(self.show("", *pair).data["coloured"]), shown.data
+
+    def check_graph(self):
+        shown = self.show("dir=in&theme=dark&q=%28", self.seeds[0])  # "(" is no expression
+        assert "hit" not in shown.data, shown.data
+        assert int(shown.data["boxes"]) > 1 and 'data-theme="dark"' in shown.text
+        top = max(self.report("--by=function", self.seeds[0])["groups"], key=lambda group: group["exclusive"]["live_bytes"]["estimate"])
+        assert shown.data["function"].endswith(top["function"]), (shown.data, top)
+        assert "the larger of before" not in shown.text and "detection limit" in shown.text
+
+    def check_hostile_names(self):
+        """A module whose name is markup; the page has no element of it, and says it."""
+        name = "<img src=x onerror=alert(1)><script><b>.so"
+        made = dump.write_frames(self.directory / "hostile.dump", [(b"/</script>/" + name.encode(), b"")], [0x100], command=b"</title><b>x", program=b"/<i>")
+        shown = self.show("tab=table", made)
+        assert [row for _, row in shown.rows] == [name + "+0x100"], shown.rows
+        before, after = shown.text.split("<noscript>")[0], shown.text.split("</noscript>")[1]
+        elements = before + re.sub(r"<script.*?</script>", "", after, flags=re.S)
+        assert not re.search(r"<(img|i|b)\b(?! class)", elements) and after.count("<script") == 4, "markup"
+
+
+def main():
+    if not CHROMIUM:
+        print("skipped: there is no chromium")
+        return 77
+    program, *seeds = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as directory:
+        checks = Checks(os.path.abspath(program), pathlib.Path(directory), seeds)
+        for name in sorted(name for name in dir(checks) if name.startswith("check_")):
+            print(name, flush=True)
+            getattr(checks, name)()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""Reads an HTML report without a browser, by the rules of analyzer/output/html_data.h, and asserts what holds of each."""
+import base64
+import hashlib
+import html
+import json
+import re
+
+PAGE_BYTES = 8_000_000
+SCRIPT_BYTES = 25 * 1024
+FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
+
+
+class Page:
+    def __init__(self, path):
+        self.text = path.read_bytes().decode("utf-8")
+        assert len(self.text.encode()) <= PAGE_BYTES, len(self.text)
+        self.blocks = re.findall(r'<script type="application/json" id="(\w+)">(.*?)</script>', self.text, re.S)
+        self.check_policy()
+        self.data = {name: json.loads(block) for name, block in self.blocks}
+        assert list(self.data) == ["head", "frames", "nodes"], list(self.data)
+        self.head, self.frames, self.nodes = self.data.values()
+        self.compares = self.head["compares"]
+        self.plain = html.unescape(re.search(r"<noscript><pre>(.*?)</pre></noscript>", self.text, re.S)[1])
+        self.entries = list(self.read())
+
+    def check_policy(self):
+        """Nothing but its own style and script is allowed, and the data cannot end their element."""
+        policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', self.text)[1]
+        style, script = re.findall(r"<style>(.*?)</style>", self.text, re.S), re.findall(r"<script>(.*?)</script>", self.text, re.S)
+        assert len(style) == len(script) == 1, (len(style), len(script))
+        allowed = {"style-src": style[0], "script-src": script[0]}
+        expected = [f"{name} 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for name, text in allowed.items()]
+        assert policy.split("; ") == ["default-src 'none'", *expected, "base-uri 'none'", "form-action 'none'"], policy
+        assert len(script[0].encode()) <= SCRIPT_BYTES, len(script[0])
+        assert self.text.count("<script") == 4 and not any("<" in block for _, block in self.blocks), "markup in the data"
+        rest = self.text.replace(script[0], "")
+        assert not re.search(r"\b(src|href|srcset|action)\s*=|url\(|@import|https?:|\son\w+=", re.sub(r"<noscript>.*?</noscript>", "", rest.split('<script type', 1)[0])), "a reference"
+
+    def read(self):
+        """(path of functions, outermost first, stacks, now, growth): the values of the four figures."""
+        numbers, path = iter(self.nodes), []
+
+        def sums():
+            if not (samples := next(numbers)):
+                next(numbers), next(numbers)
+                return [0, 0]
+            bytes_, _, seen, count, _, _, _ = (next(numbers) for _ in range(7))
+            assert samples > 0 and 0 <= seen <= bytes_ * (1 + 1e-9) + 1, (samples, bytes_, seen)
+            return [bytes_, count]
+        while (code := next(numbers)) >= 0:
+            up = next(numbers)
+            assert 0 <= up <= len(path)
+            del path[len(path) - up:]
+            path.append(code // 2)
+            assert len(path) <= 513, len(path)
+            if code % 2:
+                stacks, _ = next(numbers), next(numbers)
+                now = sums() + sums()
+                growth = None
+                if self.compares:
+                    plus = now if self.frames["allHasCome"] else sums() + sums()
+                    growth = [a - b for a, b in zip(plus, sums() + sums())]
+                yield tuple(self.frames["frames"][frame][0] for frame in path), stacks, now, growth
+        assert next(numbers, None) is None
+
+    def total(self, figure, growth=False):
+        number = FIGURES.index(figure)
+        return sum((change if growth else now)[number] for _, _, now, change in self.entries)
