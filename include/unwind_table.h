@@ -73,7 +73,7 @@ struct unwind_module {
 
 /* A stretch of address space of the target with like permissions; neighbours are merged. */
 #define UNWIND_RANGE_STACK 1u /* readable and writable, private: may hold a stack */
-#define UNWIND_RANGE_EXEC 2u  /* executable */
+#define UNWIND_RANGE_EXEC 2u  /* executable, or reserved for more of the code that is before it: never to be read */
 struct unwind_range {
 	uint64_t start;
 	uint64_t end;

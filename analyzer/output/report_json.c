@@ -304,6 +304,15 @@ static void put_python(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void put_own_code(struct json *j, const struct report *r)
+{
+	json_object(j, "own_code");
+	json_unsigned(j, "samples", r->own_code.samples);
+	json_unsigned(j, "samples_cut", r->own_code.cut);
+	json_unsigned(j, "samples_unnamed", r->own_code.unnamed);
+	json_object_end(j);
+}
+
 static void put_skipped(struct json *j, const struct report *r)
 {
 #define SKIP_NAME_(name, text) #name,
@@ -389,6 +398,7 @@ int report_json(const struct report *r, FILE *out)
 	put_view(&j, r);
 	put_samples(&j, r);
 	put_python(&j, r);
+	put_own_code(&j, r);
 	put_skipped(&j, r);
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));

@@ -8,6 +8,7 @@
 #include "text.h"
 
 #define MISSING_LISTED 32
+#define OWN_CODE_MANY 0.1 /* of the samples */
 
 /* What the numbers of blocks leave out. Bytes have no such line: their intervals hold for blocks of any size. */
 static void put_unseen(const struct text *t)
@@ -136,6 +137,27 @@ static void put_missing_symbols(const struct text *t)
 		        text_grouped((double)(count - MISSING_LISTED), number));
 }
 
+/* What would say more of code that the process has made. */
+static void put_own_code(const struct text *t)
+{
+	const struct report_own_code *own = &t->report->own_code;
+	double cut = own->samples ? (double)own->cut / (double)own->samples : 0;
+	double unnamed = own->samples ? (double)own->unnamed / (double)own->samples : 0;
+	char share[16];
+
+	if (cut >= OWN_CODE_MANY)
+		fprintf(t->out,
+		        "%s of the samples have a stack that ends in code which the process has made itself:\n"
+		        "  with frame pointers it would go on (JVM: java -XX:+PreserveFramePointer).\n",
+		        text_percent(cut, share));
+	if (unnamed >= OWN_CODE_MANY)
+		fprintf(t->out,
+		        "%s of the samples have such code without a name in their stack, [jit]: a map for perf names "
+		        "it\n"
+		        "  (node --perf-basic-prof; JVM: jcmd PID Compiler.perfmap shortly before the session ends).\n",
+		        text_percent(unnamed, share));
+}
+
 /* The rows of the view, and what is to be said behind them. */
 static void put_rows(const struct text *t, const char *name)
 {
@@ -180,4 +202,5 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 	}
 	put_rows(&t, clean);
 	put_missing_symbols(&t);
+	put_own_code(&t);
 }

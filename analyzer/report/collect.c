@@ -226,6 +226,29 @@ static bool is_empty(const struct build *b, const struct part *part)
 	       (!b->filter.records || (!frees->live.samples && !frees->missed.samples && !frees->seen.samples));
 }
 
+static bool is_unnamed(struct symbols *symbols, uint64_t place)
+{
+	size_t n;
+
+	return symbols && place && !PLACE_IMAGE(place) && symbols_is_unnamed(symbols_find(symbols, place, &n));
+}
+
+/* How many samples say less than they could, because of code that the process has made. */
+static void count_own_code(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
+{
+	struct report_own_code *own = &b->report->own_code;
+	bool unnamed = false;
+
+	if (b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+		return;
+	for (uint32_t i = 0; i < places->count && !unnamed; i++)
+		unnamed = is_unnamed(b->report->symbols, places->list[i]);
+	own->samples += stack->taken_count;
+	own->unnamed += unnamed ? stack->taken_count : 0;
+	if (places->flags & DUMP_STACK_TRUNCATED && places->count && !PLACE_IMAGE(places->list[places->count - 1]))
+		own->cut += stack->taken_count;
+}
+
 static int make_rows(struct build *b)
 {
 	struct report *r = b->report;
@@ -239,6 +262,7 @@ static int make_rows(struct build *b)
 		if (known) {
 			stack_places_make(&b->stacks, &copy, &places);
 			count_python(b, &copy.stack, &places);
+			count_own_code(b, &copy.stack, &places);
 		}
 		progress_at(r->options.progress, "adding up stacks", i, b->samples.count);
 		fill_part(b, &part, i, known ? &copy.stack : NULL);

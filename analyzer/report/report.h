@@ -91,6 +91,13 @@ struct report_python {
 	uint64_t samples, complete; /* taken, and of these, those whose Python frames are all there and known */
 };
 
+/* Of stacks through code in no module, which the process has made itself; of a pair, the newer ones. */
+struct report_own_code {
+	uint64_t samples; /* taken, of all stacks */
+	uint64_t cut;     /* of these, whose stack ends early, in such code */
+	uint64_t unnamed; /* … with such code that has no name; 0 if names are not asked for */
+};
+
 /* "3.11.2", "3.14.0rc1" */
 #define PYTHON_VERSION_TEXT 48u
 const char *report_python_version(uint32_t version, char text[PYTHON_VERSION_TEXT]);
@@ -122,6 +129,7 @@ struct report {
 	struct timeline timeline; /* if options ask for it */
 	struct report_memory memory;
 	struct report_python python;
+	struct report_own_code own_code;
 	struct trust_evidence evidence; /* collected by judge.h; */
 	struct trust trust;             /* what it says */
 	struct report_note *notes;

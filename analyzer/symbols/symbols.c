@@ -465,6 +465,11 @@ const struct location *symbols_find(struct symbols *s, uint64_t place, size_t *c
 	return at ? s->known[*at].list : &nothing;
 }
 
+bool symbols_is_unnamed(const struct location *location)
+{
+	return location == &own_code;
+}
+
 /* ---- what dumps have ---- */
 
 /* The strings are those of the block, which is kept. */

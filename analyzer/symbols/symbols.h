@@ -28,6 +28,9 @@ void symbols_free(struct symbols *symbols);
  */
 const struct location *symbols_find(struct symbols *symbols, uint64_t place, size_t *count);
 
+/* Whether it is that of an address in no module without a name. */
+bool symbols_is_unnamed(const struct location *location);
+
 /* Whether the place is inside one of the hooked functions: a wrapper such as operator new or reallocarray. */
 bool symbols_in_allocator(struct symbols *symbols, uint64_t place);
 

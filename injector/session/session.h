@@ -29,6 +29,13 @@
 
 #define SESSION_REPORTS_MAX 16u
 
+/* Whose loader takes the payload in (load.h). */
+enum loader_mode {
+	LOADER_AUTO,
+	LOADER_TARGET,
+	LOADER_OWN,
+};
+
 struct session_options {
 	pid_t pid;
 	uint64_t start_ticks; /* of the process that is meant, 0: whichever has the number */
@@ -44,6 +51,7 @@ struct session_options {
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
 	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
 	enum hooks_mode hooks;
+	enum loader_mode loader;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
 	bool launched;                         /* the target was started by this memattach, and has its terminal */
@@ -143,6 +151,7 @@ struct session {
 	bool unsaved;            /* it could not be */
 	bool detaching;          /* --detach: no session of our own is to come */
 	bool touched;            /* this memattach has loaded or started the payload */
+	bool maps_payload;       /* it is mapped by memattach though the C library could load it (load.h) */
 	struct ours ours;        /* files of memattach that the target has, or had */
 };
 

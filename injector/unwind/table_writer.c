@@ -214,11 +214,28 @@ int unwind_tables_publish(struct unwind_tables *t, struct unwind_module *modules
 
 /* ---- ranges ---- */
 
-static uint32_t range_flags(const struct mapping *m)
+static bool is_anonymous(const struct mapping *m)
 {
+	return !m->inode && !m->path[0];
+}
+
+/* Reserved right behind code that the process makes itself: a JVM puts more of it there, page by page. */
+static bool is_room_for_code(const struct maps *maps, size_t i)
+{
+	const struct mapping *m = &maps->list[i], *code = i ? m - 1 : NULL;
+
+	return !m->prot && is_anonymous(m) && code && code->end == m->start && code->prot & PROT_EXEC &&
+	       is_anonymous(code);
+}
+
+static uint32_t range_flags(const struct maps *maps, size_t i)
+{
+	const struct mapping *m = &maps->list[i];
 	bool stack = (m->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE) && !m->shared;
 
-	return (stack ? UNWIND_RANGE_STACK : 0) | (m->prot & PROT_EXEC ? UNWIND_RANGE_EXEC : 0);
+	bool code = m->prot & PROT_EXEC || is_room_for_code(maps, i);
+
+	return (stack ? UNWIND_RANGE_STACK : 0) | (code ? UNWIND_RANGE_EXEC : 0);
 }
 
 int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_t *count, struct err *e)
@@ -230,7 +247,7 @@ int unwind_ranges(const struct maps *maps, struct unwind_range **ranges, uint32_
 		return err_set(e, ENOMEM, "no memory for the list of ranges");
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct mapping *m = &maps->list[i];
-		uint32_t flags = range_flags(m);
+		uint32_t flags = range_flags(maps, i);
 
 		if (!flags)
 			continue;

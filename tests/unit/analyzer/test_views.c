@@ -90,12 +90,53 @@ static void test_fragmentation(void **state)
 	dump_builder_done(&b);
 }
 
+static void assert_says_not(char *text, const char *what)
+{
+	if (strstr(text, what))
+		fail_msg("\"%s\" in:\n%s", what, text);
+	free(text);
+}
+
+/* Code that the process has made: what would help is said where it matters. */
+static void test_own_code(void **state)
+{
+	static const char cut[] = "%s of the samples have a stack that ends in code which the process has made itself";
+	const uint64_t made[] = { DUMP_FRAME(1, 0x400100), DUMP_FRAME(0, 0x7f0000001000) };
+	char expected[200];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct dump_builder b;
+		struct report r;
+		dump_builder_init(&b, RATE, 256, 16, 0);
+		dump_builder_module(&b, 1, 0, 0x400000, 0x500000, "/opt/engine", NULL, 0, 0);
+		uint32_t lost = dump_builder_stack(&b, made, 2, DUMP_STACK_TRUNCATED);
+		uint32_t whole = dump_builder_stack(&b, frames_a, 2, 0);
+		for (int k = 0; k < 20; k++)
+			dump_builder_sample(&b, k <= i ? lost : whole, 4096, RATE, 1);
+		make(&r, &b, (struct report_options){ .symbols = true });
+		assert_int_equal(r.own_code.samples, 20);
+		assert_int_equal(r.own_code.cut, i + 1);
+		assert_int_equal(r.own_code.unnamed, i + 1);
+		snprintf(expected, sizeof expected, cut, "10.0 %");
+		if (i)
+			assert_says(text_of(&r), expected);
+		else
+			assert_says_not(text_of(&r), strchr(cut, 'o'));
+		(i ? assert_says : assert_says_not)(text_of(&r), "--perf-basic-prof");
+		assert_says(text_of(&r), "        [jit]\n");
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_memory_that_went_past),
 		cmocka_unit_test(test_fragmentation),
+		cmocka_unit_test(test_own_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

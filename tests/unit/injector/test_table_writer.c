@@ -74,6 +74,44 @@ static void test_unwind_tables_update_publishes_an_index(void **state)
 	victim_end(&v);
 }
 
+/* Neighbours are merged; what is reserved behind anonymous code is room for more of it, nothing else that is reserved.
+ */
+static void test_ranges(void **state)
+{
+	static const char text[] = "1000-2000 rw-p 00000000 00:00 0 \n"
+				   "2000-3000 rw-p 00000000 00:00 0 [heap]\n"
+				   "3000-4000 ---p 00000000 00:00 0 \n"
+				   "5000-6000 rwxp 00000000 00:00 0 \n"
+				   "6000-9000 ---p 00000000 00:00 0 \n"
+				   "9000-a000 ---p 00000000 00:00 0 \n"
+				   "b000-c000 r-xp 00000000 08:01 7 /lib/a.so\n"
+				   "c000-d000 ---p 00000000 08:01 7 /lib/a.so\n"
+				   "d000-e000 r-xp 00000000 08:01 7 /lib/a.so\n"
+				   "e000-f000 ---p 00000000 00:00 0 \n"
+				   "10000-11000 rwxp 00000000 00:00 0 \n"
+				   "12000-13000 ---p 00000000 00:00 0 \n";
+	static const struct unwind_range expected[] = {
+		{ 0x1000, 0x3000, UNWIND_RANGE_STACK, 0 },
+		{ 0x5000, 0x6000, UNWIND_RANGE_STACK | UNWIND_RANGE_EXEC, 0 },
+		{ 0x6000, 0x9000, UNWIND_RANGE_EXEC, 0 },
+		{ 0xb000, 0xc000, UNWIND_RANGE_EXEC, 0 },
+		{ 0xd000, 0xe000, UNWIND_RANGE_EXEC, 0 },
+		{ 0x10000, 0x11000, UNWIND_RANGE_STACK | UNWIND_RANGE_EXEC, 0 },
+	};
+	struct unwind_range *ranges;
+	struct maps maps;
+	uint32_t count;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(maps_parse(&maps, text, sizeof text - 1, &e), 0);
+	assert_int_equal(unwind_ranges(&maps, &ranges, &count, &e), 0);
+	assert_int_equal(count, sizeof expected / sizeof expected[0]);
+	assert_memory_equal(ranges, expected, sizeof expected);
+	free(ranges);
+	maps_free(&maps);
+}
+
 static void test_unwind_tables_are_sealed_and_bounded(void **state)
 {
 	struct unwind_tables t;
@@ -132,6 +170,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unwind_tables_update_publishes_an_index),
+		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_unwind_tables_are_sealed_and_bounded),
 		cmocka_unit_test(test_unwind_tables_allow_the_target_to_read_only),
 	};
