@@ -8,12 +8,11 @@
 #include "attach.h"
 #include "cleanup.h"
 #include "detach.h"
-#include "doctor.h"
 #include "follow.h"
 #include "inspect.h"
+#include "launch.h"
 #include "live_child.h"
 #include "look_ahead.h"
-#include "memory_room.h"
 #include "old_stub.h"
 #include "options.h"
 #include "other_session.h"
@@ -30,10 +29,12 @@
 #include "session_lock.h"
 #include "session_reports.h"
 #include "session_symbols.h"
+#include "several.h"
 #include "size.h"
 #include "start_state.h"
 #include "tracee.h"
 #include "trigger_wait.h"
+#include "wanted.h"
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
@@ -155,7 +156,11 @@ static int give_up(struct session *s, const struct err *why)
 {
 	struct err e;
 
-	complain(s, why);
+	/* Children come and go, and execute programs. */
+	bool too_late = s->options.found_later && !target_alive(&s->target);
+	bool again = s->options.found_later && target_has_execed(&s->target);
+	if (!too_late && !again)
+		complain(s, why);
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
 	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
@@ -166,7 +171,7 @@ static int give_up(struct session *s, const struct err *why)
 	}
 	if (s->recording.file.result)
 		dump_file_discard(&s->recording.file);
-	return EXIT_NOT_ATTACHED;
+	return again ? SEVERAL_AGAIN : too_late ? SEVERAL_TOO_LATE : EXIT_NOT_ATTACHED;
 }
 
 static int report_residue(struct session *s)
@@ -223,23 +228,17 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	return EXIT_DONE;
 }
 
-/* Another program runs in the process: there is nothing of ours in it, and nothing to compare it with. */
-static bool has_execed(const struct session *s)
-{
-	return target_alive(&s->target) && !target_same_program(&s->target);
-}
-
 /*
- * Did a step fail because the process has ended? To be asked before has_execed(): threads end one after the other, and
- * the memory of a new program is there before what tells it from the old one; so there is a moment given until either
- * is seen.
+ * Did a step fail because the process has ended? To be asked before target_has_execed(): threads end one after the
+ * other, and the memory of a new program is there before what tells it from the old one; so there is a moment given
+ * until either is seen.
  */
 static bool has_ended(const struct session *s, int rc)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	uint64_t deadline_ns = monotonic_ns() + END_SHOWS_NS;
 
-	while (rc < 0 && monotonic_ns() < deadline_ns && target_alive(&s->target) && !has_execed(s)) {
+	while (rc < 0 && monotonic_ns() < deadline_ns && target_alive(&s->target) && !target_has_execed(&s->target)) {
 		nanosleep(&pause, NULL);
 		tracee_release_late();
 	}
@@ -251,7 +250,7 @@ static int finish(struct session *s)
 {
 	struct err e;
 
-	if (has_execed(s))
+	if (target_has_execed(&s->target))
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
 		complain(s, &e);
@@ -266,7 +265,7 @@ static int finish(struct session *s)
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
 	bool ended = has_ended(s, rc);
-	if (has_execed(s))
+	if (target_has_execed(&s->target))
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (ended)
 		return finish_dead(s, SESSION_END_EXITED, -1);
@@ -300,12 +299,14 @@ static int profile(struct session *s)
 	s->recording.started_ns = monotonic_ns();
 	privileges_keep_for_detach();
 	announce(s);
+	if (s->options.launched)
+		launch_ready(s->options.ready);
 	if (s->options.live && live_child_start(s, &e) < 0)
 		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
 	int rc = session_follow(s, &end, &detail, &e);
 	live_child_end(s);
 	if (rc < 0) {
-		if (!has_execed(s))
+		if (!target_has_execed(&s->target))
 			complain(s, &e);
 		end = SESSION_END_ASKED;
 	}
@@ -318,7 +319,8 @@ static int profile(struct session *s)
 	}
 	if (session_reports_write(s) < 0 && status == EXIT_DONE)
 		status = EXIT_DUMP;
-	session_say(s, "memanalyze %s", s->recording.file.path);
+	if (!s->options.among_several)
+		session_say(s, "memanalyze %s", s->recording.file.path);
 	return status;
 }
 
@@ -376,7 +378,7 @@ static int detach(struct session *s)
 		rc = session_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
-	if (has_ended(s, rc) || has_execed(s)) {
+	if (has_ended(s, rc) || target_has_execed(&s->target)) {
 		session_say(s, "%d (%s) has ended meanwhile", s->target.pid, s->target.comm);
 		return EXIT_DONE;
 	}
@@ -407,20 +409,10 @@ static int attach(struct session *s)
 
 int main(int argc, char **argv)
 {
-	struct session_options options;
-	enum command command;
-	struct session session;
+	struct wanted w = { .profile = attach, .detach = detach };
 
 	start_state_settle();
-	if (options_parse(argc, argv, &options, &command) < 0)
+	if (options_parse(argc, argv, &w.options, &w.command, &w.selection) < 0)
 		return EXIT_USAGE;
-	if (command == COMMAND_NONE)
-		return EXIT_DONE;
-	memory_room_go_first();
-	session_init(&session, &options);
-	int status = command == COMMAND_DETACH   ? detach(&session)
-	             : command == COMMAND_DOCTOR ? doctor_report(&session)
-	                                         : attach(&session);
-	session_done(&session);
-	return status;
+	return w.command == COMMAND_NONE ? EXIT_DONE : wanted_run(&w);
 }

@@ -8,6 +8,26 @@ static const struct option_row rows[] = {
 	  .argument = "PID",
 	  .value = OPTION_VALUE_PID,
 	  .help = "the process to profile; PID alone says the same" },
+	{ .code = OPTION_NAME,
+	  .name = "name",
+	  .argument = "NAME",
+	  .help = "the process that is called so, by its comm or its program; several are listed" },
+	{ .code = OPTION_CGROUP,
+	  .name = "cgroup",
+	  .argument = "PATH",
+	  .value = OPTION_VALUE_DIRECTORY,
+	  .help = "the process in this cgroup, or below: /sys/fs/cgroup/… or as in /proc/PID/cgroup" },
+	{ .code = OPTION_UNIT,
+	  .name = "unit",
+	  .argument = "UNIT",
+	  .help = "the process in this unit of systemd; .service may be left out" },
+	{ .code = OPTION_ALL,
+	  .name = "all",
+	  .help = "where several are found: all of them, each with a session and a dump of its own" },
+	{ .code = OPTION_CHILDREN,
+	  .name = "children",
+	  .help = "also the processes that it makes, from their first fifth of a second on, each with a session "
+	          "and a dump of its own" },
 
 	{ .group = "What to do, instead of a session" },
 	{ .code = OPTION_DETACH,
@@ -120,9 +140,11 @@ static const struct option_row rows[] = {
 const struct option_table memattach_options = {
 	.program = "memattach",
 	.before = "Usage: memattach [OPTION]... PID\n"
+		  "  or:  memattach [OPTION]... -- COMMAND [ARGUMENT]...\n"
 		  "  or:  memattach --detach PID\n"
 		  "  or:  memattach --doctor PID\n"
-		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was.\n"
+		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was; or\n"
+		  "that of a command from its main function to its end.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
 	.operand = OPTION_VALUE_PID,
@@ -136,5 +158,6 @@ const struct option_table memattach_options = {
 		 "\n"
 		 "Exit status: 0 done, the process as before; 1 not attached, nothing changed;\n"
 		 "2 detached but something had to stay (named); 3 detached, but the end of the\n"
-		 "recording or a report could not be written; 64 wrong usage.\n",
+		 "recording or a report could not be written; 64 wrong usage. With a command that\n"
+		 "of the command, or 125 not started, 126 cannot be executed, 127 not found.\n",
 };

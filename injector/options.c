@@ -150,7 +150,30 @@ static int parse_keep(const char *text, unsigned *keep)
 	return 0;
 }
 
-static int parse_one(int c, const char *argument, struct session_options *o, enum command *command)
+static int choose_by(struct selection *s, enum chosen_by by, const char *what)
+{
+	if (s->what)
+		return usage("%s", "--name, --cgroup and --unit: one of them, once");
+	if (!what[0])
+		return usage("%s", "--name, --cgroup and --unit want a name");
+	s->by = by;
+	s->what = what;
+	return 0;
+}
+
+static int parse_selection(int c, const char *argument, struct selection *s)
+{
+	switch (c) {
+	case OPTION_NAME: return choose_by(s, CHOSEN_BY_NAME, argument);
+	case OPTION_CGROUP: return choose_by(s, CHOSEN_BY_CGROUP, argument);
+	case OPTION_UNIT: return choose_by(s, CHOSEN_BY_UNIT, argument);
+	case OPTION_CHILDREN: s->children = true; return 0;
+	default: s->all = true; return 0;
+	}
+}
+
+static int parse_one(int c, const char *argument, struct session_options *o, enum command *command,
+                     struct selection *selection)
 {
 	struct err e;
 	int rc = 0;
@@ -178,6 +201,11 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_WHEN: return parse_when(argument, o);
 	case OPTION_EVERY: rc = time_parse(argument, &o->every_ns, &e); break;
 	case OPTION_KEEP: return parse_keep(argument, &o->keep);
+	case OPTION_NAME:
+	case OPTION_CGROUP:
+	case OPTION_UNIT:
+	case OPTION_ALL:
+	case OPTION_CHILDREN: return parse_selection(c, argument, selection);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
@@ -220,7 +248,54 @@ static int check_times(struct session_options *o, enum command command)
 	return 0;
 }
 
-int options_parse(int argc, char **argv, struct session_options *o, enum command *command)
+/* What follows "--", which alone leaves words behind (IN_ORDER). */
+static int take_program(char **words, const struct session_options *o, enum command *command, struct selection *s)
+{
+	if (!words[0])
+		return 0;
+	if (o->pid || s->what || *command != COMMAND_PROFILE)
+		return usage("'%s' is a command to be started: with no other process, --detach or --doctor", words[0]);
+	*command = COMMAND_LAUNCH;
+	s->program = words;
+	return 0;
+}
+
+/* What does not go together. */
+static int check_selection(const struct session_options *o, enum command command, const struct selection *s)
+{
+	bool session = command == COMMAND_PROFILE || command == COMMAND_LAUNCH, several = s->all || s->children;
+
+	if (!o->pid && !s->what && !s->program)
+		return usage("%s", "which process? Give its PID, --name, or -- and a command");
+	if (o->pid && s->what)
+		return usage("%s", "a PID says it all: not with --name, --cgroup or --unit");
+	if (s->all && !s->what)
+		return usage("%s", "--all goes with --name, --cgroup or --unit");
+	if (several && !session)
+		return usage("%s", "--all and --children go with a session");
+	if (several && (o->output || o->receipt || o->report_count))
+		return usage("%s", "-o, --receipt and --report name one file: not with --all or --children");
+	if (o->report_count && !session)
+		return usage("%s",
+		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
+	if (s->children && (o->trigger_count || o->every_ns))
+		return usage("%s", "--children goes with one session from now on: not with --when or --every");
+	return 0;
+}
+
+/* It takes the terminal for itself. */
+static int check_live(const struct session_options *o, enum command command, const struct selection *s)
+{
+	if (o->every_ns)
+		return usage("%s", "--live shows one session: not with --every");
+	if (s->all || s->children || command == COMMAND_LAUNCH)
+		return usage("%s", "--live has the terminal for one session: not with --all, --children or a command");
+	if (command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct session_options *o, enum command *command, struct selection *selection)
 {
 	struct option_arrays known;
 	char in_order[sizeof known.short_options + 1];
@@ -233,26 +308,23 @@ int options_parse(int argc, char **argv, struct session_options *o, enum command
 		.groups = GROUP_BIT(GROUP_MALLOC) | GROUP_BIT(GROUP_JEMALLOC),
 	};
 	*command = COMMAND_PROFILE;
+	*selection = (struct selection){ 0 };
 	option_table_arrays(&memattach_options, &known);
 	snprintf(in_order, sizeof in_order, "-%s", known.short_options);
 	for (int c; (c = getopt_long(argc, argv, in_order, known.long_options, NULL)) != -1;) {
-		int rc = parse_one(c, optarg, o, command);
+		int rc = parse_one(c, optarg, o, command, selection);
 		if (rc < 0 || *command == COMMAND_NONE)
 			return rc;
 	}
-	if (optind < argc)
-		return usage("what is '%s'?", argv[optind]);
-	if (o->pid == 0)
-		return usage("%s", "which process? Give its PID");
-	if (o->report_count && *command != COMMAND_PROFILE)
-		return usage("%s",
-		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
-	if (check_times(o, *command) < 0)
-		return -EINVAL;
-	if (o->live && o->every_ns)
-		return usage("%s", "--live shows one session: not with --every");
-	if (o->live && *command == COMMAND_PROFILE && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
-		return usage("%s", "--live needs a terminal; memanalyze --batch N reads the dump as it grows");
+	int rc = take_program(argv + optind, o, command, selection);
+	if (rc == 0)
+		rc = check_selection(o, *command, selection);
+	if (rc == 0)
+		rc = check_times(o, *command);
+	if (rc == 0 && o->live)
+		rc = check_live(o, *command, selection);
+	if (rc < 0)
+		return rc;
 	/* Who asks for every allocation wants exact figures; who limits the cost as well wants the limit. */
 	if (o->max_overhead < 0)
 		o->max_overhead = o->rate_bytes == 1 ? 0 : DEFAULT_MAX_OVERHEAD;

@@ -3,12 +3,14 @@
 #ifndef MEMATTACH_OPTIONS_H
 #define MEMATTACH_OPTIONS_H
 
+#include "chosen.h"
 #include "session.h"
 
 enum command {
 	COMMAND_PROFILE, /* attach, follow, detach */
 	COMMAND_DETACH,  /* --detach: end the session that another memattach runs or left */
 	COMMAND_DOCTOR,  /* --doctor: look and tell */
+	COMMAND_LAUNCH,  /* -- COMMAND: start it, then as COMMAND_PROFILE */
 	COMMAND_NONE,    /* --help, --version: done */
 };
 
@@ -21,7 +23,17 @@ enum exit_status {
 	EXIT_USAGE = 64
 };
 
+/* Which process, where that is not said by its number. */
+struct selection {
+	enum chosen_by by;
+	const char *what; /* NULL: by its number */
+	bool all;         /* if there are several: all of them */
+	bool children;    /* and the processes that they make */
+	char **program;   /* COMMAND_LAUNCH: what follows "--" */
+};
+
 /* Parses; messages about wrong usage go to stderr, then -EINVAL. */
-int options_parse(int argc, char **argv, struct session_options *options, enum command *command) WARN_UNUSED;
+int options_parse(int argc, char **argv, struct session_options *options, enum command *command,
+                  struct selection *selection) WARN_UNUSED;
 
 #endif

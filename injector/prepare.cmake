@@ -1,6 +1,6 @@
 # The order is that of tests/check (FOLDERS).
 set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(folder process elf python got unwind entry recording threads remote session)
+foreach(folder process elf python got unwind entry recording threads remote session launch)
   list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
 endforeach()
 

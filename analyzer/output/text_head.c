@@ -39,6 +39,8 @@ static void put_end(const struct text *t, const struct session *s)
 	case DUMP_END_EXITED:
 		if (s->state == DUMP_STATE_EXECED)
 			fputs("target called execve", t->out);
+		else if (s->end_detail < 0)
+			fputs("target ended by itself", t->out);
 		else
 			fprintf(t->out, "target exited with status %d", s->end_detail);
 		break;

@@ -44,7 +44,11 @@ void say_error(int pid, const char *format, ...)
 	va_start(ap, format);
 	AUTO_FREE char *text = say_format(format, ap);
 	va_end(ap);
-	fprintf(stderr, "memattach: PID %d: %s\n", pid, text ? text : "no memory for a message");
+	if (pid)
+		fprintf(stderr, "memattach: PID %d: ", pid);
+	else
+		fputs("memattach: ", stderr);
+	fprintf(stderr, "%s\n", text ? text : "no memory for a message");
 }
 
 void say_lines(FILE *f, const char *lines)

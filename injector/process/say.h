@@ -17,7 +17,7 @@ char *say_format(const char *format, va_list ap) __attribute__((format(printf, 1
 bool say_add_line(char **lines, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 /* Writes such a line and a newline. */
 void say_line(FILE *f, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
-/* "memattach: PID 812: …" on stderr. */
+/* "memattach: PID 812: …" on stderr; pid 0: none. */
 void say_error(int pid, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes text of several lines, which end with a newline, each made printable. */
 void say_lines(FILE *f, const char *lines);

@@ -293,6 +293,11 @@ bool target_same_program(const struct target *t)
 	return live_thread_look(t, read_program, &now, &unread) < 0 || strcmp(now.program, t->program) == 0;
 }
 
+bool target_has_execed(const struct target *t)
+{
+	return t->pid && target_alive(t) && !target_same_program(t);
+}
+
 uint64_t target_cpu_ns(const struct target *t)
 {
 	struct timespec used;

@@ -43,6 +43,8 @@ bool target_has_ended(const struct target *t);
 bool target_alive(const struct target *t);
 /* Still the program that it was: false after execve. */
 bool target_same_program(const struct target *t);
+/* Both: there is nothing of ours in it any more, and nothing to compare it with. False if it was never opened. */
+bool target_has_execed(const struct target *t);
 /* Explains a ptrace EPERM: which rule, what would help. Appends to e. */
 void target_explain_permission(const struct target *t, struct err *e);
 

@@ -78,7 +78,13 @@ static int inspect_modules(struct session *s, const struct modules *old, struct 
 
 int session_open(struct session *s, struct err *e)
 {
-	return s->target.pidfd >= 0 ? 0 : target_open(&s->target, s->options.pid, e);
+	int rc = s->target.pidfd >= 0 ? 0 : target_open(&s->target, s->options.pid, e);
+
+	if (rc == 0 && s->options.start_ticks && s->options.start_ticks != s->target.start_ticks) {
+		target_close(&s->target);
+		rc = err_set(e, ESRCH, "the process that was chosen has ended, and another one has its number");
+	}
+	return rc;
 }
 
 int session_inspect(struct session *s, struct err *e)

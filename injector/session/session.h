@@ -38,6 +38,7 @@ enum loader_mode {
 
 struct session_options {
 	pid_t pid;
+	uint64_t start_ticks; /* of the process that is meant, 0: whichever has the number */
 	uint64_t rate_bytes;
 	const char *output;   /* NULL: a name is made */
 	uint64_t duration_ns; /* 0: until told to end */
@@ -53,6 +54,10 @@ struct session_options {
 	enum loader_mode loader;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
+	bool launched;                         /* the target was started by this memattach, and has its terminal */
+	int ready;                             /* launched: for launch_ready() */
+	bool among_several;                    /* other sessions use the same terminal */
+	bool found_later;                      /* by --children: that it ends before it is attached to is no error */
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;
 	uint64_t every_ns; /* sessions begin so far apart; 0: there is one */

@@ -8,6 +8,8 @@
 
 #include "session.h"
 
+/* Before there is a target: do their names say a form? -EINVAL and others. */
+int session_reports_check(const struct session_options *options, struct err *e) WARN_UNUSED;
 /* After symbol_sources_open. -errno: one cannot be written, or its name says no form. */
 int session_reports_open(struct session *s, struct err *e) WARN_UNUSED;
 /* When the dump is whole and has its symbols. -errno: at least one could not be written, which is said. */

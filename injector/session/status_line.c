@@ -19,7 +19,8 @@ bool status_line_wanted(const struct session *s)
 {
 	const char *term = getenv("TERM");
 
-	return !s->options.quiet && !s->live_child && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	return !s->options.quiet && !s->live_child && !s->options.launched && !s->options.among_several &&
+	       isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
 
 /* Sum over the live table, as it is at this moment. */

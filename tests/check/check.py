@@ -25,7 +25,7 @@ MAY_INCLUDE = {
 # The folders of a part, in an order in which each includes only itself and those before it; last the part's own files. The path of a file of injector/
 # says whether it can touch the target: up to `recording` nothing stops or changes it.
 FOLDERS = {
-    "injector": ("process", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "."),
+    "injector": ("process", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "launch", "."),
     "analyzer": ("stats", "input", "symbols", "python", "report", "output", "live", "."),
     "common": ("base", "stats", "dump"),
 }

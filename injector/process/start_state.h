@@ -7,10 +7,15 @@
  *   - SIGCHLD has its default action: where it is ignored the kernel keeps no child for wait4.
  *   - No signal is blocked: a blocked SIGALRM would switch off the deadline of every stop.
  *   - As many descriptors may be open as may be without privilege.
+ *
+ * A program that memattach starts inherits what memattach has inherited: the child that is to execute it puts that
+ * back.
  */
 #ifndef MEMATTACH_START_STATE_H
 #define MEMATTACH_START_STATE_H
 
 void start_state_settle(void);
+/* In a child, before it executes another program. */
+void start_state_restore(void);
 
 #endif

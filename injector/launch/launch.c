@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clocks.h"
+#include "entry_hold.h"
+#include "named_program.h"
+#include "own_child.h"
+#include "say.h"
+#include "start_state.h"
+
+#define LOOK_MS 1
+#define LOOK_SELDOM_MS 10
+#define SELDOM_AFTER_NS 1000000000ull
+
+static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+
+/* Each pipe leads one way; all ends are closed by execve. */
+struct launch {
+	char **command;
+	bool quiet;
+	int to_program[2];   /* a byte: execute */
+	int from_program[2]; /* its parent as it sees it, then errno if it cannot be executed */
+	int to_session[2];   /* the number of the program */
+	int from_session[2]; /* a byte: attached */
+	int signals;
+	pid_t program, session;
+	bool program_ended, session_ended;
+	bool answered, attached; /* the session has attached, or will not */
+	struct entry_hold hold;
+};
+
+static __attribute__((format(printf, 2, 3))) void say(const struct launch *l, const char *format, ...)
+{
+	va_list ap;
+
+	if (l->quiet)
+		return;
+	va_start(ap, format);
+	say_line(stderr, format, ap);
+	va_end(ap);
+}
+
+void launch_ready(int ready)
+{
+	if (write(ready, "", 1) != 1)
+		return;
+}
+
+/* ---- the children ---- */
+
+static _Noreturn void be_program(const struct launch *l)
+{
+	pid_t parent = getppid();
+	char byte;
+
+	/* The end of memattach shall be the end of these. */
+	close(l->to_program[1]);
+	close(l->to_session[1]);
+	start_state_restore();
+	/* Yama lets only ancestors trace. Without it, or with a right to trace, this is of no importance. */
+	prctl(PR_SET_PTRACER, (unsigned long)l->session, 0, 0, 0);
+	if (write(l->from_program[1], &parent, sizeof parent) != sizeof parent || read(l->to_program[0], &byte, 1) != 1)
+		_exit(LAUNCH_FAILED);
+	execvp(l->command[0], l->command);
+	int why = errno;
+	if (write(l->from_program[1], &why, sizeof why) != sizeof why)
+		_exit(LAUNCH_FAILED);
+	_exit(why == ENOENT || why == ENOTDIR ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTED);
+}
+
+static _Noreturn void be_session(const struct launch *l, pid_t parent,
+                                 int (*session)(void *context, pid_t pid, int ready), void *context)
+{
+	sigset_t none;
+	pid_t pid;
+
+	setpgid(0, 0);
+	signal(SIGTTOU, SIG_IGN); /* messages go to the terminal of another group */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	close(l->to_session[1]);
+	close(l->from_session[0]);
+	close(l->to_program[1]);
+	close(l->from_program[1]);
+	if (getppid() != parent || read(l->to_session[0], &pid, sizeof pid) != sizeof pid)
+		_exit(0);
+	_exit(session(context, pid, l->from_session[1]));
+}
+
+/* ---- memattach ---- */
+
+static bool make_pipes(struct launch *l)
+{
+	return pipe2(l->to_program, O_CLOEXEC) == 0 && pipe2(l->from_program, O_CLOEXEC) == 0 &&
+	       pipe2(l->to_session, O_CLOEXEC) == 0 && pipe2(l->from_session, O_CLOEXEC) == 0;
+}
+
+/* From now on none is lost, and none ends memattach. */
+static bool take_signals(struct launch *l)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (unsigned i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
+		sigaddset(&set, passed_on[i]);
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return l->signals >= 0 && sigprocmask(SIG_BLOCK, &set, NULL) == 0;
+}
+
+static bool fork_both(struct launch *l, int (*session)(void *context, pid_t pid, int ready), void *context)
+{
+	pid_t self = getpid();
+
+	l->session = fork();
+	if (l->session == 0)
+		be_session(l, self, session, context);
+	l->program = l->session < 0 ? -1 : fork();
+	if (l->program == 0)
+		be_program(l);
+	close(l->to_program[0]);
+	close(l->from_program[1]);
+	close(l->to_session[0]);
+	close(l->from_session[1]);
+	return l->program > 0;
+}
+
+/* The sender was in our group, and so has sent it to all of it: the program has it already. */
+static bool was_for_group(const struct signalfd_siginfo *info)
+{
+	pid_t sender = (pid_t)info->ssi_pid;
+
+	return info->ssi_code == SI_KERNEL || (sender != getppid() && getpgid(sender) == getpgrp());
+}
+
+static void hear(struct launch *l)
+{
+	struct signalfd_siginfo info;
+
+	while (read(l->signals, &info, sizeof info) == sizeof info) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		if (l->program_ended && !l->session_ended)
+			kill(l->session, (int)info.ssi_signo);
+		else if (!l->program_ended && !was_for_group(&info))
+			kill(l->program, (int)info.ssi_signo);
+	}
+}
+
+/* The program stays a zombie until its session is over, which asks how it ended. */
+static void look_at_children(struct launch *l)
+{
+	siginfo_t info = { 0 };
+
+	if (!l->program_ended && waitid(P_PID, (id_t)l->program, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		l->program_ended = info.si_pid != 0;
+	if (!l->session_ended && waitpid(l->session, NULL, WNOHANG) == l->session)
+		l->session_ended = true;
+	entry_hold_let_go(&l->hold);
+}
+
+static void wait_for_events(struct launch *l, int ms)
+{
+	struct pollfd fds[] = { { .fd = l->signals, .events = POLLIN },
+		                { .fd = l->answered ? -1 : l->from_session[0], .events = POLLIN } };
+	char byte;
+
+	if (poll(fds, 2, ms) > 0 && fds[1].revents) {
+		l->answered = true;
+		l->attached = read(l->from_session[0], &byte, 1) == 1;
+	}
+	hear(l);
+	look_at_children(l);
+}
+
+static bool tells_parent(const struct launch *l, pid_t *parent)
+{
+	return read(l->from_program[0], parent, sizeof *parent) == sizeof *parent;
+}
+
+/* Lets it execute the command. 0, or errno. */
+static int execute(struct launch *l)
+{
+	bool traced = false;
+	pid_t parent = 0;
+	struct err e;
+	int why;
+
+	if (!tells_parent(l, &parent))
+		return ECANCELED; /* a signal has ended it */
+	if (named_program_loses_rights(l->command[0]))
+		say(l,
+		    "memattach: %s gains rights when it is executed, which it would lose: it is not held at its entry",
+		    l->command[0]);
+	else if (parent > 0)
+		traced = ptrace(PTRACE_SEIZE, l->program, NULL, (void *)(intptr_t)PTRACE_O_TRACEEXEC) == 0;
+	if (write(l->to_program[1], "", 1) != 1)
+		return errno;
+	if (traced && own_child_wait_past_signals(l->program, UINT64_MAX) == CHILD_EXEC) {
+		if (entry_hold_set(&l->hold, l->program, parent, &e) < 0)
+			say(l, "memattach: %s is not held at its entry: %s", l->command[0], e.text);
+		ptrace(PTRACE_DETACH, l->program, NULL, NULL);
+	}
+	return read(l->from_program[0], &why, sizeof why) == sizeof why ? why : 0;
+}
+
+/* Until it waits at its entry, or will not. */
+static void await_entry(struct launch *l)
+{
+	uint64_t seldom_ns = monotonic_ns() + SELDOM_AFTER_NS;
+
+	while (l->hold.code && !l->program_ended && entry_hold_look(&l->hold) == HOLD_COMING)
+		wait_for_events(l, monotonic_ns() < seldom_ns ? LOOK_MS : LOOK_SELDOM_MS);
+}
+
+static void profile(struct launch *l)
+{
+	await_entry(l);
+	if (write(l->to_session[1], &l->program, sizeof l->program) != sizeof l->program)
+		say(l, "memattach: the session has ended before it began");
+	while (!l->answered && !l->session_ended)
+		wait_for_events(l, -1);
+	entry_hold_release(&l->hold);
+	if (!l->attached)
+		say(l, "memattach: %s %s", l->command[0],
+		    l->program_ended ? "was not profiled" : "runs without being profiled");
+	while (!l->program_ended || !l->session_ended)
+		wait_for_events(l, -1);
+}
+
+/* Ends memattach as the program has ended; its core is the one that counts. */
+static int end_as(int status)
+{
+	const struct rlimit none = { 0 };
+	sigset_t set;
+
+	if (!WIFSIGNALED(status))
+		return WEXITSTATUS(status);
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(WTERMSIG(status), SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, WTERMSIG(status));
+	raise(WTERMSIG(status));
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	return 128 + WTERMSIG(status);
+}
+
+int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t pid, int ready), void *context)
+{
+	struct launch l = { .command = command, .quiet = quiet, .hold.image.mem = -1 };
+	int status = 0;
+
+	if (!make_pipes(&l) || !take_signals(&l) || !fork_both(&l, session, context)) {
+		fprintf(stderr, "memattach: cannot start %s: %s\n", command[0], strerror(errno));
+		return LAUNCH_FAILED;
+	}
+	int why = execute(&l);
+	if (why == 0)
+		profile(&l);
+	else
+		close(l.to_session[1]);
+	entry_hold_close(&l.hold);
+	if (why && why != ECANCELED)
+		fprintf(stderr, "memattach: cannot execute %s: %s\n", command[0], strerror(why));
+	while (waitpid(l.program, &status, 0) < 0 && errno == EINTR)
+		;
+	return end_as(status);
+}

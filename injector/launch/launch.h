@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memattach -- COMMAND: three processes.
+ *
+ *   memattach   the one that was started: the parent of the program. It passes signals on, and ends as the program ends
+ *   the program executed by a child as it would be without us: signal actions and mask, limits and descriptors as they
+ *               were inherited, in the process group and on the terminal of memattach. It is held at its entry
+ *               (entry_hold.h) until it has been attached to
+ *   the session another child, in a process group of its own, so that Ctrl-C and Ctrl-Z reach it only through
+ * memattach. It attaches to the program as to any other process, and writes the dump
+ *
+ * The session is apart from the parent because a parent that traces its child could take its end for that of a thread,
+ * and its exit status would be lost; and so that a stopped memattach does not let the lease of the recording pass.
+ *
+ * The program comes first: what cannot be attached to runs on without being profiled, and that is said. If memattach is
+ * killed, at any moment, the program goes on, the session detaches; if the session is killed, the program goes on, and
+ * memattach still ends as it does.
+ *
+ * Signals: the terminal sends its own to the program itself. HUP, INT, QUIT, TERM, USR1 and USR2 that a process sends
+ * to memattach are passed on, unless the sender is in our process group and not our parent: it has sent them to all of
+ * the group, the program among them. When the program has ended they are for the session.
+ */
+#ifndef MEMATTACH_LAUNCH_H
+#define MEMATTACH_LAUNCH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* As env(1), nohup(1) and timeout(1) have them. */
+enum { LAUNCH_FAILED = 125, LAUNCH_NOT_EXECUTED = 126, LAUNCH_NOT_FOUND = 127 };
+
+/* Says that the program has been attached to: it may go on. Called by the session. */
+void launch_ready(int ready);
+
+/*
+ * Starts the command and returns when it has ended and its session, too: the exit status for memattach. For a program
+ * that a signal has ended it does not return: the same signal ends memattach. session is called in a process of its
+ * own, and gets what launch_ready wants.
+ */
+int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t pid, int ready), void *context);
+
+#endif

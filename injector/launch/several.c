@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include "several.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "child_search.h"
+#include "cleanup.h"
+#include "clocks.h"
+#include "grow.h"
+#include "say.h"
+
+#define POLL_NS 200000000ull
+#define PART_OF_TIME 50u /* one of so many parts of a processor's time */
+
+enum { DONE = 0, NOT_ATTACHED = 1, RESIDUE = 2, UNSAVED = 3, KILLED = 4, TOO_LATE = 5, STATUSES = 6 };
+
+/* Exit statuses of sessions, and what else became of them. */
+static unsigned outcome_of(int status)
+{
+	if (!WIFEXITED(status))
+		return KILLED;
+	if (WEXITSTATUS(status) == SEVERAL_TOO_LATE || WEXITSTATUS(status) == SEVERAL_AGAIN)
+		return TOO_LATE;
+	return WEXITSTATUS(status) <= UNSAVED ? (unsigned)WEXITSTATUS(status) : DONE;
+}
+
+/* A target, and its session as long as that lasts. Those that have ended stay: a process is not taken twice. */
+struct member {
+	struct chosen target;
+	bool found_later;
+	unsigned programs; /* that it has executed */
+	pid_t session;     /* 0: it has ended */
+};
+
+struct several {
+	const struct several_options *options;
+	struct member *list;
+	size_t count;
+	size_t running;
+	unsigned ended[STATUSES];
+	int signals;
+	bool asked, said_full;
+	uint64_t next_look_ns;
+};
+
+static __attribute__((format(printf, 2, 3))) void say(const struct several *s, const char *format, ...)
+{
+	va_list ap;
+
+	if (s->options->quiet)
+		return;
+	va_start(ap, format);
+	say_line(stderr, format, ap);
+	va_end(ap);
+}
+
+/* ---- sessions ---- */
+
+static _Noreturn void be_session(const struct several *s, const struct member *m, pid_t parent)
+{
+	sigset_t none;
+
+	setpgid(0, 0); /* a terminal's signals come through the parent, once */
+	signal(SIGTTOU, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(NOT_ATTACHED);
+	_exit(s->options->session(s->options->context, &m->target, m == s->list, m->found_later));
+}
+
+static void begin(struct several *s, struct member *m)
+{
+	pid_t self = getpid(), child = fork();
+
+	if (child == 0)
+		be_session(s, m, self);
+	if (child < 0) {
+		say(s, "memattach: PID %d: no process can be made for its session: %s", m->target.pid, strerror(errno));
+		s->ended[NOT_ATTACHED]++;
+		return;
+	}
+	m->session = child;
+	s->running++;
+}
+
+static bool is_known(const struct several *s, const struct chosen *target)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->list[i].target.pid == target->pid && s->list[i].target.start_ticks == target->start_ticks)
+			return true;
+	return false;
+}
+
+static void say_full(struct several *s, const struct chosen *target)
+{
+	if (s->said_full)
+		return;
+	s->said_full = true;
+	say(s,
+	    "memattach: PID %d and others are not profiled: there are %zu sessions, of at most %u, and were %zu, of at "
+	    "most %u",
+	    target->pid, s->running, SEVERAL_MAX, s->count, SEVERAL_EVER_MAX);
+}
+
+/* What is refused for want of room is asked again at the next look: sessions may have ended. */
+static bool add(struct several *s, const struct chosen *target, bool found_later)
+{
+	if (s->running >= SEVERAL_MAX || s->count >= SEVERAL_EVER_MAX) {
+		say_full(s, target);
+		return false;
+	}
+	if (!grow_list(s->list, s->count))
+		return false;
+	s->list[s->count] = (struct member){ .target = *target, .found_later = found_later };
+	begin(s, &s->list[s->count++]);
+	return true;
+}
+
+/* It has executed another program, and is the same process. */
+static bool begins_anew(const struct several *s, const struct member *m, int status)
+{
+	struct chosen now;
+	struct err ended;
+
+	if (!WIFEXITED(status) || (WEXITSTATUS(status) != SEVERAL_EXECED && WEXITSTATUS(status) != SEVERAL_AGAIN))
+		return false;
+	return s->options->children && !s->asked && m->programs < SEVERAL_PROGRAMS_MAX &&
+	       chosen_look(&now, m->target.pid, &ended) == 0 && now.start_ticks == m->target.start_ticks;
+}
+
+static void ended(struct several *s, struct member *m, int status)
+{
+	m->session = 0;
+	s->running--;
+	if (m == s->list && s->options->first_ended)
+		s->options->first_ended(s->options->context);
+	bool anew = begins_anew(s, m, status);
+	if (!anew || WEXITSTATUS(status) == SEVERAL_EXECED)
+		s->ended[outcome_of(status)]++;
+	if (!anew)
+		return;
+	m->programs++;
+	begin(s, m);
+}
+
+static void reap(struct several *s)
+{
+	int status;
+
+	for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
+		for (size_t i = 0; i < s->count; i++)
+			if (s->list[i].session == child)
+				ended(s, &s->list[i], status);
+}
+
+static void pass_on(struct several *s, int number)
+{
+	s->asked = true;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->list[i].session)
+			kill(s->list[i].session, number);
+}
+
+/* ---- children ---- */
+
+static bool take_child(void *context, const struct chosen *child)
+{
+	struct several *s = context;
+
+	return is_known(s, child) || add(s, child, true);
+}
+
+static void look_for_children(struct several *s)
+{
+	uint64_t began_ns = monotonic_ns();
+
+	/* The list grows meanwhile: what is found is looked below at once. */
+	for (size_t i = 0; i < s->count; i++) {
+		struct chosen parent = s->list[i].target; /* the list may move */
+		child_search(&parent, take_child, s);
+	}
+	uint64_t now_ns = monotonic_ns(), rest_ns = (now_ns - began_ns) * PART_OF_TIME;
+	s->next_look_ns = now_ns + (rest_ns > POLL_NS ? rest_ns : POLL_NS);
+}
+
+/* For poll(): until the next look. */
+static int wait_ms(const struct several *s)
+{
+	uint64_t now_ns = monotonic_ns();
+
+	if (!s->options->children || s->asked)
+		return -1;
+	return now_ns >= s->next_look_ns ? 0 : (int)((s->next_look_ns - now_ns) / 1000000 + 1);
+}
+
+/* ---- all of them ---- */
+
+static void hear(struct several *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			pass_on(s, (int)info.ssi_signo);
+	reap(s);
+}
+
+static int take_signals(struct several *s)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signals;
+}
+
+/* "3 sessions: 2 done, 1 not attached" */
+static int sum_up(const struct several *s)
+{
+	static const char *const how[STATUSES] = { "done",
+		                                   "not attached",
+		                                   "with something left",
+		                                   "without the end of the recording",
+		                                   "killed",
+		                                   "ended before they were attached to" };
+	unsigned all = 0;
+	char text[200] = "";
+
+	for (unsigned i = 0; i < STATUSES; i++) {
+		size_t used = strlen(text);
+		all += s->ended[i];
+		if (s->ended[i])
+			snprintf(text + used, sizeof text - used, "%s %u %s", used ? "," : "", s->ended[i], how[i]);
+	}
+	say(s, "%u sessions:%s", all, text);
+	if (s->ended[RESIDUE] || s->ended[KILLED])
+		return RESIDUE;
+	return s->ended[UNSAVED] ? UNSAVED : s->ended[NOT_ATTACHED] ? NOT_ATTACHED : DONE;
+}
+
+int several_run(const struct several_options *options, const struct chosen_list *targets)
+{
+	struct several s = { .options = options };
+	AUTO_CLOSE int signals = take_signals(&s);
+
+	if (signals < 0) {
+		fprintf(stderr, "memattach: cannot wait for signals: %s\n", strerror(errno));
+		return NOT_ATTACHED;
+	}
+	for (size_t i = 0; i < targets->count; i++)
+		if (!add(&s, &targets->list[i], false))
+			s.ended[NOT_ATTACHED]++;
+	while (s.running) {
+		struct pollfd event = { .fd = signals, .events = POLLIN };
+		if (poll(&event, 1, wait_ms(&s)) == 0 && options->children && !s.asked)
+			look_for_children(&s);
+		hear(&s);
+	}
+	int status = sum_up(&s);
+	free(s.list);
+	return status;
+}

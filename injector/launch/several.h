@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several processes at once: a session for each, in a process of its own, so that one that is held up, refused or ends
+ * does not touch the others. Each has its own dump, under the name that memattach makes. SIGINT, SIGTERM and SIGHUP are
+ * passed on to all sessions, which then detach; at the end one line says how they ended.
+ *
+ * With children, processes that the targets make get a session, too. They are found by reading
+ * /proc/PID/task/TID/children five times a second, more seldom where that takes more than a fiftieth of a processor;
+ * nobody is traced for it. A child gets its session when it has lived for a fifth of a second, so one that ends or
+ * executes another program before costs nothing and is not seen. When it executes another program after that, its
+ * session ends, and a new one begins. A process is found through its parent: one whose parent has ended before it was
+ * found is not.
+ */
+#ifndef MEMATTACH_SEVERAL_H
+#define MEMATTACH_SEVERAL_H
+
+#include "chosen.h"
+
+#define SEVERAL_MAX 64u          /* sessions at one time */
+#define SEVERAL_EVER_MAX 1024u   /* … and in all */
+#define SEVERAL_PROGRAMS_MAX 16u /* of one process, that it executes one after the other */
+
+/* What a session returns, beside the exit statuses of memattach. The last two are of children, and no errors. */
+#define SEVERAL_EXECED 100   /* its process has executed another program */
+#define SEVERAL_TOO_LATE 101 /* it had ended before it was attached to */
+#define SEVERAL_AGAIN 102    /* it has executed another program while it was attached to */
+
+struct several_options {
+	bool children;
+	bool quiet;
+	/* Runs in a process of its own. first: the first of the targets; found_later: none of them, but a child. */
+	int (*session)(void *context, const struct chosen *target, bool first, bool found_later);
+	void *context;
+	/* When the session of the first target has ended; may be NULL. */
+	void (*first_ended)(void *context);
+};
+
+/* The worst exit status of all sessions: 2 (also of one that was killed) before 3 before 1 before 0. */
+int several_run(const struct several_options *options, const struct chosen_list *targets);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "chosen.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleanup.h"
+#include "grow.h"
+#include "printable.h"
+#include "proc_status.h"
+#include "size.h"
+#include "target.h"
+#include "whole_io.h"
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+#define CGROUP_BYTES 16384
+#define DELETED " (deleted)"
+
+/* The name of the program's file; "" where it may not be seen. */
+static void program_of(pid_t pid, char *name, size_t size)
+{
+	char path[40], program[4096];
+
+	name[0] = '\0';
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	ssize_t n = readlink(path, program, sizeof program - 1);
+	if (n <= 0)
+		return;
+	program[n] = '\0';
+	char *deleted = strstr(program, DELETED);
+	if (deleted && !deleted[strlen(DELETED)])
+		*deleted = '\0';
+	const char *slash = strrchr(program, '/');
+	snprintf(name, size, "%s", slash ? slash + 1 : program);
+}
+
+static bool has_name(pid_t pid, const char *status, const char *name)
+{
+	const char *comm = proc_status_field(status, "Name");
+	char program[256];
+
+	if (comm && strcspn(comm, "\n") == strlen(name) && !strncmp(comm, name, strlen(name)))
+		return true;
+	program_of(pid, program, sizeof program);
+	return program[0] && !strcmp(program, name);
+}
+
+/* Is group the cgroup path, or below it? Both begin with "/", and the first has no other at its end. */
+static bool is_below(const char *group, const char *path, size_t length)
+{
+	return !strncmp(group, path, length) && (group[length] == '\0' || group[length] == '/' || length == 1);
+}
+
+static size_t without_slashes(const char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
+/* Where hierarchies of version 1 are mounted their controllers are the first folder: /sys/fs/cgroup/memory/group. */
+static bool is_in_cgroup(const char *controllers, size_t controllers_length, const char *group, const char *what)
+{
+	bool mounted = !strncmp(what, CGROUP_ROOT "/", strlen(CGROUP_ROOT "/"));
+	const char *path = mounted ? what + strlen(CGROUP_ROOT) : what;
+	const char *rest = mounted ? strchr(path + 1, '/') : NULL;
+	char relative[4096];
+
+	if (path[0] != '/') {
+		snprintf(relative, sizeof relative, "/%s", path);
+		path = relative;
+	}
+	if (is_below(group, path, without_slashes(path)))
+		return !mounted || controllers_length == 0;
+	if (!rest)
+		return false;
+	size_t first = (size_t)(rest - path - 1);
+	bool same = first <= controllers_length && !strncmp(path + 1, controllers + controllers_length - first, first);
+	bool unified = controllers_length == 0 && first == strlen("unified") && !strncmp(path + 1, "unified", first);
+	return (same || unified) && is_below(group, rest, without_slashes(rest));
+}
+
+/* A folder of the path is called so. */
+static bool is_in_unit(const char *group, const char *unit)
+{
+	char name[256];
+	const char *dot = strrchr(unit, '.');
+
+	if ((size_t)snprintf(name, sizeof name, "%s%s", unit, dot && dot[1] ? "" : ".service") >= sizeof name)
+		return false;
+	for (const char *at = group; (at = strchr(at, '/'));) {
+		at++;
+		if (strcspn(at, "/") == strlen(name) && !strncmp(at, name, strlen(name)))
+			return true;
+	}
+	return false;
+}
+
+bool chosen_line_matches(const char *line, enum chosen_by by, const char *what)
+{
+	/* "number:controllers:path", see cgroups(7). */
+	const char *controllers = strchr(line, ':');
+	const char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+	if (!group || group[1] != '/')
+		return false;
+	size_t length = (size_t)(group - controllers - 1);
+	return by == CHOSEN_BY_UNIT ? is_in_unit(group + 1, what)
+	                            : is_in_cgroup(controllers + 1, length, group + 1, what);
+}
+
+static bool has_cgroup(pid_t pid, enum chosen_by by, const char *what)
+{
+	char path[40], text[CGROUP_BYTES], *rest = text;
+
+	snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+	if (whole_text(path, text, sizeof text) < 0)
+		return false;
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (chosen_line_matches(line, by, what))
+			return true;
+	return false;
+}
+
+static void fill_in(struct chosen *c, const char *status)
+{
+	const char *comm = proc_status_field(status, "Name");
+
+	program_of(c->pid, c->name, sizeof c->name);
+	if (!c->name[0] && comm)
+		snprintf(c->name, sizeof c->name, "%.*s", (int)strcspn(comm, "\n"), comm);
+	c->private_bytes = (uint64_t)proc_status_number(status, "RssAnon", 10, 0) * 1024;
+}
+
+int chosen_look(struct chosen *chosen, pid_t pid, struct err *e)
+{
+	struct chosen c = { .pid = pid };
+	char status[STATUS_BYTES];
+
+	int rc = process_stat(pid, 22, &c.start_ticks, e);
+	if (rc < 0)
+		return rc;
+	/* Only what has an address space: no kernel threads, no zombies. */
+	if (proc_status_read(status, pid, 0) < 0 || !proc_status_field(status, "VmSize"))
+		return err_set(e, ESRCH, "process %d has ended", pid);
+	fill_in(&c, status);
+	*chosen = c;
+	return 0;
+}
+
+static bool matches(pid_t pid, enum chosen_by by, const char *what)
+{
+	char status[STATUS_BYTES];
+
+	if (by != CHOSEN_BY_NAME)
+		return has_cgroup(pid, by, what);
+	return proc_status_read(status, pid, 0) == 0 && has_name(pid, status, what);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct chosen *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static int search(DIR *proc, struct chosen_list *l, enum chosen_by by, const char *what, struct err *e)
+{
+	struct chosen found;
+	struct err ended;
+
+	for (struct dirent *entry; (entry = readdir(proc));) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		/* The look comes first: if the number is used again the match is of the later process, which the
+		 * start time of the look is not. */
+		if (pid <= 0 || pid == getpid() || chosen_look(&found, pid, &ended) < 0 || !matches(pid, by, what))
+			continue;
+		if (!grow_list(l->list, l->count))
+			return err_set(e, ENOMEM, "out of memory");
+		l->list[l->count++] = found;
+	}
+	return 0;
+}
+
+int chosen_find(struct chosen_list *chosen, enum chosen_by by, const char *what, struct err *e)
+{
+	static const char *const kinds[] = { [CHOSEN_BY_NAME] = "is called",
+		                             [CHOSEN_BY_CGROUP] = "is in the cgroup",
+		                             [CHOSEN_BY_UNIT] = "is in the unit" };
+	struct chosen_list l = { 0 };
+	DIR *proc = opendir("/proc");
+
+	if (!proc)
+		return err_sys(e, "cannot read /proc");
+	int rc = search(proc, &l, by, what, e);
+	closedir(proc);
+	if (rc == 0 && l.count == 0)
+		rc = err_set(e, ESRCH, "no process %s %s", kinds[by], what);
+	if (rc < 0) {
+		chosen_free(&l);
+		return rc;
+	}
+	qsort(l.list, l.count, sizeof *l.list, by_pid);
+	*chosen = l;
+	return 0;
+}
+
+void chosen_free(struct chosen_list *chosen)
+{
+	free(chosen->list);
+	*chosen = (struct chosen_list){ 0 };
+}
+
+void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out)
+{
+	char name[sizeof chosen->list->name], bytes[SIZE_TEXT];
+
+	for (size_t i = 0; i < chosen->count && i < most; i++) {
+		const struct chosen *c = &chosen->list[i];
+		memcpy(name, c->name, sizeof name);
+		printable_copy(name, name, sizeof name);
+		fprintf(out, "%10d  %-24s %10s private memory\n", c->pid, name,
+		        size_format((double)c->private_bytes, bytes));
+	}
+	if (chosen->count > most)
+		fprintf(out, "            and %zu more\n", chosen->count - most);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes chosen by what they are called, or by the cgroup that they are in, from what /proc shows now. Each is kept
+ * with its start time, by which target_open's caller sees that the number means the same process when it is attached
+ * to. Left out are this process, kernel threads, and what has ended.
+ */
+#ifndef MEMATTACH_CHOSEN_H
+#define MEMATTACH_CHOSEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "err.h"
+
+struct chosen {
+	pid_t pid;
+	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
+	char name[64];        /* of its program, or its comm */
+	uint64_t private_bytes;
+};
+
+struct chosen_list {
+	struct chosen *list; /* by PID */
+	size_t count;
+};
+
+enum chosen_by {
+	CHOSEN_BY_NAME,   /* comm, or the name of the program's file */
+	CHOSEN_BY_CGROUP, /* in it or below; as /proc/PID/cgroup has it, or below /sys/fs/cgroup */
+	CHOSEN_BY_UNIT,   /* in the cgroup of a unit of systemd; ".service" may be left out */
+};
+
+/* chosen_free afterwards. -ESRCH: there is none; the text says of what. */
+int chosen_find(struct chosen_list *chosen, enum chosen_by by, const char *what, struct err *e) WARN_UNUSED;
+/* One process. -ESRCH: it has ended. */
+int chosen_look(struct chosen *chosen, pid_t pid, struct err *e) WARN_UNUSED;
+void chosen_free(struct chosen_list *chosen);
+/* One line each, printable; at most so many. */
+void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out);
+
+/* Does a line of /proc/PID/cgroup, without its end, put a process into the cgroup or unit? For chosen_find, and tests.
+ */
+bool chosen_line_matches(const char *line, enum chosen_by by, const char *what);
+
+#endif

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Processes chosen by name, cgroup or unit; several at once, and the children of a process."""
+import contextlib
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import Lines, Victim, case, run_memattach
+from procfs import PATIENCE, Skip, read_text
+from reports import stacks_with, sum_of, with_frames
+
+USAGE, CHILDREN, BLOCKS = 64, 10, 100
+
+
+class Several:
+    """A memattach that runs several sessions in a directory of its own."""
+
+    def __init__(self, context, *arguments):
+        self.context, self.folder = context, context.unique("several", "")
+        os.mkdir(self.folder)
+        self.process = context.start([context.memattach, *map(str, arguments)], cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, text=True)
+        self.lines, self.output = Lines(self.process.stderr), Lines(self.process.stdout)
+        self.attached = 0
+
+    def await_sessions(self, count):
+        while self.attached < count:
+            self.lines.wait("attached to")
+            self.attached += 1
+
+    def end(self, expected=0):
+        assert self.process.wait(PATIENCE) == expected, (self.process.returncode, self.lines.seen)
+        self.lines.thread.join(PATIENCE)
+        return "\n".join(self.lines.seen)
+
+    def dumps(self):
+        return sorted(glob.glob(os.path.join(self.folder, "*.dump")))
+
+    def merged(self):
+        result = subprocess.run([self.context.memanalyze, "--json", *self.dumps()], stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
+        return with_frames(json.loads(result.stdout))
+
+
+def done_by_children(victim_lines, count):
+    for _ in range(count):
+        victim_lines.wait(r"^DONE \d+$")
+
+
+@case()
+def children_of_a_process(context):
+    """20 children, half of them made during the session: a dump each, and together exactly what they have allocated; one that
+    executes another program goes on in a session of its own."""
+    victim = Victim(context, "family", str(CHILDREN))
+
+    def more():
+        victim.send("more")
+        for _ in range(CHILDREN):
+            victim.wait(r"^CHILD \d+$")
+    more()
+    several = Several(context, "--children", "-r", "1", "--no-symbols", "--deadline", "20s", victim.pid)
+    several.await_sessions(1 + CHILDREN)
+    more()
+    several.await_sessions(1 + 2 * CHILDREN)
+    victim.send("go")
+    done_by_children(victim.lines, 2 * CHILDREN)
+    victim.send("exec")
+    several.await_sessions(2 + 2 * CHILDREN)
+    several.process.send_signal(signal.SIGINT)
+    said = several.end()
+    count = 2 + 2 * CHILDREN
+    assert f"{count} sessions: {count} done" in said and len(several.dumps()) == count, said
+    report = several.merged()
+    assert sum_of(stacks_with(report, "child_work"), "live_count") == 2 * CHILDREN * BLOCKS, report["total"]
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def children_of_a_command(context):
+    """memattach --children -- COMMAND: the program from its main on, and its children; the exit status is that of the program."""
+    several = Several(context, "--children", "-r", "1", "--deadline", "20s", "--", context.target("family"), "2")
+    several.output.wait("^READY$")
+    several.process.stdin.write("more\n")
+    several.process.stdin.flush()
+    several.await_sessions(3)
+    several.process.stdin.write("go\n")
+    several.process.stdin.flush()
+    done_by_children(several.output, 2)
+    several.process.stdin.close()
+    assert "3 sessions: 3 done" in several.end()
+    assert sum_of(stacks_with(several.merged(), "child_work"), "live_count") == 2 * BLOCKS
+    unwritable = run_memattach(context, "--children", "--", context.target("short_life"), preexec_fn=lambda: os.chdir("/proc"))
+    assert unwritable.returncode == 7 and "without being profiled" in unwritable.stderr, unwritable
+
+
+@contextlib.contextmanager
+def cgroup(name):
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"):
+        path = os.path.join(root, name)
+        if os.path.exists(os.path.join(root, "cgroup.procs")) and os.access(root, os.W_OK):
+            with contextlib.suppress(OSError):
+                os.mkdir(path)
+                break
+    else:
+        raise Skip("no cgroup can be made here")
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+
+
+@case()
+def chosen_by_name_and_cgroup(context):
+    """One that is called so is attached to; several are listed, or all of them profiled; wrong usage."""
+    name = f"fam{os.getpid()}"
+    program = context.path(name)
+    shutil.copy(context.target("family"), program)
+    victims = [Victim(context, [program]) for _ in range(2)]
+    nobody = run_memattach(context, "--name", name + "x", "-d", "100ms")
+    assert nobody.returncode == 1 and "no process is called" in nobody.stderr, nobody
+    listed = run_memattach(context, "--name", name, "-d", "100ms")
+    assert listed.returncode == 1 and "--all" in listed.stderr and all(str(victim.pid) in listed.stderr for victim in victims), listed
+    several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", "20s")
+    assert "2 sessions: 2 done" in several.end() and len(several.dumps()) == 2
+    for arguments in (("--all", victims[0].pid), ("--name", name, victims[0].pid), ("--name", name, "--all", "-o", "x.dump"), ("--name", ""),
+                      ("--name", name, "--unit", name), ("--doctor", "--name", name, "--all"), ("--children", "--detach", victims[0].pid),
+                      ("--name", name, "--", program)):
+        assert run_memattach(context, *arguments).returncode == USAGE, arguments
+    victims[1].process.stdin.close()
+    victims[1].process.wait(PATIENCE)
+    one = run_memattach(context, "--name", name, "-d", "100ms", "--deadline", "20s", "-o", context.path("one.dump"))
+    assert one.returncode == 0 and f"attached to {victims[0].pid}" in one.stderr, one
+    if os.geteuid() == 0:
+        with cgroup(f"{name}.service") as path:
+            with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(victims[0].pid))
+            for arguments in (("--cgroup", path), ("--unit", name)):
+                result = run_memattach(context, *arguments, "-d", "100ms", "--deadline", "20s")
+                assert result.returncode == 0 and f"attached to {victims[0].pid}" in result.stderr, (arguments, result)
+            victims[0].process.stdin.close()
+            victims[0].process.wait(PATIENCE)
+
+
+@case()
+def one_of_several_is_refused(context):
+    """The others are profiled all the same, and the exit status tells; a session that is killed is told of, too."""
+    name = f"two{os.getpid()}"
+    program = context.path(name)
+    shutil.copy(context.target("family"), program)
+    victims = [Victim(context, [program]) for _ in range(2)]
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    tracer = context.start([strace, "-o", "/dev/null", "-p", str(victims[0].pid)], stderr=subprocess.PIPE, text=True)
+    Lines(tracer.stderr).wait("attached")
+    several = Several(context, "--name", name, "--all", "--deadline", "20s")
+    several.await_sessions(1)
+    several.process.send_signal(signal.SIGTERM)
+    assert "2 sessions: 1 done, 1 not attached" in several.end(1)
+    tracer.send_signal(signal.SIGINT)
+    tracer.wait(PATIENCE)
+    several = Several(context, "--name", name, "--all", "--deadline", "20s")
+    several.await_sessions(2)
+    os.kill(int(read_text(f"/proc/{several.process.pid}/task/{several.process.pid}/children").split()[0]), signal.SIGKILL)
+    several.process.send_signal(signal.SIGTERM)
+    assert "2 sessions: 1 done, 1 killed" in several.end(2)
+    for victim in victims:
+        victim.process.stdin.close()
+        assert victim.process.wait(PATIENCE) == 0

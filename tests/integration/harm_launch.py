@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""memattach -- COMMAND: the program is profiled from its main on, and is what it would be without us."""
+import contextlib
+import os
+import pty
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import Lines, case, run_memattach
+from procfs import Failure, PATIENCE, Skip, read_text
+from reports import analyze, stacks_with, sum_of
+
+NOBODY = 65534
+FAILED, NOT_EXECUTED, NOT_FOUND = 125, 126, 127
+SHAPES = ("short_life", "short_life_nopie", "short_life_static", "short_life_static_pie", "short_life_musl", "short_life_musl_static")
+
+
+def launch(context, *command, options=(), **more):
+    return run_memattach(context, *options, "--", *command, **more)
+
+
+def live_of_main(context, dump):
+    """Live blocks that main has allocated, and whether the constructor of the program was seen."""
+    report = analyze(context, dump)
+    assert report["complete"], report["target"]
+    return sum_of(stacks_with(report, "main"), "live_count"), bool(stacks_with(report, "begin"))
+
+
+@case()
+def launched_from_its_main_on(context):
+    """1000 blocks, 400 freed: 600 live, of whatever kind the program is; the constructors of one with a loader are seen, too."""
+    for shape in SHAPES:
+        if not os.path.exists(os.path.join(context.targets, shape)):
+            continue
+        dump = context.unique(shape, ".dump")
+        result = launch(context, context.target(shape), options=("-r", "1", "-o", dump))
+        assert result.returncode == 7 and "attached to" in result.stderr, result
+        blocks, constructor = live_of_main(context, dump)
+        assert blocks == 600 and constructor == (shape in ("short_life", "short_life_nopie", "short_life_musl")), (shape, blocks, constructor)
+
+
+@case()
+def launched_ends_as_it_ends(context):
+    """Exit status, death by signal, a parent that ends before its child, execve; what cannot be started is told as by the shell."""
+    program = context.target("short_life")
+    script = context.path("script")
+    with open(script, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\n{program} now && exit 9\n")
+    os.chmod(script, 0o755)
+    for command, expected in (((program, "kill"), -signal.SIGUSR2), ((program, "now"), 0), ((program, "fork"), 5), ((program, "exec"), 0),
+                              ((script,), 9), (("/dev/null",), NOT_EXECUTED), (("no such program",), NOT_FOUND),
+                              ((context.path("none/at-all"),), NOT_FOUND)):
+        result = launch(context, *command)
+        assert result.returncode == expected, (command, expected, result)
+        assert ("attached to" in result.stderr) == (expected < NOT_EXECUTED), result
+        assert ("cannot execute" in result.stderr) == (expected >= NOT_EXECUTED), result
+    taken = context.path("taken.dump")
+    with open(taken, "w", encoding="ascii"):
+        pass
+    for options, reason in ((("-o", taken), "exists"), (("--report", "x.what"), "does not tell the format")):
+        refused = launch(context, program, options=options)
+        assert refused.returncode == FAILED and reason in refused.stderr, refused
+
+
+@case()
+def launched_runs_without_us_if_need_be(context):
+    """What cannot be attached to is started all the same, and that is said."""
+    program = context.target("short_life")
+    result = launch(context, program, options=("-o", context.path("nowhere/x.dump")))
+    assert result.returncode == 7 and "runs without being profiled" in result.stderr, result
+    if os.geteuid() == 0:
+        gains = context.path("gains")
+        shutil.copy(program, gains)
+        os.chmod(context.work, 0o755)
+        os.chmod(gains, 0o4755)
+        result = launch(context, gains, "state", preexec_fn=lambda: os.setresuid(NOBODY, NOBODY, NOBODY))
+        if "rights 1" not in subprocess.run([gains, "state"], preexec_fn=lambda: os.setresuid(NOBODY, NOBODY, NOBODY), stdout=subprocess.PIPE,
+                                            text=True, check=True).stdout:
+            raise Skip("this file system does not heed set-user-ID")
+        assert result.returncode == 0 and "rights 1" in result.stdout, result
+        assert re.search("(was not|without being) profiled", result.stderr), result
+
+
+@case()
+def launched_inherits_what_it_would(context):
+    """Signal actions and mask, limits, descriptors, also closed ones; the padding and the auxiliary vector are as they were."""
+    program = context.target("short_life")
+    for before in ("", "trap '' INT HUP PIPE CHLD; ulimit -n 77; exec 0<&- 7</dev/null; ", "ulimit -S -n 99; exec 2>&-; "):
+        said = [subprocess.run(["/bin/sh", "-c", f"{before} exec {command} {program} state"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               text=True, timeout=PATIENCE, cwd=context.work, check=True).stdout
+                for command in ("", f"{context.memattach} -q --")]
+        assert said[0] == said[1] and "entry kept" in said[0], (before, said)
+
+
+def lines_of_terminal(descriptor):
+    """Until nobody has the other end open, which is an error of its own."""
+    with os.fdopen(descriptor, encoding="ascii", errors="replace") as file:
+        try:
+            yield from file
+        except OSError:
+            return
+
+
+class OnTerminal:
+    """A launch that leads a session on a terminal of its own."""
+
+    def __init__(self, context):
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(context.work)
+            os.execv(context.memattach, [context.memattach, "-q", "--", context.target("short_life"), "wait"])
+        self.lines = Lines(lines_of_terminal(os.dup(self.master)))
+
+    def end(self):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+        os.kill(self.pid, signal.SIGKILL)
+        raise Failure("memattach does not end")
+
+
+@case()
+def launched_gets_each_signal_once(context):
+    """Ctrl-C from the terminal, and signals that somebody sends to memattach."""
+    there = OnTerminal(context)
+    there.lines.wait("READY")
+    os.write(there.master, b"\x03")
+    there.lines.wait(rf"SIGNAL {int(signal.SIGINT)}")
+    for number in (signal.SIGUSR1, signal.SIGINT, signal.SIGUSR1):
+        os.kill(there.pid, number)
+        there.lines.wait(rf"SIGNAL {int(number)}")
+    os.kill(there.pid, signal.SIGTERM)
+    assert there.end() == 3
+    assert len([line for line in there.lines.seen if "SIGNAL" in line]) == 4, there.lines.seen
+
+
+def session_of(parent):
+    """The child of memattach that attaches."""
+    for child in read_text(f"/proc/{parent}/task/{parent}/children", "").split():
+        if read_text(f"/proc/{child}/comm", "").strip() == "memattach":
+            return int(child)
+    return None
+
+
+@case()
+def launched_outlives_us(context):
+    """memattach, or the session alone, is killed at random moments of the launch: the program was not started yet, or it runs to its
+    end as it is; without a session memattach still ends as it does."""
+    program, seed = context.target("short_life"), random.randrange(1 << 30)
+    moments = random.Random(seed)
+    alone = subprocess.run([program, "state"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=True).stdout
+    alone = re.sub("(?m)^(entry|fd).*\n", "", alone)
+    started = 0
+    for count in range(context.kills):
+        shape = program if count % 2 else context.target("short_life_static")
+        process = context.start([context.memattach, "-q", "--no-symbols", "--", shape, "state"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+        time.sleep(moments.uniform(0, 0.12))
+        session = session_of(process.pid) if count % 3 == 2 else None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(session or process.pid, signal.SIGKILL)
+        try:
+            said = process.communicate(timeout=PATIENCE)[0]  # all that were started have ended then
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the program, or the session, does not end (kill {count}, seed {seed})") from None
+        assert re.sub("(?m)^(entry|fd).*\n", "", said) in ("", alone), (count, seed, said)
+        assert not session or process.wait(PATIENCE) == 0, (count, seed, process.returncode)
+        started += said != ""
+    assert started, "no program was started"
