@@ -123,8 +123,7 @@ static const struct option_row rows[] = {
 	  .value = OPTION_VALUE_WORDS,
 	  .words = "auto target own",
 	  .help = "target: the process's own loader takes the recorder in; own: memattach maps it; auto (default): "
-	          "that "
-	          "where the process's cannot" },
+	          "the second where the first cannot" },
 	{ .code = OPTION_NO_CACHE,
 	  .name = "no-cache",
 	  .help = "neither use nor keep unwind tables in ~/.cache/memattach" },
