@@ -242,7 +242,7 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 	return ((uint64_t(*)(uint64_t))function)(block);
 }
 
-/* The same with the Python frames. Out of line: only threads of Python need room for them on their stacks. */
+/* A new stack with Python frames. Out of line: only threads of Python need room for them on their stacks. */
 static __attribute__((noinline)) struct dump_stack *intern_python(struct stack_draft_frames *stack, uint64_t tp,
                                                                   uint64_t native, const struct unwind_result *walked,
                                                                   uint32_t *reference)
