@@ -19,7 +19,6 @@
 #include "progress.h"
 #include "repeats.h"
 #include "report.h"
-#include "report_html.h"
 #include "report_request.h"
 #include "requested_report.h"
 #include "size.h"
@@ -233,8 +232,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		r = ask_servers(a, e);
 	if (!r)
 		r = outputs_settle(&a->outputs, a->format, &a->report, e);
-	if (!r && a->path_count == 1 && !a->report.filter.older_ns && outputs_show_moments(&a->outputs))
-		a->report.moments = HTML_MOMENTS;
+	if (!r)
+		a->report.moments = outputs_moments(&a->outputs, &a->report, a->path_count);
 	return r;
 }
 

@@ -43,7 +43,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 8u
+#define CONTROL_VERSION 9u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -86,7 +86,7 @@ struct code_patch {
 
 /*
  * A mapping of the payload's file, code of its own written over it, within reach of the entries that it serves. For
- * each: a jump to the trampoline's entrance, and, at DETOUR_COPY, the displaced instructions with a jump back, which
+ * each: what the trampoline's entrance does, and, at DETOUR_COPY, the displaced instructions with a jump back, which
  * are the trampoline's original.
  */
 struct detour_area {
@@ -94,8 +94,8 @@ struct detour_area {
 	uint64_t bytes; /* 0: none. Set before it is mapped: what is there must be looked at */
 };
 #define SESSION_DETOUR_AREAS 8u
-#define DETOUR_BYTES 64u
-#define DETOUR_COPY 16u
+#define DETOUR_BYTES 128u
+#define DETOUR_COPY 40u
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
@@ -148,13 +148,22 @@ struct control_patch {
 struct control_trampoline {
 	uint64_t original;
 	uint32_t hook;             /* enum hook_id */
-	uint32_t flags;            /* TRAMPOLINE_OUTER */
+	uint32_t flags;            /* TRAMPOLINE_OUTER, TRAMPOLINE_QUIET_ALIGNED */
+	uint64_t quiet;            /* 0 none; see below */
 };
 /*
  * The original may call another hooked function for the same block (realloc of a null pointer calls malloc). Only the
  * outer call counts: each call goes through hook_slow(), which remembers that it is inside.
  */
 #define TRAMPOLINE_OUTER 1u
+/*
+ * Where no unwinder knows the payload, no exception may pass its frames. So a hook never calls a function that throws.
+ * It calls its quiet one: a function of the same allocator that makes the same block, returns NULL where there is none,
+ * and neither throws nor runs a handler of the program. If that returns NULL, the hook leaves its frame and jumps to
+ * the original, which finds all as if it had been called directly. With TRAMPOLINE_QUIET_ALIGNED the quiet function
+ * takes the alignment first and then the size: the arguments of the original, exchanged.
+ */
+#define TRAMPOLINE_QUIET_ALIGNED 2u
 
 enum session_state {
 	SESSION_LOADED = 0,    /* dlopen done, nothing started */
@@ -206,7 +215,7 @@ void memattach_locked(void) __attribute__((visibility("default")));
 
 _Static_assert(sizeof(struct got_entry) == 32, "entry");
 _Static_assert(sizeof(struct control_start) == 296, "control_start");
-_Static_assert(sizeof(struct control_trampoline) == 16, "control_trampoline");
+_Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 32, "control_patch");
 

@@ -47,9 +47,21 @@
 #define TRAMPOLINE_ALLOCATE 0
 #define TRAMPOLINE_RELEASE 64
 #define TRAMPOLINE_OTHER 112
+#define TRAMPOLINE_BELOW 38 /* no entrance: for a detour that has subtracted, and is below 0 */
 #define TRAMPOLINE_ENTRANCE(shape, size) \
 	((shape) == SHAPE_FREE ? TRAMPOLINE_RELEASE : \
 	 (shape) == SHAPE_ALLOC && (size) == SIZE_ARG0 ? TRAMPOLINE_ALLOCATE : TRAMPOLINE_OTHER)
+
+/* What all trampolines use, as far as code outside of the payload does (detours). */
+#define TRAMPOLINES_NEAR_OWNER 0
+#define TRAMPOLINES_FILTER_MASK 8 /* 4 bytes, which never change */
+#define TRAMPOLINES_NEAR 128      /* the near thread state */
+#define THREAD_STATE_REMAINING 8  /* in it: bytes until the next sample */
+
+/* The first counter of an address: bits 28 ... of the product with an odd constant that fits an immediate operand,
+ * masked. */
+#define FILTER_SHIFT 28
+#define FILTER_MULTIPLIER 0x1E3779B9
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>

@@ -97,6 +97,14 @@ static const struct option_row rows[] = {
 	  .argument = "TIME",
 	  .value = OPTION_VALUE_TIME,
 	  .help = "how long to look for a thread at a safe point (500ms)" },
+	{ .code = OPTION_LOADER,
+	  .name = "loader",
+	  .argument = "WHOSE",
+	  .value = OPTION_VALUE_WORDS,
+	  .words = "auto target own",
+	  .help = "target: the process's own loader takes the recorder in; own: memattach maps it; auto (default): "
+	          "that "
+	          "where the process's cannot" },
 	{ .code = OPTION_NO_CACHE,
 	  .name = "no-cache",
 	  .help = "neither use nor keep unwind tables in ~/.cache/memattach" },

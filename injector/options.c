@@ -65,17 +65,35 @@ static int parse_max_overhead(const char *text, double *overhead)
 	return 0;
 }
 
+/* The number of text among names, -1 if it is none of them. */
+static int number_of(const char *text, const char *const names[], int count)
+{
+	for (int i = 0; i < count; i++)
+		if (!strcmp(text, names[i]))
+			return i;
+	return -1;
+}
+
 static int parse_hooks(const char *text, enum hooks_mode *mode)
 {
 	static const char *const names[] = { [HOOKS_AUTO] = "auto", [HOOKS_GOT] = "got", [HOOKS_ENTRY] = "entry" };
+	int found = number_of(text, names, 3);
 
-	for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (!strcmp(text, names[i])) {
-			*mode = (enum hooks_mode)i;
-			return 0;
-		}
-	}
-	return usage("--hooks %s: it is auto, got or entry", text);
+	if (found < 0)
+		return usage("--hooks %s: it is auto, got or entry", text);
+	*mode = (enum hooks_mode)found;
+	return 0;
+}
+
+static int parse_loader(const char *text, enum loader_mode *mode)
+{
+	static const char *const names[] = { [LOADER_AUTO] = "auto", [LOADER_TARGET] = "target", [LOADER_OWN] = "own" };
+	int found = number_of(text, names, 3);
+
+	if (found < 0)
+		return usage("--loader %s: it is auto, target or own", text);
+	*mode = (enum loader_mode)found;
+	return 0;
 }
 
 static int parse_given(const char *text, struct session_options *o)
@@ -164,6 +182,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
 	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
+	case OPTION_LOADER: return parse_loader(argument, &o->loader);
 	case OPTION_HOOK: return parse_given(argument, o);
 	case OPTION_SEED: return parse_number(argument, &o->seed);
 	case OPTION_DEADLINE: rc = time_parse(argument, &o->deadline_ns, &e); break;
@@ -192,6 +211,9 @@ static int check_times(struct session_options *o, enum command command)
 		return usage("%s", o->every_ns ? "--every goes with an attach" : "--when goes with an attach");
 	if (o->keep && !o->every_ns)
 		return usage("%s", "--keep goes with --every");
+	for (unsigned i = 0; o->every_ns && i < o->report_count; i++)
+		if (!strcmp(o->reports[i], "-"))
+			return usage("%s", "--report -: with --every the names of the dumps go to standard output");
 	if (o->every_ns && (!o->duration_ns || o->duration_ns >= o->every_ns))
 		return usage("%s", "--every wants --duration, how long each session is; it is less than --every");
 	o->keep = o->keep ? o->keep : DEFAULT_KEEP;

@@ -54,6 +54,7 @@ add_library(memattach_prepare STATIC
   entry/allocator_identify.c
   entry/allocator_layers.c
   entry/allocator_names.c
+  entry/allocator_quiet.c
   entry/debug_data.c
   entry/entry_hooks.c
   entry/evaluator_code.c
@@ -63,6 +64,7 @@ add_library(memattach_prepare STATIC
   remote/cave.c
   arch/x86_64/code_references.c
   arch/x86_64/code_scan.c
+  arch/x86_64/detour_code.c
   arch/x86_64/entry_code.c
   arch/x86_64/instruction.c
   arch/x86_64/stack_switch.c

@@ -27,7 +27,8 @@
 struct session_result {
 	char path[4096]; /* of the dump, "": there is none */
 	struct file_identity identity;
-	bool asked; /* it was told to end */
+	bool asked;   /* it was told to end */
+	bool saw_end; /* of the target, and has said so */
 };
 
 struct repeater {
@@ -61,6 +62,8 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 	int status = run(r->s);
 	r->result->asked = watchdog_asked() > 0;
 	if (status != EXIT_NOT_ATTACHED && file->result) {
+		enum dump_state state = dump_writer_state(&r->s->recording.dump);
+		r->result->saw_end = state == DUMP_STATE_EXITED || state == DUMP_STATE_KILLED;
 		memcpy(r->result->path, file->path, sizeof r->result->path);
 		r->result->identity = dump_file_identity(file);
 	}
@@ -197,7 +200,7 @@ static bool wait_for_next(struct repeater *r)
 	uint64_t missed, next_ns = schedule_next(&r->schedule, monotonic_ns(), &missed);
 
 	if (missed)
-		session_say(r->s, "memattach: the session took longer than --every; %llu left out",
+		session_say(r->s, "memattach: the next session was due before this one was done; left out: %llu",
 		            (unsigned long long)missed);
 	bool goes_on = sleep_until(r, next_ns);
 	status_line_end(r->s);
@@ -232,11 +235,10 @@ int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*d
 	}
 	while (!r.done) {
 		one_session(&r, profile, detach);
-		/* The session has said so. */
-		r.done = r.done || target_has_ended(&s->target) || !wait_for_next(&r);
+		r.done = r.done || r.result->saw_end || !wait_for_next(&r);
 	}
 	if (r.written + r.failed)
-		session_say(s, "%u sessions recorded, %u not", r.written, r.failed);
+		session_say(s, "sessions recorded: %u, failed: %u", r.written, r.failed);
 	stop_signals_close(&r.signals);
 	kept_dumps_free(&r.kept);
 	if (r.result)

@@ -498,12 +498,30 @@ static uint64_t new_block(const struct hook_call *call, uint64_t result)
 	}
 }
 
-static uint64_t slow_allocate(const struct hook_call *call)
+/* Nothing that throws is called here. If there is no block, the original is called without a frame of ours. */
+static uint64_t call_quiet(struct hook_call *call, uint64_t quiet, bool aligned)
+{
+	const uint64_t *a = call->arguments;
+	uint64_t block = ((uint64_t(*)(uint64_t, uint64_t))quiet)(a[aligned], a[!aligned]);
+
+	call->again = !block;
+	return block;
+}
+
+static uint64_t call_for_block(struct hook_call *call)
+{
+	bool aligned;
+	uint64_t quiet = UNLIKELY(trampolines_any_quiet) ? trampolines_quiet(call->trampoline, &aligned) : 0;
+
+	return quiet ? call_quiet(call, quiet, aligned) : call_original(call);
+}
+
+static uint64_t slow_allocate(struct hook_call *call)
 {
 	uint64_t size, block, result;
 	uint32_t rate = requested_size(call, &size) ? sampler_charge(call, size) : 0;
 
-	result = call_original(call);
+	result = call_for_block(call);
 	if (!rate || call->inner)
 		return result;
 	block = new_block(call, result);

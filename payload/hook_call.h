@@ -6,6 +6,8 @@
 #ifndef MEMATTACH_PAYLOAD_HOOK_CALL_H
 #define MEMATTACH_PAYLOAD_HOOK_CALL_H
 
+#include "trampolines.h"
+
 #define THREAD_STATE_LOG2 12
 /*
  * Home thread state: bits 12 … 23 of tp ^ tp >> 12. Thread control blocks are at like places of stacks that are
@@ -19,23 +21,13 @@
 #define THREAD_STATE_BYTES_LOG2 7 /* a pair of lines: the prefetcher fetches both */
 #define THREAD_STATE_BYTES (1 << THREAD_STATE_BYTES_LOG2)
 #define THREAD_STATE_OWNER 0
-#define THREAD_STATE_REMAINING 8
 #define THREAD_STATE_OUTER_SP 64
 #define THREAD_STATE_OUTER_RETURN 72
 
-/* struct trampolines_shared */
-#define TRAMPOLINES_NEAR_OWNER 0
-#define TRAMPOLINES_FILTER_MASK 8
-#define TRAMPOLINES_NEAR 128
-
-/*
- * The first counter of an address: bits 28 … of the product with an odd constant that fits an immediate operand,
- * masked. The second one is in the same line: bits 22 to 27 say how far away, by exclusive or.
- */
-#define FILTER_SHIFT 28
+/* The second counter of an address is in the line of the first (trampolines.h): bits 22 to 27 of the product say how
+ * far away, by exclusive or. */
 #define FILTER_SECOND_SHIFT 22
 #define FILTER_LINE_BYTES 64
-#define FILTER_MULTIPLIER 0x1E3779B9
 
 /* 2^64 divided by the golden ratio: multiplicative (Fibonacci) hashing. */
 #define HASH_MULTIPLIER 0x9E3779B97F4A7C15
@@ -52,7 +44,8 @@
 #define HOOK_CALL_SP 72
 #define HOOK_CALL_HOOK 80
 #define HOOK_CALL_LIVE 88
-#define HOOK_CALL_BYTES 96
+#define HOOK_CALL_AGAIN 96
+#define HOOK_CALL_BYTES 112
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -71,6 +64,7 @@ struct hook_call {
 	uint32_t hook;               /* enum hook_id */
 	uint32_t inner;              /* set by hook_slow(): made by another hooked function, for whose block it is */
 	uint64_t live;               /* HOOK_LIVE_MAGIC of control.h */
+	uint32_t again;              /* set by hook_slow(): the entry shall jump to the original without a frame */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
@@ -80,9 +74,11 @@ _Static_assert(offsetof(struct hook_call, fp) == HOOK_CALL_FP, "fp");
 _Static_assert(offsetof(struct hook_call, sp) == HOOK_CALL_SP, "sp");
 _Static_assert(offsetof(struct hook_call, hook) == HOOK_CALL_HOOK, "hook");
 _Static_assert(offsetof(struct hook_call, live) == HOOK_CALL_LIVE, "live");
+_Static_assert(offsetof(struct hook_call, again) == HOOK_CALL_AGAIN, "again");
 _Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
 
-/* Does what the fast path could not, the original call included; returns what the original returned. */
+/* Does what the fast path could not, the original call included; returns what the original returned. With call->again
+ * nothing was called that matters, and the call is still to be made. */
 uint64_t hook_slow(struct hook_call *call);
 #endif
 

@@ -21,8 +21,10 @@ static struct trampolines_shared nobodys;
 struct trampolines_shared *trampolines_shared = &nobodys;
 
 static uint8_t trampoline_hooks[TRAMPOLINE_MAX]; /* enum hook_id of each */
-static uint8_t trampoline_outer[TRAMPOLINE_MAX]; /* 1: TRAMPOLINE_OUTER */
+static uint8_t trampoline_flags[TRAMPOLINE_MAX]; /* TRAMPOLINE_* */
+static uint64_t trampoline_quiet[TRAMPOLINE_MAX];
 bool trampolines_any_outer;
+bool trampolines_any_quiet;
 
 _Static_assert(HOOK_COUNT <= UINT8_MAX, "trampoline_hooks");
 
@@ -36,11 +38,26 @@ uint64_t trampolines_entry_value(uint32_t i)
 	return trampoline_address(session.trampolines_address, i, trampoline_hooks[i]);
 }
 
+static uint64_t trampoline_number(const struct trampoline *trampoline)
+{
+	return ((uint64_t)trampoline - trampoline_data(session.trampolines_address, 0)) / TRAMPOLINE_BYTES;
+}
+
 bool trampolines_is_outer(const struct trampoline *trampoline)
 {
-	uint64_t i = ((uint64_t)trampoline - trampoline_data(session.trampolines_address, 0)) / TRAMPOLINE_BYTES;
+	uint64_t i = trampoline_number(trampoline);
 
-	return i < TRAMPOLINE_MAX && trampoline_outer[i];
+	return i < TRAMPOLINE_MAX && trampoline_flags[i] & TRAMPOLINE_OUTER;
+}
+
+uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned)
+{
+	uint64_t i = trampoline_number(trampoline);
+
+	if (i >= TRAMPOLINE_MAX)
+		return 0;
+	*aligned = trampoline_flags[i] & TRAMPOLINE_QUIET_ALIGNED;
+	return trampoline_quiet[i];
 }
 
 static uint64_t hook_address(const struct control_trampoline *wanted)
@@ -99,7 +116,7 @@ int64_t trampolines_map(int payload_fd, uint32_t counters)
 	session.trampolines_address = (uint64_t)place;
 	session.trampolines_bytes = TRAMPOLINES_BYTES + counters;
 	session.trampoline_count = 0;
-	trampolines_any_outer = false;
+	trampolines_any_outer = trampolines_any_quiet = false;
 	trampolines_shared = (struct trampolines_shared *)((uint64_t)place + TRAMPOLINES_CODE_BYTES);
 	trampolines_shared->filter_mask = counters - 1;
 	filter_init((uint8_t *)((uint64_t)place + TRAMPOLINES_BYTES), counters);
@@ -120,8 +137,10 @@ int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
 		struct trampoline *trampoline = trampoline_of(i);
 
 		trampoline_hooks[i] = (uint8_t)wanted[i].hook;
-		trampoline_outer[i] = (wanted[i].flags & TRAMPOLINE_OUTER) != 0;
-		trampolines_any_outer |= trampoline_outer[i];
+		trampoline_flags[i] = (uint8_t)wanted[i].flags;
+		trampoline_quiet[i] = wanted[i].quiet;
+		trampolines_any_outer |= (wanted[i].flags & TRAMPOLINE_OUTER) != 0;
+		trampolines_any_quiet |= wanted[i].quiet != 0;
 		trampoline->original = wanted[i].original;
 		__atomic_store_n(&trampoline->next, hook_address(&wanted[i]), __ATOMIC_RELEASE);
 	}

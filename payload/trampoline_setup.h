@@ -31,6 +31,8 @@ _Static_assert(sizeof(struct trampolines_shared) == TRAMPOLINES_SHARED_BYTES, "t
 
 /* Some trampoline is TRAMPOLINE_OUTER. */
 extern bool trampolines_any_outer HIDDEN;
+/* Some trampoline has a quiet function. */
+extern bool trampolines_any_quiet HIDDEN;
 /* Never NULL: before CONTROL_START it is one that no trampoline uses. */
 extern struct trampolines_shared *trampolines_shared HIDDEN;
 
@@ -44,6 +46,8 @@ void trampolines_inert(void);
 void trampolines_leave(void);
 /* Does the function pass on to others that are hooked (TRAMPOLINE_OUTER)? */
 bool trampolines_is_outer(const struct trampoline *trampoline);
+/* The quiet function of the trampoline (control.h), 0 none; *aligned: it takes the alignment first. */
+uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned);
 /* What a GOT entry holds that is patched to trampoline i. */
 uint64_t trampolines_entry_value(uint32_t i);
 

@@ -11,7 +11,7 @@
 
 #include "terminal.h"
 
-enum { CHILD_OK = 0, CHILD_FAILED = 1, CHILD_LEFT = 2 };
+enum { CHILD_OK = 0, CHILD_FAILED = 1, CHILD_LEFT = 2, SIGNALLED = 128 };
 
 struct guard {
 	pid_t child;
@@ -31,7 +31,7 @@ static void on_end(int sig)
 {
 	if (getppid() != guard_pid)
 		terminal_leave();
-	_exit(128 + sig);
+	_exit(SIGNALLED + sig);
 }
 
 static _Noreturn void be_child(const struct guard *g, int (*run)(void *arg, struct err *e), void *arg)
@@ -101,6 +101,14 @@ static void stop(const struct guard *g)
 	go_on(g);
 }
 
+/* The signal that has ended it, caught or not; 0: none. */
+static int end_signal(int status)
+{
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status);
+	return WEXITSTATUS(status) > SIGNALLED ? WEXITSTATUS(status) - SIGNALLED : 0;
+}
+
 /* 1: it lives. */
 static int look_at_child(const struct guard *g, struct err *e)
 {
@@ -108,14 +116,14 @@ static int look_at_child(const struct guard *g, struct err *e)
 
 	if (waitpid(g->child, &status, WNOHANG) != g->child)
 		return 1;
-	if (WIFSIGNALED(status) && ends_programs(WTERMSIG(status)))
-		die_by(g, WTERMSIG(status));
+	int sig = end_signal(status);
+	if (ends_programs(sig))
+		die_by(g, sig);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_LEFT)
 		terminal_left();
 	terminal_leave();
-	if (WIFSIGNALED(status))
-		return err_set(e, ECANCELED, "the view was ended by signal %d (%s)", WTERMSIG(status),
-		               strsignal(WTERMSIG(status)));
+	if (sig)
+		return err_set(e, ECANCELED, "the view was ended by signal %d (%s)", sig, strsignal(sig));
 	if (WEXITSTATUS(status) != CHILD_FAILED)
 		return 0;
 	*e = *g->error;

@@ -171,7 +171,9 @@ static int put_frame(const struct html_tree *t, struct json *j, uint32_t frame, 
 	json_unsigned(j, NULL, PLACE_IMAGE(entry->place));
 	s = s ? s : put_cut(j, file_of(t, frame), buffer);
 	json_number(j, NULL, entry->line);
-	json_unsigned(j, NULL, !t->report->options.show_std && fold_is_standard(name_of(t, frame)));
+	json_unsigned(j, NULL,
+	              !t->report->options.show_std && !python_places_have(&t->report->images, entry->place) &&
+	                      fold_is_standard(name_of(t, frame)));
 	json_array_end(j);
 	return s;
 }

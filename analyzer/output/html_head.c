@@ -14,6 +14,7 @@
 #include "version.h"
 
 #define TEXT_ROWS 20u
+#define RATES_MAX 500u    /* changes of the rate; a dump may claim any number */
 #define TEXT_BYTES 60000u /* of each, however much there is */
 
 /* What a part of the text report writes, cut to so many bytes. */
@@ -177,7 +178,8 @@ static void put_timeline(struct json *j, const struct report *r)
 	json_array_end(j);
 	/* When the distance of samples changed, and to what. */
 	json_array(j, "rates");
-	for (size_t i = 0; r->timeline.count && r->session_count == 1 && i < r->sessions[0].rate_count; i++) {
+	size_t rates = r->timeline.count && r->session_count == 1 ? r->sessions[0].rate_count : 0;
+	for (size_t i = 0; i < rates && i < RATES_MAX; i++) {
 		json_array_line(j, NULL);
 		json_estimate(j, NULL, r->sessions[0].rates[i].seconds);
 		json_unsigned(j, NULL, r->sessions[0].rates[i].new_bytes);

@@ -17,6 +17,7 @@
 
 #define TEXT_TOP 20u
 #define WORDS_MAX 6
+#define MOMENTS_BESIDE 200u
 
 /* What a format can show, besides the heap. */
 enum {
@@ -254,12 +255,14 @@ int outputs_open(struct outputs *o, char *const *inputs, int input_count, struct
 	return 0;
 }
 
-bool outputs_show_moments(const struct outputs *o)
+size_t outputs_moments(const struct outputs *o, const struct report_options *options, int dump_count)
 {
+	bool wanted = false;
+
 	for (size_t i = 0; i < o->count; i++)
-		if (o->list[i].format->shows & SHOWS_BESIDE)
-			return true;
-	return false;
+		wanted = wanted || o->list[i].format->shows & SHOWS_BESIDE;
+	/* --older is about one time. */
+	return wanted && dump_count == 1 && !options->diff && !options->filter.older_ns ? MOMENTS_BESIDE : 0;
 }
 
 bool outputs_have_stdout(const struct outputs *o)

@@ -113,7 +113,7 @@ int report_html(const struct report *r, const char *name, FILE *out)
 	if (!s)
 		s = html_tree_init(&tree, r);
 	if (!s)
-		s = html_tree_fit(&tree, HTML_BYTES - fixed - b.bytes);
+		s = html_tree_fit(&tree, fixed + b.bytes < HTML_BYTES ? HTML_BYTES - fixed - b.bytes : 0);
 	if (!s) {
 		fwrite(b.text, 1, b.bytes, out);
 		s = put_tree(&tree, out);

@@ -11,8 +11,6 @@
 #include "report.h"
 
 #define HTML_BYTES 8000000u
-/* Moments of its timeline, unless --timeline says how many. */
-#define HTML_MOMENTS 200u
 
 /* name: of the dump. -ENOMEM. */
 int report_html(const struct report *report, const char *name, FILE *out) WARN_UNUSED;

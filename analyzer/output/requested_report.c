@@ -51,7 +51,7 @@ static int show(struct report *report, struct outputs *outputs, const char *dump
 
 int requested_report_main(int argc, char **argv)
 {
-	const struct report_options options = { .confidence = ESTIMATE_CONFIDENCE, .symbols = true };
+	struct report_options options = { .confidence = ESTIMATE_CONFIDENCE, .symbols = true };
 	struct outputs outputs = { 0 };
 	struct report report;
 	struct err e = { 0 };
@@ -61,6 +61,7 @@ int requested_report_main(int argc, char **argv)
 	int r = outputs_add(&outputs, argv[1], &e);
 	if (!r)
 		r = outputs_settle(&outputs, NULL, &options, &e);
+	options.moments = r ? 0 : outputs_moments(&outputs, &options, 1);
 	int status = r ? refuse() : EXIT_WHOLE;
 	if (!r && argc == 3) {
 		outputs.list[0].path = "-"; /* the name has said the form; the file is open already */

@@ -188,11 +188,11 @@ static void put_frame(const struct text *t, uint64_t place, const struct locatio
 		short_name_cut(source, SOURCE_COLUMNS);
 	if (!first)
 		fprintf(t->out, "%*s%s< %s", NAMES_AT, "", t->dim, t->plain);
-	fprintf(t->out, "%s%*s %s\n", name,
-	        columns < (first ? NAME_COLUMNS + 2 : NAME_COLUMNS) && source[0]
-	                ? (int)((first ? NAME_COLUMNS + 2 : NAME_COLUMNS) - columns)
-	                : 0,
-	        "", source);
+	size_t width = first ? NAME_COLUMNS + 2 : NAME_COLUMNS;
+	if (source[0])
+		fprintf(t->out, "%s%*s %s\n", name, columns < width ? (int)(width - columns) : 0, "", source);
+	else
+		fprintf(t->out, "%s\n", name);
 }
 
 static void put_frames(const struct text *t, const struct report_row *row)

@@ -28,6 +28,7 @@ struct libc {
 	uint64_t errno_location;    /* __errno_location */
 	uint64_t dlsym;             /* resolves IFUNC symbols under the loader's lock; 0: it does not (musl) */
 	bool dlclose_unmaps;        /* false on musl */
+	bool set_aside;             /* memattach maps its payload all the same (load.h) */
 	/* The allocator in force, by the global scope of the base namespace. */
 	const struct elf_module *allocator; /* module that defines malloc, NULL unknown */
 	uint64_t malloc;                    /* address of its malloc, 0 if unknown or an ifunc */
@@ -37,7 +38,7 @@ struct libc {
 /* Can its dlopen load the payload, and its dlclose unload it? Else memattach maps the payload by itself (load.h). */
 static inline bool libc_loads_payload(const struct libc *l)
 {
-	return l->dlopen && l->dlclose && l->dlclose_unmaps;
+	return l->dlopen && l->dlclose && l->dlclose_unmaps && !l->set_aside;
 }
 
 /*

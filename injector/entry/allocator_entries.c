@@ -77,6 +77,13 @@ static int take_island(struct entry_planner *p, const struct entry_code_plan *pl
 	return 0;
 }
 
+static bool is_shared(const struct entry_planner *p, const struct allocator_function *fn)
+{
+	const struct mapping *m = maps_find(p->f->in->maps, fn->address);
+
+	return m && m->shared;
+}
+
 static int plan_one(struct entry_planner *p, struct allocator_function *fn, struct err *e)
 {
 	AUTO_FREE uint8_t *code = NULL;
@@ -84,7 +91,9 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 	struct err why = { 0 };
 	int r = 0;
 
-	if (!fn->bytes)
+	if (is_shared(p, fn))
+		r = err_set(&why, ENOTSUP, "its code is a shared mapping, not this process's own");
+	else if (!fn->bytes)
 		r = err_set(&why, ENOTSUP, "where it ends is not known");
 	else if (fn->bytes > ENTRY_BODY_MAX)
 		r = err_set(&why, ENOTSUP, "it is longer than %u bytes", ENTRY_BODY_MAX);

@@ -57,6 +57,13 @@ static bool is_given(const struct allocators_input *in, const char *symbol, stru
 	return false;
 }
 
+static void note_name(struct allocator_function *fn, const struct allocation_name *like)
+{
+	_Static_assert(HOOK_COUNT <= 64, "allocator_function.named");
+	fn->named |= 1ull << like->hook;
+	fn->own_name |= like->family != FAMILY_PLAIN && like->family != FAMILY_RUST && like->family != FAMILY_GIVEN;
+}
+
 /* A function has several names: one that tells whose it is wins over one that does not. */
 static bool on_name(void *context, const char *symbol, uint64_t address, uint64_t bytes, unsigned type)
 {
@@ -65,6 +72,8 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	struct allocation_name like;
 
 	(void)type;
+	if (!strcmp(symbol, "tc_query_new_mode"))
+		c->f->asks_mode = address;
 	bool given = is_given(c->f->in, symbol, &like);
 	symbol = allocation_name_plain(symbol);
 	if (!given && (strlen(symbol) >= ALLOCATOR_NAME_MAX || !allocation_name_read(symbol, &like)))
@@ -72,6 +81,8 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	struct allocator_function *fn = known_function(c, address);
 	if (c->result)
 		return false;
+	if (fn)
+		note_name(fn, &like);
 	if (fn && (given || fn->like.family == FAMILY_GIVEN)) {
 		if (given)
 			fn->like = like;
@@ -91,6 +102,7 @@ static bool on_name(void *context, const char *symbol, uint64_t address, uint64_
 	}
 	fn = &out->functions[out->function_count++];
 	*fn = (struct allocator_function){ .module = c->v->module, .like = like, .address = address };
+	note_name(fn, &like);
 	snprintf(fn->name, sizeof fn->name, "%s", symbol);
 	fn->bytes = function_bytes(&c->v->table, address, bytes);
 	return true;
@@ -259,6 +271,8 @@ static int add_allocator(struct finder *f, size_t first, size_t count, enum name
 	count_entries(f, &a);
 	view_open(&v, f, fn->module);
 	int r = identify_allocator(f, &v, &a, e);
+	if (!r)
+		r = find_quiet(f, &v, &a, e);
 	view_close(&v);
 	if (r)
 		return r;

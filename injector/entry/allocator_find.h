@@ -49,6 +49,10 @@ struct allocator_function {
 	uint64_t entered; /* the lowest address shortly behind the entry that code outside of it branches to, 0 none */
 	struct entry_code_plan entry; /* if entry_refusal is "" */
 	char entry_refusal[64];
+	uint64_t named;     /* bits: enum hook_id that its names say it is */
+	bool own_name;      /* one of them is a name that only this family has */
+	uint64_t quiet;     /* of a function that throws (control.h): address of such a one, 0: none is known */
+	bool quiet_aligned; /* it takes the alignment first */
 };
 
 struct allocator {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Between the files that find allocators: allocator_find.c collects, allocator_layers.c reads what functions pass on
- * to, allocator_callers.c who calls them, allocator_identify.c whose they are, allocator_entries.c plans the hooks.
+ * to, allocator_callers.c who calls them, allocator_identify.c whose they are, allocator_entries.c plans the hooks,
+ * allocator_quiet.c knows what may be called instead of a function that throws.
  */
 #ifndef MEMATTACH_ALLOCATOR_INTERNAL_H
 #define MEMATTACH_ALLOCATOR_INTERNAL_H
@@ -15,6 +16,7 @@ struct finder {
 	struct budget budget;
 	uint32_t *by_address; /* numbers of the functions, sorted, when all have been collected; else NULL */
 	struct scope *scope;  /* for names that the loader has not looked up yet */
+	uint64_t asks_mode;   /* tc_query_new_mode of gperftools: what its malloc does without memory. Or 0 */
 	struct allocators out;
 };
 
@@ -38,6 +40,9 @@ int find_callers(struct finder *f, const struct module_view *v, struct err *e) W
 int find_layers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* The plan for the entry of each function of the module. */
 int find_entries(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
+
+/* Finds the quiet function of each function of the allocator that throws. */
+int find_quiet(struct finder *f, const struct module_view *v, const struct allocator *a, struct err *e) WARN_UNUSED;
 
 /* Name and version of an allocator by the module's constant data; reads nothing where the family and libc tell. */
 int identify_allocator(struct finder *f, const struct module_view *v, struct allocator *a, struct err *e) WARN_UNUSED;

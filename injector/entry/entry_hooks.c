@@ -25,7 +25,7 @@ static const struct elf_module *module_of(const struct chooser *c, const struct 
 	return &c->modules->list[a->module];
 }
 
-__attribute__((format(printf, 3, 4))) static int note(struct entry_hooks *h, struct err *e, const char *format, ...)
+int entry_hooks_note(struct entry_hooks *h, struct err *e, const char *format, ...)
 {
 	va_list ap;
 
@@ -48,6 +48,12 @@ static bool is_known_shape(const struct allocation_name *like)
 	       table[like->hook].size == like->size;
 }
 
+/* It may throw, and an exception could not pass its hook. */
+static bool throws_past_hook(const struct allocator_function *fn, const struct libc *libc)
+{
+	return !libc_loads_payload(libc) && hook_throws(fn->like.hook) && !fn->quiet;
+}
+
 /* Why the function cannot be hooked, NULL: it can. */
 static const char *obstacle(const struct allocator_function *fn, const struct libc *libc)
 {
@@ -57,7 +63,7 @@ static const char *obstacle(const struct allocator_function *fn, const struct li
 		return "its code cannot be followed";
 	if (!is_known_shape(&fn->like))
 		return "its arguments are not those of a function that can be hooked";
-	if (!libc_loads_payload(libc) && hook_throws(fn->like.hook))
+	if (throws_past_hook(fn, libc))
 		return "it may throw, and no unwinder knows a payload that is not loaded by dlopen";
 	if (fn->entry.crosses_line)
 		return "the jump would cross a cache line";
@@ -90,11 +96,27 @@ static bool is_wanted(const struct chooser *c, const struct allocator *a)
 	return module_of(c, a) != c->libc->module && (a->direct_calls || a->address_taken);
 }
 
+/* Few programs call the aligned forms of operator new: without them the others are seen all the same. */
+static bool is_left_out(const struct allocator_function *fn, const struct libc *libc)
+{
+	return fn->layer != LAYER_WRAPPER && throws_past_hook(fn, libc) &&
+	       (fn->like.hook == HOOK_new_aligned || fn->like.hook == HOOK_new_array_aligned);
+}
+
 /* What passes everything on is not hooked, but for a pool that takes each block from malloc: it is what was asked for.
  */
-static bool is_hooked(const struct allocator_function *fn)
+static bool is_hooked(const struct chooser *c, const struct allocator_function *fn)
 {
-	return fn->layer != LAYER_WRAPPER || fn->like.family == FAMILY_GIVEN;
+	return (fn->layer != LAYER_WRAPPER || fn->like.family == FAMILY_GIVEN) && !is_left_out(fn, c->libc);
+}
+
+static int say_left_out(const struct chooser *c, const struct allocator *a, const struct allocator_function *fn,
+                        struct err *e)
+{
+	return entry_hooks_note(c->h, e,
+	                        "%s in %s is not hooked (it may throw, and no unwinder knows a payload that is not "
+	                        "loaded by dlopen): its calls are not seen",
+	                        fn->name, elf_module_name(module_of(c, a)));
 }
 
 static int add_covered(struct entry_hooks *h, uint64_t address, struct err *e)
@@ -122,6 +144,8 @@ static int add_hook(const struct chooser *c, const struct allocator *a, const st
 		.hook = fn->like.hook,
 		.outer = fn->layer == LAYER_MIXED || fn->layer == LAYER_WRAPPER,
 		.given = fn->like.family == FAMILY_GIVEN,
+		.quiet = libc_loads_payload(c->libc) ? 0 : fn->quiet,
+		.quiet_aligned = fn->quiet_aligned,
 		.plan = fn->entry,
 		.code_bytes = fn->entry.write_at + fn->entry.displaced_bytes - fn->address,
 		.module_start = m->start,
@@ -143,8 +167,12 @@ static int add_allocator(const struct chooser *c, const struct allocator *a, str
 
 	for (size_t i = a->first; i < a->first + a->count && rc == 0; i++) {
 		const struct allocator_function *fn = &c->found->functions[i];
+		if (is_left_out(fn, c->libc)) {
+			rc = say_left_out(c, a, fn, e);
+			continue;
+		}
 		rc = add_covered(h, fn->address, e);
-		if (rc == 0 && is_hooked(fn))
+		if (rc == 0 && is_hooked(c, fn))
 			rc = add_hook(c, a, fn, e);
 	}
 	snprintf(h->text + length, sizeof h->text - length, "%s%s%s%s", length ? ", " : "", a->name,
@@ -160,8 +188,8 @@ static int can_be_hooked(const struct chooser *c, const struct allocator *a, cha
 
 	for (size_t i = a->first; i < a->first + a->count; i++) {
 		const struct allocator_function *fn = &c->found->functions[i];
-		const char *text = is_hooked(fn) ? obstacle(fn, c->libc) : NULL;
-		hooked += is_hooked(fn);
+		const char *text = is_hooked(c, fn) ? obstacle(fn, c->libc) : NULL;
+		hooked += is_hooked(c, fn);
 		if (text) {
 			snprintf(why, size, "%s: %s", fn->name, text);
 			return 0;
@@ -193,10 +221,11 @@ static int choose(const struct chooser *c, struct err *e)
 			rc = err_set(e, ENOTSUP, "%s in %s cannot be hooked at its entries (%s); nothing was changed",
 			             a->name, elf_module_name(module_of(c, a)), why);
 		else
-			rc = note(c->h, e,
-			          "%s in %s cannot be hooked at its entries (%s): only calls through GOT entries are "
-			          "seen",
-			          a->name, elf_module_name(module_of(c, a)), why);
+			rc = entry_hooks_note(
+				c->h, e,
+				"%s in %s cannot be hooked at its entries (%s): only calls through GOT entries are "
+				"seen",
+				a->name, elf_module_name(module_of(c, a)), why);
 	}
 	if (rc == 0 && c->mode == HOOKS_ENTRY && c->h->count == 0)
 		rc = err_set(e, ENOTSUP, "no allocator was found whose entries could be hooked; nothing was changed");

@@ -27,9 +27,11 @@ enum hooks_mode {
 struct entry_hook {
 	char name[ALLOCATOR_NAME_MAX];
 	uint64_t address;
-	uint32_t hook; /* enum hook_id */
-	bool outer;    /* TRAMPOLINE_OUTER */
-	bool given;    /* by the user: a pool, which says nothing of the other functions of its module */
+	uint32_t hook;  /* enum hook_id */
+	bool outer;     /* TRAMPOLINE_OUTER */
+	bool given;     /* by the user: a pool, which says nothing of the other functions of its module */
+	uint64_t quiet; /* what is called instead of this one, which throws (control.h); 0: none is needed */
+	bool quiet_aligned;
 	struct entry_code_plan plan;
 	uint8_t *code; /* from address on, the displaced instructions included */
 	size_t code_bytes;
@@ -60,6 +62,9 @@ int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, co
                        const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
                        uint64_t stored, struct err *e) WARN_UNUSED;
 void entry_hooks_free(struct entry_hooks *h);
+/* Adds a line to h->notes. */
+int entry_hooks_note(struct entry_hooks *h, struct err *e, const char *format, ...)
+	__attribute__((format(printf, 3, 4))) WARN_UNUSED;
 
 /* Are all calls of the function at the address seen by the hooks? */
 bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address);

@@ -8,7 +8,9 @@
 
 #define WINDOW_MIN_NS 1000000000ull /* looks are a fraction of a second apart */
 #define WORD 64u
-#define FORM "it is rss>SIZE, private>SIZE or growth>SIZE/TIME, such as rss>2G or growth>100M/1m"
+#define FORM                                                                                                           \
+	"it is rss>SIZE, private>SIZE or growth>SIZE/TIME, such as 'rss>2G' or 'growth>100M/1m', in quotes because "   \
+	"of the shell"
 
 static int parse_growth(const char *size, const char *time, struct trigger *t, struct err *e)
 {
@@ -103,7 +105,9 @@ const char *trigger_say(const struct trigger_watch *w, const struct trigger *t, 
 	char size[SIZE_TEXT];
 
 	size_format((double)w->value, size);
-	if (t->figure == TRIGGER_GROWTH)
+	if (t->figure == TRIGGER_GROWTH && !w->value)
+		snprintf(text, TRIGGER_TEXT, "private memory has not grown");
+	else if (t->figure == TRIGGER_GROWTH)
 		snprintf(text, TRIGGER_TEXT, "private memory grew by %s within %.3g s", size, (double)w->took_ns / 1e9);
 	else
 		snprintf(text, TRIGGER_TEXT, "%s is %s", t->figure == TRIGGER_RSS ? "rss" : "private memory", size);

@@ -22,9 +22,12 @@
 #include "code_patches.h"
 #include "control_call.h"
 #include "detours.h"
+#include "inspect.h"
 #include "load.h"
 #include "loan.h"
 #include "payload_symbols.h"
+#include "plan.h"
+#include "record.h"
 #include "send_descriptors.h"
 #include "task.h"
 #include "tid_offset.h"
@@ -242,6 +245,39 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 	return rc;
 }
 
+/* No thread came to a point where dlopen may be called. A payload that is mapped needs no such point (load.h). */
+static int map_instead(struct session *s, struct err *e)
+{
+	if (s->options.hooks == HOOKS_GOT || !libc_loads_payload(&s->view.libc))
+		return err_set(e, ENOTSUP, "only entries of functions can be hooked by it");
+	s->maps_payload = s->view.libc.set_aside = true;
+	int rc = session_plan(s, e);
+	if (rc == 0)
+		rc = session_choose(s, e);
+	if (rc == 0)
+		rc = session_record_hooks(s, e);
+	return rc;
+}
+
+static int begin(struct session *s, struct loan *loan, struct borrower *borrower, struct err *e)
+{
+	struct err first, second;
+
+	session_borrower(s, borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
+	int rc = loan_begin(loan, s, borrower, e);
+	if (rc != -ETIMEDOUT || s->maps_payload || s->options.loader == LOADER_TARGET)
+		return rc;
+	first = *e;
+	if (map_instead(s, &second) < 0)
+		return err_set(e, ETIMEDOUT, "%s; nor can the payload be mapped without the loader: %s", first.text,
+		               second.text);
+	session_borrower(s, borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
+	rc = loan_begin(loan, s, borrower, e);
+	if (rc == -ETIMEDOUT)
+		*e = first;
+	return rc;
+}
+
 int session_attach(struct session *s, struct err *e)
 {
 	AUTO_CLOSE int payload_fd = -1;
@@ -251,8 +287,7 @@ int session_attach(struct session *s, struct err *e)
 	int rc = payload_memfd(&payload_fd, e);
 	if (rc < 0)
 		return rc;
-	session_borrower(s, &borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
-	rc = loan_begin(&loan, s, &borrower, e);
+	rc = begin(s, &loan, &borrower, e);
 	if (rc < 0)
 		return rc;
 	s->touched = true;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "detour_code.h"
 #include "live_thread.h"
 #include "payload_symbols.h"
 #include "trampolines.h"
@@ -143,23 +144,37 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 		                               .code = hook->code,
 		                               .bytes = hook->code_bytes };
 	const uint64_t trampolines = s->payload.block.trampolines_address;
-	uint64_t entrance =
-		hook->outer ? trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES + TRAMPOLINE_OTHER
-			    : trampoline_address(trampolines, hook->trampoline, hook->hook);
+	struct detour_code code = {
+		.hook = hook->hook,
+		.decides = !hook->outer,
+		.trampoline = trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES,
+		.shared = trampolines + TRAMPOLINES_CODE_BYTES,
+		.filter = trampolines + TRAMPOLINES_BYTES,
+	};
 	uint8_t bytes[DETOUR_BYTES];
 	struct entry_code_copy copy;
 
-	_Static_assert(ENTRY_FAR_JUMP_BYTES <= DETOUR_COPY && DETOUR_COPY + ENTRY_COPY_MAX <= DETOUR_BYTES, "detour");
-	memset(bytes, 0xcc, sizeof bytes);
-	entry_code_far_jump(bytes, entrance);
-	int rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + DETOUR_COPY, e);
+	int rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MASK, &code.filter_mask,
+	                     sizeof code.filter_mask, e);
+	if (rc == 0)
+		rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + DETOUR_COPY, e);
 	if (rc < 0)
 		return rc;
+	detour_code_make(bytes, &code);
 	memcpy(bytes + DETOUR_COPY, copy.code, copy.bytes);
 	return target_write(&s->writer, hook->detour, bytes, sizeof bytes, e);
 }
 
-static int add_trampoline(struct got_plan *plan, struct entry_hook *hook, struct err *e)
+/* What runs the function's original, past its hook. */
+static uint64_t quiet_address(const struct entry_hooks *h, const struct entry_hook *hook)
+{
+	for (size_t i = 0; i < h->count && hook->quiet; i++)
+		if (h->list[i].address == hook->quiet)
+			return h->list[i].detour + DETOUR_COPY;
+	return 0;
+}
+
+static int add_trampoline(const struct entry_hooks *h, struct got_plan *plan, struct entry_hook *hook, struct err *e)
 {
 	if (plan->trampoline_count == TRAMPOLINE_MAX)
 		return err_set(e, E2BIG, "more than %d different functions would have to be hooked", TRAMPOLINE_MAX);
@@ -168,11 +183,15 @@ static int add_trampoline(struct got_plan *plan, struct entry_hook *hook, struct
 	if (!grown)
 		return err_set(e, ENOMEM, "out of memory");
 	plan->trampolines = grown;
+	uint64_t quiet = quiet_address(h, hook);
+	if (!quiet && hook->quiet)
+		return err_set(e, ENOTSUP, "%s throws, and what would be called instead is not hooked", hook->name);
 	hook->trampoline = (uint32_t)plan->trampoline_count;
 	grown[plan->trampoline_count++] = (struct control_trampoline){
 		.original = hook->detour + DETOUR_COPY,
 		.hook = hook->hook,
-		.flags = hook->outer ? TRAMPOLINE_OUTER : 0,
+		.flags = (hook->outer ? TRAMPOLINE_OUTER : 0) | (hook->quiet_aligned ? TRAMPOLINE_QUIET_ALIGNED : 0),
+		.quiet = quiet,
 	};
 	return 0;
 }
@@ -189,7 +208,7 @@ int detours_map(struct loan *l, int payload_fd, struct err *e)
 		if (!h->list[i].detour)
 			rc = make_area(l, areas++, i, payload_fd, e);
 	for (size_t i = 0; i < h->count && rc == 0; i++) {
-		rc = add_trampoline(&l->s->view.plan, &h->list[i], e);
+		rc = add_trampoline(h, &l->s->view.plan, &h->list[i], e);
 		if (rc == 0)
 			rc = fill(l, &h->list[i], e);
 	}

@@ -2,10 +2,10 @@
 /*
  * Detours: where jumps at the entries of functions lead (struct detour_area of control.h).
  *
- *     entry --jmp--> detour --jmp--> trampoline --> hook, if sampled
- *       ^                                |
- *       |                                v  not sampled
- *     behind the displaced <--jmp-- their copy, in the detour
+ *     entry --jmp--> detour -- sampled, or undecided --> trampoline --> hook
+ *                      |                                                  |
+ *                      v  not sampled                                     |
+ *     behind the displaced <--jmp-- their copy, in the detour <-----------+
  *
  * A jump at an entry and the operands of the copied instructions reach 2 GiB, so each module that has hooked functions
  * gets an area near it: in the gap of the address space that is nearest below it, never where the heap or a stack grows

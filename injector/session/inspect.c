@@ -71,7 +71,9 @@ static int inspect_modules(struct session *s, const struct modules *old, struct 
 	session_forget_view(s);
 	s->view.maps = maps;
 	s->view.modules = modules;
-	return libc_find(&s->view.libc, &s->view.modules, &s->memory, e);
+	int r = libc_find(&s->view.libc, &s->view.modules, &s->memory, e);
+	s->view.libc.set_aside = s->maps_payload;
+	return r;
 }
 
 int session_open(struct session *s, struct err *e)

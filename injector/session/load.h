@@ -6,7 +6,9 @@
  *   glibc                                       dlopen of /proc/thread-self/fd/N               dlclose
  *   glibc, where that name leads nowhere        dlopen of a descriptor (handed_open.h)         dlclose
  *   musl, whose dlclose never unmaps; static    image_map(): we map it (image_map.h)           munmap
- *   programs, which have no dlopen
+ *   programs, which have no dlopen; glibc,
+ *   where no thread comes to a safe point for
+ *   dlopen in time, or with --loader own
  *
  * Why dlopen, where it can be had: glibc then knows the module. It resolves its IFUNC under its lock, so GOT entries
  * are patched and restored while no other thread loads or unloads (include/control.h); and unwinders find its
@@ -15,7 +17,14 @@
  * What is mapped by us is in no list of a loader. That takes care of itself where it is done: musl has no such lock and
  * unloads nothing, a static program has no loader. memattach finds it by its mapping's name, and has it on its list of
  * modules (modules.h), without a link map: so threads that are in it are seen, and their stacks walked. Exceptions
- * could not pass it, so GOT entries of functions that throw are left alone there, and named (got_plan.h).
+ * could not pass it, so GOT entries of functions that throw are left alone there, and named (got_plan.h). A function
+ * that is hooked at its entry has a quiet one, which is called instead (control.h), or is not hooked either.
+ *
+ * In a glibc program (libc.set_aside) it is the second choice. No lock of the target is taken then: a thread may be
+ * borrowed wherever it is, in malloc, in the loader, with a stack that nobody can walk, but for a restartable sequence
+ * and memattach's own code. What needs the loader's lock is not done: GOT entries are left alone, and all allocators
+ * that are called are hooked at their entries, in code that is never unmapped while they are called. That an exception
+ * cannot pass concerns C++ allocators with an operator new of their own, as above.
  *
  * session.dl_handle tells which it is: 0 it was mapped by us, or its memattach died before CONTROL_START; then the link
  * map on the list of modules does.

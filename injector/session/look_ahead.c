@@ -6,6 +6,7 @@
 #include "plan.h"
 #include "record.h"
 #include "session_file.h"
+#include "session_reports.h"
 
 /* What an attach prepares, none of which touches the process. Unwind tables that are compiled here are kept, so the
  * attach itself is short. */
@@ -26,7 +27,12 @@ static int prepare(struct session *s, struct err *e)
 		rc = session_choose(s, e);
 	if (rc == 0)
 		rc = session_plan(s, e);
-	return rc == 0 ? session_compile(s, e) : rc;
+	if (rc == 0)
+		rc = session_compile(s, e);
+	if (rc < 0 || !s->options.report_count)
+		return rc;
+	symbol_sources_open(&s->symbols, &s->target);
+	return session_reports_open(s, e);
 }
 
 /* By a session that is thrown away: what it finds is out of date when the condition holds. */

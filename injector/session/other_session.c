@@ -35,6 +35,7 @@ int other_session_make_way(struct session *s, struct err *e)
 	int rc = session_choose(s, e);
 	if (rc == 0)
 		rc = session_detach(s, e);
+	s->maps_payload = s->options.loader == LOADER_OWN; /* the other one may have been mapped */
 	if (rc == 0)
 		rc = session_inspect_again(s, e);
 	if (rc == 0)

@@ -98,6 +98,8 @@ int session_find_payload(struct session *s, struct err *e)
 	}
 	if (rc == 0)
 		s->payload = found;
+	if (rc == 0 && found.base && !session_payload_handle(s))
+		s->maps_payload = s->view.libc.set_aside = true;
 	if (rc == 0 && found.base)
 		ours_add_mapping(&s->ours, maps_find(&s->view.maps, found.base));
 	if (rc == 0 && found.base && !s->touched)

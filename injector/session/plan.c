@@ -23,10 +23,33 @@ static int check_given(const struct session *s, const struct allocators *found, 
 	return 0;
 }
 
+/* A payload that was mapped into a glibc program without its loader. */
+static bool is_set_aside(const struct session *s)
+{
+	return s->view.libc.set_aside && s->view.libc.kind == LIBC_GLIBC;
+}
+
+/* GOT entries belong to modules, which stay where they are under the loader's lock only (control.h). */
+static enum hooks_mode hooks_mode(const struct session *s)
+{
+	return is_set_aside(s) && s->options.hooks == HOOKS_AUTO ? HOOKS_ENTRY : s->options.hooks;
+}
+
+static int leave_got_entries(struct session *s, struct err *e)
+{
+	static const char text[] = "GOT entries are left alone, because the payload was mapped without the process's "
+				   "loader: calls through them are not seen";
+
+	if (!is_set_aside(s) || !s->view.plan.entry_count)
+		return 0;
+	s->view.plan.entry_count = 0;
+	return s->hooks.notes && strstr(s->hooks.notes, text) ? 0 : entry_hooks_note(&s->hooks, e, "%s", text);
+}
+
 static int find_stored(const struct session *s, uint64_t *at, uint64_t *stored, struct err *e)
 {
 	*at = *stored = 0;
-	return s->options.hooks != HOOKS_AUTO
+	return hooks_mode(s) != HOOKS_AUTO
 	               ? 0
 	               : stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
 	                                      &s->view.plan, at, stored, e);
@@ -54,8 +77,8 @@ static int choose_hooks(struct session *s, const struct allocators *found, uint6
 	int rc = check_given(s, found, e);
 
 	return rc < 0 ? rc
-	              : entry_hooks_choose(&s->hooks, found, &s->view.modules, &s->view.libc, &s->memory,
-	                                   s->options.hooks, stored, e);
+	              : entry_hooks_choose(&s->hooks, found, &s->view.modules, &s->view.libc, &s->memory, hooks_mode(s),
+	                                   stored, e);
 }
 
 int session_plan_look(struct session *s, struct allocators *found, uint64_t *stored_at, struct err *e)
@@ -116,10 +139,18 @@ int session_plan(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
+	rc = leave_got_entries(s, e);
+	if (rc < 0)
+		return rc;
 	if (s->view.plan.entry_count || s->hooks.count)
 		return 0;
 	if (s->view.modules.is_static)
 		return refuse_static(s, e);
+	if (is_set_aside(s))
+		return err_set(e, ENOENT,
+		               "without the process's loader only entries of functions can be hooked%s; nothing was "
+		               "changed",
+		               s->options.hooks == HOOKS_GOT ? ", and --hooks got allows none" : "");
 	return err_set(e, ENOENT,
 	               "no module calls an allocation function through a table that could be patched; nothing was "
 	               "changed");
@@ -131,5 +162,5 @@ int session_plan_again(struct session *s, const struct got_plan_options *options
 
 	if (rc == 0)
 		entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
-	return rc;
+	return rc < 0 ? rc : leave_got_entries(s, e);
 }

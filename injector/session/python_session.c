@@ -57,6 +57,9 @@ static void take(struct session *s, const struct python_runtime *r, const struct
                  const struct target_memory *memory)
 {
 	s->python.layout = p->layout;
+	add_note(s, "single objects of Python of up to 512 bytes: they come from arenas of its own, unless "
+	            "PYTHONMALLOC=malloc "
+	            "is in its environment");
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,

@@ -171,6 +171,7 @@ int receipt_write(const struct session *s, struct err *e)
 	        (double)s->outcome.attach_longest_ns / 1e6, (double)s->outcome.detach_longest_ns / 1e6);
 	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->outcome.entries_patched,
 	        s->outcome.entries_restored, s->outcome.entries_foreign, s->outcome.entries_gone);
+	fprintf(f, "\"payload\":\"%s\",", libc_loads_payload(&s->view.libc) ? "loaded" : "mapped");
 	fprintf(f, "\"functions\":{\"hooked\":%u,\"restored\":%u},", s->outcome.functions_hooked,
 	        s->outcome.functions_restored);
 	fprintf(f, "\"clean\":%s,\"residue\":", s->outcome.residue ? "false" : "true");

@@ -95,6 +95,11 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 	return rc;
 }
 
+int session_record_hooks(struct session *s, struct err *e)
+{
+	return note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
+}
+
 /* A thread that the dump has a name of, the last one that was recorded. */
 struct named_thread {
 	pid_t tid;

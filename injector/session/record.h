@@ -9,6 +9,8 @@
 int session_compile(struct session *s, struct err *e) WARN_UNUSED;
 /* Writes module records for ids from first_id on, with notes on what is not covered. */
 int session_record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;
+/* Notes on what hooks that have been chosen anew do not see. */
+int session_record_hooks(struct session *s, struct err *e) WARN_UNUSED;
 /* Names of the threads that have no record yet; again: also of those that have another name now. */
 int session_record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
 

@@ -29,6 +29,13 @@
 
 #define SESSION_REPORTS_MAX 16u
 
+/* Whose loader takes the payload in (load.h). */
+enum loader_mode {
+	LOADER_AUTO,
+	LOADER_TARGET,
+	LOADER_OWN,
+};
+
 struct session_options {
 	pid_t pid;
 	uint64_t rate_bytes;
@@ -43,6 +50,7 @@ struct session_options {
 	double max_overhead;  /* of sampling, as a part of the target's CPU time; 0: no limit */
 	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
 	enum hooks_mode hooks;
+	enum loader_mode loader;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
@@ -138,6 +146,7 @@ struct session {
 	bool unsaved;            /* it could not be */
 	bool detaching;          /* --detach: no session of our own is to come */
 	bool touched;            /* this memattach has loaded or started the payload */
+	bool maps_payload;       /* it is mapped by memattach though the C library could load it (load.h) */
 	struct ours ours;        /* files of memattach that the target has, or had */
 };
 

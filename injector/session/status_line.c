@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "estimate.h"
@@ -84,6 +85,14 @@ void status_line_show(struct session *s)
 	fflush(stderr);
 }
 
+/* What a line of the terminal holds; one that is longer could not be wiped. */
+static int columns(void)
+{
+	struct winsize w;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1 : 79;
+}
+
 void status_line_text(const struct session *s, const char *format, ...)
 {
 	va_list ap;
@@ -94,7 +103,7 @@ void status_line_text(const struct session *s, const char *format, ...)
 	char *line = say_format(format, ap);
 	va_end(ap);
 	if (line)
-		fprintf(stderr, "\r\033[K%s", line);
+		fprintf(stderr, "\r\033[K%.*s", columns(), line);
 	fflush(stderr);
 	free(line);
 }

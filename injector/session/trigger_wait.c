@@ -61,13 +61,10 @@ static void say_beginning(const struct waiter *w)
 static void show(const struct waiter *w, uint64_t since_ns)
 {
 	const struct session_options *o = &w->s->options;
-	char list[LIST_TEXT] = "", one[TRIGGER_TEXT + 80], text[TRIGGER_TEXT];
+	char list[LIST_TEXT] = "", text[TRIGGER_TEXT];
 
-	for (unsigned i = 0; i < o->trigger_count; i++) {
-		snprintf(one, sizeof one, "%s (%s)", trigger_say(&w->watches[i], &o->triggers[i], text),
-		         o->triggers[i].text);
-		add_text(list, sizeof list, ", ", one);
-	}
+	for (unsigned i = 0; i < o->trigger_count; i++)
+		add_text(list, sizeof list, ", ", trigger_say(&w->watches[i], &o->triggers[i], text));
 	status_line_text(w->s, "%s  waiting: %s", status_line_time(monotonic_ns() - since_ns, text), list);
 }
 

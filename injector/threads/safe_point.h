@@ -24,11 +24,12 @@
  * write (messages), and none of these counts as idle. Where allocator_code gives no answer, all of the module counts as
  * related.
  *
- * Where memattach maps the payload by itself (libc_loads_payload: musl, static programs) no function of the target is
- * called that takes a lock: there a thread may be in the allocator or the loader, and its stack need not be walked to
- * its end, which Debian's musl, without unwind information, would rarely allow. It may even be in a call that a hook of
- * ours makes and that cannot be seen: what is patched and restored by it then might be by another thread as well, and
- * before anything is unmapped no thread is in a hook any more (quiesce.h).
+ * Where memattach maps the payload by itself (libc_loads_payload: musl, static programs, and glibc programs in which
+ * no thread came to such a point) no function of the target is called that takes a lock: there a thread may be in the
+ * allocator or the loader, and its stack need not be walked to its end, which Debian's musl, without unwind
+ * information, would rarely allow. It may even be in a call that a hook of ours makes and that cannot be seen: what is
+ * patched and restored by it then might be by another thread as well, and before anything is unmapped no thread is in
+ * a hook any more (quiesce.h).
  */
 #ifndef MEMATTACH_SAFE_POINT_H
 #define MEMATTACH_SAFE_POINT_H

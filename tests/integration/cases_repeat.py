@@ -52,17 +52,20 @@ def every_time_a_dump(context):
     """Each session has a dump of its own, of which the latest are kept; between them the process is as it was."""
     victim = Victim(context, "alloc_loop")
     before = Snapshot(victim.pid)
-    repeated = Repeated(context, victim, "--keep", "2")
+    profile = context.path("latest.pb.gz")
+    repeated = Repeated(context, victim, "--keep", "2", "--report", profile)
     first = repeated.dump()
     check_same(before, Snapshot(victim.pid), busy=True)
+    inode = os.stat(profile).st_ino
     second = repeated.dump()
+    assert os.stat(profile).st_ino != inode, "the report is that of the first session"
     os.rename(second, second + ".mine")
     with open(second, "w", encoding="ascii") as file:
         file.write("not a dump of memattach")
     repeated.dump()
     repeated.dump()
     said, names = repeated.end(0, signal.SIGINT), repeated.names.seen
-    assert re.search(rf"^{len(names)} sessions recorded, [01] not$", said, re.M), said
+    assert re.search(rf"^sessions recorded: {len(names)}, failed: [01]$", said, re.M), said
     assert re.fullmatch(rf"{repeated.folder}/memattach\.alloc_loop\.{victim.pid}\.\d{{8}}-\d{{6}}(-\d+)?\.dump", first), first
     there = {os.path.join(repeated.folder, name) for name in os.listdir(repeated.folder)}
     assert there == {second, second + ".mine", *names[-2:]}, there
@@ -75,11 +78,11 @@ def every_time_a_dump(context):
     check_same(before, Snapshot(victim.pid), busy=True)
     nothing = run_memattach(context, "--detach", "-p", victim.pid)
     assert nothing.returncode == 0 and "nothing of memattach" in nothing.stderr, nothing
-    assert "1 sessions recorded, 0 not" in repeated.end(0, signal.SIGINT)
+    assert "sessions recorded: 1, failed: 0" in repeated.end(0, signal.SIGINT)
     victim.finish()
 
 
-@case()
+@case(sanitized=True)
 def every_time_after_a_failure(context):
     """An attach that fails is said, and tried again at the next time; when the process ends, so does memattach."""
     victim = Victim(context, "sleeper", "nanosleep")
@@ -92,7 +95,20 @@ def every_time_after_a_failure(context):
     assert analyze(context, repeated.dump())["target"]["ended"] == "detached"
     victim.finish()
     said = repeated.end(0)
-    assert re.search(rf"\b{victim.pid}\b.* ended\b", said) and re.search(r"^[1-9]\d* sessions recorded, [1-9]\d* not$", said, re.M), said
+    assert re.search(rf"\b{victim.pid}\b.* ended\b", said) and re.search(r"^sessions recorded: [1-9]\d*, failed: [1-9]\d*$", said, re.M), said
+
+
+@case()
+def every_time_until_the_process_ends(context):
+    """The end of the process is said, also where it comes after a session has detached and before memattach has seen that."""
+    victim = Victim(context, "sleeper", "nanosleep")
+    repeated = Repeated(context, victim, every="2m", duration="1s")
+    repeated.lines.wait("attached to")
+    os.kill(repeated.process.pid, signal.SIGSTOP)
+    repeated.lines.wait("^memanalyze ")
+    victim.finish()
+    said = repeated.end(0, signal.SIGCONT)
+    assert f"{victim.pid} (sleeper) has ended" in said and "sessions recorded: 1, failed: 0" in said, said
 
 
 @case()
@@ -119,7 +135,7 @@ def every_session_ends_when_told(context):
     repeated.lines.wait("attached to")
     result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode == 0 and "has detached" in result.stderr, result
-    assert "1 sessions recorded, 0 not" in repeated.end(0)
+    assert "sessions recorded: 1, failed: 0" in repeated.end(0)
     check_same(before, Snapshot(victim.pid), busy=True)
     repeated = Repeated(context, victim, every="2m", duration="1m")
     repeated.lines.wait("attached to")
@@ -154,7 +170,7 @@ def every_session_is_finished_when_it_was_killed(context):
 def every_wants_a_directory_and_a_duration(context):
     victim = Victim(context, "sleeper", "pause")
     for wrong in (["--every", "1m"], ["--every", "1m", "-d", "1m"], ["--keep", "3"], ["--every", "1m", "-d", "1s", "--keep", "0"],
-                  ["--every", "1m", "-d", "1s", "--detach"], ["--every", "soon", "-d", "1s"]):
+                  ["--every", "1m", "-d", "1s", "--detach"], ["--every", "soon", "-d", "1s"], ["--every", "1m", "-d", "1s", "--report", "-"]):
         result = run_memattach(context, "-p", victim.pid, *wrong)
         assert result.returncode == 64 and result.stderr.startswith("memattach: "), (wrong, result)
     result = run_memattach(context, "-p", victim.pid, "--every", "1m", "-d", "1s", "-o", context.path("absent.dump"))

@@ -19,7 +19,7 @@ def waiting(context, victim, *conditions):
     return session, line
 
 
-@case()
+@case(sanitized=True)
 def when_memory_grows(context):
     """It attaches when one of several conditions holds, says which."""
     victim = Victim(context, "known_heap")
@@ -78,6 +78,10 @@ def when_is_refused_early(context):
         pass
     result = run_memattach(context, "-p", victim.pid, "--when", "rss>9G", "-o", taken)
     assert result.returncode == 1 and "exists" in result.stderr and "waiting" not in result.stderr, result
+    result = run_memattach(context, "-p", victim.pid, "--when", "rss>9G", "--report", context.path("no-form"), patience=20)
+    assert result.returncode == 1 and "no-form" in result.stderr and "waiting" not in result.stderr, result
+    left = [name for name in os.listdir(context.work) if name not in ("taken", "memattach")]
+    assert not left, f"a look ahead has left {left}"
     static = Victim(context, "static_sleeper", "pause")
     result = run_memattach(context, "-p", static.pid, "--when", "rss>9G", patience=20)
     assert result.returncode == 1 and "static" in result.stderr, result

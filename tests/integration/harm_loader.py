@@ -5,9 +5,9 @@ import shutil
 import subprocess
 import time
 
-from cases_figures import check_exact
-from harness import Session, Victim, case, check_receipt, cycle, rootless, run_memattach
-from harm_kills import calls_of, kill_at_call, leave_session, random_kills, Sufferer, system_call_kills
+from cases_figures import check_exact, known_session
+from harness import Session, Victim, case, check_receipt, cycle, rootless, run_memattach, slow_allocator
+from harm_kills import calls_of, kill_at_call, leave_session, random_kills, share, Sufferer, system_call_kills
 from procfs import Maps, PATIENCE, Skip
 from reports import analyze, stacks_with
 from snapshot import Snapshot, check_same, remains
@@ -158,6 +158,57 @@ grep -c memattach- /proc/$!/maps
 kill -USR1 $!
 wait $!
 echo the victim ended with $?"""
+
+
+OWN = ("--loader", "own")
+
+
+@case()
+def own_loader_exact(context):
+    """A glibc program whose loader is not asked: all calls are seen at the entries of functions, and nothing is left."""
+    for program, arguments in (("known_heap", ()), ("known_heap_jemalloc", ()), ("known_heap_nopie", ("--hooks", "entry"))):
+        report, truth, session = known_session(context, program, "1", *OWN, *arguments)
+        check_exact(report, truth)
+        receipt = session.receipt
+        assert receipt["payload"] == "mapped" and receipt["slots"]["patched"] == 0 < receipt["functions"]["hooked"], receipt
+
+
+@case()
+def own_loader_where_no_thread_is_safe(context):
+    """The only thread sleeps inside malloc, again and again: no dlopen is possible, and the payload is mapped after a while."""
+    victim = Victim(context, "lives", "held", environment=slow_allocator(context))
+    victim.wait("^HELD")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, deadline="100ms", rate="1")
+    time.sleep(1.2)
+    receipt = session.stop()
+    check_receipt(receipt, victim.pid)
+    assert receipt["payload"] == "mapped", receipt
+    assert not remains(victim.pid), remains(victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    assert analyze(context, session.dump)["samples"]["taken"] > 0
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case(timeout=300)
+def own_loader_cycles(context):
+    """Threads, forks, exceptions, libraries that come and go: none notices, and the program's loader knows of nothing."""
+    for name in ("thread_churn", "fork_storm", "cxx_exceptions", "dlopen_storm"):
+        victim = Victim(context, name, *([context.target("plugin.so")] if name == "dlopen_storm" else []))
+        for _ in range(3):
+            cycle(context, victim.pid, *OWN, "-r", "4k")
+            victim.check_alive()
+        victim.rounds_go_on()
+        assert not remains(victim.pid), remains(victim.pid)
+        victim.finish()
+
+
+@case(timeout=600)
+def own_loader_killed(context):
+    """memattach is killed at some of its system calls and at random: the next one knows that nobody loaded this payload."""
+    context.options = OWN
+    share(context, "storm", 20, 10)
 
 
 @case()

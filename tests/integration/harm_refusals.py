@@ -209,7 +209,9 @@ def refuse_without_safe_thread(context):
     victim = Victim(context, "lives", "held", environment=slow_allocator(context))
     victim.wait("^HELD")
     refused(context, victim.pid, "no thread came to a safe point", f"thread {victim.pid} is in ", UNCHANGED,
-            arguments=["--deadline", "200ms"], doctor=False, busy=True)
+            arguments=["--deadline", "200ms", "--loader", "target"], doctor=False, busy=True)
+    refused(context, victim.pid, "no thread came to a safe point", "nor can the payload be mapped", UNCHANGED,
+            arguments=["--deadline", "200ms", "--hooks", "got"], doctor=False, busy=True)
     cycle(context, victim.pid)
     victim.rounds_go_on()
     victim.finish()

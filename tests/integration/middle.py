@@ -5,6 +5,7 @@
 MIDDLE = {
     "attach and detach": ("redis_under_load", "python3_default", "idle_sleeper_is_as_before", "alloc_loop_now", "dlopen_storm",
                           "detach_from_elsewhere", "ctrl_c"),
+    "sessions by themselves": ("when_memory_grows", "every_time_after_a_failure"),
     "reports": ("known_heap_exact", "known_heap_64k", "known_heap_text", "read_while_running"),
     "kills": ("memattach_killed_then_detach", "killed_while_signals_wait", "second_session_takes_over", "target_killed"),
     "refusals": ("refuse_static_and_zombie", "refuse_gone_and_own", "refuse_traced_by_strace", "refuse_another_user",

@@ -2,12 +2,14 @@
 /*
  * Each allocation function in each way in which one of them may call another, again and again. After the line "go" on
  * stdin; then it prints TRUTH and a JSON object, and waits for the line "end". Its own count is taken at each call.
- * With the argument "throw", operator new also fails now and then, and allocates an exception, which is not counted.
+ * With the argument "throw", operator new also fails now and then, with each kind of new_handler, and may allocate an
+ * exception, which is not counted.
  */
 #include "victim.h"
 
 #include <malloc.h>
 #include <new>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,14 +75,64 @@ static VICTIM_FRAME void round_of(unsigned i)
 	free(NULL);
 }
 
+static unsigned handled;
+static jmp_buf outside;
+
+static void gives_up_later(void)
+{
+	if (++handled == 3)
+		std::set_new_handler(NULL);
+}
+
+static void throws_a_number(void)
+{
+	throw(int)++ handled;
+}
+
+static void leaves(void)
+{
+	handled++;
+	longjmp(outside, 1);
+}
+
+/* Leaves operator new without a block, which is seen in `caught`: 1 bad_alloc, 2 a number. */
+static VICTIM_FRAME int attempt(bool aligned)
+{
+	const size_t bytes = ~(size_t)0 >> 2;
+
+	try {
+		keep(aligned ? operator new(bytes, std::align_val_t(64)) : operator new(bytes), 0);
+		victim_wrong("there was memory for 4 EiB");
+	} catch (const std::bad_alloc &) {
+		return 1;
+	} catch (int) {
+		return 2;
+	}
+	return 0;
+}
+
+static void check_attempt(void (*handler)(void), bool aligned, unsigned calls, int caught)
+{
+	volatile int was = 0;
+
+	handled = 0;
+	std::set_new_handler(handler);
+	if (setjmp(outside) == 0)
+		was = attempt(aligned);
+	std::set_new_handler(NULL);
+	if (handled != calls || was != caught)
+		victim_wrong("the new_handler was called %u times, not %u; %d was caught, not %d", handled, calls, was,
+		             caught);
+}
+
 /* The mark of a call that throws must not hide those that come after it. */
 static VICTIM_FRAME void fail(void)
 {
-	try {
-		keep(operator new(~(size_t)0 >> 2), 0);
-		victim_wrong("there was memory for 4 EiB");
-	} catch (const std::bad_alloc &) {
-	}
+	check_attempt(NULL, false, 0, 1);
+	check_attempt(NULL, true, 0, 1);
+	check_attempt(gives_up_later, false, 3, 1);
+	check_attempt(throws_a_number, false, 1, 2);
+	check_attempt(leaves, false, 1, 0);
 }
 
 int main(int argc, char **argv)
@@ -90,6 +142,8 @@ int main(int argc, char **argv)
 	bool throws = argc > 1 && !strcmp(argv[1], "throw");
 
 	victim_start("all_functions");
+	if (throws)
+		fail(); /* the first exception of a static program makes tables, which stay */
 	victim_ready();
 	victim_line(line, sizeof line);
 	for (unsigned i = 0; i < ROUNDS; i++) {

@@ -5,6 +5,8 @@
     python_busy.py --for SECONDS    ends by itself after that time, while daemon threads still run
 
 Each kind is a thread of its own. "forks" makes children that work like it, and end by themselves or with all their threads.
+Without kinds all but two are there: "forks", and "short_threads": what an ended thread has left on its stack, which the C library
+keeps, may look like a copy of a pointer, for which memattach leaves trampolines behind.
 """
 import asyncio
 import functools
@@ -181,7 +183,9 @@ def work(kind):
 def main():
     arguments = sys.argv[1:]
     seconds = float(arguments[1]) if arguments[:1] == ["--for"] else 0
-    kinds = [KINDS[name] for name in arguments] if arguments and not seconds else [k for k in KINDS.values() if k is not forks]
+    kinds = [KINDS[name] for name in arguments if name in KINDS]
+    if not kinds:
+        kinds = [kind for kind in KINDS.values() if kind is not forks and (seconds or kind is not short_threads)]
     signal.signal(signal.SIGUSR1, lambda *_: end.set())
     sys.setswitchinterval(5e-4)
     threads = [threading.Thread(target=work, args=(kind,), daemon=bool(seconds)) for kind in kinds if kind is not forks]

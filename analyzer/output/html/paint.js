@@ -27,8 +27,8 @@ function colour(node, dark) {
 	} else if (node.frame >= 0 && !frames[node.frame].gap) {
 		const frame = frames[node.frame];
 		hue = Math.floor(hash(base(frame.module)) * 14) * 25 + 20 + 14 * hash(frame.name);
-		strong = pale ? (dark ? 16 : 40) : dark ? 40 : 72;
-		light = dark ? (pale ? 24 : 36) : pale ? 90 : 74;
+		strong = pale ? (dark ? 16 : 36) : dark ? 38 : 62;
+		light = dark ? (pale ? 24 : 36) : pale ? 91 : 76;
 	}
 	return `hsl(${hue} ${strong}% ${light}%)`;
 }

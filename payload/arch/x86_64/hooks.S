@@ -221,13 +221,29 @@ hook_enter:
 	lea	HOOK_CALL_LIVE(%rsp), %rdi
 	xor	%rdi, %rcx
 	mov	%rcx, (%rdi)
+	movl	$0, HOOK_CALL_AGAIN(%rsp)
 	mov	%rsp, %rdi
 	call	hook_slow
 	andq	$0, HOOK_CALL_LIVE(%rsp)
+	cmpl	$0, HOOK_CALL_AGAIN(%rsp)
+	jne	2f
+	.cfi_remember_state
 	leave
 	.cfi_def_cfa %rsp, 8
 	.cfi_restore %rbp
 	ret
+2:	.cfi_restore_state
+	mov	HOOK_CALL_ARGUMENTS + 0(%rsp), %rdi
+	mov	HOOK_CALL_ARGUMENTS + 8(%rsp), %rsi
+	mov	HOOK_CALL_ARGUMENTS + 16(%rsp), %rdx
+	mov	HOOK_CALL_ARGUMENTS + 24(%rsp), %rcx
+	mov	HOOK_CALL_ARGUMENTS + 32(%rsp), %r8
+	mov	HOOK_CALL_ARGUMENTS + 40(%rsp), %r9
+	mov	HOOK_CALL_TRAMPOLINE(%rsp), %r11
+	leave
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	jmp	ORIGINAL
 	.cfi_endproc
 	.size	hook_enter, . - hook_enter
 

@@ -123,6 +123,9 @@ def check_crash(memanalyze, dump):
         os.kill(view.child(), number)
         view.ends(2)
         assert b"was ended by signal %d" % number in view.text, view.text
+    view = View(memanalyze, dump).started()
+    os.kill(view.child(), signal.SIGTERM)
+    view.ends(-signal.SIGTERM)
     view = View(memanalyze, dump).started()  # of the guard: the view gives the terminal back
     view.process.kill()
     view.ends(-signal.SIGKILL)

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "live_screen.h"
 #include "outputs.h"
 #include "report.h"
 #include "symbols_walk.h"
@@ -32,6 +33,37 @@ static inline int damage_show(struct report *report, struct dump *dump, const st
 	int result = report->whole ? DAMAGE_NONE : DAMAGE_PARTIAL;
 	report_done(report);
 	return result;
+}
+
+/* Two looks of the live view, and what it shows of them. */
+static inline void damage_live(struct dump *dump, FILE *null)
+{
+	struct live_heap heap;
+	struct live_names names;
+	struct live_rows rows = { 0 };
+	bool anew, left;
+
+	live_names_init(&names, false);
+	if (live_heap_init(&heap, NULL) || live_heap_look(&heap, dump, &anew))
+		abort();
+	heap.counters[DUMP_COUNTER_samples_taken]++; /* as if there were more now */
+	if (live_heap_look(&heap, dump, &anew) || anew)
+		abort();
+	for (enum group_by by = BY_STACK; by <= BY_MODULE; by++) {
+		live_names_set(&names, &heap, by);
+		if (live_names_group(&names, &heap, SIZE_MAX, &left) ||
+		    live_rows_make(&rows, &heap, &names, (enum live_sort)(by % LIVE_SORT_COUNT), 0.95))
+			abort();
+		const struct live_frame frame = {
+			.heap = &heap, .rows = &rows, .names = &names, .choice.by = by, .confidence = 0.95
+		};
+		live_screen_write(&frame, 100, 50, true, null);
+		live_screen_last(&frame, null);
+		live_batch_write(&frame, 3, null);
+		live_rows_done(&rows);
+	}
+	live_names_done(&names);
+	live_heap_done(&heap);
 }
 
 /* A report with symbols starts a process, which takes longer than all the rest: one of so many has them. */
@@ -86,6 +118,7 @@ static inline int damage_report(const void *bytes, size_t size)
 		turn++;
 		result = damage_show(&report, dump, &first, null);
 		damage_show(&report, dump, &second, null);
+		damage_live(dump, null);
 		dump_close(dump);
 	}
 	fclose(null);

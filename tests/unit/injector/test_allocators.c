@@ -171,6 +171,37 @@ static void test_fast_path_of_a_wrapper_is_seen(void **state)
 	look_close(&l);
 }
 
+static void test_quiet_functions_are_proved(void **state)
+{
+	struct look l;
+
+	(void)state;
+	look_open(&l, "victim_lazy", "LD_PRELOAD=" VICTIM_DIR "/libvictim_quiet0.so");
+	assert_layer(&l, "victim_quiet0", "_Znwm", LAYER_LOWEST);
+	assert_layer(&l, "victim_quiet0", "_Znam", LAYER_LOWEST);
+	const struct allocator_function *fn = function(&l, "victim_quiet0", "_Znwm");
+	assert_int_equal(fn->quiet, function(&l, "victim_quiet0", "malloc")->address);
+	assert_false(fn->quiet_aligned);
+	/* What its operator delete[] does, nobody knows. */
+	assert_int_equal(function(&l, "victim_quiet0", "_Znam")->quiet, 0);
+	fn = function(&l, "victim_quiet0", "_ZnwmSt11align_val_t");
+	assert_int_equal(fn->quiet, function(&l, "victim_quiet0", "memalign")->address);
+	assert_true(fn->quiet_aligned);
+	look_close(&l);
+
+	/* Its malloc runs the program's new_handler. */
+	look_open(&l, "victim_lazy", "LD_PRELOAD=" VICTIM_DIR "/libvictim_quiet1.so");
+	assert_layer(&l, "victim_quiet1", "_Znwm", LAYER_LOWEST);
+	assert_int_equal(function(&l, "victim_quiet1", "_Znwm")->quiet, 0);
+	assert_int_equal(function(&l, "victim_quiet1", "_ZnwmSt11align_val_t")->quiet, 0);
+	look_close(&l);
+
+	/* It calls malloc, too. */
+	look_open(&l, "victim_lazy", "LD_PRELOAD=" VICTIM_DIR "/libvictim_allocator.so");
+	assert_int_equal(function(&l, "victim_allocator", "_Znwm")->quiet, 0);
+	look_close(&l);
+}
+
 /* The table of call frame information and the symbols agree. */
 static void test_table_knows_functions(void **state)
 {
@@ -241,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_other_functions_are_none),
 		cmocka_unit_test(test_operators_of_libstdcxx_are_wrappers),
 		cmocka_unit_test(test_fast_path_of_a_wrapper_is_seen),
+		cmocka_unit_test(test_quiet_functions_are_proved),
 		cmocka_unit_test(test_table_knows_functions),
 		cmocka_unit_test(test_changed_code_is_refused),
 		cmocka_unit_test(test_direct_calls_are_counted),

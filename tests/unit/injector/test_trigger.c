@@ -137,11 +137,13 @@ static void test_growth_counts_from_the_least(void **state)
 	struct trigger_watch w = { 0 };
 	uint64_t now = SECOND;
 	double bytes = 500.0 * MB;
+	char text[TRIGGER_TEXT];
 
 	(void)state;
 	assert_false(grow(&w, &t, &bytes, 0, 5, &now));
 	assert_false(grow(&w, &t, &bytes, -30.0 * MB, 10, &now)); /* 300 MB are given back */
 	assert_int_equal(w.value, 0);
+	assert_string_equal(trigger_say(&w, &t, text), "private memory has not grown");
 	assert_true(grow(&w, &t, &bytes, 50.0 * MB, 10, &now)); /* though it had more a few seconds ago */
 	assert_true(bytes < 311.0 * MB);
 }

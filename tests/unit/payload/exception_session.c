@@ -10,7 +10,7 @@
 
 int test_session_open(uint64_t rate);
 int test_session_close(void);
-uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags);
+uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags, void *quiet);
 uint64_t test_session_taken(void);
 
 static struct fixture f;
@@ -27,19 +27,20 @@ int test_session_close(void)
 	return (int)(memattach_control(CONTROL_INERT, NULL) | memattach_control(CONTROL_STOP, NULL));
 }
 
-uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags)
+uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags, void *quiet)
 {
-	static struct control_trampoline trampolines[8];
+	static struct control_trampoline trampolines[16];
 	static uint32_t count;
 	struct control_patch patch = { .channel = -1, .trampolines = (uint64_t)trampolines };
 
-	trampolines[count] =
-		(struct control_trampoline){ .original = (uint64_t)original, .hook = hook, .flags = flags };
+	trampolines[count] = (struct control_trampoline){
+		.original = (uint64_t)original, .hook = hook, .flags = flags, .quiet = (uint64_t)quiet
+	};
 	patch.trampoline_count = ++count;
 	if (memattach_control(CONTROL_PATCH, &patch))
 		return 0;
 	uint64_t at = trampoline_address(memattach_session.trampolines_address, count - 1, hook);
-	return flags ? at - TRAMPOLINE_ENTRANCE(SHAPE_ALLOC, SIZE_ARG0) + TRAMPOLINE_OTHER : at;
+	return flags & TRAMPOLINE_OUTER ? at - TRAMPOLINE_ENTRANCE(SHAPE_ALLOC, SIZE_ARG0) + TRAMPOLINE_OTHER : at;
 }
 
 uint64_t test_session_taken(void)

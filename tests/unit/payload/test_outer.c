@@ -41,8 +41,8 @@ static void add_outer(void)
 		                       .trampoline_count = TRAMPOLINES,
 		                       .trampolines = (uint64_t)trampolines };
 
-	trampolines[OUTER_MALLOC] = (struct control_trampoline){ (uint64_t)outer, HOOK_malloc, TRAMPOLINE_OUTER };
-	trampolines[OUTER_REALLOC] = (struct control_trampoline){ (uint64_t)outer, HOOK_realloc, TRAMPOLINE_OUTER };
+	trampolines[OUTER_MALLOC] = (struct control_trampoline){ (uint64_t)outer, HOOK_malloc, TRAMPOLINE_OUTER, 0 };
+	trampolines[OUTER_REALLOC] = (struct control_trampoline){ (uint64_t)outer, HOOK_realloc, TRAMPOLINE_OUTER, 0 };
 	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
 	way = PASSES_ON;
 	answer = block = BLOCK;

@@ -94,6 +94,8 @@ static void test_trampoline_instructions_are_known(void **state)
 		assert_true(trampoline_instruction_at(trampoline_instructions[i]));
 	assert_true(trampoline_instruction_at(TRAMPOLINE_ALLOCATE) && trampoline_instruction_at(TRAMPOLINE_RELEASE) &&
 	            trampoline_instruction_at(TRAMPOLINE_OTHER));
+	/* Behind the jump to the original. */
+	assert_int_equal(trampoline_instructions[8], TRAMPOLINE_BELOW);
 }
 
 int main(void)

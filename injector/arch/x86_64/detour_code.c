@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "detour_code.h"
+
+#include <string.h>
+
+#include "entry_code.h"
+
+/* Behind the copy: jumps to the trampoline. */
+#define TO_OTHER 96u
+#define TO_BELOW 112u
+
+_Static_assert(DETOUR_COPY + ENTRY_COPY_MAX <= TO_OTHER && TO_OTHER + ENTRY_FAR_JUMP_BYTES <= TO_BELOW &&
+                       TO_BELOW + ENTRY_FAR_JUMP_BYTES <= DETOUR_BYTES,
+               "detour");
+
+static uint8_t *put(uint8_t *at, const void *bytes, size_t count)
+{
+	memcpy(at, bytes, count);
+	return at + count;
+}
+
+static uint8_t *put_number(uint8_t *at, uint64_t number, size_t bytes)
+{
+	return put(at, &number, bytes);
+}
+
+#define PUT(at, ...) put(at, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+/* The distance of a short jump from behind its last byte, which is to come at `at`. */
+static uint8_t *put_distance(uint8_t *at, const uint8_t *code, unsigned target)
+{
+	*at = (uint8_t)(target - (unsigned)(at + 1 - code));
+	return at + 1;
+}
+
+static uint8_t *put_allocate(uint8_t *code, const struct detour_code *d)
+{
+	uint8_t *at = code;
+
+	at = PUT(at, 0x64, 0x4c, 0x8b, 0x14, 0x25, 0, 0, 0, 0); /* mov %fs:0, %r10 */
+	at = PUT(at, 0x48, 0xb8);                               /* movabs $shared, %rax */
+	at = put_number(at, d->shared, 8);
+	at = PUT(at, 0x4c, 0x3b, 0x50, TRAMPOLINES_NEAR_OWNER); /* cmp NEAR_OWNER(%rax), %r10 */
+	at = PUT(at, 0x75);                                     /* jne */
+	at = put_distance(at, code, TO_OTHER);
+	at = PUT(at, 0x48, 0x83, 0xff, 0x01); /* cmp $1, %rdi */
+	at = PUT(at, 0x48, 0x19, 0xb8);       /* sbb %rdi, REMAINING(%rax) */
+	at = put_number(at, TRAMPOLINES_NEAR + THREAD_STATE_REMAINING, 4);
+	at = PUT(at, 0x78); /* js */
+	at = put_distance(at, code, TO_BELOW);
+	return PUT(at, 0x66, 0x90); /* nop */
+}
+
+static uint8_t *put_release(uint8_t *code, const struct detour_code *d)
+{
+	uint8_t *at = code;
+
+	at = PUT(at, 0x48, 0x69, 0xc7); /* imul $MULTIPLIER, %rdi, %rax */
+	at = put_number(at, FILTER_MULTIPLIER, 4);
+	at = PUT(at, 0x48, 0xc1, 0xe8, FILTER_SHIFT); /* shr $SHIFT, %rax */
+	at = PUT(at, 0x25);                           /* and $mask, %eax */
+	at = put_number(at, d->filter_mask, 4);
+	at = PUT(at, 0x49, 0xba); /* movabs $filter, %r10 */
+	at = put_number(at, d->filter, 8);
+	at = PUT(at, 0x90);                         /* nop: no jump at the end of 32 bytes */
+	at = PUT(at, 0x41, 0x80, 0x3c, 0x02, 0x00); /* cmpb $0, (%r10, %rax) */
+	at = PUT(at, 0x75);                         /* jne */
+	at = put_distance(at, code, TO_OTHER);
+	return PUT(at, 0x66, 0x0f, 0x1f, 0x44, 0, 0); /* nop */
+}
+
+void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d)
+{
+	static const uint8_t entrances[] = {
+#define ENTRANCE_(id, symbol, shape, size, group) TRAMPOLINE_ENTRANCE(shape, size),
+		HOOK_LIST(ENTRANCE_)
+#undef ENTRANCE_
+	};
+	const unsigned entrance = d->decides ? entrances[d->hook] : TRAMPOLINE_OTHER;
+
+	memset(code, 0xcc, DETOUR_BYTES);
+	if (entrance == TRAMPOLINE_ALLOCATE)
+		put_allocate(code, d);
+	else if (entrance == TRAMPOLINE_RELEASE)
+		put_release(code, d);
+	else
+		entry_code_far_jump(code, d->trampoline + TRAMPOLINE_OTHER);
+	entry_code_far_jump(code + TO_OTHER, d->trampoline + TRAMPOLINE_OTHER);
+	entry_code_far_jump(code + TO_BELOW, d->trampoline + TRAMPOLINE_BELOW);
+}

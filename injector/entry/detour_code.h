@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The code of a detour (struct detour_area of control.h), but for the copy of the displaced instructions at
+ * DETOUR_COPY. Pure: made from numbers, written by the caller.
+ *
+ * What the trampoline's entrance would decide (trampolines.h) the detour decides itself, in the same instructions, and
+ * goes on in the copy right behind: two jumps less for a call that is not sampled, none of them through memory. What is
+ * left goes to the trampoline: a call that is sampled to where that has been charged, all else to TRAMPOLINE_OTHER. As
+ * a trampoline, it changes nothing but rax, r10 and flags, and touches nothing but the mapping of the trampolines.
+ */
+#ifndef MEMATTACH_DETOUR_CODE_H
+#define MEMATTACH_DETOUR_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control.h"
+
+struct detour_code {
+	uint32_t hook;        /* enum hook_id */
+	bool decides;         /* false: all calls go to the trampoline */
+	uint64_t trampoline;  /* the trampoline's code */
+	uint64_t shared;      /* what all trampolines use */
+	uint64_t filter;      /* the counters, a multiple of */
+	uint32_t filter_mask; /* ... one more than this */
+};
+
+void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d);
+
+#endif

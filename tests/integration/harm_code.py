@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""Code whose entries are hooked, and that is not what the loader has mapped, goes away, or is changed by somebody else."""
+import struct
+
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
+from snapshot import Snapshot, check_same, remains
+
+POOL = ("--hook", "plugin_take=malloc", "--hook", "plugin_give=free")
+JUMP = 0xE9  # and the distance, of 4 bytes, from behind it
+
+
+def start(context, mode):
+    """The victim, and the addresses of plugin_take, plugin_give and of the spare code."""
+    victim = Victim(context, "changed_code", mode, context.target("pool_plugin.so"))
+    line = next(line for line in victim.lines.seen if line.startswith("POOL"))
+    return victim, [int(word, 16) for word in line.split()[1:]]
+
+
+def peek(pid, address, count):
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        memory.seek(address)
+        return memory.read(count)
+
+
+def poke(pid, address, code):
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        memory.seek(address)
+        memory.write(code)
+
+
+def jump(at, target):
+    return struct.pack("<Bi", JUMP, target - at - 5)
+
+
+def target_of(at, code):
+    """Of a jump to a detour, or to an island."""
+    if code[0] == JUMP:
+        return at + 5 + struct.unpack("<i", code[1:5])[0]
+    assert code[0] == 0xEB, code
+    return at + 2 + struct.unpack("<b", code[1:2])[0]
+
+
+@case()
+def code_in_a_shared_mapping(context):
+    """What is written there would not be for this process alone, and the kernel forbids it: refused by name, before anything is touched."""
+    victim, _ = start(context, "shared")
+    before = Snapshot(victim.pid)
+    result = run_memattach(context, "-p", victim.pid, *POOL, "-d", "10ms", "-o", context.path("shared.dump"))
+    assert result.returncode == 1 and "is a shared mapping" in result.stderr and UNCHANGED in result.stderr, result
+    check_same(before, Snapshot(victim.pid), busy=True)
+    cycle(context, victim.pid)  # without the pool
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def code_in_anonymous_memory(context):
+    """As of programs that copy their code into huge pages: hooked, and byte for byte as before."""
+    victim, (take, give, _) = start(context, "anonymous")
+    before = Snapshot(victim.pid), peek(victim.pid, take, 64), peek(victim.pid, give, 64)
+    session = Session(context, victim.pid, *POOL, rate="64k")
+    assert peek(victim.pid, take, 64) != before[1]
+    victim.rounds_go_on()
+    check_receipt(session.stop(), victim.pid)
+    assert session.receipt["functions"]["restored"] == 2, session.receipt
+    assert before[1:] == (peek(victim.pid, take, 64), peek(victim.pid, give, 64))
+    check_same(before[0], Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def hooked_library_is_unloaded(context):
+    """dlclose takes hooked functions away during a session: the detach writes nothing where they were."""
+    victim, _ = start(context, "plain")
+    session = Session(context, victim.pid, *POOL, rate="4k")
+    victim.rounds_go_on()
+    victim.send("unload")
+    victim.wait("^UNLOADED")
+    victim.rounds_go_on()
+    session.stop()
+    assert not remains(victim.pid), remains(victim.pid)
+    assert session.receipt["clean"] and session.receipt["functions"]["restored"] == 0, session.receipt
+    victim.rounds_go_on()
+    cycle(context, victim.pid)
+    victim.finish()
+
+
+@case()
+def entry_of_another_tool_over_ours(context):
+    """A tool that hooks the same function after us has our jump in its own copy: its jump stays, and what that leads to."""
+    victim, (take, _, spare) = start(context, "plain")
+    cycle(context, victim.pid, *POOL)
+    old = peek(victim.pid, take, 16)
+    session = Session(context, victim.pid, *POOL, rate="4k")
+    ours = peek(victim.pid, take, 5)
+    detour = target_of(take, ours)
+    poke(victim.pid, spare, jump(spare, detour))
+    poke(victim.pid, take, jump(take, spare))
+    victim.rounds_go_on()
+    session.process.send_signal(2)
+    receipt = session.end(expected=2)
+    check_receipt(receipt, victim.pid, clean=False)
+    assert any("somebody else has changed" in line for line in receipt["residue"]), receipt
+    assert peek(victim.pid, take, 5) == jump(take, spare), "the tool's jump is gone"
+    victim.rounds_go_on()
+    # The tool goes, too: it puts our jump back, which still leads to the function.
+    poke(victim.pid, take, ours)
+    victim.rounds_go_on()
+    poke(victim.pid, take, old)
+    victim.rounds_go_on()
+    victim.finish()
