@@ -42,7 +42,7 @@ class View:
         self.modes = termios.tcgetattr(self.slave)
         self.text = b""
         self.process = subprocess.Popen([memanalyze, "--live", *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-                                        env=dict(os.environ, TERM="xterm"), preexec_fn=self.own)
+                                        env=dict(os.environ, TERM="xterm", ASAN_OPTIONS="handle_segv=0"), preexec_fn=self.own)
 
     def own(self):
         os.setsid()
