@@ -140,12 +140,15 @@ static bool fork_both(struct launch *l, int (*session)(void *context, pid_t pid,
 	return l->program > 0;
 }
 
-/* The sender was in our group, and so has sent it to all of it: the program has it already. */
+/* The program has it already: the terminal's go to the group, but that of its end to the leader of the session alone;
+ * and who is in our group has sent it to all of it. A sender outside of our PID namespace is 0, and in no group. */
 static bool was_for_group(const struct signalfd_siginfo *info)
 {
 	pid_t sender = (pid_t)info->ssi_pid;
 
-	return info->ssi_code == SI_KERNEL || (sender != getppid() && getpgid(sender) == getpgrp());
+	if (info->ssi_code == SI_KERNEL)
+		return info->ssi_signo != SIGHUP || getsid(0) != getpid();
+	return sender && sender != getppid() && getpgid(sender) == getpgrp();
 }
 
 static void hear(struct launch *l)

@@ -18,7 +18,8 @@
  *
  * Signals: the terminal sends its own to the program itself. HUP, INT, QUIT, TERM, USR1 and USR2 that a process sends
  * to memattach are passed on, unless the sender is in our process group and not our parent: it has sent them to all of
- * the group, the program among them. When the program has ended they are for the session.
+ * the group, the program among them. SIGHUP of a terminal that is gone is passed on where memattach leads the session:
+ * the kernel tells nobody else. When the program has ended they are for the session.
  */
 #ifndef MEMATTACH_LAUNCH_H
 #define MEMATTACH_LAUNCH_H

@@ -105,6 +105,18 @@ def lines_of_terminal(descriptor):
             return
 
 
+def end_of_leader(leader):
+    """Of a session: how it has ended."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(leader, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(leader, signal.SIGKILL)
+    raise Failure("memattach does not end")
+
+
 class OnTerminal:
     """A launch that leads a session on a terminal of its own."""
 
@@ -116,14 +128,7 @@ class OnTerminal:
         self.lines = Lines(lines_of_terminal(os.dup(self.master)))
 
     def end(self):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.02)
-        os.kill(self.pid, signal.SIGKILL)
-        raise Failure("memattach does not end")
+        return end_of_leader(self.pid)
 
 
 @case()
@@ -139,6 +144,40 @@ def launched_gets_each_signal_once(context):
     os.kill(there.pid, signal.SIGTERM)
     assert there.end() == 3
     assert len([line for line in there.lines.seen if "SIGNAL" in line]) == 4, there.lines.seen
+
+
+@case()
+def launched_hears_of_the_end_of_its_terminal(context):
+    """Where memattach leads the session, as in a window that is closed, the kernel tells only memattach."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(context.work)
+        os.execv(context.memattach, [context.memattach, "-q", "--", context.target("short_life"), "wait"])
+    text = b""
+    while b"READY" not in text:
+        text += os.read(master, 4096)
+    os.close(master)
+    assert end_of_leader(pid) == -signal.SIGHUP
+
+
+@case()
+def launched_gets_signals_from_outside_its_namespace(context):
+    """Who is in no PID namespace of memattach's has no number there, as one who stops a container from the host."""
+    command = ["unshare", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c",
+               f"{context.memattach} -q -- {context.target('short_life')} wait; echo ENDED $?"]
+    process = context.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+    lines = Lines(process.stdout)
+    try:
+        lines.wait("READY")
+    except Failure:
+        raise Skip(f"no PID namespace can be made: {lines.seen}") from None
+    children = process.pid
+    for _ in range(2):  # the shell, memattach
+        children = int(read_text(f"/proc/{children}/task/{children}/children").split()[0])
+    os.kill(children, signal.SIGUSR1)
+    lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    os.kill(children, signal.SIGTERM)
+    lines.wait("ENDED 3")
 
 
 def session_of(parent):
