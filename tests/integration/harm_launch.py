@@ -45,7 +45,8 @@ def launched_from_its_main_on(context):
 
 @case()
 def launched_ends_as_it_ends(context):
-    """Exit status, death by signal, a parent that ends before its child, execve; what cannot be started is told as by the shell."""
+    """Exit status, death by signal, a parent that ends before its child, execve; what cannot be started is told as by the shell; -o may be a
+    directory."""
     program = context.target("short_life")
     script = context.path("script")
     with open(script, "w", encoding="ascii") as file:
@@ -58,6 +59,10 @@ def launched_ends_as_it_ends(context):
         assert result.returncode == expected, (command, expected, result)
         assert ("attached to" in result.stderr) == (expected < NOT_EXECUTED), result
         assert ("cannot execute" in result.stderr) == (expected >= NOT_EXECUTED), result
+    folder = context.path("folder")
+    os.mkdir(folder)
+    assert launch(context, program, options=("-o", folder)).returncode == 7
+    assert len(os.listdir(folder)) == 1, os.listdir(folder)
     taken = context.path("taken.dump")
     with open(taken, "w", encoding="ascii"):
         pass
