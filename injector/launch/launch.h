@@ -3,8 +3,8 @@
  * memattach -- COMMAND: three processes.
  *
  *   memattach   the one that was started: the parent of the program. It passes signals on, and ends as the program ends
- *   the program executed by a child as it would be without us: signal actions and mask, limits and descriptors as they
- *               were inherited, in the process group and on the terminal of memattach. It is held at its entry
+ *   the program executed by a child as it would be without us: signal actions and mask, limits, alarm, descriptors as
+ *               they were inherited, in the process group and on the terminal of memattach. It is held at its entry
  *               (entry_hold.h) until it has been attached to
  *   the session another child, in a process group of its own, so that Ctrl-C and Ctrl-Z reach it only through
  * memattach. It attaches to the program as to any other process, and writes the dump

@@ -92,13 +92,16 @@ def launched_runs_without_us_if_need_be(context):
 
 @case()
 def launched_inherits_what_it_would(context):
-    """Signal actions and mask, limits, descriptors, also closed ones; the padding and the auxiliary vector are as they were."""
+    """Signal actions and mask, limits, descriptors, also closed ones, an alarm, the number that systemd's sockets are for; the padding and
+    the auxiliary vector are as they were."""
     program = context.target("short_life")
-    for before in ("", "trap '' INT HUP PIPE CHLD; ulimit -n 77; exec 0<&- 7</dev/null; ", "ulimit -S -n 99; exec 2>&-; "):
+    for before in ("export LISTEN_PID=$$; ", "trap '' INT HUP PIPE CHLD; ulimit -n 77; exec 0<&- 7</dev/null; ", "ulimit -S -n 99; exec 2>&-; "):
         said = [subprocess.run(["/bin/sh", "-c", f"{before} exec {command} {program} state"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               text=True, timeout=PATIENCE, cwd=context.work, check=True).stdout
+                               text=True, timeout=PATIENCE, cwd=context.work, check=True,
+                               preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 3600)).stdout
                 for command in ("", f"{context.memattach} -q --")]
-        assert said[0] == said[1] and "entry kept" in said[0], (before, said)
+        assert said[0] == said[1] and "entry kept" in said[0] and "alarm 1" in said[0], (before, said)
+        assert ("sockets 1" in said[0]) == ("LISTEN_PID" in before), (before, said)
 
 
 def lines_of_terminal(descriptor):
