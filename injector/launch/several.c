@@ -17,6 +17,7 @@
 #include "clocks.h"
 #include "grow.h"
 #include "say.h"
+#include "stop_signals.h"
 
 #define POLL_NS 200000000ull
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
@@ -220,11 +221,8 @@ static int take_signals(struct several *s)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
+	stop_signals_list(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signals;
