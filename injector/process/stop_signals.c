@@ -2,7 +2,6 @@
 #include "stop_signals.h"
 
 #include <poll.h>
-#include <stdbool.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -25,6 +24,14 @@ void stop_signals_list(sigset_t *set)
 	sigaddset(set, SIGTERM);
 	if (!is_ignored(SIGHUP))
 		sigaddset(set, SIGHUP);
+}
+
+bool stop_signals_have(int number)
+{
+	sigset_t set;
+
+	stop_signals_list(&set);
+	return sigismember(&set, number) == 1;
 }
 
 int stop_signals_open(struct stop_signals *s, struct err *e)

@@ -7,6 +7,7 @@
 #define MEMATTACH_STOP_SIGNALS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -18,6 +19,8 @@ struct stop_signals {
 
 /* The signals that end sessions. */
 void stop_signals_list(sigset_t *set);
+/* Is it one of them? A process of ours that such a signal has killed held nothing yet. */
+bool stop_signals_have(int number);
 /* Blocks these signals, until it is closed: one that has come and was not taken then does what it does. */
 int stop_signals_open(struct stop_signals *s, struct err *e) WARN_UNUSED;
 void stop_signals_close(struct stop_signals *s);
