@@ -127,16 +127,11 @@ static void keep(struct repeater *r)
 		say_error(r->s->options.pid, "%s", e.text);
 }
 
-static bool ends_by_default(int number)
-{
-	return number == SIGINT || number == SIGTERM || number == SIGHUP;
-}
-
 /* A signal that ends a session before there is anything to undo is as good as being told. */
 static void was_killed(struct repeater *r, int number, int (*detach)(struct session *))
 {
 	r->done = true;
-	if (ends_by_default(number))
+	if (stop_signals_have(number))
 		return;
 	say_error(r->s->options.pid, "the session was ended by signal %d (%s); it is detached, and there is no other",
 	          number, strsignal(number));

@@ -10,6 +10,7 @@
 #include "launch.h"
 #include "memory_room.h"
 #include "say.h"
+#include "session_file.h"
 #include "session_reports.h"
 #include "several.h"
 
@@ -108,14 +109,8 @@ static int launch(struct wanted *w)
 	const struct session_options *options = &w->options;
 	struct err e;
 
-	if (session_reports_check(options, &e) < 0) {
+	if (session_reports_check(options, &e) < 0 || session_file_check(options, &e) < 0) {
 		say_error(0, "%s", e.text);
-		return LAUNCH_FAILED;
-	}
-	if (options->output && access(options->output, F_OK) == 0) {
-		fprintf(stderr,
-		        "memattach: %s exists; memattach never writes over a file, choose another name with -o\n",
-		        options->output);
 		return LAUNCH_FAILED;
 	}
 	return launch_run(w->selection.program, options->quiet, profile_launched, w);

@@ -7,11 +7,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +42,7 @@ struct launch {
 	pid_t program, session;
 	bool program_ended, session_ended;
 	bool answered, attached; /* the session has attached, or will not */
+	struct itimerval alarm;  /* as memattach has inherited it; fork leaves it out, execve does not */
 	struct entry_hold hold;
 };
 
@@ -62,11 +65,28 @@ void launch_ready(int ready)
 
 /* ---- the children ---- */
 
+/* systemd tells by these for which process its sockets (sd_listen_fds(3)) and its watchdog are: the one that it has
+ * started. */
+static void take_number_over(const char *name, pid_t from)
+{
+	const char *value = getenv(name);
+	char text[16];
+
+	snprintf(text, sizeof text, "%d", from);
+	if (!value || strcmp(value, text) != 0)
+		return;
+	snprintf(text, sizeof text, "%d", getpid());
+	setenv(name, text, 1);
+}
+
 static _Noreturn void be_program(const struct launch *l)
 {
 	pid_t parent = getppid();
 	char byte;
 
+	take_number_over("LISTEN_PID", parent);
+	take_number_over("WATCHDOG_PID", parent);
+	setitimer(ITIMER_REAL, &l->alarm, NULL);
 	/* The end of memattach shall be the end of these. */
 	close(l->to_program[1]);
 	close(l->to_session[1]);
@@ -140,12 +160,15 @@ static bool fork_both(struct launch *l, int (*session)(void *context, pid_t pid,
 	return l->program > 0;
 }
 
-/* The sender was in our group, and so has sent it to all of it: the program has it already. */
+/* The program has it already: the terminal's go to the group, but that of its end to the leader of the session alone;
+ * and who is in our group has sent it to all of it. A sender outside of our PID namespace is 0, and in no group. */
 static bool was_for_group(const struct signalfd_siginfo *info)
 {
 	pid_t sender = (pid_t)info->ssi_pid;
 
-	return info->ssi_code == SI_KERNEL || (sender != getppid() && getpgid(sender) == getpgrp());
+	if (info->ssi_code == SI_KERNEL)
+		return info->ssi_signo != SIGHUP || getsid(0) != getpid();
+	return sender && sender != getppid() && getpgid(sender) == getpgrp();
 }
 
 static void hear(struct launch *l)
@@ -264,8 +287,10 @@ static int end_as(int status)
 int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t pid, int ready), void *context)
 {
 	struct launch l = { .command = command, .quiet = quiet, .hold.image.mem = -1 };
+	const struct itimerval none = { 0 };
 	int status = 0;
 
+	setitimer(ITIMER_REAL, &none, &l.alarm);
 	if (!make_pipes(&l) || !take_signals(&l) || !fork_both(&l, session, context)) {
 		fprintf(stderr, "memattach: cannot start %s: %s\n", command[0], strerror(errno));
 		return LAUNCH_FAILED;

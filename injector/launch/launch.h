@@ -3,8 +3,8 @@
  * memattach -- COMMAND: three processes.
  *
  *   memattach   the one that was started: the parent of the program. It passes signals on, and ends as the program ends
- *   the program executed by a child as it would be without us: signal actions and mask, limits and descriptors as they
- *               were inherited, in the process group and on the terminal of memattach. It is held at its entry
+ *   the program executed by a child as it would be without us: signal actions and mask, limits, alarm, descriptors as
+ *               they were inherited, in the process group and on the terminal of memattach. It is held at its entry
  *               (entry_hold.h) until it has been attached to
  *   the session another child, in a process group of its own, so that Ctrl-C and Ctrl-Z reach it only through
  * memattach. It attaches to the program as to any other process, and writes the dump
@@ -18,7 +18,8 @@
  *
  * Signals: the terminal sends its own to the program itself. HUP, INT, QUIT, TERM, USR1 and USR2 that a process sends
  * to memattach are passed on, unless the sender is in our process group and not our parent: it has sent them to all of
- * the group, the program among them. When the program has ended they are for the session.
+ * the group, the program among them. SIGHUP of a terminal that is gone is passed on where memattach leads the session:
+ * the kernel tells nobody else. When the program has ended they are for the session.
  */
 #ifndef MEMATTACH_LAUNCH_H
 #define MEMATTACH_LAUNCH_H

@@ -17,6 +17,7 @@
 #include "clocks.h"
 #include "grow.h"
 #include "say.h"
+#include "stop_signals.h"
 
 #define POLL_NS 200000000ull
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
@@ -27,7 +28,7 @@ enum { DONE = 0, NOT_ATTACHED = 1, RESIDUE = 2, UNSAVED = 3, KILLED = 4, TOO_LAT
 static unsigned outcome_of(int status)
 {
 	if (!WIFEXITED(status))
-		return KILLED;
+		return stop_signals_have(WTERMSIG(status)) ? NOT_ATTACHED : KILLED;
 	if (WEXITSTATUS(status) == SEVERAL_TOO_LATE || WEXITSTATUS(status) == SEVERAL_AGAIN)
 		return TOO_LATE;
 	return WEXITSTATUS(status) <= UNSAVED ? (unsigned)WEXITSTATUS(status) : DONE;
@@ -148,6 +149,9 @@ static void ended(struct several *s, struct member *m, int status)
 	bool anew = begins_anew(s, m, status);
 	if (!anew || WEXITSTATUS(status) == SEVERAL_EXECED)
 		s->ended[outcome_of(status)]++;
+	if (WIFSIGNALED(status) && outcome_of(status) == KILLED)
+		say_error(m->target.pid, "its session was ended by signal %d; finish with memattach --detach -p %d",
+		          WTERMSIG(status), m->target.pid);
 	if (!anew)
 		return;
 	m->programs++;
@@ -220,11 +224,8 @@ static int take_signals(struct several *s)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
+	stop_signals_list(&set);
 	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signals;

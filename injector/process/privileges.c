@@ -200,6 +200,9 @@ int privileges_drop_to(uid_t uid, gid_t gid, const struct privileges_limits *lim
 {
 	bool nobody = uid == 0;
 
+	/* Others of that user can take the process over, and who has a terminal can type there (TIOCSTI). */
+	if (setsid() < 0)
+		return -EPERM;
 	setpriority(PRIO_PROCESS, 0, LOWER_PRIORITY);
 	syscall(SYS_unshare, CLONE_NEWNET); /* what is not permitted is forbidden all the same, below */
 	limit(RLIMIT_CORE, 0);

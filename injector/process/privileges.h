@@ -18,8 +18,9 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 /*
  * For a process that is about to execute a program which reads files of the target: another user (that of the target,
  * or nobody if that is root), no capabilities, none to be gained by execve, no network, no connection to anything, no
- * look at other processes; a lower priority, limits of memory, time and of what it writes to a file. 0, or -EPERM if it
- * would still be root or have a capability: then nothing is to be executed.
+ * look at other processes, no terminal (it leads a session of its own); a lower priority, limits of memory, time and of
+ * what it writes to a file. 0, or -EPERM if it would still be root, or have a capability or a terminal: then nothing is
+ * to be executed. To be called by a child that leads no process group.
  */
 struct privileges_limits {
 	uint64_t data_bytes, file_bytes;

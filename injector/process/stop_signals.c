@@ -9,14 +9,36 @@
 
 #define LONGEST_MS 1000000u
 
+/* One that is ignored would wait for whoever asks, once it is blocked. */
+static bool is_ignored(int number)
+{
+	struct sigaction action;
+
+	return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void stop_signals_list(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	if (!is_ignored(SIGHUP))
+		sigaddset(set, SIGHUP);
+}
+
+bool stop_signals_have(int number)
+{
+	sigset_t set;
+
+	stop_signals_list(&set);
+	return sigismember(&set, number) == 1;
+}
+
 int stop_signals_open(struct stop_signals *s, struct err *e)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	stop_signals_list(&set);
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		return err_sys(e, "cannot wait for signals");

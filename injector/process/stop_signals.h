@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SIGINT, SIGTERM and SIGHUP while memattach only waits and nothing of the target is held. Once something is, the
- * watchdog hears them (watchdog.h).
+ * watchdog hears them (watchdog.h). A SIGHUP that was ignored at the start, as by nohup(1), stays ignored.
  */
 #ifndef MEMATTACH_STOP_SIGNALS_H
 #define MEMATTACH_STOP_SIGNALS_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -16,7 +17,11 @@ struct stop_signals {
 	sigset_t before;
 };
 
-/* Blocks the three signals, until it is closed: one that has come and was not taken then does what it does. */
+/* The signals that end sessions. */
+void stop_signals_list(sigset_t *set);
+/* Is it one of them? A process of ours that such a signal has killed held nothing yet. */
+bool stop_signals_have(int number);
+/* Blocks these signals, until it is closed: one that has come and was not taken then does what it does. */
 int stop_signals_open(struct stop_signals *s, struct err *e) WARN_UNUSED;
 void stop_signals_close(struct stop_signals *s);
 /* The number of one that has come, 0: none. */

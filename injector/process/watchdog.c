@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clocks.h"
+#include "stop_signals.h"
 
 #define CALLERS 16u        /* threads that make calls: the main one, and a few that compile */
 #define ASKED_TICK_MS 250u /* looks at the calls, after a signal */
@@ -150,10 +151,7 @@ int watchdog_start(pid_t target, struct err *e)
 	         "does not answer); memattach ends "
 	         "here, and lets go of it; finish with memattach --detach -p %d\n",
 	         target, target);
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	stop_signals_list(&ends);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
 	main_thread = pthread_self();
 	signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -95,7 +95,6 @@ _Noreturn void analyzer_child_execute(struct passed_on *p, const int first[ANALY
 	int program = passed_on_add(p, sources->program);
 
 	default_signals();
-	setpgid(0, 0);
 	if (!program)
 		_exit(NOT_EXECUTED);
 	fcntl(program, F_SETFD, FD_CLOEXEC);

@@ -4,8 +4,8 @@
  * that it does not need (privileges_drop_to): what it reads, DWARF and the dump, the target may have written. So it is
  * not the user who typed the command either: what takes over such a child gains nothing that the target has not.
  *
- * The child has the descriptors that it was given and no others, an empty environment, and a process group of its own:
- * Ctrl-C is for memattach, which then ends it.
+ * The child has the descriptors that it was given and no others, none of them a terminal, an empty environment, and a
+ * session of its own, without a terminal: Ctrl-C is for memattach, which then ends it.
  */
 #ifndef MEMATTACH_ANALYZER_CHILD_H
 #define MEMATTACH_ANALYZER_CHILD_H

@@ -2,7 +2,8 @@
 /*
  * The child (analyzer_child.h) that writes a report: memanalyze (include/report_request.h). It gets the dump and a file
  * that memattach has opened with its own rights, so the report can go where the user may write, though the child may
- * open nothing there. What it says is taken for text.
+ * open nothing there. What it says is taken for text. A terminal is never handed to it: who takes the child over could
+ * read what is typed there, also later.
  */
 #ifndef MEMATTACH_REPORT_CHILD_H
 #define MEMATTACH_REPORT_CHILD_H

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "session_reports.h"
 
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "long_wait.h"
 #include "report_child.h"
+#include "say.h"
+#include "whole_io.h"
+
+#define SHOWN_BYTES (64u << 20) /* more text is not shown on a terminal */
 
 static int check(const struct session_options *options, const struct symbol_sources *sources, struct err *e)
 {
@@ -43,14 +51,35 @@ int session_reports_open(struct session *s, struct err *e)
 	return rc;
 }
 
+/* What the child has written for a terminal. */
+static int show(int written, FILE *terminal, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(written, &st) < 0 || st.st_size > SHOWN_BYTES)
+		return err_set(e, EFBIG, "it is too long for a terminal");
+	AUTO_FREE char *text = calloc(1, (size_t)st.st_size + 1);
+	if (!text || !pread_all(written, text, (size_t)st.st_size, 0))
+		return err_set(e, ENOMEM, "out of memory");
+	say_lines(terminal, text);
+	return 0;
+}
+
 static int write_one(struct session *s, struct output_file *f, struct err *e)
 {
+	int out = fileno(f->stream);
+	bool shown = isatty(out);
+	AUTO_CLOSE int written = shown ? memfd_create("memattach-report", MFD_CLOEXEC) : -1;
 	struct long_wait w;
 
+	if (shown && written < 0)
+		return err_sys(e, "out of memory");
 	long_wait_begin(&w, s, "the report", " (Ctrl-C: without)");
-	int rc =
-		report_child_run(&s->symbols, &s->recording.file, f->path, fileno(f->stream), long_wait_goes_on, &w, e);
+	int rc = report_child_run(&s->symbols, &s->recording.file, f->path, shown ? written : out, long_wait_goes_on,
+	                          &w, e);
 	long_wait_end(&w);
+	if (rc == 0 && shown)
+		rc = show(written, f->stream, e);
 	return rc < 0 ? rc : output_file_finish(f, e);
 }
 

@@ -177,3 +177,24 @@ def every_wants_a_directory_and_a_duration(context):
     assert result.returncode == 1 and "directory" in result.stderr, result
     assert not os.path.exists(context.path("absent.dump"))
     victim.finish()
+
+
+@case()
+def every_time_under_nohup(context):
+    """SIGHUP that was ignored from the start is still: between two sessions, and in one."""
+    victim = Victim(context, "alloc_loop")
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        repeated = Repeated(context, victim)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    repeated.dump()
+    os.kill(repeated.process.pid, signal.SIGHUP)
+    repeated.lines.wait("attached to")  # the first
+    repeated.lines.wait("attached to")
+    for pid in (repeated.session(), repeated.process.pid):
+        os.kill(pid, signal.SIGHUP)
+    repeated.dump()
+    repeated.dump()
+    repeated.end(0, signal.SIGINT)
+    victim.finish()

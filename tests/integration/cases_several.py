@@ -166,9 +166,11 @@ def one_of_several_is_refused(context):
     tracer.wait(PATIENCE)
     several = Several(context, "--name", name, "--all", "--deadline", "20s")
     several.await_sessions(2)
-    os.kill(int(read_text(f"/proc/{several.process.pid}/task/{several.process.pid}/children").split()[0]), signal.SIGKILL)
+    sessions = [int(pid) for pid in read_text(f"/proc/{several.process.pid}/task/{several.process.pid}/children").split()]
+    os.kill(sessions[0], signal.SIGKILL)
     several.process.send_signal(signal.SIGTERM)
-    assert "2 sessions: 1 done, 1 killed" in several.end(2)
+    said = several.end(2)
+    assert "2 sessions: 1 done, 1 killed" in said and f"finish with memattach --detach -p {min(v.pid for v in victims)}" in said, said
     for victim in victims:
         victim.process.stdin.close()
         assert victim.process.wait(PATIENCE) == 0

@@ -45,7 +45,8 @@ def launched_from_its_main_on(context):
 
 @case()
 def launched_ends_as_it_ends(context):
-    """Exit status, death by signal, a parent that ends before its child, execve; what cannot be started is told as by the shell."""
+    """Exit status, death by signal, a parent that ends before its child, execve; what cannot be started is told as by the shell; -o may be a
+    directory."""
     program = context.target("short_life")
     script = context.path("script")
     with open(script, "w", encoding="ascii") as file:
@@ -58,6 +59,10 @@ def launched_ends_as_it_ends(context):
         assert result.returncode == expected, (command, expected, result)
         assert ("attached to" in result.stderr) == (expected < NOT_EXECUTED), result
         assert ("cannot execute" in result.stderr) == (expected >= NOT_EXECUTED), result
+    folder = context.path("folder")
+    os.mkdir(folder)
+    assert launch(context, program, options=("-o", folder)).returncode == 7
+    assert len(os.listdir(folder)) == 1, os.listdir(folder)
     taken = context.path("taken.dump")
     with open(taken, "w", encoding="ascii"):
         pass
@@ -87,13 +92,16 @@ def launched_runs_without_us_if_need_be(context):
 
 @case()
 def launched_inherits_what_it_would(context):
-    """Signal actions and mask, limits, descriptors, also closed ones; the padding and the auxiliary vector are as they were."""
+    """Signal actions and mask, limits, descriptors, also closed ones, an alarm, the number that systemd's sockets are for; the padding and
+    the auxiliary vector are as they were."""
     program = context.target("short_life")
-    for before in ("", "trap '' INT HUP PIPE CHLD; ulimit -n 77; exec 0<&- 7</dev/null; ", "ulimit -S -n 99; exec 2>&-; "):
+    for before in ("export LISTEN_PID=$$; ", "trap '' INT HUP PIPE CHLD; ulimit -n 77; exec 0<&- 7</dev/null; ", "ulimit -S -n 99; exec 2>&-; "):
         said = [subprocess.run(["/bin/sh", "-c", f"{before} exec {command} {program} state"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               text=True, timeout=PATIENCE, cwd=context.work, check=True).stdout
+                               text=True, timeout=PATIENCE, cwd=context.work, check=True,
+                               preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, 3600)).stdout
                 for command in ("", f"{context.memattach} -q --")]
-        assert said[0] == said[1] and "entry kept" in said[0], (before, said)
+        assert said[0] == said[1] and "entry kept" in said[0] and "alarm 1" in said[0], (before, said)
+        assert ("sockets 1" in said[0]) == ("LISTEN_PID" in before), (before, said)
 
 
 def lines_of_terminal(descriptor):
@@ -103,6 +111,18 @@ def lines_of_terminal(descriptor):
             yield from file
         except OSError:
             return
+
+
+def end_of_leader(leader):
+    """Of a session: how it has ended."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(leader, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(leader, signal.SIGKILL)
+    raise Failure("memattach does not end")
 
 
 class OnTerminal:
@@ -116,14 +136,7 @@ class OnTerminal:
         self.lines = Lines(lines_of_terminal(os.dup(self.master)))
 
     def end(self):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.02)
-        os.kill(self.pid, signal.SIGKILL)
-        raise Failure("memattach does not end")
+        return end_of_leader(self.pid)
 
 
 @case()
@@ -139,6 +152,40 @@ def launched_gets_each_signal_once(context):
     os.kill(there.pid, signal.SIGTERM)
     assert there.end() == 3
     assert len([line for line in there.lines.seen if "SIGNAL" in line]) == 4, there.lines.seen
+
+
+@case()
+def launched_hears_of_the_end_of_its_terminal(context):
+    """Where memattach leads the session, as in a window that is closed, the kernel tells only memattach."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(context.work)
+        os.execv(context.memattach, [context.memattach, "-q", "--", context.target("short_life"), "wait"])
+    text = b""
+    while b"READY" not in text:
+        text += os.read(master, 4096)
+    os.close(master)
+    assert end_of_leader(pid) == -signal.SIGHUP
+
+
+@case()
+def launched_gets_signals_from_outside_its_namespace(context):
+    """Who is in no PID namespace of memattach's has no number there, as one who stops a container from the host."""
+    command = ["unshare", "--pid", "--fork", "--mount-proc", "/bin/sh", "-c",
+               f"{context.memattach} -q -- {context.target('short_life')} wait; echo ENDED $?"]
+    process = context.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+    lines = Lines(process.stdout)
+    try:
+        lines.wait("READY")
+    except Failure:
+        raise Skip(f"no PID namespace can be made: {lines.seen}") from None
+    children = process.pid
+    for _ in range(2):  # the shell, memattach
+        children = int(read_text(f"/proc/{children}/task/{children}/children").split()[0])
+    os.kill(children, signal.SIGUSR1)
+    lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    os.kill(children, signal.SIGTERM)
+    lines.wait("ENDED 3")
 
 
 def session_of(parent):

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The names of functions in a dump: who looks for them has no rights, and whatever happens to him leaves a whole dump."""
+import contextlib
+import fcntl
 import http.server
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
+import termios
 import threading
 import time
 
@@ -34,6 +38,16 @@ def beside(context, **programs):
     return os.path.join(folder, "memattach")
 
 
+def stopped_child(memattach):
+    """Its number and status; None, "" if there is none."""
+    children = " ".join(read_text(f"/proc/{memattach}/task/{tid}/children", "") for tid in os.listdir(f"/proc/{memattach}/task"))
+    for pid in children.split():
+        status = read_text(f"/proc/{pid}/status", "")
+        if re.search(r"^State:\tT", status, re.M):
+            return int(pid), status
+    return None, ""
+
+
 class Looker:
     """A session of which the process that looks for names has stopped before it began."""
 
@@ -53,14 +67,8 @@ class Looker:
             time.sleep(0.01)
 
     def find(self):
-        memattach = self.session.process.pid
-        children = " ".join(read_text(f"/proc/{memattach}/task/{tid}/children", "") for tid in os.listdir(f"/proc/{memattach}/task"))
-        for pid in children.split():
-            status = read_text(f"/proc/{pid}/status", "")
-            if re.search(r"^State:\tT", status, re.M):
-                self.pid, self.status = int(pid), status
-                return True
-        return False
+        self.pid, self.status = stopped_child(self.session.process.pid)
+        return self.pid
 
     def go_on(self):
         os.kill(self.pid, signal.SIGCONT)
@@ -98,6 +106,46 @@ def names_are_looked_for_without_rights(context):
     looker.go_on()
     assert "without the names" not in looker.end(), looker.session.said()
     assert "loop" in functions(whole(context, looker.session.dump))
+
+
+@case()
+def readers_have_no_terminal(context):
+    """Who names frames and writes a report is the target's user: no such process has the terminal of who started memattach, where it could
+    type (TIOCSTI), or a descriptor of it; the report is shown all the same."""
+    victim = Victim(context, "alloc_loop")
+    master, slave = os.openpty()
+    terminal, readers, text = os.ttyname(slave), set(), b""
+
+    def own():
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    program = beside(context, memanalyze=context.tool("stopped_memanalyze"), real_memanalyze=context.memanalyze)
+    process = context.start([program, str(victim.pid), "-d", "100ms", "-r", "16k", "--deadline", "20s", "--report", "-"], stdin=slave, stdout=slave,
+                            stderr=slave, preexec_fn=own)
+    os.close(slave)
+    end = time.monotonic() + PATIENCE
+    while process.poll() is None:
+        if time.monotonic() > end:
+            raise Failure(f"no report is shown: {text}")
+        reader = stopped_child(process.pid)[0]
+        if reader:
+            readers.add(reader)
+            assert read_text(f"/proc/{reader}/stat").rsplit(")", 1)[1].split()[4] == "0", "it has a controlling terminal"
+            assert terminal not in {os.readlink(f"/proc/{reader}/fd/{fd}") for fd in os.listdir(f"/proc/{reader}/fd")}
+            os.kill(reader, signal.SIGCONT)
+        if select.select([master], [], [], 0.02)[0]:
+            with contextlib.suppress(OSError):  # nobody has the other end
+                text += os.read(master, 65536)
+    while select.select([master], [], [], 0)[0]:
+        try:
+            text += os.read(master, 65536)
+        except OSError:
+            break
+    os.close(master)
+    assert process.returncode == 0 and len(readers) == 3, (process.returncode, readers, text)
+    assert b"still live" in text and b"loop" in text, text
+    victim.finish()
 
 
 @case()

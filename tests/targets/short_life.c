@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { BLOCKS = 1000, FREED = 400, BYTES = 1000 };
@@ -82,7 +83,9 @@ static void print_state(void)
 {
 	struct rlimit limit;
 	struct sigaction action;
+	struct itimerval alarm;
 	sigset_t mask;
+	const char *sockets = getenv("LISTEN_PID");
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	sigprocmask(SIG_SETMASK, NULL, &mask);
@@ -94,6 +97,8 @@ static void print_state(void)
 			printf("blocked %d\n", i);
 	}
 	printf("terminal %d rights %d\n", isatty(0), geteuid() != getuid());
+	getitimer(ITIMER_REAL, &alarm);
+	printf("alarm %d sockets %d\n", alarm.it_value.tv_sec != 0, sockets && atoi(sockets) == getpid());
 	print_descriptors();
 	print_entry();
 	fflush(stdout);

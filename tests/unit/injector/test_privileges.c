@@ -82,6 +82,8 @@ static int try_as_reader(int file)
 		return 5;
 	if (getrlimit(RLIMIT_FSIZE, &files) || files.rlim_max != 4096 || pwrite(file, "", 1, 4095) != 1)
 		return 6;
+	if (getsid(0) != getpid())
+		return 8;
 	int pair[2];
 	return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) ? 7 : 0; /* with its own children it may speak */
 }
