@@ -29,6 +29,8 @@ void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked)
 
 	if (!python_walk_start(&c, &payload.python, thread_pointer) && c.end == PYTHON_WALK_NO_THREAD)
 		return;
+	if (walked->signal_frames)
+		python_walk_give_up(&c);
 	while (python_walk_next(&c, &frame) && !(more = count == DUMP_PYTHON_FRAMES_MAX)) {
 		code_object_read(&code, c.layout, &frame);
 		hash = add_frame(hash, &code, &frame);

@@ -15,7 +15,8 @@
 
 #include "unwind.h"
 
-/* Adds the frames of the calling thread to the hash and to the flags of its native stack. */
+/* Adds the frames of the calling thread to the hash and to the flags of its native stack. In a signal handler none are
+ * read: they count as lost (python_walk.h). */
 void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked);
 /* Stores the code objects of as many frames as walked->flags has, and fills python[] as dump_stack.frames. native: the
  * hash before the frames were added. False: no room for a code object, or they are not those of the hash. */

@@ -109,6 +109,13 @@ bool python_walk_start(struct python_cursor *c, const struct python_layout *layo
 	return c->end == PYTHON_WALK_WHOLE;
 }
 
+void python_walk_give_up(struct python_cursor *c)
+{
+	if (c->frame)
+		c->end = PYTHON_WALK_LOST;
+	c->frame = 0;
+}
+
 /* What is pending is complete: *out gets it. False: nothing was. */
 static bool give_pending(struct python_cursor *c, struct python_walked *out)
 {

@@ -24,9 +24,11 @@
  *   Creating a generator allocates before the frame is copied, and the copy is linked in only when it is resumed.
  * - A frame holds its code object, a code object its type, which is static. Code of 3.9 and 3.10 is a bytes object that
  *   the code object holds.
- * - A signal handler of C runs at any instruction, also between two stores of the evaluator. If it calls malloc, which
- *   POSIX forbids, the walk may meet a frame half linked. The order above still holds for each store on x86-64 unless
- *   the compiler has changed it; Python's own handlers run between instructions.
+ * - A signal handler of C runs at any instruction, also between two stores of the evaluator: that of 3.11 and 3.12 puts
+ *   a new _PyCFrame into the thread state before it stores the current frame there. POSIX forbids such a handler to
+ *   call malloc; programs do it all the same. So where the native walk has passed a signal frame, no Python frame is
+ *   read (python_frames.h). What is left is a handler whose own frames cannot be walked. Python's own handlers run
+ *   between instructions, without a signal frame.
  *
  * Nevertheless nothing is believed: an address that is not aligned, or none of a program, ends the walk, as does a
  * code object without the code type, and a chain is followed for no more frames than the caller wants.
@@ -63,6 +65,8 @@ struct python_cursor {
 
 /* thread_pointer: %fs:0, of the calling thread. False: there is nothing to walk, c->end says why. */
 bool python_walk_start(struct python_cursor *c, const struct python_layout *layout, uint64_t thread_pointer);
+/* For a walk that has just begun: if there is a frame, none is read, and they count as lost. */
+void python_walk_give_up(struct python_cursor *c);
 /* False: there are no more, c->end says why. Chains may be cyclic: who asks must end by itself. */
 bool python_walk_next(struct python_cursor *c, struct python_walked *out);
 

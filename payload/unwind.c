@@ -392,6 +392,7 @@ void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, 
 	result->count = t.count + t.held;
 	result->held = t.held;
 	result->fallback = w.fallback;
+	result->signal_frames = w.signal_frames;
 	result->flags = step == STEP_LOST ? DUMP_STACK_TRUNCATED : step == STEP_ON ? DUMP_STACK_DEEP : 0;
 	result->hash = stack_hash_end(hash, result->count, result->flags);
 	if (recent)

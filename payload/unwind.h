@@ -19,10 +19,11 @@ struct unwind_start {
 
 struct unwind_result {
 	uint32_t count;
-	uint32_t flags;    /* DUMP_STACK_… */
-	uint32_t fallback; /* frames that were found by frame pointer */
-	uint32_t held;     /* the outermost of them, which were taken over from the recent stack */
-	uint64_t hash;     /* of all frames and flags, never 0 */
+	uint32_t flags;         /* DUMP_STACK_… */
+	uint32_t fallback;      /* frames that were found by frame pointer */
+	uint32_t held;          /* the outermost of them, which were taken over from the recent stack */
+	uint32_t signal_frames; /* signal handlers among them */
+	uint64_t hash;          /* of all frames and flags, never 0 */
 };
 
 /*

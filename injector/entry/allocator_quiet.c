@@ -5,8 +5,10 @@
  * would be run once more by the original, and it ends the program if that handler throws anything but bad_alloc.
  *
  * That both give blocks of one kind is shown by one of these:
- *   - operator new has a name that only the allocator's own functions have (tc_new)
- *   - operator delete is free: one address, or a jump there and nothing else
+ *   - its operator delete is free: one address, or a jump there and nothing else
+ *   - operator new has a name that only the allocator's own functions have (tc_new), and the plain operator delete is
+ *     free, or none has a name. An allocator that checks which function made a block, as libtcmalloc_debug does, ends
+ *     the program when operator delete gets one of malloc.
  *
  * malloc of gperftools runs the new_handler, too, once the program has called tc_set_new_mode(1).
  */
@@ -54,14 +56,13 @@ static uint32_t delete_of(uint32_t new_hook)
 static bool makes_blocks_of_malloc(const struct finder *f, const struct module_view *v, const struct allocator *a,
                                    const struct allocator_function *fn)
 {
-	const struct allocator_function *del = named(f, a, delete_of(fn->like.hook));
+	const uint32_t hook = fn->own_name ? (uint32_t)HOOK_delete : delete_of(fn->like.hook);
+	const struct allocator_function *del = named(f, a, hook);
 	const struct allocator_function *free_ = named(f, a, HOOK_free);
 	struct instruction in;
 
-	if (fn->own_name)
-		return true;
 	if (!del || !free_)
-		return false;
+		return fn->own_name;
 	return del == free_ || (first_instruction(f, v, del->address, &in) && in.flow == FLOW_JUMP && in.has_target &&
 	                        in.target == free_->address);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Where the target cannot load the payload by a name: no /proc, no executable memory files, a C library that never unloads."""
+import os
 import random
 import shutil
 import subprocess
@@ -188,6 +189,21 @@ def own_loader_where_no_thread_is_safe(context):
     check_same(before, Snapshot(victim.pid), busy=True)
     assert analyze(context, session.dump)["samples"]["taken"] > 0
     victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def own_loader_where_blocks_have_kinds(context):
+    """libtcmalloc_debug ends a program whose operator delete gets a block of malloc: its operator new is called, or nothing."""
+    library = "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal_debug.so.4"
+    if not os.path.exists(library):
+        raise Skip("no libtcmalloc_minimal_debug is installed")
+    victim = Victim(context, "cxx_exceptions", environment={"LD_PRELOAD": library})
+    command = [context.memattach, "-p", str(victim.pid), *OWN, "-r", "1", "-d", "500ms", "-o", context.path("kinds.dump")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 1 and "it may throw" in done.stderr and "nothing was changed" in done.stderr, done
+    victim.rounds_go_on()
+    assert not remains(victim.pid), remains(victim.pid)
     victim.finish()
 
 

@@ -196,6 +196,13 @@ static void test_quiet_functions_are_proved(void **state)
 	assert_int_equal(function(&l, "victim_quiet1", "_ZnwmSt11align_val_t")->quiet, 0);
 	look_close(&l);
 
+	/* Its operator delete may tell a block of malloc from one of operator new, whatever that is called. */
+	look_open(&l, "victim_lazy", "LD_PRELOAD=" VICTIM_DIR "/libvictim_checked.so");
+	assert_layer(&l, "victim_checked", "_ZnwmSt11align_val_t", LAYER_LOWEST);
+	assert_int_equal(function(&l, "victim_checked", "_Znwm")->quiet, 0);
+	assert_int_equal(function(&l, "victim_checked", "_ZnwmSt11align_val_t")->quiet, 0);
+	look_close(&l);
+
 	/* It calls malloc, too. */
 	look_open(&l, "victim_lazy", "LD_PRELOAD=" VICTIM_DIR "/libvictim_allocator.so");
 	assert_int_equal(function(&l, "victim_allocator", "_Znwm")->quiet, 0);

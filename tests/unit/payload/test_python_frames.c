@@ -194,6 +194,30 @@ static void test_frames_are_added_to_hash_and_flags(void **state)
 	python_inside_each(added);
 }
 
+/* It has interrupted the evaluator, which has left something else where the current frame will be. */
+static void interrupted(struct python_fake *f)
+{
+	const struct python_frame_layout *l = &f->release->frames;
+	uint8_t *holder = f->cframe ? f->cframe : f->state;
+	uint32_t offset = f->cframe ? l->cframe_frame : l->state_frame;
+	struct unwind_result r = { .count = 2, .hash = NATIVE, .signal_frames = 1 };
+
+	python_fake_put(holder, offset, 0x10000); /* nothing is mapped there */
+	python_inside_layout(f, &payload.python);
+	python_frames_add((uint64_t)pthread_self(), &r);
+	assert_true(r.flags == DUMP_STACK_PYTHON_TRUNCATED && r.hash && r.hash != NATIVE);
+	python_fake_put(holder, offset, 0);
+	r = (struct unwind_result){ .count = 2, .hash = NATIVE, .signal_frames = 1 };
+	python_frames_add((uint64_t)pthread_self(), &r);
+	assert_true(r.flags == 0 && r.hash == NATIVE);
+}
+
+static void test_signal_handlers_read_no_frames(void **state)
+{
+	(void)state;
+	python_inside_each(interrupted);
+}
+
 static const struct dump_code *code_at(uint32_t reference)
 {
 	return (const void *)fixture_stack(&fixture, reference);
@@ -273,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_code_with_a_long_table_differs_at_its_ends),
 		cmocka_unit_test(test_code_copies_only_what_is_a_str_or_bytes),
 		SESSION_TEST(test_frames_are_added_to_hash_and_flags),
+		SESSION_TEST(test_signal_handlers_read_no_frames),
 		SESSION_TEST(test_frames_are_stored_with_their_code),
 		SESSION_TEST(test_code_is_stored_once),
 		SESSION_TEST(test_frames_need_room_for_their_code),

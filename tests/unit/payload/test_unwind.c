@@ -234,6 +234,7 @@ static void test_walk_passes_signal_frames(void **state)
 	assert_frame(1, CODE + 17);
 	assert_frame(2, PC(2));
 	assert_int_equal(result.flags, 0);
+	assert_int_equal(result.signal_frames, 1);
 }
 
 static void test_walk_finds_a_trampoline_at_its_first_byte(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An allocator library for LD_PRELOAD with three kinds of operator new: operator delete is free; operator delete[] does
- * something of its own; the aligned one has a name of an allocator's own. */
+ * something of its own; the aligned one has a name of an allocator's own. With CHECKS_KIND operator delete is not free.
+ */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,8 @@ FUNCTION(void *, _Znwm, size_t size)
 
 FUNCTION(void, _ZdlPv, void *p)
 {
+	if (CHECKS_KIND)
+		freed += p != NULL;
 	free(p);
 }
 
