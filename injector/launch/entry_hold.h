@@ -20,6 +20,7 @@
  * So each of these moments may be the last of memattach:
  *
  *   execve … padding written     the program is as the kernel made it, or has bytes in its padding that nothing reaches
+ *   … or step by step to main    the exception: a step that has no tracer any more ends the program by SIGTRAP
  *   AT_ENTRY or main replaced    it comes through the padding, sees that its parent has changed, and goes on
  *   it waits                     the same, after half a millisecond
  *   it is released               one stop: registers as at its entry, then zeros in the padding
