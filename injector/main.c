@@ -89,15 +89,7 @@ static int prepare(struct session *s, struct err *e)
 	if (rc == 0)
 		rc = other_session_make_way(s, e);
 	if (rc == 0)
-		rc = session_check_loader(s, e);
-	if (rc == 0)
-		rc = session_check_threads(s, e);
-	if (rc == 0)
-		rc = session_choose(s, e);
-	if (rc == 0)
-		rc = session_plan(s, e);
-	if (rc == 0)
-		rc = session_compile(s, e);
+		rc = session_prepare_plan(s, e);
 	if (rc == 0)
 		session_find_python(s);
 	if (rc == 0)

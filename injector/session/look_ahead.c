@@ -8,6 +8,20 @@
 #include "session_file.h"
 #include "session_reports.h"
 
+int session_prepare_plan(struct session *s, struct err *e)
+{
+	int rc = session_check_loader(s, e);
+	if (rc == 0)
+		rc = session_check_threads(s, e);
+	if (rc == 0)
+		rc = session_choose(s, e);
+	if (rc == 0)
+		rc = session_plan(s, e);
+	if (rc == 0)
+		rc = session_compile(s, e);
+	return rc;
+}
+
 /* What an attach prepares, none of which touches the process. Unwind tables that are compiled here are kept, so the
  * attach itself is short. */
 static int prepare(struct session *s, struct err *e)
@@ -20,15 +34,7 @@ static int prepare(struct session *s, struct err *e)
 	/* What a dead memattach left is taken out first when the time has come. */
 	if (rc < 0 || s->payload.base)
 		return rc;
-	rc = session_check_loader(s, e);
-	if (rc == 0)
-		rc = session_check_threads(s, e);
-	if (rc == 0)
-		rc = session_choose(s, e);
-	if (rc == 0)
-		rc = session_plan(s, e);
-	if (rc == 0)
-		rc = session_compile(s, e);
+	rc = session_prepare_plan(s, e);
 	if (rc < 0 || !s->options.report_count)
 		return rc;
 	symbol_sources_open(&s->symbols, &s->target);
