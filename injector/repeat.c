@@ -16,6 +16,7 @@
 #include "options.h"
 #include "say.h"
 #include "schedule.h"
+#include "session_seed.h"
 #include "status_line.h"
 #include "stop_signals.h"
 #include "watchdog.h"
@@ -59,6 +60,7 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 		say_error(r->s->options.pid, "%s", e.text);
 		exit(EXIT_NOT_ATTACHED);
 	}
+	r->s->options.seed = session_seed(r->s->options.seed, r->written);
 	int status = run(r->s);
 	r->result->asked = watchdog_asked() > 0;
 	if (status != EXIT_NOT_ATTACHED && file->result) {
