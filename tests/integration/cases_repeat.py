@@ -198,6 +198,26 @@ def every_session_is_finished_when_it_was_killed(context):
 
 
 @case()
+def every_ends_by_a_detach_between_two_sessions(context):
+    """There is nothing of a session in the process then; who waits for the next one is found all the same, and nobody else is told to end."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    runs = [Repeated(context, victim, every="2m", duration="100ms")]
+    runs[0].dump()
+    runs.append(Repeated(context, victim, every="2m", duration="100ms"))
+    runs[1].dump()
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "nothing of memattach" not in result.stderr, result
+    for repeated in runs:
+        assert f"memattach, PID {repeated.process.pid}, which profiled" in result.stderr, result
+        assert "sessions recorded: 1, failed: 0" in repeated.end(0)
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "nothing of memattach" in result.stderr, result
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
 def every_wants_a_directory_and_a_duration(context):
     victim = Victim(context, "sleeper", "pause")
     for wrong in (["--every", "1m"], ["--every", "1m", "-d", "1m"], ["--keep", "3"], ["--every", "1m", "-d", "1s", "--keep", "0"],
