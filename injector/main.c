@@ -319,7 +319,7 @@ static int profile(struct session *s)
 static int detach(struct session *s)
 {
 	struct err e;
-	bool ended = false;
+	bool ended = false, waited = false;
 
 	s->save_as = s->options.output;
 	s->detaching = true;
@@ -327,6 +327,9 @@ static int detach(struct session *s)
 	int rc = session_open(s, &e);
 	if (rc == 0)
 		rc = other_session_lock(s, &ended, &e);
+	/* Not where the one that waits has this done (repeat.h). */
+	if (rc == 0 && !s->options.every_ns && other_session_end_waiting(s, &waited, &e) < 0)
+		complain(s, &e);
 	if (rc == 0 && ended && !target_alive(&s->target))
 		return EXIT_DONE;
 	if (rc == 0)
@@ -359,6 +362,8 @@ static int detach(struct session *s)
 		            s->target.comm);
 		return EXIT_DONE;
 	}
+	if (!s->payload.base && waited)
+		return EXIT_DONE;
 	if (!s->payload.base) {
 		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
 		return EXIT_DONE;
