@@ -23,6 +23,7 @@ from harm_redis import RedisUnderLoad
 
 EVERY = 25  # kills between two full comparisons
 SESSION = ("-q", "-d", "5ms", "--deadline", "20s")
+BRK = 12  # x86-64
 
 
 class Sufferer:
@@ -315,6 +316,17 @@ for short in VICTIMS:
         sufferer.report("at random")
     at_random.__name__ = f"killed_at_random_{short.replace('-', '_')}"
     case(label="stress", timeout=36000)(at_random)
+
+
+@case()
+def kill_at_leaves_children_their_calls(context):
+    """What counts memattach's calls changes none of its children: they compile unwind tables, and all of them."""
+    victim = Victim(context, "alloc_loop")
+    counted = [context.tool("kill_at"), str(BRK), "1000000", *attach_command(context, victim.pid)]
+    result = subprocess.run([word for word in counted if word != "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                            check=False, cwd=context.work, env={**os.environ, "XDG_CACHE_HOME": context.path("no-cache-yet")})
+    assert result.returncode == 0 and "unwind table" not in result.stderr, result
+    victim.finish()
 
 
 @case(timeout=600)
