@@ -144,6 +144,7 @@ struct session {
 	struct symbol_sources symbols;
 	struct output_file reports[SESSION_REPORTS_MAX]; /* session_reports.h */
 	unsigned report_count;                           /* that are open */
+	unsigned programs;   /* that the process has executed, each while it was attached to */
 	uint64_t own_base;   /* of the payload that this memattach has loaded or taken over, 0 none */
 	const char *save_as; /* where the recording of a session whose memattach died is saved, NULL: a name is made */
 	pid_t live_child;    /* live_child.h, 0: none */
