@@ -64,9 +64,9 @@
 	xor	%eax, %eax
 	.endm
 
-/* To \maybe if the filter knows arguments like argument 0. */
-	.macro	test_filter maybe, other
-	imul	$FILTER_MULTIPLIER, %rdi, %r10
+/* To \maybe if the filter knows blocks like this one. */
+	.macro	test_filter block, maybe, other
+	imul	$FILTER_MULTIPLIER, \block, %r10
 	mov	%r10, %rax
 	shr	$FILTER_SHIFT, %rax
 	and	filter_mask(%rip), %eax
@@ -114,6 +114,16 @@
 	.endif
 	.endm
 
+/* On only if the product may be the size of a pool's block. */
+	.macro	pass_large first, second, original
+	mov	\first, %r10
+	imul	\second, %r10
+	jo	\original
+	lea	-1(%r10), %rax
+	cmp	$(POOL_MAX - 1), %rax
+	ja	\original
+	.endm
+
 	.set	hook_number, 0
 
 	.macro	hook id, shape, size
@@ -122,23 +132,29 @@
 	.type	hook_\id, @function
 hook_\id:
 	.cfi_startproc
-	.if	\shape == SHAPE_ALLOC && \size == SIZE_ARG0	/* TRAMPOLINE_ALLOCATE */
-	test	%rax, %rax
+	.if	(\shape == SHAPE_ALLOC && \size == SIZE_ARG0) || (\shape == SHAPE_POOL && \size == SIZE_ARG1)
+	test	%rax, %rax		/* TRAMPOLINE_ALLOCATE, TRAMPOLINE_POOL_ALLOCATE */
 	jnz	.Lslow_\id
 	mov	%fs:0, %r10
 	.elseif	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
-	test_filter .Luncharged_\id, .Lunknown_\id
+	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL_FREE
+	test_filter %rsi, .Luncharged_\id, .Lunknown_\id
 	.else
 	.if	\shape == SHAPE_MAP
 	test	$0x20, %cl		/* MAP_ANONYMOUS */
 	jz	.Loriginal_\id
 	.endif
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
-	test_filter .Luncharged_\id, .Lunknown_\id
+	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL_REALLOC
+	test_filter %rsi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL
+	pass_large %rsi, %rdx, .Loriginal_\id
 	.endif
 	near_state .Lfound_\id, .Lfar_\id
 	.endif
-	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
+	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP && \shape != SHAPE_POOL_FREE
 	find_state .Lprobe_\id
 .Lfound_\id:
 	charge_size \size, THREAD_STATE_REMAINING(%rax), .Loriginal_\id
@@ -151,7 +167,7 @@ hook_\id:
 
 	.subsection 1
 	.cfi_startproc
-	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
+	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP && \shape != SHAPE_POOL_FREE
 .Lprobe_\id:
 	probe_states .Lfound_\id
 	jmp	.Lslow_\id
@@ -164,13 +180,16 @@ hook_\id:
 	.cfi_endproc
 	.previous
 
-	.if	\shape == SHAPE_ALLOC || \shape == SHAPE_OUT || \shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
+	.if	\shape == SHAPE_ALLOC || \shape == SHAPE_OUT || \shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \
+		\shape == SHAPE_POOL_REALLOC
 	.p2align 5
 	.type	hook_outer_\id, @function
 hook_outer_\id:
 	.cfi_startproc
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
-	test_filter .Luncharged_\id, .Louter_unknown_\id
+	test_filter %rdi, .Luncharged_\id, .Louter_unknown_\id
+	.elseif	\shape == SHAPE_POOL_REALLOC
+	test_filter %rsi, .Luncharged_\id, .Louter_unknown_\id
 	.endif
 	near_state .Louter_found_\id, .Louter_far_\id
 	find_state .Luncharged_\id
