@@ -26,6 +26,7 @@
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */
+#define IMAGE_LOOKS 5u         /* a millisecond apart */
 
 static int stat_field(const char *text, unsigned field, char *value, size_t size)
 {
@@ -235,7 +236,12 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	}
 	if (live_thread_look(&new, read_program, &new, &unread) < 0)
 		new.program[0] = '\0';
-	image_of(&new, new.image);
+	/* It may be in an execve now, without memory. */
+	for (unsigned i = 0; i < IMAGE_LOOKS && !new.image[1]; i++) {
+		if (i > 0)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		image_of(&new, new.image);
+	}
 	*t = new;
 	return 0;
 }

@@ -36,6 +36,7 @@
 #include "session_file.h"
 #include "target_dump.h"
 #include "task.h"
+#include "tid_offset.h"
 
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
 #define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
@@ -113,21 +114,36 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 	return quiesce_wait(&q, monotonic_ns() + QUIESCE_NS, e);
 }
 
-/* The thread pointer of any thread: glibc keeps the pointer guard after it. */
-static bool any_thread_pointer(struct session *s, uint64_t *tp)
+/* Any thread: glibc keeps the pointer guard after its thread pointer, and its tid. */
+static bool any_thread(struct session *s, struct tid_pair *thread)
 {
 	struct tracee t = { .longest_ns = &s->outcome.detach_longest_ns };
+	const pid_t tid = task_alive(s->target.pid);
 	struct user_regs_struct regs;
 	enum tracee_stop stop;
 	struct err ignored;
 
-	if (tracee_seize(&t, s->target.pid, task_alive(s->target.pid), false, &ignored) < 0)
+	if (tracee_seize(&t, s->target.pid, tid, false, &ignored) < 0)
 		return false;
 	bool got = tracee_interrupt(&t, monotonic_ns() + QUIESCE_NS, &stop, &ignored) == 0 &&
 	           tracee_registers(&t, &regs, &ignored) == 0;
 	tracee_detach(&t);
-	*tp = got ? registers_tp(&regs) : 0;
+	if (got)
+		*thread = (struct tid_pair){ registers_tp(&regs), task_inner_tid(s->target.pid, tid) };
 	return got;
+}
+
+/* What only glibc's own words can tell. */
+static void ask_glibc(struct session *s, struct escape *x)
+{
+	struct tid_pair thread;
+	struct err ignored;
+
+	if (s->view.libc.kind != LIBC_GLIBC || !any_thread(s, &thread))
+		return;
+	x->has_guard = target_read_u64(&s->memory, thread.thread_pointer + GLIBC_POINTER_GUARD, &x->guard, &ignored) ==
+	               0;
+	x->tid_offset = tid_offset_find(&s->memory, &thread, 1);
 }
 
 static int search_escaped(struct session *s, const struct quiesce_stacks *stacks, struct escape_result *result,
@@ -143,11 +159,8 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 		.stack_count = stacks->count,
 	};
 	struct page_scan pages;
-	struct err ignored;
-	uint64_t tp;
 
-	x.has_guard = s->view.libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
-	              target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
+	ask_glibc(s, &x);
 	int rc = page_scan_open(&pages, &s->target, e);
 	if (rc < 0)
 		return rc;

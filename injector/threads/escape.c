@@ -11,6 +11,7 @@
 #include "arch/signal_frame.h"
 #include "cleanup.h"
 #include "control.h"
+#include "ended_stack.h"
 #include "live_thread.h"
 #include "now.h"
 #include "size.h"
@@ -32,8 +33,12 @@ struct search {
 	struct signal_frame frames[FRAMES_MAX]; /* that seem dead and hold the address of a trampoline, at */
 	uint64_t held_at[FRAMES_MAX];
 	size_t frame_count;
-	uint64_t alive; /* where the mapping that is searched begins to be alive */
-	bool given_up;  /* memattach was asked twice to end */
+	const struct maps *maps;
+	const struct mapping *mapping; /* that is searched, */
+	uint64_t alive;                /* and where it begins to be alive */
+	uint64_t ended;                /* or, asked for the bytes in the buffer: up to where it is an ended thread's */
+	bool ended_asked;
+	bool given_up; /* memattach was asked twice to end */
 	struct escape_result *result;
 	bool for_ways_back; /* wanted are addresses in the frames' stacks, not trampolines */
 };
@@ -136,9 +141,17 @@ static bool is_in_frames_stack(const struct search *q, uint64_t where)
 	return false;
 }
 
+static bool is_on_ended_stack(struct search *q, uint64_t where)
+{
+	if (!q->ended_asked)
+		q->ended = ended_stack_end(q->memory, q->x->tid_offset, q->maps, q->mapping);
+	q->ended_asked = true;
+	return where < q->ended;
+}
+
 static bool is_found(struct search *q, uint64_t where)
 {
-	if ((where >= q->x->skip_start && where < q->x->skip_end) || where < q->alive)
+	if ((where >= q->x->skip_start && where < q->x->skip_end) || where < q->alive || is_on_ended_stack(q, where))
 		return false;
 	return q->for_ways_back ? !is_in_frames_stack(q, where) : !is_in_dead_frame(q, where);
 }
@@ -192,6 +205,7 @@ static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, b
 {
 	struct err ignored;
 
+	q->ended_asked = false;
 	if (target_read(q->memory, start, q->buffer, bytes, &ignored) < 0)
 		return 0; /* unmapped meanwhile, or beyond the end of its file */
 	return executable && !q->for_ways_back ? search_code(q, start, bytes) : search_words(q, start, bytes);
@@ -311,8 +325,10 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 	for (size_t i = 0; i < maps.count && !*found && !is_over(q); i++) {
 		if (!worth_searching(&maps.list[i]))
 			continue;
-		q->alive = alive_from(q->x, &maps, &maps.list[i]);
-		*found = search_mapping(q, &maps.list[i]);
+		q->maps = &maps;
+		q->mapping = &maps.list[i];
+		q->alive = alive_from(q->x, &maps, q->mapping);
+		*found = search_mapping(q, q->mapping);
 	}
 	maps_free(&maps);
 	return q->given_up

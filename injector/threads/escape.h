@@ -9,8 +9,8 @@
  * handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
  * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit
  * that is nothing but an old number keeps the trampolines too: the error is on the safe side. Only what is provably
- * dead does not count: a stack below its stack pointer, and the frame that a signal has left on an alternate stack that
- * no thread is on or can come back to.
+ * dead does not count: a stack below its stack pointer, the stack of a thread that has ended, which glibc keeps
+ * (ended_stack.h), and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
  *
  * The search is bounded, whatever the size of the target. Memory that is only reserved costs nothing (page_scan.h). A
  * page that was swapped out may hold a copy, but to read it would bring it back, so it is not read; and what is there
@@ -38,6 +38,7 @@ struct escape {
 	uint64_t skip_start, skip_end; /* our own memory */
 	const struct escape_stack *stacks;
 	size_t stack_count;
+	uint32_t tid_offset; /* of glibc (tid_offset.h); 0: no stack counts as that of an ended thread */
 };
 
 #define ESCAPE_BYTES_MAX (1ull << 30) /* of private memory: more is not searched, because it takes too long */

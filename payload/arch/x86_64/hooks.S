@@ -71,9 +71,9 @@
 	xor	%eax, %eax
 	.endm
 
-/* To \maybe if the filter knows arguments like argument 0. */
-	.macro	test_filter maybe, other
-	imul	$FILTER_MULTIPLIER, %rdi, %r10
+/* To \maybe if the filter knows blocks like this one. */
+	.macro	test_filter block, maybe, other
+	imul	$FILTER_MULTIPLIER, \block, %r10
 	mov	%r10, %rax
 	shr	$FILTER_SHIFT, %rax
 	and	filter_mask(%rip), %eax
@@ -121,6 +121,20 @@
 	.endif
 	.endm
 
+/* On only if the product may be the size of a pool's block. */
+	.macro	pass_large first, second, original
+	mov	\first, %r10
+	imul	\second, %r10
+	jo	\original
+	lea	-1(%r10), %rax
+	cmp	$(POOL_MAX - 1), %rax
+	ja	\original
+	.endm
+
+	/* May the function pass on to others, so that its calls need a mark? */
+#define OUTER(shape) (shape == SHAPE_ALLOC || shape == SHAPE_OUT || shape == SHAPE_REALLOC || \
+	shape == SHAPE_RESIZE || shape == SHAPE_POOL_REALLOC)
+
 	/* To the original, no thread state taken and no frame made. */
 	.macro	pass_on keeps
 	.if	\keeps
@@ -139,23 +153,29 @@ hook_\id:
 	.if	\keeps
 	mov	%r10, KEPT_R10(%rsp)
 	.endif
-	.if	\shape == SHAPE_ALLOC && \size == SIZE_ARG0	/* TRAMPOLINE_ALLOCATE */
-	test	%rax, %rax
+	.if	(\shape == SHAPE_ALLOC && \size == SIZE_ARG0) || (\shape == SHAPE_POOL && \size == SIZE_ARG1)
+	test	%rax, %rax		/* TRAMPOLINE_ALLOCATE, TRAMPOLINE_POOL_ALLOCATE */
 	jnz	.Lslow_\id
 	mov	%fs:0, %r10
 	.elseif	\shape == SHAPE_FREE || \shape == SHAPE_UNMAP
-	test_filter .Luncharged_\id, .Lunknown_\id
+	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL_FREE
+	test_filter %rsi, .Luncharged_\id, .Lunknown_\id
 	.else
 	.if	\shape == SHAPE_MAP
 	test	$0x20, %cl		/* MAP_ANONYMOUS */
 	jz	.Loriginal_\id
 	.endif
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE || \shape == SHAPE_REMAP
-	test_filter .Luncharged_\id, .Lunknown_\id
+	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL_REALLOC
+	test_filter %rsi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_POOL
+	pass_large %rsi, %rdx, .Loriginal_\id
 	.endif
 	near_state .Lfound_\id, .Lfar_\id
 	.endif
-	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
+	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP && \shape != SHAPE_POOL_FREE
 	find_state .Lprobe_\id
 .Lfound_\id:
 	charge_size \size, THREAD_STATE_REMAINING(%rax), .Loriginal_\id
@@ -168,13 +188,12 @@ hook_\id:
 
 	.subsection 1
 	.cfi_startproc
-	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP
+	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP && \shape != SHAPE_POOL_FREE
 .Lprobe_\id:
 	probe_states .Lfound_\id
 	jmp	.Lslow_\id
 	.endif
-	.if	\keeps
-	/* A function that passes on to others, and keeps: hook_slow() does all of it. */
+	.if	\keeps && OUTER(\shape)	/* hook_slow() does all of it */
 hook_outer_\id:
 	mov	%r10, KEPT_R10(%rsp)
 	.endif
@@ -186,14 +205,17 @@ hook_outer_\id:
 	.cfi_endproc
 	.previous
 
-	.if	\keeps
-	.elseif	\shape == SHAPE_ALLOC || \shape == SHAPE_OUT || \shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
+	.if	!OUTER(\shape)
+	.set	hook_outer_\id, hook_\id
+	.elseif	!\keeps
 	.p2align 5
 	.type	hook_outer_\id, @function
 hook_outer_\id:
 	.cfi_startproc
 	.if	\shape == SHAPE_REALLOC || \shape == SHAPE_RESIZE
-	test_filter .Luncharged_\id, .Louter_unknown_\id
+	test_filter %rdi, .Luncharged_\id, .Louter_unknown_\id
+	.elseif	\shape == SHAPE_POOL_REALLOC
+	test_filter %rsi, .Luncharged_\id, .Louter_unknown_\id
 	.endif
 	near_state .Louter_found_\id, .Louter_far_\id
 	find_state .Luncharged_\id
@@ -203,8 +225,6 @@ hook_outer_\id:
 	jmp	outer_enter
 	.cfi_endproc
 	.size	hook_outer_\id, . - hook_outer_\id
-	.else
-	.set	hook_outer_\id, hook_\id
 	.endif
 
 	.set	hook_number, hook_number + 1

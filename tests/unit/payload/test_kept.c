@@ -14,7 +14,7 @@
 #include "trampolines.h"
 
 #define BLOCK 0x700000u
-#define SIZE 64u
+#define SIZE 16u /* squared, it is still one of a pool */
 #define GENERAL 9u
 
 enum { RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11 };
@@ -121,6 +121,8 @@ static void call_keeping(uint32_t hook, uint64_t seed)
 	stored = BLOCK + seed;
 	in.general[RDI] = facts[hook].shape == SHAPE_OUT ? (uint64_t)&stored : size_first ? SIZE : BLOCK + seed;
 	in.general[RSI] = in.general[RDX] = SIZE;
+	if (facts[hook].shape == SHAPE_POOL_REALLOC || facts[hook].shape == SHAPE_POOL_FREE)
+		in.general[RSI] = BLOCK + seed; /* behind a context */
 	in.general[RCX] |= 0x20; /* MAP_ANONYMOUS */
 	kept_left.general[RAX] = facts[hook].shape == SHAPE_OUT ? 0 : BLOCK + seed;
 	memset(&kept_found, 0, sizeof kept_found);
