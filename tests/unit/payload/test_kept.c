@@ -123,7 +123,7 @@ static void call_keeping(uint32_t hook, uint64_t seed)
 	in.general[RSI] = in.general[RDX] = SIZE;
 	if (facts[hook].shape == SHAPE_POOL_REALLOC || facts[hook].shape == SHAPE_POOL_FREE)
 		in.general[RSI] = BLOCK + seed; /* behind a context */
-	in.general[RCX] |= 0x20; /* MAP_ANONYMOUS */
+	in.general[RCX] |= 0x20;                /* MAP_ANONYMOUS */
 	kept_left.general[RAX] = facts[hook].shape == SHAPE_OUT ? 0 : BLOCK + seed;
 	memset(&kept_found, 0, sizeof kept_found);
 	kept_call(&in, &out, data);
