@@ -78,7 +78,7 @@ static uint64_t pass_on(const struct hook_call *call)
 	const uint64_t *a = call->arguments;
 	original_function original = (original_function)call->trampoline->original;
 
-	return original(a[0], a[1], a[2], a[3], a[4], a[5]);
+	return UNLIKELY(call->keeps) ? hook_call_keeping(call) : original(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 /*
