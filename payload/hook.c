@@ -67,12 +67,18 @@ typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, ui
 
 #define INNER_BYTES (16u << 10) /* of stack that an allocator uses between an outer and an inner call */
 
+/* The block that the call takes, of the shapes that take one. */
+static uint64_t old_block(const struct hook_call *call)
+{
+	return call->arguments[hook_facts[call->hook].shape >= SHAPE_POOL];
+}
+
 static uint64_t pass_on(const struct hook_call *call)
 {
 	const uint64_t *a = call->arguments;
 	original_function original = (original_function)call->trampoline->original;
 
-	return original(a[0], a[1], a[2], a[3], a[4], a[5]);
+	return UNLIKELY(call->keeps) ? hook_call_keeping(call) : original(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 /*
@@ -242,6 +248,13 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 	return ((uint64_t(*)(uint64_t))function)(block);
 }
 
+static uint64_t new_usable_size(const struct hook_call *call, uint64_t block, uint64_t size)
+{
+	if (hook_facts[call->hook].shape == SHAPE_POOL)
+		return (size + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1);
+	return usable_size(call, block);
+}
+
 /* A new stack with Python frames. Out of line: only threads of Python need room for them on their stacks. */
 static __attribute__((noinline)) struct dump_stack *intern_python(struct stack_draft_frames *stack, uint64_t tp,
                                                                   uint64_t native, const struct unwind_result *walked,
@@ -325,7 +338,7 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 	if (reserved == LIVE_RESERVED) {
 		/* Last, after all locked instructions: the header of a block is seldom in a cache, and so nothing
 		 * waits for it but a store. */
-		record->usable = usable_size(call, record->address);
+		record->usable = new_usable_size(call, record->address, record->size);
 		live_table_publish(&entry, record);
 		return;
 	}
@@ -409,8 +422,9 @@ static __attribute__((noinline)) void record_free(const struct hook_call *call, 
 static void count_unseen(const struct hook_call *call, uint64_t block)
 {
 	struct dump_header *dump = payload.dump;
+	uint8_t shape = hook_facts[call->hook].shape;
 
-	if (!block || hook_facts[call->hook].shape != SHAPE_FREE || call->inner)
+	if (!block || (shape != SHAPE_FREE && shape != SHAPE_POOL_FREE) || call->inner)
 		return;
 	__atomic_fetch_add(&dump->frees_unseen, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&dump->frees_unseen_bytes, usable_size(call, block), __ATOMIC_RELAXED);
@@ -481,8 +495,8 @@ static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 static uint64_t slow_free(const struct hook_call *call)
 {
 	if (filter_is_exact())
-		return free_exact(call, call->arguments[0]);
-	record_free(call, call->arguments[0]);
+		return free_exact(call, old_block(call));
+	record_free(call, old_block(call));
 	return call_original(call);
 }
 
@@ -570,7 +584,7 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 	bool known;
 
 	regions_refresh();
-	known = live_table_take(call->arguments[0], &old);
+	known = live_table_take(old_block(call), &old);
 	result = call_original(call);
 	block = new_block(call, result);
 	if (known)
@@ -585,10 +599,12 @@ uint64_t hook_slow(struct hook_call *call)
 	call->inner = UNLIKELY(trampolines_any_outer) && is_inner(call);
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
-	case SHAPE_UNMAP: return slow_free(call);
+	case SHAPE_UNMAP:
+	case SHAPE_POOL_FREE: return slow_free(call);
 	case SHAPE_REALLOC:
 	case SHAPE_RESIZE:
-	case SHAPE_REMAP: return slow_reallocate(call);
+	case SHAPE_REMAP:
+	case SHAPE_POOL_REALLOC: return slow_reallocate(call);
 	default: return slow_allocate(call);
 	}
 }

@@ -18,6 +18,7 @@
 #include "progress.h"
 #include "reuse.h"
 #include "rows.h"
+#include "spans.h"
 #include "threads.h"
 #include "timeline.h"
 
@@ -56,6 +57,7 @@ struct sample_options {
 	enum class_kind classes;            /* sum up by size or lifetime, too */
 	const struct sample_filter *filter; /* NULL: none */
 	struct timeline *timeline;          /* NULL: not asked for */
+	struct spans *spans;                /* with it; NULL: not asked for */
 	struct progress *progress;          /* NULL: nobody wants to know */
 };
 

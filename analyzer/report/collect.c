@@ -275,6 +275,7 @@ static int make_rows(struct build *b)
 			return -ENOMEM;
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
+		spans_join(&r->spans, &row->spans, spans_of(&r->spans, b->samples.tallies[i].reference));
 	}
 	return 0;
 }
@@ -394,11 +395,12 @@ static bool needs_lost_history(const struct samples *s)
 }
 
 /* Looks at the moments of the timeline, with a reading of its own. */
-static int read_timeline(struct build *b, size_t count, struct timeline *timeline)
+static int read_timeline(struct build *b, size_t count, struct timeline *timeline, struct spans *spans)
 {
 	struct sample_options options = { .at = UINT64_MAX,
 		                          .filter = filter_any(&b->report->options.filter) ? &b->filter : NULL,
 		                          .timeline = timeline,
+		                          .spans = spans,
 		                          .progress = b->report->options.progress };
 	struct samples samples = { .rate = b->samples.rate };
 	int s = timeline_init(timeline, count, dump_duration_ns(b->dump));
@@ -420,7 +422,7 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 static int find_peak(struct build *b, struct sample_options *options)
 {
 	struct timeline timeline = { 0 };
-	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline);
+	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline, NULL);
 
 	if (!s) {
 		options->at = timeline_peak(&timeline)->stamp;
@@ -428,6 +430,12 @@ static int find_peak(struct build *b, struct sample_options *options)
 	}
 	timeline_done(&timeline);
 	return s;
+}
+
+/* They are about the end, and about all of the session. */
+static bool wants_spans(const struct report_options *o)
+{
+	return o->moments && !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff;
 }
 
 static int read_views(struct build *b, struct sample_options *options)
@@ -443,7 +451,7 @@ static int read_views(struct build *b, struct sample_options *options)
 	if (!s && r->options.peak)
 		s = find_peak(b, options);
 	if (!s && moments)
-		s = read_timeline(b, moments, &r->timeline);
+		s = read_timeline(b, moments, &r->timeline, wants_spans(&r->options) ? &r->spans : NULL);
 	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 

@@ -20,19 +20,20 @@ static void drop_rows(struct rows *rows)
 	map_done(&rows->row_of); /* it knows the old places */
 }
 
-static int add_shorter(struct rows *rows, struct filter *filter, const struct report_row *old)
+static int add_shorter(struct report *r, struct rows *rows, const struct report_row *old)
 {
 	uint64_t places[PYTHON_MERGED_MAX];
 	bool cut;
 
 	if (old->frame_count)
 		memcpy(places, old->frames, old->frame_count * sizeof *places);
-	uint32_t n = filter_frames(filter, places, old->frame_count, &cut);
+	uint32_t n = filter_frames(&r->filter, places, old->frame_count, &cut);
 	struct report_row *row = rows_get(rows, places, n, old->unknown);
 	if (!row)
 		return -ENOMEM;
 	uint32_t flags = row->flags | (cut ? 0 : old->flags);
 	row_merge(row, old);
+	spans_join(&r->spans, &row->spans, old->spans);
 	row->flags = flags; /* where it ends is what the user wanted */
 	return 0;
 }
@@ -52,7 +53,7 @@ int filter_rows(struct report *r)
 		for (size_t k = i; r->symbols && i % REPORT_AHEAD == 0 && k < r->rows.count && k < i + REPORT_AHEAD;
 		     k++)
 			symbols_want(r->symbols, r->rows.list[k].frames, r->rows.list[k].frame_count);
-		s = add_shorter(&shorter, &r->filter, row);
+		s = add_shorter(r, &shorter, row);
 	}
 	rows_done(&r->rows);
 	r->rows = shorter;

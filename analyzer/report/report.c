@@ -403,6 +403,7 @@ void report_done(struct report *r)
 	rows_done(&r->rows);
 	groups_done(&r->groups);
 	timeline_done(&r->timeline);
+	spans_done(&r->spans);
 	filter_done(&r->filter);
 	symbols_free(r->symbols);
 	images_done(&r->images);

@@ -23,6 +23,7 @@
 #include "progress.h"
 #include "recorded_session.h"
 #include "rows.h"
+#include "spans.h"
 #include "symbols.h"
 #include "timeline.h"
 #include "trust.h"
@@ -127,6 +128,7 @@ struct report {
 	bool past_unknown;      /* the history has dropped what --at or --since would need */
 	bool whole;             /* nothing of the files was left out */
 	struct timeline timeline; /* if options ask for it */
+	struct spans spans;       /* with it, for outputs that show it beside the stacks of the end */
 	struct report_memory memory;
 	struct report_python python;
 	struct report_own_code own_code;

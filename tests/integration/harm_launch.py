@@ -196,17 +196,49 @@ def session_of(parent):
     return None
 
 
+def without_own(said):
+    """What a program prints of its state, but for what differs from one start to the next."""
+    return re.sub("(?m)^(entry|fd).*\n", "", said)
+
+
+def state_alone(context):
+    return without_own(subprocess.run([context.target("short_life"), "state"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                      check=True).stdout)
+
+
+@case()
+def launched_outlives_us_at_each_step(context):
+    """memattach is killed at each call by which it looks at the program, writes to it, or lets it go on: from execve to the release."""
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    alone = state_alone(context)
+    for shape in ("short_life", "short_life_static", "short_life_static_pie"):
+        for call in ("ptrace", "pwrite64"):
+            for count in range(1, 10):
+                process = context.start([strace, "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={count}",
+                                         context.memattach, "-q", "--no-symbols", "--", context.target(shape), "state"],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                said = process.communicate(timeout=PATIENCE)[0]
+                # Before it is told to execute the command it does not; afterwards it runs to its end.
+                assert without_own(said) == alone or (not said and (call, count) == ("ptrace", 1)), (shape, call, count, said)
+                if process.returncode == 0:
+                    assert count > 3, (shape, call, count)
+                    break
+            else:
+                raise Failure(f"{shape}: memattach makes more calls of {call} than are looked at")
+
+
 @case()
 def launched_outlives_us(context):
     """memattach, or the session alone, is killed at random moments of the launch: the program was not started yet, or it runs to its
     end as it is; without a session memattach still ends as it does."""
-    program, seed = context.target("short_life"), random.randrange(1 << 30)
+    shapes, seed = [context.target(name) for name in ("short_life", "short_life_static", "short_life_static_pie")], random.randrange(1 << 30)
     moments = random.Random(seed)
-    alone = subprocess.run([program, "state"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=True).stdout
-    alone = re.sub("(?m)^(entry|fd).*\n", "", alone)
+    alone = state_alone(context)
     started = 0
     for count in range(context.kills):
-        shape = program if count % 2 else context.target("short_life_static")
+        shape = shapes[count // 3 % len(shapes)]
         process = context.start([context.memattach, "-q", "--no-symbols", "--", shape, "state"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
         time.sleep(moments.uniform(0, 0.12))
@@ -217,7 +249,7 @@ def launched_outlives_us(context):
             said = process.communicate(timeout=PATIENCE)[0]  # all that were started have ended then
         except subprocess.TimeoutExpired:
             raise Failure(f"the program, or the session, does not end (kill {count}, seed {seed})") from None
-        assert re.sub("(?m)^(entry|fd).*\n", "", said) in ("", alone), (count, seed, said)
+        assert without_own(said) in ("", alone), (count, seed, said)
         assert not session or process.wait(PATIENCE) == 0, (count, seed, process.returncode)
         started += said != ""
     assert started, "no program was started"
