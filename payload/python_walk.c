@@ -4,7 +4,9 @@
 #include "python_memory.h"
 
 #define UNIT_BYTES 2
-#define HIDDEN_MAX 64u /* frames that do not count, between two that do */
+#define HIDDEN_MAX 64u           /* frames that do not count, between two that do */
+#define STATE_BYTES 1024u        /* no thread state of 3.11 and 3.12 is larger */
+#define STACK_BYTES (256u << 20) /* what is so far below the stack pointer at most may have been stack */
 
 /* The state of the thread, 0: none. */
 static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer)
@@ -23,13 +25,24 @@ static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer
 	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread_pointer ? state : 0;
 }
 
+/*
+ * Is it in the state, or in a C function that still runs? What is below the stack pointer has been left: pthread_exit
+ * and longjmp leave evaluators without a word to the state.
+ */
+static bool is_live_cframe(uint64_t state, uint64_t cframe)
+{
+	uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+
+	return cframe - state < STATE_BYTES || here - cframe > STACK_BYTES;
+}
+
 /* The current frame; 0: none. False: the state is not as it should be. */
 static bool current_frame(const struct python_frame_layout *f, uint64_t state, uint64_t *frame)
 {
 	*frame = python_word(state, f->state_frame);
 	if (f->cframe_frame == PYTHON_ABSENT)
 		return true;
-	if (!python_is_address(*frame))
+	if (!python_is_address(*frame) || !is_live_cframe(state, *frame))
 		return false;
 	*frame = python_word(*frame, f->cframe_frame);
 	return true;

@@ -199,6 +199,40 @@ static void test_walk_ends_in_a_cycle(void **state)
 	python_inside_each(cycle);
 }
 
+#define DEAD_BYTES (1u << 17) /* more than a walk takes of the stack */
+
+/* The address of a _PyCFrame in a function that has returned. */
+static __attribute__((noinline, no_sanitize_address)) uint64_t left_behind(const struct python_fake *f)
+{
+	uint8_t stack[DEAD_BYTES];
+
+	memset(stack, 0, sizeof stack);
+	memcpy(stack, f->cframe, 64);
+	__asm__ volatile("" : : "r"(stack) : "memory");
+	return (uint64_t)(uintptr_t)stack;
+}
+
+static void cframe_on_the_stack(struct python_fake *f)
+{
+	const uint32_t at = f->release->frames.state_frame;
+	uint8_t live[64] __attribute__((aligned(16)));
+
+	if (!f->cframe)
+		return;
+	memcpy(live, f->cframe, sizeof live);
+	python_fake_put_pointer(f->state, at, live);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	python_fake_put(f->state, at, left_behind(f));
+	ends(f, PYTHON_WALK_LOST, 0);
+}
+
+/* 3.11 and 3.12: pthread_exit and longjmp leave the evaluator's behind. */
+static void test_walk_reads_no_cframe_of_a_function_that_was_left(void **state)
+{
+	(void)state;
+	python_inside_each(cframe_on_the_stack);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +242,7 @@ int main(void)
 		cmocka_unit_test(test_walk_needs_the_threads_own_state),
 		cmocka_unit_test(test_walk_ends_at_what_is_wrong),
 		cmocka_unit_test(test_walk_ends_in_a_cycle),
+		cmocka_unit_test(test_walk_reads_no_cframe_of_a_function_that_was_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
