@@ -5,6 +5,7 @@
 
 #define UNIT_BYTES 2
 #define HIDDEN_MAX 64u           /* frames that do not count, between two that do */
+#define CFRAMES_MAX 8u           /* that are looked at */
 #define STATE_BYTES 1024u        /* no thread state of 3.11 and 3.12 is larger */
 #define STACK_BYTES (256u << 20) /* what is so far below the stack pointer at most may have been stack */
 
@@ -26,14 +27,26 @@ static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer
 }
 
 /*
- * Is it in the state, or in a C function that still runs? What is below the stack pointer has been left: pthread_exit
- * and longjmp leave evaluators without a word to the state.
+ * Is it that of a C function that still runs? pthread_exit and longjmp leave evaluators without a word to the state.
+ * What they leave is below the stack pointer, or has been written over by what was called since. One that is whole
+ * leads to those of the functions around it, further up the stack, and at last into the state.
  */
-static bool is_live_cframe(uint64_t state, uint64_t cframe)
+static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, uint64_t cframe)
 {
-	uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+	const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 
-	return cframe - state < STATE_BYTES || here - cframe > STACK_BYTES;
+	if (here - cframe <= STACK_BYTES)
+		return false;
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe - state >= STATE_BYTES; i++) {
+		/* It follows the current frame in both versions. */
+		uint64_t outer = python_word(cframe, f->cframe_frame + 8);
+		bool up = outer > cframe && outer - cframe < STACK_BYTES;
+
+		if (!python_is_address(outer) || !(up || outer - state < STATE_BYTES))
+			return false;
+		cframe = outer;
+	}
+	return true;
 }
 
 /* The current frame; 0: none. False: the state is not as it should be. */
@@ -42,7 +55,7 @@ static bool current_frame(const struct python_frame_layout *f, uint64_t state, u
 	*frame = python_word(state, f->state_frame);
 	if (f->cframe_frame == PYTHON_ABSENT)
 		return true;
-	if (!python_is_address(*frame) || !is_live_cframe(state, *frame))
+	if (!python_is_address(*frame) || !is_live_cframe(f, state, *frame))
 		return false;
 	*frame = python_word(*frame, f->cframe_frame);
 	return true;

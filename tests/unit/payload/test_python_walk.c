@@ -215,12 +215,22 @@ static __attribute__((noinline, no_sanitize_address)) uint64_t left_behind(const
 static void cframe_on_the_stack(struct python_fake *f)
 {
 	const uint32_t at = f->release->frames.state_frame;
-	uint8_t live[64] __attribute__((aligned(16)));
+	uint8_t stack[128] __attribute__((aligned(16))), *live = stack, *outer = stack + 64;
 
 	if (!f->cframe)
 		return;
-	memcpy(live, f->cframe, sizeof live);
+	memcpy(live, f->cframe, 64);
 	python_fake_put_pointer(f->state, at, live);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	/* Written over: it leads to nothing, down, or to what is no stack; or it has an outer one. */
+	const uint64_t wrong[] = { 0, (uint64_t)(uintptr_t)live - 64, (uint64_t)(uintptr_t)live + 4, 0x4141414141414100,
+		                   (uint64_t)(uintptr_t)live + (1u << 30) };
+	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		python_fake_put(live, f->release->frames.cframe_frame + 8, wrong[i]);
+		ends(f, PYTHON_WALK_LOST, 0);
+	}
+	memcpy(outer, f->cframe, 64);
+	python_fake_put_pointer(live, f->release->frames.cframe_frame + 8, outer);
 	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
 	python_fake_put(f->state, at, left_behind(f));
 	ends(f, PYTHON_WALK_LOST, 0);
