@@ -530,6 +530,14 @@ static uint64_t call_for_block(struct hook_call *call)
 	return quiet ? call_quiet(call, quiet, aligned) : call_original(call);
 }
 
+/* The original has yet to run, without a frame of ours: the block that it may make is not seen. */
+static __attribute__((noinline)) void count_unwatched(void)
+{
+	struct counter_row counters = counter_row(0, arch_thread_pointer());
+
+	counter_add(&counters, DUMP_COUNTER_lost_busy, 1);
+}
+
 static uint64_t slow_allocate(struct hook_call *call)
 {
 	uint64_t size, block, result;
@@ -538,6 +546,8 @@ static uint64_t slow_allocate(struct hook_call *call)
 	result = call_for_block(call);
 	if (!rate || call->inner)
 		return result;
+	if (call->again)
+		count_unwatched();
 	block = new_block(call, result);
 	if (block)
 		record_block(call, block, size, rate);
