@@ -29,6 +29,7 @@
 #include "history.h"
 #include "hook_call.h"
 #include "hooks.h"
+#include "inner_call.h"
 #include "known_stack.h"
 #include "live_table.h"
 #include "python_frames.h"
@@ -65,8 +66,6 @@ struct recorder {
 
 typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-#define INNER_BYTES (16u << 10) /* of stack that an allocator uses between an outer and an inner call */
-
 /* The block that the call takes, of the shapes that take one. */
 static uint64_t old_block(const struct hook_call *call)
 {
@@ -79,46 +78,6 @@ static uint64_t pass_on(const struct hook_call *call)
 	original_function original = (original_function)call->trampoline->original;
 
 	return UNLIKELY(call->keeps) ? hook_call_keeping(call) : original(a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-/*
- * Does the stack still hold what the mark of an outer call remembers? Only what is certain to be on the stack that the
- * call is on is read; else the mark is believed.
- */
-static bool mark_holds(const struct thread_state *thread, uint64_t sp, uint64_t tp)
-{
-	uint64_t end = (sp | (PAGE_BYTES - 1)) + 1;
-
-	if (thread->outer_sp >= end)
-		end = known_stack_end(sp, tp);
-	return thread->outer_sp >= end || stack_word(thread->outer_sp) == thread->outer_return;
-}
-
-/* Whether a walk from the call meets this code; one that is cut off, or guesses, tells nothing. */
-static __attribute__((noinline)) bool may_be_below(const struct hook_call *call, uint64_t tp)
-{
-	const struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = tp };
-	uint64_t frames[DUMP_FRAMES_MAX];
-	struct unwind_result walked;
-
-	unwind_walk(&start, NULL, frames, &walked);
-	for (uint32_t i = 0; i < walked.count; i++)
-		if (DUMP_FRAME_ADDRESS(frames[i]) - session.text_start < session.text_end - session.text_start)
-			return true;
-	return walked.flags & DUMP_STACK_TRUNCATED || walked.fallback;
-}
-
-static bool is_inner(const struct hook_call *call)
-{
-	uint64_t tp = arch_thread_pointer();
-	struct thread_state *thread = thread_state_find(tp);
-
-	if (!thread || thread->outer_sp - call->sp - 1 >= INNER_BYTES)
-		return false;
-	if (mark_holds(thread, call->sp, tp) && may_be_below(call, tp))
-		return true;
-	thread->outer_sp = 0;
-	return false;
 }
 
 /* The state may be another thread's before or after, or new: then an inner call counts too. */
@@ -596,7 +555,7 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 
 uint64_t hook_slow(struct hook_call *call)
 {
-	call->inner = UNLIKELY(trampolines_any_outer) && is_inner(call);
+	call->inner = UNLIKELY(trampolines_any_outer) && inner_call_is(call);
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
 	case SHAPE_UNMAP:
