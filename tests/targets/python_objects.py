@@ -10,6 +10,7 @@ then answers lines on stdin:
     drop    DROPPED [[function, line, size, blocks], …]           the same when it has freed some of them
     trace   TRACED           starts tracemalloc
     untrace UNTRACED         and ends it
+    reset   RESET            sets the rows mem and object to what they were at the start, as Py_Initialize does that comes again
     end     OK or WRONG
 
 Only what has no list of free objects is counted: what has one may take a block that was freed before.
@@ -38,11 +39,19 @@ class Slots:
     __slots__ = ("a", "b", "c")
 
 
-def table():
+def rows_now():
     rows = [Row(), Row(), Row()]
     for domain, row in enumerate(rows):
         raw.PyMem_GetAllocator(domain, ctypes.byref(row))
-    return [[getattr(row, name) for name, _ in Row._fields_] for row in rows]
+    return rows
+
+
+def table():
+    rows = rows_now()
+    words = [[getattr(row, name) for name, _ in Row._fields_] for row in rows]
+    for row in rows:  # a copy of a trampoline's address in freed memory would have it stay
+        ctypes.memset(ctypes.byref(row), 0, ctypes.sizeof(row))
+    return words
 
 
 def text_of(number):
@@ -149,6 +158,7 @@ def check():
 def main():
     made = []
     early = [bytes(90 + i % 300) for i in range(5000)]
+    first = rows_now()
     table()
     print("PID", os.getpid(), flush=True)
     print("READY", flush=True)
@@ -170,6 +180,10 @@ def main():
             early = None
             tracemalloc.stop()
             print("UNTRACED", flush=True)
+        elif command == "reset":
+            for domain in (1, 2):
+                raw.PyMem_SetAllocator(domain, ctypes.byref(first[domain]))
+            print("RESET", flush=True)
         elif command == "end":
             break
     print("OK python_objects rounds=1" if check() else "WRONG objects", flush=True)
