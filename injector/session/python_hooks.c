@@ -7,7 +7,7 @@
 #include "plan_words.h"
 #include "python_allocators.h"
 
-#define OBJECTS "single objects of Python of up to 512 bytes"
+#define OBJECTS PYTHON_HOOKS_OBJECTS
 
 static const struct {
 	uint32_t hook;

@@ -21,6 +21,7 @@
 
 #define PYTHON_HOOKS_OVERHEAD 0.05
 #define PYTHON_HOOKS_TEXT 600u
+#define PYTHON_HOOKS_OBJECTS "single objects of Python of up to 512 bytes"
 
 /*
  * Adds to the plan of the view, if that is wanted and can be done. m: the interpreter, which stays as long as the
