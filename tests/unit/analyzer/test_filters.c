@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include "fold.h"
+#include "pprof_threads.h"
 
 enum { STACKS = 5, THREADS = 3, SAMPLES = 600 };
 
@@ -158,6 +159,50 @@ static void test_what_has_no_stack_is_not_assigned(void **state)
 	report_done(&in);
 	report_done(&out);
 	report_done(&sized);
+	dump_builder_done(&b);
+}
+
+/* Parts add up to the row, those of a thread to what a filter for it shows; what has no record is of no thread. */
+static void test_threads_of_stacks(void **state)
+{
+	static const char *const names[] = { "reader", "writer", "13" };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, RATE);
+	make(&r, &b, (struct report_options){ .stack_threads = true });
+	for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+		struct report one;
+		int64_t sum[FIGURE_COUNT] = { 0 };
+		uint64_t samples = 0;
+		make(&one, &b, (struct report_options){ .filter = { .thread = names[n] } });
+		for (size_t i = 0; i < r.rows.count; i++) {
+			struct pprof_part whole = { .thread = "" }, all = { .thread = "" };
+			struct pprof_split split;
+			for (int f = 0; f < FIGURE_COUNT; f++) {
+				whole.values[f] = (int64_t)r.rows.list[i].sum[f].value;
+				whole.samples[f] = r.rows.list[i].sum[f].samples;
+			}
+			assert_int_equal(pprof_split(&r, &r.rows.list[i], &whole, &split), 0);
+			for (size_t k = 0; k < split.count; k++)
+				for (int f = 0; f < FIGURE_COUNT; f++) {
+					bool mine = !strcmp(split.parts[k].thread, names[n]);
+					all.values[f] += split.parts[k].values[f];
+					all.samples[f] += split.parts[k].samples[f];
+					sum[f] += mine ? split.parts[k].values[f] : 0;
+					samples += mine && f == FIGURE_LIVE_BYTES ? split.parts[k].samples[f] : 0;
+				}
+			assert_memory_equal(all.values, whole.values, sizeof all.values);
+			assert_memory_equal(all.samples, whole.samples, sizeof all.samples);
+			free(split.parts);
+		}
+		assert_int_equal(samples, one.total.sum[FIGURE_LIVE_BYTES].samples);
+		for (int f = 0; f < FIGURE_COUNT; f++)
+			assert_true(fabs((double)sum[f] - one.total.sum[f].value) < 4 * (double)r.rows.count);
+		report_done(&one);
+	}
+	report_done(&r);
 	dump_builder_done(&b);
 }
 
@@ -542,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_focus_and_ignore_are_the_total),
 		cmocka_unit_test(test_what_has_no_stack_is_not_assigned),
+		cmocka_unit_test(test_threads_of_stacks),
 		cmocka_unit_test(test_groups_are_the_total),
 		cmocka_unit_test(test_lost_history_is_a_group_of_its_own),
 		cmocka_unit_test(test_a_filter_shows_its_group),
