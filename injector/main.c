@@ -16,6 +16,7 @@
 #include "old_stub.h"
 #include "options.h"
 #include "other_session.h"
+#include "payload_image.h"
 #include "payload_place.h"
 #include "plan.h"
 #include "privileges.h"
@@ -38,6 +39,7 @@
 #include "watchdog.h"
 
 #define END_SHOWS_NS 100000000ull
+#define PROGRAMS_MAX 20u /* that a process executes, one after the other, each while it is attached to */
 
 static void complain(const struct session *s, const struct err *e)
 {
@@ -98,6 +100,9 @@ static int prepare(struct session *s, struct err *e)
 		return rc;
 	/* Until now a signal has just ended memattach. */
 	rc = watchdog_start(s->target.pid, e);
+	/* What would be said of it now would be of another program. */
+	if (rc == 0 && target_has_execed(&s->target))
+		rc = err_set(e, ESRCH, "it has called execve: another program runs now");
 	if (rc == 0)
 		rc = create_dump(s, e);
 	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
@@ -143,16 +148,51 @@ static void announce(const struct session *s)
 		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries_refused);
 }
 
+enum life { GOES_ON, HAS_ENDED, HAS_EXECED };
+
+/*
+ * What became of a process, and whether a step failed because of that. Threads end one after the other, and the memory
+ * of a new program is there before what tells it from the old one; so there is a moment given until either is seen.
+ */
+static enum life life_after(const struct session *s, int rc)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	uint64_t deadline_ns = monotonic_ns() + END_SHOWS_NS;
+	bool execed;
+
+	while (!(execed = target_has_execed(&s->target)) && rc < 0 && target_alive(&s->target) &&
+	       monotonic_ns() < deadline_ns) {
+		nanosleep(&pause, NULL);
+		tracee_release_late();
+	}
+	if (execed || target_has_execed(&s->target))
+		return HAS_EXECED;
+	return rc < 0 && !target_alive(&s->target) ? HAS_ENDED : GOES_ON;
+}
+
+/* What failed depends on the moment at which its memory went away: the cause says more. */
+static void complain_of_end(const struct session *s, const struct err *why, enum life life)
+{
+	if (life == HAS_EXECED)
+		say_error(s->options.pid, "it executes one program after the other (execve): each was gone before it "
+		                          "was attached to");
+	else if (life == HAS_ENDED)
+		say_error(s->options.pid, "%s has ended", s->target.comm);
+	else
+		complain(s, why);
+}
+
 /* Undoes an attach that stopped half way. */
 static int give_up(struct session *s, const struct err *why)
 {
 	struct err e;
 
-	/* Children come and go, and execute programs. */
-	bool too_late = s->options.found_later && !target_alive(&s->target);
-	bool again = s->options.found_later && target_has_execed(&s->target);
+	/* A program that is started is often that of a shell or of env at first. Children come and go as well. */
+	enum life life = s->target.pid ? life_after(s, -why->code) : GOES_ON;
+	bool too_late = s->options.found_later && life == HAS_ENDED;
+	bool again = life == HAS_EXECED && (s->options.found_later || ++s->programs < PROGRAMS_MAX);
 	if (!too_late && !again)
-		complain(s, why);
+		complain_of_end(s, why, life);
 	/* One that has ended, perhaps while it was detached from, needs nothing more. */
 	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
 	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
@@ -220,23 +260,6 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 	return EXIT_DONE;
 }
 
-/*
- * Did a step fail because the process has ended? To be asked before target_has_execed(): threads end one after the
- * other, and the memory of a new program is there before what tells it from the old one; so there is a moment given
- * until either is seen.
- */
-static bool has_ended(const struct session *s, int rc)
-{
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	uint64_t deadline_ns = monotonic_ns() + END_SHOWS_NS;
-
-	while (rc < 0 && monotonic_ns() < deadline_ns && target_alive(&s->target) && !target_has_execed(&s->target)) {
-		nanosleep(&pause, NULL);
-		tracee_release_late();
-	}
-	return rc < 0 && !target_alive(&s->target);
-}
-
 /* Takes the payload out; a target that ends meanwhile needs nothing more. */
 static int finish(struct session *s)
 {
@@ -256,10 +279,10 @@ static int finish(struct session *s)
 	int rc = session_detach(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
-	bool ended = has_ended(s, rc);
-	if (target_has_execed(&s->target))
+	enum life life = life_after(s, rc);
+	if (life == HAS_EXECED)
 		return finish_dead(s, SESSION_END_EXECED, 0);
-	if (ended)
+	if (life == HAS_ENDED)
 		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc < 0) {
 		complain(s, &e);
@@ -316,10 +339,29 @@ static int profile(struct session *s)
 	return status;
 }
 
+/* Trampolines that had to stay are inert, and belong to no session. */
+static void say_nothing_to_detach(struct session *s)
+{
+	bool said = false;
+
+	for (size_t i = 0; i < s->view.maps.count; i++) {
+		const struct mapping *m = &s->view.maps.list[i];
+		if (strncmp(m->path, "/memfd:" PAYLOAD_MEMFD_NAME, strlen("/memfd:" PAYLOAD_MEMFD_NAME)) != 0)
+			continue;
+		session_say(s,
+		            "inert trampolines of an earlier session are in %d (%s) at 0x%llx; they call the original "
+		            "functions",
+		            s->target.pid, s->target.comm, (unsigned long long)m->start);
+		said = true;
+	}
+	if (!said)
+		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
+}
+
 static int detach(struct session *s)
 {
 	struct err e;
-	bool ended = false;
+	bool ended = false, waited = false;
 
 	s->save_as = s->options.output;
 	s->detaching = true;
@@ -327,6 +369,9 @@ static int detach(struct session *s)
 	int rc = session_open(s, &e);
 	if (rc == 0)
 		rc = other_session_lock(s, &ended, &e);
+	/* Not where the one that waits has this done (repeat.h). */
+	if (rc == 0 && !s->options.every_ns && other_session_end_waiting(s, &waited, &e) < 0)
+		complain(s, &e);
 	if (rc == 0 && ended && !target_alive(&s->target))
 		return EXIT_DONE;
 	if (rc == 0)
@@ -359,8 +404,10 @@ static int detach(struct session *s)
 		            s->target.comm);
 		return EXIT_DONE;
 	}
+	if (!s->payload.base && waited)
+		return EXIT_DONE;
 	if (!s->payload.base) {
-		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
+		say_nothing_to_detach(s);
 		return EXIT_DONE;
 	}
 	rc = session_choose(s, &e);
@@ -370,7 +417,7 @@ static int detach(struct session *s)
 		rc = session_erase_caves(s, &e);
 	if (rc == 0)
 		rc = receipt_verify(s, &e);
-	if (has_ended(s, rc) || target_has_execed(&s->target)) {
+	if (life_after(s, rc) != GOES_ON) {
 		session_say(s, "%d (%s) has ended meanwhile", s->target.pid, s->target.comm);
 		return EXIT_DONE;
 	}
@@ -381,6 +428,20 @@ static int detach(struct session *s)
 	if (receipt_write(s, &e) < 0)
 		complain(s, &e);
 	return report_residue(s);
+}
+
+/* A process that has executed another program meanwhile is attached to anew, as if it were another one. */
+static int profile_latest_program(struct session *s)
+{
+	int status = profile(s);
+
+	while (status == SEVERAL_AGAIN && !s->options.found_later) {
+		unsigned programs = s->programs;
+		session_done(s);
+		s->programs = programs;
+		status = profile(s);
+	}
+	return status;
 }
 
 /* One session or many, now or later. */
@@ -396,7 +457,7 @@ static int attach(struct session *s)
 		complain(s, &e);
 		return EXIT_NOT_ATTACHED;
 	}
-	return o->every_ns ? repeat_sessions(s, profile, detach) : profile(s);
+	return o->every_ns ? repeat_sessions(s, profile_latest_program, detach) : profile_latest_program(s);
 }
 
 int main(int argc, char **argv)

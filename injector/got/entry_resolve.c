@@ -86,17 +86,37 @@ static bool through_stub(const struct planner *p, const struct entry_question *q
 	return bind(p, q, a);
 }
 
-/*
- * A word of writable data is the program's own: it may have put another function of its module there. Debian
- * 13's redis-server does so with the allocator's table of a library that it carries.
- */
-static bool is_redirected_by_its_module(const struct planner *p, const struct entry_question *q)
+/* One of its functions, which it exports and which has a name that is not on the list. It calls listed ones itself. */
+static bool is_function_of_caller(const struct planner *p, const struct elf_module *m, uint64_t value)
 {
-	const struct elf_module *m = &p->m->list[q->module];
+	bool calls = false, is_function = false;
+	struct err ignored; /* the end of the plan asks for it */
+
+	if (budget_work(p->budget, m->symbol_count, &ignored) < 0)
+		return false;
+	for (uint32_t i = 1; i < m->symbol_count; i++) {
+		const Elf64_Sym *s = &m->symbols[i];
+
+		if (s->st_shndx == SHN_UNDEF)
+			calls |= hook_by_symbol(elf_module_symbol_name(m, i)) < HOOK_COUNT;
+		else
+			is_function |= ELF64_ST_TYPE(s->st_info) == STT_FUNC && m->bias + s->st_value == value;
+	}
+	return calls && is_function;
+}
+
+/*
+ * A word of writable data is the program's own: it may have put another function there. Of its module: Debian 13's
+ * redis-server does so with the allocator's table of a library that it carries. Or of another one: CPython's _decimal
+ * with PyMem_Malloc for that of its library. A hook that another tool has put there is no exported function.
+ */
+static bool is_redirected_by_program(const struct planner *p, const struct entry_question *q,
+                                     const struct elf_module *holder)
+{
 	const struct mapping *map = maps_find(p->maps, q->address);
 
 	return q->relocation == R_X86_64_64 && map && (map->prot & PROT_WRITE) &&
-	       elf_module_holds(m, q->value, 1, PF_X);
+	       (holder == &p->m->list[q->module] || is_function_of_caller(p, holder, q->value));
 }
 
 enum entry_verdict entry_resolve(const struct planner *p, const struct entry_question *q, struct entry_answer *a)
@@ -129,7 +149,7 @@ enum entry_verdict entry_resolve(const struct planner *p, const struct entry_que
 		answer(p, a, holder, &s);
 		return VERDICT_GOOD;
 	}
-	if (is_redirected_by_its_module(p, q))
+	if (is_redirected_by_program(p, q, holder))
 		return VERDICT_NOTHING;
 	snprintf(a->reason, sizeof a->reason, "it leads to 0x%" PRIx64 " in %.60s, which is not that function",
 	         q->value, elf_module_name(holder));

@@ -5,14 +5,15 @@
  * A GOT entry is a word that the loader filled with the address of a listed function: by R_X86_64_JUMP_SLOT, GLOB_DAT
  * or R_X86_64_64. What it holds now is classified before it is trusted:
  *
- *   a definition        the address of a dynamic symbol of that name            → that is the original
- *   a lazy stub         the module's own PLT entry that pushes this relocation's number → resolved as the loader will
- *   a canonical stub    the PLT stub that stands for &function in a non-PIE program → what the program's own GOT entry
- * leads to an ifunc's choice   in the module that defines the function as an ifunc     → the value itself null a weak
- * reference to nothing                             → passed over the module's own    in a word of writable data: the
- * program has put another function of its own there                               → passed over: what that calls is
- * seen by its own GOT entries anything else       another tool's hook, or half-relocated                  → refused,
- * named
+ *   - a definition, the address of a dynamic symbol of that name: that is the original;
+ *   - a lazy stub, the module's own PLT entry that pushes this relocation's number: resolved as the loader will;
+ *   - a canonical stub, the PLT stub that stands for &function in a non-PIE program: what the program's own GOT entry
+ *     leads to;
+ *   - an ifunc's choice, in the module that defines the function as an ifunc: the value itself;
+ *   - null, a weak reference to nothing: passed over;
+ *   - in a word of writable data another function, of the module's own, or one that another module exports which calls
+ *     listed functions. The program has put it there: passed over, what that calls is seen by GOT entries;
+ *   - anything else, another tool's hook, or half-relocated: refused, named.
  *
  * A function that throws exceptions (operator new, but for its nothrow forms) is refused where the payload is not
  * loaded by dlopen (libc_loads_payload): no unwinder could walk through its hook. On musl that concerns allocators with

@@ -26,6 +26,7 @@
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */
+#define IMAGE_LOOKS 5u         /* a millisecond apart */
 
 static int stat_field(const char *text, unsigned field, char *value, size_t size)
 {
@@ -115,6 +116,12 @@ static int read_program(const char *directory, void *context, struct err *e)
 	if (n < 0)
 		return errno == ENOENT ? err_set(e, ESRCH, "the thread of %s has ended", path) : err_sys(e, "%s", path);
 	t->program[n] = '\0';
+	struct stat file;
+	t->file[0] = t->file[1] = 0;
+	if (stat(path, &file) == 0) {
+		t->file[0] = file.st_dev;
+		t->file[1] = file.st_ino;
+	}
 	return 0;
 }
 
@@ -235,7 +242,12 @@ int target_open(struct target *t, pid_t pid, struct err *e)
 	}
 	if (live_thread_look(&new, read_program, &new, &unread) < 0)
 		new.program[0] = '\0';
-	image_of(&new, new.image);
+	/* It may be in an execve now, without memory. */
+	for (unsigned i = 0; i < IMAGE_LOOKS && !new.image[1]; i++) {
+		if (i > 0)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		image_of(&new, new.image);
+	}
 	*t = new;
 	return 0;
 }
@@ -290,7 +302,12 @@ bool target_same_program(const struct target *t)
 	image_of(t, image);
 	if (image[1] && t->image[1] && (image[0] != t->image[0] || image[1] != t->image[1]))
 		return false;
-	return live_thread_look(t, read_program, &now, &unread) < 0 || strcmp(now.program, t->program) == 0;
+	if (live_thread_look(t, read_program, &now, &unread) < 0)
+		return true;
+	/* By the file: an upgrade of the package, or mv, gives it another name ("… (deleted)") while it runs. */
+	if (now.file[1] && t->file[1])
+		return now.file[0] == t->file[0] && now.file[1] == t->file[1];
+	return strcmp(now.program, t->program) == 0;
 }
 
 bool target_has_execed(const struct target *t)

@@ -79,6 +79,8 @@ def at_moments(context, mode, check, rounds=60):
 def exit_at_any_moment(context):
     def check(victim, result):
         assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
+        assert result.returncode == 0 or re.search(r"^memattach: PID \d+: (lives|the process) (has ended|is a zombie|is about to end)",
+                                                   result.stderr), "it does not tell why"
         assert victim.process.wait(PATIENCE) == 7, f"the victim ended with {victim.process.returncode}"
     at_moments(context, "exit", check)
 
@@ -94,12 +96,44 @@ def wait_for_new_program(victim):
 @case(timeout=300, sanitized=True)
 def exec_at_any_moment(context):
     def check(victim, result):
-        assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
+        assert result.returncode == 0, f"memattach ended with {result.returncode}"  # it attaches to the new program
         wait_for_new_program(victim)
         assert not remains(victim.pid), remains(victim.pid)
         cycle(context, victim.pid)
         victim.finish()
     at_moments(context, "exec", check)
+
+
+@case()
+def exec_without_end(context):
+    """A process that executes one program after the other, faster than an attach: memattach gives up, and tells why."""
+    script = context.unique("again", ".sh")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write('exec sh "$0"\n')
+    with subprocess.Popen(["sh", script]) as process:
+        try:
+            result = run_memattach(context, "-p", process.pid, "-d", "50ms", "-o", context.unique("again", ".dump"))
+            assert result.returncode == 1 and "one program after the other" in result.stderr, result.stderr
+            assert process.poll() is None, f"it ended with {process.returncode}"
+        finally:
+            process.kill()
+
+
+@case()
+def program_file_is_replaced_during_session(context):
+    """An upgrade gives the running program's file another name, or none: that is no execve, and the detach is as always."""
+    program = context.unique("lives", "")
+    shutil.copy(context.target("lives"), program)
+    victim = Victim(context, [program, "calm"])
+    session = Session(context, victim.pid)
+    os.rename(program, program + ".old")
+    time.sleep(1.2)  # it looks once a second
+    os.unlink(program + ".old")
+    time.sleep(1.2)
+    check_receipt(session.stop(), victim.pid)
+    assert "execve" not in session.said(), session.said()
+    victim.rounds_go_on()
+    victim.finish()
 
 
 def told_of_exec(context, victim, session):
