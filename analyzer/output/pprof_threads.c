@@ -71,6 +71,15 @@ static void share_out(const struct thread_part *list, size_t count, enum report_
 	parts[count].samples[f] += samples;
 }
 
+/* What is of no thread is one part. */
+static void move_part(const struct pprof_part *from, struct pprof_part *to)
+{
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		to->values[f] += from->values[f];
+		to->samples[f] += from->samples[f];
+	}
+}
+
 static bool is_empty(const struct pprof_part *part)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++)
@@ -95,6 +104,10 @@ int pprof_split(const struct report *r, const struct report_row *row, const stru
 		share_out(list, n, f, row ? row->sum[f].value : 0, whole, split->parts);
 	for (size_t i = 0; i <= n; i++) {
 		split->parts[i].thread = i < n ? t->names.list[list[i].thread] : "";
+		if (i < n && !split->parts[i].thread[0]) {
+			move_part(&split->parts[i], &split->parts[n]);
+			continue;
+		}
 		if (!is_empty(&split->parts[i]))
 			split->parts[split->count++] = split->parts[i];
 	}

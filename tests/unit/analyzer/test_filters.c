@@ -135,18 +135,15 @@ static void test_what_has_no_stack_is_not_assigned(void **state)
 	make(&out, &b, (struct report_options){ .filter = { .ignore = "libparse" } });
 	make(&sized, &b, (struct report_options){ .filter = { .size_low = 1 } });
 	const struct report_row *unknown = NULL;
-	for (size_t i = 0; i < all.rows.count; i++)
-		unknown = all.rows.list[i].unknown ? &all.rows.list[i] : unknown;
-	assert_non_null(unknown);
+	for (size_t i = 0; !unknown; i++)
+		unknown = all.rows.list[i].unknown ? &all.rows.list[i] : NULL;
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate with = report_estimate(&in, &in.total, f);
 		struct estimate without = estimate_interval(&in.total.sum[f], in.options.confidence);
 		assert_near(with.high, without.high + report_lost_weight(&in, f, 40));
-		assert_near(with.low, without.low);
 		assert_equal_sums(&in.unassigned[f], &unknown->sum[f]);
 		assert_equal_sums(&out.unassigned[f], &unknown->sum[f]);
 		assert_int_equal(sized.unassigned[f].samples, 0);
-		/* They are in these totals. */
 		assert_near(report_estimate(&out, &out.total, f).high,
 		            estimate_interval(&out.total.sum[f], out.options.confidence).high);
 		assert_near(in.total.sum[f].value + out.total.sum[f].value, all.total.sum[f].value);
@@ -168,11 +165,11 @@ static void test_threads_of_stacks(void **state)
 
 	(void)state;
 	build(&b, RATE);
+	live_record(&b, 0)->tid = live_record(&b, 1)->tid = 0;
 	make(&r, &b, (struct report_options){ .stack_threads = true });
-	for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+	for (size_t n = 0; n < 3; n++) {
 		struct report one;
-		int64_t sum[FIGURE_COUNT] = { 0 };
-		uint64_t samples = 0;
+		int64_t sum[FIGURE_COUNT] = { 0 }, samples = 0;
 		make(&one, &b, (struct report_options){ .filter = { .thread = names[n] } });
 		for (size_t i = 0; i < r.rows.count; i++) {
 			struct pprof_part whole = { .thread = "" }, all = { .thread = "" };
@@ -182,14 +179,17 @@ static void test_threads_of_stacks(void **state)
 				whole.samples[f] = r.rows.list[i].sum[f].samples;
 			}
 			assert_int_equal(pprof_split(&r, &r.rows.list[i], &whole, &split), 0);
-			for (size_t k = 0; k < split.count; k++)
+			for (size_t k = 0; k < split.count; k++) {
+				assert_true(k + 1 == split.count || split.parts[k].thread[0]);
 				for (int f = 0; f < FIGURE_COUNT; f++) {
 					bool mine = !strcmp(split.parts[k].thread, names[n]);
 					all.values[f] += split.parts[k].values[f];
 					all.samples[f] += split.parts[k].samples[f];
 					sum[f] += mine ? split.parts[k].values[f] : 0;
-					samples += mine && f == FIGURE_LIVE_BYTES ? split.parts[k].samples[f] : 0;
+					samples += mine && f == FIGURE_LIVE_BYTES ? (int64_t)split.parts[k].samples[f]
+					                                          : 0;
 				}
+			}
 			assert_memory_equal(all.values, whole.values, sizeof all.values);
 			assert_memory_equal(all.samples, whole.samples, sizeof all.samples);
 			free(split.parts);
