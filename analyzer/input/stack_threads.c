@@ -73,9 +73,9 @@ void stack_threads_join(struct stack_threads *t, uint32_t *list, uint32_t more)
 static int set_name(struct stack_threads *t, uint32_t tid, const char *name)
 {
 	uint32_t number;
-	char id[16];
+	char id[20]; /* no mere number, which -tagfocus of pprof takes for a range */
 
-	snprintf(id, sizeof id, "%" PRIu32, tid);
+	snprintf(id, sizeof id, "tid %" PRIu32, tid);
 	int s = string_table_add(&t->names, name && name[0] ? name : id, &number);
 	return s ? s : map_put(&t->name_of, tid, number);
 }

@@ -120,7 +120,7 @@ class Outputs:
         expected = collections.Counter()
         groups = json.loads(run(self.program, "--json", "--by=thread", *self.arguments, "--sort=live-bytes").stdout)["groups"]
         for group in groups:
-            expected[group["thread"] or (str(group["tid"]) if group["tid"] else None)] += group["live_bytes"]["estimate"]
+            expected[group["thread"] or (f"tid {group['tid']}" if group["tid"] else None)] += group["live_bytes"]["estimate"]
         threads = profile.threads("inuse_space")
         for name in set(threads) | set(expected):
             assert abs(threads.get(name, 0) - expected[name]) <= 2 + len(profile.message["sample"]), (self.arguments, name, threads, expected)

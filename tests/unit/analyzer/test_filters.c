@@ -159,7 +159,7 @@ static void test_what_has_no_stack_is_not_assigned(void **state)
 /* Parts add up to the row, those of a thread to what a filter for it shows; what has no record is of no thread. */
 static void test_threads_of_stacks(void **state)
 {
-	static const char *const names[] = { "reader", "writer", "13" };
+	static const char *const names[] = { "reader", "writer", "tid 13" };
 	struct dump_builder b;
 	struct report r;
 
@@ -170,7 +170,7 @@ static void test_threads_of_stacks(void **state)
 	for (size_t n = 0; n < 3; n++) {
 		struct report one;
 		int64_t sum[FIGURE_COUNT] = { 0 }, samples = 0;
-		make(&one, &b, (struct report_options){ .filter = { .thread = names[n] } });
+		make(&one, &b, (struct report_options){ .filter = { .thread = n < 2 ? names[n] : "13" } });
 		for (size_t i = 0; i < r.rows.count; i++) {
 			struct pprof_part whole = { .thread = "" }, all = { .thread = "" };
 			struct pprof_split split;
