@@ -27,6 +27,10 @@
  * the payload is gone. So a trampoline touches nothing but this mapping and where its struct trampoline leads, and a
  * thread that is interrupted in the middle of one, for however long, may go on at any time.
  *
+ * Of the trampoline of a function with TRAMPOLINE_KEEPS (control.h) only the data is used: its detour decides by itself
+ * and jumps to trampoline.next, the hook jumps or calls to trampoline.original, both with rax and r11 of the caller
+ * below the stack pointer. The original loads them from there before it goes on.
+ *
  * The mapping: TRAMPOLINES_CODE_BYTES of code (from the payload's file at session.trampoline_code_offset);
  * TRAMPOLINES_DATA_BYTES of data (TRAMPOLINES_SHARED_BYTES that all trampolines use, which are the payload's own
  * affair, then struct trampoline[TRAMPOLINE_MAX]); the counters of the filter.
@@ -64,6 +68,11 @@
 #define TRAMPOLINES_FILTER_MASK 8 /* 4 bytes, which never change */
 #define TRAMPOLINES_NEAR 128      /* the near thread state */
 #define THREAD_STATE_REMAINING 8  /* in it: bytes until the next sample */
+
+/* Where the caller's rax and r11 are then, from the stack pointer as it is at the entry of the function. The hook uses
+ * the word below, and a push leaves all three alone. */
+#define TRAMPOLINE_KEPT_RAX (-16)
+#define TRAMPOLINE_KEPT_R11 (-24)
 
 /* The first counter of an address: bits 28 ... of the product with an odd constant that fits an immediate operand,
  * masked. */

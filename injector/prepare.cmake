@@ -56,9 +56,11 @@ add_library(memattach_prepare STATIC
   entry/allocator_layers.c
   entry/allocator_names.c
   entry/allocator_quiet.c
+  entry/allocator_registers.c
   entry/debug_data.c
   entry/entry_hooks.c
   entry/evaluator_code.c
+  entry/function_body.c
   entry/function_table.c
   entry/module_names.c
   entry/python_allocators.c

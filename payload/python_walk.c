@@ -4,7 +4,10 @@
 #include "python_memory.h"
 
 #define UNIT_BYTES 2
-#define HIDDEN_MAX 64u /* frames that do not count, between two that do */
+#define HIDDEN_MAX 64u           /* frames that do not count, between two that do */
+#define CFRAMES_MAX 8u           /* that are looked at */
+#define STATE_BYTES 1024u        /* no thread state of 3.11 and 3.12 is larger */
+#define STACK_BYTES (256u << 20) /* what is so far below the stack pointer at most may have been stack */
 
 /* The state of the thread, 0: none. */
 static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer)
@@ -23,13 +26,36 @@ static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer
 	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread_pointer ? state : 0;
 }
 
+/*
+ * Is it that of a C function that still runs? pthread_exit and longjmp leave evaluators without a word to the state.
+ * What they leave is below the stack pointer, or has been written over by what was called since. One that is whole
+ * leads to those of the functions around it, further up the stack, and at last into the state.
+ */
+static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, uint64_t cframe)
+{
+	const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+
+	if (here - cframe <= STACK_BYTES)
+		return false;
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe - state >= STATE_BYTES; i++) {
+		/* It follows the current frame in both versions. */
+		uint64_t outer = python_word(cframe, f->cframe_frame + 8);
+		bool up = outer > cframe && outer - cframe < STACK_BYTES;
+
+		if (!python_is_address(outer) || !(up || outer - state < STATE_BYTES))
+			return false;
+		cframe = outer;
+	}
+	return true;
+}
+
 /* The current frame; 0: none. False: the state is not as it should be. */
 static bool current_frame(const struct python_frame_layout *f, uint64_t state, uint64_t *frame)
 {
 	*frame = python_word(state, f->state_frame);
 	if (f->cframe_frame == PYTHON_ABSENT)
 		return true;
-	if (!python_is_address(*frame))
+	if (!python_is_address(*frame) || !is_live_cframe(f, state, *frame))
 		return false;
 	*frame = python_word(*frame, f->cframe_frame);
 	return true;

@@ -255,7 +255,10 @@ static int add_to_timeline(struct samples *s, const struct sample *sample, doubl
 {
 	const struct timeline *t = s->options.timeline;
 
-	timeline_add(s->options.timeline, sample->size, p, sample->born, sample->freed);
+	uint64_t age = s->options.age;
+
+	timeline_add(s->options.timeline, sample->size, p,
+	             sample->born < UINT64_MAX - age ? sample->born + age : UINT64_MAX, sample->freed);
 	if (!s->options.spans)
 		return 0;
 	return spans_add(s->options.spans, s->tallies[sample->number].reference, timeline_find(t, sample->born),

@@ -58,6 +58,7 @@ struct sample_options {
 	const struct sample_filter *filter; /* NULL: none */
 	struct timeline *timeline;          /* NULL: not asked for */
 	struct spans *spans;                /* with it; NULL: not asked for */
+	uint64_t age;                       /* stamps; blocks are in the timeline only when they are so old */
 	struct progress *progress;          /* NULL: nobody wants to know */
 };
 

@@ -49,6 +49,8 @@ void json_filter(struct json *j, const struct report *r)
 	json_estimate(j, "of", r->unfiltered.sum[f].value);
 	json_unsigned(j, "samples_kept", r->total.sum[f].samples);
 	json_unsigned(j, "samples_of", r->unfiltered.sum[f].samples);
+	json_estimate(j, "not_assigned", r->unassigned[f].value);
+	json_unsigned(j, "samples_not_assigned", r->unassigned[f].samples);
 	json_object_end(j);
 }
 

@@ -261,8 +261,7 @@ size_t outputs_moments(const struct outputs *o, const struct report_options *opt
 
 	for (size_t i = 0; i < o->count; i++)
 		wanted = wanted || o->list[i].format->shows & SHOWS_BESIDE;
-	/* --older is about one time. */
-	return wanted && dump_count == 1 && !options->diff && !options->filter.older_ns ? MOMENTS_BESIDE : 0;
+	return wanted && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
 }
 
 bool outputs_have_stdout(const struct outputs *o)

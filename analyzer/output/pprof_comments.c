@@ -140,6 +140,8 @@ static void put_filter(struct pprof *p)
 	if (filter_any(&r->options.filter))
 		put(p, "kept %s of %s %s (%s)", text_amount(f, kept, a), text_amount(f, all, b), text_title(f),
 		    text_percent(all > 0 ? kept / all : 0, share));
+	if (text_unassigned(r, line))
+		put(p, "not assigned: %s", line);
 }
 
 void pprof_put_comments(struct pprof *p)

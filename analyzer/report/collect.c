@@ -331,19 +331,32 @@ static int on_thread(void *arg, const struct dump_thread *thread)
 	return map_put(&b->threads, thread->tid, filter_thread(&b->report->filter, thread->tid, thread->name));
 }
 
+static uint64_t older_stamps(const struct build *b)
+{
+	return dump_stamp_after(b->dump, b->report->options.filter.older_ns) - dump_header(b->dump)->clock_start.stamp;
+}
+
+/* The age that is asked for is one at this time. */
+static void set_end(struct build *b, uint64_t end)
+{
+	uint64_t older = older_stamps(b);
+
+	if (b->report->options.filter.older_ns)
+		b->filter.born_latest = end > older ? end - older : 0;
+}
+
 static int set_filter(struct build *b, uint64_t end)
 {
 	const struct filter_options *o = &b->report->options.filter;
-	uint64_t start = dump_header(b->dump)->clock_start.stamp;
-	uint64_t older = dump_stamp_after(b->dump, o->older_ns) - start;
 
 	b->filter = (struct sample_filter){ .records = filter_by_record(o),
 		                            .size_low = o->size_low,
 		                            .size_high = o->size_high,
-		                            .born_latest = o->older_ns ? end > older ? end - older : 0 : UINT64_MAX,
+		                            .born_latest = UINT64_MAX,
 		                            .threads = o->thread ? &b->threads : NULL,
 		                            .choose = filter_by_stack(o) ? choose_stacks : NULL,
 		                            .arg = b };
+	set_end(b, end);
 	if (!o->thread)
 		return 0;
 	unsigned long number = strtoul(o->thread, NULL, 10); /* of one that may have no name */
@@ -397,8 +410,12 @@ static bool needs_lost_history(const struct samples *s)
 /* Looks at the moments of the timeline, with a reading of its own. */
 static int read_timeline(struct build *b, size_t count, struct timeline *timeline, struct spans *spans)
 {
+	/* Blocks are old at each moment, not at the one of the report. */
+	struct sample_filter filter = b->filter;
+	filter.born_latest = UINT64_MAX;
 	struct sample_options options = { .at = UINT64_MAX,
-		                          .filter = filter_any(&b->report->options.filter) ? &b->filter : NULL,
+		                          .age = older_stamps(b),
+		                          .filter = filter_any(&b->report->options.filter) ? &filter : NULL,
 		                          .timeline = timeline,
 		                          .spans = spans,
 		                          .progress = b->report->options.progress };
@@ -426,6 +443,7 @@ static int find_peak(struct build *b, struct sample_options *options)
 
 	if (!s) {
 		options->at = timeline_peak(&timeline)->stamp;
+		set_end(b, options->at);
 		b->report->options.at_ns = timeline_peak(&timeline)->ns;
 	}
 	timeline_done(&timeline);
@@ -435,7 +453,7 @@ static int find_peak(struct build *b, struct sample_options *options)
 /* They are about the end, and about all of the session. */
 static bool wants_spans(const struct report_options *o)
 {
-	return o->moments && !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff;
+	return o->moments && !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff && !o->filter.older_ns;
 }
 
 static int read_views(struct build *b, struct sample_options *options)

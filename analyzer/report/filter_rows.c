@@ -38,12 +38,22 @@ static int add_shorter(struct report *r, struct rows *rows, const struct report_
 	return 0;
 }
 
+/* They may be of what is kept or of what is left out. */
+static void add_unassigned(struct report *r)
+{
+	for (size_t i = 0; i < r->rows.count; i++)
+		for (int f = 0; r->rows.list[i].unknown && f < FIGURE_COUNT; f++)
+			estimate_merge(&r->unassigned[f], &r->rows.list[i].sum[f]);
+}
+
 int filter_rows(struct report *r)
 {
 	const struct filter_options *o = &r->options.filter;
 	struct rows shorter = { .changes = r->rows.changes };
 	int s = 0;
 
+	if (filter_by_stack(o))
+		add_unassigned(r);
 	if (filter_any(o))
 		drop_rows(&r->rows);
 	if (!o->hide && !o->show_from)

@@ -108,11 +108,12 @@ struct report {
 	struct session *sessions;
 	size_t session_count;
 	struct images images;
-	struct symbols *symbols;      /* NULL: none wanted */
-	struct rows rows;             /* sorted by report_finish, the largest first */
-	size_t stack_count;           /* before equal ones were merged */
-	struct report_row total;      /* no frames */
-	struct report_row unfiltered; /* the same without the filter; only sums */
+	struct symbols *symbols;                      /* NULL: none wanted */
+	struct rows rows;                             /* sorted by report_finish, the largest first */
+	size_t stack_count;                           /* before equal ones were merged */
+	struct report_row total;                      /* no frames */
+	struct report_row unfiltered;                 /* the same without the filter; only sums */
+	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;
 	struct classes classes; /* if options.by asks for them; groups has what of them is shown */
 	struct groups groups;   /* if options.by asks for them */
@@ -158,9 +159,14 @@ size_t report_depth(const struct report *report, const struct report_row *row);
 /* To be called for each row that is shown, of count, in order: asks for the symbols of some rows at once. */
 #define REPORT_AHEAD 32u
 void report_want_symbols(const struct report *report, size_t row, size_t count);
+/* Whether samples without a stack are in the total: a filter that looks for a name leaves them out, one that only
+ * leaves names out does not. */
+bool report_has_unassigned(const struct report *report);
+/* How many samples the total may lack because their stack had no room. */
+uint64_t report_total_lacks(const struct report *report);
 /*
  * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those
- * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
+ * without a stack, but in a total that has them. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* What so many lost samples would add to a figure, if they were like the others. */

@@ -116,6 +116,12 @@ static int read_program(const char *directory, void *context, struct err *e)
 	if (n < 0)
 		return errno == ENOENT ? err_set(e, ESRCH, "the thread of %s has ended", path) : err_sys(e, "%s", path);
 	t->program[n] = '\0';
+	struct stat file;
+	t->file[0] = t->file[1] = 0;
+	if (stat(path, &file) == 0) {
+		t->file[0] = file.st_dev;
+		t->file[1] = file.st_ino;
+	}
 	return 0;
 }
 
@@ -296,7 +302,12 @@ bool target_same_program(const struct target *t)
 	image_of(t, image);
 	if (image[1] && t->image[1] && (image[0] != t->image[0] || image[1] != t->image[1]))
 		return false;
-	return live_thread_look(t, read_program, &now, &unread) < 0 || strcmp(now.program, t->program) == 0;
+	if (live_thread_look(t, read_program, &now, &unread) < 0)
+		return true;
+	/* By the file: an upgrade of the package, or mv, gives it another name ("… (deleted)") while it runs. */
+	if (now.file[1] && t->file[1])
+		return now.file[0] == t->file[0] && now.file[1] == t->file[1];
+	return strcmp(now.program, t->program) == 0;
 }
 
 bool target_has_execed(const struct target *t)

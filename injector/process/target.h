@@ -21,6 +21,7 @@ struct target {
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 	char comm[32];
 	char program[256]; /* what /proc/PID/exe points to, "" unknown */
+	uint64_t file[2];  /* device and inode of the program; zero if not known */
 	uint64_t image[2]; /* where its code and its stack begin (stat): execve chooses anew */
 };
 

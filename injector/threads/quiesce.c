@@ -159,11 +159,11 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
 	return any_word(memory, sp, is_hook, &search);
 }
 
-static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, struct err *e)
+static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct escape_stack){ sp - RED_ZONE_BYTES, tp };
+	stacks->list[stacks->count++] = (struct escape_stack){ sp - RED_ZONE_BYTES, tp, walked };
 	return 0;
 }
 
@@ -173,11 +173,12 @@ static int note_stacks(struct quiesce_stacks *stacks, const struct examination *
                        const struct user_regs_struct *regs, struct err *e)
 {
 	const uint64_t tp = registers_tp(regs);
-	int rc = note_stack(stacks, registers_sp(regs), tp, e);
+	const bool walked = stack_walk_complete(end);
+	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
 
 	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)
 		if (!end->guessed || x->switches[i].frame <= end->guess_frame)
-			rc = note_stack(stacks, x->switches[i].sp, tp, e);
+			rc = note_stack(stacks, x->switches[i].sp, tp, walked, e);
 	return rc;
 }
 

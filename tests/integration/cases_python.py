@@ -88,11 +88,10 @@ def doctor_shows_python_stacks(context):
 
 @case()
 def doctor_shows_stacks_of_other_pythons(context):
-    commands = [command for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
-    if not commands:
+    if not others():
         raise Skip("MEMATTACH_PYTHONS names no other interpreter")
-    for command in commands:
-        compare(context, shlex.split(command) + [PROGRAM.read_text(encoding="utf-8")])
+    for command in others():
+        compare(context, [*command, PROGRAM.read_text(encoding="utf-8")])
 
 
 BUSY = r"""
@@ -221,10 +220,19 @@ print(len(seen), "looks,", round(deep(28)), "ns for 30 frames")
 """
 
 
+def others():
+    return [shlex.split(command) for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
+
+
 def pythons(context):
     """Interpreters that run on this system: in a chroot nothing can be loaded that is built here."""
-    commands = [shlex.split(command) for command in os.environ.get("MEMATTACH_PYTHONS", "").split(";") if command.strip()]
-    return [context.program("/usr/bin/python3")] + [command[0] for command in commands if command[0] != "chroot"]
+    return [context.program("/usr/bin/python3")] + [command[0] for command in others() if command[0] != "chroot"]
+
+
+def running(context, program):
+    """A command for each interpreter that runs the program; in a chroot that is no file."""
+    chroots = [[*command, program.read_text(encoding="utf-8")] for command in others() if command[0] == "chroot"]
+    return [[python, str(program)] for python in pythons(context)] + chroots
 
 
 @case()

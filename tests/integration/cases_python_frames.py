@@ -5,16 +5,16 @@ import json
 import pathlib
 import re
 
-from cases_python import pythons
+from cases_python import pythons, running
 from harness import Snapshot, Session, Victim, case, check_receipt, check_same, log
 from python_dump import CUT, DEEP, TRUNCATED, PythonDump
 
 TARGETS = pathlib.Path(__file__).resolve().parent.parent / "targets"
 
 
-def blocks_of(context, python, rate="1"):
+def blocks_of(context, command, rate="1"):
     """A session over python_blocks.py: the dump, and what the program says that it has made."""
-    victim = Victim(context, [python, str(TARGETS / "python_blocks.py")], environment={"PYTHONIOENCODING": "utf-8"})
+    victim = Victim(context, command, environment={"PYTHONIOENCODING": "utf-8"})
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid, "--python-allocators", "off", rate=rate)
     assert "the Python frames" not in session.said() and "not seen: single objects of Python" in session.said(), session.said()
@@ -58,8 +58,9 @@ def check_evaluators(dump):
 @case(sanitized=True)
 def python_lines_have_made_their_blocks(context):
     """At rate 1: each line has exactly what the program says, below the right functions, code at addresses used before too."""
-    for python in pythons(context):
-        dump, made = blocks_of(context, python)
+    for command in running(context, TARGETS / "python_blocks.py"):
+        python = " ".join(command)[:60]
+        dump, made = blocks_of(context, command)
         found = sums_of(dump)
         for function, file, line, size, outer in made:
             key = (function, file, line, tuple(outer))

@@ -2,8 +2,8 @@
 """What reports say of Python: the lines that hold memory, native frames beside them, and in all forms the same sums."""
 import collections
 
-from cases_python import pythons
-from cases_python_frames import LEAST, blocks_of
+from cases_python import running
+from cases_python_frames import LEAST, TARGETS, blocks_of
 from harness import case, log
 from reports import analyze, analyze_text
 
@@ -33,7 +33,7 @@ def modules_of(report, python):
 @case()
 def python_lines_in_reports(context):
     """At rate 1: each line holds in the report what it has made, with and without native frames, and sums are the totals."""
-    dump, made = blocks_of(context, next(iter(pythons(context))))
+    dump, made = blocks_of(context, next(iter(running(context, TARGETS / "python_blocks.py"))))
     plain, native, lines = (analyze(context, dump.path, OWN, *more) for more in ([], ["--native"], ["--by=line"]))
     by_line = {group["line"]: group["exclusive"]["live_bytes"]["estimate"] for group in lines["groups"]}
     for report in (plain, native):

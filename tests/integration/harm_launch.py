@@ -188,6 +188,72 @@ def launched_gets_signals_from_outside_its_namespace(context):
     lines.wait("ENDED 3")
 
 
+def send(group, *arguments):
+    """By a process in this group, which is no parent of anything there."""
+    def join():
+        os.setpgid(0, group)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    subprocess.run(["kill", *map(str, arguments)], preexec_fn=join, check=True)
+
+
+@case()
+def launched_gets_signals_from_its_group(context):
+    """A signal for memattach alone is passed on, whoever sends it; one for the group has reached the program already."""
+    process = context.start([context.memattach, "-q", "--", context.target("short_life"), "wait"], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.setpgid(0, 0))
+    lines = Lines(process.stdout)
+    lines.wait("READY")
+    group = process.pid
+    for send_one in (lambda: send(group, "-USR1", process.pid), lambda: send(group, "-USR1", "--", -group), lambda: os.killpg(group, signal.SIGUSR1),
+                     lambda: send(group, "-USR1", process.pid), lambda: os.kill(process.pid, signal.SIGUSR1)):
+        send_one()
+        lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    send(group, "-INT", process.pid)
+    lines.wait(rf"SIGNAL {int(signal.SIGINT)}")
+    send(group, "-TERM", process.pid)
+    assert process.wait(PATIENCE) == 3
+    assert len([line for line in lines.seen if "SIGNAL" in line]) == 6, lines.seen
+
+
+def program_of(memattach):
+    for child in read_text(f"/proc/{memattach}/task/{memattach}/children").split():
+        if read_text(f"/proc/{child}/comm").strip() == "short_life":
+            return int(child)
+    raise Failure("there is no program")
+
+
+@case()
+def launched_stops_as_a_job(context):
+    """A shell with job control sees the job stop when the program does, by Ctrl-Z or by itself, and continues it; SIGSTOP and SIGCONT from
+    elsewhere are between the sender and the program."""
+    bash = shutil.which("bash")
+    if not bash:
+        raise Skip("bash is not installed")
+    script = (f"{context.memattach} -q -- {context.target('short_life')} wait; echo STOPPED $?; fg; echo AGAIN $?; fg; echo ENDED $?")
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(context.work)
+        os.execv(bash, [bash, "--norc", "-m", "-c", script])
+    lines = Lines(lines_of_terminal(os.dup(master)))
+    lines.wait("READY")
+    memattach = int(read_text(f"/proc/{pid}/task/{pid}/children").split()[0])
+    program = program_of(memattach)
+    os.kill(program, signal.SIGSTOP)
+    os.kill(memattach, signal.SIGUSR1)
+    os.kill(program, signal.SIGCONT)
+    lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    os.write(master, b"\x1a")
+    lines.wait(f"STOPPED {128 + signal.SIGTSTP}")
+    os.kill(memattach, signal.SIGUSR1)  # waits for both to be continued
+    lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    os.kill(program, signal.SIGTSTP)
+    lines.wait(f"AGAIN {128 + signal.SIGTSTP}")
+    os.kill(memattach, signal.SIGTERM)
+    lines.wait("ENDED 3")
+    os.close(master)
+    os.waitpid(pid, 0)
+
+
 def session_of(parent):
     """The child of memattach that attaches."""
     for child in read_text(f"/proc/{parent}/task/{parent}/children", "").split():

@@ -119,6 +119,23 @@ def exec_without_end(context):
             process.kill()
 
 
+@case()
+def program_file_is_replaced_during_session(context):
+    """An upgrade gives the running program's file another name, or none: that is no execve, and the detach is as always."""
+    program = context.unique("lives", "")
+    shutil.copy(context.target("lives"), program)
+    victim = Victim(context, [program, "calm"])
+    session = Session(context, victim.pid)
+    os.rename(program, program + ".old")
+    time.sleep(1.2)  # it looks once a second
+    os.unlink(program + ".old")
+    time.sleep(1.2)
+    check_receipt(session.stop(), victim.pid)
+    assert "execve" not in session.said(), session.said()
+    victim.rounds_go_on()
+    victim.finish()
+
+
 def told_of_exec(context, victim, session):
     """The session ends without restoring anything, and says why and nothing else."""
     session.lines.wait("execve")

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Code that waits for the line "go on" where no thread's registers show it, or with the address of malloc somewhere,
-// which is a trampoline's during a session, and is called through it then. Which is the first line:
-//
-//     handler  a signal handler on a stack of its own, while the address is in an ended frame of the code that it
-//     interrupted within   … on a stack within a frame of the code that it interrupted, while the address is in a
-//     living frame below that ended    a thread has left the address on its stack, and has ended fiber    a coroutine
-//     has it on its stack new      a coroutine is in operator new, whose new_handler waits, and returns, whereupon
-//     std::bad_alloc is thrown
+/*
+ * Code that waits for the line "go on" where no thread's registers show it, or with the address of malloc somewhere,
+ * which is a trampoline's during a session, and is called through it then. Which is the first line:
+ *
+ *     handler  a signal handler on a stack of its own, while the address is in an ended frame of what it interrupted
+ *     within   ... on a stack in a frame of what it interrupted, while the address is in a living frame below that
+ *     ended    a thread has left the address on its stack, and has ended
+ *     fiber    a coroutine has it on its stack
+ *     malloc   a coroutine is in malloc (tests/tools/yielding_malloc.c)
+ */
 #include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -24,7 +26,6 @@ namespace
 {
 
 constexpr size_t stack_bytes = 256u << 10;
-volatile size_t too_much = size_t{ 1 } << 60;
 void *(*const volatile allocate_by_table)(size_t) = std::malloc;
 char alternate[65536];
 std::atomic<bool> parked, may_go_on;
@@ -120,24 +121,19 @@ void keep_copy()
 	use(&copy);
 }
 
-void park_in_new_handler()
+void call_malloc()
 {
-	park();
-	std::set_new_handler(nullptr);
-}
+	constexpr size_t yielding = (16u << 20) + 4242u;
+	void (**yield)() = reinterpret_cast<void (**)()>(dlsym(RTLD_DEFAULT, "yielding_malloc_yield"));
 
-void call_new()
-{
-	bool caught = false;
-
-	std::set_new_handler(park_in_new_handler);
-	try {
-		static_cast<char *>(::operator new(too_much))[0] = 1;
-	} catch (const std::bad_alloc &) {
-		caught = true;
+	if (!yield) {
+		victim_wrong("yielding_malloc.so is not loaded");
+		return;
 	}
-	if (!caught)
-		victim_wrong("bad_alloc was not caught");
+	*yield = park;
+	char *volatile block = static_cast<char *>(std::malloc(yielding));
+	block[0] = block[yielding - 1] = 1;
+	std::free(block);
 }
 
 bool await(const char *expected)
@@ -190,8 +186,8 @@ void park_as(const char *how)
 		park_in_thread(end_with_copy, true);
 	else if (!std::strcmp(how, "fiber"))
 		park_in_coroutine(keep_copy);
-	else if (!std::strcmp(how, "new"))
-		park_in_coroutine(call_new);
+	else if (!std::strcmp(how, "malloc"))
+		park_in_coroutine(call_malloc);
 	else
 		victim_wrong("%s?", how);
 }

@@ -131,11 +131,11 @@ class Sum {
 		return this;
 	}
 	get hidden() {
-		return this.stacks ? head.figures[this.f].hidden : 0;
+		return this.stacks || this.sought ? head.figures[this.f].hidden : 0;
 	}
 	// What lost samples may add.
 	missing() {
-		return head.figures[this.f].lostWeight * (head.lostBusy + (isLive(this.f) ? this.lost : 0) + (this.all || this.stacks && this.unknown ? 0 : head.lostStack));
+		return head.figures[this.f].lostWeight * (head.lostBusy + (isLive(this.f) ? this.lost : 0) + (this.all ? head.lostTotal : this.stacks && this.unknown ? 0 : head.lostStack));
 	}
 	get estimate() {
 		if (!this.known) {
@@ -174,9 +174,17 @@ class Sum {
 }
 
 const sumOf = (list, f) => list.reduce((sum, e) => sum.add(e), new Sum(f));
+// Of what is asked for something may be unseen even if nothing was seen.
+function asked(sum) {
+	sum.sought = true;
+	if (!sum.stacks && isBytes(sum.f))
+		sum.now.x = head.figures[sum.f].next;
+	return sum;
+}
+
 // All of the span, or of the session.
 function total(f) {
-	const sum = sumOf(entries, f);
+	const sum = asked(sumOf(entries, f));
 	sum.all = true;
 	return sum;
 }

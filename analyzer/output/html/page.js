@@ -42,7 +42,7 @@ function search(regex) {
 		$('hit').textContent = '';
 		return;
 	}
-	const sum = sumOf(shown.filter(e => e.path.some(frame => matched[frame])), state.figure);
+	const sum = asked(sumOf(shown.filter(e => e.path.some(frame => matched[frame])), state.figure));
 	data.hit = sum.data;
 	$('hit').textContent = describe(sum);
 }

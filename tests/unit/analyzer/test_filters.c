@@ -120,6 +120,47 @@ static void test_focus_and_ignore_are_the_total(void **state)
 	}
 }
 
+/* Samples without a stack may be of what is left out or kept: the total allows for them, and the head says so. */
+static void test_what_has_no_stack_is_not_assigned(void **state)
+{
+	struct report all, in, out, sized;
+	struct dump_builder b;
+
+	(void)state;
+	build(&b, RATE);
+	dump_builder_header(&b)->counters[0][DUMP_COUNTER_lost_stack_full] = 40;
+	make(&all, &b, (struct report_options){ 0 });
+	make(&in, &b, (struct report_options){ .filter = { .focus = "libparse" } });
+	make(&out, &b, (struct report_options){ .filter = { .ignore = "libparse" } });
+	make(&sized, &b, (struct report_options){ .filter = { .size_low = 1 } });
+	const struct report_row *unknown = NULL;
+	for (size_t i = 0; i < all.rows.count; i++)
+		unknown = all.rows.list[i].unknown ? &all.rows.list[i] : unknown;
+	assert_non_null(unknown);
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		struct estimate with = report_estimate(&in, &in.total, f);
+		struct estimate without = estimate_interval(&in.total.sum[f], in.options.confidence);
+		assert_near(with.high, without.high + report_lost_weight(&in, f, 40));
+		assert_near(with.low, without.low);
+		assert_equal_sums(&in.unassigned[f], &unknown->sum[f]);
+		assert_equal_sums(&out.unassigned[f], &unknown->sum[f]);
+		assert_int_equal(sized.unassigned[f].samples, 0);
+		/* They are in these totals. */
+		with = report_estimate(&out, &out.total, f);
+		without = estimate_interval(&out.total.sum[f], out.options.confidence);
+		assert_near(with.high, without.high);
+		assert_near(in.total.sum[f].value + out.total.sum[f].value, all.total.sum[f].value);
+	}
+	assert_says(text_of(&in), "samples without a stack, which are left out and may be of what is kept");
+	assert_says(text_of(&out), "samples without a stack, which count as kept and may be of what is left out");
+	assert_says(json_of(&in), "\"samples_not_assigned\"");
+	report_done(&all);
+	report_done(&in);
+	report_done(&out);
+	report_done(&sized);
+	dump_builder_done(&b);
+}
+
 /* What a group has of its own; of threads, sizes and lifetimes all of it. */
 static const struct estimate_sum *own_of(const struct report *r, const struct group *g)
 {
@@ -500,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_focus_and_ignore_are_the_total),
+		cmocka_unit_test(test_what_has_no_stack_is_not_assigned),
 		cmocka_unit_test(test_groups_are_the_total),
 		cmocka_unit_test(test_lost_history_is_a_group_of_its_own),
 		cmocka_unit_test(test_a_filter_shows_its_group),

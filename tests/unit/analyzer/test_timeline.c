@@ -41,10 +41,12 @@ static void assert_same(struct estimate a, struct estimate b)
 static void test_each_moment_is_its_report(void **state)
 {
 	static const uint32_t rates[] = { 1, RATE };
-	static const struct filter_options filters[] = { { 0 }, { .size_low = 1000, .size_high = 20000 } };
+	static const struct filter_options filters[] = { { 0 },
+		                                         { .size_low = 1000, .size_high = 20000 },
+		                                         { .older_ns = 3000000000u } };
 
 	(void)state;
-	for (size_t k = 0; k < 4; k++) {
+	for (size_t k = 0; k < 6; k++) {
 		struct dump_builder b;
 		struct report r, at;
 		double allocated = 0;
@@ -94,6 +96,16 @@ static void test_peak_is_the_largest_moment(void **state)
 	make(&peak, &b, (struct report_options){ .peak = true, .filter = { .focus = "b.so" } });
 	assert_int_equal(peak.rows.count, 1);
 	assert_true(peak.total.sum[FIGURE_LIVE_BYTES].value < most / 2);
+	report_done(&peak);
+	/* Of blocks that are old then: as the report for that time has them. */
+	const struct filter_options older = { .older_ns = 5000000000u };
+	struct report at;
+	make(&peak, &b, (struct report_options){ .peak = true, .filter = older });
+	make(&at, &b, (struct report_options){ .at_ns = peak.options.at_ns, .filter = older });
+	assert_near(peak.total.sum[FIGURE_LIVE_BYTES].value, at.total.sum[FIGURE_LIVE_BYTES].value);
+	assert_true(peak.total.sum[FIGURE_LIVE_BYTES].value > most / 2 &&
+	            peak.total.sum[FIGURE_LIVE_BYTES].value < most);
+	report_done(&at);
 	report_done(&peak);
 	report_done(&line);
 	dump_builder_done(&b);

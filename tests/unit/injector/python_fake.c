@@ -168,6 +168,8 @@ static void make_states(struct python_fake *f)
 	if (r->frames.cframe_frame != PYTHON_ABSENT) {
 		f->cframe = python_fake_new(OBJECT_BYTES);
 		python_fake_put_pointer(f->cframe, r->frames.cframe_frame, f->frames[0]);
+		python_fake_put_pointer(f->cframe, r->frames.cframe_frame + 8,
+		                        f->state + 8); /* previous: the state's own */
 		python_fake_put_pointer(f->state, r->frames.state_frame, f->cframe);
 	}
 	pthread_setspecific(key, f->state);

@@ -31,7 +31,7 @@
 #define MASK 0x5555555555555555u
 
 /* Words of the shared page by which test and child talk. */
-enum { COPY = 7, THREAD = 16, MASKED, THREAD_POINTER, LEFT };
+enum { COPY = 7, THREAD = 16, MASKED, THREAD_POINTER, LEFT, HOOK };
 enum { THREAD_NONE, THREAD_LIVES, THREAD_ENDS };
 
 static struct target target;
@@ -218,6 +218,27 @@ static void test_search_passes_over_stacks_of_ended_threads(void **state)
 	assert_int_equal(search_again().found, result.found);
 }
 
+/* Whether or not the address of a trampoline ends the search before. */
+static void test_search_finds_a_hook_that_is_alive(void **state)
+{
+	const uint64_t where = (uint64_t)&shared[HOOK];
+
+	(void)state;
+	shared[HOOK] = HOOK_LIVE_MAGIC ^ (where + 8); /* moved: it was another frame's */
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	shared[HOOK] = HOOK_LIVE_MAGIC ^ where;
+	for (unsigned i = 0; i < 2; i++) {
+		struct escape_result result = search_again();
+		assert_int_equal(result.verdict, ESCAPE_HOOK);
+		assert_int_equal(result.found, where);
+		assert_true(escape_hook_lives(&memory, where));
+		shared[COPY] = x.start;
+	}
+	shared[HOOK] = 0;
+	assert_false(escape_hook_lives(&memory, where));
+	assert_int_equal(search_again().verdict, ESCAPE_FOUND);
+}
+
 static void test_search_does_not_read_swapped_pages(void **state)
 {
 	struct page_scan scan;
@@ -315,6 +336,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_search_finds_a_copy, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_passes_over_stacks_of_ended_threads, open_child,
 		                                close_child),
+		cmocka_unit_test_setup_teardown(test_search_finds_a_hook_that_is_alive, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_does_not_read_swapped_pages, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_scan_tells_pages_that_are_there, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_scan_takes_few_steps_for_reserved_memory, open_child, close_child),

@@ -199,6 +199,50 @@ static void test_walk_ends_in_a_cycle(void **state)
 	python_inside_each(cycle);
 }
 
+#define DEAD_BYTES (1u << 17) /* more than a walk takes of the stack */
+
+/* The address of a _PyCFrame in a function that has returned. */
+static __attribute__((noinline, no_sanitize_address)) uint64_t left_behind(const struct python_fake *f)
+{
+	uint8_t stack[DEAD_BYTES];
+
+	memset(stack, 0, sizeof stack);
+	memcpy(stack, f->cframe, 64);
+	__asm__ volatile("" : : "r"(stack) : "memory");
+	return (uint64_t)(uintptr_t)stack;
+}
+
+static void cframe_on_the_stack(struct python_fake *f)
+{
+	const uint32_t at = f->release->frames.state_frame;
+	uint8_t stack[128] __attribute__((aligned(16))), *live = stack, *outer = stack + 64;
+
+	if (!f->cframe)
+		return;
+	memcpy(live, f->cframe, 64);
+	python_fake_put_pointer(f->state, at, live);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	/* Written over: it leads to nothing, down, or to what is no stack; or it has an outer one. */
+	const uint64_t wrong[] = { 0, (uint64_t)(uintptr_t)live - 64, (uint64_t)(uintptr_t)live + 4, 0x4141414141414100,
+		                   (uint64_t)(uintptr_t)live + (1u << 30) };
+	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		python_fake_put(live, f->release->frames.cframe_frame + 8, wrong[i]);
+		ends(f, PYTHON_WALK_LOST, 0);
+	}
+	memcpy(outer, f->cframe, 64);
+	python_fake_put_pointer(live, f->release->frames.cframe_frame + 8, outer);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	python_fake_put(f->state, at, left_behind(f));
+	ends(f, PYTHON_WALK_LOST, 0);
+}
+
+/* 3.11 and 3.12: pthread_exit and longjmp leave the evaluator's behind. */
+static void test_walk_reads_no_cframe_of_a_function_that_was_left(void **state)
+{
+	(void)state;
+	python_inside_each(cframe_on_the_stack);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_walk_needs_the_threads_own_state),
 		cmocka_unit_test(test_walk_ends_at_what_is_wrong),
 		cmocka_unit_test(test_walk_ends_in_a_cycle),
+		cmocka_unit_test(test_walk_reads_no_cframe_of_a_function_that_was_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

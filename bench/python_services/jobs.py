@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Jobs with pandas and numpy that keep a part of what they compute."""
+import sys
+
+import numpy as np
+from counted import KEPT, count
+
+
+def summarise_frames():
+    import pandas as pd
+    frame = pd.DataFrame({"key": np.arange(20000) % 50, "value": np.random.default_rng(7).random(20000)})
+    while True:
+        means = frame.assign(square=frame.value ** 2).groupby("key").agg({"value": "mean", "square": "sum"})
+        kept = np.repeat(means.to_numpy(), 32, axis=0)  # leaks
+        KEPT.append(kept)
+        count(kept.nbytes)
+
+
+def multiply_tiles():
+    tiles = np.random.default_rng(7).random((64, 64))
+    while True:
+        product = tiles @ tiles.T
+        product /= product.max()
+        for row in np.sort(product, axis=1)[::16]:
+            kept = row * 2  # leaks
+            KEPT.append(kept)
+        count(4 * kept.nbytes)
+
+
+{"pandas": summarise_frames, "numpy": multiply_tiles}[sys.argv[1]]()
