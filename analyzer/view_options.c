@@ -91,8 +91,8 @@ static int check_times(const struct report_options *o, int dump_count, struct er
 		return 0;
 	if (o->peak && o->timeline)
 		return err_set(e, EINVAL, "--peak is one time, --timeline are many: not both");
-	if (o->diff || o->since_ns || o->leaks || o->at_ns || o->filter.older_ns)
-		return err_set(e, EINVAL, "%s: not with --at, --since, --diff, --leaks or --older", name);
+	if (o->diff || o->since_ns || o->leaks || o->at_ns)
+		return err_set(e, EINVAL, "%s: not with --at, --since, --diff or --leaks", name);
 	if (o->timeline && (o->by != BY_STACK || o->plan > 0))
 		return err_set(e, EINVAL, "--timeline shows no rows: not with --by or --plan");
 	if (dump_count != 1)
@@ -112,6 +112,8 @@ int view_options_check(const struct report_options *o, int dump_count, struct er
 		               "--by thread: what a thread has allocated in all is not kept, sort by live-bytes or "
 		               "live-count");
 	if (o->filter.older_ns && compares)
-		return err_set(e, EINVAL, "--older is about one time: not with --diff, --since or --leaks");
+		return err_set(e, EINVAL,
+		               "--older is about one time, these about two: not with --diff, --since or --leaks (which "
+		               "has --age)");
 	return check_times(o, dump_count, e);
 }

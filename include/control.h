@@ -43,7 +43,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 9u
+#define CONTROL_VERSION 10u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -87,7 +87,8 @@ struct code_patch {
 /*
  * A mapping of the payload's file, code of its own written over it, within reach of the entries that it serves. For
  * each: what the trampoline's entrance does, and, at DETOUR_COPY, the displaced instructions with a jump back, which
- * are the trampoline's original.
+ * are the trampoline's original. With TRAMPOLINE_KEEPS the copy is at DETOUR_KEEPING_COPY, and the original is what
+ * stands before it, at DETOUR_KEEPING_RESUME.
  */
 struct detour_area {
 	uint64_t address;
@@ -96,6 +97,8 @@ struct detour_area {
 #define SESSION_DETOUR_AREAS 8u
 #define DETOUR_BYTES 128u
 #define DETOUR_COPY 40u
+#define DETOUR_KEEPING_RESUME 48u
+#define DETOUR_KEEPING_COPY 58u
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
@@ -148,7 +151,7 @@ struct control_patch {
 struct control_trampoline {
 	uint64_t original;
 	uint32_t hook;             /* enum hook_id */
-	uint32_t flags;            /* TRAMPOLINE_OUTER, TRAMPOLINE_QUIET_ALIGNED */
+	uint32_t flags;            /* TRAMPOLINE_OUTER, TRAMPOLINE_QUIET_ALIGNED, TRAMPOLINE_KEEPS */
 	uint64_t quiet;            /* 0 none; see below */
 };
 /*
@@ -164,6 +167,12 @@ struct control_trampoline {
  * takes the alignment first and then the size: the arguments of the original, exchanged.
  */
 #define TRAMPOLINE_QUIET_ALIGNED 2u
+/*
+ * The callers may rely on registers that the function leaves alone (injector/entry/allocator_registers.c): every
+ * register that a called function may change is as the function alone would have left it, whatever the hook does. Only
+ * for a function that is hooked at its entry, and not with a quiet one. The original is called as trampolines.h says.
+ */
+#define TRAMPOLINE_KEEPS 4u
 
 enum session_state {
 	SESSION_LOADED = 0,    /* dlopen done, nothing started */

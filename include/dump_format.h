@@ -63,7 +63,7 @@ struct dump_clock {
 #define DUMP_COUNTER_LIST(X)                                                                          \
 	X(samples_taken, "allocations that were sampled")                                            \
 	X(samples_freed, "sampled allocations that were freed again")                                \
-	X(lost_busy, "samples not taken: the hook was interrupted by a signal handler or had no thread state") \
+	X(lost_busy, "samples not taken: the hook was in a signal handler or had no state, or new_handler ran") \
 	X(lost_live_full, "samples not kept: no room in the live table")                             \
 	X(lost_stack_full, "samples whose stack could not be stored")                                \
 	X(lost_history, "finished allocations dropped from the history")                             \

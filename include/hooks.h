@@ -25,6 +25,16 @@
 #define SHAPE_MAP 5     /* mmap: anonymous mappings only; failure is (void *)-1 */
 #define SHAPE_UNMAP 6   /* munmap: releases the mapping that starts at argument 0 */
 #define SHAPE_REMAP 7   /* mremap: as SHAPE_REALLOC, failure is (void *)-1 */
+/*
+ * CPython's allocator for objects. Argument 0 is a context. Blocks of 1 to POOL_MAX bytes come from arenas of its own;
+ * for all others it calls malloc or calloc, which are on the list and count. Only realloc may do either for any size:
+ * it counts, and what it calls does not (TRAMPOLINE_OUTER). The shapes from here on have the block in argument 1.
+ */
+#define SHAPE_POOL 8          /* as SHAPE_ALLOC, for requests of 1 to POOL_MAX bytes; others are passed on */
+#define SHAPE_POOL_REALLOC 9  /* as SHAPE_REALLOC, but that it never frees for a size of 0 */
+#define SHAPE_POOL_FREE 10    /* as SHAPE_FREE */
+#define POOL_MAX 512          /* SMALL_REQUEST_THRESHOLD */
+#define POOL_ALIGNMENT 16     /* ALIGNMENT */
 
 /* Where the requested size in bytes is. */
 #define SIZE_NONE 0
@@ -38,6 +48,7 @@
 #define GROUP_MALLOC 0   /* the C and C++ allocation functions: always */
 #define GROUP_JEMALLOC 1 /* jemalloc's own interface: always, where a module imports it */
 #define GROUP_MMAP 2     /* only with --mmap */
+#define GROUP_PYTHON 3   /* in the interpreter's table of allocators only, never by name: --python-allocators */
 
 #define HOOK_LIST(X)                                                                                     \
 	X(malloc, "malloc", SHAPE_ALLOC, SIZE_ARG0, GROUP_MALLOC)                                        \
@@ -85,7 +96,11 @@
 	X(mmap, "mmap", SHAPE_MAP, SIZE_ARG1, GROUP_MMAP)                                                \
 	X(mmap64, "mmap64", SHAPE_MAP, SIZE_ARG1, GROUP_MMAP)                                            \
 	X(munmap, "munmap", SHAPE_UNMAP, SIZE_NONE, GROUP_MMAP)                                          \
-	X(mremap, "mremap", SHAPE_REMAP, SIZE_ARG2, GROUP_MMAP)
+	X(mremap, "mremap", SHAPE_REMAP, SIZE_ARG2, GROUP_MMAP)                                          \
+	X(python_malloc, "_PyObject_Malloc", SHAPE_POOL, SIZE_ARG1, GROUP_PYTHON)                        \
+	X(python_calloc, "_PyObject_Calloc", SHAPE_POOL, SIZE_ARG1_X_ARG2, GROUP_PYTHON)                 \
+	X(python_realloc, "_PyObject_Realloc", SHAPE_POOL_REALLOC, SIZE_ARG2, GROUP_PYTHON)              \
+	X(python_free, "_PyObject_Free", SHAPE_POOL_FREE, SIZE_NONE, GROUP_PYTHON)
 
 #ifndef __ASSEMBLER__
 #define HOOK_ENUM_(id, symbol, shape, size, group) HOOK_##id,

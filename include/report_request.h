@@ -5,7 +5,7 @@
  *   memanalyze --write-report VERSION FILE DUMP
  *
  * FILE is the name of the report, which says its form as with -o, and is not opened; DUMP is what the dump is called.
- * Descriptors: REPORT_REQUEST_DUMP is the dump, REPORT_REQUEST_OUT where the report goes, standard error takes
+ * Descriptors: REPORT_REQUEST_DUMP is the dump, REPORT_REQUEST_OUT takes the report (a pipe), standard error takes
  * messages, one a line. The exit status is that of memanalyze. Without DUMP it only says whether there is a form for
  * such a name. Anything else than these arguments ends memanalyze with REPORT_REQUEST_UNKNOWN: it is of another
  * version.

@@ -70,17 +70,24 @@ static void tell_view(const struct doctor_allocators *d, const struct session *s
 
 static void tell_entries(const struct allocators *found, const struct allocator *a)
 {
-	size_t all, several = 0, told = 0;
+	size_t all, several = 0, keeping = 0, told = 0;
 	size_t good = allocator_hookable(found, a, &all);
 
 	for (size_t i = a->first; i < a->first + a->count; i++) {
 		const struct allocator_function *fn = &found->functions[i];
 		several += fn->layer != LAYER_WRAPPER && !fn->entry_refusal[0] && fn->entry.kind == ENTRY_SEVERAL;
+		keeping += fn->layer != LAYER_WRAPPER && !fn->entry_refusal[0] && !fn->uses_all;
 	}
 	fact("",
 	     "  entry hooks are possible for %zu of %zu functions, for %zu of them only while no thread is in the "
 	     "entry",
 	     good, all, several);
+	if (keeping)
+		fact("",
+		     "  %zu of them would keep all registers, which costs a little: callers of such a function may "
+		     "rely on "
+		     "them",
+		     keeping);
 	for (size_t i = a->first; i < a->first + a->count; i++) {
 		const struct allocator_function *fn = &found->functions[i];
 		if (fn->layer != LAYER_WRAPPER && fn->entry_refusal[0] && told++ < REFUSALS_TOLD)

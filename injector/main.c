@@ -16,6 +16,7 @@
 #include "old_stub.h"
 #include "options.h"
 #include "other_session.h"
+#include "payload_image.h"
 #include "payload_place.h"
 #include "plan.h"
 #include "privileges.h"
@@ -338,10 +339,29 @@ static int profile(struct session *s)
 	return status;
 }
 
+/* Trampolines that had to stay are inert, and belong to no session. */
+static void say_nothing_to_detach(struct session *s)
+{
+	bool said = false;
+
+	for (size_t i = 0; i < s->view.maps.count; i++) {
+		const struct mapping *m = &s->view.maps.list[i];
+		if (strncmp(m->path, "/memfd:" PAYLOAD_MEMFD_NAME, strlen("/memfd:" PAYLOAD_MEMFD_NAME)) != 0)
+			continue;
+		session_say(s,
+		            "inert trampolines of an earlier session are in %d (%s) at 0x%llx; they call the original "
+		            "functions",
+		            s->target.pid, s->target.comm, (unsigned long long)m->start);
+		said = true;
+	}
+	if (!said)
+		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
+}
+
 static int detach(struct session *s)
 {
 	struct err e;
-	bool ended = false;
+	bool ended = false, waited = false;
 
 	s->save_as = s->options.output;
 	s->detaching = true;
@@ -349,6 +369,9 @@ static int detach(struct session *s)
 	int rc = session_open(s, &e);
 	if (rc == 0)
 		rc = other_session_lock(s, &ended, &e);
+	/* Not where the one that waits has this done (repeat.h). */
+	if (rc == 0 && !s->options.every_ns && other_session_end_waiting(s, &waited, &e) < 0)
+		complain(s, &e);
 	if (rc == 0 && ended && !target_alive(&s->target))
 		return EXIT_DONE;
 	if (rc == 0)
@@ -381,8 +404,10 @@ static int detach(struct session *s)
 		            s->target.comm);
 		return EXIT_DONE;
 	}
+	if (!s->payload.base && waited)
+		return EXIT_DONE;
 	if (!s->payload.base) {
-		session_say(s, "nothing of memattach is in %d (%s)", s->target.pid, s->target.comm);
+		say_nothing_to_detach(s);
 		return EXIT_DONE;
 	}
 	rc = session_choose(s, &e);

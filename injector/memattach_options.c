@@ -48,6 +48,14 @@ static const struct option_row rows[] = {
 	  .help = "of the CPU time of PID for sampling (1; no limit with -r 1): while it takes more, there are fewer "
 	          "samples; 0: no limit" },
 	{ .code = OPTION_MMAP, .name = "mmap", .help = "sample anonymous mmap, mremap and munmap, too" },
+	{ .code = OPTION_PYTHON_ALLOCATORS,
+	  .name = "python-allocators",
+	  .argument = "MODE",
+	  .value = OPTION_VALUE_WORDS,
+	  .words = "auto on off",
+	  .help = "sample CPython's objects of up to 512 bytes, too, which come from arenas of its own; auto "
+	          "(default): "
+	          "if --max-overhead is 5 or more, or 0" },
 	{ .code = OPTION_HOOKS,
 	  .name = "hooks",
 	  .argument = "MODE",

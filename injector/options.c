@@ -96,6 +96,19 @@ static int parse_loader(const char *text, enum loader_mode *mode)
 	return 0;
 }
 
+static int parse_python_allocators(const char *text, enum python_objects *mode)
+{
+	static const char *const names[] = {
+		[PYTHON_OBJECTS_AUTO] = "auto", [PYTHON_OBJECTS_ON] = "on", [PYTHON_OBJECTS_OFF] = "off"
+	};
+	int found = number_of(text, names, 3);
+
+	if (found < 0)
+		return usage("--python-allocators %s: it is auto, on or off", text);
+	*mode = (enum python_objects)found;
+	return 0;
+}
+
 static int parse_given(const char *text, struct session_options *o)
 {
 	if (o->given_count == GIVEN_MAX)
@@ -210,6 +223,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
 	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
+	case OPTION_PYTHON_ALLOCATORS: return parse_python_allocators(argument, &o->python_objects);
 	case OPTION_LOADER: return parse_loader(argument, &o->loader);
 	case OPTION_HOOK: return parse_given(argument, o);
 	case OPTION_SEED: return parse_number(argument, &o->seed);

@@ -41,6 +41,7 @@ add_library(memattach_prepare STATIC
   got/entry_resolve.c
   got/entry_routes.c
   got/got_plan.c
+  got/plan_words.c
   unwind/allocator_code.c
   unwind/cfi_program.c
   unwind/unwind_cache.c
@@ -55,11 +56,14 @@ add_library(memattach_prepare STATIC
   entry/allocator_layers.c
   entry/allocator_names.c
   entry/allocator_quiet.c
+  entry/allocator_registers.c
   entry/debug_data.c
   entry/entry_hooks.c
   entry/evaluator_code.c
+  entry/function_body.c
   entry/function_table.c
   entry/module_names.c
+  entry/python_allocators.c
   entry/stored_pointers.c
   remote/cave.c
   arch/x86_64/code_references.c
@@ -68,6 +72,7 @@ add_library(memattach_prepare STATIC
   arch/x86_64/entry_code.c
   arch/x86_64/instruction.c
   arch/x86_64/stack_switch.c
+  arch/x86_64/word_references.c
   arch/x86_64/rule_encode.c)
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${injector_folders})

@@ -16,6 +16,8 @@
 #include "options.h"
 #include "say.h"
 #include "schedule.h"
+#include "session_lock.h"
+#include "session_seed.h"
 #include "status_line.h"
 #include "stop_signals.h"
 #include "watchdog.h"
@@ -35,6 +37,7 @@ struct repeater {
 	struct session *s;
 	struct session_result *result;
 	struct stop_signals signals;
+	int announced; /* for --detach, -1: it is not */
 	struct kept_dumps kept;
 	struct schedule schedule;
 	unsigned written, failed;
@@ -51,6 +54,7 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 	struct err e;
 
 	stop_signals_close(&r->signals);
+	close(r->announced);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		exit(EXIT_NOT_ATTACHED);
@@ -59,6 +63,7 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 		say_error(r->s->options.pid, "%s", e.text);
 		exit(EXIT_NOT_ATTACHED);
 	}
+	r->s->options.seed = session_seed(r->s->options.seed, r->written);
 	int status = run(r->s);
 	r->result->asked = watchdog_asked() > 0;
 	if (status != EXIT_NOT_ATTACHED && file->result) {
@@ -213,13 +218,17 @@ static int prepare(struct repeater *r, struct err *e)
 		r->result = NULL;
 		return err_sys(e, "out of memory");
 	}
-	return stop_signals_open(&r->signals, e);
+	rc = stop_signals_open(&r->signals, e);
+	if (rc == 0)
+		r->announced = session_lock_announce(&r->s->target, e);
+	return rc < 0 || r->announced >= 0 ? rc : r->announced;
 }
 
 int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*detach)(struct session *))
 {
 	struct repeater r = { .s = s,
 		              .signals = { .fd = -1 },
+		              .announced = -1,
 		              .kept = { .limit = s->options.keep },
 		              .schedule = { .first_ns = monotonic_ns(), .period_ns = s->options.every_ns } };
 	struct err e;
@@ -234,6 +243,11 @@ int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*d
 	}
 	if (r.written + r.failed)
 		session_say(s, "sessions recorded: %u, failed: %u", r.written, r.failed);
+	if (r.announced >= 0)
+		close(r.announced);
+	/* A --detach that came while this was ending already: there is nothing more that it could end. */
+	while (r.signals.fd >= 0 && stop_signals_take(&r.signals))
+		;
 	stop_signals_close(&r.signals);
 	kept_dumps_free(&r.kept);
 	if (r.result)

@@ -13,6 +13,7 @@
  *   - if something had to stay in the target: it would add up;
  *   - if a session was killed, by the kernel that is short of memory or by its watchdog: it is detached first;
  *   - if one was told to end, by a signal to either process or by memattach --detach: who said it meant all of them.
+ *     Between two sessions memattach --detach finds the parent by a lock of its own (session_lock.h).
  *
  * If the parent dies, the session that runs ends and detaches as at a signal.
  */

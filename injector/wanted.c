@@ -12,6 +12,7 @@
 #include "say.h"
 #include "session_file.h"
 #include "session_reports.h"
+#include "session_seed.h"
 #include "several.h"
 
 #define LISTED_MAX 40u
@@ -31,17 +32,18 @@ static int profile_one(const struct wanted *w, const struct session_options *opt
 }
 
 /* In a process of its own, see several.h. */
-static int profile_member(void *context, const struct chosen *target, bool first, bool found_later)
+static int profile_member(void *context, const struct several_member *member)
 {
 	const struct wanted *w = context;
 	struct session_options options = w->options;
 
-	options.pid = target->pid;
-	options.start_ticks = target->start_ticks;
+	options.pid = member->target->pid;
+	options.start_ticks = member->target->start_ticks;
 	options.among_several = true;
-	options.launched &= first;
-	options.found_later = found_later;
-	if (w->options.launched && !first)
+	options.launched &= member->ordinal == 0;
+	options.found_later = member->found_later;
+	options.seed = session_seed(session_seed(options.seed, member->ordinal), member->programs);
+	if (w->options.launched && member->ordinal)
 		close(options.ready);
 	return profile_one(w, &options);
 }

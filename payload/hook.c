@@ -5,12 +5,7 @@
  * - The record of a block that is freed is taken, or hidden from all others, before the original runs, one of an
  *   allocation is made after it: between, the address may be another thread's block.
  * - realloc takes the old record out of sight, calls the original, then drops it, or puts it back if the call failed.
- * - A function that passes on to another one that is hooked (TRAMPOLINE_OUTER: realloc of a null pointer calls malloc)
- *   counts, the inner call does not. The outer hook notes where it is while the original runs; a call that comes from
- *   little below is an inner one if the stack still holds the outer call's return address and a walk comes to this
- * code: the program may have left the original by an exception or siglongjmp(), or ended the thread. What an inner call
- * has subtracted from the interval is no loss: it draws a new one as every sample does, and leaves it at that. The
- * points of a Poisson process over all bytes, those of the outer calls alone taken, are one over those bytes.
+ * - A function that passes on to another one that is hooked counts, the inner call does not (outer_call.h).
  * - The original runs with no thread state taken and nothing locked; it may throw, call hooks, or never return.
  * - No system call, no message, no change of errno other than the original's.
  *
@@ -31,6 +26,7 @@
 #include "hooks.h"
 #include "known_stack.h"
 #include "live_table.h"
+#include "outer_call.h"
 #include "python_frames.h"
 #include "recent_stack.h"
 #include "regions.h"
@@ -63,80 +59,17 @@ struct recorder {
 	uint64_t stamp;
 };
 
-typedef uint64_t (*original_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-
-#define INNER_BYTES (16u << 10) /* of stack that an allocator uses between an outer and an inner call */
-
-static uint64_t pass_on(const struct hook_call *call)
+/* The block that the call takes, of the shapes that take one. */
+static uint64_t old_block(const struct hook_call *call)
 {
-	const uint64_t *a = call->arguments;
-	original_function original = (original_function)call->trampoline->original;
-
-	return original(a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-
-/*
- * Does the stack still hold what the mark of an outer call remembers? Only what is certain to be on the stack that the
- * call is on is read; else the mark is believed.
- */
-static bool mark_holds(const struct thread_state *thread, uint64_t sp, uint64_t tp)
-{
-	uint64_t end = (sp | (PAGE_BYTES - 1)) + 1;
-
-	if (thread->outer_sp >= end)
-		end = known_stack_end(sp, tp);
-	return thread->outer_sp >= end || stack_word(thread->outer_sp) == thread->outer_return;
-}
-
-/* Whether a walk from the call meets this code; one that is cut off, or guesses, tells nothing. */
-static __attribute__((noinline)) bool may_be_below(const struct hook_call *call, uint64_t tp)
-{
-	const struct unwind_start start = { .sp = call->sp, .fp = call->fp, .thread_pointer = tp };
-	uint64_t frames[DUMP_FRAMES_MAX];
-	struct unwind_result walked;
-
-	unwind_walk(&start, NULL, frames, &walked);
-	for (uint32_t i = 0; i < walked.count; i++)
-		if (DUMP_FRAME_ADDRESS(frames[i]) - session.text_start < session.text_end - session.text_start)
-			return true;
-	return walked.flags & DUMP_STACK_TRUNCATED || walked.fallback;
-}
-
-static bool is_inner(const struct hook_call *call)
-{
-	uint64_t tp = arch_thread_pointer();
-	struct thread_state *thread = thread_state_find(tp);
-
-	if (!thread || thread->outer_sp - call->sp - 1 >= INNER_BYTES)
-		return false;
-	if (mark_holds(thread, call->sp, tp) && may_be_below(call, tp))
-		return true;
-	thread->outer_sp = 0;
-	return false;
-}
-
-/* The state may be another thread's before or after, or new: then an inner call counts too. */
-static __attribute__((noinline)) uint64_t call_outer(const struct hook_call *call)
-{
-	uint64_t tp = arch_thread_pointer(), result;
-	struct thread_state *thread = thread_state_find(tp);
-
-	if (thread) {
-		thread->outer_return = stack_word(call->sp);
-		thread->outer_sp = call->sp;
-	}
-	result = pass_on(call);
-	thread = thread_state_find(tp);
-	if (thread)
-		thread->outer_sp = 0;
-	return result;
+	return call->arguments[hook_facts[call->hook].shape >= SHAPE_POOL];
 }
 
 static uint64_t call_original(const struct hook_call *call)
 {
 	if (UNLIKELY(trampolines_any_outer) && !call->inner && trampolines_is_outer(call->trampoline))
-		return call_outer(call);
-	return pass_on(call);
+		return outer_call_make(call);
+	return hook_pass_on(call);
 }
 
 /* The bytes that the caller asks for; false if they do not fit a word, which the allocator will refuse. */
@@ -242,6 +175,13 @@ static uint64_t usable_size(const struct hook_call *call, uint64_t block)
 	return ((uint64_t(*)(uint64_t))function)(block);
 }
 
+static uint64_t new_usable_size(const struct hook_call *call, uint64_t block, uint64_t size)
+{
+	if (hook_facts[call->hook].shape == SHAPE_POOL)
+		return (size + POOL_ALIGNMENT - 1) & ~(uint64_t)(POOL_ALIGNMENT - 1);
+	return usable_size(call, block);
+}
+
 /* A new stack with Python frames. Out of line: only threads of Python need room for them on their stacks. */
 static __attribute__((noinline)) struct dump_stack *intern_python(struct stack_draft_frames *stack, uint64_t tp,
                                                                   uint64_t native, const struct unwind_result *walked,
@@ -325,7 +265,7 @@ static void record_sample(const struct hook_call *call, struct recorder *r, stru
 	if (reserved == LIVE_RESERVED) {
 		/* Last, after all locked instructions: the header of a block is seldom in a cache, and so nothing
 		 * waits for it but a store. */
-		record->usable = usable_size(call, record->address);
+		record->usable = new_usable_size(call, record->address, record->size);
 		live_table_publish(&entry, record);
 		return;
 	}
@@ -409,8 +349,9 @@ static __attribute__((noinline)) void record_free(const struct hook_call *call, 
 static void count_unseen(const struct hook_call *call, uint64_t block)
 {
 	struct dump_header *dump = payload.dump;
+	uint8_t shape = hook_facts[call->hook].shape;
 
-	if (!block || hook_facts[call->hook].shape != SHAPE_FREE || call->inner)
+	if (!block || (shape != SHAPE_FREE && shape != SHAPE_POOL_FREE) || call->inner)
 		return;
 	__atomic_fetch_add(&dump->frees_unseen, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&dump->frees_unseen_bytes, usable_size(call, block), __ATOMIC_RELAXED);
@@ -481,8 +422,8 @@ static uint64_t free_exact(const struct hook_call *call, uint64_t block)
 static uint64_t slow_free(const struct hook_call *call)
 {
 	if (filter_is_exact())
-		return free_exact(call, call->arguments[0]);
-	record_free(call, call->arguments[0]);
+		return free_exact(call, old_block(call));
+	record_free(call, old_block(call));
 	return call_original(call);
 }
 
@@ -516,6 +457,14 @@ static uint64_t call_for_block(struct hook_call *call)
 	return quiet ? call_quiet(call, quiet, aligned) : call_original(call);
 }
 
+/* The original has yet to run, without a frame of ours: the block that it may make is not seen. */
+static __attribute__((noinline)) void count_unwatched(void)
+{
+	struct counter_row counters = counter_row(0, arch_thread_pointer());
+
+	counter_add(&counters, DUMP_COUNTER_lost_busy, 1);
+}
+
 static uint64_t slow_allocate(struct hook_call *call)
 {
 	uint64_t size, block, result;
@@ -524,6 +473,8 @@ static uint64_t slow_allocate(struct hook_call *call)
 	result = call_for_block(call);
 	if (!rate || call->inner)
 		return result;
+	if (call->again)
+		count_unwatched();
 	block = new_block(call, result);
 	if (block)
 		record_block(call, block, size, rate);
@@ -560,7 +511,7 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 	bool known;
 
 	regions_refresh();
-	known = live_table_take(call->arguments[0], &old);
+	known = live_table_take(old_block(call), &old);
 	result = call_original(call);
 	block = new_block(call, result);
 	if (known)
@@ -572,13 +523,15 @@ static uint64_t slow_reallocate(const struct hook_call *call)
 
 uint64_t hook_slow(struct hook_call *call)
 {
-	call->inner = UNLIKELY(trampolines_any_outer) && is_inner(call);
+	call->inner = UNLIKELY(trampolines_any_outer) && outer_call_holds(call);
 	switch (hook_facts[call->hook].shape) {
 	case SHAPE_FREE:
-	case SHAPE_UNMAP: return slow_free(call);
+	case SHAPE_UNMAP:
+	case SHAPE_POOL_FREE: return slow_free(call);
 	case SHAPE_REALLOC:
 	case SHAPE_RESIZE:
-	case SHAPE_REMAP: return slow_reallocate(call);
+	case SHAPE_REMAP:
+	case SHAPE_POOL_REALLOC: return slow_reallocate(call);
 	default: return slow_allocate(call);
 	}
 }

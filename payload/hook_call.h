@@ -45,7 +45,21 @@
 #define HOOK_CALL_HOOK 80
 #define HOOK_CALL_LIVE 88
 #define HOOK_CALL_AGAIN 96
-#define HOOK_CALL_BYTES 112
+#define HOOK_CALL_KEEPS 100
+#define HOOK_CALL_BYTES 112 /* a multiple of 16: so struct hook_kept behind it is aligned */
+
+/* From the struct hook_call before it. */
+#define HOOK_KEPT_XMM (HOOK_CALL_BYTES + 0)
+#define HOOK_KEPT_RAX (HOOK_CALL_BYTES + 256)
+#define HOOK_KEPT_RCX (HOOK_CALL_BYTES + 264)
+#define HOOK_KEPT_RDX (HOOK_CALL_BYTES + 272)
+#define HOOK_KEPT_RSI (HOOK_CALL_BYTES + 280)
+#define HOOK_KEPT_RDI (HOOK_CALL_BYTES + 288)
+#define HOOK_KEPT_R8 (HOOK_CALL_BYTES + 296)
+#define HOOK_KEPT_R9 (HOOK_CALL_BYTES + 304)
+#define HOOK_KEPT_R10 (HOOK_CALL_BYTES + 312)
+#define HOOK_KEPT_R11 (HOOK_CALL_BYTES + 320)
+#define HOOK_KEPT_BYTES 336
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -65,6 +79,8 @@ struct hook_call {
 	uint32_t inner;              /* set by hook_slow(): made by another hooked function, for whose block it is */
 	uint64_t live;               /* HOOK_LIVE_MAGIC of control.h */
 	uint32_t again;              /* set by hook_slow(): the entry shall jump to the original without a frame */
+	uint32_t keeps;              /* 1: behind it lie the registers that the original gets, then those that it left
+	                                (struct hook_kept, which only hooks.S knows). Not with again */
 };
 
 _Static_assert(offsetof(struct hook_call, arguments) == HOOK_CALL_ARGUMENTS, "arguments");
@@ -75,11 +91,15 @@ _Static_assert(offsetof(struct hook_call, sp) == HOOK_CALL_SP, "sp");
 _Static_assert(offsetof(struct hook_call, hook) == HOOK_CALL_HOOK, "hook");
 _Static_assert(offsetof(struct hook_call, live) == HOOK_CALL_LIVE, "live");
 _Static_assert(offsetof(struct hook_call, again) == HOOK_CALL_AGAIN, "again");
+_Static_assert(offsetof(struct hook_call, keeps) == HOOK_CALL_KEEPS, "keeps");
 _Static_assert(sizeof(struct hook_call) <= HOOK_CALL_BYTES, "hook_call");
 
 /* Does what the fast path could not, the original call included; returns what the original returned. With call->again
  * nothing was called that matters, and the call is still to be made. */
 uint64_t hook_slow(struct hook_call *call);
+
+/* Calls the original of a call that keeps registers. */
+uint64_t hook_call_keeping(const struct hook_call *call) __attribute__((visibility("hidden")));
 #endif
 
 #endif

@@ -15,6 +15,8 @@
 extern const uint8_t trampoline_code[TRAMPOLINES_CODE_BYTES] HIDDEN;
 extern const int32_t hook_offsets[HOOK_COUNT] HIDDEN;
 extern const int32_t hook_outer_offsets[HOOK_COUNT] HIDDEN;
+extern const int32_t hook_keep_offsets[HOOK_COUNT] HIDDEN;
+extern const int32_t hook_outer_keep_offsets[HOOK_COUNT] HIDDEN;
 extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
 
 static struct trampolines_shared nobodys;
@@ -62,7 +64,9 @@ uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned)
 
 static uint64_t hook_address(const struct control_trampoline *wanted)
 {
-	const int32_t *offsets = wanted->flags & TRAMPOLINE_OUTER ? hook_outer_offsets : hook_offsets;
+	const bool outer = wanted->flags & TRAMPOLINE_OUTER, keeps = wanted->flags & TRAMPOLINE_KEEPS;
+	const int32_t *plain = outer ? hook_outer_offsets : hook_offsets;
+	const int32_t *offsets = !keeps ? plain : outer ? hook_outer_keep_offsets : hook_keep_offsets;
 
 	return (uint64_t)offsets + (uint64_t)(int64_t)offsets[wanted->hook];
 }
@@ -130,7 +134,8 @@ int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
 	if (count > TRAMPOLINE_MAX)
 		return -EINVAL;
 	for (uint32_t i = session.trampoline_count; i < count; i++) {
-		if (wanted[i].hook >= HOOK_COUNT || !wanted[i].original)
+		if (wanted[i].hook >= HOOK_COUNT || !wanted[i].original ||
+		    (wanted[i].flags & TRAMPOLINE_KEEPS && wanted[i].quiet))
 			return -EINVAL;
 	}
 	for (uint32_t i = session.trampoline_count; i < count; i++) {

@@ -251,6 +251,20 @@ static void add_to_class(struct samples *s, const struct sample *sample, bool li
 		add_pair(sum->sum + FIGURE_ALLOCATED_BYTES, sample->size, p);
 }
 
+static int add_to_timeline(struct samples *s, const struct sample *sample, double p)
+{
+	const struct timeline *t = s->options.timeline;
+
+	uint64_t age = s->options.age;
+
+	timeline_add(s->options.timeline, sample->size, p,
+	             sample->born < UINT64_MAX - age ? sample->born + age : UINT64_MAX, sample->freed);
+	if (!s->options.spans)
+		return 0;
+	return spans_add(s->options.spans, s->tallies[sample->number].reference, timeline_find(t, sample->born),
+	                 sample->freed ? timeline_find(t, sample->freed) : SIZE_MAX, sample->size, p);
+}
+
 /* The record of a block ended because its address was given out again. */
 static int add_missed(struct samples *s, const struct sample *sample, double p)
 {
@@ -312,8 +326,12 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		add_pair(part->sum, sample->size, p);
 	if (live && o->threads && !tally->out && add_to_thread(s, sample, p))
 		return -ENOMEM;
-	if (o->timeline && !tally->out)
-		timeline_add(o->timeline, sample->size, p, sample->born, sample->freed);
+	if (o->timeline && !tally->out && add_to_timeline(s, sample, p))
+		return -ENOMEM;
+	if (o->stack_threads && !tally->out &&
+	    stack_threads_add(o->stack_threads, tally->reference, sample->tid, (double)sample->size, block->weight,
+	                      live, is_born_in(o, sample)))
+		return -ENOMEM;
 	if (o->classes && !tally->out)
 		add_to_class(s, sample, live, p);
 	if (s->windows)
@@ -440,6 +458,19 @@ static void clear(struct samples *s)
 	s->oldest_freed = 0;
 }
 
+/* What was added to elsewhere. */
+static void clear_others(const struct sample_options *o)
+{
+	if (o->timeline)
+		timeline_clear(o->timeline);
+	if (o->spans) {
+		spans_done(o->spans);
+		spans_init(o->spans, o->timeline->count);
+	}
+	if (o->stack_threads)
+		stack_threads_restart(o->stack_threads);
+}
+
 static int read_pairs(struct samples *s)
 {
 	int r = reuse_find(&s->reuse, s->dump);
@@ -485,6 +516,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 	memset(s->batch->probabilities, 0, sizeof s->batch->probabilities);
 	for (int i = 0; r == 1 && i < READS_MAX; i++) {
 		clear(s);
+		clear_others(options);
 		r = read_records(s);
 		if (!r)
 			r = dump_thinned_meanwhile(dump);

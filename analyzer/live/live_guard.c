@@ -11,11 +11,16 @@
 
 #include "terminal.h"
 
+#define LOOK_NS 200000000
+
 enum { CHILD_OK = 0, CHILD_FAILED = 1, CHILD_LEFT = 2, SIGNALLED = 128 };
 
 struct guard {
-	pid_t child;
+	pid_t child; /* 0: there is none yet */
+	int (*run)(void *arg, struct err *e);
+	void *arg;
 	bool stops;       /* Ctrl-Z does */
+	bool waits;       /* for the foreground: the child, if there is one, is stopped */
 	sigset_t watched; /* blocked, and waited for */
 	sigset_t before;
 	struct err *error; /* shared with the child */
@@ -34,7 +39,7 @@ static void on_end(int sig)
 	_exit(SIGNALLED + sig);
 }
 
-static _Noreturn void be_child(const struct guard *g, int (*run)(void *arg, struct err *e), void *arg)
+static _Noreturn void be_child(const struct guard *g)
 {
 	struct sigaction action = { .sa_handler = on_end };
 	struct err e = { 0 };
@@ -46,7 +51,7 @@ static _Noreturn void be_child(const struct guard *g, int (*run)(void *arg, stru
 	sigprocmask(SIG_SETMASK, &g->before, NULL);
 	if (getppid() != guard_pid)
 		raise(SIGTERM);
-	int r = run(arg, &e);
+	int r = g->run(g->arg, &e);
 	*g->error = e;
 	_exit(r < 0 ? CHILD_FAILED : r == LIVE_GUARD_LEFT ? CHILD_LEFT : CHILD_OK);
 }
@@ -55,6 +60,8 @@ static _Noreturn void be_child(const struct guard *g, int (*run)(void *arg, stru
 
 static void end_child(const struct guard *g)
 {
+	if (!g->child)
+		return;
 	kill(g->child, SIGKILL); /* it has nothing to put in order */
 	waitpid(g->child, NULL, 0);
 }
@@ -81,24 +88,46 @@ static bool ends_programs(int sig)
 	return false;
 }
 
-/* What the terminal was set to meanwhile, and what is on it, is not ours. */
-static void go_on(const struct guard *g)
-{
-	terminal_enter(g->stops);
-	kill(g->child, SIGCONT);
-	kill(g->child, SIGWINCH);
-}
-
-/* SIGSTOP stops at once; who continues it, with SIGCONT, gives the terminal back first. */
-static void stop(const struct guard *g)
+static void wait_for_foreground(struct guard *g)
 {
 	siginfo_t info;
 
+	g->waits = true;
+	if (!g->child)
+		return;
 	kill(g->child, SIGSTOP);
 	waitid(P_PID, (id_t)g->child, &info, WSTOPPED | WEXITED | WNOWAIT);
+}
+
+/* The first time, or again: what the terminal was set to meanwhile, and what is on it, is not ours. In the background
+ * the view comes when the terminal does. */
+static int go_on(struct guard *g, struct err *e)
+{
+	if (!terminal_is_ours()) {
+		wait_for_foreground(g);
+		return 1;
+	}
+	g->waits = false;
+	terminal_enter(g->stops);
+	if (g->child) {
+		kill(g->child, SIGCONT);
+		kill(g->child, SIGWINCH);
+		return 1;
+	}
+	pid_t child = fork();
+	if (child == 0)
+		be_child(g);
+	g->child = child > 0 ? child : 0;
+	return child < 0 ? err_sys(e, "no process can be made") : 1;
+}
+
+/* SIGSTOP stops at once; who continues it, with SIGCONT, gives the terminal back first. */
+static int stop(struct guard *g, struct err *e)
+{
+	wait_for_foreground(g);
 	terminal_leave();
 	raise(SIGSTOP);
-	go_on(g);
+	return go_on(g, e);
 }
 
 /* The signal that has ended it, caught or not; 0: none. */
@@ -114,7 +143,7 @@ static int look_at_child(const struct guard *g, struct err *e)
 {
 	int status;
 
-	if (waitpid(g->child, &status, WNOHANG) != g->child)
+	if (!g->child || waitpid(g->child, &status, WNOHANG) != g->child)
 		return 1;
 	int sig = end_signal(status);
 	if (ends_programs(sig))
@@ -130,18 +159,28 @@ static int look_at_child(const struct guard *g, struct err *e)
 	return e->code ? -e->code : err_set(e, EIO, "the view has failed");
 }
 
-static int watch(const struct guard *g, struct err *e)
+/* A shell tells nobody that it gives the terminal to a job that runs. */
+static int next_signal(const struct guard *g)
 {
-	int r = 1;
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+
+	return g->waits ? sigtimedwait(&g->watched, NULL, &pause) : sigwaitinfo(&g->watched, NULL);
+}
+
+static int watch(struct guard *g, struct err *e)
+{
+	int r = go_on(g, e);
 
 	while (r == 1) {
-		int sig = sigwaitinfo(&g->watched, NULL);
-		if (sig == SIGCHLD) {
+		int sig = next_signal(g);
+		if (sig < 0 && g->waits && terminal_is_ours()) {
+			r = go_on(g, e);
+		} else if (sig == SIGCHLD) {
 			r = look_at_child(g, e);
 		} else if (sig == SIGTSTP) {
-			stop(g);
+			r = stop(g, e);
 		} else if (sig == SIGCONT) {
-			go_on(g);
+			r = go_on(g, e);
 		} else if (sig > 0) {
 			end_child(g);
 			die_by(g, sig);
@@ -173,7 +212,7 @@ static void watch_signals(struct guard *g)
 
 int live_guard_run(int (*run)(void *arg, struct err *e), void *arg, struct err *e)
 {
-	struct guard g = { .stops = !is_ignored(SIGTSTP) };
+	struct guard g = { .run = run, .arg = arg, .stops = !is_ignored(SIGTSTP) };
 	int r = terminal_open(e);
 
 	if (r)
@@ -183,11 +222,7 @@ int live_guard_run(int (*run)(void *arg, struct err *e), void *arg, struct err *
 		return err_set(e, ENOMEM, "out of memory");
 	guard_pid = getpid();
 	watch_signals(&g);
-	terminal_enter(g.stops);
-	g.child = fork();
-	if (g.child == 0)
-		be_child(&g, run, arg);
-	r = g.child < 0 ? err_sys(e, "no process can be made") : watch(&g, e);
+	r = watch(&g, e);
 	terminal_leave();
 	sigprocmask(SIG_SETMASK, &g.before, NULL);
 	munmap(g.error, sizeof *g.error);

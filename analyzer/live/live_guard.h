@@ -2,7 +2,8 @@
 /*
  * Runs a program that fills the terminal in a child, and gives the terminal back however it ends: live_view.h. Signals
  * that end or stop programs come to the guard: it ends or stops the child first, so that nothing is drawn any more,
- * gives the terminal back, and then does to itself what the signal does. Where Ctrl-Z was ignored when memanalyze was
+ * gives the terminal back, and then does to itself what the signal does. In the background, where to take the terminal
+ * would stop the whole job, the view waits until it is in the foreground. Where Ctrl-Z was ignored when memanalyze was
  * started it is no key for stopping either: whoever started it must go on.
  */
 #ifndef MEMATTACH_LIVE_GUARD_H

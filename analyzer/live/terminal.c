@@ -71,6 +71,13 @@ void terminal_left(void)
 	entered = 0;
 }
 
+bool terminal_is_ours(void)
+{
+	pid_t foreground = tcgetpgrp(STDIN_FILENO); /* -1: this is not the terminal of our session */
+
+	return foreground < 0 || foreground == getpgrp();
+}
+
 void terminal_size(size_t *columns, size_t *lines)
 {
 	struct winsize size = { 0 };

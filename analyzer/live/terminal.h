@@ -22,6 +22,8 @@ void terminal_enter(bool stops);
 void terminal_leave(void);
 /* A child has given it back. */
 void terminal_left(void);
+/* May this process set the terminal and read from it? Not a job in the background, which would be stopped for that. */
+bool terminal_is_ours(void);
 /* 80 columns and 24 lines if the terminal does not say. */
 void terminal_size(size_t *columns, size_t *lines);
 

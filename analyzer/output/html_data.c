@@ -11,6 +11,7 @@
 
 #define ERROR_DIGITS 4
 #define COUNT_DIGITS 7
+#define WEIGHT_DIGITS 6
 #define WHOLE_MAX 1e14
 #define NUMBER_TEXT 24
 #define NAME_BYTES 1000u /* of longer names the end is cut off */
@@ -49,6 +50,22 @@ static char *put_sums(char *out, const struct report *r, const struct estimate_s
 	}
 	out = put_number(out, b->next == r->total.sum[bytes].next ? 0 : b->next, COUNT_DIGITS);
 	return put_number(out, c->next, ERROR_DIGITS);
+}
+
+size_t html_cell_text(const struct estimate_sum *bytes, const struct estimate_sum *count, char text[HTML_SUMS_TEXT])
+{
+	char *out = put_number(text, (double)bytes->samples, 0);
+
+	if (bytes->samples == 1) {
+		out = put_number(out, bytes->seen, 0);
+		return (size_t)(put_number(out, count->value, WEIGHT_DIGITS) - text);
+	}
+	out = put_number(out, bytes->value, 0);
+	out = put_number(out, sqrt(bytes->variance), ERROR_DIGITS);
+	out = put_number(out, bytes->seen, 0);
+	out = put_number(out, count->value, COUNT_DIGITS);
+	out = put_number(out, sqrt(count->variance), ERROR_DIGITS);
+	return (size_t)(put_number(out, count->next, WEIGHT_DIGITS) - text);
 }
 
 /* Blocks of two sessions are never the same. */
@@ -251,4 +268,18 @@ void html_data_nodes(const struct html_tree *t, const uint32_t *order, FILE *out
 		node = next_node(t, node);
 	} while (node != HTML_ROOT);
 	fputs("-1]", out);
+}
+
+void html_data_each(const struct html_tree *t, void (*put)(void *arg, uint32_t rows), void *arg)
+{
+	uint32_t node = HTML_ROOT;
+
+	do {
+		const struct html_node *n = &t->nodes[node];
+		if (node != HTML_ROOT && n->rows)
+			put(arg, n->rows);
+		if (n->small)
+			put(arg, n->small);
+		node = next_node(t, node);
+	} while (node != HTML_ROOT);
 }

@@ -21,8 +21,10 @@
 #include "json.h"
 
 struct html_tree;
+struct estimate_sum;
 
 #define HTML_ROWS_TEXT 1200u
+#define HTML_SUMS_TEXT 200u
 
 /* A list of rows; returns how many bytes it wrote. */
 size_t html_rows_text(const struct html_tree *tree, uint32_t rows, char text[HTML_ROWS_TEXT]);
@@ -36,5 +38,9 @@ bool html_all_has_come(const struct html_tree *tree);
  * functions, their number + 1, filled in for html_data_nodes. -ENOMEM. */
 int html_data_frames(const struct html_tree *tree, struct json *json, uint32_t *order) WARN_UNUSED;
 void html_data_nodes(const struct html_tree *tree, const uint32_t *order, FILE *out);
+/* Calls put for each list of rows, in the order in which html_data_nodes writes them. */
+void html_data_each(const struct html_tree *tree, void (*put)(void *arg, uint32_t rows), void *arg);
+/* Sums of some blocks at one time (html_spans.h); returns how many bytes it wrote. */
+size_t html_cell_text(const struct estimate_sum *bytes, const struct estimate_sum *count, char text[HTML_SUMS_TEXT]);
 
 #endif

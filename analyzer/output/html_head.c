@@ -176,6 +176,13 @@ static void put_timeline(struct json *j, const struct report *r)
 		json_array_end(j);
 	}
 	json_array_end(j);
+	const struct session *s = r->session_count == 1 ? &r->sessions[0] : NULL;
+	if (r->timeline.count && s && s->private_start_bytes && s->private_latest_bytes) {
+		json_array_line(j, "private");
+		json_estimate(j, NULL, (double)s->private_start_bytes);
+		json_estimate(j, NULL, (double)s->private_latest_bytes);
+		json_array_end(j);
+	}
 	/* When the distance of samples changed, and to what. */
 	json_array(j, "rates");
 	size_t rates = r->timeline.count && r->session_count == 1 ? r->sessions[0].rate_count : 0;
@@ -201,6 +208,7 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	json_number(j, "limit", report_detection_limit(r));
 	json_unsigned(j, "lostBusy", r->lost_busy);
 	json_unsigned(j, "lostStack", r->lost_stack);
+	json_unsigned(j, "lostTotal", report_total_lacks(r));
 	json_unsigned(j, "lostBefore", r->lost_before);
 	json_unsigned(j, "stacks", r->rows.count);
 	if (r->options.at_ns)

@@ -8,6 +8,8 @@ extern const char html_page_begin[];  /* up to the text report; */
 extern const char html_page_head[];   /* up to html_head; */
 extern const char html_page_frames[]; /* up to the functions; */
 extern const char html_page_nodes[];  /* up to the nodes; */
+extern const char html_page_step[];   /* up to html_spans.step; */
+extern const char html_page_spans[];  /* up to html_spans.text; */
 extern const char html_page_end[];    /* the scripts, and the end */
 
 #endif

@@ -3,12 +3,14 @@
 
 #include <math.h>
 
-#define WHOLE_FROM 65536.0 /* a fraction of more says nothing */
+/* A fraction of more says nothing. */
+#define WHOLE_FROM 65536.0
+#define ERROR_WHOLE_FROM 1000.0
 
 static void put_interval(struct json *j, const struct estimate *x, double low, double high)
 {
 	json_estimate(j, "estimate", x->value);
-	json_estimate(j, "stderr", x->error < WHOLE_FROM ? x->error : round(x->error));
+	json_estimate(j, "stderr", x->error < ERROR_WHOLE_FROM ? x->error : round(x->error));
 	json_estimate(j, "low", low);
 	json_estimate(j, "high", high);
 }
@@ -49,6 +51,8 @@ void json_filter(struct json *j, const struct report *r)
 	json_estimate(j, "of", r->unfiltered.sum[f].value);
 	json_unsigned(j, "samples_kept", r->total.sum[f].samples);
 	json_unsigned(j, "samples_of", r->unfiltered.sum[f].samples);
+	json_estimate(j, "not_assigned", r->unassigned[f].value);
+	json_unsigned(j, "samples_not_assigned", r->unassigned[f].samples);
 	json_object_end(j);
 }
 

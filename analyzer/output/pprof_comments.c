@@ -140,6 +140,8 @@ static void put_filter(struct pprof *p)
 	if (filter_any(&r->options.filter))
 		put(p, "kept %s of %s %s (%s)", text_amount(f, kept, a), text_amount(f, all, b), text_title(f),
 		    text_percent(all > 0 ? kept / all : 0, share));
+	if (text_unassigned(r, line))
+		put(p, "not assigned: %s", line);
 }
 
 void pprof_put_comments(struct pprof *p)
@@ -156,6 +158,8 @@ void pprof_put_comments(struct pprof *p)
 	if (report_lost(r) || r->lost_before)
 		put(p, "%llu samples were lost: figures are too low",
 		    (unsigned long long)(report_lost(r) + r->lost_before));
+	if (r->stack_threads.full)
+		put(p, "there are too many threads and stacks for labels of threads");
 	if (r->past_unknown)
 		put(p, "the history does not reach back far enough: figures of the past are too low");
 }

@@ -9,14 +9,15 @@
 #include "html_growth.h"
 #include "html_head.h"
 #include "html_page.h"
+#include "html_spans.h"
 #include "html_tree.h"
 #include "text.h"
 
 /* What the page writes beside the tree: growth, and how much was summed up. */
 #define REST_BYTES 2000u
 
-/* The parts that come before the tree, whose length decides how much of it fits. */
-struct beginning {
+/* A part whose length decides how much of the next ones fits: what comes before the tree, and the tree. */
+struct part {
 	char *text;
 	size_t bytes;
 };
@@ -33,7 +34,7 @@ static void put_escaped(FILE *out, const char *text)
 	}
 }
 
-static int begin(const struct report *r, const char *name, struct beginning *b)
+static int begin(const struct report *r, const char *name, struct part *b)
 {
 	struct json j = { .in_markup = true };
 	AUTO_FREE char *text = html_text(r, name);
@@ -99,25 +100,53 @@ static int put_tree(const struct html_tree *t, FILE *out)
 	json_object_end(&j);
 	fputs(html_page_nodes, out);
 	html_data_nodes(t, order, out);
-	fputs(html_page_end, out);
 	return 0;
+}
+
+/* Most of the page, for its size. */
+static int make_tree(const struct html_tree *t, struct part *b)
+{
+	FILE *out = open_memstream(&b->text, &b->bytes);
+	int s = out ? put_tree(t, out) : -ENOMEM;
+
+	return out && fclose(out) ? -ENOMEM : s;
+}
+
+static int put_all(const struct html_tree *t, const struct part *b, size_t bytes, FILE *out)
+{
+	struct part tree = { 0 };
+	struct html_spans spans = { 0 };
+	int s = make_tree(t, &tree);
+
+	if (!s)
+		s = html_spans_make(t, tree.bytes < bytes ? bytes - tree.bytes : 0, &spans);
+	if (!s) {
+		fwrite(b->text, 1, b->bytes, out);
+		fwrite(tree.text, 1, tree.bytes, out);
+		fprintf(out, "%s%zu%s%s%s", html_page_step, spans.step, html_page_spans, spans.text ? spans.text : "[]",
+		        html_page_end);
+	}
+	free(tree.text);
+	free(spans.text);
+	return s;
 }
 
 int report_html(const struct report *r, const char *name, FILE *out)
 {
-	const size_t fixed = strlen(html_page_frames) + strlen(html_page_nodes) + strlen(html_page_end) + REST_BYTES;
-	struct beginning b = { 0 };
+	const size_t fixed = strlen(html_page_frames) + strlen(html_page_nodes) + strlen(html_page_step) +
+	                     strlen(html_page_spans) + strlen(html_page_end) + REST_BYTES;
+	struct part b = { 0 };
 	struct html_tree tree = { 0 };
 	int s = begin(r, name, &b);
+	size_t bytes = fixed + b.bytes < HTML_BYTES ? HTML_BYTES - fixed - b.bytes : 0;
+	size_t kept = html_spans_bytes(r);
 
 	if (!s)
 		s = html_tree_init(&tree, r);
 	if (!s)
-		s = html_tree_fit(&tree, fixed + b.bytes < HTML_BYTES ? HTML_BYTES - fixed - b.bytes : 0);
-	if (!s) {
-		fwrite(b.text, 1, b.bytes, out);
-		s = put_tree(&tree, out);
-	}
+		s = html_tree_fit(&tree, bytes > kept ? bytes - kept : 0);
+	if (!s)
+		s = put_all(&tree, &b, bytes, out);
 	html_tree_done(&tree);
 	free(b.text);
 	return s;

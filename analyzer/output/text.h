@@ -70,6 +70,8 @@ void text_next(const struct text *t, const char *name);
 void text_seen(const struct text *t);
 /* The options that filter, as they are given; needs no text. */
 void text_filter_options(const struct filter_options *options, char line[LINE_TEXT]);
+/* How much of the figure that is sorted by a filter by names cannot assign; false: nothing. Needs no text. */
+bool text_unassigned(const struct report *report, char line[LINE_TEXT]);
 /* What the filter leaves out. */
 void text_filter(const struct text *t);
 /* The stacks, or the tables of what stands in them, or of threads, sizes and lifetimes; returns how many were shown. */

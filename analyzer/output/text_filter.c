@@ -41,6 +41,20 @@ void text_filter_options(const struct filter_options *o, char line[LINE_TEXT])
 		add_name(line, "older", text);
 }
 
+bool text_unassigned(const struct report *r, char line[LINE_TEXT])
+{
+	const struct estimate_sum *sum = &r->unassigned[r->options.sort];
+	char a[40], b[40];
+
+	if (!sum->samples)
+		return false;
+	snprintf(line, LINE_TEXT, "%s in %s samples without a stack, %s", text_amount(r->options.sort, sum->value, a),
+	         text_grouped((double)sum->samples, b),
+	         report_has_unassigned(r) ? "which count as kept and may be of what is left out"
+	                                  : "which are left out and may be of what is kept");
+	return true;
+}
+
 void text_filter(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -62,6 +76,10 @@ void text_filter(const struct text *t)
 	        report_is_live(f) ? "live" : "allocated",
 	        text_percent(all->value > 0 ? kept->value / all->value : 0, share),
 	        text_grouped((double)kept->samples, c), text_grouped((double)all->samples, d));
+	if (text_unassigned(r, line)) {
+		text_label(t, "");
+		fprintf(t->out, "not assigned: %s\n", line);
+	}
 	if (filter_by_record(&r->options.filter) && r->past_unknown)
 		text_warning(t, "INCOMPLETE",
 		             "what was freed and is in the history no more is missing from what was allocated");

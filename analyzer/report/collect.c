@@ -275,6 +275,9 @@ static int make_rows(struct build *b)
 			return -ENOMEM;
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
+		uint32_t reference = b->samples.tallies[i].reference;
+		spans_join(&r->spans, &row->spans, spans_of(&r->spans, reference));
+		stack_threads_join(&r->stack_threads, &row->threads, stack_threads_of(&r->stack_threads, reference));
 	}
 	return 0;
 }
@@ -330,19 +333,32 @@ static int on_thread(void *arg, const struct dump_thread *thread)
 	return map_put(&b->threads, thread->tid, filter_thread(&b->report->filter, thread->tid, thread->name));
 }
 
+static uint64_t older_stamps(const struct build *b)
+{
+	return dump_stamp_after(b->dump, b->report->options.filter.older_ns) - dump_header(b->dump)->clock_start.stamp;
+}
+
+/* The age that is asked for is one at this time. */
+static void set_end(struct build *b, uint64_t end)
+{
+	uint64_t older = older_stamps(b);
+
+	if (b->report->options.filter.older_ns)
+		b->filter.born_latest = end > older ? end - older : 0;
+}
+
 static int set_filter(struct build *b, uint64_t end)
 {
 	const struct filter_options *o = &b->report->options.filter;
-	uint64_t start = dump_header(b->dump)->clock_start.stamp;
-	uint64_t older = dump_stamp_after(b->dump, o->older_ns) - start;
 
 	b->filter = (struct sample_filter){ .records = filter_by_record(o),
 		                            .size_low = o->size_low,
 		                            .size_high = o->size_high,
-		                            .born_latest = o->older_ns ? end > older ? end - older : 0 : UINT64_MAX,
+		                            .born_latest = UINT64_MAX,
 		                            .threads = o->thread ? &b->threads : NULL,
 		                            .choose = filter_by_stack(o) ? choose_stacks : NULL,
 		                            .arg = b };
+	set_end(b, end);
 	if (!o->thread)
 		return 0;
 	unsigned long number = strtoul(o->thread, NULL, 10); /* of one that may have no name */
@@ -394,11 +410,16 @@ static bool needs_lost_history(const struct samples *s)
 }
 
 /* Looks at the moments of the timeline, with a reading of its own. */
-static int read_timeline(struct build *b, size_t count, struct timeline *timeline)
+static int read_timeline(struct build *b, size_t count, struct timeline *timeline, struct spans *spans)
 {
+	/* Blocks are old at each moment, not at the one of the report. */
+	struct sample_filter filter = b->filter;
+	filter.born_latest = UINT64_MAX;
 	struct sample_options options = { .at = UINT64_MAX,
-		                          .filter = filter_any(&b->report->options.filter) ? &b->filter : NULL,
+		                          .age = older_stamps(b),
+		                          .filter = filter_any(&b->report->options.filter) ? &filter : NULL,
 		                          .timeline = timeline,
+		                          .spans = spans,
 		                          .progress = b->report->options.progress };
 	struct samples samples = { .rate = b->samples.rate };
 	int s = timeline_init(timeline, count, dump_duration_ns(b->dump));
@@ -420,14 +441,21 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 static int find_peak(struct build *b, struct sample_options *options)
 {
 	struct timeline timeline = { 0 };
-	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline);
+	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline, NULL);
 
 	if (!s) {
 		options->at = timeline_peak(&timeline)->stamp;
+		set_end(b, options->at);
 		b->report->options.at_ns = timeline_peak(&timeline)->ns;
 	}
 	timeline_done(&timeline);
 	return s;
+}
+
+/* They are about the end, and about all of the session. */
+static bool wants_spans(const struct report_options *o)
+{
+	return o->moments && !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff && !o->filter.older_ns;
 }
 
 static int read_views(struct build *b, struct sample_options *options)
@@ -443,8 +471,14 @@ static int read_views(struct build *b, struct sample_options *options)
 	if (!s && r->options.peak)
 		s = find_peak(b, options);
 	if (!s && moments)
-		s = read_timeline(b, moments, &r->timeline);
+		s = read_timeline(b, moments, &r->timeline, wants_spans(&r->options) ? &r->spans : NULL);
 	return s ? s : samples_read(&b->samples, b->dump, options);
+}
+
+/* A growth is of two times. */
+static bool wants_threads(const struct report_options *o)
+{
+	return o->stack_threads && !o->diff && !o->since_ns && !o->leaks;
 }
 
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
@@ -454,6 +488,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		                          .kept = kept,
 		                          .threads = r->options.by == BY_THREAD,
 		                          .classes = groups_class(r->options.by),
+		                          .stack_threads = wants_threads(&r->options) ? &r->stack_threads : NULL,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
 
@@ -474,6 +509,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		s = read_views(&b, &options);
 	if (!s)
 		s = make_rows(&b);
+	if (!s && options.stack_threads)
+		s = stack_threads_finish(options.stack_threads, dump);
 	if (!s)
 		s = threads_read_names(&b.samples.threads, dump);
 	if (!s)

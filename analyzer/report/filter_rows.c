@@ -20,21 +20,31 @@ static void drop_rows(struct rows *rows)
 	map_done(&rows->row_of); /* it knows the old places */
 }
 
-static int add_shorter(struct rows *rows, struct filter *filter, const struct report_row *old)
+static int add_shorter(struct report *r, struct rows *rows, const struct report_row *old)
 {
 	uint64_t places[PYTHON_MERGED_MAX];
 	bool cut;
 
 	if (old->frame_count)
 		memcpy(places, old->frames, old->frame_count * sizeof *places);
-	uint32_t n = filter_frames(filter, places, old->frame_count, &cut);
+	uint32_t n = filter_frames(&r->filter, places, old->frame_count, &cut);
 	struct report_row *row = rows_get(rows, places, n, old->unknown);
 	if (!row)
 		return -ENOMEM;
 	uint32_t flags = row->flags | (cut ? 0 : old->flags);
 	row_merge(row, old);
+	spans_join(&r->spans, &row->spans, old->spans);
+	stack_threads_join(&r->stack_threads, &row->threads, old->threads);
 	row->flags = flags; /* where it ends is what the user wanted */
 	return 0;
+}
+
+/* They may be of what is kept or of what is left out. */
+static void add_unassigned(struct report *r)
+{
+	for (size_t i = 0; i < r->rows.count; i++)
+		for (int f = 0; r->rows.list[i].unknown && f < FIGURE_COUNT; f++)
+			estimate_merge(&r->unassigned[f], &r->rows.list[i].sum[f]);
 }
 
 int filter_rows(struct report *r)
@@ -43,6 +53,8 @@ int filter_rows(struct report *r)
 	struct rows shorter = { .changes = r->rows.changes };
 	int s = 0;
 
+	if (filter_by_stack(o))
+		add_unassigned(r);
 	if (filter_any(o))
 		drop_rows(&r->rows);
 	if (!o->hide && !o->show_from)
@@ -52,7 +64,7 @@ int filter_rows(struct report *r)
 		for (size_t k = i; r->symbols && i % REPORT_AHEAD == 0 && k < r->rows.count && k < i + REPORT_AHEAD;
 		     k++)
 			symbols_want(r->symbols, r->rows.list[k].frames, r->rows.list[k].frame_count);
-		s = add_shorter(&shorter, &r->filter, row);
+		s = add_shorter(r, &shorter, row);
 	}
 	rows_done(&r->rows);
 	r->rows = shorter;

@@ -403,6 +403,8 @@ void report_done(struct report *r)
 	rows_done(&r->rows);
 	groups_done(&r->groups);
 	timeline_done(&r->timeline);
+	spans_done(&r->spans);
+	stack_threads_done(&r->stack_threads);
 	filter_done(&r->filter);
 	symbols_free(r->symbols);
 	images_done(&r->images);

@@ -23,6 +23,8 @@
 #include "progress.h"
 #include "recorded_session.h"
 #include "rows.h"
+#include "spans.h"
+#include "stack_threads.h"
 #include "symbols.h"
 #include "timeline.h"
 #include "trust.h"
@@ -58,9 +60,10 @@ struct report_options {
 	uint64_t since_ns; /* growth since this time, 0: none */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
-	bool peak;       /* at_ns is to be found: when most was live; of one dump */
-	size_t timeline; /* moments to look at, of one dump; 0: none */
-	size_t moments;  /* the same for outputs that show a timeline beside the stacks; timeline comes first */
+	bool peak;          /* at_ns is to be found: when most was live; of one dump */
+	size_t timeline;    /* moments to look at, of one dump; 0: none */
+	size_t moments;     /* the same for outputs that show a timeline beside the stacks; timeline comes first */
+	bool stack_threads; /* for outputs that show the threads of each stack */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
@@ -107,11 +110,12 @@ struct report {
 	struct session *sessions;
 	size_t session_count;
 	struct images images;
-	struct symbols *symbols;      /* NULL: none wanted */
-	struct rows rows;             /* sorted by report_finish, the largest first */
-	size_t stack_count;           /* before equal ones were merged */
-	struct report_row total;      /* no frames */
-	struct report_row unfiltered; /* the same without the filter; only sums */
+	struct symbols *symbols;                      /* NULL: none wanted */
+	struct rows rows;                             /* sorted by report_finish, the largest first */
+	size_t stack_count;                           /* before equal ones were merged */
+	struct report_row total;                      /* no frames */
+	struct report_row unfiltered;                 /* the same without the filter; only sums */
+	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;
 	struct classes classes; /* if options.by asks for them; groups has what of them is shown */
 	struct groups groups;   /* if options.by asks for them */
@@ -126,7 +130,9 @@ struct report {
 	bool same_session;      /* the pair is two states of one session: blocks in both cancel out */
 	bool past_unknown;      /* the history has dropped what --at or --since would need */
 	bool whole;             /* nothing of the files was left out */
-	struct timeline timeline; /* if options ask for it */
+	struct timeline timeline;           /* if options ask for it */
+	struct spans spans;                 /* with it, for outputs that show it beside the stacks of the end */
+	struct stack_threads stack_threads; /* if options ask for it */
 	struct report_memory memory;
 	struct report_python python;
 	struct report_own_code own_code;
@@ -156,9 +162,14 @@ size_t report_depth(const struct report *report, const struct report_row *row);
 /* To be called for each row that is shown, of count, in order: asks for the symbols of some rows at once. */
 #define REPORT_AHEAD 32u
 void report_want_symbols(const struct report *report, size_t row, size_t count);
+/* Whether samples without a stack are in the total: a filter that looks for a name leaves them out, one that only
+ * leaves names out does not. */
+bool report_has_unassigned(const struct report *report);
+/* How many samples the total may lack because their stack had no room. */
+uint64_t report_total_lacks(const struct report *report);
 /*
  * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those
- * without a stack, but in the total. Of a growth, what the older side has lost lowers the lower end.
+ * without a stack, but in a total that has them. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* What so many lost samples would add to a figure, if they were like the others. */

@@ -67,12 +67,24 @@ double report_lost_weight(const struct report *r, enum report_figure figure, uin
 	return lost && all->samples ? (double)lost * all->value / (double)all->samples : 0;
 }
 
+bool report_has_unassigned(const struct report *r)
+{
+	return !r->options.filter.focus && !r->options.filter.show_from;
+}
+
+uint64_t report_total_lacks(const struct report *r)
+{
+	return report_has_unassigned(r) ? 0 : r->lost_stack;
+}
+
 /* Samples that the row may lack. */
 static uint64_t missing(const struct report *r, const struct report_row *row, bool live)
 {
-	bool all = row == &r->total || row == &r->unfiltered || row->unknown;
+	uint64_t without = row->unknown || row == &r->unfiltered ? 0
+	                   : row == &r->total                    ? report_total_lacks(r)
+	                                                         : r->lost_stack;
 
-	return r->lost_busy + (live ? row->lost_live : 0) + (all ? 0 : r->lost_stack);
+	return r->lost_busy + (live ? row->lost_live : 0) + without;
 }
 
 struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
@@ -143,7 +155,7 @@ size_t report_inner(const struct report *r, const struct report_row *row)
 struct estimate report_at_moment(const struct report *r, const struct estimate_sum *sum, bool live)
 {
 	enum report_figure f = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
-	struct report_row row = { .unknown = true, .lost_live = r->total.lost_live };
+	struct report_row row = { .unknown = report_has_unassigned(r), .lost_live = r->total.lost_live };
 
 	row.sum[f] = *sum;
 	return report_estimate(r, &row, f);
@@ -151,7 +163,9 @@ struct estimate report_at_moment(const struct report *r, const struct estimate_s
 
 struct report_row report_thread(const struct report *r, const struct group *g)
 {
-	struct report_row row = { .slack = g->slack_inclusive, .lost_live = r->lost_live, .unknown = true };
+	struct report_row row = { .slack = g->slack_inclusive,
+		                  .lost_live = r->lost_live,
+		                  .unknown = report_has_unassigned(r) };
 
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		row.sum[f] = g->inclusive[f];

@@ -23,8 +23,13 @@ int timeline_init(struct timeline *t, size_t count, uint64_t duration_ns)
 	return 0;
 }
 
-/* The first moment at or after the stamp; count: there is none. */
-static size_t find(const struct timeline *t, uint64_t stamp)
+void timeline_clear(struct timeline *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		t->points[i] = (struct timeline_point){ .ns = t->points[i].ns, .stamp = t->points[i].stamp };
+}
+
+size_t timeline_find(const struct timeline *t, uint64_t stamp)
 {
 	size_t low = 0, high = t->count;
 
@@ -40,8 +45,8 @@ static size_t find(const struct timeline *t, uint64_t stamp)
 
 void timeline_add(struct timeline *t, uint64_t size, double p, uint64_t born, uint64_t freed)
 {
-	size_t first = find(t, born);
-	size_t end = freed ? find(t, freed) : t->count;
+	size_t first = timeline_find(t, born);
+	size_t end = freed ? timeline_find(t, freed) : t->count;
 
 	if (first == t->count)
 		return;

@@ -32,6 +32,10 @@ struct timeline {
 /* count moments, at equal distances: the last one is duration_ns or the whole millisecond after it. The stamps are the
  * caller's. -ENOMEM. */
 int timeline_init(struct timeline *timeline, size_t count, uint64_t duration_ns) WARN_UNUSED;
+/* Nothing was added, as after timeline_init. */
+void timeline_clear(struct timeline *timeline);
+/* The number of the first moment at or after the stamp; count: there is none. */
+size_t timeline_find(const struct timeline *timeline, uint64_t stamp);
 /* A block that was sampled with the probability p; freed 0: it is live. */
 void timeline_add(struct timeline *timeline, uint64_t size, double p, uint64_t born, uint64_t freed);
 /* Adds up. rate: the largest; whole_since: stamp before which frees may be missing, 0: none are. */

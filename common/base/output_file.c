@@ -2,18 +2,17 @@
 #include "output_file.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "owner.h"
 
-static int say(const struct output_file *f, struct err *e)
+#define MODE 0666
+
+static int say(const struct output_file *f, int rc, struct err *e)
 {
-	return err_sys(e, "cannot write %s", f->path);
+	return err_set(e, -rc, "cannot write %s: %s", f->path, strerror(-rc));
 }
 
 static bool is_stdout(const struct output_file *f)
@@ -21,81 +20,94 @@ static bool is_stdout(const struct output_file *f)
 	return !strcmp(f->path, "-");
 }
 
-/* The name beside the target that it has until it is whole. */
-static char *make_beside(const char *target)
+/* Who may read the file that is replaced may read the new one, and nobody else; a file of somebody else may take
+ * rights away, but gives none. */
+static int set_mode(int fd, const struct stat *old)
 {
-	char *beside = NULL;
+	struct stat now;
 
-	return asprintf(&beside, "%s.%d.part", target, (int)getpid()) < 0 ? NULL : beside;
+	if (fstat(fd, &now) < 0)
+		return -errno;
+	mode_t mode = file_place_trusts(old->st_uid) ? old->st_mode & 0777 : old->st_mode & now.st_mode & 0777;
+	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-static int open_unnamed(const char *target)
-{
-	AUTO_FREE char *directory = strdup(target);
-	char *slash = directory ? strrchr(directory, '/') : NULL;
-
-	if (!directory)
-		return -1;
-	if (slash)
-		slash[slash == directory] = 0;
-	return open(slash ? directory : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-}
-
-/* A file without a name; where the file system knows none, one with the name beside. */
-static int open_beside(struct output_file *f)
-{
-	int fd = open_unnamed(f->target);
-
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return fd;
-	fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-	f->named = fd >= 0;
-	return fd;
-}
-
-/* Who may read the file that is replaced may read the new one, and nobody else. */
 static int open_new(struct output_file *f, const struct stat *old)
 {
-	f->target = old ? realpath(f->path, NULL) : strdup(f->path);
-	f->beside = f->target ? make_beside(f->target) : NULL;
-	int fd = f->beside ? open_beside(f) : -1;
-
-	if (fd >= 0 && old && fchmod(fd, old->st_mode & 0777)) {
-		close(fd);
-		return -1;
-	}
-	if (fd >= 0)
-		owner_give(fd);
-	return fd;
+	new_file_choose_name(&f->file);
+	AUTO_CLOSE int fd = new_file_open(&f->file, f->place.directory, MODE);
+	if (fd < 0)
+		return fd;
+	int rc = old ? set_mode(fd, old) : 0;
+	if (rc < 0)
+		return rc;
+	f->replaces = true;
+	return steal_fd(&fd);
 }
 
-static int open_descriptor(struct output_file *f)
+/* In a directory where everybody has files of his own, as /tmp, each is left to its owner. */
+static bool is_left_alone(const struct output_file *f, const struct stat *old)
 {
-	struct stat there;
+	struct stat directory;
 
-	if (stat(f->path, &there))
-		return errno == ENOENT ? open_new(f, NULL) : -1;
-	if (S_ISREG(there.st_mode))
-		return open_new(f, &there);
-	if (S_ISDIR(there.st_mode)) {
-		errno = EISDIR;
-		return -1;
+	return !file_place_trusts(old->st_uid) && fstat(f->place.directory, &directory) == 0 &&
+	       directory.st_mode & S_ISVTX && directory.st_uid != geteuid();
+}
+
+/* A FIFO, a device: what is looked at is what is opened. Only devices can be of nobody's making. */
+static int open_special(const struct output_file *f)
+{
+	AUTO_CLOSE int fd = openat(f->place.directory, f->place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	char self[40];
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		return -EAGAIN;
+	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode) && geteuid() == 0 && !file_place_trusts(st.st_uid))
+		return -EACCES;
+	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+	int opened = open(self, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return opened < 0 ? -errno : opened;
+}
+
+static int open_descriptor(struct output_file *f, struct err *e)
+{
+	const struct file_place *p = &f->place;
+	struct stat there;
+	int fd;
+
+	int rc = file_place_open(&f->place, f->path, PLACE_FOLLOW_LINK, e);
+	if (rc < 0)
+		return err_prefix(e, "cannot write %s", f->path);
+	if (p->magic) {
+		fd = openat(p->directory, p->name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+		return fd < 0 ? say(f, -errno, e) : fd;
 	}
-	return open(f->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	if (fstatat(p->directory, p->name, &there, AT_SYMLINK_NOFOLLOW))
+		fd = errno == ENOENT ? open_new(f, NULL) : -errno;
+	else if (S_ISREG(there.st_mode) && is_left_alone(f, &there))
+		return err_set(e, EACCES, "cannot write %s: there is a file of another user", f->path);
+	else if (S_ISREG(there.st_mode))
+		fd = open_new(f, &there);
+	else
+		fd = S_ISDIR(there.st_mode) ? -EISDIR : open_special(f);
+	return fd < 0 ? say(f, fd, e) : fd;
 }
 
 int output_file_open(struct output_file *f, const char *path, struct err *e)
 {
-	*f = (struct output_file){ .path = path };
+	*f = (struct output_file){ .path = path, .place.directory = -1 };
 	if (is_stdout(f)) {
 		f->stream = stdout;
 		return 0;
 	}
-	AUTO_CLOSE int fd = open_descriptor(f);
-	int r = fd < 0 ? say(f, e) : 0;
+	AUTO_CLOSE int fd = open_descriptor(f, e);
+	int r = fd < 0 ? fd : 0;
 	if (!r) {
 		f->stream = fdopen(fd, "w");
-		r = f->stream ? 0 : say(f, e);
+		r = f->stream ? 0 : say(f, -errno, e);
 	}
 	if (r)
 		output_file_done(f);
@@ -104,21 +116,11 @@ int output_file_open(struct output_file *f, const char *path, struct err *e)
 	return r;
 }
 
-/* The name beside comes first: only rename replaces what is there. */
-static int give_name(struct output_file *f)
+static int take_place(struct output_file *f)
 {
-	char self[40];
-
-	if (!f->named) {
-		snprintf(self, sizeof self, "/proc/self/fd/%d", fileno(f->stream));
-		if (linkat(AT_FDCWD, self, AT_FDCWD, f->beside, AT_SYMLINK_FOLLOW))
-			return -1;
-		f->named = true;
-	}
-	if (rename(f->beside, f->target))
-		return -1;
-	f->named = false;
-	return 0;
+	if (fsync(fileno(f->stream)))
+		return -errno;
+	return new_file_replace(&f->file, f->place.directory, fileno(f->stream), f->place.name);
 }
 
 /* What a full disk refuses may be known only when the file is closed. */
@@ -127,7 +129,7 @@ static int close_stream(struct output_file *f)
 	FILE *stream = f->stream;
 
 	f->stream = NULL;
-	return fclose(stream);
+	return fclose(stream) ? -errno : 0;
 }
 
 int output_file_finish(struct output_file *f, struct err *e)
@@ -136,29 +138,31 @@ int output_file_finish(struct output_file *f, struct err *e)
 	bool bad = fflush(f->stream) || ferror(f->stream);
 
 	if (bad)
-		return say(f, e);
+		return say(f, -errno, e);
 	if (is_stdout(f))
 		return 0;
-	if (f->target && (fsync(fileno(f->stream)) || give_name(f)))
-		return say(f, e);
-	return close_stream(f) ? say(f, e) : 0;
+	int r = f->replaces ? take_place(f) : 0;
+	if (!r)
+		r = close_stream(f);
+	return r ? say(f, r, e) : 0;
 }
 
 void output_file_done(struct output_file *f)
 {
 	if (f->stream && !is_stdout(f))
 		fclose(f->stream);
-	if (f->named)
-		unlink(f->beside);
-	free(f->target);
-	free(f->beside);
-	*f = (struct output_file){ .path = f->path };
+	new_file_remove(&f->file, f->place.directory);
+	file_place_close(&f->place);
+	*f = (struct output_file){ .path = f->path, .place.directory = -1 };
 }
 
 bool output_file_is(const struct output_file *f, const char *path)
 {
 	struct stat mine, other;
 
-	return !is_stdout(f) && !stat(f->path, &mine) && !stat(path, &other) && mine.st_dev == other.st_dev &&
-	       mine.st_ino == other.st_ino;
+	if (is_stdout(f) || stat(path, &other))
+		return false;
+	int failed = f->replaces ? fstatat(f->place.directory, f->place.name, &mine, AT_SYMLINK_NOFOLLOW)
+	                         : fstat(fileno(f->stream), &mine);
+	return !failed && mine.st_dev == other.st_dev && mine.st_ino == other.st_ino;
 }

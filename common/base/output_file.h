@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file that takes its name when it is whole. Until then it has none, where the file system can do that (O_TMPFILE),
- * else one beside, so whatever ends the program before leaves what was there. Links are followed first: they stay. What
- * is there and is no regular file (a FIFO, a device, /dev/stdout) is written to as it is. Under sudo a new file belongs
- * to who typed it (owner.h).
+ * A file that takes its name when it is whole (new_file.h); whatever ends the program before leaves what was there. A
+ * link that may be followed is, and stays (file_place.h). What is there and is no regular file (a FIFO, a device,
+ * /dev/stdout) is written to as it is; for root a FIFO of another user is refused. A file of another user is replaced,
+ * but for directories in which files are left to their owners, as /tmp. Under sudo a new file belongs to who typed it.
  */
 #ifndef MEMATTACH_OUTPUT_FILE_H
 #define MEMATTACH_OUTPUT_FILE_H
@@ -13,13 +13,15 @@
 #include <sys/types.h>
 
 #include "err.h"
+#include "file_place.h"
+#include "new_file.h"
 
 struct output_file {
 	FILE *stream;
 	const char *path; /* as the user gave it; "-": standard output */
-	char *target;     /* where it is to be, links resolved; NULL: the stream writes there directly */
-	char *beside;     /* what it is called until then, if it has a name */
-	bool named;
+	struct file_place place;
+	bool replaces; /* file is to take the name of the place; else the stream writes there directly */
+	struct new_file file;
 };
 
 /* path must outlive the file. -errno with a text; nothing is left then. */

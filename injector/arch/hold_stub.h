@@ -40,11 +40,6 @@ extern const unsigned char hold_code[], hold_code_end[];
  */
 #define HOLD_PUSHED 3
 void hold_leave(struct user_regs_struct *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED]);
-/* Has the start code of a static program just gone to the function that runs its main, with main, argc and argv as the
- * first arguments (glibc and musl do)? Then *main_address may be main. */
-bool hold_calls_main(const struct user_regs_struct *regs, uint64_t argc, uint64_t argv, uint64_t *main_address);
-/* There: another function in the place of main. */
-void hold_replace_main(struct user_regs_struct *regs, uint64_t function);
 #endif
 
 #endif

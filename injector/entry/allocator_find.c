@@ -222,6 +222,8 @@ static int examine_module(struct finder *f, uint32_t module, struct err *e)
 	if (!r)
 		r = find_callers(f, &v, e);
 	if (!r)
+		r = find_registers(f, &v, e);
+	if (!r)
 		r = find_entries(f, &v, e);
 	view_close(&v);
 	return r;

@@ -51,6 +51,7 @@ struct allocator_function {
 	char entry_refusal[64];
 	uint64_t named;     /* bits: enum hook_id that its names say it is */
 	bool own_name;      /* one of them is a name that only this family has */
+	bool uses_all;      /* no caller can rely on any register across a call of it (allocator_registers.c) */
 	uint64_t quiet;     /* of a function that throws (control.h): address of such a one, 0: none is known */
 	bool quiet_aligned; /* it takes the alignment first */
 };

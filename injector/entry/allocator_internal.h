@@ -2,7 +2,8 @@
 /*
  * Between the files that find allocators: allocator_find.c collects, allocator_layers.c reads what functions pass on
  * to, allocator_callers.c who calls them, allocator_identify.c whose they are, allocator_entries.c plans the hooks,
- * allocator_quiet.c knows what may be called instead of a function that throws.
+ * allocator_quiet.c knows what may be called instead of a function that throws, allocator_registers.c on which
+ * functions a caller may rely for its registers.
  */
 #ifndef MEMATTACH_ALLOCATOR_INTERNAL_H
 #define MEMATTACH_ALLOCATOR_INTERNAL_H
@@ -38,6 +39,8 @@ struct allocator_function *finder_function(const struct finder *f, uint64_t addr
 int find_callers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* The layer of each function of the module. */
 int find_layers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
+/* Whether each function of the module uses all registers. */
+int find_registers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* The plan for the entry of each function of the module. */
 int find_entries(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 

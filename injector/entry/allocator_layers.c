@@ -9,7 +9,7 @@
 
 #include "allocator_internal.h"
 #include "cleanup.h"
-#include "instruction.h"
+#include "function_body.h"
 
 #define DEPTH_MAX 2u
 #define INSTRUCTIONS_MAX 4000u /* for one allocation function, with all that is followed */
@@ -39,42 +39,6 @@ struct follower {
 	bool unread;
 	bool other; /* a listed function of another kind is called: free by realloc */
 };
-
-struct body {
-	uint8_t *code;
-	uint8_t *seen; /* per byte: an instruction was taken from here */
-	uint32_t *todo;
-	size_t todo_count;
-	uint64_t address, bytes;
-};
-
-static void body_done(struct body *b)
-{
-	free(b->code);
-	free(b->seen);
-	free(b->todo);
-}
-
-static bool body_read(struct body *b, const struct follower *w, uint64_t address, uint64_t bytes)
-{
-	struct err ignored;
-
-	*b = (struct body){ .address = address, .bytes = bytes };
-	b->code = malloc(bytes);
-	b->seen = calloc(bytes, 1);
-	b->todo = calloc(bytes, sizeof *b->todo);
-	return b->code && b->seen && b->todo && !module_file_read(&w->v->file, address, b->code, bytes, &ignored);
-}
-
-static void body_add(struct body *b, uint64_t address)
-{
-	uint64_t at = address - b->address;
-
-	if (at < b->bytes && !b->seen[at]) {
-		b->seen[at] = 1;
-		b->todo[b->todo_count++] = (uint32_t)at;
-	}
-}
 
 /* Where a word that holds a lazy stub will lead. */
 static uint64_t by_relocation(const struct follower *w, uint64_t word)
@@ -181,12 +145,12 @@ static struct ways follow_into(struct follower *w, uint64_t to)
 }
 
 /* Returns whether the path goes on behind the instruction. */
-static bool take_branch(struct follower *w, struct body *b, const struct instruction *in, struct ways *ways)
+static bool take_branch(struct follower *w, struct function_body *b, const struct instruction *in, struct ways *ways)
 {
 	bool is_call = in->flow == FLOW_CALL;
 
 	if (!is_call && in->has_target && in->target - b->address < b->bytes) {
-		body_add(b, in->target);
+		function_body_add(b, in->target);
 		return in->flow == FLOW_CONDITION;
 	}
 	uint64_t to = destination(w, in);
@@ -201,17 +165,16 @@ static bool take_branch(struct follower *w, struct body *b, const struct instruc
 	return in->flow == FLOW_CONDITION;
 }
 
-static struct ways follow_body(struct follower *w, struct body *b)
+static struct ways follow_body(struct follower *w, struct function_body *b)
 {
 	struct ways ways = { false, false };
 
-	body_add(b, b->address);
+	function_body_add(b, b->address);
 	while (b->todo_count) {
-		uint64_t at = b->todo[--b->todo_count];
 		struct instruction in;
 		bool on = true;
 
-		if (!w->left || !instruction_read(&in, b->code + at, b->bytes - at, b->address + at)) {
+		if (!w->left || !function_body_next(b, &in)) {
 			w->unread |= !w->depth && w->left;
 			ways.own = true;
 			return ways;
@@ -223,7 +186,7 @@ static struct ways follow_body(struct follower *w, struct body *b)
 			on = take_branch(w, b, &in, &ways);
 		/* Behind the end of the function is no way: the call before it does not return. */
 		if (on && in.flow != FLOW_RETURN && in.flow != FLOW_TRAP)
-			body_add(b, in.address + in.bytes);
+			function_body_add(b, in.address + in.bytes);
 	}
 	return ways;
 }
@@ -231,13 +194,13 @@ static struct ways follow_body(struct follower *w, struct body *b)
 static struct ways follow(struct follower *w, uint64_t address, uint64_t bytes)
 {
 	struct ways ways = { false, true };
-	struct body b;
+	struct function_body b;
 
-	if (body_read(&b, w, address, bytes))
+	if (function_body_read(&b, &w->v->file, address, bytes))
 		ways = follow_body(w, &b);
 	else
 		w->unread |= !w->depth;
-	body_done(&b);
+	function_body_done(&b);
 	return ways;
 }
 

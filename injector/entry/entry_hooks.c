@@ -48,10 +48,10 @@ static bool is_known_shape(const struct allocation_name *like)
 	       table[like->hook].size == like->size;
 }
 
-/* It may throw, and an exception could not pass its hook. */
+/* It may throw, and an exception could not pass its hook. What is called in its stead uses other registers than it. */
 static bool throws_past_hook(const struct allocator_function *fn, const struct libc *libc)
 {
-	return !libc_loads_payload(libc) && hook_throws(fn->like.hook) && !fn->quiet;
+	return !libc_loads_payload(libc) && hook_throws(fn->like.hook) && (!fn->quiet || !fn->uses_all);
 }
 
 /* Why the function cannot be hooked, NULL: it can. */
@@ -144,6 +144,7 @@ static int add_hook(const struct chooser *c, const struct allocator *a, const st
 		.hook = fn->like.hook,
 		.outer = fn->layer == LAYER_MIXED || fn->layer == LAYER_WRAPPER,
 		.given = fn->like.family == FAMILY_GIVEN,
+		.keeps = !fn->uses_all,
 		.quiet = libc_loads_payload(c->libc) ? 0 : fn->quiet,
 		.quiet_aligned = fn->quiet_aligned,
 		.plan = fn->entry,
@@ -156,6 +157,7 @@ static int add_hook(const struct chooser *c, const struct allocator *a, const st
 	if (!hook->code)
 		return err_set(e, ENOMEM, "out of memory");
 	h->count++;
+	h->asks_usable &= !hook->keeps;
 	return target_read(c->memory, fn->address, hook->code, hook->code_bytes, e);
 }
 

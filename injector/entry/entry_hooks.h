@@ -8,8 +8,9 @@
  * one to whose functions the program has stored pointers.
  *
  * Of such an allocator the lowest layer is hooked (allocator_find.h), and no GOT entry that leads to any of its
- * functions: each call is counted once. Functions of a mixed layer are TRAMPOLINE_OUTER (control.h). Either all that
- * must be hooked can be, or the allocator is left to GOT entries, and that is said.
+ * functions: each call is counted once. A function that may leave registers alone on which its callers rely gets a hook
+ * that leaves them alone, too (allocator_registers.c). Functions of a mixed layer are TRAMPOLINE_OUTER (control.h).
+ * Either all that must be hooked can be, or the allocator is left to GOT entries, and that is said.
  */
 #ifndef MEMATTACH_ENTRY_HOOKS_H
 #define MEMATTACH_ENTRY_HOOKS_H
@@ -29,6 +30,7 @@ struct entry_hook {
 	uint64_t address;
 	uint32_t hook;  /* enum hook_id */
 	bool outer;     /* TRAMPOLINE_OUTER */
+	bool keeps;     /* TRAMPOLINE_KEEPS: nothing shows that it uses all registers */
 	bool given;     /* by the user: a pool, which says nothing of the other functions of its module */
 	uint64_t quiet; /* what is called instead of this one, which throws (control.h); 0: none is needed */
 	bool quiet_aligned;
@@ -51,7 +53,8 @@ struct entry_hooks {
 	unsigned row_count;
 	char text[128];   /* "jemalloc 5.3.0", for messages */
 	char *notes;      /* lines: allocators that could not be hooked; "" none */
-	bool asks_usable; /* the allocator in force is hooked, or none is: malloc_usable_size belongs to all blocks */
+	bool asks_usable; /* the allocator in force is hooked, or none is: malloc_usable_size belongs to all blocks. And
+	                     no hook keeps registers, which malloc_usable_size may change */
 };
 
 /*

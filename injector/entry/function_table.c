@@ -123,6 +123,19 @@ uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64
 	return elf_module_holds(t->file->module, address, bytes, PF_X) ? bytes : 0;
 }
 
+bool function_around(const struct function_table *t, uint64_t address, uint64_t *start, uint64_t *bytes)
+{
+	size_t row = rows_below(t, address + 1);
+	uint64_t entry = row ? row_entry(t, row - 1) : 0;
+	uint64_t described = row ? described_bytes(t, row - 1) : 0;
+
+	if (address - entry >= described || !elf_module_holds(t->file->module, entry, described, PF_X))
+		return false;
+	*start = entry;
+	*bytes = described;
+	return true;
+}
+
 static bool is_function(const Elf64_Sym *s)
 {
 	return ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF && s->st_shndx != SHN_ABS;

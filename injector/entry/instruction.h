@@ -36,6 +36,8 @@ struct instruction {
 	bool endbr;             /* endbr64 */
 	bool padding;           /* nop of any length, int3 */
 	bool loads_address;     /* lea */
+	bool calls_pointer;     /* a call through a word of data: not on the stack, and no descriptor of TLS */
+	bool saves_argument;    /* pushes a register that a called function may change, but for rax */
 	bool has_immediate;
 	uint64_t immediate;
 };

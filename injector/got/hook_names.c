@@ -40,7 +40,8 @@ bool hook_frees(uint32_t hook)
 
 uint32_t hook_by_symbol(const char *name)
 {
-	/* Most names of a C++ library begin with _ZN: dismiss them before any comparison of strings. */
+	/* Most names of a C++ library begin with _ZN: dismiss them before any comparison of strings, and GROUP_PYTHON.
+	 */
 	if (name[0] == '_' && (name[1] != 'Z' || (name[2] != 'n' && name[2] != 'd')))
 		return HOOK_COUNT;
 	for (uint32_t i = 0; i < HOOK_COUNT; i++)

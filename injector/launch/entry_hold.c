@@ -7,14 +7,14 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
-#include "arch/registers.h"
-#include "clocks.h"
 #include "arch/hold_stub.h"
+#include "arch/registers.h"
+#include "arch/start_code.h"
+#include "clocks.h"
 #include "own_child.h"
 #include "whole_io.h"
 
 #define PAUSE_NS 500000u
-#define STEPS_MAX 256u /* from the entry of a static program to the call that gets main */
 #define RELEASE_NS 2000000000ull
 
 static uint64_t code_bytes(void)
@@ -43,55 +43,36 @@ static void clear_code(const struct entry_hold *h)
 		return;
 }
 
-static bool write_word(const struct entry_hold *h, uint64_t address, uint64_t word)
+/* The one change that leads it to the copy: a single write, in one page. */
+static int lead(struct entry_hold *h, uint64_t at, const void *before, const void *now, unsigned bytes, struct err *e)
 {
-	return pwrite_all(h->image.mem, &word, sizeof word, address);
+	h->lead_at = at;
+	h->lead_bytes = bytes;
+	memcpy(h->lead_before, before, bytes);
+	return pwrite_all(h->image.mem, now, bytes, at) ? 0 : err_sys(e, "cannot write to its memory");
 }
 
-/* One instruction. False: it has ended, or was stopped by job control. */
-static bool step(pid_t pid, struct user_regs_struct *regs)
+static int lead_static(struct entry_hold *h, pid_t parent, uint64_t pc, uint64_t sp, struct err *e)
 {
-	int number = 0;
+	const struct start_arguments arguments = { pc, sp, h->image.argc, h->image.argv };
+	struct start_code code;
+	uint32_t operand;
 
-	for (;;) {
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)(intptr_t)number) < 0)
-			return false;
-		enum child_event event = own_child_wait(pid, UINT64_MAX, &number);
-		if (event == CHILD_STEP)
-			return ptrace(PTRACE_GETREGS, pid, NULL, regs) == 0;
-		if (event != CHILD_SIGNAL)
-			return false;
-	}
-}
-
-/* To the call that gets main. */
-static int step_to_main(struct entry_hold *h, struct user_regs_struct *regs, struct err *e)
-{
-	for (unsigned i = 0; i < STEPS_MAX && step(h->pid, regs); i++)
-		if (hold_calls_main(regs, h->image.argc, h->image.argv, &h->entry) &&
-		    start_image_is_code(&h->image, h->entry))
-			return 0;
-	return err_set(e, ENOEXEC, "its start code does not hand main to a C library");
-}
-
-static int lead_static(struct entry_hold *h, pid_t parent, struct user_regs_struct *regs, struct err *e)
-{
-	int rc = step_to_main(h, regs, e);
-
-	if (rc < 0)
-		return rc;
+	if (!start_code_read(&code, h->image.mem, &arguments) || !start_image_is_code(&h->image, code.main_address) ||
+	    !start_code_operand(&code, h->code, &operand))
+		return err_set(e, ENOEXEC, "its start code hands main to a C library in no way that is known");
+	h->entry = code.main_address;
 	if (!write_code(h, parent))
 		return err_sys(e, "cannot write to its memory");
-	hold_replace_main(regs, h->code);
-	return ptrace(PTRACE_SETREGS, h->pid, NULL, regs) < 0 ? err_sys(e, "cannot set its registers") : 0;
+	return lead(h, code.operand_at, &code.operand, &operand, sizeof operand, e);
 }
 
 static int lead_dynamic(struct entry_hold *h, pid_t parent, struct err *e)
 {
 	h->entry = h->image.entry;
-	if (!write_code(h, parent) || !write_word(h, h->image.entry_at, h->code))
+	if (!write_code(h, parent))
 		return err_sys(e, "cannot write to its memory");
-	return 0;
+	return lead(h, h->image.entry_at, &h->image.entry, &h->code, sizeof h->code, e);
 }
 
 int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
@@ -109,7 +90,8 @@ int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
 	if (rc == 0)
 		rc = start_image_padding(&h->image, all_bytes(), &h->code, e);
 	if (rc == 0)
-		rc = h->image.dynamic ? lead_dynamic(h, parent, e) : lead_static(h, parent, &regs, e);
+		rc = h->image.dynamic ? lead_dynamic(h, parent, e)
+		                      : lead_static(h, parent, registers_pc(&regs), registers_sp(&regs), e);
 	if (rc < 0) {
 		if (h->code)
 			clear_code(h);
@@ -176,7 +158,7 @@ void entry_hold_release(struct entry_hold *h)
 
 	if (!h->code)
 		return;
-	if (h->image.dynamic && !write_word(h, h->image.entry_at, h->image.entry))
+	if (!pwrite_all(h->image.mem, h->lead_before, h->lead_bytes, h->lead_at))
 		return; /* its memory is gone */
 	/* A handler of a signal may be running, or somebody else may trace it: then it goes on by itself. */
 	if (!leave_traced(h) &&

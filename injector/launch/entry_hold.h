@@ -14,16 +14,18 @@
  * jumps to where the program would have been. It is led there
  *
  *   - by AT_ENTRY on its stack, which the loader reads and jumps to; it is put back while the program waits;
- *   - in a static program by the address of main, which its start code hands to the C library: some twenty
- *     instructions are executed one by one until the registers hold main, argc and argv.
+ *   - in a static program by the address of main, which is four bytes in an instruction of its start code
+ *     (start_code.h); they are put back while the program waits. Nothing is executed step by step: a step that has no
+ *     tracer any more would end the program by SIGTRAP.
  *
  * So each of these moments may be the last of memattach:
  *
  *   execve … padding written     the program is as the kernel made it, or has bytes in its padding that nothing reaches
- *   … or step by step to main    the exception: a step that has no tracer any more ends the program by SIGTRAP
- *   AT_ENTRY or main replaced    it comes through the padding, sees that its parent has changed, and goes on
+ *   AT_ENTRY or main replaced    one write in one page, which the kernel makes wholly or not at all: the program comes
+ *                                through the padding, sees that its parent has changed, and goes on
  *   it waits                     the same, after half a millisecond
- *   it is released               one stop: registers as at its entry, then zeros in the padding
+ *   it is released               what led it there is as before; one stop: registers as at its entry, then zeros in the
+ *                                padding. Without this stop it goes on by itself
  *
  * The right to trace is needed only at execve and at the release. In between the program runs and waits without a
  * tracer, and another process can attach to it.
@@ -46,7 +48,10 @@ struct entry_hold {
 	struct start_image image;
 	uint64_t code;  /* the copy in the padding, 0: none */
 	uint64_t entry; /* where it goes on */
-	bool seized;    /* it did not stop for the release in time, and is to be let go of when it does */
+	uint64_t lead_at;
+	uint8_t lead_before[sizeof(uint64_t)]; /* what stood where it is led to the copy */
+	unsigned lead_bytes;
+	bool seized; /* it did not stop for the release in time, and is to be let go of when it does */
 };
 
 /*

@@ -19,6 +19,7 @@
 
 #include "clocks.h"
 #include "entry_hold.h"
+#include "group_witness.h"
 #include "named_program.h"
 #include "own_child.h"
 #include "say.h"
@@ -28,7 +29,7 @@
 #define LOOK_SELDOM_MS 10
 #define SELDOM_AFTER_NS 1000000000ull
 
-static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+static const int passed_on[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP };
 
 /* Each pipe leads one way; all ends are closed by execve. */
 struct launch {
@@ -40,7 +41,9 @@ struct launch {
 	int from_session[2]; /* a byte: attached */
 	int signals;
 	pid_t program, session;
+	struct group_witness witness;
 	bool program_ended, session_ended;
+	bool stopped;            /* the program is, by job control */
 	bool answered, attached; /* the session has attached, or will not */
 	struct itimerval alarm;  /* as memattach has inherited it; fork leaves it out, execve does not */
 	struct entry_hold hold;
@@ -137,6 +140,7 @@ static bool take_signals(struct launch *l)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGCONT);
 	for (unsigned i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
 		sigaddset(&set, passed_on[i]);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -160,15 +164,47 @@ static bool fork_both(struct launch *l, int (*session)(void *context, pid_t pid,
 	return l->program > 0;
 }
 
-/* The program has it already: the terminal's go to the group, but that of its end to the leader of the session alone;
- * and who is in our group has sent it to all of it. A sender outside of our PID namespace is 0, and in no group. */
-static bool was_for_group(const struct signalfd_siginfo *info)
+/* The program has it already: all of the group has got it, from the terminal or from a process. That of the end of the
+ * terminal goes to the leader of the session alone. */
+static bool was_for_group(struct launch *l, const struct signalfd_siginfo *info)
 {
-	pid_t sender = (pid_t)info->ssi_pid;
+	bool has = group_witness_has(&l->witness, (int)info->ssi_signo);
 
 	if (info->ssi_code == SI_KERNEL)
 		return info->ssi_signo != SIGHUP || getsid(0) != getpid();
-	return sender && sender != getppid() && getpgid(sender) == getpgrp();
+	return has;
+}
+
+/* The signal that has stopped the program, 0: it is not, or traced. */
+static int stop_of_program(const struct launch *l)
+{
+	siginfo_t info = { 0 };
+
+	if (l->program_ended || l->hold.seized ||
+	    waitid(P_PID, (id_t)l->program, &info, WSTOPPED | WNOHANG | WNOWAIT) < 0)
+		return 0;
+	return info.si_pid && info.si_code == CLD_STOPPED ? info.si_status : 0;
+}
+
+/*
+ * The shell looks at memattach to learn that its job has stopped, and continues both. SIGSTOP comes from no terminal:
+ * who sends that to the program continues it, too, and would not know of memattach. Where there is no shell (an
+ * orphaned process group) the kernel drops the others, and memattach goes on.
+ */
+static void stop_with_program(struct launch *l)
+{
+	int number = stop_of_program(l);
+	bool again = l->stopped;
+	sigset_t this, before;
+
+	l->stopped = number != 0;
+	if (again || (number != SIGTSTP && number != SIGTTIN && number != SIGTTOU))
+		return;
+	sigemptyset(&this);
+	sigaddset(&this, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &this, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static void hear(struct launch *l)
@@ -176,12 +212,18 @@ static void hear(struct launch *l)
 	struct signalfd_siginfo info;
 
 	while (read(l->signals, &info, sizeof info) == sizeof info) {
-		if (info.ssi_signo == SIGCHLD)
+		int number = (int)info.ssi_signo;
+		if (number == SIGCHLD)
 			continue;
-		if (l->program_ended && !l->session_ended)
-			kill(l->session, (int)info.ssi_signo);
-		else if (!l->program_ended && !was_for_group(&info))
-			kill(l->program, (int)info.ssi_signo);
+		if (number == SIGCONT && stop_of_program(l))
+			kill(l->program, SIGCONT);
+		if (number == SIGCONT)
+			continue;
+		bool was_told = was_for_group(l, &info);
+		if (!l->program_ended && !was_told)
+			kill(l->program, number);
+		else if (l->program_ended && !l->session_ended && number != SIGTSTP)
+			kill(l->session, number);
 	}
 }
 
@@ -195,6 +237,7 @@ static void look_at_children(struct launch *l)
 	if (!l->session_ended && waitpid(l->session, NULL, WNOHANG) == l->session)
 		l->session_ended = true;
 	entry_hold_let_go(&l->hold);
+	stop_with_program(l);
 }
 
 static void wait_for_events(struct launch *l, int ms)
@@ -295,6 +338,7 @@ int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t p
 		fprintf(stderr, "memattach: cannot start %s: %s\n", command[0], strerror(errno));
 		return LAUNCH_FAILED;
 	}
+	group_witness_start(&l.witness);
 	int why = execute(&l);
 	if (why == 0)
 		profile(&l);
@@ -305,5 +349,6 @@ int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t p
 		fprintf(stderr, "memattach: cannot execute %s: %s\n", command[0], strerror(why));
 	while (waitpid(l.program, &status, 0) < 0 && errno == EINTR)
 		;
+	group_witness_end(&l.witness);
 	return end_as(status);
 }

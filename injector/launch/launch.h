@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memattach -- COMMAND: three processes.
+ * memattach -- COMMAND: three processes, and one that only hears (group_witness.h).
  *
  *   memattach   the one that was started: the parent of the program. It passes signals on, and ends as the program ends
  *   the program executed by a child as it would be without us: signal actions and mask, limits, alarm, descriptors as
@@ -16,10 +16,14 @@
  * killed, at any moment, the program goes on, the session detaches; if the session is killed, the program goes on, and
  * memattach still ends as it does.
  *
- * Signals: the terminal sends its own to the program itself. HUP, INT, QUIT, TERM, USR1 and USR2 that a process sends
- * to memattach are passed on, unless the sender is in our process group and not our parent: it has sent them to all of
- * the group, the program among them. SIGHUP of a terminal that is gone is passed on where memattach leads the session:
- * the kernel tells nobody else. When the program has ended they are for the session.
+ * Signals: the terminal sends its own to the program itself. HUP, INT, QUIT, TERM, USR1, USR2 and TSTP that a process
+ * sends to memattach are passed on, unless it has sent them to all of the group, the program among them. SIGHUP of a
+ * terminal that is gone is passed on where memattach leads the session: the kernel tells nobody else. When the program
+ * has ended they are for the session.
+ *
+ * Job control: memattach stops when the program is stopped by TSTP, TTIN or TTOU, not before and not by itself, so the
+ * shell sees the job as it would see the program; when memattach is continued, so is the program. A death signal
+ * (PR_SET_PDEATHSIG) that memattach was started with is not the program's: as any signal it is passed on, if it can be.
  */
 #ifndef MEMATTACH_LAUNCH_H
 #define MEMATTACH_LAUNCH_H

@@ -20,7 +20,7 @@ static enum child_event classify(const siginfo_t *info, int *number)
 		return CHILD_EXEC;
 	if (event == PTRACE_EVENT_STOP)
 		return CHILD_STOP;
-	return *number == SIGTRAP ? CHILD_STEP : CHILD_SIGNAL;
+	return CHILD_SIGNAL;
 }
 
 enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number)

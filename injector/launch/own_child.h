@@ -15,7 +15,6 @@ enum child_event {
 	CHILD_ENDED,  /* it is a zombie */
 	CHILD_SIGNAL, /* stopped: number is a signal that it is to be given */
 	CHILD_EXEC,   /* stopped at PTRACE_EVENT_EXEC */
-	CHILD_STEP,   /* stopped after one instruction; where none was asked for: by a SIGTRAP, which is number */
 	CHILD_STOP,   /* stopped: PTRACE_INTERRUPT, or job control */
 };
 

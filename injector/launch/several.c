@@ -77,7 +77,11 @@ static _Noreturn void be_session(const struct several *s, const struct member *m
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		_exit(NOT_ATTACHED);
-	_exit(s->options->session(s->options->context, &m->target, m == s->list, m->found_later));
+	const struct several_member member = { .target = &m->target,
+		                               .ordinal = (size_t)(m - s->list),
+		                               .programs = m->programs,
+		                               .found_later = m->found_later };
+	_exit(s->options->session(s->options->context, &member));
 }
 
 static void begin(struct several *s, struct member *m)

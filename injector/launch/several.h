@@ -25,11 +25,18 @@
 #define SEVERAL_TOO_LATE 101 /* it had ended before it was attached to */
 #define SEVERAL_AGAIN 102    /* it has executed another program while it was attached to */
 
+struct several_member {
+	const struct chosen *target;
+	size_t ordinal;    /* 0: the first of the targets */
+	unsigned programs; /* that it has executed since it was found */
+	bool found_later;  /* none of the targets, but a child */
+};
+
 struct several_options {
 	bool children;
 	bool quiet;
-	/* Runs in a process of its own. first: the first of the targets; found_later: none of them, but a child. */
-	int (*session)(void *context, const struct chosen *target, bool first, bool found_later);
+	/* Runs in a process of its own. */
+	int (*session)(void *context, const struct several_member *member);
 	void *context;
 	/* When the session of the first target has ended; may be NULL. */
 	void (*first_ended)(void *context);

@@ -84,23 +84,70 @@ static bool is_in_cgroup(const char *controllers, size_t controllers_length, con
 	return (same || unified) && is_below(group, rest, without_slashes(rest));
 }
 
-/* A folder of the path is called so. */
-static bool is_in_unit(const char *group, const char *unit)
+/* One folder of a path. */
+struct folder {
+	const char *name;
+	size_t length;
+};
+
+/* systemd puts a "_" before what the kernel could take for a file of its own. */
+static struct folder first_folder(const char *path)
 {
-	char name[256];
+	struct folder f = { .name = path + strspn(path, "/") };
+
+	f.name += f.name[0] == '_';
+	f.length = strcspn(f.name, "/");
+	return f;
+}
+
+static bool is_called(const struct folder *f, const char *name)
+{
+	return f->length == strlen(name) && !strncmp(f->name, name, f->length);
+}
+
+static bool is_slice(const struct folder *f)
+{
+	static const char ending[] = ".slice";
+
+	return f->length > sizeof ending - 1 &&
+	       !strncmp(f->name + f->length - (sizeof ending - 1), ending, sizeof ending - 1);
+}
+
+/*
+ * As systemd tells it: first come slices, which only the system's manager makes; the folder after them is the unit, and
+ * what is below is the unit's own affair. The unit of a user's manager holds a tree of the same kind, which that user
+ * may make as he likes: it counts for him alone.
+ */
+static bool is_in_unit(const char *group, const char *unit, uid_t uid)
+{
+	char name[256], manager[64];
 	const char *dot = strrchr(unit, '.');
+	bool in_manager = false;
 
 	if ((size_t)snprintf(name, sizeof name, "%s%s", unit, dot && dot[1] ? "" : ".service") >= sizeof name)
 		return false;
-	for (const char *at = group; (at = strchr(at, '/'));) {
-		at++;
-		if (strcspn(at, "/") == strlen(name) && !strncmp(at, name, strlen(name)))
+	snprintf(manager, sizeof manager, "user@%u.service", uid);
+	for (struct folder f = first_folder(group); f.length; f = first_folder(f.name + f.length)) {
+		if (is_called(&f, name))
 			return true;
+		if (is_slice(&f))
+			continue;
+		if (in_manager || !is_called(&f, manager))
+			return false;
+		in_manager = true;
 	}
 	return false;
 }
 
-bool chosen_line_matches(const char *line, enum chosen_by by, const char *what)
+/* In the hierarchies that systemd keeps: version 2, or its own one of version 1. */
+static bool is_of_systemd(const char *controllers, size_t length)
+{
+	static const char own[] = "name=systemd";
+
+	return length == 0 || (length == sizeof own - 1 && !strncmp(controllers, own, length));
+}
+
+bool chosen_line_matches(const char *line, enum chosen_by by, const char *what, uid_t uid)
 {
 	/* "number:controllers:path", see cgroups(7). */
 	const char *controllers = strchr(line, ':');
@@ -109,8 +156,9 @@ bool chosen_line_matches(const char *line, enum chosen_by by, const char *what)
 	if (!group || group[1] != '/')
 		return false;
 	size_t length = (size_t)(group - controllers - 1);
-	return by == CHOSEN_BY_UNIT ? is_in_unit(group + 1, what)
-	                            : is_in_cgroup(controllers + 1, length, group + 1, what);
+	if (by == CHOSEN_BY_UNIT)
+		return is_of_systemd(controllers + 1, length) && is_in_unit(group + 1, what, uid);
+	return is_in_cgroup(controllers + 1, length, group + 1, what);
 }
 
 static bool has_cgroup(pid_t pid, enum chosen_by by, const char *what)
@@ -121,7 +169,7 @@ static bool has_cgroup(pid_t pid, enum chosen_by by, const char *what)
 	if (whole_text(path, text, sizeof text) < 0)
 		return false;
 	for (char *line; (line = strsep(&rest, "\n"));)
-		if (chosen_line_matches(line, by, what))
+		if (chosen_line_matches(line, by, what, geteuid()))
 			return true;
 	return false;
 }

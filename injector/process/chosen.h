@@ -30,7 +30,7 @@ struct chosen_list {
 enum chosen_by {
 	CHOSEN_BY_NAME,   /* comm, or the name of the program's file */
 	CHOSEN_BY_CGROUP, /* in it or below; as /proc/PID/cgroup has it, or below /sys/fs/cgroup */
-	CHOSEN_BY_UNIT,   /* in the cgroup of a unit of systemd; ".service" may be left out */
+	CHOSEN_BY_UNIT,   /* in a unit of systemd, of the system or of this user; ".service" may be left out */
 };
 
 /* chosen_free afterwards. -ESRCH: there is none; the text says of what. */
@@ -41,8 +41,8 @@ void chosen_free(struct chosen_list *chosen);
 /* One line each, printable; at most so many. */
 void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out);
 
-/* Does a line of /proc/PID/cgroup, without its end, put a process into the cgroup or unit? For chosen_find, and tests.
- */
-bool chosen_line_matches(const char *line, enum chosen_by by, const char *what);
+/* Does a line of /proc/PID/cgroup, without its end, put a process into the cgroup, or the unit of the system or of the
+ * manager of user uid? For chosen_find, and tests. */
+bool chosen_line_matches(const char *line, enum chosen_by by, const char *what, uid_t uid);
 
 #endif

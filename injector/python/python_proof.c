@@ -260,6 +260,7 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 	pr->p->layout = (struct python_layout){
 		.version = 3u << 24 | v->minor << 16 | (v->patch < 0 ? 0xffu : (uint32_t)v->patch) << 8 | 0xf0,
 		.specific_offset = s->offset,
+		.leaving_offset = s->leaving_offset,
 		.key_address = pr->view.runtime + pr->view.release->runtime_key,
 		.key_sequence = pr->key_sequence,
 		.finalizing = pr->view.runtime + pr->view.release->runtime_finalizing,

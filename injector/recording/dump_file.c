@@ -2,7 +2,6 @@
 #include "dump_file.h"
 
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,6 +21,7 @@
 #include "cleanup.h"
 #include "clocks.h"
 #include "close_all_but.h"
+#include "file_place.h"
 #include "owner.h"
 
 #define INTERVAL_NS 2000000000ull
@@ -33,6 +32,7 @@
 #define WAIT_MS 100
 #define GONE_MS                                                                                                        \
 	1000 /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
+#define MODE 0600
 #define NUMBER_MAX 1000u /* of names that are tried instead of one that is taken */
 
 struct dump_file_result {
@@ -47,7 +47,7 @@ struct dump_file_result {
 static int take_name(struct dump_file *f, struct err *e)
 {
 	AUTO_CLOSE int fd =
-		openat(f->directory, f->result->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		openat(f->directory, f->result->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, MODE);
 
 	if (fd < 0 && errno == EEXIST)
 		return err_set(e, EEXIST, "%s exists; memattach never writes over a file, choose another name with -o",
@@ -60,19 +60,19 @@ static int take_name(struct dump_file *f, struct err *e)
 	return rc < 0 ? err_set(e, -rc, "cannot look at the dump %s: %s", f->path, strerror(-rc)) : 0;
 }
 
-static int split_path(struct dump_file *f, struct err *e)
+/* A link that somebody may have put there is not followed, neither on the way nor as the name. */
+static int find_place(struct dump_file *f, struct err *e)
 {
-	char directory[sizeof f->path], name[sizeof f->path];
+	struct file_place place;
 
 	if (f->path[0] == '\0' || f->path[strlen(f->path) - 1] == '/')
 		return err_set(e, EISDIR, "%s is no name of a file; -o wants one", f->path);
-	memcpy(directory, f->path, sizeof directory);
-	memcpy(name, f->path, sizeof name);
-	const char *last = basename(name);
-	if ((size_t)snprintf(f->result->name, sizeof f->result->name, "%s", last) >= sizeof f->result->name)
-		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
-	f->directory = open(dirname(directory), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return f->directory < 0 ? err_sys(e, "cannot create the dump %s", f->path) : 0;
+	int rc = file_place_open(&place, f->path, PLACE_KEEP_LINK, e);
+	if (rc < 0)
+		return err_prefix(e, "cannot create the dump %s", f->path);
+	f->directory = place.directory;
+	memcpy(f->result->name, place.name, sizeof f->result->name);
+	return 0;
 }
 
 int dump_file_create(struct dump_file *f, const char *path, struct err *e)
@@ -85,7 +85,7 @@ int dump_file_create(struct dump_file *f, const char *path, struct err *e)
 		f->result = NULL;
 		return err_sys(e, "out of memory");
 	}
-	int rc = split_path(f, e);
+	int rc = find_place(f, e);
 	if (rc == 0)
 		rc = take_name(f, e);
 	if (rc < 0)
@@ -121,45 +121,16 @@ static int whose_name(const struct dump_file *f)
 
 /* ---- in the child ---- */
 
-/* A file without a name; where the file system knows none, one with the temporary name. */
-static int open_unnamed(const struct dump_file *f, bool *named, struct err *e)
-{
-	int fd = openat(f->directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-	*named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
-	if (*named)
-		fd = openat(f->directory, f->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return err_sys(e, "cannot write the dump");
-	owner_give(fd);
-	return fd;
-}
-
-/* Gives the file a name that nothing has. -EEXIST */
-static int give_name(const struct dump_file *f, int fd, bool named, const char *name)
-{
-	char self[40];
-	int rc;
-
-	if (named) {
-		rc = renameat2(f->directory, f->temporary, f->directory, name, RENAME_NOREPLACE);
-	} else {
-		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-		rc = linkat(AT_FDCWD, self, f->directory, name, AT_SYMLINK_FOLLOW);
-	}
-	return rc < 0 ? -errno : 0;
-}
-
 /* Our name, or if somebody else has a file there: NAME.1, NAME.2 … */
-static int take_free_name(const struct dump_file *f, int fd, bool named, struct err *e)
+static int take_free_name(struct dump_file *f, int fd, struct err *e)
 {
 	char name[sizeof f->result->name];
-	int rc = give_name(f, fd, named, f->result->name);
+	int rc = new_file_name(&f->coming, f->directory, fd, f->result->name);
 
 	memcpy(name, f->result->name, sizeof name);
 	for (unsigned i = 1; i <= NUMBER_MAX && rc == -EEXIST; i++) {
 		snprintf(name, sizeof name, "%.240s.%u", f->result->name, i);
-		rc = give_name(f, fd, named, name);
+		rc = new_file_name(&f->coming, f->directory, fd, name);
 	}
 	if (rc < 0)
 		return err_set(e, -rc, "cannot name the dump %s: %s", name, strerror(-rc));
@@ -168,42 +139,36 @@ static int take_free_name(const struct dump_file *f, int fd, bool named, struct 
 }
 
 /* In the place of the copy before. */
-static int replace(const struct dump_file *f, int fd, bool named, struct err *e)
+static int replace(struct dump_file *f, int fd, struct err *e)
 {
-	int rc = named ? 0 : give_name(f, fd, false, f->temporary);
+	int rc = new_file_replace(&f->coming, f->directory, fd, f->result->name);
 
-	if (rc < 0)
-		return err_set(e, -rc, "cannot name the dump: %s", strerror(-rc));
-	return renameat(f->directory, f->temporary, f->directory, f->result->name) < 0
-	               ? err_sys(e, "cannot put the dump in its place")
-	               : 0;
+	return rc < 0 ? err_set(e, -rc, "cannot put the dump in its place: %s", strerror(-rc)) : 0;
 }
 
-static int put_in_place(const struct dump_file *f, int fd, bool named, struct err *e)
+static int put_in_place(struct dump_file *f, int fd, struct err *e)
 {
 	int whose = whose_name(f);
 	int rc = file_identify(fd, "", &f->result->coming);
 
 	if (rc < 0)
 		return err_set(e, -rc, "cannot look at the dump: %s", strerror(-rc));
-	rc = whose == 1 ? replace(f, fd, named, e) : take_free_name(f, fd, named, e);
+	rc = whose == 1 ? replace(f, fd, e) : take_free_name(f, fd, e);
 	if (rc == 0)
 		f->result->ours = f->result->coming;
 	return rc;
 }
 
-static int write_copy(const struct dump_file *f, const struct dump_source *source, struct err *e)
+static int write_copy(struct dump_file *f, const struct dump_source *source, struct err *e)
 {
-	bool named;
-
-	AUTO_CLOSE int fd = open_unnamed(f, &named, e);
+	AUTO_CLOSE int fd = new_file_open(&f->coming, f->directory, MODE);
 	if (fd < 0)
-		return fd;
+		return err_set(e, -fd, "cannot write the dump: %s", strerror(-fd));
 	int rc = dump_copy(source, fd, e);
 	if (rc == 0)
-		rc = put_in_place(f, fd, named, e);
+		rc = put_in_place(f, fd, e);
 	if (rc < 0)
-		unlinkat(f->directory, f->temporary, 0);
+		new_file_remove(&f->coming, f->directory);
 	return rc;
 }
 
@@ -247,17 +212,6 @@ static void extend_lease(const struct dump_file *f, struct dump_source *source)
 	source->header.lease_realtime_ns += source->longer_ns;
 }
 
-/* Not by a number of a process: those of several containers are the same in a directory that they share, and can be
- * foreseen. */
-static void make_temporary_name(struct dump_file *f)
-{
-	uint64_t number;
-
-	if (getrandom(&number, sizeof number, 0) != sizeof number)
-		number = monotonic_ns() << 22 ^ (uint64_t)getpid();
-	snprintf(f->temporary, sizeof f->temporary, ".memattach-%016llx.part", (unsigned long long)number);
-}
-
 static int begin(struct dump_file *f, struct dump_source *source, bool waited_for, struct err *e)
 {
 	f->result->bytes = dump_source_bytes(source);
@@ -267,7 +221,7 @@ static int begin(struct dump_file *f, struct dump_source *source, bool waited_fo
 	extend_lease(f, source);
 	f->begun_at = time(NULL);
 	f->begun_ns = monotonic_ns();
-	make_temporary_name(f);
+	new_file_choose_name(&f->coming);
 	pid_t child = fork();
 	if (child == 0)
 		run_child(f, source, waited_for);
@@ -364,7 +318,7 @@ static bool await_child(pid_t child, int ms)
 
 static void remove_temporary(struct dump_file *f)
 {
-	unlinkat(f->directory, f->temporary, 0);
+	unlinkat(f->directory, f->coming.temporary, 0);
 }
 
 static void remove_ours(struct dump_file *f)

@@ -27,16 +27,17 @@
 #include "dump_copy.h"
 #include "err.h"
 #include "file_identity.h"
+#include "new_file.h"
 
 struct dump_file_result;
 
 struct dump_file {
 	char path[4096];
-	int directory;        /* O_PATH, -1: not created */
-	char temporary[40];   /* in the directory: of the copy that is being written */
-	pid_t child;          /* that writes a copy, 0: none */
-	uint64_t due_ns;      /* when the next copy is due */
-	uint64_t interval_ns; /* until then, from the last one on */
+	int directory;          /* O_PATH, -1: not created */
+	struct new_file coming; /* the copy that is being written */
+	pid_t child;            /* that writes a copy, 0: none */
+	uint64_t due_ns;        /* when the next copy is due */
+	uint64_t interval_ns;   /* until then, from the last one on */
 	time_t begun_at;
 	uint64_t begun_ns;               /* the same, CLOCK_MONOTONIC */
 	time_t copied_at;                /* of the copy in the file */

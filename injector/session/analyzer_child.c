@@ -137,25 +137,65 @@ static void end_child(pid_t child, int pidfd)
 	waitpid(child, NULL, WNOHANG);
 }
 
+/* Until something happens, or a tenth of a second; moves what the child hands back for as long. */
+static int look(const struct analyzer_child *c, int pidfd, struct err *e)
+{
+	uint64_t until_ns = monotonic_ns() + LOOK_MS * 1000000ull;
+	int rc = 0;
+
+	do {
+		struct pollfd events[] = { { .fd = pidfd, .events = POLLIN }, { .fd = -1 } };
+		if (c->pipe)
+			events[1] = report_pipe_awaits(c->pipe);
+		poll(events, 2, LOOK_MS);
+		rc = events[1].revents ? report_pipe_move(c->pipe, e) : 0;
+	} while (rc > 0 && monotonic_ns() < until_ns);
+	return rc < 0 ? rc : 0;
+}
+
+/* The child has ended: what it has handed back is all there is, whoever else may still hold the pipe. 1: that has gone
+ * out; 0: not yet. */
+static int hand_on_rest(const struct analyzer_child *c, struct err *e)
+{
+	uint64_t until_ns = monotonic_ns() + LOOK_MS * 1000000ull;
+	int rc = c->pipe ? 1 : 0;
+
+	while (rc > 0 && monotonic_ns() < until_ns)
+		rc = report_pipe_move(c->pipe, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0 && c->pipe && !report_pipe_is_empty(c->pipe)) {
+		struct pollfd room = report_pipe_awaits(c->pipe);
+		poll(&room, 1, LOOK_MS);
+		return 0;
+	}
+	return rc == 0;
+}
+
 /* Without a pidfd (Linux before 5.3) it is looked for ten times a second. */
 int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *context, double done), void *context,
                          int *status, struct err *e)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	uint64_t deadline_ns = monotonic_ns() + c->seconds * 1000000000ull;
-	int wait_status;
+	bool has_ended = false;
+	int wait_status = 0;
 
 	for (;;) {
-		ends_within(pidfd, LOOK_MS);
-		pid_t ended = waitpid(c->pid, &wait_status, WNOHANG);
-		if (ended == c->pid)
+		int rc = has_ended ? hand_on_rest(c, e) : look(c, pidfd, e);
+		if (has_ended && rc > 0)
 			return explain(c, wait_status, status, e);
+		pid_t ended = has_ended ? 0 : waitpid(c->pid, &wait_status, WNOHANG);
+		has_ended |= ended == c->pid;
 		if (ended < 0 && errno != EINTR)
 			return err_sys(e, "memanalyze, which %s, is gone", c->task);
-		bool goes_on = waiting(context, c->done ? c->done(c->child_context) : 0);
+		bool goes_on = rc == 0 && waiting(context, c->done ? c->done(c->child_context) : 0);
 		if (goes_on && monotonic_ns() <= deadline_ns)
 			continue;
-		end_child(c->pid, pidfd);
+		if (!has_ended)
+			end_child(c->pid, pidfd);
+		if (rc < 0)
+			return rc;
 		return goes_on ? err_set(e, ETIMEDOUT, "memanalyze, which %s, took longer than %u s", c->task,
 		                         c->seconds)
 		               : err_set(e, EINTR, "it was given up");

@@ -11,6 +11,7 @@
 #define MEMATTACH_ANALYZER_CHILD_H
 
 #include "privileges.h"
+#include "report_pipe.h"
 #include "symbol_sources.h"
 
 #define ANALYZER_CHILD_FIRST 4 /* descriptors with a number of their own */
@@ -47,12 +48,14 @@ struct analyzer_child {
 	unsigned seconds;                    /* then it is killed */
 	double (*done)(void *child_context); /* the part of its work that is done, of 1 */
 	void *child_context;
+	struct report_pipe *pipe; /* what it hands back is copied meanwhile, and all of it at its end; or NULL */
 };
 
 /*
  * Waits for its end. waiting is called ten times a second with the part that is done, and may give up by returning
  * false: -EINTR. *status is its exit status, of which memanalyze has made one below 125. -ENOEXEC, -EPERM, -EIO: it
- * could not be executed, had too many privileges, or no dump; -ECANCELED: a signal ended it; -ETIMEDOUT.
+ * could not be executed, had too many privileges, or no dump; -ECANCELED: a signal ended it; -ETIMEDOUT; what
+ * report_pipe_move returns.
  */
 int analyzer_child_await(const struct analyzer_child *child, bool (*waiting)(void *context, double done), void *context,
                          int *status, struct err *e) WARN_UNUSED;

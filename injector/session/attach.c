@@ -27,6 +27,7 @@
 #include "loan.h"
 #include "payload_symbols.h"
 #include "plan.h"
+#include "python_hooks.h"
 #include "record.h"
 #include "send_descriptors.h"
 #include "task.h"
@@ -252,6 +253,8 @@ static int map_instead(struct session *s, struct err *e)
 		return err_set(e, ENOTSUP, "only entries of functions can be hooked by it");
 	s->maps_payload = s->view.libc.set_aside = true;
 	int rc = session_plan(s, e);
+	if (rc == 0)
+		rc = session_add_python(s, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)

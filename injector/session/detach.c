@@ -7,7 +7,7 @@
  *   borrow a thread:  channel, CONTROL_RESTORE, CONTROL_INERT   no thread can enter the payload any more
  *   quiesce:          no thread is in it
  *   islands           go, where no thread is any more
- *   escape:           may the trampolines go?
+ *   escape:           nor is a coroutine that is parked; may the trampolines go?
  *   borrow a thread:  madvise, if the dump is large; for each piece of it
  *   borrow a thread:  CONTROL_STOP, dlclose (load.h), munmap of the trampolines and detours, in one go
  *   verify:           maps, descriptors, GOT entries against the snapshot from before attach
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "arch/registers.h"
 #include "cleanup.h"
@@ -36,8 +37,11 @@
 #include "session_file.h"
 #include "target_dump.h"
 #include "task.h"
+#include "tid_offset.h"
+#include "watchdog.h"
 
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
+#define PARKED_NS 2000000000ull   /* a coroutine may wait long in an allocator, but for nothing that ends soon */
 #define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
 #define DATA_CHANNEL 64u          /* in the data of the work area: its number, after what control_call_locked uses */
 #define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
@@ -113,41 +117,55 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 	return quiesce_wait(&q, monotonic_ns() + QUIESCE_NS, e);
 }
 
-/* The thread pointer of any thread: glibc keeps the pointer guard after it. */
-static bool any_thread_pointer(struct session *s, uint64_t *tp)
+/* Any thread: glibc keeps the pointer guard after its thread pointer, and its tid. */
+static bool any_thread(struct session *s, struct tid_pair *thread)
 {
 	struct tracee t = { .longest_ns = &s->outcome.detach_longest_ns };
+	const pid_t tid = task_alive(s->target.pid);
 	struct user_regs_struct regs;
 	enum tracee_stop stop;
 	struct err ignored;
 
-	if (tracee_seize(&t, s->target.pid, task_alive(s->target.pid), false, &ignored) < 0)
+	if (tracee_seize(&t, s->target.pid, tid, false, &ignored) < 0)
 		return false;
 	bool got = tracee_interrupt(&t, monotonic_ns() + QUIESCE_NS, &stop, &ignored) == 0 &&
 	           tracee_registers(&t, &regs, &ignored) == 0;
 	tracee_detach(&t);
-	*tp = got ? registers_tp(&regs) : 0;
+	if (got)
+		*thread = (struct tid_pair){ registers_tp(&regs), task_inner_tid(s->target.pid, tid) };
 	return got;
 }
 
-static int search_escaped(struct session *s, const struct quiesce_stacks *stacks, struct escape_result *result,
-                          struct err *e)
+/* What only glibc's own words can tell. */
+static void ask_glibc(struct session *s, struct escape *x)
+{
+	struct tid_pair thread;
+	struct err ignored;
+
+	if (s->view.libc.kind != LIBC_GLIBC || !any_thread(s, &thread))
+		return;
+	x->has_guard = target_read_u64(&s->memory, thread.thread_pointer + GLIBC_POINTER_GUARD, &x->guard, &ignored) ==
+	               0;
+	x->tid_offset = tid_offset_find(&s->memory, &thread, 1);
+}
+
+/* trampolines: whether copies of their addresses are looked for, and not only hooks. */
+static int search_escaped(struct session *s, const struct quiesce_stacks *stacks, bool trampolines,
+                          struct escape_result *result, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
+	const uint64_t start = trampolines ? b->trampolines_address : 0;
 	struct escape x = {
-		.start = b->trampolines_address + TRAMPOLINE_FIRST * TRAMPOLINE_CODE_BYTES,
-		.end = b->trampolines_address + (uint64_t)b->trampoline_count * TRAMPOLINE_CODE_BYTES,
+		.start = start ? start + TRAMPOLINE_FIRST * TRAMPOLINE_CODE_BYTES : 0,
+		.end = start ? start + (uint64_t)b->trampoline_count * TRAMPOLINE_CODE_BYTES : 0,
 		.skip_start = s->payload.base,
 		.skip_end = s->payload.end,
 		.stacks = stacks->list,
 		.stack_count = stacks->count,
 	};
 	struct page_scan pages;
-	struct err ignored;
-	uint64_t tp;
 
-	x.has_guard = s->view.libc.kind == LIBC_GLIBC && any_thread_pointer(s, &tp) &&
-	              target_read_u64(&s->memory, tp + GLIBC_POINTER_GUARD, &x.guard, &ignored) == 0;
+	ask_glibc(s, &x);
 	int rc = page_scan_open(&pages, &s->target, e);
 	if (rc < 0)
 		return rc;
@@ -262,10 +280,38 @@ static int restore_code(struct session *s, struct kept *kept, struct err *e)
 	return 0;
 }
 
+/*
+ * No thread is in the payload, and no coroutine that is parked: that is waited for, and may have gone on in a thread,
+ * which is looked at again. trampolines, result: of search_escaped().
+ */
+static int prove_unused(struct session *s, bool trampolines, bool *held, struct escape_result *result, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	const uint64_t deadline_ns = monotonic_ns() + PARKED_NS;
+
+	for (;;) {
+		struct quiesce_stacks stacks = { 0 };
+		int rc = prove_outside(s, &stacks, held, e);
+		*result = (struct escape_result){ 0 };
+		if (rc == 0)
+			rc = search_escaped(s, &stacks, trampolines && !*held, result, e);
+		free(stacks.list);
+		if (rc < 0 || result->verdict != ESCAPE_HOOK)
+			return rc;
+		while (escape_hook_lives(&s->memory, result->found) && !watchdog_asked_twice() &&
+		       monotonic_ns() < deadline_ns)
+			nanosleep(&pause, NULL);
+		if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
+			return err_set(e, EBUSY,
+			               "a coroutine is parked in a hook of the payload (on the stack at 0x%llx), which "
+			               "must stay until it goes on",
+			               (unsigned long long)result->found);
+	}
+}
+
 /* Until no thread can be in the payload and none is. */
 static int silence(struct session *s, struct kept *kept, struct err *e)
 {
-	struct quiesce_stacks stacks = { 0 };
 	struct restore_result after = { 0 };
 	bool held = false;
 	struct escape_result escaped = { 0 };
@@ -278,13 +324,12 @@ static int silence(struct session *s, struct kept *kept, struct err *e)
 	if (rc == 0)
 		rc = restore_result_count(s, &after, e);
 	if (rc == 0)
-		rc = prove_outside(s, &stacks, &held, e);
+		rc = prove_unused(s, after.escapes, &held, &escaped, e);
 	kept->detours |= held;
 	if (rc == 0 && !kept->detours)
 		rc = code_patches_remove_islands(s, e);
-	if (rc == 0 && after.escapes && !held)
-		rc = search_escaped(s, &stacks, &escaped, e);
-	free(stacks.list);
+	if (!after.escapes || held) /* nothing, or no copy, was looked for */
+		escaped = (struct escape_result){ 0 };
 	kept->trampolines = escaped.verdict != ESCAPE_NONE || after.foreign || held || kept->detours;
 	if (rc == 0 && kept->trampolines)
 		say_trampolines_stay(s, &escaped);

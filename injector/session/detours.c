@@ -147,21 +147,24 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 	struct detour_code code = {
 		.hook = hook->hook,
 		.decides = !hook->outer,
+		.keeps = hook->keeps,
 		.trampoline = trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES,
+		.data = trampoline_data(trampolines, hook->trampoline),
 		.shared = trampolines + TRAMPOLINES_CODE_BYTES,
 		.filter = trampolines + TRAMPOLINES_BYTES,
 	};
 	uint8_t bytes[DETOUR_BYTES];
+	const unsigned copy_at = detour_code_copy_at(hook->keeps);
 	struct entry_code_copy copy;
 
 	int rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MASK, &code.filter_mask,
 	                     sizeof code.filter_mask, e);
 	if (rc == 0)
-		rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + DETOUR_COPY, e);
+		rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + copy_at, e);
 	if (rc < 0)
 		return rc;
 	detour_code_make(bytes, &code);
-	memcpy(bytes + DETOUR_COPY, copy.code, copy.bytes);
+	memcpy(bytes + copy_at, copy.code, copy.bytes);
 	return target_write(&s->writer, hook->detour, bytes, sizeof bytes, e);
 }
 
@@ -170,7 +173,7 @@ static uint64_t quiet_address(const struct entry_hooks *h, const struct entry_ho
 {
 	for (size_t i = 0; i < h->count && hook->quiet; i++)
 		if (h->list[i].address == hook->quiet)
-			return h->list[i].detour + DETOUR_COPY;
+			return h->list[i].detour + detour_code_copy_at(h->list[i].keeps);
 	return 0;
 }
 
@@ -188,9 +191,10 @@ static int add_trampoline(const struct entry_hooks *h, struct got_plan *plan, st
 		return err_set(e, ENOTSUP, "%s throws, and what would be called instead is not hooked", hook->name);
 	hook->trampoline = (uint32_t)plan->trampoline_count;
 	grown[plan->trampoline_count++] = (struct control_trampoline){
-		.original = hook->detour + DETOUR_COPY,
+		.original = hook->detour + detour_code_original_at(hook->keeps),
 		.hook = hook->hook,
-		.flags = (hook->outer ? TRAMPOLINE_OUTER : 0) | (hook->quiet_aligned ? TRAMPOLINE_QUIET_ALIGNED : 0),
+		.flags = (hook->outer ? TRAMPOLINE_OUTER : 0) | (hook->keeps ? TRAMPOLINE_KEEPS : 0) |
+		         (hook->quiet_aligned ? TRAMPOLINE_QUIET_ALIGNED : 0),
 		.quiet = quiet,
 	};
 	return 0;

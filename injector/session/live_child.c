@@ -85,6 +85,10 @@ static _Noreturn void be_child(const struct session *s)
 
 int live_child_start(struct session *s, struct err *e)
 {
+	pid_t foreground = tcgetpgrp(STDIN_FILENO);
+
+	if (foreground >= 0 && foreground != getpgrp())
+		session_say(s, "memattach: in the background there is no live view; it comes with the foreground (fg)");
 	s->held = calloc(1, sizeof *s->held);
 	if (!s->held)
 		return err_set(e, ENOMEM, "out of memory");

@@ -44,20 +44,29 @@ int other_session_make_way(struct session *s, struct err *e)
 	return rc;
 }
 
+/* Two kinds of memattach have something to do with a process, each with its lock. */
+struct kind {
+	pid_t (*holder)(const struct target *t);
+	bool (*is_memattach)(const struct target *t, pid_t holder);
+};
+
+static const struct kind in_session = { session_lock_holder, session_lock_is_memattach },
+			 waiting = { session_lock_announced, session_lock_is_announced_by_memattach };
+
 /*
  * A process that is no memattach with the lock, at the moment of the signal, gets none. The signal says by SI_QUEUE
  * that no user sent it: a memattach that is at its end already has nothing more to do then, and must not give up its
  * last copy (session_file.c).
  */
-static int tell_to_end(const struct session *s, pid_t holder, int pidfd, struct err *e)
+static int tell_to_end(const struct session *s, const struct kind *kind, pid_t holder, int pidfd, struct err *e)
 {
 	siginfo_t info = { .si_signo = SIGTERM, .si_code = SI_QUEUE };
 
 	info.si_pid = getpid();
 	info.si_uid = getuid();
-	if (session_lock_holder(&s->target) != holder)
+	if (kind->holder(&s->target) != holder)
 		return 0; /* it has just ended */
-	if (!session_lock_is_memattach(&s->target, holder))
+	if (!kind->is_memattach(&s->target, holder))
 		return err_set(
 			e, EBUSY,
 			"PID %d has the lock of the process, and cannot be shown to be a memattach: end it yourself",
@@ -84,13 +93,14 @@ void other_session_outlive_detach(void)
 }
 
 /* Until it has ended, or somebody else has the lock. */
-static int await_end(const struct session *s, pid_t holder, int pidfd, uint64_t deadline_ns, struct err *e)
+static int await_end(const struct session *s, const struct kind *kind, pid_t holder, int pidfd, uint64_t deadline_ns,
+                     struct err *e)
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	uint64_t said_ns = monotonic_ns() + SAID_AFTER_NS;
 	int rc = 0;
 
-	while (rc == 0 && session_lock_holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0) {
+	while (rc == 0 && kind->holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0) {
 		uint64_t now = monotonic_ns();
 		rc = watchdog_check(e);
 		if (rc == 0 && now >= deadline_ns)
@@ -104,14 +114,15 @@ static int await_end(const struct session *s, pid_t holder, int pidfd, uint64_t 
 	return rc;
 }
 
-static int end_holder(const struct session *s, pid_t holder, uint64_t deadline_ns, struct err *e)
+static int end_holder(const struct session *s, const struct kind *kind, pid_t holder, uint64_t deadline_ns,
+                      struct err *e)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
 
 	if (pidfd < 0)
 		return 0; /* it has ended */
-	int rc = tell_to_end(s, holder, pidfd, e);
-	return rc < 0 ? rc : await_end(s, holder, pidfd, deadline_ns, e);
+	int rc = tell_to_end(s, kind, holder, pidfd, e);
+	return rc < 0 ? rc : await_end(s, kind, holder, pidfd, deadline_ns, e);
 }
 
 int other_session_lock(struct session *s, bool *ended, struct err *e)
@@ -124,9 +135,26 @@ int other_session_lock(struct session *s, bool *ended, struct err *e)
 		int rc = session_lock_take(&s->target, &holder, e);
 		if (rc != -EBUSY || !holder)
 			return rc;
-		rc = end_holder(s, holder, deadline_ns, e);
+		rc = end_holder(s, &in_session, holder, deadline_ns, e);
 		if (rc < 0)
 			return rc;
 		*ended = true;
 	}
+}
+
+int other_session_end_waiting(const struct session *s, bool *ended, struct err *e)
+{
+	uint64_t deadline_ns = monotonic_ns() + WAIT_NS;
+	int rc = 0;
+
+	*ended = false;
+	for (pid_t holder; rc == 0 && (holder = waiting.holder(&s->target)) != 0;) {
+		rc = end_holder(s, &waiting, holder, deadline_ns, e);
+		if (rc < 0)
+			break;
+		*ended = true;
+		session_say(s, "memattach, PID %d, which profiled %d again and again (--every), has ended", holder,
+		            s->target.pid);
+	}
+	return rc;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python_hooks.h"
 #include "stored_pointers.h"
 
 /* Each name that the user gave must be somewhere. */
@@ -160,7 +161,9 @@ int session_plan_again(struct session *s, const struct got_plan_options *options
 {
 	int rc = make_got_plan(s, options, e);
 
-	if (rc == 0)
+	if (rc == 0) {
 		entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
+		session_relieve_python(s);
+	}
 	return rc < 0 ? rc : leave_got_entries(s, e);
 }

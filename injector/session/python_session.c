@@ -3,9 +3,11 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "clocks.h"
 #include "evaluator_code.h"
+#include "python_hooks.h"
 #include "python_proof.h"
 #include "say.h"
 #include "scope.h"
@@ -56,10 +58,13 @@ static void pass_over(struct session *s, const struct python_runtime *r, const c
 static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
                  const struct target_memory *memory)
 {
+	char text[PYTHON_HOOKS_TEXT];
+
 	s->python.layout = p->layout;
-	add_note(s, "single objects of Python of up to 512 bytes: they come from arenas of its own, unless "
-	            "PYTHONMALLOC=malloc "
-	            "is in its environment");
+	if (session_plan_python(s, r->module, memory, text))
+		s->python.objects = strdup(text);
+	else
+		add_note(s, "%s", text);
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
@@ -95,6 +100,7 @@ void session_find_python(struct session *s)
 	struct err e;
 
 	free(s->python.notes);
+	free(s->python.objects);
 	s->python = (struct session_python){ 0 };
 	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
 	const struct target_memory memory = target_memory_charged(&s->memory, &budget);

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "owner.h"
+#include "file_place.h"
 #include "json.h"
+#include "owner.h"
 
 int receipt_file_open(FILE **f, const char *path, struct err *e)
 {
@@ -16,12 +17,19 @@ int receipt_file_open(FILE **f, const char *path, struct err *e)
 	/* Without O_TRUNC, which would act before it is known what the file is; a FIFO does not make it wait. Without
 	 * O_CREAT for what is there: in /tmp not even root may (fs.protected_regular). */
 	const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	AUTO_CLOSE int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	struct file_place place;
 
+	int rc = file_place_open(&place, path, PLACE_KEEP_LINK, e);
+	if (rc < 0)
+		return err_prefix(e, "cannot write the receipt %s", path);
+	AUTO_CLOSE int fd = openat(place.directory, place.name, flags | O_CREAT | O_EXCL, 0600);
 	if (fd >= 0)
 		owner_give(fd);
 	else if (errno == EEXIST)
-		fd = open(path, flags);
+		fd = openat(place.directory, place.name, flags);
+	rc = errno;
+	file_place_close(&place);
+	errno = rc;
 
 	if (fd < 0)
 		return err_sys(e,
@@ -33,6 +41,11 @@ int receipt_file_open(FILE **f, const char *path, struct err *e)
 		return err_sys(e, "cannot write the receipt %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, EINVAL, "cannot write the receipt %s: it is no regular file", path);
+	/* Another name of a file that is elsewhere, which whoever made it could not write. */
+	if (st.st_nlink != 1 || (geteuid() == 0 && !file_place_trusts(st.st_uid)))
+		return err_set(e, EACCES,
+		               "cannot write the receipt %s: the file belongs to another user, or has another name",
+		               path);
 	if (ftruncate(fd, 0) < 0)
 		return err_sys(e, "cannot write the receipt %s", path);
 	*f = fdopen(fd, "w");

@@ -92,6 +92,8 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 		rc = note_lines(s, DUMP_NOTE_STATIC, s->hooks.notes, e);
 	if (rc == 0 && first_id == 1)
 		rc = note_lines(s, DUMP_NOTE_OTHER, s->python.notes, e);
+	if (rc == 0 && first_id == 1 && s->python.objects)
+		rc = dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, s->python.objects, e);
 	return rc;
 }
 

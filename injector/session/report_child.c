@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,9 +12,11 @@
 #include "cleanup.h"
 #include "memory_room.h"
 #include "printable.h"
+#include "report_pipe.h"
 #include "report_request.h"
 
 #define TEXT_BYTES 300
+#define SAID_BYTES 65536u /* of messages */
 
 /* ---- in the child ---- */
 
@@ -22,7 +25,7 @@ static _Noreturn void be_child(const struct symbol_sources *sources, const struc
                                int out, int said)
 {
 	const struct privileges_limits limits = { .data_bytes = REPORT_DATA_BYTES,
-		                                  .file_bytes = REPORT_FILE_BYTES,
+		                                  .file_bytes = SAID_BYTES,
 		                                  .cpu_seconds = REPORT_SECONDS };
 	char called[sizeof file->path], wanted[sizeof file->path];
 	struct passed_on p = { .count = 0 };
@@ -75,10 +78,10 @@ static bool always(void *unused, double done)
 	return true;
 }
 
-static int run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
-               bool (*waiting)(void *context, double done), void *context, struct err *e)
+static int run(const struct symbol_sources *sources, const struct dump_file *file, const char *name,
+               struct report_pipe *pipe, bool (*waiting)(void *context, double done), void *context, struct err *e)
 {
-	struct analyzer_child child = { .task = "writes it", .seconds = REPORT_SECONDS };
+	struct analyzer_child child = { .task = "writes it", .seconds = REPORT_SECONDS, .pipe = pipe };
 	int status;
 
 	if (sources->program < 0)
@@ -91,20 +94,31 @@ static int run(const struct symbol_sources *sources, const struct dump_file *fil
 		return rc;
 	child.pid = fork();
 	if (child.pid == 0)
-		be_child(sources, file, name, out, said);
+		be_child(sources, file, name, pipe ? pipe->into : -1, said);
 	if (child.pid < 0)
 		return err_sys(e, "no process can be made that writes it");
+	if (pipe)
+		report_pipe_keep_end(pipe);
 	rc = analyzer_child_await(&child, waiting, context, &status, e);
 	return rc < 0 ? rc : judge(status, !file, said, e);
 }
 
 int report_child_check(const struct symbol_sources *sources, const char *name, struct err *e)
 {
-	return run(sources, NULL, name, -1, always, NULL, e);
+	return run(sources, NULL, name, NULL, always, NULL, e);
 }
 
 int report_child_run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
-                     bool (*waiting)(void *context, double done), void *context, struct err *e)
+                     uint64_t limit, bool (*waiting)(void *context, double done), void *context, struct err *e)
 {
-	return run(sources, file, name, out, waiting, context, e);
+	AUTO_FREE struct report_pipe *pipe = malloc(sizeof *pipe);
+
+	if (!pipe)
+		return err_set(e, ENOMEM, "out of memory");
+	int rc = report_pipe_open(pipe, out, limit, e);
+	if (rc < 0)
+		return rc;
+	rc = run(sources, file, name, pipe, waiting, context, e);
+	report_pipe_close(pipe);
+	return rc;
 }

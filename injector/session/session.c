@@ -38,6 +38,7 @@ void session_done(struct session *s)
 	target_memory_close(&s->memory);
 	target_close(&s->target);
 	free(s->python.notes);
+	free(s->python.objects);
 	free(s->outcome.residue);
 	free(s->outcome.notes);
 	free(s->outcome.final_entries);

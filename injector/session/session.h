@@ -19,6 +19,7 @@
 #include "libc.h"
 #include "ours.h"
 #include "output_file.h"
+#include "python_allocators.h"
 #include "snapshot.h"
 #include "symbol_sources.h"
 #include "table_writer.h"
@@ -34,6 +35,13 @@ enum loader_mode {
 	LOADER_AUTO,
 	LOADER_TARGET,
 	LOADER_OWN,
+};
+
+/* Are blocks from CPython's arenas recorded (python_hooks.h)? */
+enum python_objects {
+	PYTHON_OBJECTS_AUTO, /* if that is cheap enough */
+	PYTHON_OBJECTS_ON,
+	PYTHON_OBJECTS_OFF,
 };
 
 struct session_options {
@@ -52,6 +60,7 @@ struct session_options {
 	uint32_t groups;      /* GROUP_BIT() of the functions to hook */
 	enum hooks_mode hooks;
 	enum loader_mode loader;
+	enum python_objects python_objects;
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
 	bool launched;                         /* the target was started by this memattach, and has its terminal */
@@ -109,7 +118,10 @@ struct session_recording {
 struct session_python {
 	struct python_layout layout; /* version 0: none is */
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
-	char *notes; /* lines: whose frames are not, and why; NULL none */
+	uint32_t hooked_module;              /* id of the interpreter whose table of allocators is hooked, 0: none */
+	struct python_allocators allocators; /* of that one */
+	char *objects;                       /* a line: its small objects are recorded, too; NULL: they are not */
+	char *notes;                         /* lines: whose frames or small objects are not, and why; NULL none */
 };
 
 /* What the receipt tells (receipt.h). */

@@ -19,7 +19,9 @@
 #define PID_FILE_SYSTEM 0x50494446 /* PID_FS_MAGIC of linux/magic.h */
 #define TRIES 20u
 #define PAUSE_NS 5000000
-#define LOCK_WORDS "FLOCK  ADVISORY  " /* and READ or WRITE: a stranger may hold it shared */
+/* As /proc/locks has them, and then READ or WRITE: a stranger may hold it shared. */
+#define LOCK_WORDS "FLOCK  ADVISORY  "
+#define ANNOUNCED_WORDS "POSIX  ADVISORY  "
 
 /* The descriptor that the lock is on: the pidfd where it has an inode of its own. */
 static int open_lock(struct target *t, struct err *e)
@@ -51,13 +53,13 @@ static bool lock_file(const struct target *t, char text[64])
 
 /* A line "lock: 1: FLOCK  ADVISORY  WRITE PID device:inode 0 EOF", with or without its first word. Locks that are
  * waited for have another form. */
-static bool line_has_lock(const char *line, const char *file, pid_t *holder)
+static bool line_has_lock(const char *line, const char *kind, const char *file, pid_t *holder)
 {
-	const char *words = strstr(line, LOCK_WORDS);
+	const char *words = strstr(line, kind);
 
 	if (!words || strstr(line, "-> ") || !strstr(words, file))
 		return false;
-	*holder = (pid_t)atoi(words + strlen(LOCK_WORDS) + strlen("WRITE"));
+	*holder = (pid_t)atoi(words + strlen(kind) + strlen("WRITE"));
 	return true;
 }
 
@@ -68,7 +70,7 @@ void session_lock_release(struct target *t)
 	t->lock_fd = -1;
 }
 
-pid_t session_lock_holder(const struct target *t)
+static pid_t holder_of(const struct target *t, const char *kind)
 {
 	struct target look = *t;
 	char file[64], line[256];
@@ -79,7 +81,7 @@ pid_t session_lock_holder(const struct target *t)
 		return 0;
 	AUTO_FCLOSE FILE *f = fopen("/proc/locks", "re");
 	if (f && lock_file(&look, file))
-		while (fgets(line, sizeof line, f) && !line_has_lock(line, file, &holder))
+		while (fgets(line, sizeof line, f) && !line_has_lock(line, kind, file, &holder))
 			;
 	if (look.lock_fd != t->lock_fd)
 		close(look.lock_fd);
@@ -99,7 +101,7 @@ static bool is_memattach(pid_t pid)
 	return slash && strncmp(slash + 1, "memattach", strlen("memattach")) == 0;
 }
 
-bool session_lock_is_memattach(const struct target *t, pid_t holder)
+static bool is_held_by_memattach(const struct target *t, pid_t holder, const char *kind)
 {
 	char path[300], file[64], text[4096];
 	bool holds = false;
@@ -111,10 +113,44 @@ bool session_lock_is_memattach(const struct target *t, pid_t holder)
 		return false;
 	for (struct dirent *entry; !holds && (entry = readdir(dir));) {
 		snprintf(path, sizeof path, "/proc/%d/fdinfo/%.200s", holder, entry->d_name);
-		holds = whole_text(path, text, sizeof text) == 0 && line_has_lock(text, file, &ignored);
+		holds = whole_text(path, text, sizeof text) == 0 && line_has_lock(text, kind, file, &ignored);
 	}
 	closedir(dir);
 	return holds;
+}
+
+pid_t session_lock_holder(const struct target *t)
+{
+	return holder_of(t, LOCK_WORDS);
+}
+
+bool session_lock_is_memattach(const struct target *t, pid_t holder)
+{
+	return is_held_by_memattach(t, holder, LOCK_WORDS);
+}
+
+int session_lock_announce(const struct target *t, struct err *e)
+{
+	const struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+	struct target look = *t;
+
+	look.lock_fd = -1;
+	int rc = open_lock(&look, e);
+	if (rc < 0 || fcntl(look.lock_fd, F_SETLK, &lock) == 0)
+		return rc < 0 ? rc : look.lock_fd;
+	rc = err_sys(e, "cannot say that a session is to come");
+	close(look.lock_fd);
+	return rc;
+}
+
+pid_t session_lock_announced(const struct target *t)
+{
+	return holder_of(t, ANNOUNCED_WORDS);
+}
+
+bool session_lock_is_announced_by_memattach(const struct target *t, pid_t holder)
+{
+	return is_held_by_memattach(t, holder, ANNOUNCED_WORDS);
 }
 
 static int refuse(const struct target *t, pid_t holder, struct err *e)

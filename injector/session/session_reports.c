@@ -56,8 +56,8 @@ static int show(int written, FILE *terminal, struct err *e)
 {
 	struct stat st;
 
-	if (fstat(written, &st) < 0 || st.st_size > SHOWN_BYTES)
-		return err_set(e, EFBIG, "it is too long for a terminal");
+	if (fstat(written, &st) < 0)
+		return err_sys(e, "cannot look at it");
 	AUTO_FREE char *text = calloc(1, (size_t)st.st_size + 1);
 	if (!text || !pread_all(written, text, (size_t)st.st_size, 0))
 		return err_set(e, ENOMEM, "out of memory");
@@ -75,8 +75,8 @@ static int write_one(struct session *s, struct output_file *f, struct err *e)
 	if (shown && written < 0)
 		return err_sys(e, "out of memory");
 	long_wait_begin(&w, s, "the report", " (Ctrl-C: without)");
-	int rc = report_child_run(&s->symbols, &s->recording.file, f->path, shown ? written : out, long_wait_goes_on,
-	                          &w, e);
+	int rc = report_child_run(&s->symbols, &s->recording.file, f->path, shown ? written : out,
+	                          shown ? SHOWN_BYTES : REPORT_FILE_BYTES, long_wait_goes_on, &w, e);
 	long_wait_end(&w);
 	if (rc == 0 && shown)
 		rc = show(written, f->stream, e);

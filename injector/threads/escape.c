@@ -11,6 +11,7 @@
 #include "arch/signal_frame.h"
 #include "cleanup.h"
 #include "control.h"
+#include "ended_stack.h"
 #include "live_thread.h"
 #include "now.h"
 #include "size.h"
@@ -32,9 +33,15 @@ struct search {
 	struct signal_frame frames[FRAMES_MAX]; /* that seem dead and hold the address of a trampoline, at */
 	uint64_t held_at[FRAMES_MAX];
 	size_t frame_count;
-	uint64_t alive; /* where the mapping that is searched begins to be alive */
-	bool given_up;  /* memattach was asked twice to end */
+	const struct maps *maps;
+	const struct mapping *mapping; /* that is searched, */
+	uint64_t alive;                /* and where it begins to be alive */
+	uint64_t ended;                /* or, asked for the bytes in the buffer: up to where it is an ended thread's */
+	bool ended_asked;
+	bool walked;   /* the mapping is a stack on which no hook is alive */
+	bool given_up; /* memattach was asked twice to end */
 	struct escape_result *result;
+	uint64_t hook;      /* marker of one that is alive, 0: none was found */
 	bool for_ways_back; /* wanted are addresses in the frames' stacks, not trampolines */
 };
 
@@ -95,8 +102,8 @@ static bool is_stack_of(const struct maps *maps, const struct mapping *m, const 
 	       stack->thread_pointer < m->end;
 }
 
-/* Where the mapping begins to be alive: a stack below its stack pointer is not. */
-static uint64_t alive_from(const struct escape *x, const struct maps *maps, const struct mapping *m)
+/* Where the mapping begins to be alive: a stack below its stack pointer is not. *walked: of that stack. */
+static uint64_t alive_from(const struct escape *x, const struct maps *maps, const struct mapping *m, bool *walked)
 {
 	const struct escape_stack *lowest = NULL;
 
@@ -104,7 +111,12 @@ static uint64_t alive_from(const struct escape *x, const struct maps *maps, cons
 		if (x->stacks[i].sp >= m->start && x->stacks[i].sp < m->end &&
 		    (!lowest || x->stacks[i].sp < lowest->sp))
 			lowest = &x->stacks[i];
-	return lowest && is_stack_of(maps, m, lowest) ? lowest->sp : m->start;
+	if (!lowest || !is_stack_of(maps, m, lowest)) {
+		*walked = false;
+		return m->start;
+	}
+	*walked = lowest->walked;
+	return lowest->sp;
 }
 
 /*
@@ -136,9 +148,17 @@ static bool is_in_frames_stack(const struct search *q, uint64_t where)
 	return false;
 }
 
+static bool is_on_ended_stack(struct search *q, uint64_t where)
+{
+	if (!q->ended_asked)
+		q->ended = ended_stack_end(q->memory, q->x->tid_offset, q->maps, q->mapping);
+	q->ended_asked = true;
+	return where < q->ended;
+}
+
 static bool is_found(struct search *q, uint64_t where)
 {
-	if ((where >= q->x->skip_start && where < q->x->skip_end) || where < q->alive)
+	if ((where >= q->x->skip_start && where < q->x->skip_end) || where < q->alive || is_on_ended_stack(q, where))
 		return false;
 	return q->for_ways_back ? !is_in_frames_stack(q, where) : !is_in_dead_frame(q, where);
 }
@@ -166,12 +186,26 @@ static bool may_be_wanted(const struct search *q, uint64_t word)
 	       (x->has_guard && (rotate_right(word, 17) ^ x->guard) - x->start < bytes);
 }
 
+static bool is_hook_at(const struct search *q, uint64_t word, uint64_t where)
+{
+	return word == (HOOK_LIVE_MAGIC ^ where) && !q->walked && !q->for_ways_back;
+}
+
+/* Remembers a hook that is alive, and goes on: the first word that is found may be a copy of an address. */
+static void note_hook(struct search *q, uint64_t where)
+{
+	if (where >= q->alive && !is_on_ended_stack(q, where))
+		q->hook = where;
+}
+
 static uint64_t search_words(struct search *q, uint64_t start, size_t bytes)
 {
 	const uint64_t *words = (const void *)q->buffer;
 
 	for (size_t i = 0; i < bytes / sizeof *words; i++)
-		if (may_be_wanted(q, words[i]) && is_wanted(q, words[i]) && is_found(q, start + i * sizeof *words))
+		if (is_hook_at(q, words[i], start + i * sizeof *words))
+			note_hook(q, start + i * sizeof *words);
+		else if (may_be_wanted(q, words[i]) && is_wanted(q, words[i]) && is_found(q, start + i * sizeof *words))
 			return start + i * sizeof *words;
 	return 0;
 }
@@ -181,6 +215,8 @@ static uint64_t search_code(struct search *q, uint64_t start, size_t bytes)
 	for (size_t i = 0; i + sizeof(uint64_t) <= bytes; i++) {
 		uint64_t word;
 		memcpy(&word, q->buffer + i, sizeof word);
+		if (is_hook_at(q, word, start + i))
+			note_hook(q, start + i);
 		bool wanted = i % sizeof word == 0 && is_wanted(q, word);
 		if ((wanted || code_leads_to_trampoline(q, q->buffer + i, start + i)) && is_found(q, start + i))
 			return start + i;
@@ -192,6 +228,7 @@ static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes, b
 {
 	struct err ignored;
 
+	q->ended_asked = false;
 	if (target_read(q->memory, start, q->buffer, bytes, &ignored) < 0)
 		return 0; /* unmapped meanwhile, or beyond the end of its file */
 	return executable && !q->for_ways_back ? search_code(q, start, bytes) : search_words(q, start, bytes);
@@ -311,8 +348,10 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 	for (size_t i = 0; i < maps.count && !*found && !is_over(q); i++) {
 		if (!worth_searching(&maps.list[i]))
 			continue;
-		q->alive = alive_from(q->x, &maps, &maps.list[i]);
-		*found = search_mapping(q, &maps.list[i]);
+		q->maps = &maps;
+		q->mapping = &maps.list[i];
+		q->alive = alive_from(q->x, &maps, q->mapping, &q->walked);
+		*found = search_mapping(q, q->mapping);
 	}
 	maps_free(&maps);
 	return q->given_up
@@ -334,6 +373,18 @@ static int search_ways_back(struct search *q, const struct target *t, uint64_t *
 	size_t i = target_read_u64(q->memory, at, &word, &ignored) == 0 ? way_back(q, word) : q->frame_count;
 	*found = q->held_at[i < q->frame_count ? i : 0];
 	return 0;
+}
+
+/* Where the search for trampolines has ended at one. */
+static int search_hooks(struct search *q, const struct target *t, struct err *e)
+{
+	struct escape hooks_only = *q->x;
+	uint64_t nothing = 0;
+
+	hooks_only.start = hooks_only.end = 0;
+	q->x = &hooks_only;
+	q->for_ways_back = false;
+	return search_all(q, t, &nothing, e);
 }
 
 /* What can be known before anything is searched. */
@@ -366,11 +417,24 @@ int escape_search(const struct escape *x, const struct target *t, const struct t
 	foresee(&q, t);
 	for (int pass = 0; pass < PASSES && rc == 0 && !found && result->verdict == ESCAPE_NONE; pass++) {
 		q.frame_count = 0;
+		q.hook = 0;
 		rc = search_all(&q, t, &found, e);
 	}
 	if (rc == 0 && !found && q.frame_count && result->verdict == ESCAPE_NONE)
 		rc = search_ways_back(&q, t, &found, e);
+	if (rc == 0 && found && !q.hook)
+		rc = search_hooks(&q, t, e);
 	if (rc == 0 && found)
 		*result = (struct escape_result){ .verdict = ESCAPE_FOUND, .found = found };
+	if (rc == 0 && q.hook)
+		*result = (struct escape_result){ .verdict = ESCAPE_HOOK, .found = q.hook };
 	return rc;
+}
+
+bool escape_hook_lives(const struct target_memory *memory, uint64_t found)
+{
+	struct err ignored;
+	uint64_t word;
+
+	return target_read_u64(memory, found, &word, &ignored) == 0 && word == (HOOK_LIVE_MAGIC ^ found);
 }

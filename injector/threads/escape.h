@@ -9,8 +9,13 @@
  * handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
  * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit
  * that is nothing but an old number keeps the trampolines too: the error is on the safe side. Only what is provably
- * dead does not count: a stack below its stack pointer, and the frame that a signal has left on an alternate stack that
- * no thread is on or can come back to.
+ * dead does not count: a stack below its stack pointer, the stack of a thread that has ended, which glibc keeps
+ * (ended_stack.h), and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
+ *
+ * A coroutine may be parked in a hook, if the original switches stacks: operator new may, in a new_handler, or an
+ * allocator with locks for coroutines. No thread shows that, so the search looks for the liveness markers of hooks, too
+ * (HOOK_LIVE_MAGIC), but for stacks that were walked: there an exception may have left one. A hook that is alive keeps
+ * its marker where it is, and none becomes alive any more.
  *
  * The search is bounded, whatever the size of the target. Memory that is only reserved costs nothing (page_scan.h). A
  * page that was swapped out may hold a copy, but to read it would bring it back, so it is not read; and what is there
@@ -28,16 +33,18 @@
 struct escape_stack {
 	uint64_t sp; /* below, the red zone left out, nothing of this stack is alive */
 	uint64_t thread_pointer;
+	bool walked; /* to its end: none of its frames is in the payload */
 };
 
 struct escape {
-	uint64_t start,
-		end;    /* code of the trampolines that GOT entries led to; start is the first instruction of one */
-	uint64_t guard; /* pointer guard, if known (has_guard) */
+	uint64_t start, end; /* code of the trampolines that GOT entries led to; start is the first instruction of one.
+	                      * Empty: only hooks are looked for */
+	uint64_t guard;      /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */
 	const struct escape_stack *stacks;
 	size_t stack_count;
+	uint32_t tid_offset; /* of glibc (tid_offset.h); 0: no stack counts as that of an ended thread */
 };
 
 #define ESCAPE_BYTES_MAX (1ull << 30) /* of private memory: more is not searched, because it takes too long */
@@ -51,14 +58,18 @@ struct escape {
 enum escape_verdict {
 	ESCAPE_NONE,     /* proven: nobody has a copy */
 	ESCAPE_FOUND,    /* at found */
+	ESCAPE_HOOK,     /* a hook is alive that no thread runs: its marker is at found */
 	ESCAPE_UNPROVEN, /* why says what kept it from being searched */
 };
 
 struct escape_result {
 	enum escape_verdict verdict;
-	uint64_t found; /* address of the first word */
+	uint64_t found; /* address of the first word; of a hook, if there is one */
 	char why[120];
 };
+
+/* Is the hook alive whose marker was found there? */
+bool escape_hook_lives(const struct target_memory *memory, uint64_t found);
 
 /*
  * Memory that cannot be read is passed over: it is being unmapped. pages: of the target, just opened. -EINTR: memattach

@@ -20,10 +20,20 @@
 #define LIVE_STACK_BYTES (256u << 10)       /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
 
+#define SWITCHES_MAX 4u             /* of stacks: signal handlers within each other */
+#define FRAME_BYTES_MAX (64u << 10) /* farther outwards begins another stack */
+
 struct examination {
 	const struct quiesce *q;
 	bool inside;
 	bool holds_trampoline;
+	uint64_t sp; /* of the frame that was looked at last */
+	/* Where the walk came to another stack: that of the code that a signal handler on its own stack interrupted. */
+	struct {
+		unsigned frame;
+		uint64_t sp;
+	} switches[SWITCHES_MAX];
+	unsigned switch_count;
 };
 
 static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
@@ -47,11 +57,22 @@ static void look_at_register(uint64_t value, void *context)
 	x->holds_trampoline |= in_range(&x->q->trampolines, value);
 }
 
+static void note_switch(struct examination *x, unsigned frame, uint64_t sp)
+{
+	bool switched = frame && (sp < x->sp || sp - x->sp > FRAME_BYTES_MAX);
+
+	if (switched && x->switch_count < SWITCHES_MAX) {
+		x->switches[x->switch_count].frame = frame;
+		x->switches[x->switch_count++].sp = sp;
+	}
+	x->sp = sp;
+}
+
 static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
 {
 	struct examination *x = context;
 
-	(void)frame, (void)sp;
+	note_switch(x, frame, sp);
 	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->trampolines, pc) ||
 	             in_any(x->q->detours, x->q->detour_count, pc);
 	return !x->inside;
@@ -138,13 +159,27 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
 	return any_word(memory, sp, is_hook, &search);
 }
 
-static int note_stack(struct quiesce_stacks *stacks, const struct user_regs_struct *regs, struct err *e)
+static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] =
-		(struct escape_stack){ registers_sp(regs) - RED_ZONE_BYTES, registers_tp(regs) };
+	stacks->list[stacks->count++] = (struct escape_stack){ sp - RED_ZONE_BYTES, tp, walked };
 	return 0;
+}
+
+/* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
+ * believed. */
+static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
+                       const struct user_regs_struct *regs, struct err *e)
+{
+	const uint64_t tp = registers_tp(regs);
+	const bool walked = stack_walk_complete(end);
+	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
+
+	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)
+		if (!end->guessed || x->switches[i].frame <= end->guess_frame)
+			rc = note_stack(stacks, x->switches[i].sp, tp, walked, e);
+	return rc;
 }
 
 static void look_at_stack(struct examination *x, uint64_t sp)
@@ -154,14 +189,13 @@ static void look_at_stack(struct examination *x, uint64_t sp)
 	x->holds_trampoline |= quiesce_stack_holds(x->q->memory, sp, &x->q->trampolines, 1);
 }
 
-static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs)
+static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs,
+                    struct stack_walk_end *end)
 {
-	struct stack_walk_end end = { 0 };
-
 	registers_each(regs, look_at_register, x);
 	if (!x->inside)
-		stack_walk(x->q->walk, t, look_at_frame, x, &end);
-	if (!x->inside && !stack_walk_complete(&end))
+		stack_walk(x->q->walk, t, look_at_frame, x, end);
+	if (!x->inside && !stack_walk_complete(end))
 		look_at_stack(x, registers_sp(regs));
 }
 
@@ -179,16 +213,17 @@ struct round {
 static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 {
 	struct examination x = { .q = r->q };
+	struct stack_walk_end end = { 0 };
 	struct user_regs_struct regs;
 
 	int rc = tracee_registers(t, &regs, e);
 	if (rc < 0)
 		return rc;
-	examine(&x, t, &regs);
+	examine(&x, t, &regs, &end);
 	if (x.inside)
 		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
 	if (r->q->stacks && r->rc == 0)
-		r->rc = note_stack(r->q->stacks, &regs, &r->failure);
+		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, &r->failure);
 	if (x.holds_trampoline && !r->trampolines_may_stay)
 		return err_set(e, EAGAIN, "thread %d holds the address of a trampoline", t->tid);
 	if (x.holds_trampoline)

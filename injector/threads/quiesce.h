@@ -44,7 +44,8 @@ struct quiesce {
 	unsigned detour_count;
 	bool *trampolines_held; /* out: a thread holds the address of a trampoline */
 	uint64_t *longest_ns;
-	/* Where each thread's stack pointer was when it was seen outside. May be NULL. */
+	/* Where each thread's stack pointer was when it was seen outside; in a signal handler, also those of what it
+	 * has interrupted. May be NULL. */
 	struct quiesce_stacks *stacks;
 };
 

@@ -5,13 +5,14 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import struct
 import termios
 import time
 
 from harness import Session, Victim, case, check_receipt
-from procfs import Failure, PATIENCE, read_text
+from procfs import Failure, PATIENCE, Skip, read_text
 from reports import analyze_text
 from snapshot import Snapshot, check_same
 
@@ -114,3 +115,47 @@ def live_amounts_are_known(context):
     assert len(expected) >= 3, truth
     check_receipt(session.stop(), victim.pid)
     victim.finish_by_stdin()
+
+
+@case()
+def live_in_the_background(context):
+    """A job in the background is not stopped for what it may not do to the terminal; the view comes with the foreground."""
+    victim = Victim(context, "alloc_loop")
+    master, slave = os.openpty()
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    bash = shutil.which("bash")
+    if not bash:
+        raise Skip("bash is not installed")
+
+    def own():
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    script = (f"{context.memattach} -p {victim.pid} -r 4k --live -o {context.path('live.dump')} --deadline 20s & read line; jobs; fg; "
+              "echo ENDED $?; read line")
+    shell = context.start([bash, "--norc", "-m", "-c", script], stdin=slave, stdout=slave, stderr=slave, env=dict(os.environ, TERM="xterm"),
+                          preexec_fn=own)
+    text = b""
+
+    def sees(pattern):
+        nonlocal text
+        end = time.monotonic() + PATIENCE
+        while not re.search(pattern, text):
+            if time.monotonic() > end:
+                raise Failure(f"{pattern} does not come: {text[-2000:]}")
+            if select.select([master], [], [], 0.1)[0]:
+                text += os.read(master, 65536)
+
+    sees(b"in the background there is no live view")
+    time.sleep(0.5)
+    os.write(master, b"\n")
+    sees(b"Running")
+    sees(rb"\x1b\[\?1049h")
+    sees(b"alloc_loop")
+    os.write(master, b"q")
+    sees(b"ENDED 0")
+    os.write(master, b"\n")
+    shell.wait(PATIENCE)
+    os.close(master)
+    os.close(slave)
+    victim.finish()

@@ -16,8 +16,8 @@ def blocks_of(context, command, rate="1"):
     """A session over python_blocks.py: the dump, and what the program says that it has made."""
     victim = Victim(context, command, environment={"PYTHONIOENCODING": "utf-8"})
     before = Snapshot(victim.pid)
-    session = Session(context, victim.pid, rate=rate)
-    assert "are not recorded" not in session.said() and "not seen: single objects of Python" in session.said(), session.said()
+    session = Session(context, victim.pid, "--python-allocators", "off", rate=rate)
+    assert "the Python frames" not in session.said() and "not seen: single objects of Python" in session.said(), session.said()
     victim.send("go")
     made = json.loads(victim.wait(r"^MADE ").split(" ", 1)[1])
     check_receipt(session.stop(), victim.pid)

@@ -2,9 +2,11 @@
 """--every: sessions again and again, each with a dump of its own, until somebody says otherwise."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 
+from contracts import header_field
 from harness import Lines, Victim, case, run_memattach
 from procfs import Failure, PATIENCE, read_text
 from reports import analyze
@@ -45,6 +47,35 @@ class Repeated:
         self.lines.thread.join(PATIENCE)
         assert code == expected, (code, self.lines.seen)
         return "\n".join(self.lines.seen)
+
+
+def seed_of(dump):
+    with open(dump, "rb") as file:
+        return header_field(file.read(4096), "seed")
+
+
+@case()
+def every_session_has_a_seed_of_its_own(context):
+    """They follow from that of the command: the first has it, the others numbers that are the same each time, one after the other and at once."""
+    victim = Victim(context, "alloc_loop")
+    found = []
+    for _ in range(2):
+        repeated = Repeated(context, victim, "--seed", "7", every="600ms", duration="100ms")
+        found.append([seed_of(repeated.dump()) for _ in range(2)])
+        repeated.end(0, signal.SIGINT)
+    assert found[0] == found[1] and found[0][0] == 7 and found[0][1] not in (0, 7), found
+    program = context.path(f"seed{os.getpid()}")
+    shutil.copy(context.target("family"), program)
+    others = [Victim(context, [program]) for _ in range(2)]
+    folder = context.unique("family", "")
+    os.mkdir(folder)
+    result = subprocess.run([context.memattach, "--name", os.path.basename(program), "--all", "--seed", "7", "-d", "100ms", "--deadline", "20s", "-q"], cwd=folder,
+                            stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    assert sorted(seed_of(os.path.join(folder, name)) for name in os.listdir(folder)) == sorted(found[0]), (found, result)
+    for other in others:
+        other.process.stdin.close()
+        other.process.wait(PATIENCE)
+    victim.finish()
 
 
 @case()
@@ -163,6 +194,26 @@ def every_session_is_finished_when_it_was_killed(context):
     check_same(before, Snapshot(victim.pid), busy=True)
     saved = re.search(r"until now is in (\S+)", said)[1]
     assert analyze(context, saved)["target"]["ended"] == "abandoned"
+    victim.finish()
+
+
+@case()
+def every_ends_by_a_detach_between_two_sessions(context):
+    """There is nothing of a session in the process then; who waits for the next one is found all the same, and nobody else is told to end."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    runs = [Repeated(context, victim, every="2m", duration="100ms")]
+    runs[0].dump()
+    runs.append(Repeated(context, victim, every="2m", duration="100ms"))
+    runs[1].dump()
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "nothing of memattach" not in result.stderr, result
+    for repeated in runs:
+        assert f"memattach, PID {repeated.process.pid}, which profiled" in result.stderr, result
+        assert "sessions recorded: 1, failed: 0" in repeated.end(0)
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "nothing of memattach" in result.stderr, result
+    check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
 
 

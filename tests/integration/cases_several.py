@@ -99,7 +99,7 @@ def children_of_a_command(context):
 
 @contextlib.contextmanager
 def cgroup(name):
-    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"):
+    for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"):
         path = os.path.join(root, name)
         if os.path.exists(os.path.join(root, "cgroup.procs")) and os.access(root, os.W_OK):
             with contextlib.suppress(OSError):
@@ -142,8 +142,15 @@ def chosen_by_name_and_cgroup(context):
             for arguments in (("--cgroup", path), ("--unit", name)):
                 result = run_memattach(context, *arguments, "-d", "100ms", "--deadline", "20s")
                 assert result.returncode == 0 and f"attached to {victims[0].pid}" in result.stderr, (arguments, result)
+            below = os.path.join(path, f"{name}x.service")  # as a user makes it below what is his
+            os.mkdir(below)
+            with open(os.path.join(below, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(victims[0].pid))
+            result = run_memattach(context, "--unit", f"{name}x", "-d", "100ms")
+            assert result.returncode == 1 and "is in the unit" in result.stderr, result
             victims[0].process.stdin.close()
             victims[0].process.wait(PATIENCE)
+            os.rmdir(below)
 
 
 @case()

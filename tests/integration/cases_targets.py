@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from harness import Session, Victim, case, check_receipt, log, run_session
+from harness import Session, Victim, case, check_receipt, log, run_memattach, run_session, slow_allocator
 from procfs import Failure, PATIENCE, Skip, describe, tasks_of
 from reports import analyze, stacks_with, truncated_share
 from snapshot import Snapshot, check_same, remains
@@ -250,6 +250,42 @@ def escaped_pointer_is_found_anywhere(context):
         assert copies and page <= copies[0] < page + 4096, (where, hex(page), receipt)
         victim.send("use")
         victim.wait("^USED")
+        victim.finish_by_stdin()
+
+
+@case()
+def parked_code_and_the_address_of_a_trampoline(context):
+    """In a frame that has ended, beside a signal handler or on the stack of an ended thread, it is nothing; where code that waits may use it, it is found."""
+    for how, used in (("handler", False), ("ended", False), ("within", True), ("fiber", True)):
+        victim = Victim(context, "parked")
+        session = Session(context, victim.pid)
+        victim.send(how)
+        victim.wait("^PARKED$")
+        session.process.send_signal(signal.SIGINT)
+        check_receipt(session.end(expected=2 if used else 0), victim.pid, clean=not used)
+        left = run_memattach(context, "--detach", "-p", victim.pid)
+        said = "inert trampolines of an earlier session" if used else "nothing of memattach"
+        assert left.returncode == 0 and said in left.stderr, (how, left)
+        victim.send("go on")
+        victim.wait("^WENT-ON$")
+        victim.finish_by_stdin()
+
+
+@case()
+def coroutine_is_parked_in_a_hook(context):
+    """malloc waits in a coroutine that no thread runs: the payload stays until it has returned; the next detach leaves nothing."""
+    for options in ((), ("--hooks", "entry")):
+        victim = Victim(context, "parked", environment=slow_allocator(context, "yielding"))
+        session = Session(context, victim.pid, *options)
+        victim.send("malloc")
+        victim.wait("^PARKED$")
+        session.process.send_signal(signal.SIGINT)
+        session.end(expected=2)
+        assert "a coroutine is parked in a hook of the payload" in session.said() and remains(victim.pid), session.said()
+        victim.send("go on")
+        victim.wait("^WENT-ON$")
+        result = run_memattach(context, "--detach", "-p", victim.pid)
+        assert result.returncode == 0 and not remains(victim.pid), result
         victim.finish_by_stdin()
 
 

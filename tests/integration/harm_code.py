@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Code whose entries are hooked, and that is not what the loader has mapped, goes away, or is changed by somebody else."""
+import contextlib
+import re
 import struct
 
 from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
+from procfs import Failure, Skip, read_text
 from snapshot import Snapshot, check_same, remains
 
 POOL = ("--hook", "plugin_take=malloc", "--hook", "plugin_give=free")
 JUMP = 0xE9  # and the distance, of 4 bytes, from behind it
 
 
-def start(context, mode):
+def start(context, mode, library="pool_plugin.so"):
     """The victim, and the addresses of plugin_take, plugin_give and of the spare code."""
-    victim = Victim(context, "changed_code", mode, context.target("pool_plugin.so"))
+    victim = Victim(context, "changed_code", mode, context.target(library))
     line = next(line for line in victim.lines.seen if line.startswith("POOL"))
     return victim, [int(word, 16) for word in line.split()[1:]]
 
@@ -66,6 +69,67 @@ def code_in_anonymous_memory(context):
     assert before[1:] == (peek(victim.pid, take, 64), peek(victim.pid, give, 64))
     check_same(before[0], Snapshot(victim.pid), busy=True)
     victim.finish()
+
+
+HUGE_PAGES = "/proc/sys/vm/nr_hugepages"
+
+
+@contextlib.contextmanager
+def huge_page_set_aside():
+    """One more than the machine had."""
+    before = read_text(HUGE_PAGES).strip()
+    try:
+        with open(HUGE_PAGES, "w", encoding="ascii") as file:
+            file.write(str(int(before or "0") + 1))
+    except OSError as error:
+        raise Skip(f"no huge page can be set aside: {error}") from None
+    try:
+        yield
+    finally:
+        with open(HUGE_PAGES, "w", encoding="ascii") as file:
+            file.write(before)
+
+
+def huge_page_at(pid, address):
+    """What smaps says of the mapping with the address: (of the kernel's making, set aside), KiB."""
+    for part in re.split(r"\n(?=[0-9a-f]+-[0-9a-f]+ )", read_text(f"/proc/{pid}/smaps")):
+        first, last = (int(word, 16) for word in part.split()[0].split("-"))
+        if first <= address < last:
+            return tuple(int(re.search(rf"^{name}: +(\d+) kB", part, re.M)[1]) for name in ("AnonHugePages", "Private_Hugetlb"))
+    raise Failure(f"nothing is mapped at {address:x}")
+
+
+def hooked_in_a_huge_page(context, mode, kibibytes):
+    """Hooked, and byte for byte as before; or refused, with nothing changed, where the kernel lets nobody write to such a page from outside."""
+    victim, (take, _, _) = start(context, mode, "pool_plugin_huge.so")
+    if huge_page_at(victim.pid, take) != kibibytes:
+        raise Skip("the kernel makes no huge page of it")
+    before = Snapshot(victim.pid), peek(victim.pid, take & -4096, 4096)
+    session = Session(context, victim.pid, *POOL, rate="64k", wait=False)
+    if UNCHANGED in session.lines.wait("attached to|" + UNCHANGED):
+        session.end(expected=1)
+    else:
+        assert peek(victim.pid, take & -4096, 4096) != before[1]
+        victim.rounds_go_on()
+        check_receipt(session.stop(), victim.pid)
+        assert session.receipt["functions"]["restored"] == 2, session.receipt
+    assert peek(victim.pid, take & -4096, 4096) == before[1]
+    check_same(before[0], Snapshot(victim.pid), busy=True)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def code_in_a_huge_page(context):
+    """Code that a program has copied into memory of which the kernel makes a huge page."""
+    hooked_in_a_huge_page(context, "huge", (2048, 0))
+
+
+@case(alone=True)
+def code_in_a_page_of_hugetlbfs(context):
+    """The same in a page that the administrator has set aside, as mysqld and HHVM ask for."""
+    with huge_page_set_aside():
+        hooked_in_a_huge_page(context, "hugetlb", (0, 2048))
 
 
 @case()

@@ -5,7 +5,7 @@ import time
 
 from harness import Session, Victim, case, check_receipt, cycle, run_memattach
 from procfs import Failure, read_text
-from reports import analyze, stacks_with, sum_of
+from reports import analyze, functions_of, stacks_with, sum_of
 from snapshot import Snapshot, check_same
 from harm_kills import share
 
@@ -128,6 +128,36 @@ def entry_rows_are_overwritten(context):
     victim.rounds_go_on()
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
+
+
+POOL = ("--hook", "pool_get=malloc", "--hook", "pool_put=free")
+
+
+@case()
+def entry_hooks_keep_registers(context):
+    """What callers keep in registers across calls of a short pool, or of the program's own malloc, stays there: for calls that are
+    recorded and others, during attach and detach, and when memattach is killed. The stacks are those of the callers."""
+    for name, options, hooked in (("kept_registers", POOL, 2), ("kept_registers_malloc", (), 3)):
+        victim = Victim(context, name)
+        for rate in ("1", "512k"):
+            # Its threads may be in malloc all the time: after the deadline the payload is mapped, which needs no safe point.
+            session = Session(context, victim.pid, "--max-overhead", "off", *options, rate=rate, deadline="1s")
+            time.sleep(0.3)
+            check_receipt(session.stop(), victim.pid)
+            victim.check_alive()
+            assert session.receipt["functions"] == {"hooked": hooked, "restored": hooked}, session.receipt
+            report = analyze(context, session.dump)
+            for caller in ("integers", "doubles", "get_and_put"):
+                stacks = stacks_with(report, caller)
+                assert stacks and all("run_round" in functions_of(stack) for stack in stacks), (name, rate, caller, stacks)
+        session = Session(context, victim.pid, *options, rate="1", deadline="1s")
+        session.process.kill()
+        session.process.wait()
+        victim.rounds_go_on()
+        result = run_memattach(context, "--detach", "-p", victim.pid)
+        assert result.returncode == 0, result
+        victim.rounds_go_on()
+        victim.finish()
 
 
 for short in ("storm", "signals"):

@@ -23,6 +23,7 @@ from harm_redis import RedisUnderLoad
 
 EVERY = 25  # kills between two full comparisons
 SESSION = ("-q", "-d", "5ms", "--deadline", "20s")
+BRK = 12  # x86-64
 
 
 class Sufferer:
@@ -36,6 +37,7 @@ class Sufferer:
         self.before = Snapshot(self.pid)
         self.state = State(self.pid, looks=20)
         self.cycles, self.kills, self.ended, self.codes_seen = 0, 0, 0, collections.Counter()
+        self.named = set()  # addresses of inert trampolines of which memattach has said that they had to stay
 
     def cycle(self, *arguments, duration="5ms"):
         """A whole session, and what can be seen of it afterwards."""
@@ -43,17 +45,29 @@ class Sufferer:
         try:
             cycle(self.context, self.pid, *arguments, duration=duration)
             self.victim_lives()
-            self.check_nothing_remains()
+            self.check_what_remains()
             if self.cycles % EVERY == 0:
                 self.whole_check()
         except Failure as failure:
             raise Failure(f"cycle {self.cycles}: {failure}; {describe(self.pid)}") from None
 
-    def check_nothing_remains(self):
-        left = remains(self.pid)
+    def check_what_remains(self):
+        """Nothing but what memattach has named."""
+        left = [line for line in remains(self.pid) if int(line.split("-")[0], 16) not in self.named]
         if left:
             raise Failure(f"still mapped: {left}")
         settle(self.state)
+
+    def note_named(self, killed, result):
+        """
+        Trampolines may stay where an old word looks like their address: memattach ends with 2 then, or dies before it can, and a --detach names
+        them. That is rare.
+        """
+        named = {int(at, 16) for at in re.findall(r"inert trampolines (?:of an earlier session .*)?at 0x([0-9a-f]+)", result.stderr)}
+        if 2 in (killed, result.returncode) or killed == -signal.SIGKILL:
+            self.named |= named
+        if len(self.named) > 1 + self.kills // 20:
+            raise Failure(f"trampolines stay too often: {len(self.named)} in {self.kills} kills")
 
     def after_kill(self, status, where):
         self.kills += 1
@@ -62,10 +76,11 @@ class Sufferer:
             self.victim_lives()
             result = run_memattach(self.context, "--detach", "-p", self.pid, "--deadline", "20s")
             self.codes_seen[result.returncode] += 1
-            if result.returncode:
+            if result.returncode not in (0, 2) or (result.returncode == 2) != ("what had to stay:" in result.stderr):
                 raise Failure(f"--detach ended with {result.returncode}: {result.stderr}")
+            self.note_named(status, result)
             self.victim_lives()
-            self.check_nothing_remains()
+            self.check_what_remains()
             if self.kills % EVERY == 0:
                 self.whole_check()
         except Failure as failure:
@@ -315,6 +330,17 @@ for short in VICTIMS:
         sufferer.report("at random")
     at_random.__name__ = f"killed_at_random_{short.replace('-', '_')}"
     case(label="stress", timeout=36000)(at_random)
+
+
+@case()
+def kill_at_leaves_children_their_calls(context):
+    """What counts memattach's calls changes none of its children: they compile unwind tables, and all of them."""
+    victim = Victim(context, "alloc_loop")
+    counted = [context.tool("kill_at"), str(BRK), "1000000", *attach_command(context, victim.pid)]
+    result = subprocess.run([word for word in counted if word != "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                            check=False, cwd=context.work, env={**os.environ, "XDG_CACHE_HOME": context.path("no-cache-yet")})
+    assert result.returncode == 0 and "unwind table" not in result.stderr, result
+    victim.finish()
 
 
 @case(timeout=600)

@@ -188,6 +188,72 @@ def launched_gets_signals_from_outside_its_namespace(context):
     lines.wait("ENDED 3")
 
 
+def send(group, *arguments):
+    """By a process in this group, which is no parent of anything there."""
+    def join():
+        os.setpgid(0, group)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    subprocess.run(["kill", *map(str, arguments)], preexec_fn=join, check=True)
+
+
+@case()
+def launched_gets_signals_from_its_group(context):
+    """A signal for memattach alone is passed on, whoever sends it; one for the group has reached the program already."""
+    process = context.start([context.memattach, "-q", "--", context.target("short_life"), "wait"], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.setpgid(0, 0))
+    lines = Lines(process.stdout)
+    lines.wait("READY")
+    group = process.pid
+    for send_one in (lambda: send(group, "-USR1", process.pid), lambda: send(group, "-USR1", "--", -group), lambda: os.killpg(group, signal.SIGUSR1),
+                     lambda: send(group, "-USR1", process.pid), lambda: os.kill(process.pid, signal.SIGUSR1)):
+        send_one()
+        lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    send(group, "-INT", process.pid)
+    lines.wait(rf"SIGNAL {int(signal.SIGINT)}")
+    send(group, "-TERM", process.pid)
+    assert process.wait(PATIENCE) == 3
+    assert len([line for line in lines.seen if "SIGNAL" in line]) == 6, lines.seen
+
+
+def program_of(memattach):
+    for child in read_text(f"/proc/{memattach}/task/{memattach}/children").split():
+        if read_text(f"/proc/{child}/comm").strip() == "short_life":
+            return int(child)
+    raise Failure("there is no program")
+
+
+@case()
+def launched_stops_as_a_job(context):
+    """A shell with job control sees the job stop when the program does, by Ctrl-Z or by itself, and continues it; SIGSTOP and SIGCONT from
+    elsewhere are between the sender and the program."""
+    bash = shutil.which("bash")
+    if not bash:
+        raise Skip("bash is not installed")
+    script = (f"{context.memattach} -q -- {context.target('short_life')} wait; echo STOPPED $?; fg; echo AGAIN $?; fg; echo ENDED $?")
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(context.work)
+        os.execv(bash, [bash, "--norc", "-m", "-c", script])
+    lines = Lines(lines_of_terminal(os.dup(master)))
+    lines.wait("READY")
+    memattach = int(read_text(f"/proc/{pid}/task/{pid}/children").split()[0])
+    program = program_of(memattach)
+    os.kill(program, signal.SIGSTOP)
+    os.kill(memattach, signal.SIGUSR1)
+    os.kill(program, signal.SIGCONT)
+    lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    os.write(master, b"\x1a")
+    lines.wait(f"STOPPED {128 + signal.SIGTSTP}")
+    os.kill(memattach, signal.SIGUSR1)  # waits for both to be continued
+    lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+    os.kill(program, signal.SIGTSTP)
+    lines.wait(f"AGAIN {128 + signal.SIGTSTP}")
+    os.kill(memattach, signal.SIGTERM)
+    lines.wait("ENDED 3")
+    os.close(master)
+    os.waitpid(pid, 0)
+
+
 def session_of(parent):
     """The child of memattach that attaches."""
     for child in read_text(f"/proc/{parent}/task/{parent}/children", "").split():
@@ -196,17 +262,49 @@ def session_of(parent):
     return None
 
 
+def without_own(said):
+    """What a program prints of its state, but for what differs from one start to the next."""
+    return re.sub("(?m)^(entry|fd).*\n", "", said)
+
+
+def state_alone(context):
+    return without_own(subprocess.run([context.target("short_life"), "state"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                      check=True).stdout)
+
+
+@case()
+def launched_outlives_us_at_each_step(context):
+    """memattach is killed at each call by which it looks at the program, writes to it, or lets it go on: from execve to the release."""
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    alone = state_alone(context)
+    for shape in ("short_life", "short_life_static", "short_life_static_pie"):
+        for call in ("ptrace", "pwrite64"):
+            for count in range(1, 10):
+                process = context.start([strace, "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={count}",
+                                         context.memattach, "-q", "--no-symbols", "--", context.target(shape), "state"],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                said = process.communicate(timeout=PATIENCE)[0]
+                # Before it is told to execute the command it does not; afterwards it runs to its end.
+                assert without_own(said) == alone or (not said and (call, count) == ("ptrace", 1)), (shape, call, count, said)
+                if process.returncode == 0:
+                    assert count > 3, (shape, call, count)
+                    break
+            else:
+                raise Failure(f"{shape}: memattach makes more calls of {call} than are looked at")
+
+
 @case()
 def launched_outlives_us(context):
     """memattach, or the session alone, is killed at random moments of the launch: the program was not started yet, or it runs to its
     end as it is; without a session memattach still ends as it does."""
-    program, seed = context.target("short_life"), random.randrange(1 << 30)
+    shapes, seed = [context.target(name) for name in ("short_life", "short_life_static", "short_life_static_pie")], random.randrange(1 << 30)
     moments = random.Random(seed)
-    alone = subprocess.run([program, "state"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=True).stdout
-    alone = re.sub("(?m)^(entry|fd).*\n", "", alone)
+    alone = state_alone(context)
     started = 0
     for count in range(context.kills):
-        shape = program if count % 2 else context.target("short_life_static")
+        shape = shapes[count // 3 % len(shapes)]
         process = context.start([context.memattach, "-q", "--no-symbols", "--", shape, "state"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL, text=True)
         time.sleep(moments.uniform(0, 0.12))
@@ -217,7 +315,7 @@ def launched_outlives_us(context):
             said = process.communicate(timeout=PATIENCE)[0]  # all that were started have ended then
         except subprocess.TimeoutExpired:
             raise Failure(f"the program, or the session, does not end (kill {count}, seed {seed})") from None
-        assert re.sub("(?m)^(entry|fd).*\n", "", said) in ("", alone), (count, seed, said)
+        assert without_own(said) in ("", alone), (count, seed, said)
         assert not session or process.wait(PATIENCE) == 0, (count, seed, process.returncode)
         started += said != ""
     assert started, "no program was started"

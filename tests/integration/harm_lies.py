@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import UNCHANGED, Victim, case, run_memattach
+from harness import UNCHANGED, Lines, Victim, case, run_memattach
 from procfs import PATIENCE, Skip, describe, read_text
 from snapshot import Snapshot, check_same
 from harm_refusals import refused
@@ -228,4 +228,35 @@ def receipt_is_a_file_of_its_own(context):
         assert file.read() == "x" * 100000, "the file behind the link was written to"
     with open(old, encoding="ascii") as file:
         assert json.load(file)["clean"] is True
+    victim.finish()
+
+
+@case()
+def reports_go_where_it_was_said(context):
+    """Who may write in the directory of a report leads it nowhere else: not by a link, and not by exchanging the directory meanwhile."""
+    victim = Victim(context, "alloc_loop")
+    shared, elsewhere = context.path("shared"), context.path("elsewhere")
+    precious = os.path.join(elsewhere, "r.json")
+    for directory in (shared, elsewhere):
+        os.mkdir(directory)
+    with open(precious, "w", encoding="ascii") as file:
+        file.write("precious")
+    if os.geteuid() == 0:
+        link = os.path.join(shared, "link.json")
+        os.symlink(precious, link)
+        os.lchown(link, 65534, 65534)
+        refused = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.path("x.dump"), "--report", link)
+        assert refused.returncode == 1 and "link.json is a symbolic link of another user, which is not followed" in refused.stderr, refused
+        os.unlink(link)
+    session = context.start([context.memattach, "-p", str(victim.pid), "-o", context.path("r.dump"), "--report", os.path.join(shared, "r.json")],
+                            stderr=subprocess.PIPE, text=True)
+    Lines(session.stderr).wait("attached to")
+    os.rename(shared, shared + ".moved")
+    os.symlink(elsewhere, shared)
+    session.send_signal(signal.SIGINT)
+    assert session.wait(PATIENCE) == 0
+    with open(precious, encoding="ascii") as file:
+        assert file.read() == "precious", "a file elsewhere was replaced"
+    with open(os.path.join(shared + ".moved", "r.json"), encoding="utf-8") as file:
+        assert json.load(file)["format"]
     victim.finish()

@@ -3,12 +3,14 @@
 import contextlib
 import fcntl
 import http.server
+import json
 import os
 import random
 import re
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import termios
 import threading
@@ -108,10 +110,21 @@ def names_are_looked_for_without_rights(context):
     assert "loop" in functions(whole(context, looker.session.dump))
 
 
+def writable_files(pid):
+    """Regular files of a disk that a process has open for writing."""
+    found = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = os.readlink(f"/proc/{pid}/fd/{fd}")
+        writes = int(re.search(r"flags:\t(\d+)", read_text(f"/proc/{pid}/fdinfo/{fd}")).group(1), 8) & os.O_ACCMODE != os.O_RDONLY
+        if writes and stat.S_ISREG(os.stat(f"/proc/{pid}/fd/{fd}").st_mode) and not path.startswith("/memfd:"):
+            found.add(path)
+    return found
+
+
 @case()
 def readers_have_no_terminal(context):
     """Who names frames and writes a report is the target's user: no such process has the terminal of who started memattach, where it could
-    type (TIOCSTI), or a descriptor of it; the report is shown all the same."""
+    type (TIOCSTI), or a descriptor of it, nor a file that it could change later; the reports are there all the same."""
     victim = Victim(context, "alloc_loop")
     master, slave = os.openpty()
     terminal, readers, text = os.ttyname(slave), set(), b""
@@ -121,8 +134,8 @@ def readers_have_no_terminal(context):
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
     program = beside(context, memanalyze=context.tool("stopped_memanalyze"), real_memanalyze=context.memanalyze)
-    process = context.start([program, str(victim.pid), "-d", "100ms", "-r", "16k", "--deadline", "20s", "--report", "-"], stdin=slave, stdout=slave,
-                            stderr=slave, preexec_fn=own)
+    process = context.start([program, str(victim.pid), "-d", "100ms", "-r", "16k", "--deadline", "20s", "--report", "-",
+                             "--report", context.path("r.json")], stdin=slave, stdout=slave, stderr=slave, preexec_fn=own)
     os.close(slave)
     end = time.monotonic() + PATIENCE
     while process.poll() is None:
@@ -133,6 +146,7 @@ def readers_have_no_terminal(context):
             readers.add(reader)
             assert read_text(f"/proc/{reader}/stat").rsplit(")", 1)[1].split()[4] == "0", "it has a controlling terminal"
             assert terminal not in {os.readlink(f"/proc/{reader}/fd/{fd}") for fd in os.listdir(f"/proc/{reader}/fd")}
+            assert not writable_files(reader), (reader, writable_files(reader))
             os.kill(reader, signal.SIGCONT)
         if select.select([master], [], [], 0.02)[0]:
             with contextlib.suppress(OSError):  # nobody has the other end
@@ -143,8 +157,10 @@ def readers_have_no_terminal(context):
         except OSError:
             break
     os.close(master)
-    assert process.returncode == 0 and len(readers) == 3, (process.returncode, readers, text)
+    assert process.returncode == 0 and len(readers) == 5, (process.returncode, readers, text)
     assert b"still live" in text and b"loop" in text, text
+    with open(context.path("r.json"), encoding="utf-8") as file:
+        assert json.load(file)["complete"]
     victim.finish()
 
 

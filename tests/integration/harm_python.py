@@ -5,8 +5,9 @@ import subprocess
 import time
 
 from cases_python import PROGRAM, pythons
+from cases_python_objects import Objects
 from harm_kills import Sufferer
-from harness import PATIENCE, Session, Victim, case, log
+from harness import PATIENCE, Session, Victim, case, log, run_memattach
 from python_dump import DEEP, TRUNCATED, PythonDump
 
 BUSY = str(PROGRAM.with_name("python_busy.py"))
@@ -56,3 +57,23 @@ def python_ends_during_the_session(context):
             except subprocess.TimeoutExpired:
                 raise AssertionError(f"memattach does not end: {session.said()}") from None
             assert session.process.returncode in (0, 1), session.said()
+
+
+@case()
+def python_objects_when_memattach_is_killed(context):
+    """The words lead to trampolines that go on to CPython's own functions; --detach puts them back."""
+    for python in pythons(context):
+        victim = Objects(context, python)
+        first = victim.table()
+        session = Session(context, victim.pid, "--python-allocators", "on")
+        patched = victim.table()
+        victim.ask("make", "MADE")
+        session.process.kill()
+        session.process.wait(PATIENCE)
+        assert victim.table() == patched != first
+        victim.ask("drop", "DROPPED")
+        result = run_memattach(context, "--detach", "-p", victim.pid)
+        assert result.returncode == 0, result.stderr
+        assert victim.table() == first
+        victim.ask("make", "MADE")
+        victim.end()

@@ -5,6 +5,8 @@
  *     plain       as the loader has mapped it
  *     shared      a shared mapping of its file
  *     anonymous   a copy in anonymous memory, as programs make that want huge pages for their code
+ *     huge        the same, in a huge page that the kernel makes; the library has its code at a multiple of 2 MiB
+ *     hugetlb     the same, in a huge page that the administrator has set aside
  *
  * It says "POOL take give spare", addresses. The line "unload" makes it unload the library and go on with malloc.
  */
@@ -38,8 +40,34 @@ static void own_give(void *block)
 	free(block);
 }
 
+#define HUGE_BYTES (2ul << 20)
+
+/* What lies between the end of the code and that of its huge page is padding. */
+static void remap_huge(const char *mode, void *code, size_t bytes)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | (strcmp(mode, "hugetlb") == 0 ? MAP_HUGETLB : 0);
+	void *copy = malloc(bytes);
+
+	memcpy(copy, code, bytes);
+	if ((uintptr_t)code % HUGE_BYTES || bytes > HUGE_BYTES ||
+	    mmap(code, HUGE_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0) != code) {
+		victim_say("CANNOT make a huge page there");
+		victim_ready();
+		_exit(0);
+	}
+	madvise(code, HUGE_BYTES, MADV_HUGEPAGE);
+	memcpy(code, copy, bytes);
+	mprotect(code, HUGE_BYTES, PROT_READ | PROT_EXEC);
+	free(copy);
+}
+
 static void remap(const char *mode, const char *path, uint64_t start, uint64_t end, uint64_t offset)
 {
+	if (!strncmp(mode, "huge", 4)) {
+		remap_huge(mode, (void *)start, end - start);
+		return;
+	}
+
 	size_t bytes = end - start;
 	int fd = open(path, O_RDONLY);
 	void *place;

@@ -21,17 +21,74 @@ function(base64 hex out)
   set(${out} "${text}=" PARENT_SCOPE)
 endfunction()
 
+# Names that are ours alone, of no element, no built-in object and no data, and stand in no string: they become short.
+set(NAMES
+  spanStep brush cells titleOf stepAt sought asked frame state event context node setState regex amount points inverted direction gammaQuantile entries path
+  groups group growthInterval isBytes secondsOf siblings actions percent showTip unknown minus plus zoom
+  density variance logGamma canvas stepCount readState drawFlame drawFlameTab drawTimeline drawTotals setSpan
+  readSpan isDark fastest describe oldValue tellMoment groupOf fitText isAbove zoomStep hatching restOf rootOf
+  nodeAt colour missing unsure tailOf tails merge interval noSum sumOf widthOf isLive reader columns groupsBy
+  drawTable drawHead choose chosen standard kinds element layout strong share)
+
+# shorten(CODE OUT)
+function(shorten code out)
+  set(number 10)
+  foreach(name IN LISTS NAMES)
+    math(EXPR number "${number} + 1")
+    math(EXPR letter "97 + ${number} % 26")
+    math(EXPR digit "${number} / 26")
+    string(ASCII ${letter} letter)
+    foreach(turn RANGE 1) # each finds every other one of those that follow each other
+      string(REGEX REPLACE "(^|[^A-Za-z0-9_$'])${name}([^A-Za-z0-9_'])" "\\1${letter}${digit}\\2" code "${code}")
+    endforeach()
+  endforeach()
+  set(${out} "${code}" PARENT_SCOPE)
+endfunction()
+
+# squeeze(CODE OUT): without the spaces that only people need; those of strings stay.
+function(squeeze code out)
+  set(result)
+  set(rest "${code}")
+  while(NOT "${rest}" STREQUAL "")
+    set(text)
+    set(bare "${rest}")
+    if(rest MATCHES "'[^'\n]*'|`[^`]*`")
+      set(text "${CMAKE_MATCH_0}")
+      string(FIND "${rest}" "${text}" at)
+      string(SUBSTRING "${rest}" 0 ${at} bare)
+      string(LENGTH "${text}" bytes)
+      math(EXPR at "${at} + ${bytes}")
+      string(SUBSTRING "${rest}" ${at} -1 rest)
+    else()
+      set(rest "")
+    endif()
+    string(REGEX REPLACE " (=|=>|===|!==|[*+-]=|[?]|&&|&|[|][|]|[|]|[*]+|[+-]|/|%|:|<|>|>=|<=|<<|>>+) " "\\1" bare "${bare}")
+    string(REGEX REPLACE "([;,)}]) ([({a-zA-Z0-9$.!-]|$)" "\\1\\2" bare "${bare}")
+    string(REGEX REPLACE "(if|for|while|catch|else) ([({])" "\\1\\2" bare "${bare}")
+    string(REGEX REPLACE "([a-zA-Z0-9_]:) ([({[a-zA-Z0-9.!-]|$)" "\\1\\2" bare "${bare}")
+    string(REGEX REPLACE ";}" "}" bare "${bare}")
+    string(REGEX REPLACE "(^|[^A-Za-z])const " "\\1let " bare "${bare}")
+    string(REGEX REPLACE "Math[.]" "M." bare "${bare}")
+    string(REGEX REPLACE "([{]) " "\\1" bare "${bare}")
+    string(REGEX REPLACE " ([{}])" "\\1" bare "${bare}")
+    string(APPEND result "${bare}${text}")
+  endwhile()
+  set(${out} "${result}" PARENT_SCOPE)
+endfunction()
+
 file(READ ${CMAKE_CURRENT_LIST_DIR}/report.css style)
-set(script "'use strict';\n")
+set(script "'use strict';const M=Math;")
 foreach(name IN LISTS SCRIPTS)
   file(READ ${CMAKE_CURRENT_LIST_DIR}/${name}.js part)
-  # Without comments and the space that only people need: no string of the scripts holds what is replaced here.
-  string(REGEX REPLACE "(^|\n)[\t ]*//[^\n]*" "\\1" part "${part}")
+  # Without comments and the lines that only people need; in an expression, [ ] stands for a space that has to stay.
+  string(REGEX REPLACE "(^|\n|; |, )[\t ]*//[^\n]*" "\\1" part "${part}")
   string(REGEX REPLACE "([;,{(])[\t\n ]*\n[\t ]*" "\\1" part "${part}")
-  string(REGEX REPLACE "\n[\t\n ]+" "\n" part "${part}")
-  string(REGEX REPLACE " (=|=>|===|!==|[+][=]|[?]|&&|[|][|]|[*]|[+]|/|:|<|>|>=|<=) " "\\1" part "${part}")
+  string(REGEX REPLACE "([)}\n])\n[\t\n ]*" "\\1" part "${part}")
+  string(REGEX REPLACE "\n[\t ]+" "\n" part "${part}")
+  squeeze("${part}" part)
   string(APPEND script "${part}")
 endforeach()
+shorten("${script}" script)
 string(LENGTH "${script}" bytes)
 if(bytes GREATER SCRIPT_BYTES_MAX)
   message(FATAL_ERROR "the scripts of the HTML report have ${bytes} bytes, more than ${SCRIPT_BYTES_MAX}")
@@ -48,7 +105,7 @@ endforeach()
 
 # The parts between the places where the writer puts text and data.
 set(content "/* Made by html/embed.cmake. */\n#include \"html_page.h\"\n")
-foreach(name begin head frames nodes end)
+foreach(name begin head frames nodes step spans end)
   string(FIND "${page}" "@data@" at)
   string(SUBSTRING "${page}" 0 ${at} part)
   if(at GREATER -1)

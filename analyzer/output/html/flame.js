@@ -57,8 +57,8 @@ function restOf(parent, small) {
 
 function rootOf(f, inverted) {
 	const root = new Node(-1, null, f, inverted);
-	entries.forEach(e => root.add(e));
-	root.sum.all = true;
+	root.list = shown;
+	root.sum = total(f);
 	return root;
 }
 

@@ -11,32 +11,48 @@ const sure = tailOf(head.quantile);
 // What ends at one node: the path of its functions, and the sums of both sides: now, and of a comparison what came and went.
 const entries = [];
 
-(function read() {
-	const list = JSON.parse($('nodes').textContent), path = [];
+const reader = id => {
+	const list = JSON.parse($(id).textContent);
 	let i = 0;
+	return () => list[i++];
+};
+
+// Bytes and blocks of n samples; one of a cell says its size and its weight.
+function pair(next, n, cell) {
+	const bytes = noSum(), blocks = noSum();
+	bytes.n = blocks.n = blocks.s = n;
+	if (n === 1 && cell) {
+		const size = bytes.s = next(), w = blocks.v = blocks.x = next();
+		bytes.v = size * w;
+		blocks.q = w * w - w;
+		bytes.q = size * size * blocks.q;
+	} else if (n) {
+		bytes.v = next();
+		bytes.q = next() ** 2;
+		bytes.s = next();
+		blocks.v = next();
+		blocks.q = next() ** 2;
+		if (cell)
+			blocks.x = next();
+	}
+	return [bytes, blocks];
+}
+
+(function read() {
+	const next = reader('nodes'), path = [];
 	function sums(side) {
-		const n = list[i++], bytes = noSum(), blocks = noSum();
-		if (n) {
-			bytes.n = blocks.n = blocks.s = n;
-			bytes.v = list[i++];
-			bytes.q = list[i++] ** 2;
-			bytes.s = list[i++];
-			blocks.v = list[i++];
-			blocks.q = list[i++] ** 2;
-		}
-		bytes.x = list[i++] || head.figures[2 * side].next;
-		blocks.x = list[i++];
+		const [bytes, blocks] = pair(next, next());
+		bytes.x = next() || head.figures[2 * side].next;
+		blocks.x = next();
 		return [bytes, blocks];
 	}
-	while (list[i] >= 0) {
-		const frame = list[i] >> 1, ends = list[i++] & 1;
-		path.length -= list[i++];
-		path.push(frame);
-		if (!ends)
+	for (let code; (code = next()) >= 0;) {
+		path.length -= next();
+		path.push(code >> 1);
+		if (!(code & 1))
 			continue;
-		const stacks = list[i++], lost = list[i++];
-		const now = [...sums(0), ...sums(1)];
-		const entry = { path: path.slice(), stacks, lost: Math.floor(lost / 2), unknown: lost % 2, now };
+		const stacks = next(), lost = next(), now = [...sums(0), ...sums(1)];
+		const entry = { path: path.slice(), stacks, lost: Math.floor(lost / 2), unknown: lost % 2, now, whole: now };
 		if (compares) {
 			entry.plus = now;
 			if (!names.allHasCome)
@@ -46,6 +62,40 @@ const entries = [];
 		entries.push(entry);
 	}
 })();
+
+// Those that are looked at: all, or what a span of the timeline has of them.
+let shown = entries;
+
+// What a span of steps is asked for: what came in it and is live, what is live at its end, what came in it and went in it.
+const kinds = { kept: 'still live', end: 'live then', gone: 'freed' };
+
+function cut(span, kind) {
+	shown = entries;
+	if (span && !entries.cells) {
+		const next = reader('spans');
+		for (const e of entries)
+			e.cells = Array.from({ length: next() }, () => [next(), (next() || Infinity) - 1, ...pair(next, next(), true)]);
+		entries.cells = true;
+	}
+	for (const e of entries)
+		e.now = span ? e.whole.map(sum => ({ ...noSum(), x: sum.x })) : e.whole;
+	if (!span)
+		return;
+	const [from, to] = span, ends = kind === 'end';
+	shown = entries.filter(e => {
+		for (const [born, gone, ...sums] of e.cells) {
+			if (born > to || !ends && born < from)
+				continue;
+			const fits = ends ? gone > to : kind === 'gone' ? gone <= to : gone === Infinity;
+			sums.forEach((sum, i) => {
+				merge(e.now[2 + i], sum, i);
+				if (fits)
+					merge(e.now[i], sum, i);
+			});
+		}
+		return e.now[2].n;
+	});
+}
 
 const isBytes = f => f % 2 === 0;
 const isLive = f => f < 2;
@@ -81,11 +131,11 @@ class Sum {
 		return this;
 	}
 	get hidden() {
-		return this.stacks ? head.figures[this.f].hidden : 0;
+		return this.stacks || this.sought ? head.figures[this.f].hidden : 0;
 	}
 	// What lost samples may add.
 	missing() {
-		return head.figures[this.f].lostWeight * (head.lostBusy + (isLive(this.f) ? this.lost : 0) + (this.stacks && this.unknown ? 0 : head.lostStack));
+		return head.figures[this.f].lostWeight * (head.lostBusy + (isLive(this.f) ? this.lost : 0) + (this.all ? head.lostTotal : this.stacks && this.unknown ? 0 : head.lostStack));
 	}
 	get estimate() {
 		if (!this.known) {
@@ -124,6 +174,20 @@ class Sum {
 }
 
 const sumOf = (list, f) => list.reduce((sum, e) => sum.add(e), new Sum(f));
+// Of what is asked for something may be unseen even if nothing was seen.
+function asked(sum) {
+	sum.sought = true;
+	if (!sum.stacks && isBytes(sum.f))
+		sum.now.x = head.figures[sum.f].next;
+	return sum;
+}
+
+// All of the span, or of the session.
+function total(f) {
+	const sum = asked(sumOf(entries, f));
+	sum.all = true;
+	return sum;
+}
 
 // A regular expression for names, files and modules; null: there is none, or it is none.
 function pattern(text) {
@@ -139,15 +203,18 @@ const where = (frame, module) => [place(frame), module].filter(Boolean).join(', 
 const base = path => path.slice(path.lastIndexOf('/') + 1);
 
 // A line on a sum, as tooltips have it.
+const titleOf = f => shown === entries ? head.figures[f].title
+	: (isLive(f) ? kinds[state.kind] : state.kind === 'end' ? 'allocated until then' : 'allocated in it') + (isBytes(f) ? ' bytes' : ' blocks');
+
 function describe(sum) {
-	const b = isBytes(sum.f), f = head.figures[sum.f], total = f.total.estimate, unit = b ? '' : ' blocks', x = sum.estimate;
+	const b = isBytes(sum.f), whole = shown === entries ? head.figures[sum.f].total.estimate : total(sum.f).now.v, unit = b ? '' : ' blocks', x = sum.estimate;
 	let text;
 	if (compares) {
 		const g = sum.growth;
 		text = `growth ${amount(g.value, b)}${unit} (${range(g, b)}), from ${amount(sum.old, b)} to ${amount(x.value, b)}: ` +
 			['shrunk', 'no more than chance explains', 'grown'][sum.direction + 1];
 	} else {
-		text = `${amount(x.value, b)}${unit} (${range(x, b)}), ${percent(total ? x.value / total : 0)} of ${f.title}, ${count(sum.samples)} samples`;
+		text = `${amount(x.value, b)}${unit} (${range(x, b)}), ${percent(whole ? x.value / whole : 0)} of ${titleOf(sum.f)}, ${count(sum.samples)} samples`;
 	}
 	return text + (sum.stacks > 1 ? `, ${count(sum.stacks)} stacks` : '');
 }

@@ -2,7 +2,7 @@
 
 const tabs = ['flame', 'table', 'timeline', 'about'].filter(tab => tab !== 'timeline' || head.timeline.length);
 const dark = matchMedia('(prefers-color-scheme: dark)');
-const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', by: 'function', sort: 1, theme: '' };
+const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', by: 'function', sort: 1, theme: '', span: '', kind: 'kept' };
 let state = { ...first };
 
 const isDark = () => state.theme ? state.theme === 'dark' : dark.matches;
@@ -19,6 +19,8 @@ function readState() {
 		state.figure = head.sort;
 	if (!(state.by in keys))
 		state.by = 'function';
+	if (!(state.kind in kinds))
+		state.kind = 'kept';
 }
 
 function setState(change) {
@@ -40,15 +42,16 @@ function search(regex) {
 		$('hit').textContent = '';
 		return;
 	}
-	const sum = sumOf(entries.filter(e => e.path.some(frame => matched[frame])), state.figure);
+	const sum = asked(sumOf(shown.filter(e => e.path.some(frame => matched[frame])), state.figure));
 	data.hit = sum.data;
 	$('hit').textContent = describe(sum);
 }
 
 function drawFlameTab(regex) {
 	const inverted = state.dir === 'in';
-	if (!flame.root || flame.root.sum.f !== state.figure || flame.root.inverted !== inverted) {
+	if (!flame.root || flame.shown !== shown || flame.root.sum.f !== state.figure || flame.root.inverted !== inverted) {
 		flame.root = rootOf(state.figure, inverted);
+		flame.shown = shown;
 		flame.selected = null;
 	}
 	flame.regex = regex;
@@ -61,8 +64,41 @@ function drawFlameTab(regex) {
 		document.body.dataset.coloured = flame.boxes.filter(box => box.node.parent && box.node.sum.direction).length;
 }
 
+// What is looked at is made when another span is chosen.
+let chosen = 'whole';
+
+function choose(span) {
+	const key = span && state.span + state.kind;
+	if (key !== chosen)
+		cut(span, state.kind);
+	chosen = key;
+	$('span').hidden = !span && (state.tab !== 'timeline' || !spanStep);
+	$('picked').hidden = !span;
+	$('brush').hidden = span;
+	document.body.dataset.span = shown === entries ? '' : head.figures.map((figure, f) => total(f).data).join(' ');
+	if (!span)
+		return;
+	const [from, to] = secondsOf(span), first = state.kind === 'end' ? 0 : span[0] * spanStep;
+	$('when').textContent = `${+from.toPrecision(4)} s to ${+to.toPrecision(4)} s` +
+		(head.timeline[first][7] ? '; incomplete: the history does not reach back so far' : '');
+	$('kind').value = state.kind;
+}
+
+function drawTotals(span) {
+	[...$('totals').children].forEach((button, f) => {
+		const figure = head.figures[f], b = isBytes(f), x = span ? total(f).estimate : compares ? figure.growth : figure.total, value = span ? x.value : x.estimate;
+		button.textContent = titleOf(f) +
+			(compares ? ', growth' : '') + (figure.trust === 'measured' ? '' : ', ' + figure.trust.replace('_', ' '));
+		make('b', button, (compares && value > 0 ? '+' : '') + amount(value, b));
+		button.append(range(x, b));
+		button.setAttribute('aria-pressed', f === state.figure);
+	});
+}
+
 function draw() {
-	const regex = pattern(state.q);
+	const regex = pattern(state.q), span = readSpan(state.span);
+	choose(span);
+	drawTotals(span);
 	document.documentElement.dataset.theme = isDark() ? 'dark' : 'light';
 	for (const tab of tabs) {
 		$(tab).hidden = tab !== state.tab;
@@ -75,9 +111,8 @@ function draw() {
 	$('invert').hidden = state.tab !== 'flame';
 	$('out').hidden = !state.z && !state.q;
 	$('tools').hidden = state.tab === 'about' || state.tab === 'timeline';
-	[...$('totals').children].forEach((button, f) => button.setAttribute('aria-pressed', f === state.figure));
 	search(regex);
-	({ flame: drawFlameTab, table: () => drawTable(state, regex), timeline: drawTimeline, about: () => {} })[state.tab](regex);
+	({ flame: drawFlameTab, table: () => drawTable(state, regex), timeline: () => drawTimeline(span), about: () => {} })[state.tab](regex);
 }
 
 function drawHead() {
@@ -89,18 +124,15 @@ function drawHead() {
 	$('verdict').textContent = head.verdict.trim().replace(/\s+/g, ' ');
 	$('target').textContent = head.target.trim().replace(/\s{2,}/g, ' \u00b7 ');
 	head.figures.forEach((figure, f) => {
-		const b = isBytes(f), x = compares ? figure.growth : figure.total;
-		const button = make('button', $('totals'), figure.title + (compares ? ', growth' : '') + (figure.trust === 'measured' ? '' : ', ' + figure.trust.replace('_', ' ')));
-		make('b', button, (compares && x.estimate > 0 ? '+' : '') + amount(x.estimate, b));
-		button.append(range(x, b));
-		button.onclick = () => setState({ figure: f, z: '' });
+		make('button', $('totals')).onclick = () => setState({ figure: f, z: '' });
 	});
 	say(head.trust, head.figures.some(figure => figure.trust !== 'measured') ? 'warn' : 'dim');
 	say(head.warnings, 'warn');
-	say((head.sessions || '').replace(/^ *(old|new|target|session|copy|\.\.\.) .*$/gm, ''), 'dim');
+	say((head.sessions || '').replace(/^[ ]*(old|new|target|session|copy|\.\.\.)[ ].*$/gm, ''), 'dim');
 	say(head.filter, 'dim');
 	say(names.coarse, 'dim');
 	say(head.seen, 'dim');
+	$('private').hidden = !head.private;
 	for (const tab of tabs) {
 		const button = make('button', $('tabs'), tab[0].toUpperCase() + tab.slice(1));
 		button.id = 'tab-' + tab;
@@ -119,7 +151,7 @@ function drawHead() {
 
 const actions = {
 	'/': () => $('search').focus(),
-	Escape: () => setState({ q: '', z: '' }),
+	Escape: () => setState({ q: '', z: '', span: '' }),
 	f: () => setState({ figure: (state.figure + 1) % 4, z: '' }),
 	i: () => setState({ dir: state.dir === 'in' ? 'out' : 'in', z: '' }),
 	u: () => setState({ z: state.z.split('.').slice(0, -1).join('.') }),
@@ -138,6 +170,8 @@ addEventListener('keydown', event => {
 });
 $('search').oninput = event => setState({ q: event.target.value });
 $('by').onchange = event => setState({ by: event.target.value });
+$('kind').onchange = event => setState({ kind: event.target.value, z: '' });
+$('whole').onclick = () => setState({ span: '', z: '' });
 $('invert').onclick = actions.i;
 $('out').onclick = actions.Escape;
 $('theme').onclick = actions.t;

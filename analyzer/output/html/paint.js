@@ -47,7 +47,7 @@ function hatching(context, dark) {
 
 // Sizes a canvas to its place on the page; returns its context in CSS pixels.
 function prepare(canvas, height) {
-	const ratio = devicePixelRatio || 1, width = canvas.parentNode.clientWidth;
+	const width = canvas.parentNode.clientWidth, ratio = Math.min(devicePixelRatio || 1, Math.sqrt(5e7 / (width * height)), 32000 / height);
 	canvas.style.height = height + 'px';
 	canvas.width = Math.round(width * ratio);
 	canvas.height = Math.round(height * ratio);

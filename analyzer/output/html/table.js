@@ -16,7 +16,7 @@ function groupsBy(by, f, regex) {
 			groups.set(k, { frame: frames[frame], own: new Sum(f), total: new Sum(f), ownAllocated: 0, ownLive: 0 });
 		return groups.get(k);
 	};
-	for (const e of entries) {
+	for (const e of shown) {
 		const inner = e.path.findLastIndex(frame => !frames[frame].standard);
 		const own = groupOf(e.path[inner < 0 ? e.path.length - 1 : inner]);
 		own.own.add(e);
@@ -30,7 +30,7 @@ function groupsBy(by, f, regex) {
 
 // Columns: title, what to sort by, text.
 function columns(f, by) {
-	const b = isBytes(f), all = head.figures[f].total.estimate, of = sum => compares ? sum.growth : sum.estimate;
+	const b = isBytes(f), all = total(f).now.v, of = sum => compares ? sum.growth : sum.estimate;
 	const list = [[by, null, g => keys[by](g.frame)]];
 	for (const side of ['own', 'total'])
 		list.push([side + (compares ? ' growth' : ''), g => compares ? g[side].growth.value : g[side].now.v, g => g[side].stacks ? amount(of(g[side]).value, b) : ''],
@@ -39,7 +39,7 @@ function columns(f, by) {
 		return [...list, ['before', g => g.total.old, g => amount(g.total.old, b)], ['now', g => g.total.now.v, g => amount(g.total.now.v, b)],
 			['more than chance', g => g.own.direction, g => ['shrunk', '', 'grown'][g.own.direction + 1]]];
 	return [...list, ['share', g => g.total.now.v, g => percent(all ? g.total.now.v / all : 0)],
-		['kept', g => g.ownLive / g.ownAllocated || 0, g => g.ownAllocated ? percent(Math.min(1, g.ownLive / g.ownAllocated)) : ''],
+		[state.span && state.kind === 'gone' ? 'freed' : 'kept', g => g.ownLive / g.ownAllocated || 0, g => g.ownAllocated ? percent(Math.min(1, g.ownLive / g.ownAllocated)) : ''],
 		['samples', g => g.own.now.n, g => count(g.own.now.n)]];
 }
 
@@ -63,6 +63,6 @@ function drawTable(state, regex) {
 		for (const side of ['own', 'total'])
 			tr.dataset[side] = group[side].data;
 	}
-	$('rows').textContent = `${head.figures[f].title}; ${groups.length} rows` + (groups.length > LINES ? `, the first ${LINES} are shown: search for others` : '');
+	$('rows').textContent = `${titleOf(f)}; ${groups.length} rows` + (groups.length > LINES ? `, the first ${LINES} are shown: search for others` : '');
 	document.body.dataset.rows = groups.length;
 }

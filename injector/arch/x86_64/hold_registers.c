@@ -10,14 +10,3 @@ void hold_leave(struct user_regs_struct *regs, uint64_t entry, const uint64_t pu
 	regs->rip = entry;
 	regs->orig_rax = UINT64_MAX; /* the call in which it slept is not started again */
 }
-
-bool hold_calls_main(const struct user_regs_struct *regs, uint64_t argc, uint64_t argv, uint64_t *main_address)
-{
-	*main_address = regs->rdi;
-	return regs->rsi == argc && regs->rdx == argv && regs->rdi != 0;
-}
-
-void hold_replace_main(struct user_regs_struct *regs, uint64_t function)
-{
-	regs->rdi = function;
-}

@@ -55,6 +55,29 @@ static void note_memory(struct instruction *in, const ZydisDecodedInstruction *z
 	in->fixed |= o->mem.base != ZYDIS_REGISTER_RIP || !in->has_memory || in->distance_bytes != 4;
 }
 
+/* A call of what a word of data holds. The stack may hold the address of any function for a while; and `call *(%rax)`
+ * is how code asks a TLS descriptor for an address, which changes rax alone. */
+static bool is_pointer(const ZydisDecodedOperand *o)
+{
+	switch (o->mem.base) {
+	case ZYDIS_REGISTER_RSP:
+	case ZYDIS_REGISTER_RBP: return false;
+	case ZYDIS_REGISTER_RAX: return o->mem.index != ZYDIS_REGISTER_NONE || o->mem.disp.value != 0;
+	default: return true;
+	}
+}
+
+static bool is_argument(ZydisRegister r)
+{
+	switch (r) {
+	case ZYDIS_REGISTER_RCX:
+	case ZYDIS_REGISTER_RDX:
+	case ZYDIS_REGISTER_RSI:
+	case ZYDIS_REGISTER_RDI: return true;
+	default: return r >= ZYDIS_REGISTER_R8 && r <= ZYDIS_REGISTER_R11;
+	}
+}
+
 bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -80,6 +103,9 @@ bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes,
 		           (o->mem.base == ZYDIS_REGISTER_RIP || o->mem.base == ZYDIS_REGISTER_EIP) && !in->padding) {
 			note_memory(in, &z, o);
 		}
+		in->calls_pointer |= in->flow == FLOW_CALL && o->type == ZYDIS_OPERAND_TYPE_MEMORY && is_pointer(o);
+		in->saves_argument |= z.mnemonic == ZYDIS_MNEMONIC_PUSH && o->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		                      is_argument(o->reg.value);
 	}
 	return true;
 }

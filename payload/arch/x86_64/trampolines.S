@@ -10,7 +10,8 @@
  * - allocate: if the near thread state is this thread's, two instructions subtract the size; below 0 the call is
  *   sampled. (The comparison with 1 leaves the carry of a 0 to the subtraction: 0 bytes count as 1.)
  * - release: the first counter of the filter tells for most blocks that they were not sampled.
- *
+ * - pool: the same with the size and the block in the second argument. One comparison dismisses sizes of 0 and above
+ *   POOL_MAX.
  *
  * Each jump stays within 32 bytes (a nop sees to it): Skylake and its descendants do not cache decoded branches that
  * touch a boundary of 32 bytes.
@@ -39,7 +40,7 @@ trampoline_code:
 	.set	trampoline_number, 0
 	.rept	TRAMPOLINE_MAX
 
-	.p2align 7, 0xcc
+	.p2align 8, 0xcc
 	at	0, mov %fs:0, %r10
 	at	1, cmp %r10, SHARED + TRAMPOLINES_NEAR_OWNER(%rip)
 	at	2, jne 2f
@@ -66,19 +67,50 @@ trampoline_code:
 3:	at	19, lea TRAMPOLINE(%rip), %r11
 	at	20, jmp *(%r11)
 
+	.p2align 6, 0xcc
+	at	21, lea -1(%rsi), %rax
+	at	22, cmp $(POOL_MAX - 1), %rax
+	at	23, ja 4f
+	at	24, mov %fs:0, %r10
+	at	25, cmp %r10, SHARED + TRAMPOLINES_NEAR_OWNER(%rip)
+	at	26, jne 2b
+	at	27, sub %rsi, SHARED + TRAMPOLINES_NEAR + THREAD_STATE_REMAINING(%rip)
+	at	28, js 5f
+4:	at	29, jmp *TRAMPOLINE + 8(%rip)
+5:	at	30, lea SHARED + TRAMPOLINES_NEAR(%rip), %rax
+	at	31, jmp 3b
+
+	.p2align 6, 0xcc
+	at	32, imul $FILTER_MULTIPLIER, %rsi, %rax
+	at	33, shr $FILTER_SHIFT, %rax
+	at	34, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
+	at	35, lea FILTER(%rip), %r10
+	at	36, cmpb $0, (%r10, %rax)
+	at	37, jne 2b
+	at	38, nop
+	at	39, jmp *TRAMPOLINE + 8(%rip)
+
 	.set	trampoline_number, trampoline_number + 1
 	.endr
 	.p2align 12, 0xcc
 	.size	trampoline_code, . - trampoline_code
+
+	.macro	list_instruction number
+	.byte	.Ltrampoline_\number - trampoline_code
+	.endm
 
 	.section .rodata
 	.globl	trampoline_instructions, trampoline_instruction_count
 	.hidden	trampoline_instructions, trampoline_instruction_count
 	.type	trampoline_instructions, @object
 trampoline_instructions:
-	.irp	number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
-	.byte	.Ltrampoline_\number - trampoline_code
+	.altmacro
+	.set	number, 0
+	.rept	40
+	list_instruction %number
+	.set	number, number + 1
 	.endr
+	.noaltmacro
 .Ltrampoline_instructions_end:
 	.size	trampoline_instructions, . - trampoline_instructions
 	.p2align 2

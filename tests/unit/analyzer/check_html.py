@@ -5,7 +5,8 @@
 - The totals are those of the JSON, and so are, to a fifth of a percent, the intervals of each function in the table, which the page
   computes by itself: for bytes and for blocks, own and in all, of a heap and of a growth.
 - The sum of a search is that of --focus. The graph begins with its hottest function; the address says what is shown.
-- Functions whose names are markup are text.
+- A span of the timeline shows what --since and --at do; it is drawn by mouse, finger and keys.
+- Functions whose names are markup are text. A stack of 512 functions is drawn to its end.
 """
 import json
 import os
@@ -16,10 +17,10 @@ import sys
 import tempfile
 
 import hostile_dump as dump
-from html_page import FIGURES
+from html_page import FIGURES, Page
 
 sys.path.append(str(pathlib.Path(__file__).parents[2] / "integration"))
-from browser import CHROMIUM, Shown  # noqa: E402
+from browser import CHROMIUM, Driven, Shown  # noqa: E402
 
 PATIENCE = 120
 PART = 2e-3  # the page has standard errors with four digits
@@ -46,9 +47,13 @@ class Checks:
     def report(self, *arguments):
         return json.loads(self.analyze("--json", *arguments))
 
-    def show(self, fragment, *arguments):
+    def written(self, *arguments):
         file = self.directory / "r.html"
         self.analyze("-o", file, *arguments)
+        return file
+
+    def show(self, fragment, *arguments):
+        file = self.written(*arguments)
         return Shown(file, fragment, str(self.directory / "home"))
 
     def check_table(self):
@@ -77,27 +82,89 @@ class Checks:
         expected = numbers(self.report("--focus=inner", seed)["total"]["allocated_count"])
         assert 0 < expected[0] < self.report(seed)["total"]["allocated_count"]["estimate"]
         same(shown.numbers("hit"), expected, shown.data)
+        seed = self.seeds[0]  # where samples have lost their stack: they may be of what is searched for
+        assert self.report(seed)["samples"]["without_stack"]
+        for name in ("opt.event", "nobody"):
+            for figure in (0, 1):
+                expected = numbers(self.report(f"--focus={name}", seed)["total"][FIGURES[figure]])
+                assert bool(expected[0]) == (name == "opt.event") and expected[2], expected
+                same(self.show(f"q={name}&figure={figure}", seed).numbers("hit"), expected, (seed, name))
+        for name in ("opt.event", "nobody"):
+            focus = self.report(f"--focus={name}", seed)
+            assert focus["view"]["filter"]["samples_not_assigned"]
+            same(self.show("span=0-199", f"--focus={name}", seed).numbers("span")[:3], numbers(focus["total"]["live_bytes"]), (seed, name))
 
-    def check_growth(self):
-        """Of a stack of one function, which is all that it stands in, and colours where --diff calls a stack grown."""
-        pair = ["--diff", *self.seeds[:2]]
-        report = self.report(*pair)
-        shown = self.show("tab=table", *pair)
-        rows = [[float(word) for word in sides["total"].split()] for sides, _ in shown.rows]
-        single = [numbers(stack["growth"]["live_bytes"]) for stack in report["stacks"] if len(stack["frames"]) == 1]
-        assert rows and single
-        for expected in single:
-            same(min(rows, key=lambda row: abs(row[0] - expected[0])), expected, rows)
-        grown = any(stack["growth"]["significant"] for stack in report["stacks"])
-        assert grown and int(self.show("", *pair).data["coloured"]), shown.data
+    def check_span(self):
+        """What came between two moments is --since --at, and what was live at the second one --at; of all of the session both are the totals."""
+        for seed in self.seeds:
+            whole = self.report(seed)
+            # What a lost sample may weigh is a mean over other samples there: of the span, and here of the session. Of bytes both are the interval.
+            figures = [name for name in FIGURES if not whole["samples"]["lost"] or name.endswith("bytes")]
+            file = self.written(seed)
+            points = Page(file).head["timeline"]
+            at = [f"--at={points[139][0]:.9f}s"]
+            then, born = self.report(*at, seed)["total"], self.report(f"--since={points[59][0]:.9f}s", *at, seed)["total"]
+            assert then["live_bytes"]["estimate"] > 0
+            with Driven(file, "", str(self.directory / "spans")) as page:
+                def shown(fragment):
+                    words = page.value(f"location.hash = '{fragment}'; dispatchEvent(new Event('hashchange')); document.body.dataset.span").split()
+                    return dict(zip(FIGURES, zip(*[map(float, words)] * 3)))
 
-    def check_graph(self):
-        shown = self.show("dir=in&theme=dark&q=%28", self.seeds[0])  # "(" is no expression
-        assert "hit" not in shown.data, shown.data
-        assert int(shown.data["boxes"]) > 1 and 'data-theme="dark"' in shown.text
-        top = max(self.report("--by=function", self.seeds[0])["groups"], key=lambda group: group["exclusive"]["live_bytes"]["estimate"])
-        assert shown.data["function"].endswith(top["function"]), (shown.data, top)
-        assert "the larger of before" not in shown.text and "detection limit" in shown.text
+                def compare(fragment, expected, names):
+                    sums = shown(fragment)
+                    for name in names:
+                        same(sums[name], numbers(expected[name]), (seed, fragment, name))
+                compare("span=60-139&kind=end", then, figures)
+                for kind in ("kept", "gone"):
+                    compare(f"tab=table&span=60-139&kind={kind}", born, figures[len(figures) // 2:])
+                compare("span=0-199", whole["total"], FIGURES[:2])
+                kept, gone = shown("span=0-199"), shown("span=0-199&kind=gone")
+                same([gone["live_bytes"][0] + kept["live_bytes"][0]], [kept["allocated_bytes"][0]], (seed, "kept and gone"))
+                assert not shown("span=139-60") and not shown("span=1") and not shown("")
+
+    def check_brush(self):
+        """A span is drawn by mouse, by finger and by keys, and taken back by a click, the button and Escape."""
+        with Driven(self.written(self.seeds[0]), "tab=timeline", str(self.directory / "driven")) as page:
+            def span():
+                return page.value("new URLSearchParams(location.hash.slice(1)).get('span')")
+            left, top, width = (page.value(f"document.getElementById('times').getBoundingClientRect().{side}") for side in ("left", "top", "width"))
+            at = [left + 74 + part * (width - 82) for part in (0.25, 0.5, 0.75)]  # of the time
+            page.mouse("Pressed", at[2], top + 50)
+            page.mouse("Moved", at[1], top + 60)
+            page.mouse("Moved", at[0], top + 40)
+            page.mouse("Released", at[0], top + 40)
+            first, last = map(int, span().split("-"))
+            assert abs(first - 50) <= 1 and abs(last - 150) <= 1, (first, last)
+            assert page.value("!document.getElementById('picked').hidden && document.body.dataset.span.split(' ').length === 12")
+            page.value("document.getElementById('times').focus()")
+            page.key("ArrowLeft")
+            assert span() == f"{first - 1}-{last - 1}"
+            page.key("ArrowRight", shift=True)
+            assert span() == f"{first - 1}-{last}"
+            page.mouse("Pressed", at[1], top + 50)
+            page.mouse("Released", at[1], top + 50)
+            assert span() is None and page.value("document.getElementById('picked').hidden && !document.body.dataset.span")
+            page.touch("Start", (at[0], top + 50))
+            for step in range(1, 5):
+                page.touch("Move", (at[0] + step * (at[1] - at[0]) / 4, top + 50))
+            page.touch("End")
+            first, last = map(int, span().split("-"))
+            assert abs(first - 50) <= 2 and abs(last - 100) <= 2, (first, last)
+            page.value("document.getElementById('whole').click()")
+            assert span() is None
+            page.key("ArrowRight")
+            assert span() == "0-0"
+            page.key("Escape")
+            assert span() is None
+
+    def check_deep_stacks(self):
+        """A stack of 512 functions is drawn to its end; what is deeper is not in the page."""
+        for depth in (512, 700):
+            made = dump.write_deep(self.directory / f"deep{depth}.dump", depth)
+            shown = self.show("figure=0&dir=out", made)
+            assert int(shown.data["boxes"]) == 1 + min(depth, 512) + (depth > 512), (depth, shown.data["boxes"])
+            height = int(re.search(r'<canvas id="graph"[^>]*height="(\d+)"', shown.text)[1])
+            assert height == 19 * int(shown.data["boxes"]), height
 
     def check_hostile_names(self):
         """A module whose name is markup; the page has no element of it, and says it."""
@@ -107,7 +174,7 @@ class Checks:
         assert [row for _, row in shown.rows] == [name + "+0x100"], shown.rows
         before, after = shown.text.split("<noscript>")[0], shown.text.split("</noscript>")[1]
         elements = before + re.sub(r"<script.*?</script>", "", after, flags=re.S)
-        assert not re.search(r"<(img|i|b)\b(?! class)", elements) and after.count("<script") == 4, "markup"
+        assert not re.search(r"<(img|i|b)\b(?! class)", elements) and after.count("<script") == 5, "markup"
 
 
 def main():

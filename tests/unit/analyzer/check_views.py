@@ -17,7 +17,7 @@ VIEWS = ([], ["--leaks"], ["--leaks", "--age=1s"], ["--since=5s"], ["--at=5s"], 
          ["--by=module"], ["--by=file"], ["--by=line"], ["--by=size"], ["--by=size", "--sort=allocated-bytes", "--at=5s"], ["--by=lifetime"],
          ["--by=lifetime", "--sort=allocated-count"], ["--focus=a"], ["--ignore=a", "--by=thread"], ["--size=100..8k", "--sort=allocated-bytes"],
          ["--thread=main|1", "--older=1s", "--hide=libc"], ["--focus=o", "--leaks"], ["--show-from=e", "--since=5s"],
-         ["--timeline"], ["--timeline=7", "--focus=a"], ["--timeline=200", "--size=1k.."], ["--peak"], ["--peak", "--ignore=a"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
+         ["--timeline"], ["--timeline=7", "--focus=a"], ["--timeline=7", "--older=2s"], ["--peak", "--older=2s"], ["--timeline=200", "--size=1k.."], ["--peak"], ["--peak", "--ignore=a"], ["--by=thread"], ["--by=thread", "--at=5s", "--sort=live-count"], ["--plan=5"], ["--plan=5", "--sort=live-count"],
          ["--sort=allocated-count", "--top=1", "--depth=1"],
          ["--no-symbols", "--confidence=50"], ["--native"], ["--native", "--by=line"], ["--leaks", "--confidence=99.9", "--sort=allocated-bytes"])
 ALWAYS = {"format", "rate_bytes", "confidence", "complete", "damaged", "exact", "target", "view", "samples", "counters", "python", "own_code", "skipped",

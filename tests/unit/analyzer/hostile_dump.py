@@ -4,10 +4,11 @@ import struct
 
 HEADER_BYTES = 16384
 PAGE = 4096
-LIVE, STACK_INDEX, STACKS, HISTORY, MODULES, THREADS, NOTES, RATES = range(1, 9)
+LIVE, STACK_INDEX, STACKS, HISTORY, MODULES, THREADS, NOTES, RATES, SYMBOLS = range(1, 10)
 SECOND = 10**9
 REALTIME = 1_700_000_000 * SECOND
 RATE = 65536
+NO_STRING = 0xffffffff
 MODULE_START = 0x10000000
 FIRST_STACK = (HEADER_BYTES + 64) // 16  # reference of the first record where the stacks are the first region
 
@@ -114,3 +115,18 @@ def write_frames(path, modules, offsets, **fields):
     table, entries = live([(2 * SECOND, reference) for reference in references])
     return write(path, [(STACKS, arena([s.ljust(up(len(s), 16), b"\0") for s in stacks]), 0), (LIVE, table, entries),
                         (MODULES, arena(records), 0)], **fields)
+
+
+def write_deep(path, depth):
+    """One live sample of so many functions, 128 places that have inlined ones; the dump has their names."""
+    frames = [frame(1, MODULE_START + 16 * (i + 1)) for i in range(128)]
+    counts = [depth * (i + 1) // 128 - depth * i // 128 for i in range(128)]
+    names = b"".join(b"f%d\0" % i for i in range(depth))
+    at = [0, *(i + 1 for i, byte in enumerate(names) if not byte)]
+    places = b"".join(struct.pack("<QIHH", place, sum(counts[:i]), counts[i], 0) for i, place in enumerate(frames))
+    modules = struct.pack("<IIHH", 1, NO_STRING, 1, 0)
+    locations = b"".join(struct.pack("<IIi", at[i], NO_STRING, 0) for i in range(depth))
+    body = places + modules + locations + names
+    symbols = struct.pack("<QIIIIII", 32 + len(body), 0, len(frames), 1, depth, len(names), 0) + body
+    table, entries = live([(2 * SECOND, FIRST_STACK)])
+    return write(path, [(STACKS, arena([stack(frames)]), 0), (LIVE, table, entries), (MODULES, arena([module(1, b"/deep")]), 0), (SYMBOLS, symbols, 0)])

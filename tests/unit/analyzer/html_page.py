@@ -15,14 +15,17 @@ class Page:
     def __init__(self, path):
         self.text = path.read_bytes().decode("utf-8")
         assert len(self.text.encode()) <= PAGE_BYTES, len(self.text)
-        self.blocks = re.findall(r'<script type="application/json" id="(\w+)">(.*?)</script>', self.text, re.S)
+        self.blocks = re.findall(r'<script type="application/json" id="(\w+)"(?: data-step="\d+")?>(.*?)</script>', self.text, re.S)
         self.check_policy()
         self.data = {name: json.loads(block) for name, block in self.blocks}
-        assert list(self.data) == ["head", "frames", "nodes"], list(self.data)
-        self.head, self.frames, self.nodes = self.data.values()
+        assert list(self.data) == ["head", "frames", "nodes", "spans"], list(self.data)
+        self.head, self.frames, self.nodes, self.spans = self.data.values()
         self.compares = self.head["compares"]
         self.plain = html.unescape(re.search(r"<noscript><pre>(.*?)</pre></noscript>", self.text, re.S)[1])
         self.entries = list(self.read())
+        self.step = int(re.search(r'id="spans" data-step="(\d+)"', self.text)[1])
+        assert bool(self.spans) == bool(self.step)
+        self.cells = list(self.read_spans()) if self.spans else []
 
     def check_policy(self):
         """Nothing but its own style and script is allowed, and the data cannot end their element."""
@@ -33,7 +36,7 @@ class Page:
         expected = [f"{name} 'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for name, text in allowed.items()]
         assert policy.split("; ") == ["default-src 'none'", *expected, "base-uri 'none'", "form-action 'none'"], policy
         assert len(script[0].encode()) <= SCRIPT_BYTES, len(script[0])
-        assert self.text.count("<script") == 4 and not any("<" in block for _, block in self.blocks), "markup in the data"
+        assert self.text.count("<script") == 5 and not any("<" in block for _, block in self.blocks), "markup in the data"
         rest = self.text.replace(script[0], "")
         assert not re.search(r"\b(src|href|srcset|action)\s*=|url\(|@import|https?:|\son\w+=", re.sub(r"<noscript>.*?</noscript>", "", rest.split('<script type', 1)[0])), "a reference"
 
@@ -63,6 +66,30 @@ class Page:
                     growth = [a - b for a, b in zip(plus, sums() + sums())]
                 yield tuple(self.frames["frames"][frame][0] for frame in path), stacks, now, growth
         assert next(numbers, None) is None
+
+    def read_spans(self):
+        """Of each entry its cells: (step of birth, step of free or None, bytes, blocks). Those that are live are what the entry says."""
+        numbers = iter(self.spans)
+        steps = -(-len(self.head["timeline"]) // self.step)
+        for path, _, now, _ in self.entries:
+            cells = []
+            for _ in range(next(numbers)):
+                born, gone, samples = next(numbers), next(numbers) - 1, next(numbers)
+                assert 0 <= born < steps and (gone < 0 or born <= gone <= steps) and samples > 0, (path, born, gone, samples)
+                if samples == 1:
+                    size, weight = next(numbers), next(numbers)
+                    assert size >= 0 and weight >= 1
+                    bytes_, count = size * weight, weight
+                else:
+                    bytes_, _, seen, count, _, weight = (next(numbers) for _ in range(6))
+                    assert seen <= bytes_ * (1 + 1e-9) + 1 and weight >= 1
+                cells.append((born, gone if gone >= 0 else None, bytes_, count))
+            assert [cell[:2] for cell in cells] == sorted({cell[:2] for cell in cells}, key=lambda cell: (cell[0], -1 if cell[1] is None else cell[1])), cells
+            for number, figure in ((2, 0), (3, 1)):
+                live = sum(cell[number] for cell in cells if cell[1] is None)
+                assert abs(live - now[figure]) <= 1e-4 * live + 1 + len(cells), (path, live, now)
+            yield cells
+        assert next(numbers) == -1 and next(numbers, None) is None
 
     def total(self, figure, growth=False):
         number = FIGURES.index(figure)

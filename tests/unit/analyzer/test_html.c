@@ -208,7 +208,7 @@ static void test_names_are_data(void **state)
 	make(&r, &b, (struct report_options){ 0 });
 	assert_int_equal(report_html(&r, "<img src=x>\033[31m\xff", out), 0);
 	fclose(out);
-	assert_int_equal(count_of(text, "</script>"), 4);
+	assert_int_equal(count_of(text, "</script>"), 5);
 	assert_int_equal(count_of(text, "<img"), 0);
 	assert_int_equal(count_of(text, "\033"), 0);
 	assert_true(count_of(text, "\\u003c/script>"));

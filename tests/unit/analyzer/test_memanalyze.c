@@ -251,6 +251,8 @@ static void test_usage(void **state)
 		"--focus=a --focus=b a",
 		"--size=4k..1k a",
 		"--older=1s --since=1s a",
+		"--older=1s --leaks a",
+		"--older=1s --diff a b",
 		"--by=thread --sort=allocated-bytes a",
 		"--at=never a",
 		"--since=5s --at=5s a",

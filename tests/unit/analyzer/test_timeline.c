@@ -41,10 +41,12 @@ static void assert_same(struct estimate a, struct estimate b)
 static void test_each_moment_is_its_report(void **state)
 {
 	static const uint32_t rates[] = { 1, RATE };
-	static const struct filter_options filters[] = { { 0 }, { .size_low = 1000, .size_high = 20000 } };
+	static const struct filter_options filters[] = { { 0 },
+		                                         { .size_low = 1000, .size_high = 20000 },
+		                                         { .older_ns = 3000000000u } };
 
 	(void)state;
-	for (size_t k = 0; k < 4; k++) {
+	for (size_t k = 0; k < 6; k++) {
 		struct dump_builder b;
 		struct report r, at;
 		double allocated = 0;
@@ -94,6 +96,16 @@ static void test_peak_is_the_largest_moment(void **state)
 	make(&peak, &b, (struct report_options){ .peak = true, .filter = { .focus = "b.so" } });
 	assert_int_equal(peak.rows.count, 1);
 	assert_true(peak.total.sum[FIGURE_LIVE_BYTES].value < most / 2);
+	report_done(&peak);
+	/* Of blocks that are old then: as the report for that time has them. */
+	const struct filter_options older = { .older_ns = 5000000000u };
+	struct report at;
+	make(&peak, &b, (struct report_options){ .peak = true, .filter = older });
+	make(&at, &b, (struct report_options){ .at_ns = peak.options.at_ns, .filter = older });
+	assert_near(peak.total.sum[FIGURE_LIVE_BYTES].value, at.total.sum[FIGURE_LIVE_BYTES].value);
+	assert_true(peak.total.sum[FIGURE_LIVE_BYTES].value > most / 2 &&
+	            peak.total.sum[FIGURE_LIVE_BYTES].value < most);
+	report_done(&at);
 	report_done(&peak);
 	report_done(&line);
 	dump_builder_done(&b);
@@ -165,9 +177,64 @@ static void test_it_is_drawn(void **state)
 	dump_builder_done(&b);
 }
 
+/* What came until the end of each step of eight moments and went after it. */
+static void assert_spans(const struct spans *s, const double *live, size_t moments)
+{
+	assert_int_equal(s->step & (s->step - 1), 0);
+	for (size_t step = 0; step < spans_steps(s); step++) {
+		size_t last = (step + 1) * s->step < moments ? (step + 1) * s->step - 1 : moments - 1;
+		double sum = 0;
+		for (size_t i = 0; i < s->count; i++)
+			if (s->cells[i].born <= step &&
+			    (s->cells[i].freed == SPAN_LIVE || s->cells[i].freed > step + 1))
+				sum += s->cells[i].bytes.value;
+		assert_near(sum, live[last]);
+	}
+}
+
+static void test_steps_grow_with_the_cells(void **state)
+{
+	enum { MOMENTS = 90 };
+	static double live[MOMENTS + 1];
+	struct random_source random = { 5 };
+	struct spans s;
+	uint64_t listed = 0, added = 0;
+
+	(void)state;
+	spans_init(&s, MOMENTS);
+	for (uint32_t i = 0; i < 600000; i++) {
+		size_t born = random_next(&random) % (MOMENTS + 1);
+		size_t freed = i % 8 ? born + random_next(&random) % (MOMENTS + 1 - born) : SIZE_MAX;
+		uint64_t size = 1 + random_next(&random) % 1000;
+		assert_int_equal(spans_add(&s, 1 + i % 1000, born, freed, size, 0.25), 0);
+		for (size_t m = born < MOMENTS ? born : MOMENTS - 1; m < MOMENTS && (freed == SIZE_MAX || m < freed);
+		     m++)
+			live[m] += (double)size * 4;
+		added++;
+	}
+	assert_true(s.step > 1 && s.step < MOMENTS && s.count < SPANS_MAX);
+	assert_spans(&s, live, MOMENTS);
+	/* Each cell is in the list of its stack; lists can be joined. */
+	uint32_t all = 0;
+	for (uint32_t stack = 0; stack <= 1000; stack++)
+		spans_join(&s, &all, spans_of(&s, stack));
+	for (uint32_t i = all; i; i = s.cells[i - 1].next)
+		listed += s.cells[i - 1].count.samples;
+	assert_int_equal(listed, added);
+	spans_done(&s);
+	/* More stacks than cells: there are none. */
+	spans_init(&s, 3);
+	for (uint32_t i = 0; i < SPANS_MAX + 2; i++)
+		assert_int_equal(spans_add(&s, i, i % 3, SIZE_MAX, 8, 1), 0);
+	assert_int_equal(spans_steps(&s), 0);
+	assert_int_equal(s.count, 0);
+	spans_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps_grow_with_the_cells),
 		cmocka_unit_test(test_each_moment_is_its_report),
 		cmocka_unit_test(test_peak_is_the_largest_moment),
 		cmocka_unit_test(test_what_the_history_lacks_is_said),

@@ -43,21 +43,52 @@ static void test_chosen_line_matches_cgroups(void **state)
 	};
 
 	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
-		if (chosen_line_matches(cases[i].line, CHOSEN_BY_CGROUP, cases[i].what) != cases[i].matches)
+		if (chosen_line_matches(cases[i].line, CHOSEN_BY_CGROUP, cases[i].what, 0) != cases[i].matches)
 			fail_msg("%s in %s", cases[i].line, cases[i].what);
 }
 
 static void test_chosen_line_matches_units(void **state)
 {
 	(void)state;
-	const char *line = "0::/system.slice/nginx.service/worker";
+	static const char nginx[] = "0::/system.slice/nginx.service/worker";
+	static const char own[] =
+		"0::/user.slice/user-7.slice/user@7.service/app.slice/app-x.slice/_nginx.service/y.service";
+	static const struct {
+		const char *line, *unit;
+		uid_t uid;
+		bool matches;
+	} cases[] = {
+		{ nginx, "nginx.service", 0, true },
+		{ nginx, "nginx", 7, true },
+		{ nginx, "system.slice", 0, true },
+		{ nginx, "ginx", 0, false },
+		{ nginx, "nginx.socket", 0, false },
+		{ nginx, "worker", 0, false },
+		{ "0::/nginx.service-copy", "nginx", 0, false },
+		{ "0::/nginx.service", "nginx", 0, true },
+		{ "0::/shop.slice/shop-web.slice/nginx.service", "shop-web.slice", 0, true },
+		{ "1:name=systemd:/system.slice/nginx.service", "nginx", 0, true },
+		{ "4:memory:/system.slice/nginx.service", "nginx", 0, false },
+		/* What users can make: below their manager, below a service that is theirs, in another hierarchy. */
+		{ own, "nginx", 0, false },
+		{ own, "nginx", 8, false },
+		{ own, "nginx", 7, true },
+		{ own, "y", 7, false },
+		{ own, "app-x.slice", 7, true },
+		{ own, "app-x.slice", 0, false },
+		{ own, "user@7", 0, true },
+		{ own, "user-7.slice", 0, true },
+		{ "0::/user.slice/user-7.slice/session-2.scope/nginx.service", "nginx", 7, false },
+		{ "0::/system.slice/theirs.service/system.slice/nginx.service", "nginx", 0, false },
+		{ "0::/user.slice/user-7.slice/user@7.service/user@7.service/nginx.service", "nginx", 7, false },
+		{ "0::/docker/1234/system.slice/nginx.service", "nginx", 0, false },
+		{ "0::/../nginx.service", "nginx", 0, false },
+		{ "0::/", "nginx", 0, false },
+	};
 
-	assert_true(chosen_line_matches(line, CHOSEN_BY_UNIT, "nginx.service"));
-	assert_true(chosen_line_matches(line, CHOSEN_BY_UNIT, "nginx"));
-	assert_true(chosen_line_matches(line, CHOSEN_BY_UNIT, "system.slice"));
-	assert_false(chosen_line_matches(line, CHOSEN_BY_UNIT, "ginx"));
-	assert_false(chosen_line_matches(line, CHOSEN_BY_UNIT, "nginx.socket"));
-	assert_false(chosen_line_matches("0::/nginx.service-copy", CHOSEN_BY_UNIT, "nginx"));
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		if (chosen_line_matches(cases[i].line, CHOSEN_BY_UNIT, cases[i].unit, cases[i].uid) != cases[i].matches)
+			fail_msg("%s in %s", cases[i].line, cases[i].unit);
 }
 
 /* A child that is called so. Its end of the pipe says that it is. */

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 #include "control.h"
 #include "escape.h"
+#include "tid_offset.h"
 
 #define PAGE 4096u
 #define RESERVED_BYTES (8ull << 40)
@@ -26,12 +28,49 @@
 #define ENTRY_PRESENT (1ull << 63)
 #define ENTRY_SWAPPED (1ull << 62)
 
+#define MASK 0x5555555555555555u
+
+/* Words of the shared page by which test and child talk. */
+enum { COPY = 7, THREAD = 16, MASKED, THREAD_POINTER, LEFT, HOOK };
+enum { THREAD_NONE, THREAD_LIVES, THREAD_ENDS };
+
 static struct target target;
 static struct target_memory memory;
-static uint64_t *shared; /* at the same address in the child */
-static uint8_t *pages;   /* of the child: 8 of them, private */
+static volatile uint64_t *shared; /* at the same address in the child */
+static uint8_t *pages;            /* of the child: 8 of them, private */
 static char *reserved;
 static struct escape x;
+
+/* Leaves the address on its stack. */
+static __attribute__((noinline)) void *leave_copy(void *argument)
+{
+	volatile uint64_t copies[16];
+
+	for (unsigned i = 0; i < 16; i++)
+		copies[i] = 0;
+	copies[8] = shared[MASKED] ^ MASK;
+	shared[LEFT] = (uint64_t)&copies[8];
+	while (shared[THREAD] == THREAD_LIVES)
+		usleep(1000);
+	return argument;
+}
+
+/* In the child: another thread when the test asks for it. */
+static void serve(void)
+{
+	pthread_t thread;
+	bool lives = false;
+
+	for (;; usleep(1000)) {
+		if (shared[THREAD] == THREAD_LIVES && !lives)
+			lives = pthread_create(&thread, NULL, leave_copy, NULL) == 0;
+		if (shared[THREAD] == THREAD_ENDS && lives) {
+			pthread_join(thread, NULL);
+			lives = false;
+			shared[THREAD] = THREAD_NONE;
+		}
+	}
+}
 
 static int open_child(void **state)
 {
@@ -49,12 +88,12 @@ static int open_child(void **state)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pages[0] = *(volatile uint8_t *)&pages[3 * PAGE] + 1; /* there; and one of zeros, only read */
 		madvise(pages + 5 * PAGE, PAGE, GUARD_INSTALL);
-		((volatile uint64_t *)shared)[1] = 1;
-		for (;;)
-			pause();
+		shared[THREAD_POINTER] = (uint64_t)__builtin_thread_pointer();
+		shared[1] = 1;
+		serve();
 	}
 	assert_true(pid > 0);
-	while (!((volatile uint64_t *)shared)[1])
+	while (!shared[1])
 		usleep(1000);
 	target = (struct target){ .pid = pid, .tid = pid, .pidfd = -1 };
 	assert_int_equal(target_memory_open(&memory, pid, &e), 0);
@@ -71,7 +110,7 @@ static int close_child(void **state)
 	kill(target.pid, SIGKILL);
 	waitpid(target.pid, NULL, 0);
 	target_memory_close(&memory);
-	munmap(shared, PAGE);
+	munmap((void *)shared, PAGE);
 	munmap(pages, 8 * PAGE);
 	munmap(reserved, RESERVED_BYTES);
 	return 0;
@@ -108,7 +147,7 @@ static void by_reading(struct page_scan *scan)
 }
 
 /* A page map in which only one page is there. */
-static void made_up(struct page_scan *scan, const void *page, uint64_t entry)
+static void made_up(struct page_scan *scan, const volatile void *page, uint64_t entry)
 {
 	FILE *f = tmpfile();
 
@@ -135,18 +174,69 @@ static void test_search_finds_a_copy(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		shared[7] = copies[i];
+		shared[COPY] = copies[i];
 		if (i)
 			scan = of_child();
 		struct escape_result result = search(&scan);
 		assert_int_equal(result.verdict, ESCAPE_FOUND);
-		assert_int_equal(result.found, (uint64_t)&shared[7]);
+		assert_int_equal(result.found, (uint64_t)&shared[COPY]);
 	}
 	x.guard = 0x5a5a1234567890;
 	x.has_guard = true;
-	shared[7] = (x.start ^ x.guard) << 17 | (x.start ^ x.guard) >> 47;
+	shared[COPY] = (x.start ^ x.guard) << 17 | (x.start ^ x.guard) >> 47;
 	scan = of_child();
-	assert_int_equal(search(&scan).found, (uint64_t)&shared[7]);
+	assert_int_equal(search(&scan).found, (uint64_t)&shared[COPY]);
+}
+
+static struct escape_result search_again(void)
+{
+	struct page_scan scan = of_child();
+
+	return search(&scan);
+}
+
+/* What a thread has left on its stack counts as long as it lives. */
+static void test_search_passes_over_stacks_of_ended_threads(void **state)
+{
+	const struct tid_pair thread = { shared[THREAD_POINTER], target.pid };
+
+	(void)state;
+	x.tid_offset = tid_offset_find(&memory, &thread, 1);
+	assert_int_not_equal(x.tid_offset, 0);
+	shared[MASKED] = x.start ^ MASK;
+	shared[THREAD] = THREAD_LIVES;
+	while (!shared[LEFT])
+		usleep(1000);
+	struct escape_result result = search_again();
+	assert_int_equal(result.verdict, ESCAPE_FOUND);
+	assert_int_equal(result.found, shared[LEFT]);
+	shared[THREAD] = THREAD_ENDS;
+	while (shared[THREAD] != THREAD_NONE)
+		usleep(1000);
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	x.tid_offset = 0; /* it is there all the same */
+	assert_int_equal(search_again().found, result.found);
+}
+
+/* Whether or not the address of a trampoline ends the search before. */
+static void test_search_finds_a_hook_that_is_alive(void **state)
+{
+	const uint64_t where = (uint64_t)&shared[HOOK];
+
+	(void)state;
+	shared[HOOK] = HOOK_LIVE_MAGIC ^ (where + 8); /* moved: it was another frame's */
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	shared[HOOK] = HOOK_LIVE_MAGIC ^ where;
+	for (unsigned i = 0; i < 2; i++) {
+		struct escape_result result = search_again();
+		assert_int_equal(result.verdict, ESCAPE_HOOK);
+		assert_int_equal(result.found, where);
+		assert_true(escape_hook_lives(&memory, where));
+		shared[COPY] = x.start;
+	}
+	shared[HOOK] = 0;
+	assert_false(escape_hook_lives(&memory, where));
+	assert_int_equal(search_again().verdict, ESCAPE_FOUND);
 }
 
 static void test_search_does_not_read_swapped_pages(void **state)
@@ -157,7 +247,7 @@ static void test_search_does_not_read_swapped_pages(void **state)
 #ifdef __SANITIZE_ADDRESS__
 	skip(); /* the page map of a sanitizer's 20 TiB is not read in the time of a search */
 #endif
-	shared[7] = x.start;
+	shared[COPY] = x.start;
 	made_up(&scan, shared, ENTRY_PRESENT);
 	assert_int_equal(search(&scan).verdict, ESCAPE_FOUND);
 	made_up(&scan, shared, ENTRY_SWAPPED);
@@ -244,6 +334,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_search_proves_that_there_is_no_copy, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_finds_a_copy, open_child, close_child),
+		cmocka_unit_test_setup_teardown(test_search_passes_over_stacks_of_ended_threads, open_child,
+		                                close_child),
+		cmocka_unit_test_setup_teardown(test_search_finds_a_hook_that_is_alive, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_does_not_read_swapped_pages, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_scan_tells_pages_that_are_there, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_scan_takes_few_steps_for_reserved_memory, open_child, close_child),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --every is made of: times that do not drift, and dumps of which the latest are kept. */
+/* What --every is made of: times that do not drift, dumps of which the latest are kept, a seed for each session. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 
 #include "kept_dumps.h"
 #include "schedule.h"
+#include "session_seed.h"
 
 #define SECOND 1000000000ull
 
@@ -44,6 +45,25 @@ static void test_schedule_next_leaves_out_what_is_past(void **state)
 	assert_int_equal(missed, 0);
 	assert_int_equal(schedule_next(&s, 57 * SECOND, &missed), 67 * SECOND);
 	assert_int_equal(missed, 0);
+}
+
+static void test_session_seed_is_of_the_session(void **state)
+{
+	uint64_t seen[400];
+	unsigned count = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++)
+		for (uint64_t ordinal = 0; ordinal < 100; ordinal++) {
+			uint64_t own = session_seed(seed, ordinal);
+			assert_int_equal(own, session_seed(seed, ordinal));
+			assert_int_not_equal(own, 0);
+			for (unsigned i = 0; i < count; i++)
+				assert_int_not_equal(own, seen[i]);
+			seen[count++] = own;
+		}
+	assert_int_equal(session_seed(7, 0), 7);
+	assert_int_equal(session_seed(0, 5), 0);
 }
 
 static struct file_identity make_file(const char *name)
@@ -128,6 +148,7 @@ static int leave_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_session_seed_is_of_the_session),
 		cmocka_unit_test(test_schedule_next_does_not_drift),
 		cmocka_unit_test(test_schedule_next_leaves_out_what_is_past),
 		cmocka_unit_test(test_kept_dumps_add_removes_the_oldest),

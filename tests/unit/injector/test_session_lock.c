@@ -116,6 +116,48 @@ static void test_death_releases_it(void **state)
 	target_close(&t);
 }
 
+/* Who waits for a next session keeps nobody away, and is seen until he is gone. */
+static void check_that_one_is_announced(bool old_kernel)
+{
+	struct target t = open_target(old_kernel);
+	int ready[2];
+	struct err e;
+	char byte;
+	pid_t holder;
+
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct target mine = open_target(old_kernel);
+		if (session_lock_announce(&mine, &e) < 0 || write(ready[1], "r", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(session_lock_announced(&t), child);
+	assert_int_equal(session_lock_holder(&t), 0);
+	assert_false(session_lock_is_announced_by_memattach(&t, child)); /* this program is none */
+	assert_int_equal(session_lock_take(&t, &holder, &e), 0);
+	assert_int_equal(session_lock_announced(&t), child);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(session_lock_announced(&t), 0);
+	target_close(&t);
+}
+
+static void test_one_is_announced(void **state)
+{
+	(void)state;
+	check_that_one_is_announced(false);
+}
+
+static void test_one_is_announced_on_older_kernels(void **state)
+{
+	(void)state;
+	check_that_one_is_announced(true);
+}
+
 #define WITH_PROCESS(name) cmocka_unit_test_setup_teardown(name, start_process, end_process)
 
 int main(void)
@@ -124,6 +166,8 @@ int main(void)
 		WITH_PROCESS(test_one_has_it),
 		WITH_PROCESS(test_one_has_it_on_older_kernels),
 		WITH_PROCESS(test_death_releases_it),
+		WITH_PROCESS(test_one_is_announced),
+		WITH_PROCESS(test_one_is_announced_on_older_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

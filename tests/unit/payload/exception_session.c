@@ -12,6 +12,7 @@ int test_session_open(uint64_t rate);
 int test_session_close(void);
 uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags, void *quiet);
 uint64_t test_session_taken(void);
+uint64_t test_session_lost(void);
 
 static struct fixture f;
 
@@ -46,4 +47,9 @@ uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags, 
 uint64_t test_session_taken(void)
 {
 	return fixture_counter(&f, DUMP_COUNTER_samples_taken);
+}
+
+uint64_t test_session_lost(void)
+{
+	return fixture_counter(&f, DUMP_COUNTER_lost_busy);
 }

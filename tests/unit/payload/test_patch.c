@@ -93,7 +93,9 @@ static void test_trampoline_instructions_are_known(void **state)
 	for (uint32_t i = 0; i < trampoline_instruction_count; i++)
 		assert_true(trampoline_instruction_at(trampoline_instructions[i]));
 	assert_true(trampoline_instruction_at(TRAMPOLINE_ALLOCATE) && trampoline_instruction_at(TRAMPOLINE_RELEASE) &&
-	            trampoline_instruction_at(TRAMPOLINE_OTHER));
+	            trampoline_instruction_at(TRAMPOLINE_OTHER) &&
+	            trampoline_instruction_at(TRAMPOLINE_POOL_ALLOCATE) &&
+	            trampoline_instruction_at(TRAMPOLINE_POOL_RELEASE));
 	/* Behind the jump to the original. */
 	assert_int_equal(trampoline_instructions[8], TRAMPOLINE_BELOW);
 }

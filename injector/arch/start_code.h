@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The start code of a static program, from its entry to the call that hands main to its C library: some ten
+ * instructions without a condition (crt1.o of glibc and musl). They are not executed but read, with the registers as
+ * they will be, until a call or jump finds main, argc and argv where the first three arguments are. What is not known
+ * here ends the reading: then nothing is claimed.
+ *
+ * The address of main is in one of the instructions, as four bytes. Whoever exchanges these has another function run in
+ * main's place, with its arguments.
+ */
+#ifndef MEMATTACH_START_CODE_H
+#define MEMATTACH_START_CODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct start_code {
+	uint64_t main_address;
+	uint64_t operand_at; /* these four bytes make it, and lie in one page */
+	uint32_t operand;    /* what they are */
+	uint64_t operand_base;
+	bool operand_signed;
+};
+
+struct start_arguments {
+	uint64_t entry, sp; /* of the thread, which has executed nothing yet */
+	uint64_t argc, argv;
+};
+
+/* mem: /proc/PID/mem. False: it hands main on in no way that is known. */
+bool start_code_read(struct start_code *code, int mem, const struct start_arguments *arguments);
+/* What the four bytes would be for another function; false: it is too far away. */
+bool start_code_operand(const struct start_code *code, uint64_t function, uint32_t *operand);
+
+#endif

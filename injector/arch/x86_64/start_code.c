@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "../start_code.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+#include "whole_io.h"
+
+#define INSTRUCTIONS_MAX 64u
+#define PAGE 4096u
+#define REGISTERS 16
+#define RDX 2
+#define RSP 4
+#define RSI 6
+#define RDI 7
+
+/* What a register holds, if that is known; and the four bytes of the instruction that loaded it with an address. */
+struct value {
+	bool known;
+	uint64_t value;
+	uint64_t operand_at; /* 0: none */
+	uint64_t operand_base;
+	bool operand_signed;
+};
+
+struct reader {
+	int mem;
+	const struct start_arguments *arguments;
+	uint64_t pc;
+	struct value registers[REGISTERS];
+	uint64_t written_end; /* below this address the stack is not any more as it was */
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+enum step { STEP_ON, STEP_TO_MAIN, STEP_UNKNOWN };
+
+static int number_of(ZydisRegister r)
+{
+	return ZydisRegisterGetClass(r) == ZYDIS_REGCLASS_GPR64 || ZydisRegisterGetClass(r) == ZYDIS_REGCLASS_GPR32
+	               ? ZydisRegisterGetId(r)
+	               : -1;
+}
+
+static uint64_t next_pc(const struct reader *r)
+{
+	return r->pc + r->in.length;
+}
+
+static bool set(struct reader *r, const ZydisDecodedOperand *o, struct value v)
+{
+	int number = o->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(o->reg.value) : -1;
+
+	if (number < 0)
+		return false;
+	if (o->size == 32)
+		v.value &= UINT32_MAX;
+	r->registers[number] = v;
+	return true;
+}
+
+static bool address_of(const struct reader *r, const ZydisDecodedOperand *o, uint64_t *address)
+{
+	if (o->mem.base == ZYDIS_REGISTER_RIP && o->mem.index == ZYDIS_REGISTER_NONE) {
+		*address = next_pc(r) + (uint64_t)o->mem.disp.value;
+		return true;
+	}
+	int base = number_of(o->mem.base);
+	if (base < 0 || o->mem.index != ZYDIS_REGISTER_NONE || !r->registers[base].known ||
+	    o->mem.segment == ZYDIS_REGISTER_FS || o->mem.segment == ZYDIS_REGISTER_GS)
+		return false;
+	*address = r->registers[base].value + (uint64_t)o->mem.disp.value;
+	return true;
+}
+
+/* A word that is not known is no error: few of them matter. */
+static struct value load(const struct reader *r, uint64_t address, unsigned bits)
+{
+	struct value v = { 0 };
+
+	if (address >= r->written_end && (bits == 32 || bits == 64))
+		v.known = pread_all(r->mem, &v.value, bits / 8, address);
+	return v;
+}
+
+static struct value read_operand(const struct reader *r, const ZydisDecodedOperand *o)
+{
+	struct value v = { 0 };
+	uint64_t address;
+	int number;
+
+	switch (o->type) {
+	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+		v.known = true;
+		v.value = o->imm.value.u;
+		if (r->in.raw.imm[0].size == 32) {
+			v.operand_at = r->pc + r->in.raw.imm[0].offset;
+			v.operand_signed = r->operands[0].size == 64;
+		}
+		return v;
+	case ZYDIS_OPERAND_TYPE_REGISTER:
+		number = number_of(o->reg.value);
+		if (number < 0 || !r->registers[number].known)
+			return v;
+		v.known = true;
+		v.value = r->registers[number].value;
+		return v;
+	case ZYDIS_OPERAND_TYPE_MEMORY: return address_of(r, o, &address) ? load(r, address, o->size) : v;
+	default: return v;
+	}
+}
+
+static struct value effective_address(const struct reader *r)
+{
+	const ZydisDecodedOperand *o = &r->operands[1];
+	struct value v = { 0 };
+
+	v.known = address_of(r, o, &v.value);
+	if (v.known && o->mem.base == ZYDIS_REGISTER_RIP && r->in.raw.disp.size == 32) {
+		v.operand_at = r->pc + r->in.raw.disp.offset;
+		v.operand_base = next_pc(r);
+		v.operand_signed = true;
+	}
+	return v;
+}
+
+static bool push(struct reader *r)
+{
+	struct value *sp = &r->registers[RSP];
+
+	if (!sp->known)
+		return false;
+	if (r->written_end < sp->value)
+		r->written_end = sp->value;
+	sp->value -= sizeof(uint64_t);
+	return true;
+}
+
+static bool pop(struct reader *r)
+{
+	struct value *sp = &r->registers[RSP];
+
+	if (!sp->known || !set(r, &r->operands[0], load(r, sp->value, 64)))
+		return false;
+	sp->value += sizeof(uint64_t);
+	return true;
+}
+
+static bool calculate(struct reader *r)
+{
+	struct value a = read_operand(r, &r->operands[0]), b = read_operand(r, &r->operands[1]);
+	struct value v = { .known = a.known && b.known };
+
+	switch (r->in.mnemonic) {
+	case ZYDIS_MNEMONIC_ADD: v.value = a.value + b.value; break;
+	case ZYDIS_MNEMONIC_SUB: v.value = a.value - b.value; break;
+	case ZYDIS_MNEMONIC_AND: v.value = a.value & b.value; break;
+	default: /* xor */
+		v.value = a.value ^ b.value;
+		if (r->operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    r->operands[0].reg.value == r->operands[1].reg.value)
+			v = (struct value){ .known = true };
+	}
+	return set(r, &r->operands[0], v);
+}
+
+static bool hands_main_on(const struct reader *r)
+{
+	const struct value *function = &r->registers[RDI], *argc = &r->registers[RSI], *argv = &r->registers[RDX];
+
+	return function->known && function->operand_at && argc->known && argc->value == r->arguments->argc &&
+	       argv->known && argv->value == r->arguments->argv;
+}
+
+/* A call or a jump. Where it goes is of no importance once it has main. */
+static enum step branch(struct reader *r)
+{
+	uint64_t target;
+
+	if (hands_main_on(r))
+		return STEP_TO_MAIN;
+	if (r->operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+	    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&r->in, &r->operands[0], r->pc, &target)) ||
+	    (r->in.mnemonic == ZYDIS_MNEMONIC_CALL && !push(r)))
+		return STEP_UNKNOWN;
+	r->pc = target;
+	return STEP_ON;
+}
+
+static bool is_executed(struct reader *r)
+{
+	switch (r->in.mnemonic) {
+	case ZYDIS_MNEMONIC_ENDBR64:
+	case ZYDIS_MNEMONIC_NOP: return true;
+	case ZYDIS_MNEMONIC_MOV: return set(r, &r->operands[0], read_operand(r, &r->operands[1]));
+	case ZYDIS_MNEMONIC_LEA: return set(r, &r->operands[0], effective_address(r));
+	case ZYDIS_MNEMONIC_PUSH: return push(r);
+	case ZYDIS_MNEMONIC_POP: return pop(r);
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_XOR: return calculate(r);
+	default: return false;
+	}
+}
+
+static enum step read_instruction(struct reader *r, const ZydisDecoder *decoder)
+{
+	uint8_t bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
+
+	if (!pread_all(r->mem, bytes, sizeof bytes, r->pc) ||
+	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, sizeof bytes, &r->in, r->operands)))
+		return STEP_UNKNOWN;
+	if (r->in.mnemonic == ZYDIS_MNEMONIC_CALL || r->in.mnemonic == ZYDIS_MNEMONIC_JMP)
+		return branch(r);
+	if (!is_executed(r))
+		return STEP_UNKNOWN;
+	r->pc = next_pc(r);
+	return STEP_ON;
+}
+
+/* One write to one page is made wholly or not at all, whatever happens to the writer. */
+static bool fill_in(struct start_code *code, int mem, const struct value *function)
+{
+	uint32_t operand;
+
+	*code = (struct start_code){ .main_address = function->value,
+		                     .operand_at = function->operand_at,
+		                     .operand_base = function->operand_base,
+		                     .operand_signed = function->operand_signed };
+	return code->operand_at % PAGE <= PAGE - sizeof code->operand &&
+	       pread_all(mem, &code->operand, sizeof code->operand, code->operand_at) &&
+	       start_code_operand(code, code->main_address, &operand) && operand == code->operand;
+}
+
+bool start_code_read(struct start_code *code, int mem, const struct start_arguments *arguments)
+{
+	struct reader r = { .mem = mem, .arguments = arguments, .pc = arguments->entry };
+	struct start_code found;
+	ZydisDecoder decoder;
+	enum step step = STEP_ON;
+
+	r.registers[RSP] = (struct value){ .known = true, .value = arguments->sp };
+	if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+		return false;
+	for (unsigned i = 0; i < INSTRUCTIONS_MAX && step == STEP_ON; i++)
+		step = read_instruction(&r, &decoder);
+	if (step != STEP_TO_MAIN || !fill_in(&found, mem, &r.registers[RDI]))
+		return false;
+	*code = found;
+	return true;
+}
+
+bool start_code_operand(const struct start_code *code, uint64_t function, uint32_t *operand)
+{
+	uint64_t distance = function - code->operand_base;
+
+	if (code->operand_signed ? distance + 0x80000000u > UINT32_MAX : distance > UINT32_MAX)
+		return false;
+	*operand = (uint32_t)distance;
+	return true;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "group_witness.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "close_all_but.h"
+#include "proc_status.h"
+
+/* Who sends a signal to all that are called memattach, as pkill(1), does not mean the group. */
+static _Noreturn void be_witness(pid_t parent)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "group-witness");
+	memset(program_invocation_name, 0, strlen(program_invocation_name));
+	close_all_but(NULL, 0);
+	while (getppid() == parent)
+		sigsuspend(&all);
+	_exit(0);
+}
+
+void group_witness_start(struct group_witness *w)
+{
+	pid_t self = getpid(), child = fork();
+
+	if (child == 0)
+		be_witness(self);
+	w->pid = child > 0 ? child : 0;
+}
+
+void group_witness_end(struct group_witness *w)
+{
+	if (!w->pid)
+		return;
+	kill(w->pid, SIGKILL);
+	while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	w->pid = 0;
+}
+
+/* Another one knows of nothing. */
+bool group_witness_has(struct group_witness *w, int number)
+{
+	char status[STATUS_BYTES];
+
+	if (!w->pid || proc_status_read(status, w->pid, 0) < 0 ||
+	    !((uint64_t)proc_status_number(status, "ShdPnd", 16, 0) >> (number - 1) & 1))
+		return false;
+	group_witness_end(w);
+	group_witness_start(w);
+	return true;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_hooks.h"
+
+#include <stdio.h>
+
+#include "plan_words.h"
+#include "python_allocators.h"
+
+#define OBJECTS "single objects of Python of up to 512 bytes"
+
+static const struct {
+	uint32_t hook;
+	uint32_t flags;
+} rows[ROW_WORDS] = {
+	[ROW_MALLOC] = { HOOK_python_malloc, 0 },
+	[ROW_CALLOC] = { HOOK_python_calloc, 0 },
+	[ROW_REALLOC] = { HOOK_python_realloc, TRAMPOLINE_OUTER },
+	[ROW_FREE] = { HOOK_python_free, TRAMPOLINE_OUTER },
+};
+
+static const struct elf_module *find_module(const struct session *s, uint32_t id)
+{
+	for (size_t i = 0; i < s->view.modules.count && id; i++)
+		if (s->view.modules.list[i].id == id)
+			return &s->view.modules.list[i];
+	return NULL;
+}
+
+static int add_row(struct session *s, const struct elf_module *m, const struct python_row *row, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = ROW_MALLOC; i <= ROW_FREE && rc == 0; i++) {
+		const uint64_t address = row->address + i * sizeof(uint64_t);
+		const struct mapping *map = maps_find(&s->view.maps, address);
+		const struct entry_plan word = { .address = address,
+			                         .value = row->words[i],
+			                         .original = row->words[i],
+			                         .hook = rows[i].hook,
+			                         .module = (uint32_t)(m - s->view.modules.list),
+			                         .flags = GOT_ESCAPES,
+			                         .page_protection = map ? map->prot : 0,
+			                         .relocation = R_X86_64_64 };
+
+		rc = map ? plan_words_add(&s->view.plan, &word, rows[i].flags, e)
+		         : err_set(e, EFAULT, "its table is not mapped");
+	}
+	return rc;
+}
+
+static bool is_wanted(const struct session *s)
+{
+	const double limit = s->options.max_overhead;
+
+	if (s->options.python_objects == PYTHON_OBJECTS_AUTO)
+		return !(limit > 0) || limit >= PYTHON_HOOKS_OVERHEAD;
+	return s->options.python_objects == PYTHON_OBJECTS_ON;
+}
+
+static void say_unwanted(const struct session *s, char *text)
+{
+	if (s->options.python_objects == PYTHON_OBJECTS_OFF)
+		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: --python-allocators off");
+	else
+		snprintf(text, PYTHON_HOOKS_TEXT,
+		         OBJECTS
+		         " are not recorded: that may cost a program which makes nothing else up to %g %% of its "
+		         "time, more than --max-overhead %g; --python-allocators on does it all the same",
+		         100 * PYTHON_HOOKS_OVERHEAD, 100 * s->options.max_overhead);
+}
+
+int session_add_python(struct session *s, struct err *e)
+{
+	const struct python_allocators *a = &s->python.allocators;
+	const struct elf_module *m = find_module(s, s->python.hooked_module);
+	int rc = 0;
+
+	if (!m)
+		return 0;
+	rc = add_row(s, m, &a->rows[DOMAIN_MEM], e);
+	if (rc == 0)
+		rc = add_row(s, m, &a->rows[DOMAIN_OBJECT], e);
+	session_relieve_python(s);
+	return rc;
+}
+
+static bool add(struct session *s, const struct elf_module *m, char *text)
+{
+	struct err e;
+
+	s->python.hooked_module = m->id;
+	if (session_add_python(s, &e) == 0) {
+		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are recorded, too%s",
+		         s->options.groups & GROUP_BIT(GROUP_MMAP)
+		                 ? "; mappings that the interpreter makes by mmap are not, since arenas are among them"
+		                 : "");
+		return true;
+	}
+	(void)plan_words_leave(&s->view.plan, (uint32_t)(m - s->view.modules.list), GROUP_PYTHON);
+	s->python.hooked_module = 0;
+	snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: %s", e.text);
+	return false;
+}
+
+bool session_plan_python(struct session *s, const struct elf_module *m, const struct target_memory *memory, char *text)
+{
+	struct python_allocators *a = &s->python.allocators;
+
+	if (!is_wanted(s)) {
+		say_unwanted(s, text);
+		return false;
+	}
+	python_allocators_find(a, m, memory, &s->view.maps);
+	switch (a->kind) {
+	case PYTHON_ALLOCATOR_POOL: return add(s, m, text);
+	case PYTHON_ALLOCATOR_MALLOC:
+		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are recorded, too: they come from malloc");
+		return true;
+	default: snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: %s", a->why); return false;
+	}
+}
+
+void session_relieve_python(struct session *s)
+{
+	const struct elf_module *m = find_module(s, s->python.hooked_module);
+
+	if (m)
+		(void)plan_words_leave(&s->view.plan, (uint32_t)(m - s->view.modules.list), GROUP_MMAP);
+}

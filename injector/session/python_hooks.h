@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks that CPython takes from its own arenas are seen only in its table of allocators (python_allocators.h). Its
+ * words are added to the plan, and are patched, watched and given back as GOT entries are: what a word held before, an
+ * inert trampoline leads to. So another tool may put itself before a trampoline or behind one, and may take itself out
+ * again, in any order.
+ *
+ * Only the words of CPython's own allocator are patched. The domain raw is malloc, whose calls are seen already; where
+ * the program has set another allocator before the attach, that one is left alone, and what is not seen is said.
+ *
+ * The interpreter's calls of mmap and munmap are not hooked then: its arenas would count beside what is in them.
+ *
+ * A call that is not sampled costs more than elsewhere, because an interpreter makes some ten million of them in a
+ * second: PYTHON_HOOKS_OVERHEAD of a program that does nothing but make and drop small objects
+ * (docs/benchmarks.md). By default they are hooked if that is within --max-overhead.
+ */
+#ifndef MEMATTACH_PYTHON_HOOKS_H
+#define MEMATTACH_PYTHON_HOOKS_H
+
+#include "session.h"
+
+#define PYTHON_HOOKS_OVERHEAD 0.05
+#define PYTHON_HOOKS_TEXT 600u
+
+/*
+ * Adds to the plan of the view, if that is wanted and can be done. m: the interpreter, which stays as long as the
+ * process. True: its small objects will be seen. text[PYTHON_HOOKS_TEXT]: what the report is to say about that.
+ */
+bool session_plan_python(struct session *s, const struct elf_module *m, const struct target_memory *memory,
+                         char *text) WARN_UNUSED;
+/* The same for a plan that was made anew before anything was patched. */
+int session_add_python(struct session *s, struct err *e) WARN_UNUSED;
+/* After a plan for more modules: takes what must not be hooked out of it. */
+void session_relieve_python(struct session *s);
+
+#endif

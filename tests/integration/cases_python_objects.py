@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Small objects of Python, which come from CPython's own arenas: tests/targets/python_objects.py says how many blocks are right."""
+import collections
+import json
+import re
+import signal
+import subprocess
+
+from cases_python import pythons
+from cases_python_frames import TARGETS
+from harness import PATIENCE, Session, Snapshot, Victim, case, check_receipt, check_same, log
+from python_dump import DEEP, TRUNCATED, PythonDump
+
+OBJECTS = str(TARGETS / "python_objects.py")
+
+
+class Objects(Victim):
+    def __init__(self, context, python, **environment):
+        super().__init__(context, [python, OBJECTS], environment=environment or None)
+
+    def ask(self, command, answer):
+        """What follows the word of the answer, as JSON."""
+        self.send(command)
+        text = self.wait(rf"^{answer}\b").split(" ", 1)
+        return json.loads(text[1]) if len(text) > 1 else None
+
+    def table(self):
+        return self.ask("table", "TABLE")
+
+    def end(self):
+        self.send("end")
+        assert self.process.wait(PATIENCE) == 0, self.process.returncode
+        self.lines.thread.join(PATIENCE)
+        assert self.lines.seen[-1].startswith("OK "), self.lines.seen[-3:]
+
+
+def blocks_of(dump):
+    """(function, line, size) -> live blocks."""
+    found = collections.Counter()
+    for size, reference in dump.live():
+        frames = dump.stacks[reference].python
+        if frames:
+            found[frames[0].function.split(".")[0], frames[0].line, size] += 1
+    return found
+
+
+def check_blocks(dump, wanted):
+    found = blocks_of(dump)
+    for function, line, size, blocks in wanted:
+        got = found[function, line, size]
+        assert got == blocks, (function, line, size, got, blocks, [(k, v) for k, v in found.items() if k[:2] == (function, line)])
+
+
+@case(sanitized=True)
+def python_objects_are_all_there(context):
+    """At rate 1: each line has its blocks, whatever function made them, moved them and freed them. The table is as before."""
+    for python in pythons(context):
+        victim = Objects(context, python)
+        first = victim.table()
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, rate="1")
+        patched = victim.table()
+        assert patched[0] == first[0] and all(a != b for row in (1, 2) for a, b in zip(patched[row][1:], first[row][1:])), (first, patched)
+        assert "single objects" not in session.said(), session.said()
+        made = victim.ask("make", "MADE")
+        victim.send("drop")
+        left = json.loads(victim.wait("^DROPPED ").split(" ", 1)[1])
+        receipt = session.stop()
+        check_receipt(receipt, victim.pid)
+        assert victim.table() == first
+        check_same(before, Snapshot(victim.pid), busy=True)
+        dump = PythonDump(session.dump)
+        check_blocks(dump, left)
+        taken = collections.Counter()
+        for stack in dump.stacks.values():
+            taken[stack.flags & (TRUNCATED | DEEP)] += stack.taken
+        report = json.loads(subprocess.run([context.memanalyze, "--json", session.dump], stdout=subprocess.PIPE, check=True).stdout)
+        counters = report["counters"]
+        assert not taken[TRUNCATED] and not counters["frees_missed"] and not counters["lost_busy"], (taken, counters)
+        notes = [note["text"] for note in report["notes"]]
+        assert any(re.match("single objects of Python of up to 512 bytes are recorded, too$", note) for note in notes), notes
+        log(f"{python}: {len(made)} kinds, {sum(taken.values())} samples")
+        victim.end()
+
+
+@case()
+def python_objects_only_if_wanted(context):
+    """By default the table is left alone, and the report says why."""
+    python = context.program("/usr/bin/python3")
+    for arguments, why in (((), r"that may cost .*, more than --max-overhead 1; --python-allocators on does it"),
+                           (("--python-allocators", "off"), "--python-allocators off")):
+        victim = Objects(context, python)
+        first = victim.table()
+        session = Session(context, victim.pid, *arguments)
+        assert victim.table() == first
+        assert re.search(r"not seen: single objects of Python of up to 512 bytes are not recorded: " + why, session.said()), session.said()
+        check_receipt(session.stop(), victim.pid)
+        victim.ask("make", "MADE")
+        victim.end()
+
+
+@case()
+def python_objects_of_other_allocators(context):
+    """What the environment or tracemalloc has set is left alone; objects from malloc need nothing."""
+    python = context.program("/usr/bin/python3")
+    for name, value, counts in (("PYTHONMALLOC", "malloc", True), ("PYTHONMALLOC", "debug", False), ("PYTHONTRACEMALLOC", "3", False)):
+        victim = Objects(context, python, **{name: value})
+        first = victim.table()
+        session = Session(context, victim.pid, rate="1")
+        assert victim.table() == first
+        assert bool(re.search("not seen: single objects .*: the program has set another allocator", session.said())) != counts, session.said()
+        made = victim.ask("make", "MADE")
+        check_receipt(session.stop(), victim.pid)
+        if counts:
+            check_blocks(PythonDump(session.dump), made)
+        victim.ask("drop", "DROPPED")
+        victim.end()
+
+
+@case()
+def python_objects_and_tracemalloc(context):
+    """It copies our words when it starts, and puts them back when it ends, during the session or after it. All calls go on."""
+    python = context.program("/usr/bin/python3")
+    for order in ("trace untrace detach", "trace detach untrace", "trace untrace trace detach untrace"):
+        victim = Objects(context, python)
+        first = victim.table()
+        session = Session(context, victim.pid, rate="1")
+        patched = victim.table()
+        for step in order.split():
+            if step == "detach":
+                session.process.send_signal(signal.SIGINT)
+                assert session.process.wait(PATIENCE) in (0, 2), session.said()
+            else:
+                victim.ask(step, {"trace": "TRACED", "untrace": "UNTRACED"}[step])
+        last = victim.table()
+        # Each word is as it was, or leads on from a trampoline that has stayed for it.
+        for was, middle, now in zip(first, patched, last):
+            for word in range(5):
+                assert now[word] in (was[word], middle[word]), (order, first, patched, last)
+        assert order.endswith("untrace") or last == first, (order, first, last)
+        assert order != "trace detach untrace" or (last[1:] == patched[1:] and "had to stay" in session.said()), (last, session.said())
+        victim.ask("make", "MADE")
+        victim.ask("drop", "DROPPED")
+        again = Session(context, victim.pid, rate="64k")
+        again.process.send_signal(signal.SIGINT)
+        assert again.process.wait(PATIENCE) in (0, 2), again.said()
+        victim.end()
