@@ -203,9 +203,16 @@ MAY_IMPORT = set()
 
 
 def check_payload(tree):
-    """The built payload needs no library, has no TLS, no text relocation, no executable stack, and imports only what it may."""
+    """The built payload needs no library, has no TLS, no text relocation, no executable stack, imports only what it may, and uses
+    no vector registers but those that its hooks can keep (struct hook_kept)."""
     tree.need("readelf")
     payload = tree.programs["payload"]
+    tree.need("objdump")
+    code = tree.run("objdump", "-d", "--no-show-raw-insn", payload).stdout
+    for register in sorted(set(re.findall(r"%(?:[yz]mm\d+|xmm(?:1[6-9]|[23]\d)|k[0-7]|mm\d|st)\b|\tvzero\w+", code))):
+        yield f"the payload uses {register.strip()}"
+    if "%xmm" not in code:
+        yield "the payload's code was not disassembled"
     dynamic = tree.run("readelf", "-dW", payload).stdout
     for tag in ("NEEDED", "TEXTREL", "INIT", "FINI", "INIT_ARRAY", "FINI_ARRAY", "RUNPATH", "RPATH"):
         if re.search(rf"\({tag}\)", dynamic):
