@@ -232,8 +232,10 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 		r = ask_servers(a, e);
 	if (!r)
 		r = outputs_settle(&a->outputs, a->format, &a->report, e);
-	if (!r)
+	if (!r) {
 		a->report.moments = outputs_moments(&a->outputs, &a->report, a->path_count);
+		a->report.stack_threads = outputs_show_threads(&a->outputs);
+	}
 	return r;
 }
 

@@ -12,7 +12,8 @@
  * The walk. The thread's state is read through the key, which needs no lock: the value belongs to the thread, is set
  * before it runs Python and cleared before the state is freed, but for threads that outlive the interpreter: so there
  * is no walk once finalizing leads to something. It is used only if key_address begins with a word that is not 0, the
- * key is below PYTHON_KEYS, the value was set under key_sequence, and the state names this thread. From the state,
+ * key is below PYTHON_KEYS, the value was set under key_sequence, the state names this thread, and the thread is not
+ * leaving: pthread_exit and cancellation end the evaluators without a word to the state. From the state,
  * state_frame leads to the current frame; where cframe_frame is not absent, through one more structure. While a thread
  * runs a subinterpreter, the key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the
  * subinterpreter, which are further in, are not seen. In 3.12 it leads to a state that may name the thread which made
@@ -36,6 +37,7 @@
 #define PYTHON_KEYS       1024u       /* glibc: PTHREAD_KEYS_MAX */
 #define PYTHON_BLOCK_KEYS 32u         /* glibc: keys of one block, the second level of its table */
 #define PYTHON_KEY_BYTES  16u         /* glibc: of one key in a block: sequence number of the key, value */
+#define PYTHON_LEAVING    0x10u       /* glibc: EXITING_BITMASK, set at the begin of pthread_exit and cancellation */
 #define PYTHON_KEY_VALUE  8u          /* … where the value is */
 
 /* What the word of a frame at frame_instruction is. A code unit has two bytes. */
@@ -102,7 +104,7 @@ struct python_layout {
 	uint64_t string_type;     /* process: PyUnicode_Type */
 	uint64_t bytes_type;      /* process: PyBytes_Type */
 	struct python_frame_layout frames;
-	uint32_t reserved;
+	uint32_t leaving_offset; /* C library: 4 bytes of flags from the thread pointer on, with PYTHON_LEAVING */
 	struct python_code_layout code;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "python_walk.h"
 
+#include "known_stack.h"
 #include "python_memory.h"
 
 #define UNIT_BYTES 2
@@ -14,7 +15,8 @@ static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer
 {
 	uint32_t key = (uint32_t)python_int(l->key_address, 4);
 
-	if (python_word(l->finalizing, 0) != 0 || python_int(l->key_address, 0) == 0 || key >= PYTHON_KEYS)
+	if (python_word(l->finalizing, 0) != 0 || python_int(l->key_address, 0) == 0 || key >= PYTHON_KEYS ||
+	    (uint32_t)python_int(thread_pointer, l->leaving_offset) & PYTHON_LEAVING)
 		return 0;
 	uint64_t block = python_word(thread_pointer, l->specific_offset + key / PYTHON_BLOCK_KEYS * 8);
 	if (!python_is_address(block))
@@ -27,22 +29,21 @@ static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer
 }
 
 /*
- * Is it that of a C function that still runs? pthread_exit and longjmp leave evaluators without a word to the state.
- * What they leave is below the stack pointer, or has been written over by what was called since. One that is whole
- * leads to those of the functions around it, further up the stack, and at last into the state.
+ * Is it that of a C function that still runs? longjmp leaves evaluators without a word to the state. What they leave is
+ * below the stack pointer, or has been written over by what was called since. One that is whole leads to those of the
+ * functions around it, further up the stack, and at last into the state. Only what is certain to be mapped is read.
  */
-static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, uint64_t cframe)
+static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, uint64_t cframe, uint64_t thread)
 {
-	const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+	const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0), end = known_stack_end(here, thread);
 
 	if (here - cframe <= STACK_BYTES)
 		return false;
-	for (unsigned i = 0; i < CFRAMES_MAX && cframe - state >= STATE_BYTES; i++) {
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe >= here && cframe < end; i++) {
 		/* It follows the current frame in both versions. */
 		uint64_t outer = python_word(cframe, f->cframe_frame + 8);
-		bool up = outer > cframe && outer - cframe < STACK_BYTES;
 
-		if (!python_is_address(outer) || !(up || outer - state < STATE_BYTES))
+		if (!python_is_address(outer) || (outer - state >= STATE_BYTES && (outer <= cframe || outer >= end)))
 			return false;
 		cframe = outer;
 	}
@@ -50,12 +51,12 @@ static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, 
 }
 
 /* The current frame; 0: none. False: the state is not as it should be. */
-static bool current_frame(const struct python_frame_layout *f, uint64_t state, uint64_t *frame)
+static bool current_frame(const struct python_frame_layout *f, uint64_t state, uint64_t thread, uint64_t *frame)
 {
 	*frame = python_word(state, f->state_frame);
 	if (f->cframe_frame == PYTHON_ABSENT)
 		return true;
-	if (!python_is_address(*frame) || !is_live_cframe(f, state, *frame))
+	if (!python_is_address(*frame) || !is_live_cframe(f, state, *frame, thread))
 		return false;
 	*frame = python_word(*frame, f->cframe_frame);
 	return true;
@@ -130,7 +131,7 @@ bool python_walk_start(struct python_cursor *c, const struct python_layout *layo
 	c->end = PYTHON_WALK_WHOLE;
 	if (!state)
 		c->end = PYTHON_WALK_NO_THREAD;
-	else if (!current_frame(&layout->frames, state, &c->frame))
+	else if (!current_frame(&layout->frames, state, thread_pointer, &c->frame))
 		c->end = PYTHON_WALK_LOST;
 	return c->end == PYTHON_WALK_WHOLE;
 }

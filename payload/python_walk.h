@@ -18,17 +18,21 @@
  *   sequence number. Either ends the walk before it begins. What is left is a thread without the lock that is held up
  *   within this walk for as long as a whole finalisation takes.
  * - A fork leaves only the thread that forked; the others' states are not walked in the child, where hooks are off.
- * - 3.11 and 3.12 have the current frame in a _PyCFrame, on the C stack of the evaluator. pthread_exit and longjmp
- * leave evaluators without unlinking that, and what the thread calls then (destructors of thread_local objects) writes
- * over it. So it is read only above the stack pointer, and its words followed only if it leads, upwards, to those of
- * outer evaluators and into the state. Before and after these versions the state itself has the current frame, and what
- *   that leads to is kept by the state or by nobody, so it is not freed.
+ * - pthread_exit and cancellation end evaluators without unlinking their frames; destructors may run afterwards. The C
+ *   library sets PYTHON_LEAVING before, and then nothing is read. longjmp says nothing. It matters in 3.11 and 3.12,
+ * which have the current frame in a _PyCFrame on the C stack of the evaluator: one below the stack pointer is not read,
+ * and one above is followed only if it leads, upwards, to those of outer evaluators and into the state. In other
+ * versions the state itself has the current frame, and what that leads to is kept by the state or by nobody, so it is
+ * not freed.
  * - A frame is linked in after its code, its previous frame and its instruction are set, and taken out before it is
  *   cleared: what may call malloc while it is cleared (destructors) no longer finds it. Before 3.11 frames are objects,
  *   held by the thread state. A generator's frame lies in the generator, which its evaluator holds while it runs.
  *   Creating a generator allocates before the frame is copied, and the copy is linked in only when it is resumed.
  * - A frame holds its code object, a code object its type, which is static. Code of 3.9 and 3.10 is a bytes object that
  *   the code object holds.
+ * - A call of CPython's own allocator (SHAPE_POOL) comes from where PYTHONMALLOC=malloc calls malloc, which is where
+ *   python_walks_at_every_malloc walks. Where a frame is being set up (a generator's object, the cells of a function)
+ *   it is the current one already; its code and its instruction were set before that, and it is skipped.
  * - A signal handler of C runs at any instruction, also between two stores of the evaluator: that of 3.11 and 3.12 puts
  *   a new _PyCFrame into the thread state before it stores the current frame there. POSIX forbids such a handler to
  *   call malloc; programs do it all the same. So where the native walk has passed a signal frame, no Python frame is

@@ -45,9 +45,10 @@ struct report_row {
 	uint64_t *frames;          /* places, from the caller of the allocator outward */
 	uint32_t frame_count;
 	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */
-	uint32_t spans; /* its list of cells in report.spans, which row_merge leaves alone */
-	bool unknown;   /* the samples whose stack is not known */
-	bool out;       /* the filter leaves it out; until the report is finished */
+	/* Its lists of cells in report.spans and of parts in report.stack_threads, which row_merge leaves alone. */
+	uint32_t spans, threads;
+	bool unknown; /* the samples whose stack is not known */
+	bool out;     /* the filter leaves it out; until the report is finished */
 };
 
 struct rows {

@@ -328,6 +328,10 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		return -ENOMEM;
 	if (o->timeline && !tally->out && add_to_timeline(s, sample, p))
 		return -ENOMEM;
+	if (o->stack_threads && !tally->out &&
+	    stack_threads_add(o->stack_threads, tally->reference, sample->tid, (double)sample->size, block->weight,
+	                      live, is_born_in(o, sample)))
+		return -ENOMEM;
 	if (o->classes && !tally->out)
 		add_to_class(s, sample, live, p);
 	if (s->windows)
@@ -455,7 +459,7 @@ static void clear(struct samples *s)
 }
 
 /* What was added to elsewhere. */
-static void clear_timeline(const struct sample_options *o)
+static void clear_others(const struct sample_options *o)
 {
 	if (o->timeline)
 		timeline_clear(o->timeline);
@@ -463,6 +467,8 @@ static void clear_timeline(const struct sample_options *o)
 		spans_done(o->spans);
 		spans_init(o->spans, o->timeline->count);
 	}
+	if (o->stack_threads)
+		stack_threads_restart(o->stack_threads);
 }
 
 static int read_pairs(struct samples *s)
@@ -510,7 +516,7 @@ int samples_read(struct samples *s, struct dump *dump, const struct sample_optio
 	memset(s->batch->probabilities, 0, sizeof s->batch->probabilities);
 	for (int i = 0; r == 1 && i < READS_MAX; i++) {
 		clear(s);
-		clear_timeline(options);
+		clear_others(options);
 		r = read_records(s);
 		if (!r)
 			r = dump_thinned_meanwhile(dump);

@@ -19,6 +19,7 @@
 #include "reuse.h"
 #include "rows.h"
 #include "spans.h"
+#include "stack_threads.h"
 #include "threads.h"
 #include "timeline.h"
 
@@ -53,13 +54,14 @@ struct sample_options {
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
-	bool threads;                       /* sum up by thread, too */
-	enum class_kind classes;            /* sum up by size or lifetime, too */
-	const struct sample_filter *filter; /* NULL: none */
-	struct timeline *timeline;          /* NULL: not asked for */
-	struct spans *spans;                /* with it; NULL: not asked for */
-	uint64_t age;                       /* stamps; blocks are in the timeline only when they are so old */
-	struct progress *progress;          /* NULL: nobody wants to know */
+	bool threads;                        /* sum up by thread, too */
+	enum class_kind classes;             /* sum up by size or lifetime, too */
+	const struct sample_filter *filter;  /* NULL: none */
+	struct timeline *timeline;           /* NULL: not asked for */
+	struct spans *spans;                 /* with it; NULL: not asked for */
+	struct stack_threads *stack_threads; /* NULL: not asked for */
+	uint64_t age;                        /* stamps; blocks are in the timeline only when they are so old */
+	struct progress *progress;           /* NULL: nobody wants to know */
 };
 
 struct sample_batch;

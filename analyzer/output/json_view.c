@@ -3,12 +3,14 @@
 
 #include <math.h>
 
-#define WHOLE_FROM 65536.0 /* a fraction of more says nothing */
+/* A fraction of more says nothing. */
+#define WHOLE_FROM 65536.0
+#define ERROR_WHOLE_FROM 1000.0
 
 static void put_interval(struct json *j, const struct estimate *x, double low, double high)
 {
 	json_estimate(j, "estimate", x->value);
-	json_estimate(j, "stderr", x->error < WHOLE_FROM ? x->error : round(x->error));
+	json_estimate(j, "stderr", x->error < ERROR_WHOLE_FROM ? x->error : round(x->error));
 	json_estimate(j, "low", low);
 	json_estimate(j, "high", high);
 }

@@ -27,7 +27,8 @@ enum {
 	SHOWS_PARTS = 8,       /* --depth */
 	SHOWS_MOMENTS = 16,    /* --timeline */
 	SHOWS_ALL = 31,
-	SHOWS_BESIDE = 32, /* a timeline beside the stacks, asked for or not */
+	SHOWS_BESIDE = 32,  /* a timeline beside the stacks, asked for or not */
+	SHOWS_THREADS = 64, /* those of each stack */
 };
 
 struct output_format {
@@ -85,7 +86,7 @@ static const struct output_format formats[] = {
 	{ .name = "json", .endings = { ".json" }, .shows = SHOWS_ALL, .write = write_json },
 	{ .name = "pprof",
 	  .endings = { ".pb.gz", ".pprof" },
-	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS,
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_THREADS,
 	  .binary = true,
 	  .write = write_pprof },
 	{ .name = "collapsed",
@@ -262,6 +263,14 @@ size_t outputs_moments(const struct outputs *o, const struct report_options *opt
 	for (size_t i = 0; i < o->count; i++)
 		wanted = wanted || o->list[i].format->shows & SHOWS_BESIDE;
 	return wanted && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
+}
+
+bool outputs_show_threads(const struct outputs *o)
+{
+	for (size_t i = 0; i < o->count; i++)
+		if (o->list[i].format->shows & SHOWS_THREADS)
+			return true;
+	return false;
 }
 
 bool outputs_have_stdout(const struct outputs *o)

@@ -158,6 +158,8 @@ void pprof_put_comments(struct pprof *p)
 	if (report_lost(r) || r->lost_before)
 		put(p, "%llu samples were lost: figures are too low",
 		    (unsigned long long)(report_lost(r) + r->lost_before));
+	if (r->stack_threads.full)
+		put(p, "there are too many threads and stacks for labels of threads");
 	if (r->past_unknown)
 		put(p, "the history does not reach back far enough: figures of the past are too low");
 }

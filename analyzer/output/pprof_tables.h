@@ -45,7 +45,8 @@ struct pprof {
 	struct pprof_mapping *mappings; /* by image */
 	struct map function_of;         /* numbers of name and file -> number */
 	uint32_t function_count;
-	int error; /* -ENOMEM, or 0 */
+	size_t more; /* samples than rows may be put */
+	int error;   /* -ENOMEM, or 0 */
 };
 
 /* Puts p->message into a field of the profile, and empties it. */

@@ -6,10 +6,11 @@
 
 #include "pprof_comments.h"
 #include "pprof_tables.h"
+#include "pprof_threads.h"
 
 enum { TYPE_NAME = 1, TYPE_UNIT = 2 };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
-enum { LABEL_KEY = 1, LABEL_NUMBER = 3, LABEL_UNIT = 4 };
+enum { LABEL_KEY = 1, LABEL_STRING = 2, LABEL_NUMBER = 3, LABEL_UNIT = 4 };
 
 /* The last one is what readers show. */
 #define TYPES 6
@@ -36,7 +37,7 @@ static void put_type(struct pprof *p, unsigned field, const char *name, const ch
 }
 
 /* The mean size of its blocks: pprof can choose by it. */
-static void put_size(struct pprof *p, int64_t values[FIGURE_COUNT])
+static void put_size(struct pprof *p, const int64_t values[FIGURE_COUNT])
 {
 	bool live = values[FIGURE_LIVE_COUNT] > 0;
 	double blocks = (double)values[live ? FIGURE_LIVE_COUNT : FIGURE_ALLOCATED_COUNT];
@@ -67,7 +68,17 @@ static void put_locations(struct pprof *p, size_t i)
 	proto_message(&p->message, SAMPLE_LOCATION, &p->packed);
 }
 
-static void put_sample(struct pprof *p, size_t i, int64_t values[FIGURE_COUNT])
+static void put_thread(struct pprof *p, const char *thread)
+{
+	if (!thread[0])
+		return;
+	proto_clear(&p->packed);
+	proto_number(&p->packed, LABEL_KEY, pprof_string(p, "thread"));
+	proto_number(&p->packed, LABEL_STRING, pprof_string(p, thread));
+	proto_message(&p->message, SAMPLE_LABEL, &p->packed);
+}
+
+static void put_sample(struct pprof *p, size_t i, const struct pprof_part *part)
 {
 	bool any = false;
 
@@ -75,15 +86,33 @@ static void put_sample(struct pprof *p, size_t i, int64_t values[FIGURE_COUNT])
 	proto_clear(&p->packed);
 	for (int t = 0; t < TYPES; t++) {
 		enum report_figure f = types[t].figure;
-		int64_t value = types[t].samples ? (int64_t)output_rows_samples(&p->rows, i, f) : values[f];
+		int64_t value = types[t].samples ? (int64_t)part->samples[f] : part->values[f];
 		proto_element(&p->packed, (uint64_t)value);
 		any |= value != 0;
 	}
 	proto_message(&p->message, SAMPLE_VALUE, &p->packed);
-	put_size(p, values);
+	put_size(p, part->values);
+	put_thread(p, part->thread);
 	if (any)
 		pprof_put(p, PROFILE_SAMPLE);
 	proto_clear(&p->message);
+}
+
+/* A sample for each thread that is known, as long as --top is not exceeded. */
+static void put_row(struct pprof *p, size_t i, const struct pprof_part *whole)
+{
+	struct pprof_split split;
+
+	p->error = pprof_split(p->report, output_rows_row(&p->rows, i), whole, &split);
+	size_t more = !p->error && split.count ? split.count - 1 : 0;
+	if (more > p->more) {
+		put_sample(p, i, whole);
+	} else if (!p->error) {
+		p->more -= more;
+		for (size_t k = 0; k < split.count; k++)
+			put_sample(p, i, &split.parts[k]);
+	}
+	free(split.parts);
 }
 
 static void put_samples(struct pprof *p)
@@ -97,13 +126,16 @@ static void put_samples(struct pprof *p)
 		all = all && columns[f];
 	}
 	p->error = all ? p->error : -ENOMEM;
+	p->more = p->report->options.top ? p->report->options.top + 1 - p->rows.count : SIZE_MAX;
 	for (size_t i = 0; !p->error && i < p->rows.count; i++) {
-		int64_t values[FIGURE_COUNT];
-		for (int f = 0; f < FIGURE_COUNT; f++)
-			values[f] = columns[f][i];
+		struct pprof_part whole = { .thread = "" };
+		for (int f = 0; f < FIGURE_COUNT; f++) {
+			whole.values[f] = columns[f][i];
+			whole.samples[f] = output_rows_samples(&p->rows, i, f);
+		}
 		progress_at(p->report->options.progress, "writing", i, p->rows.count);
 		report_want_symbols(p->report, i, p->rows.shown);
-		put_sample(p, i, values);
+		put_row(p, i, &whole);
 	}
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		free(columns[f]);

@@ -275,7 +275,9 @@ static int make_rows(struct build *b)
 			return -ENOMEM;
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
-		spans_join(&r->spans, &row->spans, spans_of(&r->spans, b->samples.tallies[i].reference));
+		uint32_t reference = b->samples.tallies[i].reference;
+		spans_join(&r->spans, &row->spans, spans_of(&r->spans, reference));
+		stack_threads_join(&r->stack_threads, &row->threads, stack_threads_of(&r->stack_threads, reference));
 	}
 	return 0;
 }
@@ -473,6 +475,12 @@ static int read_views(struct build *b, struct sample_options *options)
 	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 
+/* A growth is of two times. */
+static bool wants_threads(const struct report_options *o)
+{
+	return o->stack_threads && !o->diff && !o->since_ns && !o->leaks;
+}
+
 int collect_dump(struct report *r, struct dump *dump, enum collect_side side, struct map *kept)
 {
 	struct build b = { .report = r, .dump = dump, .side = side };
@@ -480,6 +488,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		                          .kept = kept,
 		                          .threads = r->options.by == BY_THREAD,
 		                          .classes = groups_class(r->options.by),
+		                          .stack_threads = wants_threads(&r->options) ? &r->stack_threads : NULL,
 		                          .later = side == COLLECT_LATER,
 		                          .progress = r->options.progress };
 
@@ -500,6 +509,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		s = read_views(&b, &options);
 	if (!s)
 		s = make_rows(&b);
+	if (!s && options.stack_threads)
+		s = stack_threads_finish(options.stack_threads, dump);
 	if (!s)
 		s = threads_read_names(&b.samples.threads, dump);
 	if (!s)

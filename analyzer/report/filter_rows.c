@@ -34,6 +34,7 @@ static int add_shorter(struct report *r, struct rows *rows, const struct report_
 	uint32_t flags = row->flags | (cut ? 0 : old->flags);
 	row_merge(row, old);
 	spans_join(&r->spans, &row->spans, old->spans);
+	stack_threads_join(&r->stack_threads, &row->threads, old->threads);
 	row->flags = flags; /* where it ends is what the user wanted */
 	return 0;
 }

@@ -404,6 +404,7 @@ void report_done(struct report *r)
 	groups_done(&r->groups);
 	timeline_done(&r->timeline);
 	spans_done(&r->spans);
+	stack_threads_done(&r->stack_threads);
 	filter_done(&r->filter);
 	symbols_free(r->symbols);
 	images_done(&r->images);

@@ -24,6 +24,7 @@
 #include "recorded_session.h"
 #include "rows.h"
 #include "spans.h"
+#include "stack_threads.h"
 #include "symbols.h"
 #include "timeline.h"
 #include "trust.h"
@@ -59,9 +60,10 @@ struct report_options {
 	uint64_t since_ns; /* growth since this time, 0: none */
 	double plan;       /* the precision that is wanted, as a fraction, 0: none */
 	enum group_by by;
-	bool peak;       /* at_ns is to be found: when most was live; of one dump */
-	size_t timeline; /* moments to look at, of one dump; 0: none */
-	size_t moments;  /* the same for outputs that show a timeline beside the stacks; timeline comes first */
+	bool peak;          /* at_ns is to be found: when most was live; of one dump */
+	size_t timeline;    /* moments to look at, of one dump; 0: none */
+	size_t moments;     /* the same for outputs that show a timeline beside the stacks; timeline comes first */
+	bool stack_threads; /* for outputs that show the threads of each stack */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
@@ -128,8 +130,9 @@ struct report {
 	bool same_session;      /* the pair is two states of one session: blocks in both cancel out */
 	bool past_unknown;      /* the history has dropped what --at or --since would need */
 	bool whole;             /* nothing of the files was left out */
-	struct timeline timeline; /* if options ask for it */
-	struct spans spans;       /* with it, for outputs that show it beside the stacks of the end */
+	struct timeline timeline;           /* if options ask for it */
+	struct spans spans;                 /* with it, for outputs that show it beside the stacks of the end */
+	struct stack_threads stack_threads; /* if options ask for it */
 	struct report_memory memory;
 	struct report_python python;
 	struct report_own_code own_code;

@@ -21,10 +21,10 @@ def multiply_tiles():
     while True:
         product = tiles @ tiles.T
         product /= product.max()
-        for row in np.sort(product, axis=1)[::16]:
-            kept = row * 2  # leaks
+        for row in np.sort(product, axis=1)[::32]:
+            kept = row[:16].repeat(4)  # leaks
             KEPT.append(kept)
-        count(4 * kept.nbytes)
+        count(2 * kept.nbytes)
 
 
 {"pandas": summarise_frames, "numpy": multiply_tiles}[sys.argv[1]]()

@@ -15,6 +15,7 @@
 
 struct prover {
 	struct python_proof *p;
+	const struct maps *maps;
 	struct python_view view;
 	struct budget budget;
 	uint64_t key_sequence;
@@ -101,6 +102,24 @@ static bool is_listed(struct prover *pr, uint64_t state)
 	return false;
 }
 
+/*
+ * Has its thread ended, and left the state behind? After pthread_exit below Python frames, or without
+ * PyGILState_Release, nobody frees it, and what it leads to on the thread's stack is gone.
+ */
+static bool is_left_behind(struct prover *pr, const struct python_state *state)
+{
+	struct python_specific s;
+	struct err ignored;
+	uint64_t self;
+
+	if (python_specific_find(&s, pr->view.modules, pr->maps, &pr->view.memory, &ignored))
+		return false;
+	if (target_read_u64(&pr->view.memory, state->thread, &self, &ignored) || self != state->thread)
+		return budget_check(pr->view.memory.budget, &ignored) == 0;
+	int32_t tid = python_specific_tid(&pr->view, &s, state->thread);
+	return tid <= 0 || (state->native && tid != (int32_t)state->native);
+}
+
 /* 0: walked, or it moves, which is noted. -EINVAL, -EFAULT: it is not laid out so. */
 static int prove_thread(struct prover *pr, struct python_thread *t, struct err *e)
 {
@@ -122,7 +141,7 @@ static int prove_thread(struct prover *pr, struct python_thread *t, struct err *
 		same &= !strcmp(first.text, e->text);
 		if (wait_a_moment(pr, look))
 			continue;
-		if (same && is_listed(pr, t->state.address))
+		if (same && is_listed(pr, t->state.address) && !is_left_behind(pr, &t->state))
 			return rc;
 		t->moved = true;
 		return 0;
@@ -241,6 +260,7 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 	pr->p->layout = (struct python_layout){
 		.version = 3u << 24 | v->minor << 16 | (v->patch < 0 ? 0xffu : (uint32_t)v->patch) << 8 | 0xf0,
 		.specific_offset = s->offset,
+		.leaving_offset = s->leaving_offset,
 		.key_address = pr->view.runtime + pr->view.release->runtime_key,
 		.key_sequence = pr->key_sequence,
 		.finalizing = pr->view.runtime + pr->view.release->runtime_finalizing,
@@ -279,7 +299,7 @@ void python_prove(struct python_proof *p, const struct python_runtime *runtime, 
                   const struct maps *maps, const struct target_memory *tm, unsigned looks)
 {
 	const char *refusal = python_version_refusal(&runtime->version);
-	struct prover pr = { .p = p, .looks = looks };
+	struct prover pr = { .p = p, .maps = maps, .looks = looks };
 	struct python_specific specific;
 	struct err e = { 0 };
 

@@ -8,7 +8,8 @@
  * code and have a line in the table. At least one frame must have been seen. One failure, and nothing is proved.
  *
  * The process runs meanwhile. So a thread that fails is looked at again: if it fails each time in the same place, the
- * layout is wrong; if in different ones, or if it is gone, the thread moves, and it proves nothing either way.
+ * layout is wrong; if in different ones, or if it is gone, the thread moves, and it proves nothing either way. Neither
+ * does the state of a thread that has ended without it (pthread_exit below Python frames).
  *
  * A process may hold anything at all there. Each read is checked, chains and lists have limits, and all work
  * is charged to one budget. A process that imitates an interpreter has its imitation shown, no more.

@@ -18,15 +18,15 @@ struct member {
 enum wanted {
 	SPECIFIC,
 	TID,
+	LEAVING,
 	KEY_VALUE,
 	KEY_BYTES, /* one word */
 	WANTED
 };
 
 static const char *const names[WANTED] = {
-	[SPECIFIC] = "_thread_db_pthread_specific",
-	[TID] = "_thread_db_pthread_tid",
-	[KEY_VALUE] = "_thread_db_pthread_key_data_data",
+	[SPECIFIC] = "_thread_db_pthread_specific",         [TID] = "_thread_db_pthread_tid",
+	[LEAVING] = "_thread_db_pthread_cancelhandling",    [KEY_VALUE] = "_thread_db_pthread_key_data_data",
 	[KEY_BYTES] = "_thread_db_sizeof_pthread_key_data",
 };
 
@@ -70,7 +70,7 @@ int python_specific_find(struct python_specific *s, const struct modules *module
                          const struct target_memory *tm, struct err *e)
 {
 	uint64_t places[WANTED] = { 0 };
-	struct member specific, tid, value;
+	struct member specific, tid, leaving, value;
 	uint32_t key_bytes;
 
 	if (!find_all(places, modules, maps, tm)) {
@@ -78,19 +78,19 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 		return rc ? rc : err_set(e, ENOSYS, "its C library does not tell where a thread's own values are");
 	}
 	const struct target_piece pieces[] = {
-		{ places[SPECIFIC], sizeof specific, &specific },
-		{ places[TID], sizeof tid, &tid },
-		{ places[KEY_VALUE], sizeof value, &value },
+		{ places[SPECIFIC], sizeof specific, &specific },    { places[TID], sizeof tid, &tid },
+		{ places[LEAVING], sizeof leaving, &leaving },       { places[KEY_VALUE], sizeof value, &value },
 		{ places[KEY_BYTES], sizeof key_bytes, &key_bytes },
 	};
 	int rc = target_read_batch(tm, pieces, sizeof pieces / sizeof pieces[0], e);
 	if (rc)
 		return rc;
 	if (specific.bits != PYTHON_KEYS / PYTHON_BLOCK_KEYS * 64 || specific.count != 1 ||
-	    specific.offset > OFFSET_MAX || tid.bits != 32 || tid.offset > OFFSET_MAX ||
-	    value.offset != PYTHON_KEY_VALUE || key_bytes != PYTHON_KEY_BYTES)
+	    specific.offset > OFFSET_MAX || tid.bits != 32 || tid.offset > OFFSET_MAX || leaving.bits != 32 ||
+	    leaving.count != 1 || leaving.offset > OFFSET_MAX || value.offset != PYTHON_KEY_VALUE ||
+	    key_bytes != PYTHON_KEY_BYTES)
 		return err_set(e, ENOSYS, "its C library keeps a thread's own values in a way that is not known");
-	*s = (struct python_specific){ specific.offset, tid.offset };
+	*s = (struct python_specific){ specific.offset, tid.offset, leaving.offset };
 	return 0;
 }
 

@@ -11,8 +11,9 @@
 #include "python_stack.h"
 
 struct python_specific {
-	uint32_t offset;     /* struct python_layout, specific_offset */
-	uint32_t tid_offset; /* from the thread pointer to the kernel's number of the thread */
+	uint32_t offset;         /* struct python_layout, specific_offset */
+	uint32_t tid_offset;     /* from the thread pointer to the kernel's number of the thread */
+	uint32_t leaving_offset; /* struct python_layout */
 };
 
 /* -ENOSYS: the C library does not tell, or something else than is known. */

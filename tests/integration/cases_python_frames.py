@@ -112,12 +112,58 @@ def python_stacks_are_cut_at_their_limit(context):
 
 
 
+LEAVING = r"""
+import _thread, ctypes, os, sys, time
+c = ctypes.CDLL(None)
+text = ctypes.create_string_buffer(b"x" * 3000)
+key = ctypes.c_uint()
+assert c.pthread_key_create(ctypes.byref(key), c.strdup) == 0  # a destructor that allocates
+c.pthread_setspecific.argtypes = [ctypes.c_uint, ctypes.c_void_p]
+def leave(n):
+    if n:
+        leave(n - 1)
+    c.pthread_setspecific(key, ctypes.addressof(text))
+    c.pthread_exit(None)
+def start():
+    for _ in range(40):
+        _thread.start_new_thread(leave, (20,))
+        time.sleep(0.001)
+_thread.stack_size(64 << 20)  # too large for glibc to keep it
+start()
+print("PID %d\nREADY" % os.getpid(), flush=True)
+sys.stdin.readline()
+start()
+print("DONE", flush=True)
+sys.stdin.readline()
+print("OK leave rounds=1", flush=True)
+"""
+
+
+@case()
+def python_threads_that_were_left_by_pthread_exit(context):
+    """Their states stay in the interpreter's list and lead to nothing: frames are proved and recorded all the same."""
+    for python in pythons(context):
+        victim = Victim(context, [python, "-c", LEAVING])
+        session = Session(context, victim.pid, rate="1")
+        assert "are not recorded" not in session.said(), session.said()
+        victim.send("go")
+        victim.wait("^DONE")
+        check_receipt(session.stop(), victim.pid)
+        dump = PythonDump(session.dump)
+        copies = [dump.stacks[reference] for size, reference in dump.live() if 3001 <= size < 3016]
+        starts = [stack for stack in dump.stacks.values() if stack.python and stack.python[0].function == "start"]
+        assert len(copies) == 40 and not any(stack.python for stack in copies) and starts, (len(copies), len(starts))
+        victim.send("end")
+        assert victim.process.wait(60) == 0
+
+
 @case()
 def python_frames_are_refused_with_a_reason(context):
     """A program that has the names of an interpreter: native frames go on, a note says why there are no others."""
     victim = Victim(context, "python_impostor_debug")
-    session = Session(context, victim.pid)
+    session = Session(context, victim.pid, "--python-allocators", "on")
     check_receipt(session.stop(), victim.pid)
+    assert "not seen: its objects of up to 512 bytes are not recorded either" in session.said(), session.said()
     assert re.search(r"not seen: the Python frames of CPython 3.13.5 in python_impostor_debug are not recorded: it is a debug build",
                      session.said()), session.said()
     assert "not seen: single objects of Python of up to 512 bytes are not recorded: " in session.said(), session.said()

@@ -11,6 +11,8 @@ then answers lines on stdin:
     trace   TRACED           starts tracemalloc
     untrace UNTRACED         and ends it
     reset   RESET            sets the rows mem and object to what they were at the start, as Py_Initialize does that comes again
+    forge   FORGED           has calloc for objects and buffers lead nowhere; the next line must be "mend"
+    mend    MENDED           and back
     end     OK or WRONG
 
 Only what has no list of free objects is counted: what has one may take a block that was freed before.
@@ -57,6 +59,16 @@ def table():
 def text_of(number):
     """A generator's own objects: its line, below the one that asks."""
     return next("x" * 259 + text for text in "y" if number >= 0)
+
+
+def set_calloc(function):
+    """Of the domains mem and object, which are CPython's own; the function that was there."""
+    for domain in (1, 2):
+        row = Row()
+        raw.PyMem_GetAllocator(domain, ctypes.byref(row))
+        was, row.calloc = row.calloc, function
+        raw.PyMem_SetAllocator(domain, ctypes.byref(row))
+    return was
 
 
 def numbers(count):
@@ -156,7 +168,7 @@ def check():
 
 
 def main():
-    made = []
+    made, calloc = [], 0
     early = [bytes(90 + i % 300) for i in range(5000)]
     first = rows_now()
     table()
@@ -184,6 +196,12 @@ def main():
             for domain in (1, 2):
                 raw.PyMem_SetAllocator(domain, ctypes.byref(first[domain]))
             print("RESET", flush=True)
+        elif command == "forge":
+            calloc = set_calloc(0x7ffffffff000)
+            print("FORGED", flush=True)
+        elif command == "mend":
+            set_calloc(calloc)
+            print("MENDED", flush=True)
         elif command == "end":
             break
     print("OK python_objects rounds=1" if check() else "WRONG objects", flush=True)

@@ -128,17 +128,19 @@ static const char *prepare(void)
 	char *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
 	void *libc = dlopen("libc.so.6", RTLD_NOW), *threads = dlopen("libpthread.so.0", RTLD_NOW);
 	uint32_t *member = libc ? dlvsym(libc, "_thread_db_pthread_specific", "GLIBC_PRIVATE") : NULL;
-	char *offset = getenv("PYTHON_WALKS_SPECIFIC"); /* where it is not exported */
+	uint32_t *flags = libc ? dlvsym(libc, "_thread_db_pthread_cancelhandling", "GLIBC_PRIVATE") : NULL;
+	char *offset = getenv("PYTHON_WALKS_SPECIFIC"), *flags_offset = getenv("PYTHON_WALKS_LEAVING");
 	unsigned minor;
 
 	(void)threads;
 	if (!version || !runtime || sscanf(version(), "3.%u.", &minor) != 1)
 		return "not CPython";
 	const struct python_release *r = python_release_find(minor);
-	if (!r || (!member && !offset))
-		return r ? "no _thread_db_pthread_specific" : "not a version that is known";
+	if (!r || (!member && !offset) || (!flags && !flags_offset)) /* not exported before glibc 2.34 */
+		return r ? "no _thread_db_pthread_specific or _cancelhandling" : "not a version that is known";
 	layout = (struct python_layout){
 		.specific_offset = member ? member[2] : (uint32_t)atoi(offset),
+		.leaving_offset = flags ? flags[2] : (uint32_t)atoi(flags_offset),
 		.key_address = (uint64_t)(uintptr_t)runtime + r->runtime_key,
 		.finalizing = (uint64_t)(uintptr_t)runtime + r->runtime_finalizing,
 		.code_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyCode_Type"),

@@ -56,7 +56,7 @@ def function_of(report, frame):
 class Outputs:
     """All forms of one report; those that it refuses are missing."""
     def __init__(self, program, directory, arguments, formats=FILES):
-        self.arguments = [str(word) for word in arguments]
+        self.program, self.arguments = program, [str(word) for word in arguments]
         paths = {name: directory / FILES[name] for name in formats}
         for path in paths.values():
             path.unlink(missing_ok=True)
@@ -103,6 +103,7 @@ class Outputs:
         for name, figure in FIGURES.items():
             assert totals[name] == self.total(figure, self.compares()), (self.arguments, name, totals, self.report["total"])
         if not self.compares() and not any(word.startswith("--top") for word in self.arguments):
+            self.check_threads(profile)
             self.check_functions(profile)
             self.check_addresses(profile)
         assert any(f"intervals of {100 * self.report['confidence']:g} %" in comment for comment in profile.comments()), profile.comments()
@@ -113,6 +114,16 @@ class Outputs:
         assert len(said) == bool(filters) and all(word.split("=")[0] in said[0] for word in filters), (filters, said)
         value = self.report["trust"]["live_bytes"]["value"]
         assert value == "measured" or any(value.replace("_", " ") in comment for comment in profile.comments()), profile.comments()
+
+    def check_threads(self, profile):
+        """What is live by thread is what --by=thread says; all has a label but what is of no thread."""
+        expected = collections.Counter()
+        groups = json.loads(run(self.program, "--json", "--by=thread", *self.arguments, "--sort=live-bytes").stdout)["groups"]
+        for group in groups:
+            expected[group["thread"] or (f"tid {group['tid']}" if group["tid"] else None)] += group["live_bytes"]["estimate"]
+        threads = profile.threads("inuse_space")
+        for name in set(threads) | set(expected):
+            assert abs(threads.get(name, 0) - expected[name]) <= 2 + len(profile.message["sample"]), (self.arguments, name, threads, expected)
 
     def check_functions(self, profile):
         """Flat and cumulative figures by function, as -top shows them, are those of the JSON."""
@@ -499,6 +510,9 @@ int outer(int x)
         empty = go("-top", "-diff_base", pprof, pprof)
         assert re.search(r"nodes accounting for 0,", empty), empty
         assert "sqrt(n)" in top, top[:1000]
+        thread, = Profile(pprof).threads("inuse_space")
+        tagged = go("-top", "-unit=B", f"-tagfocus=thread={thread}", pprof)
+        assert re.search(rf"nodes accounting for .* of {outputs.total('live_bytes')}B total", tagged), tagged
 
     def check_all(self):
         for name in sorted(name for name in dir(self) if name.startswith("check_") and name != "check_all"):

@@ -90,7 +90,7 @@ static inline int damage_report(const void *bytes, size_t size)
 		  .filter = { .ignore = "x.*y", .show_from = "o" } },
 		{ .confidence = 0.95, .timeline = 7 },
 		{ .confidence = 0.95, .moments = 5, .top = 2 },
-		{ .confidence = 0.95, .moments = 9, .filter = { .hide = "a" } },
+		{ .confidence = 0.95, .moments = 9, .stack_threads = true, .filter = { .hide = "a" } },
 		{ .confidence = 0.95, .timeline = 7, .filter = { .older_ns = 1000 } },
 		{ .confidence = 0.95, .symbols = true, .verbose = true },
 		{ .confidence = 0.95, .peak = true },

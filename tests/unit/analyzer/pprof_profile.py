@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Decodes profile.proto, and asserts what its readers want of it beyond the schema (report_pprof.h)."""
+import collections
 import gzip
 import re
 
@@ -137,11 +138,25 @@ class Profile:
             assert len(sample["value"]) == len(TYPES) and any(sample["value"]), sample
             assert sample["location_id"] and all(1 <= i <= len(m["location"]) for i in sample["location_id"]), sample
             used.update(sample["location_id"])
-            seen.add(tuple(sample["location_id"]))
             for label in sample["label"]:
-                assert self.text(label["key"]) == self.text(label["num_unit"]) == "bytes" and label["num"] >= 0 and not label["str"], label
+                if self.text(label["key"]) == "thread":
+                    assert self.text(label["str"]) and not label["num"] and not label["num_unit"], label
+                else:
+                    assert self.text(label["key"]) == self.text(label["num_unit"]) == "bytes" and label["num"] >= 0 and not label["str"], label
+            assert len({label["key"] for label in sample["label"]}) == len(sample["label"]), sample
+            seen.add((tuple(sample["location_id"]), self.thread(sample)))
         assert len(seen) == len(m["sample"]), "a stack comes twice"
         self.used = used
+
+    def thread(self, sample):
+        """None: it is of several, or not known."""
+        return next((self.text(label["str"]) for label in sample["label"] if self.text(label["key"]) == "thread"), None)
+
+    def threads(self, value):
+        sums = collections.Counter()
+        for sample in self.message["sample"]:
+            sums[self.thread(sample)] += sample["value"][[name for name, _ in TYPES].index(value)]
+        return {thread: value for thread, value in sums.items() if value}
 
     def check_head(self):
         m = self.message

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define AREA_BYTES (1u << 17)
 #define CODE_BYTES 8u
@@ -163,7 +164,7 @@ static void make_states(struct python_fake *f)
 	python_fake_put_pointer(f->state, r->state_interpreter, f->interpreter);
 	python_fake_put(f->state, r->frames.state_thread, (uint64_t)pthread_self());
 	if (r->state_native != PYTHON_ABSENT)
-		python_fake_put(f->state, r->state_native, 4711);
+		python_fake_put(f->state, r->state_native, (uint64_t)gettid());
 	python_fake_put_pointer(f->state, r->frames.state_frame, f->frames[0]);
 	if (r->frames.cframe_frame != PYTHON_ABSENT) {
 		f->cframe = python_fake_new(OBJECT_BYTES);

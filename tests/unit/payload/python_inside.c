@@ -8,9 +8,8 @@
 #include <cmocka.h>
 
 /* As glibc describes its control block to debuggers (nptl_db); python_specific.c finds it from outside. */
-static uint32_t specific_offset(void)
+static uint32_t member_offset(const char *name)
 {
-	static const char name[] = "_thread_db_pthread_specific";
 	void *libc = dlopen("libc.so.6", RTLD_NOW);
 	const uint32_t *member = libc ? dlvsym(libc, name, "GLIBC_PRIVATE") : NULL;
 
@@ -25,7 +24,8 @@ void python_inside_layout(const struct python_fake *f, struct python_layout *l)
 
 	*l = (struct python_layout){
 		.version = 3u << 24 | r->minor << 16,
-		.specific_offset = specific_offset(),
+		.specific_offset = member_offset("_thread_db_pthread_specific"),
+		.leaving_offset = member_offset("_thread_db_pthread_cancelhandling"),
 		.key_address = (uint64_t)(uintptr_t)f->runtime + r->runtime_key,
 		.key_sequence = f->key_sequence,
 		.finalizing = (uint64_t)(uintptr_t)f->runtime + r->runtime_finalizing,

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "known_stack.h"
 #include "python_inside.h"
 #include "python_walk.h"
 
@@ -151,6 +152,24 @@ static void test_walk_needs_the_threads_own_state(void **state)
 	python_inside_each(other_thread);
 }
 
+static void leaving(struct python_fake *f)
+{
+	struct python_layout l;
+
+	python_inside_layout(f, &l);
+	uint32_t *flags = (uint32_t *)((char *)pthread_self() + l.leaving_offset);
+	*flags |= PYTHON_LEAVING; /* as pthread_exit() would */
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	*flags &= ~PYTHON_LEAVING;
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+}
+
+static void test_walk_leaves_a_thread_alone_that_leaves(void **state)
+{
+	(void)state;
+	python_inside_each(leaving);
+}
+
 static void lost(struct python_fake *f)
 {
 	const struct python_frame_layout *l = &f->release->frames;
@@ -199,6 +218,7 @@ static void test_walk_ends_in_a_cycle(void **state)
 	python_inside_each(cycle);
 }
 
+#define NEAR_BYTES 65536u
 #define DEAD_BYTES (1u << 17) /* more than a walk takes of the stack */
 
 /* The address of a _PyCFrame in a function that has returned. */
@@ -222,9 +242,10 @@ static void cframe_on_the_stack(struct python_fake *f)
 	memcpy(live, f->cframe, 64);
 	python_fake_put_pointer(f->state, at, live);
 	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
-	/* Written over: it leads to nothing, down, or to what is no stack; or it has an outer one. */
+	/* Written over: it leads to nothing, down, or to what is not this stack; or it has an outer one. */
+	known_stacks_init((uint64_t)(uintptr_t)stack - NEAR_BYTES, (uint64_t)(uintptr_t)stack + NEAR_BYTES, 0);
 	const uint64_t wrong[] = { 0, (uint64_t)(uintptr_t)live - 64, (uint64_t)(uintptr_t)live + 4, 0x4141414141414100,
-		                   (uint64_t)(uintptr_t)live + (1u << 30) };
+		                   (uint64_t)(uintptr_t)live + 2 * NEAR_BYTES };
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		python_fake_put(live, f->release->frames.cframe_frame + 8, wrong[i]);
 		ends(f, PYTHON_WALK_LOST, 0);
@@ -232,6 +253,7 @@ static void cframe_on_the_stack(struct python_fake *f)
 	memcpy(outer, f->cframe, 64);
 	python_fake_put_pointer(live, f->release->frames.cframe_frame + 8, outer);
 	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	known_stacks_init(0, 0, 0);
 	python_fake_put(f->state, at, left_behind(f));
 	ends(f, PYTHON_WALK_LOST, 0);
 }
@@ -250,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_walk_tells_where_the_evaluator_was_entered),
 		cmocka_unit_test(test_walk_skips_frames_that_have_not_begun),
 		cmocka_unit_test(test_walk_needs_the_threads_own_state),
+		cmocka_unit_test(test_walk_leaves_a_thread_alone_that_leaves),
 		cmocka_unit_test(test_walk_ends_at_what_is_wrong),
 		cmocka_unit_test(test_walk_ends_in_a_cycle),
 		cmocka_unit_test(test_walk_reads_no_cframe_of_a_function_that_was_left),
