@@ -336,7 +336,7 @@ static void test_note_of_lost_hooks(void **state)
 	make(&r, &b, (struct report_options){ 0 });
 	assert_says(text_of(&r), "the program has undone hooks");
 	assert_says(text_of(&r), "a sentence");
-	assert_says(json_of(&r), "\"kind\":\"hooks_lost\"");
+	assert_says(json_of(&r), "\"kind\": \"hooks_lost\"");
 	report_done(&r);
 	dump_builder_done(&b);
 }
