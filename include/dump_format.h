@@ -368,6 +368,7 @@ enum dump_note_kind {
 	DUMP_NOTE_STATIC = 3,      /* an allocator inside a module */
 	DUMP_NOTE_FULL = 4,        /* recording lost room: disk full, size limit */
 	DUMP_NOTE_OTHER = 5,
+	DUMP_NOTE_HOOKS_LOST = 6,  /* the program has undone hooks: what came after is not seen */
 };
 
 /*

@@ -332,13 +332,14 @@ static void put_notes(struct json *j, const struct report *r)
 		                             [DUMP_NOTE_NO_UNWIND] = "no_unwind",
 		                             [DUMP_NOTE_STATIC] = "static",
 		                             [DUMP_NOTE_FULL] = "full",
-		                             [DUMP_NOTE_OTHER] = "other" };
+		                             [DUMP_NOTE_OTHER] = "other",
+		                             [DUMP_NOTE_HOOKS_LOST] = "hooks_lost" };
 
 	json_array(j, "notes");
 	for (size_t i = 0; i < r->note_count; i++) {
 		uint32_t kind = r->notes[i].kind;
 		json_object(j, NULL);
-		json_string(j, "kind", kind >= 1 && kind <= DUMP_NOTE_OTHER ? kinds[kind] : "other");
+		json_string(j, "kind", kind >= 1 && kind <= DUMP_NOTE_HOOKS_LOST ? kinds[kind] : "other");
 		json_string(j, "text", r->notes[i].text);
 		json_object_end(j);
 	}

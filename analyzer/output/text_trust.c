@@ -56,6 +56,11 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 		         text_amount(FIGURE_LIVE_BYTES, r->memory.private_growth, b),
 		         size_format(report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high, c));
 		break;
+	case TRUST_HOOKS_LOST:
+		snprintf(line, LINE_TEXT,
+		         "the program has undone hooks: what it allocated and freed by those functions since is not "
+		         "seen");
+		break;
 	default: snprintf(line, LINE_TEXT, "no call of an allocation function was found to sample"); break;
 	}
 	return line;

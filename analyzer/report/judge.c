@@ -26,6 +26,7 @@ void judge_note(struct report *r, uint32_t kind)
 {
 	r->evidence.allocator_inside |= kind == DUMP_NOTE_STATIC;
 	r->evidence.not_patched |= kind == DUMP_NOTE_NOT_PATCHED;
+	r->evidence.hooks_lost |= kind == DUMP_NOTE_HOOKS_LOST;
 }
 
 void judge_session(struct report *r, const struct session *s, const struct estimate_sum *fit, uint64_t got_entries)

@@ -136,10 +136,11 @@ static enum trust_value value_of(uint32_t over, uint32_t under, bool blind)
 struct trust trust_decide(const struct trust_evidence *e)
 {
 	uint32_t over = reason(TRUST_FREES_MISSED, frees_missed(e)) |
-	                reason(TRUST_MORE_THAN_MEMORY, e->fit_live > e->fit_private);
+	                reason(TRUST_MORE_THAN_MEMORY, e->fit_live > e->fit_private) |
+	                reason(TRUST_HOOKS_LOST, e->hooks_lost);
 	uint32_t under = reason(TRUST_ALLOCATOR_INSIDE, e->allocator_inside) |
 	                 reason(TRUST_NOT_PATCHED, e->not_patched) | reason(TRUST_MEMORY_UNSEEN, e->memory_unseen) |
-	                 reason(TRUST_NOTHING_HOOKED, e->nothing_hooked);
+	                 reason(TRUST_NOTHING_HOOKED, e->nothing_hooked) | reason(TRUST_HOOKS_LOST, e->hooks_lost);
 	bool blind = !e->samples && under;
 
 	return (struct trust){ .live = { value_of(over, under, blind), over | under },
@@ -166,11 +167,13 @@ const char *trust_value_name(enum trust_value value)
 
 const char *trust_reason_name(enum trust_reason which)
 {
-	static const char *const names[] = {
-		[TRUST_FREES_MISSED] = "frees_missed",         [TRUST_MORE_THAN_MEMORY] = "more_than_memory",
-		[TRUST_ALLOCATOR_INSIDE] = "allocator_inside", [TRUST_NOT_PATCHED] = "not_patched",
-		[TRUST_MEMORY_UNSEEN] = "memory_unseen",       [TRUST_NOTHING_HOOKED] = "nothing_hooked"
-	};
+	static const char *const names[] = { [TRUST_FREES_MISSED] = "frees_missed",
+		                             [TRUST_MORE_THAN_MEMORY] = "more_than_memory",
+		                             [TRUST_ALLOCATOR_INSIDE] = "allocator_inside",
+		                             [TRUST_NOT_PATCHED] = "not_patched",
+		                             [TRUST_MEMORY_UNSEEN] = "memory_unseen",
+		                             [TRUST_NOTHING_HOOKED] = "nothing_hooked",
+		                             [TRUST_HOOKS_LOST] = "hooks_lost" };
 
 	return names[which];
 }

@@ -93,6 +93,7 @@ enum trust_reason {
 	TRUST_NOT_PATCHED,      /* calls of a module are not seen */
 	TRUST_MEMORY_UNSEEN,    /* private memory grew without allocations that were seen */
 	TRUST_NOTHING_HOOKED,   /* no call of an allocation function was found */
+	TRUST_HOOKS_LOST,       /* the program has undone hooks: calls and frees after that are not seen */
 	TRUST_REASON_COUNT
 };
 
@@ -100,7 +101,7 @@ struct trust_evidence {
 	struct trust_share share;
 	double live, live_half;       /* estimate of the live bytes, half of the width of its interval */
 	double fit_live, fit_private; /* of a session whose live blocks need more than there is: see TRUST_FIT_MAX */
-	bool allocator_inside, not_patched, memory_unseen, nothing_hooked;
+	bool allocator_inside, not_patched, memory_unseen, nothing_hooked, hooks_lost;
 	uint64_t samples;
 };
 

@@ -19,6 +19,7 @@
 #include "live_child.h"
 #include "payload_place.h"
 #include "plan.h"
+#include "python_hooks.h"
 #include "rate_control.h"
 #include "record.h"
 #include "session_entries.h"
@@ -291,6 +292,8 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		f->next_modules_ns = now + MODULES_NS;
 		if (poll_modules(f) < 0)
 			f->next_modules_ns = now + RENEW_NS;
+		if (session_watch_python(s, &why) < 0)
+			session_say(s, "memattach: %s", why.text);
 	}
 	if (dump_writer_state(&s->recording.dump) == DUMP_STATE_ABANDONED && !f->said_abandoned) {
 		f->said_abandoned = true;
@@ -360,6 +363,8 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 		rc = session_watch(s, e);
 	if (rc == 0)
 		rc = follow(&f, end, detail, e);
+	if (rc == 0)
+		rc = session_watch_python(s, e);
 	status_line_end(s);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;

@@ -3,10 +3,11 @@
 
 #include <stdio.h>
 
+#include "clocks.h"
 #include "plan_words.h"
 #include "python_allocators.h"
 
-#define OBJECTS "single objects of Python of up to 512 bytes"
+#define OBJECTS PYTHON_HOOKS_OBJECTS
 
 static const struct {
 	uint32_t hook;
@@ -118,6 +119,39 @@ bool session_plan_python(struct session *s, const struct elf_module *m, const st
 		return true;
 	default: snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: %s", a->why); return false;
 	}
+}
+
+static bool is_back(const struct session *s, const struct python_row *row)
+{
+	uint64_t words[ROW_WORDS];
+	struct err ignored;
+
+	if (target_read(&s->memory, row->address, words, sizeof words, &ignored) < 0)
+		return false;
+	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
+		if (words[i] == row->words[i])
+			return true;
+	return false;
+}
+
+int session_watch_python(struct session *s, struct err *e)
+{
+	const struct python_row *rows_before = s->python.allocators.rows;
+	const uint64_t since_ns = monotonic_ns() - s->recording.started_ns;
+	char text[PYTHON_HOOKS_TEXT];
+
+	if (!s->python.hooked_module || s->python.words_are_back ||
+	    (!is_back(s, &rows_before[DOMAIN_MEM]) && !is_back(s, &rows_before[DOMAIN_OBJECT])))
+		return 0;
+	s->python.words_are_back = true;
+	snprintf(text, sizeof text,
+	         OBJECTS
+	         " are not recorded any more, %.1f s after the attach: the program has set its table of allocators to "
+	         "what it was before (Py_Initialize after Py_Finalize does so). Those that it has freed since count as "
+	         "live. Attach anew",
+	         (double)since_ns / 1e9);
+	session_say(s, "not seen: %s", text);
+	return dump_writer_note(&s->recording.dump, DUMP_NOTE_HOOKS_LOST, text, e);
 }
 
 void session_relieve_python(struct session *s)

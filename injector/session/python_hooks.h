@@ -22,6 +22,7 @@
 
 #define PYTHON_HOOKS_OVERHEAD 0.15
 #define PYTHON_HOOKS_TEXT 600u
+#define PYTHON_HOOKS_OBJECTS "single objects of Python of up to 512 bytes"
 
 /*
  * Adds to the plan of the view, if that is wanted and can be done. m: the interpreter, which stays as long as the
@@ -31,6 +32,12 @@ bool session_plan_python(struct session *s, const struct elf_module *m, const st
                          char *text) WARN_UNUSED;
 /* The same for a plan that was made anew before anything was patched. */
 int session_add_python(struct session *s, struct err *e) WARN_UNUSED;
+/*
+ * Notes it, once, when the program has put the words back that were there before, which undoes the hooks: a
+ * Py_Initialize that comes after a Py_Finalize does so from CPython 3.12 on. They are not patched anew, since frees
+ * have been missed already.
+ */
+int session_watch_python(struct session *s, struct err *e) WARN_UNUSED;
 /* After a plan for more modules: takes what must not be hooked out of it. */
 void session_relieve_python(struct session *s);
 

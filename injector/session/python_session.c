@@ -57,16 +57,23 @@ static void pass_over(struct session *s, const struct python_runtime *r, const c
 		add_note(s, "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
 }
 
-static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
-                 const struct target_memory *memory)
+/* They need no proof of how frames are laid out: the table of allocators has its own. */
+static void take_objects(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
 {
 	char text[PYTHON_HOOKS_TEXT];
 
-	s->python.layout = p->layout;
+	if (s->python.objects || s->python.hooked_module)
+		return;
 	if (session_plan_python(s, r->module, memory, text))
 		s->python.objects = strdup(text);
 	else
 		add_note(s, "%s", text);
+}
+
+static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
+                 const struct target_memory *memory)
+{
+	s->python.layout = p->layout;
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
@@ -79,6 +86,8 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 
 	if (!stays(s, r, memory->budget)) {
 		pass_over(s, r, "the program has loaded it by dlopen, and may unload it");
+		add_note(s, PYTHON_HOOKS_OBJECTS " are not recorded: the program may unload %s",
+		         elf_module_name(r->module));
 		return;
 	}
 	if (s->python.layout.version) {
@@ -91,6 +100,7 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 		pass_over(s, r, why);
 	else
 		take(s, r, &p, memory);
+	take_objects(s, r, memory);
 	python_proof_done(&p);
 }
 

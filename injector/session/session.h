@@ -120,6 +120,7 @@ struct session_python {
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
 	uint32_t hooked_module;              /* id of the interpreter whose table of allocators is hooked, 0: none */
 	struct python_allocators allocators; /* of that one */
+	bool words_are_back;                 /* the program has undone those hooks, and that was said */
 	char *objects;                       /* a line: its small objects are recorded, too; NULL: they are not */
 	char *notes;                         /* lines: whose frames or small objects are not, and why; NULL none */
 };

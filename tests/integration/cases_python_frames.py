@@ -166,6 +166,7 @@ def python_frames_are_refused_with_a_reason(context):
     assert "not seen: its objects of up to 512 bytes are not recorded either" in session.said(), session.said()
     assert re.search(r"not seen: the Python frames of CPython 3.13.5 in python_impostor_debug are not recorded: it is a debug build",
                      session.said()), session.said()
+    assert "not seen: single objects of Python of up to 512 bytes are not recorded: " in session.said(), session.said()
     dump = PythonDump(session.dump)
     assert dump.stacks and dump.version == 0 and not dump.codes and not any(size for _, size in dump.evaluators)
     victim.finish()
@@ -190,6 +191,7 @@ def python_that_may_be_unloaded_is_passed_over(context):
     session = Session(context, victim.pid, rate="1")
     assert re.search(r"not seen: the Python frames of CPython 3.11.2 in libpython_impostor_library.so are not recorded: the program has "
                      r"loaded it by dlopen, and may unload it", session.said()), session.said()
+    assert "512 bytes are not recorded: the program may unload libpython_impostor_library.so" in session.said(), session.said()
     victim.send("go")
     victim.wait("^DONE$")
     check_receipt(session.stop(), victim.pid)

@@ -180,3 +180,24 @@ def python_objects_and_tracemalloc(context):
         again.process.send_signal(signal.SIGINT)
         assert again.process.wait(PATIENCE) in (0, 2), again.said()
         victim.end()
+
+
+@case()
+def python_objects_of_a_new_interpreter(context):
+    """Py_Initialize after Py_Finalize sets the table to what it was: no figure is trusted that was right before."""
+    python = context.program("/usr/bin/python3")
+    victim = Objects(context, python)
+    first = victim.table()
+    session = Session(context, victim.pid, rate="1")
+    assert victim.table() != first
+    victim.ask("reset", "RESET")
+    session.lines.wait("not seen: single objects .* not recorded any more")
+    victim.ask("make", "MADE")
+    check_receipt(session.stop(), victim.pid)
+    assert victim.table() == first
+    report = json.loads(subprocess.run([context.memanalyze, "--json", session.dump], stdout=subprocess.PIPE, check=True).stdout)
+    assert [note["kind"] for note in report["notes"] if "any more" in note["text"]] == ["hooks_lost"], report["notes"]
+    trust = report["trust"]
+    assert trust["live_bytes"]["value"] == "unknown" and trust["allocated_bytes"]["value"] == "lower_bound", trust
+    victim.ask("drop", "DROPPED")
+    victim.end()

@@ -10,6 +10,7 @@ then answers lines on stdin:
     drop    DROPPED [[function, line, size, blocks], …]           the same when it has freed some of them
     trace   TRACED           starts tracemalloc
     untrace UNTRACED         and ends it
+    reset   RESET            sets the rows mem and object to what they were at the start, as Py_Initialize does that comes again
     forge   FORGED           has calloc for objects and buffers lead nowhere; the next line must be "mend"
     mend    MENDED           and back
     end     OK or WRONG
@@ -40,11 +41,19 @@ class Slots:
     __slots__ = ("a", "b", "c")
 
 
-def table():
+def rows_now():
     rows = [Row(), Row(), Row()]
     for domain, row in enumerate(rows):
         raw.PyMem_GetAllocator(domain, ctypes.byref(row))
-    return [[getattr(row, name) for name, _ in Row._fields_] for row in rows]
+    return rows
+
+
+def table():
+    rows = rows_now()
+    words = [[getattr(row, name) for name, _ in Row._fields_] for row in rows]
+    for row in rows:  # a copy of a trampoline's address in freed memory would have it stay
+        ctypes.memset(ctypes.byref(row), 0, ctypes.sizeof(row))
+    return words
 
 
 def text_of(number):
@@ -161,6 +170,7 @@ def check():
 def main():
     made, calloc = [], 0
     early = [bytes(90 + i % 300) for i in range(5000)]
+    first = rows_now()
     table()
     print("PID", os.getpid(), flush=True)
     print("READY", flush=True)
@@ -182,6 +192,10 @@ def main():
             early = None
             tracemalloc.stop()
             print("UNTRACED", flush=True)
+        elif command == "reset":
+            for domain in (1, 2):
+                raw.PyMem_SetAllocator(domain, ctypes.byref(first[domain]))
+            print("RESET", flush=True)
         elif command == "forge":
             calloc = set_calloc(0x7ffffffff000)
             print("FORGED", flush=True)

@@ -70,6 +70,9 @@ static void test_each_reason(void **state)
 		assert_worth(&e, TRUST_UNKNOWN, TRUST_LOWER_BOUND);
 	}
 	e = none;
+	e.hooks_lost = true; /* neither frees nor allocations are seen any more */
+	assert_worth(&e, TRUST_UNKNOWN, TRUST_LOWER_BOUND);
+	e = none;
 	e.samples = 0;
 	assert_worth(&e, TRUST_MEASURED, TRUST_MEASURED); /* an idle program */
 }
@@ -321,6 +324,23 @@ static void test_more_than_memory(void **state)
 	}
 }
 
+static void test_note_of_lost_hooks(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	start(&b);
+	dump_builder_note(&b, DUMP_NOTE_HOOKS_LOST, "a sentence");
+	sample(&b, dump_builder_stack(&b, frames_a, 2, 0), SIZE, RATE, 1, 0);
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "the program has undone hooks");
+	assert_says(text_of(&r), "a sentence");
+	assert_says(json_of(&r), "\"kind\": \"hooks_lost\"");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void test_notes(void **state)
 {
 	static const struct {
@@ -415,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_diff_in_doubt),
 		cmocka_unit_test(test_more_than_memory),
 		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_note_of_lost_hooks),
 		cmocka_unit_test(test_no_sample),
 		cmocka_unit_test(test_memory_that_the_allocator_keeps),
 	};
