@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "doctor_fact.h"
+#include "python_allocators.h"
 #include "python_proof.h"
 
 static const char *plural(uint64_t count)
@@ -63,13 +64,31 @@ static void tell_thread(const struct python_thread *t)
 		fact("", "    and %u more", t->frames - t->place_count);
 }
 
-static void tell_runtime(const struct session *s, const struct python_runtime *r, const char *name)
+static void tell_objects(const struct session *s, const struct python_runtime *r, const struct target_memory *memory)
+{
+	struct python_allocators a;
+
+	python_allocators_find(&a, r->module, memory, &s->view.maps);
+	switch (a.kind) {
+	case PYTHON_ALLOCATOR_POOL:
+		fact("", "  objects of up to %d bytes come from its arenas: seen with --python-allocators on",
+		     POOL_MAX);
+		return;
+	case PYTHON_ALLOCATOR_MALLOC: fact("", "  objects of up to %d bytes come from malloc", POOL_MAX); return;
+	default: fact("", "  objects of up to %d bytes cannot be seen: %s", POOL_MAX, a.why);
+	}
+}
+
+static void tell_runtime(const struct session *s, const struct python_runtime *r, const struct target_memory *memory,
+                         const char *name)
 {
 	struct python_proof p;
 
 	tell_version(r, name);
 	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	tell_proof(&p);
+	if (p.frames_proved && p.key_proved)
+		tell_objects(s, r, memory);
 	for (size_t i = 0; i < p.thread_count && s->options.verbose && p.frames_proved; i++)
 		tell_thread(&p.threads[i]);
 	python_proof_done(&p);
@@ -89,5 +108,5 @@ void doctor_python(const struct session *s)
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++)
-		tell_runtime(s, &list[i], i ? "" : "python");
+		tell_runtime(s, &list[i], &memory, i ? "" : "python");
 }

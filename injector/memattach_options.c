@@ -55,7 +55,7 @@ static const struct option_row rows[] = {
 	  .words = "auto on off",
 	  .help = "sample CPython's objects of up to 512 bytes, too, which come from arenas of its own; auto "
 	          "(default): "
-	          "if --max-overhead is 5 or more, or 0" },
+	          "if --max-overhead is 15 or more, or 0" },
 	{ .code = OPTION_HOOKS,
 	  .name = "hooks",
 	  .argument = "MODE",

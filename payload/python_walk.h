@@ -30,6 +30,9 @@
  *   Creating a generator allocates before the frame is copied, and the copy is linked in only when it is resumed.
  * - A frame holds its code object, a code object its type, which is static. Code of 3.9 and 3.10 is a bytes object that
  *   the code object holds.
+ * - A call of CPython's own allocator (SHAPE_POOL) comes from where PYTHONMALLOC=malloc calls malloc, which is where
+ *   python_walks_at_every_malloc walks. Where a frame is being set up (a generator's object, the cells of a function)
+ *   it is the current one already; its code and its instruction were set before that, and it is skipped.
  * - A signal handler of C runs at any instruction, also between two stores of the evaluator: that of 3.11 and 3.12 puts
  *   a new _PyCFrame into the thread state before it stores the current frame there. POSIX forbids such a handler to
  *   call malloc; programs do it all the same. So where the native walk has passed a signal frame, no Python frame is

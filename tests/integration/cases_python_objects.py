@@ -118,6 +118,41 @@ def python_objects_of_other_allocators(context):
 
 
 @case()
+def python_objects_of_a_forged_table(context):
+    """A word that leads nowhere: the table is not believed, and left as it is."""
+    victim = Objects(context, context.program("/usr/bin/python3"))
+    first = victim.table()
+    victim.ask("forge", "FORGED")
+    session = Session(context, victim.pid, rate="1")
+    assert "single objects of Python of up to 512 bytes are not recorded: the program has set an allocator" in session.said(), session.said()
+    victim.ask("mend", "MENDED")
+    assert victim.table() == first
+    check_receipt(session.stop(), victim.pid)
+    victim.ask("make", "MADE")
+    victim.end()
+
+
+ARENA = 256 << 10  # 3.9; later ones are larger
+
+
+@case()
+def python_objects_and_their_arenas(context):
+    """With --mmap arenas count where the objects in them do not, and only there. A payload that is mapped hooks the table, too."""
+    for python in pythons(context):
+        for mode, loader, there in (("off", "auto", True), ("on", "auto", False), ("on", "own", False)):
+            victim = Objects(context, python)
+            session = Session(context, victim.pid, "--mmap", "--python-allocators", mode, "--loader", loader, rate="1")
+            made = victim.ask("make", "MADE")
+            check_receipt(session.stop(), victim.pid)
+            dump = PythonDump(session.dump)
+            arenas = [size for size, _ in dump.live() if size >= ARENA]
+            assert bool(arenas) == there, (python, mode, loader, arenas)
+            if mode == "on":
+                check_blocks(dump, made)
+            victim.end()
+
+
+@case()
 def python_objects_and_tracemalloc(context):
     """It copies our words when it starts, and puts them back when it ends, during the session or after it. All calls go on."""
     python = context.program("/usr/bin/python3")

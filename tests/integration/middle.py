@@ -3,7 +3,7 @@
 `scripts/test --middle` runs."""
 
 MIDDLE = {
-    "attach and detach": ("redis_under_load", "python3_default", "idle_sleeper_is_as_before", "alloc_loop_now", "dlopen_storm",
+    "attach and detach": ("redis_under_load", "python3_default", "python_objects_are_all_there", "idle_sleeper_is_as_before", "alloc_loop_now", "dlopen_storm",
                           "detach_from_elsewhere", "ctrl_c"),
     "sessions by themselves": ("when_memory_grows", "every_time_after_a_failure"),
     "reports": ("known_heap_exact", "known_heap_64k", "known_heap_text", "read_while_running"),

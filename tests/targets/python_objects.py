@@ -10,6 +10,8 @@ then answers lines on stdin:
     drop    DROPPED [[function, line, size, blocks], …]           the same when it has freed some of them
     trace   TRACED           starts tracemalloc
     untrace UNTRACED         and ends it
+    forge   FORGED           has calloc for objects and buffers lead nowhere; the next line must be "mend"
+    mend    MENDED           and back
     end     OK or WRONG
 
 Only what has no list of free objects is counted: what has one may take a block that was freed before.
@@ -48,6 +50,16 @@ def table():
 def text_of(number):
     """A generator's own objects: its line, below the one that asks."""
     return next("x" * 259 + text for text in "y" if number >= 0)
+
+
+def set_calloc(function):
+    """Of the domains mem and object, which are CPython's own; the function that was there."""
+    for domain in (1, 2):
+        row = Row()
+        raw.PyMem_GetAllocator(domain, ctypes.byref(row))
+        was, row.calloc = row.calloc, function
+        raw.PyMem_SetAllocator(domain, ctypes.byref(row))
+    return was
 
 
 def numbers(count):
@@ -147,7 +159,7 @@ def check():
 
 
 def main():
-    made = []
+    made, calloc = [], 0
     early = [bytes(90 + i % 300) for i in range(5000)]
     table()
     print("PID", os.getpid(), flush=True)
@@ -170,6 +182,12 @@ def main():
             early = None
             tracemalloc.stop()
             print("UNTRACED", flush=True)
+        elif command == "forge":
+            calloc = set_calloc(0x7ffffffff000)
+            print("FORGED", flush=True)
+        elif command == "mend":
+            set_calloc(calloc)
+            print("MENDED", flush=True)
         elif command == "end":
             break
     print("OK python_objects rounds=1" if check() else "WRONG objects", flush=True)
