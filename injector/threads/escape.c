@@ -102,7 +102,11 @@ static bool is_stack_of(const struct maps *maps, const struct mapping *m, const 
 	       stack->thread_pointer < m->end;
 }
 
-/* Where the mapping begins to be alive: a stack below its stack pointer is not. *walked: of that stack. */
+/*
+ * Where the mapping begins to be alive: a stack below its stack pointer is not. Only where the thread's walk came to
+ * where the thread began: on a coroutine's stack, which may lie in a frame of its own, it knows nothing of the frames
+ * that are left below. *walked: of that stack.
+ */
 static uint64_t alive_from(const struct escape *x, const struct maps *maps, const struct mapping *m, bool *walked)
 {
 	const struct escape_stack *lowest = NULL;
@@ -111,12 +115,8 @@ static uint64_t alive_from(const struct escape *x, const struct maps *maps, cons
 		if (x->stacks[i].sp >= m->start && x->stacks[i].sp < m->end &&
 		    (!lowest || x->stacks[i].sp < lowest->sp))
 			lowest = &x->stacks[i];
-	if (!lowest || !is_stack_of(maps, m, lowest)) {
-		*walked = false;
-		return m->start;
-	}
-	*walked = lowest->walked;
-	return lowest->sp;
+	*walked = lowest && lowest->walked && is_stack_of(maps, m, lowest);
+	return *walked ? lowest->sp : m->start;
 }
 
 /*

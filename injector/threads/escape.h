@@ -33,7 +33,7 @@
 struct escape_stack {
 	uint64_t sp; /* below, the red zone left out, nothing of this stack is alive */
 	uint64_t thread_pointer;
-	bool walked; /* to its end: none of its frames is in the payload */
+	bool walked; /* to where the thread began: all of its frames are above, and none is in the payload */
 };
 
 struct escape {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "arch/registers.h"
+#include "arch/thread_start.h"
 #include "cleanup.h"
 #include "clone_vm.h"
 #include "control.h"
@@ -20,6 +21,9 @@
 #define LIVE_STACK_BYTES (256u << 10)       /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
 
+#define FIRST_FRAME_BYTES 64u       /* that a program's start code may have pushed before it calls, */
+#define FIRST_FRAME_POPPED 16u      /* or popped */
+#define START_STACK 28u             /* field of stat: the first thread's stack pointer at execve */
 #define SWITCHES_MAX 4u             /* of stacks: signal handlers within each other */
 #define FRAME_BYTES_MAX (64u << 10) /* farther outwards begins another stack */
 
@@ -27,13 +31,14 @@ struct examination {
 	const struct quiesce *q;
 	bool inside;
 	bool holds_trampoline;
-	uint64_t sp; /* of the frame that was looked at last */
+	uint64_t pc, sp; /* of the frame that was looked at last */
 	/* Where the walk came to another stack: that of the code that a signal handler on its own stack interrupted. */
 	struct {
 		unsigned frame;
 		uint64_t sp;
 	} switches[SWITCHES_MAX];
 	unsigned switch_count;
+	bool switch_lost; /* there were more */
 };
 
 static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
@@ -64,6 +69,8 @@ static void note_switch(struct examination *x, unsigned frame, uint64_t sp)
 	if (switched && x->switch_count < SWITCHES_MAX) {
 		x->switches[x->switch_count].frame = frame;
 		x->switches[x->switch_count++].sp = sp;
+	} else if (switched) {
+		x->switch_lost = true;
 	}
 	x->sp = sp;
 }
@@ -73,6 +80,7 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 	struct examination *x = context;
 
 	note_switch(x, frame, sp);
+	x->pc = pc;
 	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->trampolines, pc) ||
 	             in_any(x->q->detours, x->q->detour_count, pc);
 	return !x->inside;
@@ -167,13 +175,30 @@ static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, b
 	return 0;
 }
 
+/*
+ * Did the walk end where the thread began? That of a coroutine does not: its outermost frame returns to code that goes
+ * on with another one, and the thread's own frames may be anywhere.
+ */
+static bool came_to_start(const struct examination *x)
+{
+	uint64_t start_stack;
+	struct err ignored;
+
+	if (x->switch_lost)
+		return false;
+	if (thread_start_is(x->q->memory, x->pc))
+		return true;
+	return process_stat(x->q->target->pid, START_STACK, &start_stack, &ignored) == 0 && start_stack &&
+	       x->sp + FIRST_FRAME_BYTES >= start_stack && x->sp <= start_stack + FIRST_FRAME_POPPED;
+}
+
 /* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
  * believed. */
 static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
                        const struct user_regs_struct *regs, struct err *e)
 {
 	const uint64_t tp = registers_tp(regs);
-	const bool walked = stack_walk_complete(end);
+	const bool walked = stack_walk_complete(end) && came_to_start(x);
 	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
 
 	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)

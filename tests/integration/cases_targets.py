@@ -256,7 +256,7 @@ def escaped_pointer_is_found_anywhere(context):
 @case()
 def parked_code_and_the_address_of_a_trampoline(context):
     """In a frame that has ended, beside a signal handler or on the stack of an ended thread, it is nothing; where code that waits may use it, it is found."""
-    for how, used in (("handler", False), ("ended", False), ("within", True), ("fiber", True)):
+    for how, used in (("handler", False), ("ended", False), ("within", True), ("carved", True), ("fiber", True)):
         victim = Victim(context, "parked")
         session = Session(context, victim.pid)
         victim.send(how)

@@ -5,6 +5,7 @@
  *
  *     handler  a signal handler on a stack of its own, while the address is in an ended frame of what it interrupted
  *     within   ... on a stack in a frame of what it interrupted, while the address is in a living frame below that
+ *     carved   a coroutine on a stack in a frame of its thread, while the address is in a living frame below that
  *     ended    a thread has left the address on its stack, and has ended
  *     fiber    a coroutine has it on its stack
  *     malloc   a coroutine is in malloc (tests/tools/yielding_malloc.c)
@@ -101,6 +102,33 @@ void *be_interrupted_below_handler(void *)
 	return nullptr;
 }
 
+void wait_as_coroutine()
+{
+	wait_in_handler(0);
+}
+
+VICTIM_FRAME void start_coroutine(char *stack, size_t bytes)
+{
+	volatile uint64_t copy;
+
+	put_address(reinterpret_cast<volatile uint32_t *>(&copy));
+	getcontext(&away);
+	away.uc_stack.ss_sp = stack;
+	away.uc_stack.ss_size = bytes;
+	away.uc_link = &home;
+	makecontext(&away, wait_as_coroutine, 0);
+	swapcontext(&home, &away);
+	use(&copy);
+}
+
+void *run_coroutine_above(void *)
+{
+	char stack[32768];
+
+	start_coroutine(stack, sizeof stack);
+	return nullptr;
+}
+
 void *end_with_copy(void *)
 {
 	leave_copy();
@@ -182,6 +210,8 @@ void park_as(const char *how)
 		park_in_thread(be_interrupted_above_copy, false);
 	else if (!std::strcmp(how, "within"))
 		park_in_thread(be_interrupted_below_handler, false);
+	else if (!std::strcmp(how, "carved"))
+		park_in_thread(run_coroutine_above, false);
 	else if (!std::strcmp(how, "ended"))
 		park_in_thread(end_with_copy, true);
 	else if (!std::strcmp(how, "fiber"))
