@@ -148,7 +148,8 @@ def known_heap_text(context):
     _, _, session = known_session(context, "known_heap", "64k", "--seed", "7")
     text = analyze_text(context, session.dump)
     lines = text.splitlines()
-    assert len(lines) < 40 and "known_heap (PID " in lines[0] and "measured" in lines[2] and "still live" in lines[4], text
+    assert len(lines) < 40 and "known_heap (PID " in lines[0] and "still live" in lines[2] and "\nSeen: " in text, text
+    assert ". Trust: measured, one sample per 64.0 KiB" in text and "  trust " not in text, text
     holders = [line.split()[-2] for line in lines if re.match(r" [ \d]\d +\S", line) and "known_heap.c:" in line]
     assert holders[:3] == ["c", "b", "a"], text
     text = analyze_text(context, session.dump, "--verbose")
