@@ -190,7 +190,7 @@ static void put_frees(const struct text *t)
 	text_label(t, "");
 	if (s->frees_known)
 		fprintf(t->out,
-		        "%s blocks of %s that were not seen allocated were freed: older ones, or the C library's own\n",
+		        "%s blocks of %s or more that were not seen allocated were freed: older ones, or libc's own\n",
 		        text_grouped((double)s->frees_unseen, number),
 		        size_format((double)s->frees_unseen_bytes, bytes));
 	else

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "sorted.h"
+
 #define MILLISECOND 1000000u
 #define ROUND_ABOVE (10 * MILLISECOND) /* distances below this are too short for whole milliseconds */
 
@@ -31,16 +33,7 @@ void timeline_clear(struct timeline *t)
 
 size_t timeline_find(const struct timeline *t, uint64_t stamp)
 {
-	size_t low = 0, high = t->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (t->points[middle].stamp < stamp)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_BELOW(t->points, t->count, stamp, stamp);
 }
 
 void timeline_add(struct timeline *t, uint64_t size, double p, uint64_t born, uint64_t freed)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "grow.h"
+#include "sorted.h"
 
 /* How many symbols before the address are looked at: those that overlap are old code at an address used again. */
 #define LOOK_BACK 16u
@@ -104,15 +105,8 @@ void perf_map_done(struct perf_map *map)
 
 const char *perf_map_find(const struct perf_map *map, uint64_t address)
 {
-	size_t low = 0, high = map->count;
+	size_t low = SORTED_UP_TO(map->list, map->count, start, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (map->list[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (size_t looked = 0; low > 0 && looked < LOOK_BACK; looked++) {
 		low--;
 		if (address < map->list[low].end)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "grow.h"
+#include "sorted.h"
 
 #define WALK_DEPTH_MAX 64
 
@@ -77,15 +78,8 @@ static Dwarf_Die *find_unit(struct source_lines *lines, uint64_t address)
 	if (!lines->ranges_made)
 		make_unit_ranges(lines);
 	Dwarf_Addr want = address - lines->bias;
-	size_t low = 0;
-	size_t high = lines->range_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (lines->ranges[middle].low <= want)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	size_t low = SORTED_UP_TO(lines->ranges, lines->range_count, low, want);
+
 	return low && want < lines->ranges[low - 1].high ? &lines->ranges[low - 1].die : NULL;
 }
 
@@ -157,16 +151,8 @@ static struct unit *functions_of(struct source_lines *lines, Dwarf_Die *die)
 
 static Dwarf_Die *find_function(struct unit *unit, Dwarf_Addr address)
 {
-	size_t low = 0;
-	size_t high = unit->count;
+	size_t low = SORTED_UP_TO(unit->functions, unit->count, low, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (unit->functions[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && address < unit->functions[low - 1].high ? &unit->functions[low - 1].die : NULL;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "grow.h"
+#include "sorted.h"
 
 /* In libc there are about a hundred. */
 #define BORDERS_MAX 131072u
@@ -119,16 +120,8 @@ int symbol_ranges_find(struct symbol_ranges *ranges, const struct symbol_table *
 
 bool symbol_ranges_have(const struct symbol_ranges *ranges, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = ranges->count;
+	size_t low = SORTED_UP_TO(ranges->list, ranges->count, start, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (ranges->list[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low && address < ranges->list[low - 1].end;
 }
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sorted.h"
+
 static bool is_allocator_name(const char *name)
 {
 #define SYMBOL_NAME_(id, symbol, shape, size, group) symbol,
@@ -115,16 +117,8 @@ void symbol_table_done(struct symbol_table *table)
 
 const struct symbol *symbol_table_find(const struct symbol_table *table, uint64_t address)
 {
-	size_t low = 0;
-	size_t high = table->count;
+	size_t low = SORTED_UP_TO(table->list, table->count, start, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (table->list[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return NULL;
 	const struct symbol *nearest = &table->list[low - 1];

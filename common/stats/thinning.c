@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "estimate.h"
+#include "sorted.h"
 
 static uint64_t mix(uint64_t x)
 {
@@ -90,17 +91,7 @@ void thinning_index_done(struct thinning_index *index)
 /* The first thinning at this stamp or later. */
 static size_t first_at(const struct thinning_index *index, uint64_t stamp)
 {
-	size_t low = 0;
-	size_t high = index->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (index->list[middle].stamp < stamp)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_BELOW(index->list, index->count, stamp, stamp);
 }
 
 uint32_t thinning_index_rate(const struct thinning_index *index, const struct thinning_sample *s, uint64_t freed)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "sorted.h"
 
 struct name {
 	uint64_t hash;
@@ -77,16 +78,9 @@ static void list_names(struct scope *s)
 /* The first module of a namespace that is not seen yet and answers to name, among those with this hash; or m->count. */
 static size_t first_with(const struct scope *s, uint64_t hash, uint32_t namespace_id, const char *name)
 {
-	size_t low = 0, high = s->name_count;
+	size_t low = SORTED_BELOW(s->names, s->name_count, hash, hash);
 	struct err ignored; /* who made the budget asks for it */
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (s->names[mid].hash < hash)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	for (; low < s->name_count && s->names[low].hash == hash; low++) {
 		size_t i = s->names[low].module;
 		if (budget_work(s->budget, BUDGET_COMPARE, &ignored) < 0)

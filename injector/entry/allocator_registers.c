@@ -37,6 +37,7 @@
 #include "function_body.h"
 #include "grow.h"
 #include "instruction.h"
+#include "sorted.h"
 
 #define PLACES_MAX 128u        /* where calls and jumps lead to, for one allocation function */
 #define INSTRUCTIONS_MAX 6000u /* all of them together */
@@ -108,16 +109,9 @@ static int extents_open(struct extents *x, struct finder *f, const struct module
 
 static bool extent_by_symbol(const struct extents *x, uint64_t address, struct extent *found)
 {
-	size_t low = 0, high = x->count;
-
 	/* The last one that begins at the address or before; of several with one begin only the last has a length. */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (x->list[mid].start <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	size_t low = SORTED_UP_TO(x->list, x->count, start, address);
+
 	if (low == 0 || address - x->list[low - 1].start >= x->list[low - 1].bytes)
 		return false;
 	*found = x->list[low - 1];

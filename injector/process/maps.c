@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "cleanup.h"
+#include "sorted.h"
 #include "watchdog.h"
 
 #define DELETED " (deleted)"
@@ -240,15 +241,8 @@ void maps_free(struct maps *m)
 
 const struct mapping *maps_find(const struct maps *m, uint64_t address)
 {
-	size_t low = 0, high = m->count;
+	size_t low = SORTED_UP_TO(m->list, m->count, end, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (m->list[mid].end <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < m->count && m->list[low].start <= address ? &m->list[low] : NULL;
 }
 

@@ -53,6 +53,8 @@ static void pass_over(struct session *s, const struct python_runtime *r, const c
 {
 	add_note(s, "the Python frames of CPython%s%s in %s are not recorded: %s", r->version.text[0] ? " " : "",
 	         r->version.text, elf_module_name(r->module), why);
+	if (s->options.python_objects == PYTHON_OBJECTS_ON)
+		add_note(s, "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
 }
 
 static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,

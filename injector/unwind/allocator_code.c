@@ -8,6 +8,7 @@
 #include "code_names.h"
 #include "code_references.h"
 #include "grow.h"
+#include "sorted.h"
 
 #define FUNCTIONS_MAX (1u << 20)
 #define WORDS_MAX (1u << 22) /* of data that the functions refer to */
@@ -216,15 +217,8 @@ static struct function *begins_at(const struct graph *g, uint64_t address)
 
 static struct function *holds(const struct graph *g, uint64_t address)
 {
-	size_t low = 0, high = g->count;
+	size_t low = SORTED_UP_TO(g->functions, g->count, end, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (g->functions[mid].end <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < g->count && g->functions[low].start <= address ? &g->functions[low] : NULL;
 }
 

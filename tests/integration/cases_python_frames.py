@@ -161,8 +161,9 @@ def python_threads_that_were_left_by_pthread_exit(context):
 def python_frames_are_refused_with_a_reason(context):
     """A program that has the names of an interpreter: native frames go on, a note says why there are no others."""
     victim = Victim(context, "python_impostor_debug")
-    session = Session(context, victim.pid)
+    session = Session(context, victim.pid, "--python-allocators", "on")
     check_receipt(session.stop(), victim.pid)
+    assert "not seen: its objects of up to 512 bytes are not recorded either" in session.said(), session.said()
     assert re.search(r"not seen: the Python frames of CPython 3.13.5 in python_impostor_debug are not recorded: it is a debug build",
                      session.said()), session.said()
     dump = PythonDump(session.dump)

@@ -17,6 +17,7 @@
 
 #include "cleanup.h"
 #include "grow.h"
+#include "sorted.h"
 
 #define CHUNK_BYTES (1u << 20)
 #define CONTEXT_BYTES 8u /* looked at before a displacement: endbr64, bnd, opcode, ModRM */
@@ -49,15 +50,8 @@ static int compare_stubs(const void *a, const void *b)
 
 static size_t entry_index(const struct code_scan *scan, uint64_t address)
 {
-	size_t low = 0, high = scan->entry_count;
+	size_t low = SORTED_BELOW(scan->entries, scan->entry_count, address, address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (scan->entries[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < scan->entry_count && scan->entries[low].address == address ? low : SIZE_MAX;
 }
 
@@ -294,16 +288,9 @@ void code_scan_done(struct code_scan *scan)
 
 bool code_scan_stub_entry(const struct code_scan *scan, uint64_t address, uint32_t *entry)
 {
-	size_t low = 0, high = scan->stub_count;
-
 	/* The last stub that begins at or before address. */
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (scan->stubs[mid].address <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
+	size_t low = SORTED_UP_TO(scan->stubs, scan->stub_count, address, address);
+
 	if (low == 0)
 		return false;
 	const struct code_stub *stub = &scan->stubs[low - 1];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "plan_words.h"
 
 static const struct elf_module *main_of(const struct view *view)
 {
@@ -474,6 +475,44 @@ static void test_entries_on_musl(void **state)
 	end(&v, &view);
 }
 
+/* Words that no relocation tells of are in their place among the others; a trampoline serves all that are alike. */
+static void test_words_are_added(void **state)
+{
+	struct got_plan plan = { 0 };
+	const struct {
+		uint32_t module;
+		uint64_t address, original;
+		uint32_t hook;
+	} words[] = {
+		{ 2, 0x500, 0xa0, HOOK_python_free }, { 1, 0x900, 0xb0, HOOK_malloc },
+		{ 2, 0x400, 0xa0, HOOK_python_free }, { 2, 0x300, 0xc0, HOOK_python_malloc },
+		{ 2, 0x100, 0xd0, HOOK_mmap },
+	};
+	struct err e;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
+		const struct entry_plan word = { .module = words[i].module,
+			                         .address = words[i].address,
+			                         .original = words[i].original,
+			                         .hook = words[i].hook };
+		assert_int_equal(plan_words_add(&plan, &word, i ? 0 : TRAMPOLINE_OUTER, &e), 0);
+	}
+	const uint64_t sorted[] = { 0x900, 0x100, 0x300, 0x400, 0x500 };
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(plan.entries[i].address, sorted[i]);
+	assert_int_equal(plan.trampoline_count, TRAMPOLINE_FIRST + 4);
+	assert_int_equal(plan.entries[3].trampoline, plan.entries[4].trampoline);
+	assert_int_equal(plan.trampolines[plan.entries[4].trampoline].original, 0xa0);
+	assert_int_equal(plan.trampolines[plan.entries[4].trampoline].flags, TRAMPOLINE_OUTER);
+	assert_int_equal(plan_words_leave(&plan, 2, GROUP_MMAP), 1);
+	assert_int_equal(plan_words_leave(&plan, 1, GROUP_PYTHON), 0);
+	assert_int_equal(plan_words_leave(&plan, 2, GROUP_PYTHON), 3);
+	assert_int_equal(plan.entry_count, 1);
+	assert_int_equal(plan.entries[0].address, 0x900);
+	got_plan_free(&plan);
+}
+
 static void test_hook_names(void **state)
 {
 	(void)state;
@@ -488,6 +527,7 @@ static void test_hook_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words_are_added),
 		cmocka_unit_test(test_hook_names),
 		cmocka_unit_test(test_entries_lazy),
 		cmocka_unit_test(test_entries_lazy_ibt),
