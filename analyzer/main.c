@@ -235,6 +235,7 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	if (!r) {
 		a->report.moments = outputs_moments(&a->outputs, &a->report, a->path_count);
 		a->report.stack_threads = outputs_show_threads(&a->outputs);
+		a->report.times = a->path_count == 1 && outputs_show_times(&a->outputs);
 	}
 	return r;
 }

@@ -81,6 +81,9 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		change_merge(into->change, from->change);
 	slack_merge(&into->slack, &from->slack);
 	free_tally_merge(&into->frees, &from->frees);
+	into->times.peak[FIGURE_LIVE_BYTES] += from->times.peak[FIGURE_LIVE_BYTES];
+	into->times.peak[FIGURE_LIVE_COUNT] += from->times.peak[FIGURE_LIVE_COUNT];
+	into->times.lived += from->times.lived;
 	into->lost_live += from->lost_live;
 	into->flags |= from->flags;
 }

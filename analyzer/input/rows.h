@@ -33,16 +33,23 @@ struct row_change {
 	struct leak_tally leak;
 };
 
+/* Beside the figures of the end, if they are asked for; estimates. */
+struct row_times {
+	double peak[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT: what was live when most was */
+	double lived;   /* nanoseconds, of all blocks together; those that are live until the end */
+};
+
 struct report_row {
 	struct estimate_sum sum[FIGURE_COUNT];
 	struct slack slack;
 	struct row_change *change; /* NULL: nothing is compared */
 	struct free_tally frees;   /* how the records of its blocks ended */
-	uint64_t lost_live;        /* samples that had no room in the live table */
-	double p_value;            /* of the growth, one-sided; 1 if there is none */
-	bool grown;                /* more than chance explains, all rows considered */
-	bool doubtful;             /* frees are missed: growth of live figures may be nothing but that */
-	uint64_t *frames;          /* places, from the caller of the allocator outward */
+	struct row_times times;
+	uint64_t lost_live; /* samples that had no room in the live table */
+	double p_value;     /* of the growth, one-sided; 1 if there is none */
+	bool grown;         /* more than chance explains, all rows considered */
+	bool doubtful;      /* frees are missed: growth of live figures may be nothing but that */
+	uint64_t *frames;   /* places, from the caller of the allocator outward */
 	uint32_t frame_count;
 	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */
 	/* Its lists of cells in report.spans and of parts in report.stack_threads, which row_merge leaves alone. */

@@ -79,6 +79,12 @@ static int grow(struct samples *s)
 			return -ENOMEM;
 		s->leaks = more;
 	}
+	if (s->options.times) {
+		struct row_times *more = reallocarray(s->times, room, sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		s->times = more;
+	}
 	s->room = room;
 	return 0;
 }
@@ -103,6 +109,8 @@ static int add_stack(struct samples *s, uint32_t reference)
 		s->windows[s->count] = (struct window_part){ 0 };
 	if (s->leaks)
 		s->leaks[s->count] = (struct leak_tally){ 0 };
+	if (s->times)
+		s->times[s->count] = (struct row_times){ 0 };
 	r = map_put(&s->stack_of, reference, (uint32_t)s->count);
 	if (!r)
 		s->count++;
@@ -236,10 +244,29 @@ static void leave_out(struct samples *s, const struct sample *sample, bool live,
 		add_pair(s->left_out + FIGURE_ALLOCATED_BYTES, sample->size, p);
 }
 
-static void add_to_class(struct samples *s, const struct sample *sample, bool live, double p)
+/* In nanoseconds. */
+static double lifetime_of(const struct samples *s, const struct sample *sample, bool live)
 {
 	uint64_t end = live ? s->view_end : sample->freed;
-	double lived = end > sample->born ? fmin(1e19, (double)(end - sample->born) * s->ns_per_stamp) : 0;
+
+	return end > sample->born ? fmin(1e19, (double)(end - sample->born) * s->ns_per_stamp) : 0;
+}
+
+static void add_to_times(const struct samples *s, const struct sample *sample, bool live, double p)
+{
+	struct row_times *times = &s->times[sample->number];
+	uint64_t peak = s->options.peak;
+
+	times->lived += lifetime_of(s, sample, live) / p;
+	if (sample->born > peak || (sample->freed && sample->freed <= peak))
+		return;
+	times->peak[FIGURE_LIVE_BYTES] += (double)sample->size / p;
+	times->peak[FIGURE_LIVE_COUNT] += 1 / p;
+}
+
+static void add_to_class(struct samples *s, const struct sample *sample, bool live, double p)
+{
+	double lived = lifetime_of(s, sample, live);
 	enum class_kind kind = s->options.classes;
 	struct class_sum *sum = &s->classes.list[class_of(kind, kind == CLASS_SIZE ? sample->size : (uint64_t)lived)];
 
@@ -334,6 +361,8 @@ static int add_sample(struct samples *s, const struct sample *sample)
 		return -ENOMEM;
 	if (o->classes && !tally->out)
 		add_to_class(s, sample, live, p);
+	if (s->times && !tally->out)
+		add_to_times(s, sample, live, p);
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
 	if (o->leaks)
@@ -441,6 +470,7 @@ static void clear(struct samples *s)
 	free(s->lives);
 	free(s->windows);
 	free(s->leaks);
+	free(s->times);
 	map_done(&s->stack_of);
 	threads_done(&s->threads);
 	reuse_done(&s->reuse);
@@ -452,6 +482,7 @@ static void clear(struct samples *s)
 	s->lives = NULL;
 	s->windows = NULL;
 	s->leaks = NULL;
+	s->times = NULL;
 	s->count = s->room = 0;
 	s->taken = 0;
 	s->stack_bytes = 0;

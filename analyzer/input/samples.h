@@ -54,6 +54,8 @@ struct sample_options {
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
+	bool times;                          /* lifetimes, too, and what was live at */
+	uint64_t peak;                       /* this stamp */
 	bool threads;                        /* sum up by thread, too */
 	enum class_kind classes;             /* sum up by size or lifetime, too */
 	const struct sample_filter *filter;  /* NULL: none */
@@ -86,6 +88,7 @@ struct samples {
 	struct live_part *lives;
 	struct window_part *windows;                /* NULL: not asked for */
 	struct leak_tally *leaks;                   /* NULL: not asked for */
+	struct row_times *times;                    /* NULL: not asked for */
 	struct threads threads;                     /* empty: not asked for */
 	struct classes classes;                     /* empty: not asked for */
 	struct estimate_sum left_out[FIGURE_COUNT]; /* by what their records say, whatever their stack is */

@@ -9,6 +9,7 @@
 
 /* Numbers of JavaScript are whole up to here; only a dump that lies has more. */
 #define WHOLE_MAX 0x1p53
+#define LIVED_MAX 0x1p63
 
 void output_rows_init(struct output_rows *rows, const struct report *r)
 {
@@ -73,11 +74,22 @@ uint64_t output_rows_samples(const struct output_rows *rows, size_t i, enum repo
 	return sum;
 }
 
+uint64_t output_rows_lived(const struct output_rows *rows, size_t i)
+{
+	const struct report *r = rows->report;
+	double ns = 0;
+
+	for (size_t k = i; k < (i < rows->shown ? i + 1 : r->rows.count); k++)
+		ns += r->rows.list[k].times.lived;
+	return ns > 0 ? (uint64_t)fmin(LIVED_MAX, round(ns / 1000)) : 0;
+}
+
 static double value_of(const struct report_row *row, enum output_side side, enum report_figure figure)
 {
 	switch (side) {
 	case OUTPUT_OLD: return row->change->old[figure].value;
 	case OUTPUT_GROWTH: return row->change->plus[figure].value - row->change->minus[figure].value;
+	case OUTPUT_PEAK: return report_is_live(figure) ? row->times.peak[figure] : 0;
 	default: return row->sum[figure].value;
 	}
 }

@@ -9,7 +9,8 @@
 
 #include "report.h"
 
-enum output_side { OUTPUT_NOW, OUTPUT_OLD, OUTPUT_GROWTH };
+/* OUTPUT_PEAK: of a live figure, where report.times are known. */
+enum output_side { OUTPUT_NOW, OUTPUT_OLD, OUTPUT_GROWTH, OUTPUT_PEAK };
 
 /* Names that stand for frames. */
 enum output_gap { OUTPUT_NO_GAP, OUTPUT_UNKNOWN, OUTPUT_MORE, OUTPUT_HIDDEN, OUTPUT_CUT, OUTPUT_DEPTH, OUTPUT_GAPS };
@@ -31,6 +32,8 @@ enum output_gap output_rows_gap(const struct output_rows *rows, size_t i);
 const char *output_gap_name(const struct output_rows *rows, enum output_gap gap);
 /* The samples that a figure of it rests on; of a growth those of both sides. */
 uint64_t output_rows_samples(const struct output_rows *rows, size_t i, enum report_figure figure);
+/* The lifetimes of all its blocks together, in microseconds, where report.times are known. */
+uint64_t output_rows_lived(const struct output_rows *rows, size_t i);
 /* A figure of all rows, to be freed. Rounded so that the sum is that of the total. NULL: out of memory. */
 int64_t *output_rows_column(const struct output_rows *rows, enum output_side side, enum report_figure figure);
 /* The total as such a number. */

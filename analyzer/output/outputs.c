@@ -29,6 +29,7 @@ enum {
 	SHOWS_ALL = 31,
 	SHOWS_BESIDE = 32,  /* a timeline beside the stacks, asked for or not */
 	SHOWS_THREADS = 64, /* those of each stack */
+	SHOWS_TIMES = 128,  /* lifetimes and the peak of each stack */
 };
 
 struct output_format {
@@ -102,7 +103,11 @@ static const struct output_format formats[] = {
 	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_MOMENTS | SHOWS_BESIDE,
 	  .binary = true,
 	  .write = write_html },
-	{ .name = "dhat", .endings = { ".dhat.json" }, .beginning = "dhat.out", .write = write_dhat },
+	{ .name = "dhat",
+	  .endings = { ".dhat.json" },
+	  .beginning = "dhat.out",
+	  .shows = SHOWS_TIMES,
+	  .write = write_dhat },
 };
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
@@ -256,21 +261,27 @@ int outputs_open(struct outputs *o, char *const *inputs, int input_count, struct
 	return 0;
 }
 
+static bool any_shows(const struct outputs *o, unsigned what)
+{
+	for (size_t i = 0; i < o->count; i++)
+		if (o->list[i].format->shows & what)
+			return true;
+	return false;
+}
+
 size_t outputs_moments(const struct outputs *o, const struct report_options *options, int dump_count)
 {
-	bool wanted = false;
-
-	for (size_t i = 0; i < o->count; i++)
-		wanted = wanted || o->list[i].format->shows & SHOWS_BESIDE;
-	return wanted && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
+	return any_shows(o, SHOWS_BESIDE) && dump_count == 1 && !options->diff ? MOMENTS_BESIDE : 0;
 }
 
 bool outputs_show_threads(const struct outputs *o)
 {
-	for (size_t i = 0; i < o->count; i++)
-		if (o->list[i].format->shows & SHOWS_THREADS)
-			return true;
-	return false;
+	return any_shows(o, SHOWS_THREADS);
+}
+
+bool outputs_show_times(const struct outputs *o)
+{
+	return any_shows(o, SHOWS_TIMES);
 }
 
 bool outputs_have_stdout(const struct outputs *o)

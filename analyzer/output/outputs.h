@@ -53,6 +53,8 @@ int outputs_open(struct outputs *outputs, char *const *inputs, int input_count, 
 size_t outputs_moments(const struct outputs *outputs, const struct report_options *options, int dump_count);
 /* report_options.stack_threads. */
 bool outputs_show_threads(const struct outputs *outputs);
+/* report_options.times. */
+bool outputs_show_times(const struct outputs *outputs);
 bool outputs_have_stdout(const struct outputs *outputs);
 /* Writes all of them. top_given: report->options.top is what the user wants. After a failure the others are written all
  * the same, and the first error is told. */

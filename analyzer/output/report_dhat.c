@@ -11,7 +11,8 @@
 #include "place_table.h"
 
 #define VERSION 2
-#define FIRST_FRAME 1u /* number 0 is the root */
+#define SHORT_LIVED 1000u /* microseconds: readers can list what lives no longer on average */
+#define FIRST_FRAME 1u    /* number 0 is the root */
 
 struct dhat {
 	const struct report *report;
@@ -22,6 +23,12 @@ struct dhat {
 	uint32_t gap_count;
 	struct name_text function, file;
 };
+
+/* What the totals are of. With times they have what was live as well, under names of its own. */
+static bool is_live(const struct report *r)
+{
+	return !r->times.known && report_is_live(r->options.sort);
+}
 
 /* Innermost first. */
 static int put_frames(struct dhat *d, size_t i)
@@ -44,29 +51,75 @@ static int put_frames(struct dhat *d, size_t i)
 	return 0;
 }
 
+/* Bytes and blocks of all rows. */
+struct column {
+	int64_t *bytes, *blocks;
+};
+
+/* column_done in any case. */
+static int column_make(struct column *c, const struct dhat *d, enum output_side side, bool live)
+{
+	c->bytes = output_rows_column(&d->rows, side, live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES);
+	c->blocks = output_rows_column(&d->rows, side, live ? FIGURE_LIVE_COUNT : FIGURE_ALLOCATED_COUNT);
+	return c->bytes && c->blocks ? 0 : -ENOMEM;
+}
+
+static void column_done(struct column *c)
+{
+	free(c->bytes);
+	free(c->blocks);
+}
+
+static bool is_zero(const struct column *c, size_t i)
+{
+	return !c->bytes || (!c->bytes[i] && !c->blocks[i]);
+}
+
+static void put_pair(struct json *j, const char *bytes, const char *blocks, const struct column *c, size_t i)
+{
+	json_unsigned(j, bytes, (uint64_t)c->bytes[i]);
+	json_unsigned(j, blocks, (uint64_t)c->blocks[i]);
+}
+
+/* The greatest of many estimates for one stack would be too high: the maximum is that of the peak and of the end. */
+static void put_times(struct dhat *d, size_t i, const struct column *peak, const struct column *end)
+{
+	struct json *j = &d->json;
+
+	json_unsigned(j, "tl", output_rows_lived(&d->rows, i));
+	put_pair(j, "mb", "mbk", peak->bytes[i] > end->bytes[i] ? peak : end, i);
+	put_pair(j, "gb", "gbk", peak, i);
+	put_pair(j, "eb", "ebk", end, i);
+}
+
 static int put_points(struct dhat *d)
 {
-	bool live = report_is_live(d->report->options.sort);
-	AUTO_FREE int64_t *bytes =
-		output_rows_column(&d->rows, OUTPUT_NOW, live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES);
-	AUTO_FREE int64_t *blocks =
-		output_rows_column(&d->rows, OUTPUT_NOW, live ? FIGURE_LIVE_COUNT : FIGURE_ALLOCATED_COUNT);
+	bool times = d->report->times.known;
+	struct column total = { 0 }, peak = { 0 }, end = { 0 };
 	struct json *j = &d->json;
-	int s = bytes && blocks ? 0 : -ENOMEM;
+	int s = column_make(&total, d, OUTPUT_NOW, is_live(d->report));
+	if (!s && times)
+		s = column_make(&peak, d, OUTPUT_PEAK, true);
+	if (!s && times)
+		s = column_make(&end, d, OUTPUT_NOW, true);
 
 	json_array(j, "pps");
 	for (size_t i = 0; !s && i < d->rows.count; i++) {
 		progress_at(d->report->options.progress, "writing", i, d->rows.count);
 		report_want_symbols(d->report, i, d->rows.shown);
-		if (!bytes[i] && !blocks[i])
+		if (is_zero(&total, i) && is_zero(&peak, i) && is_zero(&end, i))
 			continue;
 		json_object_line(j, NULL);
-		json_unsigned(j, "tb", (uint64_t)bytes[i]);
-		json_unsigned(j, "tbk", (uint64_t)blocks[i]);
+		put_pair(j, "tb", "tbk", &total, i);
+		if (times)
+			put_times(d, i, &peak, &end);
 		s = put_frames(d, i);
 		json_object_end(j);
 	}
 	json_array_end(j);
+	column_done(&total);
+	column_done(&peak);
+	column_done(&end);
 	return s;
 }
 
@@ -129,14 +182,18 @@ static int put_head(struct dhat *d)
 		end_ns = r->options.at_ns;
 	json_unsigned(j, "dhatFileVersion", VERSION);
 	json_string(j, "mode", "memattach-sampled-heap");
-	json_string(j, "verb", report_is_live(r->options.sort) ? "Live" : "Allocated");
-	json_bool(j, "bklt", false);
+	json_string(j, "verb", is_live(r) ? "Live" : "Allocated");
+	json_bool(j, "bklt", r->times.known);
 	json_bool(j, "bkacc", false);
 	json_string(j, "tu", "\xc2\xb5s");
 	json_string(j, "Mtu", "s");
 	json_string(j, "cmd", command);
 	json_number(j, "pid", s ? s->pid : 0);
 	json_unsigned(j, "te", end_ns / 1000);
+	if (r->times.known) {
+		json_unsigned(j, "tg", (r->times.peak_ns < end_ns ? r->times.peak_ns : end_ns) / 1000);
+		json_unsigned(j, "tuth", SHORT_LIVED);
+	}
 	return command ? 0 : -ENOMEM;
 }
 

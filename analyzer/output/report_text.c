@@ -158,11 +158,19 @@ static void put_own_code(const struct text *t)
 		        text_percent(unnamed, share));
 }
 
+/* Whether the last lines say what was seen. */
+static bool is_brief(const struct report *r)
+{
+	const struct report_options *o = &r->options;
+
+	return !o->verbose && !o->leaks && !report_compares(r) && !(o->plan > 0) && !o->timeline;
+}
+
 /* The rows of the view, and what is to be said behind them. */
 static void put_rows(const struct text *t, const char *name)
 {
 	const struct report_options *o = &t->report->options;
-	bool brief = !o->verbose && !o->leaks && !report_compares(t->report) && !(o->plan > 0);
+	bool brief = is_brief(t->report);
 	size_t shown = o->by != BY_STACK ? groups_of_samples(o->by) ? text_classes(t) : text_groups(t)
 	               : brief ? text_holders(t)
 	                                 : text_rows(t);
@@ -174,8 +182,10 @@ static void put_rows(const struct text *t, const char *name)
 
 void report_text(const struct report *r, const char *name, FILE *out, bool colour)
 {
+	size_t labels = 0;
 	struct text t = { .report = r,
 		          .out = out,
+		          .labels = &labels,
 		          .bold = colour ? "\033[1m" : "",
 		          .dim = colour ? "\033[2m" : "",
 		          .warn = colour ? "\033[33m" : "",
@@ -184,7 +194,8 @@ void report_text(const struct report *r, const char *name, FILE *out, bool colou
 
 	printable_copy(name, clean, sizeof clean);
 	text_head(&t, clean);
-	text_trust(&t);
+	if (!is_brief(r) || !text_all_measured(r))
+		text_trust(&t);
 	text_warnings(&t);
 	if (r->options.verbose)
 		text_facts(&t);

@@ -63,6 +63,7 @@ int requested_report_main(int argc, char **argv)
 		r = outputs_settle(&outputs, NULL, &options, &e);
 	options.moments = r ? 0 : outputs_moments(&outputs, &options, 1);
 	options.stack_threads = !r && outputs_show_threads(&outputs);
+	options.times = !r && outputs_show_times(&outputs);
 	int status = r ? refuse() : EXIT_WHOLE;
 	if (!r && argc == 3) {
 		outputs.list[0].path = "-"; /* the name has said the form; the file is open already */

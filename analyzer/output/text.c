@@ -110,6 +110,8 @@ const char *text_short_path(const char *path)
 
 void text_label(const struct text *t, const char *name)
 {
+	if (t->labels)
+		++*t->labels;
 	fprintf(t->out, "  %s%-10s%s ", t->dim, name, t->plain);
 }
 

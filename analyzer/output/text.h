@@ -13,6 +13,7 @@ struct text {
 	const struct report *report;
 	FILE *out;
 	const char *bold, *dim, *warn, *plain; /* ANSI sequences or "" */
+	size_t *labels;                        /* how many lines with a label there were; NULL: nobody counts */
 };
 
 /* 1234567 -> "1,234,567" */
@@ -47,6 +48,7 @@ void text_label(const struct text *t, const char *name);
 void text_warning(const struct text *t, const char *what, const char *text);
 
 /* What the figures are worth. */
+bool text_all_measured(const struct report *report);
 void text_trust(const struct text *t);
 /* To be put behind a total: "   upper bound", or "". */
 const char *text_trust_mark(const struct text *t, enum report_figure f);
@@ -65,6 +67,7 @@ void text_facts(const struct text *t);
 void text_verdict(const struct text *t);
 void text_totals(const struct text *t);
 size_t text_holders(const struct text *t);
+/* The last lines: text_seen, with what the figures are worth if all are measured; what to do next. */
 void text_next(const struct text *t, const char *name);
 /* What of the allocations there were samples of. */
 void text_seen(const struct text *t);

@@ -75,7 +75,8 @@ void text_verdict(const struct text *t)
 
 	if (report_compares(r) || r->options.leaks)
 		return;
-	putc('\n', t->out);
+	if (!t->labels || *t->labels) /* the first line has a blank one below it */
+		putc('\n', t->out);
 	if (trust == TRUST_UNKNOWN) {
 		fputs("What was allocated, and what of it is live, is not known: nothing of it was seen, or frees are "
 		      "not.\n",
@@ -278,7 +279,7 @@ size_t text_holders(const struct text *t)
 	return shown;
 }
 
-void text_seen(const struct text *t)
+static void put_seen(const struct text *t, bool measured)
 {
 	const struct report *r = t->report;
 	uint64_t low = UINT64_MAX, high = 0;
@@ -288,16 +289,23 @@ void text_seen(const struct text *t)
 		low = r->sessions[i].least_rate_bytes < low ? r->sessions[i].least_rate_bytes : low;
 		high = r->sessions[i].largest_rate_bytes > high ? r->sessions[i].largest_rate_bytes : high;
 	}
-	fputs("\nSeen: only what was allocated meanwhile. ", t->out);
+	const char *one = measured ? "one" : "One";
+	fprintf(t->out, "\nSeen: only what was allocated meanwhile. %s", measured ? "Trust: measured, " : "");
 	if (r->largest_rate <= 1)
-		fputs("Every allocation", t->out);
+		fprintf(t->out, "%s allocation", measured ? "every" : "Every");
 	else if (low == high)
-		fprintf(t->out, "One sample per %s", size_format((double)high, a));
+		fprintf(t->out, "%s sample per %s", one, size_format((double)high, a));
 	else
-		fprintf(t->out, "One sample per %s to %s", size_format((double)low, a), size_format((double)high, b));
+		fprintf(t->out, "%s sample per %s to %s", one, size_format((double)low, a),
+		        size_format((double)high, b));
 	if (r->session_count == 1 && !isnan(r->sessions[0].overhead))
 		fprintf(t->out, "; cost %s CPU", text_percent(fmin(1, r->sessions[0].overhead), share));
 	fprintf(t->out, "; %s lost.\n", text_grouped((double)report_lost(r), a));
+}
+
+void text_seen(const struct text *t)
+{
+	put_seen(t, false);
 }
 
 /* Whether a shell takes the name as it is, and it is short. */
@@ -312,7 +320,7 @@ void text_next(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
 
-	text_seen(t);
+	put_seen(t, text_all_measured(r));
 	if (r->session_count != 1)
 		return;
 	name = is_plain(name) ? name : "DUMP";

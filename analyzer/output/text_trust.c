@@ -66,13 +66,18 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 	return line;
 }
 
+bool text_all_measured(const struct report *r)
+{
+	return r->trust.live.value == TRUST_MEASURED && r->trust.allocated.value == TRUST_MEASURED;
+}
+
 void text_trust(const struct text *t)
 {
 	const struct trust *trust = &t->report->trust;
 	uint32_t reasons = trust->live.reasons | trust->allocated.reasons;
 	char line[LINE_TEXT];
 
-	if (trust->live.value == TRUST_MEASURED && trust->allocated.value == TRUST_MEASURED) {
+	if (text_all_measured(t->report)) {
 		text_label(t, "trust");
 		fputs("live and allocated figures are measured\n", t->out);
 		return;

@@ -137,6 +137,8 @@ static void take_samples(const struct build *b, struct part *part, size_t number
 		part->window = &s->windows[number];
 	if (s->leaks)
 		part->change.leak = s->leaks[number];
+	if (s->times)
+		part->row.times = s->times[number];
 	for (int f = 0; f <= FIGURE_LIVE_COUNT; f++) {
 		part->row.sum[f] = s->lives[number].sum[f];
 		if (!s->windows)
@@ -437,25 +439,30 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 	return s;
 }
 
-/* Makes the moment at which most was live that of the report. */
-static int find_peak(struct build *b, struct sample_options *options)
+/* The moment at which most was live. */
+static int find_peak(struct build *b, uint64_t *stamp, uint64_t *ns)
 {
 	struct timeline timeline = { 0 };
 	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline, NULL);
 
 	if (!s) {
-		options->at = timeline_peak(&timeline)->stamp;
-		set_end(b, options->at);
-		b->report->options.at_ns = timeline_peak(&timeline)->ns;
+		*stamp = timeline_peak(&timeline)->stamp;
+		*ns = timeline_peak(&timeline)->ns;
 	}
 	timeline_done(&timeline);
 	return s;
 }
 
-/* They are about the end, and about all of the session. */
-static bool wants_spans(const struct report_options *o)
+/* Whether the report is about the end, and about all of the session. */
+static bool is_whole(const struct report_options *o)
 {
-	return o->moments && !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff && !o->filter.older_ns;
+	return !o->at_ns && !o->since_ns && !o->peak && !o->leaks && !o->diff && !o->filter.older_ns;
+}
+
+/* Without the records of some samples, nobody knows how long their blocks lived. */
+static bool has_all_records(const struct dump *dump)
+{
+	return !dump_counter(dump, DUMP_COUNTER_lost_history) && !dump_counter(dump, DUMP_COUNTER_lost_live_full);
 }
 
 static int read_views(struct build *b, struct sample_options *options)
@@ -468,10 +475,17 @@ static int read_views(struct build *b, struct sample_options *options)
 		s = set_filter(b, options->at != UINT64_MAX ? options->at : dump_latest_stamp(b->dump));
 		options->filter = &b->filter;
 	}
-	if (!s && r->options.peak)
-		s = find_peak(b, options);
+	options->times = r->options.times && is_whole(&r->options) && r->session_count == 1 && has_all_records(b->dump);
+	if (!s && options->times)
+		s = find_peak(b, &options->peak, &r->times.peak_ns);
+	/* They are about the end, and about all of the session. */
+	struct spans *spans = r->options.moments && is_whole(&r->options) ? &r->spans : NULL;
+	if (!s && r->options.peak) {
+		s = find_peak(b, &options->at, &r->options.at_ns);
+		set_end(b, options->at);
+	}
 	if (!s && moments)
-		s = read_timeline(b, moments, &r->timeline, wants_spans(&r->options) ? &r->spans : NULL);
+		s = read_timeline(b, moments, &r->timeline, spans);
 	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 
@@ -524,6 +538,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		judge_session(r, &r->sessions[r->session_count - 1], &b.samples.fit, b.modules.got_entries);
 	if (b.samples.rate > r->largest_rate)
 		r->largest_rate = b.samples.rate;
+	r->times.known = !s && options.times && has_all_records(dump); /* it may be recorded meanwhile */
 	if (!s && needs_lost_history(&b.samples))
 		r->past_unknown = true;
 	samples_done(&b.samples);

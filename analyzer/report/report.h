@@ -64,6 +64,7 @@ struct report_options {
 	size_t timeline;    /* moments to look at, of one dump; 0: none */
 	size_t moments;     /* the same for outputs that show a timeline beside the stacks; timeline comes first */
 	bool stack_threads; /* for outputs that show the threads of each stack */
+	bool times;         /* for outputs that show what was live at the peak, and lifetimes, beside the stacks */
 	struct filter_options filter;
 	struct image_search search;
 	struct progress *progress; /* NULL: nobody wants to know */
@@ -86,6 +87,12 @@ struct report_memory {
 	double private_growth; /* bytes; may be negative */
 	struct estimate live;  /* of what was captured and is live */
 	bool mostly_unseen;    /* a large growth, most of which is not ours for certain */
+};
+
+/* Whether rows have times: of one dump that has all records, as it is at its end. */
+struct report_times {
+	bool known;
+	uint64_t peak_ns; /* after the attach: when most was live, of REPORT_PEAK_MOMENTS */
 };
 
 /* Of stacks that Python takes part in; of a pair, the newer ones. */
@@ -133,6 +140,7 @@ struct report {
 	struct timeline timeline;           /* if options ask for it */
 	struct spans spans;                 /* with it, for outputs that show it beside the stacks of the end */
 	struct stack_threads stack_threads; /* if options ask for it */
+	struct report_times times;          /* if options ask for it */
 	struct report_memory memory;
 	struct report_python python;
 	struct report_own_code own_code;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Known amounts from known functions: what the report says about them."""
+import json
 import os
 import re
 import shutil
@@ -72,12 +73,24 @@ def check_exact(report, truth):
         raise Failure(f"lost: {report['samples']}")
 
 
+def check_exact_dhat(context, dump, truth):
+    """Of a session in which all is recorded, DHAT's form has the end, a peak that is no lower, and lifetimes within the session."""
+    file = json.loads(analyze_text(context, dump, "--format=dhat"))
+    assert file["bklt"] and file["verb"] == "Allocated" and 0 <= file["tg"] <= file["te"], file
+    points = file["pps"]
+    for field, figure in (("tb", "allocated_bytes"), ("tbk", "allocated_count"), ("eb", "live_bytes"), ("ebk", "live_count")):
+        assert sum(point[field] for point in points) == sum(entry[figure] for entry in truth.values()), (field, points, truth)
+    assert sum(point["eb"] for point in points) <= sum(point["gb"] for point in points) <= sum(point["tb"] for point in points), points
+    assert all(0 < point["tl"] <= point["tbk"] * (file["te"] + 1) for point in points if point["ebk"]), (file["te"], points)
+
+
 @case()
 def known_heap_exact(context):
     """At --rate 1 every figure is exact to the byte and the interval has no width."""
-    report, truth, _ = known_session(context, "known_heap", "1")
+    report, truth, session = known_session(context, "known_heap", "1")
     assert report["rate_bytes"] == 1
     check_exact(report, truth)
+    check_exact_dhat(context, session.dump, truth)
 
 
 @case()
@@ -148,7 +161,8 @@ def known_heap_text(context):
     _, _, session = known_session(context, "known_heap", "64k", "--seed", "7")
     text = analyze_text(context, session.dump)
     lines = text.splitlines()
-    assert len(lines) < 40 and "known_heap (PID " in lines[0] and "measured" in lines[2] and "still live" in lines[4], text
+    assert len(lines) < 40 and "known_heap (PID " in lines[0] and "still live" in lines[2] and "\nSeen: " in text, text
+    assert ". Trust: measured, one sample per 64.0 KiB" in text and "  trust " not in text, text
     holders = [line.split()[-2] for line in lines if re.match(r" [ \d]\d +\S", line) and "known_heap.c:" in line]
     assert holders[:3] == ["c", "b", "a"], text
     text = analyze_text(context, session.dump, "--verbose")

@@ -196,12 +196,12 @@ class Outputs:
         """What dh_view.js checks and throws at (checkFields, checkPP, "repeated location")."""
         file = json.loads(self.paths["dhat"].read_text(encoding="utf-8"))
         assert {"dhatFileVersion", "mode", "verb", "bklt", "bkacc", "tu", "Mtu", "cmd", "pid", "te", "pps", "ftbl"} <= set(file)
-        assert file["dhatFileVersion"] == 2 and file["bklt"] is False and file["bkacc"] is False and file["te"] >= 0
+        assert file["dhatFileVersion"] == 2 and file["bklt"] in (True, False) and file["bkacc"] is False and file["te"] >= 0
         assert file["ftbl"][0] == "[root]" and all(text.isprintable() for text in file["ftbl"]) and file["cmd"].isprintable()
         assert all(re.match(r"0x[0-9A-F]+: .", text) or GAP.fullmatch(text) for text in file["ftbl"][1:]), file["ftbl"]
         stacks = [tuple(point["fs"]) for point in file["pps"]]
         assert len(set(stacks)) == len(stacks) and all(stack and 1 <= min(stack) and max(stack) < len(file["ftbl"]) for stack in stacks)
-        live = self.report["view"]["sort"].startswith("live")
+        live = self.report["view"]["sort"].startswith("live") and not file["bklt"]
         assert file["verb"] == ("Live" if live else "Allocated")
         shown = sorted([self.dhat_name(file["ftbl"][number]) for number in stack if file["ftbl"][number] != "(outer frames not known)"]
                        for stack in stacks)
@@ -209,7 +209,23 @@ class Outputs:
         for field, figure in (("tb", "bytes"), ("tbk", "count")):
             figure = ("live_" if live else "allocated_") + figure
             assert sum(point[field] for point in file["pps"]) == self.total(figure), (self.arguments, figure)
+        if file["bklt"]:
+            self.check_dhat_times(file)
+        else:
+            assert all(set(point) == {"tb", "tbk", "fs"} for point in file["pps"]) and not {"tg", "tuth"} & set(file)
 
+    def check_dhat_times(self, file):
+        """What is live at the end; at the peak, as --peak says; lifetimes within the session."""
+        assert not any(word.startswith(("--at", "--since", "--peak", "--older")) for word in self.arguments)
+        assert file["tuth"] > 0 and 0 <= file["tg"] <= file["te"], (file["tg"], file["te"])
+        peak = json.loads(run(self.program, "--json", "--peak", *self.arguments).stdout)["total"]
+        for figure, end, at_peak, most in (("live_bytes", "eb", "gb", "mb"), ("live_count", "ebk", "gbk", "mbk")):
+            assert sum(point[end] for point in file["pps"]) == self.total(figure), (self.arguments, figure)
+            assert sum(point[at_peak] for point in file["pps"]) == whole(peak[figure]["estimate"]), (self.arguments, figure, peak)
+            assert all(point[most] in (point[end], point[at_peak]) for point in file["pps"]), self.arguments
+        for point in file["pps"]:
+            blocks = max(point[field] for field in ("tbk", "gbk", "ebk"))
+            assert point["mb"] == max(point["gb"], point["eb"]) and 0 <= point["tl"] <= (blocks + 1) * (file["te"] + 1), point
 
     def check_html(self):
         """The sums of the tree are the totals, and those of each stack, by its functions, are those of the JSON."""
@@ -250,11 +266,15 @@ class Checks:
             path.unlink()
 
     def check_views(self):
+        times = 0
         for seed in self.seeds:
             for view in VIEWS:
                 compares = any(word.startswith("--since") for word in view)
                 formats = {name for name in FILES if not (name == "dhat" and compares)}
-                Outputs(self.program, self.directory, [*view, seed], formats).check()
+                outputs = Outputs(self.program, self.directory, [*view, seed], formats)
+                outputs.check()
+                times += "dhat" in formats and json.loads(outputs.paths["dhat"].read_text(encoding="utf-8"))["bklt"]
+        assert times, "no dump knows lifetimes"
         for old in self.seeds:
             for new in self.seeds:
                 if old != new:
