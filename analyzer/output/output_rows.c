@@ -123,17 +123,17 @@ static int compare_remainders(const void *a, const void *b)
 /* Rounds down, then one up for each of the largest remainders, until the sum is the total. */
 static void make_whole(int64_t *whole, struct remainder *remainders, size_t count, int64_t total)
 {
-	int64_t left = total;
+	uint64_t left = (uint64_t)total; /* a dump that lies may have rows whose sum is beyond any number */
 
 	for (size_t i = 0; i < count; i++) {
 		double value = bounded(remainders[i].value);
 		whole[i] = (int64_t)floor(value);
 		remainders[i].value = value - floor(value);
-		left -= whole[i];
+		left -= (uint64_t)whole[i];
 	}
-	if (left > 0 && (uint64_t)left <= count) {
+	if (left <= count) {
 		qsort(remainders, count, sizeof *remainders, compare_remainders);
-		for (int64_t i = 0; i < left; i++)
+		for (uint64_t i = 0; i < left; i++)
 			whole[remainders[i].row]++;
 	}
 }
