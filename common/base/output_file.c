@@ -12,6 +12,8 @@
 
 static int say(const struct output_file *f, int rc, struct err *e)
 {
+	if (rc == -ENXIO)
+		return err_set(e, ENXIO, "cannot write %s: it is a FIFO that nobody reads, or a socket", f->path);
 	return err_set(e, -rc, "cannot write %s: %s", f->path, strerror(-rc));
 }
 
@@ -55,7 +57,7 @@ static bool is_left_alone(const struct output_file *f, const struct stat *old)
 }
 
 /* A FIFO, a device: what is looked at is what is opened. Only devices can be of nobody's making. */
-static int open_special(const struct output_file *f)
+static int open_special(const struct output_file *f, enum output_wait wait)
 {
 	AUTO_CLOSE int fd = openat(f->place.directory, f->place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -68,11 +70,14 @@ static int open_special(const struct output_file *f)
 	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode) && geteuid() == 0 && !file_place_trusts(st.st_uid))
 		return -EACCES;
 	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-	int opened = open(self, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return opened < 0 ? -errno : opened;
+	const bool never_waits = wait == OUTPUT_NEVER_WAITS && S_ISFIFO(st.st_mode);
+	AUTO_CLOSE int opened = open(self, O_WRONLY | O_CLOEXEC | O_NOCTTY | (never_waits ? O_NONBLOCK : 0));
+	if (opened < 0 || (never_waits && fcntl(opened, F_SETFL, 0) < 0))
+		return -errno;
+	return steal_fd(&opened);
 }
 
-static int open_descriptor(struct output_file *f, struct err *e)
+static int open_descriptor(struct output_file *f, enum output_wait wait, struct err *e)
 {
 	const struct file_place *p = &f->place;
 	struct stat there;
@@ -92,18 +97,18 @@ static int open_descriptor(struct output_file *f, struct err *e)
 	else if (S_ISREG(there.st_mode))
 		fd = open_new(f, &there);
 	else
-		fd = S_ISDIR(there.st_mode) ? -EISDIR : open_special(f);
+		fd = S_ISDIR(there.st_mode) ? -EISDIR : open_special(f, wait);
 	return fd < 0 ? say(f, fd, e) : fd;
 }
 
-int output_file_open(struct output_file *f, const char *path, struct err *e)
+int output_file_open(struct output_file *f, const char *path, enum output_wait wait, struct err *e)
 {
 	*f = (struct output_file){ .path = path, .place.directory = -1 };
 	if (is_stdout(f)) {
 		f->stream = stdout;
 		return 0;
 	}
-	AUTO_CLOSE int fd = open_descriptor(f, e);
+	AUTO_CLOSE int fd = open_descriptor(f, wait, e);
 	int r = fd < 0 ? fd : 0;
 	if (!r) {
 		f->stream = fdopen(fd, "w");

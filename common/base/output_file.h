@@ -24,8 +24,11 @@ struct output_file {
 	struct new_file file;
 };
 
+/* Opening a FIFO waits until somebody reads it; or that nobody does is an error. */
+enum output_wait { OUTPUT_WAITS, OUTPUT_NEVER_WAITS };
+
 /* path must outlive the file. -errno with a text; nothing is left then. */
-int output_file_open(struct output_file *file, const char *path, struct err *e) WARN_UNUSED;
+int output_file_open(struct output_file *file, const char *path, enum output_wait wait, struct err *e) WARN_UNUSED;
 /* Ends the writing and gives the file its name. Nothing is left of one that could not be written wholly. */
 int output_file_finish(struct output_file *file, struct err *e) WARN_UNUSED;
 /* Leaves nothing of it, unless it was finished. */

@@ -42,7 +42,7 @@ int session_reports_open(struct session *s, struct err *e)
 	int rc = check(&s->options, &s->symbols, e);
 
 	for (unsigned i = 0; i < s->options.report_count && rc == 0; i++) {
-		rc = output_file_open(&s->reports[i], s->options.reports[i], e);
+		rc = output_file_open(&s->reports[i], s->options.reports[i], OUTPUT_NEVER_WAITS, e);
 		if (rc == 0)
 			s->report_count++;
 		else

@@ -27,9 +27,13 @@ def reports_after_a_session(context):
         assert "still live" in file.read()
     dumps = [name for name in os.listdir(context.work) if name.endswith(".dump")]
     assert len(dumps) == 1 and report["target"]["pid"] == victim.pid, dumps
-    for name, reason in (("r.what", "does not tell the format"), ("nowhere/r.txt", "No such file")):
+    os.mkfifo(context.path("fifo.txt"))
+    for name, reason in (("r.what", "does not tell the format"), ("nowhere/r.txt", "No such file"), ("fifo.txt", "nobody reads")):
         refused = run_memattach(context, victim.pid, "-d", "300ms", "--report", name)
         assert refused.returncode == 1 and reason in refused.stderr, refused
+    launched = run_memattach(context, "--report", "fifo.txt", "--", "echo", "runs")
+    assert launched.stdout == "runs\n" and "nobody reads" in launched.stderr, launched
+    os.unlink(context.path("fifo.txt"))
     for arguments in ((victim.pid, victim.pid), ("x",), (), ("--report", "a.txt", "--report", "a.txt", victim.pid),
                       ("--detach", victim.pid, "--report", "a.txt")):
         assert run_memattach(context, *arguments).returncode == USAGE, arguments

@@ -44,7 +44,7 @@ static int write_new(const char *path, struct err *e)
 {
 	struct output_file f;
 
-	int rc = output_file_open(&f, path, e);
+	int rc = output_file_open(&f, path, OUTPUT_NEVER_WAITS, e);
 	if (rc)
 		return rc;
 	fputs("new", f.stream);
@@ -86,7 +86,7 @@ static void test_output_file_takes_the_name_when_it_is_whole(void **state)
 
 	put("report", "old");
 	assert_int_equal(chmod("report", 0640), 0);
-	assert_int_equal(output_file_open(&f, "report", &e), 0);
+	assert_int_equal(output_file_open(&f, "report", OUTPUT_WAITS, &e), 0);
 	fputs("half", f.stream);
 	output_file_done(&f);
 	assert_holds("report", "old");
@@ -126,7 +126,7 @@ static void test_output_file_stays_where_it_was_opened(void **state)
 	struct err e;
 
 	put("elsewhere/report", "precious");
-	assert_int_equal(output_file_open(&f, "shared/report", &e), 0);
+	assert_int_equal(output_file_open(&f, "shared/report", OUTPUT_WAITS, &e), 0);
 	fputs("new", f.stream);
 	assert_int_equal(symlink("../elsewhere/report", "shared/report"), 0);
 	assert_int_equal(rename("shared", "moved"), 0);
@@ -182,6 +182,7 @@ static void test_output_file_gives_nothing_to_others(void **state)
 	assert_int_equal(write_new("shared/linked", &e), 0);
 	assert_holds("elsewhere/precious", "precious");
 	assert_int_equal(mkfifo("shared/fifo", 0666), 0);
+	assert_int_equal(write_new("shared/fifo", &e), -ENXIO); /* and does not wait for a reader */
 	assert_int_equal(chown("shared/fifo", STRANGER, STRANGER), 0);
 	assert_int_equal(write_new("shared/fifo", &e), -EACCES);
 	/* As in /tmp. */
