@@ -55,7 +55,8 @@ bool group_witness_has(struct group_witness *w, int number)
 	if (!w->pid || proc_status_read(status, w->pid, 0) < 0 ||
 	    !((uint64_t)proc_status_number(status, "ShdPnd", 16, 0) >> (number - 1) & 1))
 		return false;
-	group_witness_end(w);
-	group_witness_start(w);
+	struct group_witness old = *w;
+	group_witness_start(w); /* first: there is always one */
+	group_witness_end(&old);
 	return true;
 }

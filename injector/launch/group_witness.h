@@ -6,7 +6,8 @@
  *
  * So there is one process more in the group, which does nothing: it blocks all signals, and what is sent to the group
  * is pending there. It is made after memattach, and the kernel signals the members of a group from the youngest on: a
- * signal that memattach hears is there already. It has no descriptors, and ends with memattach.
+ * signal that memattach hears is there already. It has no descriptors, and ends with memattach. A second signal to the
+ * group that comes while the witness of the first is replaced may reach the program twice.
  */
 #ifndef MEMATTACH_GROUP_WITNESS_H
 #define MEMATTACH_GROUP_WITNESS_H

@@ -207,24 +207,39 @@ static void stop_with_program(struct launch *l)
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+/* A stop that comes after this is a new one. */
+static void go_on(struct launch *l)
+{
+	if (stop_of_program(l))
+		kill(l->program, SIGCONT);
+	l->stopped = false;
+}
+
+static void pass_on(struct launch *l, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+	bool was_told = was_for_group(l, info);
+
+	if (!l->program_ended && !was_told)
+		kill(l->program, number);
+	else if (l->program_ended && !l->session_ended && number != SIGTSTP)
+		kill(l->session, number);
+}
+
+/* What waits is read in the order of its numbers. SIGCONT goes first: what the program does upon another signal, as to
+ * stop again, is not to be undone by it. */
 static void hear(struct launch *l)
 {
-	struct signalfd_siginfo info;
+	struct signalfd_siginfo list[2 + sizeof passed_on / sizeof passed_on[0]];
+	ssize_t bytes = read(l->signals, list, sizeof list);
+	size_t count = bytes > 0 ? (size_t)bytes / sizeof list[0] : 0;
 
-	while (read(l->signals, &info, sizeof info) == sizeof info) {
-		int number = (int)info.ssi_signo;
-		if (number == SIGCHLD)
-			continue;
-		if (number == SIGCONT && stop_of_program(l))
-			kill(l->program, SIGCONT);
-		if (number == SIGCONT)
-			continue;
-		bool was_told = was_for_group(l, &info);
-		if (!l->program_ended && !was_told)
-			kill(l->program, number);
-		else if (l->program_ended && !l->session_ended && number != SIGTSTP)
-			kill(l->session, number);
-	}
+	for (size_t i = 0; i < count; i++)
+		if (list[i].ssi_signo == SIGCONT)
+			go_on(l);
+	for (size_t i = 0; i < count; i++)
+		if (list[i].ssi_signo != SIGCONT && list[i].ssi_signo != SIGCHLD)
+			pass_on(l, &list[i]);
 }
 
 /* The program stays a zombie until its session is over, which asks how it ended. */

@@ -14,6 +14,8 @@ from harness import Lines, case, run_memattach
 from procfs import Failure, PATIENCE, Skip, read_text
 from reports import analyze, stacks_with, sum_of
 
+POLL = 7  # x86-64
+
 NOBODY = 65534
 FAILED, NOT_EXECUTED, NOT_FOUND = 125, 126, 127
 SHAPES = ("short_life", "short_life_nopie", "short_life_static", "short_life_static_pie", "short_life_musl", "short_life_musl_static")
@@ -196,6 +198,15 @@ def send(group, *arguments):
     subprocess.run(["kill", *map(str, arguments)], preexec_fn=join, check=True)
 
 
+def wait_until_all_is_heard(pid):
+    """Until no signal is pending, and it waits in poll(2): what it heard it has dealt with."""
+    end = time.monotonic() + PATIENCE
+    while not re.search(r"(?m)^ShdPnd:\s*0+$", read_text(f"/proc/{pid}/status")) or not read_text(f"/proc/{pid}/syscall").startswith(f"{POLL} "):
+        if time.monotonic() > end:
+            raise Failure("memattach does not hear the signal")
+        time.sleep(0.001)
+
+
 @case()
 def launched_gets_signals_from_its_group(context):
     """A signal for memattach alone is passed on, whoever sends it; one for the group has reached the program already."""
@@ -208,6 +219,7 @@ def launched_gets_signals_from_its_group(context):
                      lambda: send(group, "-USR1", process.pid), lambda: os.kill(process.pid, signal.SIGUSR1)):
         send_one()
         lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
+        wait_until_all_is_heard(process.pid)
     send(group, "-INT", process.pid)
     lines.wait(rf"SIGNAL {int(signal.SIGINT)}")
     send(group, "-TERM", process.pid)

@@ -214,8 +214,10 @@ static void test_search_passes_over_stacks_of_ended_threads(void **state)
 	while (shared[THREAD] != THREAD_NONE)
 		usleep(1000);
 	assert_int_equal(search_again().verdict, ESCAPE_NONE);
-	x.tid_offset = 0; /* it is there all the same */
+#ifndef __SANITIZE_ADDRESS__ /* whose frames are so large that glibc gives the page back */
+	x.tid_offset = 0;    /* it is there all the same */
 	assert_int_equal(search_again().found, result.found);
+#endif
 }
 
 /* Whether or not the address of a trampoline ends the search before. */

@@ -48,7 +48,7 @@ void kept_call(const struct registers *in, struct registers *out, const uint64_t
 _Static_assert(TRAMPOLINE_KEPT_RAX == -16 && TRAMPOLINE_KEPT_R11 == -24, "as the code below has it");
 
 /* clang-format off */
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "kept_call:\n"
         ".cfi_startproc\n"
         "push %rbx\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset rbx, 0\n"
@@ -79,7 +79,8 @@ __asm__(".text\n"
         GENERAL_(LOAD, kept_left)
         VECTORS_(LOAD_VECTOR, kept_left)
         "ret\n"
-        ".cfi_endproc\n");
+        ".cfi_endproc\n"
+        ".popsection\n");
 /* clang-format on */
 
 static uint32_t flags;
