@@ -12,7 +12,7 @@ import time
 
 from harness import Lines, case, run_memattach
 from procfs import Failure, PATIENCE, Skip, read_text
-from reports import analyze, stacks_with, sum_of
+from reports import analyze, analyze_text, stacks_with, sum_of
 
 POLL = 7  # x86-64
 
@@ -305,6 +305,25 @@ def launched_outlives_us_at_each_step(context):
                     break
             else:
                 raise Failure(f"{shape}: memattach makes more calls of {call} than are looked at")
+
+
+@case()
+def launched_hears_of_the_end_of_its_session(context):
+    """The session alone is killed: that is said, with what to do; the program goes on, is finished by --detach, and memattach ends as it does."""
+    process = context.start([context.memattach, "-o", context.path("x.dump"), "--", context.target("short_life"), "wait"], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = Lines(process.stderr)
+    said.wait("attached to")
+    lines = Lines(process.stdout)
+    lines.wait("READY")
+    os.kill(session_of(process.pid), signal.SIGKILL)
+    said.wait(f"the session was ended by signal {int(signal.SIGKILL)}")
+    said.wait(f"memattach --detach -p {program_of(process.pid)}")
+    result = run_memattach(context, "--detach", "-p", program_of(process.pid))
+    assert result.returncode == 0 and "is in" in result.stderr, result
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(PATIENCE) == 3
+    assert analyze_text(context, context.path("x.dump")), "the first copy is whole"
 
 
 @case()
