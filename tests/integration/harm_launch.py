@@ -18,7 +18,8 @@ POLL = 7  # x86-64
 
 NOBODY = 65534
 FAILED, NOT_EXECUTED, NOT_FOUND = 125, 126, 127
-SHAPES = ("short_life", "short_life_nopie", "short_life_static", "short_life_static_pie", "short_life_musl", "short_life_musl_static")
+SHAPES = ("short_life", "short_life_nopie", "short_life_static", "short_life_static_pie", "short_life_musl", "short_life_musl_static",
+          "short_life_musl_static_pie")
 
 
 def launch(context, *command, options=(), **more):
@@ -291,7 +292,8 @@ def launched_outlives_us_at_each_step(context):
     if not strace:
         raise Skip("strace is not installed")
     alone = state_alone(context)
-    for shape in ("short_life", "short_life_static", "short_life_static_pie"):
+    for shape in (name for name in ("short_life", "short_life_static", "short_life_static_pie", "short_life_musl_static_pie")
+                  if os.path.exists(os.path.join(context.targets, name))):
         for call in ("ptrace", "pwrite64"):
             for count in range(1, 10):
                 process = context.start([strace, "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={count}",
