@@ -16,6 +16,7 @@
 #include "old_stub.h"
 #include "other_session.h"
 #include "payload_place.h"
+#include "permission.h"
 #include "proc_status.h"
 #include "record.h"
 #include "session_lock.h"
@@ -204,14 +205,6 @@ static int prepare(struct session *s, struct err *e)
 	return session_compile(s, e);
 }
 
-static bool may_suspend_seccomp(void)
-{
-	char text[32];
-
-	proc_status_copy(getpid(), "CapEff", text, sizeof text);
-	return strtoull(text, NULL, 16) >> 21 & 1; /* CAP_SYS_ADMIN */
-}
-
 static int verdict(const char *why)
 {
 	fact("verdict", "%s%s", why ? "an attach would be refused: " : "can be attached to", why ? why : "");
@@ -253,8 +246,10 @@ int doctor_report(struct session *s)
 		return verdict(e.text);
 	if (!suitable)
 		return verdict("no thread can be stopped now");
-	if (filtered == threads && !may_suspend_seccomp())
-		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
+	if (filtered == threads && permission_no_suspending()) {
+		err_set(&e, EPERM, "every thread has a seccomp filter; %s", permission_no_suspending());
+		return verdict(e.text);
+	}
 	if (s->view.plan.entry_count == 0 && s->hooks.count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);

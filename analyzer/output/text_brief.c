@@ -15,7 +15,7 @@
 #define SOURCE_COLUMNS 19
 #define NAMES_AT 71
 #define FRAMES_SHOWN 8
-#define NEXT_NAME_COLUMNS 24
+#define NEXT_NAME_COLUMNS 10 /* three times, in 120 columns */
 /* As much as the allocator, stacks and what the kernel has not counted yet may differ. */
 #define KERNEL_NOISE_BYTES (4u << 20)
 
@@ -324,6 +324,7 @@ void text_next(const struct text *t, const char *name)
 	if (r->session_count != 1)
 		return;
 	name = is_plain(name) ? name : "DUMP";
-	fprintf(t->out, "Next: memanalyze --leaks %s | memanalyze --timeline %s | memanalyze --verbose %s\n", name,
-	        name, name);
+	fprintf(t->out,
+	        "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --leaks %s | memanalyze --verbose %s\n",
+	        name, name, name);
 }

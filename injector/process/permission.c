@@ -139,3 +139,18 @@ void permission_explain(const struct permission *p, char *text, size_t size)
 		snprintf(text, size, "it is not dumpable, or a security module forbids it%s%s%s; %s",
 		         target->profile[0] ? " (profile " : "", target->profile, target->profile[0] ? ")" : "", help);
 }
+
+#define CAP_SYS_ADMIN_BIT 21
+
+const char *permission_no_suspending(void)
+{
+	struct permission_party self = { .filtered = false };
+
+	read_party(&self, "self");
+	if (!(self.effective >> CAP_SYS_ADMIN_BIT & 1))
+		return "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread";
+	return self.filtered
+	               ? "memattach has a filter itself, as in many containers, and so may suspend no other: run it "
+	                 "without one"
+	               : NULL;
+}

@@ -37,4 +37,8 @@ void permission_read(struct permission *p, pid_t target);
 /* One sentence without a full stop: the rule, and what would help. */
 void permission_explain(const struct permission *p, char *text, size_t size);
 
+/* Why the kernel lets memattach suspend no thread's seccomp filter, NULL: it may (ptrace(2), PTRACE_O_SUSPEND_SECCOMP).
+ */
+const char *permission_no_suspending(void);
+
 #endif

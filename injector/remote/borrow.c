@@ -13,6 +13,7 @@
 #include "cleanup.h"
 #include "clone_vm.h"
 #include "live_thread.h"
+#include "permission.h"
 #include "quiesce.h"
 #include "task.h"
 #include "watchdog.h"
@@ -267,10 +268,11 @@ static int try_threads(struct search *s, const struct thread_info *threads, size
 			break; /* what it needs must not be written over: cave_is_free decides */
 		}
 		if (rc == -EPERM && threads[i].filtered) {
+			const char *why = permission_no_suspending();
 			return err_set(e, EPERM,
 			               "every thread has a seccomp filter, which could kill the process at a system "
-			               "call of ours; "
-			               "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread");
+			               "call of ours; %s",
+			               why ? why : "the kernel does not let memattach suspend it");
 		}
 		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
 			if (is_over(s) || is_unwanted(s->b))

@@ -8,6 +8,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
@@ -217,6 +218,16 @@ def refuse_without_safe_thread(context):
     victim.finish()
 
 
+# Executes its arguments under a filter that allows everything, as a container's does with most.
+FILTERED = """
+import ctypes, os, struct, sys
+allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 1, ctypes.addressof(allow)))
+assert ctypes.CDLL(None).prctl(22, 2, program, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
 @case()
 def refuse_seccomp_without_capability(context):
     """The filter would kill the process at a system call of ours."""
@@ -225,6 +236,7 @@ def refuse_seccomp_without_capability(context):
     victim = Victim(context, "lives", "seccomp")
     refused(context, victim.pid, "seccomp filter", "CAP_SYS_ADMIN", prefix=["setpriv", "--bounding-set=-sys_admin"],
             busy=True)
+    refused(context, victim.pid, "seccomp filter", "memattach has a filter itself", prefix=[sys.executable, "-c", FILTERED], busy=True)
     victim.rounds_go_on()
     victim.finish()
 
