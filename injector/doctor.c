@@ -16,6 +16,7 @@
 #include "old_stub.h"
 #include "other_session.h"
 #include "payload_place.h"
+#include "permission.h"
 #include "proc_status.h"
 #include "record.h"
 #include "session_lock.h"
@@ -204,12 +205,15 @@ static int prepare(struct session *s, struct err *e)
 	return session_compile(s, e);
 }
 
-static bool may_suspend_seccomp(void)
+static bool cannot_suspend_filter(struct err *e)
 {
-	char text[32];
+	struct permission p;
 
-	proc_status_copy(getpid(), "CapEff", text, sizeof text);
-	return strtoull(text, NULL, 16) >> 21 & 1; /* CAP_SYS_ADMIN */
+	permission_read(&p, getpid());
+	const char *why = permission_to_suspend_filter(&p.self);
+	if (why)
+		err_set(e, EPERM, "every thread has a seccomp filter; %s", why);
+	return why != NULL;
 }
 
 static int verdict(const char *why)
@@ -253,8 +257,8 @@ int doctor_report(struct session *s)
 		return verdict(e.text);
 	if (!suitable)
 		return verdict("no thread can be stopped now");
-	if (filtered == threads && !may_suspend_seccomp())
-		return verdict("every thread has a seccomp filter, and suspending one needs CAP_SYS_ADMIN");
+	if (filtered == threads && cannot_suspend_filter(&e))
+		return verdict(e.text);
 	if (s->view.plan.entry_count == 0 && s->hooks.count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
