@@ -3,7 +3,9 @@
 import sys
 
 import numpy as np
-from counted import KEPT, count
+from counted import keep
+
+DIMENSION = 2 * 8  # its length, and the distance between numbers: a block of its own
 
 
 def summarise_frames():
@@ -12,8 +14,7 @@ def summarise_frames():
     while True:
         means = frame.assign(square=frame.value ** 2).groupby("key").agg({"value": "mean", "square": "sum"})
         kept = np.repeat(means.to_numpy(), 32, axis=0)  # leaks
-        KEPT.append(kept)
-        count(kept.nbytes)
+        keep([kept], kept.nbytes)  # numpy has a store of blocks for two dimensions, so none is new
 
 
 def multiply_tiles():
@@ -21,10 +22,10 @@ def multiply_tiles():
     while True:
         product = tiles @ tiles.T
         product /= product.max()
+        kept = []
         for row in np.sort(product, axis=1)[::32]:
-            kept = row[:16].repeat(4)  # leaks
-            KEPT.append(kept)
-        count(2 * kept.nbytes)
+            kept.append(row[:16].repeat(4))  # leaks
+        keep(kept, kept[0].nbytes + DIMENSION)
 
 
 {"pandas": summarise_frames, "numpy": multiply_tiles}[sys.argv[1]]()
