@@ -147,6 +147,10 @@ def ratio(a, b):
     return a / b if b else 0
 
 
+def seconds_of(report):
+    return report["view"].get("at_seconds", report["target"].get("duration_seconds", 0))
+
+
 def derived(report, part):
     """Numbers that the text works out of those of the JSON."""
     slack = isinstance(part, dict) and (part.get("fragmentation") or part.get("inclusive", {}).get("fragmentation"))
@@ -158,11 +162,10 @@ def derived(report, part):
         for unit in ("bytes", "count"):
             if f"live_{unit}" in part:
                 yield ratio(part[f"live_{unit}"]["estimate"], part[f"allocated_{unit}"]["estimate"])
+        for name in ("live_bytes", "allocated_bytes"):
+            yield ratio(part.get(name, {"estimate": 0})["estimate"], seconds_of(report))
     if part is report:
         counters = report["counters"]
-        seconds = report["view"].get("at_seconds", report["target"].get("duration_seconds", 0))
-        for name in ("live_bytes", "allocated_bytes"):
-            yield ratio(report["total"][name]["estimate"], seconds)
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
