@@ -29,7 +29,7 @@
 
 #define CONNECTIONS_MAX 64
 #define KEYS 50000
-#define FIRST 2000 /* requests before the session, where no keys are to be set */
+#define FIRST 500 /* requests before the session, where no keys are to be set */
 #define VALUE 200
 #define WARM 4 /* a part of so many of each slice is not looked at */
 #define IDLE_NS 60000

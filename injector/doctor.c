@@ -205,6 +205,17 @@ static int prepare(struct session *s, struct err *e)
 	return session_compile(s, e);
 }
 
+static bool cannot_suspend_filter(struct err *e)
+{
+	struct permission p;
+
+	permission_read(&p, getpid());
+	const char *why = permission_to_suspend_filter(&p.self);
+	if (why)
+		err_set(e, EPERM, "every thread has a seccomp filter; %s", why);
+	return why != NULL;
+}
+
 static int verdict(const char *why)
 {
 	fact("verdict", "%s%s", why ? "an attach would be refused: " : "can be attached to", why ? why : "");
@@ -246,10 +257,8 @@ int doctor_report(struct session *s)
 		return verdict(e.text);
 	if (!suitable)
 		return verdict("no thread can be stopped now");
-	if (filtered == threads && permission_no_suspending()) {
-		err_set(&e, EPERM, "every thread has a seccomp filter; %s", permission_no_suspending());
+	if (filtered == threads && cannot_suspend_filter(&e))
 		return verdict(e.text);
-	}
 	if (s->view.plan.entry_count == 0 && s->hooks.count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);

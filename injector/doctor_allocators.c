@@ -133,6 +133,9 @@ static void tell_hooks(const struct doctor_allocators *d, const struct session *
 	if (d->stored_at)
 		fact("", "the program has stored a pointer to an allocation function, at 0x%llx",
 		     (unsigned long long)d->stored_at);
+	else if (s->hooks.count && session_plan_unsearchable(s))
+		fact("",
+		     "its memory is too large, or swapped out, to be searched for pointers to allocation functions");
 }
 
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s)

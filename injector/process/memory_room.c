@@ -108,7 +108,7 @@ int memory_room_check(uint64_t bytes, struct err *e)
 	if (!in_group && (!machine || machine / 2 >= bytes))
 		return 0;
 	return err_set(e, ENOMEM,
-	               "%s has %s left, and the dump would take %s more: memattach takes at most half of what is left",
+	               "%s has %s left, too little for %s more: memattach takes at most half of what is left",
 	               in_group ? "the memory cgroup of memattach" : "the machine",
 	               size_format((double)(in_group ? group : machine), left), size_format((double)bytes, wanted));
 }

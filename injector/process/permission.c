@@ -75,6 +75,8 @@ static bool in_first_user_namespace(const struct permission_party *party)
 {
 	unsigned long inside, outside, count;
 
+	if (!party->uid_map[0])
+		return true; /* a kernel without such namespaces */
 	return sscanf(party->uid_map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
 	       count == UINT32_MAX;
 }
@@ -140,17 +142,15 @@ void permission_explain(const struct permission *p, char *text, size_t size)
 		         target->profile[0] ? " (profile " : "", target->profile, target->profile[0] ? ")" : "", help);
 }
 
-#define CAP_SYS_ADMIN_BIT 21
-
-const char *permission_no_suspending(void)
+const char *permission_to_suspend_filter(const struct permission_party *self)
 {
-	struct permission_party self = { .filtered = false };
-
-	read_party(&self, "self");
-	if (!(self.effective >> CAP_SYS_ADMIN_BIT & 1))
+	if (!in_first_user_namespace(self))
+		return "memattach is in a user namespace, in which nobody may suspend the filter of one thread; run it "
+		       "as root outside, on the node";
+	if (!(self->effective >> CAP_SYS_ADMIN & 1))
 		return "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread";
-	return self.filtered
-	               ? "memattach has a filter itself, as in many containers, and so may suspend no other: run it "
-	                 "without one"
-	               : NULL;
+	if (self->filtered)
+		return "memattach has one itself, with which it may not suspend that of one thread; run it without "
+		       "(--security-opt seccomp=unconfined), or on the node";
+	return NULL;
 }

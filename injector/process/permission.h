@@ -37,8 +37,11 @@ void permission_read(struct permission *p, pid_t target);
 /* One sentence without a full stop: the rule, and what would help. */
 void permission_explain(const struct permission *p, char *text, size_t size);
 
-/* Why the kernel lets memattach suspend no thread's seccomp filter, NULL: it may (ptrace(2), PTRACE_O_SUSPEND_SECCOMP).
+/*
+ * Why memattach could not suspend the seccomp filter of a thread (PTRACE_O_SUSPEND_SECCOMP), and what would help, as
+ * half a sentence; NULL: it could. The kernel wants CAP_SYS_ADMIN in the first user namespace, and a tracer that has no
+ * filter itself.
  */
-const char *permission_no_suspending(void);
+const char *permission_to_suspend_filter(const struct permission_party *self);
 
 #endif

@@ -246,6 +246,18 @@ static bool is_over(const struct search *s)
 	return monotonic_ns() >= s->deadline_ns;
 }
 
+/* EPERM for a thread with a filter, and all have one. */
+static int tell_filter(const struct target *target, struct err *e)
+{
+	struct permission p;
+
+	permission_read(&p, target->pid);
+	const char *why = permission_to_suspend_filter(&p.self);
+	return err_set(e, EPERM,
+	               "every thread has a seccomp filter, which could kill the process at a system call of ours; %s",
+	               why ? why : "the kernel does not let memattach suspend the filter of one thread");
+}
+
 /*
  * 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried.
  * again: not those that slept.
@@ -267,13 +279,8 @@ static int try_threads(struct search *s, const struct thread_info *threads, size
 			s->left = true;
 			break; /* what it needs must not be written over: cave_is_free decides */
 		}
-		if (rc == -EPERM && threads[i].filtered) {
-			const char *why = permission_no_suspending();
-			return err_set(e, EPERM,
-			               "every thread has a seccomp filter, which could kill the process at a system "
-			               "call of ours; %s",
-			               why ? why : "the kernel does not let memattach suspend it");
-		}
+		if (rc == -EPERM && threads[i].filtered)
+			return tell_filter(s->b->target, e);
 		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
 			if (is_over(s) || is_unwanted(s->b))
 				break;

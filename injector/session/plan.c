@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "escape.h"
 #include "python_hooks.h"
 #include "stored_pointers.h"
 
@@ -47,10 +48,28 @@ static int leave_got_entries(struct session *s, struct err *e)
 	return s->hooks.notes && strstr(s->hooks.notes, text) ? 0 : entry_hooks_note(&s->hooks, e, "%s", text);
 }
 
+uint64_t session_plan_unsearchable(const struct session *s)
+{
+	const struct got_plan *plan = &s->view.plan;
+	uint64_t resident, swapped;
+
+	if (hooks_mode(s) != HOOKS_AUTO)
+		return 0;
+	target_private_memory(&s->target, &resident, &swapped);
+	if (!swapped && resident <= ESCAPE_BYTES_MAX)
+		return 0;
+	for (size_t i = 0; i < plan->entry_count; i++)
+		if (plan->entries[i].flags & GOT_ESCAPES)
+			return plan->entries[i].original;
+	return 0;
+}
+
+/* *at: 0 if it is not known that it is stored, because that cannot be searched for. */
 static int find_stored(const struct session *s, uint64_t *at, uint64_t *stored, struct err *e)
 {
-	*at = *stored = 0;
-	return hooks_mode(s) != HOOKS_AUTO
+	*at = 0;
+	*stored = session_plan_unsearchable(s);
+	return *stored || hooks_mode(s) != HOOKS_AUTO
 	               ? 0
 	               : stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
 	                                      &s->view.plan, at, stored, e);
@@ -60,7 +79,7 @@ static void say_stored(const struct session *s, uint64_t at, uint64_t stored)
 {
 	const struct elf_module *m = modules_find(&s->view.modules, stored, true);
 
-	if (stored && s->options.verbose)
+	if (at && s->options.verbose)
 		session_say(s, "the program has stored a pointer to an allocation function of %s, at 0x%llx",
 		            m ? elf_module_name(m) : "?", (unsigned long long)at);
 }

@@ -218,16 +218,6 @@ def refuse_without_safe_thread(context):
     victim.finish()
 
 
-# Executes its arguments under a filter that allows everything, as a container's does with most.
-FILTERED = """
-import ctypes, os, struct, sys
-allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7fff0000))
-program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 1, ctypes.addressof(allow)))
-assert ctypes.CDLL(None).prctl(22, 2, program, 0, 0) == 0
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-
-
 @case()
 def refuse_seccomp_without_capability(context):
     """The filter would kill the process at a system call of ours."""
@@ -236,7 +226,30 @@ def refuse_seccomp_without_capability(context):
     victim = Victim(context, "lives", "seccomp")
     refused(context, victim.pid, "seccomp filter", "CAP_SYS_ADMIN", prefix=["setpriv", "--bounding-set=-sys_admin"],
             busy=True)
-    refused(context, victim.pid, "seccomp filter", "memattach has a filter itself", prefix=[sys.executable, "-c", FILTERED], busy=True)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+# Runs the rest of its arguments under a seccomp filter that allows everything, as in a container: PR_SET_SECCOMP with one
+# instruction, BPF_RET of SECCOMP_RET_ALLOW.
+UNDER_FILTER = """
+import ctypes, os, sys
+code = ctypes.create_string_buffer(b"\\x06\\0\\0\\0\\0\\0\\xff\\x7f")
+class Program(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+assert ctypes.CDLL(None).prctl(22, 2, ctypes.byref(Program(1, ctypes.addressof(code)))) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@case()
+def refuse_seccomp_under_a_filter(context):
+    """With a filter of its own memattach may not suspend another's, whatever its capabilities; it names the right reason."""
+    if os.geteuid() != 0:
+        raise Skip("only root can have a filter without PR_SET_NO_NEW_PRIVS")
+    victim = Victim(context, "lives", "seccomp")
+    refused(context, victim.pid, "seccomp filter", "memattach has one itself", prefix=[sys.executable, "-c", UNDER_FILTER],
+            busy=True)
     victim.rounds_go_on()
     victim.finish()
 

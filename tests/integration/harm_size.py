@@ -42,12 +42,15 @@ def copied_address_in_a_large_reservation(context):
 
 @case(timeout=120)
 def more_memory_than_is_searched(context):
-    """Beyond the limit nothing is proven, so the trampolines stay, which is said, and they work."""
+    """Beyond the limit nothing is proven, so the trampolines stay, which is said, and they work. Entry hooks leave none."""
     available = re.search(r"^MemAvailable:\s*(\d+)", read_text("/proc/meminfo"), re.M)
     if not available or int(available.group(1)) < 3 << 20:
         raise Skip("the machine has less than 3 GiB of memory left")
     victim = Victim(context, "size", "touched", "1100")
     session = Session(context, victim.pid)
+    check_receipt(stopped(session), victim.pid)
+    assert session.receipt["functions"]["hooked"] > 0, session.receipt
+    session = Session(context, victim.pid, "--hooks", "got")
     victim.send("hide")
     victim.wait("^HIDDEN")
     receipt = stopped(session, expected=2)

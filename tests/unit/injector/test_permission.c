@@ -149,6 +149,30 @@ static void test_explain_names_what_is_left(void **state)
 	expect(&p, "not dumpable, or a security module");
 }
 
+static void expect_no_suspension(const char *status, const char *map, const char *words)
+{
+	struct permission p = parties(status, status);
+
+	strcpy(p.self.uid_map, map);
+	const char *why = permission_to_suspend_filter(&p.self);
+	assert_non_null(why);
+	if (!strstr(why, words))
+		fail_msg("\"%s\" is not in \"%s\"", words, why);
+}
+
+static void test_suspend_filter_names_what_is_missing(void **state)
+{
+	struct permission p = parties(STATUS(ROOT, ROOT, ALL, "0"), STATUS(ROOT, ROOT, ALL, "2"));
+
+	(void)state;
+	assert_null(permission_to_suspend_filter(&p.self));
+	strcpy(p.self.uid_map, "");
+	assert_null(permission_to_suspend_filter(&p.self));
+	expect_no_suspension(STATUS(ROOT, ROOT, PTRACE_ALONE, "0"), FIRST_MAP, "CAP_SYS_ADMIN");
+	expect_no_suspension(STATUS(ROOT, ROOT, ALL, "2"), FIRST_MAP, "memattach has one itself");
+	expect_no_suspension(STATUS(ROOT, ROOT, ALL, "0"), CHILD_MAP, "user namespace");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -160,6 +184,7 @@ int main(void)
 		cmocka_unit_test(test_explain_names_the_level_of_yama),
 		cmocka_unit_test(test_explain_names_the_user_namespace),
 		cmocka_unit_test(test_explain_names_what_is_left),
+		cmocka_unit_test(test_suspend_filter_names_what_is_missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
