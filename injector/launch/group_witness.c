@@ -71,12 +71,11 @@ static void replace(struct group_witness *w, uint64_t bit)
 bool group_witness_has(struct group_witness *w, int number)
 {
 	uint64_t bit = (uint64_t)1 << (number - 1);
-
-	if (pending(w) & bit) {
-		replace(w, bit);
-		return true;
-	}
 	bool has = w->others & bit;
-	w->others &= ~bit;
-	return has;
+
+	w->others &= ~bit; /* memattach hears once of what waits twice */
+	if (!(pending(w) & bit))
+		return has;
+	replace(w, bit);
+	return true;
 }
