@@ -47,16 +47,35 @@ void group_witness_end(struct group_witness *w)
 	w->pid = 0;
 }
 
-/* Another one knows of nothing. */
-bool group_witness_has(struct group_witness *w, int number)
+static uint64_t pending(const struct group_witness *w)
 {
 	char status[STATUS_BYTES];
 
-	if (!w->pid || proc_status_read(status, w->pid, 0) < 0 ||
-	    !((uint64_t)proc_status_number(status, "ShdPnd", 16, 0) >> (number - 1) & 1))
-		return false;
+	return w->pid && proc_status_read(status, w->pid, 0) == 0
+	               ? (uint64_t)proc_status_number(status, "ShdPnd", 16, 0)
+	               : 0;
+}
+
+/* Another one knows of nothing: what the old one has beside this signal, and is still to be asked for, is kept. It is
+ * read before what the new one has: what came to both is then seen in the new one, too, and counts once. */
+static void replace(struct group_witness *w, uint64_t bit)
+{
 	struct group_witness old = *w;
+
 	group_witness_start(w); /* first: there is always one */
+	uint64_t had = pending(&old) & ~bit;
+	w->others |= had & ~pending(w);
 	group_witness_end(&old);
+}
+
+bool group_witness_has(struct group_witness *w, int number)
+{
+	uint64_t bit = (uint64_t)1 << (number - 1);
+	bool has = w->others & bit;
+
+	w->others &= ~bit; /* memattach hears once of what waits twice */
+	if (!(pending(w) & bit))
+		return has;
+	replace(w, bit);
 	return true;
 }

@@ -221,11 +221,18 @@ def launched_gets_signals_from_its_group(context):
         send_one()
         lines.wait(rf"SIGNAL {int(signal.SIGUSR1)}")
         wait_until_all_is_heard(process.pid)
+    # Several at one moment: memattach hears of them together.
+    os.kill(process.pid, signal.SIGSTOP)
+    for number in (signal.SIGUSR1, signal.SIGINT):
+        os.killpg(group, number)
+        lines.wait(rf"SIGNAL {int(number)}")
+    os.kill(process.pid, signal.SIGCONT)
+    wait_until_all_is_heard(process.pid)
     send(group, "-INT", process.pid)
     lines.wait(rf"SIGNAL {int(signal.SIGINT)}")
     send(group, "-TERM", process.pid)
     assert process.wait(PATIENCE) == 3
-    assert len([line for line in lines.seen if "SIGNAL" in line]) == 6, lines.seen
+    assert len([line for line in lines.seen if "SIGNAL" in line]) == 8, lines.seen
 
 
 def program_of(memattach):
