@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* memanalyze: what a dump file says. */
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -421,6 +422,7 @@ int main(int argc, char **argv)
 		return symbol_writer_main(argc - 2, argv + 2);
 	if (argc > 1 && !strcmp(argv[1], REPORT_REQUEST_OPTION))
 		return requested_report_main(argc - 2, argv + 2);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
 		if (e.text[0])

@@ -29,6 +29,7 @@
 
 #define CONNECTIONS_MAX 64
 #define KEYS 50000
+#define FIRST 500 /* requests before the session, where no keys are to be set */
 #define VALUE 200
 #define WARM 4 /* a part of so many of each slice is not looked at */
 #define IDLE_NS 60000
@@ -75,7 +76,7 @@ static size_t request(char *out, size_t room, uint64_t number)
 		                        VALUE, VALUE, (unsigned long long)number);
 	case HTTP:
 		return (size_t)snprintf(out, room,
-		                        "GET /index.html HTTP/1.1\r\nHost: localhost\r\nUser-Agent: "
+		                        "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: "
 		                        "got_switch\r\nAccept: */*\r\n\r\n");
 	case POSTGRES:
 		n = snprintf(out + 5, room - 5, "SELECT abalance FROM pgbench_accounts WHERE aid = %u;", key + 1) + 1;
@@ -295,7 +296,7 @@ int main(int argc, char **argv)
 		return 64;
 	pin_from_env();
 	open_connections(atoi(argv[2]));
-	for (int i = 0; i < 2 * KEYS / connection_count + 1; i++)
+	for (int i = 0; i < (kind == REDIS ? 2 * KEYS : FIRST) / connection_count + 1; i++)
 		all(); /* sets all keys */
 	puts("ready");
 	fflush(stdout);

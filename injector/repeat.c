@@ -37,7 +37,6 @@ struct repeater {
 	struct session *s;
 	struct session_result *result;
 	struct stop_signals signals;
-	int announced; /* for --detach, -1: it is not */
 	struct kept_dumps kept;
 	struct schedule schedule;
 	unsigned written, failed;
@@ -54,7 +53,6 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 	struct err e;
 
 	stop_signals_close(&r->signals);
-	close(r->announced);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		exit(EXIT_NOT_ATTACHED);
@@ -220,15 +218,14 @@ static int prepare(struct repeater *r, struct err *e)
 	}
 	rc = stop_signals_open(&r->signals, e);
 	if (rc == 0)
-		r->announced = session_lock_announce(&r->s->target, e);
-	return rc < 0 || r->announced >= 0 ? rc : r->announced;
+		rc = session_lock_announce(&r->s->target, e);
+	return rc;
 }
 
 int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*detach)(struct session *))
 {
 	struct repeater r = { .s = s,
 		              .signals = { .fd = -1 },
-		              .announced = -1,
 		              .kept = { .limit = s->options.keep },
 		              .schedule = { .first_ns = monotonic_ns(), .period_ns = s->options.every_ns } };
 	struct err e;
@@ -243,8 +240,7 @@ int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*d
 	}
 	if (r.written + r.failed)
 		session_say(s, "sessions recorded: %u, failed: %u", r.written, r.failed);
-	if (r.announced >= 0)
-		close(r.announced);
+	target_close(&s->target); /* with the announcement */
 	/* A --detach that came while this was ending already: there is nothing more that it could end. */
 	while (r.signals.fd >= 0 && stop_signals_take(&r.signals))
 		;

@@ -87,9 +87,10 @@ static int profile_tree(struct wanted *w)
 }
 
 /* Several were found, and one was wanted. */
-static int ask_which(const struct chosen_list *found)
+static int ask_which(const struct chosen_list *found, enum command command)
 {
-	fprintf(stderr, "memattach: %zu processes fit; give the PID of one, or --all:\n", found->count);
+	fprintf(stderr, "memattach: %zu processes fit; give the PID of one%s:\n", found->count,
+	        command == COMMAND_PROFILE ? ", or --all" : "");
 	chosen_print(found, LISTED_MAX, stderr);
 	return EXIT_NOT_ATTACHED;
 }
@@ -143,7 +144,7 @@ static int run_chosen(struct wanted *w)
 		return EXIT_NOT_ATTACHED;
 	}
 	if (found.count > 1 && !w->selection.all) {
-		status = ask_which(&found);
+		status = ask_which(&found, w->command);
 	} else if (found.count > 1) {
 		status = profile_several(w, &found);
 	} else {

@@ -58,18 +58,6 @@ uint32_t stack_threads_of(const struct stack_threads *t, uint32_t stack)
 	return first ? *first : 0;
 }
 
-void stack_threads_join(struct stack_threads *t, uint32_t *list, uint32_t more)
-{
-	uint32_t last = more;
-
-	if (!more)
-		return;
-	while (t->parts[last - 1].next)
-		last = t->parts[last - 1].next;
-	t->parts[last - 1].next = *list;
-	*list = more;
-}
-
 static int set_name(struct stack_threads *t, uint32_t tid, const char *name)
 {
 	uint32_t number;

@@ -14,7 +14,7 @@
 #define STACK_THREADS_MAX (1u << 18)
 
 struct thread_part {
-	uint32_t next;   /* in the same list, + 1; 0: the last one */
+	uint32_t next;   /* of the same stack (index_list.h) */
 	uint32_t thread; /* its id, 0: not known; when the dump was read, its name in names, 0: not known */
 	struct thread_share {
 		double value;
@@ -33,10 +33,8 @@ struct stack_threads {
 /* A sample of this stack that figures count: bytes, or blocks, of a weight. -ENOMEM. */
 int stack_threads_add(struct stack_threads *threads, uint32_t stack, uint32_t tid, double bytes, double weight,
                       bool live, bool allocated) WARN_UNUSED;
-/* The list of a stack's parts, 0: it has none. */
+/* The list of a stack's parts. */
 uint32_t stack_threads_of(const struct stack_threads *threads, uint32_t stack);
-/* Puts the second list before the first one; it belongs to nothing else from then on. */
-void stack_threads_join(struct stack_threads *threads, uint32_t *list, uint32_t more);
 /* Names the threads of this dump; then the next one can be read. -ENOMEM. */
 int stack_threads_finish(struct stack_threads *threads, struct dump *dump) WARN_UNUSED;
 /* What was added of the dump that is read is forgotten. */

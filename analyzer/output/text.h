@@ -65,6 +65,10 @@ void text_sessions(const struct text *t);
 void text_facts(const struct text *t);
 /* The report in a few lines: what it says in one sentence, the totals, the rows, what was seen, what to do next. */
 void text_verdict(const struct text *t);
+/* The session's seconds until the time that is shown; 0: of several sessions, or not known. */
+double text_seconds(const struct report *report);
+/* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
+const char *text_kept(double live, double allocated, char text[16]);
 void text_totals(const struct text *t);
 size_t text_holders(const struct text *t);
 /* The last lines: text_seen, with what the figures are worth if all are measured; what to do next. */

@@ -15,12 +15,11 @@
 #define SOURCE_COLUMNS 19
 #define NAMES_AT 71
 #define FRAMES_SHOWN 8
-#define NEXT_NAME_COLUMNS 24
+#define NEXT_NAME_COLUMNS 10 /* three times, in 120 columns */
 /* As much as the allocator, stacks and what the kernel has not counted yet may differ. */
 #define KERNEL_NOISE_BYTES (4u << 20)
 
-/* The session's seconds until the time that is shown; 0: of several sessions, or not known. */
-static double seconds_shown(const struct report *r)
+double text_seconds(const struct report *r)
 {
 	if (r->session_count != 1)
 		return 0;
@@ -114,8 +113,7 @@ static const char *blocks_text(const struct estimate *count, char text[96])
 	return text;
 }
 
-/* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
-static const char *kept_text(double live, double allocated, char text[16])
+const char *text_kept(double live, double allocated, char text[16])
 {
 	text[0] = 0;
 	return allocated > 0 && live <= allocated * (1 + 1e-9) ? text_percent(live / allocated, text) : text;
@@ -128,7 +126,7 @@ static void put_total(const struct text *t, const char *name, enum report_figure
 	struct estimate count = report_estimate(r, &r->total, blocks);
 	const struct estimate_sum *allocated = &r->total.sum[FIGURE_ALLOCATED_BYTES];
 	const char *mark = text_trust_mark(t, bytes);
-	double seconds = seconds_shown(r);
+	double seconds = text_seconds(r);
 	char value[40], range[96], rate[40], share[16], many[96];
 
 	fprintf(t->out, "  %-12s %s%9s%s   %-22s", name, t->bold, size_format(x.value, value), t->plain,
@@ -139,7 +137,7 @@ static void put_total(const struct text *t, const char *name, enum report_figure
 	else if (seconds > 0)
 		fprintf(t->out, " %9s/s", size_format(x.value / seconds, rate));
 	if (!mark[0] && bytes == FIGURE_ALLOCATED_BYTES &&
-	    kept_text(r->total.sum[FIGURE_LIVE_BYTES].value, allocated->value, share)[0])
+	    text_kept(r->total.sum[FIGURE_LIVE_BYTES].value, allocated->value, share)[0])
 		fprintf(t->out, "%s%s kept", seconds > 0 ? ", " : "   ", share);
 	putc('\n', t->out);
 }
@@ -239,7 +237,7 @@ static void put_holder(const struct text *t, size_t number, const struct report_
 
 	fprintf(t->out, " %2zu %s%9s%s  %-20s %7s %7s %9s %7s  ", number, t->bold, text_amount(f, x.value, value),
 	        t->plain, text_interval(f, &x, range), text_percent(report_share(r, row, f), share),
-	        kept_text(live, allocated, kept), text_amount(companion, row->sum[companion].value, other),
+	        text_kept(live, allocated, kept), text_amount(companion, row->sum[companion].value, other),
 	        text_grouped((double)row->sum[f].samples, samples));
 	put_frames(t, row);
 }
@@ -324,6 +322,7 @@ void text_next(const struct text *t, const char *name)
 	if (r->session_count != 1)
 		return;
 	name = is_plain(name) ? name : "DUMP";
-	fprintf(t->out, "Next: memanalyze --leaks %s | memanalyze --timeline %s | memanalyze --verbose %s\n", name,
-	        name, name);
+	fprintf(t->out,
+	        "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --leaks %s | memanalyze --verbose %s\n",
+	        name, name, name);
 }

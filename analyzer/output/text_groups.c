@@ -72,13 +72,27 @@ static void put_group(const struct text *t, const struct group *g)
 		text_slack(t, &g->slack_exclusive);
 }
 
+/* What --top has left out. */
+static void put_more(const struct text *t, size_t count, const struct report_row *rest)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	char number[40], value[40], share[16];
+
+	if (count)
+		fprintf(t->out, "\n%s more %s %s%s (%s); --top 0 shows all.\n", text_grouped((double)count, number),
+		        text_plural((double)count, "holds", "hold"), text_amount(f, rest->sum[f].value, value),
+		        text_unit(f, rest->sum[f].value), text_percent(report_share(r, rest, f), share));
+}
+
 /* Those that only pass on what others hold come last, and are counted unless all are wanted. */
 size_t text_groups(const struct text *t)
 {
 	const struct report *r = t->report;
 	enum report_figure f = r->options.sort;
+	struct report_row rest = { 0 };
 	char number[40];
-	size_t shown = 0, passing = 0;
+	size_t shown = 0, more = 0, passing = 0;
 
 	fprintf(t->out, "\n%s by %s of their own\n\n  %s%12s  %-26s %12s  %s%s\n", plural_of(r->options.by),
 	        text_title(f), t->dim, "own", "interval", "inclusive",
@@ -92,12 +106,14 @@ size_t text_groups(const struct text *t)
 			passing++;
 		else if (i < report_shown(r))
 			put_group(t, g), shown++;
+		else
+			estimate_merge(&rest.sum[f], &g->exclusive[f]), more++;
 	}
+	put_more(t, more, &rest);
 	if (passing)
-		fprintf(t->out,
-		        "\n%s more %s nothing of %s own and only pass on what others hold; --top 0 shows all.\n",
+		fprintf(t->out, "\n%s more %s nothing of %s own and only %s on what others hold; --top 0 shows all.\n",
 		        text_grouped((double)passing, number), text_plural((double)passing, "has", "have"),
-		        text_plural((double)passing, "its", "their"));
+		        text_plural((double)passing, "its", "their"), text_plural((double)passing, "passes", "pass"));
 	return shown;
 }
 
@@ -173,17 +189,23 @@ size_t text_classes(const struct text *t)
 	enum report_figure f = r->options.sort;
 	enum report_figure other = text_companion(f);
 	char name[LINE_TEXT], a[40], b[40], range[96], share[16];
-	size_t shown = 0;
+	struct report_row rest = { 0 };
+	size_t shown = 0, more = 0;
 
 	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %7s  %s%s\n", plural_of(r->options.by), text_title(f), t->dim,
 	        "estimate", "interval", "share", class_title(r), t->plain);
-	for (size_t i = 0; i < report_shown(r); i++) {
+	for (size_t i = 0; i < r->groups.count; i++) {
 		const struct group *g = &r->groups.list[i];
 		const struct report_row row = report_thread(r, g);
 		struct estimate x = report_estimate(r, &row, f);
 		struct estimate y = report_estimate(r, &row, other);
 		if (!row.sum[f].samples)
 			continue;
+		if (i >= report_shown(r)) {
+			estimate_merge(&rest.sum[f], &row.sum[f]);
+			more++;
+			continue;
+		}
 		shown++;
 		fprintf(t->out, "  %12s  %-26s %7s  %s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
 		        text_percent(report_share(r, &row, f), share), class_name(t, g, name));
@@ -194,6 +216,7 @@ size_t text_classes(const struct text *t)
 		if (r->options.verbose)
 			text_slack(t, &row.slack);
 	}
+	put_more(t, more, &rest);
 	if (!shown)
 		fputs("\n      none\n", t->out);
 	return shown;

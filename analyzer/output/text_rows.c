@@ -144,6 +144,21 @@ const char *text_samples(uint64_t n)
 	return text_plural((double)n, "sample", "samples");
 }
 
+/* How much of it is kept, and how fast it has come since the attach. */
+static void put_speed(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	bool live = report_is_live(r->options.sort);
+	enum report_figure bytes = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	double seconds = text_seconds(r);
+	char kept[16], speed[40];
+
+	if (text_kept(row->sum[FIGURE_LIVE_BYTES].value, row->sum[FIGURE_ALLOCATED_BYTES].value, kept)[0])
+		fprintf(t->out, "   kept %s", kept);
+	if (seconds > 0 && !text_trust_mark(t, bytes)[0])
+		fprintf(t->out, "   %s/s", size_format(row->sum[bytes].value / seconds, speed));
+}
+
 static void put_row_state(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
@@ -157,8 +172,10 @@ static void put_row_state(const struct text *t, const struct report_row *row)
 	        text_interval(f, &x, range));
 	fprintf(t->out, "   %s%s%s   %s %s\n", t->bold, text_percent(report_share(r, row, f), share), t->plain,
 	        text_grouped((double)row->sum[f].samples, count), text_samples(row->sum[f].samples));
-	fprintf(t->out, "      %sin %s%s  %s%s\n", t->dim, text_amount(g, y.value, value), text_unit(g, y.value),
-	        text_interval(g, &y, range), t->plain);
+	fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(g, y.value, value), text_unit(g, y.value),
+	        text_interval(g, &y, range));
+	put_speed(t, row);
+	fprintf(t->out, "%s\n", t->plain);
 }
 
 static void put_row_growth(const struct text *t, const struct report_row *row)

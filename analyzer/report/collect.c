@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "index_list.h"
 #include "judge.h"
 #include "samples.h"
 #include "stack_places.h"
@@ -278,8 +279,8 @@ static int make_rows(struct build *b)
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
 		uint32_t reference = b->samples.tallies[i].reference;
-		spans_join(&r->spans, &row->spans, spans_of(&r->spans, reference));
-		stack_threads_join(&r->stack_threads, &row->threads, stack_threads_of(&r->stack_threads, reference));
+		index_list_join(r->spans.cells, &row->spans, spans_of(&r->spans, reference));
+		index_list_join(r->stack_threads.parts, &row->threads, stack_threads_of(&r->stack_threads, reference));
 	}
 	return 0;
 }

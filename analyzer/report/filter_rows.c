@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "index_list.h"
 #include "python_merge.h"
 
 static void drop_rows(struct rows *rows)
@@ -33,8 +34,8 @@ static int add_shorter(struct report *r, struct rows *rows, const struct report_
 		return -ENOMEM;
 	uint32_t flags = row->flags | (cut ? 0 : old->flags);
 	row_merge(row, old);
-	spans_join(&r->spans, &row->spans, old->spans);
-	stack_threads_join(&r->stack_threads, &row->threads, old->threads);
+	index_list_join(r->spans.cells, &row->spans, old->spans);
+	index_list_join(r->stack_threads.parts, &row->threads, old->threads);
 	row->flags = flags; /* where it ends is what the user wanted */
 	return 0;
 }

@@ -310,6 +310,15 @@ static int sort_rows(struct report *r)
 	return 0;
 }
 
+/* Without any sample: what may be unseen follows from the interval alone. */
+static void know_nothing(const struct report *r, struct estimate_sum *sum, int figure)
+{
+	if (report_is_bytes(figure) && r->largest_rate > 1)
+		sum->next = (double)r->largest_rate;
+	else
+		estimate_hide(sum, r->largest_rate);
+}
+
 static void make_total(struct report *r)
 {
 	struct row_change *change = r->total.change;
@@ -319,11 +328,12 @@ static void make_total(struct report *r)
 	r->total = (struct report_row){ .change = change };
 	for (size_t i = 0; i < r->rows.count; i++)
 		row_merge(&r->total, &r->rows.list[i]);
-	for (int f = 0; !r->rows.count && r->largest_rate > 1 && f < FIGURE_COUNT; f++) {
-		if (report_is_bytes(f))
-			r->total.sum[f].next = (double)r->largest_rate;
-		else
-			estimate_hide(&r->total.sum[f], r->largest_rate);
+	for (int f = 0; !r->rows.count && f < FIGURE_COUNT; f++) {
+		know_nothing(r, &r->total.sum[f], f);
+		if (change) {
+			know_nothing(r, &change->plus[f], f);
+			know_nothing(r, &change->minus[f], f);
+		}
 	}
 	r->total.flags = 0;
 	if (r->total.lost_live > r->lost_live)

@@ -86,18 +86,6 @@ int spans_add(struct spans *s, uint32_t stack, size_t born, size_t freed, uint64
 	return put_cell(s, &cell);
 }
 
-void spans_join(struct spans *s, uint32_t *list, uint32_t more)
-{
-	uint32_t last = more;
-
-	if (!more)
-		return;
-	while (s->cells[last - 1].next)
-		last = s->cells[last - 1].next;
-	s->cells[last - 1].next = *list;
-	*list = more;
-}
-
 void spans_done(struct spans *s)
 {
 	free(s->cells);

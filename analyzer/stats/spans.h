@@ -23,7 +23,7 @@
 
 struct span_cell {
 	uint32_t stack; /* reference */
-	uint32_t next;  /* in the same list, + 1; 0: the last one */
+	uint32_t next;  /* of the same stack (index_list.h) */
 	uint16_t born;  /* step */
 	uint16_t freed; /* step + 1, one more for after the last moment; SPAN_LIVE */
 	struct estimate_sum bytes, count;
@@ -41,10 +41,8 @@ void spans_init(struct spans *spans, size_t moments);
 /* A block that was sampled with the probability p. born, freed: numbers of moments, spans->moments where it was after
  * the last one; freed SIZE_MAX: it is live. -ENOMEM. */
 int spans_add(struct spans *spans, uint32_t stack, size_t born, size_t freed, uint64_t size, double p) WARN_UNUSED;
-/* The list of a stack's cells, 0: it has none. */
+/* The list of a stack's cells. */
 uint32_t spans_of(const struct spans *spans, uint32_t stack);
-/* Puts the second list before the first one; it belongs to nothing else from then on. */
-void spans_join(struct spans *spans, uint32_t *list, uint32_t more);
 /* How many steps there are. */
 size_t spans_steps(const struct spans *spans);
 void spans_done(struct spans *spans);

@@ -37,6 +37,8 @@ size_t dump_read(struct dump *dump, uint64_t offset, void *buffer, size_t length
 
 static int check_header(const struct dump_header *h, size_t got, struct err *e)
 {
+	if (!got)
+		return err_set(e, EPROTO, "it is empty: a memattach that is about to begin has written nothing yet");
 	if (got < sizeof h->magic || memcmp(h->magic, DUMP_MAGIC, sizeof h->magic))
 		return err_set(e, EPROTO, "not a dump of memattach");
 	if (got < HEADER_MIN_BYTES)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The start code of a static program, from its entry to the call that hands main to its C library: some ten
- * instructions without a condition (crt1.o of glibc and musl). They are not executed but read, with the registers as
- * they will be, until a call or jump finds main, argc and argv where the first three arguments are. What is not known
- * here ends the reading: then nothing is claimed.
+ * instructions without a condition (crt1.o of glibc and musl), or behind the loops in which a program relocates itself
+ * (rcrt1.o of musl). They are not executed but read, with the registers as they will be, until a call or jump finds
+ * main, argc and argv where the first three arguments are. What is not known here ends the reading: then nothing is
+ * claimed.
  *
  * The address of main is in one of the instructions, as four bytes. Whoever exchanges these has another function run in
  * main's place, with its arguments.

@@ -242,15 +242,30 @@ static void hear(struct launch *l)
 			pass_on(l, &list[i]);
 }
 
+/* A session that ends by itself has said why. */
+static void say_end_of_session(const struct launch *l, int status)
+{
+	if (!WIFSIGNALED(status))
+		return;
+	fprintf(stderr, "memattach: the session was ended by signal %d (%s)\n", WTERMSIG(status),
+	        strsignal(WTERMSIG(status)));
+	if (l->attached && !l->program_ended)
+		fprintf(stderr, "memattach: finish with memattach --detach -p %d, which saves what it recorded\n",
+		        l->program);
+}
+
 /* The program stays a zombie until its session is over, which asks how it ended. */
 static void look_at_children(struct launch *l)
 {
 	siginfo_t info = { 0 };
+	int status;
 
 	if (!l->program_ended && waitid(P_PID, (id_t)l->program, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
 		l->program_ended = info.si_pid != 0;
-	if (!l->session_ended && waitpid(l->session, NULL, WNOHANG) == l->session)
+	if (!l->session_ended && waitpid(l->session, &status, WNOHANG) == l->session) {
 		l->session_ended = true;
+		say_end_of_session(l, status);
+	}
 	entry_hold_let_go(&l->hold);
 	stop_with_program(l);
 }

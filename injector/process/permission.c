@@ -146,8 +146,7 @@ const char *permission_to_suspend_filter(const struct permission_party *self)
 {
 	if (!in_first_user_namespace(self))
 		return "memattach is in a user namespace, in which nobody may suspend the filter of one thread; run it "
-		       "as "
-		       "root outside, on the node";
+		       "as root outside, on the node";
 	if (!(self->effective >> CAP_SYS_ADMIN & 1))
 		return "memattach needs CAP_SYS_ADMIN to suspend the filter of one thread";
 	if (self->filtered)

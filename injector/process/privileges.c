@@ -23,6 +23,7 @@
 #define NOBODY 65534u
 #define LOWER_PRIORITY 5 /* after the target, but somebody waits: at 19 a busy machine would never get to it */
 #define X32_CALLS 0x40000000u
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
 #define BIT(capability) (1ull << (capability))
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -78,7 +79,30 @@ static void become(uid_t uid, gid_t gid)
 	syscall(SYS_setresuid, uid, uid, uid);
 }
 
-static void filter_calls(void)
+/* What the kernel does with the calls of the list, and with all others. Those of another architecture, and those of
+ * x32, whose numbers differ, are the end. */
+static void filter_calls(const uint32_t *list, uint8_t count, uint32_t listed, uint32_t others)
+{
+	struct sock_filter code[UINT8_MAX + 8] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	unsigned n = 6;
+
+	for (unsigned i = 0; i < count; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, list[i], (uint8_t)(count - i), 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, others);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, listed);
+	const struct sock_fprog program = { (unsigned short)n, code };
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* Calls that are not in the list are young ones, without which the C library goes on: ENOSYS. */
+static void allow_only_computing(void)
 {
 	static const uint32_t allowed[] = { SYS_read,
 		                            SYS_pread64,
@@ -107,22 +131,8 @@ static void filter_calls(void)
 		                            SYS_getrandom,
 		                            SYS_exit,
 		                            SYS_exit_group };
-	enum { COUNT = sizeof allowed / sizeof allowed[0] };
-	struct sock_filter code[COUNT + 6];
-	unsigned n = 0;
 
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	for (unsigned i = 0; i < COUNT; i++)
-		code[n++] =
-			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (uint8_t)(COUNT - i), 0);
-	/* ENOSYS and not death: the C library goes without calls that are young. */
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	const struct sock_fprog program = { (unsigned short)n, code };
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	filter_calls(allowed, COUNT(allowed), SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | ENOSYS);
 }
 
 void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes, unsigned cpu_seconds)
@@ -139,7 +149,7 @@ void privileges_drop_all(const int *keep, size_t keep_count, uint64_t data_bytes
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user would have cleared it */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (!SANITIZED)
-		filter_calls();
+		allow_only_computing();
 }
 
 /* ---- a process that executes a program which reads ---- */
@@ -170,23 +180,8 @@ static void forbid_calls(void)
 		                              SYS_request_key,
 		                              SYS_keyctl,
 		                              SYS_open_by_handle_at };
-	enum { COUNT = sizeof forbidden / sizeof forbidden[0] };
-	struct sock_filter code[COUNT + 7];
-	unsigned n = 0;
 
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
-	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-	/* The calls of x32 have other numbers. */
-	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, COUNT + 1, 0);
-	for (unsigned i = 0; i < COUNT; i++)
-		code[n++] =
-			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], (uint8_t)(COUNT - i), 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
-	const struct sock_fprog program = { (unsigned short)n, code };
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	filter_calls(forbidden, COUNT(forbidden), SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
 }
 
 static bool has_privileges(void)

@@ -223,7 +223,7 @@ int target_check_tracer(const struct target *t, struct err *e)
 
 int target_open(struct target *t, pid_t pid, struct err *e)
 {
-	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = -1 };
+	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = -1, .announced_fd = -1 };
 	struct err unread;
 
 	if (pid == getpid())
@@ -282,7 +282,9 @@ void target_close(struct target *t)
 		close(t->pidfd);
 	if (t->lock_fd >= 0)
 		close(t->lock_fd);
-	t->pidfd = t->lock_fd = -1;
+	if (t->announced_fd >= 0)
+		close(t->announced_fd);
+	t->pidfd = t->lock_fd = t->announced_fd = -1;
 }
 
 bool target_alive(const struct target *t)

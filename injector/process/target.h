@@ -18,6 +18,7 @@ struct target {
 	pid_t tid;            /* a live thread: the main one unless it has exited */
 	int pidfd;            /* -1 closed */
 	int lock_fd;          /* of session_lock.h, -1 none */
+	int announced_fd;     /* the same */
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 	char comm[32];
 	char program[256]; /* what /proc/PID/exe points to, "" unknown */

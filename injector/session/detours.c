@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "detour_code.h"
+#include "detour_place.h"
 #include "live_thread.h"
 #include "payload_symbols.h"
 #include "trampolines.h"
@@ -16,58 +17,8 @@
 #endif
 
 #define PAGE_BYTES 4096ull
-#define REACH (0x7fffffffull - (1u << 20)) /* of a jump, from and to any byte of module and area */
-#define LOWEST 0x10000ull                  /* vm.mmap_min_addr is no larger */
-#define GROWTH (16ull << 20)               /* left between an area and what may grow towards it */
-#define FILE_OFFSET PAGE_BYTES             /* not 0: what is mapped from there is the image itself (modules.c) */
-#define TRIES 8u                           /* the program maps memory too */
-
-static bool grows_up(const struct mapping *m)
-{
-	return m && !strcmp(m->path, "[heap]");
-}
-
-static bool grows_down(const struct mapping *m)
-{
-	return m && !strcmp(m->path, "[stack]");
-}
-
-/* The highest place for bytes in the gap [start, end), which lies between two mappings. 0: none. */
-static uint64_t place_in(uint64_t start, uint64_t end, uint64_t bytes, const struct mapping *below,
-                         const struct mapping *above)
-{
-	if (grows_up(below))
-		start += GROWTH;
-	if (grows_down(above))
-		end = end > GROWTH ? end - GROWTH : 0;
-	return end > start && end - start >= bytes ? (end - bytes) & ~(PAGE_BYTES - 1) : 0;
-}
-
-static bool reaches(uint64_t at, uint64_t bytes, uint64_t start, uint64_t end)
-{
-	uint64_t low = at < start ? at : start, high = at + bytes > end ? at + bytes : end;
-
-	return high - low <= REACH;
-}
-
-/* For a module that lies in [start, end): the nearest below it, else the nearest above. 0: there is none. */
-static uint64_t find_place(const struct maps *maps, uint64_t start, uint64_t end, uint64_t bytes)
-{
-	uint64_t above_it = 0;
-
-	for (size_t i = maps->count + 1; i-- > 0;) {
-		const struct mapping *below = i ? &maps->list[i - 1] : NULL;
-		const struct mapping *above = i < maps->count ? &maps->list[i] : NULL;
-		uint64_t from = below ? below->end : LOWEST, to = above ? above->start : 0;
-		uint64_t at = to > from ? place_in(from, to, bytes, below, above) : 0;
-		if (at < LOWEST || !reaches(at, bytes, start, end))
-			continue;
-		if (at < start)
-			return at;
-		above_it = at;
-	}
-	return above_it;
-}
+#define FILE_OFFSET PAGE_BYTES /* not 0: what is mapped from there is the image itself (modules.c) */
+#define TRIES 8u               /* the program maps memory too */
 
 /* The hooks of the module of hook `first` that have no detour yet. */
 static uint64_t area_bytes(const struct entry_hooks *h, size_t first)
@@ -123,13 +74,16 @@ static int make_area(struct loan *l, unsigned number, size_t first, int payload_
 		rc = live_thread_maps(&s->target, &maps, e);
 		if (rc < 0)
 			return rc;
-		area.address = find_place(&maps, module, h->list[first].module_end, area.bytes);
+		area.address = detour_place(&maps, module, h->list[first].module_end, area.bytes, i);
 		maps_free(&maps);
 		rc = area.address ? map_area(l, number, &area, payload_fd, e)
 		                  : err_set(e, ENOSPC,
 		                            "there is no room for detours within 2 GiB of the functions that "
 		                            "would be hooked at their entries");
 	}
+	if (rc == -EEXIST)
+		return err_set(e, EAGAIN,
+		               "the program maps memory faster than a place for detours can be chosen; try again");
 	for (size_t i = first, k = 0; i < h->count && rc == 0; i++)
 		if (h->list[i].module_start == module)
 			h->list[i].detour = area.address + k++ * DETOUR_BYTES;

@@ -8,9 +8,8 @@
  *     behind the displaced <--jmp-- their copy, in the detour <-----------+
  *
  * A jump at an entry and the operands of the copied instructions reach 2 GiB, so each module that has hooked functions
- * gets an area near it: in the gap of the address space that is nearest below it, never where the heap or a stack grows
- * to. The area is a mapping of the payload's file, so that what is left of one is seen by its file; its bytes are
- * written by memattach.
+ * gets an area near it (detour_place.h). The area is a mapping of the payload's file, so that what is left of one is
+ * seen by its file; its bytes are written by memattach.
  */
 #ifndef MEMATTACH_DETOURS_H
 #define MEMATTACH_DETOURS_H

@@ -153,7 +153,7 @@ int other_session_end_waiting(const struct session *s, bool *ended, struct err *
 		if (rc < 0)
 			break;
 		*ended = true;
-		session_say(s, "memattach, PID %d, which profiled %d again and again (--every), has ended", holder,
+		session_say(s, "memattach, PID %d, which waited to profile %d (--when or --every), has ended", holder,
 		            s->target.pid);
 	}
 	return rc;

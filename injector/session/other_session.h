@@ -26,7 +26,7 @@ void other_session_outlive_detach(void);
  * else is sent a signal.
  */
 int other_session_lock(struct session *s, bool *ended, struct err *e) WARN_UNUSED;
-/* Then: each memattach that waits for its next session of the process (--every) is told to end, and waited for. Says
+/* Then: each memattach that waits for a session of the process (--every, --when) is told to end, and waited for. Says
  * which; *ended: there was one. One that cannot be shown to be a memattach is named, and left alone. */
 int other_session_end_waiting(const struct session *s, bool *ended, struct err *e) WARN_UNUSED;
 

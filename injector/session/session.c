@@ -15,7 +15,7 @@ void session_init(struct session *s, const struct session_options *options)
 	*s = (struct session){
 		.options = *options,
 		.maps_payload = options->loader == LOADER_OWN,
-		.target = { .pidfd = -1, .lock_fd = -1 },
+		.target = { .pidfd = -1, .lock_fd = -1, .announced_fd = -1 },
 		.memory.mem_fd = -1,
 		.writer.fd = -1,
 		.view.next_module_id = 1,

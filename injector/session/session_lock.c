@@ -129,18 +129,32 @@ bool session_lock_is_memattach(const struct target *t, pid_t holder)
 	return is_held_by_memattach(t, holder, LOCK_WORDS);
 }
 
-int session_lock_announce(const struct target *t, struct err *e)
+int session_lock_announce(struct target *t, struct err *e)
 {
 	const struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 	struct target look = *t;
 
+	if (t->announced_fd >= 0)
+		return 0;
 	look.lock_fd = -1;
 	int rc = open_lock(&look, e);
-	if (rc < 0 || fcntl(look.lock_fd, F_SETLK, &lock) == 0)
-		return rc < 0 ? rc : look.lock_fd;
-	rc = err_sys(e, "cannot say that a session is to come");
-	close(look.lock_fd);
-	return rc;
+	if (rc < 0)
+		return rc;
+	if (fcntl(look.lock_fd, F_SETLK, &lock) < 0) {
+		rc = err_sys(e, "cannot say that a session is to come");
+		close(look.lock_fd);
+		return rc;
+	}
+	t->announced_fd = look.lock_fd;
+	return 0;
+}
+
+/* The session is there: --detach finds it by its lock. */
+static void end_announcement(struct target *t)
+{
+	if (t->announced_fd >= 0)
+		close(t->announced_fd);
+	t->announced_fd = -1;
 }
 
 pid_t session_lock_announced(const struct target *t)
@@ -182,8 +196,10 @@ int session_lock_take(struct target *t, pid_t *holder, struct err *e)
 	for (unsigned i = 0; i < TRIES && !*holder; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
-		if (flock(t->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		if (flock(t->lock_fd, LOCK_EX | LOCK_NB) == 0) {
+			end_announcement(t);
 			return 0;
+		}
 		if (errno != EWOULDBLOCK)
 			return err_sys(e, "cannot lock the process against another memattach");
 		*holder = session_lock_holder(t);

@@ -35,11 +35,12 @@ pid_t session_lock_holder(const struct target *t);
 bool session_lock_is_memattach(const struct target *t, pid_t holder);
 
 /*
- * A memattach that waits for its next session (--every) says so by a lock of another kind at the same place: a lock of
- * fcntl(2) for reading, which keeps nobody away. It lasts until the descriptor that is returned is closed, or any other
- * of this process that leads there; its children do not have it. -errno.
+ * A memattach that waits for its next session (--every), or for a condition (--when), says so by a lock of another kind
+ * at the same place: a lock of fcntl(2) for reading, which keeps nobody away. It lasts until target_close, until this
+ * process closes any other descriptor that leads there, or until it has taken the lock itself; its children do not have
+ * it. Nothing is done if it was announced already. -errno.
  */
-int session_lock_announce(const struct target *t, struct err *e) WARN_UNUSED;
+int session_lock_announce(struct target *t, struct err *e) WARN_UNUSED;
 /* Who has done so, 0: nobody, or nobody that can be seen from here; and whether that is a memattach, as above. */
 pid_t session_lock_announced(const struct target *t);
 bool session_lock_is_announced_by_memattach(const struct target *t, pid_t holder);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "inspect.h"
+#include "session_lock.h"
 #include "status_line.h"
 #include "stop_signals.h"
 
@@ -115,6 +116,8 @@ int trigger_wait(struct session *s, struct err *e)
 	int rc = session_open(s, e);
 	if (rc == 0)
 		rc = stop_signals_open(&signals, e);
+	if (rc == 0)
+		rc = session_lock_announce(&s->target, e);
 	if (rc < 0)
 		return rc;
 	rc = await(&w, &signals, e);
@@ -122,6 +125,8 @@ int trigger_wait(struct session *s, struct err *e)
 	stop_signals_close(&signals);
 	if (rc == 0)
 		rc = target_reopen(&s->target, e);
+	if (rc == 0) /* until the session has its lock */
+		rc = session_lock_announce(&s->target, e);
 	if (rc == 0)
 		session_say(s, "%s: %s", s->options.triggers[w.held].text,
 		            trigger_say(&w.watches[w.held], &s->options.triggers[w.held], text));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting until a condition of --when holds. Four times a second /proc/PID/status is read, some hundredths of a
- * millisecond of work; the process is not touched, and no lock is held that another memattach would wait for.
+ * millisecond of work; the process is not touched, and no lock is held that another memattach would wait for. It is
+ * announced that a session is to come (session_lock.h), so memattach --detach ends the waiting.
  */
 #ifndef MEMATTACH_TRIGGER_WAIT_H
 #define MEMATTACH_TRIGGER_WAIT_H

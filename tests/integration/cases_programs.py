@@ -11,6 +11,7 @@ import time
 from browser import CHROMIUM, Shown
 from harness import Session, Victim, case, check_receipt, free_port, log, run_session, wait_for_port
 from procfs import Failure, PATIENCE, read_text, tasks_of
+from readme import check_readme
 from reports import analyze, analyze_text, functions_of, stacks_with, sum_of, truncated_share
 from snapshot import Snapshot, check_same
 
@@ -243,7 +244,7 @@ def check_html(context, dump, report):
 
 @case()
 def demo_service(context):
-    """The service of scripts/demo: the leak is the first stack.
+    """The service of scripts/demo: the leak is the first stack; README shows what is printed then.
 
     12 MiB of growth are at most 4 MiB that are no leak: its cache (500 documents of 5000 bytes on average), the recorder's
     memory, what the allocator holds free. So at one sample per 64 KiB at least 128 live samples of the leak stand against 38 of the
@@ -265,5 +266,6 @@ def demo_service(context):
     names = [name for stack in top for name in functions_of(stack)]
     assert "remember_rejected" in names, names
     check_html(context, session.dump, report)
+    check_readme(context, session)
     server.terminate()
     assert server.wait(PATIENCE) == 0

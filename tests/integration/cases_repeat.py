@@ -207,7 +207,7 @@ def every_ends_by_a_detach_between_two_sessions(context):
     result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode == 0 and "nothing of memattach" not in result.stderr, result
     for repeated in runs:
-        assert f"memattach, PID {repeated.process.pid}, which profiled" in result.stderr, result
+        assert f"memattach, PID {repeated.process.pid}, which waited to profile" in result.stderr, result
         assert "sessions recorded: 1, failed: 0" in repeated.end(0)
     result = run_memattach(context, "--detach", "-p", victim.pid)
     assert result.returncode == 0 and "nothing of memattach" in result.stderr, result

@@ -305,6 +305,10 @@ def analyze_refuses_foreign_files(context):
     foreign = run(context.memanalyze)
     assert foreign.returncode == 2 and foreign.stderr.startswith("memanalyze: "), foreign
     assert run(context.path("absent")).returncode == 2
+    with open(context.path("begun.dump"), "wb"):
+        pass
+    begun = run(context.path("begun.dump"))
+    assert begun.returncode == 2 and "is empty: a memattach that is about to begin" in begun.stderr, begun
     victim = Victim(context, "known_heap")
     session = Session(context, victim.pid, rate="64k")
     victim.send("go")

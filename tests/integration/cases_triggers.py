@@ -54,7 +54,7 @@ def when_it_holds_already(context):
 
 @case()
 def when_it_never_holds(context):
-    """A signal ends the waiting, and so does the end of the process: said, status 1, no dump."""
+    """A signal ends the waiting, and so do --detach and the end of the process: said, status 1, no dump."""
     victim = Victim(context, "known_heap")
     before = Snapshot(victim.pid)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -62,6 +62,13 @@ def when_it_never_holds(context):
         os.kill(session.process.pid, number)
         assert session.end(expected=1) is None and "nothing was changed" in session.said(), session.said()
         check_same(before, Snapshot(victim.pid))
+    sessions = [waiting(context, victim, "private>9G")[0] for _ in range(2)]
+    result = run_memattach(context, "--detach", "-p", victim.pid)
+    assert result.returncode == 0 and "nothing of memattach" not in result.stderr, result
+    for session in sessions:
+        assert f"memattach, PID {session.process.pid}, which waited to profile {victim.pid} (--when or --every), has ended" in result.stderr, result
+        assert session.end(expected=1) is None and "nothing was changed" in session.said(), session.said()
+    check_same(before, Snapshot(victim.pid))
     session, _ = waiting(context, victim, "private>9G")
     victim.finish_by_stdin()
     session.end(expected=1)

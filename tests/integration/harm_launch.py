@@ -12,13 +12,14 @@ import time
 
 from harness import Lines, case, run_memattach
 from procfs import Failure, PATIENCE, Skip, read_text
-from reports import analyze, stacks_with, sum_of
+from reports import analyze, analyze_text, stacks_with, sum_of
 
 POLL = 7  # x86-64
 
 NOBODY = 65534
 FAILED, NOT_EXECUTED, NOT_FOUND = 125, 126, 127
-SHAPES = ("short_life", "short_life_nopie", "short_life_static", "short_life_static_pie", "short_life_musl", "short_life_musl_static")
+SHAPES = ("short_life", "short_life_nopie", "short_life_static", "short_life_static_pie", "short_life_musl", "short_life_musl_static",
+          "short_life_musl_static_pie")
 
 
 def launch(context, *command, options=(), **more):
@@ -291,7 +292,8 @@ def launched_outlives_us_at_each_step(context):
     if not strace:
         raise Skip("strace is not installed")
     alone = state_alone(context)
-    for shape in ("short_life", "short_life_static", "short_life_static_pie"):
+    for shape in (name for name in ("short_life", "short_life_static", "short_life_static_pie", "short_life_musl_static_pie")
+                  if os.path.exists(os.path.join(context.targets, name))):
         for call in ("ptrace", "pwrite64"):
             for count in range(1, 10):
                 process = context.start([strace, "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={count}",
@@ -305,6 +307,25 @@ def launched_outlives_us_at_each_step(context):
                     break
             else:
                 raise Failure(f"{shape}: memattach makes more calls of {call} than are looked at")
+
+
+@case()
+def launched_hears_of_the_end_of_its_session(context):
+    """The session alone is killed: that is said, with what to do; the program goes on, is finished by --detach, and memattach ends as it does."""
+    process = context.start([context.memattach, "-o", context.path("x.dump"), "--", context.target("short_life"), "wait"], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = Lines(process.stderr)
+    said.wait("attached to")
+    lines = Lines(process.stdout)
+    lines.wait("READY")
+    os.kill(session_of(process.pid), signal.SIGKILL)
+    said.wait(f"the session was ended by signal {int(signal.SIGKILL)}")
+    said.wait(f"memattach --detach -p {program_of(process.pid)}")
+    result = run_memattach(context, "--detach", "-p", program_of(process.pid))
+    assert result.returncode == 0 and "is in" in result.stderr, result
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait(PATIENCE) == 3
+    assert analyze_text(context, context.path("x.dump")), "the first copy is whole"
 
 
 @case()

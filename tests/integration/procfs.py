@@ -68,6 +68,9 @@ class Maps:
             start, end, mode, offset, device, inode, name = MAPS_LINE.match(line).groups()
             self.lines.append((int(start, 16), int(end, 16), mode, int(offset, 16), device, inode, name))
 
+    def leave_out(self, starts):
+        self.lines = [line for line in self.lines if line[0] not in starts]
+
     def text(self):
         return [f"{s:x}-{e:x} {m} {o:x} {d} {i} {n}" for s, e, m, o, d, i, n in self.lines]
 

@@ -138,7 +138,10 @@ def slice_of(options, ledger, part, first):
     except Skip as reason:
         entry["skipped"] = str(reason)
     except Exception as error:  # whatever it is, the victim or the run is not as it must be
-        entry.update(harmed=1, failure=f"{type(error).__name__}: {error}", files=work)
+        if is_refused_by_name(sufferer, str(error)):
+            entry["skipped"] = str(error).splitlines()[0]
+        else:
+            entry.update(harmed=1, failure=f"{type(error).__name__}: {error}", files=work)
     finally:
         context.close()
     if sufferer:
@@ -150,6 +153,12 @@ def slice_of(options, ledger, part, first):
     if not entry["harmed"]:
         shutil.rmtree(work, ignore_errors=True)
     return entry
+
+
+def is_refused_by_name(sufferer, said):
+    """Its first attach was: with these options nothing can be done to this victim."""
+    first = not sufferer or sufferer.cycles <= 1 and not sufferer.kills
+    return first and "cannot be hooked at its entries" in said and "nothing was changed" in said
 
 
 def remaining(wanted, ledger, part, done):

@@ -8,6 +8,7 @@ then answers lines on stdin:
     table   TABLE [[context, malloc, calloc, realloc, free], …]   of the domains raw, mem, object
     make    MADE [[function, line, size, blocks], …]              blocks of that size that each line holds
     drop    DROPPED [[function, line, size, blocks], …]           the same when it has freed some of them
+    many    MANY [[file, line, size, blocks, left], …]            lines of 32 MiB each, and how many blocks they have when half were freed
     trace   TRACED           starts tracemalloc
     untrace UNTRACED         and ends it
     reset   RESET            sets the rows mem and object to what they were at the start, as Py_Initialize does that comes again
@@ -25,6 +26,7 @@ import sys
 import tracemalloc
 
 N = 400
+MANY = 32 << 20
 kept = [[None] * N for _ in range(40)]
 raw = ctypes.pythonapi
 for name in ("PyMem_Malloc", "PyMem_Calloc", "PyMem_Realloc", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc"):
@@ -158,6 +160,34 @@ def drop(made):
     return [[*row[:3], row[3] // 2] for row in made]
 
 
+def many():
+    """A line for each kind; the second half of its blocks stays."""
+    made, mark, file = [], "x", sys._getframe().f_code.co_filename
+
+    def said(size, blocks):
+        """Of the line above."""
+        made.append([file, sys._getframe(1).f_lineno - 1, size, len(blocks), len(blocks) - len(blocks) // 2])
+        blocks[:len(blocks) // 2] = [None] * (len(blocks) // 2)
+        kept.append(blocks)
+
+    def room(size):
+        return [None] * (MANY // size)
+
+    for i in range(len(blocks := room(size := sys.getsizeof(bytes(67))))):
+        blocks[i] = bytes(67)
+    said(size, blocks)
+    for i in range(len(blocks := room(size := sys.getsizeof((0,) * 30)))):
+        blocks[i] = (i,) * 30
+    said(size, blocks)
+    for i in range(len(blocks := room(size := sys.getsizeof(set())))):
+        blocks[i] = set()
+    said(size, blocks)
+    for i in range(len(blocks := room(size := sys.getsizeof("0" * 400)))):
+        blocks[i] = mark * 400
+    said(size, blocks)
+    return made
+
+
 def check():
     for i in range(1, N, 2):
         if kept[0][i] != bytes(100) or int(kept[1][i]) != i or kept[2][i] != (i,) * 30 or kept[5][i]["key"] != bytes(170):
@@ -184,6 +214,8 @@ def main():
             made, early = drop(made), None
             gc.collect()
             print("DROPPED", json.dumps(made), flush=True)
+        elif command == "many":
+            print("MANY", json.dumps(many()), flush=True)
         elif command == "trace":
             tracemalloc.start(3)
             early = [bytes(90 + i % 300) for i in range(500)]

@@ -7,6 +7,7 @@
 #include "whole_io.h"
 
 #define INSTRUCTIONS_MAX 64u
+#define PASSED_MAX 512u
 #define PAGE 4096u
 #define REGISTERS 16
 #define RDX 2
@@ -29,6 +30,7 @@ struct reader {
 	uint64_t pc;
 	struct value registers[REGISTERS];
 	uint64_t written_end; /* below this address the stack is not any more as it was */
+	bool passed;          /* code with conditions has been passed over */
 	ZydisDecodedInstruction in;
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 };
@@ -172,6 +174,16 @@ static bool hands_main_on(const struct reader *r)
 	       argv->known && argv->value == r->arguments->argv;
 }
 
+static bool branch_target(const struct reader *r, uint64_t *target)
+{
+	struct value v = r->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? read_operand(r, &r->operands[0])
+	                                                                    : (struct value){ 0 };
+
+	*target = v.value;
+	return v.known || (r->operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+	                   ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&r->in, &r->operands[0], r->pc, target)));
+}
+
 /* A call or a jump. Where it goes is of no importance once it has main. */
 static enum step branch(struct reader *r)
 {
@@ -179,9 +191,7 @@ static enum step branch(struct reader *r)
 
 	if (hands_main_on(r))
 		return STEP_TO_MAIN;
-	if (r->operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
-	    !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&r->in, &r->operands[0], r->pc, &target)) ||
-	    (r->in.mnemonic == ZYDIS_MNEMONIC_CALL && !push(r)))
+	if (!branch_target(r, &target) || (r->in.mnemonic == ZYDIS_MNEMONIC_CALL && !push(r)))
 		return STEP_UNKNOWN;
 	r->pc = target;
 	return STEP_ON;
@@ -204,17 +214,76 @@ static bool is_executed(struct reader *r)
 	}
 }
 
-static enum step read_instruction(struct reader *r, const ZydisDecoder *decoder)
+static bool decode(struct reader *r, const ZydisDecoder *decoder)
 {
 	uint8_t bytes[ZYDIS_MAX_INSTRUCTION_LENGTH];
 
-	if (!pread_all(r->mem, bytes, sizeof bytes, r->pc) ||
-	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, sizeof bytes, &r->in, r->operands)))
+	return pread_all(r->mem, bytes, sizeof bytes, r->pc) &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, sizeof bytes, &r->in, r->operands));
+}
+
+static void forget_written(struct reader *r)
+{
+	for (unsigned i = 0; i < r->in.operand_count; i++) {
+		const ZydisDecodedOperand *o = &r->operands[i];
+		if (o->type != ZYDIS_OPERAND_TYPE_REGISTER || !(o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		int number = number_of(ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, o->reg.value));
+		if (number >= 0)
+			r->registers[number] = (struct value){ 0 };
+	}
+}
+
+/*
+ * musl's start code of a static program that may be anywhere relocates the program itself, in loops, before it jumps to
+ * a function that it has the address of in a register. From here to that jump all instructions are looked at in the
+ * order in which they stand. What any of them writes up to the last place to which one of them jumps is not known
+ * there; from there on it is read as before. They must jump to each other only. Where they write to is not followed: it
+ * is the program's data, and the stack below.
+ */
+static enum step pass_conditions(struct reader *r, const ZydisDecoder *decoder)
+{
+	const struct reader before = *r;
+	uint64_t start = r->pc, join = start, target;
+
+	for (unsigned i = 0; i < PASSED_MAX; i++) {
+		if (!decode(r, decoder))
+			return STEP_UNKNOWN;
+		bool jump = r->in.meta.category == ZYDIS_CATEGORY_COND_BR || r->in.mnemonic == ZYDIS_MNEMONIC_JMP;
+		if (jump && r->operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+			if (!ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&r->in, &r->operands[0], r->pc, &target)) ||
+			    target < start)
+				return STEP_UNKNOWN;
+			join = target > join ? target : join;
+			join = next_pc(r) > join ? next_pc(r) : join;
+		} else if (jump || r->in.mnemonic == ZYDIS_MNEMONIC_CALL) {
+			break;
+		} else if (r->in.meta.category == ZYDIS_CATEGORY_RET || r->in.meta.category == ZYDIS_CATEGORY_SYSCALL) {
+			return STEP_UNKNOWN;
+		}
+		r->pc = next_pc(r);
+	}
+	if (join == start || join > r->pc)
+		return STEP_UNKNOWN;
+	*r = before;
+	for (unsigned i = 0; i < REGISTERS; i++)
+		r->registers[i].operand_at = 0; /* main is handed on without conditions */
+	for (r->passed = true; r->pc < join; r->pc = next_pc(r)) {
+		if (!decode(r, decoder))
+			return STEP_UNKNOWN;
+		forget_written(r);
+	}
+	return r->pc == join ? STEP_ON : STEP_UNKNOWN;
+}
+
+static enum step read_instruction(struct reader *r, const ZydisDecoder *decoder)
+{
+	if (!decode(r, decoder))
 		return STEP_UNKNOWN;
 	if (r->in.mnemonic == ZYDIS_MNEMONIC_CALL || r->in.mnemonic == ZYDIS_MNEMONIC_JMP)
 		return branch(r);
 	if (!is_executed(r))
-		return STEP_UNKNOWN;
+		return r->passed ? STEP_UNKNOWN : pass_conditions(r, decoder);
 	r->pc = next_pc(r);
 	return STEP_ON;
 }

@@ -48,7 +48,8 @@ static void test_the_verdict_comes_first(void **state)
 		"Held by, innermost function first\n",
 		"\n  1  9.00 MiB  exact                100.0 % 100.0 %         9       9  a+0x400100",
 		"\n\nSeen: only what was allocated meanwhile. Trust: measured, every allocation; 0 lost.\n",
-		"Next: memanalyze --leaks x.dump | memanalyze --timeline x.dump | memanalyze --verbose x.dump\n"
+		"Next: memanalyze -o heap.html x.dump (flame graph) | memanalyze --leaks x.dump | "
+		"memanalyze --verbose x.dump\n"
 	};
 	struct dump_builder b;
 	struct report r;
@@ -151,7 +152,7 @@ static void test_names_are_plain_in_what_to_do_next(void **state)
 	fclose(out);
 	assert_null(strchr(text, '\033'));
 	assert_null(strstr(text, "--leaks x"));
-	assert_says(text, "Next: memanalyze --leaks DUMP | ");
+	assert_says(text, "Next: memanalyze -o heap.html DUMP (flame");
 	report_done(&r);
 	dump_builder_done(&b);
 }

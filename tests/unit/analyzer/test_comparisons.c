@@ -120,6 +120,29 @@ static void test_diff_of_one_session(void **state)
 	dump_builder_done(&new);
 }
 
+/* Two sessions without a sample: there may have been growth, or the opposite, that none has seen. */
+static void test_growth_of_nothing(void **state)
+{
+	struct dump_builder old, new;
+	struct report r;
+
+	(void)state;
+	for (unsigned rate = 1; rate <= RATE; rate += RATE - 1) {
+		dump_builder_init(&old, rate, 256, 8, 2);
+		dump_builder_init(&new, rate, 256, 8, 2);
+		dump_builder_header(&old)->session_id = 1;
+		dump_builder_header(&new)->session_id = 2;
+		compare(&r, &old, &new);
+		struct estimate x = report_growth(&r, &r.total, FIGURE_LIVE_BYTES);
+		struct estimate y = report_estimate(&r, &r.total, FIGURE_LIVE_BYTES);
+		assert_true(x.value == 0 && x.high == y.high && x.low == -y.high && x.exact == (rate == 1));
+		assert_true(rate == 1 ? x.high == 0 : x.high > rate);
+		report_done(&r);
+		dump_builder_done(&old);
+		dump_builder_done(&new);
+	}
+}
+
 static void test_leaks(void **state)
 {
 	struct dump_builder b;
@@ -188,6 +211,7 @@ int main(void)
 		cmocka_unit_test(test_at),
 		cmocka_unit_test(test_since),
 		cmocka_unit_test(test_diff_of_one_session),
+		cmocka_unit_test(test_growth_of_nothing),
 		cmocka_unit_test(test_leaks),
 		cmocka_unit_test(test_growth_allows_for_lost_samples),
 	};

@@ -243,7 +243,7 @@ static void test_one_is_not_many(void **state)
 		dump_builder_sample(&m.b, a, 5000, 1, 1);
 	dump_builder_sample(&m.b, b, 100, 1, 1);
 	make(&m, (struct report_options){ .top = 1, .depth = 1 });
-	assert_non_null(strstr(m.text, "in 3 blocks  exact\n"));
+	assert_non_null(strstr(m.text, "in 3 blocks  exact   kept 100.0 %"));
 	assert_non_null(strstr(m.text, "   3 samples\n"));
 	assert_non_null(strstr(m.text, "... 1 more frame\n"));
 	assert_non_null(strstr(m.text, "\n1 more stack holds 100 B"));

@@ -3,6 +3,7 @@
 #include "views.h"
 
 #include "heap_simulation.h"
+#include "index_list.h"
 
 enum { SAMPLES = 500 };
 
@@ -217,7 +218,7 @@ static void test_steps_grow_with_the_cells(void **state)
 	/* Each cell is in the list of its stack; lists can be joined. */
 	uint32_t all = 0;
 	for (uint32_t stack = 0; stack <= 1000; stack++)
-		spans_join(&s, &all, spans_of(&s, stack));
+		index_list_join(s.cells, &all, spans_of(&s, stack));
 	for (uint32_t i = all; i; i = s.cells[i - 1].next)
 		listed += s.cells[i - 1].count.samples;
 	assert_int_equal(listed, added);

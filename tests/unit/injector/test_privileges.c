@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -106,11 +107,34 @@ static void test_privileges_drop_to_leaves_reading(void **state)
 	}
 }
 
+/* Numbers that mean other calls than those of the list. */
+static void test_privileges_drop_ends_at_calls_of_x32(void **state)
+{
+	const struct privileges_limits limits = { .data_bytes = 1u << 30, .file_bytes = 4096, .cpu_seconds = 10 };
+
+	(void)state;
+	for (int way = SANITIZED; way < 2; way++) {
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			if (way == 0)
+				privileges_drop_all(NULL, 0, DATA_BYTES, 10);
+			else if (privileges_drop_to(4711, 4711, &limits))
+				_exit(2);
+			_exit(syscall(0x40000000 | SYS_getpid) == -1 ? 0 : 3);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGSYS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_privileges_drop_all_leaves_what_is_kept),
 		cmocka_unit_test(test_privileges_drop_to_leaves_reading),
+		cmocka_unit_test(test_privileges_drop_ends_at_calls_of_x32),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

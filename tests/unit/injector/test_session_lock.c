@@ -23,7 +23,7 @@ static pid_t process; /* that is locked */
 
 static struct target open_target(bool old_kernel)
 {
-	struct target t = { .pid = process, .tid = process, .lock_fd = -1 };
+	struct target t = { .pid = process, .tid = process, .lock_fd = -1, .announced_fd = -1 };
 	char path[40];
 
 	t.pidfd = (int)syscall(SYS_pidfd_open, process, 0);
@@ -146,6 +146,54 @@ static void check_that_one_is_announced(bool old_kernel)
 	target_close(&t);
 }
 
+/* The announcement lasts until the lock is there, so --detach always finds one of them; it does not without. */
+static void check_that_the_lock_follows(bool old_kernel)
+{
+	struct target mine = open_target(old_kernel), other = open_target(old_kernel);
+	int asked[2], answered[2];
+	struct err e;
+	pid_t holder;
+
+	assert_int_equal(pipe(asked), 0);
+	assert_int_equal(pipe(answered), 0);
+	pid_t child = fork(); /* a process does not see its own lock go */
+	if (child == 0) {
+		for (char byte; read(asked[0], &byte, 1) == 1;) {
+			pid_t seen[2] = { session_lock_announced(&other), session_lock_holder(&other) };
+			if (write(answered[1], seen, sizeof seen) != sizeof seen)
+				_exit(1);
+		}
+	}
+	close(asked[0]);
+	for (unsigned step = 0; step < 3; step++) {
+		if (step < 2) /* the second time it does nothing */
+			assert_int_equal(session_lock_announce(&mine, &e), 0);
+		else
+			assert_int_equal(session_lock_take(&mine, &holder, &e), 0);
+		pid_t seen[2];
+		assert_int_equal(write(asked[1], "?", 1), 1);
+		assert_int_equal(read(answered[0], seen, sizeof seen), sizeof seen);
+		assert_int_equal(seen[0], step < 2 ? getpid() : 0);
+		assert_int_equal(seen[1], step < 2 ? 0 : getpid());
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	target_close(&mine);
+	target_close(&other);
+}
+
+static void test_the_lock_follows(void **state)
+{
+	(void)state;
+	check_that_the_lock_follows(false);
+}
+
+static void test_the_lock_follows_on_older_kernels(void **state)
+{
+	(void)state;
+	check_that_the_lock_follows(true);
+}
+
 static void test_one_is_announced(void **state)
 {
 	(void)state;
@@ -168,6 +216,8 @@ int main(void)
 		WITH_PROCESS(test_death_releases_it),
 		WITH_PROCESS(test_one_is_announced),
 		WITH_PROCESS(test_one_is_announced_on_older_kernels),
+		WITH_PROCESS(test_the_lock_follows),
+		WITH_PROCESS(test_the_lock_follows_on_older_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

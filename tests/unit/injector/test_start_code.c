@@ -21,9 +21,19 @@
 	0x31, 0xed, 0x49, 0x89, 0xd1, 0x5e, 0x48, 0x89, 0xe2, 0x48, 0x83, 0xe4, 0xf0, 0x50, 0x54
 #define ARGUMENTS_BYTES 15
 
+/* As in musl's rcrt1.o. xor rbp; mov rdi, rsp; and rsp, -16; call +0; mov r8, rdi; xor eax */
+#define TO_LOOP                                                                                                        \
+	0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x83, 0xe4, 0xf0, 0xe8, 0, 0, 0, 0, 0x49, 0x89, 0xf8, 0x31, 0xc0
+#define LOOP_AT 20
+#define LOOP /* inc rax; cmp [r8 + 8 * rax], 0; jne */ 0x48, 0xff, 0xc0, 0x49, 0x83, 0x3c, 0xc0, 0x00, 0x75, 0xf6
+#define TO_FUNCTION /* lea rax, [rip + 5]; mov rsi, r8; jmp rax */                                                     \
+	0x48, 0x8d, 0x05, 5, 0, 0, 0, 0x4c, 0x89, 0xc6, 0xff, 0xe0
+#define WITH_MAIN /* lea rdx, [rsi + 8]; mov esi, [rsi]; lea rdi, [rip - 0x100]; jmp */                                \
+	0x48, 0x8d, 0x56, 0x08, 0x8b, 0x36, 0x48, 0x8d, 0x3d, 0x00, 0xff, 0xff, 0xff, 0xe9, 1, 2, 3, 4
+
 struct program {
 	const char *what;
-	uint8_t code[64];
+	uint8_t code[80];
 	uint64_t entry;      /* 0: ENTRY */
 	uint64_t operand_at; /* behind the entry, 0: it is no start code */
 	uint64_t main_address;
@@ -64,6 +74,10 @@ static void test_start_code_read_finds_main(void **state)
 		            0x45, 0x31, 0xc9, 0xbf, 0x50, 0x10, 0x40, 0x00, 0xe9, 0xad, 0x07, 0x00, 0x00 },
 		  .operand_at = 34,
 		  .main_address = 0x401050 },
+		{ .what = "musl, any address: a loop, then a function by its address",
+		  .code = { TO_LOOP, LOOP, TO_FUNCTION, WITH_MAIN },
+		  .operand_at = LOOP_AT + 10 + 12 + 9,
+		  .main_address = ENTRY + LOOP_AT + 10 + 12 + 13 - 0x100 },
 	};
 	struct start_code code;
 	uint32_t operand;
@@ -101,6 +115,22 @@ static void test_start_code_read_claims_nothing_else(void **state)
 		  .code = { TO_ARGUMENTS, 0xbf, 0x50, 0x10, 0x40, 0x00, 0x0f, 0x05, 0xff, 0xd0 } },
 		{ .what = "a write",
 		  .code = { TO_ARGUMENTS, 0xbf, 0x50, 0x10, 0x40, 0x00, 0x89, 0x3c, 0x24, 0xff, 0xd0 } },
+		{ .what = "arguments that the loop changes",
+		  .code = { TO_LOOP, 0x49, 0xff, 0xc0, 0x49, 0x83, 0x3c, 0xc0, 0x00, 0x75, 0xf6, TO_FUNCTION,
+		            WITH_MAIN } },
+		{ .what = "a function that only one way has the address of",
+		  .code = { TO_LOOP, 0xa8, 0x01, 0x75, 0x0a, 0x48, 0x8d, 0x05, 5, 0, 0, 0, 0x4c, 0x89, 0xc6, 0xff, 0xe0,
+		            WITH_MAIN } },
+		{ .what = "a jump out of the loop", .code = { TO_LOOP, 0x75, 0x20, LOOP, TO_FUNCTION, WITH_MAIN } },
+		{ .what = "a jump back to before it",
+		  .code = { TO_LOOP, 0xa8, 0x01, 0x75, 0xf0, TO_FUNCTION, WITH_MAIN } },
+		{ .what = "a call behind the loop",
+		  .code = { TO_LOOP, LOOP, 0xe8, 1, 2, 3, 4, TO_FUNCTION, WITH_MAIN } },
+		{ .what = "main from before the loop",
+		  .code = { TO_LOOP, 0x48, 0x8d, 0x3d, 0x00, 0xff, 0xff, 0xff, LOOP, 0x49, 0x8d, 0x50, 0x08, 0x41, 0x8b,
+		            0x30, 0xff, 0xd0 } },
+		{ .what = "a second loop, behind the jump",
+		  .code = { TO_LOOP, LOOP, TO_FUNCTION, 0x74, 0x00, WITH_MAIN } },
 		{ .what = "no end", .code = { 0xeb, 0xfe } },
 		{ .what = "a branch into nowhere", .code = { 0xe9, 0x00, 0x00, 0x00, 0x7f } },
 		{ .what = "no instruction", .code = { 0x06 } },
