@@ -27,8 +27,10 @@
  *
  * Code is followed no further than its function reaches, by its description in .eh_frame: behind a call that does not
  * return stands another function. A static program has no table of the descriptions; there the symbols of functions say
- * it, of which none reaches beyond the begin of the next. What was written over the code since is not looked at:
- * callers were compiled with what the file has.
+ * it, of which none reaches beyond the begin of the next. A table may lack most functions of a module (chromium): an
+ * allocation function that it does not have reaches as far as its own symbol says, others are not followed, and a stub
+ * counts only if its word leads out of the module. What was written over the code since is not looked at: callers were
+ * compiled with what the file has.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +69,7 @@ struct search {
 	uint64_t places[PLACES_MAX];
 	unsigned count, next;
 	bool found;
+	bool undescribed; /* the function whose code is read is not in .eh_frame, so others may lack there, too */
 };
 
 /* ---- how far functions reach ---- */
@@ -141,7 +144,9 @@ static bool leads_away(const struct search *s, uint64_t word, uint64_t from)
 	if (!elf_module_holds(s->v->file.module, word, sizeof value, 0) ||
 	    target_read_u64(&s->f->memory, word, &value, &ignored))
 		return false;
-	return !extent_around(s, from, &around) || around.start != from || value - from >= around.bytes;
+	if (!extent_around(s, from, &around))
+		return !s->undescribed || !elf_module_holds(s->v->file.module, value, 1, PF_X);
+	return around.start != from || value - from >= around.bytes;
 }
 
 /* Is there the code that the linker makes for calls of functions elsewhere? Some load a number first. */
@@ -219,6 +224,18 @@ static bool saves_arguments(const struct search *s, const struct allocator_funct
 	return count > 1;
 }
 
+/* Where .eh_frame describes little of a module (chromium), the function itself reaches as far as its symbol says. */
+static bool extent_of_place(struct search *s, const struct allocator_function *fn, uint64_t address,
+                            struct extent *found)
+{
+	s->undescribed = !extent_around(s, address, found);
+	if (!s->undescribed)
+		return true;
+	*found = (struct extent){ fn->address, fn->bytes };
+	return address == fn->address && fn->bytes <= FUNCTION_BYTES_MAX &&
+	       elf_module_holds(s->v->file.module, fn->address, fn->bytes, PF_X);
+}
+
 static bool uses_all(struct search *s, const struct allocator_function *fn)
 {
 	if (!fn->bytes || saves_arguments(s, fn))
@@ -229,7 +246,7 @@ static bool uses_all(struct search *s, const struct allocator_function *fn)
 		struct extent around;
 		struct function_body b;
 
-		if (!extent_around(s, address, &around))
+		if (!extent_of_place(s, fn, address, &around))
 			continue;
 		if (function_body_read(&b, &s->v->file, around.start, around.bytes))
 			search_body(s, &b, address);

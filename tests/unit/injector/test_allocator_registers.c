@@ -94,6 +94,22 @@ static void test_in_a_static_program(void **state)
 	look_close(&l);
 }
 
+/* .eh_frame describes the start code alone: what stands in the function itself is seen, up to the end of its symbol. */
+static void test_where_functions_are_not_described(void **state)
+{
+	struct look l;
+
+	(void)state;
+	look_at_named(&l, "victim_registers_undescribed");
+	for (size_t i = 0; i < NAMES; i++)
+		if (!strncmp(names[i], "no_", 3))
+			assert_uses_all(&l, names[i], false);
+	assert_uses_all(&l, "always_pointer", true);
+	assert_uses_all(&l, "always_table", true);
+	assert_uses_all(&l, "yes_got", true);
+	look_close(&l);
+}
+
 /* Their hooks cost nothing more. */
 static void test_the_c_library_uses_all(void **state)
 {
@@ -113,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calls_that_leave_the_file_are_found),
 		cmocka_unit_test(test_in_a_static_program),
+		cmocka_unit_test(test_where_functions_are_not_described),
 		cmocka_unit_test(test_the_c_library_uses_all),
 	};
 
