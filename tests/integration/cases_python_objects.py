@@ -103,7 +103,7 @@ def python_objects_inside_intervals(context):
                 found = groups[f"{file}:{line}"][figure]
                 said.append(f"{found['estimate'] / true:.2f}")
                 assert found["low"] <= true <= found["high"], (python[0], line, figure, true, found)
-                assert found["high"] < 2 * true and found["low"] > true / 2, "these intervals tell nothing"
+                assert found["high"] < 3 * true, "this interval tells nothing"
         log(f"{' '.join(python)[:60]}: estimated / true {said}")
         victim.ask("make", "MADE")
         victim.end()
