@@ -59,7 +59,7 @@ uint64_t session_plan_unsearchable(const struct session *s)
 	if (!swapped && resident <= ESCAPE_BYTES_MAX)
 		return 0;
 	for (size_t i = 0; i < plan->entry_count; i++)
-		if (plan->entries[i].flags & GOT_ESCAPES)
+		if (plan->entries[i].flags & GOT_ESCAPES && hook_group(plan->entries[i].hook) == GROUP_MALLOC)
 			return plan->entries[i].original;
 	return 0;
 }

@@ -18,7 +18,9 @@
 #define PAGE 4096u
 #define SPARSE (64ull << 30)
 
-static void *(*volatile allocate)(size_t); /* so that the word that the loader fills is read, not only called through */
+/* So that the words that the loader fills are read, not only called through. */
+static void *(*volatile allocate)(size_t);
+static void *(*volatile map)(void *, size_t, int, int, int, off_t);
 
 static VICTIM_FRAME void *(*malloc_now(void))(size_t)
 {
@@ -50,7 +52,8 @@ int main(int argc, char **argv)
 	free(allocate(10));
 	allocate = NULL;
 	int protection = strcmp(mode, "closed") ? PROT_READ | PROT_WRITE : PROT_NONE;
-	char *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	map = mmap;
+	char *memory = map(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED) {
 		victim_say("CANNOT map so much");
 		return 1;
