@@ -14,6 +14,7 @@
 
 #include "control.h"
 
+#include "exponential.h"
 #include "filter.h"
 #include "trampoline_setup.h"
 #include "known_stack.h"
@@ -98,7 +99,7 @@ static int64_t file_map(int fd, uint64_t bytes, uint64_t least_bytes, int protec
 		return size;
 	if ((uint64_t)size < least_bytes || bytes < least_bytes || bytes % PAGE_BYTES)
 		return -EINVAL;
-	return mapping_new(bytes, protection, MAP_SHARED, fd);
+	return mapping_new(0, bytes, protection, MAP_SHARED, fd);
 }
 
 static int64_t dump_map(const struct control_start *start)
@@ -154,6 +155,7 @@ static void session_fill(const struct control_start *start)
 
 static int64_t control_start(const struct control_start *start)
 {
+	uint64_t random;
 	int64_t result;
 	bool exact;
 
@@ -162,6 +164,7 @@ static int64_t control_start(const struct control_start *start)
 	if (!start || !start_valid(start))
 		return -EINVAL;
 	exact = start->filter_log2 == FILTER_NONE;
+	random = start->seed ^ start->session_id;
 	payload = (struct payload_state){
 		.rate_bytes = start->rate_bytes,
 		.seed = start->seed,
@@ -177,7 +180,8 @@ static int64_t control_start(const struct control_start *start)
 	if (result >= 0)
 		result = tables_reset(MADV_WIPEONFORK);
 	if (result >= 0)
-		result = trampolines_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2));
+		result = trampolines_map(start->payload_fd, 1u << (exact ? FILTER_LOG2_MIN : start->filter_log2),
+		                         random_next(&random));
 	if (result < 0) {
 		tables_reset(MADV_KEEPONFORK);
 		files_unmap();

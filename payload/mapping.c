@@ -9,9 +9,9 @@
 extern const uint8_t __ehdr_start[] HIDDEN;
 extern const uint8_t _end[] HIDDEN;
 
-int64_t mapping_new(uint64_t bytes, int protection, int flags, int fd)
+int64_t mapping_new(uint64_t wanted, uint64_t bytes, int protection, int flags, int fd)
 {
-	int64_t page = sys_mmap(0, PAGE_BYTES, PROT_NONE, flags, fd, 0), place, result;
+	int64_t page = sys_mmap(wanted, PAGE_BYTES, PROT_NONE, flags, fd, 0), place, result;
 
 	if (page < 0)
 		return page;

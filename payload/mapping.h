@@ -10,8 +10,9 @@
 
 #include <stdint.h>
 
-/* The address, or -errno. flags and fd as for mmap; bytes are whole pages. */
-int64_t mapping_new(uint64_t bytes, int protection, int flags, int fd);
+/* The address, or -errno. wanted: where it shall begin if that is free, 0: anywhere. flags and fd as for mmap; bytes
+ * are whole pages. */
+int64_t mapping_new(uint64_t wanted, uint64_t bytes, int protection, int flags, int fd);
 /* Unlocks this image, which the loader has mapped: no page of it could be given back. */
 void mapping_unlock_image(void);
 

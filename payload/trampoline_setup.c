@@ -19,6 +19,10 @@ extern const int32_t hook_keep_offsets[HOOK_COUNT] HIDDEN;
 extern const int32_t hook_outer_keep_offsets[HOOK_COUNT] HIDDEN;
 extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of the image */
 
+/* How far below the image. Sanitizers, the heaps of Java and the mappings of most programs are elsewhere. */
+#define NEAREST (4ull << 30)
+#define FARTHEST (1ull << 40)
+
 static struct trampolines_shared nobodys;
 struct trampolines_shared *trampolines_shared = &nobodys;
 
@@ -93,7 +97,20 @@ static const Elf64_Phdr *text_segment(uint64_t *bias)
 	return 0;
 }
 
-int64_t trampolines_map(int payload_fd, uint32_t counters)
+/*
+ * Where hardly anything was before. Freed memory of a program still holds pointers to what it has unmapped, and these
+ * are the addresses that the kernel gives out next: trampolines there would seem to have been copied, and could not be
+ * unmapped at the detach.
+ */
+static uint64_t unused_place(uint64_t random)
+{
+	const uint64_t image = (uint64_t)&__ehdr_start;
+
+	return image > 2 * FARTHEST ? (image - NEAREST - random % (FARTHEST - NEAREST)) & ~(uint64_t)(PAGE_BYTES - 1)
+	                            : 0;
+}
+
+int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random)
 {
 	uint64_t bias;
 	const Elf64_Phdr *text = text_segment(&bias);
@@ -103,7 +120,8 @@ int64_t trampolines_map(int payload_fd, uint32_t counters)
 	if (!text)
 		return -ENOEXEC;
 	offset = (uint64_t)trampoline_code - bias - text->p_vaddr + text->p_offset;
-	place = mapping_new(TRAMPOLINES_BYTES + counters, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	place = mapping_new(unused_place(random), TRAMPOLINES_BYTES + counters, PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	if (place < 0)
 		return place;
 	result = sys_mmap((uint64_t)place, TRAMPOLINES_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,

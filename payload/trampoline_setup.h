@@ -37,8 +37,8 @@ extern bool trampolines_any_quiet HIDDEN;
 extern struct trampolines_shared *trampolines_shared HIDDEN;
 
 /* Maps the trampolines' code from payload_fd, their data, and so many counters for the filter, which a forked child
- * will find empty; fills the session's trampolines_* and text_* words. 0 or -errno. */
-int64_t trampolines_map(int payload_fd, uint32_t counters);
+ * will find empty; fills the session's trampolines_* and text_* words. random: any number. 0 or -errno. */
+int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random);
 /* Sets trampolines [session.trampoline_count, count) and counts them in. 0 or -errno. */
 int64_t trampolines_set(const struct control_trampoline *trampolines, uint32_t count);
 void trampolines_inert(void);

@@ -235,6 +235,20 @@ def escaped_pointer(context):
     victim.finish_by_stdin()
 
 
+@case()
+def dangling_pointers(context):
+    """What a program has unmapped is where the kernel maps next, and old pointers lead there: not to trampolines, which would seem to be copied."""
+    victim = Victim(context, "escape")
+    victim.send("dangle")
+    victim.wait("^DANGLING")
+    for rate in ("64k", "1"):
+        session = Session(context, victim.pid, "--hooks", "got", rate=rate)
+        time.sleep(0.2)
+        check_receipt(session.stop(), victim.pid)
+    victim.rounds_go_on()
+    victim.finish_by_stdin()
+
+
 @case(sanitized=True)
 def escaped_pointer_is_found_anywhere(context):
     """The only copy is in memory that was protected since, in made code, or beside the stack of a coroutine: found, named, callable."""

@@ -9,6 +9,8 @@
  *     code      in the instructions of code that jumps to it
  *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack
  *               pointer
+ *
+ * "dangle" keeps pointers to a place where nothing is mapped any more: what is mapped next goes there.
  */
 #include "victim.h"
 
@@ -118,6 +120,24 @@ static void use_hidden(void)
 	victim_say("USED");
 }
 
+#define GONE_BYTES (1u << 20)
+#define BETWEEN 16u
+
+/* To a hole between mappings that stay. */
+static void keep_dangling_pointers(void)
+{
+	uint64_t *dangling = malloc(GONE_BYTES / BETWEEN * sizeof *dangling);
+	char *around = mmap(NULL, 3 * GONE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (!dangling || around == MAP_FAILED || munmap(around + GONE_BYTES, GONE_BYTES)) {
+		victim_wrong("no memory");
+		return;
+	}
+	for (size_t i = 0; i < GONE_BYTES / BETWEEN; i++)
+		dangling[i] = (uintptr_t)around + GONE_BYTES + i * BETWEEN;
+	victim_say("DANGLING %p", (void *)dangling);
+}
+
 static void read_lines(void)
 {
 	char line[32];
@@ -128,6 +148,8 @@ static void read_lines(void)
 			victim_say("CAPTURED");
 		} else if (!strncmp(line, "hide ", 5)) {
 			hide(line + 5);
+		} else if (!strcmp(line, "dangle")) {
+			keep_dangling_pointers();
 		} else if (!strcmp(line, "use")) {
 			use_hidden();
 		}
