@@ -53,7 +53,7 @@ static void put_totals(const struct text *t)
 	}
 	put_unseen(t);
 	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
-		struct estimate x = estimate_interval(&r->total.slack.sum, r->options.confidence);
+		struct estimate x = report_interval(r, &r->total.slack.sum, FIGURE_LIVE_BYTES);
 		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack",
 		        size_format(x.value, value), text_interval(FIGURE_LIVE_BYTES, &x, range),
 		        text_percent(x.value / r->total.slack.requested, growth));
