@@ -552,6 +552,9 @@ static void test_what_is_folded(void **state)
 		"operator new(unsigned long)",
 		"alloc::raw_vec::RawVec<T,A>::grow_one",
 		"<alloc::boxed::Box<dyn FnOnce()> as core::ops::function::FnOnce<()>>::call_once",
+		"<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+		"<my::Map<fn(u8) -> u8> as alloc::string::ToString>::to_string",
+		"<my::Pool as core::alloc::global::GlobalAlloc>::realloc",
 		"std::map<int, my::order>::operator[](int const&)",
 		"__gnu_cxx::new_allocator<char>::allocate(unsigned long)",
 	};
@@ -565,6 +568,9 @@ static void test_what_is_folded(void **state)
 		"allocate",
 		"std::vector<int> my::make<std::string>(int)",
 		"operator<<(std::ostream&, my::thing const&)",
+		"<my::Key as core::clone::Clone>::clone",
+		"<my::Key<<u8 as alloc::borrow::ToOwned>::Owned> as my::Cache>::fill",
+		"<my::Key",
 	};
 
 	(void)state;
