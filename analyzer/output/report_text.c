@@ -152,10 +152,11 @@ static void put_own_code(const struct text *t)
 		        text_percent(cut, share));
 	if (unnamed >= OWN_CODE_MANY)
 		fprintf(t->out,
-		        "%s of the samples have such code without a name in their stack, [jit]: a map for perf names "
-		        "it\n"
-		        "  (node --perf-basic-prof; JVM: jcmd PID Compiler.perfmap shortly before the session ends).\n",
-		        text_percent(unnamed, share));
+		        "%s of the samples have such code without a name in their stack, [jit]: %s\n"
+		        "  (%s; JVM: jcmd PID Compiler.perfmap shortly before the session ends).\n",
+		        text_percent(unnamed, share),
+		        own->named ? "the map for perf lacks it" : "a map for perf names it",
+		        own->named ? "made later, or the engine's own code" : "node --perf-basic-prof");
 }
 
 /* Whether the last lines say what was seen. */

@@ -106,6 +106,7 @@ struct report_own_code {
 	uint64_t samples; /* taken, of all stacks */
 	uint64_t cut;     /* of these, whose stack ends early, in such code */
 	uint64_t unnamed; /* … with such code that has no name; 0 if names are not asked for */
+	bool named;       /* some of it has a name: there was a map */
 };
 
 /* "3.11.2", "3.14.0rc1" */
