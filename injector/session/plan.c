@@ -142,6 +142,20 @@ static int refuse_static(const struct session *s, struct err *e)
 		(int)strcspn(why, "\n"), why);
 }
 
+/* The program has an allocator, but no symbols. */
+static int note_hidden(struct session *s, const struct allocators *found, struct err *e)
+{
+	const struct elf_module *program = modules_main(&s->view.modules);
+
+	return !program || !found->program_text
+	               ? 0
+	               : entry_hooks_note(&s->hooks, e,
+	                                  "%s has messages of %s in it, but no symbols that tell where its functions "
+	                                  "are (a debug file in /usr/lib/debug would): what it allocates by that is "
+	                                  "not seen",
+	                                  elf_module_name(program), found->program_text);
+}
+
 int session_plan(struct session *s, struct err *e)
 {
 	const struct got_plan_options options = { .groups = s->options.groups };
@@ -152,6 +166,8 @@ int session_plan(struct session *s, struct err *e)
 	int rc = make_got_plan(s, &options, e);
 	if (rc == 0 && !wants_no_hooks(s))
 		rc = session_plan_look(s, &found, &stored, e);
+	if (rc == 0)
+		rc = note_hidden(s, &found, e);
 	allocators_free(&found);
 	if (rc == -E2BIG && s->options.hooks == HOOKS_AUTO && !s->options.given_count) {
 		/* GOT entries are no worse for it. */
