@@ -86,11 +86,15 @@ void text_verdict(const struct text *t)
 		fputs("Of what the filter keeps, ", t->out);
 	else
 		fputs(report_is_live(f) ? "Of what was allocated since the attach, " : "Since the attach, ", t->out);
-	if (!r->total.sum[f].samples)
-		fprintf(t->out, "no sample %s: it is less than %s%s.\n", report_is_live(f) ? "is live" : "was taken",
-		        size_format(x.high, value), level_text(r, &x, level));
-	if (!r->total.sum[f].samples)
+	if (!r->total.sum[f].samples) {
+		if (x.high > 0)
+			fprintf(t->out, "no sample %s: it is less than %s%s.\n",
+			        report_is_live(f) ? "is live" : "was taken", size_format(x.high, value),
+			        level_text(r, &x, level));
+		else
+			fprintf(t->out, "nothing %s.\n", report_is_live(f) ? "is live" : "was allocated");
 		return;
+	}
 	if (x.exact)
 		fprintf(t->out, "exactly %s", size_format(x.value, value));
 	else
