@@ -13,8 +13,8 @@
 #include "instruction.h"
 
 #define PIECE_BYTES (1u << 20)
-#define OVERLAP_BYTES 6u /* three bytes before a distance, and all of it but its last */
-#define AROUND_BYTES (64u << 10)
+#define OVERLAP_BYTES 6u         /* three bytes before a distance, and all of it but its last */
+#define AROUND_BYTES (64u << 10) /* of a function that is decoded to know whether there is a branch */
 #define INSIDE_BYTES 20u /* behind an entry: endbr64 and the longest instruction; a displaced byte is not further */
 
 struct scan {
