@@ -7,13 +7,14 @@
 
 #include "doctor_fact.h"
 #include "plan.h"
+#include "size.h"
 
 #define REFUSALS_TOLD 4u
 
 void doctor_allocators_find(struct doctor_allocators *d, struct session *s)
 {
 	*d = (struct doctor_allocators){ 0 };
-	d->result = session_plan_look(s, &d->found, &d->stored_at, &d->error);
+	d->result = session_plan_look(s, &d->found, &d->stored, &d->error);
 }
 
 void doctor_allocators_done(struct doctor_allocators *d)
@@ -121,6 +122,7 @@ static void tell_program(const struct allocators *found, const struct session *s
 
 static void tell_hooks(const struct doctor_allocators *d, const struct session *s)
 {
+	char limit[SIZE_TEXT];
 	size_t entries = 0;
 
 	for (size_t i = 0; i < s->view.plan.entry_count; i++)
@@ -130,12 +132,14 @@ static void tell_hooks(const struct doctor_allocators *d, const struct session *
 		     s->hooks.text, entries);
 	else
 		fact("hooks", "%zu GOT entries; no code is changed", entries);
-	if (d->stored_at)
+	if (d->stored.at)
 		fact("", "the program has stored a pointer to an allocation function, at 0x%llx",
-		     (unsigned long long)d->stored_at);
-	else if (s->hooks.count && session_plan_unsearchable(s))
+		     (unsigned long long)d->stored.at);
+	else if (d->stored.function && s->hooks.count)
 		fact("",
-		     "its memory is too large, or swapped out, to be searched for pointers to allocation functions");
+		     "its memory is too large (limit %s), or swapped out, to be searched for pointers to "
+		     "allocation functions",
+		     size_format((double)STORED_BYTES, limit));
 }
 
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s)

@@ -5,11 +5,12 @@
 
 #include "allocator_find.h"
 #include "session.h"
+#include "stored_pointers.h"
 
 struct doctor_allocators {
 	struct allocators found;
-	uint64_t stored_at; /* a pointer to an allocation function that the program has stored, 0 none */
-	int result;         /* of the search */
+	struct stored_pointer stored; /* session_plan_look() */
+	int result;                   /* of the search */
 	struct err error;
 };
 

@@ -57,6 +57,7 @@ struct recorder {
 	struct counter_row counters;
 	uint64_t tp;
 	uint64_t stamp;
+	int fresh; /* nothing has been drawn for *thread: it stays ownerless */
 };
 
 /* The block that the call takes, of the shapes that take one. */
@@ -89,15 +90,8 @@ static bool requested_size(const struct hook_call *call, uint64_t *size)
 
 static void recorder_open(struct recorder *r, const struct hook_call *call, uint64_t stamp)
 {
-	int fresh;
-
 	r->tp = arch_thread_pointer();
-	r->thread = thread_state_acquire(r->tp, call->sp, &fresh);
-	if (r->thread && fresh) {
-		/* Forgotten since it was charged. It stays ownerless: nothing has been drawn for it. */
-		thread_state_release(r->thread);
-		r->thread = 0;
-	}
+	r->thread = thread_state_acquire(r->tp, call->sp, &r->fresh);
 	r->counters = counter_row(r->thread, r->tp);
 	r->stamp = stamp;
 	regions_refresh();
@@ -143,7 +137,7 @@ static void prefetch_sample(const struct hook_call *call, const struct recorder 
 	walked_prefetch(call->sp);
 }
 
-/* A taken record becomes history. */
+/* A taken record becomes history. A thread that only frees has no state of its own: any that is taken will do. */
 static void entry_finish(struct recorder *r, const struct live_entry *entry, uint16_t flags)
 {
 	if (r->thread)
@@ -286,7 +280,7 @@ static __attribute__((noinline)) void record_block(const struct hook_call *call,
 	if (!__atomic_load_n(&payload_switch, __ATOMIC_RELAXED))
 		return; /* a child that was forked during the call, or the session ends */
 	recorder_open(&r, call, clock_stamp());
-	if (!r.thread) {
+	if (!r.thread || r.fresh) { /* fresh: forgotten since it was charged */
 		counter_add(&r.counters, DUMP_COUNTER_lost_busy, 1);
 	} else if (clock_lease_holds(r.stamp)) {
 		/* Member by member: an initializer of the whole becomes `rep stos`, which costs as much as four frames.

@@ -139,11 +139,10 @@ static void put_figures(struct json *j, const struct report *r)
 {
 	json_array(j, "figures");
 	for (int f = 0; f < FIGURE_COUNT; f++) {
-		enum trust_value trust = (report_is_live(f) ? r->trust.live : r->trust.allocated).value;
 		json_object_line(j, NULL);
 		json_string(j, "title", text_title(f));
 		json_string(j, "key", report_figure_name(f));
-		json_string(j, "trust", trust_value_name(trust));
+		json_string(j, "trust", trust_value_name(report_trust(r, f)));
 		json_number(j, "next", r->total.sum[f].next);
 		json_number(j, "hidden", r->total.sum[f].hidden);
 		json_number(j, "lostWeight", report_lost_weight(r, f, 1));
@@ -204,6 +203,7 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	json_unsigned(j, "sort", r->options.sort);
 	json_bool(j, "compares", report_compares(r));
 	json_bool(j, "complete", report_complete(r));
+	json_string(j, "noWidth", text_all_measured(r) ? TEXT_EXACT : TEXT_COUNTED);
 	json_bool(j, "doubtful", trust_live_doubtful(&r->trust));
 	json_number(j, "limit", report_detection_limit(r));
 	json_unsigned(j, "lostBusy", r->lost_busy);

@@ -53,7 +53,7 @@ static void put_totals(const struct text *t)
 	}
 	put_unseen(t);
 	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
-		struct estimate x = estimate_interval(&r->total.slack.sum, r->options.confidence);
+		struct estimate x = report_interval(r, &r->total.slack.sum, FIGURE_LIVE_BYTES);
 		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack",
 		        size_format(x.value, value), text_interval(FIGURE_LIVE_BYTES, &x, range),
 		        text_percent(x.value / r->total.slack.requested, growth));
@@ -152,10 +152,11 @@ static void put_own_code(const struct text *t)
 		        text_percent(cut, share));
 	if (unnamed >= OWN_CODE_MANY)
 		fprintf(t->out,
-		        "%s of the samples have such code without a name in their stack, [jit]: a map for perf names "
-		        "it\n"
-		        "  (node --perf-basic-prof; JVM: jcmd PID Compiler.perfmap shortly before the session ends).\n",
-		        text_percent(unnamed, share));
+		        "%s of the samples have such code without a name in their stack, [jit]: %s\n"
+		        "  (%s; JVM: jcmd PID Compiler.perfmap shortly before the session ends).\n",
+		        text_percent(unnamed, share),
+		        own->named ? "the map for perf lacks it" : "a map for perf names it",
+		        own->named ? "made later, or the engine's own code" : "node --perf-basic-prof");
 }
 
 /* Whether the last lines say what was seen. */

@@ -43,8 +43,8 @@ const char *text_interval(enum report_figure f, const struct estimate *x, char b
 {
 	char low[40], high[40];
 
-	if (x->low == x->high && x->exact)
-		snprintf(buffer, 96, "exact");
+	if (x->low == x->high)
+		snprintf(buffer, 96, x->exact ? TEXT_EXACT : TEXT_COUNTED);
 	else
 		snprintf(buffer, 96, "%s .. %s", text_amount(f, x->low, low), text_amount(f, x->high, high));
 	return buffer;

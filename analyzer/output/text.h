@@ -20,7 +20,10 @@ struct text {
 const char *text_grouped(double value, char buffer[40]);
 /* Bytes with their unit, or blocks; negative ones with a minus. */
 const char *text_amount(enum report_figure f, double value, char buffer[40]);
-/* "exact", or "low .. high" */
+/* An interval without width: every call was recorded; or each that was seen, but not all were. */
+#define TEXT_EXACT "exact"
+#define TEXT_COUNTED "as counted"
+/* One of these, or "low .. high". */
 const char *text_interval(enum report_figure f, const struct estimate *x, char buffer[96]);
 const char *text_percent(double share, char buffer[16]);
 /* The word that goes with a number as it is printed. */

@@ -34,7 +34,7 @@ static const char *hedge(enum trust_value value)
 static const char *level_text(const struct report *r, const struct estimate *x, char text[40])
 {
 	text[0] = 0;
-	if (!x->exact)
+	if (x->low < x->high)
 		snprintf(text, 40, ", %g %% sure", 100 * r->options.confidence);
 	return text;
 }
@@ -68,7 +68,7 @@ void text_verdict(const struct text *t)
 {
 	const struct report *r = t->report;
 	enum report_figure f = report_is_live(r->options.sort) ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
-	enum trust_value trust = (report_is_live(f) ? r->trust.live : r->trust.allocated).value;
+	enum trust_value trust = report_trust(r, f);
 	struct estimate x = report_estimate(r, &r->total, f);
 	char value[40], range[96], level[40];
 
@@ -86,11 +86,15 @@ void text_verdict(const struct text *t)
 		fputs("Of what the filter keeps, ", t->out);
 	else
 		fputs(report_is_live(f) ? "Of what was allocated since the attach, " : "Since the attach, ", t->out);
-	if (!r->total.sum[f].samples)
-		fprintf(t->out, "no sample %s: it is less than %s%s.\n", report_is_live(f) ? "is live" : "was taken",
-		        size_format(x.high, value), level_text(r, &x, level));
-	if (!r->total.sum[f].samples)
+	if (!r->total.sum[f].samples) {
+		if (x.high > 0)
+			fprintf(t->out, "no sample %s: it is less than %s%s.\n",
+			        report_is_live(f) ? "is live" : "was taken", size_format(x.high, value),
+			        level_text(r, &x, level));
+		else
+			fprintf(t->out, "nothing %s.\n", report_is_live(f) ? "is live" : "was allocated");
 		return;
+	}
 	if (x.exact)
 		fprintf(t->out, "exactly %s", size_format(x.value, value));
 	else

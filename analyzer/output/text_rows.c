@@ -203,8 +203,8 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
 	const struct leak_tally *k = &row->change->leak;
-	struct estimate x = estimate_interval(&k->bytes, r->options.confidence);
-	struct estimate y = estimate_interval(&k->count, r->options.confidence);
+	struct estimate x = report_interval(r, &k->bytes, FIGURE_LIVE_BYTES);
+	struct estimate y = report_interval(r, &k->count, FIGURE_LIVE_COUNT);
 	char value[40], range[96];
 
 	fprintf(t->out, "%s%s%s  %s   ", t->bold, size_format(x.value, value), t->plain,
@@ -227,7 +227,7 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 
 void text_slack(const struct text *t, const struct slack *slack)
 {
-	struct estimate x = estimate_interval(&slack->sum, t->report->options.confidence);
+	struct estimate x = report_interval(t->report, &slack->sum, FIGURE_LIVE_BYTES);
 	char value[40], range[96], requested[40], share[16];
 
 	if (!slack->sum.samples || !(x.value > 0))

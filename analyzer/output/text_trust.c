@@ -68,7 +68,8 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 
 bool text_all_measured(const struct report *r)
 {
-	return r->trust.live.value == TRUST_MEASURED && r->trust.allocated.value == TRUST_MEASURED;
+	return report_trust(r, FIGURE_LIVE_BYTES) == TRUST_MEASURED &&
+	       report_trust(r, FIGURE_ALLOCATED_BYTES) == TRUST_MEASURED;
 }
 
 void text_trust(const struct text *t)
@@ -99,7 +100,6 @@ const char *text_trust_mark(const struct text *t, enum report_figure f)
 		                             [TRUST_UPPER_BOUND] = "   upper bound",
 		                             [TRUST_LOWER_BOUND] = "   lower bound",
 		                             [TRUST_UNKNOWN] = "   unknown: see trust" };
-	const struct trust *trust = &t->report->trust;
 
-	return marks[(report_is_live(f) ? trust->live : trust->allocated).value];
+	return marks[report_trust(t->report, f)];
 }

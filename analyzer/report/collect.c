@@ -229,23 +229,28 @@ static bool is_empty(const struct build *b, const struct part *part)
 	       (!b->filter.records || (!frees->live.samples && !frees->missed.samples && !frees->seen.samples));
 }
 
-static bool is_unnamed(struct symbols *symbols, uint64_t place)
+static bool is_own_code(uint64_t place)
 {
-	size_t n;
-
-	return symbols && place && !PLACE_IMAGE(place) && symbols_is_unnamed(symbols_find(symbols, place, &n));
+	return place && !PLACE_IMAGE(place);
 }
 
 /* How many samples say less than they could, because of code that the process has made. */
 static void count_own_code(struct build *b, const struct dump_stack *stack, const struct stack_places *places)
 {
 	struct report_own_code *own = &b->report->own_code;
+	struct symbols *symbols = b->report->symbols;
 	bool unnamed = false;
 
 	if (b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
 		return;
-	for (uint32_t i = 0; i < places->count && !unnamed; i++)
-		unnamed = is_unnamed(b->report->symbols, places->list[i]);
+	for (uint32_t i = 0; i < places->count && symbols; i++) {
+		size_t n;
+		if (!is_own_code(places->list[i]))
+			continue;
+		bool has_name = !symbols_is_unnamed(symbols_find(symbols, places->list[i], &n));
+		own->named |= has_name;
+		unnamed |= !has_name;
+	}
 	own->samples += stack->taken_count;
 	own->unnamed += unnamed ? stack->taken_count : 0;
 	if (places->flags & DUMP_STACK_TRUNCATED && places->count && !PLACE_IMAGE(places->list[places->count - 1]))

@@ -32,6 +32,24 @@ static const char *without_return_type(const char *function)
 	return name;
 }
 
+/* Of Rust, <TYPE as TRAIT>::function: the traits of alloc are those of containers, and of core::alloc of allocators. */
+static bool is_of_allocating_trait(const char *name)
+{
+	static const char *const traits[] = { " as alloc::", " as core::alloc::" };
+	int depth = 0;
+
+	if (*name != '<')
+		return false;
+	for (const char *s = name; *s && s - name < RETURN_TYPE_MAX; s++) {
+		depth += (*s == '<') - (*s == '>' && s[-1] != '-');
+		if (!depth)
+			return false;
+		if (depth == 1 && *s == ' ' && starts_with_any(s, traits, sizeof traits / sizeof traits[0]))
+			return true;
+	}
+	return false;
+}
+
 bool fold_is_standard(const char *function)
 {
 	static const char *const names[] = { "std::",       "__gnu_cxx::",  "operator new", "alloc::",
@@ -39,7 +57,10 @@ bool fold_is_standard(const char *function)
 		                             "hashbrown::", "<hashbrown::", "__rust_",      "__rdl_",
 		                             "__rg_",       "__rustc::",    "_RNvCs",       "std::__cxx11::" };
 
-	return function && starts_with_any(without_return_type(function), names, sizeof names / sizeof names[0]);
+	if (!function)
+		return false;
+	const char *name = without_return_type(function);
+	return starts_with_any(name, names, sizeof names / sizeof names[0]) || is_of_allocating_trait(name);
 }
 
 bool fold_is_startup(const char *function)

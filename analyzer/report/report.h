@@ -106,6 +106,7 @@ struct report_own_code {
 	uint64_t samples; /* taken, of all stacks */
 	uint64_t cut;     /* of these, whose stack ends early, in such code */
 	uint64_t unnamed; /* … with such code that has no name; 0 if names are not asked for */
+	bool named;       /* some of it has a name: there was a map */
 };
 
 /* "3.11.2", "3.14.0rc1" */
@@ -180,6 +181,10 @@ uint64_t report_total_lacks(const struct report *report);
  * without a stack, but in a total that has them. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* What the figure is worth. */
+enum trust_value report_trust(const struct report *report, enum report_figure figure);
+/* Of a sum of live or of allocated ones. It is exact only if the figure is measured, and so are the others. */
+struct estimate report_interval(const struct report *report, const struct estimate_sum *sum, enum report_figure figure);
 /* What so many lost samples would add to a figure, if they were like the others. */
 double report_lost_weight(const struct report *report, enum report_figure figure, uint64_t lost);
 /* The functions that are at a place, innermost first, as the report shows them: without those that are hidden. Never
@@ -212,7 +217,7 @@ double report_unseen_blocks(const struct report *report);
 uint64_t report_lost(const struct report *report);
 uint64_t report_counter(const struct report *report, enum dump_counter counter);
 uint64_t report_skipped(const struct report *report, enum dump_skip reason);
-/* Whether every figure is exact: every allocation was recorded, no sample was lost, all was read. */
+/* Whether every figure is exact: every allocation was seen and recorded, no sample was lost, all was read. */
 bool report_exact(const struct report *report);
 /* Whether the figures have all that they should: all was read, no sample was lost, no needed history was dropped. */
 bool report_complete(const struct report *report);

@@ -89,12 +89,24 @@ static uint64_t missing(const struct report *r, const struct report_row *row, bo
 	return r->lost_busy + (live ? row->lost_live : 0) + without;
 }
 
+enum trust_value report_trust(const struct report *r, enum report_figure figure)
+{
+	return (report_is_live(figure) ? r->trust.live : r->trust.allocated).value;
+}
+
+struct estimate report_interval(const struct report *r, const struct estimate_sum *sum, enum report_figure figure)
+{
+	struct estimate x = estimate_interval(sum, r->options.confidence);
+
+	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
+	return x;
+}
+
 struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
-	struct estimate x = estimate_interval(&row->sum[figure], r->options.confidence);
-	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
+	struct estimate x = report_interval(r, &row->sum[figure], figure);
 
-	x.high += report_lost_weight(r, figure, missing(r, row, live));
+	x.high += report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
 	return x;
 }
 
@@ -178,10 +190,10 @@ struct estimate report_growth(const struct report *r, const struct report_row *r
 {
 	struct estimate x =
 		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
-	bool live = figure == FIGURE_LIVE_BYTES || figure == FIGURE_LIVE_COUNT;
 
-	x.high += report_lost_weight(r, figure, missing(r, row, live));
+	x.high += report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
 	x.low -= report_lost_weight(r, figure, r->lost_before);
+	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
 	return x;
 }
 
@@ -241,5 +253,6 @@ bool report_complete(const struct report *r)
 
 bool report_exact(const struct report *r)
 {
-	return r->largest_rate <= 1 && report_complete(r);
+	return r->largest_rate <= 1 && report_complete(r) && report_trust(r, FIGURE_LIVE_BYTES) == TRUST_MEASURED &&
+	       report_trust(r, FIGURE_ALLOCATED_BYTES) == TRUST_MEASURED;
 }

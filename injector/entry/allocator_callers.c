@@ -10,9 +10,11 @@
 
 #include "allocator_internal.h"
 #include "cleanup.h"
+#include "instruction.h"
 
 #define PIECE_BYTES (1u << 20)
-#define OVERLAP_BYTES 6u /* three bytes before a distance, and all of it but its last */
+#define OVERLAP_BYTES 6u         /* three bytes before a distance, and all of it but its last */
+#define AROUND_BYTES (64u << 10) /* of a function that is decoded to know whether there is a branch */
 #define INSIDE_BYTES 20u /* behind an entry: endbr64 and the longest instruction; a displaced byte is not further */
 
 struct scan {
@@ -49,11 +51,35 @@ static bool is_address(const uint8_t *code, size_t at)
 	return (code[at - 1] & 0xc7) == 0x05 && code[at - 2] == 0x8d && (code[at - 3] & 0xf8) == 0x48;
 }
 
-/* A branch from elsewhere to behind the entry, such as back from the cold part of the function. */
-static void note_entered(struct allocator_function *fn, bool branch, uint64_t from, uint64_t to)
+/*
+ * What looks like a branch may be bytes of other instructions. It is none if all of the function around it can be
+ * decoded, from its entry on, and no instruction has its distance there.
+ */
+static bool may_be_branch(const struct scan *s, uint64_t distance)
 {
-	if (branch && to - fn->address < fn->bytes && from - fn->address >= fn->bytes &&
-	    (!fn->entered || to < fn->entered))
+	const struct function_table *t = &s->v->table;
+	struct instruction in;
+	uint64_t start, bytes;
+	struct err ignored;
+
+	if (!function_around(t, distance, &start, &bytes) || bytes > AROUND_BYTES || function_is_part(t, start) ||
+	    budget_work(&s->f->budget, bytes, &ignored))
+		return true;
+	AUTO_FREE uint8_t *code = malloc(bytes);
+	if (!code || module_file_read(&s->v->file, start, code, bytes, &ignored))
+		return true;
+	for (uint64_t at = 0; at < bytes; at += in.bytes)
+		if (!instruction_read(&in, code + at, bytes - at, start + at) ||
+		    (in.distance_bytes && start + at + in.distance_at == distance))
+			return true;
+	return false;
+}
+
+/* A branch from elsewhere to behind the entry, such as back from the cold part of the function. */
+static void note_entered(const struct scan *s, struct allocator_function *fn, uint64_t from, uint64_t to)
+{
+	if (to - fn->address < fn->bytes && from - fn->address >= fn->bytes && (!fn->entered || to < fn->entered) &&
+	    may_be_branch(s, from))
 		fn->entered = to;
 }
 
@@ -71,8 +97,10 @@ static void note(struct scan *s, const uint8_t *code, size_t at, uint64_t addres
 
 		if (fn->module != s->v->module || inside > INSIDE_BYTES)
 			continue;
-		if (inside)
-			note_entered(fn, branch, address + at, target);
+		if (inside && branch)
+			note_entered(s, fn, address + at, target);
+		else if (inside)
+			continue;
 		else if (branch)
 			fn->direct_calls += !is_among_functions(s, address + at);
 		else if (is_address(code, at))

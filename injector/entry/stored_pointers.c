@@ -24,7 +24,7 @@ struct search {
 	uint64_t *buffer;
 	uint64_t cpu_end_ns;
 	uint64_t bytes;
-	uint64_t at, function; /* found */
+	struct stored_pointer found;
 };
 
 static int by_address(const void *a, const void *b)
@@ -46,7 +46,7 @@ static void collect(struct search *q)
 
 static bool is_over(const struct search *q)
 {
-	return q->function || q->bytes > STORED_BYTES || now_ns(CLOCK_THREAD_CPUTIME_ID) >= q->cpu_end_ns;
+	return q->found.function || q->bytes > STORED_BYTES || now_ns(CLOCK_THREAD_CPUTIME_ID) >= q->cpu_end_ns;
 }
 
 /* A word that will be patched, or one of the modules whose pointers are known. */
@@ -74,8 +74,7 @@ static void search_words(struct search *q, uint64_t start, size_t count)
 		if (word - lowest > span || !bsearch(&word, q->wanted, q->wanted_count, sizeof word, by_address) ||
 		    is_known(q, at))
 			continue;
-		q->at = at;
-		q->function = word;
+		q->found = (struct stored_pointer){ .at = at, .function = word };
 		return;
 	}
 }
@@ -130,7 +129,7 @@ static void search_mapping(struct search *q, struct page_scan *pages, const stru
 
 int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
                          const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
-                         uint64_t *at, uint64_t *function, struct err *e)
+                         struct stored_pointer *found, bool *ended, struct err *e)
 {
 	AUTO_FREE uint64_t *buffer = malloc(CHUNK_BYTES);
 	struct search q = {
@@ -138,7 +137,8 @@ int stored_pointers_find(const struct target *t, const struct target_memory *mem
 	};
 	struct page_scan pages;
 
-	*at = *function = 0;
+	*found = q.found;
+	*ended = false;
 	collect(&q);
 	if (!buffer)
 		return err_set(e, ENOMEM, "out of memory");
@@ -153,7 +153,7 @@ int stored_pointers_find(const struct target *t, const struct target_memory *mem
 		if (is_searched(&q, &maps->list[i]))
 			search_mapping(&q, &pages, &maps->list[i]);
 	page_scan_close(&pages);
-	*at = q.at;
-	*function = q.function;
+	*found = q.found;
+	*ended = is_over(&q) && !q.found.function;
 	return 0;
 }

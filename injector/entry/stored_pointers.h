@@ -8,7 +8,7 @@
  * to. Not searched are stacks, on which calls leave such words behind; the loader and the C library, whose own pointers
  * are known; and the words that are to be patched themselves. A number that is no pointer may look like one: then a
  * function is hooked at its entry that need not have been. The search ends after STORED_CPU_NS of processor time or
- * STORED_BYTES of memory, and then says nothing.
+ * STORED_BYTES of memory.
  */
 #ifndef MEMATTACH_STORED_POINTERS_H
 #define MEMATTACH_STORED_POINTERS_H
@@ -19,9 +19,14 @@
 #define STORED_CPU_NS 300000000ull
 #define STORED_BYTES (512ull << 20)
 
-/* The word at *at holds *function, one that GOT entries of the plan lead to; *function is 0 if none was found. */
+struct stored_pointer {
+	uint64_t at;       /* the word; 0: it could not be searched for */
+	uint64_t function; /* that it holds, one that GOT entries of the plan lead to; 0: none was found */
+};
+
+/* *ended: not all was searched, and nothing found. */
 int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
                          const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
-                         uint64_t *at, uint64_t *function, struct err *e) WARN_UNUSED;
+                         struct stored_pointer *found, bool *ended, struct err *e) WARN_UNUSED;
 
 #endif

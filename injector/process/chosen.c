@@ -33,7 +33,9 @@ static void program_of(pid_t pid, char *name, size_t size)
 	if (deleted && !deleted[strlen(DELETED)])
 		*deleted = '\0';
 	const char *slash = strrchr(program, '/');
-	snprintf(name, size, "%s", slash ? slash + 1 : program);
+	const char *base = slash ? slash + 1 : program;
+	if (strlen(base) < size)
+		strcpy(name, base);
 }
 
 static bool has_name(pid_t pid, const char *status, const char *name)

@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "escape.h"
 #include "python_hooks.h"
-#include "stored_pointers.h"
 
 /* Each name that the user gave must be somewhere. */
 static int check_given(const struct session *s, const struct allocators *found, struct err *e)
@@ -48,40 +46,46 @@ static int leave_got_entries(struct session *s, struct err *e)
 	return s->hooks.notes && strstr(s->hooks.notes, text) ? 0 : entry_hooks_note(&s->hooks, e, "%s", text);
 }
 
-uint64_t session_plan_unsearchable(const struct session *s)
+static bool is_searchable(const struct session *s)
 {
-	const struct got_plan *plan = &s->view.plan;
 	uint64_t resident, swapped;
 
-	if (hooks_mode(s) != HOOKS_AUTO)
-		return 0;
 	target_private_memory(&s->target, &resident, &swapped);
-	if (!swapped && resident <= ESCAPE_BYTES_MAX)
-		return 0;
+	return !swapped && resident <= STORED_BYTES;
+}
+
+/* An allocation function whose address may be copied from a GOT entry; 0: there is none. */
+static uint64_t may_escape(const struct got_plan *plan)
+{
 	for (size_t i = 0; i < plan->entry_count; i++)
 		if (plan->entries[i].flags & GOT_ESCAPES && hook_group(plan->entries[i].hook) == GROUP_MALLOC)
 			return plan->entries[i].original;
 	return 0;
 }
 
-/* *at: 0 if it is not known that it is stored, because that cannot be searched for. */
-static int find_stored(const struct session *s, uint64_t *at, uint64_t *stored, struct err *e)
+static int find_stored(const struct session *s, struct stored_pointer *stored, struct err *e)
 {
-	*at = 0;
-	*stored = session_plan_unsearchable(s);
-	return *stored || hooks_mode(s) != HOOKS_AUTO
-	               ? 0
-	               : stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
-	                                      &s->view.plan, at, stored, e);
+	bool ended = !is_searchable(s);
+	int rc = 0;
+
+	*stored = (struct stored_pointer){ 0 };
+	if (hooks_mode(s) != HOOKS_AUTO)
+		return 0;
+	if (!ended)
+		rc = stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
+		                          &s->view.plan, stored, &ended, e);
+	if (rc == 0 && ended)
+		stored->function = may_escape(&s->view.plan);
+	return rc;
 }
 
-static void say_stored(const struct session *s, uint64_t at, uint64_t stored)
+static void say_stored(const struct session *s, const struct stored_pointer *stored)
 {
-	const struct elf_module *m = modules_find(&s->view.modules, stored, true);
+	const struct elf_module *m = modules_find(&s->view.modules, stored->function, true);
 
-	if (at && s->options.verbose)
+	if (stored->at && s->options.verbose)
 		session_say(s, "the program has stored a pointer to an allocation function of %s, at 0x%llx",
-		            m ? elf_module_name(m) : "?", (unsigned long long)at);
+		            m ? elf_module_name(m) : "?", (unsigned long long)stored->at);
 }
 
 static int find_allocators(const struct session *s, struct allocators *found, struct err *e)
@@ -101,18 +105,16 @@ static int choose_hooks(struct session *s, const struct allocators *found, uint6
 	                                   stored, e);
 }
 
-int session_plan_look(struct session *s, struct allocators *found, uint64_t *stored_at, struct err *e)
+int session_plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored, struct err *e)
 {
-	uint64_t stored;
-
 	int rc = find_allocators(s, found, e);
 	if (rc < 0)
 		return rc;
-	rc = find_stored(s, stored_at, &stored, e);
+	rc = find_stored(s, stored, e);
 	if (rc == 0)
-		say_stored(s, *stored_at, stored);
+		say_stored(s, stored);
 	if (rc == 0)
-		rc = choose_hooks(s, found, stored, e);
+		rc = choose_hooks(s, found, stored->function, e);
 	if (rc < 0)
 		allocators_free(found);
 	return rc;
@@ -140,16 +142,32 @@ static int refuse_static(const struct session *s, struct err *e)
 		(int)strcspn(why, "\n"), why);
 }
 
+/* The program has an allocator, but no symbols. */
+static int note_hidden(struct session *s, const struct allocators *found, struct err *e)
+{
+	const struct elf_module *program = modules_main(&s->view.modules);
+
+	return !program || !found->program_text
+	               ? 0
+	               : entry_hooks_note(&s->hooks, e,
+	                                  "%s has messages of %s in it, but no symbols that tell where its functions "
+	                                  "are (a debug file in /usr/lib/debug would): what it allocates by that is "
+	                                  "not seen",
+	                                  elf_module_name(program), found->program_text);
+}
+
 int session_plan(struct session *s, struct err *e)
 {
 	const struct got_plan_options options = { .groups = s->options.groups };
 	struct allocators found = { 0 };
-	uint64_t stored_at;
+	struct stored_pointer stored;
 
 	entry_hooks_free(&s->hooks);
 	int rc = make_got_plan(s, &options, e);
 	if (rc == 0 && !wants_no_hooks(s))
-		rc = session_plan_look(s, &found, &stored_at, e);
+		rc = session_plan_look(s, &found, &stored, e);
+	if (rc == 0)
+		rc = note_hidden(s, &found, e);
 	allocators_free(&found);
 	if (rc == -E2BIG && s->options.hooks == HOOKS_AUTO && !s->options.given_count) {
 		/* GOT entries are no worse for it. */

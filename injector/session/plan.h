@@ -4,20 +4,20 @@
 #define MEMATTACH_PLAN_H
 
 #include "session.h"
+#include "stored_pointers.h"
 
 /* Before anything is touched. -ENOENT: nothing could be hooked. */
 int session_plan(struct session *s, struct err *e) WARN_UNUSED;
 /* For --doctor, whose view has a plan of GOT entries: the allocators, and the hooks that would be chosen
- * (session.hooks). *stored_at: where the program has stored a pointer to an allocation function, 0: nowhere.
- * allocators_free after. */
-int session_plan_look(struct session *s, struct allocators *found, uint64_t *stored_at, struct err *e) WARN_UNUSED;
-/*
- * With HOOKS_AUTO: an allocation function that GOT entries lead to and whose address may be copied from one, in a
- * process with more memory than is searched (escape.h); else 0. At the detach nobody could tell that no copy was made,
- * so that the trampolines would have to stay; nor can it be told now whether pointers to it are stored. Its allocator
- * is hooked at the entries of its functions, if that is possible.
+ * (session.hooks). allocators_free after.
+ *
+ * *stored: an allocation function to which the program has stored a pointer; or, where that could not be searched for
+ * (stored_pointers.h), one that GOT entries lead to and whose address may be copied from one. At the detach, when there
+ * may be twice as much memory, it could not be told that no copy was made (escape.h), so that the trampolines would
+ * have to stay. In either case its allocator is hooked at the entries of its functions, if that is possible.
  */
-uint64_t session_plan_unsearchable(const struct session *s);
+int session_plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored,
+                      struct err *e) WARN_UNUSED;
 /* For modules that were loaded since: what is hooked already stays so, functions at their entries are never added. */
 int session_plan_again(struct session *s, const struct got_plan_options *options, struct err *e) WARN_UNUSED;
 

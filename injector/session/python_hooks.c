@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "clocks.h"
+#include "escape.h"
 #include "plan_words.h"
 #include "python_allocators.h"
 
@@ -49,25 +50,35 @@ static int add_row(struct session *s, const struct elf_module *m, const struct p
 	return rc;
 }
 
-static bool is_wanted(const struct session *s)
+/* With PYTHON_OBJECTS_AUTO; false: text says why not. */
+static bool is_advisable(const struct session *s, char *text)
 {
+	static const char anyway[] = "--python-allocators on does it all the same";
 	const double limit = s->options.max_overhead;
+	char why[ESCAPE_WHY];
 
-	if (s->options.python_objects == PYTHON_OBJECTS_AUTO)
-		return !(limit > 0) || limit >= PYTHON_HOOKS_OVERHEAD;
-	return s->options.python_objects == PYTHON_OBJECTS_ON;
+	if (limit > 0 && limit < PYTHON_HOOKS_OVERHEAD) {
+		snprintf(text, PYTHON_HOOKS_TEXT,
+		         OBJECTS " are not recorded: that may cost a program which makes nothing else up to %g %% of "
+		                 "its time, more than --max-overhead %g; %s",
+		         100 * PYTHON_HOOKS_OVERHEAD, 100 * limit, anyway);
+		return false;
+	}
+	if (!escape_is_unprovable(&s->target, why))
+		return true;
+	snprintf(text, PYTHON_HOOKS_TEXT,
+	         OBJECTS " are not recorded: entry stubs would have to stay in the process, since it could not be "
+	                 "proven that it has copied none of their addresses: %s; %s",
+	         why, anyway);
+	return false;
 }
 
-static void say_unwanted(const struct session *s, char *text)
+static bool is_wanted(const struct session *s, char *text)
 {
 	if (s->options.python_objects == PYTHON_OBJECTS_OFF)
 		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: --python-allocators off");
-	else
-		snprintf(text, PYTHON_HOOKS_TEXT,
-		         OBJECTS
-		         " are not recorded: that may cost a program which makes nothing else up to %g %% of its "
-		         "time, more than --max-overhead %g; --python-allocators on does it all the same",
-		         100 * PYTHON_HOOKS_OVERHEAD, 100 * s->options.max_overhead);
+	return s->options.python_objects == PYTHON_OBJECTS_ON ||
+	       (s->options.python_objects == PYTHON_OBJECTS_AUTO && is_advisable(s, text));
 }
 
 int session_add_python(struct session *s, struct err *e)
@@ -107,10 +118,8 @@ bool session_plan_python(struct session *s, const struct elf_module *m, const st
 {
 	struct python_allocators *a = &s->python.allocators;
 
-	if (!is_wanted(s)) {
-		say_unwanted(s, text);
+	if (!is_wanted(s, text))
 		return false;
-	}
 	python_allocators_find(a, m, memory, &s->view.maps);
 	switch (a->kind) {
 	case PYTHON_ALLOCATOR_POOL: return add(s, m, text);

@@ -13,7 +13,8 @@
  * An interpreter makes some ten million of these calls in a second, and in builds that are optimised by a profile it
  * has CPython's own functions in line as long as the table holds their addresses. So a program that does nothing but
  * make and drop small objects may lose up to PYTHON_HOOKS_OVERHEAD (docs/benchmarks.md), and the governor cannot
- * lessen it: it is no cost of samples. By default they are hooked if that is within --max-overhead.
+ * lessen it: it is no cost of samples. By default they are hooked if that is within --max-overhead, and the memory is
+ * not more than is searched at the detach for copies of the words.
  */
 #ifndef MEMATTACH_PYTHON_HOOKS_H
 #define MEMATTACH_PYTHON_HOOKS_H

@@ -11,6 +11,17 @@
 
 #define LEAST_BYTES 65536u
 
+/* Whoever had it made shall know why it names nothing. */
+static void say_refused_map(const struct session *s)
+{
+	const char *refused;
+	AUTO_CLOSE int map = symbol_sources_perf_map(&s->symbols, &refused);
+
+	if (map < 0 && refused)
+		session_say(s, "memattach: /tmp/perf-%d.map names no code that the process has made: %s",
+		            s->symbols.inner_pid, refused);
+}
+
 static int write_symbols(struct session *s, struct long_wait *w, bool *cut, struct err *e)
 {
 	AUTO_FREE struct dump_symbols *symbols = NULL;
@@ -33,6 +44,7 @@ void session_symbols_write(struct session *s)
 
 	if (s->options.no_symbols)
 		return;
+	say_refused_map(s);
 	session_lock_release(&s->target); /* a --detach, or the next attach, shall not wait */
 	long_wait_begin(&w, s, "the names of functions", " (Ctrl-C: without)");
 	int rc = write_symbols(s, &w, &cut, &e);

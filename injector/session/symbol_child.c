@@ -39,6 +39,7 @@ static _Noreturn void be_child(const struct symbol_sources *s, const struct dump
 		                                  .cpu_seconds = 2 * SYMBOL_END_SECONDS };
 	static char files[FILES_TEXT];
 	struct passed_on p = { .count = 0 };
+	const char *refused;
 	char root[16], perf[16], seconds[16], bytes[24];
 	char *arguments[] = { (char[]){ "memanalyze" },
 		              (char[]){ SYMBOL_REQUEST_OPTION },
@@ -57,7 +58,7 @@ static _Noreturn void be_child(const struct symbol_sources *s, const struct dump
 	if (!first[SYMBOL_REQUEST_DUMP] || !first[SYMBOL_REQUEST_RESULT])
 		analyzer_child_no_dump();
 	snprintf(root, sizeof root, "%d", passed_on_add(&p, s->root));
-	snprintf(perf, sizeof perf, "%d", passed_on_add(&p, symbol_sources_perf_map(s)));
+	snprintf(perf, sizeof perf, "%d", passed_on_add(&p, symbol_sources_perf_map(s, &refused)));
 	snprintf(seconds, sizeof seconds, "%u", SYMBOL_SECONDS);
 	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)max_bytes);
 	pass_on_files(&p, s, files);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbol_sources.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -123,18 +124,24 @@ void symbol_sources_add(struct symbol_sources *s, const struct elf_module *m, co
 		s->files[s->file_count++] = file;
 }
 
-static bool is_of_target(const struct symbol_sources *s, int fd)
+/* Why the file is not the target's map; NULL: it is. */
+static const char *refusal(const struct symbol_sources *s, int fd)
 {
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > PERF_MAP_MAX ||
-	    (st.st_uid != s->uid && st.st_uid != 0))
-		return false;
+	if (fstat(fd, &st))
+		return "it cannot be looked at";
+	if (!S_ISREG(st.st_mode))
+		return "it is no regular file";
+	if (st.st_uid != s->uid && st.st_uid != 0)
+		return "it belongs neither to the user of the process nor to root";
+	if (st.st_size > PERF_MAP_MAX)
+		return "it is larger than 64 MiB";
 	uint64_t changed_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-	return changed_ns + PERF_MAP_EARLY_NS >= s->started_realtime_ns;
+	return changed_ns + PERF_MAP_EARLY_NS >= s->started_realtime_ns ? NULL : "it is older than the process";
 }
 
-int symbol_sources_perf_map(const struct symbol_sources *s)
+int symbol_sources_perf_map(const struct symbol_sources *s, const char **refused)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
 		                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS };
@@ -142,7 +149,8 @@ int symbol_sources_perf_map(const struct symbol_sources *s)
 
 	snprintf(name, sizeof name, "tmp/perf-%d.map", s->inner_pid);
 	AUTO_CLOSE int place = s->root < 0 ? -1 : (int)syscall(SYS_openat2, s->root, name, &how, sizeof how);
-	if (!is_of_target(s, place))
+	*refused = place >= 0 ? refusal(s, place) : s->root < 0 || errno == ENOENT ? NULL : "it cannot be opened";
+	if (place < 0 || *refused)
 		return -1;
 	snprintf(name, sizeof name, "/proc/self/fd/%d", place);
 	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -46,7 +46,7 @@ void symbol_sources_close(struct symbol_sources *sources);
 void symbol_sources_add(struct symbol_sources *sources, const struct elf_module *module,
                         const struct target_memory *memory, const struct maps *maps);
 /* The perf-PID.map of the target: below its root, a regular file, its own or root's, not older than it, and of a size
- * that can be read. -1: none. */
-int symbol_sources_perf_map(const struct symbol_sources *sources);
+ * that can be read. -1: none; *refused says why, if there is one, else it is NULL. */
+int symbol_sources_perf_map(const struct symbol_sources *sources, const char **refused);
 
 #endif

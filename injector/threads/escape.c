@@ -387,19 +387,19 @@ static int search_hooks(struct search *q, const struct target *t, struct err *e)
 	return search_all(q, t, &nothing, e);
 }
 
-/* What can be known before anything is searched. */
-static void foresee(struct search *q, const struct target *t)
+bool escape_is_unprovable(const struct target *t, char why[ESCAPE_WHY])
 {
 	uint64_t resident, swapped;
 	char size[SIZE_TEXT], limit[SIZE_TEXT];
 
 	target_private_memory(t, &resident, &swapped);
 	if (swapped)
-		unproven(q, "%s of its memory are swapped out, and are not brought back",
+		snprintf(why, ESCAPE_WHY, "%s of its memory are swapped out, and are not brought back",
 		         size_format((double)swapped, size));
 	else if (resident > ESCAPE_BYTES_MAX)
-		unproven(q, "its %s of memory are too much to be searched (limit %s)",
+		snprintf(why, ESCAPE_WHY, "its %s of memory are too much to be searched (limit %s)",
 		         size_format((double)resident, size), size_format((double)ESCAPE_BYTES_MAX, limit));
+	return swapped || resident > ESCAPE_BYTES_MAX;
 }
 
 int escape_search(const struct escape *x, const struct target *t, const struct target_memory *memory,
@@ -414,7 +414,8 @@ int escape_search(const struct escape *x, const struct target *t, const struct t
 		return err_set(e, ENOMEM, "out of memory");
 	*result = (struct escape_result){ 0 };
 	q.cpu_end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + ESCAPE_CPU_NS_MAX;
-	foresee(&q, t);
+	if (escape_is_unprovable(t, result->why))
+		result->verdict = ESCAPE_UNPROVEN;
 	for (int pass = 0; pass < PASSES && rc == 0 && !found && result->verdict == ESCAPE_NONE; pass++) {
 		q.frame_count = 0;
 		q.hook = 0;

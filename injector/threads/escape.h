@@ -62,11 +62,15 @@ enum escape_verdict {
 	ESCAPE_UNPROVEN, /* why says what kept it from being searched */
 };
 
+#define ESCAPE_WHY 120u
 struct escape_result {
 	enum escape_verdict verdict;
 	uint64_t found; /* address of the first word; of a hook, if there is one */
-	char why[120];
+	char why[ESCAPE_WHY];
 };
+
+/* Whether a search would prove nothing, if it were made now, as is known without one. */
+bool escape_is_unprovable(const struct target *t, char why[ESCAPE_WHY]);
 
 /* Is the hook alive whose marker was found there? */
 bool escape_hook_lives(const struct target_memory *memory, uint64_t found);

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Functions that are hooked at their entries: every call is seen once, and the code is as before afterwards."""
+import json
 import os
+import re
 import subprocess
 import time
 
 from cases_figures import check_exact, known_session
 from cases_trust import session_over, worth
-from harness import Session, Victim, case, check_receipt
+from harness import PATIENCE, Session, Victim, case, check_receipt
 from procfs import Skip, read_text
 from reports import analyze
 
@@ -36,6 +38,18 @@ def linked_allocators_exact(context):
     check_entries_exact(context, "known_heap_jemalloc")
     check_entries_exact(context, "known_heap_tcmalloc")
     check_entries_exact(context, "known_heap_hidden", entries=None)
+
+
+@case()
+def linked_allocator_without_names(context):
+    """A stripped program with jemalloc in it: nothing of that is seen, which memattach and the report say."""
+    context.program("objcopy")
+    program = context.path("nameless")
+    subprocess.run(["objcopy", "--strip-all", context.target(built(context, "known_heap_hidden")), program], check=True, timeout=PATIENCE)
+    report, _, session = known_session(context, [program], "1")
+    assert re.search(r"messages of jemalloc in it, but no symbols .* what it allocates by that is not seen", session.said()), session.said()
+    assert set(worth(report).values()) == {"unknown"} and report["exact"] is False, report["trust"]
+    assert "allocator_inside" in json.dumps(report["trust"]), report["trust"]
 
 
 @case(sanitized=True)

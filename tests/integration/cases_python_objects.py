@@ -10,6 +10,7 @@ from cases_python import pythons, running
 from cases_python_frames import TARGETS
 from cases_rates import SURE
 from harness import PATIENCE, Session, Snapshot, Victim, case, check_receipt, check_same, log
+from procfs import need_memory
 from python_dump import DEEP, TRUNCATED, PythonDump
 from reports import analyze
 
@@ -123,6 +124,27 @@ def python_objects_only_if_wanted(context):
         check_receipt(session.stop(), victim.pid)
         victim.ask("make", "MADE")
         victim.end()
+
+
+@case()
+def python_objects_of_a_large_process(context):
+    """Where no copy of our words could be found at the detach the table is left alone, unless it is asked for: then entry stubs stay."""
+    need_memory()
+    victim = Objects(context, context.program("/usr/bin/python3"))
+    victim.ask("grow", "GROWN")
+    first = victim.table()
+    session = Session(context, victim.pid, rate="1")
+    assert victim.table() == first
+    assert re.search(r"not seen: single objects .* would have to stay .* too much to be searched .* on does it", session.said()), session.said()
+    check_receipt(session.stop(), victim.pid)
+    session = Session(context, victim.pid, "--python-allocators", "on", rate="1")
+    made = victim.ask("make", "MADE")
+    session.process.send_signal(signal.SIGINT)
+    check_receipt(session.end(expected=2), victim.pid, clean=False)
+    assert victim.table() == first
+    check_blocks(PythonDump(session.dump), made)
+    victim.ask("drop", "DROPPED")
+    victim.end()
 
 
 @case()

@@ -269,7 +269,7 @@ def names_come_from_no_network(context):
 def names_of_code_that_the_target_made(context):
     """perf-PID.map names it, if it is the target's own and not older; what it holds cannot reach a terminal. Without one it is [jit],
     and the report says what would help."""
-    victim, said = Victim(context, "own_code"), []
+    victim, said, messages = Victim(context, "own_code"), [], []
     path = next(line for line in victim.lines.seen if line.startswith("PERF ")).split(" ", 1)[1]
     try:
         def names(change):
@@ -280,18 +280,25 @@ def names_of_code_that_the_target_made(context):
             text = analyze_text(context, session.dump)
             assert "\033" not in text
             said.append(text)
+            messages.append(session.said())
             return [frame["function"] for stack in whole(context, session.dump)["stacks"] for frame in stack["frames"]
                     if frame["function"] and "made_here" in frame["function"]]
         assert "made_here \033[31mby the victim" in names(lambda: None)
         assert "[jit]" not in said[-1], said[-1]
         assert not names(lambda: os.utime(path, (0, 0)))
+        assert "names no code that the process has made: it is older" in messages[-1], messages[-1]
         assert re.search(r"code without a name in their stack, \[jit\]: a map for perf names it", said[-1]), said[-1]
         os.utime(path)
         if os.geteuid() == 0:
             assert not names(lambda: os.chown(path, NOBODY, NOBODY))
+            assert "it belongs neither to" in messages[-1], messages[-1]
             os.chown(path, 0, 0)
         os.rename(path, path + ".real")
         assert not names(lambda: os.symlink(path + ".real", path))
+        assert "it is no regular file" in messages[-1], messages[-1]
+        os.unlink(path)
+        assert not names(lambda: None)
+        assert "names no code" not in messages[-1], messages[-1]
         victim.finish()
     finally:
         for name in (path, path + ".real"):

@@ -23,6 +23,13 @@ def read_text(path, default=""):
         return default
 
 
+def need_memory():
+    """For a victim that has more of it than memattach searches."""
+    available = re.search(r"^MemAvailable:\s*(\d+)", read_text("/proc/meminfo"), re.M)
+    if not available or int(available.group(1)) < 3 << 20:
+        raise Skip("the machine has less than 3 GiB of memory left")
+
+
 def tasks_of(pid):
     try:
         return sorted(int(tid) for tid in os.listdir(f"/proc/{pid}/task"))

@@ -132,7 +132,7 @@ function amount(value, bytes) {
 }
 
 function range(x, bytes) {
-	return x.low === x.high ? 'exact' : amount(x.low, bytes) + ' .. ' + amount(x.high, bytes);
+	return x.low === x.high ? head.noWidth : amount(x.low, bytes) + ' .. ' + amount(x.high, bytes);
 }
 
 function percent(part) {

@@ -81,6 +81,23 @@ static void test_the_verdict_comes_first(void **state)
 	dump_builder_done(&b);
 }
 
+/* At the rate 1 nothing is hidden. */
+static void test_nothing_is_nothing(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, 1);
+	make(&r, &b, (struct report_options){ .filter = { .size_high = 10 } });
+	assert_says(text_of(&r), "Of what the filter keeps, nothing is live.\n");
+	report_done(&r);
+	make(&r, &b, (struct report_options){ .filter = { .size_high = 10 }, .sort = FIGURE_ALLOCATED_BYTES });
+	assert_says(text_of(&r), "Of what the filter keeps, nothing was allocated.\n");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void assert_kernel(uint64_t latest, const char *what)
 {
 	struct dump_builder b;
@@ -185,6 +202,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_verdict_comes_first),
+		cmocka_unit_test(test_nothing_is_nothing),
 		cmocka_unit_test(test_the_kernel_may_not_agree),
 		cmocka_unit_test(test_warnings_are_at_the_top),
 		cmocka_unit_test(test_names_are_plain_in_what_to_do_next),

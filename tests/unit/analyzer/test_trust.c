@@ -397,6 +397,36 @@ static void test_no_sample(void **state)
 	dump_builder_done(&b);
 }
 
+/* Every call that was seen is recorded, but not all were seen. */
+static void test_counted_is_not_exact(void **state)
+{
+	static const uint32_t bounds[] = { DUMP_NOTE_STATIC, DUMP_NOTE_HOOKS_LOST };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (size_t i = 0; i < 2 + sizeof bounds / sizeof bounds[0]; i++) {
+		dump_builder_init(&b, 1, 2048, 8, 64);
+		dump_builder_module(&b, 1, 0, 0x400000, 0x500000, "/usr/bin/a", NULL, 0, 0);
+		if (i >= 2)
+			dump_builder_note(&b, bounds[i - 2], "a sentence");
+		uint32_t s = dump_builder_stack(&b, frames_a, 2, 0);
+		for (int k = 0; k < 5; k++)
+			sample(&b, s, SIZE, 1, 1, k ? 0 : 2);
+		const enum group_by by = i & 1 ? BY_FUNCTION : BY_STACK;
+		make(&r, &b, (struct report_options){ .by = by, .verbose = i & 1 });
+		char *text = text_of(&r), *json = json_of(&r);
+		assert_int_equal(strstr(text, "exact") != NULL, i < 2);
+		assert_int_equal(strstr(text, "as counted") != NULL, i >= 2);
+		assert_non_null(strstr(json, i < 2 ? "\"exact\": true" : "\"exact\": false"));
+		assert_non_null(strstr(json, "\"complete\": true"));
+		free(text);
+		free(json);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+}
+
 /* What was allocated and freed again may still be in the allocator's hands: such growth is seen. */
 static void test_memory_that_the_allocator_keeps(void **state)
 {
@@ -437,6 +467,7 @@ int main(void)
 		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_note_of_lost_hooks),
 		cmocka_unit_test(test_no_sample),
+		cmocka_unit_test(test_counted_is_not_exact),
 		cmocka_unit_test(test_memory_that_the_allocator_keeps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

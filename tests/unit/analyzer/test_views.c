@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups, threads, memory that is not seen, slack: from dumps that are built to known figures. */
+#include "symbol_section.h"
 #include "views.h"
 
 static void test_groups(void **state)
@@ -130,6 +131,38 @@ static void test_own_code(void **state)
 	}
 }
 
+/* Some of it has a name: there is a map already. */
+static void test_map_lacks_own_code(void **state)
+{
+	const uint64_t unnamed[] = { DUMP_FRAME(1, 0x400100), DUMP_FRAME(0, 0x7f0000001000) };
+	const uint64_t named[] = { DUMP_FRAME(1, 0x400100), DUMP_FRAME(0, 0x7f0000002000) };
+	const struct location name = { .function = "made_here" };
+	struct symbol_section names;
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	dump_builder_init(&b, RATE, 256, 16, 0);
+	dump_builder_module(&b, 1, 0, 0x400000, 0x500000, "/opt/engine", NULL, 0, 0);
+	dump_builder_sample(&b, dump_builder_stack(&b, unnamed, 2, 0), 4096, RATE, 1);
+	dump_builder_sample(&b, dump_builder_stack(&b, named, 2, 0), 4096, RATE, 1);
+	symbol_section_init(&names, 4096);
+	symbol_section_place(&names, named[1], 0, &name, 1);
+	struct dump_symbols *s = symbol_section_build(&names);
+	assert_non_null(s);
+	dump_builder_symbols(&b, s, s->bytes);
+	make(&r, &b, (struct report_options){ .symbols = true });
+	assert_true(r.own_code.named);
+	assert_int_equal(r.own_code.unnamed, 1);
+	assert_says(text_of(&r),
+	            "50.0 % of the samples have such code without a name in their stack, [jit]: the map for perf");
+	assert_says_not(text_of(&r), "--perf-basic-prof");
+	report_done(&r);
+	free(s);
+	symbol_section_done(&names);
+	dump_builder_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +170,7 @@ int main(void)
 		cmocka_unit_test(test_memory_that_went_past),
 		cmocka_unit_test(test_fragmentation),
 		cmocka_unit_test(test_own_code),
+		cmocka_unit_test(test_map_lacks_own_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,19 @@ static void test_changed_code_is_refused(void **state)
 	look_close(&l);
 }
 
+/* Bytes that look like a branch, in the middle of another instruction, are none. */
+static void test_branches_behind_an_entry(void **state)
+{
+	struct look l;
+
+	(void)state;
+	look_open(&l, "victim_own", NULL);
+	assert_string_equal(function(&l, "victim_own", "rprealloc")->entry_refusal,
+	                    "other code jumps into its first instructions");
+	assert_string_equal(function(&l, "victim_own", "rpfree")->entry_refusal, "");
+	look_close(&l);
+}
+
 static void test_direct_calls_are_counted(void **state)
 {
 	struct look l;
@@ -268,7 +281,7 @@ static void test_direct_calls_are_counted(void **state)
 	assert_int_equal(a->got_entries, 0);
 	assert_int_equal(a->direct_calls, 4);
 	assert_int_equal(a->address_taken, 2);
-	assert_int_equal(a->count, 3);
+	assert_int_equal(a->count, 4);
 	look_close(&l);
 }
 
@@ -282,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_quiet_functions_are_proved),
 		cmocka_unit_test(test_table_knows_functions),
 		cmocka_unit_test(test_changed_code_is_refused),
+		cmocka_unit_test(test_branches_behind_an_entry),
 		cmocka_unit_test(test_direct_calls_are_counted),
 	};
 

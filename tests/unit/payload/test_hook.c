@@ -4,6 +4,7 @@
  * originals do, and signal handlers too.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -275,6 +276,30 @@ static void test_trampolines_of_two_allocators(void **state)
 	assert_int_equal(fixture_history_count(&fixture), 20);
 }
 
+static void *free_blocks(void *unused)
+{
+	for (uint64_t i = 0; i < 10; i++)
+		call(HOOK_free, 0x1000 * (i + 1), 0, 0, 0, 0, 0);
+	return unused;
+}
+
+/* A thread that only frees, as one that takes messages out of a queue, has never been charged. */
+static void test_a_thread_that_only_frees_has_history(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++)
+		make(0x1000 * (i + 1), 40);
+	assert_int_equal(pthread_create(&thread, NULL, free_blocks, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_history), 0);
+	assert_int_equal(fixture_history_count(&fixture), 10);
+	make(0x1000, 40);
+	assert_int_equal(fixture_counter(&fixture, DUMP_COUNTER_lost_busy), 0);
+}
+
 static uint64_t usable_of(uint64_t block)
 {
 	return block == 0x7770 ? 48 : 1000;
@@ -437,6 +462,7 @@ int main(void)
 		EXACT_IN_EACH_STATE(test_no_bytes_count_as_one),
 		EXACT(test_missed_free_is_noticed),
 		EXACT(test_usable_size_is_asked_for_last),
+		EXACT_IN_EACH_STATE(test_a_thread_that_only_frees_has_history),
 		EXACT(test_frees_of_unseen_blocks_are_counted),
 		EXACT(test_trampolines_of_two_allocators),
 		EXACT(test_lease_that_ran_out_ends_the_recording),

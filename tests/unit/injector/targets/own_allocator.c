@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with an allocator of its own, under names that tell whose it is: called at four places, and its address
- * taken at two, in code and in data. The letter b on the standard input lets it put a breakpoint into its rpmalloc,
- * with an answer. Ends at end of file.
+ * taken at two, in code and in data. Other code jumps into its rprealloc, and seems to call into its rpfree. The letter
+ * b on the standard input lets it put a breakpoint into its rpmalloc, with an answer. Ends at end of file.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +11,7 @@
 
 void *rpmalloc(size_t size);
 void *rpcalloc(size_t n, size_t size);
+void *rprealloc(void *p, size_t size);
 void rpfree(void *p);
 
 static _Alignas(16) unsigned char arena[1 << 20];
@@ -32,6 +33,29 @@ __attribute__((noinline)) void rpfree(void *p)
 {
 	if (p == arena)
 		__atomic_store_n(&used, 0, __ATOMIC_RELAXED);
+}
+
+__attribute__((noinline)) void *rprealloc(void *p, size_t size)
+{
+	return size <= 16 ? p : NULL;
+}
+
+/* Never called. */
+__attribute__((used, noinline)) static void jump_behind_the_entry(void)
+{
+	__asm__ volatile(".byte 0xe9\n"
+	                 ".long rprealloc + 1 - (. + 4)");
+}
+
+/* movabs of a number with the bytes of a call: e8 and a distance. */
+__attribute__((used, noinline)) static void look_like_a_call(void)
+{
+	__asm__ volatile(".byte 0x48, 0xb8, 0xe8\n"
+	                 ".long rpfree + 1 - (. + 4)\n"
+	                 ".byte 0, 0, 0"
+	                 :
+	                 :
+	                 : "rax");
 }
 
 void *(*volatile in_data)(size_t) = rpmalloc;
