@@ -37,6 +37,13 @@ static void tell_proof(const struct python_proof *p)
 		fact("", "  a thread finds its own frames: so it was for %u thread%s", p->own, plural(p->own));
 	else
 		fact("", "  a thread cannot find its own frames: %s", p->key_why);
+	if (p->key_proved && p->attached_why[0])
+		fact("", "  which interpreter it runs it cannot tell: %s", p->attached_why);
+	else if (p->key_proved && p->attached)
+		fact("", "  it can tell which interpreter it runs: so it was for %u thread%s", p->attached,
+		     plural(p->attached));
+	else if (p->key_proved)
+		fact("", "  it can tell which interpreter it runs; none ran one now");
 }
 
 static void tell_thread(const struct python_thread *t)

@@ -74,6 +74,9 @@ static void take(struct session *s, const struct python_runtime *r, const struct
                  const struct target_memory *memory)
 {
 	s->python.layout = p->layout;
+	if (p->interpreters > 1 && p->attached_why[0])
+		add_note(s, "Python frames of the subinterpreters of CPython %s in %s may be missing: %s",
+		         r->version.text, elf_module_name(r->module), p->attached_why);
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,

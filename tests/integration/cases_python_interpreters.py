@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Several interpreters: subinterpreters of one CPython, and two CPythons in one process."""
+import json
+
+from cases_python import running
+from cases_python_frames import TARGETS
+from harness import Session, Snapshot, Victim, case, check_receipt, check_same, log
+from python_dump import PythonDump
+from reports import analyze
+
+INNER, OUTER = 32, 64
+HEAD = 33  # bytes of a bytes object around what it holds
+
+
+def has_more(dump, stack):
+    """The native frames are in the evaluator more often than the Python frames tell."""
+    return sum(dump.in_evaluator(address) for address in stack.native) > sum(frame.entry for frame in stack.python[:-1]) + 1
+
+
+@case(sanitized=True)
+def python_subinterpreters_are_told_apart(context):
+    """Blocks of subinterpreters, on the thread that made them and on others: the right frames, or none of them; and said so."""
+    for command in running(context, TARGETS / "python_interpreters.py"):
+        victim = Victim(context, command)
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+        victim.send("go")
+        made = json.loads(victim.wait(r"^MADE ").split(" ", 1)[1])
+        check_receipt(session.stop(), victim.pid)
+        check_same(before, Snapshot(victim.pid), busy=True)
+        dump = PythonDump(session.dump)
+        attached = dump.version >> 16 & 255 >= 12
+        note = "Python frames of the subinterpreters of CPython" in session.said()
+        assert note != attached, session.said()
+        found = {size - HEAD: dump.stacks[reference] for size, reference in dump.live() if str(size - HEAD) in made}
+        for size, (interpreter, functions) in made.items():
+            stack = found[int(size)]
+            seen = [frame.function for frame in stack.python]
+            if not interpreter:
+                assert seen == functions and not stack.flags, (size, stack)
+            elif attached:
+                assert seen == functions and stack.flags == OUTER, (size, stack)
+            else:  # those of the main interpreter, which has called it
+                assert seen[0] == "run" and stack.flags == INNER, (size, stack)
+            assert has_more(dump, stack) == bool(interpreter), (size, stack)
+        # None of those stacks passes for whole.
+        cut = sum(stack.taken for stack in dump.stacks.values() if stack.flags & (INNER | OUTER) and has_more(dump, stack))
+        python = analyze(context, dump.path)["python"]
+        assert python["samples"] - python["samples_complete"] >= cut >= len(made) / 2, (python, cut)
+        log(f"{' '.join(command)[:60]}: {len(made)} blocks, {'the frames of' if attached else 'not those of'} subinterpreters")
+        victim.send("end")
+        assert victim.process.wait(60) == 0
+        victim.lines.thread.join(60)
+        assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
