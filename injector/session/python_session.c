@@ -53,7 +53,7 @@ static void pass_over(struct session *s, const struct python_runtime *r, const c
 {
 	add_note(s, "the Python frames of CPython%s%s in %s are not recorded: %s", r->version.text[0] ? " " : "",
 	         r->version.text, elf_module_name(r->module), why);
-	if (s->options.python_objects == PYTHON_OBJECTS_ON)
+	if (s->options.python_objects == PYTHON_OBJECTS_ON && !r->version.free_threaded)
 		add_note(s, "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
 }
 
@@ -62,6 +62,11 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 {
 	char text[PYTHON_HOOKS_TEXT];
 
+	if (r->version.free_threaded) {
+		add_note(s, "objects of Python of any size are not recorded: a free-threaded build takes them from an "
+		            "allocator of its own");
+		return;
+	}
 	if (s->python.objects || s->python.hooked_module)
 		return;
 	if (session_plan_python(s, r->module, memory, text))

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Several interpreters: subinterpreters of one CPython, and two CPythons in one process."""
+import glob
 import json
+import re
+import shutil
+import subprocess
 
 from cases_python import running
 from cases_python_frames import TARGETS
-from harness import Session, Snapshot, Victim, case, check_receipt, check_same, log
+from harness import Session, Skip, Snapshot, Victim, case, check_receipt, check_same, log
 from python_dump import PythonDump
 from reports import analyze
 
@@ -52,3 +56,32 @@ def python_subinterpreters_are_told_apart(context):
         assert victim.process.wait(60) == 0
         victim.lines.thread.join(60)
         assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
+@case()
+def python_of_two_follows_one(context):
+    """A second CPython, of the same version, opened by the program: said which one is followed; no frame of one is taken for one of the other."""
+    python = context.program("/usr/bin/python3")
+    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, text=True, check=True)
+    libraries = glob.glob(f"/usr/lib/*/libpython{version.stdout.strip()}.so.1.0")
+    if not libraries:
+        raise Skip("the library of python3 is not installed")
+    other = context.path("libother.so")
+    shutil.copy(libraries[0], other)
+    victim = Victim(context, [python, str(TARGETS / "two_pythons.py"), other])
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, "--verbose", "--python-allocators", "off", rate="1")
+    assert re.search(r"CPython [0-9.]+ in python[0-9.]+: its frames are recorded", session.said()), session.said()
+    assert re.search(r"the Python frames of CPython [0-9.]+ in libother.so are not recorded: the program has loaded it by dlopen", session.said())
+    victim.send("go")
+    victim.wait("^MADE")
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    dump = PythonDump(session.dump)
+    seen = {size - HEAD: [frame.function for frame in dump.stacks[reference].python] for size, reference in dump.live()}
+    # Called from here: what has called it. On a thread of its own: nothing of this one.
+    assert seen[10000] == ["here", "main", "<module>"] and seen[20000] == ["run", "main", "<module>"] and seen[30000] == [], seen
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+    victim.lines.thread.join(60)
+    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
