@@ -56,6 +56,8 @@ static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, 
 {
 	const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0), end = known_stack_end(here, thread);
 
+	if (cframe - state < STATE_BYTES) /* the state's own: no evaluator runs with it */
+		return true;
 	if (here - cframe <= STACK_BYTES)
 		return false;
 	for (unsigned i = 0; i < CFRAMES_MAX && cframe >= here && cframe < end; i++) {

@@ -32,7 +32,8 @@
  * - pthread_exit and cancellation end evaluators without unlinking their frames; destructors may run afterwards. The C
  *   library sets PYTHON_LEAVING before, and then nothing is read. longjmp says nothing. It matters in 3.11 and 3.12,
  * which have the current frame in a _PyCFrame on the C stack of the evaluator: one below the stack pointer is not read,
- * and one above is followed only if it leads, upwards, to those of outer evaluators and into the state. In other
+ * and one above is followed only if it leads, upwards, to those of outer evaluators and into the state, which has one
+ * of its own for when no evaluator runs. In other
  * versions the state itself has the current frame, and what that leads to is kept by the state or by nobody, so it is
  * not freed.
  * - A frame is linked in after its code, its previous frame and its instruction are set, and taken out before it is

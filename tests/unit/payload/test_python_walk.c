@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -339,6 +340,50 @@ static void cframe_on_the_stack(struct python_fake *f)
 	ends(f, PYTHON_WALK_LOST, 0);
 }
 
+#define AREA_BYTES (1u << 20)
+#define ROOT_AT 256u /* of the state's own _PyCFrame */
+
+static uint8_t *area;
+
+static void *with_a_state_below_its_stack(void *fake)
+{
+	const struct python_fake *f = fake;
+	uint8_t *state = area, *root = state + ROOT_AT;
+
+	memcpy(state, f->state, 512);
+	memset(root, 0, 64);
+	python_fake_put_pointer(state, f->release->frames.state_frame, root);
+	python_fake_attached = (uintptr_t)state;
+	ends(f, PYTHON_WALK_WHOLE, 0);
+	return fake;
+}
+
+/* The C library's mappings may put it there: an interpreter of 3.12 holds its first state, and is large. */
+static void cframe_of_the_state(struct python_fake *f)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	void *result;
+
+	if (f->release->minor != 12)
+		return;
+	area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(area, MAP_FAILED);
+	assert_int_equal(pthread_attr_init(&attributes), 0);
+	assert_int_equal(pthread_attr_setstack(&attributes, area + 4096, AREA_BYTES - 4096), 0);
+	assert_int_equal(pthread_create(&thread, &attributes, with_a_state_below_its_stack, f), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, f);
+	pthread_attr_destroy(&attributes);
+	munmap(area, AREA_BYTES);
+}
+
+static void test_walk_reads_the_cframe_of_a_state_anywhere(void **state)
+{
+	(void)state;
+	python_inside_each(cframe_of_the_state);
+}
+
 /* 3.11 and 3.12: pthread_exit and longjmp leave the evaluator's behind. */
 static void test_walk_reads_no_cframe_of_a_function_that_was_left(void **state)
 {
@@ -359,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_walk_ends_at_what_is_wrong),
 		cmocka_unit_test(test_walk_ends_in_a_cycle),
 		cmocka_unit_test(test_walk_reads_no_cframe_of_a_function_that_was_left),
+		cmocka_unit_test(test_walk_reads_the_cframe_of_a_state_anywhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
