@@ -89,12 +89,15 @@ static void tell_objects(const struct session *s, const struct python_runtime *r
 static void tell_runtime(const struct session *s, const struct python_runtime *r, const struct target_memory *memory,
                          const char *name)
 {
+	const char *stay = python_stay_refusal(r, &s->view.modules, memory->budget);
 	struct python_proof p;
 
 	tell_version(r, name);
 	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	tell_proof(&p);
-	if (p.frames_proved && p.key_proved)
+	if (p.frames_proved && stay)
+		fact("", "  a session does not record them: %s", stay);
+	if (p.frames_proved && p.key_proved && !stay)
 		tell_objects(s, r, memory);
 	for (size_t i = 0; i < p.thread_count && s->options.verbose && p.frames_proved; i++)
 		tell_thread(&p.threads[i]);

@@ -10,7 +10,6 @@
 #include "python_hooks.h"
 #include "python_proof.h"
 #include "say.h"
-#include "scope.h"
 
 #define PROOF_NS 1000000000ull /* no further proof is begun after that */
 
@@ -29,15 +28,6 @@ static void prove(struct python_proof *p, const struct session *s, const struct 
 static const char *refusal_of(const struct python_proof *p)
 {
 	return !p->frames_proved ? p->frames_why : !p->key_proved ? p->key_why : NULL;
-}
-
-static bool stays(const struct session *s, const struct python_runtime *r, struct budget *budget)
-{
-	struct scope *scope = scope_new(&s->view.modules, budget);
-	bool does = scope && scope_stays(scope, r->module);
-
-	scope_free(scope);
-	return does;
 }
 
 static void __attribute__((format(printf, 2, 3))) add_note(struct session *s, const char *format, ...)
@@ -90,10 +80,11 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 
 static void look_at(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
 {
+	const char *why = python_stay_refusal(r, &s->view.modules, memory->budget);
 	struct python_proof p;
 
-	if (!stays(s, r, memory->budget)) {
-		pass_over(s, r, "the program has loaded it by dlopen, and may unload it");
+	if (why) {
+		pass_over(s, r, why);
 		add_note(s, PYTHON_HOOKS_OBJECTS " are not recorded: the program may unload %s",
 		         elf_module_name(r->module));
 		return;
@@ -103,7 +94,7 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 		return;
 	}
 	prove(&p, s, r);
-	const char *why = refusal_of(&p);
+	why = refusal_of(&p);
 	if (why)
 		pass_over(s, r, why);
 	else

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+from cases_allocators import doctor
 from cases_python import running
 from cases_python_frames import TARGETS
 from harness import Session, Skip, Snapshot, Victim, case, check_receipt, check_same, log
@@ -70,6 +71,9 @@ def python_of_two_follows_one(context):
     shutil.copy(libraries[0], other)
     victim = Victim(context, [python, str(TARGETS / "two_pythons.py"), other])
     before = Snapshot(victim.pid)
+    told = "\n".join(doctor(context, victim)["python"])
+    assert re.search(r"CPython [0-9.]+ in the program .*a thread finds its own frames.*CPython [0-9.]+ in libother.so.*a session does not record "
+                     r"them: the program has loaded it by dlopen", told, re.DOTALL), told
     session = Session(context, victim.pid, "--verbose", "--python-allocators", "off", rate="1")
     assert re.search(r"CPython [0-9.]+ in python[0-9.]+: its frames are recorded", session.said()), session.said()
     assert re.search(r"the Python frames of CPython [0-9.]+ in libother.so are not recorded: the program has loaded it by dlopen", session.said())

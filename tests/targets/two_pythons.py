@@ -3,7 +3,7 @@
 
     PID n
     READY
-waits for a line on stdin, makes a block of 10000 bytes here, one of 20000 in the other one, called from here, and one of 30000 there
+with a thread that rests in the other one; waits for a line on stdin, makes a block of 10000 bytes here, one of 20000 in the other one, called from here, and one of 30000 there
 on a thread that this one does not know; keeps them, and prints MADE; waits for a line, ends the other one, and prints OK.
 """
 import ctypes
@@ -17,13 +17,20 @@ import _thread
 kept = globals().get("kept", [])
 def there(size):
     kept.append(bytes(size))
+def rest():
+    lock = _thread.allocate_lock()
+    done.release()
+    while lock.acquire():
+        pass
 def on_a_thread(size):
     there(size)
     done.release()
-"""
-ALONE = b"""
 done = _thread.allocate_lock()
 done.acquire()
+_thread.start_new_thread(rest, ())
+done.acquire()
+"""
+ALONE = b"""
 _thread.start_new_thread(on_a_thread, (30000,))
 done.acquire()
 """
