@@ -65,19 +65,18 @@
 
 /* What all trampolines use, as far as code outside of the payload does (detours). */
 #define TRAMPOLINES_NEAR_OWNER 0
-#define TRAMPOLINES_FILTER_MASK 8 /* 4 bytes, which never change */
-#define TRAMPOLINES_NEAR 128      /* the near thread state */
-#define THREAD_STATE_REMAINING 8  /* in it: bytes until the next sample */
+#define TRAMPOLINES_FILTER_MASK 8        /* 4 bytes, which never change */
+#define TRAMPOLINES_FILTER_MULTIPLIER 12 /* the same */
+#define TRAMPOLINES_NEAR 128             /* the near thread state */
+#define THREAD_STATE_REMAINING 8         /* in it: bytes until the next sample */
 
 /* Where the caller's rax and r11 are then, from the stack pointer as it is at the entry of the function. The hook uses
  * the word below, and a push leaves all three alone. */
 #define TRAMPOLINE_KEPT_RAX (-16)
 #define TRAMPOLINE_KEPT_R11 (-24)
 
-/* The first counter of an address: bits 28 ... of the product with an odd constant that fits an immediate operand,
- * masked. */
+/* The first counter of an address: bits 28 ... of the product with the filter's multiplier, masked. */
 #define FILTER_SHIFT 28
-#define FILTER_MULTIPLIER 0x1E3779B9
 
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
@@ -93,8 +92,8 @@ struct trampoline {
  * function pointers are entrances. (x86-64; trampolines.S holds the same list, made by the assembler.)
  */
 #define TRAMPOLINE_INSTRUCTIONS \
-	0, 9, 16, 18, 22, 29, 31, 32, 38, 45, 64, 71, 75, 81, 88, 93, 95, 96, 112, 114, 121, \
-	128, 132, 138, 140, 149, 156, 158, 165, 167, 173, 180, 192, 199, 203, 209, 216, 221, 223, 224
+	0, 9, 16, 18, 22, 29, 31, 32, 38, 45, 64, 70, 74, 78, 84, 91, 96, 98, 112, 114, 121, \
+	128, 132, 138, 140, 149, 156, 158, 165, 167, 173, 180, 192, 198, 202, 206, 212, 219, 224, 226
 
 static inline bool trampoline_instruction_at(uint64_t offset)
 {

@@ -4,6 +4,7 @@
 
 uint8_t *filter_counters;
 uint32_t filter_mask;
+uint32_t filter_multiplier;
 
 struct counters {
 	uint8_t *first;
@@ -12,7 +13,7 @@ struct counters {
 
 static inline struct counters counters_of(uint64_t address)
 {
-	uint64_t hash = address * FILTER_MULTIPLIER;
+	uint64_t hash = address * filter_multiplier;
 	uint64_t first = (uint64_t)&filter_counters[(uint32_t)(hash >> FILTER_SHIFT) & filter_mask];
 
 	return (struct counters){
@@ -23,11 +24,22 @@ static inline struct counters counters_of(uint64_t address)
 
 static bool exact;
 
-void filter_init(uint8_t *counters, uint32_t count)
+/* Odd, so that distances which are powers of two lead to as many counters as they can. */
+static uint32_t multiplier_for(uint64_t rate_bytes)
+{
+	uint64_t multiplier = (uint64_t)FILTER_FINEST * FILTER_FINEST_RATE / rate_bytes;
+
+	if (multiplier > FILTER_FINEST)
+		return FILTER_FINEST;
+	return (multiplier > FILTER_COARSEST ? (uint32_t)multiplier : FILTER_COARSEST) | 1;
+}
+
+void filter_init(uint8_t *counters, uint32_t count, uint64_t rate_bytes)
 {
 	exact = false;
 	filter_counters = counters;
 	filter_mask = count - 1;
+	filter_multiplier = multiplier_for(rate_bytes);
 }
 
 void filter_make_exact(void)

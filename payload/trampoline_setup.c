@@ -140,8 +140,9 @@ int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random)
 	session.trampoline_count = 0;
 	trampolines_any_outer = trampolines_any_quiet = false;
 	trampolines_shared = (struct trampolines_shared *)((uint64_t)place + TRAMPOLINES_CODE_BYTES);
-	trampolines_shared->filter_mask = counters - 1;
-	filter_init((uint8_t *)((uint64_t)place + TRAMPOLINES_BYTES), counters);
+	filter_init((uint8_t *)((uint64_t)place + TRAMPOLINES_BYTES), counters, payload.rate_bytes);
+	trampolines_shared->filter_mask = filter_mask;
+	trampolines_shared->filter_multiplier = filter_multiplier;
 	session.text_start = bias + text->p_vaddr;
 	session.text_end = session.text_start + text->p_memsz;
 	return 0;

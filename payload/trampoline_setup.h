@@ -17,15 +17,17 @@
  * and what that samples finds the session switched off; the filter is wiped there.
  */
 struct trampolines_shared {
-	uint64_t near_owner;  /* (atomic) near.owner, for all to read */
-	uint32_t filter_mask; /* never changes */
-	uint32_t reserved_;
+	uint64_t near_owner;        /* (atomic) near.owner, for all to read */
+	uint32_t filter_mask;       /* never changes */
+	uint32_t filter_multiplier; /* the same */
 	uint64_t apart_[14];
 	struct thread_state near;
 };
 
 _Static_assert(offsetof(struct trampolines_shared, near_owner) == TRAMPOLINES_NEAR_OWNER, "near_owner");
 _Static_assert(offsetof(struct trampolines_shared, filter_mask) == TRAMPOLINES_FILTER_MASK, "filter_mask");
+_Static_assert(offsetof(struct trampolines_shared, filter_multiplier) == TRAMPOLINES_FILTER_MULTIPLIER,
+               "filter_multiplier");
 _Static_assert(offsetof(struct trampolines_shared, near) == TRAMPOLINES_NEAR, "near");
 _Static_assert(sizeof(struct trampolines_shared) == TRAMPOLINES_SHARED_BYTES, "trampolines_shared");
 

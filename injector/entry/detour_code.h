@@ -31,6 +31,7 @@ struct detour_code {
 	uint64_t shared;      /* what all trampolines use */
 	uint64_t filter;      /* the counters, a multiple of */
 	uint32_t filter_mask; /* ... one more than this */
+	uint32_t filter_multiplier;
 };
 
 /* Where the copy of the displaced instructions comes, and what the trampoline has as its original. */

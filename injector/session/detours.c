@@ -114,6 +114,9 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 	int rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MASK, &code.filter_mask,
 	                     sizeof code.filter_mask, e);
 	if (rc == 0)
+		rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MULTIPLIER, &code.filter_multiplier,
+		                 sizeof code.filter_multiplier, e);
+	if (rc == 0)
 		rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + copy_at, e);
 	if (rc < 0)
 		return rc;

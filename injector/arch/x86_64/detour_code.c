@@ -62,7 +62,7 @@ static uint8_t *put_release(uint8_t *code, const struct detour_code *d)
 	uint8_t *at = code;
 
 	at = PUT(at, 0x48, 0x69, 0xc7); /* imul $MULTIPLIER, %rdi, %rax */
-	at = put_number(at, FILTER_MULTIPLIER, 4);
+	at = put_number(at, d->filter_multiplier, 4);
 	at = PUT(at, 0x48, 0xc1, 0xe8, FILTER_SHIFT); /* shr $SHIFT, %rax */
 	at = PUT(at, 0x25);                           /* and $mask, %eax */
 	at = put_number(at, d->filter_mask, 4);
@@ -104,7 +104,7 @@ static void put_keeping_release(uint8_t *code, const struct detour_code *d)
 	uint8_t *at = put_keep(code);
 
 	at = PUT(at, 0x48, 0x69, 0xc7); /* imul $MULTIPLIER, %rdi, %rax */
-	at = put_number(at, FILTER_MULTIPLIER, 4);
+	at = put_number(at, d->filter_multiplier, 4);
 	at = PUT(at, 0x48, 0xc1, 0xe8, FILTER_SHIFT); /* shr $SHIFT, %rax */
 	at = PUT(at, 0x25);                           /* and $mask, %eax */
 	at = put_number(at, d->filter_mask, 4);

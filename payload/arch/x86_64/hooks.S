@@ -33,7 +33,8 @@
 #define ORIGINAL *8(%r11)
 #define KEPT_R10 (TRAMPOLINE_KEPT_R11 - 8) /* from the stack pointer at entry */
 
-	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, payload_switch
+	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, filter_multiplier
+	.hidden	payload_switch
 
 /*
  * rax = state of the thread with thread pointer r10, or to \missing. Its address must be known early: the loads of the
@@ -73,7 +74,8 @@
 
 /* To \maybe if the filter knows blocks like this one. */
 	.macro	test_filter block, maybe, other
-	imul	$FILTER_MULTIPLIER, \block, %r10
+	mov	filter_multiplier(%rip), %r10d
+	imul	\block, %r10
 	mov	%r10, %rax
 	shr	$FILTER_SHIFT, %rax
 	and	filter_mask(%rip), %eax

@@ -53,13 +53,13 @@ trampoline_code:
 	at	9, jmp 3f
 
 	.p2align 6, 0xcc
-	at	10, imul $FILTER_MULTIPLIER, %rdi, %rax
-	at	11, shr $FILTER_SHIFT, %rax
-	at	12, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
-	at	13, lea FILTER(%rip), %r10
-	at	14, cmpb $0, (%r10, %rax)
-	at	15, jne 2f
-	at	16, nop
+	at	10, mov SHARED + TRAMPOLINES_FILTER_MULTIPLIER(%rip), %eax
+	at	11, imul %rdi, %rax
+	at	12, shr $FILTER_SHIFT, %rax
+	at	13, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
+	at	14, lea FILTER(%rip), %r10
+	at	15, cmpb $0, (%r10, %rax)
+	at	16, jne 2f
 	at	17, jmp *TRAMPOLINE + 8(%rip)
 
 	.p2align 4, 0xcc
@@ -81,13 +81,13 @@ trampoline_code:
 	at	31, jmp 3b
 
 	.p2align 6, 0xcc
-	at	32, imul $FILTER_MULTIPLIER, %rsi, %rax
-	at	33, shr $FILTER_SHIFT, %rax
-	at	34, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
-	at	35, lea FILTER(%rip), %r10
-	at	36, cmpb $0, (%r10, %rax)
-	at	37, jne 2b
-	at	38, nop
+	at	32, mov SHARED + TRAMPOLINES_FILTER_MULTIPLIER(%rip), %eax
+	at	33, imul %rsi, %rax
+	at	34, shr $FILTER_SHIFT, %rax
+	at	35, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
+	at	36, lea FILTER(%rip), %r10
+	at	37, cmpb $0, (%r10, %rax)
+	at	38, jne 2b
 	at	39, jmp *TRAMPOLINE + 8(%rip)
 
 	.set	trampoline_number, trampoline_number + 1

@@ -14,6 +14,7 @@
 #include "detour_code.h"
 
 #define COUNTERS 4096u
+#define MULTIPLIER 0xF1BBu
 
 enum where { AT_ORIGINAL = 1, AT_OTHER, AT_BELOW };
 
@@ -52,7 +53,8 @@ static void make_any(uint32_t hook, bool decides, bool keeps)
 		                       .trampoline = (uint64_t)trampoline,
 		                       .shared = (uint64_t)&shared,
 		                       .filter = (uint64_t)counters,
-		                       .filter_mask = COUNTERS - 1 };
+		                       .filter_mask = COUNTERS - 1,
+		                       .filter_multiplier = MULTIPLIER };
 
 	detour_code_make(code, &d);
 	if (keeps)
@@ -116,7 +118,7 @@ static void test_a_free_asks_its_counter(void **state)
 
 	(void)state;
 	for (uint64_t block = 0x7f0000001230; block < 0x7f0000001230 + (1 << 16); block += 4112) {
-		uint32_t at = (uint32_t)((block * FILTER_MULTIPLIER) >> FILTER_SHIFT) & (COUNTERS - 1);
+		uint32_t at = (uint32_t)((block * MULTIPLIER) >> FILTER_SHIFT) & (COUNTERS - 1);
 		make(HOOK_free, true);
 		assert_int_equal(call(block), AT_ORIGINAL);
 		memset(counters, 1, sizeof counters);
@@ -215,7 +217,7 @@ static void test_a_free_keeps_registers(void **state)
 {
 	(void)state;
 	for (uint64_t block = 0x7f0000001230; block < 0x7f0000001230 + (1 << 16); block += 4112) {
-		uint32_t at = (uint32_t)((block * FILTER_MULTIPLIER) >> FILTER_SHIFT) & (COUNTERS - 1);
+		uint32_t at = (uint32_t)((block * MULTIPLIER) >> FILTER_SHIFT) & (COUNTERS - 1);
 		make_any(HOOK_free, true, true);
 		assert_kept(block);
 		memset(counters, 1, sizeof counters);

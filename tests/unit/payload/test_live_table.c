@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The live table and the filter for frees, alone and by many threads. */
+/* The live table, alone and by many threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -293,51 +293,6 @@ static void test_live_table_serves_threads(void **state)
 	assert_int_equal(fixture_live_count(&fixture), 0);
 }
 
-static void test_filter_sticks_at_its_limit(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 300; i++)
-		filter_add(0x5000);
-	for (int i = 0; i < 300; i++)
-		filter_remove(0x5000);
-	assert_true(filter_maybe(0x5000));
-	filter_remove(0x123450); /* was never there: no underflow */
-	assert_false(filter_maybe(0x123450));
-}
-
-/* Of a thousand samples some 1.5 % of all other addresses share the first counter: 1 % of those share the second, too.
- */
-static void test_filter_knows_addresses_by_two_counters(void **state)
-{
-	uint64_t maybe = 0;
-
-	(void)state;
-	for (uint64_t i = 1; i <= 1000; i++)
-		filter_add(0x10000000 + i * 9136);
-	for (uint64_t i = 1; i <= 1000; i++)
-		assert_true(filter_maybe(0x10000000 + i * 9136));
-	for (uint64_t i = 1; i <= 100000; i++)
-		maybe += filter_maybe(0x7f0000000000 + i * 272);
-	assert_true(maybe < 300);
-	for (uint64_t i = 1; i <= 1000; i++)
-		filter_remove(0x10000000 + i * 9136);
-	for (uint32_t i = 0; i <= filter_mask; i++)
-		assert_int_equal(filter_counters[i], 0);
-}
-
-/* Nothing is spared where every block is recorded, and nothing is counted. */
-static void test_filter_says_maybe_in_exact_mode(void **state)
-{
-	(void)state;
-	filter_make_exact();
-	assert_true(filter_maybe(0x123450));
-	filter_add(0x123450);
-	filter_remove(0x123450);
-	filter_remove(0x123450);
-	for (uint64_t a = 0x1000; a < 0x100000; a += 16)
-		assert_true(filter_maybe(a));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,9 +305,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_live_table_finds_what_had_no_room, open_session_with_levels,
 		                                close_session),
 		SESSION_TEST(test_live_table_serves_threads),
-		SESSION_TEST(test_filter_sticks_at_its_limit),
-		SESSION_TEST(test_filter_knows_addresses_by_two_counters),
-		SESSION_TEST(test_filter_says_maybe_in_exact_mode),
 	};
 
 	return cmocka_run_group_tests_name("live_table", tests, NULL, NULL);
