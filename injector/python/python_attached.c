@@ -42,57 +42,77 @@ static int relocated(const struct look *l, uint64_t address, uint32_t type, bool
 	return rc;
 }
 
-/* The offset of a module's block from each thread pointer; index: what its code gives to __tls_get_addr. */
-static int block_offset(const struct look *l, const char *function, uint64_t index, int64_t *offset, struct err *e)
+/* The module's thread-local storage: where it begins, from each thread pointer on, and how long it is. */
+struct block {
+	int64_t start;
+	uint64_t bytes;
+	uint64_t number; /* of the module, as the loader counts; 0: not known */
+};
+
+static int find_block(const struct look *l, struct block *b, struct err *e)
 {
 	const struct python_specific *s = l->specific;
-	uint64_t number, distance;
-	struct {
-		uint64_t module, offset;
-	} words;
+	const struct elf_module *m = l->module;
+	const Elf64_Phdr *tls = NULL;
+	uint64_t distance;
 
-	if (!s->link_number || !s->link_distance || !l->module->link_map)
-		return err_set(e, ENOSYS, "its C library does not tell where a module's thread-local storage is");
+	for (size_t i = 0; i < m->phdr_count; i++)
+		if (m->phdrs[i].p_type == PT_TLS)
+			tls = &m->phdrs[i];
+	if (!tls || !s->link_number || !s->link_distance || !m->link_map)
+		return err_set(e, ENOSYS, "nothing tells where its thread-local storage is");
 	const struct target_piece pieces[] = {
-		{ index, sizeof words, &words },
-		{ l->module->link_map + s->link_number, 8, &number },
-		{ l->module->link_map + s->link_distance, 8, &distance },
+		{ m->link_map + s->link_number, 8, &b->number },
+		{ m->link_map + s->link_distance, 8, &distance },
 	};
 	int rc = target_read_batch(&l->view->memory, pieces, sizeof pieces / sizeof pieces[0], e);
 	if (rc)
 		return rc;
 	/* 0 and -1 are glibc's words for a module without a fixed place. */
-	if (number == 0 || words.module != number || distance == 0 || distance > DISTANCE_MAX ||
-	    words.offset >= distance)
-		return untold(function, e);
-	*offset = (int64_t)words.offset - (int64_t)distance;
+	if (b->number == 0 || distance == 0 || distance > DISTANCE_MAX || tls->p_memsz > distance)
+		return err_set(e, ENOSYS, "its thread-local storage is not in the same place in each thread");
+	b->start = -(int64_t)distance;
+	b->bytes = tls->p_memsz;
 	return 0;
 }
 
+/* What the code adds to the thread pointer before its own offset. right: as its relocation says. */
+static int base_of(const struct look *l, const struct thread_variable *v, const struct block *b, uint64_t *base,
+                   bool *right, struct err *e)
+{
+	uint64_t words[2] = { 0 };
+	int rc = 0;
+
+	*right = true;
+	*base = 0;
+	if (v->kind == THREAD_VARIABLE_OFFSET)
+		return 0;
+	bool index = v->kind == THREAD_VARIABLE_INDEX;
+	rc = relocated(l, v->address, index ? R_X86_64_DTPMOD64 : R_X86_64_TPOFF64, right, e);
+	if (rc == 0)
+		rc = target_read(&l->view->memory, v->address, words, index ? 16 : 8, e);
+	*base = index ? (uint64_t)b->start + words[1] : words[0];
+	*right &= !index || words[0] == b->number;
+	return rc;
+}
+
+/* It must be a word of the block: code inside of the process is going to read it, in each thread. */
 static int place_of(const struct look *l, const char *function, const struct thread_variable *v, int64_t *offset,
                     struct err *e)
 {
-	bool right = true;
-	uint64_t word = 0;
-	int64_t start = 0;
-	int rc = 0;
+	struct block block;
+	uint64_t base;
+	bool right;
 
-	if (v->kind == THREAD_VARIABLE_WORD) {
-		rc = relocated(l, v->address, R_X86_64_TPOFF64, &right, e);
-		if (rc == 0)
-			rc = target_read_u64(&l->view->memory, v->address, &word, e);
-		start = (int64_t)word;
-	} else if (v->kind == THREAD_VARIABLE_INDEX) {
-		rc = relocated(l, v->address, R_X86_64_DTPMOD64, &right, e);
-		if (rc == 0 && right)
-			rc = block_offset(l, function, v->address, &start, e);
-	}
+	int rc = find_block(l, &block, e);
+	if (rc == 0)
+		rc = base_of(l, v, &block, &base, &right, e);
 	if (rc)
 		return rc;
-	if (!right || start < -DISTANCE_MAX || start > 0 || v->offset < -DISTANCE_MAX || v->offset > DISTANCE_MAX ||
-	    start + v->offset >= 0 || (start + v->offset) % 8)
+	uint64_t place = base + (uint64_t)v->offset, inside = place - (uint64_t)block.start;
+	if (!right || block.bytes < sizeof place || inside > block.bytes - sizeof place || place % sizeof place)
 		return untold(function, e);
-	*offset = start + v->offset;
+	*offset = (int64_t)place;
 	return 0;
 }
 

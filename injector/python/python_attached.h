@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where CPython 3.12 and later keep, for each thread, the thread state that it works with: a thread-local variable
- * (_Py_tss_tstate), not 0 while the thread has the lock of an interpreter. It is right where the key is not: in 3.12 a
- * thread may work with a state that another one has made.
+ * Where CPython 3.12 and later keep, for each thread, its attached state, the one that it works with: in a thread-local
+ * variable (_Py_tss_tstate), not 0 while the thread has the lock of an interpreter. It is right where the key is not:
+ * in 3.12 a thread may work with a state that another one has made.
  *
  * The variable has no symbol in a stripped interpreter. Exported functions return it and do nothing else, so their code
  * says where it is (thread_variable.h); the relocations, the loader's link map and the C library's description of that
- * complete it for an interpreter in a library. All of the functions that are there must say the same.
+ * complete it for an interpreter in a library. All of the functions that are there must say the same, and it must be
+ * a word of the interpreter's own storage, which each thread has.
  */
 #ifndef MEMATTACH_PYTHON_ATTACHED_H
 #define MEMATTACH_PYTHON_ATTACHED_H

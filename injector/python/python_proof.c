@@ -259,10 +259,10 @@ static int attached_state(struct prover *pr, const struct python_thread *t, stru
 			return 0;
 		if (rc || !address || (*attached && may_work_with(pr, *attached, thread)))
 			return rc;
-		if (!wait_a_moment(pr, look))
-			break;
 		if (!*attached && (is_listed(pr, address) || !is_listed(pr, t->state.address)))
 			return 0;
+		if (!wait_a_moment(pr, look))
+			break;
 	}
 	*attached = NULL;
 	return err_set(e, EINVAL,

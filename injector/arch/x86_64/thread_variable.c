@@ -38,13 +38,13 @@ static bool is_rip(const ZydisDecodedOperand *o)
 	return o->mem.base == ZYDIS_REGISTER_RIP && o->mem.index == ZYDIS_REGISTER_NONE;
 }
 
-/* The same place, so much further. */
+/* The same place, so much further; as the processor adds. */
 static struct value moved(struct value v, int64_t by)
 {
 	if (v.content == PLACE)
-		v.place.offset += by;
+		v.place.offset = (int64_t)((uint64_t)v.place.offset + (uint64_t)by);
 	else if (v.content == NUMBER || v.content == WORD)
-		v.offset += by;
+		v.offset = (int64_t)((uint64_t)v.offset + (uint64_t)by);
 	else
 		v.content = UNKNOWN;
 	return v;

@@ -27,6 +27,8 @@ FUNCTION(dynamic, "sub $8, %rsp\n.byte 0x66\nlea 0x1000 + dynamic(%rip), %rdi\nc
 FUNCTION(dynamic_pushed, "push %rax\nlea 0x1000 + dynamic_pushed(%rip), %rdi\ncall local_exec\nmov (%rax), %rax\n"
                          "pop %rcx\nret");
 
+FUNCTION(far_away, "movabs $0x7fffffffffffffff, %rax\nlea 0x7fffffff(%rax), %rax\nmov %fs:(%rax), %rax\nret");
+
 FUNCTION(with_condition, "mov %fs:-24, %rax\ntest %rax, %rax\nje 1f\nret\n1: ud2");
 FUNCTION(of_an_argument, "mov %fs:(%rdi), %rax\nret");
 FUNCTION(of_data, "mov 0x1000 + of_data(%rip), %rax\nret");
@@ -60,6 +62,7 @@ static void test_known_ways_are_followed(void **state)
 	is(from_start, THREAD_VARIABLE_OFFSET, 0, -24);
 	is(from_start_by_lea, THREAD_VARIABLE_OFFSET, 0, -24);
 	is(relaxed, THREAD_VARIABLE_OFFSET, 0, -24);
+	is(far_away, THREAD_VARIABLE_OFFSET, 0, INT64_MIN + 0x7ffffffe);
 	is(initial_exec, THREAD_VARIABLE_WORD, (uintptr_t)initial_exec + 0x1000, 0);
 	is(initial_exec_sum, THREAD_VARIABLE_WORD, (uintptr_t)initial_exec_sum + 0x1000, 0);
 	is(dynamic, THREAD_VARIABLE_INDEX, (uintptr_t)dynamic + 0x1000, 16);
@@ -160,6 +163,8 @@ static void test_what_does_not_fit_is_refused(void **state)
 	assert_int_equal(find(&offset, view_module(&view, "attached_contrary"), 12, &e), -ENOSYS);
 	assert_non_null(strstr(e.text, "do not agree"));
 	assert_int_equal(find(&offset, view_module(&view, "attached_unrelocated"), 12, &e), -ENOSYS);
+	assert_non_null(strstr(e.text, "does not tell"));
+	assert_int_equal(find(&offset, view_module(&view, "attached_outside"), 12, &e), -ENOSYS);
 	assert_non_null(strstr(e.text, "does not tell"));
 	assert_int_equal(find(&offset, view_module(&view, "libc.so"), 12, &e), -ENOSYS);
 	assert_non_null(strstr(e.text, "exports no function"));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library with a thread-local variable and functions that return it, as an interpreter has them. CONTRARY: they
- * return two variables. UNRELOCATED: one looks as if it did, by words that no relocation has made.
+ * return two variables. OUTSIDE: it is not one of the library. UNRELOCATED: one looks as if it did, by words that no
+ * relocation has made.
  */
 #include <stdint.h>
 
@@ -17,7 +18,9 @@ static __thread uint64_t other __attribute__((used)), variable __attribute__((us
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" body "\n.size " #name              \
 	        ", . - " #name "\n")
 
-#ifdef UNRELOCATED
+#if defined OUTSIDE
+FUNCTION(_PyThreadState_UncheckedGet, "mov %fs:-0x8000, %rax\nret");
+#elif defined UNRELOCATED
 FUNCTION(_PyThreadState_UncheckedGet,
          "sub $8, %rsp\nlea words(%rip), %rdi\ncall 1f\nmov (%rax), %rax\nadd $8, %rsp\nret\n"
          "1: ret\n.data\n.balign 8\nwords: .quad 1, 0\n.text");
