@@ -145,7 +145,7 @@ int python_attached_find(int64_t *offset, const struct python_view *v, const str
 	int rc = 0;
 
 	if (v->release->minor < PYTHON_ATTACHED_SINCE)
-		return err_set(e, ENOSYS, "this version does not keep it in the thread");
+		return err_set(e, ENOSYS, "this version does not tell which one a thread runs");
 	module_file_open(&l.file, m, &v->memory, maps);
 	for (size_t i = 0; i < FUNCTIONS && rc == 0; i++) {
 		rc = look_at(&l, functions[i], &one, e);

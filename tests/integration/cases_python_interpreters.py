@@ -89,3 +89,26 @@ def python_of_two_follows_one(context):
     assert victim.process.wait(60) == 0
     victim.lines.thread.join(60)
     assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
+@case()
+def python_embedded_in_a_server(context):
+    """libpython, and threads that run a subinterpreter alone: all frames of a thread that has run no other one before."""
+    victim = Victim(context, "python_embedded")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+    victim.send("go")
+    victim.wait("^MADE")
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    dump = PythonDump(session.dump)
+    attached = dump.version >> 16 & 255 >= 12
+    stacks = {size - HEAD: dump.stacks[reference] for size, reference in dump.live()}
+    for size, seen in ((30000, attached), (40000, True)):
+        functions = [frame.function for frame in stacks[size].python]
+        assert functions == (["make", "handle", "<module>"] if seen else []), (size, stacks[size])
+        assert not seen or not has_more(dump, stacks[size]), stacks[size]
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+    victim.lines.thread.join(60)
+    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]

@@ -77,7 +77,7 @@ static void attached_states(struct python_fake *f)
 	uint8_t *other;
 
 	if (r->minor <= 11) {
-		attached(f, 0, "this version does not keep it");
+		attached(f, 0, "this version does not tell");
 		return;
 	}
 	attached(f, 0, "");
