@@ -141,7 +141,7 @@ int64_t patch_entries(struct got_entry *entries, uint32_t count, int channel)
 		__atomic_store_n(&session.entry_count, first, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < count && result == 0; i++) {
 		entries[i].state = session_entries[first + i].state;
-		if (entries[i].state == GOT_PATCHED && trampolines_counts_code(entries[i].trampoline))
+		if (entries[i].state == GOT_PATCHED && entries[i].flags & GOT_COUNTS)
 			known_code_watch(entries[i].address, trampolines_entry_value(entries[i].trampoline));
 	}
 	return result;

@@ -44,11 +44,6 @@ uint64_t trampolines_entry_value(uint32_t i)
 	return trampoline_address(session.trampolines_address, i, trampoline_hooks[i]);
 }
 
-bool trampolines_counts_code(uint32_t i)
-{
-	return trampoline_hooks[i] == HOOK_python_code;
-}
-
 static uint64_t trampoline_number(const struct trampoline *trampoline)
 {
 	return ((uint64_t)trampoline - trampoline_data(session.trampolines_address, 0)) / TRAMPOLINE_BYTES;

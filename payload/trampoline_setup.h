@@ -50,8 +50,6 @@ void trampolines_leave(void);
 bool trampolines_is_outer(const struct trampoline *trampoline);
 /* The quiet function of the trampoline (control.h), 0 none; *aligned: it takes the alignment first. */
 uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned);
-/* Does the trampoline count deallocations of code objects (known_code.h)? */
-bool trampolines_counts_code(uint32_t i);
 /* What a GOT entry holds that is patched to trampoline i. */
 uint64_t trampolines_entry_value(uint32_t i);
 

@@ -77,13 +77,15 @@ int session_add_python_code(struct session *s, struct err *e)
 	const struct python_code_end *end = &s->python.code_end;
 	const struct mapping *map = maps_find(&s->view.maps, end->word);
 
+	if (!is_searched(s))
+		return 0;
 	for (size_t i = 0; i < s->view.modules.count && end->module; i++) {
 		const struct entry_plan word = { .address = end->word,
 			                         .value = end->function,
 			                         .original = end->function,
 			                         .hook = HOOK_python_code,
 			                         .module = (uint32_t)i,
-			                         .flags = GOT_ESCAPES,
+			                         .flags = GOT_ESCAPES | GOT_COUNTS,
 			                         .page_protection = map ? map->prot : 0,
 			                         .relocation = R_X86_64_64 };
 

@@ -21,7 +21,8 @@
 /* With s->python.layout. m: the interpreter, which stays as long as the process. Never fails: the word may be left
  * alone, which is said with --verbose. */
 void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory);
-/* The same for a plan that was made anew before anything was patched. */
+/* Adds the word that was found to a plan that was made anew before anything was patched, if the memory is searched
+ * then. */
 int session_add_python_code(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -58,7 +58,7 @@ def python_code_is_read_again_once_some_was_freed(context):
         found = innermost(dump, 6000)
         assert found == {(function, file): blocks for function, file, blocks in cells}, found
         used_again = collections.Counter(code.address for code in dump.codes.values()).most_common(1)[0][1]
-        assert used_again >= 5, "no address was used again: this tells nothing"
+        assert used_again > 1, "no address was used again: this tells nothing"
         log(f"{' '.join(python)[:60]}: {len(cells)} kinds of cells, {used_again} code objects at one address")
         victim.end()
 

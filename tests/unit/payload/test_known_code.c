@@ -40,6 +40,7 @@ static void watch(void)
 	struct got_entry entry = { .address = (uint64_t)&word,
 		                   .old_value = (uint64_t)original,
 		                   .trampoline = 1,
+		                   .flags = GOT_COUNTS,
 		                   .page_protection = PROT_READ | PROT_WRITE };
 	struct control_patch patch = { .channel = -1,
 		                       .trampoline_count = 2,
@@ -254,8 +255,8 @@ static void test_torn_entries_do_not_match(void **state)
 	(void)state;
 	known_code_keep(5, ADDRESS, HASH);
 	for (unsigned i = 0; i < KNOWN_CODE_SETS * KNOWN_CODE_WAYS && !entry; i++)
-		if (known_codes[0][i].hash == HASH)
-			entry = &known_codes[0][i];
+		if (known_codes[i / KNOWN_CODE_WAYS][i % KNOWN_CODE_WAYS].hash == HASH)
+			entry = &known_codes[i / KNOWN_CODE_WAYS][i % KNOWN_CODE_WAYS];
 	assert_non_null(entry);
 	one = *entry;
 	memset(entry, 0, sizeof *entry);
