@@ -126,16 +126,19 @@ static struct unwind_cache_entry *entry_beside(uint32_t own)
 uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key)
 {
 	const uint32_t own = unwind_cache_index(pc);
-	uint64_t found, mixed;
+	uint64_t found, mixed, other_found, other_mixed;
+	const bool taken = entry_load(&unwind_cache[own], &other_found, &other_mixed);
 
 	for (uint32_t way = 1; way < UNWIND_CACHE_WAYS; way++) {
 		entry_load(&unwind_cache[own ^ way], &found, &mixed);
-		if ((mixed ^ found) == key)
+		if ((mixed ^ found) == key) {
+			entry_store(&unwind_cache[own ^ way], other_found, other_mixed);
+			entry_store(&unwind_cache[own], found, mixed);
 			return found;
+		}
 	}
-	/* The newest gets the entry: what was there may be of an index that is no longer in force. */
-	if (entry_load(&unwind_cache[own], &found, &mixed))
-		entry_store(entry_beside(own), found, mixed);
+	if (taken)
+		entry_store(entry_beside(own), other_found, other_mixed);
 	found = unwind_frame_search(view, pc);
 	entry_store(&unwind_cache[own], found, key ^ found);
 	return found;

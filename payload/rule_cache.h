@@ -18,9 +18,9 @@
  * since its address is what the walk waits for. Those of return addresses that are near each other are near each other,
  * so that those of one walk are in few pages.
  *
- * An address whose entry is wanted for another one moves to one of the other three of that line, which are seldom used.
- * Else two frames of one stack would take it from each other at each walk, and two searches in tables that are in no
- * cache take as long as the walk of all the other frames.
+ * The address that was asked for last has its own entry; what had it before moves to one of the other three of the
+ * line, which are seldom used. Else two frames of one stack would take it from each other at each walk, and two
+ * searches in tables that are in no cache take as long as the walk of all the other frames.
  */
 #ifndef MEMATTACH_PAYLOAD_RULE_CACHE_H
 #define MEMATTACH_PAYLOAD_RULE_CACHE_H
