@@ -223,7 +223,7 @@ void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
 _Static_assert(sizeof(struct got_entry) == 32, "entry");
-_Static_assert(sizeof(struct control_start) == 296, "control_start");
+_Static_assert(sizeof(struct control_start) == 328, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 32, "control_patch");

@@ -223,6 +223,10 @@ struct dump_arena {
 #define DUMP_STACK_PYTHON_TRUNCATED 4u /* the chain is not as it should be */
 #define DUMP_STACK_PYTHON_DEEP 8u      /* more than DUMP_PYTHON_FRAMES_MAX */
 #define DUMP_STACK_CODE 16u            /* this is no stack but a dump_code */
+/* Where the native frames are in the evaluator more often than the Python frames tell, those of another interpreter are
+ * not in the list, which the thread has entered further in, or whose code has entered the one of the list. */
+#define DUMP_STACK_PYTHON_INNER 32u
+#define DUMP_STACK_PYTHON_OUTER 64u
 /* flags: the upper half is the number of Python frames, which follow the native ones in frames[]. */
 #define DUMP_STACK_PYTHON_COUNT(flags) ((flags) >> 16)
 #define DUMP_STACK_PYTHON_FLAGS(count) ((uint32_t)(count) << 16)

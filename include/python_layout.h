@@ -2,22 +2,32 @@
 /*
  * How the Python frames of a thread are found in CPython 3.9 to 3.14, for a walk inside of the process:
  *
- *   thread pointer → value of the interpreter's thread-specific key → thread state → current frame
+ *   thread pointer → the state that the thread works with, or else the one of the key → current frame
  *   frame → code object, instruction, previous frame
  *
  * memattach fills it in after it has proved it on the running process (injector/python/python_proof.h), from three
  * sources: *headers*, offsets that the structures of that version have (injector/python/python_releases.c); *process*,
  * addresses of objects in it; *C library*, the offset that its own description for debuggers names.
  *
- * The walk. The thread's state is read through the key, which needs no lock: the value belongs to the thread, is set
- * before it runs Python and cleared before the state is freed, but for threads that outlive the interpreter: so there
- * is no walk once finalizing leads to something. It is used only if key_address begins with a word that is not 0, the
- * key is below PYTHON_KEYS, the value was set under key_sequence, the state names this thread, and the thread is not
- * leaving: pthread_exit and cancellation end the evaluators without a word to the state. From the state,
- * state_frame leads to the current frame; where cframe_frame is not absent, through one more structure. While a thread
- * runs a subinterpreter, the key of 3.9 to 3.11 still leads to the state of the main interpreter: the frames of the
- * subinterpreter, which are further in, are not seen. In 3.12 it leads to a state that may name the thread which made
- * the subinterpreter: then none are seen. 3.13 and later have a state for each.
+ * The walk. There is none once finalizing leads to something, nor while the thread is leaving: pthread_exit and
+ * cancellation end the evaluators without a word to the state. The thread's state is found without a lock:
+ *
+ * - 3.12 and later keep the state that the thread works with in a word of its own, at attached_offset from the thread
+ *   pointer (0: it is not known where). It is 0 while the thread has no interpreter's lock, and the right state
+ *   otherwise, whichever interpreter it runs and whichever thread made the state.
+ * - Else through the thread-specific key of the runtime. The value belongs to the thread, is set before it runs Python
+ *   and cleared before the state is freed, but for threads that outlive the interpreter. It is used only if key_address
+ *   begins with a word that is not 0, the key is below PYTHON_KEYS, the value was set under key_sequence, and the state
+ *   names this thread.
+ *
+ * From the state, state_frame leads to the current frame; where cframe_frame is not absent, through one more structure.
+ *
+ * Several interpreters. A thread that runs one inside of another has a state for each, and the frames of one are
+ * walked. Which ones are missing differs (enum python_missing). In 3.9 to 3.11 the key leads to the state that the
+ * thread had first, mostly that of the main interpreter: frames of the subinterpreter, further in, are missing. The
+ * runtime names the state that has the lock, at current_state; it may be another thread's, so it is never followed, and
+ * only compared. In 3.12 and later the state is that of the interpreter that runs now; if that is not main_interpreter,
+ * frames of the one that has called it, further out, are missing.
  *
  * A frame counts if its code object has the type code_type, its instruction lies in the code, and it has begun: a frame
  * that is being set up is skipped (python_frame_layout.first_traceable). Where frame_owner is not absent and holds
@@ -46,6 +56,13 @@ enum python_instruction {
 	PYTHON_LAST_UNITS,     /* 3.10: the same in code units */
 	PYTHON_BEFORE_NEXT,    /* 3.11, 3.12: address of the code unit before the next instruction */
 	PYTHON_CURRENT,        /* 3.13, 3.14: address of the instruction that runs */
+};
+
+/* Which Python frames a walk may have missed: of another interpreter that the same thread runs. */
+enum python_missing {
+	PYTHON_MISSING_NONE,
+	PYTHON_MISSING_INNER, /* another state than the walked one has the lock: this thread's or another thread's */
+	PYTHON_MISSING_OUTER, /* the state is one of a subinterpreter */
 };
 
 /* All from the headers. Offsets into a structure, which the first word of the name says. */
@@ -106,10 +123,14 @@ struct python_layout {
 	struct python_frame_layout frames;
 	uint32_t leaving_offset; /* C library: 4 bytes of flags from the thread pointer on, with PYTHON_LEAVING */
 	struct python_code_layout code;
+	uint32_t state_interpreter; /* headers: of the thread state, the address of its interpreter */
+	int64_t attached_offset;    /* process: below 0; 0: not known, 3.9 to 3.11 have none */
+	uint64_t current_state;     /* process: of a word, which state has the lock; 0: 3.12 and later */
+	uint64_t main_interpreter;  /* process: its address; 0: 3.9 to 3.11 */
 };
 
 _Static_assert(sizeof(struct python_frame_layout) == 60, "a contract between memattach and the payload");
 _Static_assert(sizeof(struct python_code_layout) == 48, "a contract between memattach and the payload");
-_Static_assert(sizeof(struct python_layout) == 176, "a contract between memattach and the payload");
+_Static_assert(sizeof(struct python_layout) == 208, "a contract between memattach and the payload");
 
 #endif

@@ -37,6 +37,13 @@ static void tell_proof(const struct python_proof *p)
 		fact("", "  a thread finds its own frames: so it was for %u thread%s", p->own, plural(p->own));
 	else
 		fact("", "  a thread cannot find its own frames: %s", p->key_why);
+	if (p->key_proved && p->attached_why[0])
+		fact("", "  which interpreter it runs it cannot tell: %s", p->attached_why);
+	else if (p->key_proved && p->attached)
+		fact("", "  it can tell which interpreter it runs: so it was for %u thread%s", p->attached,
+		     plural(p->attached));
+	else if (p->key_proved)
+		fact("", "  it can tell which interpreter it runs; none ran one now");
 }
 
 static void tell_thread(const struct python_thread *t)
@@ -82,12 +89,15 @@ static void tell_objects(const struct session *s, const struct python_runtime *r
 static void tell_runtime(const struct session *s, const struct python_runtime *r, const struct target_memory *memory,
                          const char *name)
 {
+	const char *stay = python_stay_refusal(r, &s->view.modules, memory->budget);
 	struct python_proof p;
 
 	tell_version(r, name);
 	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	tell_proof(&p);
-	if (p.frames_proved && p.key_proved)
+	if (p.frames_proved && stay)
+		fact("", "  a session does not record them: %s", stay);
+	if (p.frames_proved && p.key_proved && !stay)
 		tell_objects(s, r, memory);
 	for (size_t i = 0; i < p.thread_count && s->options.verbose && p.frames_proved; i++)
 		tell_thread(&p.threads[i]);

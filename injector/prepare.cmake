@@ -32,6 +32,7 @@ add_library(memattach_prepare STATIC
   python/python_object.c
   python/python_proof.c
   python/python_releases.c
+  python/python_attached.c
   python/python_specific.c
   python/python_stack.c
   python/python_version.c
@@ -72,6 +73,7 @@ add_library(memattach_prepare STATIC
   arch/x86_64/entry_code.c
   arch/x86_64/instruction.c
   arch/x86_64/stack_switch.c
+  arch/x86_64/thread_variable.c
   arch/x86_64/word_references.c
   arch/x86_64/rule_encode.c)
 memattach_sanitize(memattach_prepare)

@@ -10,12 +10,21 @@ static uint64_t add_frame(uint64_t hash, const struct code_object *code, const s
 	return stack_hash_add(hash, code->hash + ((uint64_t)(uint32_t)frame->offset << 1 | frame->entry));
 }
 
+#define MISSING (DUMP_STACK_PYTHON_INNER | DUMP_STACK_PYTHON_OUTER)
+
+static uint32_t missing_flag(const struct python_cursor *c)
+{
+	return c->missing == PYTHON_MISSING_INNER   ? DUMP_STACK_PYTHON_INNER
+	       : c->missing == PYTHON_MISSING_OUTER ? DUMP_STACK_PYTHON_OUTER
+	                                            : 0;
+}
+
 /* What the frames of the walk add to dump_stack.flags. */
-static uint32_t flags_of(const struct python_cursor *c, uint32_t count, bool more)
+static uint32_t flags_of(const struct python_cursor *c, uint32_t count, bool more, uint32_t missing)
 {
 	uint32_t reason = more ? DUMP_STACK_PYTHON_DEEP : c->end == PYTHON_WALK_LOST ? DUMP_STACK_PYTHON_TRUNCATED : 0;
 
-	return reason | DUMP_STACK_PYTHON_FLAGS(count);
+	return reason | DUMP_STACK_PYTHON_FLAGS(count) | (count ? missing : 0);
 }
 
 void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked)
@@ -36,7 +45,7 @@ void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked)
 		hash = add_frame(hash, &code, &frame);
 		count++;
 	}
-	uint32_t flags = flags_of(&c, count, more);
+	uint32_t flags = flags_of(&c, count, more, missing_flag(&c));
 	if (!flags)
 		return;
 	walked->flags |= flags;
@@ -59,6 +68,7 @@ bool python_frames_store(uint64_t thread_pointer, uint64_t native, const struct 
 		native = add_frame(native, &code, &frame);
 		python[count++] = DUMP_PYTHON_FRAME(reference, frame.entry, frame.offset);
 	}
-	flags = flags_of(&c, count, more);
+	/* Which state has the lock may have changed since the first walk. */
+	flags = flags_of(&c, count, more, walked->flags & MISSING);
 	return stack_hash_end(native, count, flags) == walked->hash;
 }

@@ -10,13 +10,12 @@
 #define STATE_BYTES 1024u        /* no thread state of 3.11 and 3.12 is larger */
 #define STACK_BYTES (256u << 20) /* what is so far below the stack pointer at most may have been stack */
 
-/* The state of the thread, 0: none. */
-static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer)
+/* The state that the key leads to, 0: none that names this thread. */
+static uint64_t state_of_key(const struct python_layout *l, uint64_t thread_pointer)
 {
 	uint32_t key = (uint32_t)python_int(l->key_address, 4);
 
-	if (python_word(l->finalizing, 0) != 0 || python_int(l->key_address, 0) == 0 || key >= PYTHON_KEYS ||
-	    (uint32_t)python_int(thread_pointer, l->leaving_offset) & PYTHON_LEAVING)
+	if (python_int(l->key_address, 0) == 0 || key >= PYTHON_KEYS)
 		return 0;
 	uint64_t block = python_word(thread_pointer, l->specific_offset + key / PYTHON_BLOCK_KEYS * 8);
 	if (!python_is_address(block))
@@ -28,6 +27,26 @@ static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer
 	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread_pointer ? state : 0;
 }
 
+/* The state of the thread, 0: none. */
+static uint64_t own_state(const struct python_layout *l, uint64_t thread_pointer)
+{
+	if (python_word(l->finalizing, 0) != 0 ||
+	    (uint32_t)python_int(thread_pointer, l->leaving_offset) & PYTHON_LEAVING)
+		return 0;
+	uint64_t attached = l->attached_offset ? python_word(thread_pointer + (uint64_t)l->attached_offset, 0) : 0;
+	return python_is_address(attached) ? attached : state_of_key(l, thread_pointer);
+}
+
+static enum python_missing missing_of(const struct python_layout *l, uint64_t state)
+{
+	if (l->current_state) {
+		uint64_t current = python_word(l->current_state, 0);
+		return current && current != state ? PYTHON_MISSING_INNER : PYTHON_MISSING_NONE;
+	}
+	return python_word(state, l->state_interpreter) != l->main_interpreter ? PYTHON_MISSING_OUTER
+	                                                                       : PYTHON_MISSING_NONE;
+}
+
 /*
  * Is it that of a C function that still runs? longjmp leaves evaluators without a word to the state. What they leave is
  * below the stack pointer, or has been written over by what was called since. One that is whole leads to those of the
@@ -37,6 +56,8 @@ static bool is_live_cframe(const struct python_frame_layout *f, uint64_t state, 
 {
 	const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0), end = known_stack_end(here, thread);
 
+	if (cframe - state < STATE_BYTES) /* the state's own: no evaluator runs with it */
+		return true;
 	if (here - cframe <= STACK_BYTES)
 		return false;
 	for (unsigned i = 0; i < CFRAMES_MAX && cframe >= here && cframe < end; i++) {
@@ -129,6 +150,7 @@ bool python_walk_start(struct python_cursor *c, const struct python_layout *layo
 	c->frame = 0;
 	c->has_pending = false;
 	c->end = PYTHON_WALK_WHOLE;
+	c->missing = state ? missing_of(layout, state) : PYTHON_MISSING_NONE;
 	if (!state)
 		c->end = PYTHON_WALK_NO_THREAD;
 	else if (!current_frame(&layout->frames, state, thread_pointer, &c->frame))

@@ -11,19 +11,31 @@
  * is in the program or in a library that the program needs, which dlclose does not unload (python_session.h).
  * - The control block and the first block of keys are the thread's own. A further block is allocated by
  *   pthread_setspecific before its address is stored, and freed when the thread is.
- * - The thread state is bound to the key after it has been filled in, and the key is cleared (or rebound) before the
- *   state is freed: PyThreadState_DeleteCurrent, and PyGILState_Release for threads that are not Python's. A thread
+ * - The thread-local storage of a module that was there when the program started is a part of each thread, mapped as
+ *   long as it runs, and whatever calls malloc has it; a new thread has zeros there. The state that the thread works
+ *   with is stored there by the thread itself where it takes the lock of the state's interpreter, and cleared by it
+ *   where it gives the lock back, before it frees the state. (PyThreadState_Swap of 3.12 stores it a little before it
+ *   has the lock, and clears it a little after; nothing between calls malloc.) To free another thread's state takes
+ *   that lock, and of an interpreter that ends, all states but the one of the thread that ends it must be gone. So the
+ *   state is there while the word leads to it, whichever thread it names, also in the teardown of a subinterpreter:
+ *   Py_EndInterpreter runs finalisers with the state, then clears the word, then frees the state and its interpreter.
+ *   Its frames are gone before.
+ * - Else the key. A thread state is bound to it after it has been filled in, and the key is cleared (or rebound) before
+ *   the state is freed: PyThreadState_DeleteCurrent, and PyGILState_Release for threads that are not Python's. A thread
  * that outlives its interpreter has its state freed by another thread, and keeps its value: Py_FinalizeEx sets the word
  *   `finalizing` long before that, and an interpreter that is started later in the same process has a key with another
  *   sequence number. Either ends the walk before it begins. What is left is a thread without the lock that is held up
  *   within this walk for as long as a whole finalisation takes.
+ * - In 3.9 to 3.11 the runtime has one word that leads to the state with the lock. That may be another thread's, which
+ *   can give the lock back, free the state and its memory between two of our instructions: there is no way to tell
+ *   whose it is without reading it. So it is compared with the thread's own state, and never followed.
  * - A fork leaves only the thread that forked; the others' states are not walked in the child, where hooks are off.
  * - pthread_exit and cancellation end evaluators without unlinking their frames; destructors may run afterwards. The C
  *   library sets PYTHON_LEAVING before, and then nothing is read. longjmp says nothing. It matters in 3.11 and 3.12,
- * which have the current frame in a _PyCFrame on the C stack of the evaluator: one below the stack pointer is not read,
- * and one above is followed only if it leads, upwards, to those of outer evaluators and into the state. In other
- * versions the state itself has the current frame, and what that leads to is kept by the state or by nobody, so it is
- * not freed.
+ *   which have the current frame in a _PyCFrame on the C stack of the evaluator: one below the stack pointer is not
+ *   read, and one above is followed only if it leads, upwards, to those of outer evaluators and into the state, which
+ *   has one of its own for when no evaluator runs. In other versions the state itself has the current frame, and what
+ *   that leads to is kept by the state or by nobody, so it is not freed.
  * - A frame is linked in after its code, its previous frame and its instruction are set, and taken out before it is
  *   cleared: what may call malloc while it is cleared (destructors) no longer finds it. Before 3.11 frames are objects,
  *   held by the thread state. A generator's frame lies in the generator, which its evaluator holds while it runs.
@@ -70,6 +82,7 @@ struct python_cursor {
 	struct python_walked pending;
 	bool has_pending;
 	enum python_walk_end end; /* of a walk that has ended; never TRUNCATED: the caller decides how many it wants */
+	enum python_missing missing;
 };
 
 /* thread_pointer: %fs:0, of the calling thread. False: there is nothing to walk, c->end says why. */

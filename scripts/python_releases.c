@@ -130,8 +130,10 @@ static void states(void)
 	MEMBER(runtime_finalizing, _PyRuntimeState, _finalizing);
 #if PY_VERSION_HEX < 0x030c0000
 	MEMBER(runtime_key, _PyRuntimeState, gilstate.autoTSSkey);
+	MEMBER(runtime_current, _PyRuntimeState, gilstate.tstate_current);
 #else
 	MEMBER(runtime_key, _PyRuntimeState, autoTSSkey);
+	puts("\t\t.runtime_current = PYTHON_ABSENT,");
 #endif
 	MEMBER(interpreter_id, PyInterpreterState, id);
 	MEMBER(interpreter_next, PyInterpreterState, next);

@@ -61,13 +61,18 @@ void python_merge(const struct dump_header *h, const struct dump_stack_copy *cop
 	uint32_t evaluators = count_evaluators(h, copy->frames + first, native_count - first);
 	bool native_whole = !(flags & (DUMP_STACK_TRUNCATED | DUMP_STACK_DEEP));
 	bool python_whole = !(flags & (DUMP_STACK_PYTHON_TRUNCATED | DUMP_STACK_PYTHON_DEEP));
-	bool from_outermost = python_whole && (native_whole || evaluators > groups);
+	/* Of another interpreter. */
+	bool outer_missing = python_whole && flags & DUMP_STACK_PYTHON_OUTER && evaluators > groups;
+	bool inner_missing = python_whole && flags & DUMP_STACK_PYTHON_INNER && evaluators > groups;
+	bool from_outermost = python_whole && !outer_missing && (native_whole || evaluators > groups);
 	/* Of the evaluator, innermost: native frames without a group, and groups that the first one has in excess. */
 	uint32_t bare = from_outermost && evaluators > groups ? evaluators - groups : 0;
 	uint32_t excess = from_outermost && evaluators && groups > evaluators ? groups - evaluators : 0;
 
 	merged->count = 0;
-	merged->fits = (!python_whole || evaluators <= groups + 1) && (!native_whole || groups <= evaluators);
+	merged->ends_early = outer_missing;
+	merged->fits = !outer_missing && !inner_missing && (!python_whole || evaluators <= groups + 1) &&
+	               (!native_whole || groups <= evaluators);
 	for (uint32_t i = first; i < native_count; i++) {
 		uint64_t frame = copy->frames[i];
 		if (!python_is_evaluator(h, frame) || bare || m.taken == m.python_count) {

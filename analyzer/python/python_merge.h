@@ -18,6 +18,11 @@
  *   they are laid beside each other from the innermost frame outward. If the innermost native frame is one that is
  *   being set up, each group then stands one native frame too far in, but behind the same Python frames.
  *
+ *   A thread may run one interpreter inside of another, and the list has the frames of one of them. Where the dump says
+ *   that those further in may be missing (DUMP_STACK_PYTHON_INNER), native frames in excess are theirs, as it is
+ * anyway. Where those further out may be missing (DUMP_STACK_PYTHON_OUTER) and there are native frames in excess, they
+ * are laid from the innermost frame outward.
+ *
  * The groups replace their native frames. Nothing is invented where the lists do not fit:
  *
  *   native frames of the evaluator without a group stay as they are
@@ -42,6 +47,7 @@ struct merged_stack {
 	struct merged_frame frames[PYTHON_MERGED_MAX]; /* innermost first */
 	uint32_t count;
 	bool fits; /* each group has its native frame, as far as both lists go, and at most one native frame has none */
+	bool ends_early; /* outer Python frames are missing, although the list is whole */
 };
 
 /* Whether a native frame is in the evaluator. */

@@ -77,7 +77,7 @@ static void make_merged(struct stack_maker *m, const struct dump_stack_copy *cop
 
 	python_merge(m->header, copy, first, &merged);
 	places->python = true;
-	places->flags = python_flags(copy->stack.flags);
+	places->flags = python_flags(copy->stack.flags) | (merged.ends_early ? DUMP_STACK_TRUNCATED : 0);
 	places->python_complete = !places->flags && merged.fits;
 	for (uint32_t i = 0; i < merged.count; i++) {
 		bool known = true, python = merged.frames[i].python;

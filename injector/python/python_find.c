@@ -6,6 +6,7 @@
 #include "module_file.h"
 #include "python_releases.h"
 #include "python_version.h"
+#include "scope.h"
 
 #define RUNTIME_SYMBOL "_PyRuntime"
 #define RUNTIME_SECTION ".PyRuntime"
@@ -68,6 +69,15 @@ int python_find(struct python_runtime *list, uint32_t *count, const struct modul
 	if (rc == 0)
 		*count = found;
 	return rc;
+}
+
+const char *python_stay_refusal(const struct python_runtime *r, const struct modules *modules, struct budget *budget)
+{
+	struct scope *scope = scope_new(modules, budget);
+	bool stays = scope && scope_stays(scope, r->module);
+
+	scope_free(scope);
+	return stays ? NULL : "the program has loaded it by dlopen, and may unload it";
 }
 
 const char *python_version_refusal(const struct python_version *v)

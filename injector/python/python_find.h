@@ -37,6 +37,10 @@ struct python_runtime {
 int python_find(struct python_runtime *list, uint32_t *count, const struct modules *modules, const struct maps *maps,
                 const struct target_memory *tm, struct err *e) WARN_UNUSED;
 
+/* NULL: its variables stay mapped as long as the process lives, so that code inside of it may read them; else why not.
+ */
+const char *python_stay_refusal(const struct python_runtime *r, const struct modules *modules, struct budget *budget);
+
 /* NULL: the structures of this version and build are known, python_release_find() has them; else why they are not. */
 const char *python_version_refusal(const struct python_version *v);
 

@@ -19,6 +19,8 @@ struct prover {
 	struct python_view view;
 	struct budget budget;
 	uint64_t key_sequence;
+	int64_t attached_offset;
+	uint64_t main_interpreter;
 	unsigned looks, pauses;
 };
 
@@ -102,6 +104,15 @@ static bool is_listed(struct prover *pr, uint64_t state)
 	return false;
 }
 
+/* Is there a thread's control block? */
+static bool is_thread(struct prover *pr, uint64_t thread)
+{
+	struct err ignored;
+	uint64_t self;
+
+	return target_read_u64(&pr->view.memory, thread, &self, &ignored) == 0 && self == thread;
+}
+
 /*
  * Has its thread ended, and left the state behind? After pthread_exit below Python frames, or without
  * PyGILState_Release, nobody frees it, and what it leads to on the thread's stack is gone.
@@ -110,11 +121,10 @@ static bool is_left_behind(struct prover *pr, const struct python_state *state)
 {
 	struct python_specific s;
 	struct err ignored;
-	uint64_t self;
 
 	if (python_specific_find(&s, pr->view.modules, pr->maps, &pr->view.memory, &ignored))
 		return false;
-	if (target_read_u64(&pr->view.memory, state->thread, &self, &ignored) || self != state->thread)
+	if (!is_thread(pr, state->thread))
 		return budget_check(pr->view.memory.budget, &ignored) == 0;
 	int32_t tid = python_specific_tid(&pr->view, &s, state->thread);
 	return tid <= 0 || (state->native && tid != (int32_t)state->native);
@@ -230,6 +240,61 @@ static int owned_state(struct prover *pr, const struct python_specific *s, const
 	               t->state.thread, own.state);
 }
 
+static bool may_work_with(const struct prover *pr, const struct python_thread *t, uint64_t thread)
+{
+	return pr->view.release->minor == PYTHON_ATTACHED_SINCE || t->state.thread == thread;
+}
+
+/* The state that a state's thread works with; NULL: none, or the thread has ended. */
+static int attached_state(struct prover *pr, const struct python_thread *t, struct python_thread **attached,
+                          struct err *e)
+{
+	const uint64_t thread = t->state.thread;
+	uint64_t address = 0;
+
+	for (unsigned look = 0;; look++) {
+		int rc = python_attached_value(&pr->view, pr->attached_offset, thread, &address, e);
+		*attached = rc == 0 && address ? state_at(pr->p, address) : NULL;
+		if (is_of_objects(rc))
+			return 0;
+		if (rc || !address || (*attached && may_work_with(pr, *attached, thread)))
+			return rc;
+		if (!*attached && (is_listed(pr, address) || !is_listed(pr, t->state.address)))
+			return 0;
+		if (!wait_a_moment(pr, look))
+			break;
+	}
+	*attached = NULL;
+	return err_set(e, EINVAL,
+	               "the thread at 0x%" PRIx64 " would work with 0x%" PRIx64 ", which is no state of its own",
+	               thread, address);
+}
+
+/* Of all threads; 0 in pr->attached_offset: it is not known. */
+static void prove_attached(struct prover *pr, const struct maps *maps, const struct python_specific *s)
+{
+	struct python_proof *p = pr->p;
+	struct err e;
+
+	int rc = python_attached_find(&pr->attached_offset, &pr->view, p->runtime.module, maps, s, &e);
+	for (size_t i = 0; i < p->thread_count && rc == 0; i++) {
+		struct python_thread *t = &p->threads[i], *attached = NULL;
+		int32_t tid = python_specific_tid(&pr->view, s, t->state.thread);
+
+		rc = is_thread(pr, t->state.thread) ? attached_state(pr, t, &attached, &e) : 0;
+		if (!attached)
+			continue;
+		p->attached += !attached->attached;
+		attached->attached = attached->owned = true;
+		attached->tid = tid ? tid : attached->tid;
+	}
+	if (rc == 0)
+		return;
+	pr->attached_offset = 0;
+	p->attached = 0;
+	snprintf(p->attached_why, sizeof p->attached_why, "%s", e.text);
+}
+
 static int prove_key(struct prover *pr, const struct maps *maps, struct python_specific *s, struct err *e)
 {
 	struct python_proof *p = pr->p;
@@ -250,26 +315,34 @@ static int prove_key(struct prover *pr, const struct maps *maps, struct python_s
 	}
 	if (rc == 0 && p->own == 0)
 		rc = err_set(e, EINVAL, "no thread's key leads to its state");
+	if (rc == 0)
+		prove_attached(pr, maps, s);
 	return rc;
 }
 
 static void fill_in_layout(const struct prover *pr, const struct python_specific *s)
 {
 	const struct python_version *v = &pr->p->runtime.version;
+	const struct python_release *r = pr->view.release;
+	bool has_current = r->runtime_current != PYTHON_ABSENT;
 
 	pr->p->layout = (struct python_layout){
 		.version = 3u << 24 | v->minor << 16 | (v->patch < 0 ? 0xffu : (uint32_t)v->patch) << 8 | 0xf0,
 		.specific_offset = s->offset,
 		.leaving_offset = s->leaving_offset,
-		.key_address = pr->view.runtime + pr->view.release->runtime_key,
+		.key_address = pr->view.runtime + r->runtime_key,
 		.key_sequence = pr->key_sequence,
-		.finalizing = pr->view.runtime + pr->view.release->runtime_finalizing,
+		.finalizing = pr->view.runtime + r->runtime_finalizing,
 		.code_type = pr->view.types[PYTHON_CODE],
 		.frame_type = pr->view.types[PYTHON_FRAME],
 		.string_type = pr->view.types[PYTHON_STR],
 		.bytes_type = pr->view.types[PYTHON_BYTES],
-		.frames = pr->view.release->frames,
-		.code = python_release_code(pr->view.release),
+		.frames = r->frames,
+		.code = python_release_code(r),
+		.state_interpreter = r->state_interpreter,
+		.attached_offset = pr->attached_offset,
+		.current_state = has_current ? pr->view.runtime + r->runtime_current : 0,
+		.main_interpreter = has_current ? 0 : pr->main_interpreter,
 	};
 }
 
@@ -324,7 +397,9 @@ void python_prove(struct python_proof *p, const struct python_runtime *runtime, 
 		         rc == -E2BIG ? "it has too much to look at" : e.text);
 		return;
 	}
-	p->key_proved = prove_key(&pr, maps, &specific, &e) == 0;
+	rc = target_read_u64(&pr.view.memory, pr.view.runtime + pr.view.release->runtime_main, &pr.main_interpreter,
+	                     &e);
+	p->key_proved = rc == 0 && prove_key(&pr, maps, &specific, &e) == 0;
 	if (p->key_proved)
 		fill_in_layout(&pr, &specific);
 	else

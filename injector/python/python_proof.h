@@ -16,13 +16,15 @@
  *
  * For a walk from inside (include/python_layout.h) the way to a thread's own state is proved as well: for each thread
  * the value of the key must be one of the thread states. It need not be the thread's only one, nor name that thread:
- * the state of a subinterpreter of 3.12 is that of the thread which made it, whichever runs it.
+ * the state of a subinterpreter of 3.12 is that of the thread which made it, whichever runs it. Where the state that a
+ * thread works with can be found (python_attached.h), what is there must be 0 or one of the thread states too, and one
+ * that names the thread in 3.13 and later. If it is not so, the key alone is used.
  */
 #ifndef MEMATTACH_PYTHON_PROOF_H
 #define MEMATTACH_PYTHON_PROOF_H
 
+#include "python_attached.h"
 #include "python_find.h"
-#include "python_specific.h"
 
 #define PYTHON_PROOF_BYTES (64ull << 20) /* budget */
 #define PYTHON_PROOF_WORK (1ull << 30)   /* bytes that are read: about a second */
@@ -38,9 +40,10 @@ struct python_shown {
 
 struct python_thread {
 	struct python_state state;
-	int32_t tid; /* as the target sees it; 0: not known */
-	bool owned;  /* a thread's key leads to it: tid is that thread; else it is the one that the state names */
-	bool moved;  /* it changed under each look; what follows is empty */
+	int32_t tid;   /* as the target sees it; 0: not known */
+	bool owned;    /* a thread's key leads to it: tid is that thread; else it is the one that the state names */
+	bool attached; /* a thread worked with it, the one of tid */
+	bool moved;    /* it changed under each look; what follows is empty */
 	bool truncated;
 	uint32_t frames;
 	struct python_shown *places; /* innermost first */
@@ -53,13 +56,15 @@ struct python_proof {
 	char frames_why[480]; /* if not */
 	bool key_proved;
 	char key_why[480];
+	char attached_why[480]; /* "": the state that a thread works with is found; also if the key is not proved */
 	struct python_layout layout; /* filled in if both are proved */
 	struct python_thread *threads;
 	size_t thread_count;
 	uint32_t interpreters;
 	uint64_t frames;
 	uint32_t moved;
-	uint32_t own; /* threads whose key leads to their state */
+	uint32_t own;      /* threads whose key leads to their state */
+	uint32_t attached; /* threads that worked with a state when they were looked at */
 };
 
 /*

@@ -5,9 +5,9 @@
  *   3.9   headers of 3.9.2, 3.9.18
  *   3.10  headers of 3.10.13
  *   3.11  headers of 3.11.2, 3.11.7
- *   3.12  headers of 3.12.1
- *   3.13  headers of 3.13.0, 3.13.5
- *   3.14  headers of 3.14.8
+ *   3.12  headers of 3.12.1, 3.12.6
+ *   3.13  headers of 3.13.0, 3.13.5, 3.13.15
+ *   3.14  headers of 3.14.8, 3.14.10
  *
  * Not to be edited by hand.
  */
@@ -41,6 +41,7 @@ static const struct python_release releases[] = {
 		.runtime_main = 40,
 		.runtime_finalizing = 16,
 		.runtime_key = 584,
+		.runtime_current = 568,
 		.interpreter_id = 24,
 		.interpreter_next = 0,
 		.interpreter_threads = 8,
@@ -89,6 +90,7 @@ static const struct python_release releases[] = {
 		.runtime_main = 40,
 		.runtime_finalizing = 16,
 		.runtime_key = 584,
+		.runtime_current = 568,
 		.interpreter_id = 24,
 		.interpreter_next = 0,
 		.interpreter_threads = 8,
@@ -138,6 +140,7 @@ static const struct python_release releases[] = {
 		.runtime_main = 48,
 		.runtime_finalizing = 24,
 		.runtime_key = 592,
+		.runtime_current = 576,
 		.interpreter_id = 48,
 		.interpreter_next = 0,
 		.interpreter_threads = 16,
@@ -163,7 +166,7 @@ static const struct python_release releases[] = {
 	},
 	{
 		.minor = 12,
-		.headers = "3.12.1",
+		.headers = "3.12.1, 3.12.6",
 		.frames = {
 			.state_thread = 136,
 			.object_type = 8,
@@ -187,6 +190,7 @@ static const struct python_release releases[] = {
 		.runtime_main = 48,
 		.runtime_finalizing = 24,
 		.runtime_key = 1544,
+		.runtime_current = PYTHON_ABSENT,
 		.interpreter_id = 8,
 		.interpreter_next = 0,
 		.interpreter_threads = 72,
@@ -212,7 +216,7 @@ static const struct python_release releases[] = {
 	},
 	{
 		.minor = 13,
-		.headers = "3.13.0, 3.13.5",
+		.headers = "3.13.0, 3.13.5, 3.13.15",
 		.frames = {
 			.state_thread = 152,
 			.object_type = 8,
@@ -236,6 +240,7 @@ static const struct python_release releases[] = {
 		.runtime_main = 640,
 		.runtime_finalizing = 608,
 		.runtime_key = 2160,
+		.runtime_current = PYTHON_ABSENT,
 		.interpreter_id = 7272,
 		.interpreter_next = 7264,
 		.interpreter_threads = 7344,
@@ -291,7 +296,7 @@ static const struct python_release releases[] = {
 	},
 	{
 		.minor = 14,
-		.headers = "3.14.8",
+		.headers = "3.14.8, 3.14.10",
 		.frames = {
 			.state_thread = 152,
 			.object_type = 8,
@@ -316,6 +321,7 @@ static const struct python_release releases[] = {
 		.runtime_main = 816,
 		.runtime_finalizing = 784,
 		.runtime_key = 2336,
+		.runtime_current = PYTHON_ABSENT,
 		.interpreter_id = 7280,
 		.interpreter_next = 7272,
 		.interpreter_threads = 7344,

@@ -25,6 +25,7 @@ struct python_release {
 	uint32_t runtime_main;         /* interpreters.main */
 	uint32_t runtime_finalizing;   /* _finalizing: an address, not 0 from the beginning of Py_FinalizeEx on */
 	uint32_t runtime_key;          /* gilstate.autoTSSkey, autoTSSkey */
+	uint32_t runtime_current;      /* gilstate.tstate_current; absent: 3.12 and later */
 	/* interpreter state */
 	uint32_t interpreter_id;
 	uint32_t interpreter_next;

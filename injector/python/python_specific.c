@@ -21,13 +21,17 @@ enum wanted {
 	LEAVING,
 	KEY_VALUE,
 	KEY_BYTES, /* one word */
+	NEEDED,
+	LINK_NUMBER = NEEDED, /* these may be missing */
+	LINK_DISTANCE,
 	WANTED
 };
 
 static const char *const names[WANTED] = {
-	[SPECIFIC] = "_thread_db_pthread_specific",         [TID] = "_thread_db_pthread_tid",
-	[LEAVING] = "_thread_db_pthread_cancelhandling",    [KEY_VALUE] = "_thread_db_pthread_key_data_data",
-	[KEY_BYTES] = "_thread_db_sizeof_pthread_key_data",
+	[SPECIFIC] = "_thread_db_pthread_specific",           [TID] = "_thread_db_pthread_tid",
+	[LEAVING] = "_thread_db_pthread_cancelhandling",      [KEY_VALUE] = "_thread_db_pthread_key_data_data",
+	[KEY_BYTES] = "_thread_db_sizeof_pthread_key_data",   [LINK_NUMBER] = "_thread_db_link_map_l_tls_modid",
+	[LINK_DISTANCE] = "_thread_db_link_map_l_tls_offset",
 };
 
 static bool on_symbol(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type)
@@ -60,10 +64,21 @@ static bool find_all(uint64_t *places, const struct modules *modules, const stru
 		(void)module_file_symbols(&f, on_symbol, places);
 		module_file_close(&f);
 	}
-	for (unsigned k = 0; k < WANTED; k++)
+	for (unsigned k = 0; k < NEEDED; k++)
 		if (!places[k])
 			return false;
 	return true;
+}
+
+/* Of a word in the link map, 0: it is not told. */
+static uint32_t link_word(const struct target_memory *tm, uint64_t place)
+{
+	struct member word;
+	struct err ignored;
+
+	if (!place || target_read(tm, place, &word, sizeof word, &ignored) < 0)
+		return 0;
+	return word.bits == 64 && word.count == 1 && word.offset <= OFFSET_MAX ? word.offset : 0;
 }
 
 int python_specific_find(struct python_specific *s, const struct modules *modules, const struct maps *maps,
@@ -90,7 +105,11 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 	    leaving.count != 1 || leaving.offset > OFFSET_MAX || value.offset != PYTHON_KEY_VALUE ||
 	    key_bytes != PYTHON_KEY_BYTES)
 		return err_set(e, ENOSYS, "its C library keeps a thread's own values in a way that is not known");
-	*s = (struct python_specific){ specific.offset, tid.offset, leaving.offset };
+	*s = (struct python_specific){ .offset = specific.offset,
+		                       .tid_offset = tid.offset,
+		                       .leaving_offset = leaving.offset,
+		                       .link_number = link_word(tm, places[LINK_NUMBER]),
+		                       .link_distance = link_word(tm, places[LINK_DISTANCE]) };
 	return 0;
 }
 

@@ -14,6 +14,9 @@ struct python_specific {
 	uint32_t offset;         /* struct python_layout, specific_offset */
 	uint32_t tid_offset;     /* from the thread pointer to the kernel's number of the thread */
 	uint32_t leaving_offset; /* struct python_layout */
+	/* From a module's link map to the number of its block of thread-local storage, and to the distance of that
+	   block below each thread pointer. 0: it does not tell. */
+	uint32_t link_number, link_distance;
 };
 
 /* -ENOSYS: the C library does not tell, or something else than is known. */

@@ -10,7 +10,6 @@
 #include "python_hooks.h"
 #include "python_proof.h"
 #include "say.h"
-#include "scope.h"
 
 #define PROOF_NS 1000000000ull /* no further proof is begun after that */
 
@@ -31,15 +30,6 @@ static const char *refusal_of(const struct python_proof *p)
 	return !p->frames_proved ? p->frames_why : !p->key_proved ? p->key_why : NULL;
 }
 
-static bool stays(const struct session *s, const struct python_runtime *r, struct budget *budget)
-{
-	struct scope *scope = scope_new(&s->view.modules, budget);
-	bool does = scope && scope_stays(scope, r->module);
-
-	scope_free(scope);
-	return does;
-}
-
 static void __attribute__((format(printf, 2, 3))) add_note(struct session *s, const char *format, ...)
 {
 	va_list ap;
@@ -53,7 +43,7 @@ static void pass_over(struct session *s, const struct python_runtime *r, const c
 {
 	add_note(s, "the Python frames of CPython%s%s in %s are not recorded: %s", r->version.text[0] ? " " : "",
 	         r->version.text, elf_module_name(r->module), why);
-	if (s->options.python_objects == PYTHON_OBJECTS_ON)
+	if (s->options.python_objects == PYTHON_OBJECTS_ON && !r->version.free_threaded)
 		add_note(s, "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
 }
 
@@ -62,6 +52,11 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 {
 	char text[PYTHON_HOOKS_TEXT];
 
+	if (r->version.free_threaded) {
+		add_note(s, "objects of Python of any size are not recorded: a free-threaded build takes them from an "
+		            "allocator of its own");
+		return;
+	}
 	if (s->python.objects || s->python.hooked_module)
 		return;
 	if (session_plan_python(s, r->module, memory, text))
@@ -74,6 +69,9 @@ static void take(struct session *s, const struct python_runtime *r, const struct
                  const struct target_memory *memory)
 {
 	s->python.layout = p->layout;
+	if (p->interpreters > 1 && p->attached_why[0])
+		add_note(s, "Python frames of the subinterpreters of CPython %s in %s may be missing: %s",
+		         r->version.text, elf_module_name(r->module), p->attached_why);
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
@@ -82,10 +80,11 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 
 static void look_at(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
 {
+	const char *why = python_stay_refusal(r, &s->view.modules, memory->budget);
 	struct python_proof p;
 
-	if (!stays(s, r, memory->budget)) {
-		pass_over(s, r, "the program has loaded it by dlopen, and may unload it");
+	if (why) {
+		pass_over(s, r, why);
 		add_note(s, PYTHON_HOOKS_OBJECTS " are not recorded: the program may unload %s",
 		         elf_module_name(r->module));
 		return;
@@ -95,7 +94,7 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 		return;
 	}
 	prove(&p, s, r);
-	const char *why = refusal_of(&p);
+	why = refusal_of(&p);
 	if (why)
 		pass_over(s, r, why);
 	else

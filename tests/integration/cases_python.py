@@ -270,7 +270,8 @@ def python_walks_at_every_malloc(context):
 IMPOSTORS = {
     "release": ("CPython 3.11.2", ""),
     "debug": ("CPython 3.13.5, a debug build,", "it is a debug build"),
-    "free": ("CPython 3.13.5, a free-threaded build,", "it is a free-threaded build"),
+    "free_word": ("CPython 3.13.5, a free-threaded build,", "it is a free-threaded build"),
+    "free_name": ("CPython 3.13.5, a free-threaded build,", "it is a free-threaded build"),
     "early": ("CPython 3.14.0rc1", "it was made before the release of its version"),
     "later": ("CPython 3.15.2", "the structures of this version are not known"),
     "mute": ("CPython 3.13.5", "it does not describe itself"),

@@ -157,19 +157,26 @@ def python_threads_that_were_left_by_pthread_exit(context):
         assert victim.process.wait(60) == 0
 
 
-@case()
-def python_frames_are_refused_with_a_reason(context):
-    """A program that has the names of an interpreter: native frames go on, a note says why there are no others."""
-    victim = Victim(context, "python_impostor_debug")
+def refused_for(context, claim, why, objects):
+    """What the session said."""
+    victim = Victim(context, f"python_impostor_{claim}")
     session = Session(context, victim.pid, "--python-allocators", "on")
     check_receipt(session.stop(), victim.pid)
-    assert "not seen: its objects of up to 512 bytes are not recorded either" in session.said(), session.said()
-    assert re.search(r"not seen: the Python frames of CPython 3.13.5 in python_impostor_debug are not recorded: it is a debug build",
-                     session.said()), session.said()
-    assert "not seen: single objects of Python of up to 512 bytes are not recorded: " in session.said(), session.said()
+    said = session.said()
+    assert f"not seen: the Python frames of CPython 3.13.5 in python_impostor_{claim} are not recorded: {why}" in said, said
+    assert f"not seen: {objects}" in said, said
     dump = PythonDump(session.dump)
     assert dump.stacks and dump.version == 0 and not dump.codes and not any(size for _, size in dump.evaluators)
     victim.finish()
+    return said
+
+
+@case()
+def python_frames_are_refused_with_a_reason(context):
+    """A program that has the names of an interpreter: native frames go on, a note says why there are no others."""
+    refused_for(context, "free_word", "it is a free-threaded build", "objects of Python of any size are not recorded: ")
+    said = refused_for(context, "debug", "it is a debug build", "single objects of Python of up to 512 bytes are not recorded: ")
+    assert "not seen: its objects of up to 512 bytes are not recorded either" in said, said
 
 
 OPENS = r"""

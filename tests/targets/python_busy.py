@@ -178,6 +178,10 @@ def work(kind):
             kind()
         except SystemExit:
             raise
+        except RuntimeError as error:
+            if "at interpreter shutdown" in str(error):  # 3.12 and later make no more threads then
+                return
+            wrong(kind.__name__, repr(error))
         except BaseException as error:  # whatever it is, it should not be
             wrong(kind.__name__, repr(error))
         rounds += 1

@@ -12,6 +12,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +123,15 @@ void *realloc(void *old, size_t bytes)
 	return __libc_realloc(old, bytes);
 }
 
+/* Of the state that a thread works with: 3.13 and later export where it is; else PYTHON_WALKS_ATTACHED may say it. */
+static int64_t attached_offset(void)
+{
+	uint64_t (*place)(void) = dlsym(RTLD_DEFAULT, "_Py_GetThreadLocal_Addr");
+	const char *offset = getenv("PYTHON_WALKS_ATTACHED");
+
+	return place ? (int64_t)(place() - (uint64_t)pthread_self()) : offset ? atoi(offset) : 0;
+}
+
 static const char *prepare(void)
 {
 	const char *(*version)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
@@ -149,6 +159,10 @@ static const char *prepare(void)
 		.bytes_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyBytes_Type"),
 		.frames = r->frames,
 		.code = python_release_code(r),
+		.state_interpreter = r->state_interpreter,
+		.attached_offset = attached_offset(),
+		.current_state = r->runtime_current != PYTHON_ABSENT ? (uint64_t)(uintptr_t)runtime + r->runtime_current
+		                                                     : 0,
 	};
 	return NULL;
 }

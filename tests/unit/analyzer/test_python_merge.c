@@ -46,6 +46,7 @@ static void test_merging(void **state)
 {
 	const uint32_t whole = 0, cut = DUMP_STACK_TRUNCATED, deep = DUMP_STACK_DEEP;
 	const uint32_t python_cut = DUMP_STACK_PYTHON_TRUNCATED, python_deep = DUMP_STACK_PYTHON_DEEP;
+	const uint32_t inner = DUMP_STACK_PYTHON_INNER, outer = DUMP_STACK_PYTHON_OUTER;
 	const struct {
 		const char *native, *python;
 		uint32_t flags;
@@ -71,6 +72,12 @@ static void test_merging(void **state)
 		{ "aEbEcEd", "1|2", python_cut, "a1b2cEd", true }, /* the outer Python frames are missing */
 		{ "aEbEcEd", "1|2", python_deep | deep, "a1b2cEd", true },
 		{ "aEbEc", "1|2|3", python_cut, "a1b2c3", false },
+		{ "aEbEc", "1|2", inner, "a1b2c", true }, /* none is missing */
+		{ "aEbEc", "1|2", outer, "a1b2c", true },
+		{ "aEbEcE", "1|2", inner, "aEb1c2", false }, /* those further in */
+		{ "aEbEcE", "1|2", inner | cut, "aEb1c2", false },
+		{ "aEbEcE", "1|2", outer, "a1b2cE", false }, /* those further out */
+		{ "aEbEcEdE", "1|2", outer | cut, "a1b2cEdE", false },
 	};
 	char result[64];
 
@@ -103,7 +110,8 @@ static void test_nothing_is_lost(void **state)
 				python[used++] = '|';
 		}
 		python[used] = 0;
-		merge(native, python, (uint32_t)rand() & 15u, 0, result);
+		merge(native, python, (uint32_t)rand() & (15u | DUMP_STACK_PYTHON_INNER | DUMP_STACK_PYTHON_OUTER), 0,
+		      result);
 		for (char *s = result; *s; s++)
 			if (*s < 'A')
 				order[at++] = *s;

@@ -17,6 +17,11 @@ static size_t used;
 static pthread_key_t key;
 static bool has_key;
 
+__thread uint64_t python_fake_attached;
+__asm__(".text\n.globl PyThreadState_GetUnchecked\n.type PyThreadState_GetUnchecked, @function\n"
+        "PyThreadState_GetUnchecked: mov %fs:python_fake_attached@tpoff, %rax\nret\n"
+        ".size PyThreadState_GetUnchecked, . - PyThreadState_GetUnchecked\n");
+
 uint8_t *python_fake_new(size_t bytes)
 {
 	size_t at = used;
@@ -184,6 +189,7 @@ void python_fake_make(struct python_fake *f, const struct python_release *releas
 	if (!has_key)
 		has_key = pthread_key_create(&key, NULL) == 0;
 	used = 0;
+	python_fake_attached = 0;
 	*f = (struct python_fake){ .release = release };
 	f->meta = new_type(f, "type");
 	for (unsigned i = 0; i < PYTHON_KINDS; i++)

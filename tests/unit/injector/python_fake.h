@@ -20,7 +20,11 @@ struct python_fake {
 	uint64_t key_sequence; /* of the key: glibc counts by two, odd while there is one */
 };
 
-/* Made anew; the key of the calling thread leads to its state. */
+/* What the calling thread works with, in 3.12 and later: an exported function tells where it is, if the program
+ * exports. */
+extern __thread uint64_t python_fake_attached;
+
+/* Made anew; the key of the calling thread leads to its state, and it works with no state now. */
 void python_fake_make(struct python_fake *f, const struct python_release *release);
 /* A further str, of so many bytes a character. */
 uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_t count, unsigned width, bool ascii);

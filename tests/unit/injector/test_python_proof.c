@@ -10,63 +10,14 @@
 
 #include <cmocka.h>
 
-#include "fixture.h"
-#include "python_fake.h"
-
-#define LOOKS 2
-
-static struct view view; /* of this process */
-
-static int open_view(void **state)
-{
-	(void)state;
-	view_open(&view, getpid(), false);
-	return 0;
-}
-
-static int close_view(void **state)
-{
-	(void)state;
-	view_close(&view);
-	return 0;
-}
-
-static void prove(struct python_proof *p, const struct python_fake *f)
-{
-	struct python_runtime r = {
-		.module = modules_main(&view.modules),
-		.address = (uint64_t)(uintptr_t)f->runtime,
-		.version = { .minor = f->release->minor,
-		             .patch = 4,
-		             .release = 'f',
-		             .flags_known = true,
-		             .describes_itself = f->release->self[0].value },
-	};
-
-	python_prove(p, &r, &view.modules, &view.maps, &view.tm, LOOKS);
-}
-
-/* Runs the test for each release. */
-static void with_each(void (*test)(struct python_fake *f))
-{
-	uint32_t count;
-	const struct python_release *list = python_release_list(&count);
-
-	assert_int_equal(count, 6);
-	for (uint32_t i = 0; i < count; i++) {
-		struct python_fake f;
-
-		python_fake_make(&f, &list[i]);
-		test(&f);
-	}
-}
+#include "python_proving.h"
 
 /* It must be refused for this reason. */
 static void refused(const struct python_fake *f, const char *why)
 {
 	struct python_proof p;
 
-	prove(&p, f);
+	python_proving(&p, f);
 	if (p.frames_proved || !strstr(p.frames_why, why))
 		fail_msg("3.%u: \"%s\" does not say \"%s\"", f->release->minor,
 		         p.frames_proved ? "proved" : p.frames_why, why);
@@ -78,7 +29,7 @@ static void right(struct python_fake *f)
 {
 	struct python_proof p;
 
-	prove(&p, f);
+	python_proving(&p, f);
 	if (!p.frames_proved || !p.key_proved)
 		fail_msg("3.%u: %s %s", f->release->minor, p.frames_why, p.key_why);
 	assert_int_equal(p.thread_count, 1);
@@ -102,7 +53,7 @@ static void right(struct python_fake *f)
 static void test_prove_accepts_what_is_right(void **state)
 {
 	(void)state;
-	with_each(right);
+	python_proving_each(right);
 }
 
 /* ---- versions ---- */
@@ -188,12 +139,12 @@ static void wild_lists(struct python_fake *f)
 static void test_prove_ends_at_lists_that_are_wrong(void **state)
 {
 	(void)state;
-	with_each(endless_states);
-	with_each(foreign_state);
-	with_each(endless_interpreters);
-	with_each(foreign_main);
-	with_each(not_started);
-	with_each(wild_lists);
+	python_proving_each(endless_states);
+	python_proving_each(foreign_state);
+	python_proving_each(endless_interpreters);
+	python_proving_each(foreign_main);
+	python_proving_each(not_started);
+	python_proving_each(wild_lists);
 }
 
 /* ---- frames ---- */
@@ -248,12 +199,12 @@ static void wild_owner(struct python_fake *f)
 static void test_prove_ends_at_frames_that_are_wrong(void **state)
 {
 	(void)state;
-	with_each(cycle);
-	with_each(wild_frame);
-	with_each(no_code);
-	with_each(instruction_outside);
-	with_each(no_frames);
-	with_each(wild_owner);
+	python_proving_each(cycle);
+	python_proving_each(wild_frame);
+	python_proving_each(no_code);
+	python_proving_each(instruction_outside);
+	python_proving_each(no_frames);
+	python_proving_each(wild_owner);
 }
 
 /* Frames that Python does not show either: not begun, and where the evaluator was entered from C. */
@@ -265,11 +216,11 @@ static void hidden_frames(struct python_fake *f)
 	if (l->first_traceable == PYTHON_ABSENT)
 		return;
 	python_fake_put(f->codes[0], l->first_traceable, 3); /* its instruction is the third: number 2 */
-	prove(&p, f);
+	python_proving(&p, f);
 	assert_true(p.frames_proved && p.frames == FAKE_FRAMES - 1);
 	python_proof_done(&p);
 	f->frames[0][l->frame_owner] = l->owner_generator;
-	prove(&p, f);
+	python_proving(&p, f);
 	assert_true(p.frames_proved && p.frames == FAKE_FRAMES);
 	python_proof_done(&p);
 	if (l->owner_without_code == UINT8_MAX)
@@ -281,7 +232,7 @@ static void hidden_frames(struct python_fake *f)
 		python_fake_put_pointer(none, l->object_type, f->none_type);
 		python_fake_put_code(f, 0, none);
 	}
-	prove(&p, f);
+	python_proving(&p, f);
 	if (!p.frames_proved || p.frames != FAKE_FRAMES - 1)
 		fail_msg("3.%u: %s, %u frames", f->release->minor, p.frames_why, (unsigned)p.frames);
 	python_proof_done(&p);
@@ -290,7 +241,7 @@ static void hidden_frames(struct python_fake *f)
 static void test_prove_skips_frames_that_have_not_begun(void **state)
 {
 	(void)state;
-	with_each(hidden_frames);
+	python_proving_each(hidden_frames);
 }
 
 /* A chain that is longer than any real one. */
@@ -310,7 +261,7 @@ static void long_chain(struct python_fake *f)
 			                        f->codes[1] + l->code_start + 4);
 	}
 	python_fake_put_pointer(f->frames[0], l->frame_previous, many + (count - 1) * bytes);
-	prove(&p, f);
+	python_proving(&p, f);
 	assert_true(p.frames_proved);
 	assert_true(p.threads[0].truncated);
 	assert_int_equal(p.threads[0].frames, PYTHON_DEPTH_MAX);
@@ -322,7 +273,7 @@ static void long_chain(struct python_fake *f)
 static void test_prove_ends_long_chains(void **state)
 {
 	(void)state;
-	with_each(long_chain);
+	python_proving_each(long_chain);
 }
 
 /* ---- code objects and what they name ---- */
@@ -380,9 +331,9 @@ static void wrong_length(struct python_fake *f)
 static void test_prove_refuses_objects_that_are_wrong(void **state)
 {
 	(void)state;
-	with_each(wrong_strings);
-	with_each(wrong_lines);
-	with_each(wrong_length);
+	python_proving_each(wrong_strings);
+	python_proving_each(wrong_lines);
+	python_proving_each(wrong_length);
 }
 
 static void wide_strings(struct python_fake *f)
@@ -395,7 +346,7 @@ static void wide_strings(struct python_fake *f)
 	python_fake_put_pointer(f->codes[0], f->release->code_filename, python_fake_string(f, snake, 3, 4, false));
 	python_fake_put_pointer(f->codes[1], f->release->code_filename, python_fake_string(f, greek, 3, 2, false));
 	python_fake_put_pointer(f->codes[2], f->release->code_filename, python_fake_string(f, latin, 4, 1, false));
-	prove(&p, f);
+	python_proving(&p, f);
 	assert_true(p.frames_proved);
 	assert_string_equal(p.threads[0].places[0].file, "\U0001f40d"
 	                                                 "a\ufffd");
@@ -415,7 +366,7 @@ static void long_strings(struct python_fake *f)
 	                        python_fake_string(f, wide, PYTHON_NAME_CHARS, 4, false));
 	python_fake_put_pointer(f->codes[0], f->release->code_filename,
 	                        python_fake_string(f, wide, PYTHON_FILE_CHARS + 1, 4, false));
-	prove(&p, f);
+	python_proving(&p, f);
 	assert_true(p.frames_proved);
 	assert_int_equal(strlen(p.threads[0].places[0].file), 4 * PYTHON_FILE_CHARS + strlen("\u2026"));
 	python_proof_done(&p);
@@ -424,8 +375,8 @@ static void long_strings(struct python_fake *f)
 static void test_strings_of_all_widths_become_utf8(void **state)
 {
 	(void)state;
-	with_each(wide_strings);
-	with_each(long_strings);
+	python_proving_each(wide_strings);
+	python_proving_each(long_strings);
 }
 
 /* ---- types ---- */
@@ -468,47 +419,10 @@ static void type_of_no_type(struct python_fake *f)
 static void test_prove_refuses_types_that_are_wrong(void **state)
 {
 	(void)state;
-	with_each(type_of_another_name);
-	with_each(type_on_the_heap);
-	with_each(two_types_of_a_name);
-	with_each(type_of_no_type);
-}
-
-/* ---- the key ---- */
-
-static void key_refused(const struct python_fake *f, const char *why)
-{
-	struct python_proof p;
-
-	prove(&p, f);
-	assert_true(p.frames_proved);
-	if (p.key_proved || !strstr(p.key_why, why))
-		fail_msg("3.%u: \"%s\" does not say \"%s\"", f->release->minor, p.key_proved ? "proved" : p.key_why,
-		         why);
-	assert_int_equal(p.layout.version, 0);
-	python_proof_done(&p);
-}
-
-static void wrong_keys(struct python_fake *f)
-{
-	uint8_t *words = f->runtime + f->release->runtime_key;
-	uint64_t before;
-
-	memcpy(&before, words, sizeof before);
-	words[0] = 0;
-	key_refused(f, "no thread's key leads");
-	memcpy(words, &before, sizeof before);
-	python_fake_put(words, 0, (uint64_t)UINT32_MAX << 32 | 1);
-	key_refused(f, "no thread's key leads");
-	memcpy(words, &before, sizeof before);
-	python_fake_put(f->state, f->release->frames.state_thread, (uint64_t)(uintptr_t)f->state);
-	key_refused(f, "no thread's key leads");
-}
-
-static void test_prove_tells_the_key_from_the_frames(void **state)
-{
-	(void)state;
-	with_each(wrong_keys);
+	python_proving_each(type_of_another_name);
+	python_proving_each(type_on_the_heap);
+	python_proving_each(two_types_of_a_name);
+	python_proving_each(type_of_no_type);
 }
 
 /* ---- anything ---- */
@@ -531,7 +445,7 @@ static void noise(struct python_fake *f)
 				             (uintptr_t)part, (uint64_t)rand() << 32 | (uint64_t)rand() };
 			python_fake_put(part, at, words[(size_t)rand() % 5]);
 		}
-		prove(&p, f);
+		python_proving(&p, f);
 		assert_true(p.frames_proved != (p.frames_why[0] != 0));
 		python_proof_done(&p);
 	}
@@ -541,7 +455,7 @@ static void test_prove_ends_whatever_is_there(void **state)
 {
 	(void)state;
 	srand(1);
-	with_each(noise);
+	python_proving_each(noise);
 }
 
 int main(void)
@@ -557,8 +471,7 @@ int main(void)
 		cmocka_unit_test(test_prove_refuses_objects_that_are_wrong),
 		cmocka_unit_test(test_strings_of_all_widths_become_utf8),
 		cmocka_unit_test(test_prove_refuses_types_that_are_wrong),
-		cmocka_unit_test(test_prove_tells_the_key_from_the_frames),
 		cmocka_unit_test(test_prove_ends_whatever_is_there),
 	};
-	return cmocka_run_group_tests(tests, open_view, close_view);
+	return cmocka_run_group_tests(tests, python_proving_open, python_proving_close);
 }

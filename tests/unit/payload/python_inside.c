@@ -2,6 +2,7 @@
 #include "python_inside.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -35,6 +36,10 @@ void python_inside_layout(const struct python_fake *f, struct python_layout *l)
 		.bytes_type = (uint64_t)(uintptr_t)f->bytes_type,
 		.frames = r->frames,
 		.code = python_release_code(r),
+		.state_interpreter = r->state_interpreter,
+		.attached_offset = r->minor >= 12 ? (char *)&python_fake_attached - (char *)pthread_self() : 0,
+		.current_state = r->minor <= 11 ? (uint64_t)(uintptr_t)f->runtime + r->runtime_current : 0,
+		.main_interpreter = r->minor >= 12 ? (uint64_t)(uintptr_t)f->interpreter : 0,
 	};
 }
 

@@ -218,6 +218,35 @@ static void test_signal_handlers_read_no_frames(void **state)
 	python_inside_each(interrupted);
 }
 
+static void of_several_interpreters(struct python_fake *f)
+{
+	const struct python_release *r = f->release;
+	const bool inner = r->minor <= 11;
+	uint64_t python[DUMP_PYTHON_FRAMES_MAX], alone = add(f).hash;
+	struct unwind_result found;
+
+	assert_false(add(f).flags & (DUMP_STACK_PYTHON_INNER | DUMP_STACK_PYTHON_OUTER));
+	if (inner)
+		python_fake_put(f->runtime, r->runtime_current, 0x10000);
+	else
+		python_fake_put(f->state, r->state_interpreter, 0x10000);
+	found = add(f);
+	assert_int_equal(found.flags, (inner ? DUMP_STACK_PYTHON_INNER : DUMP_STACK_PYTHON_OUTER) |
+	                                      DUMP_STACK_PYTHON_FLAGS(FAKE_FRAMES));
+	assert_int_not_equal(found.hash, alone);
+	if (inner) /* another thread has given the lock back meanwhile */
+		python_fake_put(f->runtime, r->runtime_current, 0);
+	assert_true(python_frames_store((uint64_t)pthread_self(), NATIVE, &found, python));
+}
+
+static void test_frames_of_another_interpreter_are_said_to_be_missing(void **state)
+{
+	(void)state;
+	fixture_regions(&fixture);
+	regions_refresh();
+	python_inside_each(of_several_interpreters);
+}
+
 static const struct dump_code *code_at(uint32_t reference)
 {
 	return (const void *)fixture_stack(&fixture, reference);
@@ -298,6 +327,7 @@ int main(void)
 		cmocka_unit_test(test_code_copies_only_what_is_a_str_or_bytes),
 		SESSION_TEST(test_frames_are_added_to_hash_and_flags),
 		SESSION_TEST(test_signal_handlers_read_no_frames),
+		SESSION_TEST(test_frames_of_another_interpreter_are_said_to_be_missing),
 		SESSION_TEST(test_frames_are_stored_with_their_code),
 		SESSION_TEST(test_code_is_stored_once),
 		SESSION_TEST(test_frames_need_room_for_their_code),

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -152,6 +153,87 @@ static void test_walk_needs_the_threads_own_state(void **state)
 	python_inside_each(other_thread);
 }
 
+/* 3.12 and later: also one that names another thread, and that no key leads to. */
+static void attached(struct python_fake *f)
+{
+	uint64_t wild[] = { 8, 0xfff8, 0xdead0000beef0000, (uint64_t)(uintptr_t)f->state + 4 };
+
+	if (f->release->minor < 12)
+		return;
+	python_fake_attached = (uintptr_t)f->state;
+	python_fake_put(f->state, f->release->frames.state_thread, 0x1000);
+	memset(f->runtime + f->release->runtime_key, 0, 8);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+	python_fake_put(f->runtime, f->release->runtime_finalizing, 0x1000);
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	python_fake_put(f->runtime, f->release->runtime_finalizing, 0);
+	for (unsigned i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+		python_fake_attached = wild[i];
+		ends(f, PYTHON_WALK_NO_THREAD, 0);
+	}
+	python_fake_attached = 0;
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+}
+
+/* The thread that works with another state than the key leads to. */
+static void another_state(struct python_fake *f)
+{
+	uint8_t *other;
+
+	if (f->release->minor < 12)
+		return;
+	other = python_fake_new(512);
+	memcpy(other, f->state, 512);
+	python_fake_attached = (uintptr_t)other;
+	if (f->cframe)
+		python_fake_put(f->cframe, f->release->frames.cframe_frame, 0);
+	else
+		python_fake_put(other, f->release->frames.state_frame, 0);
+	ends(f, PYTHON_WALK_WHOLE, 0);
+}
+
+static void test_walk_is_of_the_state_that_the_thread_works_with(void **state)
+{
+	(void)state;
+	python_inside_each(attached);
+	python_inside_each(another_state);
+}
+
+static void misses(const struct python_fake *f, enum python_missing missing)
+{
+	struct python_layout l;
+	struct python_cursor c;
+
+	python_inside_layout(f, &l);
+	assert_true(python_walk_start(&c, &l, (uint64_t)pthread_self()));
+	assert_int_equal(c.missing, missing);
+}
+
+static void of_several_interpreters(struct python_fake *f)
+{
+	const struct python_release *r = f->release;
+	static const uint64_t unmapped = 0x10000; /* it is not followed */
+
+	misses(f, PYTHON_MISSING_NONE);
+	if (r->minor <= 11) {
+		python_fake_put_pointer(f->runtime, r->runtime_current, f->state);
+		misses(f, PYTHON_MISSING_NONE);
+		python_fake_put(f->runtime, r->runtime_current, unmapped);
+		misses(f, PYTHON_MISSING_INNER);
+		return;
+	}
+	python_fake_put(f->state, r->state_interpreter, unmapped);
+	misses(f, PYTHON_MISSING_OUTER);
+	python_fake_attached = (uintptr_t)f->state;
+	misses(f, PYTHON_MISSING_OUTER);
+}
+
+static void test_walk_tells_which_frames_may_be_missing(void **state)
+{
+	(void)state;
+	python_inside_each(of_several_interpreters);
+}
+
 static void leaving(struct python_fake *f)
 {
 	struct python_layout l;
@@ -258,6 +340,50 @@ static void cframe_on_the_stack(struct python_fake *f)
 	ends(f, PYTHON_WALK_LOST, 0);
 }
 
+#define AREA_BYTES (1u << 20)
+#define ROOT_AT 256u /* of the state's own _PyCFrame */
+
+static uint8_t *area;
+
+static void *with_a_state_below_its_stack(void *fake)
+{
+	const struct python_fake *f = fake;
+	uint8_t *state = area, *root = state + ROOT_AT;
+
+	memcpy(state, f->state, 512);
+	memset(root, 0, 64);
+	python_fake_put_pointer(state, f->release->frames.state_frame, root);
+	python_fake_attached = (uintptr_t)state;
+	ends(f, PYTHON_WALK_WHOLE, 0);
+	return fake;
+}
+
+/* The C library's mappings may put it there: an interpreter of 3.12 holds its first state, and is large. */
+static void cframe_of_the_state(struct python_fake *f)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	void *result;
+
+	if (f->release->minor != 12)
+		return;
+	area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(area, MAP_FAILED);
+	assert_int_equal(pthread_attr_init(&attributes), 0);
+	assert_int_equal(pthread_attr_setstack(&attributes, area + 4096, AREA_BYTES - 4096), 0);
+	assert_int_equal(pthread_create(&thread, &attributes, with_a_state_below_its_stack, f), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, f);
+	pthread_attr_destroy(&attributes);
+	munmap(area, AREA_BYTES);
+}
+
+static void test_walk_reads_the_cframe_of_a_state_anywhere(void **state)
+{
+	(void)state;
+	python_inside_each(cframe_of_the_state);
+}
+
 /* 3.11 and 3.12: pthread_exit and longjmp leave the evaluator's behind. */
 static void test_walk_reads_no_cframe_of_a_function_that_was_left(void **state)
 {
@@ -272,10 +398,13 @@ int main(void)
 		cmocka_unit_test(test_walk_tells_where_the_evaluator_was_entered),
 		cmocka_unit_test(test_walk_skips_frames_that_have_not_begun),
 		cmocka_unit_test(test_walk_needs_the_threads_own_state),
+		cmocka_unit_test(test_walk_is_of_the_state_that_the_thread_works_with),
+		cmocka_unit_test(test_walk_tells_which_frames_may_be_missing),
 		cmocka_unit_test(test_walk_leaves_a_thread_alone_that_leaves),
 		cmocka_unit_test(test_walk_ends_at_what_is_wrong),
 		cmocka_unit_test(test_walk_ends_in_a_cycle),
 		cmocka_unit_test(test_walk_reads_no_cframe_of_a_function_that_was_left),
+		cmocka_unit_test(test_walk_reads_the_cframe_of_a_state_anywhere),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

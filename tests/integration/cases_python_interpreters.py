@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Several interpreters: subinterpreters of one CPython, and two CPythons in one process."""
+import glob
+import json
+import re
+import shutil
+import subprocess
+
+from cases_allocators import doctor
+from cases_python import running
+from cases_python_frames import TARGETS
+from harness import Session, Skip, Snapshot, Victim, case, check_receipt, check_same, log
+from python_dump import PythonDump
+from reports import analyze
+
+INNER, OUTER = 32, 64
+HEAD = 33  # bytes of a bytes object around what it holds
+
+
+def has_more(dump, stack):
+    """The native frames are in the evaluator more often than the Python frames tell."""
+    return sum(dump.in_evaluator(address) for address in stack.native) > sum(frame.entry for frame in stack.python[:-1]) + 1
+
+
+@case(sanitized=True)
+def python_subinterpreters_are_told_apart(context):
+    """Blocks of subinterpreters, on the thread that made them and on others: the right frames, or none of them; and said so."""
+    for command in running(context, TARGETS / "python_interpreters.py"):
+        victim = Victim(context, command)
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+        victim.send("go")
+        made = json.loads(victim.wait(r"^MADE ").split(" ", 1)[1])
+        check_receipt(session.stop(), victim.pid)
+        check_same(before, Snapshot(victim.pid), busy=True)
+        dump = PythonDump(session.dump)
+        attached = dump.version >> 16 & 255 >= 12
+        note = "Python frames of the subinterpreters of CPython" in session.said()
+        assert note != attached, session.said()
+        found = {size - HEAD: dump.stacks[reference] for size, reference in dump.live() if str(size - HEAD) in made}
+        for size, (interpreter, functions) in made.items():
+            stack = found[int(size)]
+            seen = [frame.function for frame in stack.python]
+            if not interpreter:
+                assert seen == functions and not stack.flags, (size, stack)
+            elif attached:
+                assert seen == functions and stack.flags == OUTER, (size, stack)
+            else:  # those of the main interpreter, which has called it
+                assert seen[0] == "run" and stack.flags == INNER, (size, stack)
+            assert has_more(dump, stack) == bool(interpreter), (size, stack)
+        # None of those stacks passes for whole.
+        cut = sum(stack.taken for stack in dump.stacks.values() if stack.flags & (INNER | OUTER) and has_more(dump, stack))
+        python = analyze(context, dump.path)["python"]
+        assert python["samples"] - python["samples_complete"] >= cut >= len(made) / 2, (python, cut)
+        log(f"{' '.join(command)[:60]}: {len(made)} blocks, {'the frames of' if attached else 'not those of'} subinterpreters")
+        victim.send("end")
+        assert victim.process.wait(60) == 0
+        victim.lines.thread.join(60)
+        assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
+@case()
+def python_of_two_follows_one(context):
+    """A second CPython, of the same version, opened by the program: said which one is followed; no frame of one is taken for one of the other."""
+    python = context.program("/usr/bin/python3")
+    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, text=True, check=True)
+    libraries = glob.glob(f"/usr/lib/*/libpython{version.stdout.strip()}.so.1.0")
+    if not libraries:
+        raise Skip("the library of python3 is not installed")
+    other = context.path("libother.so")
+    shutil.copy(libraries[0], other)
+    victim = Victim(context, [python, str(TARGETS / "two_pythons.py"), other])
+    before = Snapshot(victim.pid)
+    told = "\n".join(doctor(context, victim)["python"])
+    assert re.search(r"CPython [0-9.]+ in the program .*a thread finds its own frames.*CPython [0-9.]+ in libother.so.*a session does not record "
+                     r"them: the program has loaded it by dlopen", told, re.DOTALL), told
+    session = Session(context, victim.pid, "--verbose", "--python-allocators", "off", rate="1")
+    assert re.search(r"CPython [0-9.]+ in python[0-9.]+: its frames are recorded", session.said()), session.said()
+    assert re.search(r"the Python frames of CPython [0-9.]+ in libother.so are not recorded: the program has loaded it by dlopen", session.said())
+    victim.send("go")
+    victim.wait("^MADE")
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    dump = PythonDump(session.dump)
+    seen = {size - HEAD: [frame.function for frame in dump.stacks[reference].python] for size, reference in dump.live()}
+    # Called from here: what has called it. On a thread of its own: nothing of this one.
+    assert seen[10000] == ["here", "main", "<module>"] and seen[20000] == ["run", "main", "<module>"] and seen[30000] == [], seen
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+    victim.lines.thread.join(60)
+    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
+@case()
+def python_embedded_in_a_server(context):
+    """libpython, and threads that run a subinterpreter alone: all frames of a thread that has run no other one before."""
+    victim = Victim(context, "python_embedded")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+    victim.send("go")
+    victim.wait("^MADE")
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    dump = PythonDump(session.dump)
+    attached = dump.version >> 16 & 255 >= 12
+    stacks = {size - HEAD: dump.stacks[reference] for size, reference in dump.live()}
+    for size, seen in ((30000, attached), (40000, True)):
+        functions = [frame.function for frame in stacks[size].python]
+        assert functions == (["make", "handle", "<module>"] if seen else []), (size, stacks[size])
+        assert not seen or not has_more(dump, stacks[size]), stacks[size]
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+    victim.lines.thread.join(60)
+    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The proof over fake interpreters (python_fake.h) in this process. */
+#ifndef MEMATTACH_PYTHON_PROVING_H
+#define MEMATTACH_PYTHON_PROVING_H
+
+#include "python_fake.h"
+
+/* Set-up and teardown of a group of tests. */
+int python_proving_open(void **state);
+int python_proving_close(void **state);
+
+void python_proving(struct python_proof *p, const struct python_fake *f);
+/* Runs the test for each release. */
+void python_proving_each(void (*test)(struct python_fake *f));
+
+#endif
