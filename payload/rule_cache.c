@@ -7,6 +7,8 @@
 
 struct unwind_cache_entry unwind_cache[1u << UNWIND_CACHE_LOG2] PAYLOAD_PAGES;
 
+_Static_assert(sizeof(struct unwind_cache_entry) * UNWIND_CACHE_WAYS == 64, "the entries of a line");
+
 void unwind_view_open(struct unwind_view *view, uint64_t offset)
 {
 	const struct unwind_index *index;
@@ -94,13 +96,51 @@ uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc)
 	return found;
 }
 
+static inline bool entry_load(const struct unwind_cache_entry *entry, uint64_t *found, uint64_t *mixed)
+{
+	*found = __atomic_load_n(&entry->found, __ATOMIC_RELAXED);
+	*mixed = __atomic_load_n(&entry->mixed, __ATOMIC_RELAXED);
+	return *found | *mixed;
+}
+
+static inline void entry_store(struct unwind_cache_entry *entry, uint64_t found, uint64_t mixed)
+{
+	__atomic_store_n(&entry->found, found, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->mixed, mixed, __ATOMIC_RELAXED);
+}
+
+/* Another entry of the line: the first that is empty, else each in its turn. */
+static struct unwind_cache_entry *entry_beside(uint32_t own)
+{
+	static uint32_t turn; /* (atomic) */
+	uint32_t way = 1;
+	uint64_t found, mixed;
+
+	while (way < UNWIND_CACHE_WAYS && entry_load(&unwind_cache[own ^ way], &found, &mixed))
+		way++;
+	if (way == UNWIND_CACHE_WAYS)
+		way = 1 + __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % (UNWIND_CACHE_WAYS - 1);
+	return &unwind_cache[own ^ way];
+}
+
 uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key)
 {
-	struct unwind_cache_entry *entry = &unwind_cache[unwind_cache_index(pc)];
-	uint64_t found = unwind_frame_search(view, pc);
+	const uint32_t own = unwind_cache_index(pc);
+	uint64_t found, mixed, other_found, other_mixed;
+	const bool taken = entry_load(&unwind_cache[own], &other_found, &other_mixed);
 
-	__atomic_store_n(&entry->found, found, __ATOMIC_RELAXED);
-	__atomic_store_n(&entry->mixed, key ^ found, __ATOMIC_RELAXED);
+	for (uint32_t way = 1; way < UNWIND_CACHE_WAYS; way++) {
+		entry_load(&unwind_cache[own ^ way], &found, &mixed);
+		if ((mixed ^ found) == key) {
+			entry_store(&unwind_cache[own ^ way], other_found, other_mixed);
+			entry_store(&unwind_cache[own], found, mixed);
+			return found;
+		}
+	}
+	if (taken)
+		entry_store(entry_beside(own), other_found, other_mixed);
+	found = unwind_frame_search(view, pc);
+	entry_store(&unwind_cache[own], found, key ^ found);
 	return found;
 }
 

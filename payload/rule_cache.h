@@ -17,6 +17,10 @@
  * The multiplication is needed only for the comparison, which is predicted; the entry is found by low bits of the pc,
  * since its address is what the walk waits for. Those of return addresses that are near each other are near each other,
  * so that those of one walk are in few pages.
+ *
+ * The address that was asked for last has its own entry; what had it before moves to one of the other three of the
+ * line, which are seldom used. Else two frames of one stack would take it from each other at each walk, and two
+ * searches in tables that are in no cache take as long as the walk of all the other frames.
  */
 #ifndef MEMATTACH_PAYLOAD_RULE_CACHE_H
 #define MEMATTACH_PAYLOAD_RULE_CACHE_H
@@ -53,6 +57,7 @@ struct unwind_cache_entry {
 
 extern struct unwind_cache_entry unwind_cache[1u << UNWIND_CACHE_LOG2] HIDDEN;
 
+#define UNWIND_CACHE_WAYS 4  /* a line of them */
 #define UNWIND_CACHE_SHIFT 2 /* hardly two calls return to the same four bytes */
 
 static inline uint16_t unwind_cache_index(uint64_t pc)
@@ -72,7 +77,7 @@ static inline uint64_t unwind_index_now(void)
 void unwind_view_open(struct unwind_view *view, uint64_t offset);
 /* The frame with return address pc, past the cache: UNWIND_NONE if nothing is known. */
 uint64_t unwind_frame_search(const struct unwind_view *view, uint64_t pc);
-/* The same, and into the cache with it. */
+/* The same for one that is not in its own entry: from another one of the line, else past the cache and into it. */
 uint64_t unwind_frame_remember(const struct unwind_view *view, uint64_t pc, uint64_t key);
 /* The range that holds address and has all of flags, or NULL. */
 const struct unwind_range *unwind_range_find(const struct unwind_view *view, uint64_t address, uint32_t flags);

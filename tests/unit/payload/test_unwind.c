@@ -307,6 +307,51 @@ static void test_rules_follow_the_index(void **state)
 	}
 }
 
+/* The return address i of those that share an entry: they lie a whole cache apart. */
+#define SHARED(i) (PC(0) + (uint64_t)(i) * (1u << (UNWIND_CACHE_LOG2 + UNWIND_CACHE_SHIFT)))
+#define SHARERS 6u
+
+/* What the view knows of return address i, which is another rule for each; it then has its own entry. */
+static uint32_t words_at(const struct unwind_view *view, unsigned i)
+{
+	const struct unwind_cache_entry *own = &unwind_cache[unwind_cache_index(SHARED(i))];
+	const uint64_t salt = unwind_salt(view->generation), found = unwind_frame_find(view, salt, SHARED(i));
+
+	assert_true(own->found == found && (own->mixed ^ found) == (SHARED(i) ^ salt) * HASH_MULTIPLIER);
+	return (uint32_t)UNWIND_FOUND_WORDS(found);
+}
+
+/* A line of them stays, and is found without the tables; one more takes the place of one, and each has its own rule. */
+static void test_rules_that_share_an_entry_stay(void **state)
+{
+	uint32_t rows[2 * SHARERS];
+	struct unwind_module module = { .start = CODE, .end = SHARED(SHARERS), .row_count = SHARERS, .id = 9 };
+	struct unwind_view view, nothing;
+
+	(void)state;
+	for (uint32_t i = 0; i < SHARERS; i++) {
+		rows[i] = (uint32_t)(SHARED(i) - CODE - 8);
+		rows[SHARERS + i] = UNWIND_RULE(UNWIND_RSP, 8 * (i + 1), 0);
+	}
+	module.rows_offset = FIXTURE_TABLES_BYTES - sizeof(rows);
+	memcpy(fixture.tables + module.rows_offset, rows, sizeof(rows));
+	fixture_index(&fixture, &module, 1, NULL, 0);
+	unwind_view_open(&view, unwind_index_now());
+	nothing = view;
+	nothing.module_count = 0;
+	for (uint32_t i = 0; i < UNWIND_CACHE_WAYS; i++)
+		assert_int_equal(words_at(&view, i), i + 1);
+	for (uint32_t i = 0; i < 3 * UNWIND_CACHE_WAYS; i++)
+		assert_int_equal(words_at(&nothing, i * 3 % UNWIND_CACHE_WAYS), i * 3 % UNWIND_CACHE_WAYS + 1);
+	for (uint32_t i = 0; i < 5 * SHARERS; i++)
+		assert_int_equal(words_at(&view, i % SHARERS), i % SHARERS + 1);
+	/* Those of another index are not found, wherever they are. */
+	fixture_index(&fixture, NULL, 0, NULL, 0);
+	unwind_view_open(&nothing, unwind_index_now());
+	for (uint32_t i = 0; i < SHARERS; i++)
+		assert_int_equal(words_at(&nothing, i), 0);
+}
+
 static void test_range_find_checks_flags_and_ends(void **state)
 {
 	const uint32_t rule = UNWIND_NONE;
@@ -336,6 +381,7 @@ int main(void)
 		SESSION_TEST(test_walk_finds_a_trampoline_at_its_first_byte),
 		SESSION_TEST(test_walk_leaves_a_circle_of_signal_frames),
 		SESSION_TEST(test_rules_follow_the_index),
+		SESSION_TEST(test_rules_that_share_an_entry_stay),
 		SESSION_TEST(test_range_find_checks_flags_and_ends),
 	};
 
