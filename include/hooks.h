@@ -33,7 +33,7 @@
 #define SHAPE_POOL 8          /* as SHAPE_ALLOC, for requests of 1 to POOL_MAX bytes; others are passed on */
 #define SHAPE_POOL_REALLOC 9  /* as SHAPE_REALLOC, but that it never frees for a size of 0 */
 #define SHAPE_POOL_FREE 10    /* as SHAPE_FREE */
-#define SHAPE_COUNT 11         /* takes and makes no block: the call is counted, and goes on to the original */
+#define SHAPE_COUNT 11        /* takes and makes no block: the call is counted, and goes on to the original */
 #define POOL_MAX 512          /* SMALL_REQUEST_THRESHOLD */
 #define POOL_ALIGNMENT 16     /* ALIGNMENT */
 

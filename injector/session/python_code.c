@@ -6,7 +6,6 @@
 #include "plan_words.h"
 #include "python_releases.h"
 #include "stored_pointers.h"
-#include "task.h"
 
 /* In each PyTypeObject since 3.0: tp_name, tp_basicsize, tp_itemsize, tp_dealloc. */
 #define NAME_TO_SIZE 8u
