@@ -15,6 +15,7 @@
 #define PIECE_BYTES (1u << 20)
 #define OVERLAP_BYTES 6u         /* three bytes before a distance, and all of it but its last */
 #define AROUND_BYTES (64u << 10) /* of a function that is decoded to know whether there is a branch */
+#define LOCK_PREFIX 0xf0         /* C libraries jump over it where there is one thread */
 #define INSIDE_BYTES 20u /* behind an entry: endbr64 and the longest instruction; a displaced byte is not further */
 
 struct scan {
@@ -68,6 +69,8 @@ static bool decode(struct decoded *d, uint64_t distance)
 		if (!instruction_read(&in, d->code + at, d->bytes - at, d->start + at))
 			return false;
 		d->begins[at] = true;
+		if (d->code[at] == LOCK_PREFIX && in.bytes > 1)
+			d->begins[at + 1] = true;
 		d->has |= in.distance_bytes && in.address + in.distance_at == distance;
 	}
 	for (uint64_t at = 0; at < d->bytes; at += in.bytes)
