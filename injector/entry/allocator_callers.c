@@ -15,6 +15,7 @@
 #define PIECE_BYTES (1u << 20)
 #define OVERLAP_BYTES 6u         /* three bytes before a distance, and all of it but its last */
 #define AROUND_BYTES (64u << 10) /* of a function that is decoded to know whether there is a branch */
+#define LOCK_PREFIX 0xf0         /* C libraries jump over it where there is one thread */
 #define INSIDE_BYTES 20u /* behind an entry: endbr64 and the longest instruction; a displaced byte is not further */
 
 struct scan {
@@ -51,6 +52,34 @@ static bool is_address(const uint8_t *code, size_t at)
 	return (code[at - 1] & 0xc7) == 0x05 && code[at - 2] == 0x8d && (code[at - 3] & 0xf8) == 0x48;
 }
 
+/* The instructions of the function are decoded one after the other. It is certain that they are what the processor runs
+ * only if none of them leads into the middle of another: there may be data between them. */
+struct decoded {
+	uint64_t start, bytes;
+	uint8_t *code;
+	bool *begins; /* an instruction, by its offset */
+	bool has;     /* one that has its distance at the address that was asked for */
+};
+
+static bool decode(struct decoded *d, uint64_t distance)
+{
+	struct instruction in;
+
+	for (uint64_t at = 0; at < d->bytes; at += in.bytes) {
+		if (!instruction_read(&in, d->code + at, d->bytes - at, d->start + at))
+			return false;
+		d->begins[at] = true;
+		if (d->code[at] == LOCK_PREFIX && in.bytes > 1)
+			d->begins[at + 1] = true;
+		d->has |= in.distance_bytes && in.address + in.distance_at == distance;
+	}
+	for (uint64_t at = 0; at < d->bytes; at += in.bytes)
+		if (!instruction_read(&in, d->code + at, d->bytes - at, d->start + at) ||
+		    (in.has_target && in.target - d->start < d->bytes && !d->begins[in.target - d->start]))
+			return false;
+	return true;
+}
+
 /*
  * What looks like a branch may be bytes of other instructions. It is none if all of the function around it can be
  * decoded, from its entry on, and no instruction has its distance there.
@@ -58,21 +87,16 @@ static bool is_address(const uint8_t *code, size_t at)
 static bool may_be_branch(const struct scan *s, uint64_t distance)
 {
 	const struct function_table *t = &s->v->table;
-	struct instruction in;
-	uint64_t start, bytes;
+	struct decoded d = { 0 };
 	struct err ignored;
 
-	if (!function_around(t, distance, &start, &bytes) || bytes > AROUND_BYTES || function_is_part(t, start) ||
-	    budget_work(&s->f->budget, bytes, &ignored))
+	if (!function_around(t, distance, &d.start, &d.bytes) || d.bytes > AROUND_BYTES ||
+	    function_is_part(t, d.start) || budget_work(&s->f->budget, 2 * d.bytes, &ignored))
 		return true;
-	AUTO_FREE uint8_t *code = malloc(bytes);
-	if (!code || module_file_read(&s->v->file, start, code, bytes, &ignored))
-		return true;
-	for (uint64_t at = 0; at < bytes; at += in.bytes)
-		if (!instruction_read(&in, code + at, bytes - at, start + at) ||
-		    (in.distance_bytes && start + at + in.distance_at == distance))
-			return true;
-	return false;
+	AUTO_FREE uint8_t *code = d.code = malloc(d.bytes);
+	AUTO_FREE bool *begins = d.begins = calloc(d.bytes, sizeof *begins);
+	return !code || !begins || module_file_read(&s->v->file, d.start, code, d.bytes, &ignored) ||
+	       !decode(&d, distance) || d.has;
 }
 
 /* A branch from elsewhere to behind the entry, such as back from the cold part of the function. */

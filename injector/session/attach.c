@@ -293,7 +293,9 @@ int session_attach(struct session *s, struct err *e)
 	int rc = payload_memfd(&payload_fd, e);
 	if (rc < 0)
 		return rc;
-	rc = begin(s, &loan, &borrower, e);
+	rc = code_patches_foresee(s, monotonic_ns() + s->options.deadline_ns, e);
+	if (rc == 0)
+		rc = begin(s, &loan, &borrower, e);
 	if (rc < 0)
 		return rc;
 	s->touched = true;

@@ -213,6 +213,28 @@ static int check_sharers(const struct session *s, struct err *e)
 	return err_set(e, EAGAIN, "process %d, a child of vfork or clone, runs in its memory", others[0]);
 }
 
+int code_patches_foresee(const struct session *s, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = 16 * PAUSE_NS };
+	struct err why;
+	int rc = 0;
+
+	if (!s->hooks.count)
+		return 0;
+	while ((rc = check_sharers(s, &why)) == -EAGAIN) {
+		rc = watchdog_check(e);
+		if (rc < 0)
+			return rc;
+		if (monotonic_ns() >= deadline_ns)
+			return err_set(e, EBUSY, "there was no moment to change code: %s; nothing was changed",
+			               why.text);
+		nanosleep(&pause, NULL);
+	}
+	if (rc < 0)
+		*e = why;
+	return rc;
+}
+
 typedef int (*change_fn)(struct session *s, void *context, struct err *e);
 
 /* Makes the change while all threads are stopped, none of them in displaced instructions. -EAGAIN: not now. */

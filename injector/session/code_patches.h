@@ -27,6 +27,10 @@
 #include "quiesce.h"
 #include "session.h"
 
+/* Before anything is done to the process: waits while a process runs in its memory that is no thread, which would keep
+ * the jumps from being written, and the payload from being taken out again. -EBUSY: until the deadline. */
+int code_patches_foresee(const struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
+
 /* Writes the jumps of session.hooks, whose detours are mapped. -EBUSY: no moment was found until the deadline; nothing
  * is written then. */
 int code_patches_write(struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;

@@ -293,6 +293,23 @@ def refuse_uninterruptible(context):
     victim.finish()
 
 
+@case()
+def refuse_code_under_a_vfork_child(context):
+    """Entries cannot be hooked while a child of vfork runs there: refused before anything is loaded that could not be taken out again."""
+    victim = Victim(context, "lives", "vfork_beside")
+    before = Snapshot(victim.pid)
+    victim.send("go")
+    wait_for_vfork(victim)
+    result = run_memattach(context, "-p", victim.pid, "-o", context.path("d.dump"), "--hooks", "entry", "--deadline", "300ms")
+    assert result.returncode == 1 and "a child of vfork" in result.stderr and UNCHANGED in result.stderr, result
+    assert not os.path.exists(context.path("d.dump"))
+    victim.send("back")
+    victim.wait("^BACK")
+    check_same(before, Snapshot(victim.pid), busy=True)
+    cycle(context, victim.pid, "--hooks", "entry")
+    victim.finish()
+
+
 def attach_slowly(context, victim, deadline):
     """memattach has seized the victim, and there is time until it asks it to stop."""
     if not shutil.which("strace"):

@@ -6,6 +6,7 @@
  *     exit MS        exits with status 7, likewise
  *     calm           allocates and checks
  *     vfork          single-threaded, waits in vfork for a child that waits for a line: D state until it comes
+ *     vfork_beside   the same, and another thread allocates
  *     vfork_busy     one thread allocates, and so do children of vfork
  *     clone_vm       a child process shares the memory and allocates through the same tables, without being a thread
  *     clone_vm_held  at a line such a child is made, which spends a second inside malloc (of slow_malloc.c, preloaded)
@@ -132,6 +133,16 @@ static void run_vfork(void)
 		allocate(&random);
 		victim_say("BACK");
 	}
+}
+
+static void run_vfork_beside(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, allocator, NULL))
+		victim_wrong("pthread_create: %s", strerror(errno));
+	run_vfork();
+	pthread_join(thread, NULL);
 }
 
 /* Another thread allocates, and so do children of vfork, for 0.3 s each. */
@@ -529,6 +540,8 @@ int main(int argc, char **argv)
 		exit(7);
 	} else if (!strcmp(mode, "vfork")) {
 		run_vfork();
+	} else if (!strcmp(mode, "vfork_beside")) {
+		run_vfork_beside();
 	} else if (!strcmp(mode, "vfork_busy")) {
 		run_vfork_busy();
 	} else if (!strcmp(mode, "clone_vm")) {

@@ -134,7 +134,8 @@ static bool is_frame(const ZydisDecodedInstruction *z, const ZydisDecodedOperand
 	case ZYDIS_MNEMONIC_PUSH:
 	case ZYDIS_MNEMONIC_LEAVE: return true;
 	case ZYDIS_MNEMONIC_POP:
-		return o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].reg.value != ZYDIS_REGISTER_RAX;
+		return o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].size == 64 &&
+		       o[0].reg.value != ZYDIS_REGISTER_RAX && o[0].reg.value != ZYDIS_REGISTER_RDI;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 	case ZYDIS_MNEMONIC_MOV:

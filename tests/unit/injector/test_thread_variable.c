@@ -39,6 +39,9 @@ FUNCTION(indexed, "mov $-24, %rax\nmov %fs:(%rax, %rdi), %rax\nret");
 FUNCTION(changed, "mov %fs:-24, %rax\nand $-8, %rax\nret");
 FUNCTION(after_a_call, "mov %fs:-24, %rax\ncall local_exec\nret");
 FUNCTION(popped, "mov %fs:-24, %rax\npush %rdi\npop %rax\nret");
+FUNCTION(popped_argument, "lea 0x1000 + popped_argument(%rip), %rdi\npush %rsi\npop %rdi\ncall local_exec\n"
+                          "mov (%rax), %rax\nret");
+FUNCTION(popped_half, "mov %fs:-24, %rax\npush %rdi\npopw %ax\nret");
 FUNCTION(of_another_call, "mov $5, %rdi\ncall local_exec\nmov (%rax), %rax\nret");
 FUNCTION(stores, "mov %fs:-24, %rax\nmov %rdi, %fs:-24\nret");
 FUNCTION(jumps, "mov %fs:-24, %rax\njmp local_exec");
@@ -73,7 +76,8 @@ static void test_anything_else_is_refused(void **state)
 {
 	const uint8_t *const others[] = { with_condition, of_an_argument,  of_data, address_alone, of_what_is_there,
 		                          half_a_word,    indexed,         changed, after_a_call,  popped,
-		                          stores,         of_another_call, jumps,   long_one };
+		                          stores,         of_another_call, jumps,   long_one,      popped_argument,
+		                          popped_half };
 	struct thread_variable v;
 
 	(void)state;

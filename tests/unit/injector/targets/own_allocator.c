@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with an allocator of its own, under names that tell whose it is: called at four places, and its address
- * taken at two, in code and in data. Other code jumps into its rprealloc, and seems to call into its rpfree. The letter
- * b on the standard input lets it put a breakpoint into its rpmalloc, with an answer. Ends at end of file.
+ * taken at two, in code and in data. Other code jumps into its rprealloc and its rpaligned_alloc, and seems to call
+ * into its rpfree. The letter b on the standard input lets it put a breakpoint into its rpmalloc, with an answer. Ends
+ * at end of file.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 void *rpmalloc(size_t size);
 void *rpcalloc(size_t n, size_t size);
 void *rprealloc(void *p, size_t size);
+void *rpaligned_alloc(size_t alignment, size_t size);
 void rpfree(void *p);
 
 static _Alignas(16) unsigned char arena[1 << 20];
@@ -40,11 +42,26 @@ __attribute__((noinline)) void *rprealloc(void *p, size_t size)
 	return size <= 16 ? p : NULL;
 }
 
+__attribute__((noinline)) void *rpaligned_alloc(size_t alignment, size_t size)
+{
+	return size <= alignment ? arena : NULL;
+}
+
 /* Never called. */
 __attribute__((used, noinline)) static void jump_behind_the_entry(void)
 {
 	__asm__ volatile(".byte 0xe9\n"
 	                 ".long rprealloc + 1 - (. + 4)");
+}
+
+/* The same, behind two bytes of data that look like the beginning of movabs. */
+__attribute__((used, noinline)) static void jump_behind_data(void)
+{
+	__asm__ volatile("jmp 1f\n"
+	                 ".byte 0x48, 0xb8\n"
+	                 "1: .byte 0xe9\n"
+	                 ".long rpaligned_alloc + 1 - (. + 4)\n"
+	                 "nop\nnop\nnop");
 }
 
 /* movabs of a number with the bytes of a call: e8 and a distance. */
