@@ -58,6 +58,7 @@ enum got_state {
 };
 #define GOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
 #define GOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
+#define GOT_COUNTS 2u  /* … leads to SHAPE_COUNT: the payload relies on the count as long as the word is patched */
 
 struct got_entry {
 	uint64_t address;    /* of the word, multiple of 8 */

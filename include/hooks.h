@@ -33,6 +33,7 @@
 #define SHAPE_POOL 8          /* as SHAPE_ALLOC, for requests of 1 to POOL_MAX bytes; others are passed on */
 #define SHAPE_POOL_REALLOC 9  /* as SHAPE_REALLOC, but that it never frees for a size of 0 */
 #define SHAPE_POOL_FREE 10    /* as SHAPE_FREE */
+#define SHAPE_COUNT 11        /* takes and makes no block: the call is counted, and goes on to the original */
 #define POOL_MAX 512          /* SMALL_REQUEST_THRESHOLD */
 #define POOL_ALIGNMENT 16     /* ALIGNMENT */
 
@@ -49,6 +50,7 @@
 #define GROUP_JEMALLOC 1 /* jemalloc's own interface: always, where a module imports it */
 #define GROUP_MMAP 2     /* only with --mmap */
 #define GROUP_PYTHON 3   /* in the interpreter's table of allocators only, never by name: --python-allocators */
+#define GROUP_PYTHON_CODE 4 /* in a word of the interpreter's data, where Python frames are recorded; never by name */
 
 #define HOOK_LIST(X)                                                                                     \
 	X(malloc, "malloc", SHAPE_ALLOC, SIZE_ARG0, GROUP_MALLOC)                                        \
@@ -100,7 +102,8 @@
 	X(python_malloc, "_PyObject_Malloc", SHAPE_POOL, SIZE_ARG1, GROUP_PYTHON)                        \
 	X(python_calloc, "_PyObject_Calloc", SHAPE_POOL, SIZE_ARG1_X_ARG2, GROUP_PYTHON)                 \
 	X(python_realloc, "_PyObject_Realloc", SHAPE_POOL_REALLOC, SIZE_ARG2, GROUP_PYTHON)              \
-	X(python_free, "_PyObject_Free", SHAPE_POOL_FREE, SIZE_NONE, GROUP_PYTHON)
+	X(python_free, "_PyObject_Free", SHAPE_POOL_FREE, SIZE_NONE, GROUP_PYTHON)                       \
+	X(python_code, "PyCode_Type.tp_dealloc", SHAPE_COUNT, SIZE_NONE, GROUP_PYTHON_CODE)
 
 #ifndef __ASSEMBLER__
 #define HOOK_ENUM_(id, symbol, shape, size, group) HOOK_##id,

@@ -10,13 +10,14 @@
  * to be cut.
  *
  * Which code is the same. Programs make code and throw it away (exec, templates, cells of a notebook), and the next
- * object is given the same address, often with names and tables at the same addresses again. So at each sample
- * the hash is made from what the object holds: its address, the length of its code, its first line, the characters of
- * its name and its file as far as they are stored, and the length and the ends of its table of lines, CODE_TABLE_END
- * bytes each. Code with another name, of another file, or that begins on another line, is never taken for the old one.
- * What is not told apart is code at one address that has all this in common and differs inside of a long table: a
- * function that was edited so that neither its length nor the first and last lines of it changed. Its lines may then be
- * those of before. The instructions themselves are not compared: the interpreter rewrites them as it specialises.
+ * object is given the same address, often with names and tables at the same addresses again. So at each sample (but
+ * where it is certain that no code object has gone meanwhile: known_code.h) the hash is made from what the object
+ * holds: its address, the length of its code, its first line, the characters of its name and its file as far as they
+ * are stored, and the length and the ends of its table of lines, CODE_TABLE_END bytes each. Code with another name, of
+ * another file, or that begins on another line, is never taken for the old one. What is not told apart is code at one
+ * address that has all this in common and differs inside of a long table: a function that was edited so that neither
+ * its length nor the first and last lines of it changed. Its lines may then be those of before. The instructions
+ * themselves are not compared: the interpreter rewrites them as it specialises.
  */
 #ifndef MEMATTACH_PAYLOAD_CODE_OBJECT_H
 #define MEMATTACH_PAYLOAD_CODE_OBJECT_H

@@ -17,6 +17,7 @@
 #include "exponential.h"
 #include "filter.h"
 #include "trampoline_setup.h"
+#include "known_code.h"
 #include "known_stack.h"
 #include "mapping.h"
 #include "patch.h"
@@ -58,6 +59,7 @@ struct pages {
 _Static_assert(sizeof(thread_states) % PAGE_BYTES == 0, "thread_states");
 _Static_assert(sizeof(unwind_cache) % PAGE_BYTES == 0, "unwind_cache");
 _Static_assert(sizeof(recent_stacks) % PAGE_BYTES == 0, "recent_stacks");
+_Static_assert(sizeof(known_codes) % PAGE_BYTES == 0, "known_codes");
 _Static_assert(sizeof(struct switch_page) == PAGE_BYTES, "switch_page");
 
 /* Empties the tables; advice is MADV_WIPEONFORK or MADV_KEEPONFORK for those that a forked child must find empty. */
@@ -68,7 +70,8 @@ static int64_t tables_reset(int advice)
 
 	if (result >= 0)
 		result = sys_madvise(recent_stacks, sizeof(recent_stacks), MADV_DONTNEED);
-
+	if (result >= 0)
+		result = sys_madvise(known_codes, sizeof(known_codes), MADV_DONTNEED);
 	for (uint32_t i = 0; i < sizeof(wiped) / sizeof(wiped[0]) && result >= 0; i++) {
 		result = sys_madvise(wiped[i].address, wiped[i].bytes, MADV_DONTNEED);
 		if (result >= 0)
@@ -189,6 +192,7 @@ static int64_t control_start(const struct control_start *start)
 	}
 	if (exact)
 		filter_make_exact();
+	known_code_end();
 	sampler_init();
 	known_stacks_init(start->main_stack_start, start->main_stack_end, start->main_stack_gap);
 	regions_init();
@@ -225,6 +229,7 @@ static int64_t control_inert(void)
 	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
 		return -EBADFD;
 	__atomic_store_n(&payload_switch, 0, __ATOMIC_SEQ_CST);
+	known_code_end();
 	trampolines_inert();
 	__atomic_store_n(&session.state, SESSION_INERT, __ATOMIC_RELEASE);
 	return 0;

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "known_code.h"
 #include "trampoline_setup.h"
 #include "session_block.h"
 #include "syscalls.h"
@@ -138,13 +139,17 @@ int64_t patch_entries(struct got_entry *entries, uint32_t count, int channel)
 
 	if (result < 0)
 		__atomic_store_n(&session.entry_count, first, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < count && result == 0; i++)
+	for (uint32_t i = 0; i < count && result == 0; i++) {
 		entries[i].state = session_entries[first + i].state;
+		if (entries[i].state == GOT_PATCHED && entries[i].flags & GOT_COUNTS)
+			known_code_watch(entries[i].address, trampolines_entry_value(entries[i].trampoline));
+	}
 	return result;
 }
 
 int64_t patch_restore(int channel)
 {
+	known_code_end();
 	return change_all(entry_restore, 0, session.entry_count, GOT_GONE, channel);
 }
 

@@ -2,12 +2,27 @@
 #include "python_frames.h"
 
 #include "code_record.h"
+#include "known_code.h"
 #include "payload.h"
 #include "stack_hash.h"
 
-static uint64_t add_frame(uint64_t hash, const struct code_object *code, const struct python_walked *frame)
+static uint64_t add_frame(uint64_t hash, uint64_t code, const struct python_walked *frame)
 {
-	return stack_hash_add(hash, code->hash + ((uint64_t)(uint32_t)frame->offset << 1 | frame->entry));
+	return stack_hash_add(hash, code + ((uint64_t)(uint32_t)frame->offset << 1 | frame->entry));
+}
+
+/* The hash of the frame's code. */
+static uint64_t code_of(const struct python_layout *layout, const struct python_walked *frame, uint64_t generation)
+{
+	struct code_object code;
+	uint64_t known;
+
+	if (generation && known_code_find(generation, frame->code, &known))
+		return known;
+	code_object_read(&code, layout, frame);
+	if (generation)
+		known_code_keep(generation, frame->code, code.hash);
+	return code.hash;
 }
 
 #define MISSING (DUMP_STACK_PYTHON_INNER | DUMP_STACK_PYTHON_OUTER)
@@ -29,10 +44,9 @@ static uint32_t flags_of(const struct python_cursor *c, uint32_t count, bool mor
 
 void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked)
 {
-	uint64_t hash = walked->hash;
+	uint64_t hash = walked->hash, generation;
 	struct python_walked frame;
 	struct python_cursor c;
-	struct code_object code;
 	uint32_t count = 0;
 	bool more = false;
 
@@ -40,9 +54,9 @@ void python_frames_add(uint64_t thread_pointer, struct unwind_result *walked)
 		return;
 	if (walked->signal_frames)
 		python_walk_give_up(&c);
+	generation = known_code_generation();
 	while (python_walk_next(&c, &frame) && !(more = count == DUMP_PYTHON_FRAMES_MAX)) {
-		code_object_read(&code, c.layout, &frame);
-		hash = add_frame(hash, &code, &frame);
+		hash = add_frame(hash, code_of(c.layout, &frame, generation), &frame);
 		count++;
 	}
 	uint32_t flags = flags_of(&c, count, more, missing_flag(&c));
@@ -65,7 +79,7 @@ bool python_frames_store(uint64_t thread_pointer, uint64_t native, const struct 
 		code_object_read(&code, c.layout, &frame);
 		if (!code_record_store(&code, c.layout, &reference))
 			return false;
-		native = add_frame(native, &code, &frame);
+		native = add_frame(native, code.hash, &frame);
 		python[count++] = DUMP_PYTHON_FRAME(reference, frame.entry, frame.offset);
 	}
 	/* Which state has the lock may have changed since the first walk. */

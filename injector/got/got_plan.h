@@ -46,7 +46,7 @@ struct entry_plan {
 	uint32_t hook;            /* enum hook_id */
 	uint32_t module;          /* index in modules.list */
 	uint32_t trampoline;      /* index in trampolines */
-	uint32_t flags;           /* GOT_ESCAPES or 0 */
+	uint32_t flags;           /* GOT_ESCAPES, GOT_COUNTS */
 	uint32_t page_protection; /* PROT_*, as in maps now */
 	uint32_t relocation;      /* R_X86_64_* */
 };

@@ -40,12 +40,11 @@ bool hook_frees(uint32_t hook)
 
 uint32_t hook_by_symbol(const char *name)
 {
-	/* Most names of a C++ library begin with _ZN: dismiss them before any comparison of strings, and GROUP_PYTHON.
-	 */
+	/* Most names of a C++ library begin with _ZN: dismiss them before any comparison of strings. */
 	if (name[0] == '_' && (name[1] != 'Z' || (name[2] != 'n' && name[2] != 'd')))
 		return HOOK_COUNT;
 	for (uint32_t i = 0; i < HOOK_COUNT; i++)
-		if (hooks[i].symbol[0] == name[0] && !strcmp(hooks[i].symbol, name))
+		if (hooks[i].symbol[0] == name[0] && hooks[i].group < GROUP_PYTHON && !strcmp(hooks[i].symbol, name))
 			return i;
 	return HOOK_COUNT;
 }

@@ -14,7 +14,7 @@ unsigned hook_group(uint32_t hook);     /* GROUP_* */
 bool hook_allocates(uint32_t hook);     /* SHAPE_ALLOC or SHAPE_OUT */
 bool hook_frees(uint32_t hook);         /* SHAPE_FREE */
 bool hook_throws(uint32_t hook);        /* operator new but for the nothrow ones */
-/* HOOK_COUNT if it is not on the list, or of GROUP_PYTHON, which is never found by name. */
+/* HOOK_COUNT if it is not on the list, or of GROUP_PYTHON and above, which are never found by name. */
 uint32_t hook_by_symbol(const char *name);
 
 #endif

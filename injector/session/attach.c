@@ -27,6 +27,7 @@
 #include "loan.h"
 #include "payload_symbols.h"
 #include "plan.h"
+#include "python_code.h"
 #include "python_hooks.h"
 #include "record.h"
 #include "send_descriptors.h"
@@ -255,6 +256,8 @@ static int map_instead(struct session *s, struct err *e)
 	int rc = session_plan(s, e);
 	if (rc == 0)
 		rc = session_add_python(s, e);
+	if (rc == 0)
+		rc = session_add_python_code(s, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)

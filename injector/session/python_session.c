@@ -7,6 +7,7 @@
 
 #include "clocks.h"
 #include "evaluator_code.h"
+#include "python_code.h"
 #include "python_hooks.h"
 #include "python_proof.h"
 #include "say.h"
@@ -73,6 +74,7 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 		add_note(s, "Python frames of the subinterpreters of CPython %s in %s may be missing: %s",
 		         r->version.text, elf_module_name(r->module), p->attached_why);
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
+	session_plan_python_code(s, r->module, memory);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
 		            elf_module_name(r->module));

@@ -114,9 +114,17 @@ struct session_recording {
 	bool asks_usable_size;   /* the payload asks malloc_usable_size */
 };
 
+/* The word that leads to the end of code objects (python_code.h). */
+struct python_code_end {
+	uint64_t word;
+	uint64_t function; /* that it held */
+	uint32_t module;   /* id of the interpreter, 0: the word is left alone */
+};
+
 /* The CPython whose frames are recorded (python_session.h). */
 struct session_python {
 	struct python_layout layout; /* version 0: none is */
+	struct python_code_end code_end;
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
 	uint32_t hooked_module;              /* id of the interpreter whose table of allocators is hooked, 0: none */
 	struct python_allocators allocators; /* of that one */

@@ -12,6 +12,7 @@
  *   the thread that owns the near thread state. So here come the other threads, which find their state by a hash of the
  *   thread pointer, and functions with other shapes.
  * - A free reads the second counter of the filter; the trampoline has read the first.
+ * - SHAPE_COUNT adds 1 to a number (known_code.h), and never leaves this path.
  *
  * On entry r11 is the address of the struct trampoline; rax is the near thread state if the trampoline has subtracted
  * and is below 0, else 0; everything else is the caller's. Only rax, r10 and r11 may be changed before the original is
@@ -34,7 +35,7 @@
 #define KEPT_R10 (TRAMPOLINE_KEPT_R11 - 8) /* from the stack pointer at entry */
 
 	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, filter_multiplier
-	.hidden	payload_switch
+	.hidden	payload_switch, code_deallocations
 
 /*
  * rax = state of the thread with thread pointer r10, or to \missing. Its address must be known early: the loads of the
@@ -137,6 +138,10 @@
 #define OUTER(shape) (shape == SHAPE_ALLOC || shape == SHAPE_OUT || shape == SHAPE_REALLOC || \
 	shape == SHAPE_RESIZE || shape == SHAPE_POOL_REALLOC)
 
+	/* Does it ask for bytes, which are subtracted in a thread state? */
+#define CHARGES(shape) (shape != SHAPE_FREE && shape != SHAPE_UNMAP && shape != SHAPE_POOL_FREE && \
+	shape != SHAPE_COUNT)
+
 	/* To the original, no thread state taken and no frame made. */
 	.macro	pass_on keeps
 	.if	\keeps
@@ -163,6 +168,8 @@ hook_\id:
 	test_filter %rdi, .Luncharged_\id, .Lunknown_\id
 	.elseif	\shape == SHAPE_POOL_FREE
 	test_filter %rsi, .Luncharged_\id, .Lunknown_\id
+	.elseif	\shape == SHAPE_COUNT
+	lock incq code_deallocations(%rip)
 	.else
 	.if	\shape == SHAPE_MAP
 	test	$0x20, %cl		/* MAP_ANONYMOUS */
@@ -177,7 +184,7 @@ hook_\id:
 	.endif
 	near_state .Lfound_\id, .Lfar_\id
 	.endif
-	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP && \shape != SHAPE_POOL_FREE
+	.if	CHARGES(\shape)
 	find_state .Lprobe_\id
 .Lfound_\id:
 	charge_size \size, THREAD_STATE_REMAINING(%rax), .Loriginal_\id
@@ -190,7 +197,7 @@ hook_\id:
 
 	.subsection 1
 	.cfi_startproc
-	.if	\shape != SHAPE_FREE && \shape != SHAPE_UNMAP && \shape != SHAPE_POOL_FREE
+	.if	CHARGES(\shape)
 .Lprobe_\id:
 	probe_states .Lfound_\id
 	jmp	.Lslow_\id
@@ -199,11 +206,13 @@ hook_\id:
 hook_outer_\id:
 	mov	%r10, KEPT_R10(%rsp)
 	.endif
+	.if	\shape != SHAPE_COUNT
 .Luncharged_\id:
 	xor	%eax, %eax
 .Lslow_\id:
 	mov	$hook_number, %r10d
 	jmp	\enter
+	.endif
 	.cfi_endproc
 	.previous
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "python_code.h"
+
+#include <sys/mman.h>
+
+#include "plan_words.h"
+#include "python_releases.h"
+#include "stored_pointers.h"
+
+/* In each PyTypeObject since 3.0: tp_name, tp_basicsize, tp_itemsize, tp_dealloc. */
+#define NAME_TO_SIZE 8u
+#define NAME_TO_DEALLOC 24u
+
+static bool is_private_data(const struct session *s, const struct elf_module *m, uint64_t word)
+{
+	const struct mapping *map = maps_find(&s->view.maps, word);
+
+	return word % sizeof word == 0 && elf_module_holds(m, word, sizeof word, PF_W) && map && !map->shared &&
+	       (map->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE);
+}
+
+/* Will the memory be searched for copies at the detach in any case, or is it little? */
+static bool is_searched(const struct session *s)
+{
+	uint64_t resident, swapped;
+
+	for (size_t i = 0; i < s->view.plan.entry_count; i++)
+		if (s->view.plan.entries[i].flags & GOT_ESCAPES)
+			return true;
+	target_private_memory(&s->target, &resident, &swapped);
+	return !swapped && resident <= STORED_BYTES;
+}
+
+/* NULL: the word of s->python.code_end and what it holds are known, and it may be patched; else why not. */
+static const char *refusal(struct session *s, const struct elf_module *m, const struct target_memory *memory)
+{
+	const struct python_release *r = python_release_find(s->python.layout.version >> 16 & 0xff);
+	struct python_code_end *end = &s->python.code_end;
+	struct err ignored;
+	uint64_t size;
+
+	if (!r)
+		return "its version is not known";
+	const uint64_t name = s->python.layout.code_type + r->type_name;
+	end->word = name + NAME_TO_DEALLOC;
+	if (target_read_u64(memory, name + NAME_TO_SIZE, &size, &ignored) < 0 || size != r->code_bytes)
+		return "its type of code objects is not laid out as expected";
+	if (!is_private_data(s, m, end->word))
+		return "its type of code objects is not in its own data";
+	if (target_read_u64(memory, end->word, &end->function, &ignored) < 0 ||
+	    !elf_module_holds(m, end->function, 1, PF_X))
+		return "the program has put another function there";
+	return is_searched(s) ? NULL : "it could not be proven later that nobody has copied the word";
+}
+
+void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory)
+{
+	const char *why = refusal(s, m, memory);
+	struct err e;
+
+	if (!why) {
+		s->python.code_end.module = m->id;
+		if (session_add_python_code(s, &e) == 0)
+			return;
+		why = e.text;
+	}
+	s->python.code_end = (struct python_code_end){ 0 };
+	if (s->options.verbose)
+		session_say(s,
+		            "each sample reads all code objects of its stack again: the end of them is not watched, %s",
+		            why);
+}
+
+int session_add_python_code(struct session *s, struct err *e)
+{
+	const struct python_code_end *end = &s->python.code_end;
+	const struct mapping *map = maps_find(&s->view.maps, end->word);
+
+	if (!is_searched(s))
+		return 0;
+	for (size_t i = 0; i < s->view.modules.count && end->module; i++) {
+		const struct entry_plan word = { .address = end->word,
+			                         .value = end->function,
+			                         .original = end->function,
+			                         .hook = HOOK_python_code,
+			                         .module = (uint32_t)i,
+			                         .flags = GOT_ESCAPES | GOT_COUNTS,
+			                         .page_protection = map ? map->prot : 0,
+			                         .relocation = R_X86_64_64 };
+
+		if (s->view.modules.list[i].id == end->module)
+			return map ? plan_words_add(&s->view.plan, &word, 0, e)
+			           : err_set(e, EFAULT, "it is not mapped");
+	}
+	return 0;
+}

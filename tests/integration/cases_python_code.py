@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Code objects of Python that are not read again while none was freed (payload/known_code.h): tests/targets/python_code.py."""
+import collections
+import signal
+
+from cases_python import running
+from cases_python_frames import TARGETS
+from cases_python_objects import Objects
+from harness import PATIENCE, Session, Snapshot, case, check_receipt, check_same, log, run_memattach
+from python_dump import PythonDump
+
+PROGRAM = TARGETS / "python_code.py"
+BEFORE, BEHIND = {"before": 50}, {"behind": 50}  # blocks of the function whose name is changed in place
+
+
+class Code(Objects):
+    """A victim that answers."""
+
+    def word(self):
+        return self.ask("word", "WORD")
+
+
+def innermost(dump, size):
+    """(function, file) -> live blocks of that size."""
+    found = collections.Counter()
+    for block, reference in dump.live():
+        if block == size and dump.stacks[reference].python:
+            found[dump.stacks[reference].python[0][:2]] += 1
+    return found
+
+
+def functions(dump, size):
+    found = collections.Counter()
+    for (function, _), blocks in innermost(dump, size).items():
+        found[function] += blocks
+    return found
+
+
+@case(sanitized=True)
+def python_code_is_read_again_once_some_was_freed(context):
+    """A name that is changed in place tells what is read. No function gets the name of another one that was at its address."""
+    for python in running(context, PROGRAM):
+        victim = Code(context, python)
+        first = victim.word()
+        victim.ask("drop", "DROPPED")
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+        assert victim.word() != first
+        victim.ask("names", "NAMES")
+        cells = victim.ask("cells", "CELLS")
+        victim.ask("drop", "DROPPED")
+        check_receipt(session.stop(), victim.pid)
+        assert victim.word() == first
+        check_same(before, Snapshot(victim.pid), busy=True)
+        dump = PythonDump(session.dump)
+        assert functions(dump, 3000) == BEFORE == functions(dump, 4000), (functions(dump, 3000), functions(dump, 4000))
+        assert functions(dump, 5000) == BEHIND, functions(dump, 5000)
+        found = innermost(dump, 6000)
+        assert found == {(function, file): blocks for function, file, blocks in cells}, found
+        used_again = collections.Counter(code.address for code in dump.codes.values()).most_common(1)[0][1]
+        assert used_again > 1, "no address was used again: this tells nothing"
+        log(f"{' '.join(python)[:60]}: {len(cells)} kinds of cells, {used_again} code objects at one address")
+        victim.end()
+
+
+@case()
+def python_code_of_somebody_else_is_read_each_time(context):
+    """Who has his own function in the word keeps it, from before the session or since; all code is read."""
+    for python in running(context, PROGRAM):
+        victim = Code(context, python)
+        first = victim.word()
+        victim.ask("take", "TAKEN")
+        theirs = victim.word()
+        session = Session(context, victim.pid, "--python-allocators", "off", "-v", rate="1")
+        assert victim.word() == theirs and "the end of them is not watched, the program has put another function there" in session.said(), session.said()
+        victim.ask("names", "NAMES")
+        check_receipt(session.stop(), victim.pid)
+        dump = PythonDump(session.dump)
+        assert (functions(dump, 3000), functions(dump, 4000)) == (BEFORE, BEHIND), functions(dump, 4000)
+        victim.ask("return", "RETURNED")
+        session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+        ours = victim.word()
+        victim.ask("take", "TAKEN")
+        victim.ask("names", "NAMES")
+        session.process.send_signal(signal.SIGINT)
+        assert session.process.wait(PATIENCE) == 2 and "holds another tool's hook" in session.said(), session.said()
+        dump = PythonDump(session.dump)
+        assert (functions(dump, 3000), functions(dump, 4000)) == (BEFORE, BEHIND), functions(dump, 4000)
+        assert victim.word() == theirs
+        victim.ask("drop", "DROPPED")
+        victim.ask("return", "RETURNED")
+        assert victim.word() == ours != first
+        victim.ask("drop", "DROPPED")
+        victim.end()
+
+
+@case()
+def python_code_when_memattach_is_killed(context):
+    """The word leads to a trampoline that goes on to CPython's own function; --detach puts it back, and a next session knows nothing of the first."""
+    for python in running(context, PROGRAM):
+        victim = Code(context, python)
+        first = victim.word()
+        for _ in range(2):
+            session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+            assert victim.word() != first
+            victim.ask("cells", "CELLS")
+            session.process.kill()
+            session.process.wait(PATIENCE)
+            victim.ask("drop", "DROPPED")
+            result = run_memattach(context, "--detach", "-p", victim.pid)
+            assert result.returncode == 0 and victim.word() == first, result.stderr
+            victim.ask("drop", "DROPPED")
+        session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+        cells = victim.ask("cells", "CELLS")
+        check_receipt(session.stop(), victim.pid)
+        assert victim.word() == first
+        assert innermost(PythonDump(session.dump), 6000) == {(function, file): blocks for function, file, blocks in cells}
+        victim.end()
