@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "python_allocators.h"
 #include "python_hooks.h"
 
 /* Each name that the user gave must be somewhere. */
@@ -105,11 +106,25 @@ static int choose_hooks(struct session *s, const struct allocators *found, uint6
 	                                   stored, e);
 }
 
+/* CPython 3.13 and later contain mimalloc, for builds without the interpreter's lock and for PYTHONMALLOC. */
+static bool is_spare(const struct session *s, const char *text)
+{
+	const struct elf_module *program = modules_main(&s->view.modules);
+	struct python_allocators python;
+
+	if (!program || strcmp(text, "mimalloc"))
+		return false;
+	python_allocators_find(&python, program, &s->memory, &s->view.maps);
+	return python.kind != PYTHON_ALLOCATOR_UNKNOWN;
+}
+
 int session_plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored, struct err *e)
 {
 	int rc = find_allocators(s, found, e);
 	if (rc < 0)
 		return rc;
+	if (found->program_text && is_spare(s, found->program_text))
+		found->program_text = NULL;
 	rc = find_stored(s, stored, e);
 	if (rc == 0)
 		say_stored(s, stored);
