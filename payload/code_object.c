@@ -5,20 +5,31 @@
 #include "python_memory.h"
 #include "stack_hash.h"
 
+#define BESIDE_MULTIPLIER 0x9fb21c651e98df25ull
 #define CHARACTERS_MAX (1ull << 40) /* of a str that is believed */
 
 /* ---- the hash ---- */
 
-/* A difference in any bit reaches the upper ones, from where the next step takes it down again. */
+/*
+ * A difference in any bit reaches the upper ones, from where the next step takes it down again. So what one step has
+ * taken up must not meet what another has: two small differences may cancel each other.
+ */
 static uint64_t add_word(uint64_t hash, uint64_t word)
 {
 	hash ^= word;
 	return (hash << 29 | hash >> 35) * STACK_HASH_P;
 }
 
+/* The step of a second chain: with the same one, what two words at one place of both differ in might cancel out. */
+static uint64_t add_word_beside(uint64_t hash, uint64_t word)
+{
+	hash ^= word;
+	return (hash << 31 | hash >> 33) * BESIDE_MULTIPLIER;
+}
+
 /*
  * Bytes of an object, whose head before them has eight at least: so the last word may begin before them. Two chains,
- * since each step of one waits for the one before.
+ * since each step of one waits for the one before. They meet when the last word of the first has gone through two.
  */
 static uint64_t add_bytes(uint64_t hash, uint64_t address, uint32_t bytes)
 {
@@ -27,15 +38,15 @@ static uint64_t add_bytes(uint64_t hash, uint64_t address, uint32_t bytes)
 
 	for (; i + 16 <= bytes; i += 16) {
 		hash = add_word(hash, python_bytes(address + i));
-		other = add_word(other, python_bytes(address + i + 8));
+		other = add_word_beside(other, python_bytes(address + i + 8));
 	}
 	if (i + 8 <= bytes) {
 		hash = add_word(hash, python_bytes(address + i));
 		i += 8;
 	}
 	if (i < bytes)
-		other = add_word(other, python_bytes(address + bytes - 8) >> 8 * (8 - (bytes - i)));
-	return add_word(hash, other);
+		other = add_word_beside(other, python_bytes(address + bytes - 8) >> 8 * (8 - (bytes - i)));
+	return add_word(add_word(hash, bytes), other);
 }
 
 static uint64_t add_text(uint64_t hash, const struct code_text *text)
@@ -93,7 +104,7 @@ void code_object_read(struct code_object *code, const struct python_layout *layo
 	code->table_cut |= bytes > DUMP_CODE_TABLE_MAX;
 	code->table = lines + layout->frames.bytes_data;
 	code->table_bytes = code->table_cut ? 0 : (uint32_t)bytes;
-	hash = add_word(code->address, (uint64_t)code->bytes << 32 | (uint32_t)code->first_line);
+	hash = add_word(add_word(0, code->address), (uint64_t)code->bytes << 32 | (uint32_t)code->first_line);
 	hash = add_text(hash, &code->name);
 	hash = add_text(hash, &code->file);
 	code->hash = stack_hash_spread(add_table(hash, code->table, code->table_bytes));

@@ -5,7 +5,6 @@
 
 #include "plan_words.h"
 #include "python_releases.h"
-#include "stored_pointers.h"
 
 /* In each PyTypeObject since 3.0: tp_name, tp_basicsize, tp_itemsize, tp_dealloc. */
 #define NAME_TO_SIZE 8u
@@ -19,16 +18,13 @@ static bool is_private_data(const struct session *s, const struct elf_module *m,
 	       (map->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE);
 }
 
-/* Will the memory be searched for copies at the detach in any case, or is it little? */
+/* Will the memory be searched for copies at the detach in any case? */
 static bool is_searched(const struct session *s)
 {
-	uint64_t resident, swapped;
-
 	for (size_t i = 0; i < s->view.plan.entry_count; i++)
 		if (s->view.plan.entries[i].flags & GOT_ESCAPES)
 			return true;
-	target_private_memory(&s->target, &resident, &swapped);
-	return !swapped && resident <= STORED_BYTES;
+	return false;
 }
 
 /* NULL: the word of s->python.code_end and what it holds are known, and it may be patched; else why not. */
@@ -50,7 +46,7 @@ static const char *refusal(struct session *s, const struct elf_module *m, const 
 	if (target_read_u64(memory, end->word, &end->function, &ignored) < 0 ||
 	    !elf_module_holds(m, end->function, 1, PF_X))
 		return "the program has put another function there";
-	return is_searched(s) ? NULL : "it could not be proven later that nobody has copied the word";
+	return is_searched(s) ? NULL : "a copy of it would have to be searched for at the detach, for its sake alone";
 }
 
 void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory)

@@ -10,16 +10,17 @@
  * function there, and it is left alone. No figure depends on it, only what a sample costs.
  *
  * Who reads that word may keep a copy, so at the detach the memory is searched for one (escape.h). In nearly all
- * programs it is anyway, for the sake of GOT entries. Where it would not be, and the memory is not small, the word is
- * left alone, too.
+ * programs it is anyway, for the sake of GOT entries or of the table of allocators. Where it would not be, the word is
+ * left alone, too, however little memory there is: it may be more at the detach, or the processor slow, and then
+ * trampolines would have to stay that nothing else keeps.
  */
 #ifndef MEMATTACH_PYTHON_CODE_H
 #define MEMATTACH_PYTHON_CODE_H
 
 #include "session.h"
 
-/* With s->python.layout. m: the interpreter, which stays as long as the process. Never fails: the word may be left
- * alone, which is said with --verbose. */
+/* With s->python.layout, and after all else is planned. m: the interpreter, which stays as long as the process. Never
+ * fails: the word may be left alone, which is said with --verbose. */
 void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory);
 /* Adds the word that was found to a plan that was made anew before anything was patched, if the memory is searched
  * then. */

@@ -74,7 +74,6 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 		add_note(s, "Python frames of the subinterpreters of CPython %s in %s may be missing: %s",
 		         r->version.text, elf_module_name(r->module), p->attached_why);
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
-	session_plan_python_code(s, r->module, memory);
 	if (s->options.verbose)
 		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
 		            elf_module_name(r->module));
@@ -102,6 +101,8 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 	else
 		take(s, r, &p, memory);
 	take_objects(s, r, memory);
+	if (!why)
+		session_plan_python_code(s, r->module, memory);
 	python_proof_done(&p);
 }
 

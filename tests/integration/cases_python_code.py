@@ -95,6 +95,22 @@ def python_code_of_somebody_else_is_read_each_time(context):
 
 
 @case()
+def python_code_is_no_reason_for_a_search(context):
+    """Where nothing else makes the detach search the memory for copies, the word is left alone: more memory than can be searched must keep nothing."""
+    for python in running(context, PROGRAM):
+        victim = Code(context, python)
+        first = victim.word()
+        session = Session(context, victim.pid, "--hooks", "entry", "--python-allocators", "off", "-v", rate="1")
+        assert victim.word() == first and "a copy of it would have to be searched for" in session.said(), session.said()
+        check_receipt(session.stop(), victim.pid)
+        session = Session(context, victim.pid, "--hooks", "entry", "--python-allocators", "on", rate="1")
+        assert victim.word() != first, session.said()
+        check_receipt(session.stop(), victim.pid)
+        assert victim.word() == first
+        victim.end()
+
+
+@case()
 def python_code_when_memattach_is_killed(context):
     """The word leads to a trampoline that goes on to CPython's own function; --detach puts it back, and a next session knows nothing of the first."""
     for python in running(context, PROGRAM):

@@ -87,6 +87,58 @@ static void test_code_at_a_reused_address_is_another(void **state)
 	python_inside_each(reused);
 }
 
+static uint64_t hash_at(const struct python_fake *f, uint8_t *place, int line)
+{
+	const struct python_walked walked = { .code = (uint64_t)(uintptr_t)place, .bytes = 8, .offset = 4 };
+	struct python_layout l;
+	struct code_object code;
+
+	memcpy(place, f->codes[0], f->release->code_bytes);
+	memcpy(place + f->release->code_first_line, &line, sizeof line);
+	python_inside_layout(f, &l);
+	code_object_read(&code, &l, &walked);
+	return code.hash;
+}
+
+#define PLACES 4096u
+#define PLACE_BYTES 1024u
+#define APART 64u /* places: 0x10000 bytes */
+
+/* Objects that differ in two places: one must not cancel out the other, as an address a line, or a part of a name. */
+static void alike(struct python_fake *f)
+{
+	uint8_t *names[] = { python_fake_string(f, "f_53", 4, 1, true), python_fake_string(f, "f_63", 4, 1, true) };
+	uint8_t *twice[] = { python_fake_string(f, "in53_to_in53_to_", 16, 1, true),
+		             python_fake_string(f, "in63_to_in63_to_", 16, 1, true) };
+	uint8_t *places = aligned_alloc(2 * PLACE_BYTES, PLACES * PLACE_BYTES);
+	uint64_t *hashes = calloc(PLACES, sizeof *hashes);
+
+	assert_true(places && hashes);
+	for (unsigned i = 0; i < PLACES; i++) {
+		put_name(f, names[0]);
+		hashes[i] = hash_at(f, places + i * PLACE_BYTES, 10);
+		if (i % 2)
+			assert_int_not_equal(hash_at(f, places + (i - 1) * PLACE_BYTES, 10 ^ (int)PLACE_BYTES),
+			                     hashes[i]);
+		put_name(f, names[1]);
+		if (i >= APART)
+			assert_int_not_equal(hash_at(f, places + i * PLACE_BYTES, 10), hashes[i - APART]);
+		put_name(f, twice[0]);
+		uint64_t before = hash_at(f, places + i * PLACE_BYTES, 10);
+		put_name(f, twice[1]);
+		assert_int_not_equal(hash_at(f, places + i * PLACE_BYTES, 10), before);
+	}
+	free(hashes);
+	free(places);
+	put_name(f, f->name);
+}
+
+static void test_code_that_differs_twice_is_another(void **state)
+{
+	(void)state;
+	python_inside_each(alike);
+}
+
 /* Nothing that two objects differ in may be lost where another part is empty. */
 static void empty(struct python_fake *f)
 {
@@ -322,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_code_at_a_reused_address_is_another),
+		cmocka_unit_test(test_code_that_differs_twice_is_another),
 		cmocka_unit_test(test_code_without_lines_or_name_differs),
 		cmocka_unit_test(test_code_with_a_long_table_differs_at_its_ends),
 		cmocka_unit_test(test_code_copies_only_what_is_a_str_or_bytes),
