@@ -50,6 +50,8 @@ int modules_watch_word(struct modules *m, uint64_t address, uint64_t value, stru
 /* The module whose segments hold address (whose executable segments, if exec), or NULL. */
 struct elf_module *modules_find(const struct modules *m, uint64_t address, bool exec);
 const struct elf_module *modules_main(const struct modules *m);
+/* The module that has this id, or NULL; 0 is no module's. */
+const struct elf_module *modules_with_id(const struct modules *m, uint32_t id);
 const struct elf_module *modules_loader(const struct modules *m); /* NULL if not seen */
 
 /* The same image in the same place: link map, bias, path, inode and build-id are equal. */

@@ -20,6 +20,14 @@ const struct elf_module *modules_main(const struct modules *m)
 	return m->count && m->list[0].is_main ? &m->list[0] : NULL;
 }
 
+const struct elf_module *modules_with_id(const struct modules *m, uint32_t id)
+{
+	for (size_t i = 0; i < m->count && id; i++)
+		if (m->list[i].id == id)
+			return &m->list[i];
+	return NULL;
+}
+
 const struct elf_module *modules_loader(const struct modules *m)
 {
 	for (size_t i = 0; i < m->count; i++)

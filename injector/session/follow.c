@@ -77,14 +77,6 @@ static enum session_end how_it_ended(const struct session *s, int *detail)
 	return SESSION_END_EXITED;
 }
 
-static const struct elf_module *find_id(const struct modules *m, uint32_t id)
-{
-	for (size_t i = 0; i < m->count; i++)
-		if (m->list[i].id == id)
-			return &m->list[i];
-	return NULL;
-}
-
 /* GOT entries that are patched now, for planning the others. */
 static int patched_entries(struct session *s, struct got_entry **entries, size_t *count, struct err *e)
 {
@@ -145,7 +137,7 @@ static int modules_came_or_went(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < old_count; i++)
-		if (old_ids[i] && !find_id(&s->view.modules, old_ids[i]))
+		if (old_ids[i] && !modules_with_id(&s->view.modules, old_ids[i]))
 			dump_writer_module_gone(&s->recording.dump, old_ids[i]);
 	rc = session_record_modules(s, known, e);
 	if (rc == 0)

@@ -70,23 +70,20 @@ void session_plan_python_code(struct session *s, const struct elf_module *m, con
 int session_add_python_code(struct session *s, struct err *e)
 {
 	const struct python_code_end *end = &s->python.code_end;
+	const struct elf_module *m = modules_with_id(&s->view.modules, end->module);
 	const struct mapping *map = maps_find(&s->view.maps, end->word);
 
-	if (!is_searched(s))
+	if (!m || !is_searched(s))
 		return 0;
-	for (size_t i = 0; i < s->view.modules.count && end->module; i++) {
-		const struct entry_plan word = { .address = end->word,
-			                         .value = end->function,
-			                         .original = end->function,
-			                         .hook = HOOK_python_code,
-			                         .module = (uint32_t)i,
-			                         .flags = GOT_ESCAPES | GOT_COUNTS,
-			                         .page_protection = map ? map->prot : 0,
-			                         .relocation = R_X86_64_64 };
-
-		if (s->view.modules.list[i].id == end->module)
-			return map ? plan_words_add(&s->view.plan, &word, 0, e)
-			           : err_set(e, EFAULT, "it is not mapped");
-	}
-	return 0;
+	if (!map)
+		return err_set(e, EFAULT, "it is not mapped");
+	const struct entry_plan word = { .address = end->word,
+		                         .value = end->function,
+		                         .original = end->function,
+		                         .hook = HOOK_python_code,
+		                         .module = (uint32_t)(m - s->view.modules.list),
+		                         .flags = GOT_ESCAPES | GOT_COUNTS,
+		                         .page_protection = map->prot,
+		                         .relocation = R_X86_64_64 };
+	return plan_words_add(&s->view.plan, &word, 0, e);
 }

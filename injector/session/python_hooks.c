@@ -20,14 +20,6 @@ static const struct {
 	[ROW_FREE] = { HOOK_python_free, TRAMPOLINE_OUTER },
 };
 
-static const struct elf_module *find_module(const struct session *s, uint32_t id)
-{
-	for (size_t i = 0; i < s->view.modules.count && id; i++)
-		if (s->view.modules.list[i].id == id)
-			return &s->view.modules.list[i];
-	return NULL;
-}
-
 static int add_row(struct session *s, const struct elf_module *m, const struct python_row *row, struct err *e)
 {
 	int rc = 0;
@@ -84,7 +76,7 @@ static bool is_wanted(const struct session *s, char *text)
 int session_add_python(struct session *s, struct err *e)
 {
 	const struct python_allocators *a = &s->python.allocators;
-	const struct elf_module *m = find_module(s, s->python.hooked_module);
+	const struct elf_module *m = modules_with_id(&s->view.modules, s->python.hooked_module);
 	int rc = 0;
 
 	if (!m)
@@ -165,7 +157,7 @@ int session_watch_python(struct session *s, struct err *e)
 
 void session_relieve_python(struct session *s)
 {
-	const struct elf_module *m = find_module(s, s->python.hooked_module);
+	const struct elf_module *m = modules_with_id(&s->view.modules, s->python.hooked_module);
 
 	if (m)
 		(void)plan_words_leave(&s->view.plan, (uint32_t)(m - s->view.modules.list), GROUP_MMAP);
