@@ -156,11 +156,19 @@ static void test_crowd_visits_each_thread_once(void **state)
 	end_target(pid);
 }
 
-static void *vfork_and_sleep(void *nothing)
+/* The child ends with the thread that waits for it, so a failed test leaves nothing behind. */
+static void vfork_that_stays(void)
 {
-	if (vfork() == 0)
+	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
+}
+
+static void *vfork_and_sleep(void *nothing)
+{
+	vfork_that_stays();
 	return sleep_on(nothing);
 }
 
@@ -170,16 +178,34 @@ static void wait_for_state(pid_t pid, pid_t tid, char state)
 		usleep(1000);
 }
 
-static void kill_child_of(pid_t pid, pid_t tid)
+/* 0 if it has none. */
+static pid_t child_of(pid_t pid, pid_t tid)
 {
 	char children[64], line[32] = "";
 
 	snprintf(children, sizeof children, "/proc/%d/task/%d/children", pid, tid);
 	FILE *f = fopen(children, "re");
 	assert_non_null(f);
-	assert_non_null(fgets(line, sizeof line, f));
+	if (!fgets(line, sizeof line, f))
+		line[0] = '\0';
 	fclose(f);
-	kill((pid_t)atoi(line), SIGKILL);
+	return (pid_t)atoi(line);
+}
+
+/* A thread is in state D for a moment when it waits for a lock of its memory, too: only with a child it is in vfork. */
+static void wait_for_vfork(pid_t pid, pid_t tid)
+{
+	while (child_of(pid, tid) == 0)
+		usleep(1000);
+	wait_for_state(pid, tid, 'D');
+}
+
+static void kill_child_of(pid_t pid, pid_t tid)
+{
+	pid_t child = child_of(pid, tid);
+
+	assert_true(child > 0);
+	kill(child, SIGKILL);
 }
 
 /*
@@ -202,7 +228,7 @@ static void test_crowd_visits_a_thread_that_came_late(void **state)
 	last = tids[0];
 	for (size_t i = 1; i < count; i++)
 		last = tids[i] > last ? tids[i] : last;
-	wait_for_state(pid, last, 'D');
+	wait_for_vfork(pid, last);
 	assert_int_equal(tracee_seize(&t, pid, last, false, &e), 0);
 	assert_int_equal(tracee_interrupt(&t, monotonic_ns() + 20000000, &stop, &e), -ETIMEDOUT);
 	tracee_detach(&t);
@@ -227,13 +253,11 @@ static void test_crowd_gives_up_at_the_deadline(void **state)
 	pid_t pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (vfork() == 0)
-			for (;;)
-				pause();
+		vfork_that_stays();
 		_exit(0);
 	}
 	assert_true(pid > 0);
-	wait_for_state(pid, pid, 'D');
+	wait_for_vfork(pid, pid);
 	v.pid = pid;
 	const struct thread_visits thread_visits = { pid, &pid, 1, monotonic_ns() + 50000000u, NULL, visit, &v };
 	assert_int_equal(visit_threads(&thread_visits, &e), 0);
