@@ -14,7 +14,8 @@
  *
  * A round has three slices in random order: the trampolines, the originals, and the originals again as a control; each
  * prints a line with the CPU time for a request of the three, in ns. In a slice all connections send a request, then
- * all answers are awaited, and so on; at its ends the server sleeps.
+ * all answers are awaited, and so on; at its ends the server sleeps. The last line is the number of all requests that
+ * were sent with trampolines.
  */
 #include "bench.h"
 
@@ -164,6 +165,8 @@ static int memory;
 static struct got_entry *entries;
 static uint64_t *trampolines;
 static size_t entry_count;
+static bool trampolines_used = true;
+static uint64_t sampled_requests; /* sent while they were */
 
 static bool peek(uint64_t at, void *out, size_t bytes)
 {
@@ -225,6 +228,7 @@ static void read_entries(const struct memattach_session *session)
 
 static void use_trampolines(bool on)
 {
+	trampolines_used = on;
 	for (size_t i = 0; i < entry_count; i++)
 		if (pwrite(memory, on ? &trampolines[i] : &entries[i].old_value, 8, (off_t)entries[i].address) != 8)
 			die("entry");
@@ -256,6 +260,8 @@ static uint64_t cpu_asleep(clockid_t id)
 /* CPU time for each request, in ns. */
 static double slice(clockid_t id, int turns)
 {
+	if (trampolines_used)
+		sampled_requests += (uint64_t)(turns / WARM + 1 + turns) * (uint64_t)connection_count;
 	for (int i = 0; i < turns / WARM + 1; i++)
 		all();
 	uint64_t start = cpu_asleep(id);
@@ -310,5 +316,6 @@ int main(int argc, char **argv)
 		turns = (int)(0.004 * 250 / (now_s() - start)) + 1;
 	fprintf(stderr, "%zu GOT entries, %d requests in a slice\n", entry_count, turns * connection_count);
 	measure(id, rounds, turns);
+	printf("%llu\n", (unsigned long long)sampled_requests);
 	return 0;
 }
