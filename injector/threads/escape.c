@@ -38,8 +38,11 @@ struct search {
 	uint64_t alive;                /* and where it begins to be alive */
 	uint64_t ended;                /* or, asked for the bytes in the buffer: up to where it is an ended thread's */
 	bool ended_asked;
-	bool walked;   /* the mapping is a stack on which no hook is alive */
-	bool given_up; /* memattach was asked twice to end */
+	bool walked;                    /* the mapping is a stack on which no hook is alive */
+	struct thread_stacks stacks;    /* that share their mapping */
+	struct thread_stack last_ended; /* for the same bytes: one of an ended thread among those; end 0: none */
+	uint64_t no_ended;              /* … a page around which there is none; 0: no page */
+	bool given_up;                  /* memattach was asked twice to end */
 	struct escape_result *result;
 	uint64_t hook;      /* marker of one that is alive, 0: none was found */
 	bool for_ways_back; /* wanted are addresses in the frames' stacks, not trampolines */
@@ -92,7 +95,7 @@ static bool is_wanted(const struct search *q, uint64_t word)
  * library made: a guard below it, the thread's control block above. Other stacks (of coroutines) may share their
  * mapping with anything.
  */
-static bool is_stack_of(const struct maps *maps, const struct mapping *m, const struct escape_stack *stack)
+static bool is_stack_of(const struct maps *maps, const struct mapping *m, const struct stack_position *stack)
 {
 	const struct mapping *below = m > maps->list ? m - 1 : NULL;
 
@@ -109,7 +112,7 @@ static bool is_stack_of(const struct maps *maps, const struct mapping *m, const 
  */
 static uint64_t alive_from(const struct escape *x, const struct maps *maps, const struct mapping *m, bool *walked)
 {
-	const struct escape_stack *lowest = NULL;
+	const struct stack_position *lowest = NULL;
 
 	for (size_t i = 0; i < x->stack_count; i++)
 		if (x->stacks[i].sp >= m->start && x->stacks[i].sp < m->end &&
@@ -150,15 +153,41 @@ static bool is_in_frames_stack(const struct search *q, uint64_t where)
 
 static bool is_on_ended_stack(struct search *q, uint64_t where)
 {
-	if (!q->ended_asked)
+	if (!q->ended_asked) {
 		q->ended = ended_stack_end(q->memory, q->x->tid_offset, q->maps, q->mapping);
+		q->last_ended = (struct thread_stack){ 0 };
+		q->no_ended = 0;
+	}
 	q->ended_asked = true;
-	return where < q->ended;
+	if (where < q->ended || (where >= q->last_ended.start && where < q->last_ended.sp))
+		return true;
+	if (where / PAGE_BYTES == q->no_ended)
+		return false;
+	if (ended_stack_around(&q->last_ended, q->memory, q->x->tid_offset, q->mapping, where))
+		return true;
+	q->no_ended = where / PAGE_BYTES;
+	return false;
+}
+
+static bool is_below_stack_pointer(const struct search *q, uint64_t where)
+{
+	const struct thread_stack *stack = thread_stacks_at(&q->stacks, where);
+
+	return where < q->alive || (stack && where < stack->sp);
+}
+
+/* On the stack of a thread that was walked, and of no other? */
+static bool is_on_walked_stack(const struct search *q, uint64_t where)
+{
+	const struct thread_stack *stack = thread_stacks_at(&q->stacks, where);
+
+	return q->walked || (stack && stack->sp > stack->start);
 }
 
 static bool is_found(struct search *q, uint64_t where)
 {
-	if ((where >= q->x->skip_start && where < q->x->skip_end) || where < q->alive || is_on_ended_stack(q, where))
+	if ((where >= q->x->skip_start && where < q->x->skip_end) || is_below_stack_pointer(q, where) ||
+	    is_on_ended_stack(q, where))
 		return false;
 	return q->for_ways_back ? !is_in_frames_stack(q, where) : !is_in_dead_frame(q, where);
 }
@@ -188,7 +217,7 @@ static bool may_be_wanted(const struct search *q, uint64_t word)
 
 static bool is_hook_at(const struct search *q, uint64_t word, uint64_t where)
 {
-	return word == (HOOK_LIVE_MAGIC ^ where) && !q->walked && !q->for_ways_back;
+	return word == (HOOK_LIVE_MAGIC ^ where) && !q->for_ways_back && !is_on_walked_stack(q, where);
 }
 
 /* Remembers a hook that is alive, and goes on: the first word that is found may be a copy of an address. */
@@ -344,6 +373,11 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 	int rc = live_thread_maps(t, &maps, e);
 	if (rc < 0)
 		return rc;
+	rc = thread_stacks_find(&q->stacks, q->x->stacks, q->x->stack_count, q->memory, &maps, e);
+	if (rc < 0) {
+		maps_free(&maps);
+		return rc;
+	}
 	page_scan_prepare(q->pages, t, &maps);
 	for (size_t i = 0; i < maps.count && !*found && !is_over(q); i++) {
 		if (!worth_searching(&maps.list[i]))
@@ -353,6 +387,7 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 		q->alive = alive_from(q->x, &maps, q->mapping, &q->walked);
 		*found = search_mapping(q, q->mapping);
 	}
+	thread_stacks_free(&q->stacks);
 	maps_free(&maps);
 	return q->given_up
 	               ? err_set(e, EINTR, "interrupted twice while copied addresses of trampolines were searched for")

@@ -9,8 +9,9 @@
  * handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
  * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit
  * that is nothing but an old number keeps the trampolines too: the error is on the safe side. Only what is provably
- * dead does not count: a stack below its stack pointer, the stack of a thread that has ended, which glibc keeps
- * (ended_stack.h), and the frame that a signal has left on an alternate stack that no thread is on or can come back to.
+ * dead does not count: a stack below its stack pointer (thread_stack.h), the stack of a thread that has ended, which
+ * glibc keeps (ended_stack.h), and the frame that a signal has left on an alternate stack that no thread is on or can
+ * come back to.
  *
  * A coroutine may be parked in a hook, if the original switches stacks: operator new may, in a new_handler, or an
  * allocator with locks for coroutines. No thread shows that, so the search looks for the liveness markers of hooks, too
@@ -28,13 +29,7 @@
 #include "page_scan.h"
 #include "target.h"
 #include "target_memory.h"
-
-/* Where a thread's stack was when it was seen outside of the payload. */
-struct escape_stack {
-	uint64_t sp; /* below, the red zone left out, nothing of this stack is alive */
-	uint64_t thread_pointer;
-	bool walked; /* to where the thread began: all of its frames are above, and none is in the payload */
-};
+#include "thread_stack.h"
 
 struct escape {
 	uint64_t start, end; /* code of the trampolines that GOT entries led to; start is the first instruction of one.
@@ -42,7 +37,7 @@ struct escape {
 	uint64_t guard;      /* pointer guard, if known (has_guard) */
 	bool has_guard;
 	uint64_t skip_start, skip_end; /* our own memory */
-	const struct escape_stack *stacks;
+	const struct stack_position *stacks;
 	size_t stack_count;
 	uint32_t tid_offset; /* of glibc (tid_offset.h); 0: no stack counts as that of an ended thread */
 };

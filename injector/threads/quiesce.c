@@ -171,7 +171,7 @@ static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, b
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct escape_stack){ sp - RED_ZONE_BYTES, tp, walked };
+	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked };
 	return 0;
 }
 

@@ -30,7 +30,7 @@ struct quiesce_range {
 };
 
 struct quiesce_stacks {
-	struct escape_stack *list;
+	struct stack_position *list;
 	size_t count;
 };
 

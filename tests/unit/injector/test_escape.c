@@ -33,6 +33,8 @@
 /* Words of the shared page by which test and child talk. */
 enum { COPY = 7, THREAD = 16, MASKED, THREAD_POINTER, LEFT, HOOK };
 enum { THREAD_NONE, THREAD_LIVES, THREAD_ENDS };
+/* Of a thread that waits; MERGED: 1, the guard of its stack shall be no mapping of its own; 2, it waits. */
+enum { SP = 24, TP, MERGED };
 
 static struct target target;
 static struct target_memory memory;
@@ -40,6 +42,46 @@ static volatile uint64_t *shared; /* at the same address in the child */
 static uint8_t *pages;            /* of the child: 8 of them, private */
 static char *reserved;
 static struct escape x;
+
+/* Makes the guard below the stack a part of the stack's mapping, as it is since glibc 2.42. */
+static void merge_guard(void)
+{
+	pthread_attr_t attributes;
+	size_t bytes, guard_bytes;
+	void *start;
+
+	if (pthread_getattr_np(pthread_self(), &attributes) == 0 &&
+	    pthread_attr_getstack(&attributes, &start, &bytes) == 0 &&
+	    pthread_attr_getguardsize(&attributes, &guard_bytes) == 0)
+		mprotect((char *)start - guard_bytes, guard_bytes, PROT_READ | PROT_WRITE);
+}
+
+/* The address, and a hook's marker, in a frame that is gone when it returns. */
+static __attribute__((noinline)) void leave_below(void)
+{
+	volatile uint64_t copies[64];
+
+	for (unsigned i = 0; i < 64; i++)
+		copies[i] = 0;
+	copies[8] = shared[MASKED] ^ MASK;
+	copies[16] = HOOK_LIVE_MAGIC ^ (uint64_t)&copies[16];
+	shared[LEFT] = (uint64_t)&copies[8];
+}
+
+static __attribute__((noinline)) void *wait_above(void *argument)
+{
+	volatile uint64_t here[512];
+
+	merge_guard();
+	here[0] = 0;
+	leave_below();
+	shared[SP] = (uint64_t)&here[0];
+	shared[TP] = (uint64_t)__builtin_thread_pointer();
+	__atomic_store_n(&shared[MERGED], 2, __ATOMIC_RELEASE);
+	while (shared[THREAD] == THREAD_LIVES)
+		;
+	return argument;
+}
 
 /* Leaves the address on its stack. */
 static __attribute__((noinline)) void *leave_copy(void *argument)
@@ -63,7 +105,7 @@ static void serve(void)
 
 	for (;; usleep(1000)) {
 		if (shared[THREAD] == THREAD_LIVES && !lives)
-			lives = pthread_create(&thread, NULL, leave_copy, NULL) == 0;
+			lives = pthread_create(&thread, NULL, shared[MERGED] ? wait_above : leave_copy, NULL) == 0;
 		if (shared[THREAD] == THREAD_ENDS && lives) {
 			pthread_join(thread, NULL);
 			lives = false;
@@ -220,6 +262,43 @@ static void test_search_passes_over_stacks_of_ended_threads(void **state)
 #endif
 }
 
+/* Stacks in one mapping, with their guards: what is below the stack pointer of a thread that was walked does not count,
+ * nor what one that has ended has left. */
+static void test_search_tells_stacks_that_share_a_mapping(void **state)
+{
+	const struct tid_pair thread = { shared[THREAD_POINTER], target.pid };
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* its stacks are its own */
+#endif
+	x.tid_offset = tid_offset_find(&memory, &thread, 1);
+	shared[MASKED] = x.start ^ MASK;
+	shared[MERGED] = 1;
+	shared[THREAD] = THREAD_LIVES;
+	while (shared[MERGED] != 2)
+		usleep(1000);
+	struct stack_position positions[] = { { shared[SP], shared[TP], true }, { shared[SP] + 8, shared[TP], true } };
+	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
+	x.stacks = positions;
+	x.stack_count = 2;
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	positions[0].sp = shared[LEFT] - 64; /* it is alive */
+	assert_int_equal(search_again().found, shared[LEFT]);
+	positions[0] = (struct stack_position){ shared[SP], shared[TP], false }; /* what is below may be, too */
+	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
+	positions[0] =
+		(struct stack_position){ shared[LEFT] - 64, shared[THREAD_POINTER], true }; /* another thread's */
+	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
+	x.stack_count = 0;
+	shared[THREAD] = THREAD_ENDS;
+	while (shared[THREAD] != THREAD_NONE)
+		usleep(1000);
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	x.tid_offset = 0;
+	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
+}
+
 /* Whether or not the address of a trampoline ends the search before. */
 static void test_search_finds_a_hook_that_is_alive(void **state)
 {
@@ -338,6 +417,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_search_finds_a_copy, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_passes_over_stacks_of_ended_threads, open_child,
 		                                close_child),
+		cmocka_unit_test_setup_teardown(test_search_tells_stacks_that_share_a_mapping, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_finds_a_hook_that_is_alive, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_does_not_read_swapped_pages, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_scan_tells_pages_that_are_there, open_child, close_child),
