@@ -45,6 +45,7 @@ add_library(memattach_prepare STATIC
   got/plan_words.c
   unwind/allocator_code.c
   unwind/cfi_program.c
+  unwind/stack_base.c
   unwind/unwind_cache.c
   unwind/unwind_compile.c
   unwind/unwind_source.c

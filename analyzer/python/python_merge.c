@@ -52,7 +52,7 @@ static uint32_t count_evaluators(const struct dump_header *h, const uint64_t *fr
 	return evaluators;
 }
 
-void python_merge(const struct dump_header *h, const struct dump_stack_copy *copy, uint32_t first,
+void python_merge(const struct dump_header *h, const struct dump_stack_copy *copy, uint32_t first, bool coroutines,
                   struct merged_stack *merged)
 {
 	struct merging m = { dump_python_frames(copy), dump_python_count(copy), 0, merged };
@@ -62,8 +62,10 @@ void python_merge(const struct dump_header *h, const struct dump_stack_copy *cop
 	bool native_whole = !(flags & (DUMP_STACK_TRUNCATED | DUMP_STACK_DEEP));
 	bool python_whole = !(flags & (DUMP_STACK_PYTHON_TRUNCATED | DUMP_STACK_PYTHON_DEEP));
 	/* Of another interpreter. */
-	bool outer_missing = python_whole && flags & DUMP_STACK_PYTHON_OUTER && evaluators > groups;
 	bool inner_missing = python_whole && flags & DUMP_STACK_PYTHON_INNER && evaluators > groups;
+	/* The same, or of other coroutines. */
+	bool outer_missing = python_whole && !inner_missing && evaluators > groups &&
+	                     (flags & DUMP_STACK_PYTHON_OUTER || (coroutines && evaluators > groups + 1));
 	bool from_outermost = python_whole && !outer_missing && (native_whole || evaluators > groups);
 	/* Of the evaluator, innermost: native frames without a group, and groups that the first one has in excess. */
 	uint32_t bare = from_outermost && evaluators > groups ? evaluators - groups : 0;

@@ -21,7 +21,10 @@
  *   A thread may run one interpreter inside of another, and the list has the frames of one of them. Where the dump says
  *   that those further in may be missing (DUMP_STACK_PYTHON_INNER), native frames in excess are theirs, as it is
  * anyway. Where those further out may be missing (DUMP_STACK_PYTHON_OUTER) and there are native frames in excess, they
- * are laid from the innermost frame outward.
+ * are laid from the innermost frame outward. The same where coroutines may use one stack in turns, as old versions of
+ * greenlet let them (stack_base.h of the injector), and several are in excess for no other reason: what is further out
+ * is that of others. Without coroutines those in excess are further in, as a thread that has released the lock does not
+ * know which interpreter it runs.
  *
  * The groups replace their native frames. Nothing is invented where the lists do not fit:
  *
@@ -53,8 +56,9 @@ struct merged_stack {
 /* Whether a native frame is in the evaluator. */
 bool python_is_evaluator(const struct dump_header *header, uint64_t frame);
 
-/* The native frames from the first on (those before it are the allocator's own), and all Python frames. */
-void python_merge(const struct dump_header *header, const struct dump_stack_copy *copy, uint32_t first,
+/* The native frames from the first on (those before it are the allocator's own), and all Python frames. coroutines:
+ * that use one stack in turns may be among them. */
+void python_merge(const struct dump_header *header, const struct dump_stack_copy *copy, uint32_t first, bool coroutines,
                   struct merged_stack *merged);
 
 #endif

@@ -4,23 +4,34 @@
 #include <ctype.h>
 #include <string.h>
 
+static bool begins(const char *name, const char *with)
+{
+	return !strncmp(name, with, strlen(with));
+}
+
+/* greenlet.cpython-39-x86_64-linux-gnu.so, from version 1 on greenlet/_greenlet.cpython-310-x86_64-linux-gnu.so */
+static bool is_greenlet(const struct image *image)
+{
+	const char *name = image->path && !image->python ? image_name(image) : "";
+
+	return begins(name, "greenlet.") || begins(name, "_greenlet.");
+}
+
 int stack_maker_init(struct stack_maker *m, struct dump *dump, const struct image_map *modules, struct images *images,
                      struct symbols *symbols, bool native)
 {
-	*m = (struct stack_maker){
-		.header = dump_header(dump), .modules = modules, .images = images, .symbols = symbols, .native = native
-	};
+	*m = (struct stack_maker){ .header = dump_header(dump),
+		                   .modules = modules,
+		                   .images = images,
+		                   .symbols = symbols,
+		                   .native = native,
+		                   .coroutines = images_any(images, modules, is_greenlet) };
 	return python_names_init(&m->names, images, dump);
 }
 
 void stack_maker_done(struct stack_maker *m)
 {
 	python_names_done(&m->names);
-}
-
-static bool begins(const char *name, const char *with)
-{
-	return !strncmp(name, with, strlen(with));
 }
 
 /* /usr/bin/python3.11, libpython3.13.so.1.0 */
@@ -68,6 +79,14 @@ static uint32_t python_flags(uint32_t flags)
 	       (flags & DUMP_STACK_PYTHON_DEEP ? DUMP_STACK_DEEP : 0);
 }
 
+/* With -X perf CPython enters its evaluator through code that it makes for each function: that is right outside of the
+ * Python frames, in no module. */
+static bool is_entrance(const struct merged_stack *merged, uint32_t i)
+{
+	return i && merged->frames[i - 1].python && !merged->frames[i].python &&
+	       !DUMP_FRAME_MODULE(merged->frames[i].word);
+}
+
 static void make_merged(struct stack_maker *m, const struct dump_stack_copy *copy, uint32_t first,
                         struct stack_places *places)
 {
@@ -75,7 +94,7 @@ static void make_merged(struct stack_maker *m, const struct dump_stack_copy *cop
 	uint32_t outside = 0; /* where native frames begin that no Python frame is outside of */
 	bool foreign = false; /* some of them are not of the C library */
 
-	python_merge(m->header, copy, first, &merged);
+	python_merge(m->header, copy, first, m->coroutines, &merged);
 	places->python = true;
 	places->flags = python_flags(copy->stack.flags) | (merged.ends_early ? DUMP_STACK_TRUNCATED : 0);
 	places->python_complete = !places->flags && merged.fits;
@@ -83,7 +102,7 @@ static void make_merged(struct stack_maker *m, const struct dump_stack_copy *cop
 		bool known = true, python = merged.frames[i].python;
 		uint64_t word = merged.frames[i].word;
 		uint64_t place = python ? python_names_place(&m->names, word, &known) : images_place(m->modules, word);
-		if (!m->native && !python && is_interpreter(m->images, place))
+		if (!m->native && !python && (is_interpreter(m->images, place) || is_entrance(&merged, i)))
 			continue;
 		places->list[places->count++] = place;
 		places->python_complete &= known;

@@ -23,7 +23,8 @@ struct stack_maker {
 	struct images *images;
 	struct symbols *symbols; /* NULL: wrappers are not known */
 	struct python_names names;
-	bool native; /* all native frames are shown */
+	bool native;     /* all native frames are shown */
+	bool coroutines; /* the process has greenlet loaded */
 };
 
 struct stack_places {

@@ -177,6 +177,14 @@ uint64_t images_place(const struct image_map *map, uint64_t frame)
 	return PLACE(image, DUMP_FRAME_ADDRESS(frame) - map->bias_of[id]);
 }
 
+bool images_any(const struct images *images, const struct image_map *map, bool (*is)(const struct image *image))
+{
+	for (uint32_t id = 1; id < MODULE_IDS; id++)
+		if (map->image_of[id] && is(&images->list[map->image_of[id]]))
+			return true;
+	return false;
+}
+
 const char *image_name(const struct image *image)
 {
 	const char *slash = strrchr(image->path, '/');

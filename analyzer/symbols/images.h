@@ -76,6 +76,8 @@ uint32_t images_add_python(struct images *images, const char *module);
 
 /* The place of a frame word of that dump. */
 uint64_t images_place(const struct image_map *map, uint64_t frame);
+/* Is any image that this dump has like that? */
+bool images_any(const struct images *images, const struct image_map *map, bool (*is)(const struct image *image));
 /* The last component of the path. */
 const char *image_name(const struct image *image);
 

@@ -55,7 +55,8 @@ static const unsigned char ident[EI_NIDENT] = {
 	ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT
 };
 
-int unwind_rows_reserve(struct unwind_rows *rows)
+/* Makes room for one row more. -ENOMEM: no row has changed. */
+static int reserve_row(struct unwind_rows *rows)
 {
 	uint32_t capacity = rows->count ? rows->count * 2 : 1024, *more;
 
@@ -75,10 +76,24 @@ int unwind_rows_reserve(struct unwind_rows *rows)
 
 static int push_row(struct unwind_rows *rows, uint32_t pc, uint32_t rule)
 {
-	if (unwind_rows_reserve(rows))
+	if (reserve_row(rows))
 		return -ENOMEM;
 	rows->pc[rows->count] = pc;
 	rows->rule[rows->count++] = rule;
+	return 0;
+}
+
+int unwind_rows_insert(struct unwind_rows *rows, uint32_t i, uint32_t pc, uint32_t rule)
+{
+	size_t after = rows->count - i - 1;
+
+	if (reserve_row(rows))
+		return -ENOMEM;
+	memmove(rows->pc + i + 2, rows->pc + i + 1, after * sizeof *rows->pc);
+	memmove(rows->rule + i + 2, rows->rule + i + 1, after * sizeof *rows->rule);
+	rows->pc[i + 1] = pc;
+	rows->rule[i + 1] = rule;
+	rows->count++;
 	return 0;
 }
 

@@ -60,8 +60,8 @@ int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, stru
 /* The three together; rows are taken from the cache (may be NULL) or stored there. */
 int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct unwind_cache *cache,
                           struct err *e) WARN_UNUSED;
-/* Makes room for one row more. -ENOMEM: no row has changed. */
-int unwind_rows_reserve(struct unwind_rows *rows) WARN_UNUSED;
+/* One row more, at pc and after row i. -ENOMEM: none. */
+int unwind_rows_insert(struct unwind_rows *rows, uint32_t i, uint32_t pc, uint32_t rule) WARN_UNUSED;
 void unwind_rows_done(struct unwind_rows *rows);
 
 /* May they be published? Ascending, from the start of code that has exec_bytes, known kinds. False for no rows. */

@@ -9,6 +9,7 @@
 
 #include "cfi_program.h"
 #include "cleanup.h"
+#include "stack_base.h"
 #include "stack_switch.h"
 #include "unwind_cache.h"
 #include "unwind_compile.h"
@@ -89,7 +90,12 @@ static int compile_and_mark(struct unwind_rows *rows, const struct module_file *
 {
 	int r = unwind_compile(rows, source, e);
 
-	if (!r && (r = stack_switch_mark(rows, f, e)))
+	if (r)
+		return r;
+	r = stack_switch_mark(rows, f, e);
+	if (!r)
+		r = stack_base_mark(rows, f->module, e);
+	if (r)
 		unwind_rows_done(rows);
 	return r;
 }

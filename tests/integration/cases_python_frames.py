@@ -4,6 +4,7 @@ import collections
 import json
 import pathlib
 import re
+import shutil
 
 from cases_python import pythons, running
 from harness import Snapshot, Session, Victim, case, check_receipt, check_same, log
@@ -112,6 +113,58 @@ def python_stacks_are_cut_at_their_limit(context):
 
 
 
+GREENLETS = r"""
+import greenlet, os, sys
+kept, begun = [], []
+def leaf(n):
+    greenlet.getcurrent().parent.switch()
+    kept.append(bytearray(n))
+    return n
+def down(depth, n):
+    return down(depth - 1, n) if depth else sorted([n], key=leaf)
+def begin(depth):  # further down the stack each time
+    if depth:
+        return sorted([depth - 1], key=begin)
+    begun.append(greenlet.greenlet(lambda: down(len(begun) % 3, 5000)))
+    begun[-1].switch()
+    return 0
+def other(depth):  # so that there is something else where it was
+    return sorted([depth - 1], key=other) if depth else [one.switch() for one in begun if not one.dead]
+print("PID %d\nREADY" % os.getpid(), flush=True)
+sys.stdin.readline()
+for round in range(50):
+    for depth in (0, 6, 2, 4):
+        begin(depth)
+    other(round % 8)
+    begun.clear()
+print("DONE", flush=True)
+sys.stdin.readline()
+print("OK greenlets rounds=1", flush=True)
+"""
+
+
+@case()
+def python_coroutines_begin_on_a_used_stack(context):
+    """greenlet: what is further out on the stack than a coroutine has not called it, and is no part of its stacks."""
+    victim = Victim(context, [context.program("/usr/bin/python3"), "-c", GREENLETS])
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, rate="1")
+    victim.send("go")
+    victim.wait("^DONE$")
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    dump = PythonDump(session.dump)
+    made = collections.Counter()
+    for size, reference in dump.live():
+        names = tuple(frame.function for frame in dump.stacks[reference].python)
+        if size > 5000 and names and names[0] == "leaf":
+            made[names] += 1
+    assert made == {("leaf", *("down",) * (depth + 1), "begin.<locals>.<lambda>"): made_of for depth, made_of in enumerate((50, 100, 50))}, made
+    check_evaluators(dump)
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+
+
 LEAVING = r"""
 import _thread, ctypes, os, sys, time
 c = ctypes.CDLL(None)
@@ -190,6 +243,21 @@ kept = bytes(3000)
 print("DONE", flush=True)
 sys.stdin.readline()
 """
+
+
+@case()
+def python_other_than_cpython_is_named(context):
+    library = context.path("libpypy3.9-c.so")
+    shutil.copy(context.target("plugin.so"), library)
+    victim = Victim(context, [context.program("/usr/bin/python3"), "-c", OPENS, library])
+    session = Session(context, victim.pid)
+    assert "not seen: the Python frames of PyPy in libpypy3.9-c.so are not recorded" in session.said(), session.said()
+    assert "frames of CPython" not in session.said(), session.said()
+    victim.send("go")
+    victim.wait("^DONE$")
+    check_receipt(session.stop(), victim.pid)
+    victim.send("end")
+    assert victim.process.wait(60) == 0
 
 
 @case()

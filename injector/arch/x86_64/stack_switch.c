@@ -2,7 +2,6 @@
 #include "stack_switch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cleanup.h"
 
@@ -31,34 +30,20 @@ static uint32_t row_at(const struct unwind_rows *rows, uint64_t pc)
 	return count ? count - 1 : 0;
 }
 
-/* One row more, at pc and after row i. */
-static int insert(struct unwind_rows *rows, uint32_t i, uint32_t pc, uint32_t rule)
-{
-	size_t after = rows->count - i - 1;
-
-	if (unwind_rows_reserve(rows))
-		return -ENOMEM;
-	memmove(rows->pc + i + 2, rows->pc + i + 1, after * sizeof *rows->pc);
-	memmove(rows->rule + i + 2, rows->rule + i + 1, after * sizeof *rows->rule);
-	rows->pc[i + 1] = pc;
-	rows->rule[i + 1] = rule;
-	rows->count++;
-	return 0;
-}
-
 /* Row i is unsupported from pc on, for a while. */
 static int mark(struct unwind_rows *rows, uint32_t i, uint32_t pc)
 {
 	const uint32_t rule = rows->rule[i], unsupported = UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0);
 	bool last = i + 1 == rows->count;
 
-	if ((last || rows->pc[i + 1] - pc > STACK_SWITCH_REACH) && insert(rows, i, pc + STACK_SWITCH_REACH, rule))
+	if ((last || rows->pc[i + 1] - pc > STACK_SWITCH_REACH) &&
+	    unwind_rows_insert(rows, i, pc + STACK_SWITCH_REACH, rule))
 		return -ENOMEM;
 	if (rows->pc[i] == pc) {
 		rows->rule[i] = unsupported;
 		return 0;
 	}
-	return insert(rows, i, pc, unsupported);
+	return unwind_rows_insert(rows, i, pc, unsupported);
 }
 
 int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_t bytes, uint64_t at, struct err *e)

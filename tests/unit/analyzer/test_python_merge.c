@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Native and Python frames become one stack; what files of Python are called. */
+/* Native and Python frames become one stack. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "python_files.h"
 #include "python_merge.h"
 
 #define EVALUATOR 0x1000u
@@ -17,7 +16,8 @@
  * native: one letter for each frame, innermost first; E is one of the evaluator. python: one digit for each Python
  * frame, "|" after those for which the evaluator was entered. The result is in the same letters.
  */
-static bool merge(const char *native, const char *python, uint32_t flags, uint32_t first, char *result)
+static bool merge_with(bool coroutines, const char *native, const char *python, uint32_t flags, uint32_t first,
+                       char *result)
 {
 	static struct dump_stack_copy copy;
 	static struct merged_stack merged;
@@ -31,7 +31,7 @@ static bool merge(const char *native, const char *python, uint32_t flags, uint32
 		if (*python != '|')
 			copy.frames[strlen(native) + count++] = DUMP_PYTHON_FRAME(*python, python[1] == '|', 4);
 	copy.stack.flags = flags | DUMP_STACK_PYTHON_FLAGS(count);
-	python_merge(&h, &copy, first, &merged);
+	python_merge(&h, &copy, first, coroutines, &merged);
 	for (uint32_t i = 0; i < merged.count; i++) {
 		const struct merged_frame *f = &merged.frames[i];
 		*result++ = f->python                          ? (char)DUMP_PYTHON_REFERENCE(f->word)
@@ -40,6 +40,11 @@ static bool merge(const char *native, const char *python, uint32_t flags, uint32
 	}
 	*result = 0;
 	return merged.fits;
+}
+
+static bool merge(const char *native, const char *python, uint32_t flags, uint32_t first, char *result)
+{
+	return merge_with(false, native, python, flags, first, result);
 }
 
 static void test_merging(void **state)
@@ -60,7 +65,8 @@ static void test_merging(void **state)
 		{ "abc", "", whole, "abc", true },
 		{ "aEbEcEd", "12|3|", whole, "aEb12c3d", true }, /* the innermost is being set up */
 		{ "EbE", "1|", whole, "Eb1", true },
-		{ "EbEcE", "1|", whole, "EbEc1", false },      /* but not two of them */
+		{ "EbEcE", "1|", whole, "EbEc1", false }, /* but not two of them */
+		{ "EbEcEdE", "12|3|", cut, "EbEc12d3", false },
 		{ "aEbEc", "1|2|3|", whole, "a12b3c", false }, /* too many groups: with the innermost */
 		{ "aEbEc", "1|2|3|45|", whole, "a123b45c", false },
 		{ "ab", "1|2|", whole, "ab12", false }, /* no frame of the evaluator at all */
@@ -92,6 +98,30 @@ static void test_merging(void **state)
 	assert_string_equal(result, "1a"); /* without the allocator's own */
 }
 
+/* Coroutines use one stack in turns: what is further out is that of others. */
+static void test_coroutines(void **state)
+{
+	const struct {
+		const char *native, *python;
+		uint32_t flags;
+		const char *result;
+		bool fits;
+	} cases[] = {
+		{ "EbEcE", "1|", 0, "1bEcE", false },
+		{ "EbEcEdE", "12|3|", DUMP_STACK_TRUNCATED, "12b3cEdE", false },
+		{ "aEbEcEd", "12|3|", 0, "aEb12c3d", true }, /* one: the innermost is being set up */
+		{ "EbEcE", "1|", DUMP_STACK_PYTHON_INNER, "EbEc1", false },
+	};
+	char result[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		bool fits = merge_with(true, cases[i].native, cases[i].python, cases[i].flags, 0, result);
+		assert_string_equal(result, cases[i].result);
+		assert_int_equal(fits, cases[i].fits);
+	}
+}
+
 /* Whatever the lists are, nothing is lost, nothing comes twice, and both keep their order. */
 static void test_nothing_is_lost(void **state)
 {
@@ -110,8 +140,8 @@ static void test_nothing_is_lost(void **state)
 				python[used++] = '|';
 		}
 		python[used] = 0;
-		merge(native, python, (uint32_t)rand() & (15u | DUMP_STACK_PYTHON_INNER | DUMP_STACK_PYTHON_OUTER), 0,
-		      result);
+		merge_with(rand() % 2, native, python,
+		           (uint32_t)rand() & (15u | DUMP_STACK_PYTHON_INNER | DUMP_STACK_PYTHON_OUTER), 0, result);
 		for (char *s = result; *s; s++)
 			if (*s < 'A')
 				order[at++] = *s;
@@ -145,43 +175,13 @@ static void test_fullest_stack(void **state)
 	assert_int_equal(strlen(result), PYTHON_MERGED_MAX);
 }
 
-static void test_files(void **state)
-{
-	static const struct {
-		const char *file, *module, *shown;
-	} files[] = {
-		{ "/usr/lib/python3/dist-packages/pandas/core/frame.py", "pandas.core.frame", "pandas/core/frame.py" },
-		{ "/venv/lib/python3.12/site-packages/numpy/__init__.py", "numpy", "numpy/__init__.py" },
-		{ "/venv/lib/python3.12/site-packages/six.py", "six", "six.py" },
-		{ "/usr/lib/python3.11/json/__init__.py", "json", "json/__init__.py" },
-		{ "/opt/lib64/python3.9/ast.py", "ast", "ast.py" },
-		{ "/srv/app/pkg/views.py", "/srv/app/pkg/views.py", "pkg/views.py" },
-		{ "/srv/app/", "/srv/app/", "/srv/app/" },
-		{ "/other/a.py", "/other/a.py", "/other/a.py" },
-		{ "/usr/lib/python3.x/a.py", "/usr/lib/python3.x/a.py", "/usr/lib/python3.x/a.py" },
-		{ "/x/site-packages/", "/x/site-packages/", "/x/site-packages/" },
-		{ "<frozen importlib._bootstrap>", "importlib._bootstrap", "<frozen importlib._bootstrap>" },
-		{ "<string>", "<string>", "<string>" },
-		{ "", "python", "" },
-	};
-	char name[PYTHON_MODULE_TEXT];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-		python_module_name(files[i].file, name);
-		assert_string_equal(name, files[i].module);
-		assert_string_equal(python_short_file(files[i].file, "/srv/app/"), files[i].shown);
-	}
-	assert_string_equal(python_short_file("/srv/app/a.py", NULL), "/srv/app/a.py");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merging),
+		cmocka_unit_test(test_coroutines),
 		cmocka_unit_test(test_nothing_is_lost),
 		cmocka_unit_test(test_fullest_stack),
-		cmocka_unit_test(test_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "stack_base.h"
 #include "stack_switch.h"
 
 #define RSP UNWIND_RULE(UNWIND_RSP, 16, 0)
@@ -92,11 +93,38 @@ static void test_mark_leaves_other_code_alone(void **state)
 	unwind_rows_done(&rows);
 }
 
+/* Any range: its frames are outermost ones, all others are as before, and no row is there twice. */
+static void test_stacks_end_in_a_range(void **state)
+{
+	static const uint32_t marks[] = { 0, 1, 63, 64, 65, 127, 128, 129, 191 };
+	const uint32_t ends = UNWIND_RULE(UNWIND_END, 0, 0);
+	struct unwind_rows rows, before;
+
+	(void)state;
+	make_rows(&before);
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) {
+			make_rows(&rows);
+			assert_int_equal(stack_base_mark_rows(&rows, marks[i], marks[k]), 0);
+			assert_true(unwind_rows_sound(&rows, 192));
+			for (uint32_t pc = 0; pc < 192; pc++)
+				assert_int_equal(unwind_rows_find(&rows, pc), pc >= marks[i] && pc < marks[k]
+				                                                      ? ends
+				                                                      : unwind_rows_find(&before, pc));
+			unwind_rows_done(&rows);
+		}
+	unwind_rows_done(&before);
+	rows = (struct unwind_rows){ 0 };
+	assert_int_equal(stack_base_mark_rows(&rows, 0, 64), 0);
+	assert_int_equal(rows.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mark_reaches_to_the_call),
 		cmocka_unit_test(test_mark_leaves_other_code_alone),
+		cmocka_unit_test(test_stacks_end_in_a_range),
 	};
 
 	return cmocka_run_group_tests_name("stack_switch", tests, NULL, NULL);

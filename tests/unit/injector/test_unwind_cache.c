@@ -18,7 +18,7 @@
 static char root[64];
 static const uint8_t build_id[20] = { 0xab, 1, 2 };
 static const struct unwind_cache_key key = { build_id, sizeof build_id, 77, EXEC_BYTES };
-static const char file_of_key[] = "memattach/ab01020000000000000000000000000000000000-2.unwind";
+static const char file_of_key[] = "memattach/ab01020000000000000000000000000000000000-3.unwind";
 
 static int make_root(void **state)
 {
@@ -291,7 +291,7 @@ static void age(uint8_t id[20], struct unwind_cache_key *k, int i)
 	id[0] = (uint8_t)i;
 	*k = (struct unwind_cache_key){ id, 20, 77, EXEC_BYTES };
 	store_key(k, ROWS);
-	snprintf(name, sizeof name, "memattach/%02x01020000000000000000000000000000000000-2.unwind", i);
+	snprintf(name, sizeof name, "memattach/%02x01020000000000000000000000000000000000-3.unwind", i);
 	assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
@@ -392,7 +392,7 @@ static void test_compile_module_uses_the_cache(void **state)
 	snprintf(path, sizeof path, "memattach/");
 	for (uint32_t i = 0; i < f.module->build_id_bytes; i++)
 		sprintf(path + strlen(path), "%02x", f.module->build_id[i]);
-	strcat(path, "-2.unwind");
+	strcat(path, "-3.unwind");
 	AUTO_FCLOSE FILE *file = fopen(path, "r");
 	assert_non_null(file);
 	assert_int_equal(fread(&head, sizeof head, 1, file), 1);
