@@ -227,13 +227,18 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
 bool scope_stays(struct scope *s, const struct elf_module *module)
 {
 	const struct elf_module *program = modules_main(s->m);
+	size_t asked = (size_t)(module - s->m->list), first = s->m->count;
+	bool needed = false;
 	struct err ignored;
 
 	if (!program || budget_check(s->budget, &ignored) < 0)
 		return false;
 	size_t count = needed_closure(s, (size_t)(program - s->m->list));
-	for (size_t i = 0; i < count; i++)
-		if (&s->m->list[s->order[i]] == module)
-			return budget_check(s->budget, &ignored) == 0;
-	return false;
+	for (size_t i = 0; i < count; i++) {
+		needed |= s->order[i] == asked;
+		if (i && s->order[i] < first)
+			first = s->order[i];
+	}
+	bool preloaded = module->namespace_id == program->namespace_id && count > 1 && asked < first;
+	return (needed || preloaded) && budget_check(s->budget, &ignored) == 0;
 }

@@ -23,8 +23,9 @@ const struct elf_module *scope_find(struct scope *s, const struct elf_module *fr
                                     const char *version, struct elf_symbol *symbol);
 
 /*
- * Is it the program, or a library that the program needs, directly or not? The loader unloads none of these. False also
- * if the answer would take more work than the budget allows.
+ * Is it the program, a library that the program needs, directly or not, or one that is preloaded (LD_PRELOAD): before
+ * the first that is needed? The loader unloads none of these. False also if the answer would take more work than the
+ * budget allows.
  */
 bool scope_stays(struct scope *s, const struct elf_module *module);
 

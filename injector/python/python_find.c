@@ -77,7 +77,9 @@ const char *python_stay_refusal(const struct python_runtime *r, const struct mod
 	bool stays = scope && scope_stays(scope, r->module);
 
 	scope_free(scope);
-	return stays ? NULL : "the program has loaded it by dlopen, and may unload it";
+	return stays ? NULL
+	             : "the program has loaded it by dlopen, and may unload it; it stays where "
+	               "the program is started with LD_PRELOAD and its path";
 }
 
 const char *python_version_refusal(const struct python_version *v)

@@ -128,12 +128,36 @@ static void test_scope_stays_is_what_the_program_needs(void **state)
 	modules_free(&m);
 }
 
+/* The loader puts them before what the program needs; what it opens later comes last. */
+static void test_scope_stays_what_is_preloaded(void **state)
+{
+	struct modules m;
+
+	(void)state;
+	make_modules(&m, 40);
+	for (uint32_t i = 1; i < 40; i++)
+		m.list[i].needed_count = 0;
+	m.list[0].needed[0] = m.list[0].needed[2]; /* number 3, */
+	m.list[0].needed[1] = m.list[0].needed[4]; /* and number 5 */
+	m.list[0].needed_count = 2;
+	m.list[2].namespace_id = 1;
+	struct scope *scope = scope_new(&m, NULL);
+	assert_non_null(scope);
+	for (uint32_t i = 0; i < m.count; i++)
+		assert_int_equal(scope_stays(scope, &m.list[i]), i == 0 || i == 1 || i == 3 || i == 5);
+	m.list[0].needed_count = 0;
+	assert_false(scope_stays(scope, &m.list[1]));
+	scope_free(scope);
+	modules_free(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scope_find_follows_the_order_of_the_loader),
 		cmocka_unit_test(test_scope_find_stays_in_the_budget),
 		cmocka_unit_test(test_scope_stays_is_what_the_program_needs),
+		cmocka_unit_test(test_scope_stays_what_is_preloaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
