@@ -43,7 +43,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 10u
+#define CONTROL_VERSION 11u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -59,6 +59,7 @@ enum got_state {
 #define GOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
 #define GOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
 #define GOT_COUNTS 2u  /* … leads to SHAPE_COUNT: the payload relies on the count as long as the word is patched */
+#define GOT_PYTHON 4u  /* … it is a word of CPython, no GOT entry, and counted apart (patched_words.h) */
 
 struct got_entry {
 	uint64_t address;    /* of the word, multiple of 8 */

@@ -15,6 +15,7 @@
  *   DUMP_REGION_THREADS      arena of thread records          (written by memattach)
  *   DUMP_REGION_NOTES        arena of texts: what is not seen (written by memattach)
  *   DUMP_REGION_RATES        arena of changes of the rate     (written by memattach)
+ *   DUMP_REGION_PATHS        arena of texts: sys.path         (written by memattach)
  *   DUMP_REGION_SYMBOLS      names of the frames              (appended to the file when the session has ended)
  *
  * Hash tables grow by levels: when the youngest level fills up, memattach publishes another of at least twice the
@@ -94,6 +95,7 @@ enum dump_region_kind {
 	DUMP_REGION_NOTES = 7,
 	DUMP_REGION_RATES = 8,
 	DUMP_REGION_SYMBOLS = 9, /* in the file only, at most one */
+	DUMP_REGION_PATHS = 10,
 };
 
 struct dump_region {
@@ -210,7 +212,8 @@ struct dump_live_record {
 #define DUMP_INDEX_REFERENCE(word) ((uint32_t)(word))
 #define DUMP_INDEX_CHECK(word) ((uint32_t)((word) >> 32))
 
-/* A region of kind STACKS, MODULES, THREADS or NOTES starts with this, then records follow, each aligned to 16. */
+/* A region of kind STACKS, MODULES, THREADS, NOTES, RATES or PATHS starts with this, then records follow, each aligned
+ * to 16. */
 struct dump_arena {
 	uint64_t used; /* (atomic) bytes handed out after this header; may exceed the room: then the arena is full */
 	uint64_t reserved_[7];
@@ -396,6 +399,19 @@ enum dump_rate_reason {
 };
 
 /*
+ * An entry that sys.path had in one of the interpreters, at the attach or later, as it was written there: each once, in
+ * no order that matters. One that is no absolute path follows a second time, behind the directory that the target
+ * worked in then; "" is that directory. It may be no directory: an archive, or anything else.
+ */
+struct dump_path {
+	uint32_t bytes;         /* of this record, released last; 0 ends the arena */
+	uint32_t reserved_;
+	char text[];            /* NUL-terminated UTF-8 */
+};
+#define DUMP_PATHS_MAX 512u
+#define DUMP_PATHS_BYTES_MAX (128u << 10) /* of all texts, each with its NUL */
+
+/*
  * A region of kind SYMBOLS: what the frames of the stacks of this dump are called, so that a report needs none of the
  * files that the target had. The region is appended to the last copy of the dump: its bytes first, then its descriptor,
  * then region_count. The structure below is followed by place_count places, ascending by frame; module_count modules;
@@ -460,6 +476,7 @@ DUMP_ASSERT_(sizeof(struct dump_history_block) == DUMP_HISTORY_BLOCK_BYTES, "dum
 DUMP_ASSERT_(sizeof(struct dump_module) == 96, "dump_module");
 DUMP_ASSERT_(sizeof(struct dump_thread) == 24, "dump_thread");
 DUMP_ASSERT_(sizeof(struct dump_rate_change) == 48, "dump_rate_change");
+DUMP_ASSERT_(sizeof(struct dump_path) == 8, "dump_path");
 DUMP_ASSERT_(sizeof(struct dump_symbols) == 32, "dump_symbols");
 DUMP_ASSERT_(sizeof(struct dump_symbol_place) == 16, "dump_symbol_place");
 DUMP_ASSERT_(sizeof(struct dump_symbol_module) == 12, "dump_symbol_module");

@@ -17,8 +17,10 @@
  *   otherwise, whichever interpreter it runs and whichever thread made the state.
  * - Else through the thread-specific key of the runtime. The value belongs to the thread, is set before it runs Python
  *   and cleared before the state is freed, but for threads that outlive the interpreter. It is used only if key_address
- *   begins with a word that is not 0, the key is below PYTHON_KEYS, the value was set under key_sequence, and the state
- *   names this thread.
+ *   begins with a word that is not 0, the key is below PYTHON_KEYS, the value was set under the sequence number that
+ *   key_table has for that key now, and the state names this thread. An interpreter that is started again in the same
+ *   process (Py_Initialize after Py_Finalize) makes its key anew, with another number or sequence number; all else that
+ *   is here stays.
  *
  * From the state, state_frame leads to the current frame; where cframe_frame is not absent, through one more structure.
  *
@@ -49,6 +51,7 @@
 #define PYTHON_KEY_BYTES  16u         /* glibc: of one key in a block: sequence number of the key, value */
 #define PYTHON_LEAVING    0x10u       /* glibc: EXITING_BITMASK, set at the begin of pthread_exit and cancellation */
 #define PYTHON_KEY_VALUE  8u          /* … where the value is */
+#define PYTHON_KEY_ENTRY  16u         /* glibc: of an entry of its table of keys: sequence number, destructor */
 
 /* What the word of a frame at frame_instruction is. A code unit has two bytes. */
 enum python_instruction {
@@ -113,8 +116,8 @@ struct python_code_layout {
 struct python_layout {
 	uint32_t version;         /* as Py_Version: 0x030b02f0 is 3.11.2, 0x030bfff0 any patch level; 0: no frames */
 	uint32_t specific_offset; /* C library: from the thread pointer to its 32 addresses of blocks of keys */
-	uint64_t key_address;     /* process: int32 "is there a key", uint32 key (Py_tss_t, in _PyRuntime) */
-	uint64_t key_sequence;    /* process: of the key as it is now; one that is made anew has another */
+	uint64_t key_address;     /* process: int32 "is there a key", uint32 key (Py_tss_t in _PyRuntime), on 8 bytes */
+	uint64_t key_table;       /* C library: of an entry of each key, which begins with its sequence number */
 	uint64_t finalizing;      /* process: of a word, not 0 once the interpreter ends, before states are freed */
 	uint64_t code_type;       /* process: PyCode_Type */
 	uint64_t frame_type;      /* process: PyFrame_Type, which frames of 3.9 and 3.10 have; else 0 */

@@ -15,22 +15,14 @@
 #include "inspect.h"
 #include "old_stub.h"
 #include "other_session.h"
+#include "patched_words.h"
 #include "payload_place.h"
 #include "permission.h"
+#include "plan.h"
 #include "proc_status.h"
 #include "record.h"
 #include "session_lock.h"
 #include "size.h"
-
-/* Each line of text under one name. */
-static void facts(const char *name, const char *text)
-{
-	for (const char *line = text; line && *line;) {
-		int length = (int)strcspn(line, "\n");
-		fact(line == text ? name : "", "%.*s", length, line);
-		line += length + (line[length] == '\n');
-	}
-}
 
 static void tell_process(const struct session *s)
 {
@@ -145,8 +137,8 @@ static void tell_uncovered(const struct session *s, const struct doctor_allocato
 
 	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
 		fact("not covered", "%s", s->view.plan.refusals[i].text);
-	facts("not covered", s->view.plan.notes);
-	facts("not covered", s->view.modules.unread);
+	fact_lines("not covered", "", s->view.plan.notes);
+	fact_lines("not covered", "", s->view.modules.unread);
 	any |= s->view.plan.notes[0] || s->view.modules.unread[0];
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
@@ -161,11 +153,12 @@ static void tell_uncovered(const struct session *s, const struct doctor_allocato
 
 static void tell_cost(const struct session *s, uint64_t prepared_ns)
 {
-	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT];
+	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT], python[PATCHED_WORDS_TEXT];
 
-	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries by %zu trampolines",
+	patched_words_of_python(python, " and ", patched_words_planned(s, true, NULL));
+	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries%s by %zu trampolines",
 	     size_format((double)s->view.plan.text_bytes, text), size_format((double)s->recording.tables.used, tables),
-	     s->view.plan.entry_count, s->view.plan.trampoline_count);
+	     patched_words_planned(s, false, NULL), python, s->view.plan.trampoline_count);
 	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
 	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
@@ -245,7 +238,9 @@ int doctor_report(struct session *s)
 	struct doctor_allocators allocators;
 	doctor_allocators_find(&allocators, s);
 	doctor_allocators_tell(&allocators, s);
+	rc = session_plan_relieve(s, &e);
 	doctor_python(s);
+	doctor_allocators_tell_hooks(&allocators, s);
 	tell_uncovered(s, &allocators);
 	tell_cost(s, monotonic_ns() - start);
 	if (s->options.verbose) {
@@ -253,13 +248,13 @@ int doctor_report(struct session *s)
 		doctor_details(s);
 	}
 	doctor_allocators_done(&allocators);
-	if (session_check_loader(s, &e) < 0 || session_check_threads(s, &e) < 0)
+	if (rc < 0 || session_check_loader(s, &e) < 0 || session_check_threads(s, &e) < 0)
 		return verdict(e.text);
 	if (!suitable)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && cannot_suspend_filter(&e))
 		return verdict(e.text);
-	if (s->view.plan.entry_count == 0 && s->hooks.count == 0 && !s->payload.base)
+	if (!patched_words_planned(s, false, NULL) && s->hooks.count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
 }

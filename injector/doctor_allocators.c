@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "doctor_fact.h"
+#include "patched_words.h"
 #include "plan.h"
 #include "size.h"
 
@@ -120,28 +121,6 @@ static void tell_program(const struct allocators *found, const struct session *s
 	fact("", "  an allocator of its own cannot be found without debug symbols of the program");
 }
 
-static void tell_hooks(const struct doctor_allocators *d, const struct session *s)
-{
-	char limit[SIZE_TEXT];
-	size_t entries = 0;
-
-	for (size_t i = 0; i < s->view.plan.entry_count; i++)
-		entries += !entry_hooks_cover(&s->hooks, s->view.plan.entries[i].original);
-	if (s->hooks.count)
-		fact("hooks", "%zu functions of %s at their entries, and %zu GOT entries", s->hooks.count,
-		     s->hooks.text, entries);
-	else
-		fact("hooks", "%zu GOT entries; no code is changed", entries);
-	if (d->stored.at)
-		fact("", "the program has stored a pointer to an allocation function, at 0x%llx",
-		     (unsigned long long)d->stored.at);
-	else if (d->stored.function && s->hooks.count)
-		fact("",
-		     "its memory is too large (limit %s), or swapped out, to be searched for pointers to "
-		     "allocation functions",
-		     size_format((double)STORED_BYTES, limit));
-}
-
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s)
 {
 	const struct allocators *found = &d->found;
@@ -163,7 +142,29 @@ void doctor_allocators_tell(const struct doctor_allocators *d, const struct sess
 	if (!found->count)
 		fact("allocators", "none was found");
 	tell_program(found, s);
-	tell_hooks(d, s);
+}
+
+void doctor_allocators_tell_hooks(const struct doctor_allocators *d, const struct session *s)
+{
+	char limit[SIZE_TEXT], python[PATCHED_WORDS_TEXT];
+	size_t entries = patched_words_planned(s, false, NULL);
+
+	if (d->result)
+		return;
+	patched_words_of_python(python, ", and ", patched_words_planned(s, true, NULL));
+	if (s->hooks.count)
+		fact("hooks", "%zu functions of %s at their entries, and %zu GOT entries%s", s->hooks.count,
+		     s->hooks.text, entries, python);
+	else
+		fact("hooks", "%zu GOT entries%s; no code is changed", entries, python);
+	if (d->stored.at)
+		fact("", "the program has stored a pointer to an allocation function, at 0x%llx",
+		     (unsigned long long)d->stored.at);
+	else if (d->stored.function && s->hooks.count)
+		fact("",
+		     "its memory is too large (limit %s), or swapped out, to be searched for pointers to "
+		     "allocation functions",
+		     size_format((double)STORED_BYTES, limit));
 }
 
 void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s)

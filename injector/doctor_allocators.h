@@ -21,6 +21,9 @@ void doctor_allocators_done(struct doctor_allocators *d);
 /* The facts. */
 void doctor_allocators_tell(const struct doctor_allocators *d, const struct session *s);
 
+/* What would be hooked, once the plan is what an attach would make (session_plan_relieve(), session_find_python()). */
+void doctor_allocators_tell_hooks(const struct doctor_allocators *d, const struct session *s);
+
 /* With --verbose: each function. */
 void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s);
 

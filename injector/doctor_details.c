@@ -9,6 +9,7 @@
 
 #include "cave.h"
 #include "hook_names.h"
+#include "patched_words.h"
 #include "say.h"
 #include "size.h"
 
@@ -64,8 +65,12 @@ static void tell_originals(const struct session *s)
 		                              ? elf_module_name(&s->view.modules.list[r->definer])
 		                              : "unknown";
 
+		bool at_entry = entry_hooks_cover(&s->hooks, r->original), hooked = r->hooked || at_entry;
 		line("%-20s %012" PRIx64 " %-24s %5u %s%s", hook_symbol(r->hook), r->original, definer, r->entries,
-		     r->hooked ? "hooked" : "not hooked: it calls ", r->hooked ? "" : hook_symbol(r->via));
+		     at_entry ? "hooked at its entry"
+		     : hooked ? "hooked"
+		              : "not hooked: it calls ",
+		     hooked ? "" : hook_symbol(r->via));
 	}
 }
 
@@ -80,10 +85,27 @@ static void tell_entries(const struct session *s)
 	for (size_t i = 0; i < s->view.plan.entry_count; i++) {
 		const struct entry_plan *p = &s->view.plan.entries[i];
 
+		if (p->flags & GOT_PYTHON)
+			continue;
 		line("%012" PRIx64 " %-9s %-20s %012" PRIx64 " %012" PRIx64 " %3u %s %s%s", p->address,
 		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->trampoline,
 		     p->page_protection & PROT_WRITE ? "rw" : "r-", elf_module_name(&s->view.modules.list[p->module]),
 		     p->flags & GOT_ESCAPES ? ", may be copied" : "");
+	}
+}
+
+static void tell_python_words(const struct session *s)
+{
+	if (!patched_words_planned(s, true, NULL))
+		return;
+	puts("\nwords of CPython: address, function, value, trampoline, page, module");
+	for (size_t i = 0; i < s->view.plan.entry_count; i++) {
+		const struct entry_plan *p = &s->view.plan.entries[i];
+
+		if (p->flags & GOT_PYTHON)
+			line("%012" PRIx64 " %-22s %012" PRIx64 " %3u %s %s", p->address, hook_symbol(p->hook),
+			     p->value, p->trampoline, p->page_protection & PROT_WRITE ? "rw" : "r-",
+			     elf_module_name(&s->view.modules.list[p->module]));
 	}
 }
 
@@ -147,6 +169,7 @@ void doctor_details(const struct session *s)
 	tell_functions(s);
 	tell_originals(s);
 	tell_entries(s);
+	tell_python_words(s);
 	tell_unwinding(s);
 	puts("");
 }

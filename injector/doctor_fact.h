@@ -4,5 +4,7 @@
 #define MEMATTACH_DOCTOR_FACT_H
 
 void fact(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Each line of text, the first under that name; before: what stands in front of each. */
+void fact_lines(const char *name, const char *before, const char *text);
 
 #endif

@@ -4,8 +4,9 @@
 #include <inttypes.h>
 
 #include "doctor_fact.h"
-#include "python_allocators.h"
+#include "patched_words.h"
 #include "python_proof.h"
+#include "python_session.h"
 
 static const char *plural(uint64_t count)
 {
@@ -71,44 +72,48 @@ static void tell_thread(const struct python_thread *t)
 		fact("", "    and %u more", t->frames - t->place_count);
 }
 
-static void tell_objects(const struct session *s, const struct python_runtime *r, const struct target_memory *memory)
+/* What an attach would do, found by the functions that it uses. proved: of one of the interpreters. */
+static void tell_session(struct session *s, bool proved)
 {
-	struct python_allocators a;
-
-	python_allocators_find(&a, r->module, memory, &s->view.maps);
-	switch (a.kind) {
-	case PYTHON_ALLOCATOR_POOL:
-		fact("", "  objects of up to %d bytes come from its arenas: seen with --python-allocators on",
-		     POOL_MAX);
+	if (s->payload.base) {
+		fact("", "  the words that an attach would patch can be told once the earlier session's are put back");
 		return;
-	case PYTHON_ALLOCATOR_MALLOC: fact("", "  objects of up to %d bytes come from malloc", POOL_MAX); return;
-	default: fact("", "  objects of up to %d bytes cannot be seen: %s", POOL_MAX, a.why);
 	}
+	session_find_python(s);
+	const struct python_code_end *end = &s->python.code_end;
+	size_t table = patched_words_planned(s, true, NULL) - (end->module != 0);
+	if (proved || table)
+		fact_lines("", "  ", s->python.notes);
+	fact_lines("", "  ", s->python.objects);
+	if (table)
+		fact("", "  %zu words of its table of allocators would be patched", table);
+	if (end->module)
+		fact("", "  its word PyCode_Type.tp_dealloc would be patched: the code objects that end are counted");
+	else if (end->why[0])
+		fact("", "  its word PyCode_Type.tp_dealloc would be left alone, so each sample takes longer: %s",
+		     end->why);
 }
 
-static void tell_runtime(const struct session *s, const struct python_runtime *r, const struct target_memory *memory,
-                         const char *name)
+/* True: its frames can be recorded, but for what a session says. */
+static bool tell_runtime(const struct session *s, const struct python_runtime *r, const char *name)
 {
-	const char *stay = python_stay_refusal(r, &s->view.modules, memory->budget);
 	struct python_proof p;
 
 	tell_version(r, name);
 	python_prove(&p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	tell_proof(&p);
-	if (p.frames_proved && stay)
-		fact("", "  a session does not record them: %s", stay);
-	if (p.frames_proved && p.key_proved && !stay)
-		tell_objects(s, r, memory);
 	for (size_t i = 0; i < p.thread_count && s->options.verbose && p.frames_proved; i++)
 		tell_thread(&p.threads[i]);
 	python_proof_done(&p);
+	return p.frames_proved && p.key_proved;
 }
 
-void doctor_python(const struct session *s)
+void doctor_python(struct session *s)
 {
 	struct python_runtime list[PYTHON_RUNTIMES_MAX];
 	struct budget budget;
 	uint32_t count = 0;
+	bool proved = false;
 	struct err e;
 
 	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
@@ -118,5 +123,7 @@ void doctor_python(const struct session *s)
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++)
-		tell_runtime(s, &list[i], &memory, i ? "" : "python");
+		proved |= tell_runtime(s, &list[i], i ? "" : "python");
+	if (count)
+		tell_session(s, proved);
 }

@@ -16,6 +16,7 @@
 #include "old_stub.h"
 #include "options.h"
 #include "other_session.h"
+#include "patched_words.h"
 #include "payload_image.h"
 #include "payload_place.h"
 #include "plan.h"
@@ -94,6 +95,8 @@ static int prepare(struct session *s, struct err *e)
 		rc = session_prepare_plan(s, e);
 	if (rc == 0)
 		session_find_python(s);
+	if (rc == 0 && s->options.verbose)
+		session_say_lines(s, s->python.details);
 	if (rc == 0)
 		rc = snapshot_take(&s->outcome.before, &s->target, e);
 	if (rc < 0)
@@ -113,21 +116,14 @@ static int prepare(struct session *s, struct err *e)
 		rc = session_reports_open(s, e);
 	if (rc == 0)
 		rc = session_record_modules(s, 1, e);
+	if (rc == 0)
+		session_record_paths(s);
 	return rc < 0 ? rc : session_file_create(s, e);
-}
-
-static unsigned patched_modules(const struct session *s)
-{
-	unsigned modules = 0;
-
-	for (size_t i = 0; i < s->view.plan.entry_count; i++)
-		modules += i == 0 || s->view.plan.entries[i].module != s->view.plan.entries[i - 1].module;
-	return modules;
 }
 
 static void announce(const struct session *s)
 {
-	char rate[SIZE_TEXT], every[128], limit[64] = "", functions[200] = "";
+	char rate[SIZE_TEXT], every[128], limit[64] = "", functions[200] = "", words[PATCHED_WORDS_TEXT];
 
 	if (s->options.max_overhead > 0)
 		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time",
@@ -141,11 +137,15 @@ static void announce(const struct session *s)
 	if (s->outcome.functions_hooked)
 		snprintf(functions, sizeof functions, "%u functions of %s, ", s->outcome.functions_hooked,
 		         s->hooks.text);
-	session_say(s, "attached to %d (%s): %s%u GOT entries in %u modules, thread stopped %.1f ms, %s, writing %s",
-	            s->target.pid, s->target.comm, functions, s->outcome.entries_patched, patched_modules(s),
-	            (double)s->outcome.attach_longest_ns / 1e6, every, s->recording.file.path);
-	if (s->outcome.entries_refused)
-		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries_refused);
+	patched_words_attached(s, words);
+	session_say(s, "attached to %d (%s): %s%s, thread stopped %.1f ms, %s, writing %s", s->target.pid,
+	            s->target.comm, functions, words, (double)s->outcome.attach_longest_ns / 1e6, every,
+	            s->recording.file.path);
+	if (s->outcome.entries.refused)
+		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries.refused);
+	if (s->outcome.python.refused)
+		session_say(s, "not seen: %u words of CPython's table of allocators could not be patched",
+		            s->outcome.python.refused);
 }
 
 enum life { GOES_ON, HAS_ENDED, HAS_EXECED };
@@ -208,24 +208,21 @@ static int give_up(struct session *s, const struct err *why)
 
 static int report_residue(struct session *s)
 {
-	char functions[64] = "";
+	char functions[64] = "", words[PATCHED_WORDS_TEXT];
 
+	patched_words_restored(s, words);
 	if (s->outcome.functions_hooked)
 		snprintf(functions, sizeof functions, "%u of %u functions and ", s->outcome.functions_restored,
 		         s->outcome.functions_hooked);
 	if (!s->options.quiet)
 		say_lines(stderr, s->outcome.notes);
 	if (!s->outcome.residue) {
-		session_say(s,
-		            "detached from %d: %s%u of %u GOT entries restored, thread stopped %.1f ms, the process is "
-		            "as before",
-		            s->target.pid, functions, s->outcome.entries_restored, s->outcome.entries_patched,
-		            (double)s->outcome.detach_longest_ns / 1e6);
+		session_say(s, "detached from %d: %s%s, thread stopped %.1f ms, the process is as before",
+		            s->target.pid, functions, words, (double)s->outcome.detach_longest_ns / 1e6);
 		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %s%u of %u GOT entries restored, thread stopped %.1f ms; what had to stay:",
-	            s->target.pid, functions, s->outcome.entries_restored, s->outcome.entries_patched,
-	            (double)s->outcome.detach_longest_ns / 1e6);
+	session_say(s, "detached from %d: %s%s, thread stopped %.1f ms; what had to stay:", s->target.pid, functions,
+	            words, (double)s->outcome.detach_longest_ns / 1e6);
 	if (!s->options.quiet)
 		say_lines(stderr, s->outcome.residue);
 	return EXIT_RESIDUE;
@@ -269,6 +266,7 @@ static int finish(struct session *s)
 		return finish_dead(s, SESSION_END_EXECED, 0);
 	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
 		complain(s, &e);
+	session_record_paths(s);
 	dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
 	rate_control_note_cost(s);
 	/* The recording ends here; how long the detach takes is no part of it. */

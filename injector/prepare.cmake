@@ -34,6 +34,8 @@ add_library(memattach_prepare STATIC
   python/python_releases.c
   python/python_attached.c
   python/python_specific.c
+  python/python_containers.c
+  python/python_paths.c
   python/python_stack.c
   python/python_version.c
   got/hook_names.c

@@ -10,19 +10,20 @@
 #define STATE_BYTES 1024u        /* no thread state of 3.11 and 3.12 is larger */
 #define STACK_BYTES (256u << 20) /* what is so far below the stack pointer at most may have been stack */
 
-/* The state that the key leads to, 0: none that names this thread. */
+/* The state that the key leads to, 0: none that names this thread. The key and whether there is one are read at once.
+ */
 static uint64_t state_of_key(const struct python_layout *l, uint64_t thread_pointer)
 {
-	uint32_t key = (uint32_t)python_int(l->key_address, 4);
+	uint64_t word = python_word(l->key_address, 0), key = word >> 32;
 
-	if (python_int(l->key_address, 0) == 0 || key >= PYTHON_KEYS)
+	if ((uint32_t)word == 0 || key >= PYTHON_KEYS)
 		return 0;
-	uint64_t block = python_word(thread_pointer, l->specific_offset + key / PYTHON_BLOCK_KEYS * 8);
+	uint64_t block = python_word(thread_pointer + key / PYTHON_BLOCK_KEYS * 8, l->specific_offset);
 	if (!python_is_address(block))
 		return 0;
 	block += key % PYTHON_BLOCK_KEYS * PYTHON_KEY_BYTES;
 	uint64_t state = python_word(block, PYTHON_KEY_VALUE);
-	if (python_word(block, 0) != l->key_sequence)
+	if (python_word(block, 0) != python_word(l->key_table + key * PYTHON_KEY_ENTRY, 0))
 		return 0;
 	return python_is_address(state) && python_word(state, l->frames.state_thread) == thread_pointer ? state : 0;
 }

@@ -23,9 +23,13 @@
  * - Else the key. A thread state is bound to it after it has been filled in, and the key is cleared (or rebound) before
  *   the state is freed: PyThreadState_DeleteCurrent, and PyGILState_Release for threads that are not Python's. A thread
  * that outlives its interpreter has its state freed by another thread, and keeps its value: Py_FinalizeEx sets the word
- *   `finalizing` long before that, and an interpreter that is started later in the same process has a key with another
- *   sequence number. Either ends the walk before it begins. What is left is a thread without the lock that is held up
- *   within this walk for as long as a whole finalisation takes.
+ *   `finalizing` long before that, and deletes the key long before Py_Initialize clears that word and makes a key anew.
+ *   The C library gives each key that it makes another sequence number, and a thread's value has the one under which
+ *   the thread has set it. Who compares both, as pthread_getspecific does, finds no value of an earlier key. Nor one of
+ *   somebody else's key that has taken the number meanwhile: the number and the word before it, which is not 0 while
+ *   the key is the interpreter's, are read at once, and only this thread sets its values, which it does not do in a
+ *   hook. What is left is a thread without the lock that is held up within this walk for as long as a whole
+ *   finalisation takes.
  * - In 3.9 to 3.11 the runtime has one word that leads to the state with the lock. That may be another thread's, which
  *   can give the lock back, free the state and its memory between two of our instructions: there is no way to tell
  *   whose it is without reading it. So it is compared with the thread's own state, and never followed.

@@ -18,7 +18,10 @@
 #include <internal/pycore_interp.h>
 #include <internal/pycore_runtime.h>
 #if PY_VERSION_HEX < 0x030b0000
+#include <dict-common.h>
 #include <frameobject.h>
+#else
+#include <internal/pycore_dict.h>
 #endif
 
 #define MEMBER(name, type, member) printf("\t\t.%s = %zu,\n", #name, offsetof(type, member))
@@ -102,6 +105,40 @@ static void strings(void)
 	printf("\t\t.string_wide_data = %zu,\n", sizeof(PyCompactUnicodeObject));
 }
 
+static void dict_entry(size_t kind, size_t bytes, size_t key, size_t value)
+{
+	printf("\t\t\t{ .kind = %zu, .bytes = %zu, .key = %zu, .value = %zu },\n", kind, bytes, key, value);
+}
+
+#define ENTRY(kind, type) dict_entry(kind, sizeof(type), offsetof(type, me_key), offsetof(type, me_value))
+
+static void containers(void)
+{
+	MEMBER(dict_keys, PyDictObject, ma_keys);
+	MEMBER(dict_values, PyDictObject, ma_values);
+#if PY_VERSION_HEX < 0x030b0000
+	MEMBER(keys_slots, struct _dictkeysobject, dk_size);
+	puts("\t\t.keys_index_log2 = PYTHON_ABSENT,");
+	puts("\t\t.keys_kind = PYTHON_ABSENT,");
+#else
+	puts("\t\t.keys_slots = PYTHON_ABSENT,");
+	MEMBER(keys_index_log2, struct _dictkeysobject, dk_log2_index_bytes);
+	MEMBER(keys_kind, struct _dictkeysobject, dk_kind);
+#endif
+	MEMBER(keys_entry_count, struct _dictkeysobject, dk_nentries);
+	MEMBER(keys_index, struct _dictkeysobject, dk_indices);
+	puts("\t\t.dict_entries = {");
+#if PY_VERSION_HEX < 0x030b0000
+	ENTRY(0, PyDictKeyEntry);
+#else
+	ENTRY(DICT_KEYS_GENERAL, PyDictKeyEntry);
+	ENTRY(DICT_KEYS_UNICODE, PyDictUnicodeEntry);
+#endif
+	puts("\t\t},");
+	MEMBER(list_count, PyListObject, ob_base.ob_size);
+	MEMBER(list_items, PyListObject, ob_item);
+}
+
 static void code_object(void)
 {
 	MEMBER(code_filename, PyCodeObject, co_filename);
@@ -142,6 +179,7 @@ static void states(void)
 #else
 	MEMBER(interpreter_threads, PyInterpreterState, threads.head);
 #endif
+	MEMBER(interpreter_sys, PyInterpreterState, sysdict);
 	MEMBER(state_previous, PyThreadState, prev);
 	MEMBER(state_next, PyThreadState, next);
 	MEMBER(state_interpreter, PyThreadState, interp);
@@ -164,6 +202,7 @@ static void self_description(void)
 	SELF(interpreter_state.id, PyInterpreterState, id);
 	SELF(interpreter_state.next, PyInterpreterState, next);
 	SELF(interpreter_state.threads_head, PyInterpreterState, threads.head);
+	SELF(interpreter_state.sysdict, PyInterpreterState, sysdict);
 	SELF(thread_state.prev, PyThreadState, prev);
 	SELF(thread_state.next, PyThreadState, next);
 	SELF(thread_state.interp, PyThreadState, interp);
@@ -186,6 +225,10 @@ static void self_description(void)
 	SELF(bytes_object.ob_sval, PyBytesObject, ob_sval);
 	SELF(unicode_object.state, PyASCIIObject, state);
 	SELF(unicode_object.length, PyASCIIObject, length);
+	SELF(dict_object.ma_keys, PyDictObject, ma_keys);
+	SELF(dict_object.ma_values, PyDictObject, ma_values);
+	SELF(list_object.ob_size, PyListObject, ob_base.ob_size);
+	SELF(list_object.ob_item, PyListObject, ob_item);
 	printf("\t\t\t{ %zu, %zu },\n", offsetof(_Py_DebugOffsets, unicode_object.asciiobject_size),
 	       sizeof(PyASCIIObject));
 	puts("\t\t},");
@@ -207,6 +250,7 @@ int main(void)
 	states();
 	code_object();
 	strings();
+	containers();
 	MEMBER(type_name, PyTypeObject, tp_name);
 	self_description();
 	puts("\t},");

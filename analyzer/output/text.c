@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "printable.h"
-#include "python_files.h"
 #include "size.h"
 
 const char *text_grouped(double value, char buffer[40])
@@ -88,7 +87,7 @@ const char *text_source(const struct images *images, uint64_t place, const struc
 	const char *file = slash ? slash + 1 : l->file;
 
 	if (l->file && python_places_have(images, place))
-		file = python_short_file(l->file, images->python.root);
+		file = python_places_short(&images->python, l->file);
 	out[0] = 0;
 	if (l->file && l->line)
 		snprintf(out, LINE_TEXT, "%.*s:%d", LINE_TEXT - 16, file, l->line);

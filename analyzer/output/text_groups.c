@@ -2,10 +2,10 @@
 /* The tables of the text report by function, file, line, module, thread, size and lifetime. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "printable.h"
-#include "python_files.h"
 #include "short_name.h"
 #include "size.h"
 #include "text.h"
@@ -26,12 +26,21 @@ static const char *plural_of(enum group_by by)
 	return names[by];
 }
 
-/* Of Python below its root, else the last components. */
-static const char *short_file(const struct report *r, const char *path)
+/* Of Python as python_places_short has it, else the last components; with its line. */
+static void put_short_file(const struct report *r, const char *name, char out[LINE_TEXT])
 {
-	const char *file = r->images.python.count ? python_short_file(path, r->images.python.root) : path;
+	const char *colon = r->options.by == BY_LINE ? strrchr(name, ':') : NULL;
+	size_t n = colon ? (size_t)(colon - name) : strlen(name);
+	char file[LINE_TEXT], text[LINE_TEXT];
 
-	return file == path ? text_short_path(path) : file;
+	snprintf(file, sizeof file, "%.*s", (int)n, name);
+	const char *shown = python_places_short(&r->images.python, file);
+	if (shown == file) {
+		printable_copy(text_short_path(name), out, LINE_TEXT);
+		return;
+	}
+	snprintf(text, sizeof text, "%.*s%s", LINE_TEXT - 16, shown, colon ? colon : "");
+	printable_copy(text, out, LINE_TEXT);
 }
 
 static void name_group(const struct text *t, const struct group *g, char name[LINE_TEXT], char module[LINE_TEXT])
@@ -46,7 +55,10 @@ static void name_group(const struct text *t, const struct group *g, char name[LI
 	if (!r->options.full_names)
 		short_name_cut(module, 14);
 	if (path) {
-		printable_copy(r->options.full_names || g->image ? g->name : short_file(r, g->name), name, LINE_TEXT);
+		if (r->options.full_names || g->image)
+			printable_copy(g->name, name, LINE_TEXT);
+		else
+			put_short_file(r, g->name, name);
 		if (!r->options.full_names)
 			short_name_cut(name, module[0] ? 44 : 62);
 	} else {

@@ -6,7 +6,6 @@
 
 #include "leaks.h"
 #include "printable.h"
-#include "python_files.h"
 #include "short_name.h"
 #include "size.h"
 #include "text.h"
@@ -28,7 +27,7 @@ struct line {
 static const char *short_path(const struct report *r, uint64_t place, const char *path)
 {
 	if (python_places_have(&r->images, place))
-		return r->options.full_names ? path : python_short_file(path, r->images.python.root);
+		return r->options.full_names ? path : python_places_short(&r->images.python, path);
 	return text_short_path(path);
 }
 

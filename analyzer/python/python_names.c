@@ -14,11 +14,12 @@
 int python_names_init(struct python_names *n, struct images *images, struct dump *dump)
 {
 	*n = (struct python_names){ .images = images, .dump = dump, .code = malloc(sizeof *n->code) };
-	return n->code ? 0 : -ENOMEM;
+	return n->code ? python_path_read(&n->path, dump) : -ENOMEM;
 }
 
 void python_names_done(struct python_names *n)
 {
+	python_path_done(&n->path);
 	map_done(&n->place_of);
 	free(n->places);
 	free(n->code);
@@ -46,7 +47,8 @@ static uint64_t look_up(struct python_names *n, uint64_t frame)
 	n->work += n->code->code.data_bytes;
 	dump_code_name(n->code, function);
 	dump_code_file(n->code, file);
-	return python_places_add(n->images, function, file, dump_code_line(n->code, DUMP_PYTHON_OFFSET(frame)));
+	return python_places_add(n->images, &n->path, function, file,
+	                         dump_code_line(n->code, DUMP_PYTHON_OFFSET(frame)));
 }
 
 uint64_t python_names_place(struct python_names *n, uint64_t frame, bool *known)
@@ -64,5 +66,5 @@ uint64_t python_names_place(struct python_names *n, uint64_t frame, bool *known)
 		n->count++;
 	}
 	*known = n->places[*at];
-	return *known ? n->places[*at] : python_places_add(n->images, UNKNOWN, "", 0);
+	return *known ? n->places[*at] : python_places_add(n->images, &n->path, UNKNOWN, "", 0);
 }

@@ -6,10 +6,12 @@
 
 #include "dump_reader.h"
 #include "images.h"
+#include "python_path.h"
 
 struct python_names {
 	struct images *images;
 	struct dump *dump;
+	struct python_path path;
 	struct map place_of; /* frame without its entry bit -> index in places */
 	uint64_t *places;
 	uint32_t count;

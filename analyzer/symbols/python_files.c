@@ -40,41 +40,31 @@ const char *python_file_root(const char *file)
 	return found && *found ? found : NULL;
 }
 
-static void drop_end(char *name, const char *end)
+static bool drop_end(char *name, const char *end)
 {
 	size_t have = strlen(name), n = strlen(end);
 
-	if (have > n && !strcmp(name + have - n, end))
-		name[have - n] = 0;
+	if (have <= n || strcmp(name + have - n, end) != 0)
+		return false;
+	name[have - n] = 0;
+	return true;
 }
 
-void python_module_name(const char *file, char name[PYTHON_MODULE_TEXT])
+void python_module_name(const char *file, const char *below, char name[PYTHON_MODULE_TEXT])
 {
 	static const char frozen[] = "<frozen ";
-	const char *below = python_file_root(file);
 
+	snprintf(name, PYTHON_MODULE_TEXT, "%s", below ? below : file);
 	if (!file[0]) {
 		strcpy(name, "python");
 	} else if (!strncmp(file, frozen, strlen(frozen))) {
 		snprintf(name, PYTHON_MODULE_TEXT, "%s", file + strlen(frozen));
 		drop_end(name, ">");
-	} else if (!below) {
-		snprintf(name, PYTHON_MODULE_TEXT, "%s", file);
-	} else {
-		snprintf(name, PYTHON_MODULE_TEXT, "%s", below);
-		drop_end(name, ".py");
+	} else if (below && drop_end(name, ".py")) {
 		for (char *s = name; (s = strchr(s, '/'));)
 			*s = '.';
 		drop_end(name, ".__init__");
+	} else {
+		snprintf(name, PYTHON_MODULE_TEXT, "%s", file);
 	}
-}
-
-const char *python_short_file(const char *file, const char *root)
-{
-	const char *below = python_file_root(file);
-	size_t n = root ? strlen(root) : 0;
-
-	if (below)
-		return below;
-	return n && !strncmp(file, root, n) && file[n] ? file + n : file;
 }

@@ -12,14 +12,11 @@
 const char *python_file_root(const char *file);
 
 /*
- * "pandas.core.frame" of …/site-packages/pandas/core/frame.py; "json" of …/lib/python3.11/json/__init__.py;
- * "importlib._bootstrap" of <frozen importlib._bootstrap>. Of any other file, which may be in a directory of the same
- * name as another one, the path itself. It is cut to PYTHON_MODULE_TEXT bytes.
+ * "pandas.core.frame" of pandas/core/frame.py; "json" of json/__init__.py; "importlib._bootstrap" of
+ * <frozen importlib._bootstrap>. below: the part of the file by which it is found (python_path.h). Where there is none
+ * (NULL), and of what is no .py, such as a program that is started by its name, the path itself. It is cut to
+ * PYTHON_MODULE_TEXT bytes.
  */
-void python_module_name(const char *file, char name[PYTHON_MODULE_TEXT]);
-
-/* The file below the directory of packages, or below root, which ends with a slash; else all of it. root may be NULL.
- */
-const char *python_short_file(const char *file, const char *root);
+void python_module_name(const char *file, const char *below, char name[PYTHON_MODULE_TEXT]);
 
 #endif

@@ -14,8 +14,10 @@
 #include "location.h"
 #include "string_table.h"
 
-struct python_place;
 struct images;
+struct python_file;
+struct python_path;
+struct python_place;
 
 struct python_places {
 	struct string_table strings;
@@ -23,12 +25,23 @@ struct python_places {
 	uint32_t count;
 	struct map place_of; /* hash -> index in list; collisions step by one */
 	size_t bytes;        /* of the strings */
-	char *root; /* the directory that all files have in common which belong to no package; NULL: none yet */
+	struct map file_of;  /* string -> index in files */
+	struct python_file *files;
+	uint32_t file_count;
+	char *root; /* the directory that all files have in common which lie in no entry of path; NULL: none yet */
 };
 
-/* The place, a new one if there is none yet; line 0: not known. 0: no memory, or no room for more of them. */
-uint64_t python_places_add(struct images *images, const char *function, const char *file, int line);
+/*
+ * The place, a new one if there is none yet; line 0: not known. 0: no memory, or no room for more of them. path: of the
+ * process that has the file. A file is named once: where several dumps have it, by the path of the first.
+ */
+uint64_t python_places_add(struct images *images, const struct python_path *path, const char *function,
+                           const char *file, int line);
 void python_places_done(struct python_places *places);
+
+/* A file as people know it, of Python or not: below its entry of path, or the directory that those in none have in
+ * common; else all of it. */
+const char *python_places_short(const struct python_places *places, const char *file);
 
 /* What is at a place of Python; NULL: it is none. */
 const struct location *python_places_find(const struct images *images, uint64_t place);

@@ -6,19 +6,36 @@
 
 #include "grow.h"
 
-int string_table_add(struct string_table *t, const char *text, uint32_t *number)
+/* *hash: where it is, or belongs. */
+static bool find(const struct string_table *t, const char *text, uint32_t *number, uint64_t *hash)
 {
 	const uint32_t *known;
-	uint64_t hash = 0;
 
+	*hash = 0;
 	for (const char *s = text; *s; s++)
-		hash = map_mix(hash ^ (unsigned char)*s);
-	for (; (known = map_find(&t->number_of, hash)); hash++) {
+		*hash = map_mix(*hash ^ (unsigned char)*s);
+	for (; (known = map_find(&t->number_of, *hash)); ++*hash) {
 		if (!strcmp(t->list[*known], text)) {
 			*number = *known;
-			return 0;
+			return true;
 		}
 	}
+	return false;
+}
+
+bool string_table_find(const struct string_table *t, const char *text, uint32_t *number)
+{
+	uint64_t hash;
+
+	return find(t, text, number, &hash);
+}
+
+int string_table_add(struct string_table *t, const char *text, uint32_t *number)
+{
+	uint64_t hash;
+
+	if (find(t, text, number, &hash))
+		return 0;
 	if (t->count == UINT32_MAX || !grow_list(t->list, t->count))
 		return -ENOMEM;
 	char *copy = strdup(text);

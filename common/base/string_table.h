@@ -3,6 +3,8 @@
 #ifndef MEMATTACH_STRING_TABLE_H
 #define MEMATTACH_STRING_TABLE_H
 
+#include <stdbool.h>
+
 #include "map.h"
 
 struct string_table {
@@ -13,6 +15,7 @@ struct string_table {
 
 /* The number of a string, of which a copy is kept. -ENOMEM. */
 int string_table_add(struct string_table *table, const char *text, uint32_t *number) WARN_UNUSED;
+bool string_table_find(const struct string_table *table, const char *text, uint32_t *number);
 void string_table_done(struct string_table *table);
 
 #endif

@@ -413,6 +413,7 @@ struct visit {
 	int (*thread)(void *, const struct dump_thread *);
 	int (*note)(void *, uint32_t, const char *);
 	int (*rate)(void *, const struct dump_rate_change *);
+	int (*path)(void *, const char *);
 	void *arg;
 };
 
@@ -449,6 +450,14 @@ static int visit_note(void *arg, char *record, uint32_t bytes)
 	return v->note(v->arg, note->kind, note->text);
 }
 
+static int visit_path(void *arg, char *record, uint32_t bytes)
+{
+	struct visit *v = arg;
+
+	(void)bytes;
+	return v->path(v->arg, ((struct dump_path *)record)->text);
+}
+
 int dump_each_module(struct dump *dump, int (*fn)(void *arg, const struct dump_module *module), void *arg)
 {
 	struct visit v = { .dump = dump, .module = fn, .arg = arg };
@@ -470,6 +479,13 @@ int dump_each_note(struct dump *dump, int (*fn)(void *arg, uint32_t kind, const 
 	struct visit v = { .dump = dump, .note = fn, .arg = arg };
 
 	return each_arena_record(dump, DUMP_REGION_NOTES, sizeof(struct dump_note), DUMP_SKIP_note, visit_note, &v);
+}
+
+int dump_each_path(struct dump *dump, int (*fn)(void *arg, const char *text), void *arg)
+{
+	struct visit v = { .dump = dump, .path = fn, .arg = arg };
+
+	return each_arena_record(dump, DUMP_REGION_PATHS, sizeof(struct dump_path), DUMP_SKIP_path, visit_path, &v);
 }
 
 static int visit_rate(void *arg, char *record, uint32_t bytes)

@@ -18,7 +18,8 @@ static const struct {
 } kinds[PYTHON_KINDS] = {
 	[PYTHON_CODE] = { "code", "PyCode_Type" },    [PYTHON_STR] = { "str", "PyUnicode_Type" },
 	[PYTHON_BYTES] = { "bytes", "PyBytes_Type" }, [PYTHON_FRAME] = { "frame", "PyFrame_Type" },
-	[PYTHON_NONE] = { "NoneType", NULL },
+	[PYTHON_NONE] = { "NoneType", NULL },         [PYTHON_DICT] = { "dict", "PyDict_Type" },
+	[PYTHON_LIST] = { "list", "PyList_Type" },
 };
 
 /* A value at an offset of a structure that was read. */
@@ -126,7 +127,8 @@ static bool to_utf8(char *out, const uint8_t *bytes, size_t chars, unsigned widt
 	return true;
 }
 
-int python_string_read(struct python_view *v, uint64_t address, char *text, size_t chars, struct err *e)
+/* *all: characters that it has. */
+static int read_string(struct python_view *v, uint64_t address, char *text, size_t chars, uint64_t *all, struct err *e)
 {
 	const struct python_release *r = v->release;
 	uint8_t head[HEAD_MAX], bytes[4 * PYTHON_FILE_CHARS];
@@ -150,9 +152,26 @@ int python_string_read(struct python_view *v, uint64_t address, char *text, size
 		return rc;
 	if (!to_utf8(text, bytes, shown, width, ascii))
 		return err_set(e, EINVAL, "the str at 0x%" PRIx64 " has characters that no str has", address);
-	if (shown < length)
-		strcat(text, ELLIPSIS);
+	*all = length;
 	return 0;
+}
+
+int python_string_read(struct python_view *v, uint64_t address, char *text, size_t chars, struct err *e)
+{
+	uint64_t all;
+
+	int rc = read_string(v, address, text, chars, &all, e);
+	if (rc == 0 && chars < all)
+		strcat(text, ELLIPSIS);
+	return rc;
+}
+
+int python_string_whole(struct python_view *v, uint64_t address, char *text, size_t chars, struct err *e)
+{
+	uint64_t all;
+
+	int rc = read_string(v, address, text, chars, &all, e);
+	return rc || all <= chars ? rc : err_set(e, EINVAL, "the str at 0x%" PRIx64 " is too long", address);
 }
 
 /* ---- bytes ---- */

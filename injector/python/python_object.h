@@ -16,7 +16,16 @@
 #define PYTHON_NAME_TEXT (4 * PYTHON_NAME_CHARS + 4) /* as UTF-8, with "…" and NUL */
 #define PYTHON_FILE_TEXT (4 * PYTHON_FILE_CHARS + 4)
 
-enum python_kind { PYTHON_CODE, PYTHON_STR, PYTHON_BYTES, PYTHON_FRAME, PYTHON_NONE, PYTHON_KINDS };
+enum python_kind {
+	PYTHON_CODE,
+	PYTHON_STR,
+	PYTHON_BYTES,
+	PYTHON_FRAME,
+	PYTHON_NONE,
+	PYTHON_DICT,
+	PYTHON_LIST,
+	PYTHON_KINDS
+};
 
 /* An interpreter that is looked at. */
 struct python_view {
@@ -42,6 +51,11 @@ struct python_code {
  * other error is none of the object's: -E2BIG the budget, -ESRCH, -ENOMEM.
  */
 
+static inline bool python_is_of_objects(int rc)
+{
+	return rc == -EINVAL || rc == -EFAULT;
+}
+
 /*
  * Is type the one of that kind? It must be in data of a module, be named so, and be of the type "type"; where a module
  * exports the kind's symbol it must be that one. The first one that fits stays the only one.
@@ -52,6 +66,8 @@ int python_object_check(struct python_view *v, uint64_t address, enum python_kin
 
 /* A str, its first characters as UTF-8; more are shown by "…". text[4 * chars + 4]. */
 int python_string_read(struct python_view *v, uint64_t address, char *text, size_t chars, struct err *e) WARN_UNUSED;
+/* The same; one that has more characters is -EINVAL. */
+int python_string_whole(struct python_view *v, uint64_t address, char *text, size_t chars, struct err *e) WARN_UNUSED;
 
 int python_code_read(struct python_view *v, uint64_t address, struct python_code *code, struct err *e) WARN_UNUSED;
 /*

@@ -18,17 +18,10 @@ struct prover {
 	const struct maps *maps;
 	struct python_view view;
 	struct budget budget;
-	uint64_t key_sequence;
 	int64_t attached_offset;
 	uint64_t main_interpreter;
 	unsigned looks, pauses;
 };
-
-/* Of an object, which may have changed; anything else ends the proof. */
-static bool is_of_objects(int rc)
-{
-	return rc == -EINVAL || rc == -EFAULT;
-}
 
 /* False: there were enough. */
 static bool wait_a_moment(struct prover *pr, unsigned look)
@@ -144,7 +137,7 @@ static int prove_thread(struct prover *pr, struct python_thread *t, struct err *
 			return 0;
 		forget_places(t);
 		pr->budget.memory = memory;
-		if (!is_of_objects(rc))
+		if (!python_is_of_objects(rc))
 			return rc;
 		if (look == 0)
 			first = *e;
@@ -169,7 +162,7 @@ static int list_threads(struct prover *pr, struct err *e)
 
 	for (unsigned look = 0;; look++) {
 		rc = python_states_read(&pr->view, &states, &count, e);
-		if (!is_of_objects(rc) || !wait_a_moment(pr, look))
+		if (!python_is_of_objects(rc) || !wait_a_moment(pr, look))
 			break;
 	}
 	if (rc == 0 && count == 0)
@@ -219,25 +212,23 @@ static struct python_thread *state_at(const struct python_proof *p, uint64_t add
 static int owned_state(struct prover *pr, const struct python_specific *s, const struct python_thread *t,
                        struct python_thread **owned, struct err *e)
 {
-	struct python_own own = { 0 };
+	uint64_t own = 0;
 
 	for (unsigned look = 0;; look++) {
 		int rc = python_specific_value(&pr->view, s, t->state.thread, &own, e);
-		*owned = rc == 0 && own.state ? state_at(pr->p, own.state) : NULL;
-		if (*owned && !pr->key_sequence)
-			pr->key_sequence = own.sequence;
-		if (is_of_objects(rc) || (rc == 0 && (own.state == 0 || (*owned && own.sequence == pr->key_sequence))))
+		*owned = rc == 0 && own ? state_at(pr->p, own) : NULL;
+		if (python_is_of_objects(rc) || (rc == 0 && (own == 0 || *owned)))
 			return 0;
 		if (rc)
 			return rc;
 		if (!wait_a_moment(pr, look))
 			break;
-		if (!is_listed(pr, t->state.address) || is_listed(pr, own.state))
+		if (!is_listed(pr, t->state.address) || is_listed(pr, own))
 			return 0;
 	}
 	return err_set(e, EINVAL,
 	               "the key of the thread at 0x%" PRIx64 " leads to 0x%" PRIx64 ", which is no thread state",
-	               t->state.thread, own.state);
+	               t->state.thread, own);
 }
 
 static bool may_work_with(const struct prover *pr, const struct python_thread *t, uint64_t thread)
@@ -255,7 +246,7 @@ static int attached_state(struct prover *pr, const struct python_thread *t, stru
 	for (unsigned look = 0;; look++) {
 		int rc = python_attached_value(&pr->view, pr->attached_offset, thread, &address, e);
 		*attached = rc == 0 && address ? state_at(pr->p, address) : NULL;
-		if (is_of_objects(rc))
+		if (python_is_of_objects(rc))
 			return 0;
 		if (rc || !address || (*attached && may_work_with(pr, *attached, thread)))
 			return rc;
@@ -331,7 +322,7 @@ static void fill_in_layout(const struct prover *pr, const struct python_specific
 		.specific_offset = s->offset,
 		.leaving_offset = s->leaving_offset,
 		.key_address = pr->view.runtime + r->runtime_key,
-		.key_sequence = pr->key_sequence,
+		.key_table = s->key_table,
 		.finalizing = pr->view.runtime + r->runtime_finalizing,
 		.code_type = pr->view.types[PYTHON_CODE],
 		.frame_type = pr->view.types[PYTHON_FRAME],

@@ -13,7 +13,7 @@
 #include "dump_format.h"
 #include "python_layout.h"
 
-#define PYTHON_SELF_WORDS 29u
+#define PYTHON_SELF_WORDS 34u
 
 /* Members of the structures, by offset, that only a reader from outside needs. */
 struct python_release {
@@ -30,6 +30,7 @@ struct python_release {
 	uint32_t interpreter_id;
 	uint32_t interpreter_next;
 	uint32_t interpreter_threads;
+	uint32_t interpreter_sys; /* sysdict: the dict of the module sys */
 	/* thread state */
 	uint32_t state_previous;
 	uint32_t state_next;
@@ -51,6 +52,23 @@ struct python_release {
 	uint32_t string_ascii;
 	uint32_t string_ascii_data; /* where the characters are, compact and ascii */
 	uint32_t string_wide_data;  /* … compact and not ascii */
+	/* dict */
+	uint32_t dict_keys;
+	uint32_t dict_values; /* an address, 0: the values are in the entries */
+	/* its keys: the index, and behind it the entries */
+	uint32_t keys_slots;       /* 8 bytes, slots of the index; absent: 3.11 and later */
+	uint32_t keys_index_log2;  /* 1 byte, of the bytes of the index; absent: 3.9, 3.10 */
+	uint32_t keys_kind;        /* 1 byte; absent: 3.9, 3.10, which have the first kind of entries alone */
+	uint32_t keys_entry_count; /* 8 bytes, entries in use */
+	uint32_t keys_index;
+	struct python_dict_entry {
+		uint32_t kind;
+		uint32_t bytes; /* of an entry; 0: there is none of this kind */
+		uint32_t key, value;
+	} dict_entries[2];
+	/* list */
+	uint32_t list_count; /* 8 bytes */
+	uint32_t list_items; /* the address of so many objects */
 	/* type */
 	uint32_t type_name; /* tp_name: address of a C string */
 	/* Words of 8 bytes of _Py_DebugOffsets, which is at the start of _PyRuntime in 3.13 and later, and what they

@@ -2,7 +2,6 @@
 #include "python_specific.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "module_file.h"
@@ -21,6 +20,10 @@ enum wanted {
 	LEAVING,
 	KEY_VALUE,
 	KEY_BYTES, /* one word */
+	KEY_TABLE, /* the table itself */
+	TABLE,
+	ENTRY_SEQUENCE,
+	ENTRY_BYTES, /* one word */
 	NEEDED,
 	LINK_NUMBER = NEEDED, /* these may be missing */
 	LINK_DISTANCE,
@@ -28,9 +31,16 @@ enum wanted {
 };
 
 static const char *const names[WANTED] = {
-	[SPECIFIC] = "_thread_db_pthread_specific",           [TID] = "_thread_db_pthread_tid",
-	[LEAVING] = "_thread_db_pthread_cancelhandling",      [KEY_VALUE] = "_thread_db_pthread_key_data_data",
-	[KEY_BYTES] = "_thread_db_sizeof_pthread_key_data",   [LINK_NUMBER] = "_thread_db_link_map_l_tls_modid",
+	[SPECIFIC] = "_thread_db_pthread_specific",
+	[TID] = "_thread_db_pthread_tid",
+	[LEAVING] = "_thread_db_pthread_cancelhandling",
+	[KEY_VALUE] = "_thread_db_pthread_key_data_data",
+	[KEY_BYTES] = "_thread_db_sizeof_pthread_key_data",
+	[KEY_TABLE] = "__pthread_keys",
+	[TABLE] = "_thread_db___pthread_keys",
+	[ENTRY_SEQUENCE] = "_thread_db_pthread_key_struct_seq",
+	[ENTRY_BYTES] = "_thread_db_sizeof_pthread_key_struct",
+	[LINK_NUMBER] = "_thread_db_link_map_l_tls_modid",
 	[LINK_DISTANCE] = "_thread_db_link_map_l_tls_offset",
 };
 
@@ -81,21 +91,34 @@ static uint32_t link_word(const struct target_memory *tm, uint64_t place)
 	return word.bits == 64 && word.count == 1 && word.offset <= OFFSET_MAX ? word.offset : 0;
 }
 
+/* Code inside of the process is going to read it. */
+static bool is_table(const struct modules *modules, uint64_t address)
+{
+	const struct elf_module *m = modules_find(modules, address, false);
+
+	return m && address % sizeof address == 0 && elf_module_holds(m, address, PYTHON_KEYS * PYTHON_KEY_ENTRY, PF_W);
+}
+
 int python_specific_find(struct python_specific *s, const struct modules *modules, const struct maps *maps,
                          const struct target_memory *tm, struct err *e)
 {
 	uint64_t places[WANTED] = { 0 };
-	struct member specific, tid, leaving, value;
-	uint32_t key_bytes;
+	struct member specific, tid, leaving, value, table, sequence;
+	uint32_t key_bytes, entry_bytes;
 
 	if (!find_all(places, modules, maps, tm)) {
 		int rc = budget_check(tm->budget, e);
 		return rc ? rc : err_set(e, ENOSYS, "its C library does not tell where a thread's own values are");
 	}
 	const struct target_piece pieces[] = {
-		{ places[SPECIFIC], sizeof specific, &specific },    { places[TID], sizeof tid, &tid },
-		{ places[LEAVING], sizeof leaving, &leaving },       { places[KEY_VALUE], sizeof value, &value },
+		{ places[SPECIFIC], sizeof specific, &specific },
+		{ places[TID], sizeof tid, &tid },
+		{ places[LEAVING], sizeof leaving, &leaving },
+		{ places[KEY_VALUE], sizeof value, &value },
 		{ places[KEY_BYTES], sizeof key_bytes, &key_bytes },
+		{ places[TABLE], sizeof table, &table },
+		{ places[ENTRY_SEQUENCE], sizeof sequence, &sequence },
+		{ places[ENTRY_BYTES], sizeof entry_bytes, &entry_bytes },
 	};
 	int rc = target_read_batch(tm, pieces, sizeof pieces / sizeof pieces[0], e);
 	if (rc)
@@ -103,25 +126,33 @@ int python_specific_find(struct python_specific *s, const struct modules *module
 	if (specific.bits != PYTHON_KEYS / PYTHON_BLOCK_KEYS * 64 || specific.count != 1 ||
 	    specific.offset > OFFSET_MAX || tid.bits != 32 || tid.offset > OFFSET_MAX || leaving.bits != 32 ||
 	    leaving.count != 1 || leaving.offset > OFFSET_MAX || value.offset != PYTHON_KEY_VALUE ||
-	    key_bytes != PYTHON_KEY_BYTES)
+	    key_bytes != PYTHON_KEY_BYTES || table.bits != PYTHON_KEY_ENTRY * 8 || table.count != PYTHON_KEYS ||
+	    entry_bytes != PYTHON_KEY_ENTRY || sequence.bits != 64 || sequence.offset != 0 ||
+	    !is_table(modules, places[KEY_TABLE]))
 		return err_set(e, ENOSYS, "its C library keeps a thread's own values in a way that is not known");
 	*s = (struct python_specific){ .offset = specific.offset,
 		                       .tid_offset = tid.offset,
 		                       .leaving_offset = leaving.offset,
 		                       .link_number = link_word(tm, places[LINK_NUMBER]),
-		                       .link_distance = link_word(tm, places[LINK_DISTANCE]) };
+		                       .link_distance = link_word(tm, places[LINK_DISTANCE]),
+		                       .key_table = places[KEY_TABLE] };
 	return 0;
 }
 
 int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
-                          struct python_own *own, struct err *e)
+                          uint64_t *state, struct err *e)
 {
 	struct {
 		int32_t exists;
 		uint32_t number;
 	} key;
-	uint64_t self, block;
+	struct {
+		uint64_t sequence;
+		uint64_t value;
+	} own = { 0 };
+	uint64_t self, block, sequence;
 
+	_Static_assert(sizeof own == PYTHON_KEY_BYTES && sizeof own.sequence == PYTHON_KEY_VALUE, "as glibc keeps it");
 	int rc = target_read(&v->memory, v->runtime + v->release->runtime_key, &key, sizeof key, e);
 	if (rc == 0 && (key.exists != 1 || key.number >= PYTHON_KEYS))
 		rc = err_set(e, EINVAL, "it has no key for a thread's own state");
@@ -131,15 +162,14 @@ int python_specific_value(const struct python_view *v, const struct python_speci
 		rc = err_set(e, EINVAL, "0x%" PRIx64 " is no thread's control block", thread);
 	if (rc == 0)
 		rc = target_read_u64(&v->memory, thread + s->offset + key.number / PYTHON_BLOCK_KEYS * 8ull, &block, e);
-	if (rc)
-		return rc;
-	*own = (struct python_own){ 0 };
-	if (!block)
-		return 0;
-	_Static_assert(sizeof *own == PYTHON_KEY_BYTES && offsetof(struct python_own, state) == PYTHON_KEY_VALUE,
-	               "as glibc keeps it");
-	return target_read(&v->memory, block + (uint64_t)(key.number % PYTHON_BLOCK_KEYS) * PYTHON_KEY_BYTES, own,
-	                   sizeof *own, e);
+	if (rc == 0)
+		rc = target_read_u64(&v->memory, s->key_table + (uint64_t)key.number * PYTHON_KEY_ENTRY, &sequence, e);
+	if (rc == 0 && block)
+		rc = target_read(&v->memory, block + (uint64_t)(key.number % PYTHON_BLOCK_KEYS) * PYTHON_KEY_BYTES,
+		                 &own, sizeof own, e);
+	if (rc == 0)
+		*state = own.sequence == sequence ? own.value : 0;
+	return rc;
 }
 
 int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread)

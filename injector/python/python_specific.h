@@ -17,6 +17,7 @@ struct python_specific {
 	/* From a module's link map to the number of its block of thread-local storage, and to the distance of that
 	   block below each thread pointer. 0: it does not tell. */
 	uint32_t link_number, link_distance;
+	uint64_t key_table; /* struct python_layout */
 };
 
 /* -ENOSYS: the C library does not tell, or something else than is known. */
@@ -24,15 +25,11 @@ int python_specific_find(struct python_specific *s, const struct modules *module
                          const struct target_memory *tm, struct err *e) WARN_UNUSED;
 
 /*
- * What the key of the interpreter holds for the thread, 0: nothing; and the sequence number of the key, with which it
- * was set. -EINVAL: there is no key, or thread is no thread pointer of this C library.
+ * What the key of the interpreter holds for the thread, 0: nothing, as what was set before the key was made is.
+ * -EINVAL: there is no key, or thread is no thread pointer of this C library.
  */
-struct python_own {
-	uint64_t sequence;
-	uint64_t state;
-};
 int python_specific_value(const struct python_view *v, const struct python_specific *s, uint64_t thread,
-                          struct python_own *own, struct err *e) WARN_UNUSED;
+                          uint64_t *state, struct err *e) WARN_UNUSED;
 
 /* The kernel's number of the thread as the target sees it; 0: not known. */
 int32_t python_specific_tid(const struct python_view *v, const struct python_specific *s, uint64_t thread);

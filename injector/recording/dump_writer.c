@@ -30,6 +30,7 @@
 #define THREADS_BYTES (64u << 10)
 #define NOTES_BYTES (64u << 10)
 #define RATES_BYTES (64u << 10)
+#define PATHS_BYTES (16u << 10) /* if there are any */
 
 /* The first of each kind. */
 static const struct first_sizes {
@@ -70,7 +71,7 @@ static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 static bool has_arena(uint32_t kind)
 {
 	return kind == DUMP_REGION_STACKS || kind == DUMP_REGION_MODULES || kind == DUMP_REGION_THREADS ||
-	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES;
+	       kind == DUMP_REGION_NOTES || kind == DUMP_REGION_RATES || kind == DUMP_REGION_PATHS;
 }
 
 int dump_writer_add_region(struct dump_writer *w, uint32_t kind, uint64_t bytes, uint64_t entries, struct err *e)
@@ -159,7 +160,8 @@ static int arena_take(struct dump_writer *w, uint32_t kind, uint64_t bytes, void
 
 	if (sizeof(struct dump_arena) + arena->used + bytes > arena->bytes) {
 		uint64_t wanted = align_up(bytes + sizeof(struct dump_arena), DUMP_REGION_ALIGN);
-		int rc = dump_writer_add_region(w, kind, wanted > arena->bytes ? wanted : arena->bytes, 0, e);
+		uint64_t usual = arena->bytes ? arena->bytes : PATHS_BYTES; /* all others have a first one */
+		int rc = dump_writer_add_region(w, kind, wanted > usual ? wanted : usual, 0, e);
 		if (rc < 0)
 			return rc;
 	}
@@ -438,6 +440,14 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 	uint64_t offset;
 
 	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, &offset, e);
+}
+
+int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
+{
+	struct dump_path record = { 0 };
+	uint64_t offset;
+
+	return add_record(w, DUMP_REGION_PATHS, &record, sizeof record, text, &offset, e);
 }
 
 static int keep_thinning(struct dump_writer *w, const struct dump_rate_change *change, struct err *e)

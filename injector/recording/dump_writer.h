@@ -52,7 +52,7 @@ struct dump_writer {
 	bool live_full, stacks_full, index_full, history_full; /* that can grow no more, … */
 	uint64_t short_until_ns; /* … or, if it is not 0, not until then, because memory was short; CLOCK_MONOTONIC */
 	bool said_short;
-	struct writer_arena arenas[DUMP_REGION_RATES + 1];
+	struct writer_arena arenas[DUMP_REGION_PATHS + 1];
 	struct writer_module *modules;
 	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
@@ -107,6 +107,8 @@ int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32
 void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
 int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;
 int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
+/* An entry of sys.path. */
+int dump_writer_path(struct dump_writer *w, const char *text, struct err *e) WARN_UNUSED;
 
 /* Puts another rate in force, and records that; the record's size is filled in. Without room for the record it is in
  * force all the same, except that nothing may be thinned then. */

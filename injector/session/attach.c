@@ -25,6 +25,7 @@
 #include "inspect.h"
 #include "load.h"
 #include "loan.h"
+#include "patched_words.h"
 #include "payload_symbols.h"
 #include "plan.h"
 #include "python_code.h"
@@ -174,8 +175,11 @@ static int patch(struct loan *l, struct err *e)
 	if (rc == 0)
 		rc = target_read(&s->memory, args.entries, entries, p->entry_count * sizeof *entries, e);
 	for (size_t i = 0; i < p->entry_count && rc == 0; i++) {
-		s->outcome.entries_patched += entries[i].state == GOT_PATCHED;
-		s->outcome.entries_refused += entries[i].state != GOT_PATCHED;
+		struct word_counts *counts = patched_words_counts(&s->outcome, entries[i].flags);
+
+		counts->patched += entries[i].state == GOT_PATCHED;
+		/* What is only counted sees nothing: it saves time. */
+		counts->refused += entries[i].state != GOT_PATCHED && !(entries[i].flags & GOT_COUNTS);
 	}
 	return rc;
 }
@@ -300,7 +304,7 @@ int session_attach(struct session *s, struct err *e)
 		return rc;
 	s->touched = true;
 	/* There may have been a session that was taken over. */
-	s->outcome.entries_patched = s->outcome.entries_refused = 0;
+	s->outcome.entries = s->outcome.python = (struct word_counts){ 0 };
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_RUNNING, 0);
 	rc = loan_end(&loan, load_and_start(&loan, payload_fd, e), e);
 	if (rc == 0)

@@ -150,11 +150,11 @@ static int modules_came_or_went(struct session *s, struct err *e)
 		rc = dump_writer_note(&s->recording.dump, DUMP_NOTE_NOT_PATCHED, text, e);
 	}
 	if (rc == 0 && s->view.plan.entry_count) {
-		uint32_t before = s->outcome.entries_patched;
+		uint32_t before = s->outcome.entries.patched;
 		rc = session_patch_more(s, e);
 		if (rc == 0 && s->options.verbose)
 			session_say(s, "%u GOT entries more in modules loaded since",
-			            s->outcome.entries_patched - before);
+			            s->outcome.entries.patched - before);
 	}
 	return rc == 0 ? session_watch(s, e) : rc;
 }
@@ -279,6 +279,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 		f->next_threads_ns = now + THREADS_NS;
 		if (session_record_threads(s, false, &why) < 0 && s->options.verbose)
 			session_say(s, "memattach: names of threads: %s", why.text);
+		session_record_paths(s);
 	}
 	if (now >= f->next_modules_ns) {
 		f->next_modules_ns = now + MODULES_NS;

@@ -171,6 +171,12 @@ static int note_hidden(struct session *s, const struct allocators *found, struct
 	                                  elf_module_name(program), found->program_text);
 }
 
+int session_plan_relieve(struct session *s, struct err *e)
+{
+	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
+	return leave_got_entries(s, e);
+}
+
 int session_plan(struct session *s, struct err *e)
 {
 	const struct got_plan_options options = { .groups = s->options.groups };
@@ -191,8 +197,7 @@ int session_plan(struct session *s, struct err *e)
 	}
 	if (rc < 0)
 		return rc;
-	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
-	rc = leave_got_entries(s, e);
+	rc = session_plan_relieve(s, e);
 	if (rc < 0)
 		return rc;
 	if (s->view.plan.entry_count || s->hooks.count)

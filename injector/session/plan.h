@@ -18,6 +18,8 @@ int session_plan(struct session *s, struct err *e) WARN_UNUSED;
  */
 int session_plan_look(struct session *s, struct allocators *found, struct stored_pointer *stored,
                       struct err *e) WARN_UNUSED;
+/* … and what of the GOT entries remains then, after that. Fails only for want of memory. */
+int session_plan_relieve(struct session *s, struct err *e) WARN_UNUSED;
 /* For modules that were loaded since: what is hooked already stays so, functions at their entries are never added. */
 int session_plan_again(struct session *s, const struct got_plan_options *options, struct err *e) WARN_UNUSED;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "python_code.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "plan_words.h"
@@ -51,20 +52,18 @@ static const char *refusal(struct session *s, const struct elf_module *m, const 
 
 void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory)
 {
+	struct python_code_end *end = &s->python.code_end;
 	const char *why = refusal(s, m, memory);
 	struct err e;
 
 	if (!why) {
-		s->python.code_end.module = m->id;
+		end->module = m->id;
 		if (session_add_python_code(s, &e) == 0)
 			return;
 		why = e.text;
 	}
-	s->python.code_end = (struct python_code_end){ 0 };
-	if (s->options.verbose)
-		session_say(s,
-		            "each sample reads all code objects of its stack again: the end of them is not watched, %s",
-		            why);
+	*end = (struct python_code_end){ 0 };
+	snprintf(end->why, sizeof end->why, "%s", why);
 }
 
 int session_add_python_code(struct session *s, struct err *e)
@@ -82,7 +81,7 @@ int session_add_python_code(struct session *s, struct err *e)
 		                         .original = end->function,
 		                         .hook = HOOK_python_code,
 		                         .module = (uint32_t)(m - s->view.modules.list),
-		                         .flags = GOT_ESCAPES | GOT_COUNTS,
+		                         .flags = GOT_ESCAPES | GOT_COUNTS | GOT_PYTHON,
 		                         .page_protection = map->prot,
 		                         .relocation = R_X86_64_64 };
 	return plan_words_add(&s->view.plan, &word, 0, e);

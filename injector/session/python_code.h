@@ -20,7 +20,7 @@
 #include "session.h"
 
 /* With s->python.layout, and after all else is planned. m: the interpreter, which stays as long as the process. Never
- * fails: the word may be left alone, which is said with --verbose. */
+ * fails: the word may be left alone, s->python.code_end.why says why. */
 void session_plan_python_code(struct session *s, const struct elf_module *m, const struct target_memory *memory);
 /* Adds the word that was found to a plan that was made anew before anything was patched, if the memory is searched
  * then. */

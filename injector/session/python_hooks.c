@@ -32,7 +32,7 @@ static int add_row(struct session *s, const struct elf_module *m, const struct p
 			                         .original = row->words[i],
 			                         .hook = rows[i].hook,
 			                         .module = (uint32_t)(m - s->view.modules.list),
-			                         .flags = GOT_ESCAPES,
+			                         .flags = GOT_ESCAPES | GOT_PYTHON,
 			                         .page_protection = map ? map->prot : 0,
 			                         .relocation = R_X86_64_64 };
 

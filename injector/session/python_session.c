@@ -31,21 +31,22 @@ static const char *refusal_of(const struct python_proof *p)
 	return !p->frames_proved ? p->frames_why : !p->key_proved ? p->key_why : NULL;
 }
 
-static void __attribute__((format(printf, 2, 3))) add_note(struct session *s, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) add_line(char **lines, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	say_add_line(&s->python.notes, format, ap);
+	say_add_line(lines, format, ap);
 	va_end(ap);
 }
 
 static void pass_over(struct session *s, const struct python_runtime *r, const char *why)
 {
-	add_note(s, "the Python frames of CPython%s%s in %s are not recorded: %s", r->version.text[0] ? " " : "",
-	         r->version.text, elf_module_name(r->module), why);
+	add_line(&s->python.notes, "the Python frames of CPython%s%s in %s are not recorded: %s",
+	         r->version.text[0] ? " " : "", r->version.text, elf_module_name(r->module), why);
 	if (s->options.python_objects == PYTHON_OBJECTS_ON && !r->version.free_threaded)
-		add_note(s, "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
+		add_line(&s->python.notes,
+		         "its objects of up to 512 bytes are not recorded either, since nothing of it is proved");
 }
 
 /* They need no proof of how frames are laid out: the table of allocators has its own. */
@@ -54,8 +55,9 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 	char text[PYTHON_HOOKS_TEXT];
 
 	if (r->version.free_threaded) {
-		add_note(s, "objects of Python of any size are not recorded: a free-threaded build takes them from an "
-		            "allocator of its own");
+		add_line(&s->python.notes,
+		         "objects of Python of any size are not recorded: a free-threaded build takes them from an "
+		         "allocator of its own");
 		return;
 	}
 	if (s->python.objects || s->python.hooked_module)
@@ -63,20 +65,21 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 	if (session_plan_python(s, r->module, memory, text))
 		s->python.objects = strdup(text);
 	else
-		add_note(s, "%s", text);
+		add_line(&s->python.notes, "%s", text);
 }
 
 static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
                  const struct target_memory *memory)
 {
 	s->python.layout = p->layout;
+	s->python.runtime = r->address;
 	if (p->interpreters > 1 && p->attached_why[0])
-		add_note(s, "Python frames of the subinterpreters of CPython %s in %s may be missing: %s",
-		         r->version.text, elf_module_name(r->module), p->attached_why);
+		add_line(&s->python.notes,
+		         "Python frames of the subinterpreters of CPython %s in %s may be missing: %s", r->version.text,
+		         elf_module_name(r->module), p->attached_why);
 	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
-	if (s->options.verbose)
-		session_say(s, "CPython %s in %s: its frames are recorded", r->version.text,
-		            elf_module_name(r->module));
+	add_line(&s->python.details, "CPython %s in %s: its frames are recorded", r->version.text,
+	         elf_module_name(r->module));
 }
 
 static void look_at(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
@@ -86,7 +89,7 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 
 	if (why) {
 		pass_over(s, r, why);
-		add_note(s, PYTHON_HOOKS_OBJECTS " are not recorded: the program may unload %s",
+		add_line(&s->python.notes, PYTHON_HOOKS_OBJECTS " are not recorded: the program may unload %s",
 		         elf_module_name(r->module));
 		return;
 	}
@@ -103,7 +106,25 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 	take_objects(s, r, memory);
 	if (!why)
 		session_plan_python_code(s, r->module, memory);
+	if (s->python.code_end.why[0])
+		add_line(&s->python.details,
+		         "each sample reads all code objects of its stack again: the end of them is not watched, %s",
+		         s->python.code_end.why);
 	python_proof_done(&p);
+}
+
+/* Another Python, whose structures are not known. */
+static void note_pypy(struct session *s)
+{
+	for (uint32_t i = 0; i < s->view.modules.count; i++) {
+		const char *name = elf_module_name(&s->view.modules.list[i]);
+
+		if (!strncmp(name, "libpypy", strlen("libpypy"))) {
+			add_line(&s->python.notes,
+			         "the Python frames of PyPy in %s are not recorded: only CPython's can be read", name);
+			return;
+		}
+	}
 }
 
 void session_find_python(struct session *s)
@@ -115,11 +136,14 @@ void session_find_python(struct session *s)
 
 	free(s->python.notes);
 	free(s->python.objects);
+	python_paths_done(&s->python.paths);
+	free(s->python.details);
 	s->python = (struct session_python){ 0 };
 	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
 	const struct target_memory memory = target_memory_charged(&s->memory, &budget);
 	if (python_find(list, &count, &s->view.modules, &s->view.maps, &memory, &e) < 0)
-		add_note(s, "Python frames are not recorded: %s", e.text);
+		add_line(&s->python.notes, "Python frames are not recorded: %s", e.text);
 	for (uint32_t i = 0; i < count; i++)
 		look_at(s, &list[i], &memory);
+	note_pypy(s);
 }

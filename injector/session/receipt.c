@@ -8,6 +8,7 @@
 
 #include "cleanup.h"
 #include "live_thread.h"
+#include "patched_words.h"
 #include "receipt_file.h"
 
 #define SETTLE_NS 5000000
@@ -63,8 +64,9 @@ static int compare_protections(struct session *s, const struct maps *maps, struc
 		maps_free(&again);
 	}
 	if (wrong)
-		session_add_residue(s, "the page of GOT entry 0x%llx had protection %llu (PROT_*) and has another now",
-		                    (unsigned long long)wrong->address, (unsigned long long)wrong->page_protection);
+		session_add_residue(s, "the page of the %s 0x%llx had protection %llu (PROT_*) and has another now",
+		                    patched_words_name(wrong->flags), (unsigned long long)wrong->address,
+		                    (unsigned long long)wrong->page_protection);
 	return 0;
 }
 
@@ -146,6 +148,12 @@ int receipt_verify(struct session *s, struct err *e)
 	return rc;
 }
 
+static void put_counts(FILE *f, const char *name, const struct word_counts *c)
+{
+	fprintf(f, "\"%s\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", name, c->patched, c->restored,
+	        c->foreign, c->gone);
+}
+
 static void put_lines(FILE *f, const char *lines)
 {
 	fputc('[', f);
@@ -169,8 +177,8 @@ int receipt_write(const struct session *s, struct err *e)
 		return rc;
 	fprintf(f, "{\"pid\":%d,\"stopped_ms\":{\"attach\":%.3f,\"detach\":%.3f},", s->target.pid,
 	        (double)s->outcome.attach_longest_ns / 1e6, (double)s->outcome.detach_longest_ns / 1e6);
-	fprintf(f, "\"slots\":{\"patched\":%u,\"restored\":%u,\"foreign\":%u,\"gone\":%u},", s->outcome.entries_patched,
-	        s->outcome.entries_restored, s->outcome.entries_foreign, s->outcome.entries_gone);
+	put_counts(f, "slots", &s->outcome.entries);
+	put_counts(f, "python", &s->outcome.python);
 	fprintf(f, "\"payload\":\"%s\",", libc_loads_payload(&s->view.libc) ? "loaded" : "mapped");
 	fprintf(f, "\"functions\":{\"hooked\":%u,\"restored\":%u},", s->outcome.functions_hooked,
 	        s->outcome.functions_restored);

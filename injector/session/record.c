@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "task.h"
 #include "unwind_cache.h"
+#include "working_directory.h"
 
 /* A target that makes and ends threads all the time shall not fill the dump with their names. */
 #define RECORDED_NAMES_MAX 65536u
@@ -68,7 +69,7 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 		if (m->id < first_id)
 			continue;
 		for (size_t k = 0; k < s->view.plan.entry_count; k++)
-			entries += s->view.plan.entries[k].module == i;
+			entries += s->view.plan.entries[k].module == i && !(s->view.plan.entries[k].flags & GOT_PYTHON);
 		for (size_t k = 0; k < s->hooks.count; k++)
 			entries += s->hooks.list[k].module_start == m->start;
 		if (m->start != s->payload.base) /* no stack of the dump has frames there */
@@ -163,4 +164,34 @@ int session_record_threads(struct session *s, bool again, struct err *e)
 	}
 	qsort(grown, s->recording.named_thread_count, sizeof *grown, by_tid);
 	return rc;
+}
+
+static int read_paths(struct session *s, struct err *e)
+{
+	char directory[WORKING_DIRECTORY_TEXT];
+	struct budget budget;
+
+	budget_start(&budget, PYTHON_PATHS_BYTES, PYTHON_PATHS_WORK);
+	struct python_view view = {
+		.modules = &s->view.modules,
+		.memory = target_memory_charged(&s->memory, &budget),
+		.release = python_release_find(s->python.layout.version >> 16 & 0xff),
+		.runtime = s->python.runtime,
+	};
+	working_directory_read(&s->target, directory);
+	return python_paths_read(&s->python.paths, &view, directory, e);
+}
+
+void session_record_paths(struct session *s)
+{
+	uint32_t recorded = s->python.paths.count;
+	struct err e;
+
+	if (!s->python.layout.version)
+		return;
+	if (read_paths(s, &e) < 0 && s->options.verbose)
+		session_say(s, "memattach: sys.path cannot be read: %s", e.text);
+	for (; recorded < s->python.paths.count; recorded++)
+		if (dump_writer_path(&s->recording.dump, s->python.paths.list[recorded], &e) < 0)
+			return;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the dump says about the target: its modules, with their unwind tables, and its threads. */
+/* What the dump says about the target: its modules, with their unwind tables, its threads, and its sys.path. */
 #ifndef MEMATTACH_RECORD_H
 #define MEMATTACH_RECORD_H
 
@@ -13,5 +13,8 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e) 
 int session_record_hooks(struct session *s, struct err *e) WARN_UNUSED;
 /* Names of the threads that have no record yet; again: also of those that have another name now. */
 int session_record_threads(struct session *s, bool again, struct err *e) WARN_UNUSED;
+/* What sys.path of the Python has now and the dump has not yet, read while the target runs. Without it files have
+ * longer names, no more; so nothing is refused for its sake. */
+void session_record_paths(struct session *s);
 
 #endif

@@ -4,34 +4,36 @@
 #include <stdlib.h>
 
 #include "entry_place.h"
+#include "patched_words.h"
 #include "session_entries.h"
 
 #define NAMED_MAX 32u /* lines; a hostile program could make thousands */
 
-/* GOT entries of one module that the program has unmapped out of it, next to each other on the list. */
+/* Words of one module that the program has unmapped out of it, next to each other on the list. */
 struct unmapped {
 	const struct elf_module *module;
 	enum got_found found;
 	uint64_t first;
 	unsigned count;
 	unsigned said;
+	bool python;
 };
 
 static void say_unmapped(struct session *s, struct unmapped *unmapped)
 {
 	if (unmapped->count && unmapped->said++ < NAMED_MAX)
-		session_add_note(
-			s,
-			"%u GOT entries of %s (the first at 0x%llx) were not restored: the program has %s; nothing "
-			"was written there",
-			unmapped->count,
-			unmapped->module ? elf_module_name(unmapped->module) : "a module that cannot be read any more",
-			(unsigned long long)unmapped->first,
-			unmapped->found == GOT_FOUND_NOTHING ? "unmapped their page"
-							     : "put other memory in their place");
+		session_add_note(s,
+		                 "%u %s of %s (the first at 0x%llx) were not restored: the program has %s; nothing "
+		                 "was written there",
+		                 unmapped->count, unmapped->python ? "words of CPython" : "GOT entries",
+		                 unmapped->module ? elf_module_name(unmapped->module)
+		                                  : "a module that cannot be read any more",
+		                 (unsigned long long)unmapped->first,
+		                 unmapped->found == GOT_FOUND_NOTHING ? "unmapped their page"
+		                                                      : "put other memory in their place");
 }
 
-/* What the program or another tool has done to a GOT entry, for which trampolines must stay. */
+/* What the program or another tool has done to a patched word, for which trampolines must stay. */
 static const char *foreign_text(const struct session *s, const struct got_entry *entry, enum got_found found)
 {
 	if (found == GOT_FOUND_CODE)
@@ -46,10 +48,12 @@ static void add_unmapped(struct session *s, struct unmapped *unmapped, const str
 {
 	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
 
-	if (!unmapped->count || unmapped->module != m || unmapped->found != found) {
+	const bool python = entry->flags & GOT_PYTHON;
+
+	if (!unmapped->count || unmapped->module != m || unmapped->found != found || unmapped->python != python) {
 		say_unmapped(s, unmapped);
 		*unmapped = (struct unmapped){
-			.module = m, .found = found, .first = entry->address, .said = unmapped->said
+			.module = m, .found = found, .first = entry->address, .said = unmapped->said, .python = python
 		};
 	}
 	unmapped->count++;
@@ -67,6 +71,11 @@ static bool is_unmapped(const struct session *s, const struct got_entry *entry, 
 	return found == GOT_FOUND_NOTHING || !map || map->shared || map->inode != m->inode;
 }
 
+static uint32_t foreign_words(const struct session *s)
+{
+	return s->outcome.entries.foreign + s->outcome.python.foreign;
+}
+
 /*
  * A GOT entry that neither holds our trampoline nor got its old value back. The loader may have bound it over our
  * trampoline, or its module may have been opened anew in the same place; another tool may have hooked it after us; or
@@ -77,6 +86,7 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 {
 	const uint64_t trampolines = s->payload.block.trampolines_address;
 	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
+	struct word_counts *counts = patched_words_counts(&s->outcome, entry->flags);
 	struct trampoline trampoline = { 0 };
 	struct err ignored;
 
@@ -87,9 +97,9 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 	switch (found) {
 	case GOT_FOUND_ORIGINAL:
 		if (entry->state == GOT_GONE)
-			s->outcome.entries_gone++;
+			counts->gone++;
 		else
-			s->outcome.entries_restored++;
+			counts->restored++;
 		return;
 	case GOT_FOUND_CODE:
 	case GOT_FOUND_TRAMPOLINE:
@@ -97,14 +107,16 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 		if (found == GOT_FOUND_CODE && entry->state == GOT_GONE)
 			break;
 		after->foreign = true;
-		if (s->outcome.entries_foreign++ < NAMED_MAX)
-			session_add_residue(s, "GOT entry 0x%llx of %s %s", (unsigned long long)entry->address,
-			                    m ? elf_module_name(m) : "?", foreign_text(s, entry, found));
+		if (foreign_words(s) < NAMED_MAX)
+			session_add_residue(s, "%s 0x%llx of %s %s", patched_words_name(entry->flags),
+			                    (unsigned long long)entry->address, m ? elf_module_name(m) : "?",
+			                    foreign_text(s, entry, found));
+		counts->foreign++;
 		return;
 	case GOT_FOUND_NOTHING:
 	case GOT_FOUND_DATA: break;
 	}
-	s->outcome.entries_gone++;
+	counts->gone++;
 	if (is_unmapped(s, entry, found)) {
 		/* The page may have been moved, and may come back. */
 		after->escapes = true;
@@ -124,20 +136,19 @@ int restore_result_count(struct session *s, struct restore_result *after, struct
 	free(s->outcome.final_entries);
 	s->outcome.final_entries = entries;
 	s->outcome.final_entry_count = count;
-	s->outcome.entries_patched = s->outcome.entries_restored = s->outcome.entries_foreign =
-		s->outcome.entries_gone = 0;
+	s->outcome.entries = s->outcome.python = (struct word_counts){ 0 };
 	for (uint32_t i = 0; i < count; i++) {
 		if (entries[i].state == GOT_REFUSED || entries[i].state == GOT_EMPTY)
 			continue;
-		s->outcome.entries_patched++;
+		patched_words_counts(&s->outcome, entries[i].flags)->patched++;
 		after->escapes |= (entries[i].flags & GOT_ESCAPES) != 0;
 		if (entries[i].state == GOT_RESTORED)
-			s->outcome.entries_restored++;
+			patched_words_counts(&s->outcome, entries[i].flags)->restored++;
 		else
 			count_unrestored(s, &entries[i], &unmapped, after);
 	}
 	say_unmapped(s, &unmapped);
-	if (s->outcome.entries_foreign > NAMED_MAX)
-		session_add_residue(s, "%u GOT entries more like these", s->outcome.entries_foreign - NAMED_MAX);
+	if (foreign_words(s) > NAMED_MAX)
+		session_add_residue(s, "%u words more like these", foreign_words(s) - NAMED_MAX);
 	return 0;
 }

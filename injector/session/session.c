@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "inspect.h"
 #include "say.h"
@@ -39,6 +40,8 @@ void session_done(struct session *s)
 	target_close(&s->target);
 	free(s->python.notes);
 	free(s->python.objects);
+	python_paths_done(&s->python.paths);
+	free(s->python.details);
 	free(s->outcome.residue);
 	free(s->outcome.notes);
 	free(s->outcome.final_entries);
@@ -57,6 +60,15 @@ void session_say(const struct session *s, const char *format, ...)
 	if (!s->held || !say_add_line(&s->held->text, format, ap))
 		say_line(stderr, format, ap);
 	va_end(ap);
+}
+
+void session_say_lines(const struct session *s, const char *lines)
+{
+	for (const char *line = lines; line && *line;) {
+		int length = (int)strcspn(line, "\n");
+		session_say(s, "%.*s", length, line);
+		line += length + (line[length] == '\n');
+	}
 }
 
 void session_add_residue(struct session *s, const char *format, ...)

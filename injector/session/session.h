@@ -20,6 +20,7 @@
 #include "ours.h"
 #include "output_file.h"
 #include "python_allocators.h"
+#include "python_paths.h"
 #include "snapshot.h"
 #include "symbol_sources.h"
 #include "table_writer.h"
@@ -119,11 +120,14 @@ struct python_code_end {
 	uint64_t word;
 	uint64_t function; /* that it held */
 	uint32_t module;   /* id of the interpreter, 0: the word is left alone */
+	char why[480];     /* … why; "" where no Python frames are recorded */
 };
 
 /* The CPython whose frames are recorded (python_session.h). */
 struct session_python {
 	struct python_layout layout; /* version 0: none is */
+	uint64_t runtime;            /* address of _PyRuntime */
+	struct python_paths paths;   /* that are in the dump */
 	struct python_code_end code_end;
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
 	uint32_t hooked_module;              /* id of the interpreter whose table of allocators is hooked, 0: none */
@@ -131,12 +135,19 @@ struct session_python {
 	bool words_are_back;                 /* the program has undone those hooks, and that was said */
 	char *objects;                       /* a line: its small objects are recorded, too; NULL: they are not */
 	char *notes;                         /* lines: whose frames or small objects are not, and why; NULL none */
+	char *details;                       /* lines for --verbose; NULL none */
+};
+
+/* Words that were patched, and what became of them; refused: that should have been, for something to be seen. */
+struct word_counts {
+	uint32_t patched, restored, foreign, gone, refused;
 };
 
 /* What the receipt tells (receipt.h). */
 struct session_outcome {
 	struct snapshot before;
-	uint32_t entries_patched, entries_restored, entries_foreign, entries_gone, entries_refused;
+	struct word_counts entries;                    /* GOT entries */
+	struct word_counts python;                     /* words of CPython (patched_words.h) */
 	unsigned functions_hooked, functions_restored; /* at their entries */
 	uint64_t attach_longest_ns, detach_longest_ns;
 	struct got_entry *final_entries; /* as they were after the restore */
@@ -188,5 +199,6 @@ void session_add_residue(struct session *s, const char *format, ...) __attribute
 void session_add_note(struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Messages for people: stderr, not with --quiet. */
 void session_say(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void session_say_lines(const struct session *s, const char *lines); /* NULL: none */
 
 #endif

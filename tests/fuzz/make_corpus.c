@@ -146,6 +146,7 @@ int main(int argc, char **argv)
 {
 	struct dump_builder b;
 	const uint64_t frame = DUMP_FRAME(1, 0x400100);
+	static const char *const paths[] = { "", "/srv//./x/../app/", "../lib", "/", "/usr/lib/python3\033[1m" };
 
 	if (argc != 3)
 		return 64;
@@ -170,6 +171,9 @@ int main(int argc, char **argv)
 
 	dump_builder_snake(&b);
 	save(&b, argv[1], "snake");
+	for (unsigned i = 0; i < sizeof paths / sizeof paths[0]; i++)
+		dump_builder_path(&b, paths[i]);
+	save(&b, argv[1], "paths");
 	dump_builder_done(&b);
 
 	dump_builder_init(&b, 1, 8, 8, 0);

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Code objects of Python that are not read again while none was freed (payload/known_code.h): tests/targets/python_code.py."""
 import collections
+import re
 import signal
+import struct
 
 from cases_python import running
 from cases_python_frames import TARGETS
@@ -83,7 +85,7 @@ def python_code_of_somebody_else_is_read_each_time(context):
         victim.ask("take", "TAKEN")
         victim.ask("names", "NAMES")
         session.process.send_signal(signal.SIGINT)
-        assert session.process.wait(PATIENCE) == 2 and "holds another tool's hook" in session.said(), session.said()
+        assert session.process.wait(PATIENCE) == 2 and re.search("word of CPython 0x.* holds another tool's hook", session.said()), session.said()
         dump = PythonDump(session.dump)
         assert (functions(dump, 3000), functions(dump, 4000)) == (BEFORE, BEHIND), functions(dump, 4000)
         assert victim.word() == theirs
@@ -131,4 +133,48 @@ def python_code_when_memattach_is_killed(context):
         check_receipt(session.stop(), victim.pid)
         assert victim.word() == first
         assert innermost(PythonDump(session.dump), 6000) == {(function, file): blocks for function, file, blocks in cells}
+        victim.end()
+
+
+def told(context, pid, *arguments):
+    """What --doctor would patch: (address -> value) of GOT entries, and of words of CPython."""
+    result = run_memattach(context, "--doctor", "--verbose", "-p", pid, *arguments)
+    assert result.returncode == 0, result
+    sections = dict(re.findall(r"^(GOT entries|words of CPython): .*\n((?:  .*\n)*)", result.stdout, re.M))
+    got, words = ([line.split() for line in sections.get(title, "").splitlines()] for title in ("GOT entries", "words of CPython"))
+    hooks = re.search(r"^hooks +(.*)", result.stdout, re.M)[1]
+    assert re.search(rf"\b{len(got)} GOT entries\b" + (rf", and {len(words)} words? of CPython\b" if words else r"(?!.*CPython)"), hooks), (hooks, words)
+    return {int(line[0], 16): int(line[3], 16) for line in got}, {int(line[0], 16): int(line[2], 16) for line in words}
+
+
+def values(pid, addresses):
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        return {address: struct.unpack("<Q", memory.seek(address) and memory.read(8))[0] for address in addresses}
+
+
+@case()
+def python_words_are_told(context):
+    """--doctor names the words of CPython that an attach patches with the same options, and no other. No message and no figure counts them as GOT entries."""
+    for python in running(context, PROGRAM):
+        victim = Code(context, python)
+        every = told(context, victim.pid, "--rate", "1")[1]
+        assert len(every) == 9, every
+        for count, rate, arguments in ((9, "1", ()), (1, "64k", ()), (9, "64k", ("--python-allocators", "on")), (1, "1", ("--python-allocators", "off")),
+                                       (0, "1", ("--python-allocators", "off", "--hooks", "entry"))):
+            got, words = told(context, victim.pid, "--rate", rate, *arguments)
+            assert len(words) == count and bool(got) == bool(count), (arguments, words, got)
+            session = Session(context, victim.pid, *arguments, rate=rate)
+            now = values(victim.pid, every)
+            assert {address for address in every if now[address] != every[address]} == set(words), (arguments, now, words)
+            receipt = session.stop()
+            check_receipt(receipt, victim.pid)
+            # glibc before 2.34: the dlopen of the payload binds one of libdl.
+            refused = re.search(r"not seen: (\d+) GOT entries could not be patched", session.said())
+            patched = len(got) - int(refused[1] if refused else 0)
+            assert (receipt["slots"]["patched"], receipt["python"]["patched"]) == (patched, count), (receipt, len(got))
+            more = f", {count} words? of CPython" if count else ""
+            assert re.search(rf"{patched} GOT entries in \d+ modules{more}, thread stopped", session.said()), session.said()
+            more = f" and {count} of {count} words of CPython" if count else ""
+            assert re.search(rf"{patched} of {patched} GOT entries{more} restored, thread stopped", session.said()), session.said()
+            assert values(victim.pid, every) == every
         victim.end()

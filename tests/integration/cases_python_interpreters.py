@@ -22,6 +22,13 @@ def has_more(dump, stack):
     return sum(dump.in_evaluator(address) for address in stack.native) > sum(frame.entry for frame in stack.python[:-1]) + 1
 
 
+def end(victim):
+    victim.send("end")
+    assert victim.process.wait(60) == 0
+    victim.lines.thread.join(60)
+    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+
+
 @case(sanitized=True)
 def python_subinterpreters_are_told_apart(context):
     """Blocks of subinterpreters, on the thread that made them and on others: the right frames, or none of them; and said so."""
@@ -53,10 +60,7 @@ def python_subinterpreters_are_told_apart(context):
         python = analyze(context, dump.path)["python"]
         assert python["samples"] - python["samples_complete"] >= cut >= len(made) / 2, (python, cut)
         log(f"{' '.join(command)[:60]}: {len(made)} blocks, {'the frames of' if attached else 'not those of'} subinterpreters")
-        victim.send("end")
-        assert victim.process.wait(60) == 0
-        victim.lines.thread.join(60)
-        assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+        end(victim)
 
 
 @case()
@@ -72,8 +76,8 @@ def python_of_two_follows_one(context):
     victim = Victim(context, [python, str(TARGETS / "two_pythons.py"), other])
     before = Snapshot(victim.pid)
     told = "\n".join(doctor(context, victim)["python"])
-    assert re.search(r"CPython [0-9.]+ in the program .*a thread finds its own frames.*CPython [0-9.]+ in libother.so.*a session does not record "
-                     r"them: the program has loaded it by dlopen", told, re.DOTALL), told
+    assert re.search(r"CPython [0-9.]+ in the program .*a thread finds its own frames.*CPython [0-9.]+ in libother.so.*the Python frames of CPython [0-9.]+ "
+                     r"in libother.so are not recorded: the program has loaded it by dlopen", told, re.DOTALL), told
     session = Session(context, victim.pid, "--verbose", "--python-allocators", "off", rate="1")
     assert re.search(r"CPython [0-9.]+ in python[0-9.]+: its frames are recorded", session.said()), session.said()
     assert re.search(r"the Python frames of CPython [0-9.]+ in libother.so are not recorded: the program has loaded it by dlopen", session.said())
@@ -85,10 +89,7 @@ def python_of_two_follows_one(context):
     seen = {size - HEAD: [frame.function for frame in dump.stacks[reference].python] for size, reference in dump.live()}
     # Called from here: what has called it. On a thread of its own: nothing of this one.
     assert seen[10000] == ["here", "main", "<module>"] and seen[20000] == ["run", "main", "<module>"] and seen[30000] == [], seen
-    victim.send("end")
-    assert victim.process.wait(60) == 0
-    victim.lines.thread.join(60)
-    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+    end(victim)
 
 
 @case()
@@ -108,7 +109,26 @@ def python_embedded_in_a_server(context):
         functions = [frame.function for frame in stacks[size].python]
         assert functions == (["make", "handle", "<module>"] if seen else []), (size, stacks[size])
         assert not seen or not has_more(dump, stacks[size]), stacks[size]
+    end(victim)
+
+
+@case()
+def python_that_is_started_again(context):
+    """Py_Finalize and Py_Initialize during a session: the frames of each interpreter, and none for a thread that is in none of them."""
+    victim = Victim(context, "python_again")
+    before = Snapshot(victim.pid)
+    session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+    victim.send("go")
+    victim.wait("^MADE")
     victim.send("end")
-    assert victim.process.wait(60) == 0
-    victim.lines.thread.join(60)
-    assert victim.lines.seen[-1].startswith("OK "), victim.lines.seen[-3:]
+    victim.wait("^ENDED")
+    check_receipt(session.stop(), victim.pid)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    assert "Python frames" not in session.said(), session.said()
+    dump = PythonDump(session.dump)
+    stacks = {size: dump.stacks[reference] for size, reference in dump.live()}
+    for turn in range(3):
+        for made, functions in ((30000, ["make", "handle", "<module>"]), (40000, []), (50000, ["make", "handle", "<module>"])):
+            stack = stacks[made + turn]
+            assert [frame.function for frame in stack.python] == functions and not stack.flags, (made + turn, stack)
+    end(victim)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 
+from cases_allocators import doctor
 from cases_python import pythons, running
 from cases_python_frames import TARGETS
 from cases_rates import SURE
@@ -133,6 +134,8 @@ def python_objects_of_a_large_process(context):
     victim = Objects(context, context.program("/usr/bin/python3"))
     victim.ask("grow", "GROWN")
     first = victim.table()
+    told = "\n".join(doctor(context, victim, "--rate", "1")["python"])
+    assert "would have to stay" in told and "words of its table" not in told, told
     session = Session(context, victim.pid, rate="1")
     assert victim.table() == first
     assert re.search(r"not seen: single objects .* would have to stay .* too much to be searched .* on does it", session.said()), session.said()

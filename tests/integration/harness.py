@@ -297,13 +297,14 @@ def check_receipt(receipt, pid, clean=True):
     assert receipt["pid"] == pid, receipt
     for key in ("attach", "detach"):
         assert isinstance(receipt["stopped_ms"][key], (int, float)) and receipt["stopped_ms"][key] >= 0, receipt
-    slots, functions = receipt["slots"], receipt["functions"]
+    slots, python, functions = receipt["slots"], receipt["python"], receipt["functions"]
     assert set(slots) >= {"patched", "restored", "foreign"}, receipt
     assert slots["patched"] + functions["hooked"] > 0, receipt
     assert isinstance(receipt["residue"], list), receipt
     if clean:
         assert receipt["clean"] is True and receipt["residue"] == [] and slots["foreign"] == 0, receipt
         assert slots["restored"] + slots.get("gone", 0) == slots["patched"], receipt
+        assert python["restored"] + python["gone"] == python["patched"] and python["foreign"] == 0, receipt
         assert functions["restored"] == functions["hooked"], receipt
     else:
         assert receipt["clean"] is False and receipt["residue"], receipt

@@ -35,22 +35,6 @@ static const char *trouble = "it has not started";
 static atomic_ulong walks, frames, nameless, sum_of_hashes, ends[PYTHON_WALK_LOST + 1];
 static __thread struct python_walked found[ROOM] __attribute__((tls_model("initial-exec")));
 
-/* memattach proves it on a process that runs; here there is none yet. */
-static bool learn_sequence(uint64_t thread_pointer)
-{
-	const int32_t *key = (const int32_t *)(uintptr_t)layout.key_address;
-	uint32_t number = (uint32_t)key[1];
-
-	if (!key[0] || number >= PYTHON_KEYS)
-		return false;
-	const uint64_t *block =
-		((const uint64_t *const *)(uintptr_t)(thread_pointer +
-	                                              layout.specific_offset))[number / PYTHON_BLOCK_KEYS];
-	if (block && block[number % PYTHON_BLOCK_KEYS * 2 + 1])
-		layout.key_sequence = block[number % PYTHON_BLOCK_KEYS * 2];
-	return layout.key_sequence;
-}
-
 /* As many as the payload reads. */
 static void read_code(uint32_t count)
 {
@@ -74,8 +58,6 @@ static __attribute__((noinline)) void walk(void)
 	if (trouble)
 		return;
 	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
-	if (!layout.key_sequence && !learn_sequence(thread_pointer))
-		return;
 	enum python_walk_end end = python_walk(&layout, thread_pointer, found, ROOM, &count);
 	read_code(count);
 	atomic_fetch_add_explicit(&walks, 1, memory_order_relaxed);
@@ -94,7 +76,7 @@ int python_walks_here(uint64_t *codes, int32_t *offsets, unsigned room, unsigned
 	enum python_walk_end end = PYTHON_WALK_LOST;
 
 	__asm__("mov %%fs:0, %0" : "=r"(thread_pointer));
-	if (trouble || (!layout.key_sequence && !learn_sequence(thread_pointer)))
+	if (trouble)
 		return -1;
 	for (unsigned i = 0; i < times; i++)
 		end = python_walk(&layout, thread_pointer, found, room < ROOM ? room : ROOM, &count);
@@ -132,6 +114,19 @@ static int64_t attached_offset(void)
 	return place ? (int64_t)(place() - (uint64_t)pthread_self()) : offset ? atoi(offset) : 0;
 }
 
+/* Of the C library's table of keys: exported as the members are; else PYTHON_WALKS_KEYS may say how far it is from the
+ * start of the library. */
+static uint64_t key_table(void *libc)
+{
+	const char *offset = getenv("PYTHON_WALKS_KEYS");
+	void *table = libc ? dlvsym(libc, "__pthread_keys", "GLIBC_PRIVATE") : NULL;
+	Dl_info library;
+
+	if (!table && offset && dladdr((void *)pthread_key_create, &library))
+		table = (char *)library.dli_fbase + atoi(offset);
+	return (uint64_t)(uintptr_t)table;
+}
+
 static const char *prepare(void)
 {
 	const char *(*version)(void) = (const char *(*)(void))dlsym(RTLD_DEFAULT, "Py_GetVersion");
@@ -146,12 +141,15 @@ static const char *prepare(void)
 	if (!version || !runtime || sscanf(version(), "3.%u.", &minor) != 1)
 		return "not CPython";
 	const struct python_release *r = python_release_find(minor);
-	if (!r || (!member && !offset) || (!flags && !flags_offset)) /* not exported before glibc 2.34 */
-		return r ? "no _thread_db_pthread_specific or _cancelhandling" : "not a version that is known";
+	const uint64_t table = key_table(libc);
+	if (!r || (!member && !offset) || (!flags && !flags_offset) || !table) /* not exported before glibc 2.34 */
+		return r ? "no _thread_db_pthread_specific or _cancelhandling, or no __pthread_keys"
+		         : "not a version that is known";
 	layout = (struct python_layout){
 		.specific_offset = member ? member[2] : (uint32_t)atoi(offset),
 		.leaving_offset = flags ? flags[2] : (uint32_t)atoi(flags_offset),
 		.key_address = (uint64_t)(uintptr_t)runtime + r->runtime_key,
+		.key_table = table,
 		.finalizing = (uint64_t)(uintptr_t)runtime + r->runtime_finalizing,
 		.code_type = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyCode_Type"),
 		.frame_type = minor <= 10 ? (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "PyFrame_Type") : 0,

@@ -27,7 +27,10 @@ static char *stack_of(const struct report *r, const struct report_row *row)
 		const struct location *l = report_locations(r, row->frames[i], &n);
 		const struct image *image = &r->images.list[PLACE_IMAGE(row->frames[i])];
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s:%d", i ? " < " : "",
-		                         l->function ? l->function : image_name(image), l->line);
+		                         l->function   ? l->function
+		                         : image->path ? image_name(image)
+		                                       : "own code",
+		                         l->line);
 	}
 	return text;
 }
@@ -147,6 +150,78 @@ static void test_equal_rows_are_merged(void **state)
 	assert_int_equal(r.rows.count, 2);
 	report_done(&r);
 	dump_builder_done(&b);
+}
+
+/* python3 -X perf: code that the interpreter makes is between a function and its caller. */
+static void test_entrances_are_left_out(void **state)
+{
+	const uint64_t glue = DUMP_FRAME(1, 0x420000), evaluator = DUMP_FRAME(1, DUMP_BUILDER_EVALUATOR + 8);
+	const uint64_t own = DUMP_FRAME(0, 0x7f0000001004);
+	const uint64_t whole[] = { own, glue, evaluator, own, glue, evaluator, own },
+		       ended[] = { glue, evaluator, own };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (int native = 0; native < 2; native++) {
+		dump_builder_init(&b, 65536, 64, 8, 0);
+		dump_builder_header(&b)->python_version = 0x030d00f0;
+		dump_builder_header(&b)->evaluators[0] = (struct dump_evaluator){ DUMP_BUILDER_EVALUATOR, 64 };
+		dump_builder_module(&b, 1, 0, 0x400000, 0x900000, "/opt/libpython3.13.so.1.0", NULL, 0, 0);
+		const uint32_t f = dump_builder_code(&b, "f", "/a/f.py", 5, 4, 1),
+			       g = dump_builder_code(&b, "g", "/a/f.py", 50, 4, 1);
+		const uint64_t python[] = { DUMP_PYTHON_FRAME(f, 1, 2), DUMP_PYTHON_FRAME(g, 1, 2) };
+		const uint32_t s = dump_builder_python_stack(&b, whole, 7, python, 2, 0);
+		const uint32_t t = dump_builder_python_stack(&b, ended, 3, python, 2, DUMP_STACK_TRUNCATED);
+		dump_builder_sample(&b, s, 1000, 65536, 1);
+		dump_builder_sample(&b, t, 1000, 65536, 1);
+		make(&r, &b, (struct report_options){ .symbols = false, .native = native });
+		if (native) {
+			row_of(&r, "own code:0 < libpython3.13.so.1.0:0 < f:6 < own code:0 < libpython3.13.so.1.0:0 < "
+			           "g:51 < "
+			           "own code:0");
+			row_of(&r, "libpython3.13.so.1.0:0 < f:6 < own code:0 < g:51");
+		} else { /* what Python has called is shown */
+			row_of(&r, "own code:0 < f:6 < g:51");
+			assert_int_equal(row_of(&r, "f:6 < g:51")->flags, 0);
+		}
+		assert_int_equal(r.rows.count, 2);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
+}
+
+/* Two frames of the evaluator without a Python frame: of another interpreter, further in, unless greenlet is there. */
+static void test_greenlet_is_known_by_its_file(void **state)
+{
+	static const char innermost[] = "f:6 < other.so:0", outermost[] = "other.so:0 < f:6";
+	static const struct {
+		const char *path, *row;
+	} cases[] = {
+		{ "/usr/lib/python3/greenlet.cpython-39-x86_64-linux-gnu.so", innermost },
+		{ "/opt/greenlet/_greenlet.cpython-310-x86_64-linux-gnu.so", innermost },
+		{ "/opt/greenlet/_greenlets.so", outermost },
+	};
+	const uint64_t evaluator = DUMP_FRAME(1, DUMP_BUILDER_EVALUATOR + 8);
+	const uint64_t native[] = { evaluator, evaluator, DUMP_FRAME(2, 0x1004), evaluator };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		dump_builder_init(&b, 65536, 64, 8, 0);
+		dump_builder_header(&b)->python_version = 0x030900f0;
+		dump_builder_header(&b)->evaluators[0] = (struct dump_evaluator){ DUMP_BUILDER_EVALUATOR, 64 };
+		dump_builder_module(&b, 1, 0, 0x400000, 0x900000, "/opt/libpython3.9.so.1.0", NULL, 0, 0);
+		dump_builder_module(&b, 2, 0, 0x1000, 0x2000, "/opt/other.so", NULL, 0, 0);
+		dump_builder_module(&b, 3, 0, 0xa00000, 0xa01000, cases[i].path, NULL, 0, 0);
+		const uint64_t python = DUMP_PYTHON_FRAME(dump_builder_code(&b, "f", "/a/f.py", 5, 4, 1), 1, 2);
+		dump_builder_sample(&b, dump_builder_python_stack(&b, native, 4, &python, 1, 0), 1000, 65536, 1);
+		make(&r, &b, (struct report_options){ .symbols = false });
+		row_of(&r, cases[i].row);
+		report_done(&r);
+		dump_builder_done(&b);
+	}
 }
 
 /* Code that had no room is not known, but nothing is damaged. */
@@ -316,6 +391,8 @@ int main(void)
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_text_and_json),
 		cmocka_unit_test(test_other_outputs),
+		cmocka_unit_test(test_entrances_are_left_out),
+		cmocka_unit_test(test_greenlet_is_known_by_its_file),
 		cmocka_unit_test(test_code_without_room),
 		cmocka_unit_test(test_two_dumps),
 	};

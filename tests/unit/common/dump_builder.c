@@ -277,6 +277,18 @@ void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text)
 	memcpy(n->text, text, strlen(text) + 1);
 }
 
+void dump_builder_path(struct dump_builder *b, const char *text)
+{
+	const struct dump_header *h = dump_builder_header(b);
+	size_t bytes = (sizeof(struct dump_path) + strlen(text) + 1 + 15) & ~(size_t)15;
+
+	if (h->regions[h->region_count - 1].kind != DUMP_REGION_PATHS)
+		add_region(b, DUMP_REGION_PATHS, 1 << 20, 0);
+	struct dump_path *p = arena_take(b, DUMP_REGION_PATHS, bytes);
+	p->bytes = (uint32_t)bytes;
+	memcpy(p->text, text, strlen(text) + 1);
+}
+
 int dump_builder_fd(const struct dump_builder *b, size_t size)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);

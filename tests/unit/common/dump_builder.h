@@ -50,6 +50,8 @@ void dump_builder_module(struct dump_builder *b, uint32_t id, uint64_t bias, uin
 void dump_builder_thread(struct dump_builder *b, uint32_t tid, const char *name);
 void dump_builder_rate(struct dump_builder *b, const struct dump_rate_change *change);
 void dump_builder_note(struct dump_builder *b, uint32_t kind, const char *text);
+/* An entry of sys.path; the first one makes the region. */
+void dump_builder_path(struct dump_builder *b, const char *text);
 /* A region with these bytes as its names. */
 void dump_builder_symbols(struct dump_builder *b, const void *bytes, size_t count);
 

@@ -60,7 +60,7 @@ static uint8_t *new_type(struct python_fake *f, const char *name)
 
 static uint8_t *types[PYTHON_KINDS];
 
-static uint8_t *new_object(struct python_fake *f, enum python_kind kind, size_t bytes)
+uint8_t *python_fake_object(struct python_fake *f, enum python_kind kind, size_t bytes)
 {
 	uint8_t *object = python_fake_new(bytes);
 
@@ -71,7 +71,7 @@ static uint8_t *new_object(struct python_fake *f, enum python_kind kind, size_t 
 uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_t count, unsigned width, bool ascii)
 {
 	const struct python_release *r = f->release;
-	uint8_t *s = new_object(f, PYTHON_STR, r->string_wide_data + (count + 1) * width);
+	uint8_t *s = python_fake_object(f, PYTHON_STR, r->string_wide_data + (count + 1) * width);
 	uint32_t state = r->string_compact | (ascii ? r->string_ascii : 0) | width * (r->string_kind & -r->string_kind);
 
 	python_fake_put(s, r->string_length, count);
@@ -82,7 +82,7 @@ uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_
 
 uint8_t *python_fake_bytes(struct python_fake *f, const void *bytes, size_t count)
 {
-	uint8_t *b = new_object(f, PYTHON_BYTES, f->release->frames.bytes_data + count + 1);
+	uint8_t *b = python_fake_object(f, PYTHON_BYTES, f->release->frames.bytes_data + count + 1);
 
 	python_fake_put(b, f->release->frames.bytes_size, count);
 	memcpy(b + f->release->frames.bytes_data, bytes, count);
@@ -104,7 +104,7 @@ static uint8_t *new_lines(struct python_fake *f)
 static uint8_t *new_code(struct python_fake *f)
 {
 	const struct python_release *r = f->release;
-	uint8_t *code = new_object(f, PYTHON_CODE, OBJECT_BYTES);
+	uint8_t *code = python_fake_object(f, PYTHON_CODE, OBJECT_BYTES);
 	static const uint8_t noise[CODE_BYTES];
 
 	if (r->frames.code_units != PYTHON_ABSENT)
@@ -146,7 +146,7 @@ static void make_frames(struct python_fake *f)
 
 	for (unsigned i = 0; i < FAKE_FRAMES; i++) {
 		f->codes[i] = new_code(f);
-		f->frames[i] = new_object(f, PYTHON_FRAME, OBJECT_BYTES);
+		f->frames[i] = python_fake_object(f, PYTHON_FRAME, OBJECT_BYTES);
 	}
 	for (unsigned i = 0; i < FAKE_FRAMES; i++) {
 		if (l->instruction > PYTHON_LAST_UNITS) /* these have no head */
@@ -157,14 +157,36 @@ static void make_frames(struct python_fake *f)
 	}
 }
 
+static void put_key(struct python_fake *f)
+{
+	put_int(f->runtime, f->release->runtime_key, 1);
+	put_int(f->runtime, f->release->runtime_key + 4, (int32_t)key);
+}
+
+void python_fake_bind(struct python_fake *f)
+{
+	pthread_setspecific(key, f->state);
+}
+
+void python_fake_make_key_again(struct python_fake *f, bool same_number)
+{
+	pthread_key_t taken;
+
+	pthread_key_delete(key);
+	bool other = !same_number && pthread_key_create(&taken, NULL) == 0;
+	has_key = pthread_key_create(&key, NULL) == 0;
+	if (other)
+		pthread_key_delete(taken);
+	put_key(f);
+}
+
 static void make_states(struct python_fake *f)
 {
 	const struct python_release *r = f->release;
 
 	python_fake_put_pointer(f->runtime, r->runtime_interpreters, f->interpreter);
 	python_fake_put_pointer(f->runtime, r->runtime_main, f->interpreter);
-	put_int(f->runtime, r->runtime_key, 1);
-	put_int(f->runtime, r->runtime_key + 4, (int32_t)key);
+	put_key(f);
 	python_fake_put_pointer(f->interpreter, r->interpreter_threads, f->state);
 	python_fake_put_pointer(f->state, r->state_interpreter, f->interpreter);
 	python_fake_put(f->state, r->frames.state_thread, (uint64_t)pthread_self());
@@ -178,13 +200,12 @@ static void make_states(struct python_fake *f)
 		                        f->state + 8); /* previous: the state's own */
 		python_fake_put_pointer(f->state, r->frames.state_frame, f->cframe);
 	}
-	pthread_setspecific(key, f->state);
-	f->key_sequence = 1; /* the first and only key of its number in this process */
+	python_fake_bind(f);
 }
 
 void python_fake_make(struct python_fake *f, const struct python_release *release)
 {
-	static const char *const names[PYTHON_KINDS] = { "code", "str", "bytes", "frame", "NoneType" };
+	static const char *const names[PYTHON_KINDS] = { "code", "str", "bytes", "frame", "NoneType", "dict", "list" };
 
 	if (!has_key)
 		has_key = pthread_key_create(&key, NULL) == 0;

@@ -16,8 +16,7 @@ struct python_fake {
 	uint8_t *frames[FAKE_FRAMES], *codes[FAKE_FRAMES]; /* innermost first */
 	uint8_t *name, *file, *lines;                      /* of the innermost: str, str, bytes */
 	uint8_t *meta, *code_type, *none_type, *frame_type, *string_type, *bytes_type;
-	uint8_t *cframe;       /* 3.11, 3.12 */
-	uint64_t key_sequence; /* of the key: glibc counts by two, odd while there is one */
+	uint8_t *cframe; /* 3.11, 3.12 */
 };
 
 /* What the calling thread works with, in 3.12 and later: an exported function tells where it is, if the program
@@ -26,6 +25,12 @@ extern __thread uint64_t python_fake_attached;
 
 /* Made anew; the key of the calling thread leads to its state, and it works with no state now. */
 void python_fake_make(struct python_fake *f, const struct python_release *release);
+/* A further object, all zero behind its type. */
+uint8_t *python_fake_object(struct python_fake *f, enum python_kind kind, size_t bytes);
+/* The key is made anew, with the same number or another one: the thread's value is that of the key before. */
+void python_fake_make_key_again(struct python_fake *f, bool same_number);
+/* … and leads to the thread's state, as after python_fake_make. */
+void python_fake_bind(struct python_fake *f);
 /* A further str, of so many bytes a character. */
 uint8_t *python_fake_string(struct python_fake *f, const void *characters, size_t count, unsigned width, bool ascii);
 uint8_t *python_fake_bytes(struct python_fake *f, const void *bytes, size_t count);

@@ -38,6 +38,16 @@ void python_proving(struct python_proof *p, const struct python_fake *f)
 	python_prove(p, &r, &view.modules, &view.maps, &view.tm, LOOKS);
 }
 
+struct python_view python_proving_view(const struct python_fake *f, struct budget *budget)
+{
+	return (struct python_view){
+		.modules = &view.modules,
+		.memory = target_memory_charged(&view.tm, budget),
+		.release = f->release,
+		.runtime = (uint64_t)(uintptr_t)f->runtime,
+	};
+}
+
 void python_proving_each(void (*test)(struct python_fake *f))
 {
 	uint32_t count;

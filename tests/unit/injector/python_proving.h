@@ -10,6 +10,8 @@ int python_proving_open(void **state);
 int python_proving_close(void **state);
 
 void python_proving(struct python_proof *p, const struct python_fake *f);
+/* For reading objects of the fake. budget: for all that is read. */
+struct python_view python_proving_view(const struct python_fake *f, struct budget *budget);
 /* Runs the test for each release. */
 void python_proving_each(void (*test)(struct python_fake *f));
 

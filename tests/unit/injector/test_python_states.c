@@ -39,6 +39,9 @@ static void wrong_keys(struct python_fake *f)
 	python_fake_put(words, 0, (uint64_t)UINT32_MAX << 32 | 1);
 	key_refused(f, "no thread's key leads");
 	memcpy(words, &before, sizeof before);
+	python_fake_make_key_again(f, true);
+	key_refused(f, "no thread's key leads");
+	python_fake_bind(f);
 	python_fake_put(f->state, f->release->frames.state_thread, (uint64_t)(uintptr_t)f->state);
 	key_refused(f, "no thread's key leads");
 }

@@ -9,14 +9,19 @@
 #include <cmocka.h>
 
 /* As glibc describes its control block to debuggers (nptl_db); python_specific.c finds it from outside. */
-static uint32_t member_offset(const char *name)
+static const uint32_t *private_object(const char *name)
 {
 	void *libc = dlopen("libc.so.6", RTLD_NOW);
-	const uint32_t *member = libc ? dlvsym(libc, name, "GLIBC_PRIVATE") : NULL;
+	const uint32_t *object = libc ? dlvsym(libc, name, "GLIBC_PRIVATE") : NULL;
 
-	if (!member)
+	if (!object)
 		skip(); /* before glibc 2.34 it is not exported */
-	return member[2];
+	return object;
+}
+
+static uint32_t member_offset(const char *name)
+{
+	return private_object(name)[2];
 }
 
 void python_inside_layout(const struct python_fake *f, struct python_layout *l)
@@ -28,7 +33,7 @@ void python_inside_layout(const struct python_fake *f, struct python_layout *l)
 		.specific_offset = member_offset("_thread_db_pthread_specific"),
 		.leaving_offset = member_offset("_thread_db_pthread_cancelhandling"),
 		.key_address = (uint64_t)(uintptr_t)f->runtime + r->runtime_key,
-		.key_sequence = f->key_sequence,
+		.key_table = (uint64_t)(uintptr_t)private_object("__pthread_keys"),
 		.finalizing = (uint64_t)(uintptr_t)f->runtime + r->runtime_finalizing,
 		.code_type = (uint64_t)(uintptr_t)f->code_type,
 		.frame_type = r->minor <= 10 ? (uint64_t)(uintptr_t)f->frame_type : 0,

@@ -118,9 +118,6 @@ static void no_thread(struct python_fake *f)
 	python_fake_put(f->state, f->release->frames.state_thread, 0x1000);
 	ends(f, PYTHON_WALK_NO_THREAD, 0);
 	python_fake_put(f->state, f->release->frames.state_thread, (uint64_t)pthread_self());
-	f->key_sequence += 2; /* made anew */
-	ends(f, PYTHON_WALK_NO_THREAD, 0);
-	f->key_sequence -= 2;
 	uint8_t first = words[0];
 	words[0] = 0;
 	ends(f, PYTHON_WALK_NO_THREAD, 0);
@@ -130,6 +127,28 @@ static void no_thread(struct python_fake *f)
 	words[6] = 0;
 	words[5] = 3; /* a key of a later block, which this thread does not have */
 	ends(f, PYTHON_WALK_NO_THREAD, 0);
+}
+
+/* Py_Initialize after Py_Finalize: a value that was set before is none, one that is set since leads to the new state.
+ */
+static void made_again(struct python_fake *f, bool same_number)
+{
+	python_fake_make_key_again(f, same_number);
+	ends(f, PYTHON_WALK_NO_THREAD, 0);
+	python_fake_bind(f);
+	ends(f, PYTHON_WALK_WHOLE, FAKE_FRAMES);
+}
+
+static void started_again(struct python_fake *f)
+{
+	for (unsigned i = 0; i < 4; i++)
+		made_again(f, i % 2);
+}
+
+static void test_walk_follows_an_interpreter_that_is_started_again(void **state)
+{
+	(void)state;
+	python_inside_each(started_again);
 }
 
 static void *in_another_thread(void *fake)
@@ -398,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_walk_tells_where_the_evaluator_was_entered),
 		cmocka_unit_test(test_walk_skips_frames_that_have_not_begun),
 		cmocka_unit_test(test_walk_needs_the_threads_own_state),
+		cmocka_unit_test(test_walk_follows_an_interpreter_that_is_started_again),
 		cmocka_unit_test(test_walk_is_of_the_state_that_the_thread_works_with),
 		cmocka_unit_test(test_walk_tells_which_frames_may_be_missing),
 		cmocka_unit_test(test_walk_leaves_a_thread_alone_that_leaves),
