@@ -41,7 +41,10 @@
 #include "watchdog.h"
 
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
+#define LOOK_NS 20000000ull       /* for one thread, to find out whether a frame has ended */
 #define PARKED_NS 2000000000ull   /* a coroutine may wait long in an allocator, but for nothing that ends soon */
+#define COPY_NS 500000000ull      /* for an address of a trampoline in a frame, which ends or is overwritten */
+#define COPY_PAUSE_NS 10000000u   /* between two searches at first, then four times as long each time */
 #define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
 #define DATA_CHANNEL 64u          /* in the data of the work area: its number, after what control_call_locked uses */
 #define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
@@ -90,31 +93,49 @@ static int restore(struct session *s, struct err *e)
 	return loan_end(&l, rc, e);
 }
 
-static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *trampolines_held, struct err *e)
+struct outside {
+	struct quiesce quiesce;
+	struct quiesce_range detours[SESSION_DETOUR_AREAS + SESSION_CODE_PATCH_MAX];
+};
+
+static void describe_outside(struct session *s, struct outside *o)
 {
 	const struct memattach_session *b = &s->payload.block;
 	struct detour_area areas[SESSION_DETOUR_AREAS];
-	struct quiesce_range detours[SESSION_DETOUR_AREAS + SESSION_CODE_PATCH_MAX];
 	unsigned count = detours_list(s, areas);
 
 	for (unsigned i = 0; i < count; i++)
-		detours[i] = (struct quiesce_range){ areas[i].address, areas[i].address + areas[i].bytes };
-	count += code_patches_islands(s, detours + count, SESSION_CODE_PATCH_MAX);
-	const struct quiesce q = {
+		o->detours[i] = (struct quiesce_range){ areas[i].address, areas[i].address + areas[i].bytes };
+	count += code_patches_islands(s, o->detours + count, SESSION_CODE_PATCH_MAX);
+	o->quiesce = (struct quiesce){
 		.target = &s->target,
 		.memory = &s->memory,
 		.walk = s->view.points.walk,
 		.code = { s->payload.base, s->payload.code_end },
 		.trampolines = { b->trampolines_address,
 		                 b->trampolines_address ? b->trampolines_address + TRAMPOLINES_CODE_BYTES : 0 },
-		.detours = detours,
+		.detours = o->detours,
 		.detour_count = count,
-		.trampolines_held = trampolines_held,
 		.longest_ns = &s->outcome.detach_longest_ns,
-		.stacks = stacks,
 	};
+}
 
-	return quiesce_wait(&q, monotonic_ns() + QUIESCE_NS, e);
+static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool *trampolines_held, struct err *e)
+{
+	struct outside o;
+
+	describe_outside(s, &o);
+	o.quiesce.stacks = stacks;
+	o.quiesce.trampolines_held = trampolines_held;
+	return quiesce_wait(&o.quiesce, monotonic_ns() + QUIESCE_NS, e);
+}
+
+static bool look_at_thread(void *context, pid_t tid, struct stack_position *now)
+{
+	struct outside o;
+
+	describe_outside(context, &o);
+	return quiesce_look(&o.quiesce, tid, monotonic_ns() + LOOK_NS, now);
 }
 
 /* Any thread: glibc keeps the pointer guard after its thread pointer, and its tid. */
@@ -162,6 +183,8 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 		.skip_end = s->payload.end,
 		.stacks = stacks->list,
 		.stack_count = stacks->count,
+		.look = look_at_thread,
+		.context = s,
 	};
 	struct page_scan pages;
 
@@ -280,32 +303,75 @@ static int restore_code(struct session *s, struct kept *kept, struct err *e)
 	return 0;
 }
 
+/* Waits for a coroutine to leave its hook. */
+static int await_hook(const struct session *s, uint64_t marker, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	while (escape_hook_lives(&s->memory, marker) && !watchdog_asked_twice() && monotonic_ns() < deadline_ns)
+		nanosleep(&pause, NULL);
+	if (monotonic_ns() < deadline_ns && !watchdog_asked_twice())
+		return 0;
+	return err_set(e, EBUSY,
+	               "a coroutine is parked in a hook of the payload (on the stack at 0x%llx), which must stay until "
+	               "it goes on",
+	               (unsigned long long)marker);
+}
+
+/* Memory that a thread has its stack in: it has no name, or that of the first thread's. */
+static bool may_be_on_stack(const struct session *s, uint64_t address)
+{
+	const struct mapping *m = maps_find(&s->view.maps, address);
+
+	return !m || !m->path[0] || strcmp(m->path, "[stack]") == 0;
+}
+
+/*
+ * An address on a stack need not be a copy that the program keeps. A thread may have it in a frame for longer than the
+ * search waits, because it is about to call through a word that it has read before the restore, or since the place is
+ * not used. And a thread that was born since its elders were looked at is on the stack of an ended one, with what that
+ * has left there. Both are over when the thread goes on and is looked at again. False: it has stayed for long enough to
+ * be a copy.
+ */
+static bool await_frame(uint64_t *deadline_ns, uint64_t *pause_ns)
+{
+	const uint64_t now = monotonic_ns();
+
+	if (!*deadline_ns)
+		*deadline_ns = now + COPY_NS;
+	if (now >= *deadline_ns || watchdog_asked_twice())
+		return false;
+	if (*pause_ns > *deadline_ns - now)
+		*pause_ns = *deadline_ns - now;
+	nanosleep(&(struct timespec){ .tv_nsec = (long)*pause_ns }, NULL);
+	*pause_ns *= 4;
+	return true;
+}
+
 /*
  * No thread is in the payload, and no coroutine that is parked: that is waited for, and may have gone on in a thread,
  * which is looked at again. trampolines, result: of search_escaped().
  */
 static int prove_unused(struct session *s, bool trampolines, bool *held, struct escape_result *result, struct err *e)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	const uint64_t deadline_ns = monotonic_ns() + PARKED_NS;
+	const uint64_t parked_ns = monotonic_ns() + PARKED_NS;
+	uint64_t copy_ns = 0, pause_ns = COPY_PAUSE_NS;
 
 	for (;;) {
 		struct quiesce_stacks stacks = { 0 };
+		*held = false;
 		int rc = prove_outside(s, &stacks, held, e);
 		*result = (struct escape_result){ 0 };
 		if (rc == 0)
 			rc = search_escaped(s, &stacks, trampolines && !*held, result, e);
 		free(stacks.list);
-		if (rc < 0 || result->verdict != ESCAPE_HOOK)
+		if (rc == 0 && result->verdict == ESCAPE_HOOK)
+			rc = await_hook(s, result->found, parked_ns, e);
+		else if (rc < 0 || result->verdict != ESCAPE_FOUND || !may_be_on_stack(s, result->found) ||
+		         !await_frame(&copy_ns, &pause_ns))
 			return rc;
-		while (escape_hook_lives(&s->memory, result->found) && !watchdog_asked_twice() &&
-		       monotonic_ns() < deadline_ns)
-			nanosleep(&pause, NULL);
-		if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
-			return err_set(e, EBUSY,
-			               "a coroutine is parked in a hook of the payload (on the stack at 0x%llx), which "
-			               "must stay until it goes on",
-			               (unsigned long long)result->found);
+		if (rc < 0)
+			return rc;
 	}
 }
 

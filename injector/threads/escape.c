@@ -23,6 +23,7 @@
 #define FRAMES_MAX 64u
 #define SWAP_LOOKS 20 /* a page that the kernel moves looks as if it was swapped out for a moment */
 #define SWAP_PAUSE_NS 500000
+#define FRAME_PAUSE_NS 2000000
 
 struct search {
 	const struct escape *x;
@@ -42,6 +43,7 @@ struct search {
 	struct thread_stacks stacks;    /* that share their mapping */
 	struct thread_stack last_ended; /* for the same bytes: one of an ended thread among those; end 0: none */
 	uint64_t no_ended;              /* … a page around which there is none; 0: no page */
+	uint64_t frames_end_ns;         /* until when frames are waited for; 0: none was yet */
 	bool given_up;                  /* memattach was asked twice to end */
 	struct escape_result *result;
 	uint64_t hook;      /* marker of one that is alive, 0: none was found */
@@ -184,12 +186,83 @@ static bool is_on_walked_stack(const struct search *q, uint64_t where)
 	return q->walked || (stack && stack->sp > stack->start);
 }
 
+struct bounds {
+	uint64_t start, end;
+};
+
+/* Of the stack, or of what may be one, around the address. */
+static struct bounds stack_around(const struct search *q, uint64_t where)
+{
+	const struct thread_stack *stack = thread_stacks_at(&q->stacks, where);
+
+	return stack ? (struct bounds){ stack->start, stack->end }
+	             : (struct bounds){ q->mapping->start, q->mapping->end };
+}
+
+static bool is_in(const struct bounds *b, uint64_t address)
+{
+	return address >= b->start && address < b->end;
+}
+
+/* Is the thread that was walked on its own stack, which has the address? */
+static bool is_owner(const struct search *q, const struct stack_position *p, uint64_t where)
+{
+	const struct bounds b = stack_around(q, where);
+
+	return p->walked && is_in(&b, p->sp) &&
+	       (thread_stacks_at(&q->stacks, where) ? is_in(&b, p->thread_pointer)
+	                                            : is_stack_of(q->maps, q->mapping, p));
+}
+
+/* NULL: no thread is on the stack that it owns, or others are. */
+static const struct stack_position *owner_of(const struct search *q, uint64_t where)
+{
+	const struct bounds b = stack_around(q, where);
+	const struct stack_position *owner = NULL;
+
+	for (size_t i = 0; i < q->x->stack_count; i++) {
+		const struct stack_position *p = &q->x->stacks[i];
+		if (!is_in(&b, p->sp))
+			continue;
+		if (!is_owner(q, p, where) || (owner && owner->tid != p->tid))
+			return NULL;
+		owner = p;
+	}
+	return owner;
+}
+
+/* Is the word in a frame that ends, or changes, in a moment? */
+static bool goes_away(struct search *q, uint64_t where)
+{
+	const struct timespec pause = { .tv_nsec = FRAME_PAUSE_NS };
+	const struct stack_position *owner = q->x->look ? owner_of(q, where) : NULL;
+	struct stack_position now;
+	struct err ignored;
+	uint64_t word;
+
+	if (!owner || (q->mapping->prot & PROT_EXEC))
+		return false;
+	if (!q->frames_end_ns)
+		q->frames_end_ns = now_ns(CLOCK_MONOTONIC) + ESCAPE_FRAMES_NS;
+	for (;; nanosleep(&pause, NULL)) {
+		if (target_read_u64(q->memory, where, &word, &ignored) < 0 || !is_wanted(q, word))
+			return true;
+		if (q->x->look(q->x->context, owner->tid, &now) && now.sp > where &&
+		    now.thread_pointer == owner->thread_pointer && is_owner(q, &now, where))
+			return true;
+		if (now_ns(CLOCK_MONOTONIC) >= q->frames_end_ns || watchdog_asked_twice())
+			return false;
+	}
+}
+
 static bool is_found(struct search *q, uint64_t where)
 {
 	if ((where >= q->x->skip_start && where < q->x->skip_end) || is_below_stack_pointer(q, where) ||
 	    is_on_ended_stack(q, where))
 		return false;
-	return q->for_ways_back ? !is_in_frames_stack(q, where) : !is_in_dead_frame(q, where);
+	if (q->for_ways_back)
+		return !is_in_frames_stack(q, where);
+	return !is_in_dead_frame(q, where) && !goes_away(q, where);
 }
 
 /* Code that a program has made: an address in it may be at any byte, or be the distance of a call or jump. */

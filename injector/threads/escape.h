@@ -13,6 +13,10 @@
  * glibc keeps (ended_stack.h), and the frame that a signal has left on an alternate stack that no thread is on or can
  * come back to.
  *
+ * A frame is alive as long as its function runs, and has in it what earlier frames left at places that the function
+ * does not use: the address of a trampoline in one need be no copy. So for a word on the stack of a thread that was
+ * walked it is waited, for a moment, until that thread is seen with its stack pointer above it.
+ *
  * A coroutine may be parked in a hook, if the original switches stacks: operator new may, in a new_handler, or an
  * allocator with locks for coroutines. No thread shows that, so the search looks for the liveness markers of hooks, too
  * (HOOK_LIVE_MAGIC), but for stacks that were walked: there an exception may have left one. A hook that is alive keeps
@@ -40,6 +44,10 @@ struct escape {
 	const struct stack_position *stacks;
 	size_t stack_count;
 	uint32_t tid_offset; /* of glibc (tid_offset.h); 0: no stack counts as that of an ended thread */
+	/* Where is the stack of one of these threads now? False: that cannot be told, or it holds the address of a
+	 * trampoline in a register. NULL: no frame is waited for. */
+	bool (*look)(void *context, pid_t tid, struct stack_position *now);
+	void *context;
 };
 
 #define ESCAPE_BYTES_MAX (1ull << 30) /* of private memory: more is not searched, because it takes too long */
@@ -49,6 +57,8 @@ struct escape {
 #else
 #define ESCAPE_CPU_NS_MAX 700000000ull
 #endif
+
+#define ESCAPE_FRAMES_NS 200000000ull /* for which frames are waited for in a search */
 
 enum escape_verdict {
 	ESCAPE_NONE,     /* proven: nobody has a copy */

@@ -167,11 +167,11 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
 	return any_word(memory, sp, is_hook, &search);
 }
 
-static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, struct err *e)
+static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, pid_t tid, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked };
+	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked, tid };
 	return 0;
 }
 
@@ -195,15 +195,15 @@ static bool came_to_start(const struct examination *x)
 /* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
  * believed. */
 static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
-                       const struct user_regs_struct *regs, struct err *e)
+                       const struct user_regs_struct *regs, pid_t tid, struct err *e)
 {
 	const uint64_t tp = registers_tp(regs);
 	const bool walked = stack_walk_complete(end) && came_to_start(x);
-	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
+	int rc = note_stack(stacks, registers_sp(regs), tp, walked, tid, e);
 
 	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)
 		if (!end->guessed || x->switches[i].frame <= end->guess_frame)
-			rc = note_stack(stacks, x->switches[i].sp, tp, walked, e);
+			rc = note_stack(stacks, x->switches[i].sp, tp, walked, tid, e);
 	return rc;
 }
 
@@ -248,7 +248,7 @@ static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 	if (x.inside)
 		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
 	if (r->q->stacks && r->rc == 0)
-		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, &r->failure);
+		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, t->tid, &r->failure);
 	if (x.holds_trampoline && !r->trampolines_may_stay)
 		return err_set(e, EAGAIN, "thread %d holds the address of a trampoline", t->tid);
 	if (x.holds_trampoline)
@@ -271,6 +271,23 @@ static void visit(void *context, pid_t tid, struct tracee *t, int rc, const stru
 		r->why = *why;
 		r->left++;
 	}
+}
+
+bool quiesce_look(const struct quiesce *q, pid_t tid, uint64_t deadline_ns, struct stack_position *now)
+{
+	struct quiesce_stacks stacks = { 0 };
+	struct quiesce one = *q;
+	pid_t outside;
+	struct round r = { .q = &one, .outside = &outside };
+	const struct thread_visits thread_visits = { q->target->pid, &tid, 1, deadline_ns, q->longest_ns, visit, &r };
+	struct err ignored;
+
+	one.stacks = &stacks;
+	bool seen = visit_threads(&thread_visits, &ignored) == 0 && r.rc == 0 && r.outside_count && stacks.count == 1;
+	if (seen)
+		*now = stacks.list[0];
+	free(stacks.list);
+	return seen;
 }
 
 struct seen {

@@ -62,5 +62,11 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
 /* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each
  * thread. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
+/*
+ * One of these threads, later: where is its stack now? False: it has ended, does not stop until the deadline, holds the
+ * address of a trampoline in a register, or runs a signal handler on another stack. Of q stacks and trampolines_held
+ * are not used.
+ */
+bool quiesce_look(const struct quiesce *q, pid_t tid, uint64_t deadline_ns, struct stack_position *now);
 
 #endif

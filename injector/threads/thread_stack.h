@@ -10,6 +10,8 @@
 #ifndef MEMATTACH_THREAD_STACK_H
 #define MEMATTACH_THREAD_STACK_H
 
+#include <sys/types.h>
+
 #include "maps.h"
 #include "target_memory.h"
 
@@ -31,6 +33,7 @@ struct stack_position {
 	uint64_t sp; /* below, the red zone left out, nothing of this stack is alive */
 	uint64_t thread_pointer;
 	bool walked; /* to where the thread began: all of its frames are above, and none is in the payload */
+	pid_t tid;
 };
 
 struct thread_stacks {

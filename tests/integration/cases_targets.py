@@ -267,6 +267,21 @@ def escaped_pointer_is_found_anywhere(context):
         victim.finish_by_stdin()
 
 
+@case(sanitized=True)
+def escaped_pointer_in_a_frame(context):
+    """A thread that has read the address before the restore has it in its frame and calls it: waited for; one that sleeps on it for long is named."""
+    for milliseconds, used in ((150, False), (3000, True)):
+        victim = Victim(context, "escape")
+        session = Session(context, victim.pid)
+        victim.send(f"frame {milliseconds}")
+        victim.wait("^FRAMES")
+        time.sleep(0.2)
+        session.process.send_signal(signal.SIGINT)
+        check_receipt(session.end(expected=2 if used else 0), victim.pid, clean=not used)
+        victim.rounds_go_on()
+        victim.finish_by_stdin()
+
+
 @case()
 def parked_code_and_the_address_of_a_trampoline(context):
     """In a frame that has ended, beside a signal handler or on the stack of an ended thread, it is nothing; where code that waits may use it, it is found."""

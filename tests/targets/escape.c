@@ -10,6 +10,8 @@
  *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack
  *               pointer
  *
+ * "frame MILLISECONDS" has a thread that has it in a frame for that time, calls it, and does so again until the end.
+ *
  * "dangle" keeps pointers to a place where nothing is mapped any more: what is mapped next goes there.
  */
 #include "victim.h"
@@ -23,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 struct allocator {
 	void *(*allocate)(size_t);
@@ -120,6 +123,34 @@ static void use_hidden(void)
 	victim_say("USED");
 }
 
+/* In nothing but this frame while it sleeps. */
+static VICTIM_FRAME void sleep_and_allocate(unsigned milliseconds)
+{
+	void *(*volatile allocate)(size_t);
+
+	put_address((volatile uint32_t *)&allocate, &allocate_by_table);
+	usleep(milliseconds * 1000);
+	unsigned char *p = allocate(100);
+	memset(p, 1, 100);
+	free(p);
+}
+
+static void *use_in_frames(void *milliseconds)
+{
+	while (!victim_done())
+		sleep_and_allocate((unsigned)(uintptr_t)milliseconds);
+	return NULL;
+}
+
+static void begin_frames(unsigned long milliseconds)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, use_in_frames, (void *)milliseconds) || pthread_detach(thread))
+		victim_wrong("no thread");
+	victim_say("FRAMES");
+}
+
 #define GONE_BYTES (1u << 20)
 #define BETWEEN 16u
 
@@ -148,6 +179,8 @@ static void read_lines(void)
 			victim_say("CAPTURED");
 		} else if (!strncmp(line, "hide ", 5)) {
 			hide(line + 5);
+		} else if (!strncmp(line, "frame ", 6)) {
+			begin_frames(strtoul(line + 6, NULL, 10));
 		} else if (!strcmp(line, "dangle")) {
 			keep_dangling_pointers();
 		} else if (!strcmp(line, "use")) {

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,7 @@ static __attribute__((noinline)) void *leave_copy(void *argument)
 	for (unsigned i = 0; i < 16; i++)
 		copies[i] = 0;
 	copies[8] = shared[MASKED] ^ MASK;
+	shared[TP] = (uint64_t)__builtin_thread_pointer();
 	shared[LEFT] = (uint64_t)&copies[8];
 	while (shared[THREAD] == THREAD_LIVES)
 		usleep(1000);
@@ -262,6 +264,83 @@ static void test_search_passes_over_stacks_of_ended_threads(void **state)
 #endif
 }
 
+#define LOOKS 5u
+
+/* What is said of a thread that is looked at: its stack pointer is below the word at first, and then. */
+struct looks {
+	unsigned count;
+	bool overwrites; /* the word, with the last look */
+	struct stack_position before, then;
+};
+
+static bool look(void *context, pid_t tid, struct stack_position *now)
+{
+	struct looks *l = context;
+	uint64_t zero = 0;
+	const struct iovec nothing = { &zero, sizeof zero }, word = { (void *)shared[LEFT], sizeof zero };
+
+	assert_int_equal(tid, l->before.tid);
+	*now = ++l->count < LOOKS ? l->before : l->then;
+	if (l->overwrites && l->count == LOOKS)
+		assert_int_equal(process_vm_writev(target.pid, &nothing, 1, &word, 1, 0), sizeof(uint64_t));
+	return l->count != 2; /* once it cannot be told */
+}
+
+/* The address is in a frame of a thread that lives: until it is seen above. */
+static void test_search_waits_for_frames(void **state)
+{
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* its stacks are its own */
+#endif
+	shared[MASKED] = x.start ^ MASK;
+	shared[THREAD] = THREAD_LIVES;
+	while (!shared[LEFT])
+		usleep(1000);
+	const uint64_t where = shared[LEFT];
+	const struct stack_position below = { where - 64, shared[TP], true, 7 };
+	struct looks l = { .before = below, .then = { where + 8, shared[TP], true, 7 } };
+	x.stacks = &below;
+	x.stack_count = 1;
+	assert_int_equal(search_again().found, where);
+	x.look = look;
+	x.context = &l;
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	assert_true(l.count > LOOKS); /* each pass has looked */
+	const struct stack_position never[] = {
+		below,
+		{ where + 8, shared[TP], false, 7 },             /* of a coroutine */
+		{ where + 8, shared[TP] - 64, true, 7 },         /* another thread has its number */
+		{ shared[THREAD_POINTER], shared[TP], true, 7 }, /* on another stack */
+	};
+	for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+		l = (struct looks){ .before = below, .then = never[i] };
+		assert_int_equal(search_again().found, where);
+		assert_true(l.count > LOOKS);
+	}
+	shared[COPY] = x.start; /* beside it, one that no thread has */
+	l = (struct looks){ .before = below, .then = { where + 8, shared[TP], true, 7 } };
+	assert_int_equal(search_again().found, (uint64_t)&shared[COPY]);
+	shared[COPY] = 0;
+	const struct stack_position two[] = { below, { where - 128, shared[TP], true, 8 } };
+	x.stacks = two; /* another thread on that stack */
+	x.stack_count = 2;
+	l = (struct looks){ .before = below };
+	assert_int_equal(search_again().found, where);
+	assert_int_equal(l.count, 0);
+	x.stack_count = 0; /* born since */
+	assert_int_equal(search_again().found, where);
+	assert_int_equal(l.count, 0);
+	x.stacks = &below;
+	x.stack_count = 1;
+	l = (struct looks){ .before = below, .then = below, .overwrites = true };
+	assert_int_equal(search_again().verdict, ESCAPE_NONE);
+	assert_int_equal(l.count, LOOKS);
+	shared[THREAD] = THREAD_ENDS;
+	while (shared[THREAD] != THREAD_NONE)
+		usleep(1000);
+}
+
 /* Stacks in one mapping, with their guards: what is below the stack pointer of a thread that was walked does not count,
  * nor what one that has ended has left. */
 static void test_search_tells_stacks_that_share_a_mapping(void **state)
@@ -278,17 +357,18 @@ static void test_search_tells_stacks_that_share_a_mapping(void **state)
 	shared[THREAD] = THREAD_LIVES;
 	while (shared[MERGED] != 2)
 		usleep(1000);
-	struct stack_position positions[] = { { shared[SP], shared[TP], true }, { shared[SP] + 8, shared[TP], true } };
+	struct stack_position positions[] = { { shared[SP], shared[TP], true, 1 },
+		                              { shared[SP] + 8, shared[TP], true, 1 } };
 	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
 	x.stacks = positions;
 	x.stack_count = 2;
 	assert_int_equal(search_again().verdict, ESCAPE_NONE);
 	positions[0].sp = shared[LEFT] - 64; /* it is alive */
 	assert_int_equal(search_again().found, shared[LEFT]);
-	positions[0] = (struct stack_position){ shared[SP], shared[TP], false }; /* what is below may be, too */
+	positions[0] = (struct stack_position){ shared[SP], shared[TP], false, 1 }; /* what is below may be, too */
 	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
 	positions[0] =
-		(struct stack_position){ shared[LEFT] - 64, shared[THREAD_POINTER], true }; /* another thread's */
+		(struct stack_position){ shared[LEFT] - 64, shared[THREAD_POINTER], true, 1 }; /* another thread's */
 	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
 	x.stack_count = 0;
 	shared[THREAD] = THREAD_ENDS;
@@ -417,6 +497,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_search_finds_a_copy, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_passes_over_stacks_of_ended_threads, open_child,
 		                                close_child),
+		cmocka_unit_test_setup_teardown(test_search_waits_for_frames, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_tells_stacks_that_share_a_mapping, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_finds_a_hook_that_is_alive, open_child, close_child),
 		cmocka_unit_test_setup_teardown(test_search_does_not_read_swapped_pages, open_child, close_child),
