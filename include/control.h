@@ -43,7 +43,7 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 11u
+#define CONTROL_VERSION 12u
 
 #define CONTROL_CHECKPOINT 0x4d415403
 
@@ -138,7 +138,7 @@ struct control_start {
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
 	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach; 0: page_protection is set already (tests) */
-	struct python_layout python; /* proved; version 0: Python frames are not recorded */
+	struct python_layout python; /* proved; version 0: Python frames are not recorded, or not yet */
 };
 
 /* Set the trampolines and patch GOT entries, which are appended to session.entries; each has a state. */
@@ -214,6 +214,9 @@ struct memattach_session {
 	uint64_t text_start;       /* the payload's own code, for the proof that no thread is in it */
 	uint64_t text_end;
 	uint64_t code_patches_address; /* struct code_patch[SESSION_CODE_PATCH_MAX], written by memattach */
+	/* Where memattach writes a layout of Python that it could prove only after the start: all of it, and then 1. */
+	uint64_t python_address;       /* struct python_layout */
+	uint64_t has_python_address;   /* uint32_t (atomic) */
 	struct detour_area detours[SESSION_DETOUR_AREAS]; /* written by memattach */
 };
 

@@ -80,6 +80,8 @@ static void tell_session(struct session *s, bool proved)
 		return;
 	}
 	session_find_python(s);
+	if (s->python.awaited.module)
+		fact("", "  a session looks again until they can");
 	const struct python_code_end *end = &s->python.code_end;
 	size_t table = patched_words_planned(s, true, NULL) - (end->module != 0);
 	if (proved || table)

@@ -68,8 +68,7 @@ static int create_dump(struct session *s, struct err *e)
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();
-	h->python_version = s->python.layout.version;
-	memcpy(h->evaluators, s->python.evaluators, sizeof h->evaluators);
+	dump_writer_python(&s->recording.dump, s->python.layout.version, s->python.evaluators);
 	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
 	dump_writer_publish(&s->recording.dump);
 	return rc;

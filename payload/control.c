@@ -154,6 +154,8 @@ static void session_fill(const struct control_start *start)
 	session.injector_start_ticks = start->injector_start_ticks;
 	session.new_code = 0;
 	session.ask_protections = start->ask_protections;
+	session.python_address = (uint64_t)&payload.python;
+	session.has_python_address = (uint64_t)&payload.has_python;
 }
 
 static int64_t control_start(const struct control_start *start)

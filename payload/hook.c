@@ -221,7 +221,7 @@ static struct dump_stack *record_stack(const struct hook_call *call, struct reco
 	if (walked.flags & DUMP_STACK_DEEP)
 		counter_add(&r->counters, DUMP_COUNTER_stacks_deep, 1);
 	native = walked.hash;
-	if (UNLIKELY(payload.has_python))
+	if (UNLIKELY(__atomic_load_n(&payload.has_python, __ATOMIC_ACQUIRE)))
 		python_frames_add(r->tp, &walked);
 	if (recent && recent->stack_hash == walked.hash) {
 		*reference = recent->reference;

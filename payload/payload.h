@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The payload's own state that more than one of its modules uses: where dump and tables are mapped, the switch, and the
- * rate. Written by control.c while no hook runs, but for the switch, which clock.c ends too; hooks read it.
+ * rate. Written by control.c while no hook runs, but for the switch, which clock.c ends too, and for the layout of
+ * Python, which memattach may write later; hooks read it.
  *
  * Objects with PAYLOAD_PAGES fill whole pages of .bss, so that the pages can be given back, or be wiped in forked
  * children (control.c).
@@ -29,7 +30,7 @@ struct payload_state {
 	uint64_t seed;
 	uint64_t usable_size; /* address of malloc_usable_size, 0 none */
 	uint32_t tid_offset;
-	uint32_t has_python; /* 1: Python frames are recorded; in the same line as what comes before */
+	uint32_t has_python; /* (atomic) 1: Python frames are recorded; in the same line as what comes before */
 	struct python_layout python;
 };
 

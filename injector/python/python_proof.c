@@ -165,7 +165,8 @@ static int list_threads(struct prover *pr, struct err *e)
 		if (!python_is_of_objects(rc) || !wait_a_moment(pr, look))
 			break;
 	}
-	if (rc == 0 && count == 0)
+	p->idle = rc == 0 && count == 0;
+	if (p->idle)
 		rc = err_set(e, EINVAL, "it has no thread: it is not started, or is ending");
 	if (rc)
 		return rc;
@@ -191,9 +192,11 @@ static int prove_frames(struct prover *pr, struct err *e)
 		p->frames += p->threads[i].frames;
 		p->moved += p->threads[i].moved;
 	}
-	if (rc == 0 && p->frames == 0)
+	if (rc == 0 && p->frames == 0) {
+		p->idle = true;
 		rc = err_set(e, EINVAL, "no thread %s now, by which it could be proved",
 		             p->moved ? "rests in Python code" : "runs Python code");
+	}
 	return rc;
 }
 

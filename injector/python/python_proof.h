@@ -54,6 +54,7 @@ struct python_proof {
 	struct python_runtime runtime;
 	bool frames_proved;
 	char frames_why[480]; /* if not */
+	bool idle;            /* … because no thread runs Python code now, or there is none yet */
 	bool key_proved;
 	char key_why[480];
 	char attached_why[480]; /* "": the state that a thread works with is found; also if the key is not proved */

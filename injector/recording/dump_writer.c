@@ -442,6 +442,14 @@ int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char
 	return add_record(w, DUMP_REGION_NOTES, &record, sizeof record, text, &offset, e);
 }
 
+void dump_writer_python(struct dump_writer *w, uint32_t version, const struct dump_evaluator *evaluators)
+{
+	memcpy(w->own->evaluators, evaluators, sizeof w->own->evaluators);
+	memcpy(w->shared->evaluators, evaluators, sizeof w->shared->evaluators);
+	w->own->python_version = version;
+	atomic_store_explicit(atomic32(&w->shared->python_version), version, memory_order_release);
+}
+
 int dump_writer_path(struct dump_writer *w, const char *text, struct err *e)
 {
 	struct dump_path record = { 0 };

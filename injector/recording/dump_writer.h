@@ -107,6 +107,8 @@ int dump_writer_module(struct dump_writer *w, const struct elf_module *m, uint32
 void dump_writer_module_gone(struct dump_writer *w, uint32_t id);
 int dump_writer_thread(struct dump_writer *w, uint32_t tid, const char *name, struct err *e) WARN_UNUSED;
 int dump_writer_note(struct dump_writer *w, enum dump_note_kind kind, const char *text, struct err *e) WARN_UNUSED;
+/* Whose Python frames are in stacks from now on. */
+void dump_writer_python(struct dump_writer *w, uint32_t version, const struct dump_evaluator *evaluators);
 /* An entry of sys.path. */
 int dump_writer_path(struct dump_writer *w, const char *text, struct err *e) WARN_UNUSED;
 

@@ -20,6 +20,7 @@
 #include "payload_place.h"
 #include "plan.h"
 #include "python_hooks.h"
+#include "python_session.h"
 #include "rate_control.h"
 #include "record.h"
 #include "session_entries.h"
@@ -44,7 +45,7 @@ struct follower {
 	struct session *s;
 	int signals, stops, timer;
 	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_rate_control_ns, next_thinning_ns,
-		fast_until_ns, quiet_from_ns;
+		next_python_ns, fast_until_ns, quiet_from_ns;
 	uint64_t tick_ns;
 	uint64_t taken; /* samples, at the last tick */
 	bool said_no_thinning, said_abandoned;
@@ -219,6 +220,8 @@ static uint64_t tick_length(struct follower *f, uint64_t now)
 	f->taken = taken;
 	if (now < f->fast_until_ns)
 		return TICK_FAST_NS;
+	if (f->next_python_ns < now + TICK_NS)
+		return f->next_python_ns < now + TICK_DENSE_NS ? TICK_FAST_NS : TICK_DENSE_NS;
 	return dump->dense ? TICK_DENSE_NS : now < f->quiet_from_ns ? TICK_NS : TICK_QUIET_NS;
 }
 
@@ -257,6 +260,8 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 	}
 	if (s->recording.governor.least > s->options.rate_bytes && thinner_has_much_room(&s->recording.dump))
 		s->recording.governor.least = s->options.rate_bytes;
+	if (now >= f->next_python_ns)
+		f->next_python_ns = session_await_python(s);
 	int rc = set_timer(f, tick_length(f, now), e);
 	if (rc < 0)
 		return rc;

@@ -9,18 +9,27 @@
 #include "evaluator_code.h"
 #include "python_code.h"
 #include "python_hooks.h"
+#include "live_thread.h"
 #include "python_proof.h"
+#include "record.h"
 #include "say.h"
 
-#define PROOF_NS 1000000000ull /* no further proof is begun after that */
+#define PROOF_NS 1000000000ull     /* no further proof is begun after that */
+#define PAUSE_SHARE 8u             /* between two looks at one that is awaited: of the time since the attach, */
+#define PAUSE_MIN_NS 1000000ull    /* but no less */
+#define PAUSE_MAX_NS 1000000000ull /* and no more */
+#define SAY_NS 1000000000ull       /* it is said then that it is awaited */
+#define FAILING_NS 5000000000ull   /* it is not what it seems to be */
 
-/* A process that is busy may change under each look: then another moment is tried. */
+/* A process that is busy may change under each look: then another moment is tried. One that has not begun with Python
+ * is awaited in the session. */
 static void prove(struct python_proof *p, const struct session *s, const struct python_runtime *r)
 {
 	const uint64_t until_ns = monotonic_ns() + PROOF_NS;
 
 	python_prove(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
-	while (!p->key_proved && !python_version_refusal(&r->version) && monotonic_ns() < until_ns) {
+	while (!p->key_proved && !(p->idle && !p->thread_count) && !python_version_refusal(&r->version) &&
+	       monotonic_ns() < until_ns) {
 		python_proof_done(p);
 		python_prove(p, r, &s->view.modules, &s->view.maps, &s->memory, PYTHON_LOOKS);
 	}
@@ -69,7 +78,7 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 }
 
 static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
-                 const struct target_memory *memory)
+                 const struct maps *maps, const struct target_memory *memory)
 {
 	s->python.layout = p->layout;
 	s->python.runtime = r->address;
@@ -77,9 +86,22 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 		add_line(&s->python.notes,
 		         "Python frames of the subinterpreters of CPython %s in %s may be missing: %s", r->version.text,
 		         elf_module_name(r->module), p->attached_why);
-	evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
+	evaluator_code_find(s->python.evaluators, r->module, memory, maps);
 	add_line(&s->python.details, "CPython %s in %s: its frames are recorded", r->version.text,
 	         elf_module_name(r->module));
+}
+
+/* It is looked at again during the session (session_await_python). */
+static void await(struct session *s, const struct python_runtime *r, const char *why)
+{
+	struct python_awaited *a = &s->python.awaited;
+
+	if (a->module) {
+		pass_over(s, r, "another one is waited for");
+		return;
+	}
+	*a = (struct python_awaited){ .runtime = *r, .module = r->module->id };
+	snprintf(a->why, sizeof a->why, "%s", why);
 }
 
 static void look_at(struct session *s, const struct python_runtime *r, const struct target_memory *memory)
@@ -99,10 +121,12 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 	}
 	prove(&p, s, r);
 	why = refusal_of(&p);
-	if (why)
+	if (why && p.idle)
+		await(s, r, why);
+	else if (why)
 		pass_over(s, r, why);
 	else
-		take(s, r, &p, memory);
+		take(s, r, &p, &s->view.maps, memory);
 	take_objects(s, r, memory);
 	if (!why)
 		session_plan_python_code(s, r->module, memory);
@@ -146,4 +170,110 @@ void session_find_python(struct session *s)
 	for (uint32_t i = 0; i < count; i++)
 		look_at(s, &list[i], &memory);
 	note_pypy(s);
+}
+
+/* The layout first: who sees that there is one sees all of it. */
+static int tell_payload(struct session *s, struct err *e)
+{
+	const struct memattach_session *b = &s->payload.block;
+	const uint32_t yes = 1;
+
+	int rc = target_write(&s->writer, b->python_address, &s->python.layout, sizeof s->python.layout, e);
+	return rc < 0 ? rc : target_write(&s->writer, b->has_python_address, &yes, sizeof yes, e);
+}
+
+static void __attribute__((format(printf, 2, 3))) note(struct session *s, const char *format, ...)
+{
+	char text[600];
+	struct err e;
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	session_say(s, "%s", text);
+	if (dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, text, &e) < 0)
+		session_say(s, "memattach: %s", e.text);
+}
+
+static void begin(struct session *s, const struct python_proof *p, const struct maps *maps)
+{
+	const double since = (double)(monotonic_ns() - s->recording.started_ns) / 1e9;
+	struct python_awaited *a = &s->python.awaited;
+	struct budget budget;
+	struct err e;
+
+	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
+	const struct target_memory memory = target_memory_charged(&s->memory, &budget);
+	free(s->python.notes);
+	s->python.notes = NULL;
+	take(s, &a->runtime, p, maps, &memory);
+	dump_writer_python(&s->recording.dump, s->python.layout.version, s->python.evaluators);
+	if (tell_payload(s, &e) < 0)
+		note(s, "the Python frames of CPython %s in %s are not recorded: %s", a->runtime.version.text,
+		     elf_module_name(a->runtime.module), e.text);
+	else
+		note(s, "Python frames of CPython %s in %s are recorded from %.2f s after the attach on",
+		     a->runtime.version.text, elf_module_name(a->runtime.module), since);
+	if (s->python.notes)
+		note(s, "%.*s", (int)strcspn(s->python.notes, "\n"), s->python.notes);
+	a->module = 0;
+	session_record_paths(s);
+}
+
+/* It neither rests nor is as it should be: that may be so while it starts, or ends. */
+static void count_failure(struct session *s, const char *why)
+{
+	struct python_awaited *a = &s->python.awaited;
+	const uint64_t now = monotonic_ns();
+
+	if (!a->fails_since_ns)
+		a->fails_since_ns = now;
+	if (now - a->fails_since_ns < FAILING_NS)
+		return;
+	note(s, "the Python frames of CPython %s in %s are not recorded: %s", a->runtime.version.text,
+	     elf_module_name(a->runtime.module), why);
+	a->module = 0;
+}
+
+static void look_again(struct session *s)
+{
+	struct python_awaited *a = &s->python.awaited;
+	struct python_proof p;
+	struct maps maps;
+	struct err ignored;
+
+	if (live_thread_maps(&s->target, &maps, &ignored) < 0)
+		return;
+	python_prove(&p, &a->runtime, &s->view.modules, &maps, &s->memory, 1);
+	const char *why = refusal_of(&p);
+	if (!why)
+		begin(s, &p, &maps);
+	else if (!p.idle)
+		count_failure(s, why);
+	else
+		a->fails_since_ns = 0;
+	python_proof_done(&p);
+	maps_free(&maps);
+}
+
+uint64_t session_await_python(struct session *s)
+{
+	const uint64_t now = monotonic_ns(), since_ns = now - s->recording.started_ns;
+	struct python_awaited *a = &s->python.awaited;
+
+	if (!a->module)
+		return UINT64_MAX;
+	a->runtime.module = modules_with_id(&s->view.modules, a->module);
+	if (!a->runtime.module) /* it was torn apart */
+		a->module = 0;
+	else
+		look_again(s);
+	if (a->module && !a->said && since_ns >= SAY_NS) {
+		a->said = true;
+		note(s, "Python frames of CPython %s in %s were not recorded at first: %s", a->runtime.version.text,
+		     elf_module_name(a->runtime.module), a->why);
+	}
+	const uint64_t pause_ns = since_ns / PAUSE_SHARE;
+	return now + (pause_ns < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause_ns);
 }

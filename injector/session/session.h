@@ -20,6 +20,7 @@
 #include "ours.h"
 #include "output_file.h"
 #include "python_allocators.h"
+#include "python_find.h"
 #include "python_paths.h"
 #include "snapshot.h"
 #include "symbol_sources.h"
@@ -123,11 +124,21 @@ struct python_code_end {
 	char why[480];     /* … why; "" where no Python frames are recorded */
 };
 
+/* A CPython that could not be proved at the attach, since no thread ran it. */
+struct python_awaited {
+	struct python_runtime runtime;
+	uint32_t module; /* its id; 0: none is awaited */
+	char why[480];
+	bool said;               /* … in the dump */
+	uint64_t fails_since_ns; /* for another reason, at each look; 0: it does not */
+};
+
 /* The CPython whose frames are recorded (python_session.h). */
 struct session_python {
 	struct python_layout layout; /* version 0: none is */
-	uint64_t runtime;            /* address of _PyRuntime */
-	struct python_paths paths;   /* that are in the dump */
+	struct python_awaited awaited;
+	uint64_t runtime;          /* address of _PyRuntime */
+	struct python_paths paths; /* that are in the dump */
 	struct python_code_end code_end;
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
 	uint32_t hooked_module;              /* id of the interpreter whose table of allocators is hooked, 0: none */

@@ -2,14 +2,15 @@
 """Several interpreters: subinterpreters of one CPython, and two CPythons in one process."""
 import glob
 import json
+import pathlib
 import re
 import shutil
 import subprocess
 
 from cases_allocators import doctor
-from cases_python import running
+from cases_python import pythons, running
 from cases_python_frames import TARGETS
-from harness import Session, Skip, Snapshot, Victim, case, check_receipt, check_same, log
+from harness import Session, Skip, Snapshot, Victim, case, check_receipt, check_same, log, run_memattach
 from python_dump import PythonDump
 from reports import analyze
 
@@ -110,6 +111,51 @@ def python_embedded_in_a_server(context):
         assert functions == (["make", "handle", "<module>"] if seen else []), (size, stacks[size])
         assert not seen or not has_more(dump, stacks[size]), stacks[size]
     end(victim)
+
+
+@case(sanitized=True)
+def python_that_cannot_be_proved_yet(context):
+    """At the attach no interpreter is started, or no thread runs Python: its frames are recorded from the moment on that one does; said, and noted in the dump."""
+    for how in ("late", "idle"):
+        victim = Victim(context, "python_again", how)
+        told = "\n".join(doctor(context, victim)["python"])
+        assert "a session looks again until they can" in told, told
+        before = Snapshot(victim.pid)
+        session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+        session.lines.wait("were not recorded at first")
+        victim.send("begin")
+        victim.wait("^RESTS$")
+        session.lines.wait("are recorded from")
+        victim.send("go")
+        victim.wait("^MADE")
+        victim.send("end")
+        victim.wait("^ENDED")
+        check_receipt(session.stop(), victim.pid)
+        if how == "idle":  # else Python has mapped its own files meanwhile
+            check_same(before, Snapshot(victim.pid), busy=True)
+        notes = "\n".join(note["text"] for note in analyze(context, session.dump)["notes"])
+        assert re.search("were not recorded at first: .*\n.* are recorded from [0-9.]+ s after the attach on", notes), notes
+        dump = PythonDump(session.dump)
+        stacks = {size: dump.stacks[reference] for size, reference in dump.live()}
+        for turn in range(3):
+            for made, functions in ((30000, ["make", "handle", "<module>"]), (40000, []), (50000, ["make", "handle", "<module>"])):
+                stack = stacks[made + turn]
+                assert [frame.function for frame in stack.python] == functions and not stack.flags, (how, made + turn, stack)
+        end(victim)
+
+
+@case()
+def python_that_is_launched(context):
+    """memattach starts it, long before there is an interpreter: a little later its frames are recorded."""
+    program = "import time\ntime.sleep(1)\ndef keep(n):\n    return bytearray(n)\nkept = [keep(100000) for _ in range(100)]\nimport os\nos._exit(0)\n"
+    for python in pythons(context):
+        dump = context.path("launched.dump")
+        result = run_memattach(context, "--rate", "1", "--python-allocators", "off", "-o", dump, "--", python, "-c", program)
+        assert result.returncode == 0 and "are recorded from 0." in result.stderr, result
+        dump = PythonDump(dump)
+        made = [dump.stacks[reference].python for size, reference in dump.live() if size == 100001]
+        assert len(made) == 100 and all([frame.function for frame in frames][0] == "keep" for frames in made), len(made)
+        pathlib.Path(context.path("launched.dump")).unlink()
 
 
 @case()

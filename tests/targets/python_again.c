@@ -5,15 +5,17 @@
  *
  *     PID n
  *     READY
- * waits for a line in Python; then each of ROUNDS interpreters, the first one as well, has both threads make blocks
- * that are never freed: the first thread 30000 + round bytes, in Python; the other 40000 + round bytes before it has
- * entered this interpreter, and 50000 + round bytes in it. Prints MADE; waits for a line, ends the last interpreter,
- * prints ENDED; waits for a line, and prints OK.
+ * With "late" it waits for a line then, and starts the first interpreter after that; with "idle" it waits for one
+ * outside of Python, whose interpreter has started. Prints RESTS; waits for a line in Python; then each of ROUNDS
+ * interpreters, the first one as well, has both threads make blocks that are never freed: the first thread 30000 +
+ * round bytes, in Python; the other 40000 + round bytes before it has entered this interpreter, and 50000 + round bytes
+ * in it. Prints MADE; waits for a line, ends the last interpreter, prints ENDED; waits for a line, and prints OK.
  */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ROUNDS 3
@@ -101,17 +103,28 @@ static void say(const char *word)
 	fflush(stdout);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const char *how = argc > 1 ? argv[1] : "";
 	pthread_t thread;
 
 	sem_init(&told, 0, 0);
 	sem_init(&done, 0, 0);
 	if (pthread_create(&thread, NULL, other_thread, NULL))
 		abort();
-	start();
+	if (strcmp(how, "late") != 0)
+		start();
 	printf("PID %d\n", getpid());
 	say("READY");
+	if (strcmp(how, "late") == 0) {
+		wait_for_line();
+		start();
+	} else if (strcmp(how, "idle") == 0) {
+		PyThreadState *state = PyEval_SaveThread();
+		wait_for_line();
+		PyEval_RestoreThread(state);
+	}
+	say("RESTS");
 	run("rest()");
 	for (int round = 0; round < ROUNDS; round++) {
 		if (round && Py_FinalizeEx())
