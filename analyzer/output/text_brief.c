@@ -152,7 +152,7 @@ static void put_kernel(const struct text *t)
 	const struct report_memory *m = &t->report->memory;
 	char growth[40];
 
-	if (!m->known || m->mostly_unseen || filter_any(&t->report->options.filter))
+	if (!m->known || m->ended || m->mostly_unseen || filter_any(&t->report->options.filter))
 		return;
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
 	fprintf(t->out, "  the kernel says: %s%s private memory: %s\n", m->private_growth > 0 ? "+" : "", growth,

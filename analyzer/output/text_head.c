@@ -306,8 +306,8 @@ static void put_memory_unseen(const struct text *t)
 	if (!m->known || !m->mostly_unseen)
 		return;
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
-	snprintf(line, sizeof line, "private memory grew by %s, the live blocks are %s: MOST OF IT WENT PAST US",
-	         growth, size_format(m->live.value, live));
+	snprintf(line, sizeof line, "private memory grew by %s, the %s blocks are %s: MOST OF IT WENT PAST US", growth,
+	         m->ended ? "allocated" : "live", size_format(m->seen.value, live));
 	text_warning(t, "NOT SEEN", line);
 	text_label(t, "");
 	fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n", t->out);
@@ -321,8 +321,9 @@ static void put_memory(const struct text *t)
 	if (!m->known || m->mostly_unseen)
 		return;
 	text_label(t, "memory");
-	fprintf(t->out, "private memory changed by %s meanwhile; the live blocks are %s\n",
-	        text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth), size_format(m->live.value, live));
+	fprintf(t->out, "private memory changed by %s %s; the live blocks are %s\n",
+	        text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth),
+	        m->ended ? "until shortly before the end" : "meanwhile", size_format(m->live.value, live));
 }
 
 static void put_notes(const struct text *t)

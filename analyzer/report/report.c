@@ -351,9 +351,11 @@ static void make_memory(struct report *r)
 		const struct session *s = &r->sessions[i];
 		m->known = m->known && s->private_start_bytes && s->private_latest_bytes;
 		m->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
+		m->ended |= s->end == DUMP_END_EXITED || s->end == DUMP_END_KILLED;
 	}
 	m->live = report_estimate(r, &r->unfiltered, FIGURE_LIVE_BYTES);
-	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->live.high < m->private_growth / 2;
+	m->seen = m->ended ? report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES) : m->live;
+	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->seen.high < m->private_growth / 2;
 }
 
 static int make_groups(struct report *r)

@@ -84,8 +84,10 @@ struct report_note {
 /* How much of the growth of private memory the live blocks explain; of the sessions for which it is known. */
 struct report_memory {
 	bool known;
+	bool ended; /* a process has: the growth is that of a moment before, when what it freed last was live */
 	double private_growth; /* bytes; may be negative */
 	struct estimate live;  /* of what was captured and is live */
+	struct estimate seen;  /* what the growth is compared with: live, or of a process that has ended allocated */
 	bool mostly_unseen;    /* a large growth, most of which is not ours for certain */
 };
 

@@ -60,6 +60,33 @@ static void test_memory_that_went_past(void **state)
 	dump_builder_done(&b);
 }
 
+/* The kernel was asked a moment before the end; what the process freed then was private memory still. */
+static void test_memory_of_a_process_that_has_ended(void **state)
+{
+	const uint64_t frames[] = { DUMP_FRAME(1, 0x400100) };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	dump_builder_init(&b, 1, 64, 8, 2);
+	dump_builder_sample(&b, dump_builder_stack(&b, frames, 1, 0), 100 << 20, 1, 0);
+	dump_builder_header(&b)->private_start_bytes = 1 << 20;
+	dump_builder_header(&b)->private_latest_bytes = 101 << 20;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "the live blocks are 0 B: MOST OF IT WENT PAST US");
+	report_done(&r);
+	dump_builder_header(&b)->state = DUMP_STATE_EXITED;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_true(r.memory.known && !r.memory.mostly_unseen);
+	assert_null(strstr(text_of(&r), "the kernel says"));
+	report_done(&r);
+	dump_builder_header(&b)->private_latest_bytes = 300 << 20;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "the allocated blocks are 100 MiB: MOST OF IT WENT PAST US");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void test_fragmentation(void **state)
 {
 	struct dump_builder b;
@@ -168,6 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_memory_that_went_past),
+		cmocka_unit_test(test_memory_of_a_process_that_has_ended),
 		cmocka_unit_test(test_fragmentation),
 		cmocka_unit_test(test_own_code),
 		cmocka_unit_test(test_map_lacks_own_code),
