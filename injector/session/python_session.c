@@ -172,12 +172,20 @@ void session_find_python(struct session *s)
 	note_pypy(s);
 }
 
+static bool is_in_payload(const struct session *s, uint64_t address, uint64_t bytes)
+{
+	return address >= s->payload.base && address < s->payload.end && bytes <= s->payload.end - address;
+}
+
 /* The layout first: who sees that there is one sees all of it. */
 static int tell_payload(struct session *s, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	const uint32_t yes = 1;
 
+	if (!is_in_payload(s, b->python_address, sizeof s->python.layout) ||
+	    !is_in_payload(s, b->has_python_address, sizeof yes))
+		return err_set(e, EINVAL, "the payload does not say where it reads that there are any");
 	int rc = target_write(&s->writer, b->python_address, &s->python.layout, sizeof s->python.layout, e);
 	return rc < 0 ? rc : target_write(&s->writer, b->has_python_address, &yes, sizeof yes, e);
 }
