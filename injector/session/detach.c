@@ -41,13 +41,13 @@
 #include "watchdog.h"
 
 #define QUIESCE_NS 10000000000ull /* a thread may wait long for its turn; none is stopped meanwhile */
-#define LOOK_NS 20000000ull       /* for one thread, to find out whether a frame has ended */
+#define CLEAR_NS 200000000ull     /* for one thread to stop, whose stack is swept */
 #define PARKED_NS 2000000000ull   /* a coroutine may wait long in an allocator, but for nothing that ends soon */
-#define COPY_NS 500000000ull      /* for an address of a trampoline in a frame, which ends or is overwritten */
-#define COPY_PAUSE_NS 10000000u   /* between two searches at first, then four times as long each time */
-#define LATE_NS 1000000000ull     /* for a thread that was given up to come to its stop */
-#define DATA_CHANNEL 64u          /* in the data of the work area: its number, after what control_call_locked uses */
-#define GLIBC_POINTER_GUARD 0x30  /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
+#define COPY_NS 500000000ull      /* for an address on the stack of a thread that was born meanwhile */
+#define COPY_PAUSE_NS 10000000u
+#define LATE_NS 1000000000ull    /* for a thread that was given up to come to its stop */
+#define DATA_CHANNEL 64u         /* in the data of the work area: its number, after what control_call_locked uses */
+#define GLIBC_POINTER_GUARD 0x30 /* tcbhead_t.pointer_guard, which is part of the ABI between ld.so and libc */
 
 static int begin(struct session *s, struct loan *l, struct err *e)
 {
@@ -130,12 +130,27 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, bool 
 	return quiesce_wait(&o.quiesce, monotonic_ns() + QUIESCE_NS, e);
 }
 
-static bool look_at_thread(void *context, pid_t tid, struct stack_position *now)
+static int write_zero(void *context, uint64_t where)
 {
+	const struct session *s = context;
+	const uint64_t zero = 0;
+	struct err ignored;
+
+	return target_write(&s->writer, where, &zero, sizeof zero, &ignored);
+}
+
+/* A thread that does not stop in time is waited for: it would stop later, and stay so while the search goes on. */
+static int clear_words(void *context, struct stack_words *words)
+{
+	const struct quiesce_writer writer = { write_zero, context };
 	struct outside o;
+	struct err ignored;
 
 	describe_outside(context, &o);
-	return quiesce_look(&o.quiesce, tid, monotonic_ns() + LOOK_NS, now);
+	int rc = quiesce_clear(&o.quiesce, words, monotonic_ns() + CLEAR_NS, &writer, &ignored);
+	if (rc == -ETIMEDOUT)
+		tracee_await_late(monotonic_ns() + LATE_NS);
+	return rc;
 }
 
 /* Any thread: glibc keeps the pointer guard after its thread pointer, and its tid. */
@@ -183,7 +198,7 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 		.skip_end = s->payload.end,
 		.stacks = stacks->list,
 		.stack_count = stacks->count,
-		.look = look_at_thread,
+		.clear = clear_words,
 		.context = s,
 	};
 	struct page_scan pages;
@@ -318,33 +333,20 @@ static int await_hook(const struct session *s, uint64_t marker, uint64_t deadlin
 	               (unsigned long long)marker);
 }
 
-/* Memory that a thread has its stack in: it has no name, or that of the first thread's. */
-static bool may_be_on_stack(const struct session *s, uint64_t address)
-{
-	const struct mapping *m = maps_find(&s->view.maps, address);
-
-	return !m || !m->path[0] || strcmp(m->path, "[stack]") == 0;
-}
-
 /*
- * An address on a stack need not be a copy that the program keeps. A thread may have it in a frame for longer than the
- * search waits, because it is about to call through a word that it has read before the restore, or since the place is
- * not used. And a thread that was born since its elders were looked at is on the stack of an ended one, with what that
- * has left there. Both are over when the thread goes on and is looked at again. False: it has stayed for long enough to
- * be a copy.
+ * A thread that was born since its elders were looked at is on the stack of an ended one, with what that has left
+ * there. So it is looked at, too, and all is searched again. False: that was tried for long enough.
  */
-static bool await_frame(uint64_t *deadline_ns, uint64_t *pause_ns)
+static bool try_again(uint64_t *deadline_ns)
 {
+	const struct timespec pause = { .tv_nsec = COPY_PAUSE_NS };
 	const uint64_t now = monotonic_ns();
 
 	if (!*deadline_ns)
 		*deadline_ns = now + COPY_NS;
 	if (now >= *deadline_ns || watchdog_asked_twice())
 		return false;
-	if (*pause_ns > *deadline_ns - now)
-		*pause_ns = *deadline_ns - now;
-	nanosleep(&(struct timespec){ .tv_nsec = (long)*pause_ns }, NULL);
-	*pause_ns *= 4;
+	nanosleep(&pause, NULL);
 	return true;
 }
 
@@ -355,7 +357,7 @@ static bool await_frame(uint64_t *deadline_ns, uint64_t *pause_ns)
 static int prove_unused(struct session *s, bool trampolines, bool *held, struct escape_result *result, struct err *e)
 {
 	const uint64_t parked_ns = monotonic_ns() + PARKED_NS;
-	uint64_t copy_ns = 0, pause_ns = COPY_PAUSE_NS;
+	uint64_t copy_ns = 0;
 
 	for (;;) {
 		struct quiesce_stacks stacks = { 0 };
@@ -367,8 +369,7 @@ static int prove_unused(struct session *s, bool trampolines, bool *held, struct 
 		free(stacks.list);
 		if (rc == 0 && result->verdict == ESCAPE_HOOK)
 			rc = await_hook(s, result->found, parked_ns, e);
-		else if (rc < 0 || result->verdict != ESCAPE_FOUND || !may_be_on_stack(s, result->found) ||
-		         !await_frame(&copy_ns, &pause_ns))
+		else if (rc < 0 || result->verdict != ESCAPE_FOUND || !result->on_new_stack || !try_again(&copy_ns))
 			return rc;
 		if (rc < 0)
 			return rc;

@@ -15,6 +15,8 @@
 #include "live_thread.h"
 #include "now.h"
 #include "size.h"
+#include "stack_words.h"
+#include "tracee.h"
 #include "watchdog.h"
 
 #define PAGE_BYTES 4096u
@@ -23,7 +25,7 @@
 #define FRAMES_MAX 64u
 #define SWAP_LOOKS 20 /* a page that the kernel moves looks as if it was swapped out for a moment */
 #define SWAP_PAUSE_NS 500000
-#define FRAME_PAUSE_NS 2000000
+#define SWEEP_PAUSE_NS 2000000
 
 struct search {
 	const struct escape *x;
@@ -43,8 +45,11 @@ struct search {
 	struct thread_stacks stacks;    /* that share their mapping */
 	struct thread_stack last_ended; /* for the same bytes: one of an ended thread among those; end 0: none */
 	uint64_t no_ended;              /* … a page around which there is none; 0: no page */
-	uint64_t frames_end_ns;         /* until when frames are waited for; 0: none was yet */
-	bool given_up;                  /* memattach was asked twice to end */
+	struct noted_words noted;       /* what was met on stacks that are owned */
+	uint64_t sweeps_end_ns;         /* until when they are cleared and waited for; 0: none was yet */
+	bool stacks_only;
+	bool on_new_stack; /* of what was found */
+	bool given_up;     /* memattach was asked twice to end */
 	struct escape_result *result;
 	uint64_t hook;      /* marker of one that is alive, 0: none was found */
 	bool for_ways_back; /* wanted are addresses in the frames' stacks, not trampolines */
@@ -186,83 +191,73 @@ static bool is_on_walked_stack(const struct search *q, uint64_t where)
 	return q->walked || (stack && stack->sp > stack->start);
 }
 
-struct bounds {
-	uint64_t start, end;
-};
-
-/* Of the stack, or of what may be one, around the address. */
-static struct bounds stack_around(const struct search *q, uint64_t where)
+/* Is the thread that was walked on its own stack? shared: it is one of those that share their mapping. */
+static bool is_owner(const struct search *q, const struct stack_position *p, const struct thread_stack *stack,
+                     bool shared)
 {
-	const struct thread_stack *stack = thread_stacks_at(&q->stacks, where);
-
-	return stack ? (struct bounds){ stack->start, stack->end }
-	             : (struct bounds){ q->mapping->start, q->mapping->end };
-}
-
-static bool is_in(const struct bounds *b, uint64_t address)
-{
-	return address >= b->start && address < b->end;
-}
-
-/* Is the thread that was walked on its own stack, which has the address? */
-static bool is_owner(const struct search *q, const struct stack_position *p, uint64_t where)
-{
-	const struct bounds b = stack_around(q, where);
-
-	return p->walked && is_in(&b, p->sp) &&
-	       (thread_stacks_at(&q->stacks, where) ? is_in(&b, p->thread_pointer)
-	                                            : is_stack_of(q->maps, q->mapping, p));
+	if (!p->walked)
+		return false;
+	return shared ? p->thread_pointer >= stack->start && p->thread_pointer < stack->end
+	              : is_stack_of(q->maps, q->mapping, p);
 }
 
 /* NULL: no thread is on the stack that it owns, or others are. */
-static const struct stack_position *owner_of(const struct search *q, uint64_t where)
+static const struct stack_position *owner_of(const struct search *q, const struct thread_stack *stack, bool shared)
 {
-	const struct bounds b = stack_around(q, where);
 	const struct stack_position *owner = NULL;
 
 	for (size_t i = 0; i < q->x->stack_count; i++) {
 		const struct stack_position *p = &q->x->stacks[i];
-		if (!is_in(&b, p->sp))
+		if (p->sp < stack->start || p->sp >= stack->end)
 			continue;
-		if (!is_owner(q, p, where) || (owner && owner->tid != p->tid))
+		if (!is_owner(q, p, stack, shared) || (owner && owner->tid != p->tid))
 			return NULL;
 		owner = p;
 	}
 	return owner;
 }
 
-/* Is the word in a frame that ends, or changes, in a moment? */
-static bool goes_away(struct search *q, uint64_t where)
+/* A word on a stack that is owned is left for later. */
+static bool is_noted(struct search *q, uint64_t where, uint64_t value)
 {
-	const struct timespec pause = { .tv_nsec = FRAME_PAUSE_NS };
-	const struct stack_position *owner = q->x->look ? owner_of(q, where) : NULL;
-	struct stack_position now;
-	struct err ignored;
-	uint64_t word;
+	const struct thread_stack whole = { .start = q->mapping->start, .end = q->mapping->end };
+	const struct thread_stack *shared = thread_stacks_at(&q->stacks, where), *stack = shared ? shared : &whole;
+	const struct stack_word word = { where, value };
 
-	if (!owner || (q->mapping->prot & PROT_EXEC))
+	if (!q->x->clear || (q->mapping->prot & PROT_EXEC))
 		return false;
-	if (!q->frames_end_ns)
-		q->frames_end_ns = now_ns(CLOCK_MONOTONIC) + ESCAPE_FRAMES_NS;
-	for (;; nanosleep(&pause, NULL)) {
-		if (target_read_u64(q->memory, where, &word, &ignored) < 0 || !is_wanted(q, word))
-			return true;
-		if (q->x->look(q->x->context, owner->tid, &now) && now.sp > where &&
-		    now.thread_pointer == owner->thread_pointer && is_owner(q, &now, where))
-			return true;
-		if (now_ns(CLOCK_MONOTONIC) >= q->frames_end_ns || watchdog_asked_twice())
-			return false;
-	}
+	const struct stack_position *owner = owner_of(q, stack, shared != NULL);
+	return owner && noted_words_add(&q->noted, owner, stack, &word);
 }
 
-static bool is_found(struct search *q, uint64_t where)
+static bool has_position(const struct search *q, const struct mapping *m)
 {
-	if ((where >= q->x->skip_start && where < q->x->skip_end) || is_below_stack_pointer(q, where) ||
-	    is_on_ended_stack(q, where))
+	for (size_t i = 0; i < q->x->stack_count; i++)
+		if (q->x->stacks[i].sp >= m->start && q->x->stacks[i].sp < m->end)
+			return true;
+	return false;
+}
+
+/* May a thread have its stack there that was born since the others were looked at? */
+static bool may_be_new_stack(const struct search *q)
+{
+	const struct mapping *m = q->mapping, *below = m > q->maps->list ? m - 1 : NULL;
+
+	return !m->path[0] && (has_position(q, m) || (below && below->end == m->start && below->prot == PROT_NONE));
+}
+
+static bool is_found(struct search *q, uint64_t where, uint64_t word)
+{
+	const bool below = is_below_stack_pointer(q, where);
+
+	if ((where >= q->x->skip_start && where < q->x->skip_end) || is_on_ended_stack(q, where))
 		return false;
 	if (q->for_ways_back)
-		return !is_in_frames_stack(q, where);
-	return !is_in_dead_frame(q, where) && !goes_away(q, where);
+		return !below && !is_in_frames_stack(q, where);
+	if ((!below && is_in_dead_frame(q, where)) || is_noted(q, where, word))
+		return false;
+	q->on_new_stack = may_be_new_stack(q);
+	return true;
 }
 
 /* Code that a program has made: an address in it may be at any byte, or be the distance of a call or jump. */
@@ -307,7 +302,8 @@ static uint64_t search_words(struct search *q, uint64_t start, size_t bytes)
 	for (size_t i = 0; i < bytes / sizeof *words; i++)
 		if (is_hook_at(q, words[i], start + i * sizeof *words))
 			note_hook(q, start + i * sizeof *words);
-		else if (may_be_wanted(q, words[i]) && is_wanted(q, words[i]) && is_found(q, start + i * sizeof *words))
+		else if (may_be_wanted(q, words[i]) && is_wanted(q, words[i]) &&
+		         is_found(q, start + i * sizeof *words, words[i]))
 			return start + i * sizeof *words;
 	return 0;
 }
@@ -320,7 +316,7 @@ static uint64_t search_code(struct search *q, uint64_t start, size_t bytes)
 		if (is_hook_at(q, word, start + i))
 			note_hook(q, start + i);
 		bool wanted = i % sizeof word == 0 && is_wanted(q, word);
-		if ((wanted || code_leads_to_trampoline(q, q->buffer + i, start + i)) && is_found(q, start + i))
+		if ((wanted || code_leads_to_trampoline(q, q->buffer + i, start + i)) && is_found(q, start + i, word))
 			return start + i;
 	}
 	return 0;
@@ -402,7 +398,7 @@ static bool comes_back(struct search *q, const struct page_run *run)
 
 static uint64_t search_mapping(struct search *q, const struct mapping *m)
 {
-	for (uint64_t at = q->alive & ~(uint64_t)(PAGE_BYTES - 1); at < m->end && !is_over(q);) {
+	for (uint64_t at = m->start; at < m->end && !is_over(q);) {
 		if (!page_scan_step(q->pages, &at, m->end))
 			return 0;
 		for (size_t i = 0; i < q->pages->count && !is_over(q); i++) {
@@ -453,7 +449,7 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 	}
 	page_scan_prepare(q->pages, t, &maps);
 	for (size_t i = 0; i < maps.count && !*found && !is_over(q); i++) {
-		if (!worth_searching(&maps.list[i]))
+		if (!worth_searching(&maps.list[i]) || (q->stacks_only && !has_position(q, &maps.list[i])))
 			continue;
 		q->maps = &maps;
 		q->mapping = &maps.list[i];
@@ -465,6 +461,53 @@ static int search_all(struct search *q, const struct target *t, uint64_t *found,
 	return q->given_up
 	               ? err_set(e, EINTR, "interrupted twice while copied addresses of trampolines were searched for")
 	               : 0;
+}
+
+/* After a search that met words on stacks. *found: one that stays; 0: it is to be made again. */
+static void sweep(struct search *q, uint64_t *found)
+{
+	const struct timespec pause = { .tv_nsec = SWEEP_PAUSE_NS };
+	const uint64_t first = noted_words_first(&q->noted);
+
+	if (!q->sweeps_end_ns)
+		q->sweeps_end_ns = now_ns(CLOCK_MONOTONIC) + ESCAPE_SWEEPS_NS;
+	/* Another thread may have the stack of one that is gone. */
+	const uint64_t alive =
+		noted_words_clear(&q->noted, q->x->clear, q->x->context, q->sweeps_end_ns, &q->on_new_stack);
+
+	if (q->on_new_stack || now_ns(CLOCK_MONOTONIC) >= q->sweeps_end_ns)
+		*found = alive ? alive : first;
+	else if (alive)
+		nanosleep(&pause, NULL);
+	tracee_release_late();
+}
+
+static int search_copies(struct search *q, const struct target *t, uint64_t *found, struct err *e)
+{
+	unsigned clean = 0, wanted = PASSES;
+	int rc = 0;
+
+	q->stacks_only = q->x->clear != NULL;
+	while (rc == 0 && !*found && clean < wanted && q->result->verdict == ESCAPE_NONE) {
+		q->frame_count = 0;
+		q->hook = 0;
+		noted_words_forget(&q->noted);
+		rc = search_all(q, t, found, e); /* -EINTR, if that is asked for twice */
+		if (rc < 0 || *found)
+			break;
+		if (q->noted.count) {
+			wanted = q->stacks_only ? wanted : PASSES + 1;
+			clean = 0;
+			q->stacks_only = true;
+			sweep(q, found);
+		} else {
+			clean += !q->stacks_only;
+			q->stacks_only = false;
+		}
+	}
+	noted_words_forget(&q->noted);
+	q->stacks_only = false;
+	return rc;
 }
 
 /* *found: the address of a trampoline in a frame whose handler may go on. */
@@ -524,17 +567,16 @@ int escape_search(const struct escape *x, const struct target *t, const struct t
 	q.cpu_end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + ESCAPE_CPU_NS_MAX;
 	if (escape_is_unprovable(t, result->why))
 		result->verdict = ESCAPE_UNPROVEN;
-	for (int pass = 0; pass < PASSES && rc == 0 && !found && result->verdict == ESCAPE_NONE; pass++) {
-		q.frame_count = 0;
-		q.hook = 0;
-		rc = search_all(&q, t, &found, e);
-	}
+	if (result->verdict == ESCAPE_NONE)
+		rc = search_copies(&q, t, &found, e);
 	if (rc == 0 && !found && q.frame_count && result->verdict == ESCAPE_NONE)
 		rc = search_ways_back(&q, t, &found, e);
+	const bool on_new_stack = q.on_new_stack;
 	if (rc == 0 && found && !q.hook)
 		rc = search_hooks(&q, t, e);
 	if (rc == 0 && found)
-		*result = (struct escape_result){ .verdict = ESCAPE_FOUND, .found = found };
+		*result =
+			(struct escape_result){ .verdict = ESCAPE_FOUND, .found = found, .on_new_stack = on_new_stack };
 	if (rc == 0 && q.hook)
 		*result = (struct escape_result){ .verdict = ESCAPE_HOOK, .found = q.hook };
 	return rc;

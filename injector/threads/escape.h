@@ -9,13 +9,15 @@
  * handlers (rotated and xored with a guard, rol(p ^ guard, 17)). The search runs beside the living target, so it is
  * made twice: a copy that moves from a place not yet read to one read already would have to do so twice in a row. A hit
  * that is nothing but an old number keeps the trampolines too: the error is on the safe side. Only what is provably
- * dead does not count: a stack below its stack pointer (thread_stack.h), the stack of a thread that has ended, which
- * glibc keeps (ended_stack.h), and the frame that a signal has left on an alternate stack that no thread is on or can
- * come back to.
+ * dead does not count: the stack of a thread that has ended, which glibc keeps (ended_stack.h), and the frame that a
+ * signal has left on an alternate stack that no thread is on or can come back to.
  *
- * A frame is alive as long as its function runs, and has in it what earlier frames left at places that the function
- * does not use: the address of a trampoline in one need be no copy. So for a word on the stack of a thread that was
- * walked it is waited, for a moment, until that thread is seen with its stack pointer above it.
+ * Stacks are full of old numbers. What lies below a stack pointer is dead, but a thread that was there a moment ago may
+ * have gone deeper since, and a variable in a register that each function saves at another place is never met where it
+ * was. So a word on a stack that its thread owns is dead only as long as the thread is stopped above it: then it is
+ * cleared, and not met again (quiesce_clear()). A number in a frame whose function does not use that place is cleared
+ * when the function has returned, for which is waited. The stacks are swept until nothing is on them any more; then two
+ * searches in a row must find nothing at all, and a third where a word has come to a stack meanwhile.
  *
  * A coroutine may be parked in a hook, if the original switches stacks: operator new may, in a new_handler, or an
  * allocator with locks for coroutines. No thread shows that, so the search looks for the liveness markers of hooks, too
@@ -33,7 +35,7 @@
 #include "page_scan.h"
 #include "target.h"
 #include "target_memory.h"
-#include "thread_stack.h"
+#include "stack_words.h"
 
 struct escape {
 	uint64_t start, end; /* code of the trampolines that GOT entries led to; start is the first instruction of one.
@@ -44,9 +46,8 @@ struct escape {
 	const struct stack_position *stacks;
 	size_t stack_count;
 	uint32_t tid_offset; /* of glibc (tid_offset.h); 0: no stack counts as that of an ended thread */
-	/* Where is the stack of one of these threads now? False: that cannot be told, or it holds the address of a
-	 * trampoline in a register. NULL: no frame is waited for. */
-	bool (*look)(void *context, pid_t tid, struct stack_position *now);
+	/* quiesce_clear(). NULL: any word on a stack counts. */
+	int (*clear)(void *context, struct stack_words *words);
 	void *context;
 };
 
@@ -58,7 +59,7 @@ struct escape {
 #define ESCAPE_CPU_NS_MAX 700000000ull
 #endif
 
-#define ESCAPE_FRAMES_NS 200000000ull /* for which frames are waited for in a search */
+#define ESCAPE_SWEEPS_NS 500000000ull /* for which words on stacks are cleared, or waited for */
 
 enum escape_verdict {
 	ESCAPE_NONE,     /* proven: nobody has a copy */
@@ -70,7 +71,8 @@ enum escape_verdict {
 #define ESCAPE_WHY 120u
 struct escape_result {
 	enum escape_verdict verdict;
-	uint64_t found; /* address of the first word; of a hook, if there is one */
+	uint64_t found;    /* address of the first word; of a hook, if there is one */
+	bool on_new_stack; /* of ESCAPE_FOUND: perhaps on the stack of a thread that was not known: it may be dead */
 	char why[ESCAPE_WHY];
 };
 

@@ -20,6 +20,7 @@
 #define TURN_NS 10000000ull                 /* for each thread: its turn on a processor */
 #define LIVE_STACK_BYTES (256u << 10)       /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
+#define CLEARED_MAX 512u /* words, in a stop */
 
 #define FIRST_FRAME_BYTES 64u       /* that a program's start code may have pushed before it calls, */
 #define FIRST_FRAME_POPPED 16u      /* or popped */
@@ -273,21 +274,80 @@ static void visit(void *context, pid_t tid, struct tracee *t, int rc, const stru
 	}
 }
 
-bool quiesce_look(const struct quiesce *q, pid_t tid, uint64_t deadline_ns, struct stack_position *now)
+/* The lowest place that is alive on the stack; 0: that is not known. */
+static uint64_t lowest_on(const struct quiesce_stacks *stacks, const struct stack_words *words)
 {
-	struct quiesce_stacks stacks = { 0 };
-	struct quiesce one = *q;
-	pid_t outside;
-	struct round r = { .q = &one, .outside = &outside };
-	const struct thread_visits thread_visits = { q->target->pid, &tid, 1, deadline_ns, q->longest_ns, visit, &r };
+	uint64_t lowest = 0;
+
+	for (size_t i = 0; i < stacks->count; i++) {
+		const struct stack_position *p = &stacks->list[i];
+		if (!p->walked || p->thread_pointer != words->thread_pointer)
+			return 0;
+		if (p->sp >= words->start && p->sp < words->end && (!lowest || p->sp < lowest))
+			lowest = p->sp;
+	}
+	return lowest;
+}
+
+/* As many as a stop may take. */
+static void clear_below(const struct quiesce *q, const struct quiesce_writer *writer, struct stack_words *words,
+                        uint64_t lowest)
+{
+	size_t kept = 0, cleared = 0;
 	struct err ignored;
 
+	for (size_t i = 0; i < words->count; i++) {
+		const struct stack_word *w = &words->list[i];
+		uint64_t now = 0;
+		bool dead = w->where + sizeof now <= lowest && cleared < CLEARED_MAX;
+
+		if (dead && target_read_u64(q->memory, w->where, &now, &ignored) == 0 && now == w->value)
+			dead = writer->write_zero(writer->context, w->where) == 0;
+		cleared += dead;
+		if (!dead)
+			words->list[kept++] = *w;
+	}
+	words->count = kept;
+}
+
+struct clearing {
+	const struct quiesce *quiesce;
+	const struct quiesce_writer *writer;
+	struct stack_words *words;
+	int rc;
+	struct err *e;
+};
+
+static void clear_in_stop(void *context, pid_t tid, struct tracee *t, int rc, const struct err *why)
+{
+	struct clearing *c = context;
+	struct quiesce_stacks stacks = { 0 };
+	struct quiesce one = *c->quiesce;
+	struct round r = { .q = &one };
+
 	one.stacks = &stacks;
-	bool seen = visit_threads(&thread_visits, &ignored) == 0 && r.rc == 0 && r.outside_count && stacks.count == 1;
-	if (seen)
-		*now = stacks.list[0];
+	c->rc = rc;
+	if (rc < 0)
+		*c->e = *why;
+	else
+		c->rc = look_at_thread(&r, t, c->e);
+	const uint64_t lowest = c->rc == 0 && r.rc == 0 ? lowest_on(&stacks, c->words) : 0;
+	if (lowest)
+		clear_below(c->quiesce, c->writer, c->words, lowest);
+	else if (c->rc == 0)
+		c->rc = err_set(c->e, EAGAIN, "where thread %d has its stack is not known", tid);
 	free(stacks.list);
-	return seen;
+}
+
+int quiesce_clear(const struct quiesce *q, struct stack_words *words, uint64_t deadline_ns,
+                  const struct quiesce_writer *writer, struct err *e)
+{
+	struct clearing clearing = { q, writer, words, 0, e };
+	const struct thread_visits thread_visits = { q->target->pid, &words->tid,   1,        deadline_ns,
+		                                     q->longest_ns,  clear_in_stop, &clearing };
+
+	int rc = visit_threads(&thread_visits, e);
+	return rc < 0 ? rc : clearing.rc;
 }
 
 struct seen {

@@ -22,6 +22,7 @@
 
 #include "escape.h"
 #include "stack_walk.h"
+#include "stack_words.h"
 #include "target.h"
 
 struct quiesce_range {
@@ -32,6 +33,11 @@ struct quiesce_range {
 struct quiesce_stacks {
 	struct stack_position *list;
 	size_t count;
+};
+
+struct quiesce_writer {
+	int (*write_zero)(void *context, uint64_t where); /* of eight bytes; -errno */
+	void *context;
 };
 
 struct quiesce {
@@ -63,10 +69,13 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
  * thread. -ESRCH: the target has ended. */
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /*
- * One of these threads, later: where is its stack now? False: it has ended, does not stop until the deadline, holds the
- * address of a trampoline in a register, or runs a signal handler on another stack. Of q stacks and trampolines_held
- * are not used.
+ * Stops the thread, and takes the words out of the list that lie below all that it has on its stack, also below what
+ * its signal handlers have interrupted. They are dead: a signal could overwrite them at any time. Those that have their
+ * value still become 0, so that they are met no more. 0: what is left in the list may be alive. -ESRCH: the thread has
+ * ended. Other errors: it did not stop until the deadline, is inside, has the address of a trampoline in a register, or
+ * cannot be walked to where it began. Then all are left. Of q stacks and trampolines_held are not used.
  */
-bool quiesce_look(const struct quiesce *q, pid_t tid, uint64_t deadline_ns, struct stack_position *now);
+int quiesce_clear(const struct quiesce *q, struct stack_words *words, uint64_t deadline_ns,
+                  const struct quiesce_writer *writer, struct err *e) WARN_UNUSED;
 
 #endif

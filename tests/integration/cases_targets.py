@@ -283,6 +283,22 @@ def escaped_pointer_in_a_frame(context):
 
 
 @case()
+def escaped_pointer_that_moves(context):
+    """A thread keeps the address for ever, at places on its stack that change: it is a copy, which is found, named and callable."""
+    for how in ("slots", "frames", "register"):
+        victim = Victim(context, "escape")
+        session = Session(context, victim.pid)
+        victim.send(f"move {how} 20")
+        victim.wait("^MOVES")
+        time.sleep(0.2)
+        session.process.send_signal(signal.SIGINT)
+        check_receipt(session.end(expected=2), victim.pid, clean=False)
+        victim.send("call")
+        victim.wait("^CALLED")
+        victim.finish_by_stdin()
+
+
+@case()
 def parked_code_and_the_address_of_a_trampoline(context):
     """In a frame that has ended, beside a signal handler or on the stack of an ended thread, it is nothing; where code that waits may use it, it is found."""
     for how, used in (("handler", False), ("ended", False), ("within", True), ("carved", True), ("fiber", True)):

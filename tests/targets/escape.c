@@ -10,6 +10,11 @@
  *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack
  *               pointer
  *
+ * "move HOW MILLISECONDS" has a thread that keeps it for ever and moves it after each such time, until "call" has it
+ * call it: slots     from one place in its frame to another, and back frames    from its frame to that of a function
+ * that it calls, and back register  not at all: it is a variable, in a register that two functions save at different
+ * depths
+ *
  * "frame MILLISECONDS" has a thread that has it in a frame for that time, calls it, and does so again until the end.
  *
  * "dangle" keeps pointers to a place where nothing is mapped any more: what is mapped next goes there.
@@ -21,6 +26,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -151,6 +157,122 @@ static void begin_frames(unsigned long milliseconds)
 	victim_say("FRAMES");
 }
 
+static unsigned move_ms;
+static atomic_bool call_now;
+
+/* Nothing is left where it was. */
+static VICTIM_FRAME void move(volatile void *to, volatile void *from)
+{
+	volatile uint32_t *old = from, *new = to;
+
+	for (unsigned i = 0; i < 2; i++) {
+		new[i] = old[i];
+		old[i] = 0;
+	}
+}
+
+static VICTIM_FRAME bool wait_and_call(volatile uint64_t *copy)
+{
+	usleep(move_ms * 1000);
+	if (!call_now)
+		return false;
+	unsigned char *p = ((void *(*)(size_t))(uintptr_t)*copy)(100);
+	memset(p, 1, 100);
+	free(p);
+	return true;
+}
+
+static VICTIM_FRAME void move_between_slots(void)
+{
+	volatile uint64_t slots[2];
+	unsigned i = 0;
+
+	put_address((volatile uint32_t *)&slots[0], &allocate_by_table);
+	while (!wait_and_call(&slots[i])) {
+		move(&slots[!i], &slots[i]);
+		i = !i;
+	}
+}
+
+static VICTIM_FRAME bool keep_for_caller(volatile uint64_t *from)
+{
+	volatile uint64_t own;
+
+	move(&own, from);
+	bool called = wait_and_call(&own);
+	move(from, &own);
+	return called;
+}
+
+static VICTIM_FRAME void move_between_frames(void)
+{
+	volatile uint64_t own;
+
+	put_address((volatile uint32_t *)&own, &allocate_by_table);
+	while (!wait_and_call(&own) && !keep_for_caller(&own)) {
+	}
+}
+
+static volatile unsigned sum;
+
+/* Has so much to remember while it waits that all registers are saved. */
+static VICTIM_FRAME void use_all_registers(unsigned a, unsigned b, unsigned c)
+{
+	unsigned d = a * b, e = b * c, f = c ^ a;
+
+	usleep(move_ms * 1000);
+	sum += a + b + c + d + e + f;
+}
+
+static VICTIM_FRAME void save_near(void)
+{
+	use_all_registers(sum, 2, 3);
+	sum++;
+}
+
+static VICTIM_FRAME void save_far(void)
+{
+	volatile unsigned char work[3000];
+
+	for (unsigned i = 0; i < sizeof work; i++)
+		work[i] = (unsigned char)i;
+	use_all_registers(sum, 4, work[5]);
+	sum += work[6];
+}
+
+static VICTIM_FRAME void keep_in_register(void)
+{
+	void *(*allocate)(size_t) = allocate_by_table;
+
+	while (!call_now) {
+		save_near();
+		save_far();
+	}
+	unsigned char *p = allocate(100);
+	memset(p, 1, 100);
+	free(p);
+}
+
+static void *move_address(void *run)
+{
+	((void (*)(void))run)();
+	victim_say("CALLED");
+	return NULL;
+}
+
+static void begin_moves(const char *how, unsigned milliseconds)
+{
+	void (*run)(void) = !strcmp(how, "slots")    ? move_between_slots
+	                    : !strcmp(how, "frames") ? move_between_frames
+	                                             : keep_in_register;
+	pthread_t thread;
+
+	move_ms = milliseconds;
+	if (pthread_create(&thread, NULL, move_address, (void *)run) || pthread_detach(thread))
+		victim_wrong("no thread");
+	victim_say("MOVES");
+}
+
 #define GONE_BYTES (1u << 20)
 #define BETWEEN 16u
 
@@ -171,7 +293,8 @@ static void keep_dangling_pointers(void)
 
 static void read_lines(void)
 {
-	char line[32];
+	char line[32], how[16];
+	unsigned milliseconds;
 
 	while (victim_line(line, sizeof line) && strcmp(line, "end")) {
 		if (!strcmp(line, "capture")) {
@@ -181,6 +304,10 @@ static void read_lines(void)
 			hide(line + 5);
 		} else if (!strncmp(line, "frame ", 6)) {
 			begin_frames(strtoul(line + 6, NULL, 10));
+		} else if (sscanf(line, "move %15s %u", how, &milliseconds) == 2) {
+			begin_moves(how, milliseconds);
+		} else if (!strcmp(line, "call")) {
+			call_now = true;
 		} else if (!strcmp(line, "dangle")) {
 			keep_dangling_pointers();
 		} else if (!strcmp(line, "use")) {

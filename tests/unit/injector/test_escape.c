@@ -264,29 +264,56 @@ static void test_search_passes_over_stacks_of_ended_threads(void **state)
 #endif
 }
 
-#define LOOKS 5u
-
-/* What is said of a thread that is looked at: its stack pointer is below the word at first, and then. */
-struct looks {
-	unsigned count;
-	bool overwrites; /* the word, with the last look */
-	struct stack_position before, then;
-};
-
-static bool look(void *context, pid_t tid, struct stack_position *now)
+static void put(uint64_t where, uint64_t value)
 {
-	struct looks *l = context;
-	uint64_t zero = 0;
-	const struct iovec nothing = { &zero, sizeof zero }, word = { (void *)shared[LEFT], sizeof zero };
+	const struct iovec here = { &value, sizeof value }, there = { (void *)where, sizeof value };
 
-	assert_int_equal(tid, l->before.tid);
-	*now = ++l->count < LOOKS ? l->before : l->then;
-	if (l->overwrites && l->count == LOOKS)
-		assert_int_equal(process_vm_writev(target.pid, &nothing, 1, &word, 1, 0), sizeof(uint64_t));
-	return l->count != 2; /* once it cannot be told */
+	assert_int_equal(process_vm_writev(target.pid, &here, 1, &there, 1, 0), sizeof value);
 }
 
-/* The address is in a frame of a thread that lives: until it is seen above. */
+static uint64_t get(uint64_t where)
+{
+	uint64_t value = 0;
+	struct err e;
+
+	assert_int_equal(target_read_u64(&memory, where, &value, &e), 0);
+	return value;
+}
+
+/* What the thread is seen to have: nothing below lowest, from that call on. */
+struct clearing {
+	struct stack_position owner;
+	uint64_t lowest;
+	unsigned calls, from_call;
+	int rc;
+	bool moves; /* the word, each time, and clears nothing */
+};
+
+static int clear(void *context, struct stack_words *words)
+{
+	struct clearing *c = context;
+	size_t kept = 0;
+
+	assert_int_equal(words->tid, c->owner.tid);
+	assert_int_equal(words->thread_pointer, c->owner.thread_pointer);
+	assert_true(words->start <= words->list[0].where && words->list[0].where < words->end && words->count);
+	if (c->rc || ++c->calls < c->from_call)
+		return c->rc;
+	for (size_t i = 0; i < words->count; i++) {
+		const struct stack_word *w = &words->list[i];
+		bool dead = w->where < c->lowest;
+		if (dead || c->moves)
+			put(w->where, 0);
+		if (c->moves)
+			put(c->calls % 2 ? w->where + 8 : w->where - 8, w->value);
+		if (!dead)
+			words->list[kept++] = *w;
+	}
+	words->count = kept;
+	return 0;
+}
+
+/* The address is on the stack of a thread that lives: until that is seen above it. */
 static void test_search_waits_for_frames(void **state)
 {
 	(void)state;
@@ -297,45 +324,44 @@ static void test_search_waits_for_frames(void **state)
 	shared[THREAD] = THREAD_LIVES;
 	while (!shared[LEFT])
 		usleep(1000);
-	const uint64_t where = shared[LEFT];
-	const struct stack_position below = { where - 64, shared[TP], true, 7 };
-	struct looks l = { .before = below, .then = { where + 8, shared[TP], true, 7 } };
-	x.stacks = &below;
+	const uint64_t where = shared[LEFT], value = shared[MASKED] ^ MASK;
+	const struct stack_position two[] = { { where + 64, shared[TP], true, 7 },
+		                              { where - 128, shared[TP], true, 8 } };
+	struct clearing c = { .owner = two[0], .lowest = where + 8, .from_call = 5 };
+	x.stacks = two;
 	x.stack_count = 1;
-	assert_int_equal(search_again().found, where);
-	x.look = look;
-	x.context = &l;
+	assert_int_equal(search_again().found, where); /* it may have gone deeper since it was above */
+	x.clear = clear;
+	x.context = &c;
 	assert_int_equal(search_again().verdict, ESCAPE_NONE);
-	assert_true(l.count > LOOKS); /* each pass has looked */
-	const struct stack_position never[] = {
-		below,
-		{ where + 8, shared[TP], false, 7 },             /* of a coroutine */
-		{ where + 8, shared[TP] - 64, true, 7 },         /* another thread has its number */
-		{ shared[THREAD_POINTER], shared[TP], true, 7 }, /* on another stack */
-	};
-	for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
-		l = (struct looks){ .before = below, .then = never[i] };
-		assert_int_equal(search_again().found, where);
-		assert_true(l.count > LOOKS);
-	}
-	shared[COPY] = x.start; /* beside it, one that no thread has */
-	l = (struct looks){ .before = below, .then = { where + 8, shared[TP], true, 7 } };
-	assert_int_equal(search_again().found, (uint64_t)&shared[COPY]);
-	shared[COPY] = 0;
-	const struct stack_position two[] = { below, { where - 128, shared[TP], true, 8 } };
-	x.stacks = two; /* another thread on that stack */
-	x.stack_count = 2;
-	l = (struct looks){ .before = below };
+	assert_int_equal(c.calls, 5); /* it is not met again */
+	assert_int_equal(get(where), 0);
+	put(where, value);
+	c.lowest = where;
 	assert_int_equal(search_again().found, where);
-	assert_int_equal(l.count, 0);
+	assert_true(c.calls > 10); /* for half a second */
+	assert_int_equal(get(where), value);
+	c = (struct clearing){ .owner = two[0], .lowest = where - 64, .moves = true };
+	struct escape_result result = search_again();
+	assert_int_equal(result.verdict, ESCAPE_FOUND);
+	assert_false(result.on_new_stack);
+	put(where + 8, 0); /* wherever it is now */
+	put(where, value);
+	c = (struct clearing){ .owner = two[0], .rc = -ESRCH };
+	result = search_again();
+	assert_true(result.found == where && result.on_new_stack);
+	x.stack_count = 2; /* another thread on that stack */
+	assert_int_equal(search_again().found, where);
 	x.stack_count = 0; /* born since */
-	assert_int_equal(search_again().found, where);
-	assert_int_equal(l.count, 0);
-	x.stacks = &below;
+	result = search_again();
+	assert_true(result.found == where && result.on_new_stack);
 	x.stack_count = 1;
-	l = (struct looks){ .before = below, .then = below, .overwrites = true };
-	assert_int_equal(search_again().verdict, ESCAPE_NONE);
-	assert_int_equal(l.count, LOOKS);
+	c = (struct clearing){ .owner = two[0], .lowest = where + 8 };
+	shared[COPY] = x.start; /* beside it, one that no thread has */
+	result = search_again();
+	assert_int_equal(result.found, (uint64_t)&shared[COPY]);
+	assert_false(result.on_new_stack);
+	assert_int_equal(get(where), 0);
 	shared[THREAD] = THREAD_ENDS;
 	while (shared[THREAD] != THREAD_NONE)
 		usleep(1000);
@@ -357,18 +383,23 @@ static void test_search_tells_stacks_that_share_a_mapping(void **state)
 	shared[THREAD] = THREAD_LIVES;
 	while (shared[MERGED] != 2)
 		usleep(1000);
-	struct stack_position positions[] = { { shared[SP], shared[TP], true, 1 },
-		                              { shared[SP] + 8, shared[TP], true, 1 } };
+	const uint64_t where = shared[LEFT], value = shared[MASKED] ^ MASK;
+	struct stack_position positions[] = { { shared[SP], shared[TP], true, 7 },
+		                              { shared[SP] + 8, shared[TP], true, 7 } };
+	struct clearing c = { .owner = positions[0], .lowest = shared[SP] };
 	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
 	x.stacks = positions;
 	x.stack_count = 2;
+	x.clear = clear;
+	x.context = &c;
 	assert_int_equal(search_again().verdict, ESCAPE_NONE);
-	positions[0].sp = shared[LEFT] - 64; /* it is alive */
-	assert_int_equal(search_again().found, shared[LEFT]);
-	positions[0] = (struct stack_position){ shared[SP], shared[TP], false, 1 }; /* what is below may be, too */
+	put(where, value);
+	c.lowest = where; /* it is alive */
+	assert_int_equal(search_again().found, where);
+	c.lowest = shared[SP];
+	positions[0] = (struct stack_position){ shared[SP], shared[TP], false, 7 }; /* what is below may be, too */
 	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
-	positions[0] =
-		(struct stack_position){ shared[LEFT] - 64, shared[THREAD_POINTER], true, 1 }; /* another thread's */
+	positions[0] = (struct stack_position){ where - 64, shared[THREAD_POINTER], true, 7 }; /* another thread's */
 	assert_int_equal(search_again().verdict, ESCAPE_HOOK);
 	x.stack_count = 0;
 	shared[THREAD] = THREAD_ENDS;
