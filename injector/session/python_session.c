@@ -169,6 +169,11 @@ void session_find_python(struct session *s)
 		add_line(&s->python.notes, "Python frames are not recorded: %s", e.text);
 	for (uint32_t i = 0; i < count; i++)
 		look_at(s, &list[i], &memory);
+	if (s->python.layout.version && s->python.awaited.module) {
+		/* Hooks read the layout: it is written only where there is none. */
+		pass_over(s, &s->python.awaited.runtime, "those of another one are");
+		s->python.awaited.module = 0;
+	}
 	note_pypy(s);
 }
 

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 
 from cases_allocators import doctor
@@ -142,6 +143,43 @@ def python_that_cannot_be_proved_yet(context):
                 stack = stacks[made + turn]
                 assert [frame.function for frame in stack.python] == functions and not stack.flags, (how, made + turn, stack)
         end(victim)
+
+
+def bound_to_itself(source, path):
+    """A copy of a library that finds its own symbols before those of libraries that came earlier: DT_SYMBOLIC in place of the first DT_NULL."""
+    data = bytearray(pathlib.Path(source).read_bytes())
+    headers, = struct.unpack_from("<Q", data, 32)
+    for at in range(headers, headers + 56 * struct.unpack_from("<H", data, 56)[0], 56):
+        kind, _, offset, _, _, size = struct.unpack_from("<IIQQQQ", data, at)
+        if kind != 2:  # PT_DYNAMIC
+            continue
+        ends = [entry for entry in range(offset, offset + size, 16) if struct.unpack_from("<Q", data, entry)[0] == 0]
+        if len(ends) < 2:
+            raise Skip(f"{source} has no room for another dynamic entry")
+        struct.pack_into("<QQ", data, ends[0], 16, 0)
+    pathlib.Path(path).write_bytes(data)
+
+
+@case()
+def python_of_two_is_not_changed(context):
+    """Of two CPythons the first is not started at the attach, the other runs and is followed: it stays the one, and no frame of one is taken for one of the other."""
+    libraries = sorted(glob.glob("/usr/lib/*/libpython3.[0-9]*.so.1.0"))
+    if not libraries:
+        raise Skip("no library of Python is installed")
+    other = context.path("libpythonother.so")
+    bound_to_itself(libraries[0], other)
+    victim = Victim(context, "python_two", other, environment={"LD_PRELOAD": f"{libraries[0]}:{other}"})
+    session = Session(context, victim.pid, "--python-allocators", "off", rate="1")
+    assert re.search(r"the Python frames of CPython [0-9.]+ in libpython3[^ ]* are not recorded: those of another one are", session.said()), session.said()
+    victim.send("go")
+    victim.wait("^MADE")
+    check_receipt(session.stop(), victim.pid)
+    dump = PythonDump(session.dump)
+    seen = {size - 1: [frame.function for frame in dump.stacks[reference].python] for size, reference in dump.live()}
+    for i in range(50):
+        assert seen[60000 + i] == [] and seen[80000 + i] == ["late", "<module>"], (i, seen[60000 + i], seen[80000 + i])
+    victim.send("end")
+    victim.wait("^OK")
 
 
 @case()
