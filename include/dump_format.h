@@ -145,7 +145,7 @@ struct dump_header {
 	uint64_t cpu_ns;               /* CPU time of the target since the start of the session, at the last look */
 	uint64_t cost_ns;              /* how much of that went into sampling, as memattach reckons */
 	uint32_t thinnings;            /* (atomic) changes of the rate that thin; released before anything is removed */
-	uint32_t python_version;       /* of the CPython whose frames are in the stacks, as Py_Version; 0: none are */
+	uint32_t python_version;       /* (atomic) of the CPython that is in the stacks, as Py_Version; 0: none is */
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
 	uint64_t reserved_[5];
 

@@ -81,7 +81,8 @@ static void tell_session(struct session *s, bool proved)
 	}
 	session_find_python(s);
 	if (s->python.awaited.module)
-		fact("", "  a session looks again until they can");
+		fact("", "  a session looks again at CPython in %s until they can be recorded",
+		     elf_module_name(s->python.awaited.runtime.module));
 	const struct python_code_end *end = &s->python.code_end;
 	size_t table = patched_words_planned(s, true, NULL) - (end->module != 0);
 	if (proved || table)

@@ -363,6 +363,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 		rc = follow(&f, end, detail, e);
 	if (rc == 0)
 		rc = session_watch_python(s, e);
+	session_miss_python(s, true);
 	status_line_end(s);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clocks.h"
 #include "evaluator_code.h"
@@ -17,6 +18,7 @@
 #define PROOF_NS 1000000000ull     /* no further proof is begun after that */
 #define PAUSE_SHARE 8u             /* between two looks at one that is awaited: of the time since the attach, */
 #define PAUSE_MIN_NS 1000000ull    /* but no less */
+#define PAUSE_LOOKS 50u            /* and no less than so many times what the last look took */
 #define PAUSE_MAX_NS 1000000000ull /* and no more */
 #define SAY_NS 1000000000ull       /* it is said then that it is awaited */
 #define FAILING_NS 5000000000ull   /* it is not what it seems to be */
@@ -77,8 +79,7 @@ static void take_objects(struct session *s, const struct python_runtime *r, cons
 		add_line(&s->python.notes, "%s", text);
 }
 
-static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p,
-                 const struct maps *maps, const struct target_memory *memory)
+static void take(struct session *s, const struct python_runtime *r, const struct python_proof *p)
 {
 	s->python.layout = p->layout;
 	s->python.runtime = r->address;
@@ -86,7 +87,6 @@ static void take(struct session *s, const struct python_runtime *r, const struct
 		add_line(&s->python.notes,
 		         "Python frames of the subinterpreters of CPython %s in %s may be missing: %s", r->version.text,
 		         elf_module_name(r->module), p->attached_why);
-	evaluator_code_find(s->python.evaluators, r->module, memory, maps);
 	add_line(&s->python.details, "CPython %s in %s: its frames are recorded", r->version.text,
 	         elf_module_name(r->module));
 }
@@ -126,7 +126,9 @@ static void look_at(struct session *s, const struct python_runtime *r, const str
 	else if (why)
 		pass_over(s, r, why);
 	else
-		take(s, r, &p, &s->view.maps, memory);
+		take(s, r, &p);
+	if (!why)
+		evaluator_code_find(s->python.evaluators, r->module, memory, &s->view.maps);
 	take_objects(s, r, memory);
 	if (!why)
 		session_plan_python_code(s, r->module, memory);
@@ -182,17 +184,29 @@ static bool is_in_payload(const struct session *s, uint64_t address, uint64_t by
 	return address >= s->payload.base && address < s->payload.end && bytes <= s->payload.end - address;
 }
 
-/* The layout first: who sees that there is one sees all of it. */
-static int tell_payload(struct session *s, struct err *e)
+/* By a descriptor of its memory: after execve what is read by its number is another program's. */
+static bool is_same_program(const struct session *s)
+{
+	uint64_t magic;
+
+	return pread(s->writer.fd, &magic, sizeof magic, (off_t)s->payload.session) == sizeof magic &&
+	       magic == CONTROL_MAGIC;
+}
+
+/* The layout first, then that there is one: who sees that sees all of it, and what the dump's readers need. */
+static int tell_payload(struct session *s, const struct python_layout *layout, struct err *e)
 {
 	const struct memattach_session *b = &s->payload.block;
 	const uint32_t yes = 1;
 
-	if (!is_in_payload(s, b->python_address, sizeof s->python.layout) ||
+	if (!is_in_payload(s, b->python_address, sizeof *layout) ||
 	    !is_in_payload(s, b->has_python_address, sizeof yes))
 		return err_set(e, EINVAL, "the payload does not say where it reads that there are any");
-	int rc = target_write(&s->writer, b->python_address, &s->python.layout, sizeof s->python.layout, e);
-	return rc < 0 ? rc : target_write(&s->writer, b->has_python_address, &yes, sizeof yes, e);
+	int rc = target_write(&s->writer, b->python_address, layout, sizeof *layout, e);
+	if (rc < 0)
+		return rc;
+	dump_writer_python(&s->recording.dump, layout->version, s->python.evaluators);
+	return target_write(&s->writer, b->has_python_address, &yes, sizeof yes, e);
 }
 
 static void __attribute__((format(printf, 2, 3))) note(struct session *s, const char *format, ...)
@@ -209,6 +223,15 @@ static void __attribute__((format(printf, 2, 3))) note(struct session *s, const 
 		session_say(s, "memattach: %s", e.text);
 }
 
+static void give_up(struct session *s, const char *why)
+{
+	struct python_awaited *a = &s->python.awaited;
+
+	note(s, "the Python frames of CPython %s in %s are not recorded: %s", a->runtime.version.text,
+	     elf_module_name(a->runtime.module), why);
+	a->module = 0;
+}
+
 static void begin(struct session *s, const struct python_proof *p, const struct maps *maps)
 {
 	const double since = (double)(monotonic_ns() - s->recording.started_ns) / 1e9;
@@ -218,16 +241,17 @@ static void begin(struct session *s, const struct python_proof *p, const struct 
 
 	budget_start(&budget, PYTHON_FIND_BYTES, PYTHON_FIND_WORK);
 	const struct target_memory memory = target_memory_charged(&s->memory, &budget);
+	evaluator_code_find(s->python.evaluators, a->runtime.module, &memory, maps);
+	if (tell_payload(s, &p->layout, &e) < 0) {
+		if (is_same_program(s))
+			give_up(s, e.text);
+		return;
+	}
+	note(s, "Python frames of CPython %s in %s are recorded from %.2f s after the attach on",
+	     a->runtime.version.text, elf_module_name(a->runtime.module), since);
 	free(s->python.notes);
 	s->python.notes = NULL;
-	take(s, &a->runtime, p, maps, &memory);
-	dump_writer_python(&s->recording.dump, s->python.layout.version, s->python.evaluators);
-	if (tell_payload(s, &e) < 0)
-		note(s, "the Python frames of CPython %s in %s are not recorded: %s", a->runtime.version.text,
-		     elf_module_name(a->runtime.module), e.text);
-	else
-		note(s, "Python frames of CPython %s in %s are recorded from %.2f s after the attach on",
-		     a->runtime.version.text, elf_module_name(a->runtime.module), since);
+	take(s, &a->runtime, p);
 	if (s->python.notes)
 		note(s, "%.*s", (int)strcspn(s->python.notes, "\n"), s->python.notes);
 	a->module = 0;
@@ -242,11 +266,8 @@ static void count_failure(struct session *s, const char *why)
 
 	if (!a->fails_since_ns)
 		a->fails_since_ns = now;
-	if (now - a->fails_since_ns < FAILING_NS)
-		return;
-	note(s, "the Python frames of CPython %s in %s are not recorded: %s", a->runtime.version.text,
-	     elf_module_name(a->runtime.module), why);
-	a->module = 0;
+	if (now - a->fails_since_ns >= FAILING_NS)
+		give_up(s, why);
 }
 
 static void look_again(struct session *s)
@@ -256,7 +277,10 @@ static void look_again(struct session *s)
 	struct maps maps;
 	struct err ignored;
 
-	if (live_thread_maps(&s->target, &maps, &ignored) < 0)
+	a->runtime.module = modules_with_id(&s->view.modules, a->module);
+	if (!a->runtime.module) /* it was torn apart */
+		a->module = 0;
+	if (!a->module || !is_same_program(s) || live_thread_maps(&s->target, &maps, &ignored) < 0)
 		return;
 	python_prove(&p, &a->runtime, &s->view.modules, &maps, &s->memory, 1);
 	const char *why = refusal_of(&p);
@@ -272,21 +296,28 @@ static void look_again(struct session *s)
 
 uint64_t session_await_python(struct session *s)
 {
-	const uint64_t now = monotonic_ns(), since_ns = now - s->recording.started_ns;
+	const uint64_t began = monotonic_ns(), since_ns = began - s->recording.started_ns;
+
+	if (!s->python.awaited.module)
+		return UINT64_MAX;
+	look_again(s);
+	if (since_ns >= SAY_NS)
+		session_miss_python(s, false);
+	const uint64_t now = monotonic_ns(), usual_ns = since_ns / PAUSE_SHARE, least_ns = (now - began) * PAUSE_LOOKS;
+	const uint64_t pause_ns = usual_ns < PAUSE_MIN_NS   ? PAUSE_MIN_NS
+	                          : usual_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS
+	                                                    : usual_ns;
+	return now + (pause_ns < least_ns ? least_ns : pause_ns);
+}
+
+void session_miss_python(struct session *s, bool ended)
+{
 	struct python_awaited *a = &s->python.awaited;
 
-	if (!a->module)
-		return UINT64_MAX;
 	a->runtime.module = modules_with_id(&s->view.modules, a->module);
-	if (!a->runtime.module) /* it was torn apart */
-		a->module = 0;
-	else
-		look_again(s);
-	if (a->module && !a->said && since_ns >= SAY_NS) {
-		a->said = true;
-		note(s, "Python frames of CPython %s in %s were not recorded at first: %s", a->runtime.version.text,
-		     elf_module_name(a->runtime.module), a->why);
-	}
-	const uint64_t pause_ns = since_ns / PAUSE_SHARE;
-	return now + (pause_ns < PAUSE_MIN_NS ? PAUSE_MIN_NS : pause_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS : pause_ns);
+	if (!a->module || !a->runtime.module || (a->said && !ended))
+		return;
+	a->said = true;
+	note(s, "Python frames of CPython %s in %s were not recorded%s: %s", a->runtime.version.text,
+	     elf_module_name(a->runtime.module), ended ? "" : " at first", a->why);
 }

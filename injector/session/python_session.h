@@ -20,5 +20,7 @@
 void session_find_python(struct session *s);
 /* During the session. Returns when to call it next, in the time of monotonic_ns(); UINT64_MAX: none is awaited. */
 uint64_t session_await_python(struct session *s);
+/* Notes that one is awaited, once after a while, and at the end that it was in vain. */
+void session_miss_python(struct session *s, bool ended);
 
 #endif
