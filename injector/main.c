@@ -241,8 +241,11 @@ static int finish_dead(struct session *s, enum session_end end, int detail)
 		            detail, strsignal(detail));
 	} else if (end == SESSION_END_EXECED) {
 		dump_writer_set_state(&s->recording.dump, DUMP_STATE_EXECED, 0);
-		session_say(s, "%d (%s) called execve: its heap is gone, the session ends", s->target.pid,
-		            s->target.comm);
+		session_say(s, "%d (%s) called execve: its heap is gone, the session ends%s", s->target.pid,
+		            s->target.comm,
+		            s->options.launched && !s->options.among_several
+		                    ? "; with --children another one is made of what it became"
+		                    : "");
 	} else {
 		dump_writer_set_state(&s->recording.dump, DUMP_STATE_EXITED, detail);
 		if (detail >= 0)

@@ -62,6 +62,8 @@ def launched_ends_as_it_ends(context):
         assert result.returncode == expected, (command, expected, result)
         assert ("attached to" in result.stderr) == (expected < NOT_EXECUTED), result
         assert ("cannot execute" in result.stderr) == (expected >= NOT_EXECUTED), result
+    becomes = launch(context, "env", "sleep", "2.5")
+    assert becomes.returncode == 0 and "(env) called execve: its heap is gone" in becomes.stderr and "with --children another one" in becomes.stderr, becomes
     folder = context.path("folder")
     os.mkdir(folder)
     assert launch(context, program, options=("-o", folder)).returncode == 7
