@@ -20,7 +20,7 @@
 #define TURN_NS 10000000ull                 /* for each thread: its turn on a processor */
 #define LIVE_STACK_BYTES (256u << 10)       /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
-#define CLEARED_MAX 512u /* words, in a stop */
+#define CLEARED_MAX 256u /* words, in a stop */
 
 #define FIRST_FRAME_BYTES 64u       /* that a program's start code may have pushed before it calls, */
 #define FIRST_FRAME_POPPED 16u      /* or popped */

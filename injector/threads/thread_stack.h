@@ -17,7 +17,7 @@
 
 struct thread_stack {
 	uint64_t start; /* above the guard */
-	uint64_t sp;    /* of a live thread: nothing below is alive */
+	uint64_t sp;    /* of a live thread, when it was looked at: nothing below was alive */
 	uint64_t end;
 };
 
@@ -30,7 +30,7 @@ bool thread_stack_of(struct thread_stack *stack, const struct target_memory *mem
 
 /* Where a thread's stack was when it was seen outside of the payload. */
 struct stack_position {
-	uint64_t sp; /* below, the red zone left out, nothing of this stack is alive */
+	uint64_t sp; /* below, the red zone left out, nothing of this stack was alive */
 	uint64_t thread_pointer;
 	bool walked; /* to where the thread began: all of its frames are above, and none is in the payload */
 	pid_t tid;
