@@ -78,7 +78,9 @@ static void test_memory_of_a_process_that_has_ended(void **state)
 	dump_builder_header(&b)->state = DUMP_STATE_EXITED;
 	make(&r, &b, (struct report_options){ 0 });
 	assert_true(r.memory.known && !r.memory.mostly_unseen);
-	assert_null(strstr(text_of(&r), "the kernel says"));
+	char *text = text_of(&r);
+	assert_null(strstr(text, "the kernel says"));
+	free(text);
 	report_done(&r);
 	dump_builder_header(&b)->private_latest_bytes = 300 << 20;
 	make(&r, &b, (struct report_options){ 0 });
