@@ -198,6 +198,7 @@ static int search_escaped(struct session *s, const struct quiesce_stacks *stacks
 		.skip_end = s->payload.end,
 		.stacks = stacks->list,
 		.stack_count = stacks->count,
+		.pid = s->target.pid,
 		.clear = clear_words,
 		.context = s,
 	};

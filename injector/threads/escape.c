@@ -191,14 +191,21 @@ static bool is_on_walked_stack(const struct search *q, uint64_t where)
 	return q->walked || (stack && stack->sp > stack->start);
 }
 
-/* Is the thread that was walked on its own stack? shared: it is one of those that share their mapping. */
+/*
+ * Is the thread that was walked on its own stack, and is nothing else there? Memory that the program brought for a
+ * stack may hold anything. shared: it is one of those that share their mapping.
+ */
 static bool is_owner(const struct search *q, const struct stack_position *p, const struct thread_stack *stack,
                      bool shared)
 {
 	if (!p->walked)
 		return false;
-	return shared ? p->thread_pointer >= stack->start && p->thread_pointer < stack->end
-	              : is_stack_of(q->maps, q->mapping, p);
+	if (shared)
+		return p->thread_pointer >= stack->start && p->thread_pointer < stack->end;
+	if (strcmp(q->mapping->path, "[stack]") == 0)
+		return p->tid == q->x->pid;
+	return is_stack_of(q->maps, q->mapping, p) &&
+	       thread_stack_above_guard(q->memory, q->mapping, p->thread_pointer);
 }
 
 /* NULL: no thread is on the stack that it owns, or others are. */
@@ -220,7 +227,9 @@ static const struct stack_position *owner_of(const struct search *q, const struc
 /* A word on a stack that is owned is left for later. */
 static bool is_noted(struct search *q, uint64_t where, uint64_t value)
 {
-	const struct thread_stack whole = { .start = q->mapping->start, .end = q->mapping->end };
+	const bool grows = strcmp(q->mapping->path, "[stack]") == 0 && q->mapping > q->maps->list;
+	const struct thread_stack whole = { .start = grows ? q->mapping[-1].end : q->mapping->start,
+		                            .end = q->mapping->end };
 	const struct thread_stack *shared = thread_stacks_at(&q->stacks, where), *stack = shared ? shared : &whole;
 	const struct stack_word word = { where, value };
 

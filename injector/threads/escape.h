@@ -45,6 +45,7 @@ struct escape {
 	uint64_t skip_start, skip_end; /* our own memory */
 	const struct stack_position *stacks;
 	size_t stack_count;
+	pid_t pid;           /* of the target: whose stack [stack] is */
 	uint32_t tid_offset; /* of glibc (tid_offset.h); 0: no stack counts as that of an ended thread */
 	/* quiesce_clear(). NULL: any word on a stack counts. */
 	int (*clear)(void *context, struct stack_words *words);

@@ -8,6 +8,8 @@
 #include "now.h"
 #include "watchdog.h"
 
+#define PAUSE_NS 1000000
+
 static struct stack_words *words_of(struct noted_words *noted, const struct stack_position *owner,
                                     const struct thread_stack *stack)
 {
@@ -27,8 +29,12 @@ bool noted_words_add(struct noted_words *noted, const struct stack_position *own
 {
 	struct stack_words *words = words_of(noted, owner, stack);
 
-	if (!words || !grow_list(words->list, words->count))
+	if (!words)
 		return false;
+	if (!grow_list(words->list, words->count)) {
+		noted->count -= words->count == 0; /* it is the last one */
+		return false;
+	}
 	words->list[words->count++] = *word;
 	return true;
 }
@@ -46,6 +52,7 @@ static bool is_over(uint64_t end_ns)
 uint64_t noted_words_clear(struct noted_words *noted, int (*clear)(void *context, struct stack_words *words),
                            void *context, uint64_t end_ns, bool *gone)
 {
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	uint64_t alive = 0;
 
 	*gone = false;
@@ -55,6 +62,8 @@ uint64_t noted_words_clear(struct noted_words *noted, int (*clear)(void *context
 		int rc = 0;
 
 		while (rc == 0 && words->count && words->count < before && !is_over(end_ns)) {
+			if (before != SIZE_MAX) /* the thread shall run between two stops */
+				nanosleep(&pause, NULL);
 			before = words->count;
 			rc = clear(context, words);
 		}

@@ -40,6 +40,23 @@ bool thread_stack_of(struct thread_stack *stack, const struct target_memory *mem
 	return false;
 }
 
+bool thread_stack_above_guard(const struct target_memory *memory, const struct mapping *m, uint64_t structure)
+{
+	uint64_t words[PAGE_BYTES / sizeof(uint64_t)];
+	struct err ignored;
+	size_t bytes = PAGE_BYTES - structure % PAGE_BYTES;
+
+	if (structure < m->start || structure >= m->end || structure % sizeof words[0] ||
+	    target_read(memory, structure, words, bytes, &ignored) < 0)
+		return false;
+	for (size_t i = 0; i + 2 < bytes / sizeof words[0]; i++)
+		if (words[i + 2] && (words[i] | words[i + 1] | words[i + 2]) % PAGE_BYTES == 0 &&
+		    words[i] + words[i + 2] == m->start && words[i] + words[i + 1] > structure &&
+		    words[i] + words[i + 1] <= m->end)
+			return true;
+	return false;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct thread_stack *x = a, *y = b;

@@ -251,8 +251,8 @@ def dangling_pointers(context):
 
 @case(sanitized=True)
 def escaped_pointer_is_found_anywhere(context):
-    """The only copy is in memory that was protected since, in made code, or beside the stack of a coroutine: found, named, callable."""
-    for where in ("sealed", "shut", "code", "below"):
+    """The only copy is in memory that was protected since, in made code, or beside the stack of a coroutine or thread: found, named, callable."""
+    for where in ("sealed", "shut", "code", "below", "beside"):
         victim = Victim(context, "escape")
         session = Session(context, victim.pid)
         victim.send("hide " + where)

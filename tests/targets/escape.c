@@ -9,6 +9,7 @@
  *     code      in the instructions of code that jumps to it
  *     below     in the mapping of the main thread's stack, which is one of the program's own making, below the stack
  *               pointer
+ *     beside    between a page that nobody may read and a stack that the program has brought to a thread
  *
  * "move HOW MILLISECONDS" has a thread that keeps it for ever and moves it after each such time, until "call" has it
  * call it: slots     from one place in its frame to another, and back frames    from its frame to that of a function
@@ -89,6 +90,26 @@ static VICTIM_FRAME void put_address(volatile uint32_t *to, void *(*const volati
 
 static void *(*const volatile allocate_by_table)(size_t) = malloc;
 
+static void *sleep_on(void *unused)
+{
+	while (!victim_done())
+		usleep(1000);
+	return unused;
+}
+
+static char *place_beside_stack(void)
+{
+	char *memory = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (memory == MAP_FAILED || mprotect(memory, 4096, PROT_NONE) || pthread_attr_init(&attributes) ||
+	    pthread_attr_setstack(&attributes, memory + ARENA_BYTES / 2, ARENA_BYTES / 2) ||
+	    pthread_create(&thread, &attributes, sleep_on, NULL) || pthread_detach(thread))
+		victim_wrong("no thread");
+	return memory + 4096;
+}
+
 static void hide(const char *where)
 {
 	static const uint8_t before[] = { 0x90, 0x48, 0xb8 },
@@ -96,7 +117,9 @@ static void hide(const char *where)
 	char *page = arena;
 	int protection = PROT_READ | PROT_WRITE;
 
-	if (strcmp(where, "below") != 0)
+	if (!strcmp(where, "beside"))
+		page = place_beside_stack();
+	else if (strcmp(where, "below") != 0)
 		page = mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	hidden = (uint64_t *)page;
 	in_code = !strcmp(where, "code");
