@@ -18,20 +18,29 @@ static bool is_block(uint64_t block, uint64_t bytes, uint64_t guard, const struc
 	       bytes - (structure - block) <= TOP_BYTES;
 }
 
+/* The words of the control block, to the end of its page: it ends with the block, and the guard of the next stack may
+ * follow. Returns how many; 0: it is none. */
+static size_t read_structure(uint64_t words[PAGE_BYTES / sizeof(uint64_t)], const struct target_memory *memory,
+                             const struct mapping *m, uint64_t structure)
+{
+	struct err ignored;
+
+	if (m->shared || structure < m->start || structure >= m->end || structure % sizeof words[0])
+		return 0;
+	uint64_t bytes = PAGE_BYTES - structure % PAGE_BYTES;
+	if (bytes <= SELF * sizeof words[0] || target_read(memory, structure, words, bytes, &ignored) < 0 ||
+	    words[0] != structure || words[SELF] != structure)
+		return 0;
+	return bytes / sizeof words[0];
+}
+
 bool thread_stack_of(struct thread_stack *stack, const struct target_memory *memory, const struct mapping *m,
                      uint64_t structure)
 {
 	uint64_t words[PAGE_BYTES / sizeof(uint64_t)];
-	struct err ignored;
+	const size_t count = read_structure(words, memory, m, structure);
 
-	if (m->shared || structure < m->start || structure >= m->end || structure % sizeof words[0])
-		return false;
-	/* It ends with the block, so with a page; the guard of the next stack may follow. */
-	uint64_t bytes = PAGE_BYTES - structure % PAGE_BYTES;
-	if (bytes <= SELF * sizeof words[0] || target_read(memory, structure, words, bytes, &ignored) < 0 ||
-	    words[0] != structure || words[SELF] != structure)
-		return false;
-	for (size_t i = SELF + 1; i + 2 < bytes / sizeof words[0]; i++) {
+	for (size_t i = SELF + 1; i + 2 < count; i++) {
 		if (!is_block(words[i], words[i + 1], words[i + 2], m, structure))
 			continue;
 		*stack = (struct thread_stack){ words[i] + words[i + 2], structure, words[i] + words[i + 1] };
@@ -43,13 +52,9 @@ bool thread_stack_of(struct thread_stack *stack, const struct target_memory *mem
 bool thread_stack_above_guard(const struct target_memory *memory, const struct mapping *m, uint64_t structure)
 {
 	uint64_t words[PAGE_BYTES / sizeof(uint64_t)];
-	struct err ignored;
-	size_t bytes = PAGE_BYTES - structure % PAGE_BYTES;
+	const size_t count = read_structure(words, memory, m, structure);
 
-	if (structure < m->start || structure >= m->end || structure % sizeof words[0] ||
-	    target_read(memory, structure, words, bytes, &ignored) < 0)
-		return false;
-	for (size_t i = 0; i + 2 < bytes / sizeof words[0]; i++)
+	for (size_t i = SELF + 1; i + 2 < count; i++)
 		if (words[i + 2] && (words[i] | words[i + 1] | words[i + 2]) % PAGE_BYTES == 0 &&
 		    words[i] + words[i + 2] == m->start && words[i] + words[i + 1] > structure &&
 		    words[i] + words[i + 1] <= m->end)
