@@ -12,6 +12,7 @@
 #include "cleanup.h"
 #include "debug_server.h"
 #include "dump_reader.h"
+#include "line_width.h"
 #include "live_view.h"
 #include "memanalyze_options.h"
 #include "newest_dump.h"
@@ -22,11 +23,13 @@
 #include "report.h"
 #include "report_request.h"
 #include "requested_report.h"
+#include "requested_view.h"
 #include "size.h"
 #include "symbol_request.h"
 #include "symbol_writer.h"
 #include "version.h"
 #include "view_options.h"
+#include "view_request.h"
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
@@ -249,9 +252,10 @@ static bool wants_colour(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
 }
 
-/* One line on the terminal, whatever is in the names of files. */
+/* One message on the terminal, whatever is in the names of files. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
+	static const char from[] = "memanalyze: ";
 	char line[3 * PATH_MAX];
 	va_list ap;
 
@@ -260,7 +264,8 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 	vsnprintf(line, sizeof line, format, ap);
 	va_end(ap);
 	printable_copy(line, line, sizeof line);
-	fprintf(stderr, "memanalyze: %s\n", line);
+	fputs(from, stderr);
+	line_put(stderr, sizeof from - 1, 2, line);
 }
 
 static int complain(const char *path, const struct err *e)
@@ -422,6 +427,8 @@ int main(int argc, char **argv)
 		return symbol_writer_main(argc - 2, argv + 2);
 	if (argc > 1 && !strcmp(argv[1], REPORT_REQUEST_OPTION))
 		return requested_report_main(argc - 2, argv + 2);
+	if (argc > 1 && !strcmp(argv[1], VIEW_REQUEST_OPTION))
+		return requested_view_main(argc - 2, argv + 2, wants_colour());
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit shall fail, and be said */
 	int r = parse_arguments(&arguments, argc, argv, &e);
 	if (r < 0) {
@@ -440,6 +447,7 @@ int main(int argc, char **argv)
 	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
 	free(arguments.newest);
+	free(arguments.report.alloc_fns);
 	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {
 		say("cannot write: %s", strerror(errno));
 		return EXIT_UNREADABLE;

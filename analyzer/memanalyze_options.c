@@ -82,9 +82,14 @@ static const struct option_row rows[] = {
 	  .argument = "TIME",
 	  .value = OPTION_VALUE_TIME,
 	  .help = "only blocks that were allocated so long ago, or longer" },
-	{ .code = VIEW_SHOW_STD,
-	  .name = "show-std",
-	  .help = "do not fold frames of start-up and of the standard library" },
+	{ .code = VIEW_ALLOC_FN,
+	  .name = "alloc-fn",
+	  .argument = "NAME",
+	  .help = "take this function for a wrapper of an allocator; may be given several times" },
+	{ .code = VIEW_FULL_STACKS,
+	  .name = "full-stacks",
+	  .help = "show all frames: those of allocators, standard libraries, start-up, and below Python, too" },
+	{ .code = VIEW_SHOW_STD, .name = "show-std", .help = "the same as --full-stacks" },
 	{ .code = VIEW_NATIVE,
 	  .name = "native",
 	  .help = "of stacks with Python frames, show the interpreter's own frames as well" },
@@ -137,7 +142,7 @@ const struct option_table memanalyze_options = {
 		  "DUMP: the newest *.dump in the current directory.\n",
 	.rows = rows,
 	.operand = OPTION_VALUE_DUMP,
-	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
+	.after = "SIZE as 64k, 1.5M (binary); TIME as 250ms, 1m30s. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"
 		 "  memanalyze server.dump                      who holds the memory\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "grow.h"
 #include "memanalyze_options.h"
 #include "size.h"
 
@@ -63,6 +64,14 @@ static int parse_moments(const char *value, size_t *moments, struct err *e)
 	return 0;
 }
 
+static int add_alloc_fn(const char *value, struct report_options *o, struct err *e)
+{
+	if (!grow_list(o->alloc_fns, o->alloc_fn_count))
+		return err_set(e, ENOMEM, "out of memory");
+	o->alloc_fns[o->alloc_fn_count++] = value;
+	return 0;
+}
+
 int view_option_parse(int option, const char *value, struct report_options *o, struct err *e)
 {
 	int r;
@@ -78,6 +87,7 @@ int view_option_parse(int option, const char *value, struct report_options *o, s
 	case VIEW_PEAK: o->peak = true; return 0;
 	case VIEW_TIMELINE: return parse_moments(value, &o->timeline, e);
 	case VIEW_NATIVE: o->native = true; return 0;
+	case VIEW_ALLOC_FN: return add_alloc_fn(value, o, e);
 	default: o->show_std = true; return 0;
 	}
 }

@@ -217,7 +217,7 @@ static void read_entries(const struct memattach_session *session)
 	if (!peek(session->entries_address, entries, n * sizeof *entries))
 		die("entries");
 	for (size_t i = 0; i < n; i++) {
-		if (entries[i].state != GOT_PATCHED || entries[i].flags & GOT_COUNTS ||
+		if (entries[i].state != GOT_PATCHED ||
 		    !peek(entries[i].address, &trampolines[entry_count], sizeof *trampolines))
 			continue;
 		if (trampolines[entry_count] - session->trampolines_address >= TRAMPOLINES_CODE_BYTES)

@@ -114,7 +114,7 @@ static void session_open(struct fixture *f, uint64_t rate_bytes)
 		{ .original = (uint64_t)malloc, .hook = HOOK_malloc },
 		{ .original = (uint64_t)free, .hook = HOOK_free },
 	};
-	struct control_patch patch = { .channel = -1, .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
 
 	fixture_open(f, rate_bytes, PAYLOAD_PATH);
 	fixture_regions(f);
@@ -132,7 +132,7 @@ static void session_open(struct fixture *f, uint64_t rate_bytes)
 
 static void session_close(struct fixture *f)
 {
-	control(CONTROL_INERT, NULL);
+	fixture_inert(session);
 	control(CONTROL_STOP, NULL);
 	fixture_close(f);
 }

@@ -105,7 +105,7 @@ static void begin(struct recorder *r, const struct unwind_tables *t, uint64_t ra
 	};
 	uint64_t entries = rate_bytes == 1 ? LIVE_DENSE : LIVE_SPARSE;
 	uint64_t index = rate_bytes == 1 ? INDEX_DENSE : INDEX_SPARSE;
-	struct control_patch patch = { .channel = -1, .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
 
 	fixture_open(&r->f, rate_bytes, r->name);
 	for (uint64_t i = 0; i < LEVELS; i++)

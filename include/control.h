@@ -7,24 +7,9 @@
  * stack made for the purpose, all signals blocked. Only one thread calls it at a time. It may make system calls; the
  * hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
  *
- * GOT entries belong to modules, which another thread may unload or set up at any time. So PATCH and RESTORE are
- * "locked": they run while the loader's lock is held. glibc resolves an IFUNC symbol under that lock; memattach_locked
- * is one whose resolver runs the operation that session.locked_op asks for when memattach has the thread call
- * dlsym(handle, "memattach_locked"). musl has no such lock and unloads nothing, and a static program has no loader:
- * there memattach_control is called directly, in a payload that memattach has mapped by itself
- * (injector/session/load.h).
- *
- * What is mapped at a GOT entry, and with which protection, is also certain only under that lock. So the operation asks
- * memattach:
- *
- *   1. It makes the system call getpid with CONTROL_CHECKPOINT as first argument, at which memattach stops it. With a
- *      channel it sends the lowest byte of CONTROL_CHECKPOINT instead, and waits for one byte.
- *   2. memattach writes page_protection of each GOT entry, and sets session.protections_known.
- *   3. The operation goes on. Without an answer (memattach has died) it patches and restores nothing.
- *
- * page_protection is GOT_ABSENT where the word must not be touched: where its page is no private memory that can be
- * read (a program may unmap or replace a part of a library by itself), or, for PATCH, is not mapped as it was when the
- * GOT entry was planned.
+ * The payload writes nothing of the program. Words and code of that change from outside, while all threads stand still
+ * (injector/session/patches.h). What was changed is listed in the payload, by memattach, so that another memattach can
+ * undo it; whether a row of the lists is in force the word or the code itself tells.
  */
 #ifndef MEMATTACH_CONTROL_H
 #define MEMATTACH_CONTROL_H
@@ -43,43 +28,44 @@
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 12u
+#define CONTROL_VERSION 14u
 
-#define CONTROL_CHECKPOINT 0x4d415403
-
-/* A patched word of the target. */
+/*
+ * A patched GOT entry of the target. It is listed before it is patched, so one that is GOT_PATCHED may still hold its
+ * old value.
+ */
 enum got_state {
 	GOT_EMPTY = 0,
 	GOT_PATCHED = 1,  /* holds the address of its trampoline */
 	GOT_RESTORED = 2, /* holds old_value again */
 	GOT_FOREIGN = 3,  /* somebody else wrote to it meanwhile: left alone */
 	GOT_GONE = 4,     /* its module was unloaded, or the page torn out of it: left, unless its trampoline is back */
-	GOT_REFUSED = 5,  /* did not hold expected_value, or its page could not be made writable */
+	GOT_REFUSED = 5,  /* did not hold old_value, or something else is mapped there: left alone */
 };
-#define GOT_ABSENT UINT64_MAX /* page_protection: what was mapped there is not there any more */
-#define GOT_ESCAPES 1u /* flags: the value may have been copied: not only called through */
-#define GOT_COUNTS 2u  /* … leads to SHAPE_COUNT: the payload relies on the count as long as the word is patched */
-#define GOT_PYTHON 4u  /* … it is a word of CPython, no GOT entry, and counted apart (patched_words.h) */
 
 struct got_entry {
 	uint64_t address;    /* of the word, multiple of 8 */
 	uint64_t old_value;  /* exactly what it held */
 	uint32_t trampoline; /* index */
 	uint16_t state;      /* enum got_state */
-	uint16_t flags;
-	uint64_t page_protection; /* PROT_* that its page has and must have again, or GOT_ABSENT */
+	uint16_t reserved_;
 };
 
 /*
- * Some bytes of the target's code that memattach has replaced by a jump to a detour (below), from outside, while all
- * threads were stopped. The list is in the payload so that another memattach can undo it; the payload does not use it.
- * A row is complete before the bytes are written. Whether they are is not noted: the code itself tells.
+ * Some bytes of the target that memattach has replaced, from outside, while all threads were stopped. The list is
+ * in the payload so that another memattach can undo it; the payload does not use it. A row is complete before the
+ * bytes are written. Whether they are is not noted: the bytes themselves tell.
  */
+enum code_patch_kind {
+	CODE_JUMP = 0,   /* at the entry of a function, to a detour (below) or an island */
+	CODE_ISLAND = 1, /* a jump in padding, which the jump at an entry leads to */
+	CODE_WORD = 2,   /* a pointer to a function, in data: it leads to a nop in front of that (function_alias.h) */
+};
 struct code_patch {
 	uint64_t address;
 	uint8_t bytes;       /* 0: the row is empty */
-	uint8_t island;      /* 1: a jump in padding, which the jump at an entry leads to */
-	uint16_t trampoline; /* index */
+	uint8_t kind;        /* enum code_patch_kind */
+	uint16_t trampoline; /* index; of a word 0 */
 	uint32_t reserved_;
 	uint8_t old_code[8]; /* `bytes` of each */
 	uint8_t new_code[8];
@@ -104,11 +90,9 @@ struct detour_area {
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */
-	CONTROL_PATCH = 2,   /* argument: struct control_patch. Locked. -EINTR: nobody told the protections */
-	CONTROL_RESTORE = 3, /* puts all old values back; the states say which. argument: int32_t *, the channel as in
-	                        control_patch, or NULL. Locked, -EINTR as above */
-	CONTROL_INERT = 4,   /* argument: NULL. Switch off, all trampolines inert: no new thread can enter a hook */
-	CONTROL_STOP = 5,    /* argument: NULL. After INERT, when no thread is inside: unmaps dump and tables */
+	CONTROL_PATCH = 2,   /* argument: struct control_patch */
+	CONTROL_STOP = 5,    /* argument: NULL. Of a session that is inert, when no thread is inside: unmaps dump and
+	                        tables */
 };
 
 /* The kernel keeps other mappings so far below the main stack, or further, so that it can grow (stack_guard_gap). */
@@ -137,18 +121,14 @@ struct control_start {
 	uint32_t tid_offset;       /* of the kernel tid after the thread pointer, 0 unknown */
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
-	uint64_t ask_protections;  /* 1: PATCH and RESTORE ask memattach; 0: page_protection is set already (tests) */
 	struct python_layout python; /* proved; version 0: Python frames are not recorded, or not yet */
 };
 
-/* Set the trampolines and patch GOT entries, which are appended to session.entries; each has a state. */
+/* Sets trampolines, which words and jumps may lead to from then on. */
 struct control_patch {
 	uint32_t trampoline_count;       /* trampolines in use from now on, a prefix of the array */
-	uint32_t entry_count;
-	uint64_t trampolines; /* struct control_trampoline[trampoline_count], address in the target */
-	uint64_t entries;     /* struct got_entry[entry_count]; must hold old_value; states are written back */
-	int32_t channel;      /* descriptor of a socket whose other end memattach holds, -1 none */
 	uint32_t reserved_;
+	uint64_t trampolines; /* struct control_trampoline[trampoline_count], address in the target */
 };
 struct control_trampoline {
 	uint64_t original;
@@ -176,10 +156,26 @@ struct control_trampoline {
  */
 #define TRAMPOLINE_KEEPS 4u
 
+/*
+ * The function whose calls SHAPE_COUNT counts. The payload relies on the count as long as eight bytes of it, with its
+ * jump, are code, and the pointer by which it is called leads there. memattach writes jump last, once that is so, and
+ * sets it to 0 before it changes anything of that.
+ */
+struct counted_function {
+	uint64_t jump;     /* (atomic) address of those bytes, 0: nothing is counted */
+	uint64_t code;     /* (atomic) */
+	uint64_t pointer;  /* (atomic) address of the pointer, a multiple of 8 */
+	uint64_t function; /* (atomic) what it holds */
+};
+
 enum session_state {
 	SESSION_LOADED = 0,    /* dlopen done, nothing started */
 	SESSION_STARTED = 1,   /* memory mapped, recording may be on */
-	SESSION_INERT = 2,     /* switched off */
+	/*
+	 * Set by memattach, last, when no new thread can enter a hook: the switch is 0, counted_function.jump too, all
+	 * trampolines lead to their originals, and no thread owns the near thread state.
+	 */
+	SESSION_INERT = 2,
 	SESSION_STOPPED = 3,   /* dump and tables unmapped */
 };
 
@@ -199,39 +195,33 @@ struct memattach_session {
 	uint64_t trampolines_bytes;
 	uint64_t trampoline_code_offset; /* of their code in the payload's file, multiple of 4096 */
 	uint32_t trampoline_count;
-	uint32_t entry_count;     /* (atomic) */
+	uint32_t entry_count;     /* written by memattach, as are the entries, which come first */
 	uint64_t entries_address; /* struct got_entry[SESSION_ENTRY_MAX] */
 	uint64_t switch_address;  /* uint32_t (atomic): 1 while recording; wiped in forked children */
 	int32_t injector_pid;
 	uint32_t reserved_;
 	uint64_t injector_start_ticks;
 	uint64_t new_code;         /* (atomic) an address that no module of the index covers: memattach should look */
-	uint64_t ask_protections;  /* as in control_start */
-	uint64_t locked_op;        /* enum control_op, 0 none; argument and result of what memattach_locked does */
-	uint64_t locked_argument;
-	int64_t locked_result;
-	uint64_t protections_known;/* (atomic) set by memattach at the checkpoint */
 	uint64_t text_start;       /* the payload's own code, for the proof that no thread is in it */
 	uint64_t text_end;
 	uint64_t code_patches_address; /* struct code_patch[SESSION_CODE_PATCH_MAX], written by memattach */
 	/* Where memattach writes a layout of Python that it could prove only after the start: all of it, and then 1. */
 	uint64_t python_address;       /* struct python_layout */
 	uint64_t has_python_address;   /* uint32_t (atomic) */
+	uint64_t counted_function_address; /* struct counted_function */
 	struct detour_area detours[SESSION_DETOUR_AREAS]; /* written by memattach */
 };
 
 #ifdef MEMATTACH_PAYLOAD
 extern struct memattach_session memattach_session __attribute__((visibility("default")));
 int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility("default")));
-/* Never called: looking it up is what matters. */
-void memattach_locked(void) __attribute__((visibility("default")));
 #endif
 
-_Static_assert(sizeof(struct got_entry) == 32, "entry");
-_Static_assert(sizeof(struct control_start) == 328, "control_start");
+_Static_assert(sizeof(struct got_entry) == 24, "entry");
+_Static_assert(sizeof(struct control_start) == 320, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
-_Static_assert(sizeof(struct control_patch) == 32, "control_patch");
+_Static_assert(sizeof(struct control_patch) == 16, "control_patch");
 
 #endif
 

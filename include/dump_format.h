@@ -42,6 +42,9 @@
 #define DUMP_FEATURE_EXACT (1ull << 0) /* rate 1: every allocation is recorded, weight 1 */
 #define DUMP_FEATURES_KNOWN DUMP_FEATURE_EXACT
 
+/* header.session_flags: a reader may pass over a bit that it does not know. */
+#define DUMP_SESSION_MMAP (1u << 0) /* anonymous mappings are sampled, too (--mmap) */
+
 /* header.state (atomic), how far the session is and how it ended. */
 enum dump_state {
 	DUMP_STATE_PREPARING = 0,   /* memattach fills the header; nothing is recorded yet */
@@ -141,13 +144,18 @@ struct dump_header {
 	uint64_t private_start_bytes;  /* anonymous memory of the target at attach (RssAnon + VmSwap), 0 unknown */
 	uint64_t private_latest_bytes; /* the same at the last look */
 	uint32_t unknown_stack;        /* stack reference of the record with no frames, for stacks that had no room */
-	uint32_t max_overhead_ppm;     /* limit for the cost of sampling, in millionths of the CPU time; 0: none */
+	uint32_t max_overhead_ppm;     /* limit of the cost, in millionths of the CPU time, or DUMP_LOAD_MIN; 0: none */
 	uint64_t cpu_ns;               /* CPU time of the target since the start of the session, at the last look */
 	uint64_t cost_ns;              /* how much of that went into sampling, as memattach reckons */
 	uint32_t thinnings;            /* (atomic) changes of the rate that thin; released before anything is removed */
 	uint32_t python_version;       /* (atomic) of the CPython that is in the stacks, as Py_Version; 0: none is */
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
-	uint64_t reserved_[5];
+	uint64_t shared_start_bytes;   /* resident shared memory of the target before the attach (RssShmem) */
+	uint64_t shared_end_bytes;     /* the same after the detach: in between the dump itself is part of it */
+	uint64_t files_start_bytes;    /* resident pages of files before the attach (RssFile); 0: both unknown */
+	uint64_t files_end_bytes;      /* the same after the detach; 0: both unknown */
+	uint32_t session_flags;        /* DUMP_SESSION_… */
+	uint32_t reserved_;
 
 	_Alignas(64) uint64_t history_next; /* (atomic) number of history blocks ever handed out */
 	/*
@@ -234,6 +242,7 @@ struct dump_arena {
 #define DUMP_STACK_PYTHON_COUNT(flags) ((flags) >> 16)
 #define DUMP_STACK_PYTHON_FLAGS(count) ((uint32_t)(count) << 16)
 #define DUMP_FRAMES_MAX 128u
+#define DUMP_LOAD_MIN 0.2 /* processors: the least CPU time that a limit for the cost is a part of */
 #define DUMP_PYTHON_FRAMES_MAX 128u
 
 /*
@@ -388,7 +397,7 @@ struct dump_rate_change {
 	uint64_t stamp;         /* when */
 	uint64_t old_bytes;
 	uint64_t new_bytes;
-	uint32_t overhead_ppm;  /* what sampling cost then, in millionths of the target's CPU time */
+	uint32_t overhead_ppm;  /* what sampling cost then, as max_overhead_ppm */
 	uint32_t reserved_;
 	uint64_t thinned_bytes; /* samples of smaller rates, born and not freed before, were thinned to this; 0: none */
 };

@@ -13,6 +13,7 @@
 #include "doctor_fact.h"
 #include "doctor_python.h"
 #include "inspect.h"
+#include "loader_choice.h"
 #include "old_stub.h"
 #include "other_session.h"
 #include "patched_words.h"
@@ -39,16 +40,19 @@ static void tell_process(const struct session *s)
 
 static void tell_permission(const struct session *s)
 {
-	char scope[16] = "", tracer[16];
+	char scope[16] = "", name[TRACER_NAME];
 
 	AUTO_FCLOSE FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
 	if (!f || !fgets(scope, sizeof scope, f))
 		snprintf(scope, sizeof scope, "absent");
 	scope[strcspn(scope, "\n")] = '\0';
-	proc_status_copy(s->options.pid, "TracerPid", tracer, sizeof tracer);
+	pid_t tracer = target_tracer(s->options.pid, 0, name);
 	fact("permission", "%s (memattach runs as user %d, Yama: %s)", s->memory.mem_fd >= 0 ? "yes" : "no",
 	     (int)geteuid(), scope);
-	fact("tracer", "%s", tracer[0] && strcmp(tracer, "0") ? tracer : "none");
+	if (tracer > 0)
+		fact("tracer", "PID %d (%s)", tracer, name);
+	else
+		fact("tracer", "none");
 }
 
 static const char *name_of_state(char state)
@@ -68,6 +72,7 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 {
 	AUTO_FREE struct thread_info *threads = NULL;
 	const struct thread_info *best = NULL;
+	char name[BLOCKED_CALL_NAME];
 	size_t stuck = 0;
 	struct err e;
 
@@ -81,14 +86,15 @@ static bool tell_threads(const struct session *s, size_t *filtered, size_t *coun
 		if (rank >= 0 && (!best || borrow_rank(best) > rank || (best->filtered && !threads[i].filtered)))
 			best = &threads[i];
 	}
-	fact("threads", "%zu, %zu of them in uninterruptible sleep", *count, stuck);
+	fact("threads", "%zu, %zu of them in uninterruptible sleep or in calls that a stop would harm", *count, stuck);
 	fact("seccomp", "%zu of %zu threads have a filter", *filtered, *count);
 	if (!best)
 		return false;
-	if (best->syscall >= 0)
-		fact("to be borrowed", "thread %d, %s in system call %lld%s", best->tid, name_of_state(best->state),
-		     (long long)best->syscall,
-		     borrow_rank(best) > 1 ? ", which returns EINTR once if memattach is killed in that moment" : "");
+	if (best->call.number >= 0)
+		fact("to be borrowed", "thread %d, %s in %s%s", best->tid, name_of_state(best->state),
+		     blocked_call_name(&best->call, name),
+		     borrow_restarts_badly(best) ? ", which returns EINTR once if memattach is killed in that moment"
+		                                 : "");
 	else
 		fact("to be borrowed", "thread %d, %s", best->tid, name_of_state(best->state));
 	return true;
@@ -106,6 +112,13 @@ static void tell_libc(const struct session *s)
 	     l->allocator == l->module ? " (the C library's own)" : "");
 	if (!l->dlclose_unmaps)
 		fact("", "this C library never unloads: memattach maps the payload by itself, and unmaps it");
+}
+
+static void tell_loader(const struct session *s)
+{
+	if (s->view.libc.dlclose_unmaps && !s->payload.base)
+		fact("payload", "%s%s%s", s->maps_payload ? "mapped by memattach" : "loaded by dlopen",
+		     s->loader_reason[0] ? ": " : "", s->loader_reason);
 }
 
 static void tell_modules(const struct session *s)
@@ -130,9 +143,9 @@ static void tell_modules(const struct session *s)
 	     with_entries, with_rows, rows);
 }
 
-static void tell_uncovered(const struct session *s, const struct doctor_allocators *allocators)
+static void tell_uncovered(struct session *s, const struct doctor_allocators *allocators)
 {
-	entry_hooks_drop_notes(&s->hooks, &s->view.modules, s->view.plan.notes);
+	entry_hooks_drop_notes(&s->hooks, &s->view.modules, &s->view.plan);
 	bool any = doctor_allocators_tell_uncovered(allocators, s);
 
 	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
@@ -155,10 +168,10 @@ static void tell_cost(const struct session *s, uint64_t prepared_ns)
 {
 	char text[SIZE_TEXT], tables[SIZE_TEXT], most[SIZE_TEXT], python[PATCHED_WORDS_TEXT];
 
-	patched_words_of_python(python, " and ", patched_words_planned(s, true, NULL));
+	patched_words_of_python(python, " and ", s->python.functions.word_count);
 	fact("cost", "%s of code scanned, %s of unwind tables, %zu GOT entries%s by %zu trampolines",
 	     size_format((double)s->view.plan.text_bytes, text), size_format((double)s->recording.tables.used, tables),
-	     patched_words_planned(s, false, NULL), python, s->view.plan.trampoline_count);
+	     s->view.plan.entry_count, python, s->view.plan.trampoline_count);
 	fact("", "preparation took %.0f ms (the process runs meanwhile); the dump grows up to %s",
 	     (double)prepared_ns / 1e6, size_format((double)s->options.max_bytes, most));
 }
@@ -188,6 +201,8 @@ static int prepare(struct session *s, struct err *e)
 	const struct got_plan_options options = { .groups = s->options.groups };
 
 	int rc = session_find_payload(s, e);
+	if (rc == 0 && !s->payload.base)
+		rc = session_choose_loader(s, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
@@ -234,6 +249,7 @@ int doctor_report(struct session *s)
 		return verdict(e.text);
 	if (session_lock_holder(&s->target))
 		return verdict("another memattach profiles it");
+	tell_loader(s);
 	tell_modules(s);
 	struct doctor_allocators allocators;
 	doctor_allocators_find(&allocators, s);
@@ -254,7 +270,7 @@ int doctor_report(struct session *s)
 		return verdict("no thread can be stopped now");
 	if (filtered == threads && cannot_suspend_filter(&e))
 		return verdict(e.text);
-	if (!patched_words_planned(s, false, NULL) && s->hooks.count == 0 && !s->payload.base)
+	if (!s->view.plan.entry_count && s->hooks.count == 0 && !s->payload.base)
 		return verdict("no module calls an allocation function through a table that could be patched");
 	return verdict(NULL);
 }

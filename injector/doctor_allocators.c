@@ -8,7 +8,6 @@
 #include "doctor_fact.h"
 #include "patched_words.h"
 #include "plan.h"
-#include "size.h"
 
 #define REFUSALS_TOLD 4u
 
@@ -146,33 +145,29 @@ void doctor_allocators_tell(const struct doctor_allocators *d, const struct sess
 
 void doctor_allocators_tell_hooks(const struct doctor_allocators *d, const struct session *s)
 {
-	char limit[SIZE_TEXT], python[PATCHED_WORDS_TEXT];
-	size_t entries = patched_words_planned(s, false, NULL);
+	char python[PATCHED_WORDS_TEXT];
+	size_t entries = s->view.plan.entry_count;
 
 	if (d->result)
 		return;
-	patched_words_of_python(python, ", and ", patched_words_planned(s, true, NULL));
+	patched_words_of_python(python, ", and ", s->python.functions.word_count);
 	if (s->hooks.count)
 		fact("hooks", "%zu functions of %s at their entries, and %zu GOT entries%s", s->hooks.count,
 		     s->hooks.text, entries, python);
 	else
 		fact("hooks", "%zu GOT entries%s; no code is changed", entries, python);
-	if (d->stored.at)
+	if (d->stored.function)
 		fact("", "the program has stored a pointer to an allocation function, at 0x%llx",
 		     (unsigned long long)d->stored.at);
-	else if (d->stored.function && s->hooks.count)
-		fact("",
-		     "its memory is too large (limit %s), or swapped out, to be searched for pointers to "
-		     "allocation functions",
-		     size_format((double)STORED_BYTES, limit));
 }
 
 void doctor_allocators_details(const struct doctor_allocators *d, const struct session *s)
 {
 	static const char *const layers[] = { "unknown", "lowest", "wrapper", "mixed" };
 
-	puts("\nallocation functions: address, size, name, layer, GOT entries, direct calls, addresses taken, entry "
-	     "hook");
+	fact_heading(
+		"allocation functions: address, size, name, layer, GOT entries, direct calls, addresses taken, entry "
+		"hook");
 	for (size_t i = 0; d->result == 0 && i < d->found.function_count; i++) {
 		const struct allocator_function *fn = &d->found.functions[i];
 		char hook[96];

@@ -8,18 +8,21 @@
 #include <sys/mman.h>
 
 #include "cave.h"
+#include "doctor_fact.h"
 #include "hook_names.h"
 #include "patched_words.h"
 #include "say.h"
 #include "size.h"
 
+#define INDENT "  "
+
 static __attribute__((format(printf, 1, 2))) void line(const char *format, ...)
 {
 	va_list ap;
 
-	fputs("  ", stdout);
+	fputs(INDENT, stdout);
 	va_start(ap, format);
-	say_line(stdout, format, ap);
+	say_line(stdout, sizeof INDENT - 1, format, ap);
 	va_end(ap);
 }
 
@@ -30,7 +33,7 @@ static const char *role_of(const struct elf_module *m)
 
 static void tell_modules(const struct session *s)
 {
-	puts("\nmodules: id, link-map namespace, address, load bias, code, symbols, padding");
+	fact_heading("modules: id, link-map namespace, address, load bias, code, symbols, padding");
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
 		struct cave cave = { 0 };
@@ -47,7 +50,7 @@ static void tell_functions(const struct session *s)
 {
 	const struct libc *l = &s->view.libc;
 
-	puts("\nfunctions that memattach calls");
+	fact_heading("functions that memattach calls");
 	line("%-20s %012" PRIx64 " in %s", "dlopen", l->dlopen, elf_module_name(l->module));
 	line("%-20s %012" PRIx64, "dlclose", l->dlclose);
 	line("%-20s %012" PRIx64, "dlerror", l->dlerror);
@@ -58,7 +61,7 @@ static void tell_functions(const struct session *s)
 
 static void tell_originals(const struct session *s)
 {
-	puts("\noriginals: function, address, module, GOT entries that lead there, what is done");
+	fact_heading("originals: function, address, module, GOT entries that lead there, what is done");
 	for (size_t i = 0; i < s->view.plan.route_count; i++) {
 		const struct entry_route *r = &s->view.plan.routes[i];
 		const char *definer = r->definer < s->view.modules.count
@@ -81,32 +84,27 @@ static const char *relocation_name(uint32_t type)
 
 static void tell_entries(const struct session *s)
 {
-	puts("\nGOT entries: address, relocation, function, value, original, trampoline, page, module");
+	fact_heading("GOT entries: address, relocation, function, value, original, trampoline, page, module");
 	for (size_t i = 0; i < s->view.plan.entry_count; i++) {
 		const struct entry_plan *p = &s->view.plan.entries[i];
 
-		if (p->flags & GOT_PYTHON)
-			continue;
 		line("%012" PRIx64 " %-9s %-20s %012" PRIx64 " %012" PRIx64 " %3u %s %s%s", p->address,
 		     relocation_name(p->relocation), hook_symbol(p->hook), p->value, p->original, p->trampoline,
 		     p->page_protection & PROT_WRITE ? "rw" : "r-", elf_module_name(&s->view.modules.list[p->module]),
-		     p->flags & GOT_ESCAPES ? ", may be copied" : "");
+		     p->escapes ? ", may be copied" : "");
 	}
 }
 
 static void tell_python_words(const struct session *s)
 {
-	if (!patched_words_planned(s, true, NULL))
-		return;
-	puts("\nwords of CPython: address, function, value, trampoline, page, module");
-	for (size_t i = 0; i < s->view.plan.entry_count; i++) {
-		const struct entry_plan *p = &s->view.plan.entries[i];
+	const struct session_python_functions *f = &s->python.functions;
 
-		if (p->flags & GOT_PYTHON)
-			line("%012" PRIx64 " %-22s %012" PRIx64 " %3u %s %s", p->address, hook_symbol(p->hook),
-			     p->value, p->trampoline, p->page_protection & PROT_WRITE ? "rw" : "r-",
-			     elf_module_name(&s->view.modules.list[p->module]));
-	}
+	if (!f->word_count)
+		return;
+	fact_heading("words of CPython: address, value, other address of the same function");
+	for (unsigned i = 0; i < f->word_count; i++)
+		line("%012" PRIx64 " %012" PRIx64 " %012" PRIx64, f->words[i].address, f->words[i].value,
+		     f->words[i].alias);
 }
 
 static const char *const kinds[] = { "none", "rsp", "rbp", "*rsp", "*rsp+8", "*rbp", "end", "signal", "unsupported" };
@@ -147,7 +145,7 @@ static void coverage_text(char *text, size_t size, const struct unwind_rows *row
 
 static void tell_unwinding(const struct session *s)
 {
-	puts("\nunwind tables: module, rows, size of the code, how much of it has a rule, and by which register");
+	fact_heading("unwind tables: module, rows, size of the code, how much of it has a rule, and by which register");
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
 		uint64_t code_bytes = m->exec_end - m->exec_start;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "line_width.h"
 #include "say.h"
 
 #define NAME_WIDTH 16
@@ -12,10 +13,10 @@
 void fact(const char *name, const char *format, ...)
 {
 	va_list ap;
+	int used = printf("%-*s", NAME_WIDTH, name);
 
-	printf("%-*s", NAME_WIDTH, name);
 	va_start(ap, format);
-	say_line(stdout, format, ap);
+	say_line(stdout, used > 0 ? (size_t)used : 0, format, ap);
 	va_end(ap);
 }
 
@@ -26,4 +27,10 @@ void fact_lines(const char *name, const char *before, const char *text)
 		fact(line == text ? name : "", "%s%.*s", before, length, line);
 		line += length + (line[length] == '\n');
 	}
+}
+
+void fact_heading(const char *text)
+{
+	putchar('\n');
+	line_put(stdout, 0, 2, text);
 }

@@ -7,4 +7,7 @@ void fact(const char *name, const char *format, ...) __attribute__((format(print
 /* Each line of text, the first under that name; before: what stands in front of each. */
 void fact_lines(const char *name, const char *before, const char *text);
 
+/* Of what --verbose adds: after an empty line. */
+void fact_heading(const char *text);
+
 #endif

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "doctor_fact.h"
-#include "patched_words.h"
 #include "python_proof.h"
 #include "python_session.h"
 
@@ -84,16 +83,19 @@ static void tell_session(struct session *s, bool proved)
 		fact("", "  a session looks again at CPython in %s until they can be recorded",
 		     elf_module_name(s->python.awaited.runtime.module));
 	const struct python_code_end *end = &s->python.code_end;
-	size_t table = patched_words_planned(s, true, NULL) - (end->module != 0);
-	if (proved || table)
+	const unsigned words = s->python.functions.word_count;
+	if (proved || words)
 		fact_lines("", "  ", s->python.notes);
 	fact_lines("", "  ", s->python.objects);
-	if (table)
-		fact("", "  %zu words of its table of allocators would be patched", table);
-	if (end->module)
-		fact("", "  its word PyCode_Type.tp_dealloc would be patched: the code objects that end are counted");
+	if (s->python.hooked_module)
+		fact("", "  four functions of its allocator would be hooked, and %u words that lead to them patched",
+		     words);
+	if (end->hooked)
+		fact("",
+		     "  the function of PyCode_Type.tp_dealloc would be hooked: the code objects that end are counted");
 	else if (end->why[0])
-		fact("", "  its word PyCode_Type.tp_dealloc would be left alone, so each sample takes longer: %s",
+		fact("",
+		     "  the function of PyCode_Type.tp_dealloc would be left alone, so each sample takes longer: %s",
 		     end->why);
 }
 

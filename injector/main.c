@@ -47,6 +47,30 @@ static void complain(const struct session *s, const struct err *e)
 	say_error(s->options.pid, "%s", e->text);
 }
 
+/* Nothing of ours is in the target yet. */
+static void note_start_memory(struct session *s)
+{
+	struct dump_header *h = s->recording.dump.own;
+	struct memory_use use;
+	struct err unread;
+
+	if (target_memory_use(&s->target, &use, &unread) < 0)
+		return;
+	h->private_start_bytes = h->private_latest_bytes = use.anonymous + use.swapped;
+	h->shared_start_bytes = use.shared;
+	h->files_start_bytes = use.files;
+}
+
+/* Nothing of ours is in the target any more. */
+static void note_end_memory(struct session *s)
+{
+	struct memory_use use;
+	struct err unread;
+
+	if (target_memory_use(&s->target, &use, &unread) == 0)
+		dump_writer_end_resident(&s->recording.dump, use.shared, use.files);
+}
+
 static int create_dump(struct session *s, struct err *e)
 {
 	const struct dump_writer_options options = {
@@ -63,7 +87,8 @@ static int create_dump(struct session *s, struct err *e)
 	h->injector_pid = getpid();
 	h->target_start_ticks = s->target.start_ticks;
 	h->seed = s->options.seed;
-	h->private_start_bytes = h->private_latest_bytes = target_private_bytes(&s->target);
+	h->session_flags = s->options.groups & GROUP_BIT(GROUP_MMAP) ? DUMP_SESSION_MMAP : 0;
+	note_start_memory(s);
 	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
@@ -122,7 +147,7 @@ static int prepare(struct session *s, struct err *e)
 
 static void announce(const struct session *s)
 {
-	char rate[SIZE_TEXT], every[128], limit[64] = "", functions[200] = "", words[PATCHED_WORDS_TEXT];
+	char rate[SIZE_TEXT], every[128], limit[64] = "", words[PATCHED_WORDS_TEXT];
 
 	if (s->options.max_overhead > 0)
 		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time",
@@ -133,18 +158,11 @@ static void announce(const struct session *s)
 	else
 		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
 		         limit);
-	if (s->outcome.functions_hooked)
-		snprintf(functions, sizeof functions, "%u functions of %s, ", s->outcome.functions_hooked,
-		         s->hooks.text);
 	patched_words_attached(s, words);
-	session_say(s, "attached to %d (%s): %s%s, thread stopped %.1f ms, %s, writing %s", s->target.pid,
-	            s->target.comm, functions, words, (double)s->outcome.attach_longest_ns / 1e6, every,
-	            s->recording.file.path);
+	session_say(s, "attached to %d (%s): %s, thread stopped %.1f ms, %s, writing %s", s->target.pid, s->target.comm,
+	            words, (double)s->outcome.attach_longest_ns / 1e6, every, s->recording.file.path);
 	if (s->outcome.entries.refused)
 		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries.refused);
-	if (s->outcome.python.refused)
-		session_say(s, "not seen: %u words of CPython's table of allocators could not be patched",
-		            s->outcome.python.refused);
 }
 
 enum life { GOES_ON, HAS_ENDED, HAS_EXECED };
@@ -207,21 +225,18 @@ static int give_up(struct session *s, const struct err *why)
 
 static int report_residue(struct session *s)
 {
-	char functions[64] = "", words[PATCHED_WORDS_TEXT];
+	char words[PATCHED_WORDS_TEXT];
 
 	patched_words_restored(s, words);
-	if (s->outcome.functions_hooked)
-		snprintf(functions, sizeof functions, "%u of %u functions and ", s->outcome.functions_restored,
-		         s->outcome.functions_hooked);
 	if (!s->options.quiet)
 		say_lines(stderr, s->outcome.notes);
 	if (!s->outcome.residue) {
-		session_say(s, "detached from %d: %s%s, thread stopped %.1f ms, the process is as before",
-		            s->target.pid, functions, words, (double)s->outcome.detach_longest_ns / 1e6);
+		session_say(s, "detached from %d: %s, thread stopped %.1f ms, the process is as before", s->target.pid,
+		            words, (double)s->outcome.detach_longest_ns / 1e6);
 		return s->unsaved ? EXIT_DUMP : EXIT_DONE;
 	}
-	session_say(s, "detached from %d: %s%s, thread stopped %.1f ms; what had to stay:", s->target.pid, functions,
-	            words, (double)s->outcome.detach_longest_ns / 1e6);
+	session_say(s, "detached from %d: %s, thread stopped %.1f ms; what had to stay:", s->target.pid, words,
+	            (double)s->outcome.detach_longest_ns / 1e6);
 	if (!s->options.quiet)
 		say_lines(stderr, s->outcome.residue);
 	return EXIT_RESIDUE;
@@ -286,11 +301,12 @@ static int finish(struct session *s)
 		return finish_dead(s, SESSION_END_EXITED, -1);
 	if (rc < 0) {
 		complain(s, &e);
-		fprintf(stderr,
-		        "memattach: recording has stopped, but the payload is still there; finish with memattach "
-		        "--detach -p %d\n",
-		        s->target.pid);
+		say_error(0,
+		          "recording has stopped, but the payload is still there; finish with memattach --detach -p %d",
+		          s->target.pid);
 		session_add_residue(s, "the payload: %s", e.text);
+	} else {
+		note_end_memory(s);
 	}
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_DETACHED, 0);
 	if (receipt_write(s, &e) < 0)

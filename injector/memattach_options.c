@@ -11,7 +11,7 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_NAME,
 	  .name = "name",
 	  .argument = "NAME",
-	  .help = "the process that is called so, by its comm or its program; several are listed" },
+	  .help = "the process that is called so, by its comm or program, else its command line; several are listed" },
 	{ .code = OPTION_CGROUP,
 	  .name = "cgroup",
 	  .argument = "PATH",
@@ -35,6 +35,10 @@ static const struct option_row rows[] = {
 	  .help = "end the session in PID that another memattach runs or, if it died, left behind; what that recorded "
 	          "is saved (-o)" },
 	{ .code = OPTION_DOCTOR, .name = "doctor", .help = "tell what an attach would meet, without touching PID" },
+	{ .code = OPTION_CENSUS,
+	  .name = "census",
+	  .help = "tell what the resident memory of PID is, all of it, without touching PID" },
+	{ .code = OPTION_JSON, .name = "json", .help = "write what --census tells as JSON" },
 
 	{ .group = "Sampling" },
 	{ .code = 'r',
@@ -45,8 +49,8 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_MAX_OVERHEAD,
 	  .name = "max-overhead",
 	  .argument = "PERCENT",
-	  .help = "of the CPU time of PID for sampling (1; no limit with -r 1): while it takes more, there are fewer "
-	          "samples; 0: no limit" },
+	  .help = "of the CPU time of PID, or of a fifth of a processor's if that is more, for sampling (1; no limit "
+	          "with -r 1): while it takes more, there are fewer samples; 0: no limit" },
 	{ .code = OPTION_MMAP, .name = "mmap", .help = "sample anonymous mmap, mremap and munmap, too" },
 	{ .code = OPTION_PYTHON_ALLOCATORS,
 	  .name = "python-allocators",
@@ -150,13 +154,14 @@ const struct option_table memattach_options = {
 		  "  or:  memattach [OPTION]... -- COMMAND [ARGUMENT]...\n"
 		  "  or:  memattach --detach PID\n"
 		  "  or:  memattach --doctor PID\n"
+		  "  or:  memattach --census [--json] PID\n"
 		  "Samples the heap of a running process until Ctrl-C, then leaves it as it was; or\n"
 		  "that of a command from its main function to its end.\n"
 		  "memanalyze shows what is in the dump.\n",
 	.rows = rows,
 	.operand = OPTION_VALUE_PID,
 	.command = true,
-	.after = "SIZE takes k, M, G (binary), TIME ms, s, m, h. Defaults are in parentheses.\n"
+	.after = "SIZE as 64k, 1.5M (binary); TIME as 250ms, 1m30s. Defaults are in parentheses.\n"
 		 "\n"
 		 "Examples:\n"
 		 "  memattach --doctor 812                      can it be attached to?\n"

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cleanup.h"
 #include "memattach_options.h"
+#include "say.h"
 #include "size.h"
 #include "version.h"
 
@@ -25,11 +27,11 @@ static __attribute__((format(printf, 1, 2))) int usage(const char *format, ...)
 {
 	va_list ap;
 
-	fputs("memattach: ", stderr);
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	AUTO_FREE char *text = say_format(format, ap);
 	va_end(ap);
-	fputs("\nTry 'memattach --help'.\n", stderr);
+	say_error(0, "%s", text ? text : "a wrong option, and no memory to say which");
+	fputs("Try 'memattach --help'.\n", stderr);
 	return -EINVAL;
 }
 
@@ -221,6 +223,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_CHILDREN: return parse_selection(c, argument, selection);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
+	case OPTION_CENSUS: *command = COMMAND_CENSUS; break;
+	case OPTION_JSON: o->json = true; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
 	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
 	case OPTION_PYTHON_ALLOCATORS: return parse_python_allocators(argument, &o->python_objects);
@@ -268,7 +272,8 @@ static int take_program(char **words, const struct session_options *o, enum comm
 	if (!words[0])
 		return 0;
 	if (o->pid || s->what || *command != COMMAND_PROFILE)
-		return usage("'%s' is a command to be started: with no other process, --detach or --doctor", words[0]);
+		return usage("'%s' is a command to be started: with no other process, --detach, --doctor or --census",
+		             words[0]);
 	*command = COMMAND_LAUNCH;
 	s->program = words;
 	return 0;
@@ -292,6 +297,8 @@ static int check_selection(const struct session_options *o, enum command command
 	if (o->report_count && !session)
 		return usage("%s",
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
+	if (o->json && command != COMMAND_CENSUS)
+		return usage("%s", "--json goes with --census");
 	if (s->children && (o->trigger_count || o->every_ns))
 		return usage("%s", "--children goes with one session from now on: not with --when or --every");
 	return 0;

@@ -10,6 +10,7 @@ enum command {
 	COMMAND_PROFILE, /* attach, follow, detach */
 	COMMAND_DETACH,  /* --detach: end the session that another memattach runs or left */
 	COMMAND_DOCTOR,  /* --doctor: look and tell */
+	COMMAND_CENSUS,  /* --census: look at its memory and tell */
 	COMMAND_LAUNCH,  /* -- COMMAND: start it, then as COMMAND_PROFILE */
 	COMMAND_NONE,    /* --help, --version: done */
 };

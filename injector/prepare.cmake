@@ -1,6 +1,6 @@
 # The order is that of tests/check (FOLDERS).
 set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(folder process elf python got unwind entry recording threads remote session launch)
+foreach(folder process census elf python got unwind entry recording threads remote session launch)
   list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
 endforeach()
 
@@ -23,6 +23,7 @@ add_library(memattach_prepare STATIC
   elf/elf_module.c
   elf/elf_symbols.c
   elf/libc.c
+  elf/loader_locks.c
   elf/module_file.c
   elf/modules.c
   elf/modules_find.c
@@ -44,8 +45,8 @@ add_library(memattach_prepare STATIC
   got/entry_resolve.c
   got/entry_routes.c
   got/got_plan.c
-  got/plan_words.c
   unwind/allocator_code.c
+  unwind/cache_dir.c
   unwind/cfi_program.c
   unwind/stack_base.c
   unwind/unwind_cache.c
@@ -68,6 +69,7 @@ add_library(memattach_prepare STATIC
   entry/function_table.c
   entry/module_names.c
   entry/python_allocators.c
+  entry/function_alias.c
   entry/stored_pointers.c
   remote/cave.c
   arch/x86_64/code_references.c
@@ -82,4 +84,4 @@ add_library(memattach_prepare STATIC
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${injector_folders})
 target_link_libraries(memattach_prepare PUBLIC
-  PkgConfig::DW PkgConfig::ELF PkgConfig::LZMA zydis memattach_common Threads::Threads)
+  PkgConfig::DW PkgConfig::ELF PkgConfig::LZMA PkgConfig::NETTLE zydis memattach_common Threads::Threads)

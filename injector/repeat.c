@@ -185,7 +185,7 @@ static bool sleep_until(struct repeater *r, uint64_t next_ns)
 		if (woken != WOKEN_BY_TIME)
 			break;
 	}
-	status_line_end(r->s);
+	say_status(NULL);
 	if (woken == WOKEN_BY_END)
 		session_say(r->s, "%d (%s) has ended", t->pid, t->comm);
 	else
@@ -201,7 +201,7 @@ static bool wait_for_next(struct repeater *r)
 		session_say(r->s, "memattach: the next session was due before this one was done; left out: %llu",
 		            (unsigned long long)missed);
 	bool goes_on = sleep_until(r, next_ns);
-	status_line_end(r->s);
+	say_status(NULL);
 	return goes_on;
 }
 

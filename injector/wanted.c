@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "census_report.h"
 #include "child_search.h"
 #include "chosen.h"
 #include "doctor.h"
@@ -89,8 +90,8 @@ static int profile_tree(struct wanted *w)
 /* Several were found, and one was wanted. */
 static int ask_which(const struct chosen_list *found, enum command command)
 {
-	fprintf(stderr, "memattach: %zu processes fit; give the PID of one%s:\n", found->count,
-	        command == COMMAND_PROFILE ? ", or --all" : "");
+	say_error(0, "%zu processes fit; give the PID of one%s:", found->count,
+	          command == COMMAND_PROFILE ? ", or --all" : "");
 	chosen_print(found, LISTED_MAX, stderr);
 	return EXIT_NOT_ATTACHED;
 }
@@ -119,6 +120,29 @@ static int launch(struct wanted *w)
 	return launch_run(w->selection.program, options->quiet, profile_launched, w);
 }
 
+/* No session: nothing is held, and any signal ends it. */
+static int tell_census(const struct session_options *o)
+{
+	struct target target;
+	struct census census = { 0 };
+	struct err e;
+
+	int rc = target_open(&target, o->pid, &e);
+	if (rc == 0) {
+		if (o->start_ticks && o->start_ticks != target.start_ticks)
+			rc = err_set(&e, ESRCH, "it has ended");
+		else
+			rc = census_take(&census, &target, &e);
+		if (rc == 0)
+			rc = census_report(&census, o->json, &e);
+		census_free(&census);
+		target_close(&target);
+	}
+	if (rc < 0)
+		say_error(o->pid, "%s", e.text);
+	return rc < 0 ? EXIT_NOT_ATTACHED : EXIT_DONE;
+}
+
 static int run(struct wanted *w)
 {
 	struct session session;
@@ -126,6 +150,8 @@ static int run(struct wanted *w)
 	if (w->command == COMMAND_PROFILE)
 		return w->selection.children ? profile_tree(w) : profile_one(w, &w->options);
 	memory_room_go_first();
+	if (w->command == COMMAND_CENSUS)
+		return tell_census(&w->options);
 	session_init(&session, &w->options);
 	int status = w->command == COMMAND_DETACH ? w->detach(&session) : doctor_report(&session);
 	session_done(&session);

@@ -20,7 +20,6 @@
 #include "known_code.h"
 #include "known_stack.h"
 #include "mapping.h"
-#include "patch.h"
 #include "payload.h"
 #include "recent_stack.h"
 #include "regions.h"
@@ -141,6 +140,18 @@ static int start_valid(const struct control_start *start)
 	       start->dump_max_bytes <= DUMP_BYTES_MAX;
 }
 
+static struct got_entry session_entries[SESSION_ENTRY_MAX] PAYLOAD_PAGES;
+static struct code_patch session_code_patches[SESSION_CODE_PATCH_MAX] PAYLOAD_PAGES;
+
+static void patches_forget(void)
+{
+	session.entry_count = 0;
+	session.entries_address = (uint64_t)session_entries;
+	session.code_patches_address = (uint64_t)session_code_patches;
+	__builtin_memset(session_code_patches, 0, sizeof(session_code_patches));
+	__builtin_memset(session.detours, 0, sizeof(session.detours));
+}
+
 static void session_fill(const struct control_start *start)
 {
 	session.session_id = start->session_id;
@@ -153,9 +164,9 @@ static void session_fill(const struct control_start *start)
 	session.injector_pid = start->injector_pid;
 	session.injector_start_ticks = start->injector_start_ticks;
 	session.new_code = 0;
-	session.ask_protections = start->ask_protections;
 	session.python_address = (uint64_t)&payload.python;
 	session.has_python_address = (uint64_t)&payload.has_python;
+	session.counted_function_address = (uint64_t)&counted_function;
 }
 
 static int64_t control_start(const struct control_start *start)
@@ -198,7 +209,7 @@ static int64_t control_start(const struct control_start *start)
 	sampler_init();
 	known_stacks_init(start->main_stack_start, start->main_stack_end, start->main_stack_gap);
 	regions_init();
-	patch_init();
+	patches_forget();
 	session_fill(start);
 	regions_refresh();
 	__atomic_store_n(&session.state, SESSION_STARTED, __ATOMIC_RELEASE);
@@ -208,33 +219,11 @@ static int64_t control_start(const struct control_start *start)
 
 static int64_t control_patch(const struct control_patch *patch)
 {
-	int64_t result;
-
 	if (session.state != SESSION_STARTED)
 		return -EBADFD;
 	if (!patch)
 		return -EINVAL;
-	result = trampolines_set((const struct control_trampoline *)patch->trampolines, patch->trampoline_count);
-	return result < 0 ? result
-	                  : patch_entries((struct got_entry *)patch->entries, patch->entry_count, patch->channel);
-}
-
-static int64_t control_restore(const int32_t *channel)
-{
-	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
-		return -EBADFD;
-	return patch_restore(channel ? *channel : -1);
-}
-
-static int64_t control_inert(void)
-{
-	if (session.state != SESSION_STARTED && session.state != SESSION_INERT)
-		return -EBADFD;
-	__atomic_store_n(&payload_switch, 0, __ATOMIC_SEQ_CST);
-	known_code_end();
-	trampolines_inert();
-	__atomic_store_n(&session.state, SESSION_INERT, __ATOMIC_RELEASE);
-	return 0;
+	return trampolines_set((const struct control_trampoline *)patch->trampolines, patch->trampoline_count);
 }
 
 static int64_t control_stop(void)
@@ -253,26 +242,7 @@ int64_t memattach_control(uint64_t op, void *argument)
 	switch (op) {
 	case CONTROL_START: return control_start(argument);
 	case CONTROL_PATCH: return control_patch(argument);
-	case CONTROL_RESTORE: return control_restore(argument);
-	case CONTROL_INERT: return control_inert();
 	case CONTROL_STOP: return control_stop();
 	default: return -ENOSYS;
 	}
 }
-
-static void nothing(void)
-{
-}
-
-/* Runs under the loader's lock (control.h). */
-static __attribute__((used)) void (*locked_resolve(void))(void)
-{
-	uint64_t op = session.locked_op;
-
-	session.locked_op = 0;
-	if (op)
-		session.locked_result = memattach_control(op, (void *)session.locked_argument);
-	return nothing;
-}
-
-void memattach_locked(void) __attribute__((ifunc("locked_resolve")));

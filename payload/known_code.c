@@ -6,19 +6,19 @@
 
 struct known_code known_codes[KNOWN_CODE_SETS][KNOWN_CODE_WAYS] PAYLOAD_PAGES;
 
-/* (atomic) Calls of PyCode_Type.tp_dealloc and 1, for hooks.S; never set back. */
+/* (atomic) Calls of the function of PyCode_Type.tp_dealloc and 1, for hooks.S; never set back. */
 struct code_deallocations {
 	uint64_t count;
 	uint64_t apart_[15];
 } code_deallocations HIDDEN __attribute__((aligned(128))) = { .count = 1 };
 
+struct counted_function counted_function __attribute__((aligned(64)));
+
 /* All (atomic). */
 static struct {
-	uint64_t word; /* address, 0: no deallocation is counted */
-	uint64_t value;
 	uint64_t last; /* generation that the last sample has found, */
 	uint32_t calm; /* and how many before it, up to KNOWN_CODE_CALM; both may be behind */
-} watched __attribute__((aligned(64)));
+} watched;
 
 _Static_assert(KNOWN_CODE_WAYS * sizeof(struct known_code) == 64, "a set fills a cache line");
 
@@ -32,26 +32,29 @@ static void store(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-void known_code_watch(uint64_t word, uint64_t value)
-{
-	store(&watched.value, value);
-	store(&watched.last, 0);
-	__atomic_store_n(&watched.word, word, __ATOMIC_RELEASE);
-}
-
 void known_code_end(void)
 {
-	__atomic_store_n(&watched.word, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&counted_function.jump, 0, __ATOMIC_SEQ_CST);
+}
+
+/* Is the jump there, and does the pointer still lead to it? Code begins at any byte. */
+static bool is_counted(uint64_t jump)
+{
+	typedef uint64_t code_bytes __attribute__((aligned(1), may_alias));
+
+	return *(const volatile code_bytes *)jump == load(&counted_function.code) &&
+	       __atomic_load_n((const uint64_t *)load(&counted_function.pointer), __ATOMIC_ACQUIRE) ==
+	               load(&counted_function.function);
 }
 
 uint64_t known_code_generation(void)
 {
-	uint64_t word = __atomic_load_n(&watched.word, __ATOMIC_ACQUIRE), now;
+	uint64_t jump = __atomic_load_n(&counted_function.jump, __ATOMIC_ACQUIRE), now;
 	uint32_t calm = __atomic_load_n(&watched.calm, __ATOMIC_RELAXED);
 
-	if (!word)
+	if (!jump)
 		return 0;
-	if (__atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE) != load(&watched.value)) {
+	if (!is_counted(jump)) {
 		known_code_end();
 		return 0;
 	}

@@ -5,9 +5,9 @@
  * To tell code from what was at its address before takes reading all that a code object holds (code_object.h), at each
  * sample: some seven cache lines for each frame, which nobody else touches. What it proves, that the object was not
  * freed meanwhile, can be known otherwise: CPython frees a code object by the function that PyCode_Type.tp_dealloc
- * holds, and nobody else does. So that word of the interpreter's data leads to a trampoline, whose hook counts the call
- * and jumps on (SHAPE_COUNT). While the count is the same, no code object has gone. Its value is a *generation*: an
- * object that was read in this generation has still the hash that it had.
+ * holds, and nobody else does. So that function is hooked at its entry (python_code.h); the hook counts the call and
+ * jumps on (SHAPE_COUNT). While the count is the same, no code object has gone. Its value is a *generation*: an object
+ * that was read in this generation has still the hash that it had.
  *
  * Why that is so. Let thread A have read an object at an address and kept its hash with generation g, and let thread B
  * meet the address in a frame, find g in force, and take that hash. Say B's object is another one than A's.
@@ -19,21 +19,21 @@
  *   that all processors see in one order (lock inc). B's object is made in memory that was freed: whatever hands that
  *   to B (the interpreter's lock, an allocator's, the kernel) lets B see what came before. That also holds between
  *   interpreters with locks of their own: static types belong to all, as does the count.
- * - So B finds more than g, and takes nothing. Otherwise the call was not counted, which needs that the word did not
- *   lead to the trampoline when A's object went, between A's walk and B's. known_code_watch() comes after the word was
- *   patched, known_code_end() before it is put back, and before trampolines become inert; outside of that no generation
- *   is in force. A call that read the word before it was patched has an object that no frame holds any more. And each
- *   walk compares the word first: if it holds anything else, somebody has put his function there, perhaps one that
- *   does not go on to ours, and that is the end of it for this session.
+ * - So B finds more than g, and takes nothing. Otherwise the call was not counted, which needs that there was no jump
+ *   when A's object went, between A's walk and B's. memattach sets counted_function after the jump was written, and
+ *   clears it before that is taken back; trampolines become inert later. Outside of that no generation is in force. A
+ *   call that was behind the jump before it was written has an object that no frame holds any more. And each walk
+ *   compares the jump and the word first: if either is anything else, somebody has put his function there, perhaps one
+ *   that does not go on to CPython's, and that is the end of it for this session.
  *
- * What is left: somebody who takes the word away, frees code in his own way, and puts the trampoline back, all between
+ * What is left: somebody who sets the word to something else, frees code in his own way, and sets it back, all between
  * two samples; a watcher of code (PyCode_AddWatcher) that runs the code whose end it is told of, and lets it go all the
  * same; and who writes into a code object. Such a frame may get the name of the code that was there before. No more can
  * happen: nothing is read here that would not be read otherwise.
  *
  * Py_Finalize leaves the word alone, and so does the next Py_Initialize: it is a constant of a static type. Code that
  * is compiled into the interpreter (3.11, 3.12) is never freed, its address never given out. A forked child has its own
- * copy of count and word, and never walks: it finds the switch off. A session that begins in a payload of before finds
+ * copy of the count, and never walks: it finds the switch off. A session that begins in a payload of before finds
  * the table empty.
  *
  * Programs that make and drop code all the time have a new generation at each sample. They would pay for a table that
@@ -48,6 +48,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "control.h"
 #include "payload.h"
 
 #define KNOWN_CODE_SETS 2048u
@@ -64,9 +65,10 @@ struct known_code {
 /* Given back when a session begins. */
 extern struct known_code known_codes[KNOWN_CODE_SETS][KNOWN_CODE_WAYS] PAYLOAD_PAGES HIDDEN;
 
-/* The word at this address has been patched, and holds this value as long as deallocations are counted. */
-void known_code_watch(uint64_t word, uint64_t value);
-/* It will not hold it any more. */
+/* Written by memattach (control.h). */
+extern struct counted_function counted_function HIDDEN;
+
+/* Nothing is counted any more. */
 void known_code_end(void);
 /* The generation that is in force, to be asked before a code object is read; 0: each must be read. */
 uint64_t known_code_generation(void);

@@ -8,9 +8,6 @@
 #include "arch.h"
 
 /* From linux/mman.h, which a freestanding program cannot take from the libc. */
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0x4000
-#endif
 #ifndef PROT_READ
 #define PROT_NONE 0
 #define PROT_READ 1
@@ -54,21 +51,6 @@ static inline int64_t sys_mprotect(uint64_t address, uint64_t bytes, uint64_t pr
 static inline int64_t sys_madvise(const void *address, uint64_t bytes, int advice)
 {
 	return arch_syscall(ARCH_SYS_MADVISE, (uint64_t)address, bytes, (uint64_t)advice, 0, 0, 0);
-}
-
-/* Where memattach takes over for a moment, if it lives. */
-static inline void sys_checkpoint(uint64_t which)
-{
-	arch_syscall(ARCH_SYS_GETPID, which, 0, 0, 0, 0, 0);
-}
-
-/* The same through a channel (control.h): says which, and waits for the answer, or for the end of memattach. */
-static inline void sys_synchronise(int channel, uint64_t which)
-{
-	uint8_t byte = (uint8_t)which;
-
-	arch_syscall(ARCH_SYS_SENDTO, (uint64_t)channel, (uint64_t)&byte, sizeof(byte), MSG_NOSIGNAL, 0, 0);
-	arch_syscall(ARCH_SYS_RECVFROM, (uint64_t)channel, (uint64_t)&byte, sizeof(byte), 0, 0, 0);
 }
 
 /* Size of the file, or -errno. */

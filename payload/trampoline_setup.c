@@ -26,22 +26,14 @@ extern const Elf64_Ehdr __ehdr_start HIDDEN; /* from the linker: the start of th
 static struct trampolines_shared nobodys;
 struct trampolines_shared *trampolines_shared = &nobodys;
 
-static uint8_t trampoline_hooks[TRAMPOLINE_MAX]; /* enum hook_id of each */
 static uint8_t trampoline_flags[TRAMPOLINE_MAX]; /* TRAMPOLINE_* */
 static uint64_t trampoline_quiet[TRAMPOLINE_MAX];
 bool trampolines_any_outer;
 bool trampolines_any_quiet;
 
-_Static_assert(HOOK_COUNT <= UINT8_MAX, "trampoline_hooks");
-
 static struct trampoline *trampoline_of(uint32_t i)
 {
 	return (struct trampoline *)trampoline_data(session.trampolines_address, i);
-}
-
-uint64_t trampolines_entry_value(uint32_t i)
-{
-	return trampoline_address(session.trampolines_address, i, trampoline_hooks[i]);
 }
 
 static uint64_t trampoline_number(const struct trampoline *trampoline)
@@ -99,8 +91,7 @@ static const Elf64_Phdr *text_segment(uint64_t *bias)
 
 /*
  * Where hardly anything was before. Freed memory of a program still holds pointers to what it has unmapped, and these
- * are the addresses that the kernel gives out next: trampolines there would seem to have been copied, and could not be
- * unmapped at the detach.
+ * are the addresses that the kernel gives out next: a program that uses one would find code there.
  */
 static uint64_t unused_place(uint64_t random)
 {
@@ -160,7 +151,6 @@ int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
 	for (uint32_t i = session.trampoline_count; i < count; i++) {
 		struct trampoline *trampoline = trampoline_of(i);
 
-		trampoline_hooks[i] = (uint8_t)wanted[i].hook;
 		trampoline_flags[i] = (uint8_t)wanted[i].flags;
 		trampoline_quiet[i] = wanted[i].quiet;
 		trampolines_any_outer |= (wanted[i].flags & TRAMPOLINE_OUTER) != 0;
@@ -171,13 +161,6 @@ int64_t trampolines_set(const struct control_trampoline *wanted, uint32_t count)
 	if (count > session.trampoline_count)
 		session.trampoline_count = count;
 	return 0;
-}
-
-void trampolines_inert(void)
-{
-	__atomic_store_n(&trampolines_shared->near_owner, 0, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < session.trampoline_count; i++)
-		__atomic_store_n(&trampoline_of(i)->next, trampoline_of(i)->original, __ATOMIC_RELEASE);
 }
 
 void trampolines_leave(void)

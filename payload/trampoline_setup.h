@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The trampolines (include/trampolines.h): mapped by CONTROL_START, set by CONTROL_PATCH, made inert by CONTROL_INERT.
- * Only the control thread calls these functions. */
+/* The trampolines (include/trampolines.h): mapped by CONTROL_START, set by CONTROL_PATCH. Only the control thread calls
+ * these functions. */
 #ifndef MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
 #define MEMATTACH_PAYLOAD_TRAMPOLINE_SETUP_H
 
@@ -43,14 +43,11 @@ extern struct trampolines_shared *trampolines_shared HIDDEN;
 int64_t trampolines_map(int payload_fd, uint32_t counters, uint64_t random);
 /* Sets trampolines [session.trampoline_count, count) and counts them in. 0 or -errno. */
 int64_t trampolines_set(const struct control_trampoline *trampolines, uint32_t count);
-void trampolines_inert(void);
 /* Inert trampolines are nobody's from now on, and may stay. */
 void trampolines_leave(void);
 /* Does the function pass on to others that are hooked (TRAMPOLINE_OUTER)? */
 bool trampolines_is_outer(const struct trampoline *trampoline);
 /* The quiet function of the trampoline (control.h), 0 none; *aligned: it takes the alignment first. */
 uint64_t trampolines_quiet(const struct trampoline *trampoline, bool *aligned);
-/* What a GOT entry holds that is patched to trampoline i. */
-uint64_t trampolines_entry_value(uint32_t i);
 
 #endif

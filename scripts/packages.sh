@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2034 # the lists are used by the scripts that source this
 # Installs Debian packages that are missing; starts none of the services that they bring. Sourced by the other scripts.
 
-BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libunwind-dev libelf-dev libdw-dev libiberty-dev liblzma-dev libzydis-dev zlib1g-dev)
-TEST_PACKAGES=(libcmocka-dev binutils curl groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs
+BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libelf-dev libdw-dev libiberty-dev liblzma-dev nettle-dev libzydis-dev zlib1g-dev)
+TEST_PACKAGES=(libcmocka-dev libunwind-dev binutils curl groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs
     libdebuginfod-dev libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev libpython3-dev python3-greenlet chromium)
 
 as_root() {
@@ -30,6 +30,9 @@ allow_services() {
     policy_is_ours=
 }
 
+# Another apt, as unattended-upgrades runs one, ends by itself.
+APT_WAIT=(-o DPkg::Lock::Timeout=600)
+
 # install_packages NAME...: what is installed already is left alone, and apt is not called at all when nothing is missing.
 install_packages() {
     local missing=() name code=0
@@ -40,8 +43,9 @@ install_packages() {
     echo "installing ${missing[*]}"
     trap allow_services EXIT
     forbid_services
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update &&
-        as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qy --no-install-recommends install "${missing[@]}" ||
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${APT_WAIT[@]}" -q update &&
+        as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get "${APT_WAIT[@]}" -qy --no-install-recommends install \
+            "${missing[@]}" ||
         code=$?
     allow_services
     trap - EXIT

@@ -15,9 +15,7 @@
 
 enum class_kind { CLASS_NONE, CLASS_SIZE, CLASS_LIFETIME };
 
-/* The last one is that of samples whose record is gone. */
-#define CLASS_COUNT 66u
-#define CLASS_GONE (CLASS_COUNT - 1)
+#define CLASS_COUNT 66u /* the last one is that of samples whose record is gone */
 
 struct class_sum {
 	struct estimate_sum sum[FIGURE_COUNT];

@@ -55,6 +55,15 @@ const char *session_rate_reason(uint32_t reason)
 	return reason >= 1 && reason < sizeof reasons / sizeof reasons[0] ? reasons[reason] : "other";
 }
 
+/* Of dumps from before these were recorded both ends are 0, as where the kernel does not tell. */
+static void read_resident(struct session *s, const struct dump_header *h)
+{
+	bool known = h->files_start_bytes && h->files_end_bytes;
+
+	s->shared_growth = known ? (double)h->shared_end_bytes - (double)h->shared_start_bytes : NAN;
+	s->files_growth = known ? (double)h->files_end_bytes - (double)h->files_start_bytes : NAN;
+}
+
 int session_init(struct session *s, struct dump *dump, const char *name)
 {
 	const struct dump_header *h = dump_header(dump);
@@ -76,8 +85,12 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 		               .max_overhead = h->max_overhead_ppm / 1e6,
 		               .cpu_seconds = h->cpu_ns ? (double)h->cpu_ns / 1e9 : NAN,
 		               .overhead = h->cpu_ns ? (double)h->cost_ns / (double)h->cpu_ns : NAN,
+		               .processor = h->cpu_ns ? (double)h->cost_ns / fmax(1, (double)dump_duration_ns(dump))
+		                                      : NAN,
 		               .private_start_bytes = h->private_start_bytes,
-		               .private_latest_bytes = h->private_latest_bytes };
+		               .private_latest_bytes = h->private_latest_bytes,
+		               .samples_mmap = h->session_flags & DUMP_SESSION_MMAP };
+	read_resident(s, h);
 	memcpy(s->command, h->command, sizeof s->command);
 	memcpy(s->program, h->program, sizeof s->program);
 	memcpy(s->host, h->host, sizeof s->host);

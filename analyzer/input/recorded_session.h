@@ -37,8 +37,11 @@ struct session {
 	size_t rate_count;
 	double max_overhead;                                /* the limit, as a part of the CPU time; 0: none */
 	double cpu_seconds;                                 /* CPU time of the process, NAN unknown */
-	double overhead;                                    /* what sampling took of it, NAN unknown */
+	double overhead;                                    /* what sampling took of it, NAN unknown; */
+	double processor;                                   /* of one processor */
 	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
+	double shared_growth, files_growth;                 /* bytes of resident memory; NAN unknown */
+	bool samples_mmap;                                  /* anonymous mappings are sampled, too */
 	bool frees_known;                                   /* those of blocks that were not seen allocated */
 	uint64_t frees_unseen, frees_unseen_bytes;
 	uint64_t counters[DUMP_COUNTER_COUNT];

@@ -10,6 +10,7 @@ void row_done(struct report_row *row)
 {
 	free(row->frames);
 	free(row->change);
+	free(row->leak);
 }
 
 static int fill(const struct rows *rows, struct report_row *row, const uint64_t *places)
@@ -18,7 +19,8 @@ static int fill(const struct rows *rows, struct report_row *row, const uint64_t 
 
 	row->frames = bytes ? malloc(bytes) : NULL;
 	row->change = rows->changes ? calloc(1, sizeof *row->change) : NULL;
-	if ((bytes && !row->frames) || (rows->changes && !row->change))
+	row->leak = rows->leaks ? calloc(1, sizeof *row->leak) : NULL;
+	if ((bytes && !row->frames) || (rows->changes && !row->change) || (rows->leaks && !row->leak))
 		return -ENOMEM;
 	if (bytes)
 		memcpy(row->frames, places, bytes);
@@ -70,7 +72,6 @@ static void change_merge(struct row_change *into, const struct row_change *from)
 		estimate_merge(&into->plus[f], &from->plus[f]);
 		estimate_merge(&into->minus[f], &from->minus[f]);
 	}
-	leak_merge(&into->leak, &from->leak);
 }
 
 void row_merge(struct report_row *into, const struct report_row *from)
@@ -79,11 +80,17 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		estimate_merge(&into->sum[f], &from->sum[f]);
 	if (into->change && from->change)
 		change_merge(into->change, from->change);
+	if (into->leak && from->leak)
+		leak_merge(into->leak, from->leak);
 	slack_merge(&into->slack, &from->slack);
 	free_tally_merge(&into->frees, &from->frees);
 	into->times.peak[FIGURE_LIVE_BYTES] += from->times.peak[FIGURE_LIVE_BYTES];
 	into->times.peak[FIGURE_LIVE_COUNT] += from->times.peak[FIGURE_LIVE_COUNT];
 	into->times.lived += from->times.lived;
+	for (int side = 0; side < 2; side++)
+		if (from->smallest[side] > 0 &&
+		    !(into->smallest[side] <= from->smallest[side] && into->smallest[side] > 0))
+			into->smallest[side] = from->smallest[side];
 	into->lost_live += from->lost_live;
 	into->flags |= from->flags;
 }

@@ -26,11 +26,9 @@ struct slack {
 	double requested;        /* estimated */
 };
 
-/* Of a comparison or a search for leaks. */
+/* Of a comparison: before, and the disjoint sets of blocks whose difference is the growth. */
 struct row_change {
-	/* Before, and the disjoint sets of blocks whose difference is the growth. */
 	struct estimate_sum old[FIGURE_COUNT], plus[FIGURE_COUNT], minus[FIGURE_COUNT];
-	struct leak_tally leak;
 };
 
 /* Beside the figures of the end, if they are asked for; estimates. */
@@ -43,13 +41,16 @@ struct report_row {
 	struct estimate_sum sum[FIGURE_COUNT];
 	struct slack slack;
 	struct row_change *change; /* NULL: nothing is compared */
+	struct leak_tally *leak;   /* NULL: nobody looks for leaks */
 	struct free_tally frees;   /* how the records of its blocks ended */
 	struct row_times times;
+	double smallest[2]; /* size of a sample: of the newer dumps, of the older one; 0: there is none */
 	uint64_t lost_live; /* samples that had no room in the live table */
 	double p_value;     /* of the growth, one-sided; 1 if there is none */
-	bool grown;         /* more than chance explains, all rows considered */
-	bool doubtful;      /* frees are missed: growth of live figures may be nothing but that */
-	uint64_t *frames;   /* places, from the caller of the allocator outward */
+	bool grown;         /* more than chance explains, all rows considered; of leaks: it is one */
+	bool grows;    /* of leaks: old blocks become more, but may be blocks that live long, or a cache that fills */
+	bool doubtful; /* frees are missed: growth of live figures may be nothing but that */
+	uint64_t *frames; /* places, from the caller of the allocator outward */
 	uint32_t frame_count;
 	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */
 	/* Its lists of cells in report.spans and of parts in report.stack_threads, which row_merge leaves alone. */
@@ -62,6 +63,7 @@ struct rows {
 	struct report_row *list;
 	size_t count;
 	bool changes;      /* rows have a change: to be set before the first */
+	bool leaks;        /* the same of a leak */
 	struct map row_of; /* hash of the frames -> row; collisions step by one */
 };
 
@@ -70,7 +72,7 @@ struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t 
 /* Whether nothing is summed up, before and after; change may be NULL. */
 bool row_is_empty(const struct report_row *row, const struct row_change *change);
 void slack_merge(struct slack *into, const struct slack *from);
-/* Adds all that is summed up; of the change, if both have one. */
+/* Adds all that is summed up; of change and leak, if both have one. */
 void row_merge(struct report_row *into, const struct report_row *from);
 void row_done(struct report_row *row);
 void rows_done(struct rows *rows);

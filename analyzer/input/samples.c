@@ -198,8 +198,12 @@ static const struct estimate_block *block_of(struct sample_batch *batch, uint64_
 	return &c->block;
 }
 
-static void add_to_tally(struct tally *tally, const struct estimate_block *block)
+static void add_to_tally(struct tally *tally, uint64_t size, const struct estimate_block *block)
 {
+	double bytes = (double)(size ? size : 1);
+
+	if (!(tally->smallest > 0) || bytes < tally->smallest)
+		tally->smallest = bytes;
 	if (block->p < 1 && block->weight > tally->next)
 		tally->next = block->weight;
 }
@@ -340,7 +344,7 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	const struct estimate_block *block = block_of(s->batch, sample->size, sample->rate);
 	double p = block->p;
 	bool live = sample->born <= o->at && (!sample->freed || sample->freed > o->at);
-	add_to_tally(tally, block);
+	add_to_tally(tally, sample->size, block);
 	if (sample->rate > s->rate)
 		s->rate = sample->rate;
 	if (add_end(s, sample, p))

@@ -26,6 +26,7 @@
 /* Of all samples that still have a record: a cache line. */
 struct tally {
 	_Alignas(64) double next; /* largest weight */
+	double smallest;          /* size; 0: of no sample */
 	double history_bytes;     /* bytes of the samples that are in the history */
 	uint64_t history;         /* how many they are */
 	struct free_sum seen;     /* frees that were seen, of those in the history */

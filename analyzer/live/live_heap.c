@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "given_files.h"
 #include "grow.h"
 #include "stack_places.h"
 #include "target_root.h"
@@ -192,8 +193,13 @@ static int make_places(struct live_heap *h, struct dump *dump)
 
 	if (h->placed == h->count)
 		return 0;
-	target_root_find(dump, root);
-	int r = images_add(&h->images, dump, root, &modules);
+	const struct given_files *given = h->search ? h->search->given : NULL;
+
+	if (!given)
+		target_root_find(dump, root);
+	int r = images_add(&h->images, dump, given ? given->root : root, &modules);
+	if (!r && given)
+		given_files_apply(given, &h->images, &modules);
 	if (!r && h->symbols && !h->placed)
 		r = symbols_take_dump(h->symbols, dump, &modules);
 	if (!r) /* wrappers are passed over by who looks at the names */

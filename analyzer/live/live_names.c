@@ -75,12 +75,14 @@ static size_t after_wrappers(const struct live_heap *heap, const struct live_sta
 	return i == stack->place_count ? 0 : i; /* else nothing would be left */
 }
 
-/* As report_own(). */
+/* As report_own(), but for what only all stacks together show. */
 static struct own find_own(const struct live_names *n, const struct live_heap *heap, const struct live_stack *stack)
 {
 	struct own first = { after_wrappers(heap, stack), 0 }, own = first;
 
-	for (size_t i = first.frame; (n->by == BY_LINE || n->by == BY_FILE) && i < stack->place_count; i++)
+	bool python = n->by == BY_LINE || n->by == BY_FILE || (n->by != BY_MODULE && !n->show_std);
+
+	for (size_t i = first.frame; python && i < stack->place_count; i++)
 		if (python_places_have(&heap->images, stack->places[i]))
 			return (struct own){ i, 0 };
 	if (n->show_std || n->by == BY_MODULE || !heap->symbols)
@@ -88,10 +90,9 @@ static struct own find_own(const struct live_names *n, const struct live_heap *h
 	for (; own.frame < stack->place_count; own.frame++) {
 		size_t count;
 		const struct location *list = locations(heap, stack->places[own.frame], &count);
-		if (python_places_have(&heap->images, stack->places[own.frame]))
-			return (struct own){ own.frame, 0 };
 		for (own.location = 0; own.location < count; own.location++)
-			if (!fold_is_standard(list[own.location].function))
+			if (!fold_is_wrapper(list[own.location].function) &&
+			    !fold_is_standard(list[own.location].function, list[own.location].file))
 				return own;
 	}
 	return first;

@@ -67,6 +67,14 @@ static int make_stacks(struct live_rows *rows, const struct live_heap *heap)
 
 /* ---- what is more than chance ---- */
 
+/* n / (k (k + 1)) is n / k - n / (k + 1), so all parts together are 1. Half is for the rows, half for the total. */
+double live_rows_level(double confidence, uint64_t test)
+{
+	double k = LIVE_TESTS_HALF + (double)test;
+
+	return (1 - confidence) / 2 * LIVE_TESTS_HALF / (k * (k + 1));
+}
+
 static double change_in_errors(const struct live_row *row)
 {
 	double variance = row->plus.variance + row->minus.variance;
@@ -154,7 +162,7 @@ COMPARE_BY(by_blocks, LIVE_SORT_BLOCKS)
 COMPARE_BY(by_samples, LIVE_SORT_SAMPLES)
 
 int live_rows_make(struct live_rows *rows, const struct live_heap *heap, const struct live_names *names,
-                   enum live_sort sort, double confidence)
+                   enum live_sort sort, double level)
 {
 	static int (*const orders[])(const void *, const void *) = { by_live, by_growth, by_blocks, by_samples };
 
@@ -162,7 +170,7 @@ int live_rows_make(struct live_rows *rows, const struct live_heap *heap, const s
 	fill_growth(heap, &rows->total);
 	int r = names->by == BY_STACK ? make_stacks(rows, heap) : make_groups(rows, heap, names);
 	if (!r && rows->count)
-		r = test_growth(rows, 1 - confidence);
+		r = test_growth(rows, level);
 	if (!r && rows->count)
 		qsort(rows->list, rows->count, sizeof *rows->list, orders[sort]);
 	return r;

@@ -4,6 +4,10 @@
  * is decided as for a comparison (compare.h), in both directions; the test takes time, so it is made for the
  * LIVE_TESTED rows that changed most in relation to their error, and the others count as tests that found nothing:
  * fewer are called grown for that, never more.
+ *
+ * A view looks again and again, and what is chance shows at some look. So each look spends a part of the error of the
+ * whole view, and a view of a steady heap says so much as once that anything has changed with 1 - confidence at most,
+ * however long it lasts and whatever its looks have in common. Half is spent in the first LIVE_TESTS_HALF looks.
  */
 #ifndef MEMATTACH_LIVE_ROWS_H
 #define MEMATTACH_LIVE_ROWS_H
@@ -12,6 +16,7 @@
 #include "live_names.h"
 
 #define LIVE_TESTED 32u
+#define LIVE_TESTS_HALF 300.0
 
 enum live_sort { LIVE_SORT_LIVE, LIVE_SORT_GROWTH, LIVE_SORT_BLOCKS, LIVE_SORT_SAMPLES, LIVE_SORT_COUNT };
 
@@ -33,10 +38,12 @@ struct live_rows {
 
 const char *live_sort_name(enum live_sort sort);
 
+/* The level of all rows, and that of the total, at this test of a view; the first one is 0. */
+double live_rows_level(double confidence, uint64_t test);
 /* Of the heap as it is, whose stacks have groups if names is not by stack; valid until the next look. -ENOMEM.
  * live_rows_done in any case. */
 int live_rows_make(struct live_rows *rows, const struct live_heap *heap, const struct live_names *names,
-                   enum live_sort sort, double confidence) WARN_UNUSED;
+                   enum live_sort sort, double level) WARN_UNUSED;
 void live_rows_done(struct live_rows *rows);
 
 #endif

@@ -29,6 +29,7 @@ struct view {
 	struct live_choice choice;
 	uint64_t due_ns; /* of the next look */
 	uint64_t cpu_ns; /* that had been used at the last one */
+	uint64_t tests;  /* so often was it decided what is more than chance */
 	bool read;       /* there was a look */
 	char notice[NOTICE_TEXT];
 	char keys[KEYS_BYTES]; /* that a terminal has sent, and that make no whole key yet */
@@ -73,6 +74,7 @@ static void view_close(struct view *v)
 static int make_rows(struct view *v, bool all)
 {
 	bool left = v->choice.by != BY_STACK;
+	double level = live_rows_level(v->options->report->confidence, v->tests++);
 	int r = 0;
 
 	if (v->names.by != v->choice.by)
@@ -80,7 +82,7 @@ static int make_rows(struct view *v, bool all)
 	live_rows_done(&v->rows);
 	if (left)
 		r = live_names_group(&v->names, &v->heap, all ? SIZE_MAX : NAMED_AT_ONCE, &left);
-	return r ? r : live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, v->options->report->confidence);
+	return r ? r : live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, level);
 }
 
 /* When the next look may be made: a look that took long puts it off. */
@@ -103,7 +105,8 @@ static int look(struct view *v, struct err *e)
 {
 	struct dump *dump;
 	bool anew;
-	int r = dump_open(v->options->path, &dump, e);
+	const struct live_options *o = v->options;
+	int r = o->path ? dump_open(o->path, &dump, e) : dump_open_fd(o->fd, &dump, e);
 
 	v->notice[0] = 0;
 	if (r && v->read) {

@@ -18,7 +18,8 @@
 #define LIVE_PART_OF_TIME 100u /* one part of so many */
 
 struct live_options {
-	const char *path;
+	const char *path; /* NULL: fd is the dump */
+	int fd;
 	const struct report_options *report; /* of it: by, sort, top, confidence, symbols, show_std, search */
 	size_t batch;                        /* looks to be written for scripts, 0: the view */
 	bool colour;

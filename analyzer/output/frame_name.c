@@ -2,6 +2,7 @@
 #include "frame_name.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +54,12 @@ const char *name_clean(struct name_text *buffer, const char *name)
 const char *name_frame(struct name_text *buffer, const struct report *r, uint64_t place, const struct location *l)
 {
 	uint32_t image = PLACE_IMAGE(place);
-	const char *name = image ? image_name(&r->images.list[image]) : "";
+	char name[NAME_MAX + 1] = "";
 
 	if (l->function && l->function[0])
 		return name_clean(buffer, l->function);
+	if (image)
+		image_short_name(&r->images.list[image], name, sizeof name);
 	if (!make_room(buffer, INSTEAD_BYTES * strlen(name) + ADDRESS_TEXT))
 		return NULL;
 	char *end = put_clean(buffer->text, name);

@@ -52,7 +52,8 @@ static int get_frame(struct frame_table *t, const char *name, uint64_t place, co
 	return 0;
 }
 
-int frame_table_place(struct frame_table *t, uint64_t place, struct place_entry *entry)
+/* The frames of a place: frame_of[entry->first] is the innermost one, entry->count follow. */
+static int add_place(struct frame_table *t, uint64_t place, struct place_entry *entry)
 {
 	const struct place_entry *known = place_table_get(&t->places, place);
 
@@ -77,4 +78,17 @@ int frame_table_word(struct frame_table *t, const char *word, uint32_t *frame)
 	static const struct location nothing;
 
 	return get_frame(t, word, 0, &nothing, frame);
+}
+
+int frame_table_folded(struct frame_table *t, const struct folded_frame *f, uint32_t *frame)
+{
+	struct place_entry entry;
+	size_t n;
+
+	if (f->name[0])
+		return frame_table_word(t, f->name, frame);
+	int s = add_place(t, f->place, &entry);
+	if (!s)
+		*frame = t->frame_of[entry.first + (f->location - report_locations(t->report, f->place, &n))];
+	return s;
 }

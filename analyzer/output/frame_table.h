@@ -6,6 +6,7 @@
 #ifndef MEMATTACH_FRAME_TABLE_H
 #define MEMATTACH_FRAME_TABLE_H
 
+#include "folding.h"
 #include "frame_name.h"
 #include "place_table.h"
 #include "string_table.h"
@@ -31,9 +32,9 @@ struct frame_table {
 
 void frame_table_init(struct frame_table *table, const struct report *report);
 void frame_table_done(struct frame_table *table);
-/* The frames of a place: table->frame_of[entry->first] is the innermost one, entry->count follow. -ENOMEM. */
-int frame_table_place(struct frame_table *table, uint64_t place, struct place_entry *entry) WARN_UNUSED;
 /* The number of a name that stands for frames. -ENOMEM. */
 int frame_table_word(struct frame_table *table, const char *word, uint32_t *frame) WARN_UNUSED;
+/* The number of a frame of a folded stack. -ENOMEM. */
+int frame_table_folded(struct frame_table *table, const struct folded_frame *folded, uint32_t *frame) WARN_UNUSED;
 
 #endif

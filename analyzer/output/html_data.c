@@ -36,7 +36,7 @@ static char *put_number(char *out, double value, int digits)
 	return out + snprintf(out, NUMBER_TEXT, "%.*g,", digits ? digits : COUNT_DIGITS, value);
 }
 
-static char *put_sums(char *out, const struct report *r, const struct estimate_sum *sums, enum report_figure bytes)
+static char *put_sums(char *out, const struct estimate_sum *sums, enum report_figure bytes)
 {
 	const struct estimate_sum *b = &sums[bytes], *c = &sums[bytes + 1];
 
@@ -48,7 +48,6 @@ static char *put_sums(char *out, const struct report *r, const struct estimate_s
 		out = put_number(out, c->value, COUNT_DIGITS);
 		out = put_number(out, sqrt(c->variance), ERROR_DIGITS);
 	}
-	out = put_number(out, b->next == r->total.sum[bytes].next ? 0 : b->next, COUNT_DIGITS);
 	return put_number(out, c->next, ERROR_DIGITS);
 }
 
@@ -92,11 +91,11 @@ size_t html_rows_text(const struct html_tree *t, uint32_t rows, char text[HTML_R
 	out = put_number(out, (double)sums.stacks, 0);
 	out = put_number(out, 2 * (double)sums.row.lost_live + sums.row.unknown, 0);
 	for (int f = 0; f < FIGURE_COUNT; f += 2)
-		out = put_sums(out, r, sums.row.sum, f);
+		out = put_sums(out, sums.row.sum, f);
 	for (int f = 0; report_compares(r) && !html_all_has_come(t) && f < FIGURE_COUNT; f += 2)
-		out = put_sums(out, r, sums.change.plus, f);
+		out = put_sums(out, sums.change.plus, f);
 	for (int f = 0; report_compares(r) && f < FIGURE_COUNT; f += 2)
-		out = put_sums(out, r, sums.change.minus, f);
+		out = put_sums(out, sums.change.minus, f);
 	return (size_t)(out - text);
 }
 
@@ -190,7 +189,7 @@ static int put_frame(const struct html_tree *t, struct json *j, uint32_t frame, 
 	json_number(j, NULL, entry->line);
 	json_unsigned(j, NULL,
 	              !t->report->options.show_std && !python_places_have(&t->report->images, entry->place) &&
-	                      fold_is_standard(name_of(t, frame)));
+	                      fold_is_standard(name_of(t, frame), NULL));
 	json_array_end(j);
 	return s;
 }

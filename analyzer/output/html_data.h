@@ -8,8 +8,8 @@
  * and of a comparison of what has come (unless that is all there is) and of what has gone.
  *
  * Sums of blocks: samples, and if there are any: bytes, their standard error, those of the samples, number, its
- * standard error; then the weight of the next sample in bytes (0: as of the total), and of the number. The list ends
- * with -1. Standard errors have four digits, so intervals are right to a tenth of a percent.
+ * standard error; then the weight of the next sample in numbers (in bytes all sums of a side have the same). The list
+ * ends with -1. Standard errors have four digits, so intervals are right to a tenth of a percent.
  */
 #ifndef MEMATTACH_HTML_DATA_H
 #define MEMATTACH_HTML_DATA_H

@@ -6,6 +6,7 @@
 
 #include "cleanup.h"
 #include "compare.h"
+#include "unseen.h"
 
 struct growth {
 	struct estimate_sum plus, minus;
@@ -33,10 +34,10 @@ static void add_up(const struct html_tree *t, enum report_figure f, struct growt
 	}
 }
 
-static double two_sided(struct growth *g, enum report_figure f)
+static double two_sided(const struct report *r, struct growth *g, enum report_figure f)
 {
 	if (!report_is_bytes(f))
-		compare_share_sizes(&g->plus, &g->minus);
+		compare_share_sizes(&g->plus, r->rate_now, &g->minus, unseen_rate_before(r));
 	return fmin(1, 2 * (g->plus.value > g->minus.value ? compare_p_value(&g->plus, &g->minus)
 	                                                   : compare_p_value(&g->minus, &g->plus)));
 }
@@ -55,7 +56,7 @@ int html_growth_levels(const struct html_tree *t, double levels[FIGURE_COUNT], u
 		memset(growths, 0, t->count * sizeof *growths);
 		add_up(t, f, growths);
 		for (uint32_t i = 0; i < n; i++)
-			p[i] = two_sided(&growths[nodes[i]], f);
+			p[i] = two_sided(t->report, &growths[nodes[i]], f);
 		levels[f] = compare_threshold(p, n, 1 - t->report->options.confidence);
 	}
 	return 0;

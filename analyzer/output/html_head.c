@@ -12,6 +12,7 @@
 #include "report_text.h"
 #include "text.h"
 #include "version.h"
+#include "unseen.h"
 
 #define TEXT_ROWS 20u
 #define RATES_MAX 500u    /* changes of the rate; a dump may claim any number */
@@ -151,6 +152,8 @@ static void put_figures(struct json *j, const struct report *r)
 		if (report_compares(r)) {
 			json_estimate(j, "old", r->total.change->old[f].value);
 			put_estimate(j, "growth", report_growth(r, &r->total, f));
+			json_number(j, "oldNext", r->total.change->minus[f].next);
+			json_number(j, "oldHidden", r->total.change->minus[f].hidden);
 		}
 		json_object_end(j);
 	}
@@ -202,6 +205,7 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	json_number(j, "quantile", html_quantile(1 - r->options.confidence));
 	json_unsigned(j, "sort", r->options.sort);
 	json_bool(j, "compares", report_compares(r));
+	json_number(j, "sides", (double)r->rate_now / (double)unseen_rate_before(r));
 	json_bool(j, "complete", report_complete(r));
 	json_string(j, "noWidth", text_all_measured(r) ? TEXT_EXACT : TEXT_COUNTED);
 	json_bool(j, "doubtful", trust_live_doubtful(&r->trust));

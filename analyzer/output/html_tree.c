@@ -56,11 +56,10 @@ static int find_node(struct html_tree *t, size_t i, uint32_t *node)
 		s = frame_table_word(&t->frames, output_gap_name(&t->rows, gap), &frame);
 		s = s ? s : descend(t, node, frame);
 	}
-	for (size_t k = output_rows_depth(&t->rows, i); !s && k-- > 0;) {
-		struct place_entry entry;
-		s = frame_table_place(&t->frames, row->frames[k], &entry);
-		for (uint32_t n = entry.count; !s && n-- > 0;)
-			s = descend(t, node, t->frames.frame_of[entry.first + n]);
+	s = s || !row || !row->frame_count ? s : folded_stack_make(&t->stack, t->report, row);
+	for (size_t k = row && row->frame_count ? t->stack.count : 0; !s && k-- > 0;) {
+		s = frame_table_folded(&t->frames, &t->stack.list[k], &frame);
+		s = s ? s : descend(t, node, frame);
 	}
 	return s;
 }
@@ -130,6 +129,7 @@ int html_tree_init(struct html_tree *t, const struct report *r)
 void html_tree_done(struct html_tree *t)
 {
 	frame_table_done(&t->frames);
+	folded_stack_done(&t->stack);
 	map_done(&t->child_of);
 	free(t->nodes);
 	free(t->next_row);

@@ -27,7 +27,8 @@ struct html_tree {
 	const struct report *report;
 	struct output_rows rows;
 	struct frame_table frames;
-	struct html_node *nodes; /* parents before their children; nodes[HTML_ROOT] is no function */
+	struct folded_stack stack; /* of one row after the other */
+	struct html_node *nodes;   /* parents before their children; nodes[HTML_ROOT] is no function */
 	uint32_t count, kept;
 	struct map child_of; /* parent and frame -> node */
 	uint32_t *next_row;  /* of the same node, + 1; 0: the last one */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "build_id.h"
+#include "folding.h"
 #include "grow.h"
 
 void json_frames_init(struct json_frames *f, const struct report *report)
@@ -22,15 +23,21 @@ void json_frames_done(struct json_frames *f)
 
 int json_frames_stack(struct json_frames *f, struct json *j, const struct report_row *row)
 {
+	const struct report_own own = row->frame_count ? report_own(f->report, row) : (struct report_own){ 0, 0 };
+	uint64_t folded = own.location;
+
 	json_array_line(j, "frames");
 	for (size_t i = 0; i < report_depth(f->report, row); i++) {
 		const struct place_entry *entry = place_table_get(&f->places, row->frames[i]);
 		if (!entry)
 			return -ENOMEM;
+		folded += i < own.frame ? entry->count : 0;
 		for (uint32_t k = 0; k < entry->count; k++)
 			json_unsigned(j, NULL, entry->first + k);
 	}
 	json_array_end(j);
+	if (folded)
+		json_unsigned(j, "folded", folded);
 	return 0;
 }
 
@@ -51,7 +58,8 @@ static int module_number(struct json_frames *f, uint32_t image, uint32_t *number
 }
 
 /* A language is only said where it is certain. */
-static void put_frame(struct json *j, uint64_t place, const struct location *l, uint32_t module, bool python)
+static void put_frame(const struct report *r, struct json *j, uint64_t place, const struct location *l, uint32_t module,
+                      bool python)
 {
 	json_object_line(j, NULL);
 	if (l->function)
@@ -65,6 +73,9 @@ static void put_frame(struct json *j, uint64_t place, const struct location *l, 
 	if (!python)
 		json_hex(j, "address", PLACE_OFFSET(place));
 	json_flag(j, "inlined", l->inlined);
+	const char *kind = python ? NULL : folding_kind(r, place, l);
+	if (kind)
+		json_string(j, "kind", kind);
 	if (python)
 		json_string(j, "language", "python");
 	json_object_end(j);
@@ -80,7 +91,7 @@ static int put_frames(struct json_frames *f, struct json *j)
 		if (image && module_number(f, image, &module))
 			return -ENOMEM;
 		for (uint32_t k = 0; k < entry->count; k++)
-			put_frame(j, entry->place, place_location(f->report, entry, k), module,
+			put_frame(f->report, j, entry->place, place_location(f->report, entry, k), module,
 			          python_places_have(&f->report->images, entry->place));
 	}
 	json_array_end(j);

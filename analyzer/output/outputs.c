@@ -247,7 +247,7 @@ int outputs_open(struct outputs *o, char *const *inputs, int input_count, struct
 {
 	for (size_t i = 0; i < o->count; i++) {
 		struct output *out = &o->list[i];
-		int r = output_file_open(&out->file, out->path, OUTPUT_WAITS, e);
+		int r = output_file_open(&out->file, out->path, OUTPUT_OF_COMMAND, e);
 		if (r)
 			return r;
 		for (int k = 0; k < input_count; k++)

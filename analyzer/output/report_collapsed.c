@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "folding.h"
 #include "frame_name.h"
 #include "output_rows.h"
 
@@ -28,59 +29,64 @@ static void put_name(FILE *out, const char *name)
 		putc(*s == ';' ? ':' : s == last ? '_' : *s, out);
 }
 
-static int put_frames(FILE *out, const struct report *r, const struct report_row *row, size_t depth,
-                      struct name_text *buffer, bool first)
+struct collapsed {
+	FILE *out;
+	struct output_rows rows;
+	struct folded_stack stack;
+	struct name_text buffer;
+};
+
+/* The outermost frame first. */
+static int put_frames(struct collapsed *c, const struct report_row *row, bool first)
 {
-	for (size_t i = depth; i-- > 0;) {
-		size_t count;
-		const struct location *list = report_locations(r, row->frames[i], &count);
-		for (size_t k = count; k-- > 0; first = false) {
-			const char *name = name_frame(buffer, r, row->frames[i], &list[k]);
-			if (!name)
-				return -ENOMEM;
-			if (!first)
-				putc(';', out);
-			put_name(out, name);
-			if (list[k].inlined)
-				fputs("_[i]", out);
-		}
+	int s = folded_stack_make(&c->stack, c->rows.report, row);
+
+	for (size_t i = s ? 0 : c->stack.count; i-- > 0; first = false) {
+		const struct folded_frame *f = &c->stack.list[i];
+		const char *name = f->name[0] ? f->name : name_frame(&c->buffer, c->rows.report, f->place, f->location);
+		if (!name)
+			return -ENOMEM;
+		if (!first)
+			putc(';', c->out);
+		put_name(c->out, name);
+		if (!f->name[0] && f->location->inlined)
+			fputs("_[i]", c->out);
 	}
-	return 0;
+	return s;
 }
 
-static int put_row(FILE *out, const struct output_rows *rows, size_t i, struct name_text *buffer)
+static int put_row(struct collapsed *c, size_t i)
 {
-	enum output_gap gap = output_rows_gap(rows, i);
+	enum output_gap gap = output_rows_gap(&c->rows, i);
+	const struct report_row *row = output_rows_row(&c->rows, i);
 
 	if (gap)
-		fputs(output_gap_name(rows, gap), out);
-	return gap == OUTPUT_UNKNOWN || gap == OUTPUT_MORE ? 0
-	                                                   : put_frames(out, rows->report, output_rows_row(rows, i),
-	                                                                output_rows_depth(rows, i), buffer, !gap);
+		fputs(output_gap_name(&c->rows, gap), c->out);
+	return row && row->frame_count ? put_frames(c, row, !gap) : 0;
 }
 
 int report_collapsed(const struct report *r, FILE *out)
 {
 	bool pair = report_compares(r);
-	struct output_rows rows;
-	struct name_text buffer = { 0 };
+	struct collapsed c = { .out = out };
 	int s = 0;
 
-	output_rows_init(&rows, r);
-	AUTO_FREE int64_t *now = output_rows_column(&rows, OUTPUT_NOW, r->options.sort);
-	AUTO_FREE int64_t *old = pair ? output_rows_column(&rows, OUTPUT_OLD, r->options.sort) : NULL;
+	output_rows_init(&c.rows, r);
+	AUTO_FREE int64_t *now = output_rows_column(&c.rows, OUTPUT_NOW, r->options.sort);
+	AUTO_FREE int64_t *old = pair ? output_rows_column(&c.rows, OUTPUT_OLD, r->options.sort) : NULL;
 	if (!now || (pair && !old))
 		return -ENOMEM;
-	for (size_t i = 0; !s && i < rows.count; i++) {
-		progress_at(r->options.progress, "writing", i, rows.count);
-		report_want_symbols(r, i, rows.shown);
+	for (size_t i = 0; !s && i < c.rows.count; i++) {
+		progress_at(r->options.progress, "writing", i, c.rows.count);
+		report_want_symbols(r, i, c.rows.shown);
 		if (!now[i] && !(pair && old[i]))
 			continue;
-		s = put_row(out, &rows, i, &buffer);
+		s = put_row(&c, i);
 		if (pair)
 			fprintf(out, " %" PRId64, old[i]);
 		fprintf(out, " %" PRId64 "\n", now[i]);
 	}
-	name_done(&buffer);
+	folded_stack_done(&c.stack);
+	name_done(&c.buffer);
 	return s;
 }

@@ -10,6 +10,7 @@
 #include "json_trust.h"
 #include "json_view.h"
 #include "leaks.h"
+#include "unseen.h"
 
 static const char *const figure_keys[] = { "live_bytes", "live_count", "allocated_bytes", "allocated_count" };
 
@@ -70,8 +71,10 @@ static void put_growth(struct json *j, const struct report *r, const struct repo
 
 static void put_leak(struct json *j, const struct report *r, const struct report_row *row)
 {
-	static const char *const shapes[] = { [LEAK_NONE] = "none", [LEAK_STEP] = "step", [LEAK_GROWTH] = "growth" };
-	const struct leak_tally *t = &row->change->leak;
+	static const char *const shapes[] = {
+		[LEAK_NONE] = "none", [LEAK_STEP] = "step", [LEAK_FILLING] = "filling", [LEAK_GROWTH] = "growth"
+	};
+	const struct leak_tally *t = row->leak;
 
 	json_object(j, "leak");
 	json_bytes(j, "older_bytes", estimate_interval(&t->bytes, r->options.confidence));
@@ -83,6 +86,9 @@ static void put_leak(struct json *j, const struct report *r, const struct report
 	json_number(j, "p_value", row->p_value);
 	json_string(j, "shape", shapes[leak_shape(t)]);
 	json_bool(j, "leaks", row->grown);
+	json_bool(j, "grows", row->grows);
+	json_number(j, "residual_life", row->grows ? leak_residual_life(t, r->options.confidence) : NAN);
+	json_number(j, "decided_after_seconds", row->grows ? report_decides_after(r, row) : NAN);
 	json_bool(j, "frees_missed", row->doubtful);
 	json_object_end(j);
 }
@@ -347,6 +353,44 @@ static void put_notes(struct json *j, const struct report *r)
 	json_unsigned(j, "notes_left_out", r->notes_left_out);
 }
 
+static void put_one_pace(struct json *j, const struct report *r, bool old)
+{
+	struct report_pace pace = report_pace(r, old);
+
+	json_object(j, old ? "old" : "new");
+	json_number(j, "seconds", pace.seconds);
+	json_object(j, "live_bytes_per_second");
+	json_interval(j, &pace.live);
+	json_object_end(j);
+	json_unsigned(j, "private_start_bytes", pace.private_start_bytes);
+	json_unsigned(j, "private_latest_bytes", pace.private_latest_bytes);
+	json_object_end(j);
+}
+
+static void put_pace(struct json *j, const struct report *r)
+{
+	if (!report_has_pace(r))
+		return;
+	json_object(j, "pace");
+	put_one_pace(j, r, true);
+	put_one_pace(j, r, false);
+	json_object_end(j);
+}
+
+static void put_unsampled(struct json *j, const struct report *r)
+{
+	json_object(j, "unsampled");
+	for (int live = 1; live >= 0; live--) {
+		struct unseen_stacks unseen = unseen_stacks(r, live);
+		json_object(j, live ? "live" : "allocated");
+		json_unsigned(j, "stacks", unseen.stacks);
+		json_number(j, "bytes", unseen.estimate);
+		json_number(j, "bytes_high", unseen.high);
+		json_object_end(j);
+	}
+	json_object_end(j);
+}
+
 static void put_memory(struct json *j, const struct report *r)
 {
 	const struct report_memory *m = &r->memory;
@@ -357,7 +401,10 @@ static void put_memory(struct json *j, const struct report *r)
 	}
 	json_object(j, "memory");
 	json_number(j, "private_growth_bytes", m->private_growth);
+	json_number(j, "shared_growth_bytes", m->shared_growth);
+	json_number(j, "files_growth_bytes", m->files_growth);
 	json_bytes(j, "captured_live_bytes", m->live);
+	json_bytes(j, "captured_allocated_bytes", m->seen);
 	json_bool(j, "mostly_unseen", m->mostly_unseen);
 	json_object_end(j);
 }
@@ -379,6 +426,8 @@ static void put_view(struct json *j, const struct report *r)
 		json_bool(j, "same_session", r->same_session);
 	json_bool(j, "past_unknown", r->past_unknown);
 	json_bool(j, "peak", r->options.peak);
+	if (!o->leaks && !report_compares(r))
+		json_bool(j, "first_is_largest", report_first_is_largest(r));
 	json_filter(j, r);
 	json_object_end(j);
 }
@@ -404,6 +453,8 @@ int report_json(const struct report *r, FILE *out)
 	json_number(&j, "detection_limit_bytes", report_detection_limit(r));
 	json_unsigned(&j, "hidden_block_bytes", report_hidden_bytes(r));
 	put_memory(&j, r);
+	put_pace(&j, r);
+	put_unsampled(&j, r);
 	json_trust(&j, r, figure_keys);
 	json_object(&j, "total");
 	put_figures(&j, r, &r->total);

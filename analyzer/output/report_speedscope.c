@@ -16,6 +16,7 @@ struct speedscope {
 	struct output_rows rows;
 	struct json json;
 	struct frame_table frames;
+	struct folded_stack stack;
 };
 
 static int put_gap(struct speedscope *o, enum output_gap gap)
@@ -38,11 +39,12 @@ static int put_stack(struct speedscope *o, size_t i)
 	json_array_line(&o->json, NULL);
 	if (gap)
 		s = put_gap(o, gap);
-	for (size_t k = output_rows_depth(&o->rows, i); !s && k-- > 0;) {
-		struct place_entry entry;
-		s = frame_table_place(&o->frames, row->frames[k], &entry);
-		for (uint32_t n = entry.count; !s && n-- > 0;)
-			json_unsigned(&o->json, NULL, o->frames.frame_of[entry.first + n]);
+	s = s || !row || !row->frame_count ? s : folded_stack_make(&o->stack, o->report, row);
+	for (size_t k = row && row->frame_count ? o->stack.count : 0; !s && k-- > 0;) {
+		uint32_t frame;
+		s = frame_table_folded(&o->frames, &o->stack.list[k], &frame);
+		if (!s)
+			json_unsigned(&o->json, NULL, frame);
 	}
 	json_array_end(&o->json);
 	return s;
@@ -143,6 +145,7 @@ int report_speedscope(const struct report *r, const char *name, FILE *out)
 	frame_table_init(&o->frames, r);
 	int s = put_all(o, name);
 	frame_table_done(&o->frames);
+	folded_stack_done(&o->stack);
 	free(o);
 	return s;
 }

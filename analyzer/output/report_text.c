@@ -89,8 +89,9 @@ static void put_rest(const struct text *t, size_t shown, bool brief)
 		fprintf(t->out, "No stack is called %s: blocks that count as live may have been freed unseen.\n",
 		        r->options.leaks ? "a leak" : "grown");
 	else if (r->options.leaks)
-		fputs("LEAK: old blocks became more all through the session; false alarms are limited over all stacks\n"
-		      "(Benjamini and Hochberg). What lives longer than the session cannot be told from a leak.\n",
+		fputs("grows: old blocks become more; false alarms are limited over all stacks (Benjamini and "
+		      "Hochberg).\n"
+		      "LEAK: and old blocks are not freed; they live on for longer than the session, on average.\n",
 		      t->out);
 	else if (report_compares(r))
 		fprintf(t->out,

@@ -10,6 +10,7 @@
 #include "printable.h"
 #include "report.h"
 #include "report_request.h"
+#include "rights.h"
 
 enum { EXIT_WHOLE = 0, EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2 };
 
@@ -54,21 +55,24 @@ int requested_report_main(int argc, char **argv)
 	struct report_options options = { .confidence = ESTIMATE_CONFIDENCE, .symbols = true };
 	struct outputs outputs = { 0 };
 	struct report report;
+	struct rights rights;
 	struct err e = { 0 };
 
-	if (argc < 2 || argc > 3 || strcmp(argv[0], REPORT_REQUEST_VERSION) != 0)
+	if (argc < 3 || argc > 4 || strcmp(argv[0], REPORT_REQUEST_VERSION) != 0 || !rights_parse(argv[1], &rights))
 		return REPORT_REQUEST_UNKNOWN;
-	int r = outputs_add(&outputs, argv[1], &e);
+	if (rights_drop(&rights))
+		return REQUEST_NOT_DROPPED;
+	int r = outputs_add(&outputs, argv[2], &e);
 	if (!r)
 		r = outputs_settle(&outputs, NULL, &options, &e);
 	options.moments = r ? 0 : outputs_moments(&outputs, &options, 1);
 	options.stack_threads = !r && outputs_show_threads(&outputs);
 	options.times = !r && outputs_show_times(&outputs);
 	int status = r ? refuse() : EXIT_WHOLE;
-	if (!r && argc == 3) {
+	if (!r && argc == 4) {
 		outputs.list[0].path = "-"; /* the name has said the form; the file is open already */
 		r = report_init(&report, &options, &e);
-		status = r ? complain(argv[2], &e, EXIT_UNREADABLE) : show(&report, &outputs, argv[2]);
+		status = r ? complain(argv[3], &e, EXIT_UNREADABLE) : show(&report, &outputs, argv[3]);
 		report_done(&report);
 	}
 	outputs_done(&outputs);

@@ -97,6 +97,12 @@ const char *text_source(const struct images *images, uint64_t place, const struc
 	return out;
 }
 
+void text_module(const struct image *image, char out[LINE_TEXT])
+{
+	image_short_name(image, out, LINE_TEXT);
+	printable_copy(out, out, LINE_TEXT);
+}
+
 const char *text_short_path(const char *path)
 {
 	const char *p = path + strlen(path);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "folding.h"
 #include "report.h"
 
 #define LINE_TEXT 4096
@@ -37,6 +38,10 @@ enum report_figure text_companion(enum report_figure f);
 const char *text_samples(uint64_t n);
 /* A name in so many columns, unless full names are wanted; returns how many it has. */
 size_t text_name(const struct report *report, const char *name, size_t columns, char out[LINE_TEXT]);
+/* The frames of a stack in the order of the text: the line of Python leads, then come the native frames below it. */
+const struct folded_frame *text_frame(const struct folded_stack *stack, size_t i);
+/* "numpy (7 frames)"; returns how many columns it has. */
+size_t text_folded(const struct folded_frame *frame, char out[LINE_TEXT]);
 /* A line on what the allocator adds, if it is known. */
 void text_slack(const struct text *t, const struct slack *slack);
 /* One for each character. */
@@ -45,6 +50,8 @@ size_t text_columns(const char *text);
  * that is known; "" without a file. */
 const char *text_source(const struct images *images, uint64_t place, const struct location *location,
                         char out[LINE_TEXT]);
+/* The name of a module without what says nothing. */
+void text_module(const struct image *image, char out[LINE_TEXT]);
 /* The last two components, which say which file it is. */
 const char *text_short_path(const char *path);
 void text_label(const struct text *t, const char *name);
@@ -73,6 +80,8 @@ double text_seconds(const struct report *report);
 /* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
 const char *text_kept(double live, double allocated, char text[16]);
 void text_totals(const struct text *t);
+/* "shared memory +600 MiB, files +12.0 MiB": what of them grew; "" if neither did, or is known. */
+const char *text_resident_growth(const struct report_memory *memory, char text[96]);
 size_t text_holders(const struct text *t);
 /* The last lines: text_seen, with what the figures are worth if all are measured; what to do next. */
 void text_next(const struct text *t, const char *name);

@@ -5,10 +5,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "deepest.h"
 #include "printable.h"
 #include "short_name.h"
 #include "size.h"
 #include "text.h"
+#include "unseen.h"
+
+#define ENOUGH_SAMPLES 100u
+#define MOST_OVERHEAD 25.0 /* % */
 
 /* Up to the column of names, then "< ", function, space, source: 120 columns. */
 #define NAME_COLUMNS 27
@@ -16,8 +21,6 @@
 #define NAMES_AT 71
 #define FRAMES_SHOWN 8
 #define NEXT_NAME_COLUMNS 10 /* three times, in 120 columns */
-/* As much as the allocator, stacks and what the kernel has not counted yet may differ. */
-#define KERNEL_NOISE_BYTES (4u << 20)
 
 double text_seconds(const struct report *r)
 {
@@ -39,12 +42,45 @@ static const char *level_text(const struct report *r, const struct estimate *x, 
 	return text;
 }
 
-/* The function of the largest row, and where it is. */
+/* A name in bold, and where it is; false: it has none. */
+static bool put_function(const struct text *t, const char *before, uint64_t place, const struct location *l)
+{
+	const struct report *r = t->report;
+	char name[LINE_TEXT], source[LINE_TEXT];
+
+	if (!l->function)
+		return false;
+	text_name(r, l->function, NAME_COLUMNS, name);
+	text_source(&r->images, place, l, source);
+	if (!r->options.full_names)
+		short_name_cut(source, SOURCE_COLUMNS);
+	fprintf(t->out, ";\n%s%s%s%s%s%s%s", before, t->bold, name, t->plain, source[0] ? " (" : "", source,
+	        source[0] ? ")" : "");
+	return true;
+}
+
+/* The deepest function with more than half below it. If one row has so much, its own sentence says it. */
+static void put_deepest(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = report_is_live(r->options.sort) ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	struct deepest d;
+	char before[64], share[16];
+
+	if (r->options.by != BY_STACK || !r->symbols || !r->rows.count || report_share(r, r->rows.list, f) > 0.5 ||
+	    deepest_find(r, f, &d) || !d.location)
+		return;
+	snprintf(before, sizeof before, "%s%s of it comes from below ", r->rows.count > DEEPEST_ROWS ? "at least " : "",
+	         text_percent(d.share, share));
+	put_function(t, before, d.place, d.location);
+}
+
+/* The function of the first row, and where it is. */
 static void put_largest(const struct text *t)
 {
 	const struct report *r = t->report;
 	const struct report_row *row = r->rows.list;
-	char name[LINE_TEXT], source[LINE_TEXT], share[16];
+	char share[16];
 
 	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
 		return;
@@ -52,16 +88,11 @@ static void put_largest(const struct text *t)
 	size_t n;
 	const uint64_t place = row->frames[own.frame];
 	const struct location *l = report_locations(r, place, &n) + own.location;
-	if (!l->function)
+	const char *before = report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ";
+	if (!put_function(t, before, place, l))
 		return;
-	text_name(r, l->function, NAME_COLUMNS, name);
-	text_source(&r->images, place, l, source);
-	if (!r->options.full_names)
-		short_name_cut(source, SOURCE_COLUMNS);
-	text_percent(report_share(r, row, r->options.sort), share);
-	fprintf(t->out, ";\nthe largest stack, of %s%s%s%s%s%s, %s %s of it", t->bold, name, t->plain,
-	        source[0] ? " (" : "", source, source[0] ? ")" : "",
-	        report_is_live(r->options.sort) ? "holds" : "allocated", share);
+	fprintf(t->out, ", %s %s of it", report_is_live(r->options.sort) ? "holds" : "allocated",
+	        text_percent(report_share(r, row, r->options.sort), share));
 }
 
 void text_verdict(const struct text *t)
@@ -101,6 +132,7 @@ void text_verdict(const struct text *t)
 		fprintf(t->out, "%s%s (%s%s)", hedge(trust), size_format(x.value, value), text_interval(f, &x, range),
 		        level_text(r, &x, level));
 	fputs(report_is_live(f) ? r->options.at_ns ? " was live" : " is still live" : " was allocated", t->out);
+	put_deepest(t);
 	put_largest(t);
 	fputs(".\n", t->out);
 }
@@ -149,6 +181,13 @@ static void put_total(const struct text *t, const char *name, enum report_figure
 /* What the kernel says of the same time. It counts what was freed of older blocks, too. */
 static void put_kernel(const struct text *t)
 {
+	static const char *const words[] = {
+		[KERNEL_CANNOT_TELL] = "too little, or what is live too uncertain, to compare",
+		[KERNEL_AGREES] = "agrees",
+		[KERNEL_LESS] = "less than is live: memory from before was used again, or not all was touched",
+		[KERNEL_FREED] = "more than is live: what was seen and freed may not have been given back",
+		[KERNEL_MORE] = "more than was seen",
+	};
 	const struct report_memory *m = &t->report->memory;
 	char growth[40];
 
@@ -156,11 +195,30 @@ static void put_kernel(const struct text *t)
 		return;
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
 	fprintf(t->out, "  the kernel says: %s%s private memory: %s\n", m->private_growth > 0 ? "+" : "", growth,
-	        m->private_growth > m->live.high + KERNEL_NOISE_BYTES ? "more than is seen live"
-	        : m->private_growth < m->live.low - KERNEL_NOISE_BYTES
-	                ? "less than is live: memory from before was used "
-	                  "again, or not all was touched"
-	                : "agrees");
+	        words[m->verdict]);
+}
+
+const char *text_resident_growth(const struct report_memory *m, char text[96])
+{
+	char shared[40], files[40];
+	bool more = m->shared_growth > MEMORY_NOISE_BYTES;
+	bool both = more && m->files_growth > MEMORY_NOISE_BYTES;
+
+	text[0] = 0;
+	if (more)
+		snprintf(text, 96, "shared memory +%s%s", size_format(m->shared_growth, shared), both ? ", " : "");
+	if (m->files_growth > MEMORY_NOISE_BYTES)
+		snprintf(text + strlen(text), 96 - strlen(text), "files +%s", size_format(m->files_growth, files));
+	return text;
+}
+
+/* What no allocator has, but is resident, too. */
+static void put_resident(const struct text *t)
+{
+	char growth[96];
+
+	if (text_resident_growth(&t->report->memory, growth)[0] && !filter_any(&t->report->options.filter))
+		fprintf(t->out, "  the kernel says: %s\n", growth);
 }
 
 void text_totals(const struct text *t)
@@ -169,16 +227,31 @@ void text_totals(const struct text *t)
 	put_total(t, t->report->options.at_ns ? "live then" : "still live", FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT);
 	put_total(t, "allocated", FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT);
 	put_kernel(t);
+	put_resident(t);
 }
 
-static void put_frame(const struct text *t, uint64_t place, const struct location *l, bool first)
+static void put_folded(const struct text *t, const struct folded_frame *f)
+{
+	char name[LINE_TEXT];
+
+	text_folded(f, name);
+	fprintf(t->out, "%*s%s%s %s%s\n", NAMES_AT, "", t->dim, f->package ? ">" : "<", name, t->plain);
+}
+
+static void put_frame(const struct text *t, const struct folded_frame *f, bool first)
 {
 	const struct report *r = t->report;
+	const struct location *l = f->location;
+	const uint64_t place = f->place;
 	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
 	char raw[LINE_TEXT], name[LINE_TEXT], source[LINE_TEXT], module[LINE_TEXT] = "";
 
+	if (f->name[0]) {
+		put_folded(t, f);
+		return;
+	}
 	if (PLACE_IMAGE(place))
-		printable_copy(image_name(image), module, sizeof module);
+		text_module(image, module);
 	if (l->function)
 		snprintf(raw, sizeof raw, "%s", l->function);
 	else
@@ -201,7 +274,7 @@ static void put_frame(const struct text *t, uint64_t place, const struct locatio
 static void put_frames(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
-	struct report_own own = report_own(r, row);
+	struct folded_stack stack = { 0 };
 	size_t inner = report_inner(r, row), shown = 0;
 	size_t most = r->options.depth ? r->options.depth : FRAMES_SHOWN;
 
@@ -209,15 +282,15 @@ static void put_frames(const struct text *t, const struct report_row *row)
 		fputs(row->unknown ? "(stack not known)\n" : "(no frame is shown)\n", t->out);
 		return;
 	}
-	for (size_t i = own.frame; i < inner && shown < most; i++) {
-		size_t n;
-		const struct location *list = report_locations(r, row->frames[i], &n);
-		for (size_t k = i == own.frame ? own.location : 0; k < n && shown < most; k++)
-			put_frame(t, row->frames[i], &list[k], !shown++);
-		if (shown == most && i + 1 < inner) {
-			fprintf(t->out, "%*s%s< ... (--verbose or --depth: more)%s\n", NAMES_AT, "", t->dim, t->plain);
-			return;
-		}
+	if (folded_stack_make(&stack, r, row))
+		fputs("(out of memory)\n", t->out);
+	for (; shown < stack.count && shown < most && stack.list[shown].frame < inner; shown++)
+		put_frame(t, text_frame(&stack, shown), !shown);
+	bool more = shown == most && (shown < stack.count ? stack.list[shown].frame : report_depth(r, row)) < inner;
+	folded_stack_done(&stack);
+	if (more) {
+		fprintf(t->out, "%*s%s< ... (--verbose or --depth: more)%s\n", NAMES_AT, "", t->dim, t->plain);
+		return;
 	}
 	if (inner < row->frame_count) {
 		fprintf(t->out, "%*s%s<%s ", NAMES_AT, "", t->dim, t->plain);
@@ -246,13 +319,25 @@ static void put_holder(const struct text *t, size_t number, const struct report_
 	put_frames(t, row);
 }
 
+static void put_unseen_stacks(const struct text *t)
+{
+	struct unseen_stacks unseen = unseen_stacks(t->report, report_is_live(t->report->options.sort));
+	char number[40], value[40], limit[40];
+
+	fprintf(t->out, "    no sample in %s %s: with all that are not known ",
+	        text_grouped((double)unseen.stacks, number), text_plural((double)unseen.stacks, "stack", "stacks"));
+	if (unseen.estimate > 0)
+		fprintf(t->out, "about %s, ", size_format(unseen.estimate, value));
+	fprintf(t->out, "less than %s together\n", size_format(unseen.high, limit));
+}
+
 size_t text_holders(const struct text *t)
 {
 	const struct report *r = t->report;
 	enum report_figure f = r->options.sort;
 	char level[40];
-	size_t shown = 0, none = 0, folded = 0;
-	char number[40], limit[40];
+	size_t shown = 0, none = 0;
+	bool folded = false;
 
 	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
 	fprintf(t->out, "\n%s, innermost function first\n    %s%9s  %-20s %7s %7s %9s %7s%s\n",
@@ -268,16 +353,16 @@ size_t text_holders(const struct text *t)
 		report_want_symbols(r, i, r->options.top ? report_shown(r) : r->rows.count);
 		put_holder(t, ++shown, row);
 		struct report_own own = report_own(r, row);
-		folded += own.frame || own.location;
+		folded = folded || own.frame || own.location;
 	}
 	if (!shown)
 		fputs("    none\n", t->out);
 	if (folded)
-		fputs("    frames of the standard library next to the allocator are folded: --show-std shows them\n",
+		fputs("    frames of allocators, of the standard library and below Python are folded: --full-stacks "
+		      "shows them\n",
 		      t->out);
-	if (none && report_detection_limit(r) > 0)
-		fprintf(t->out, "    no sample in %s %s: each holds less than %s\n", text_grouped((double)none, number),
-		        text_plural((double)none, "stack", "stacks"), size_format(report_detection_limit(r), limit));
+	if (none && r->largest_rate > 1)
+		put_unseen_stacks(t);
 	return shown;
 }
 
@@ -318,6 +403,40 @@ static bool is_plain(const char *name)
 	return n && !name[n] && n <= NEXT_NAME_COLUMNS && name[0] != '-';
 }
 
+/* As --rate takes it. */
+static const char *rate_option(double rate, char text[40])
+{
+	uint64_t bytes = (uint64_t)exp2(floor(log2(fmax(1, rate))));
+
+	if (bytes >= 1 << 20)
+		snprintf(text, 40, "%" PRIu64 "M", bytes >> 20);
+	else if (bytes >= 1 << 10)
+		snprintf(text, 40, "%" PRIu64 "k", bytes >> 10);
+	else
+		snprintf(text, 40, "%" PRIu64, bytes);
+	return text;
+}
+
+/* What brings as many samples as figures need that are known to a fifth. */
+static void put_more(const struct text *t)
+{
+	const struct report *r = t->report;
+	const struct session *s = r->sessions;
+	uint64_t samples = r->total.sum[r->options.sort].samples;
+	double more = (double)ENOUGH_SAMPLES / (double)(samples ? samples : 1);
+	char number[40], rate[40];
+
+	if (more <= 1 || r->largest_rate <= 1 || !s->duration_ns || filter_any(&r->options.filter))
+		return;
+	fprintf(t->out, "Next: %s %s %s few: record for %.0f s, or with --rate %s",
+	        text_grouped((double)samples, number), text_samples(samples), text_plural((double)samples, "is", "are"),
+	        (double)s->duration_ns / 1e9 * more, rate_option((double)r->largest_rate / more, rate));
+	double takes = more * (s->rate_count ? s->max_overhead : fmin(s->overhead, s->processor / DUMP_LOAD_MIN));
+	if (s->max_overhead > 0 && takes > s->max_overhead)
+		fprintf(t->out, " --max-overhead %.0f", fmin(MOST_OVERHEAD, ceil(100 * takes)));
+	putc('\n', t->out);
+}
+
 void text_next(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
@@ -329,4 +448,5 @@ void text_next(const struct text *t, const char *name)
 	fprintf(t->out,
 	        "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --leaks %s | memanalyze --verbose %s\n",
 	        name, name, name);
+	put_more(t);
 }

@@ -86,6 +86,20 @@ static void put_session(const struct text *t, const struct session *s, const cha
 	put_copy(t, s);
 }
 
+static void put_pace(const struct text *t, bool old)
+{
+	struct report_pace pace = report_pace(t->report, old);
+	char value[40], range[96], before[40], after[40];
+
+	text_label(t, old ? "growth old" : "growth new");
+	fprintf(t->out, "%s%s/s%s (%s) of live bytes in %.1f s", t->bold, size_format(pace.live.value, value), t->plain,
+	        text_interval(FIGURE_LIVE_BYTES, &pace.live, range), pace.seconds);
+	if (pace.private_start_bytes && pace.private_latest_bytes)
+		fprintf(t->out, "; private memory %s -> %s", size_format((double)pace.private_start_bytes, before),
+		        size_format((double)pace.private_latest_bytes, after));
+	putc('\n', t->out);
+}
+
 static void put_sessions(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -98,6 +112,8 @@ static void put_sessions(const struct text *t)
 		fputs(r->same_session ? "one session at two times: blocks that live in both cancel out\n"
 		                      : "two sessions: each knows only what was allocated since its own attach\n",
 		      t->out);
+		for (int old = 1; old >= 0 && report_has_pace(r); old--)
+			put_pace(t, old);
 		return;
 	}
 	for (size_t i = 0; i < r->session_count && i < SESSIONS_LISTED; i++)
@@ -144,10 +160,10 @@ static void put_rate_change(const struct text *t, const struct session *s, const
 		fprintf(t->out, "the table of live samples was crowded: thinned to one per %s\n",
 		        size_format((double)c->thinned_bytes, share));
 	else if (c->reason == DUMP_RATE_COSTLY)
-		fprintf(t->out, "sampling took %s of the CPU time (limit %g %%)\n", text_percent(c->overhead, share),
+		fprintf(t->out, "sampling cost %s (limit %g %%)\n", text_percent(c->overhead, share),
 		        100 * s->max_overhead);
 	else
-		fprintf(t->out, "sampling took %s of the CPU time\n", text_percent(c->overhead, share));
+		fprintf(t->out, "sampling cost %s\n", text_percent(c->overhead, share));
 }
 
 /* What sampling has cost, and how the rate was changed for it. */
@@ -306,18 +322,23 @@ static void put_memory_unseen(const struct text *t)
 	if (!m->known || !m->mostly_unseen)
 		return;
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
-	snprintf(line, sizeof line, "private memory grew by %s, the %s blocks are %s: MOST OF IT WENT PAST US", growth,
-	         m->ended ? "allocated" : "live", size_format(m->seen.value, live));
+	snprintf(line, sizeof line, "private memory grew by %s, the allocated blocks are %s: MOST OF IT WENT PAST US",
+	         growth, size_format(m->seen.value, live));
 	text_warning(t, "NOT SEEN", line);
 	text_label(t, "");
-	fputs("(an allocator linked into the program, mmap, or pools that were taken before the attach)\n", t->out);
+	fprintf(t->out, "(an allocator linked into the program%s, or pools that were taken before the attach)\n",
+	        m->mmap_sampled ? "" : ", mmap");
 }
 
 static void put_memory(const struct text *t)
 {
 	const struct report_memory *m = &t->report->memory;
-	char growth[40], live[40];
+	char growth[40], live[40], resident[96];
 
+	if (text_resident_growth(m, resident)[0]) {
+		text_label(t, "resident");
+		fprintf(t->out, "%s\n", resident);
+	}
 	if (!m->known || m->mostly_unseen)
 		return;
 	text_label(t, "memory");

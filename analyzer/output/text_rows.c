@@ -31,6 +31,18 @@ static const char *short_path(const struct report *r, uint64_t place, const char
 	return text_short_path(path);
 }
 
+const struct folded_frame *text_frame(const struct folded_stack *stack, size_t i)
+{
+	return &stack->list[i < 2 && stack->list[0].package ? 1 - i : i];
+}
+
+size_t text_folded(const struct folded_frame *f, char out[LINE_TEXT])
+{
+	snprintf(out, LINE_TEXT, "%s (%u %s)", f->name, f->count, text_plural(f->count, "frame", "frames"));
+	printable_copy(out, out, LINE_TEXT);
+	return text_columns(out);
+}
+
 size_t text_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
 {
 	char clean[LINE_TEXT];
@@ -53,7 +65,7 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 	line->inlined = l->inlined;
 	line->module[0] = 0;
 	if (PLACE_IMAGE(place) && !image->python) /* its file says the same */
-		printable_copy(image_name(image), line->module, sizeof line->module);
+		text_module(image, line->module);
 	if (!r->options.full_names)
 		short_name_cut(line->module, MODULE_COLUMNS - 2);
 	if (l->function)
@@ -73,22 +85,27 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
 }
 
+static void make_folded(const struct folded_frame *f, struct line *line)
+{
+	*line = (struct line){ 0 };
+	line->function_columns = text_folded(f, line->function);
+}
+
 /* Calls fn for each line of the frames of a row, without those that are folded. */
-static void each_line(const struct text *t, const struct report_row *row, void (*fn)(void *, const struct line *),
-                      void *arg)
+static void each_line(const struct text *t, const struct report_row *row, const struct folded_stack *stack,
+                      void (*fn)(void *, const struct line *), void *arg)
 {
 	const struct report *r = t->report;
-	struct report_own own = report_own(r, row);
 	size_t inner = report_inner(r, row);
 	struct line line;
 
-	for (size_t i = own.frame; i < report_depth(r, row) && i < inner; i++) {
-		size_t n;
-		const struct location *list = report_locations(r, row->frames[i], &n);
-		for (size_t k = i == own.frame ? own.location : 0; k < n; k++) {
-			make_line(r, row->frames[i], &list[k], &line);
-			fn(arg, &line);
-		}
+	for (size_t i = 0; i < stack->count && stack->list[i].frame < inner; i++) {
+		const struct folded_frame *f = text_frame(stack, i);
+		if (f->name[0])
+			make_folded(f, &line);
+		else
+			make_line(r, f->place, f->location, &line);
+		fn(arg, &line);
 	}
 }
 
@@ -198,10 +215,24 @@ static void put_row_growth(const struct text *t, const struct report_row *row)
 		fputs(x.high < 0 ? "   shrunk\n" : "   not distinguishable from zero\n", t->out);
 }
 
+/* What grows may be a leak: what would tell. */
+static void put_growing(const struct text *t, const struct report_row *row)
+{
+	double seconds = report_decides_after(t->report, row);
+
+	fprintf(t->out, "%sgrows%s", t->warn, t->plain);
+	if (leak_shape(row->leak) == LEAK_FILLING)
+		fputs(", more and more slowly: as a cache that fills", t->out);
+	else if (isfinite(seconds))
+		fprintf(t->out, "; a session of %.3g s tells if it is a leak", seconds);
+	else
+		fputs("; too few to tell if it is a leak", t->out);
+}
+
 static void put_row_leak(const struct text *t, const struct report_row *row)
 {
 	const struct report *r = t->report;
-	const struct leak_tally *k = &row->change->leak;
+	const struct leak_tally *k = row->leak;
 	struct estimate x = report_interval(r, &k->bytes, FIGURE_LIVE_BYTES);
 	struct estimate y = report_interval(r, &k->count, FIGURE_LIVE_COUNT);
 	char value[40], range[96];
@@ -210,6 +241,8 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 	        text_interval(FIGURE_LIVE_BYTES, &x, range));
 	if (row->grown)
 		fprintf(t->out, "%sLEAK%s", t->warn, t->plain);
+	else if (row->grows)
+		put_growing(t, row);
 	else if (row->doubtful && leak_shape(k) != LEAK_NONE)
 		fputs("no verdict: frees are missed", t->out);
 	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
@@ -275,6 +308,7 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 {
 	const struct report *r = t->report;
 	struct columns c = { .text = t };
+	struct folded_stack stack = { 0 };
 
 	fprintf(t->out, "\n%4zu. ", number);
 	if (r->options.leaks)
@@ -288,15 +322,19 @@ static void put_row(const struct text *t, size_t number, const struct report_row
 		fputs(row->unknown ? "        (stack not known)\n" : "        (no frame is shown)\n", t->out);
 		return;
 	}
-	each_line(t, row, measure, &c);
-	each_line(t, row, put_line, &c);
+	if (folded_stack_make(&stack, t->report, row))
+		fputs("        (out of memory)\n", t->out);
+	each_line(t, row, &stack, measure, &c);
+	each_line(t, row, &stack, put_line, &c);
+	folded_stack_done(&stack);
 	if (report_depth(r, row) == row->frame_count && report_inner(r, row) < row->frame_count) {
 		fputs("        ", t->out);
 		text_startup(t, row);
 	}
-	if (r->options.depth && row->frame_count > r->options.depth)
-		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, row->frame_count - r->options.depth,
-		        text_plural((double)(row->frame_count - r->options.depth), "frame", "frames"), t->plain);
+	size_t more = row->frame_count - report_depth(r, row);
+	if (more)
+		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, more,
+		        text_plural((double)more, "frame", "frames"), t->plain);
 	else if (row->flags & DUMP_STACK_TRUNCATED)
 		fprintf(t->out, "        %s... the stack could not be walked further%s\n", t->dim, t->plain);
 	else if (row->flags & DUMP_STACK_DEEP)
@@ -309,7 +347,7 @@ static bool has_part(const struct report *r, const struct report_row *row)
 	enum report_figure f = r->options.sort;
 
 	if (r->options.leaks)
-		return row->change->leak.count.samples;
+		return row->leak->count.samples;
 	if (report_compares(r))
 		return row->change->plus[f].samples || row->change->minus[f].samples;
 	return row->sum[f].samples;

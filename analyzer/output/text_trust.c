@@ -50,11 +50,10 @@ const char *text_trust_reason(const struct report *r, enum trust_reason reason, 
 		break;
 	case TRUST_NOT_PATCHED: snprintf(line, LINE_TEXT, "the allocations of some modules are not seen"); break;
 	case TRUST_MEMORY_UNSEEN:
-		snprintf(line, LINE_TEXT,
-		         "private memory grew by %s, seen allocations explain %s at most (mmap by hand: memattach "
-		         "--mmap)",
+		snprintf(line, LINE_TEXT, "private memory grew by %s, seen allocations explain %s at most%s",
 		         text_amount(FIGURE_LIVE_BYTES, r->memory.private_growth, b),
-		         size_format(report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high, c));
+		         size_format(report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high, c),
+		         r->memory.mmap_sampled ? "" : " (mmap by hand: memattach --mmap)");
 		break;
 	case TRUST_HOOKS_LOST:
 		snprintf(line, LINE_TEXT,

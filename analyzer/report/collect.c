@@ -11,6 +11,7 @@
 #include "samples.h"
 #include "stack_places.h"
 #include "target_root.h"
+#include "unseen.h"
 
 struct build {
 	struct report *report;
@@ -28,9 +29,16 @@ struct build {
 struct part {
 	struct report_row row;
 	struct row_change change;
+	struct leak_tally leak;
 	const struct tally *tally;
 	const struct window_part *window; /* NULL: none */
 };
+
+/* Whether the dump is the older one of a pair. */
+static bool is_before(const struct build *b)
+{
+	return b->side == COLLECT_OLD || b->side == COLLECT_EARLIER;
+}
 
 static bool has_times(const struct build *b)
 {
@@ -78,7 +86,7 @@ static void add_unfiltered(const struct build *b, const struct part *part, const
 	struct report_row *all = &b->report->unfiltered;
 	struct estimate_sum sum[FIGURE_COUNT];
 
-	if (!filter_any(&b->report->options.filter) || b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+	if (!filter_any(&b->report->options.filter) || is_before(b))
 		return;
 	memcpy(sum, part->row.sum, sizeof sum);
 	if (b->filter.records && !has_times(b))
@@ -87,40 +95,33 @@ static void add_unfiltered(const struct build *b, const struct part *part, const
 		estimate_merge(&all->sum[f], &sum[f]);
 }
 
-/* A count that has no sample of its own is about the sizes that the other samples of the stack show. */
-static void know_sizes(const struct build *b, struct estimate_sum *count, double next)
-{
-	if (!count->samples)
-		count->next = next;
-	estimate_hide(count, b->samples.rate);
-}
-
-/* Says what an unseen sample would weigh, in every set that this dump may have one in. */
-static void fill_next(const struct build *b, struct part *part, const struct dump_stack *stack)
+/* Says which sizes the samples of the stack show: a count that has no sample of its own is about them. What else an
+ * unseen sample may weigh is known when all dumps are (unseen.h). */
+static void know_sizes(const struct build *b, struct part *part, const struct dump_stack *stack)
 {
 	struct row_change *change = &part->change;
-	double bytes = b->samples.rate > 1 ? (double)b->samples.rate : 0;
 	struct estimate_sum *allocated = &part->row.sum[FIGURE_ALLOCATED_COUNT];
+	double smallest = part->tally->smallest;
 	double count = part->tally->next;
 
 	/* Where records are gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. */
 	if (b->samples.rate > 1 && stack && stack->taken_count)
 		count = fmax(count, stack->variance_count / ((double)stack->taken_count + stack->excess_count) + 1);
+	if (!(smallest > 0))
+		smallest = estimate_size(count, b->samples.rate);
+	part->row.smallest[is_before(b)] = smallest;
 	/* The sums of a stack do not know their largest weight. */
 	if (!allocated->next)
 		allocated->next = count;
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		struct estimate_sum *sums[] = { &part->row.sum[f], &change->old[f], &change->plus[f],
 			                        &change->minus[f] };
-		for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
-			if (report_is_bytes(f))
-				sums[i]->next = bytes;
-			else
-				know_sizes(b, sums[i], count);
-		}
+		for (size_t i = 0; !report_is_bytes(f) && i < sizeof sums / sizeof sums[0]; i++)
+			if (!sums[i]->samples)
+				sums[i]->next = count;
 	}
-	estimate_expect(&change->leak.bytes, bytes);
-	know_sizes(b, &change->leak.count, count);
+	if (!part->leak.count.samples)
+		part->leak.count.next = count;
 }
 
 /* What the samples say. */
@@ -130,6 +131,7 @@ static void take_samples(const struct build *b, struct part *part, size_t number
 
 	*part = (struct part){ .row.slack = s->lives[number].slack, .tally = &s->tallies[number] };
 	part->row.change = b->report->rows.changes ? &part->change : NULL;
+	part->row.leak = b->report->rows.leaks ? &part->leak : NULL;
 	if (b->side != COLLECT_EARLIER) { /* which the later one holds */
 		part->row.frees = s->lives[number].frees;
 		part->row.frees.seen = part->tally->seen;
@@ -137,7 +139,7 @@ static void take_samples(const struct build *b, struct part *part, size_t number
 	if (s->windows)
 		part->window = &s->windows[number];
 	if (s->leaks)
-		part->change.leak = s->leaks[number];
+		part->leak = s->leaks[number];
 	if (s->times)
 		part->row.times = s->times[number];
 	for (int f = 0; f <= FIGURE_LIVE_COUNT; f++) {
@@ -155,7 +157,7 @@ static void take_side(const struct build *b, struct part *part)
 {
 	struct report_row *row = &part->row;
 	struct row_change *change = &part->change;
-	bool before = b->side == COLLECT_OLD || b->side == COLLECT_EARLIER;
+	bool before = is_before(b);
 
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		if (b->side == COLLECT_NEW)
@@ -164,12 +166,13 @@ static void take_side(const struct build *b, struct part *part)
 			change->minus[f] = row->sum[f];
 		if (before) {
 			change->old[f] = row->sum[f];
-			row->sum[f] = (struct estimate_sum){ 0 };
+			row->sum[f] = change->plus[f] = (struct estimate_sum){ 0 };
+		} else if (b->report->options.diff) {
+			change->old[f] = change->minus[f] = (struct estimate_sum){ 0 };
 		}
 	}
 	if (before) {
 		row->slack = (struct slack){ 0 };
-		change->leak = (struct leak_tally){ 0 };
 		row->lost_live = 0;
 	}
 }
@@ -186,7 +189,7 @@ static uint64_t freed_samples(const struct dump_stack *stack, uint64_t records)
 static uint64_t chosen_part(const struct part *part, uint64_t dropped)
 {
 	const struct tally *tally = part->tally;
-	uint64_t kept = part->change.leak.kept;
+	uint64_t kept = part->leak.kept;
 
 	return kept < tally->history ? (uint64_t)ceil((double)dropped * (double)kept / (double)tally->history)
 	                             : dropped;
@@ -198,11 +201,11 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 
 	take_samples(b, part, number);
 	fill_allocated(b, part, stack);
-	fill_next(b, part, stack);
+	know_sizes(b, part, stack);
 	add_unfiltered(b, part, stack);
 	uint64_t freed = freed_samples(stack, b->samples.lives[number].records);
 	if (freed > part->tally->history)
-		part->change.leak.dropped = chosen_part(part, freed - part->tally->history);
+		part->leak.dropped = chosen_part(part, freed - part->tally->history);
 	/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
 	if (stack)
 		part->row.lost_live = stack->unkept < lost_live ? stack->unkept : lost_live;
@@ -214,7 +217,7 @@ static void count_python(struct build *b, const struct dump_stack *stack, const 
 {
 	struct report_python *python = &b->report->python;
 
-	if (!places->python || b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+	if (!places->python || is_before(b))
 		return;
 	python->samples += stack->taken_count;
 	python->complete += places->python_complete ? stack->taken_count : 0;
@@ -241,7 +244,7 @@ static void count_own_code(struct build *b, const struct dump_stack *stack, cons
 	struct symbols *symbols = b->report->symbols;
 	bool unnamed = false;
 
-	if (b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+	if (is_before(b))
 		return;
 	for (uint32_t i = 0; i < places->count && symbols; i++) {
 		size_t n;
@@ -398,7 +401,7 @@ static void add_left_out(struct build *b)
 {
 	struct estimate_sum *all = b->report->unfiltered.sum;
 
-	if (b->side == COLLECT_OLD || b->side == COLLECT_EARLIER)
+	if (is_before(b))
 		return;
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		if (report_is_live(f) || has_times(b))
@@ -542,8 +545,7 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 		add_left_out(&b);
 	if (!s)
 		judge_session(r, &r->sessions[r->session_count - 1], &b.samples.fit, b.modules.got_entries);
-	if (b.samples.rate > r->largest_rate)
-		r->largest_rate = b.samples.rate;
+	unseen_note_rate(r, b.samples.rate, is_before(&b));
 	r->times.known = !s && options.times && has_all_records(dump); /* it may be recorded meanwhile */
 	if (!s && needs_lost_history(&b.samples))
 		r->past_unknown = true;

@@ -51,7 +51,7 @@ static void add_unassigned(struct report *r)
 int filter_rows(struct report *r)
 {
 	const struct filter_options *o = &r->options.filter;
-	struct rows shorter = { .changes = r->rows.changes };
+	struct rows shorter = { .changes = r->rows.changes, .leaks = r->rows.leaks };
 	int s = 0;
 
 	if (filter_by_stack(o))

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames that say nothing about who holds memory: those of the standard libraries of C++ and Rust between a program
- * and the allocator, and those that start a process or a thread. Known by the names of functions, as they are written
- * for people.
+ * Functions that say nothing about who holds memory: wrappers of allocation functions, those of the standard libraries
+ * of C++ and Rust, and those that start a process or a thread. Known by their names, as they are written for people.
+ * Which frames of a stack are folded for that: folding.h.
  */
 #ifndef MEMATTACH_FOLD_H
 #define MEMATTACH_FOLD_H
 
 #include <stdbool.h>
 
-/* Of the standard library: a container or an allocator, if it stands at the inner end of a stack. NULL: no. */
-bool fold_is_standard(const char *function);
+/* Of the standard library. Of an inlined function the file says it, which may be NULL. NULL: no. */
+bool fold_is_standard(const char *function, const char *file);
+/* Passes on to an allocation function, if it stands at the inner end of a stack: by a name of the usual kind (xmalloc,
+ * my_strdup, T::operator new), or one that is listed. NULL: no. */
+bool fold_is_wrapper(const char *function);
+/* Has this name, without parameters and what the compiler has put behind it. NULL: no. */
+bool fold_is_called(const char *function, const char *name);
 /* Starts a process or a thread, if it stands at the outer end of a stack. NULL: no. */
 bool fold_is_startup(const char *function);
 

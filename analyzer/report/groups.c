@@ -127,17 +127,19 @@ static void name_member(struct member *m, const struct report *r)
 	}
 }
 
-/* Adds a row to all that stands in its stack. Own is what is innermost but for the standard library. */
+/* Adds a row to all that stands in its stack, but for functions of the allocator that are folded. */
 static int add_members(struct groups *g, const struct report *r, const struct report_row *row, size_t number)
 {
 	struct report_own own = report_own(r, row);
 	struct member m;
 
-	for (uint32_t i = 0; i < row->frame_count; i++) {
+	for (uint32_t i = r->options.by == BY_FUNCTION ? (uint32_t)own.frame : 0; i < row->frame_count; i++) {
 		size_t n = 1;
 		m.place = row->frames[i];
 		m.location = r->options.by == BY_MODULE ? &nothing : report_locations(r, m.place, &n);
 		for (size_t k = 0; k < n; k++, m.location++) {
+			if (r->options.by == BY_FUNCTION && i == own.frame && k < own.location)
+				continue;
 			name_member(&m, r);
 			if (add_row(g, m.image, m.name, row, number, i == own.frame && k == own.location))
 				return -ENOMEM;

@@ -62,9 +62,7 @@ void judge(struct report *r)
 	struct trust_evidence *e = &r->evidence;
 
 	judge_frees(r);
-	/* What was freed again may still be in the allocator's hands. */
-	e->memory_unseen = r->memory.mostly_unseen && report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES).high <
-	                                                      r->memory.private_growth / 2;
+	e->memory_unseen = r->memory.mostly_unseen;
 	r->trust = trust_decide(e);
 }
 
@@ -76,4 +74,5 @@ void judge_row(const struct report *r, struct report_row *row)
 		return;
 	row->doubtful = trust_live_doubtful(&r->trust) || trust_share_matters(&own);
 	row->grown = row->grown && !row->doubtful;
+	row->grows = row->grows && !row->doubtful;
 }

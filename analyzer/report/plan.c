@@ -49,7 +49,7 @@ static struct estimate_sum imagine(const struct scene *s, double rate, double ti
 static double precision_at(const struct scene *s, double rate, double time)
 {
 	struct estimate_sum sum = imagine(s, rate, time);
-	struct estimate x = estimate_interval_smooth(&sum, s->confidence);
+	struct estimate x = estimate_interval(&sum, s->confidence);
 
 	return (x.high - x.low) / 2 / x.value;
 }

@@ -8,12 +8,16 @@
 #include "collect.h"
 #include "compare.h"
 #include "filter_rows.h"
+#include "folding.h"
 #include "grow.h"
 #include "judge.h"
 #include "samples.h"
+#include "unseen.h"
 
-/* A growth of private memory below this says nothing: arenas, stacks and caches of the allocator. */
-#define MEMORY_NOISE_BYTES (4u << 20)
+/* What an allocator needs for a block beside its usable bytes, and at most beside those that were asked for: glibc's
+ * least chunk has 32. */
+#define MEMORY_HEADER_BYTES 8.0
+#define MEMORY_ADDED_BYTES 31.0
 
 static int fail(int s, struct err *e)
 {
@@ -74,12 +78,17 @@ static bool needs_lines(const struct report_options *o)
 
 int report_init(struct report *r, const struct report_options *options, struct err *e)
 {
-	*r = (struct report){ .options = *options, .whole = true, .largest_rate = 1 };
+	*r = (struct report){ .options = *options, .whole = true };
 	int s = images_init(&r->images);
-	r->rows.changes = options->leaks || report_compares(r);
+	r->rows.changes = report_compares(r);
+	r->rows.leaks = options->leaks;
 	if (!s && r->rows.changes) {
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;
+	}
+	if (!s && r->rows.leaks) {
+		r->total.leak = calloc(1, sizeof *r->total.leak);
+		s = r->total.leak ? 0 : -ENOMEM;
 	}
 	if (!s && options->symbols && (!groups_of_samples(options->by) || filter_by_stack(&options->filter))) {
 		r->symbols = symbols_new(&r->images, &r->options.search, needs_lines(options));
@@ -122,10 +131,25 @@ static int add(struct report *r, struct dump *dump, const char *name, enum colle
 	return 0;
 }
 
+/* A time that the dump does not reach is no moment of it. */
+static int check_times(const struct report *r, const struct dump *dump, struct err *e)
+{
+	uint64_t wanted = r->options.at_ns > r->options.since_ns ? r->options.at_ns : r->options.since_ns;
+	double seconds = (double)dump_duration_ns(dump) / 1e9;
+
+	return r->options.peak || dump_has_no_end(dump) || (double)wanted / 1e9 <= seconds
+	               ? 0
+	               : err_set(e, EINVAL, "--%s %gs: the session lasted for %.1f s",
+	                         r->options.at_ns == wanted ? "at" : "since", (double)wanted / 1e9, seconds);
+}
+
 int report_add(struct report *r, struct dump *dump, const char *name, struct err *e)
 {
-	int s = add(r, dump, name, COLLECT_ONLY, NULL);
+	int s = check_times(r, dump, e);
 
+	if (s)
+		return s;
+	s = add(r, dump, name, COLLECT_ONLY, NULL);
 	return s ? fail(s, e) : 0;
 }
 
@@ -142,13 +166,11 @@ static void subtract_allocated(struct report *r)
 				                                 .variance = fmax(0, new->variance - old->variance),
 				                                 .seen = fmax(0, new->seen - old->seen),
 				                                 .next = fmax(new->next, old->next),
-				                                 .hidden = fmax(new->hidden, old->hidden),
 				                                 .samples = new->samples > old->samples
 				                                                    ? new->samples - old->samples
 				                                                    : 0 };
 			/* The history may have dropped more than it had then. */
 			change->plus[f].seen = fmin(change->plus[f].seen, change->plus[f].value);
-			change->minus[f] = (struct estimate_sum){ 0 };
 		}
 	}
 }
@@ -180,17 +202,26 @@ int report_add_pair(struct report *r, struct dump *old, const char *old_name, st
 	return 0;
 }
 
-static void share_sizes(struct row_change *change)
+static void share_sizes(const struct report *r, struct row_change *change)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		if (!report_is_bytes(f))
-			compare_share_sizes(&change->plus[f], &change->minus[f]);
+			compare_share_sizes(&change->plus[f], r->rate_now, &change->minus[f], unseen_rate_before(r));
 }
 
 /* Whether it has grown even if all that the older side has lost was of this row. */
 static bool not_for_losses(const struct report *r, const struct report_row *row)
 {
 	return !r->lost_before || report_growth(r, row, r->options.sort).low > 0;
+}
+
+static void call_leak(const struct report *r, struct report_row *row, bool significant)
+{
+	const struct leak_tally *t = row->leak;
+	enum leak_verdict shape = leak_shape(t);
+
+	row->grows = significant && shape > LEAK_STEP;
+	row->grown = row->grows && shape == LEAK_GROWTH && leak_residual_life(t, r->options.confidence) > 1;
 }
 
 /* Sets p-values and, among them, what is called grown. */
@@ -207,24 +238,28 @@ static int test_rows(struct report *r)
 		const struct row_change *change = row->change;
 		progress_at(r->options.progress, "comparing", i, r->rows.count);
 		if (r->options.leaks)
-			row->p_value = leak_p_value(&change->leak);
+			row->p_value = leak_p_value(row->leak);
 		else
 			row->p_value = compare_p_value(&change->plus[f], &change->minus[f]);
 		/* A stack without any old block is no candidate for a leak, one that grew in one go is none either. */
 		if (!r->options.leaks)
 			p[n++] = row->p_value;
-		else if (change->leak.count.samples)
-			p[n++] = leak_shape(&change->leak) == LEAK_GROWTH ? row->p_value : 1;
+		else if (row->leak->count.samples)
+			p[n++] = leak_shape(row->leak) > LEAK_STEP ? row->p_value : 1;
 	}
-	r->total.p_value = compare_p_value(&r->total.change->plus[f], &r->total.change->minus[f]);
-	r->total.grown = r->total.p_value <= 1 - r->options.confidence && not_for_losses(r, &r->total);
+	const struct row_change *all = r->total.change;
+	r->total.p_value = all ? compare_p_value(&all->plus[f], &all->minus[f]) : 1;
+	/* Like its interval, on both sides. */
+	r->total.grown = r->total.p_value <= (1 - r->options.confidence) / 2 && not_for_losses(r, &r->total);
 	judge_row(r, &r->total);
 	double threshold = compare_threshold(p, n, 1 - r->options.confidence);
 	for (size_t i = 0; i < r->rows.count; i++) {
 		struct report_row *row = &r->rows.list[i];
-		row->grown =
-			row->p_value < 1 && row->p_value <= threshold &&
-			(r->options.leaks ? leak_shape(&row->change->leak) == LEAK_GROWTH : not_for_losses(r, row));
+		bool significant = row->p_value < 1 && row->p_value <= threshold;
+		if (r->options.leaks)
+			call_leak(r, row, significant);
+		else
+			row->grown = significant && not_for_losses(r, row);
 		judge_row(r, row);
 	}
 	free(p);
@@ -235,7 +270,7 @@ static int test_rows(struct report *r)
 struct ranked {
 	double rank;
 	uint32_t row;
-	bool first;
+	int first; /* what is called a leak or grown, what grows, the rest */
 };
 
 static const struct report_row *sort_rows_of;
@@ -248,7 +283,7 @@ static int compare_ranked(const void *a, const void *b)
 	const struct ranked *q = b;
 
 	if (p->first != q->first)
-		return p->first ? -1 : 1;
+		return p->first > q->first ? -1 : 1;
 	if (p->rank != q->rank)
 		return p->rank > q->rank ? -1 : 1;
 	const struct report_row *x = &sort_rows_of[p->row];
@@ -293,9 +328,9 @@ static int sort_rows(struct report *r)
 	for (size_t i = 0; i < r->rows.count; i++) {
 		const struct report_row *row = &r->rows.list[i];
 		ranked[i].row = (uint32_t)i;
-		ranked[i].first = row->grown;
+		ranked[i].first = row->grown ? 2 : row->grows;
 		if (r->options.leaks)
-			ranked[i].rank = row->change->leak.bytes.value;
+			ranked[i].rank = row->leak->bytes.value;
 		else if (report_compares(r))
 			ranked[i].rank = report_growth(r, row, r->options.sort).low;
 		else
@@ -310,52 +345,62 @@ static int sort_rows(struct report *r)
 	return 0;
 }
 
-/* Without any sample: what may be unseen follows from the interval alone. */
-static void know_nothing(const struct report *r, struct estimate_sum *sum, int figure)
-{
-	if (report_is_bytes(figure) && r->largest_rate > 1)
-		sum->next = (double)r->largest_rate;
-	else
-		estimate_hide(sum, r->largest_rate);
-}
-
 static void make_total(struct report *r)
 {
 	struct row_change *change = r->total.change;
+	struct leak_tally *leak = r->total.leak;
 
 	if (change)
 		*change = (struct row_change){ 0 };
-	r->total = (struct report_row){ .change = change };
+	if (leak)
+		*leak = (struct leak_tally){ 0 };
+	r->total = (struct report_row){ .change = change, .leak = leak };
 	for (size_t i = 0; i < r->rows.count; i++)
 		row_merge(&r->total, &r->rows.list[i]);
-	for (int f = 0; !r->rows.count && f < FIGURE_COUNT; f++) {
-		know_nothing(r, &r->total.sum[f], f);
-		if (change) {
-			know_nothing(r, &change->plus[f], f);
-			know_nothing(r, &change->minus[f], f);
-		}
-	}
+	unseen_fill_total(r);
 	r->total.flags = 0;
 	if (r->total.lost_live > r->lost_live)
 		r->total.lost_live = r->lost_live;
+}
+
+static enum report_kernel kernel_verdict(const struct report_memory *m, double live_high, double seen_high)
+{
+	double width = live_high - m->live.low + 2 * MEMORY_NOISE_BYTES;
+
+	if (m->private_growth > seen_high + MEMORY_NOISE_BYTES)
+		return KERNEL_MORE;
+	if (width > fmax(fabs(m->private_growth), m->live.value))
+		return KERNEL_CANNOT_TELL;
+	if (m->private_growth > live_high + MEMORY_NOISE_BYTES)
+		return KERNEL_FREED;
+	return m->private_growth < m->live.low - MEMORY_NOISE_BYTES ? KERNEL_LESS : KERNEL_AGREES;
 }
 
 static void make_memory(struct report *r)
 {
 	struct report_memory *m = &r->memory;
 
+	*m = (struct report_memory){ .shared_growth = NAN, .files_growth = NAN };
 	if (report_compares(r) || r->options.at_ns || !r->session_count)
 		return; /* the sizes are those of the whole session */
-	m->known = true;
+	*m = (struct report_memory){ .known = true, .mmap_sampled = true };
 	for (size_t i = 0; i < r->session_count; i++) {
 		const struct session *s = &r->sessions[i];
 		m->known = m->known && s->private_start_bytes && s->private_latest_bytes;
 		m->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
+		m->shared_growth += s->shared_growth;
+		m->files_growth += s->files_growth;
+		m->mmap_sampled = m->mmap_sampled && s->samples_mmap;
 		m->ended |= s->end == DUMP_END_EXITED || s->end == DUMP_END_KILLED;
 	}
 	m->live = report_estimate(r, &r->unfiltered, FIGURE_LIVE_BYTES);
-	m->seen = m->ended ? report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES) : m->live;
-	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && m->seen.high < m->private_growth / 2;
+	m->seen = report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_BYTES);
+	double live_high = m->live.high + report_interval(r, &r->total.slack.sum, FIGURE_LIVE_BYTES).high +
+	                   MEMORY_HEADER_BYTES * report_estimate(r, &r->unfiltered, FIGURE_LIVE_COUNT).high;
+	double seen_high =
+		m->seen.high + MEMORY_ADDED_BYTES * report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_COUNT).high;
+	m->verdict = kernel_verdict(m, live_high, seen_high);
+	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && seen_high < m->private_growth / 2;
 }
 
 static int make_groups(struct report *r)
@@ -377,6 +422,7 @@ int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
 
+	unseen_fill_rows(r);
 	make_total(r);
 	if (!filter_any(&r->options.filter))
 		memcpy(r->unfiltered.sum, r->total.sum, sizeof r->total.sum);
@@ -388,11 +434,13 @@ int report_finish(struct report *r, struct err *e)
 		make_total(r);
 	}
 	for (size_t i = 0; report_compares(r) && i < r->rows.count; i++)
-		share_sizes(r->rows.list[i].change);
+		share_sizes(r, r->rows.list[i].change);
 	if (report_compares(r))
-		share_sizes(r->total.change);
+		share_sizes(r, r->total.change);
 	if (!s && (r->options.leaks || report_compares(r)))
 		s = test_rows(r);
+	if (!s)
+		s = folding_find_shared(r);
 	if (!s)
 		s = make_groups(r);
 	if (!s)
@@ -409,11 +457,13 @@ void report_done(struct report *r)
 	for (size_t i = 0; i < r->note_count; i++)
 		free(r->notes[i].text);
 	free(r->total.change);
+	free(r->total.leak);
 	free(r->sessions);
 	free(r->notes);
 	map_done(&r->note_of);
 	rows_done(&r->rows);
 	groups_done(&r->groups);
+	map_done(&r->shared_places);
 	timeline_done(&r->timeline);
 	spans_done(&r->spans);
 	stack_threads_done(&r->stack_threads);

@@ -49,8 +49,10 @@ struct report_options {
 	size_t top;   /* rows to show, 0: all */
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
-	bool native;     /* the interpreter's own frames are shown with those of Python */
-	bool show_std;   /* frames of start-up and of the standard library are not folded */
+	bool native;            /* the interpreter's own frames are shown with those of Python */
+	bool show_std;          /* no frame is folded (folding.h) */
+	const char **alloc_fns; /* functions that are taken for allocation functions; of the caller */
+	size_t alloc_fn_count;
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
@@ -81,14 +83,30 @@ struct report_note {
 	char *text;
 };
 
+/* How the growth of private memory is to what is live, with what the allocator adds. */
+enum report_kernel {
+	KERNEL_CANNOT_TELL, /* what is known of it is wider than what is compared */
+	KERNEL_AGREES,
+	KERNEL_LESS,
+	KERNEL_FREED, /* more, but not more than what was allocated and may have been freed, and not given back */
+	KERNEL_MORE
+};
+
+/* A growth of memory below this says nothing: arenas, stacks and caches of the allocator, pages of programs. */
+#define MEMORY_NOISE_BYTES (4u << 20)
+
 /* How much of the growth of private memory the live blocks explain; of the sessions for which it is known. */
 struct report_memory {
 	bool known;
 	bool ended; /* a process has: the growth is that of a moment before, when what it freed last was live */
-	double private_growth; /* bytes; may be negative */
-	struct estimate live;  /* of what was captured and is live */
-	struct estimate seen;  /* what the growth is compared with: live, or of a process that has ended allocated */
-	bool mostly_unseen;    /* a large growth, most of which is not ours for certain */
+	double private_growth;              /* bytes; may be negative */
+	double shared_growth, files_growth; /* the same of resident shared memory and files; NAN unknown */
+	bool mmap_sampled;                  /* in every session: --mmap would not tell more */
+	struct estimate live;               /* of what was captured and is live */
+	struct estimate seen;               /* and of all that was captured */
+	enum report_kernel verdict;
+	bool mostly_unseen; /* a large growth, most of which was never ours for certain, not even if what was freed is
+	                       still the allocator's */
 };
 
 /* Whether rows have times: of one dump that has all records, as it is at its end. */
@@ -127,19 +145,22 @@ struct report {
 	struct report_row unfiltered;                 /* the same without the filter; only sums */
 	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;
-	struct classes classes; /* if options.by asks for them; groups has what of them is shown */
-	struct groups groups;   /* if options.by asks for them */
-	uint64_t largest_rate;  /* of the sessions and of all samples; 1: every allocation is recorded */
-	uint64_t lost_busy;     /* samples not taken */
-	uint64_t lost_live;     /* samples taken that the live table had no room for */
-	uint64_t lost_stack;    /* samples whose stack had no room: they are in the total, and in the row whose stack is
-	                           not known */
-	uint64_t lost_before;   /* of a comparison: samples not taken, or not kept, by the older session or before the
-	                           time */
-	uint64_t age_ns;        /* of leaks: as it was used in the last dump */
-	bool same_session;      /* the pair is two states of one session: blocks in both cancel out */
-	bool past_unknown;      /* the history has dropped what --at or --since would need */
-	bool whole;             /* nothing of the files was left out */
+	struct classes classes;         /* if options.by asks for them; groups has what of them is shown */
+	struct groups groups;           /* if options.by asks for them */
+	struct map shared_places;       /* of folding.h */
+	uint64_t largest_rate;          /* of the sessions and of all samples; 1: every allocation is recorded; */
+	uint64_t rate_now, rate_before; /* the same of the dumps but the older one of a pair, and of that */
+	bool rates_differ;              /* not all of the dumps have the same largest rate */
+	uint64_t lost_busy;             /* samples not taken */
+	uint64_t lost_live;             /* samples taken that the live table had no room for */
+	uint64_t lost_stack;  /* samples whose stack had no room: they are in the total, and in the row whose stack is
+	                         not known */
+	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
+	                         time */
+	uint64_t age_ns;      /* of leaks: as it was used in the last dump */
+	bool same_session;    /* the pair is two states of one session: blocks in both cancel out */
+	bool past_unknown;    /* the history has dropped what --at or --since would need */
+	bool whole;           /* nothing of the files was left out */
 	struct timeline timeline;           /* if options ask for it */
 	struct spans spans;                 /* with it, for outputs that show it beside the stacks of the end */
 	struct stack_threads stack_threads; /* if options ask for it */
@@ -168,7 +189,7 @@ int report_make(struct report *report, struct dump *dump, const char *name, cons
 
 /* How many rows are to be shown. */
 size_t report_shown(const struct report *report);
-/* How many frames of a row are. */
+/* How many frames of a row are: options.depth, counted from the one that is said to hold it. */
 size_t report_depth(const struct report *report, const struct report_row *row);
 /* To be called for each row that is shown, of count, in order: asks for the symbols of some rows at once. */
 #define REPORT_AHEAD 32u
@@ -192,7 +213,7 @@ double report_lost_weight(const struct report *report, enum report_figure figure
 /* The functions that are at a place, innermost first, as the report shows them: without those that are hidden. Never
  * NULL; nothing is known without symbols. */
 const struct location *report_locations(const struct report *report, uint64_t place, size_t *count);
-/* The function that is said to hold what a row has: the innermost one that is not of the standard library. */
+/* The function that is said to hold what a row has: the innermost one that is not folded (folding.h). */
 struct report_own {
 	size_t frame, location; /* index in the frames of the row, and in the locations there */
 };
@@ -203,10 +224,30 @@ size_t report_inner(const struct report *report, const struct report_row *row);
  * none for want of a stack. Only live figures. */
 struct report_row report_thread(const struct report *report, const struct group *group);
 struct estimate report_growth(const struct report *report, const struct report_row *row, enum report_figure figure);
-/* The same for one moment of the timeline, and for what was allocated before it. */
+/* The same for one moment of the timeline, and for what was allocated before it. Of what is live, the intervals hold at
+ * all moments together, as often as the confidence says. */
 struct estimate report_at_moment(const struct report *report, const struct estimate_sum *sum, bool live);
+/* Of a row that grows: the length of a session that would tell whether it is a leak, in seconds; INFINITY: not known.
+ */
+double report_decides_after(const struct report *report, const struct report_row *row);
+/* Of two sessions that are compared, each of which knows only what was allocated since its attach: how fast each grew,
+ * so that a process which grows all the time is not said to be as before. */
+struct report_pace {
+	double seconds;                                     /* that it was recorded */
+	struct estimate live;                               /* live bytes, per second */
+	uint64_t private_start_bytes, private_latest_bytes; /* 0 unknown */
+};
+/* Whether there is one. */
+bool report_has_pace(const struct report *report);
+struct report_pace report_pace(const struct report *report, bool old);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
+/*
+ * Whether the first row is that of the stack which truly has the most, with the confidence of the report: its estimate
+ * is above the second one's by a test on both sides. That the estimates chose which two are compared does no harm to
+ * that test (Hung and Fithian 2019).
+ */
+bool report_first_is_largest(const struct report *report);
 /* The row's part of the total, 0 … 1. */
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */

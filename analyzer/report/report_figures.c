@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the outputs ask a finished report. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,14 +45,17 @@ size_t report_shown(const struct report *r)
 
 size_t report_depth(const struct report *r, const struct report_row *row)
 {
-	return r->options.depth && r->options.depth < row->frame_count ? r->options.depth : row->frame_count;
+	if (!r->options.depth || r->options.depth >= row->frame_count)
+		return row->frame_count;
+	size_t end = report_own(r, row).frame + r->options.depth;
+	return end < row->frame_count ? end : row->frame_count;
 }
 
 /* One row has few places that no row before had, which would be asked for few at a time. */
 void report_want_symbols(const struct report *r, size_t row, size_t count)
 {
 	for (size_t i = row; r->symbols && row % REPORT_AHEAD == 0 && i < count && i < row + REPORT_AHEAD; i++)
-		symbols_want(r->symbols, r->rows.list[i].frames, report_depth(r, &r->rows.list[i]));
+		symbols_want(r->symbols, r->rows.list[i].frames, r->rows.list[i].frame_count);
 }
 
 bool report_compares(const struct report *r)
@@ -94,49 +98,37 @@ enum trust_value report_trust(const struct report *r, enum report_figure figure)
 	return (report_is_live(figure) ? r->trust.live : r->trust.allocated).value;
 }
 
-struct estimate report_interval(const struct report *r, const struct estimate_sum *sum, enum report_figure figure)
+static struct estimate interval(const struct report *r, const struct estimate_sum *sum, enum report_figure figure,
+                                double confidence)
 {
-	struct estimate x = estimate_interval(sum, r->options.confidence);
+	struct estimate x = estimate_interval(sum, confidence);
 
 	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
 	return x;
 }
 
-struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
+struct estimate report_interval(const struct report *r, const struct estimate_sum *sum, enum report_figure figure)
 {
-	struct estimate x = report_interval(r, &row->sum[figure], figure);
+	return interval(r, sum, figure, r->options.confidence);
+}
+
+static struct estimate estimate_row(const struct report *r, const struct report_row *row, enum report_figure figure,
+                                    double confidence)
+{
+	struct estimate x = interval(r, &row->sum[figure], figure, confidence);
 
 	x.high += report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
 	return x;
 }
 
+struct estimate report_estimate(const struct report *r, const struct report_row *row, enum report_figure figure)
+{
+	return estimate_row(r, row, figure, r->options.confidence);
+}
+
 const struct location *report_locations(const struct report *r, uint64_t place, size_t *count)
 {
 	return filter_locations(&r->filter, place, count);
-}
-
-struct report_own report_own(const struct report *r, const struct report_row *row)
-{
-	struct report_own own = { 0, 0 };
-
-	if (r->options.by == BY_LINE || r->options.by == BY_FILE)
-		for (uint32_t i = 0; i < row->frame_count; i++)
-			if (python_places_have(&r->images, row->frames[i]))
-				return (struct report_own){ i, 0 };
-	if (r->options.show_std || r->options.by == BY_MODULE || !r->symbols)
-		return own;
-	for (; own.frame < row->frame_count; own.frame++) {
-		size_t n;
-		if (python_places_have(&r->images, row->frames[own.frame])) {
-			own.location = 0;
-			return own;
-		}
-		const struct location *list = report_locations(r, row->frames[own.frame], &n);
-		for (own.location = 0; own.location < n; own.location++)
-			if (!fold_is_standard(list[own.location].function))
-				return own;
-	}
-	return (struct report_own){ 0, 0 };
 }
 
 static bool starts(const struct report *r, uint64_t place)
@@ -170,9 +162,11 @@ struct estimate report_at_moment(const struct report *r, const struct estimate_s
 {
 	enum report_figure f = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
 	struct report_row row = { .unknown = report_has_unassigned(r), .lost_live = r->total.lost_live };
+	double error = 1 - r->options.confidence;
 
 	row.sum[f] = *sum;
-	return report_estimate(r, &row, f);
+	/* Each of the moments may miss with its part of the error. */
+	return estimate_row(r, &row, f, live ? 1 - error / (double)r->timeline.count : 1 - error);
 }
 
 struct report_row report_thread(const struct report *r, const struct group *g)
@@ -195,6 +189,51 @@ struct estimate report_growth(const struct report *r, const struct report_row *r
 	x.low -= report_lost_weight(r, figure, r->lost_before);
 	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
 	return x;
+}
+
+bool report_has_pace(const struct report *r)
+{
+	return r->options.diff && r->session_count == 2 && !r->same_session && r->sessions[0].duration_ns &&
+	       r->sessions[1].duration_ns;
+}
+
+struct report_pace report_pace(const struct report *r, bool old)
+{
+	const struct session *s = &r->sessions[old];
+	const struct estimate_sum *sum = &r->total.change->old[FIGURE_LIVE_BYTES];
+	struct report_pace pace = { .seconds = (double)s->duration_ns / 1e9,
+		                    .live = old ? report_interval(r, sum, FIGURE_LIVE_BYTES)
+		                                : report_estimate(r, &r->total, FIGURE_LIVE_BYTES),
+		                    .private_start_bytes = s->private_start_bytes,
+		                    .private_latest_bytes = s->private_latest_bytes };
+
+	if (old)
+		pace.live.high += report_lost_weight(r, FIGURE_LIVE_BYTES, r->lost_before);
+	pace.live.value /= pace.seconds;
+	pace.live.error /= pace.seconds;
+	pace.live.low /= pace.seconds;
+	pace.live.high /= pace.seconds;
+	return pace;
+}
+
+double report_decides_after(const struct report *r, const struct report_row *row)
+{
+	double longest = 0;
+
+	for (size_t i = 0; i < r->session_count; i++)
+		longest = fmax(longest, (double)r->sessions[i].duration_ns / 1e9);
+	return longest * leak_decides_after(row->leak, r->options.confidence);
+}
+
+/* Rows are sorted by the figure. */
+bool report_first_is_largest(const struct report *r)
+{
+	enum report_figure f = r->options.sort;
+	const struct report_row *rows = r->rows.list;
+
+	if (!r->rows.count || !rows[0].sum[f].samples)
+		return false;
+	return r->rows.count == 1 || compare_interval(&rows[0].sum[f], &rows[1].sum[f], r->options.confidence).low > 0;
 }
 
 double report_share(const struct report *r, const struct report_row *row, enum report_figure figure)

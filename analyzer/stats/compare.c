@@ -10,13 +10,19 @@
 #define PRECISION 1e-4 /* of the logarithm of a p-value */
 #define NARROW 1e-5
 
-void compare_share_sizes(struct estimate_sum *plus, struct estimate_sum *minus)
+/* The weight at rate of a block that has another one at other. */
+static double at_rate(double weight, uint64_t other, uint64_t rate)
 {
-	struct estimate_sum both = *plus;
+	return rate == other ? weight : estimate_weight(estimate_size(weight, other), rate);
+}
 
-	estimate_merge(&both, minus);
-	plus->next = minus->next = both.next;
-	plus->hidden = minus->hidden = both.hidden;
+void compare_share_sizes(struct estimate_sum *plus, uint64_t plus_rate, struct estimate_sum *minus, uint64_t minus_rate)
+{
+	if (!(plus->hidden > 0) || !(minus->hidden > 0))
+		return;
+	double came = at_rate(plus->next, plus_rate, minus_rate);
+	estimate_expect(plus, at_rate(minus->next, minus_rate, plus_rate));
+	estimate_expect(minus, came);
 }
 
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence)

@@ -17,9 +17,11 @@
 
 /*
  * Numbers of blocks: lets both sides know the sizes that the samples of either show, before anything below is asked.
- * What is compared then are the blocks of those sizes; smaller ones may have come or gone (estimate.h: unseen).
+ * What is compared then are the blocks of those sizes; smaller ones may have come or gone (estimate.h: unseen). A block
+ * of such a size has on each side the weight of that side's own rate. Nothing is done where one side has all blocks.
  */
-void compare_share_sizes(struct estimate_sum *plus, struct estimate_sum *minus);
+void compare_share_sizes(struct estimate_sum *plus, uint64_t plus_rate, struct estimate_sum *minus,
+                         uint64_t minus_rate);
 /* The interval of plus - minus. */
 struct estimate compare_interval(const struct estimate_sum *plus, const struct estimate_sum *minus, double confidence);
 /* One-sided p-value of "no growth": half of 1 - c for the confidence c at which the interval begins at 0; 1 if plus <=

@@ -44,6 +44,7 @@ struct image_search {
 	const struct debug_server *server; /* NULL: none is asked */
 	const char *fetched;               /* the path of the debug file that the server had of this image, or NULL */
 	struct jail_files files;           /* those of images (images.h), and a root that images may name */
+	const struct given_files *given;   /* whose files are those, for the live view; or NULL */
 };
 
 /* image and search must outlive file, and file must stay where it is. It is never closed: the process that opens it

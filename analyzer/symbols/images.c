@@ -191,3 +191,12 @@ const char *image_name(const struct image *image)
 
 	return slash && slash[1] ? slash + 1 : image->path;
 }
+
+void image_short_name(const struct image *image, char *name, size_t size)
+{
+	const char *full = image_name(image);
+	const char *tag = strstr(full, ".cpython-");
+
+	tag = tag ? tag : strstr(full, ".abi3.so");
+	snprintf(name, size, "%.*s", (int)(tag ? tag - full : (ptrdiff_t)strlen(full)), full);
+}

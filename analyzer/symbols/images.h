@@ -80,5 +80,7 @@ uint64_t images_place(const struct image_map *map, uint64_t frame);
 bool images_any(const struct images *images, const struct image_map *map, bool (*is)(const struct image *image));
 /* The last component of the path. */
 const char *image_name(const struct image *image);
+/* Without what all modules of Python have: "_json" of _json.cpython-311-x86_64-linux-gnu.so. */
+void image_short_name(const struct image *image, char *name, size_t size);
 
 #endif

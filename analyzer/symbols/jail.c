@@ -186,9 +186,9 @@ static struct sock_filter filter[] = {
 	/* What reading takes. */
 	/* clang-format off */
 	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(writev),
-	ALLOW(lseek), ALLOW(close), ALLOW(fstat), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat), ALLOW(statx),
-	ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink), ALLOW(readlinkat), ALLOW(getcwd),
-	ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(munmap),
+	ALLOW(lseek), ALLOW(close), ALLOW(fstat), ALLOW(fstatfs), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat),
+	ALLOW(statx), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink), ALLOW(readlinkat),
+	ALLOW(getcwd), ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(munmap),
 	ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(futex), ALLOW(sched_yield), ALLOW(sched_getaffinity),
 	ALLOW(set_robust_list), ALLOW(rseq), ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),
 	ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(getrusage),

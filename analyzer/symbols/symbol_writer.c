@@ -8,9 +8,12 @@
 #include "cleanup.h"
 #include "demangled_name.h"
 #include "dump_symbols.h"
+#include "given_files.h"
 #include "grow.h"
 #include "now.h"
 #include "perf_map.h"
+#include "perf_map_file.h"
+#include "rights.h"
 #include "symbol_reader.h"
 #include "symbol_request.h"
 #include "symbol_section.h"
@@ -31,11 +34,12 @@ struct writer {
 	uint64_t *frames; /* distinct */
 	size_t frame_count;
 	struct map frame_at;
-	int files[JAIL_FILES_MAX]; /* ascending */
-	bool *lines;               /* by image: some file was told */
+	struct given_files given;
+	bool *lines; /* by image: some file was told */
 	uint64_t deadline_ns;
 	uint64_t max_bytes;
-	int root, perf_fd;
+	enum symbol_map map_refused;
+	int perf_fd;
 };
 
 /* ---- the request ---- */
@@ -49,52 +53,19 @@ static bool take_number(const char *text, uint64_t *number)
 	return !errno && end != text && !*end;
 }
 
-static int by_number(const void *a, const void *b)
+static int open_dump(struct writer *w)
 {
-	const int *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static void add_file(struct writer *w, int fd)
-{
-	if (fd > JAIL_DESCRIPTOR && w->search.files.count < JAIL_FILES_MAX)
-		w->files[w->search.files.count++] = fd;
-}
-
-/* ID:DESCRIPTOR, … */
-static void take_files(struct writer *w, const char *text)
-{
-	unsigned id;
-	int fd, used;
-
-	for (; sscanf(text, "%u:%d%n", &id, &fd, &used) == 2; text += text[used] == ',' ? used + 1 : used) {
-		uint32_t image = id <= UINT16_MAX ? w->map.image_of[id] : 0;
-		if (image && !w->images.list[image].file && fd > JAIL_DESCRIPTOR) {
-			w->images.list[image].file = fd;
-			add_file(w, fd);
-		}
-	}
-}
-
-static int open_dump(struct writer *w, const char *files)
-{
-	char root[IMAGE_ROOT_TEXT] = "";
 	struct err e;
 
 	if (dump_open_fd(SYMBOL_REQUEST_DUMP, &w->dump, &e))
 		return -EPROTO;
-	if (w->root > JAIL_DESCRIPTOR)
-		snprintf(root, sizeof root, "/proc/self/fd/%d", w->root);
 	int r = images_init(&w->images);
 	if (!r)
-		r = images_add(&w->images, w->dump, root, &w->map);
+		r = images_add(&w->images, w->dump, w->given.root, &w->map);
 	if (r)
 		return r;
-	take_files(w, files);
-	add_file(w, w->root);
-	qsort(w->files, w->search.files.count, sizeof *w->files, by_number);
-	w->search.files.list = w->files;
+	given_files_apply(&w->given, &w->images, &w->map);
+	w->search.files = given_files_descriptors(&w->given);
 	w->symbols = symbols_new(&w->images, &w->search, true);
 	w->lines = calloc(w->images.count, sizeof *w->lines);
 	return w->symbols && w->lines ? symbols_take_dump(w->symbols, w->dump, &w->map) : -ENOMEM;
@@ -161,7 +132,7 @@ static void name_frame(struct writer *w, uint64_t frame)
 
 static bool in_time(struct writer *w, size_t done)
 {
-	const struct symbol_result result = { done, w->frame_count };
+	const struct symbol_result result = { done, w->frame_count, w->map_refused, 0 };
 
 	if (!pwrite_all(SYMBOL_REQUEST_RESULT, &result, sizeof result, 0) || now_ns(CLOCK_MONOTONIC) > w->deadline_ns)
 		w->section.cut = true;
@@ -216,7 +187,7 @@ static uint64_t modules_room(const struct writer *w)
 static int write_result(struct writer *w)
 {
 	AUTO_FREE struct dump_symbols *built = symbol_section_build(&w->section);
-	const struct symbol_result all = { w->frame_count, w->frame_count };
+	const struct symbol_result all = { w->frame_count, w->frame_count, w->map_refused, 0 };
 
 	if (!built)
 		return -ENOMEM;
@@ -226,16 +197,16 @@ static int write_result(struct writer *w)
 	               : -EIO;
 }
 
-static int work(struct writer *w, const char *files)
+static int work(struct writer *w)
 {
-	int r = open_dump(w, files);
+	int r = open_dump(w);
 
 	if (r)
 		return r;
 	if (modules_room(w) > w->max_bytes)
 		return -ENOSPC;
 	symbol_section_init(&w->section, w->max_bytes - modules_room(w));
-	if (w->perf_fd > JAIL_DESCRIPTOR && perf_map_read(&w->perf, w->perf_fd))
+	if (w->perf_fd >= 0 && perf_map_read(&w->perf, w->perf_fd))
 		perf_map_done(&w->perf);
 	r = dump_each_stack(w->dump, add_stack, w);
 	if (r)
@@ -249,19 +220,35 @@ static int work(struct writer *w, const char *files)
 	return write_result(w);
 }
 
+/* With the rights of the user whose map it is, before these go, too. */
+static int give_up_rights(struct writer *w, const struct rights *rights, const struct perf_map_file *map)
+{
+	if (rights_lend(rights))
+		return -EPERM;
+	w->perf_fd = map->root > JAIL_DESCRIPTOR ? perf_map_file_open(map, &w->map_refused) : -1;
+	return rights_drop(rights);
+}
+
 int symbol_writer_main(int argc, char **argv)
 {
 	static struct writer w;
-	uint64_t root, perf, seconds;
+	struct perf_map_file map;
+	struct rights rights;
+	uint64_t root, pid, seconds;
 
-	if (argc != 6 || strcmp(argv[0], SYMBOL_REQUEST_VERSION) != 0 || !take_number(argv[1], &root) ||
-	    !take_number(argv[2], &perf) || !take_number(argv[3], &seconds) || !take_number(argv[4], &w.max_bytes) ||
-	    root > INT32_MAX || perf > INT32_MAX || seconds > 86400)
+	if (argc != 8 || strcmp(argv[0], SYMBOL_REQUEST_VERSION) != 0 || !rights_parse(argv[1], &rights) ||
+	    !take_number(argv[2], &root) || !take_number(argv[3], &pid) ||
+	    !take_number(argv[4], &map.started_realtime_ns) || !take_number(argv[5], &seconds) ||
+	    !take_number(argv[6], &w.max_bytes) || root > INT32_MAX || pid > INT32_MAX || seconds > 86400)
 		return SYMBOL_REQUEST_UNKNOWN;
-	w.root = (int)root;
-	w.perf_fd = (int)perf;
+	map.root = (int)root;
+	map.pid = (pid_t)pid;
+	map.uid = rights.uid;
+	if (give_up_rights(&w, &rights, &map))
+		return REQUEST_NOT_DROPPED;
 	w.deadline_ns = now_ns(CLOCK_MONOTONIC) + seconds * 1000000000u;
-	int r = work(&w, argv[5]);
+	given_files_take(&w.given, (int)root, argv[7]);
+	int r = work(&w);
 	symbols_free(w.symbols);
 	return r ? 1 : 0;
 }

@@ -9,6 +9,7 @@
 #include "cleanup.h"
 
 #define MODE 0666
+#define OWN_MODE 0600
 
 static int say(const struct output_file *f, int rc, struct err *e)
 {
@@ -34,10 +35,10 @@ static int set_mode(int fd, const struct stat *old)
 	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-static int open_new(struct output_file *f, const struct stat *old)
+static int open_new(struct output_file *f, const struct stat *old, enum output_use use)
 {
 	new_file_choose_name(&f->file);
-	AUTO_CLOSE int fd = new_file_open(&f->file, f->place.directory, MODE);
+	AUTO_CLOSE int fd = new_file_open(&f->file, f->place.directory, use == OUTPUT_OF_SESSION ? OWN_MODE : MODE);
 	if (fd < 0)
 		return fd;
 	int rc = old ? set_mode(fd, old) : 0;
@@ -57,7 +58,7 @@ static bool is_left_alone(const struct output_file *f, const struct stat *old)
 }
 
 /* A FIFO, a device: what is looked at is what is opened. Only devices can be of nobody's making. */
-static int open_special(const struct output_file *f, enum output_wait wait)
+static int open_special(const struct output_file *f, enum output_use use)
 {
 	AUTO_CLOSE int fd = openat(f->place.directory, f->place.name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
@@ -70,14 +71,14 @@ static int open_special(const struct output_file *f, enum output_wait wait)
 	if (!S_ISCHR(st.st_mode) && !S_ISBLK(st.st_mode) && geteuid() == 0 && !file_place_trusts(st.st_uid))
 		return -EACCES;
 	snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-	const bool never_waits = wait == OUTPUT_NEVER_WAITS && S_ISFIFO(st.st_mode);
+	const bool never_waits = use == OUTPUT_OF_SESSION && S_ISFIFO(st.st_mode);
 	AUTO_CLOSE int opened = open(self, O_WRONLY | O_CLOEXEC | O_NOCTTY | (never_waits ? O_NONBLOCK : 0));
 	if (opened < 0 || (never_waits && fcntl(opened, F_SETFL, 0) < 0))
 		return -errno;
 	return steal_fd(&opened);
 }
 
-static int open_descriptor(struct output_file *f, enum output_wait wait, struct err *e)
+static int open_descriptor(struct output_file *f, enum output_use use, struct err *e)
 {
 	const struct file_place *p = &f->place;
 	struct stat there;
@@ -91,24 +92,24 @@ static int open_descriptor(struct output_file *f, enum output_wait wait, struct 
 		return fd < 0 ? say(f, -errno, e) : fd;
 	}
 	if (fstatat(p->directory, p->name, &there, AT_SYMLINK_NOFOLLOW))
-		fd = errno == ENOENT ? open_new(f, NULL) : -errno;
+		fd = errno == ENOENT ? open_new(f, NULL, use) : -errno;
 	else if (S_ISREG(there.st_mode) && is_left_alone(f, &there))
 		return err_set(e, EACCES, "cannot write %s: there is a file of another user", f->path);
 	else if (S_ISREG(there.st_mode))
-		fd = open_new(f, &there);
+		fd = open_new(f, &there, use);
 	else
-		fd = S_ISDIR(there.st_mode) ? -EISDIR : open_special(f, wait);
+		fd = S_ISDIR(there.st_mode) ? -EISDIR : open_special(f, use);
 	return fd < 0 ? say(f, fd, e) : fd;
 }
 
-int output_file_open(struct output_file *f, const char *path, enum output_wait wait, struct err *e)
+int output_file_open(struct output_file *f, const char *path, enum output_use use, struct err *e)
 {
 	*f = (struct output_file){ .path = path, .place.directory = -1 };
 	if (is_stdout(f)) {
 		f->stream = stdout;
 		return 0;
 	}
-	AUTO_CLOSE int fd = open_descriptor(f, wait, e);
+	AUTO_CLOSE int fd = open_descriptor(f, use, e);
 	int r = fd < 0 ? fd : 0;
 	if (!r) {
 		f->stream = fdopen(fd, "w");

@@ -24,11 +24,12 @@ struct output_file {
 	struct new_file file;
 };
 
-/* Opening a FIFO waits until somebody reads it; or that nobody does is an error. */
-enum output_wait { OUTPUT_WAITS, OUTPUT_NEVER_WAITS };
+/* Of a command: opening a FIFO waits until somebody reads it, and a new file has the mode that umask leaves it. Of a
+ * session: that nobody reads the FIFO is an error, and a new file is for its owner alone, as the dump is. */
+enum output_use { OUTPUT_OF_COMMAND, OUTPUT_OF_SESSION };
 
 /* path must outlive the file. -errno with a text; nothing is left then. */
-int output_file_open(struct output_file *file, const char *path, enum output_wait wait, struct err *e) WARN_UNUSED;
+int output_file_open(struct output_file *file, const char *path, enum output_use use, struct err *e) WARN_UNUSED;
 /* Ends the writing and gives the file its name. Nothing is left of one that could not be written wholly. */
 int output_file_finish(struct output_file *file, struct err *e) WARN_UNUSED;
 /* Leaves nothing of it, unless it was finished. */

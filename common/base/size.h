@@ -8,9 +8,11 @@
 
 #include "err.h"
 
-/* "512k", "1M", "2G", "4096": bytes, binary multiples, a final B or iB is allowed. -EINVAL or -ERANGE with a text. */
+/* "4096", "512k", "64kb", "64KiB", "1.5M", "2G", "1T": bytes, all multiples are binary, a part of a byte is dropped.
+ * -EINVAL or -ERANGE with a text. */
 int size_parse(const char *text, uint64_t *bytes, struct err *e) WARN_UNUSED;
-/* "30s", "5m", "1h", "250ms", "1.5s"; a bare number is seconds. Nanoseconds, > 0. */
+/* "250ms", "30s", "1.5h", "2d", "1m30s", the largest unit first; a bare number is seconds. Nanoseconds, > 0. The errors
+ * of size_parse. */
 int time_parse(const char *text, uint64_t *ns, struct err *e) WARN_UNUSED;
 /* "95", "0.5%": as a fraction. -EINVAL if it is no number; the caller says so, with the range that it allows. */
 int percent_parse(const char *text, double *fraction) WARN_UNUSED;

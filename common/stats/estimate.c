@@ -9,12 +9,24 @@
 #define NORMAL_SHAPE 1e14
 /* Ends of counts are rounded to whole numbers, but for what rounding errors of the sums may have added. */
 #define ROUNDING 1e-9
+/* Makes up for the steps of a whole number where ends are not rounded. */
+#define HALF 0.5
 
 double estimate_probability(uint64_t size, uint64_t rate)
 {
 	if (rate <= 1)
 		return 1;
 	return -expm1(-(double)(size ? size : 1) / (double)rate);
+}
+
+double estimate_size(double weight, uint64_t rate)
+{
+	return weight > 1 && rate > 1 ? -(double)rate * log1p(-1 / weight) : 0;
+}
+
+double estimate_weight(double size, uint64_t rate)
+{
+	return size > 0 && rate > 1 ? -1 / expm1(-size / (double)rate) : 0;
 }
 
 void estimate_add(struct estimate_sum *sum, double x, double p)
@@ -93,7 +105,7 @@ static double count_low(const struct estimate_sum *sum, double tail)
 {
 	double unseen = fmax(0, sum->value - sum->seen);
 
-	return sum->seen + gamma_quantile(unseen, sum->variance, tail, 0) - 0.5;
+	return sum->seen + gamma_quantile(unseen, sum->variance, tail, 0) - HALF;
 }
 
 static double count_high(const struct estimate_sum *sum, double tail)
@@ -101,7 +113,7 @@ static double count_high(const struct estimate_sum *sum, double tail)
 	double unseen = fmax(0, sum->value - sum->seen);
 	double next = sum->next > 0 ? fmax(sum->next, 1) : sum->samples ? 1 : sum->hidden;
 
-	return sum->seen + gamma_quantile(unseen + next - 1, sum->variance + next * (next - 1), tail, 1) + 0.5;
+	return sum->seen + gamma_quantile(unseen + next - 1, sum->variance + next * (next - 1), tail, 1) + HALF;
 }
 
 /* How many blocks there may be whose weight is above that of every sample; 0: of any size. */
@@ -127,7 +139,9 @@ double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
 	double tail = (1 - confidence) / 2;
 	double y = sum->value;
 	double w = sum->next;
-	double high = sum->hidden > 0 ? count_high(sum, tail) : gamma_quantile(y + w, sum->variance + w * w, tail, 1);
+	double high = sum->hidden > 0
+	                      ? count_high(sum, tail)
+	                      : sum->seen + gamma_quantile(fmax(0, y - sum->seen) + w, sum->variance + w * w, tail, 1);
 
 	return fmax(high, y);
 }
@@ -147,8 +161,8 @@ struct estimate estimate_interval(const struct estimate_sum *sum, double confide
 	struct estimate r = estimate_interval_smooth(sum, confidence);
 
 	if (sum->hidden > 0) {
-		r.low = fmin(ceil(r.low * (1 - ROUNDING)), r.value);
-		r.high = fmax(floor(r.high * (1 + ROUNDING)), r.value);
+		r.low = fmin(floor((r.low + HALF) * (1 + ROUNDING)), r.value);
+		r.high = fmax(ceil((r.high - HALF) * (1 - ROUNDING)), r.value);
 	}
 	return r;
 }

@@ -12,7 +12,10 @@
  * sample, the one not seen:
  *
  *   low  = v / (2y) * chi2(alpha / 2; 2 y^2 / v)
- *   high = (v + w^2) / (2 (y + w)) * chi2(1 - alpha / 2; 2 (y + w)^2 / (v + w^2))
+ *   high = s + (v + w^2) / (2 (u + w)) * chi2(1 - alpha / 2; 2 (u + w)^2 / (v + w^2)),  u = y - s
+ *
+ * where s is the sum of x over the samples, which is certain. (With y for u and without s, as the paper has it, blocks
+ * of 4 to 14 R are too regular for the truth: one that was missed is not within the end, and 88 % cover at worst.)
  *
  * The weight of the next sample, of bytes: S / p tends to R for S much below R, and blocks far above R do not stay
  * unseen, so w = R.
@@ -32,7 +35,8 @@
  *
  * What is added to the seen blocks of a count is a negative binomial number: n sampled blocks of a size leave n (1 - p)
  * / p unseen on average, with the variance n (1 - p) / p^2. The gamma distribution stands for it (for small p it is
- * one), half a block to either side makes up for the steps of a whole number, and both ends are whole numbers.
+ * one), and both ends are whole numbers, rounded outward; where they are not rounded, half a block to either side makes
+ * up for the steps.
  *
  * No low end is below what was seen (sum of x over the samples). If every block is recorded (R = 1) w is 0 and the
  * interval has no width; blocks that are certain to be sampled at R > 1 leave room for others that are not.
@@ -71,6 +75,11 @@ struct estimate {
 
 /* p of a block of size bytes at mean interval rate: 1 - exp(-S / R), S counted as 1 if 0; 1 if rate <= 1. */
 double estimate_probability(uint64_t size, uint64_t rate);
+
+/* The size of blocks of that weight, 1 / p, and the weight of blocks of that size; 0 for 0: none is known, or all are
+ * certain to be seen. */
+double estimate_size(double weight, uint64_t rate);
+double estimate_weight(double size, uint64_t rate);
 
 /* Adds one sample of value x that was taken with probability p; the caller keeps sum->next. */
 void estimate_add(struct estimate_sum *sum, double x, double p);

@@ -24,13 +24,16 @@ void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
 /* Registers that start the stub: the same stack pointer, no system call to restart. */
 struct user_regs_struct registers_enter(const struct user_regs_struct *regs, uint64_t stub);
 
-/* The checkpoint at whose entry the thread is (STUB_CHECKPOINT_* or CONTROL_CHECKPOINT), 0 if at none. */
+/* The checkpoint at whose entry the thread is (STUB_CHECKPOINT_*), 0 if at none. */
 uint64_t registers_checkpoint(const struct user_regs_struct *regs);
 
 uint64_t registers_pc(const struct user_regs_struct *regs);
 uint64_t registers_sp(const struct user_regs_struct *regs);
+uint64_t registers_fp(const struct user_regs_struct *regs);
 /* The thread pointer (base of the TLS block). */
 uint64_t registers_tp(const struct user_regs_struct *regs);
+/* Is it in code of the width that ours has? */
+bool registers_in_64_bit_code(const struct user_regs_struct *regs);
 /* The system call that the thread was stopped in, -1 if none. */
 int64_t registers_syscall(const struct user_regs_struct *regs);
 /* Was it stopped while it slept in a system call that signals interrupt? */

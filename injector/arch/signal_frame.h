@@ -8,16 +8,13 @@
 
 #include "target_memory.h"
 
-struct signal_frame {
-	uint64_t address;                /* lowest: the handler's return address */
-	uint64_t stack_start, stack_end; /* of the alternate stack that it is on, by its own account */
-};
+/* Where the interrupted code's registers are, from the stack pointer on with which its handler has returned to
+ * rt_sigreturn: struct ucontext. */
+#define SIGNAL_CONTEXT_FP (40 + 8 * 10)
+#define SIGNAL_CONTEXT_SP (40 + 8 * 15)
+#define SIGNAL_CONTEXT_PC (40 + 8 * 16)
 
-/*
- * Is the word at address a saved register in a signal frame on an alternate stack? Only where everything fits: the
- * place in the frame, the return to rt_sigreturn, the code segment, and a stack that holds the frame. Not for a stack
- * with SS_AUTODISARM: such a handler may have been left without returning, to be gone on with later.
- */
-bool signal_frame_around(const struct target_memory *memory, uint64_t address, struct signal_frame *frame);
+/* Is there the call of rt_sigreturn at address, as the C libraries have it? */
+bool signal_frame_is_return(const struct target_memory *memory, uint64_t address);
 
 #endif

@@ -93,7 +93,6 @@ static int find_entry_points(struct libc *l, const struct modules *m, struct err
 	l->dlopen = function_in(holder, "dlopen");
 	l->dlclose = function_in(holder, "dlclose");
 	l->dlerror = function_in(holder, "dlerror");
-	l->dlsym = l->kind == LIBC_GLIBC ? function_in(holder, "dlsym") : 0;
 	if (!l->dlopen && l->kind == LIBC_GLIBC) {
 		l->dlopen = function_in(l->module, "__libc_dlopen_mode");
 		l->dlclose = function_in(l->module, "__libc_dlclose");

@@ -26,7 +26,6 @@ struct libc {
 	int64_t dlerror_result;     /* offset from the thread pointer of the word that leads to its pending message; 0
 	                               unknown */
 	uint64_t errno_location;    /* __errno_location */
-	uint64_t dlsym;             /* resolves IFUNC symbols under the loader's lock; 0: it does not (musl) */
 	bool dlclose_unmaps;        /* false on musl */
 	bool set_aside;             /* memattach maps its payload all the same (load.h) */
 	/* The allocator in force, by the global scope of the base namespace. */

@@ -65,6 +65,44 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
 	return target_read(f->tm, address, buffer, bytes, e);
 }
 
+#define CODE_PIECE (1u << 20)
+
+/* One executable segment. */
+static int read_code(const struct module_file *f, uint64_t start, uint64_t end, size_t overlap, uint8_t *piece,
+                     module_code_fn fn, void *context, bool *missed)
+{
+	struct err ignored;
+	int rc = 0;
+
+	for (uint64_t at = start; at < end && rc == 0; at += CODE_PIECE - overlap) {
+		size_t bytes = end - at < CODE_PIECE ? end - at : CODE_PIECE;
+		if (module_file_read(f, at, piece, bytes, &ignored) == 0)
+			rc = fn(context, piece, bytes, at);
+		else
+			*missed = true;
+	}
+	return rc;
+}
+
+int module_file_code(const struct module_file *f, size_t overlap, module_code_fn fn, void *context, struct err *e)
+{
+	const struct elf_module *m = f->module;
+	AUTO_FREE uint8_t *piece = malloc(CODE_PIECE);
+	bool missed = false;
+	int rc = 0;
+
+	if (!piece)
+		return err_set(e, ENOMEM, "no memory for the code of a module");
+	for (size_t i = 0; i < m->phdr_count && rc == 0; i++) {
+		const Elf64_Phdr *p = &m->phdrs[i];
+		uint64_t start = m->bias + p->p_vaddr, end = start + p->p_filesz;
+
+		if (p->p_type == PT_LOAD && p->p_flags & PF_X && start >= m->exec_start && end <= m->exec_end)
+			rc = read_code(f, start, end, overlap, piece, fn, context, &missed);
+	}
+	return rc == 0 && missed ? err_set(e, EIO, "code of %s cannot be read", elf_module_name(m)) : rc;
+}
+
 /* The section's contents, decompressed; belongs to elf. */
 static Elf_Data *section_data(Elf_Scn *section, const GElf_Shdr *header)
 {

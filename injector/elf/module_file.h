@@ -30,6 +30,15 @@ int module_file_read(const struct module_file *f, uint64_t address, void *buffer
                      struct err *e) WARN_UNUSED;
 
 /*
+ * Reads its code, the executable segments, piece by piece; a piece begins with the last `overlap` bytes of the one
+ * before. Ends with what fn returns if that is not 0. -errno: a piece cannot be read, which fn is not called for; the
+ * others are read.
+ */
+typedef int (*module_code_fn)(void *context, const uint8_t *code, size_t bytes, uint64_t address);
+int module_file_code(const struct module_file *f, size_t overlap, module_code_fn fn, void *context,
+                     struct err *e) WARN_UNUSED;
+
+/*
  * Reads a section by name from the file, decompressed. *data is malloc'ed. *address is sh_addr + bias if it
  * is allocated, else 0. -ENOENT: no file or no such section.
  */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the code at each entry, from memory because that is what runs, and has its hook planned. */
+/*
+ * Has the hook of each entry planned, from the code in the module's file and in memory, because that is what runs. The
+ * two differ where somebody has changed code: it is not touched then. But for uprobes, for which the kernel writes an
+ * int3 wherever it likes: they may be where the hook leaves the code as it is.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,16 +11,24 @@
 #include "cleanup.h"
 #include "grow.h"
 
+#define INT3 0xcc
+
 struct entry_planner {
 	struct finder *f;
 	const struct module_view *v;
 	struct entry_code_range *taken; /* islands */
 	size_t taken_count;
+	bool aliased;
 };
 
-/* The function, what is before it and what is behind: one piece of memory. */
+/* The function, what is before it and what is behind, from start on: as the file has it, and as it is. */
+struct around {
+	uint64_t start;
+	uint8_t *file, *now;
+};
+
 static int read_around(const struct entry_planner *p, struct entry_code_function *out, uint64_t address, uint64_t bytes,
-                       uint8_t **code, struct err *e)
+                       struct around *a, struct err *e)
 {
 	uint64_t before = function_before(&p->v->table, address);
 	uint64_t end = address + bytes;
@@ -34,46 +46,58 @@ static int read_around(const struct entry_planner *p, struct entry_code_function
 	int r = budget_work(&p->f->budget, DECODE_COST * (after - before), e);
 	if (r)
 		return r;
-	AUTO_FREE uint8_t *memory = malloc(after - before);
-	if (!memory)
+	a->start = before;
+	a->file = malloc(after - before);
+	a->now = malloc(after - before);
+	if (!a->file || !a->now)
 		return err_set(e, ENOMEM, "no memory for the code of a function");
-	r = target_read(&p->f->memory, before, memory, after - before, e);
+	r = target_read(&p->f->memory, before, a->now, after - before, e);
+	if (!r)
+		r = module_file_read(&p->v->file, before, a->file, after - before, e);
 	if (r)
 		return r;
 	*out = (struct entry_code_function){ .address = address,
-		                             .code = memory + (address - before),
+		                             .code = a->file + (address - before),
 		                             .bytes = bytes,
-		                             .before = before < address ? memory : NULL,
+		                             .before = before < address ? a->file : NULL,
 		                             .before_bytes = address - before,
-		                             .after = memory + (end - before),
+		                             .after = a->file + (end - before),
 		                             .after_bytes = after - end,
 		                             .taken = p->taken,
-		                             .taken_count = p->taken_count };
-	*code = steal_pointer(&memory);
+		                             .taken_count = p->taken_count,
+		                             .aliased = p->aliased };
 	return 0;
 }
 
-/* A breakpoint, a uprobe or another tool's hook stands in memory, and not in the file. */
-static int check_untouched(const struct entry_planner *p, const struct entry_code_function *f, struct err *e)
+/* Another tool's hook stands in memory, and not in the file. */
+static int check_untouched(const struct around *a, const struct entry_code_function *f, struct err *e)
 {
-	AUTO_FREE uint8_t *file = malloc(f->bytes);
-	struct err ignored;
+	const uint8_t *now = a->now + (f->address - a->start);
 
-	if (!file)
-		return err_set(e, ENOMEM, "no memory for the code of a function");
-	if (p->v->file.fd < 0 || module_file_read(&p->v->file, f->address, file, f->bytes, &ignored) ||
-	    !memcmp(file, f->code, f->bytes))
-		return 0;
-	return err_set(e, ENOTSUP, "its code was changed since it was loaded");
+	for (size_t i = 0; i < f->bytes; i++)
+		if (now[i] != f->code[i] && now[i] != INT3)
+			return err_set(e, ENOTSUP, "its code was changed since it was loaded");
+	return 0;
 }
 
-static int take_island(struct entry_planner *p, const struct entry_code_plan *plan, struct err *e)
+static bool is_same(const struct around *a, uint64_t address, size_t bytes)
 {
-	if (!plan->island)
+	return !memcmp(a->now + (address - a->start), a->file + (address - a->start), bytes);
+}
+
+static int check_probes(const struct around *a, const struct entry_code_plan *plan, struct err *e)
+{
+	if (is_same(a, plan->write_at, plan->displaced_bytes) &&
+	    (!plan->island || is_same(a, plan->island, ENTRY_JUMP_BYTES)))
 		return 0;
+	return err_set(e, ENOTSUP, "a uprobe or a breakpoint is on its first instructions");
+}
+
+static int take(struct entry_planner *p, uint64_t island, struct err *e)
+{
 	if (!grow_list(p->taken, p->taken_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
-	p->taken[p->taken_count++] = (struct entry_code_range){ plan->island, plan->island + ENTRY_JUMP_BYTES };
+	p->taken[p->taken_count++] = (struct entry_code_range){ island, island + ENTRY_JUMP_BYTES };
 	return 0;
 }
 
@@ -86,8 +110,8 @@ static bool is_shared(const struct entry_planner *p, const struct allocator_func
 
 static int plan_one(struct entry_planner *p, struct allocator_function *fn, struct err *e)
 {
-	AUTO_FREE uint8_t *code = NULL;
 	struct entry_code_function around;
+	struct around a = { 0 };
 	struct err why = { 0 };
 	int r = 0;
 
@@ -98,13 +122,17 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 	else if (fn->bytes > ENTRY_BODY_MAX)
 		r = err_set(&why, ENOTSUP, "it is longer than %u bytes", ENTRY_BODY_MAX);
 	if (!r)
-		r = read_around(p, &around, fn->address, fn->bytes, &code, &why);
+		r = read_around(p, &around, fn->address, fn->bytes, &a, &why);
 	if (!r)
-		r = check_untouched(p, &around, &why);
+		r = check_untouched(&a, &around, &why);
 	if (!r)
 		around.entered = fn->entered;
 	if (!r)
 		r = entry_code_plan_make(&fn->entry, &around, &why);
+	if (!r)
+		r = check_probes(&a, &fn->entry, &why);
+	free(a.file);
+	free(a.now);
 	if (r == -ENOTSUP || r == -EFAULT) {
 		snprintf(fn->entry_refusal, sizeof fn->entry_refusal, "%.63s", why.text);
 		return 0;
@@ -113,12 +141,17 @@ static int plan_one(struct entry_planner *p, struct allocator_function *fn, stru
 		*e = why;
 		return r;
 	}
-	return take_island(p, &fn->entry, e);
+	const uint64_t island = fn->entry.island;
+	return island ? take(p, island, e) : 0;
 }
 
 int find_entries(struct finder *f, const struct module_view *v, struct err *e)
 {
-	struct entry_planner p = { f, v, NULL, 0 };
+	/* By this name the interpreter is found whose table of allocators may be changed (python_allocators.h). */
+	struct elf_symbol python;
+	struct entry_planner p = { .f = f,
+		                   .v = v,
+		                   .aliased = elf_module_find(v->file.module, "PyObject_Malloc", NULL, &python) };
 	int r = 0;
 
 	for (size_t i = 0; i < f->out.function_count && !r; i++)

@@ -132,6 +132,15 @@ static void view_open(struct module_view *v, struct finder *f, uint32_t module)
 	v->jump_count = 0;
 }
 
+static void view_read_jumps(struct module_view *v, struct finder *f)
+{
+	const struct elf_module *m = v->file.module;
+	struct err ignored;
+
+	if (elf_module_relocations(m, &f->memory, &m->jmprel, &v->jumps, &v->jump_count, &ignored))
+		v->jump_count = 0;
+}
+
 static void view_close(struct module_view *v)
 {
 	free(v->jumps);
@@ -212,10 +221,7 @@ static int examine_module(struct finder *f, uint32_t module, struct err *e)
 	struct module_view v;
 
 	view_open(&v, f, module);
-	struct err ignored;
-	const struct elf_module *m = v.file.module;
-	if (elf_module_relocations(m, &f->memory, &m->jmprel, &v.jumps, &v.jump_count, &ignored))
-		v.jump_count = 0;
+	view_read_jumps(&v, f);
 	int r = budget_check(&f->budget, e);
 	if (!r)
 		r = find_layers(f, &v, e);
@@ -272,6 +278,7 @@ static int add_allocator(struct finder *f, size_t first, size_t count, enum name
 		return 0;
 	count_entries(f, &a);
 	view_open(&v, f, fn->module);
+	view_read_jumps(&v, f);
 	int r = identify_allocator(f, &v, &a, e);
 	if (!r)
 		r = find_quiet(f, &v, &a, e);
@@ -330,6 +337,30 @@ void allocators_free(struct allocators *a)
 	free(a->functions);
 	free(a->list);
 	*a = (struct allocators){ 0 };
+}
+
+int allocator_functions_look(struct allocator_function *list, size_t count, const struct allocators_input *in,
+                             struct err *e)
+{
+	struct finder f = { .in = in, .out = { .functions = list, .function_count = count } };
+	struct module_view v;
+
+	budget_start(&f.budget, BUDGET_PLAN_BYTES, BUDGET_PLAN_WORK);
+	f.memory = target_memory_charged(in->memory, &f.budget);
+	int r = make_index(&f, e);
+	if (r)
+		return r;
+	view_open(&v, &f, list->module);
+	for (size_t i = 0; i < count; i++)
+		list[i].bytes = function_bytes(&v.table, list[i].address, 0);
+	r = find_callers(&f, &v, e);
+	if (!r)
+		r = find_registers(&f, &v, e);
+	if (!r)
+		r = find_entries(&f, &v, e);
+	view_close(&v);
+	free(f.by_address);
+	return r;
 }
 
 size_t allocator_hookable(const struct allocators *a, const struct allocator *of, size_t *all)

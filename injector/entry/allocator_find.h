@@ -43,6 +43,7 @@ struct allocator_function {
 	uint64_t address;
 	uint64_t bytes; /* 0 unknown */
 	enum allocator_layer layer;
+	bool own_until_handler; /* of a mixed one that throws: it passes on only after it has called a new_handler */
 	uint32_t got_entries;   /* that lead to it and would be patched */
 	uint32_t direct_calls;  /* branches to it in its module, outside of the module's allocation functions */
 	uint32_t address_taken; /* places in its module that compute its address, and words of data that hold it */
@@ -94,6 +95,13 @@ struct allocators_input {
 /* allocators_free afterwards. -E2BIG: beyond the budget (budget.h), or too many functions. */
 int allocators_find(struct allocators *a, const struct allocators_input *in, struct err *e) WARN_UNUSED;
 void allocators_free(struct allocators *a);
+
+/*
+ * Functions of one module that no name tells: module, like and address are set, the others become what
+ * allocators_find() would have found, but for layers and quiet functions.
+ */
+int allocator_functions_look(struct allocator_function *list, size_t count, const struct allocators_input *in,
+                             struct err *e) WARN_UNUSED;
 
 /* Can every function that must be hooked be hooked at its entry? Counts those that can, and all. */
 size_t allocator_hookable(const struct allocators *a, const struct allocator *of, size_t *all);

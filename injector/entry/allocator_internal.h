@@ -10,6 +10,7 @@
 
 #include "allocator_find.h"
 #include "function_table.h"
+#include "instruction.h"
 
 struct finder {
 	const struct allocators_input *in;
@@ -35,6 +36,8 @@ struct module_view {
 /* The function at an address, or NULL. */
 struct allocator_function *finder_function(const struct finder *f, uint64_t address);
 
+/* Where a branch of the module's code ends, PLT stubs followed; 0: not known. */
+uint64_t find_destination(struct finder *f, const struct module_view *v, const struct instruction *in);
 /* All code of the module is read, for the functions of it. */
 int find_callers(struct finder *f, const struct module_view *v, struct err *e) WARN_UNUSED;
 /* The layer of each function of the module. */

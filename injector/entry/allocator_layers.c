@@ -10,6 +10,7 @@
 #include "allocator_internal.h"
 #include "cleanup.h"
 #include "function_body.h"
+#include "hook_names.h"
 
 #define DEPTH_MAX 2u
 #define INSTRUCTIONS_MAX 4000u /* for one allocation function, with all that is followed */
@@ -37,21 +38,22 @@ struct follower {
 	struct followed done[FOLLOWED_MAX]; /* functions in between, which are often called from several places */
 	unsigned done_count;
 	bool unread;
-	bool other; /* a listed function of another kind is called: free by realloc */
+	bool other;         /* a listed function of another kind is called: free by realloc */
+	bool until_handler; /* a path ends where it calls a function of the program's choice, by a pointer */
 };
 
 /* Where a word that holds a lazy stub will lead. */
-static uint64_t by_relocation(const struct follower *w, uint64_t word)
+static uint64_t by_relocation(const struct finder *f, const struct module_view *v, uint64_t word)
 {
-	const struct elf_module *m = w->v->file.module;
+	const struct elf_module *m = v->file.module;
 	struct elf_symbol s;
 
-	for (size_t i = 0; i < w->v->jump_count; i++) {
-		const Elf64_Rela *rela = &w->v->jumps[i];
+	for (size_t i = 0; i < v->jump_count; i++) {
+		const Elf64_Rela *rela = &v->jumps[i];
 		uint32_t n = (uint32_t)ELF64_R_SYM(rela->r_info);
 		if (m->bias + rela->r_offset != word || ELF64_R_TYPE(rela->r_info) != R_X86_64_JUMP_SLOT)
 			continue;
-		return scope_find(w->f->scope, m, elf_module_symbol_name(m, n), elf_module_symbol_version(m, n), &s) &&
+		return scope_find(f->scope, m, elf_module_symbol_name(m, n), elf_module_symbol_version(m, n), &s) &&
 		                       !s.ifunc
 		               ? s.address
 		               : 0;
@@ -60,27 +62,26 @@ static uint64_t by_relocation(const struct follower *w, uint64_t word)
 }
 
 /* What a call or jump through a word of the module leads to. */
-static uint64_t through_word(const struct follower *w, uint64_t word)
+static uint64_t through_word(struct finder *f, const struct module_view *v, uint64_t word)
 {
-	const struct got_plan *plans = w->f->in->plans;
+	const struct got_plan *plans = f->in->plans;
 	uint64_t value;
 	struct err ignored;
 
-	if (budget_work(&w->f->budget, plans->entry_count + w->v->jump_count, &ignored))
+	if (budget_work(&f->budget, plans->entry_count + v->jump_count, &ignored))
 		return 0;
 	for (size_t i = 0; i < plans->entry_count; i++)
 		if (plans->entries[i].address == word)
 			return plans->entries[i].original;
-	if (!elf_module_holds(w->v->file.module, word, sizeof value, 0) ||
-	    target_read_u64(&w->f->memory, word, &value, &ignored))
+	if (!elf_module_holds(v->file.module, word, sizeof value, 0) ||
+	    target_read_u64(&f->memory, word, &value, &ignored))
 		return 0;
-	return elf_module_holds(w->v->file.module, value, 1, PF_X) && !finder_function(w->f, value)
-	               ? by_relocation(w, word)
+	return elf_module_holds(v->file.module, value, 1, PF_X) && !finder_function(f, value)
+	               ? by_relocation(f, v, word)
 	               : value;
 }
 
-/* Where a branch of the code ends, PLT stubs followed; 0: not known. */
-static uint64_t destination(const struct follower *w, const struct instruction *in)
+uint64_t find_destination(struct finder *f, const struct module_view *v, const struct instruction *in)
 {
 	uint8_t stub[STUB_BYTES];
 	struct instruction at;
@@ -88,9 +89,9 @@ static uint64_t destination(const struct follower *w, const struct instruction *
 	uint64_t to = in->target;
 
 	if (!in->has_target)
-		return in->has_memory ? through_word(w, in->memory) : 0;
-	if (finder_function(w->f, to) || !elf_module_holds(w->v->file.module, to, sizeof stub, PF_X) ||
-	    module_file_read(&w->v->file, to, stub, sizeof stub, &ignored))
+		return in->has_memory ? through_word(f, v, in->memory) : 0;
+	if (finder_function(f, to) || !elf_module_holds(v->file.module, to, sizeof stub, PF_X) ||
+	    module_file_read(&v->file, to, stub, sizeof stub, &ignored))
 		return to;
 	if (!instruction_read(&at, stub, sizeof stub, to))
 		return to;
@@ -98,7 +99,7 @@ static uint64_t destination(const struct follower *w, const struct instruction *
 	if (!instruction_read(&at, stub + skip, sizeof stub - skip, to + skip) || at.flow != FLOW_JUMP ||
 	    !at.has_memory)
 		return to;
-	return through_word(w, at.memory);
+	return through_word(f, v, at.memory);
 }
 
 static bool allocates(unsigned shape)
@@ -149,11 +150,13 @@ static bool take_branch(struct follower *w, struct function_body *b, const struc
 {
 	bool is_call = in->flow == FLOW_CALL;
 
+	if (w->until_handler && is_call && !in->has_target && !in->has_memory)
+		return false;
 	if (!is_call && in->has_target && in->target - b->address < b->bytes) {
 		function_body_add(b, in->target);
 		return in->flow == FLOW_CONDITION;
 	}
-	uint64_t to = destination(w, in);
+	uint64_t to = find_destination(w->f, w->v, in);
 	const struct allocator_function *fn = to ? finder_function(w->f, to) : NULL;
 	struct ways inner = { fn && does_the_work(w, fn), fn && !does_the_work(w, fn) };
 	if (!fn)
@@ -218,6 +221,18 @@ static enum allocator_layer layer_of(struct finder *f, const struct module_view 
 	return ways.passed || w.other ? LAYER_MIXED : LAYER_LOWEST;
 }
 
+/*
+ * operator new that works by itself, and asks another listed function once there was no memory and it has called the
+ * program's new_handler.
+ */
+static bool is_own_until_handler(struct finder *f, const struct module_view *v, const struct allocator_function *of)
+{
+	struct follower w = { .f = f, .v = v, .of = of, .left = INSTRUCTIONS_MAX, .until_handler = true };
+
+	return hook_throws(of->like.hook) && of->layer == LAYER_MIXED && !follow(&w, of->address, of->bytes).passed &&
+	       !w.unread && w.left;
+}
+
 int find_layers(struct finder *f, const struct module_view *v, struct err *e)
 {
 	for (size_t i = 0; i < f->out.function_count; i++) {
@@ -229,6 +244,7 @@ int find_layers(struct finder *f, const struct module_view *v, struct err *e)
 		if (r)
 			return r;
 		fn->layer = layer_of(f, v, fn);
+		fn->own_until_handler = is_own_until_handler(f, v, fn);
 	}
 	return budget_check(&f->budget, e);
 }

@@ -5,7 +5,7 @@
  * would be run once more by the original, and it ends the program if that handler throws anything but bad_alloc.
  *
  * That both give blocks of one kind is shown by one of these:
- *   - its operator delete is free: one address, or a jump there and nothing else
+ *   - its operator delete is free: one address, or a jump there and nothing else, also by way of the PLT
  *   - operator new has a name that only the allocator's own functions have (tc_new), and the plain operator delete is
  *     free, or none has a name. An allocator that checks which function made a block, as libtcmalloc_debug does, ends
  *     the program when operator delete gets one of malloc.
@@ -16,7 +16,6 @@
 
 #include "allocator_internal.h"
 #include "hook_names.h"
-#include "instruction.h"
 
 #define HEAD_BYTES (2 * INSTRUCTION_MAX)
 
@@ -53,7 +52,7 @@ static uint32_t delete_of(uint32_t new_hook)
 	}
 }
 
-static bool makes_blocks_of_malloc(const struct finder *f, const struct module_view *v, const struct allocator *a,
+static bool makes_blocks_of_malloc(struct finder *f, const struct module_view *v, const struct allocator *a,
                                    const struct allocator_function *fn)
 {
 	const uint32_t hook = fn->own_name ? (uint32_t)HOOK_delete : delete_of(fn->like.hook);
@@ -63,8 +62,8 @@ static bool makes_blocks_of_malloc(const struct finder *f, const struct module_v
 
 	if (!del || !free_)
 		return fn->own_name;
-	return del == free_ || (first_instruction(f, v, del->address, &in) && in.flow == FLOW_JUMP && in.has_target &&
-	                        in.target == free_->address);
+	return del == free_ || (first_instruction(f, v, del->address, &in) && in.flow == FLOW_JUMP &&
+	                        find_destination(f, v, &in) == free_->address);
 }
 
 /* Is nothing known that would make malloc run the program's new_handler? */
@@ -105,7 +104,8 @@ int find_quiet(struct finder *f, const struct module_view *v, const struct alloc
 {
 	for (size_t i = a->first; i < a->first + a->count; i++) {
 		struct allocator_function *fn = &f->out.functions[i];
-		if (!hook_throws(fn->like.hook) || fn->layer != LAYER_LOWEST || !makes_blocks_of_malloc(f, v, a, fn))
+		bool works = fn->layer == LAYER_LOWEST || fn->layer == LAYER_WRAPPER || fn->own_until_handler;
+		if (!hook_throws(fn->like.hook) || !works || !makes_blocks_of_malloc(f, v, a, fn))
 			continue;
 		fn->quiet_aligned = fn->like.hook == HOOK_new_aligned || fn->like.hook == HOOK_new_array_aligned;
 		fn->quiet = quiet_of(f, v, a, fn->quiet_aligned);

@@ -7,11 +7,13 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cleanup.h"
+#include "clocks.h"
 #include "privileges.h"
 #include "watchdog.h"
 #include "whole_io.h"
@@ -21,7 +23,7 @@
 #define PIECE_BYTES (64u << 10)
 #define CPU_SECONDS 10u
 #define LOOK_MS 100
-#define LOOKS_MAX 300
+#define CLOCK_PART 4 /* of the time that goes by counts at least: others may want the processor */
 
 /* In the child: from packed to the file. */
 static bool unpack(lzma_stream *stream, int file)
@@ -52,29 +54,44 @@ static _Noreturn void be_child(const uint8_t *packed, size_t bytes, int file)
 	_exit(lzma_stream_decoder(&stream, DECODER_MAX, 0) == LZMA_OK && unpack(&stream, file) ? 0 : 1);
 }
 
-/* Did it end well? It is ended when somebody asks memattach to end. */
-static bool wait_for(pid_t child)
+static uint64_t used_ns(const struct rusage *use, uint64_t since_ns)
+{
+	const uint64_t cpu_ns = (uint64_t)(use->ru_utime.tv_sec + use->ru_stime.tv_sec) * 1000000000u +
+	                        (uint64_t)(use->ru_utime.tv_usec + use->ru_stime.tv_usec) * 1000u;
+	const uint64_t passed_ns = (monotonic_ns() - since_ns) / CLOCK_PART;
+
+	return cpu_ns > passed_ns ? cpu_ns : passed_ns;
+}
+
+/* Did it end well? It is ended when somebody asks memattach to end, and when the time is over, even if somebody has
+ * stopped it. */
+static bool wait_for(pid_t child, uint64_t *left_ns)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	const uint64_t since_ns = monotonic_ns();
+	struct rusage use = { 0 };
 	int status = 0;
 
-	for (unsigned looks = 1; pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0; looks++)
-		if (watchdog_asked() || looks >= LOOKS_MAX)
+	while (pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0)
+		if (watchdog_asked() || (monotonic_ns() - since_ns) / CLOCK_PART >= *left_ns)
 			kill(child, SIGKILL);
-	while (waitpid(child, &status, __WALL) < 0 && errno == EINTR)
+	while (wait4(child, &status, __WALL, &use) < 0 && errno == EINTR)
 		;
+	const uint64_t used = used_ns(&use, since_ns);
+	*left_ns -= used < *left_ns ? used : *left_ns;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-int debug_data_unpack(const uint8_t *packed, size_t bytes)
+int debug_data_unpack(const uint8_t *packed, size_t bytes, struct budget *budget)
 {
+	uint64_t most_ns = BUDGET_CHILDREN_NS, *left_ns = budget ? &budget->children_ns : &most_ns;
 	AUTO_CLOSE int file = memfd_create("memattach-names", MFD_CLOEXEC);
 
-	if (file < 0)
+	if (file < 0 || !*left_ns || watchdog_asked())
 		return -1;
 	pid_t child = fork();
 	if (child == 0)
 		be_child(packed, bytes, file);
-	return child > 0 && wait_for(child) ? steal_fd(&file) : -1;
+	return child > 0 && wait_for(child, left_ns) ? steal_fd(&file) : -1;
 }

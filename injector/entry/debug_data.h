@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file in memory with what packed[bytes] holds; -1: it cannot be unpacked, or is more than 64 MiB. */
-int debug_data_unpack(const uint8_t *packed, size_t bytes);
+#include "budget.h"
+
+/* A file in memory with what packed[bytes] holds; -1: it cannot be unpacked, is more than 64 MiB, the budget (may be
+ * NULL) has no time left for children, or memattach was asked to end. */
+int debug_data_unpack(const uint8_t *packed, size_t bytes, struct budget *budget);
 
 #endif

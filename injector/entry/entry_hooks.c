@@ -17,6 +17,7 @@ struct chooser {
 	const struct libc *libc;
 	const struct target_memory *memory;
 	enum hooks_mode mode;
+	const struct got_plan *plan;
 	uint64_t stored;
 };
 
@@ -54,6 +55,11 @@ static bool throws_past_hook(const struct allocator_function *fn, const struct l
 	return !libc_loads_payload(libc) && hook_throws(fn->like.hook) && (!fn->quiet || !fn->uses_all);
 }
 
+static const char *crosses_line(const struct allocator_function *fn)
+{
+	return fn->entry.crosses_line ? "the jump would cross a cache line" : NULL;
+}
+
 /* Why the function cannot be hooked, NULL: it can. */
 static const char *obstacle(const struct allocator_function *fn, const struct libc *libc)
 {
@@ -65,9 +71,7 @@ static const char *obstacle(const struct allocator_function *fn, const struct li
 		return "its arguments are not those of a function that can be hooked";
 	if (throws_past_hook(fn, libc))
 		return "it may throw, and no unwinder knows a payload that is not loaded by dlopen";
-	if (fn->entry.crosses_line)
-		return "the jump would cross a cache line";
-	return NULL;
+	return crosses_line(fn);
 }
 
 static bool is_called(const struct allocator *a)
@@ -83,6 +87,15 @@ static bool has_function(const struct chooser *c, const struct allocator *a, uin
 	return false;
 }
 
+/* Does a GOT entry that may be copied lead to it? */
+static bool escapes(const struct chooser *c, const struct allocator *a)
+{
+	for (size_t i = 0; i < c->plan->entry_count; i++)
+		if (c->plan->entries[i].escapes && has_function(c, a, c->plan->entries[i].original))
+			return true;
+	return false;
+}
+
 static bool is_wanted(const struct chooser *c, const struct allocator *a)
 {
 	if (a->family == FAMILY_GIVEN)
@@ -91,7 +104,7 @@ static bool is_wanted(const struct chooser *c, const struct allocator *a)
 		return is_called(a);
 	if (c->mode == HOOKS_GOT)
 		return false;
-	if (has_function(c, a, c->stored))
+	if (has_function(c, a, c->stored) || escapes(c, a))
 		return true;
 	return module_of(c, a) != c->libc->module && (a->direct_calls || a->address_taken);
 }
@@ -127,38 +140,54 @@ static int add_covered(struct entry_hooks *h, uint64_t address, struct err *e)
 	return 0;
 }
 
-static int add_hook(const struct chooser *c, const struct allocator *a, const struct allocator_function *fn,
-                    struct err *e)
+int entry_hooks_add(struct entry_hooks *h, const struct entry_hook *hook, struct err *e)
 {
-	struct entry_hooks *h = c->h;
-	const struct elf_module *m = module_of(c, a);
-
 	if (h->count == ENTRY_HOOKS_MAX)
 		return err_set(e, E2BIG, "more than %u functions would have to be hooked at their entries",
 		               ENTRY_HOOKS_MAX);
 	if (!grow_list(h->list, h->count))
 		return err_set(e, ENOMEM, "out of memory");
-	struct entry_hook *hook = &h->list[h->count];
+	h->list[h->count++] = *hook;
+	return 0;
+}
+
+static void make_hook(struct entry_hook *hook, const struct allocator_function *fn, const struct elf_module *m)
+{
 	*hook = (struct entry_hook){
 		.address = fn->address,
 		.hook = fn->like.hook,
-		.outer = fn->layer == LAYER_MIXED || fn->layer == LAYER_WRAPPER,
 		.given = fn->like.family == FAMILY_GIVEN,
 		.keeps = !fn->uses_all,
-		.quiet = libc_loads_payload(c->libc) ? 0 : fn->quiet,
-		.quiet_aligned = fn->quiet_aligned,
 		.plan = fn->entry,
-		.code_bytes = fn->entry.write_at + fn->entry.displaced_bytes - fn->address,
 		.module_start = m->start,
 		.module_end = m->end,
 	};
 	snprintf(hook->name, sizeof hook->name, "%s", fn->name);
-	hook->code = malloc(hook->code_bytes);
-	if (!hook->code)
-		return err_set(e, ENOMEM, "out of memory");
-	h->count++;
-	h->asks_usable &= !hook->keeps;
-	return target_read(c->memory, fn->address, hook->code, hook->code_bytes, e);
+}
+
+const char *entry_hook_make(struct entry_hook *hook, const struct allocator_function *fn, const struct modules *modules,
+                            bool outer)
+{
+	if (fn->entry_refusal[0])
+		return fn->entry_refusal;
+	make_hook(hook, fn, &modules->list[fn->module]);
+	hook->outer = outer;
+	return crosses_line(fn);
+}
+
+static int add_hook(const struct chooser *c, const struct allocator *a, const struct allocator_function *fn,
+                    struct err *e)
+{
+	const uint64_t quiet = libc_loads_payload(c->libc) ? 0 : fn->quiet;
+	struct entry_hook hook;
+
+	make_hook(&hook, fn, module_of(c, a));
+	/* With a quiet one: what it passes on to, after a new_handler, counts instead. */
+	hook.outer = fn->layer == LAYER_WRAPPER || (fn->layer == LAYER_MIXED && !quiet);
+	hook.quiet = quiet;
+	hook.quiet_aligned = fn->quiet_aligned;
+	c->h->asks_usable &= !hook.keeps;
+	return entry_hooks_add(c->h, &hook, e);
 }
 
 static int add_allocator(const struct chooser *c, const struct allocator *a, struct err *e)
@@ -236,9 +265,9 @@ static int choose(const struct chooser *c, struct err *e)
 
 int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, const struct modules *modules,
                        const struct libc *libc, const struct target_memory *memory, enum hooks_mode mode,
-                       uint64_t stored, struct err *e)
+                       const struct got_plan *plan, uint64_t stored, struct err *e)
 {
-	const struct chooser c = { h, found, modules, libc, memory, mode, stored };
+	const struct chooser c = { h, found, modules, libc, memory, mode, plan, stored };
 
 	*h = (struct entry_hooks){ .asks_usable = true };
 	int rc = choose(&c, e);
@@ -251,8 +280,6 @@ int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, co
 
 void entry_hooks_free(struct entry_hooks *h)
 {
-	for (size_t i = 0; i < h->count; i++)
-		free(h->list[i].code);
 	free(h->rows);
 	free(h->list);
 	free(h->covered);
@@ -266,11 +293,11 @@ bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address)
 }
 
 /* The plan says of a module that an allocator is in it which is not seen: now it is. */
-void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *modules, char *notes)
+void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *modules, struct got_plan *plan)
 {
-	char *to = notes, text[300];
+	char *to = plan->notes, text[300];
 
-	for (char *line = notes; line && *line;) {
+	for (char *line = plan->notes; line && *line;) {
 		size_t length = strcspn(line, "\n");
 		size_t all = length + (line[length] == '\n');
 		bool seen = false;
@@ -303,7 +330,19 @@ void entry_hooks_relieve(const struct entry_hooks *h, const struct modules *modu
 	for (size_t i = 0; i < plan->route_count; i++)
 		if (entry_hooks_cover(h, plan->routes[i].original))
 			plan->routes[i].hooked = false;
-	entry_hooks_drop_notes(h, modules, plan->notes);
+	entry_hooks_drop_notes(h, modules, plan);
+}
+
+void entry_hooks_give_quiet(const struct allocators *found, struct got_plan *plan)
+{
+	for (size_t i = 0; i < plan->trampoline_count; i++) {
+		struct control_trampoline *t = &plan->trampolines[i];
+		for (size_t k = 0; k < found->function_count && hook_throws(t->hook) && !t->quiet; k++)
+			if (found->functions[k].address == t->original && found->functions[k].quiet) {
+				t->quiet = found->functions[k].quiet;
+				t->flags |= found->functions[k].quiet_aligned ? TRAMPOLINE_QUIET_ALIGNED : 0;
+			}
+	}
 }
 
 const struct entry_hook *entry_hooks_at(const struct entry_hooks *h, uint64_t detour_address)

@@ -21,6 +21,12 @@ enum instruction_flow {
 	FLOW_TRAP, /* ud2, hlt, int3: nobody passes here */
 };
 
+/* To a register a number is added. */
+struct instruction_undo {
+	uint8_t number;  /* of the register, as instructions have it */
+	int8_t distance; /* 0: nothing is to be done */
+};
+
 struct instruction {
 	uint64_t address;
 	uint8_t bytes;
@@ -38,9 +44,17 @@ struct instruction {
 	bool loads_address;     /* lea */
 	bool calls_pointer;     /* a call through a word of data: not on the stack, and no descriptor of TLS */
 	bool saves_argument;    /* pushes a register that a called function may change, but for rax */
+	bool repeatable;        /* as the first of a function: may be run twice (below), if in between … */
+	struct instruction_undo undo;
 	bool has_immediate;
 	uint64_t immediate;
 };
+
+/*
+ * Repeatable is what changes nothing that a caller or the rest of the function would miss: it reads anything, and
+ * writes flags, a register that functions may change and whose old value it does not use, or, by push, below the stack
+ * pointer; or it adds a number to such a register, or to the stack pointer, which can be undone.
+ */
 
 /* False: the bytes are no instruction, or not all of it is there. */
 bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address);

@@ -83,7 +83,7 @@ static bool each_in_debug_data(struct filter *p)
 
 	if (!module_file_raw_section(p->f, ".gnu_debugdata", &packed, &bytes))
 		return false;
-	AUTO_CLOSE int fd = debug_data_unpack(packed, bytes);
+	AUTO_CLOSE int fd = debug_data_unpack(packed, bytes, p->f->tm->budget);
 	return fd >= 0 && each_in(fd, p);
 }
 

@@ -129,7 +129,7 @@ static void search_mapping(struct search *q, struct page_scan *pages, const stru
 
 int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
                          const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
-                         struct stored_pointer *found, bool *ended, struct err *e)
+                         struct stored_pointer *found, struct err *e)
 {
 	AUTO_FREE uint64_t *buffer = malloc(CHUNK_BYTES);
 	struct search q = {
@@ -138,7 +138,6 @@ int stored_pointers_find(const struct target *t, const struct target_memory *mem
 	struct page_scan pages;
 
 	*found = q.found;
-	*ended = false;
 	collect(&q);
 	if (!buffer)
 		return err_set(e, ENOMEM, "out of memory");
@@ -154,6 +153,5 @@ int stored_pointers_find(const struct target *t, const struct target_memory *mem
 			search_mapping(&q, &pages, &maps->list[i]);
 	page_scan_close(&pages);
 	*found = q.found;
-	*ended = is_over(&q) && !q.found.function;
 	return 0;
 }

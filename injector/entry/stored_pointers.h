@@ -20,13 +20,12 @@
 #define STORED_BYTES (512ull << 20)
 
 struct stored_pointer {
-	uint64_t at;       /* the word; 0: it could not be searched for */
+	uint64_t at;       /* the word */
 	uint64_t function; /* that it holds, one that GOT entries of the plan lead to; 0: none was found */
 };
 
-/* *ended: not all was searched, and nothing found. */
 int stored_pointers_find(const struct target *t, const struct target_memory *memory, const struct maps *maps,
                          const struct modules *modules, const struct libc *libc, const struct got_plan *plan,
-                         struct stored_pointer *found, bool *ended, struct err *e) WARN_UNUSED;
+                         struct stored_pointer *found, struct err *e) WARN_UNUSED;
 
 #endif

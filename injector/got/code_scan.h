@@ -6,6 +6,22 @@
  * trampoline can be left. Each byte position of the executable segments is taken for a RIP-relative displacement; a
  * real reference cannot be missed by losing the instruction boundaries, and a chance match only makes the
  * answer more careful ("may escape").
+ *
+ * Why no register and no word of memory can then hold an address that is jumped to later:
+ *
+ * - "Called and jumped through" are FF /2 and FF /4 with a RIP-relative operand, found by opcode and ModRM right before
+ *   a displacement that nothing follows. No other instruction has these two bytes there. All that could hand the value
+ *   on counts as "other": a load (mov entry(%rip), %reg, with -fno-plt or for a comparison), a push, an addition, an
+ *   address (lea), by which the entry could be read later. One such reference is enough.
+ * - These two put the value into the program counter alone; what a call pushes is an address behind itself.
+ * - So a thread has an address of the trampoline only while it executes it: in its program counter, or in that of a
+ *   signal frame on top of it. That is looked for at the detach (quiesce.h).
+ * - The trampoline hands nothing out: what it and the hook have in registers or on the stack are addresses of its data,
+ *   which they alone follow.
+ * - A word of data (R_X86_64_64) is not asked for: any code may read it.
+ *
+ * What is not seen: code that reaches the entry by the module's relocations, as a tool does that hooks GOT entries; by
+ * a base register (data of the large code model); or that is made at run time. Such code reads the word as data.
  */
 #ifndef MEMATTACH_CODE_SCAN_H
 #define MEMATTACH_CODE_SCAN_H

@@ -8,57 +8,13 @@
 #include "cleanup.h"
 #include "hook_names.h"
 
-#define PAGE_BYTES 4096u
-
-uint64_t entry_place_protection(const struct maps *now, const struct maps *planned, uint64_t address)
+bool entry_place_is_there(const struct maps *now, const struct maps *planned, uint64_t address)
 {
 	const struct mapping *m = maps_find(now, address), *was = planned ? maps_find(planned, address) : m;
 
 	if (!m || !was || m->shared)
-		return GOT_ABSENT;
-	if (planned && (!(m->prot & PROT_READ) || (m->inode ? !mapping_same_file(m, was) : was->inode != 0)))
-		return GOT_ABSENT;
-	return m->prot;
-}
-
-static uint64_t page_of(const struct got_entry *entry)
-{
-	return entry->address & ~(uint64_t)(PAGE_BYTES - 1);
-}
-
-/* One word of each page. */
-static bool can_read_all(const struct got_entry *entries, size_t count, struct target_piece *pieces,
-                         const struct target_memory *memory)
-{
-	static uint64_t word; /* what they hold does not matter */
-	struct err ignored;
-	size_t used = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (entries[i].page_protection != GOT_ABSENT &&
-		    (i == 0 || page_of(&entries[i]) != page_of(&entries[i - 1])))
-			pieces[used++] = (struct target_piece){ entries[i].address, sizeof word, &word };
-	return target_read_batch(memory, pieces, used, &ignored) == 0;
-}
-
-int entry_places_find(struct got_entry *entries, size_t count, const struct maps *now, const struct maps *planned,
-                      const struct target_memory *memory, struct err *e)
-{
-	AUTO_FREE struct target_piece *pieces = calloc(count + 1, sizeof *pieces);
-	uint64_t word;
-	struct err ignored;
-
-	if (!pieces)
-		return err_set(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < count; i++)
-		entries[i].page_protection = entry_place_protection(now, planned, entries[i].address);
-	if (can_read_all(entries, count, pieces, memory))
-		return 0;
-	for (size_t i = 0; i < count; i++)
-		if (entries[i].page_protection != GOT_ABSENT &&
-		    target_read_u64(memory, entries[i].address, &word, &ignored) < 0)
-			entries[i].page_protection = GOT_ABSENT;
-	return 0;
+		return false;
+	return !planned || (m->prot & PROT_READ && (m->inode ? mapping_same_file(m, was) : was->inode == 0));
 }
 
 enum got_found entry_place_inspect(const struct got_entry *entry, uint64_t trampolines, uint64_t original,

@@ -16,18 +16,10 @@
 #include "target_memory.h"
 
 /*
- * The PROT_* of the GOT entry's page, or GOT_ABSENT: not to be touched. planned: the mappings as they were when the GOT
- * entry was planned; NULL: it is to be restored, and a private copy of the page in the same place is as good as the
- * page.
+ * May the word be touched? planned: the mappings as they were when it was planned; NULL: it is to be given back, and a
+ * private copy of the page in the same place is as good as the page.
  */
-uint64_t entry_place_protection(const struct maps *now, const struct maps *planned, uint64_t address);
-
-/*
- * Sets page_protection of all GOT entries, after a look whether their pages can be read at all: those after the end of
- * a file that was cut raise SIGBUS. GOT entries of one page should come together.
- */
-int entry_places_find(struct got_entry *entries, size_t count, const struct maps *now, const struct maps *planned,
-                      const struct target_memory *memory, struct err *e) WARN_UNUSED;
+bool entry_place_is_there(const struct maps *now, const struct maps *planned, uint64_t address);
 
 /* What a word holds that neither is patched nor got its old value back. */
 enum got_found {

@@ -306,7 +306,7 @@ static int collect(struct planner *p, struct err *e)
 
 static uint32_t find_trampoline(const struct planner *p, uint32_t hook, uint64_t original)
 {
-	for (uint32_t i = TRAMPOLINE_FIRST; i < p->out.trampoline_count; i++)
+	for (uint32_t i = 0; i < p->out.trampoline_count; i++)
 		if (p->out.trampolines[i].hook == hook && p->out.trampolines[i].original == original)
 			return i;
 	return UINT32_MAX;
@@ -320,9 +320,6 @@ static int give_trampoline(struct planner *p, struct entry_plan *s, struct err *
 	if (p->out.trampoline_count == TRAMPOLINE_MAX)
 		return err_set(e, E2BIG, "the program uses more than %u different allocation functions",
 		               TRAMPOLINE_MAX);
-	while (p->out.trampoline_count < TRAMPOLINE_FIRST)
-		p->out.trampolines[p->out.trampoline_count++] =
-			(struct control_trampoline){ .original = s->original, .hook = s->hook };
 	s->trampoline = (uint32_t)p->out.trampoline_count;
 	p->out.trampolines[p->out.trampoline_count++] =
 		(struct control_trampoline){ .original = s->original, .hook = s->hook };
@@ -337,21 +334,12 @@ static bool is_hooked(const struct planner *p, const struct candidate *c)
 	return true;
 }
 
-static uint32_t escape_flag(struct planner *p, const struct candidate *c)
+static bool may_be_copied(struct planner *p, const struct candidate *c)
 {
 	const struct code_scan *scan = c->plan.relocation == R_X86_64_64 ? NULL : plan_scan(p, c->plan.module);
 	const struct code_entry *s = scan ? code_scan_entry(scan, c->plan.address) : NULL;
 
-	return s && code_entry_call_only(s) ? 0 : GOT_ESCAPES;
-}
-
-/* *refused: an exception could not pass the hook of this one. */
-static int refuse_if_throws(struct planner *p, const struct candidate *c, bool *refused, struct err *e)
-{
-	*refused = hook_throws(c->plan.hook) && !libc_loads_payload(p->libc);
-	return *refused ? plan_refuse(p, c->plan.module, c->plan.hook, c->plan.address, c->plan.value, e,
-	                              "it may throw, and no unwinder knows a payload that is not loaded by dlopen")
-	                : 0;
+	return !s || !code_entry_call_only(s);
 }
 
 static int compare_plans(const void *a, const void *b)
@@ -378,18 +366,12 @@ static int finish(struct planner *p, struct err *e)
 	for (size_t i = 0; i < p->count; i++) {
 		struct candidate *c = &p->candidates[i];
 
-		bool refused = false;
-
 		if (c->patched || c->excluded || !is_hooked(p, c))
 			continue;
-		int r = refuse_if_throws(p, c, &refused, e);
-		if (!r && !refused)
-			r = give_trampoline(p, &c->plan, e);
+		int r = give_trampoline(p, &c->plan, e);
 		if (r)
 			return r;
-		if (refused)
-			continue;
-		c->plan.flags = escape_flag(p, c);
+		c->plan.escapes = may_be_copied(p, c);
 		out->entries[out->entry_count++] = c->plan;
 	}
 	if (out->entry_count > SESSION_ENTRY_MAX)
@@ -442,6 +424,61 @@ int got_plan_make(struct got_plan *plans, const struct modules *m, const struct 
 	else
 		*plans = p.out;
 	return r;
+}
+
+/* Takes the GOT entries out of which that is true. */
+static int refuse_some(struct got_plan *plans, const struct modules *m,
+                       bool (*is_refused)(const struct got_plan *, const struct entry_plan *), const char *why,
+                       struct err *e)
+{
+	struct planner p = { .m = m, .out = *plans };
+	size_t kept = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < p.out.entry_count; i++) {
+		const struct entry_plan s = p.out.entries[i];
+		if (!is_refused(plans, &s))
+			p.out.entries[kept++] = s;
+		else if (!r)
+			r = plan_refuse(&p, s.module, s.hook, s.address, s.value, e, "%s", why);
+	}
+	p.out.entry_count = kept;
+	*plans = p.out;
+	return r;
+}
+
+static bool throws(const struct got_plan *plans, const struct entry_plan *s)
+{
+	return hook_throws(s->hook) && !plans->trampolines[s->trampoline].quiet;
+}
+
+int got_plan_refuse_throwing(struct got_plan *plans, const struct modules *m, struct err *e)
+{
+	return refuse_some(plans, m, throws,
+	                   "it may throw, and no unwinder knows a payload that is not loaded by dlopen", e);
+}
+
+static bool escapes(const struct got_plan *plans, const struct entry_plan *s)
+{
+	(void)plans;
+	return s->escapes;
+}
+
+int got_plan_refuse_escaping(struct got_plan *plans, const struct modules *m, struct err *e)
+{
+	return refuse_some(plans, m, escapes,
+	                   "the program may copy what its GOT entry holds, and the function is not hooked at its entry",
+	                   e);
+}
+
+void got_plan_leave(struct got_plan *plan, uint32_t module, uint32_t group)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < plan->entry_count; i++)
+		if (plan->entries[i].module != module || hook_group(plan->entries[i].hook) != group)
+			plan->entries[kept++] = plan->entries[i];
+	plan->entry_count = kept;
 }
 
 void got_plan_free(struct got_plan *plans)

@@ -16,8 +16,12 @@
  *   - anything else, another tool's hook, or half-relocated: refused, named.
  *
  * A function that throws exceptions (operator new, but for its nothrow forms) is refused where the payload is not
- * loaded by dlopen (libc_loads_payload): no unwinder could walk through its hook. On musl that concerns allocators with
- * an operator new of their own; that of libstdc++ and libc++ calls malloc, which is hooked.
+ * loaded by dlopen (libc_loads_payload) and no quiet one is known (control.h): no unwinder could walk through its hook.
+ * That concerns operator new of the program's own, and of few allocators; that of libstdc++ and libc++ calls malloc,
+ * which is hooked.
+ *
+ * A GOT entry whose value the program may copy (code_scan.h) is never patched: its allocator is hooked at
+ * the entries of its functions if that is possible (entry_hooks.h), and what is left of such entries is refused.
  *
  * Whether a function is hooked or left alone because it passes on to another listed function through a GOT entry of its
  * own module (operator new → malloc) is decided here, once for each definition: see struct entry_route.
@@ -32,13 +36,6 @@
 #define GROUP_BIT(group) (1u << (group))
 #define GO_ALLOCATOR "the allocator of the Go runtime" /* in notes: it is in a module, and never seen */
 
-/*
- * Trampoline 0 serves no GOT entry. The target maps the trampolines where there is room, often right after memory of
- * the program, and a pointer to the end of that memory is the address of trampoline 0: glibc's loader keeps one to its
- * first page of heap. A search for copied addresses of trampolines must not take it for one.
- */
-#define TRAMPOLINE_FIRST 1u
-
 struct entry_plan {
 	uint64_t address;
 	uint64_t value;           /* what it holds now: struct got_entry.old_value */
@@ -46,7 +43,7 @@ struct entry_plan {
 	uint32_t hook;            /* enum hook_id */
 	uint32_t module;          /* index in modules.list */
 	uint32_t trampoline;      /* index in trampolines */
-	uint32_t flags;           /* GOT_ESCAPES, GOT_COUNTS */
+	bool escapes;             /* the program may copy its value */
 	uint32_t page_protection; /* PROT_*, as in maps now */
 	uint32_t relocation;      /* R_X86_64_* */
 };
@@ -104,6 +101,12 @@ struct got_plan_options {
 int got_plan_make(struct got_plan *plans, const struct modules *m, const struct libc *libc,
                   const struct target_memory *memory, const struct maps *maps, const struct got_plan_options *options,
                   struct err *e) WARN_UNUSED;
+/* Drops the entries of functions that throw whose trampolines have no quiet function, and names them. */
+int got_plan_refuse_throwing(struct got_plan *plans, const struct modules *m, struct err *e) WARN_UNUSED;
+/* And those whose value may be copied: of the rest none gives an address of ours away. */
+int got_plan_refuse_escaping(struct got_plan *plans, const struct modules *m, struct err *e) WARN_UNUSED;
+/* Takes the entries of a group in a module out of the plan. */
+void got_plan_leave(struct got_plan *plan, uint32_t module, uint32_t group);
 void got_plan_free(struct got_plan *plans);
 
 #endif

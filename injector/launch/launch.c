@@ -56,7 +56,7 @@ static __attribute__((format(printf, 2, 3))) void say(const struct launch *l, co
 	if (l->quiet)
 		return;
 	va_start(ap, format);
-	say_line(stderr, format, ap);
+	say_line(stderr, 0, format, ap);
 	va_end(ap);
 }
 
@@ -247,11 +247,9 @@ static void say_end_of_session(const struct launch *l, int status)
 {
 	if (!WIFSIGNALED(status))
 		return;
-	fprintf(stderr, "memattach: the session was ended by signal %d (%s)\n", WTERMSIG(status),
-	        strsignal(WTERMSIG(status)));
+	say_error(0, "the session was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (l->attached && !l->program_ended)
-		fprintf(stderr, "memattach: finish with memattach --detach -p %d, which saves what it recorded\n",
-		        l->program);
+		say_error(0, "finish with memattach --detach -p %d, which saves what it recorded", l->program);
 }
 
 /* The program stays a zombie until its session is over, which asks how it ended. */
@@ -365,7 +363,7 @@ int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t p
 
 	setitimer(ITIMER_REAL, &none, &l.alarm);
 	if (!make_pipes(&l) || !take_signals(&l) || !fork_both(&l, session, context)) {
-		fprintf(stderr, "memattach: cannot start %s: %s\n", command[0], strerror(errno));
+		say_error(0, "cannot start %s: %s", command[0], strerror(errno));
 		return LAUNCH_FAILED;
 	}
 	group_witness_start(&l.witness);
@@ -376,7 +374,7 @@ int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t p
 		close(l.to_session[1]);
 	entry_hold_close(&l.hold);
 	if (why && why != ECANCELED)
-		fprintf(stderr, "memattach: cannot execute %s: %s\n", command[0], strerror(why));
+		say_error(0, "cannot execute %s: %s", command[0], strerror(why));
 	while (waitpid(l.program, &status, 0) < 0 && errno == EINTR)
 		;
 	group_witness_end(&l.witness);

@@ -60,7 +60,7 @@ static __attribute__((format(printf, 2, 3))) void say(const struct several *s, c
 	if (s->options->quiet)
 		return;
 	va_start(ap, format);
-	say_line(stderr, format, ap);
+	say_line(stderr, 0, format, ap);
 	va_end(ap);
 }
 
@@ -265,7 +265,7 @@ int several_run(const struct several_options *options, const struct chosen_list 
 	AUTO_CLOSE int signals = take_signals(&s);
 
 	if (signals < 0) {
-		fprintf(stderr, "memattach: cannot wait for signals: %s\n", strerror(errno));
+		say_error(0, "cannot wait for signals: %s", strerror(errno));
 		return NOT_ATTACHED;
 	}
 	for (size_t i = 0; i < targets->count; i++)

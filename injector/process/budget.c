@@ -3,7 +3,9 @@
 
 void budget_start(struct budget *b, uint64_t memory_bytes, uint64_t work)
 {
-	*b = (struct budget){ .memory = memory_bytes, .limit = memory_bytes, .work = work };
+	*b = (struct budget){
+		.memory = memory_bytes, .limit = memory_bytes, .work = work, .children_ns = BUDGET_CHILDREN_NS
+	};
 }
 
 int budget_check(const struct budget *b, struct err *e)

@@ -20,13 +20,15 @@
 #define BUDGET_FRAMES_BYTES (96ull << 20)
 #define BUDGET_MODULES_WORK (2ull << 30) /* bytes that are read for that: a few seconds */
 #define BUDGET_PLAN_WORK (4ull << 30)    /* the same for the plan, which reads all code that has GOT entries */
+#define BUDGET_CHILDREN_NS 5000000000ull /* CPU time of children that unpack, or a quarter of the time that goes by */
 #define BUDGET_COMPARE 8u                /* what one comparison is charged as */
 
 struct budget {
-	uint64_t limit;     /* of memory, bytes */
-	uint64_t memory;    /* what of it is left */
-	uint64_t work;      /* units that are left */
-	struct err refusal; /* the first; code 0: none */
+	uint64_t limit;       /* of memory, bytes */
+	uint64_t memory;      /* what of it is left */
+	uint64_t work;        /* units that are left */
+	uint64_t children_ns; /* BUDGET_CHILDREN_NS that is left: beyond it nothing is unpacked, which is no refusal */
+	struct err refusal;   /* the first; code 0: none */
 };
 
 void budget_start(struct budget *b, uint64_t memory_bytes, uint64_t work);

@@ -2,12 +2,15 @@
 #include "chosen.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "grow.h"
+#include "line_width.h"
 #include "printable.h"
 #include "proc_status.h"
 #include "size.h"
@@ -16,6 +19,7 @@
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define CGROUP_BYTES 16384
+#define COMMAND_BYTES 4096 /* of a command line; what is longer is cut */
 #define DELETED " (deleted)"
 
 /* The name of the program's file; "" where it may not be seen. */
@@ -36,6 +40,42 @@ static void program_of(pid_t pid, char *name, size_t size)
 	const char *base = slash ? slash + 1 : program;
 	if (strlen(base) < size)
 		strcpy(name, base);
+}
+
+/* The words of the command line with blanks between them; "" where there is none, or it may not be seen. */
+static void command_of(pid_t pid, char command[COMMAND_BYTES])
+{
+	char path[40];
+	size_t used = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	for (ssize_t n; fd >= 0 && (n = read(fd, command + used, COMMAND_BYTES - 1 - used)) > 0;)
+		used += (size_t)n;
+	while (used && !command[used - 1])
+		used--;
+	command[used] = '\0';
+	for (char *word = command; (word = memchr(word, '\0', used - (size_t)(word - command)));)
+		*word = ' ';
+}
+
+/* Is it this process, or one that has started it? */
+static bool led_here(pid_t pid)
+{
+	char status[STATUS_BYTES];
+
+	for (pid_t p = getpid(); p > 1; p = (pid_t)proc_status_number(status, "PPid", 10, 0))
+		if (p == pid || proc_status_read(status, p, 0) < 0)
+			return p == pid;
+	return false;
+}
+
+static bool has_command(pid_t pid, const regex_t *wanted)
+{
+	char command[COMMAND_BYTES];
+
+	command_of(pid, command);
+	return command[0] && regexec(wanted, command, 0, NULL, 0) == 0 && !led_here(pid);
 }
 
 static bool has_name(pid_t pid, const char *status, const char *name)
@@ -202,10 +242,13 @@ int chosen_look(struct chosen *chosen, pid_t pid, struct err *e)
 	return 0;
 }
 
-static bool matches(pid_t pid, enum chosen_by by, const char *what)
+/* command: NULL, or what is looked for instead of a name. */
+static bool matches(pid_t pid, enum chosen_by by, const char *what, const regex_t *command)
 {
 	char status[STATUS_BYTES];
 
+	if (command)
+		return has_command(pid, command);
 	if (by != CHOSEN_BY_NAME)
 		return has_cgroup(pid, by, what);
 	return proc_status_read(status, pid, 0) == 0 && has_name(pid, status, what);
@@ -218,16 +261,19 @@ static int by_pid(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-static int search(DIR *proc, struct chosen_list *l, enum chosen_by by, const char *what, struct err *e)
+static int search(DIR *proc, struct chosen_list *l, enum chosen_by by, const char *what, const regex_t *command,
+                  struct err *e)
 {
 	struct chosen found;
 	struct err ended;
 
+	rewinddir(proc);
 	for (struct dirent *entry; (entry = readdir(proc));) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 		/* The look comes first: if the number is used again the match is of the later process, which the
 		 * start time of the look is not. */
-		if (pid <= 0 || pid == getpid() || chosen_look(&found, pid, &ended) < 0 || !matches(pid, by, what))
+		if (pid <= 0 || pid == getpid() || chosen_look(&found, pid, &ended) < 0 ||
+		    !matches(pid, by, what, command))
 			continue;
 		if (!grow_list(l->list, l->count))
 			return err_set(e, ENOMEM, "out of memory");
@@ -236,9 +282,21 @@ static int search(DIR *proc, struct chosen_list *l, enum chosen_by by, const cha
 	return 0;
 }
 
+/* What is no regular expression is in no command line. */
+static int search_commands(DIR *proc, struct chosen_list *l, const char *what, struct err *e)
+{
+	regex_t command;
+
+	if (regcomp(&command, what, REG_EXTENDED | REG_NOSUB) != 0)
+		return 0;
+	int rc = search(proc, l, CHOSEN_BY_NAME, what, &command, e);
+	regfree(&command);
+	return rc;
+}
+
 int chosen_find(struct chosen_list *chosen, enum chosen_by by, const char *what, struct err *e)
 {
-	static const char *const kinds[] = { [CHOSEN_BY_NAME] = "is called",
+	static const char *const kinds[] = { [CHOSEN_BY_NAME] = "is called, or has in its command line,",
 		                             [CHOSEN_BY_CGROUP] = "is in the cgroup",
 		                             [CHOSEN_BY_UNIT] = "is in the unit" };
 	struct chosen_list l = { 0 };
@@ -246,7 +304,9 @@ int chosen_find(struct chosen_list *chosen, enum chosen_by by, const char *what,
 
 	if (!proc)
 		return err_sys(e, "cannot read /proc");
-	int rc = search(proc, &l, by, what, e);
+	int rc = search(proc, &l, by, what, NULL, e);
+	if (rc == 0 && l.count == 0 && by == CHOSEN_BY_NAME)
+		rc = search_commands(proc, &l, what, e);
 	closedir(proc);
 	if (rc == 0 && l.count == 0)
 		rc = err_set(e, ESRCH, "no process %s %s", kinds[by], what);
@@ -267,14 +327,17 @@ void chosen_free(struct chosen_list *chosen)
 
 void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out)
 {
-	char name[sizeof chosen->list->name], bytes[SIZE_TEXT];
+	char command[COMMAND_BYTES], bytes[SIZE_TEXT];
+	size_t width = line_width(fileno(out));
 
 	for (size_t i = 0; i < chosen->count && i < most; i++) {
 		const struct chosen *c = &chosen->list[i];
-		memcpy(name, c->name, sizeof name);
-		printable_copy(name, name, sizeof name);
-		fprintf(out, "%10d  %-24s %10s private memory\n", c->pid, name,
-		        size_format((double)c->private_bytes, bytes));
+		command_of(c->pid, command);
+		printable_copy(command[0] ? command : c->name, command, sizeof command);
+		int used = fprintf(out, "%10d  %10s private memory  ", c->pid,
+		                   size_format((double)c->private_bytes, bytes));
+		size_t room = width > (size_t)used ? width - (size_t)used : 0;
+		fprintf(out, "%.*s\n", (int)line_fit(command, room), command);
 	}
 	if (chosen->count > most)
 		fprintf(out, "            and %zu more\n", chosen->count - most);

@@ -80,11 +80,10 @@ int clone_vm_find(const struct target *t, pid_t **list, size_t *count, struct er
 	return 0;
 }
 
-/* Waits in the kernel until its child has left the memory, as far as can be told: an unknown call may be that. */
-static bool may_wait_for_vfork(const struct thread_info *thread)
+bool clone_vm_may_wait(const struct thread_info *thread)
 {
-	bool may_be = thread->syscall == -1 || thread->syscall == SYS_vfork || thread->syscall == SYS_clone ||
-	              thread->syscall == 435 /* clone3 */;
+	bool may_be = thread->call.number == -1 || thread->call.number == SYS_vfork ||
+	              thread->call.number == SYS_clone || thread->call.number == 435 /* clone3 */;
 
 	return thread->state == 'D' && may_be;
 }
@@ -99,7 +98,7 @@ int clone_vm_check_thread_pointers(const struct target *t, const struct thread_i
 	if (rc < 0 || other_count == 0)
 		return rc;
 	for (size_t i = 0; i < count; i++)
-		waiting += may_wait_for_vfork(&threads[i]);
+		waiting += clone_vm_may_wait(&threads[i]);
 	if (other_count <= waiting)
 		return 0;
 	return err_set(e, EBUSY,

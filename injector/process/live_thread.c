@@ -133,7 +133,7 @@ static int open_memory(const char *directory, void *context, struct err *e)
 
 int live_thread_memory(const struct target *t, struct target_memory *memory, int *writable_fd, struct err *e)
 {
-	struct memory opened;
+	struct memory opened = { -1, -1 };
 
 	int rc = live_thread_look(t, open_memory, &opened, e);
 	if (rc < 0)

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -208,22 +207,43 @@ static int examine(struct target *t, struct err *e)
 	return 0;
 }
 
+pid_t target_tracer(pid_t pid, pid_t tid, char name[TRACER_NAME])
+{
+	char status[STATUS_BYTES];
+
+	if (proc_status_read(status, pid, tid) < 0)
+		return -1;
+	pid_t tracer = (pid_t)proc_status_number(status, "TracerPid", 10, 0);
+	if (tracer > 0)
+		comm_of(tracer, name, TRACER_NAME);
+	return tracer;
+}
+
 int target_check_tracer(const struct target *t, struct err *e)
 {
-	char status[STATUS_BYTES], name[32];
+	char name[TRACER_NAME];
+	pid_t tracer = target_tracer(t->pid, 0, name);
 
-	if (proc_status_read(status, t->pid, 0) < 0)
+	if (tracer < 0)
 		return err_set(e, ESRCH, "there is no process %d", t->pid);
-	pid_t tracer = (pid_t)proc_status_number(status, "TracerPid", 10, 0);
-	if (tracer <= 0)
+	if (tracer == 0)
 		return 0;
-	comm_of(tracer, name, sizeof name);
 	return err_set(e, EBUSY, "it is already traced by PID %d (%s); end that tracer first", tracer, name);
+}
+
+int thread_check_tracer(pid_t pid, pid_t tid, struct err *e)
+{
+	char name[TRACER_NAME];
+	pid_t tracer = target_tracer(pid, tid, name);
+
+	if (tracer <= 0 || tracer == getpid())
+		return 0;
+	return err_set(e, EAGAIN, "thread %d is traced by PID %d (%s)", tid, tracer, name);
 }
 
 int target_open(struct target *t, pid_t pid, struct err *e)
 {
-	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = -1, .announced_fd = -1 };
+	struct target new = { .pid = pid, .tid = pid, .pidfd = -1, .lock_fd = { -1, -1 }, .announced_fd = -1 };
 	struct err unread;
 
 	if (pid == getpid())
@@ -280,11 +300,14 @@ void target_close(struct target *t)
 {
 	if (t->pidfd >= 0)
 		close(t->pidfd);
-	if (t->lock_fd >= 0)
-		close(t->lock_fd);
+	for (unsigned i = 0; i < TARGET_LOCKS; i++) {
+		if (t->lock_fd[i] >= 0)
+			close(t->lock_fd[i]);
+		t->lock_fd[i] = -1;
+	}
 	if (t->announced_fd >= 0)
 		close(t->announced_fd);
-	t->pidfd = t->lock_fd = t->announced_fd = -1;
+	t->pidfd = t->announced_fd = -1;
 }
 
 bool target_alive(const struct target *t)
@@ -338,6 +361,8 @@ static bool memory_of_status(const char *status, struct memory_use *m)
 		return false;
 	m->resident = status_bytes(status, "VmRSS");
 	m->anonymous = status_bytes(status, "RssAnon");
+	m->shared = status_bytes(status, "RssShmem");
+	m->files = status_bytes(status, "RssFile");
 	m->swapped = status_bytes(status, "VmSwap");
 	return true;
 }
@@ -444,35 +469,22 @@ int thread_did_not_stop(pid_t pid, pid_t tid, struct err *e)
 	               state == 'D' ? ": it is in uninterruptible sleep" : "");
 }
 
-/* proc(5), /proc/PID/syscall: number, six arguments, stack pointer, program counter. */
-static void parse_syscall(const char *text, struct thread_info *info)
+void thread_look(pid_t pid, struct thread_info *info)
 {
-	info->syscall = -1;
-	info->sp = info->pc = 0;
-	if (text[0] < '0' || text[0] > '9')
-		return;
-	info->syscall = strtoll(text, NULL, 10);
-	info->sleeping = true;
-	if (sscanf(text, "%*d %*x %*x %*x %*x %*x %*x %" SCNx64 " %" SCNx64, &info->sp, &info->pc) != 2)
-		info->sp = info->pc = 0;
-}
-
-static void thread_look(pid_t pid, struct thread_info *info)
-{
-	char path[64], text[STATUS_BYTES];
+	char text[STATUS_BYTES];
 
 	if (proc_status_read(text, pid, info->tid) == 0) {
 		int64_t mode = proc_status_number(text, "Seccomp", 10, 0);
 		info->filtered = mode > 0;
 		info->strict = mode == SECCOMP_MODE_STRICT;
 	}
+	info->first = info->tid == pid;
 	info->state = thread_state(pid, info->tid);
-	snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, info->tid);
-	watchdog_call_begin(); /* an execve keeps it waiting */
-	if (whole_text(path, text, sizeof text) != 0)
-		text[0] = '\0';
-	watchdog_call_end();
-	parse_syscall(text, info);
+	info->call = (struct blocked_call){ .number = -1 };
+	info->sleeping = blocked_call_read(&info->call, pid, info->tid);
+	/* Of a stopped thread the call has been interrupted before. */
+	bool stopped = info->state == 'T' || info->state == 't';
+	info->effect = info->sleeping && !stopped ? blocked_call_effect(&info->call, pid, info->tid) : STOP_NONE;
 }
 
 #define PF_IO_WORKER 0x10u     /* linux/sched.h, since 5.12 at this place */

@@ -11,15 +11,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "blocked_call.h"
 #include "err.h"
+
+#define TARGET_LOCKS 2
 
 struct target {
 	pid_t pid;
-	pid_t tid;            /* a live thread: the main one unless it has exited */
-	int pidfd;            /* -1 closed */
-	int lock_fd;          /* of session_lock.h, -1 none */
-	int announced_fd;     /* the same */
-	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
+	pid_t tid;                 /* a live thread: the main one unless it has exited */
+	int pidfd;                 /* -1 closed */
+	int lock_fd[TARGET_LOCKS]; /* of session_lock.h, -1 none */
+	int announced_fd;          /* the same */
+	uint64_t start_ticks;      /* field 22 of /proc/PID/stat */
 	char comm[32];
 	char program[256]; /* what /proc/PID/exe points to, "" unknown */
 	uint64_t file[2];  /* device and inode of the program; zero if not known */
@@ -36,8 +39,13 @@ int target_open(struct target *t, pid_t pid, struct err *e) WARN_UNUSED;
  * belongs to another process by now. Nothing of it may be held yet (session_lock.h). On failure t is as before.
  */
 int target_reopen(struct target *t, struct err *e) WARN_UNUSED;
+#define TRACER_NAME 32
+/* Who traces this thread, tid 0: the process, and the comm of that; 0: nobody. -1: there is no such thread. */
+pid_t target_tracer(pid_t pid, pid_t tid, char name[TRACER_NAME]);
 /* -EBUSY: it is traced by somebody, who is named. */
 int target_check_tracer(const struct target *t, struct err *e) WARN_UNUSED;
+/* -EAGAIN: one of its threads is, by another process. */
+int thread_check_tracer(pid_t pid, pid_t tid, struct err *e) WARN_UNUSED;
 void target_close(struct target *t);
 /* What its pidfd tells: the process is gone, or a zombie. */
 bool target_has_ended(const struct target *t);
@@ -58,6 +66,8 @@ struct memory_use {
 	uint64_t resident;  /* VmRSS: what ps and top call RSS */
 	uint64_t anonymous; /* RssAnon: the part of it that no file stands behind */
 	uint64_t swapped;   /* VmSwap */
+	uint64_t shared;    /* RssShmem: tmpfs, memfd, shared anonymous mappings */
+	uint64_t files;     /* RssFile */
 };
 /* -ESRCH: it has ended. */
 int target_memory_use(const struct target *t, struct memory_use *use, struct err *e) WARN_UNUSED;
@@ -72,13 +82,17 @@ uint64_t target_cpu_ns(const struct target *t);
 
 struct thread_info {
 	pid_t tid;
-	bool filtered;   /* has a seccomp filter */
-	bool strict;     /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
-	bool sleeping;   /* in a system call, waiting */
-	int64_t syscall; /* number, -1 unknown or running in user code */
-	uint64_t sp, pc; /* of a sleeping thread, in user code; 0 unknown */
-	char state;      /* R S D T t Z … of /proc/PID/task/TID/stat */
+	bool filtered; /* has a seccomp filter */
+	bool strict;   /* in seccomp's strict mode, in which the kernel also forbids the cycle counter */
+	bool first;    /* the one that the program began with */
+	bool sleeping;
+	char state;               /* R S D T t Z … of /proc/PID/task/TID/stat */
+	struct blocked_call call; /* that it sleeps in; number -1 and zeros: it runs */
+	enum stop_effect effect;  /* on that */
 };
+
+/* Fills in the rest for info->tid. */
+void thread_look(pid_t pid, struct thread_info *info);
 
 /* Also true while it waits, as a zombie, for its last rites. */
 bool thread_has_ended(pid_t pid, pid_t tid);

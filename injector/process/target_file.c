@@ -6,23 +6,18 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cleanup.h"
 #include "maps_at.h"
+#include "regular_file.h"
 
-/* Opens for reading what was opened with O_PATH, if it is a regular file. */
-static int open_regular(int path_fd)
+static int open_regular(int place)
 {
-	struct stat st;
-	char path[40];
+	int fd = place < 0 ? -1 : regular_reopen(place);
 
-	if (path_fd < 0 || fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return -1;
-	snprintf(path, sizeof path, "/proc/self/fd/%d", path_fd);
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -1 : fd;
 }
 
 /* *permitted: whether the link may be followed at all (CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). */

@@ -3,10 +3,9 @@
  * Opening the file that a process has mapped, and nothing else. Its names are the target's choice: they may stand for a
  * device, a FIFO, or a file that only memattach may read.
  *
- * So a name is opened with O_PATH first, which neither waits nor acts on anything, and only a regular file is then
- * opened for reading, through /proc/self/fd. What a name led to is taken for the mapped file if the kernel says so:
- * memattach maps it too, without touching it, and compares device and inode as /proc/PID/maps shows both (stat shows
- * other ones on overlay and btrfs).
+ * So a name is opened as common/base/regular_file.h says. What a name led to is taken for the mapped file if the kernel
+ * says so: memattach maps it too, without touching it, and compares device and inode as /proc/PID/maps shows both (stat
+ * shows other ones on overlay and btrfs).
  */
 #ifndef MEMATTACH_TARGET_FILE_H
 #define MEMATTACH_TARGET_FILE_H

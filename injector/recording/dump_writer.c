@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -200,7 +201,9 @@ static int sealed_memory(uint64_t bytes, struct err *e)
 		fd = memfd_create(DUMP_MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return err_sys(e, "cannot create the memory of the dump");
-	if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+	/* Who has it for reading only shall not open it for writing by /proc/self/fd. */
+	if (fchmod(fd, 0600) < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		return err_sys(e, "cannot prepare the memory of the dump");
 	return steal_fd(&fd);
 }
@@ -359,6 +362,12 @@ enum dump_state dump_writer_state(const struct dump_writer *w)
 void dump_writer_private(struct dump_writer *w, uint64_t bytes)
 {
 	w->own->private_latest_bytes = w->shared->private_latest_bytes = bytes;
+}
+
+void dump_writer_end_resident(struct dump_writer *w, uint64_t shared_bytes, uint64_t files_bytes)
+{
+	w->own->shared_end_bytes = w->shared->shared_end_bytes = shared_bytes;
+	w->own->files_end_bytes = w->shared->files_end_bytes = files_bytes;
 }
 
 void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns)

@@ -96,8 +96,10 @@ void dump_writer_end_lease(struct dump_writer *w);
 void dump_writer_set_state(struct dump_writer *w, enum dump_state state, int detail);
 /* As memattach has set it, or that the payload says it has stopped recording by itself. */
 enum dump_state dump_writer_state(const struct dump_writer *w);
-/* What the target holds of private memory, and what sampling has cost it so far. */
+/* What the target holds of private memory, what it held of shared memory and of files when nothing of ours was mapped
+ * any more, and what sampling has cost it so far. */
 void dump_writer_private(struct dump_writer *w, uint64_t bytes);
+void dump_writer_end_resident(struct dump_writer *w, uint64_t shared_bytes, uint64_t files_bytes);
 void dump_writer_cost(struct dump_writer *w, uint64_t cpu_ns, uint64_t cost_ns);
 
 /* rows and GOT entries as in struct dump_module. */

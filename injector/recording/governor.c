@@ -4,8 +4,12 @@
 #include <math.h>
 
 #define FADE_NS 2e9
-#define AIM 0.75  /* of the limit, after a step up */
-#define CALM 0.25 /* of the limit, before a step down */
+#define FADE_PAST_NS 20e9
+#define REPAY_NS 10e9 /* in which overspent time is to be saved */
+#define LEAST 0.125   /* of the limit, while it is */
+#define AIM 0.75      /* of the limit, after a step up */
+#define HALF 0.5      /* of the limit, after a step down */
+#define CALM 0.25     /* of the limit, before it */
 #define STEPS_MAX 6
 
 void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const struct governor_reading *start)
@@ -20,52 +24,87 @@ void governor_init(struct governor *g, double limit, uint64_t rate_bytes, const 
 	};
 }
 
+static void add(struct governor_sum *sum, const struct governor_sum *more, double fade_ns)
+{
+	double fade = exp(-more->time_ns / fade_ns);
+
+	sum->time_ns = sum->time_ns * fade + more->time_ns;
+	sum->cost_ns = sum->cost_ns * fade + more->cost_ns;
+	sum->cpu_ns = sum->cpu_ns * fade + more->cpu_ns;
+}
+
+static double counting_ns(const struct governor_sum *sum)
+{
+	return fmax(sum->cpu_ns, DUMP_LOAD_MIN * sum->time_ns);
+}
+
+static double share(const struct governor_sum *sum)
+{
+	return sum->time_ns > 0 ? sum->cost_ns / counting_ns(sum) : 0;
+}
+
+/* The limit, less what saves in REPAY_NS what was overspent. */
+static double limit_now(const struct governor *g)
+{
+	double over = fmax(0, share(&g->past) - g->limit);
+
+	return fmax(LEAST * g->limit, g->limit - over * g->past.time_ns / REPAY_NS);
+}
+
 static void sum_up(struct governor *g, const struct governor_reading *look)
 {
-	double fade = exp(-(double)(look->now_ns - g->last.now_ns) / FADE_NS);
+	const struct governor_sum more = { .time_ns = (double)(look->now_ns - g->last.now_ns),
+		                           .cost_ns = (double)(look->cost_ns - g->last.cost_ns),
+		                           .cpu_ns = (double)(look->cpu_ns - g->last.cpu_ns) };
 
-	g->cost_ns = g->cost_ns * fade + (double)(look->cost_ns - g->last.cost_ns);
-	g->cpu_ns = g->cpu_ns * fade + (double)(look->cpu_ns - g->last.cpu_ns);
+	add(&g->now, &more, FADE_NS);
+	add(&g->past, &more, FADE_PAST_NS);
+	add(&g->calm, &more, INFINITY);
 	g->last = *look;
+	g->look = more;
 }
 
 static void change(struct governor *g, uint64_t rate)
 {
 	g->rate = rate;
 	g->changed_ns = g->last.now_ns;
-	g->calm_ns = 0;
-	g->cost_ns = g->cpu_ns = 0;
+	g->now = g->calm = (struct governor_sum){ 0 };
 }
 
-static void raise_rate(struct governor *g)
+static void raise_rate(struct governor *g, double limit)
 {
 	uint64_t now = g->last.now_ns, rate = g->rate;
-	double overhead = g->overhead;
+	/* What has begun just now is hidden among what was before. */
+	double latest = counting_ns(&g->look) < (double)GOVERNOR_CPU_NS ? 0 : share(&g->look);
+	double overhead = fmax(g->overhead, latest);
 
-	for (int i = 0; i < STEPS_MAX && (overhead > AIM * g->limit) && rate <= GOVERNOR_RATE_MAX / 2; i++) {
+	for (int i = 0; i < STEPS_MAX && (overhead > AIM * limit) && rate <= GOVERNOR_RATE_MAX / 2; i++) {
 		rate *= 2;
 		overhead /= 2;
 	}
 	if (rate == g->rate)
 		return;
-	if (!g->lowered_ns || now - g->lowered_ns > 2 * g->hold_ns)
+	if (g->lowered_ns && (double)(now - g->lowered_ns) > fmax(GOVERNOR_SOON_NS, 2 * (double)g->hold_ns))
 		g->hold_ns = GOVERNOR_HOLD_NS;
-	else if (g->hold_ns < GOVERNOR_HOLD_MAX_NS)
+	else if (g->lowered_ns && g->hold_ns < GOVERNOR_HOLD_MAX_NS)
 		g->hold_ns *= 2;
 	g->lowered_ns = 0;
 	change(g, rate);
 }
 
-static void lower_rate(struct governor *g)
+static void lower_rate(struct governor *g, double limit)
 {
-	uint64_t now = g->last.now_ns;
+	uint64_t rate = g->rate;
+	double overhead = share(&g->calm);
 
-	if (!g->calm_ns) {
-		g->calm_ns = now;
-	} else if (now - g->calm_ns >= g->hold_ns) {
-		g->lowered_ns = now;
-		change(g, g->rate / 2 > g->least ? g->rate / 2 : g->least);
-	}
+	if (g->calm.time_ns < (double)g->hold_ns)
+		return;
+	for (int i = 0; i < GOVERNOR_DOWN && rate > g->least && (overhead *= 2) <= HALF * limit; i++)
+		rate = rate / 2 > g->least ? rate / 2 : g->least;
+	if (rate == g->rate)
+		return;
+	g->lowered_ns = g->last.now_ns;
+	change(g, rate);
 }
 
 static bool settled_at(const struct governor *g, uint64_t now_ns)
@@ -89,20 +128,17 @@ uint64_t governor_decide(struct governor *g, const struct governor_reading *look
 	}
 	sum_up(g, look);
 	bool settled = settled_at(g, look->now_ns);
-	if (!(g->limit > 0) || g->cpu_ns < (double)GOVERNOR_CPU_NS) {
-		/* Nobody minds the cost, or the target is idle and it costs nothing. */
-		if (may && settled)
-			lower_rate(g);
+	if (counting_ns(&g->now) < (double)GOVERNOR_CPU_NS)
 		return g->rate;
-	}
-	g->overhead = g->cost_ns / g->cpu_ns;
+	double limit = g->limit > 0 ? limit_now(g) : INFINITY;
+	g->overhead = share(&g->now);
 	if (!settled && g->overhead < GOVERNOR_HURRY * g->limit)
 		return g->rate;
-	if (g->overhead > g->limit)
-		raise_rate(g);
-	else if (g->overhead >= CALM * g->limit)
-		g->calm_ns = 0;
+	if (g->overhead > g->limit && g->limit > 0)
+		raise_rate(g, limit);
+	else if (g->overhead >= CALM * limit)
+		g->calm = (struct governor_sum){ 0 };
 	else if (may)
-		lower_rate(g);
+		lower_rate(g, limit);
 	return g->rate;
 }

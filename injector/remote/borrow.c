@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "arch/registers.h"
@@ -28,26 +27,31 @@
 #define LOOK_AGAIN_NS 1000000ull /* for each thread that runs */
 #define AREA_GAP_MIN (64ull << 20)
 
-/* How well a thread suits: lower is better, negative not at all. */
+/*
+ * By what a stop does to the call that it sleeps in, and the first thread after others: signals for the process go to
+ * it unless it blocks them (complete_signal() of the kernel), and while it is borrowed they would be handled elsewhere.
+ */
 int borrow_rank(const struct thread_info *thread)
 {
-	static const short restarted_badly[] = {
-		/* return EINTR after any stop, with or without a handler: signal(7) */
-		SYS_epoll_wait,      SYS_epoll_pwait,  441 /* epoll_pwait2 */,  SYS_semop,  SYS_semtimedop,
-		SYS_rt_sigtimedwait, SYS_io_getevents, 333 /* io_pgetevents */, SYS_msgrcv, SYS_msgsnd,
-	};
+	static const signed char ranks[] = { [STOP_NONE] = 0, [STOP_TIME] = 4, [STOP_DOUBT] = 6, [STOP_LESS] = -1 };
 
 	if (thread->state == 'D')
 		return -1;
-	for (unsigned i = 0; i < sizeof restarted_badly / sizeof restarted_badly[0]; i++)
-		if (thread->syscall == restarted_badly[i])
-			return 2;
-	return thread->sleeping ? 0 : 1;
+	return thread->sleeping ? ranks[thread->effect] + (ranks[thread->effect] >= 0 && thread->first)
+	                        : 2 + thread->first;
 }
 
+bool borrow_restarts_badly(const struct thread_info *thread)
+{
+	return thread->sleeping && thread->effect == STOP_TIME;
+}
+
+/* Those that do not suit are last: their reason is told. */
 static int by_rank(const void *a, const void *b)
 {
-	return borrow_rank(a) - borrow_rank(b);
+	unsigned x = (unsigned)borrow_rank(a), y = (unsigned)borrow_rank(b);
+
+	return x < y ? -1 : x > y;
 }
 
 static void nap(uint64_t ns)
@@ -139,25 +143,16 @@ static int cave_is_free(const struct borrower *b, struct err *e)
 	return rc == -ESRCH ? 0 : rc;
 }
 
-/*
- * One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which
- * is not free until it has finished; others are final.
- */
-static int try_thread(const struct borrower *b, const struct thread_info *thread, bool suspend, uint64_t stop_ns,
-                      struct remote *r, struct tracee *t, struct err *e)
+static int try_stop(const struct borrower *b, const struct thread_info *thread, uint64_t area, uint64_t stop_ns,
+                    struct remote *r, struct tracee *t, struct err *e)
 {
 	enum tracee_stop stop;
-	uint64_t area = 0;
 
 	t->longest_ns = b->longest_ns;
-	if (thread->pc)
-		stack_walk_read_ahead(b->points->walk, thread->pc, thread->sp);
-	int rc = tracee_seize(t, b->target->pid, thread->tid, suspend, e);
+	int rc = tracee_seize(t, b->target->pid, thread->tid, thread->filtered, e);
 	if (rc < 0)
 		return rc;
-	rc = find_area(b->target, SA_EXTRA + b->extra_bytes, &area, e);
-	if (rc == 0)
-		rc = tracee_interrupt(t, monotonic_ns() + stop_ns, &stop, e);
+	rc = tracee_interrupt(t, monotonic_ns() + stop_ns, &stop, e);
 	if (rc == 0)
 		rc = safe_point_check(b->points, t, e);
 	/* Not before: a refusal leaves the padding as it was. */
@@ -184,10 +179,42 @@ struct search {
 	uint64_t turns_ns; /* what a thread may have to wait for a processor */
 	size_t looked;     /* at threads, from the first one on */
 	size_t total;
-	bool without_filter; /* one has no seccomp filter */
-	bool left;           /* a thread was left in the stub */
-	unsigned running;    /* of those that were tried last */
+	bool without_filter;      /* one has no seccomp filter */
+	bool left;                /* a thread was left in the stub */
+	unsigned running;         /* of those that were tried last */
+	uint64_t patience_ns;     /* until then one that wants to run has to be seen running, or asleep */
+	pid_t sensitive[LOOK_AT]; /* those that were met asleep in a call that a stop would harm: for them always */
+	size_t sensitive_count;
 };
+
+static bool was_met_in_call(const struct search *s, pid_t tid)
+{
+	for (size_t i = 0; i < s->sensitive_count && i < LOOK_AT; i++)
+		if (s->sensitive[i] == tid)
+			return true;
+	return false;
+}
+
+/* Immediately before it is stopped. -EBUSY: it must not be now. */
+static int look_before_stop(struct search *s, struct thread_info *thread, struct err *e)
+{
+	const pid_t pid = s->b->target->pid;
+	char name[BLOCKED_CALL_NAME];
+	struct sleeper sleeper;
+
+	const enum sleeper_found found = sleeper_await(&sleeper, pid, thread->tid, monotonic_ns() + SLEEPER_AWAIT_NS);
+	thread->sleeping = found == SLEEPER_FOUND || sleeper.may_stop;
+	if (found == SLEEPER_FOUND && !was_met_in_call(s, thread->tid))
+		s->sensitive[s->sensitive_count++ % LOOK_AT] = thread->tid;
+	if (found == SLEEPER_FOUND)
+		return err_set(e, EBUSY, "thread %d is in %s, which would return early, with a part of its work done",
+		               thread->tid, blocked_call_name(&sleeper.call, name));
+	if (found == SLEEPER_UNKNOWN && was_met_in_call(s, thread->tid))
+		return -EBUSY; /* for the reason in e */
+	if (found == SLEEPER_UNKNOWN && monotonic_ns() < s->patience_ns)
+		return err_set(e, EBUSY, "thread %d waits for a processor", thread->tid);
+	return 0;
+}
 
 /* A clone with CLONE_VM may run on the thread pointer of a thread: none may be borrowed. */
 static int check_strangers(const struct search *s, const struct thread_info *threads, size_t count, struct err *e)
@@ -232,7 +259,7 @@ static int look_for_threads(struct search *s, struct thread_info **threads, size
 /* A thread with a filter only if there is no other: that is known when all have been looked at. */
 static bool may_borrow(const struct search *s, const struct thread_info *thread)
 {
-	return borrow_rank(thread) >= 0 && (!thread->filtered || (!s->without_filter && s->looked >= s->total));
+	return thread->state != 'D' && (!thread->filtered || (!s->without_filter && s->looked >= s->total));
 }
 
 /* memattach was asked to end. */
@@ -259,43 +286,61 @@ static int tell_filter(const struct target *target, struct err *e)
 }
 
 /*
+ * One thread: 0 it is in the stub; -EBUSY, -ETIMEDOUT, -ESRCH not now; -EINPROGRESS it has been left in the stub, which
+ * is not free until it has finished; others are final.
+ */
+static int try_thread(struct search *s, struct thread_info *thread, struct remote *r, struct tracee *t, struct err *e)
+{
+	const struct borrower *b = s->b;
+	uint64_t area = 0;
+
+	*r = (struct remote){ 0 };
+	int rc = find_area(b->target, SA_EXTRA + b->extra_bytes, &area, e);
+	if (rc == 0)
+		rc = look_before_stop(s, thread, e);
+	return rc < 0 ? rc : try_stop(b, thread, area, STOP_NS + s->turns_ns, r, t, e);
+}
+
+/*
  * 0: one is in the stub. -EAGAIN: none of them now, last says why. Others are final. *usable: how many were tried.
  * again: not those that slept.
  */
-static int try_threads(struct search *s, const struct thread_info *threads, size_t count, bool again, size_t *usable,
+static int try_threads(struct search *s, struct thread_info *threads, size_t count, bool again, size_t *usable,
                        struct remote *r, struct tracee *t, struct err *last, struct err *e)
 {
+	const struct borrower *b = s->b;
+
 	s->running = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!may_borrow(s, &threads[i]) || (again && threads[i].sleeping))
+		struct thread_info *thread = &threads[i];
+		if (!may_borrow(s, thread) || (again && thread->sleeping))
 			continue;
 		++*usable;
-		s->running += !threads[i].sleeping;
-		*r = (struct remote){ 0 };
-		int rc = try_thread(s->b, &threads[i], threads[i].filtered, STOP_NS + s->turns_ns, r, t, last);
+		int rc = try_thread(s, thread, r, t, last);
+		s->running += !thread->sleeping;
 		if (rc == 0)
 			return 0;
 		if (rc == -EINPROGRESS) {
 			s->left = true;
 			break; /* what it needs must not be written over: cave_is_free decides */
 		}
-		if (rc == -EPERM && threads[i].filtered)
-			return tell_filter(s->b->target, e);
+		if (rc == -EPERM && thread->filtered)
+			return tell_filter(b->target, e);
 		if (rc == -EBUSY || rc == -ETIMEDOUT || rc == -ESRCH || rc == -EAGAIN) {
-			if (is_over(s) || is_unwanted(s->b))
+			if (is_over(s) || is_unwanted(b))
 				break;
 			continue;
 		}
 		*e = *last;
 		if (rc == -EPERM || rc == -EACCES)
-			target_explain_permission(s->b->target, e);
+			target_explain_permission(b->target, e);
 		return rc;
 	}
 	return -EAGAIN;
 }
 
 /* The pause between two rounds; as try_threads. */
-static int pause_and_look(struct search *s, const struct thread_info *threads, size_t count, uint64_t pause_ns,
+static int pause_and_look(struct search *s, struct thread_info *threads, size_t count, uint64_t pause_ns,
                           struct remote *r, struct tracee *t, struct err *last, struct err *e)
 {
 	const uint64_t end = monotonic_ns() + pause_ns;
@@ -316,7 +361,10 @@ static int pause_and_look(struct search *s, const struct thread_info *threads, s
 
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e)
 {
-	struct search s = { .b = b, .deadline_ns = monotonic_ns() + b->search_ns };
+	const uint64_t began_ns = monotonic_ns();
+	struct search s = { .b = b,
+		            .deadline_ns = began_ns + b->search_ns,
+		            .patience_ns = began_ns + b->search_ns / 2 };
 	uint64_t pause = RETRY_FIRST_NS;
 	struct err last = { .text = "no thread could be stopped" };
 

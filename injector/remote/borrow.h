@@ -33,9 +33,10 @@ struct borrower {
  */
 int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
 
-/* How well a thread suits, as far as /proc tells: 0 best; 2 it blocks in a call that a stop ends with EINTR; -1 not at
- * all. */
+/* How well a thread suits, as far as /proc tells: 0 best, -1 not at all. */
 int borrow_rank(const struct thread_info *thread);
+/* It blocks in a call that returns EINTR once if memattach is killed while it is stopped. */
+bool borrow_restarts_badly(const struct thread_info *thread);
 
 /* Waits until no thread runs the stub of an earlier memattach in the cave any more. -ETIMEDOUT: one does, for
  * search_ns. */

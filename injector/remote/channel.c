@@ -78,6 +78,12 @@ int channel_meet(struct channel *c, struct tracee *t, unsigned *checkpoint, uint
 	int rc = c->awaited ? channel_answer(c, e) : tracee_resume(t, PTRACE_CONT, e);
 	if (rc == -EPIPE)
 		rc = closed(t, e);
+	return rc < 0 ? rc : channel_hear(c, t, checkpoint, deadline_ns, e);
+}
+
+int channel_hear(struct channel *c, struct tracee *t, unsigned *checkpoint, uint64_t deadline_ns, struct err *e)
+{
+	int rc = 0;
 
 	while (rc == 0) {
 		struct pollfd end = { .fd = c->here, .events = POLLIN };

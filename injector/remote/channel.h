@@ -29,6 +29,9 @@ int channel_open(struct channel *c, int *other, struct err *e) WARN_UNUSED;
  */
 int channel_meet(struct channel *c, struct tracee *t, unsigned *checkpoint, uint64_t deadline_ns,
                  struct err *e) WARN_UNUSED;
+/* The same for a thread that goes on already. */
+int channel_hear(struct channel *c, struct tracee *t, unsigned *checkpoint, uint64_t deadline_ns,
+                 struct err *e) WARN_UNUSED;
 /* Answers, if an answer is awaited. */
 int channel_answer(struct channel *c, struct err *e) WARN_UNUSED;
 /* A thread that waits reads the end of the stream. */

@@ -8,8 +8,6 @@
 #include "err.h"
 #include "payload_image.h"
 
-#define TABLES_MEMFD_NAME "memattach-tables"
-
 /* Offset of a dynamic symbol from the base of the image; -ENOENT. */
 int payload_symbol(const char *name, uint64_t *offset, struct err *e) WARN_UNUSED;
 /* A sealed memfd with the image, which may be mapped executable whatever vm.memfd_noexec is. */

@@ -66,7 +66,7 @@ static uint64_t checkpoint_said(unsigned byte)
 
 static bool is_checkpoint(uint64_t said)
 {
-	return said == STUB_CHECKPOINT_CALLS || said == STUB_CHECKPOINT_END || said == CONTROL_CHECKPOINT;
+	return said == STUB_CHECKPOINT_CALLS || said == STUB_CHECKPOINT_END;
 }
 
 /* A thread that stops or speaks again and again, without coming to an end, does not put the deadline off. */
@@ -77,23 +77,48 @@ static int check_time(const struct remote *r, uint64_t deadline_ns, struct err *
 	return err_set(e, ETIMEDOUT, "thread %d did not come to the end of a call in time", r->tracee->tid);
 }
 
+/* Until when the thread is waited for before somebody is told. */
+static uint64_t first_deadline(const struct remote *r, uint64_t deadline_ns)
+{
+	return r->late && r->late_ns < deadline_ns ? r->late_ns : deadline_ns;
+}
+
+static bool tell_late(struct remote *r, int rc)
+{
+	if (rc != -ETIMEDOUT || !r->late)
+		return false;
+	r->late(r->late_context);
+	r->late = NULL;
+	return true;
+}
+
+/* The channel's way of it. */
+static int meet(struct remote *r, uint64_t *checkpoint, uint64_t deadline_ns, struct err *e)
+{
+	unsigned said = 0;
+
+	int rc = channel_meet(&r->channel, r->tracee, &said, first_deadline(r, deadline_ns), e);
+	if (tell_late(r, rc))
+		rc = channel_hear(&r->channel, r->tracee, &said, deadline_ns, e);
+	*checkpoint = checkpoint_said(said);
+	return rc == 0 && !is_checkpoint(*checkpoint)
+	               ? err_set(e, ETIMEDOUT, "thread %d speaks out of turn", r->tracee->tid)
+	               : rc;
+}
+
 /* Runs the thread to a checkpoint, which a hostile program may put off for ever. Stops of system calls on the way, and
  * job control, are passed. */
 static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t deadline_ns, struct err *e)
 {
-	if (r->channel.here >= 0) {
-		unsigned said = 0;
-		int rc = channel_meet(&r->channel, r->tracee, &said, deadline_ns, e);
-		*checkpoint = checkpoint_said(said);
-		return rc == 0 && !is_checkpoint(*checkpoint)
-		               ? err_set(e, ETIMEDOUT, "thread %d speaks out of turn", r->tracee->tid)
-		               : rc;
-	}
+	if (r->channel.here >= 0)
+		return meet(r, checkpoint, deadline_ns, e);
 	for (;;) {
 		enum tracee_stop stop;
 		struct user_regs_struct regs;
 
-		int rc = tracee_run(r->tracee, PTRACE_SYSCALL, deadline_ns, &stop, e);
+		int rc = tracee_run(r->tracee, PTRACE_SYSCALL, first_deadline(r, deadline_ns), &stop, e);
+		if (tell_late(r, rc))
+			rc = tracee_wait(r->tracee, deadline_ns, &stop, e);
 		if (rc == 0 && stop == TRACEE_STOP_SYSCALL)
 			rc = tracee_registers(r->tracee, &regs, e);
 		if (rc < 0)
@@ -110,12 +135,26 @@ static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t de
 	}
 }
 
+/*
+ * Signals of faults stay as they are: the kernel ends a program that blocks one when it comes, and a program may live
+ * on its faults (a heap that is write-protected, system calls that a filter turns into SIGSYS). The handler runs on the
+ * stub's stack, or its own.
+ */
+static uint64_t faults(void)
+{
+	static const int list[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < sizeof list / sizeof list[0]; i++)
+		mask |= 1ull << (list[i] - 1);
+	return mask;
+}
+
 /* Nothing of the target has changed yet but its padding: the registers and the mask, for the stub. */
 static int note_state(struct remote *r, struct err *e)
 {
 	struct tracee *t = r->tracee;
 	struct stub_data data = {
-		.all_signals = ~0ull,
 		.area = r->area,
 		.area_bytes = r->area_bytes,
 		.mxcsr = MXCSR_DEFAULT,
@@ -135,6 +174,7 @@ static int note_state(struct remote *r, struct err *e)
 	if (rc < 0)
 		return rc;
 	data.old_signals = r->saved_mask;
+	data.all_signals = r->blocked_mask = ~(faults() & ~r->saved_mask);
 	registers_note(&r->saved, &data);
 	return target_write(r->writer, remote_cave_data(r->cave), &data, sizeof data, e);
 }
@@ -176,7 +216,7 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 	r->inside = true;
 	/* Only now: had memattach died in between, nobody would have given the mask back. The stub does the same first.
 	 */
-	rc = tracee_set_signal_mask(t, ~0ull, e);
+	rc = tracee_set_signal_mask(t, r->blocked_mask, e);
 	if (rc == 0)
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 	if (rc < 0)
@@ -199,13 +239,8 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 	int rc = write_area(r, SA_CALLS, calls, count * sizeof *calls, e);
 	if (rc == 0)
 		rc = write_word(r, SA_CALL_COUNT, count, e);
-	while (rc == 0 && checkpoint != STUB_CHECKPOINT_CALLS && checkpoint != STUB_CHECKPOINT_END) {
+	if (rc == 0)
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
-		if (rc == 0 && checkpoint == CONTROL_CHECKPOINT && r->at_lock)
-			rc = r->at_lock(r->at_lock_context, e);
-		if (rc == 0 && checkpoint == CONTROL_CHECKPOINT)
-			rc = check_time(r, deadline_ns, e);
-	}
 	if (rc < 0)
 		return rc;
 	if (checkpoint != STUB_CHECKPOINT_CALLS)

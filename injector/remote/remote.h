@@ -8,9 +8,9 @@
  *
  *   remote_prepare   the stub's code goes into the cave, unused padding of an executable page: harmless
  *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave:
- *                    harmless. One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals, maps
- *                    a work area with a stack of its own (the thread's is not touched), saves the extended registers
- *                    there and stops at the first checkpoint: a harmless system call that only a tracer notices.
+ *                    harmless. One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals but
+ *                    those of faults, maps a work area with a stack of its own (the thread's is not touched), saves the
+ * extended registers there and stops at the first checkpoint: a harmless system call that only a tracer notices.
  *   remote_call      at a checkpoint, the tracer writes a list of calls and resumes; the stub makes them and comes to
  *                    the next checkpoint. A stub without a tracer finds an empty list.
  *   remote_channel   once the target has a socket whose other end only memattach holds, the thread runs freely: its
@@ -47,12 +47,14 @@ struct remote {
 	struct channel channel;
 	struct user_regs_struct saved;
 	uint64_t saved_mask;
+	uint64_t blocked_mask; /* meanwhile: all signals but those of faults */
 	unsigned cleanup_count;
 	bool inside; /* the thread is in the stub */
-	/* Called when the payload asks for protections (control.h), with at_lock_context; NULL: it is left without an
-	 * answer. */
-	int (*at_lock)(void *context, struct err *e);
-	void *at_lock_context;
+	/* Called once, when a call lasts for longer than until late_ns, before it is waited for longer; NULL: nobody
+	 * is. */
+	void (*late)(void *context);
+	void *late_context;
+	uint64_t late_ns;
 	/* Called at the entry and at the exit of each system call of a call that is traced (remote_call_traced). */
 	int (*at_syscall)(void *context, struct remote *r, const struct user_regs_struct *regs, struct err *e);
 	void *at_syscall_context;

@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/stub.h"
 #include "proc_status.h"
 #include "size.h"
 #include "whole_io.h"
 
-#define PAYLOAD_BYTES (8ull << 20)     /* image, trampolines, filter, what the loader needs for them */
-#define DUMP_LEAST (16ull << 20)       /* as --max-size */
-#define TABLES_LEAST (4ull << 20)      /* and a quarter of the code: rows take about a seventh */
-#define LOAD_LOCKED_BYTES (8ull << 20) /* the loader maps the image as a whole, and parts of it anew */
+#define PAYLOAD_BYTES (8ull << 20)           /* image, trampolines, filter, what the loader needs for them */
+#define DATA_BYTES ((4ull << 20) + SA_EXTRA) /* what is writable of these, and the work area of a borrowed thread */
+#define DUMP_LEAST (16ull << 20)             /* as --max-size */
+#define TABLES_LEAST (4ull << 20)            /* and a quarter of the code: rows take about a seventh */
+#define LOAD_LOCKED_BYTES (8ull << 20)       /* the loader maps the image as a whole, and parts of it anew */
+#define MAPPINGS 24u                         /* the payload's, at most, and a few that are divided for a moment */
 #define CAP_IPC_LOCK 14
 
 static uint64_t field(const char *status, const char *name, int base)
@@ -72,6 +75,35 @@ static int check_locked(const char *status, const char *limits, struct err *e)
 	               size_format((double)room, left), size_format((double)LOAD_LOCKED_BYTES, needed));
 }
 
+/* Private writable memory: the payload's own is all of it that stays, and cannot be made smaller. */
+static int check_data(const char *status, const char *limits, struct err *e)
+{
+	uint64_t room = room_below(limit_of(limits, "Max data size"), field(status, "VmData", 10) * 1024);
+	char left[SIZE_TEXT], wanted[SIZE_TEXT];
+
+	if (room / 2 >= DATA_BYTES)
+		return 0;
+	return err_set(e, ENOMEM,
+	               "its data is limited (RLIMIT_DATA) and %s are left, of which memattach takes at most half: %s "
+	               "more are needed (prlimit --data); nothing was changed",
+	               size_format((double)room, left), size_format((double)(2 * DATA_BYTES - room), wanted));
+}
+
+static int check_mappings(const struct maps *maps, struct err *e)
+{
+	char text[32];
+	const uint64_t most =
+		whole_text("/proc/sys/vm/max_map_count", text, sizeof text) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+	const uint64_t left = room_below(most, maps->count);
+
+	if (left / 2 >= MAPPINGS)
+		return 0;
+	return err_set(e, ENOMEM,
+	               "vm.max_map_count leaves it %lu mappings, of which memattach takes at most half: %lu more are "
+	               "needed (sysctl); nothing was changed",
+	               left, 2 * MAPPINGS - left);
+}
+
 static uint64_t text_bytes(const struct session *s)
 {
 	uint64_t sum = 0;
@@ -94,6 +126,10 @@ int address_space_fit(struct session *s, uint64_t *tables_bytes, struct err *e)
 	if (whole_text(path, limits, sizeof limits) < 0)
 		return 0;
 	int rc = check_locked(status, limits, e);
+	if (rc == 0)
+		rc = check_data(status, limits, e);
+	if (rc == 0)
+		rc = check_mappings(&s->view.maps, e);
 	if (rc < 0)
 		return rc;
 	uint64_t room = room_below(limit_of(limits, "Max address space"), field(status, "VmSize", 10) * 1024);

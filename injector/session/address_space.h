@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much the target can still map (RLIMIT_AS), and lock (RLIMIT_MEMLOCK, where it locks all that it maps).
+ * How much the target can still map (RLIMIT_AS), write to (RLIMIT_DATA), and lock (RLIMIT_MEMLOCK, where it locks all
+ * that it maps).
  *
  * The dump and the unwind tables are mapped for their greatest size at once. That is nothing but addresses, but it
  * counts. What is left is the target's: memattach takes at most half, with a smaller dump and smaller tables if need
- * be.
+ * be. The same holds for its data, and for the number of its mappings (vm.max_map_count), of which the payload needs a
+ * fixed amount.
  */
 #ifndef MEMATTACH_ADDRESS_SPACE_H
 #define MEMATTACH_ADDRESS_SPACE_H

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -13,12 +14,14 @@
 #include "cleanup.h"
 #include "clocks.h"
 #include "close_all_but.h"
+#include "request_status.h"
 
 #define LOOK_MS 100
 #define GONE_MS 1000
+#define STOPPED_NS 15000000000ull
 #define FIRST_MOVED 32 /* descriptors that are passed on are from here on, but for the first ones */
 
-enum { NOT_EXECUTED = 127, NOT_DROPPED = 126, NO_DUMP = 125 };
+enum { NO_DUMP = 125 };
 
 /* ---- in the child ---- */
 
@@ -71,12 +74,25 @@ static bool put_in_place(struct passed_on *p, const int first[ANALYZER_CHILD_FIR
 	return true;
 }
 
-static void default_signals(void)
+void passed_on_add_files(struct passed_on *p, const struct symbol_sources *s, char text[PASSED_ON_FILES_TEXT])
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (size_t i = 0; i < s->file_count; i++) {
+		int fd = passed_on_add(p, s->files[i].fd);
+		if (fd)
+			used += (size_t)snprintf(text + used, PASSED_ON_FILES_TEXT - used, "%s%u:%d", used ? "," : "",
+			                         s->files[i].id, fd);
+	}
+}
+
+static void default_signals(bool stops)
 {
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, SIG_DFL);
+		signal(sig, sig == SIGTSTP && !stops ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -86,24 +102,40 @@ _Noreturn void analyzer_child_no_dump(void)
 	_exit(NO_DUMP);
 }
 
+/* Of our own environment what is named. */
+static void put_variables(char **environment, const char *const names[])
+{
+	for (size_t i = 0; names && names[i] && i < ANALYZER_CHILD_VARIABLES; i++) {
+		const char *value = getenv(names[i]);
+		if (value && asprintf(environment, "%s=%s", names[i], value) >= 0)
+			environment++;
+	}
+}
+
+void analyzer_child_rights(const struct symbol_sources *sources, struct rights limits, char text[RIGHTS_TEXT])
+{
+	limits.uid = sources->uid;
+	limits.gid = sources->gid;
+	rights_format(&limits, text);
+}
+
 _Noreturn void analyzer_child_execute(struct passed_on *p, const int first[ANALYZER_CHILD_FIRST],
-                                      const struct symbol_sources *sources, const struct privileges_limits *limits,
-                                      char **arguments)
+                                      const struct symbol_sources *sources, char **arguments, bool stops,
+                                      const char *const variables[])
 {
 	/* A sanitizer would trace the process at its end. */
-	char *environment[] = { (char[]){ "ASAN_OPTIONS=detect_leaks=0" }, NULL };
+	char *environment[ANALYZER_CHILD_VARIABLES + 2] = { (char[]){ "ASAN_OPTIONS=detect_leaks=0" } };
 	int program = passed_on_add(p, sources->program);
 
-	default_signals();
+	default_signals(stops);
+	put_variables(environment + 1, variables);
 	if (!program)
-		_exit(NOT_EXECUTED);
+		_exit(REQUEST_NOT_EXECUTED);
 	fcntl(program, F_SETFD, FD_CLOEXEC);
 	if (!put_in_place(p, first))
 		_exit(NO_DUMP);
-	if (privileges_drop_to(sources->uid, sources->gid, limits))
-		_exit(NOT_DROPPED);
 	syscall(SYS_execveat, program, "", arguments, environment, AT_EMPTY_PATH);
-	_exit(NOT_EXECUTED);
+	_exit(REQUEST_NOT_EXECUTED);
 }
 
 /* ---- in memattach ---- */
@@ -122,8 +154,10 @@ static int explain(const struct analyzer_child *c, int wait_status, int *status,
 		               WTERMSIG(wait_status));
 	*status = WEXITSTATUS(wait_status);
 	switch (*status) {
-	case NOT_EXECUTED: return err_set(e, ENOEXEC, "the memanalyze beside memattach cannot be executed");
-	case NOT_DROPPED: return err_set(e, EPERM, "the privileges for reading its files could not be given up");
+	case REQUEST_NOT_EXECUTED: return err_set(e, ENOEXEC, "the memanalyze beside memattach cannot be executed");
+	case REQUEST_NOT_DROPPED:
+		return err_set(e, EPERM,
+		               "root could not give up its user and groups (CAP_SETUID, CAP_SETGID) for reading");
 	case NO_DUMP: return err_set(e, EIO, "the dump could not be opened again");
 	default: return 0;
 	}
@@ -178,6 +212,7 @@ int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *c
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
 	uint64_t deadline_ns = monotonic_ns() + c->seconds * 1000000000ull;
+	uint64_t stopped_ns = 0; /* since when it has been stopped, by its user: it may never go on */
 	bool has_ended = false;
 	int wait_status = 0;
 
@@ -185,17 +220,24 @@ int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *c
 		int rc = has_ended ? hand_on_rest(c, e) : look(c, pidfd, e);
 		if (has_ended && rc > 0)
 			return explain(c, wait_status, status, e);
-		pid_t ended = has_ended ? 0 : waitpid(c->pid, &wait_status, WNOHANG);
+		pid_t ended = has_ended ? 0 : waitpid(c->pid, &wait_status, WNOHANG | WUNTRACED | WCONTINUED);
+		if (ended == c->pid && (WIFSTOPPED(wait_status) || WIFCONTINUED(wait_status))) {
+			stopped_ns = WIFSTOPPED(wait_status) ? monotonic_ns() : 0;
+			ended = 0;
+		}
 		has_ended |= ended == c->pid;
 		if (ended < 0 && errno != EINTR)
 			return err_sys(e, "memanalyze, which %s, is gone", c->task);
 		bool goes_on = rc == 0 && waiting(context, c->done ? c->done(c->child_context) : 0);
-		if (goes_on && monotonic_ns() <= deadline_ns)
+		bool stands_still = stopped_ns && !has_ended && monotonic_ns() - stopped_ns > STOPPED_NS;
+		if (goes_on && !stands_still && monotonic_ns() <= deadline_ns)
 			continue;
 		if (!has_ended)
 			end_child(c->pid, pidfd);
 		if (rc < 0)
 			return rc;
+		if (goes_on && stands_still)
+			return err_set(e, ETIMEDOUT, "memanalyze, which %s, was stopped by somebody", c->task);
 		return goes_on ? err_set(e, ETIMEDOUT, "memanalyze, which %s, took longer than %u s", c->task,
 		                         c->seconds)
 		               : err_set(e, EINTR, "it was given up");

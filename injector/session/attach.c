@@ -6,7 +6,7 @@
  *
  * each a list of remote calls of its own (remote.h), so that a death of memattach in between leaves: nothing; a loaded
  * but idle payload; or a recording session whose lease runs out. Each of these is found and finished by `memattach
- * --detach`. Functions are hooked at their entries afterwards, with all threads stopped (code_patches.h).
+ * --detach`. The program itself is changed afterwards, while all threads stand still (patches.h).
  */
 #include "attach.h"
 
@@ -19,19 +19,22 @@
 
 #include "arch/registers.h"
 #include "cleanup.h"
-#include "code_patches.h"
 #include "control_call.h"
 #include "detours.h"
 #include "inspect.h"
 #include "load.h"
+#include "loader_choice.h"
+#include "loader_moment.h"
 #include "loan.h"
-#include "patched_words.h"
+#include "patches.h"
 #include "payload_symbols.h"
 #include "plan.h"
 #include "python_code.h"
+#include "python_functions.h"
 #include "python_hooks.h"
 #include "record.h"
 #include "send_descriptors.h"
+#include "still_moment.h"
 #include "task.h"
 #include "tid_offset.h"
 #include "watchdog.h"
@@ -125,7 +128,6 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 		.tid_offset = find_tid_offset(s, &l->remote),
 		.injector_start_ticks = s->recording.dump.own->injector_start_ticks,
 		.usable_size = session_usable_size(s),
-		.ask_protections = 1,
 		.python = s->python.layout,
 	};
 
@@ -139,57 +141,29 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 	return rc < 0 ? rc : control_call(s, &l->remote, CONTROL_START, at, "start", l->deadline_ns, e);
 }
 
-/* Plans as GOT entries of the contract, after the trampolines, in the extra data of the work area. */
-static int patch(struct loan *l, struct err *e)
+/* The trampolines of the plan, in the extra data of the work area. */
+static int set_trampolines(struct loan *l, struct err *e)
 {
 	struct session *s = l->s;
 	const struct got_plan *p = &s->view.plan;
-	uint64_t trampolines_bytes = p->trampoline_count * sizeof *p->trampolines;
-	struct control_patch args = {
+	const struct control_patch args = {
 		.trampoline_count = (uint32_t)p->trampoline_count,
-		.entry_count = (uint32_t)p->entry_count,
 		.trampolines = remote_extra(&l->remote),
-		.entries = remote_extra(&l->remote) + trampolines_bytes,
-		.channel = l->remote.channel.there,
 	};
-	AUTO_FREE struct got_entry *entries = calloc(p->entry_count + 1, sizeof *entries);
+	const uint64_t at = remote_data(&l->remote) + DATA_PATCH;
 
-	if (!entries)
-		return err_set(e, ENOMEM, "out of memory");
-	for (size_t i = 0; i < p->entry_count; i++) {
-		entries[i].address = p->entries[i].address;
-		entries[i].old_value = p->entries[i].value;
-		entries[i].trampoline = p->entries[i].trampoline;
-		entries[i].flags = (uint16_t)p->entries[i].flags;
-		entries[i].page_protection = p->entries[i].page_protection;
-	}
-	uint64_t at = remote_data(&l->remote) + DATA_PATCH;
-	int rc = target_write(&s->writer, args.trampolines, p->trampolines, trampolines_bytes, e);
-	if (rc == 0)
-		rc = target_write(&s->writer, args.entries, entries, p->entry_count * sizeof *entries, e);
+	int rc = target_write(&s->writer, args.trampolines, p->trampolines,
+	                      p->trampoline_count * sizeof *p->trampolines, e);
 	if (rc == 0)
 		rc = target_write(&s->writer, at, &args, sizeof args, e);
-	if (rc == 0)
-		rc = control_call_locked(s, &l->remote, CONTROL_PATCH, at, "patch the tables of the modules",
-		                         l->deadline_ns, e);
-	if (rc == 0)
-		rc = target_read(&s->memory, args.entries, entries, p->entry_count * sizeof *entries, e);
-	for (size_t i = 0; i < p->entry_count && rc == 0; i++) {
-		struct word_counts *counts = patched_words_counts(&s->outcome, entries[i].flags);
-
-		counts->patched += entries[i].state == GOT_PATCHED;
-		/* What is only counted sees nothing: it saves time. */
-		counts->refused += entries[i].state != GOT_PATCHED && !(entries[i].flags & GOT_COUNTS);
-	}
-	return rc;
+	return rc == 0 ? control_call(s, &l->remote, CONTROL_PATCH, at, "set its trampolines", l->deadline_ns, e) : rc;
 }
 
-static uint64_t patch_bytes(const struct session *s)
+static uint64_t trampoline_bytes(const struct session *s)
 {
 	const struct got_plan *p = &s->view.plan;
 
-	return (p->trampoline_count + s->hooks.count) * sizeof(struct control_trampoline) +
-	       p->entry_count * sizeof(struct got_entry);
+	return (p->trampoline_count + s->hooks.count) * sizeof(struct control_trampoline);
 }
 
 /*
@@ -240,7 +214,7 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 	if (rc == 0)
 		rc = detours_map(l, remote_fds[0], e);
 	if (rc == 0)
-		rc = patch(l, e);
+		rc = set_trampolines(l, e);
 	if (rc < 0 && rc != -ETIMEDOUT && rc != -ESRCH && s->payload.block.state == SESSION_LOADED) {
 		struct err second;
 		if (session_unload(l, handle, &second) == 0) {
@@ -251,17 +225,17 @@ static int load_and_start(struct loan *l, int payload_fd, struct err *e)
 	return rc;
 }
 
-/* No thread came to a point where dlopen may be called. A payload that is mapped needs no such point (load.h). */
-static int map_instead(struct session *s, struct err *e)
+/* After all, dlopen may not be called. */
+static int map_instead(struct session *s, const char *why, struct err *e)
 {
-	if (s->options.hooks == HOOKS_GOT || !libc_loads_payload(&s->view.libc))
-		return err_set(e, ENOTSUP, "only entries of functions can be hooked by it");
-	s->maps_payload = s->view.libc.set_aside = true;
+	if (!libc_loads_payload(&s->view.libc))
+		return err_set(e, ENOTSUP, "it is so already");
+	session_set_loader_aside(s, why);
 	int rc = session_plan(s, e);
 	if (rc == 0)
-		rc = session_add_python(s, e);
+		rc = python_functions_again(s, e);
 	if (rc == 0)
-		rc = session_add_python_code(s, e);
+		session_relieve_python(s);
 	if (rc == 0)
 		rc = session_choose(s, e);
 	if (rc == 0)
@@ -269,55 +243,92 @@ static int map_instead(struct session *s, struct err *e)
 	return rc;
 }
 
-static int begin(struct session *s, struct loan *loan, struct borrower *borrower, struct err *e)
+/* A thread is borrowed. If the loader may not be called after all, *why is set, and none is. */
+static int begin_once(struct session *s, struct loan *loan, struct borrower *borrower, const char **why, struct err *e)
 {
-	struct err first, second;
+	const bool may_map = libc_loads_payload(&s->view.libc) && s->options.loader == LOADER_AUTO;
 
-	session_borrower(s, borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
+	*why = NULL;
+	session_borrower(s, borrower, trampoline_bytes(s), &s->outcome.attach_longest_ns);
 	int rc = loan_begin(loan, s, borrower, e);
-	if (rc != -ETIMEDOUT || s->maps_payload || s->options.loader == LOADER_TARGET)
-		return rc;
-	first = *e;
-	if (map_instead(s, &second) < 0)
-		return err_set(e, ETIMEDOUT, "%s; nor can the payload be mapped without the loader: %s", first.text,
-		               second.text);
-	session_borrower(s, borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
-	rc = loan_begin(loan, s, borrower, e);
-	if (rc == -ETIMEDOUT)
-		*e = first;
+	if (rc == -ETIMEDOUT && may_map)
+		*why = "no thread came to a point where dlopen may be called";
+	/* The only thread is stopped: it makes no other from now on. */
+	if (rc == 0 && may_map && (*why = session_threads_against_loader(s)))
+		rc = loan_end(loan, 0, e);
 	return rc;
 }
 
-int session_attach(struct session *s, struct err *e)
+static int begin(struct session *s, struct loan *loan, struct borrower *borrower, struct err *e)
 {
-	AUTO_CLOSE int payload_fd = -1;
+	struct err first, second;
+	const char *why;
+
+	int rc = begin_once(s, loan, borrower, &why, &first);
+	if (!why || (rc < 0 && rc != -ETIMEDOUT)) {
+		*e = first;
+		return rc;
+	}
+	if (map_instead(s, why, &second) < 0)
+		return err_set(e, ETIMEDOUT, "%s; nor can the payload be mapped without the loader: %s",
+		               rc < 0 ? first.text : why, second.text);
+	return begin_once(s, loan, borrower, &why, e);
+}
+
+static int load_once(struct session *s, int payload_fd, struct err *e)
+{
 	struct borrower borrower;
 	struct loan loan;
 
-	int rc = payload_memfd(&payload_fd, e);
-	if (rc < 0)
-		return rc;
-	rc = code_patches_foresee(s, monotonic_ns() + s->options.deadline_ns, e);
-	if (rc == 0)
-		rc = begin(s, &loan, &borrower, e);
+	int rc = begin(s, &loan, &borrower, e);
 	if (rc < 0)
 		return rc;
 	s->touched = true;
 	/* There may have been a session that was taken over. */
 	s->outcome.entries = s->outcome.python = (struct word_counts){ 0 };
 	dump_writer_set_state(&s->recording.dump, DUMP_STATE_RUNNING, 0);
-	rc = loan_end(&loan, load_and_start(&loan, payload_fd, e), e);
-	if (rc == 0)
-		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
-	return rc < 0 ? rc : code_patches_write(s, monotonic_ns() + s->options.deadline_ns, e);
+	if (!libc_loads_payload(&s->view.libc))
+		loan_hold_others(&loan);
+	return loan_end(&loan, load_and_start(&loan, payload_fd, e), e);
 }
 
-int session_patch_more(struct session *s, struct err *e)
+int session_attach(struct session *s, struct err *e)
+{
+	const uint64_t deadline_ns = monotonic_ns() + s->options.deadline_ns;
+	AUTO_CLOSE int payload_fd = -1;
+
+	int rc = payload_memfd(&payload_fd, e);
+	if (rc < 0)
+		return rc;
+	rc = still_moment_foresee(s, monotonic_ns() + s->options.deadline_ns, e);
+	if (rc == 0)
+		do
+			rc = load_once(s, payload_fd, e);
+		while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
+	if (rc == 0)
+		rc = target_read(&s->memory, s->payload.session, &s->payload.block, sizeof s->payload.block, e);
+	return rc < 0 ? rc : patches_write(s, monotonic_ns() + s->options.deadline_ns, e);
+}
+
+static int set_more_trampolines(struct session *s, struct err *e)
 {
 	struct borrower borrower;
 	struct loan loan;
 
-	session_borrower(s, &borrower, patch_bytes(s), &s->outcome.attach_longest_ns);
+	session_borrower(s, &borrower, trampoline_bytes(s), &s->outcome.attach_longest_ns);
 	int rc = loan_begin(&loan, s, &borrower, e);
-	return rc < 0 ? rc : loan_end(&loan, patch(&loan, e), e);
+	if (rc == 0)
+		rc = loan_end(&loan, set_trampolines(&loan, e), e);
+	if (rc == 0)
+		s->payload.block.trampoline_count = (uint32_t)s->view.plan.trampoline_count;
+	return rc;
+}
+
+int session_patch_more(struct session *s, struct err *e)
+{
+	int rc = 0;
+
+	if (s->view.plan.trampoline_count > s->payload.block.trampoline_count)
+		rc = set_more_trampolines(s, e);
+	return rc == 0 ? patches_write_words(s, monotonic_ns() + s->options.deadline_ns, e) : rc;
 }

@@ -9,9 +9,5 @@
 /* What the payload could not do is in e. what completes "the payload could not …". */
 int control_call(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
                  uint64_t deadline_ns, struct err *e) WARN_UNUSED;
-/* The same for operations that touch GOT entries: under the loader's lock, telling the payload the protections of their
- * pages. */
-int control_call_locked(struct session *s, struct remote *r, enum control_op op, uint64_t argument, const char *what,
-                        uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 
 #endif

@@ -42,7 +42,7 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 	const uint64_t arguments[6] = { area->address,         area->bytes,
 		                        PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
 		                        (uint64_t)payload_fd,  FILE_OFFSET };
-	const uint64_t other[6] = { 0, area->bytes };
+	const uint64_t area_range[6] = { area->address, area->bytes };
 	uint64_t result;
 
 	int rc = target_write(&s->writer, area_address(s, number), area, sizeof *area, e);
@@ -50,10 +50,12 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 		rc = remote_call1(&l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
 	if (rc == 0)
 		rc = remote_result(result, e);
-	if (rc < 0 || result == area->address)
+	if (rc < 0)
 		return rc;
+	if (result == area->address) /* mlockall(MCL_FUTURE) may have locked it */
+		return remote_call1(&l->remote, SYS_munlock, area_range, &result, l->deadline_ns, e);
 	/* Before Linux 4.17 the address is but a wish. */
-	uint64_t unmap[6] = { result, other[1] };
+	const uint64_t unmap[6] = { result, area->bytes };
 	rc = remote_call1(&l->remote, SYS_munmap, unmap, &result, l->deadline_ns, e);
 	return rc < 0 ? rc : err_set(e, EEXIST, "there is other memory where a detour should be");
 }
@@ -94,14 +96,12 @@ static int make_area(struct loan *l, unsigned number, size_t first, int payload_
 static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 {
 	struct session *s = l->s;
-	const struct entry_code_function f = { .address = hook->address,
-		                               .code = hook->code,
-		                               .bytes = hook->code_bytes };
 	const uint64_t trampolines = s->payload.block.trampolines_address;
 	struct detour_code code = {
 		.hook = hook->hook,
-		.decides = !hook->outer,
+		.decides = !hook->outer || hook_shape(hook->hook) == SHAPE_POOL_FREE,
 		.keeps = hook->keeps,
+		.undo = hook->plan.undo,
 		.trampoline = trampolines + (uint64_t)hook->trampoline * TRAMPOLINE_CODE_BYTES,
 		.data = trampoline_data(trampolines, hook->trampoline),
 		.shared = trampolines + TRAMPOLINES_CODE_BYTES,
@@ -117,7 +117,7 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 		rc = target_read(&s->memory, code.shared + TRAMPOLINES_FILTER_MULTIPLIER, &code.filter_multiplier,
 		                 sizeof code.filter_multiplier, e);
 	if (rc == 0)
-		rc = entry_code_copy_make(&copy, &f, &hook->plan, hook->detour + copy_at, e);
+		rc = entry_code_copy_make(&copy, &hook->plan, hook->detour + copy_at, e);
 	if (rc < 0)
 		return rc;
 	detour_code_make(bytes, &code);

@@ -23,6 +23,7 @@
 #include "python_session.h"
 #include "rate_control.h"
 #include "record.h"
+#include "say.h"
 #include "session_entries.h"
 #include "session_file.h"
 #include "size.h"
@@ -364,7 +365,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	if (rc == 0)
 		rc = session_watch_python(s, e);
 	session_miss_python(s, true);
-	status_line_end(s);
+	say_status(NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }

@@ -12,10 +12,13 @@
 #include "live_thread.h"
 #include "old_stub.h"
 #include "payload_symbols.h"
+#include "record.h"
 #include "say.h"
+#include "watchdog.h"
 
 #define INSPECT_TRIES 20
 #define INSPECT_PAUSE_NS 10000000
+#define TRACER_PAUSE_NS 1000000
 
 void session_forget_view(struct session *s)
 {
@@ -87,11 +90,23 @@ int session_open(struct session *s, struct err *e)
 	return rc;
 }
 
+/* A tracer that comes for a moment only, as a LeakSanitizer does, is waited for. */
+static int wait_for_tracer(const struct session *s, struct err *e)
+{
+	const uint64_t deadline_ns = monotonic_ns() + s->options.deadline_ns;
+	const struct timespec pause = { .tv_nsec = TRACER_PAUSE_NS };
+	int rc;
+
+	while ((rc = target_check_tracer(&s->target, e)) == -EBUSY && monotonic_ns() < deadline_ns && !watchdog_asked())
+		nanosleep(&pause, NULL);
+	return rc;
+}
+
 int session_inspect(struct session *s, struct err *e)
 {
 	int rc = session_open(s, e);
 	if (rc == 0)
-		rc = target_check_tracer(&s->target, e);
+		rc = wait_for_tracer(s, e);
 	if (rc < 0)
 		return rc;
 	rc = live_thread_memory(&s->target, &s->memory, &s->writer.fd, e);
@@ -158,8 +173,12 @@ int session_choose(struct session *s, struct err *e)
 			return rc;
 		s->view.cave = cave.address;
 	}
+	rc = session_compile_rows(s, e);
+	if (rc < 0)
+		return rc;
 	safe_points_done(&s->view.points);
-	rc = safe_points_init(&s->view.points, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps, e);
+	rc = safe_points_init(&s->view.points, &s->view.modules, &s->view.libc, &s->memory, &s->view.maps,
+	                      &s->recording.tables, e);
 	if (rc < 0)
 		return rc;
 	rc = safe_points_add(&s->view.points, s->view.cave, s->view.cave + remote_cave_bytes(),

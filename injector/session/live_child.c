@@ -4,22 +4,17 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "analyzer_child.h"
 #include "cleanup.h"
 #include "clocks.h"
-#include "close_all_but.h"
-#include "privileges.h"
 #include "say.h"
+#include "view_request.h"
 
-#define DUMP_FD 3
-#define PROGRAM_FD 4
 #define END_NS 2000000000ull /* until it is killed */
-
-enum { NOT_EXECUTED = 127, NOT_DROPPED = 126, NO_DUMP = 125 };
 
 int live_child_check(const struct session *s, struct err *e)
 {
@@ -28,57 +23,42 @@ int live_child_check(const struct session *s, struct err *e)
 
 /* ---- in the child ---- */
 
-/* Ctrl-Z would stop memattach with it, and with that the recording. */
-static void settle_signals(void)
+/* For reading only. */
+static int dump_for_reading(int dump)
 {
-	sigset_t none;
-
-	for (int sig = 1; sig < NSIG; sig++)
-		signal(sig, sig == SIGTSTP ? SIG_IGN : SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* For reading only, below what is moved to its place. */
-static bool place_descriptors(int dump, int program)
-{
-	static const int keep[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, DUMP_FD, PROGRAM_FD };
 	char path[40];
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", dump);
-	int opened = open(path, O_RDONLY | O_CLOEXEC);
-	int high = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, PROGRAM_FD + 1);
-	int high_program = fcntl(program, F_DUPFD_CLOEXEC, PROGRAM_FD + 1);
-	if (high < 0 || high_program < 0 || dup2(high, DUMP_FD) < 0 || dup3(high_program, PROGRAM_FD, O_CLOEXEC) < 0)
-		return false;
-	close_all_but(keep, sizeof keep / sizeof keep[0]);
-	return true;
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Of the environment what says how to draw. */
-static size_t add_variable(char *environment[], size_t count, const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && asprintf(&environment[count], "%s=%s", name, value) >= 0 ? count + 1 : count;
-}
-
+/* Ctrl-Z would stop memattach with it, and with that the recording. */
 static _Noreturn void be_child(const struct session *s)
 {
-	char *arguments[] = { (char[]){ "memanalyze" }, (char[]){ "--live" }, (char[]){ "/proc/self/fd/3" },
-		              s->options.no_symbols ? (char[]){ "--no-symbols" } : NULL, NULL };
-	/* A sanitizer would trace the process at its end. */
-	char *environment[4] = { (char[]){ "ASAN_OPTIONS=detect_leaks=0" } };
-	size_t count = add_variable(environment, 1, "TERM");
+	static const char *const variables[] = { "TERM", "NO_COLOR", NULL };
+	static char files[PASSED_ON_FILES_TEXT] = VIEW_REQUEST_NO_NAMES;
+	struct passed_on p = { .count = 0 };
+	char root[16] = "0";
+	char *arguments[] = { (char[]){ "memanalyze" },
+		              (char[]){ VIEW_REQUEST_OPTION },
+		              (char[]){ VIEW_REQUEST_VERSION },
+		              root,
+		              files,
+		              NULL };
+	const int first[ANALYZER_CHILD_FIRST] = {
+		[STDIN_FILENO] = passed_on_add(&p, STDIN_FILENO),
+		[STDOUT_FILENO] = passed_on_add(&p, STDOUT_FILENO),
+		[STDERR_FILENO] = passed_on_add(&p, STDERR_FILENO),
+		[VIEW_REQUEST_DUMP] = passed_on_add(&p, dump_for_reading(s->recording.dump.fd)),
+	};
 
-	environment[add_variable(environment, count, "NO_COLOR")] = NULL;
-	settle_signals();
-	if (!place_descriptors(s->recording.dump.fd, s->symbols.program))
-		_exit(NO_DUMP);
-	if (privileges_drop_for_view())
-		_exit(NOT_DROPPED);
-	syscall(SYS_execveat, PROGRAM_FD, "", arguments, environment, AT_EMPTY_PATH);
-	_exit(NOT_EXECUTED);
+	if (!first[VIEW_REQUEST_DUMP])
+		analyzer_child_no_dump();
+	if (!s->options.no_symbols) {
+		snprintf(root, sizeof root, "%d", passed_on_add(&p, s->symbols.root));
+		passed_on_add_files(&p, &s->symbols, files);
+	}
+	analyzer_child_execute(&p, first, &s->symbols, arguments, false, variables);
 }
 
 /* ---- in memattach ---- */
@@ -123,9 +103,9 @@ static void explain(struct session *s, int status)
 
 	if (WIFSIGNALED(status))
 		session_say(s, "memattach: the live view was ended by signal %d%s", WTERMSIG(status), goes_on);
-	else if (WEXITSTATUS(status) == NOT_EXECUTED)
+	else if (WEXITSTATUS(status) == REQUEST_NOT_EXECUTED)
 		session_say(s, "memattach: the memanalyze beside memattach cannot be executed%s", goes_on);
-	else if (WEXITSTATUS(status) == NOT_DROPPED)
+	else if (WEXITSTATUS(status) == REQUEST_NOT_DROPPED)
 		session_say(s, "memattach: the privileges for the live view could not be given up%s", goes_on);
 	else
 		session_say(s, "memattach: the live view has failed%s", goes_on);

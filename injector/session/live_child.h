@@ -3,10 +3,10 @@
  * --live: memanalyze shows the live heap while memattach records. It is a child of its own, so whatever becomes of what
  * reads and draws, the session goes on.
  *
- * The child gets the memory of the dump, to be read as it is at that moment, and the terminal. It has no capability,
- * can gain none by execve, has no network, writes to no file, and ends with memattach. But it stays the user who
- * started memattach: of another user's process, the target's above all, others of that user could take control
- * (ptrace), and who holds a terminal can type what its owner's shell then runs. What is dangerous to read, the target's
+ * The child (analyzer_child.h) gets the memory of the dump, to be read as it is at that moment, and the terminal. It
+ * has no capability, can gain none by execve, has no network, writes to no file, and ends with memattach. Who holds a
+ * terminal can type what its owner's shell then runs: so it is a user of its own whom nobody can take control of, and a
+ * filter leaves it no system calls but those of drawing (rights_drop_to_view). What is dangerous to read, the target's
  * program files, is read by a process that can do nothing else (analyzer/symbols/jail.h).
  *
  * Messages of the session wait until the view has given the terminal back.

@@ -2,11 +2,15 @@
 #include "load.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "handed_open.h"
 #include "image_map.h"
+#include "live_thread.h"
+#include "loader_moment.h"
 #include "payload_image.h"
 #include "payload_place.h"
 
@@ -63,6 +67,22 @@ static int write_call(const struct loan *l, const char *name, struct stub_call *
 	return target_write(l->remote.writer, at, name, strlen(name) + 1, e);
 }
 
+/* glibc leaves what it has mapped of a file that it then cannot load: with no room for its .bss, for one. */
+static void unmap_refused(struct loan *l)
+{
+	struct maps maps = { 0 };
+	struct err ignored;
+	int rc = live_thread_maps(&l->s->target, &maps, &ignored);
+
+	for (size_t i = 0; rc == 0 && i < maps.count; i++) {
+		const struct mapping *m = &maps.list[i];
+		struct stub_call call = image_unmap_call(m->start, m->end - m->start);
+		if (ours_has(&l->s->ours, m->dev_major, m->dev_minor, m->inode))
+			rc = remote_call(&l->remote, &call, 1, l->deadline_ns, &ignored);
+	}
+	maps_free(&maps);
+}
+
 /* *handle: 0 if the name leads nowhere. */
 static int open_by_name(struct loan *l, const char *name, uint64_t *handle, struct err *e)
 {
@@ -76,9 +96,9 @@ static int open_by_name(struct loan *l, const char *name, uint64_t *handle, stru
 	return rc;
 }
 
-static int open_handed(struct loan *l, int remote_fd, uint64_t unique, uint64_t *handle, struct err *e)
+static int open_handed(struct loan *l, int remote_fd, uint64_t unique, char name[HANDED_NAME_BYTES], uint64_t *handle,
+                       struct err *e)
 {
-	char name[HANDED_NAME_BYTES];
 	struct stub_call call;
 	bool handed = false;
 
@@ -93,6 +113,47 @@ static int open_handed(struct loan *l, int remote_fd, uint64_t unique, uint64_t 
 	return rc;
 }
 
+/*
+ * The name leads nowhere soon, or elsewhere in a process that opens it to see what the loader knows: a debugger
+ * (/proc/thread-self is its own then, and the descriptor a pipe of its own), or a library that names functions for the
+ * program. A link map without a name is passed over by them all, as that of the program. dlclose frees the name; it
+ * does not read it.
+ */
+static int hide_name(struct loan *l, uint64_t handle, const char *name, struct err *e)
+{
+	char now[NAME_BYTES];
+	uint64_t at = 0;
+
+	int rc = target_read_u64(&l->s->memory, handle + offsetof(struct link_map, l_name), &at, e);
+	if (rc == 0)
+		rc = target_read_string(&l->s->memory, at, now, sizeof now, e);
+	if (rc == 0 && strcmp(now, name) != 0)
+		return 0;
+	return rc < 0 ? rc : target_write(l->remote.writer, at, "", 1, e);
+}
+
+/*
+ * Collectors take every writable segment that dl_iterate_phdr shows for roots, and may come to read it when the payload
+ * is gone. So the program headers, of which the mapped page is the target's own copy, call none of it writable: glibc
+ * needs them no more.
+ */
+static int hide_data(struct loan *l, uint64_t base, struct err *e)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr p;
+
+	int rc = target_read(&l->s->memory, base, &header, sizeof header, e);
+	for (unsigned i = 0; rc == 0 && i < header.e_phnum; i++) {
+		const uint64_t at = base + header.e_phoff + i * sizeof p;
+		rc = target_read(&l->s->memory, at, &p, sizeof p, e);
+		if (rc < 0 || p.p_type != PT_LOAD || !(p.p_flags & PF_W))
+			continue;
+		p.p_flags &= ~(Elf64_Word)PF_W;
+		rc = target_write(l->remote.writer, at, &p, sizeof p, e);
+	}
+	return rc;
+}
+
 /* Both C libraries keep the load address in the first word of what dlopen returns (struct link_map of <link.h>). */
 static int open_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint64_t *base, struct err *e)
 {
@@ -104,11 +165,28 @@ static int open_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint6
 	int rc = open_by_name(l, name, handle, e);
 	if (rc == 0 && !*handle) {
 		refused(l, name, &first);
-		rc = open_handed(l, remote_fd, unique, handle, e);
-		if (rc == -ENOEXEC)
+		rc = open_handed(l, remote_fd, unique, name, handle, e);
+		if (rc == -ENOEXEC) {
+			unmap_refused(l);
 			*e = first;
+		}
 	}
-	return rc < 0 ? rc : target_read_u64(&l->s->memory, *handle, base, e);
+	if (rc == 0)
+		rc = hide_name(l, *handle, name, e);
+	if (rc == 0)
+		rc = target_read_u64(&l->s->memory, *handle, base, e);
+	return rc < 0 ? rc : hide_data(l, *base, e);
+}
+
+static int load_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint64_t *base, struct err *e)
+{
+	struct loader_moment moment;
+
+	int rc = loader_moment_begin(&moment, l, e);
+	if (rc == 0)
+		rc = open_by_loader(l, remote_fd, handle, base, e);
+	loader_moment_end(&moment);
+	return rc;
 }
 
 int session_load(struct loan *l, int remote_fd, uint64_t *handle, struct err *e)
@@ -120,7 +198,7 @@ int session_load(struct loan *l, int remote_fd, uint64_t *handle, struct err *e)
 	int rc = layout(&image, e);
 	if (rc == 0)
 		rc = libc_loads_payload(&l->s->view.libc)
-		             ? open_by_loader(l, remote_fd, handle, &base, e)
+		             ? load_by_loader(l, remote_fd, handle, &base, e)
 		             : image_map(&l->remote, &image, remote_fd, &base, l->deadline_ns, e);
 	return rc < 0 ? rc : session_place_payload(l->s, base, base + image.bytes, base + image.code_end, e);
 }
@@ -156,10 +234,25 @@ int session_unload_call(const struct session *s, uint64_t handle, struct stub_ca
 	return rc;
 }
 
+int session_unload_by(struct loan *l, struct stub_call *calls, unsigned count, struct err *e)
+{
+	const uint64_t dlclose = l->s->view.libc.dlclose;
+	struct loader_moment moment = { .loan = l };
+	int rc = 0;
+
+	for (unsigned i = 0; i < count && rc == 0; i++)
+		if (dlclose && calls[i].target == dlclose)
+			rc = loader_moment_begin(&moment, l, e);
+	if (rc == 0)
+		rc = remote_call(&l->remote, calls, count, l->deadline_ns, e);
+	loader_moment_end(&moment);
+	return rc;
+}
+
 int session_unload(struct loan *l, uint64_t handle, struct err *e)
 {
 	struct stub_call call;
 
 	int rc = session_unload_call(l->s, handle, &call, e);
-	return rc < 0 ? rc : remote_call(&l->remote, &call, 1, l->deadline_ns, e);
+	return rc < 0 ? rc : session_unload_by(l, &call, 1, e);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "loan.h"
 
+#include "cleanup.h"
+#include "clone_vm.h"
+
 static int keep_errno(struct loan *l, struct err *e)
 {
 	const uint64_t none[6] = { 0 };
@@ -15,6 +18,7 @@ static int keep_errno(struct loan *l, struct err *e)
 int loan_begin(struct loan *l, struct session *s, const struct borrower *b, struct err *e)
 {
 	l->s = s;
+	l->others = (struct stop_all){ 0 };
 	l->call_ns = b->call_ns;
 	int rc = borrow_enter(b, &l->remote, &l->thread, e);
 	if (rc < 0)
@@ -28,7 +32,23 @@ int loan_begin(struct loan *l, struct session *s, const struct borrower *b, stru
 	return rc;
 }
 
-int loan_end(struct loan *l, int rc, struct err *e)
+void loan_hold_others(struct loan *l)
+{
+	struct session *s = l->s;
+	AUTO_FREE pid_t *sharers = NULL;
+	size_t count = 0;
+	struct err why;
+
+	int rc = clone_vm_find(&s->target, &sharers, &count, &why);
+	if (rc == 0 && count) /* its parent does not stop before it is gone */
+		rc = err_set(&why, EAGAIN, "process %d runs in its memory", sharers[0]);
+	if (rc == 0)
+		rc = stop_others(&l->others, &s->target, l->thread.tid, false, &s->outcome.attach_longest_ns, &why);
+	if (rc < 0 && s->options.verbose)
+		session_say(s, "children that are forked meanwhile may inherit descriptors of memattach: %s", why.text);
+}
+
+static int end_loan(struct loan *l, int rc, struct err *e)
 {
 	struct remote *r = &l->remote;
 	struct err leaving = { 0 };
@@ -47,4 +67,12 @@ int loan_end(struct loan *l, int rc, struct err *e)
 		return rc;
 	*e = leaving;
 	return left;
+}
+
+int loan_end(struct loan *l, int rc, struct err *e)
+{
+	rc = end_loan(l, rc, e);
+	if (l->others.count + l->others.sleeper_count)
+		stop_all_end(&l->others, &l->s->outcome.attach_longest_ns);
+	return rc;
 }

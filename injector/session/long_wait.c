@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "long_wait.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
+#include "say.h"
 #include "watchdog.h"
 
 #define SHOWN_AFTER_NS 1000000000ull
@@ -16,17 +18,12 @@ void long_wait_begin(struct long_wait *w, const struct session *s, const char *w
 
 bool long_wait_goes_on(void *wait, double done)
 {
-	struct long_wait *w = wait;
+	const struct long_wait *w = wait;
+	char line[128];
 
 	if (!w->s->options.quiet && isatty(STDERR_FILENO) && monotonic_ns() - w->since_ns > SHOWN_AFTER_NS) {
-		fprintf(stderr, "\r\033[K%s: %.0f %%%s", w->what, 100 * done, w->note);
-		w->shown = true;
+		snprintf(line, sizeof line, "%s: %.0f %%%s", w->what, 100 * done, w->note);
+		say_status(line);
 	}
 	return watchdog_asked_by_user() == w->asked;
-}
-
-void long_wait_end(const struct long_wait *w)
-{
-	if (w->shown)
-		fputs("\r\033[K", stderr);
 }

@@ -11,12 +11,10 @@ struct long_wait {
 	const char *note; /* after the percentage, "" none */
 	uint64_t since_ns;
 	unsigned asked; /* signals of users that had come before: for the detach */
-	bool shown;
 };
 
 void long_wait_begin(struct long_wait *w, const struct session *s, const char *what, const char *note);
-/* For those who do the work: done is a part of 1. False: end. */
+/* For those who do the work: done is a part of 1, shown by say_status. False: end. */
 bool long_wait_goes_on(void *wait, double done);
-void long_wait_end(const struct long_wait *w);
 
 #endif

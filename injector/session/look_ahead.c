@@ -2,6 +2,7 @@
 #include "look_ahead.h"
 
 #include "inspect.h"
+#include "loader_choice.h"
 #include "payload_place.h"
 #include "plan.h"
 #include "record.h"
@@ -10,7 +11,9 @@
 
 int session_prepare_plan(struct session *s, struct err *e)
 {
-	int rc = session_check_loader(s, e);
+	int rc = session_choose_loader(s, e);
+	if (rc == 0)
+		rc = session_check_loader(s, e);
 	if (rc == 0)
 		rc = session_check_threads(s, e);
 	if (rc == 0)

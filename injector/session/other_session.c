@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -16,7 +17,8 @@
 
 #define WAIT_NS 300000000000ull /* it may look for a safe point, and then write a large dump */
 #define SAID_AFTER_NS 3000000000ull
-#define AGAIN_MS 10
+#define AGAIN_MS 50
+#define AGAIN_NS (AGAIN_MS * 1000000)
 
 bool other_session_is_inherited(const struct session *s)
 {
@@ -38,8 +40,10 @@ int other_session_make_way(struct session *s, struct err *e)
 	s->maps_payload = s->options.loader == LOADER_OWN; /* the other one may have been mapped */
 	if (rc == 0)
 		rc = session_inspect_again(s, e);
-	if (rc == 0)
+	if (rc == 0) {
+		unwind_tables_close(&s->recording.tables); /* those of the session may have to be smaller */
 		rc = session_find_payload(s, e);
+	}
 	s->outcome.detach_longest_ns = 0;
 	return rc;
 }
@@ -60,17 +64,18 @@ static const struct kind in_session = { session_lock_holder, session_lock_is_mem
  */
 static int tell_to_end(const struct session *s, const struct kind *kind, pid_t holder, int pidfd, struct err *e)
 {
+	char who[SESSION_LOCK_TEXT];
 	siginfo_t info = { .si_signo = SIGTERM, .si_code = SI_QUEUE };
 
 	info.si_pid = getpid();
 	info.si_uid = getuid();
 	if (kind->holder(&s->target) != holder)
 		return 0; /* it has just ended */
+	session_lock_describe(holder, who);
 	if (!kind->is_memattach(&s->target, holder))
-		return err_set(
-			e, EBUSY,
-			"PID %d has the lock of the process, and cannot be shown to be a memattach: end it yourself",
-			holder);
+		return err_set(e, EBUSY,
+		               "%s has the lock of the process, and cannot be shown to be a memattach: end it yourself",
+		               who);
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, &info, 0) < 0)
 		return err_sys(e, "cannot tell memattach, PID %d, to end", holder);
 	return 0;
@@ -98,31 +103,43 @@ static int await_end(const struct session *s, const struct kind *kind, pid_t hol
 {
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	uint64_t said_ns = monotonic_ns() + SAID_AFTER_NS;
+	char who[SESSION_LOCK_TEXT];
 	int rc = 0;
 
+	session_lock_describe(holder, who);
 	while (rc == 0 && kind->holder(&s->target) == holder && poll(&end, 1, AGAIN_MS) <= 0) {
 		uint64_t now = monotonic_ns();
 		rc = watchdog_check(e);
 		if (rc == 0 && now >= deadline_ns)
-			rc = err_set(e, ETIMEDOUT, "memattach, PID %d, did not end within %llu s", holder,
+			rc = err_set(e, ETIMEDOUT, "memattach, %s, did not end within %llu s", who,
 			             WAIT_NS / 1000000000u);
 		if (now >= said_ns) {
-			session_say(s, "waiting for memattach, PID %d, which detaches or writes its dump", holder);
+			session_say(s, "waiting for memattach, %s, which detaches or writes its dump", who);
 			said_ns = UINT64_MAX;
 		}
 	}
 	return rc;
 }
 
+/* One that has just ended, or has just handed on the lock, is not looked for again and again without a pause or an end.
+ */
 static int end_holder(const struct session *s, const struct kind *kind, pid_t holder, uint64_t deadline_ns,
                       struct err *e)
 {
+	const struct timespec pause = { .tv_nsec = AGAIN_NS };
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
+	int rc = 0;
 
-	if (pidfd < 0)
-		return 0; /* it has ended */
-	int rc = tell_to_end(s, kind, holder, pidfd, e);
-	return rc < 0 ? rc : await_end(s, kind, holder, pidfd, deadline_ns, e);
+	if (monotonic_ns() >= deadline_ns)
+		return err_set(e, ETIMEDOUT, "others have had the lock of the process for %llu s, PID %d the last",
+		               WAIT_NS / 1000000000u, holder);
+	if (pidfd >= 0)
+		rc = tell_to_end(s, kind, holder, pidfd, e);
+	if (pidfd >= 0 && rc == 0)
+		rc = await_end(s, kind, holder, pidfd, deadline_ns, e);
+	if (rc == 0 && pidfd < 0)
+		nanosleep(&pause, NULL);
+	return rc;
 }
 
 int other_session_lock(struct session *s, bool *ended, struct err *e)

@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "patched_words.h"
 
-struct word_counts *patched_words_counts(struct session_outcome *o, uint32_t flags)
-{
-	return flags & GOT_PYTHON ? &o->python : &o->entries;
-}
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
-size_t patched_words_planned(const struct session *s, bool python, size_t *modules)
+static size_t modules_planned(const struct got_plan *plan)
 {
-	const struct got_plan *plan = &s->view.plan;
 	uint32_t last = UINT32_MAX;
-	size_t count = 0, found = 0;
+	size_t found = 0;
 
 	for (size_t i = 0; i < plan->entry_count; i++) {
-		const struct entry_plan *word = &plan->entries[i];
-		if (!(word->flags & GOT_PYTHON) != !python)
-			continue;
-		found += word->module != last; /* sorted by module */
-		last = word->module;
-		count++;
+		found += plan->entries[i].module != last; /* sorted by module */
+		last = plan->entries[i].module;
 	}
-	if (modules)
-		*modules = found;
-	return count;
+	return found;
 }
 
 void patched_words_of_python(char text[PATCHED_WORDS_TEXT], const char *before, size_t count)
@@ -32,29 +24,48 @@ void patched_words_of_python(char text[PATCHED_WORDS_TEXT], const char *before, 
 		snprintf(text, PATCHED_WORDS_TEXT, "%s%zu word%s of CPython", before, count, count == 1 ? "" : "s");
 }
 
+/* Appends to a list in a sentence; what there is none of is not named. */
+static void add(char text[PATCHED_WORDS_TEXT], const char *between, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void add(char text[PATCHED_WORDS_TEXT], const char *between, const char *format, ...)
+{
+	size_t length = strlen(text);
+	va_list ap;
+
+	if (length)
+		length += (size_t)snprintf(text + length, PATCHED_WORDS_TEXT - length, "%s", between);
+	va_start(ap, format);
+	if (length < PATCHED_WORDS_TEXT)
+		vsnprintf(text + length, PATCHED_WORDS_TEXT - length, format, ap);
+	va_end(ap);
+}
+
 void patched_words_attached(const struct session *s, char text[PATCHED_WORDS_TEXT])
 {
+	const struct session_outcome *o = &s->outcome;
 	char python[PATCHED_WORDS_TEXT];
-	size_t modules;
 
-	(void)patched_words_planned(s, false, &modules);
-	patched_words_of_python(python, ", ", s->outcome.python.patched);
-	snprintf(text, PATCHED_WORDS_TEXT, "%u GOT entries in %zu modules%.40s", s->outcome.entries.patched, modules,
-	         python);
+	text[0] = '\0';
+	if (o->functions_hooked)
+		add(text, "", "%u functions of %s", o->functions_hooked, s->hooks.text);
+	if (o->entries.patched || !o->functions_hooked)
+		add(text, ", ", "%u GOT entries in %zu modules", o->entries.patched, modules_planned(&s->view.plan));
+	patched_words_of_python(python, "", o->python.patched);
+	if (python[0])
+		add(text, ", ", "%.40s", python);
 }
 
 void patched_words_restored(const struct session *s, char text[PATCHED_WORDS_TEXT])
 {
-	const struct word_counts *got = &s->outcome.entries, *python = &s->outcome.python;
+	const struct session_outcome *o = &s->outcome;
+	const struct word_counts *got = &o->entries, *python = &o->python;
 
+	text[0] = '\0';
+	if (o->functions_hooked)
+		add(text, "", "%u of %u functions", o->functions_restored, o->functions_hooked);
+	if (got->patched || !o->functions_hooked)
+		add(text, " and ", "%u of %u GOT entries", got->restored, got->patched);
 	if (python->patched)
-		snprintf(text, PATCHED_WORDS_TEXT, "%u of %u GOT entries and %u of %u words of CPython restored",
-		         got->restored, got->patched, python->restored, python->patched);
-	else
-		snprintf(text, PATCHED_WORDS_TEXT, "%u of %u GOT entries restored", got->restored, got->patched);
-}
-
-const char *patched_words_name(uint32_t flags)
-{
-	return flags & GOT_PYTHON ? "word of CPython" : "GOT entry";
+		add(text, " and ", "%u of %u words of CPython", python->restored, python->patched);
+	add(text, " ", "restored");
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "cleanup.h"
 #include "python_allocators.h"
 #include "python_hooks.h"
+#include "whole_io.h"
+
+#define ENVIRONMENT_BYTES (256u << 10) /* of the target's, at its beginning */
 
 /* Each name that the user gave must be somewhere. */
 static int check_given(const struct session *s, const struct allocators *found, struct err *e)
@@ -24,67 +29,23 @@ static int check_given(const struct session *s, const struct allocators *found, 
 	return 0;
 }
 
-/* A payload that was mapped into a glibc program without its loader. */
-static bool is_set_aside(const struct session *s)
-{
-	return s->view.libc.set_aside && s->view.libc.kind == LIBC_GLIBC;
-}
-
-/* GOT entries belong to modules, which stay where they are under the loader's lock only (control.h). */
-static enum hooks_mode hooks_mode(const struct session *s)
-{
-	return is_set_aside(s) && s->options.hooks == HOOKS_AUTO ? HOOKS_ENTRY : s->options.hooks;
-}
-
-static int leave_got_entries(struct session *s, struct err *e)
-{
-	static const char text[] = "GOT entries are left alone, because the payload was mapped without the process's "
-				   "loader: calls through them are not seen";
-
-	if (!is_set_aside(s) || !s->view.plan.entry_count)
-		return 0;
-	s->view.plan.entry_count = 0;
-	return s->hooks.notes && strstr(s->hooks.notes, text) ? 0 : entry_hooks_note(&s->hooks, e, "%s", text);
-}
-
-static bool is_searchable(const struct session *s)
+static int find_stored(const struct session *s, struct stored_pointer *stored, struct err *e)
 {
 	uint64_t resident, swapped;
 
-	target_private_memory(&s->target, &resident, &swapped);
-	return !swapped && resident <= STORED_BYTES;
-}
-
-/* An allocation function whose address may be copied from a GOT entry; 0: there is none. */
-static uint64_t may_escape(const struct got_plan *plan)
-{
-	for (size_t i = 0; i < plan->entry_count; i++)
-		if (plan->entries[i].flags & GOT_ESCAPES && hook_group(plan->entries[i].hook) == GROUP_MALLOC)
-			return plan->entries[i].original;
-	return 0;
-}
-
-static int find_stored(const struct session *s, struct stored_pointer *stored, struct err *e)
-{
-	bool ended = !is_searchable(s);
-	int rc = 0;
-
 	*stored = (struct stored_pointer){ 0 };
-	if (hooks_mode(s) != HOOKS_AUTO)
+	target_private_memory(&s->target, &resident, &swapped);
+	if (s->options.hooks != HOOKS_AUTO || swapped || resident > STORED_BYTES)
 		return 0;
-	if (!ended)
-		rc = stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
-		                          &s->view.plan, stored, &ended, e);
-	if (rc == 0 && ended)
-		stored->function = may_escape(&s->view.plan);
-	return rc;
+	return stored_pointers_find(&s->target, &s->memory, &s->view.maps, &s->view.modules, &s->view.libc,
+	                            &s->view.plan, stored, e);
 }
 
 static void say_stored(const struct session *s, const struct stored_pointer *stored)
 {
 	const struct elf_module *m = modules_find(&s->view.modules, stored->function, true);
 
-	if (stored->at && s->options.verbose)
+	if (stored->function && s->options.verbose)
 		session_say(s, "the program has stored a pointer to an allocation function of %s, at 0x%llx",
 		            m ? elf_module_name(m) : "?", (unsigned long long)stored->at);
 }
@@ -102,8 +63,8 @@ static int choose_hooks(struct session *s, const struct allocators *found, uint6
 	int rc = check_given(s, found, e);
 
 	return rc < 0 ? rc
-	              : entry_hooks_choose(&s->hooks, found, &s->view.modules, &s->view.libc, &s->memory, hooks_mode(s),
-	                                   stored, e);
+	              : entry_hooks_choose(&s->hooks, found, &s->view.modules, &s->view.libc, &s->memory,
+	                                   s->options.hooks, &s->view.plan, stored, e);
 }
 
 /* CPython 3.13 and later contain mimalloc, for builds without the interpreter's lock and for PYTHONMALLOC. */
@@ -126,6 +87,8 @@ int session_plan_look(struct session *s, struct allocators *found, struct stored
 	if (found->program_text && is_spare(s, found->program_text))
 		found->program_text = NULL;
 	rc = find_stored(s, stored, e);
+	if (rc == 0 && !libc_loads_payload(&s->view.libc))
+		entry_hooks_give_quiet(found, &s->view.plan);
 	if (rc == 0)
 		say_stored(s, stored);
 	if (rc == 0)
@@ -171,10 +134,44 @@ static int note_hidden(struct session *s, const struct allocators *found, struct
 	                                  elf_module_name(program), found->program_text);
 }
 
+/* Whether PHP is told to pass all on to malloc, as it looks when it starts. */
+static bool passes_zend_on(const struct session *s)
+{
+	static const char variable[] = "\0USE_ZEND_ALLOC=";
+	AUTO_FREE char *text = calloc(1, ENVIRONMENT_BYTES + 1);
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/%d/environ", s->target.pid);
+	if (!text || whole_text(path, text + 1, ENVIRONMENT_BYTES) < 0)
+		return false;
+	const char *at = memmem(text, ENVIRONMENT_BYTES, variable, sizeof variable - 1);
+	return at && !strtol(at + sizeof variable - 1, NULL, 10);
+}
+
+/* PHP: scripts allocate from pools that the program maps. */
+static int note_zend(struct session *s, struct err *e)
+{
+	struct elf_symbol symbol;
+
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		const struct elf_module *m = &s->view.modules.list[i];
+		if (elf_module_find(m, "_emalloc", NULL, &symbol) && symbol.function && !passes_zend_on(s))
+			return entry_hooks_note(&s->hooks, e,
+			                        "%s has Zend's memory manager: what scripts allocate by that is not "
+			                        "seen (where it is started with USE_ZEND_ALLOC=0 in its environment, "
+			                        "all is)",
+			                        elf_module_name(m));
+	}
+	return 0;
+}
+
 int session_plan_relieve(struct session *s, struct err *e)
 {
 	entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
-	return leave_got_entries(s, e);
+	int rc = got_plan_refuse_escaping(&s->view.plan, &s->view.modules, e);
+	if (rc == 0 && !libc_loads_payload(&s->view.libc))
+		rc = got_plan_refuse_throwing(&s->view.plan, &s->view.modules, e);
+	return rc;
 }
 
 int session_plan(struct session *s, struct err *e)
@@ -189,6 +186,8 @@ int session_plan(struct session *s, struct err *e)
 		rc = session_plan_look(s, &found, &stored, e);
 	if (rc == 0)
 		rc = note_hidden(s, &found, e);
+	if (rc == 0)
+		rc = note_zend(s, e);
 	allocators_free(&found);
 	if (rc == -E2BIG && s->options.hooks == HOOKS_AUTO && !s->options.given_count) {
 		/* GOT entries are no worse for it. */
@@ -204,11 +203,6 @@ int session_plan(struct session *s, struct err *e)
 		return 0;
 	if (s->view.modules.is_static)
 		return refuse_static(s, e);
-	if (is_set_aside(s))
-		return err_set(e, ENOENT,
-		               "without the process's loader only entries of functions can be hooked%s; nothing was "
-		               "changed",
-		               s->options.hooks == HOOKS_GOT ? ", and --hooks got allows none" : "");
 	return err_set(e, ENOENT,
 	               "no module calls an allocation function through a table that could be patched; nothing was "
 	               "changed");
@@ -218,9 +212,9 @@ int session_plan_again(struct session *s, const struct got_plan_options *options
 {
 	int rc = make_got_plan(s, options, e);
 
-	if (rc == 0) {
-		entry_hooks_relieve(&s->hooks, &s->view.modules, &s->view.plan);
+	if (rc == 0)
+		rc = session_plan_relieve(s, e);
+	if (rc == 0)
 		session_relieve_python(s);
-	}
-	return rc < 0 ? rc : leave_got_entries(s, e);
+	return rc;
 }

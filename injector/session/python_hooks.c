@@ -4,50 +4,26 @@
 #include <stdio.h>
 
 #include "clocks.h"
-#include "escape.h"
-#include "plan_words.h"
 #include "python_allocators.h"
+#include "python_functions.h"
 
 #define OBJECTS PYTHON_HOOKS_OBJECTS
 
 static const struct {
 	uint32_t hook;
-	uint32_t flags;
+	bool outer;
 } rows[ROW_WORDS] = {
-	[ROW_MALLOC] = { HOOK_python_malloc, 0 },
-	[ROW_CALLOC] = { HOOK_python_calloc, 0 },
-	[ROW_REALLOC] = { HOOK_python_realloc, TRAMPOLINE_OUTER },
-	[ROW_FREE] = { HOOK_python_free, TRAMPOLINE_OUTER },
+	[ROW_MALLOC] = { HOOK_python_malloc, false },
+	[ROW_CALLOC] = { HOOK_python_calloc, false },
+	[ROW_REALLOC] = { HOOK_python_realloc, true },
+	[ROW_FREE] = { HOOK_python_free, true },
 };
 
-static int add_row(struct session *s, const struct elf_module *m, const struct python_row *row, struct err *e)
-{
-	int rc = 0;
-
-	for (unsigned i = ROW_MALLOC; i <= ROW_FREE && rc == 0; i++) {
-		const uint64_t address = row->address + i * sizeof(uint64_t);
-		const struct mapping *map = maps_find(&s->view.maps, address);
-		const struct entry_plan word = { .address = address,
-			                         .value = row->words[i],
-			                         .original = row->words[i],
-			                         .hook = rows[i].hook,
-			                         .module = (uint32_t)(m - s->view.modules.list),
-			                         .flags = GOT_ESCAPES | GOT_PYTHON,
-			                         .page_protection = map ? map->prot : 0,
-			                         .relocation = R_X86_64_64 };
-
-		rc = map ? plan_words_add(&s->view.plan, &word, rows[i].flags, e)
-		         : err_set(e, EFAULT, "its table is not mapped");
-	}
-	return rc;
-}
-
 /* With PYTHON_OBJECTS_AUTO; false: text says why not. */
-static bool is_advisable(const struct session *s, char *text)
+static bool is_advisable(const struct session *s, char text[PYTHON_HOOKS_TEXT])
 {
 	static const char anyway[] = "--python-allocators on does it all the same";
 	const double limit = s->options.max_overhead;
-	char why[ESCAPE_WHY];
 
 	if (limit > 0 && limit < PYTHON_HOOKS_OVERHEAD) {
 		snprintf(text, PYTHON_HOOKS_TEXT,
@@ -56,16 +32,10 @@ static bool is_advisable(const struct session *s, char *text)
 		         100 * PYTHON_HOOKS_OVERHEAD, 100 * limit, anyway);
 		return false;
 	}
-	if (!escape_is_unprovable(&s->target, why))
-		return true;
-	snprintf(text, PYTHON_HOOKS_TEXT,
-	         OBJECTS " are not recorded: entry stubs would have to stay in the process, since it could not be "
-	                 "proven that it has copied none of their addresses: %s; %s",
-	         why, anyway);
-	return false;
+	return true;
 }
 
-static bool is_wanted(const struct session *s, char *text)
+static bool is_wanted(const struct session *s, char text[PYTHON_HOOKS_TEXT])
 {
 	if (s->options.python_objects == PYTHON_OBJECTS_OFF)
 		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: --python-allocators off");
@@ -73,40 +43,36 @@ static bool is_wanted(const struct session *s, char *text)
 	       (s->options.python_objects == PYTHON_OBJECTS_AUTO && is_advisable(s, text));
 }
 
-int session_add_python(struct session *s, struct err *e)
+static bool add(struct session *s, const struct elf_module *m, const struct target_memory *memory,
+                char text[PYTHON_HOOKS_TEXT])
 {
-	const struct python_allocators *a = &s->python.allocators;
-	const struct elf_module *m = modules_with_id(&s->view.modules, s->python.hooked_module);
-	int rc = 0;
+	const struct python_row *object = &s->python.allocators.rows[DOMAIN_OBJECT],
+				*mem = &s->python.allocators.rows[DOMAIN_MEM];
+	struct python_function list[ROW_FREE];
+	char why[PYTHON_HOOKS_TEXT - 100];
 
-	if (!m)
-		return 0;
-	rc = add_row(s, m, &a->rows[DOMAIN_MEM], e);
-	if (rc == 0)
-		rc = add_row(s, m, &a->rows[DOMAIN_OBJECT], e);
-	session_relieve_python(s);
-	return rc;
-}
-
-static bool add(struct session *s, const struct elf_module *m, char *text)
-{
-	struct err e;
-
-	s->python.hooked_module = m->id;
-	if (session_add_python(s, &e) == 0) {
-		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are recorded, too%s",
-		         s->options.groups & GROUP_BIT(GROUP_MMAP)
-		                 ? "; mappings that the interpreter makes by mmap are not, since arenas are among them"
-		                 : "");
-		return true;
+	for (unsigned i = ROW_MALLOC; i <= ROW_FREE; i++)
+		list[i - ROW_MALLOC] = (struct python_function){ .word = object->address + i * sizeof(uint64_t),
+			                                         .second = mem->address + i * sizeof(uint64_t),
+			                                         .value = object->words[i],
+			                                         .hook = rows[i].hook,
+			                                         .outer = rows[i].outer,
+			                                         .in_line = true };
+	if (!python_functions_hook(s, m, memory, list, ROW_FREE, why, sizeof why)) {
+		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: %s", why);
+		return false;
 	}
-	(void)plan_words_leave(&s->view.plan, (uint32_t)(m - s->view.modules.list), GROUP_PYTHON);
-	s->python.hooked_module = 0;
-	snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are not recorded: %s", e.text);
-	return false;
+	s->python.hooked_module = m->id;
+	session_relieve_python(s);
+	snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are recorded, too%s",
+	         s->options.groups & GROUP_BIT(GROUP_MMAP)
+	                 ? "; mappings that the interpreter makes by mmap are not, since arenas are among them"
+	                 : "");
+	return true;
 }
 
-bool session_plan_python(struct session *s, const struct elf_module *m, const struct target_memory *memory, char *text)
+bool session_plan_python(struct session *s, const struct elf_module *m, const struct target_memory *memory,
+                         char text[PYTHON_HOOKS_TEXT])
 {
 	struct python_allocators *a = &s->python.allocators;
 
@@ -114,7 +80,7 @@ bool session_plan_python(struct session *s, const struct elf_module *m, const st
 		return false;
 	python_allocators_find(a, m, memory, &s->view.maps);
 	switch (a->kind) {
-	case PYTHON_ALLOCATOR_POOL: return add(s, m, text);
+	case PYTHON_ALLOCATOR_POOL: return add(s, m, memory, text);
 	case PYTHON_ALLOCATOR_MALLOC:
 		snprintf(text, PYTHON_HOOKS_TEXT, OBJECTS " are recorded, too: they come from malloc");
 		return true;
@@ -160,5 +126,5 @@ void session_relieve_python(struct session *s)
 	const struct elf_module *m = modules_with_id(&s->view.modules, s->python.hooked_module);
 
 	if (m)
-		(void)plan_words_leave(&s->view.plan, (uint32_t)(m - s->view.modules.list), GROUP_MMAP);
+		got_plan_leave(&s->view.plan, (uint32_t)(m - s->view.modules.list), GROUP_MMAP);
 }

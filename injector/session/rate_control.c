@@ -86,6 +86,7 @@ void rate_control_poll(struct session *s)
 	if (dump_writer_rate(&s->recording.dump, &change, &e) < 0)
 		session_say(s, "memattach: the change of the rate has no room in the dump: %s", e.text);
 	if (s->options.verbose)
-		session_say(s, "sampling took %.2f %% of the CPU time: one sample per %s instead of %s",
-		            100 * g->overhead, size_format((double)rate, new_text), size_format((double)old, old_text));
+		session_say(s, "sampling cost %.2f %% (limit %g %%): one sample per %s instead of %s",
+		            100 * g->overhead, 100 * g->limit, size_format((double)rate, new_text),
+		            size_format((double)old, old_text));
 }

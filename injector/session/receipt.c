@@ -12,7 +12,6 @@
 #include "receipt_file.h"
 
 #define SETTLE_NS 5000000
-#define SETTLE_TRIES 40
 #define STARTED_TRIES 600 /* a new thread may wait so long for its first turn on a processor */
 
 static bool is_ours(const struct session *s, const struct mapping *m)
@@ -29,47 +28,6 @@ static void add_mapping(void *context, const struct maps_change *change)
 		session_add_residue(s, "mapping %s", maps_change_format(change, text, sizeof text));
 }
 
-/*
- * First GOT entry whose page has another protection than it had when the loader's lock was held; NULL none. If none was
- * there then, a memattach that died has restored the GOT entry before, and what is there now is not what we touched.
- */
-static const struct got_entry *wrong_protection(const struct session *s, const struct maps *maps)
-{
-	for (uint32_t i = 0; i < s->outcome.final_entry_count; i++) {
-		const struct got_entry *entry = &s->outcome.final_entries[i];
-		const struct mapping *m = maps_find(maps, entry->address);
-		if (entry->state == GOT_RESTORED && entry->page_protection != GOT_ABSENT && m && m->inode &&
-		    m->prot != entry->page_protection)
-			return entry;
-	}
-	return NULL;
-}
-
-/*
- * A library that the program loads again in the same place has other protections while the loader is at work: only a
- * difference that stays is one.
- */
-static int compare_protections(struct session *s, const struct maps *maps, struct err *e)
-{
-	const struct timespec pause = { .tv_nsec = SETTLE_NS };
-	const struct got_entry *wrong = wrong_protection(s, maps);
-
-	for (int i = 0; wrong && i < SETTLE_TRIES; i++) {
-		struct maps again;
-		nanosleep(&pause, NULL);
-		int rc = live_thread_maps(&s->target, &again, e);
-		if (rc < 0)
-			return rc;
-		wrong = wrong_protection(s, &again);
-		maps_free(&again);
-	}
-	if (wrong)
-		session_add_residue(s, "the page of the %s 0x%llx had protection %llu (PROT_*) and has another now",
-		                    patched_words_name(wrong->flags), (unsigned long long)wrong->address,
-		                    (unsigned long long)wrong->page_protection);
-	return 0;
-}
-
 static void compare_descriptors(struct session *s, const struct snapshot *after)
 {
 	for (size_t i = 0; i < after->descriptor_count; i++)
@@ -80,12 +38,14 @@ static void compare_descriptors(struct session *s, const struct snapshot *after)
 }
 
 /* With the signals that the C library blocks for moments only, as a thread does that memattach has borrowed. The kernel
- * blocks two never. */
+ * blocks two never, the stub those of faults neither (remote.h). */
 static bool blocks_all(uint64_t blocked)
 {
-	const uint64_t never = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1);
+	static const int others[] = { SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
 
-	return (blocked | never) == ~0ull;
+	for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
+		blocked |= 1ull << (others[i] - 1);
+	return blocked == ~0ull;
 }
 
 static bool blocked_all_before(const struct session *s, pid_t tid)
@@ -143,7 +103,6 @@ int receipt_verify(struct session *s, struct err *e)
 					(unsigned long long)after.maps.list[i].end, after.maps.list[i].path);
 	}
 	compare_descriptors(s, &after);
-	rc = compare_protections(s, &after.maps, e);
 	snapshot_free(&after);
 	return rc;
 }

@@ -14,29 +14,40 @@
 /* A target that makes and ends threads all the time shall not fill the dump with their names. */
 #define RECORDED_NAMES_MAX 65536u
 
-int session_compile(struct session *s, struct err *e)
+/* Of a size that the target has room for; a payload that is there is taken out without tables in the target. */
+static int create_tables(struct session *s, struct err *e)
 {
-	free(s->view.coverage);
+	uint64_t bytes = UNWIND_TABLES_MAX_BYTES;
+	int rc = s->payload.base || s->detaching ? 0 : address_space_fit(s, &bytes, e);
+
+	return rc < 0 ? rc : unwind_tables_create(&s->recording.tables, bytes, e);
+}
+
+int session_compile_rows(struct session *s, struct err *e)
+{
+	struct unwind_cache cache = { .files.dir = -1 };
+	int rc = s->view.coverage || s->recording.tables.fd >= 0 ? 0 : create_tables(s, e);
+
+	if (rc < 0 || s->view.coverage)
+		return rc;
 	s->view.coverage = calloc(s->view.modules.count + 1, sizeof *s->view.coverage);
 	if (!s->view.coverage)
 		return err_set(e, ENOMEM, "out of memory");
-	if (s->recording.tables.fd < 0) {
-		uint64_t tables_bytes = UNWIND_TABLES_MAX_BYTES;
-		int rc = address_space_fit(s, &tables_bytes, e);
-		if (rc == 0)
-			rc = unwind_tables_create(&s->recording.tables, tables_bytes, e);
-		if (rc < 0)
-			return rc;
-	}
-	struct unwind_cache cache = { .files.dir = -1 };
-	if (!s->options.no_cache)
+	if (!s->options.no_cache && unwind_cache_is_for(s->target.pid))
 		unwind_cache_open(&cache, UNWIND_CACHE_MAX_BYTES);
 	s->recording.tables.cache = &cache;
-	int rc = unwind_tables_update(&s->recording.tables, &s->view.modules, &s->memory, &s->view.maps,
-	                              s->view.coverage, e);
+	rc = unwind_tables_compile(&s->recording.tables, &s->view.modules, &s->memory, &s->view.maps, s->view.coverage,
+	                           e);
 	s->recording.tables.cache = NULL;
 	unwind_cache_close(&cache);
 	return rc;
+}
+
+int session_compile(struct session *s, struct err *e)
+{
+	int rc = session_compile_rows(s, e);
+
+	return rc < 0 ? rc : unwind_tables_index(&s->recording.tables, &s->view.modules, &s->view.maps, e);
 }
 
 static int note(struct session *s, enum dump_note_kind kind, const char *text, struct err *e)
@@ -69,7 +80,7 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 		if (m->id < first_id)
 			continue;
 		for (size_t k = 0; k < s->view.plan.entry_count; k++)
-			entries += s->view.plan.entries[k].module == i && !(s->view.plan.entries[k].flags & GOT_PYTHON);
+			entries += s->view.plan.entries[k].module == i;
 		for (size_t k = 0; k < s->hooks.count; k++)
 			entries += s->hooks.list[k].module_start == m->start;
 		if (m->start != s->payload.base) /* no stack of the dump has frames there */

@@ -5,7 +5,9 @@
 
 #include "session.h"
 
-/* Unwind tables of all modules into s->tables; coverage in s->coverage. */
+/* Unwind rows of all modules of the view into the tables, and the coverage of the view; once for each view. */
+int session_compile_rows(struct session *s, struct err *e) WARN_UNUSED;
+/* … and an index over them, for the payload. */
 int session_compile(struct session *s, struct err *e) WARN_UNUSED;
 /* Writes module records for ids from first_id on, with notes on what is not covered. */
 int session_record_modules(struct session *s, uint32_t first_id, struct err *e) WARN_UNUSED;

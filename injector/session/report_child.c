@@ -5,17 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "analyzer_child.h"
 #include "cleanup.h"
+#include "html_prologue.h"
 #include "memory_room.h"
 #include "printable.h"
 #include "report_pipe.h"
 #include "report_request.h"
+#include "watchdog.h"
 
 #define TEXT_BYTES 300
+#define CHECK_SECONDS 20u
 #define SAID_BYTES 65536u /* of messages */
 
 /* ---- in the child ---- */
@@ -24,14 +28,15 @@
 static _Noreturn void be_child(const struct symbol_sources *sources, const struct dump_file *file, const char *name,
                                int out, int said)
 {
-	const struct privileges_limits limits = { .data_bytes = REPORT_DATA_BYTES,
-		                                  .file_bytes = SAID_BYTES,
-		                                  .cpu_seconds = REPORT_SECONDS };
-	char called[sizeof file->path], wanted[sizeof file->path];
+	const struct rights limits = { .data_bytes = REPORT_DATA_BYTES,
+		                       .file_bytes = SAID_BYTES,
+		                       .cpu_seconds = REPORT_SECONDS };
+	char rights[RIGHTS_TEXT], called[sizeof file->path], wanted[sizeof file->path];
 	struct passed_on p = { .count = 0 };
 	char *arguments[] = { (char[]){ "memanalyze" },
 		              (char[]){ REPORT_REQUEST_OPTION },
 		              (char[]){ REPORT_REQUEST_VERSION },
+		              rights,
 		              wanted,
 		              file ? called : NULL,
 		              NULL };
@@ -45,7 +50,8 @@ static _Noreturn void be_child(const struct symbol_sources *sources, const struc
 		analyzer_child_no_dump();
 	snprintf(wanted, sizeof wanted, "%s", name);
 	snprintf(called, sizeof called, "%s", file ? file->path : "");
-	analyzer_child_execute(&p, first, sources, &limits, arguments);
+	analyzer_child_rights(sources, limits, rights);
+	analyzer_child_execute(&p, first, sources, arguments, true, NULL);
 }
 
 /* ---- in memattach ---- */
@@ -72,16 +78,18 @@ static int judge(int status, bool asked_only, int said, struct err *e)
 	return err_set(e, asked_only ? EINVAL : EIO, "%s", text[0] ? text : "memanalyze could not write it");
 }
 
-static bool always(void *unused, double done)
+static bool nobody_asks_to_end(void *unused, double done)
 {
 	(void)unused, (void)done;
-	return true;
+	return !watchdog_asked();
 }
 
 static int run(const struct symbol_sources *sources, const struct dump_file *file, const char *name,
                struct report_pipe *pipe, bool (*waiting)(void *context, double done), void *context, struct err *e)
 {
-	struct analyzer_child child = { .task = "writes it", .seconds = REPORT_SECONDS, .pipe = pipe };
+	struct analyzer_child child = { .task = "writes it",
+		                        .seconds = file ? REPORT_SECONDS : CHECK_SECONDS,
+		                        .pipe = pipe };
 	int status;
 
 	if (sources->program < 0)
@@ -105,7 +113,16 @@ static int run(const struct symbol_sources *sources, const struct dump_file *fil
 
 int report_child_check(const struct symbol_sources *sources, const char *name, struct err *e)
 {
-	return run(sources, NULL, name, NULL, always, NULL, e);
+	return run(sources, NULL, name, NULL, nobody_asks_to_end, NULL, e);
+}
+
+/* A page of root's is opened in root's browser: whatever has taken the child over, no script comes before the line that
+ * says which may run. */
+static bool is_page(const char *name)
+{
+	const char *ending = strrchr(name, '.');
+
+	return ending && (!strcasecmp(ending, ".html") || !strcasecmp(ending, ".htm"));
 }
 
 int report_child_run(const struct symbol_sources *sources, const struct dump_file *file, const char *name, int out,
@@ -115,7 +132,7 @@ int report_child_run(const struct symbol_sources *sources, const struct dump_fil
 
 	if (!pipe)
 		return err_set(e, ENOMEM, "out of memory");
-	int rc = report_pipe_open(pipe, out, limit, e);
+	int rc = report_pipe_open(pipe, out, limit, is_page(name) ? HTML_PROLOGUE : "", e);
 	if (rc < 0)
 		return rc;
 	rc = run(sources, file, name, pipe, waiting, context, e);

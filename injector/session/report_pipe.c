@@ -3,12 +3,13 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define PIPE_BYTES (1 << 20)
 
-int report_pipe_open(struct report_pipe *p, int out, uint64_t limit, struct err *e)
+int report_pipe_open(struct report_pipe *p, int out, uint64_t limit, const char *beginning, struct err *e)
 {
 	struct stat st;
 	int ends[2];
@@ -20,6 +21,7 @@ int report_pipe_open(struct report_pipe *p, int out, uint64_t limit, struct err 
 	p->out = out;
 	p->regular = S_ISREG(st.st_mode);
 	p->left = limit;
+	p->beginning = beginning;
 	p->held = p->written = 0;
 	/* A smaller one is slower, and nothing else. */
 	if (fcntl(p->from, F_SETPIPE_SZ, PIPE_BYTES) < 0)
@@ -58,6 +60,15 @@ struct pollfd report_pipe_awaits(const struct report_pipe *p)
 	return (struct pollfd){ .fd = p->from, .events = POLLIN };
 }
 
+static bool begins_well(struct report_pipe *p, size_t bytes)
+{
+	size_t first = strlen(p->beginning);
+
+	first = first < bytes ? first : bytes;
+	p->beginning += first;
+	return !memcmp(p->beginning - first, p->bytes, first);
+}
+
 static int refill(struct report_pipe *p, struct err *e)
 {
 	ssize_t n = p->from < 0 ? 0 : read(p->from, p->bytes, sizeof p->bytes);
@@ -72,6 +83,8 @@ static int refill(struct report_pipe *p, struct err *e)
 	}
 	if ((uint64_t)n > p->left)
 		return err_set(e, EFBIG, "it is too long");
+	if (!begins_well(p, (size_t)n))
+		return err_set(e, EPROTO, "it does not begin as such a report does");
 	p->left -= (uint64_t)n;
 	p->held = (size_t)n;
 	p->written = 0;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "cleanup.h"
 #include "entry_place.h"
-#include "patched_words.h"
 #include "session_entries.h"
 
 #define NAMED_MAX 32u /* lines; a hostile program could make thousands */
@@ -16,16 +16,15 @@ struct unmapped {
 	uint64_t first;
 	unsigned count;
 	unsigned said;
-	bool python;
 };
 
 static void say_unmapped(struct session *s, struct unmapped *unmapped)
 {
 	if (unmapped->count && unmapped->said++ < NAMED_MAX)
 		session_add_note(s,
-		                 "%u %s of %s (the first at 0x%llx) were not restored: the program has %s; nothing "
-		                 "was written there",
-		                 unmapped->count, unmapped->python ? "words of CPython" : "GOT entries",
+		                 "%u GOT entries of %s (the first at 0x%llx) were not restored: the program has %s; "
+		                 "nothing was written there",
+		                 unmapped->count,
 		                 unmapped->module ? elf_module_name(unmapped->module)
 		                                  : "a module that cannot be read any more",
 		                 (unsigned long long)unmapped->first,
@@ -38,7 +37,7 @@ static const char *foreign_text(const struct session *s, const struct got_entry 
 {
 	if (found == GOT_FOUND_CODE)
 		return "holds another tool's hook, which may lead to a trampoline";
-	if (entry->state == GOT_PATCHED || entry_place_protection(&s->view.maps, NULL, entry->address) == GOT_ABSENT)
+	if (entry->state == GOT_PATCHED || !entry_place_is_there(&s->view.maps, NULL, entry->address))
 		return "holds a trampoline in memory that cannot be written to";
 	return "holds a trampoline again: it held something else, and the trampoline was put back during the detach";
 }
@@ -48,12 +47,10 @@ static void add_unmapped(struct session *s, struct unmapped *unmapped, const str
 {
 	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
 
-	const bool python = entry->flags & GOT_PYTHON;
-
-	if (!unmapped->count || unmapped->module != m || unmapped->found != found || unmapped->python != python) {
+	if (!unmapped->count || unmapped->module != m || unmapped->found != found) {
 		say_unmapped(s, unmapped);
 		*unmapped = (struct unmapped){
-			.module = m, .found = found, .first = entry->address, .said = unmapped->said, .python = python
+			.module = m, .found = found, .first = entry->address, .said = unmapped->said
 		};
 	}
 	unmapped->count++;
@@ -71,22 +68,16 @@ static bool is_unmapped(const struct session *s, const struct got_entry *entry, 
 	return found == GOT_FOUND_NOTHING || !map || map->shared || map->inode != m->inode;
 }
 
-static uint32_t foreign_words(const struct session *s)
-{
-	return s->outcome.entries.foreign + s->outcome.python.foreign;
-}
-
 /*
  * A GOT entry that neither holds our trampoline nor got its old value back. The loader may have bound it over our
  * trampoline, or its module may have been opened anew in the same place; another tool may have hooked it after us; or
  * the program has done something to its page.
  */
-static void count_unrestored(struct session *s, const struct got_entry *entry, struct unmapped *unmapped,
-                             struct restore_result *after)
+static void count_unrestored(struct session *s, const struct got_entry *entry, struct unmapped *unmapped, bool *foreign)
 {
 	const uint64_t trampolines = s->payload.block.trampolines_address;
 	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
-	struct word_counts *counts = patched_words_counts(&s->outcome, entry->flags);
+	struct word_counts *counts = &s->outcome.entries;
 	struct trampoline trampoline = { 0 };
 	struct err ignored;
 
@@ -106,11 +97,10 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 		/* Where a module was unloaded there may be anything; what is called is in a GOT entry that is there. */
 		if (found == GOT_FOUND_CODE && entry->state == GOT_GONE)
 			break;
-		after->foreign = true;
-		if (foreign_words(s) < NAMED_MAX)
-			session_add_residue(s, "%s 0x%llx of %s %s", patched_words_name(entry->flags),
-			                    (unsigned long long)entry->address, m ? elf_module_name(m) : "?",
-			                    foreign_text(s, entry, found));
+		*foreign = true;
+		if (s->outcome.entries.foreign < NAMED_MAX)
+			session_add_residue(s, "GOT entry 0x%llx of %s %s", (unsigned long long)entry->address,
+			                    m ? elf_module_name(m) : "?", foreign_text(s, entry, found));
 		counts->foreign++;
 		return;
 	case GOT_FOUND_NOTHING:
@@ -119,36 +109,32 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 	counts->gone++;
 	if (is_unmapped(s, entry, found)) {
 		/* The page may have been moved, and may come back. */
-		after->escapes = true;
+		*foreign = true;
 		add_unmapped(s, unmapped, entry, found);
 	}
 }
 
-int restore_result_count(struct session *s, struct restore_result *after, struct err *e)
+int restore_result_count(struct session *s, bool *foreign, struct err *e)
 {
-	struct got_entry *entries = NULL;
+	AUTO_FREE struct got_entry *entries = NULL;
 	struct unmapped unmapped = { 0 };
 	uint32_t count;
 
 	int rc = session_entries(s, &entries, &count, e);
 	if (rc < 0)
 		return rc;
-	free(s->outcome.final_entries);
-	s->outcome.final_entries = entries;
-	s->outcome.final_entry_count = count;
-	s->outcome.entries = s->outcome.python = (struct word_counts){ 0 };
+	s->outcome.entries = (struct word_counts){ 0 };
 	for (uint32_t i = 0; i < count; i++) {
 		if (entries[i].state == GOT_REFUSED || entries[i].state == GOT_EMPTY)
 			continue;
-		patched_words_counts(&s->outcome, entries[i].flags)->patched++;
-		after->escapes |= (entries[i].flags & GOT_ESCAPES) != 0;
+		s->outcome.entries.patched++;
 		if (entries[i].state == GOT_RESTORED)
-			patched_words_counts(&s->outcome, entries[i].flags)->restored++;
+			s->outcome.entries.restored++;
 		else
-			count_unrestored(s, &entries[i], &unmapped, after);
+			count_unrestored(s, &entries[i], &unmapped, foreign);
 	}
 	say_unmapped(s, &unmapped);
-	if (foreign_words(s) > NAMED_MAX)
-		session_add_residue(s, "%u words more like these", foreign_words(s) - NAMED_MAX);
+	if (s->outcome.entries.foreign > NAMED_MAX)
+		session_add_residue(s, "%u GOT entries more like these", s->outcome.entries.foreign - NAMED_MAX);
 	return 0;
 }

@@ -16,7 +16,7 @@ void session_init(struct session *s, const struct session_options *options)
 	*s = (struct session){
 		.options = *options,
 		.maps_payload = options->loader == LOADER_OWN,
-		.target = { .pidfd = -1, .lock_fd = -1, .announced_fd = -1 },
+		.target = { .pidfd = -1, .lock_fd = { -1, -1 }, .announced_fd = -1 },
 		.memory.mem_fd = -1,
 		.writer.fd = -1,
 		.view.next_module_id = 1,
@@ -44,7 +44,6 @@ void session_done(struct session *s)
 	free(s->python.details);
 	free(s->outcome.residue);
 	free(s->outcome.notes);
-	free(s->outcome.final_entries);
 	free(s->recording.named_threads);
 	entry_hooks_free(&s->hooks);
 	session_init(s, &s->options);
@@ -58,7 +57,7 @@ void session_say(const struct session *s, const char *format, ...)
 		return;
 	va_start(ap, format);
 	if (!s->held || !say_add_line(&s->held->text, format, ap))
-		say_line(stderr, format, ap);
+		say_line(stderr, 0, format, ap);
 	va_end(ap);
 }
 

@@ -76,6 +76,7 @@ struct session_options {
 	bool no_cache;     /* compile unwind tables anew, keep none */
 	bool no_symbols;   /* do not name the frames at the end */
 	bool live;         /* show the live heap meanwhile */
+	bool json;         /* --census: as JSON */
 	bool quiet;
 	bool verbose;
 };
@@ -116,12 +117,28 @@ struct session_recording {
 	bool asks_usable_size;   /* the payload asks malloc_usable_size */
 };
 
-/* The word that leads to the end of code objects (python_code.h). */
+/* The function that ends code objects (python_code.h). */
 struct python_code_end {
-	uint64_t word;
-	uint64_t function; /* that it held */
-	uint32_t module;   /* id of the interpreter, 0: the word is left alone */
-	char why[480];     /* … why; "" where no Python frames are recorded */
+	uint64_t word;     /* that leads to it */
+	uint64_t function; /* what the word holds */
+	bool hooked;
+	char why[480]; /* it is not; "" where no Python frames are recorded */
+};
+
+/* A word that leads to a function of CPython, and is to lead to the nop in front of that. */
+struct python_word {
+	uint64_t address, value, alias;
+};
+
+#define PYTHON_FUNCTIONS_MAX 5u
+#define PYTHON_WORDS_MAX 8u
+
+/* What is hooked of CPython (python_functions.h). */
+struct session_python_functions {
+	struct entry_hook hooks[PYTHON_FUNCTIONS_MAX];
+	unsigned count;
+	struct python_word words[PYTHON_WORDS_MAX];
+	unsigned word_count;
 };
 
 /* A CPython that could not be proved at the attach, since no thread ran it. */
@@ -139,6 +156,7 @@ struct session_python {
 	struct python_awaited awaited;
 	uint64_t runtime;          /* address of _PyRuntime */
 	struct python_paths paths; /* that are in the dump */
+	struct session_python_functions functions;
 	struct python_code_end code_end;
 	struct dump_evaluator evaluators[DUMP_EVALUATORS];
 	uint32_t hooked_module;              /* id of the interpreter whose table of allocators is hooked, 0: none */
@@ -161,8 +179,6 @@ struct session_outcome {
 	struct word_counts python;                     /* words of CPython (patched_words.h) */
 	unsigned functions_hooked, functions_restored; /* at their entries */
 	uint64_t attach_longest_ns, detach_longest_ns;
-	struct got_entry *final_entries; /* as they were after the restore */
-	uint32_t final_entry_count;
 	char *residue; /* lines: what had to stay */
 	char *notes; /* lines: what the program itself did to its GOT entries, and the like: nothing that had to stay */
 };
@@ -196,6 +212,7 @@ struct session {
 	bool detaching;          /* --detach: no session of our own is to come */
 	bool touched;            /* this memattach has loaded or started the payload */
 	bool maps_payload;       /* it is mapped by memattach though the C library could load it (load.h) */
+	char loader_reason[160]; /* … and why, if the user has not asked for it (loader_choice.h) */
 	struct ours ours;        /* files of memattach that the target has, or had */
 };
 

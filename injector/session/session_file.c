@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "long_wait.h"
+#include "say.h"
 #include "target_dump.h"
 
 #define NAMES_MAX 100u          /* that are made for one second */
@@ -75,7 +76,7 @@ static int write_file(const struct session *s, struct dump_file *file, const str
 
 	long_wait_begin(&w, s, "writing the dump", "");
 	int rc = dump_file_write(file, source, long_wait_goes_on, &w, e);
-	long_wait_end(&w);
+	say_status(NULL);
 	return rc;
 }
 
@@ -160,7 +161,7 @@ static int save(const struct session *s, struct dump_file *file, struct err *e)
 	long_wait_begin(&w, s, "writing the dump", "");
 	int rc = target_dump_save(&s->payload.block, &s->view.maps, &s->memory, s->options.max_bytes, file,
 	                          long_wait_goes_on, &w, e);
-	long_wait_end(&w);
+	say_status(NULL);
 	if (rc < 0) {
 		dump_file_discard(file);
 		return rc;

@@ -42,7 +42,7 @@ int session_reports_open(struct session *s, struct err *e)
 	int rc = check(&s->options, &s->symbols, e);
 
 	for (unsigned i = 0; i < s->options.report_count && rc == 0; i++) {
-		rc = output_file_open(&s->reports[i], s->options.reports[i], OUTPUT_NEVER_WAITS, e);
+		rc = output_file_open(&s->reports[i], s->options.reports[i], OUTPUT_OF_SESSION, e);
 		if (rc == 0)
 			s->report_count++;
 		else
@@ -77,7 +77,7 @@ static int write_one(struct session *s, struct output_file *f, struct err *e)
 	long_wait_begin(&w, s, "the report", " (Ctrl-C: without)");
 	int rc = report_child_run(&s->symbols, &s->recording.file, f->path, shown ? written : out,
 	                          shown ? SHOWN_BYTES : REPORT_FILE_BYTES, long_wait_goes_on, &w, e);
-	long_wait_end(&w);
+	say_status(NULL);
 	if (rc == 0 && shown)
 		rc = show(written, f->stream, e);
 	return rc < 0 ? rc : output_file_finish(f, e);

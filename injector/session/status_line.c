@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "estimate.h"
+#include "printable.h"
 #include "say.h"
 #include "size.h"
 
@@ -56,7 +56,7 @@ static bool live_sum(const struct dump_writer *w, struct estimate_sum *sum)
 	return true;
 }
 
-const char *status_line_time(uint64_t ns, char *text)
+const char *status_line_time(uint64_t ns, char text[STATUS_LINE_TIME])
 {
 	uint64_t seconds = ns / 1000000000u;
 
@@ -65,33 +65,56 @@ const char *status_line_time(uint64_t ns, char *text)
 	return text;
 }
 
+struct line {
+	char text[512];
+	size_t columns, width;
+};
+
+/* Adds it to the line if it fits. */
+static __attribute__((format(printf, 2, 3))) bool add(struct line *l, const char *format, ...)
+{
+	char part[128];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(part, sizeof part, format, ap);
+	va_end(ap);
+	size_t columns = printable_copy(part, part, sizeof part), used = strlen(l->text);
+	if (l->columns + columns > l->width || used + strlen(part) >= sizeof l->text)
+		return false;
+	strcpy(l->text + used, part);
+	l->columns += columns;
+	return true;
+}
+
+static void add_live(struct line *l, struct estimate e)
+{
+	char live[SIZE_TEXT], low[SIZE_TEXT], high[SIZE_TEXT];
+
+	size_format(e.low, low);
+	size_format(e.high, high);
+	if (!add(l, "  live %s (%s … %s)", size_format(e.value, live), low, high))
+		add(l, "  live %s … %s", low, high);
+}
+
+/* What comes first is most important; what does not fit is left out. */
 void status_line_show(struct session *s)
 {
+	struct line line = { .width = say_status_width() };
 	struct estimate_sum sum = { 0 };
-	char live[SIZE_TEXT] = "", low[SIZE_TEXT], high[SIZE_TEXT], file[SIZE_TEXT], rate[SIZE_TEXT];
+	char time[STATUS_LINE_TIME], file[SIZE_TEXT], rate[SIZE_TEXT];
 
 	if (!status_line_wanted(s))
 		return;
-	fprintf(stderr, "\r\033[K%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, rate),
-	        (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
-	if (live_sum(&s->recording.dump, &sum)) {
-		struct estimate e = estimate_interval(&sum, ESTIMATE_CONFIDENCE);
-		fprintf(stderr, "  live %s (%s … %s)", size_format(e.value, live), size_format(e.low, low),
-		        size_format(e.high, high));
-	}
-	fprintf(stderr, "  file %s", size_format((double)s->recording.dump.used, file));
+	add(&line, "%s  %llu samples", status_line_time(monotonic_ns() - s->recording.started_ns, time),
+	    (unsigned long long)dump_writer_counter(&s->recording.dump, DUMP_COUNTER_samples_taken));
+	if (live_sum(&s->recording.dump, &sum))
+		add_live(&line, estimate_interval(&sum, ESTIMATE_CONFIDENCE));
+	add(&line, "  file %s", size_format((double)s->recording.dump.used, file));
 	if (s->recording.governor.limit > 0)
-		fprintf(stderr, "  rate %s, cost %.2f %%", size_format((double)s->recording.governor.rate, rate),
-		        100 * s->recording.governor.overhead);
-	fflush(stderr);
-}
-
-/* What a line of the terminal holds; one that is longer could not be wiped. */
-static int columns(void)
-{
-	struct winsize w;
-
-	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1 : 79;
+		add(&line, "  rate %s, cost %.2f %%", size_format((double)s->recording.governor.rate, rate),
+		    100 * s->recording.governor.overhead);
+	say_status(line.text);
 }
 
 void status_line_text(const struct session *s, const char *format, ...)
@@ -104,13 +127,6 @@ void status_line_text(const struct session *s, const char *format, ...)
 	char *line = say_format(format, ap);
 	va_end(ap);
 	if (line)
-		fprintf(stderr, "\r\033[K%.*s", columns(), line);
-	fflush(stderr);
+		say_status(line);
 	free(line);
-}
-
-void status_line_end(const struct session *s)
-{
-	if (status_line_wanted(s))
-		fputs("\r\033[K", stderr);
 }

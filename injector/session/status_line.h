@@ -11,10 +11,8 @@ bool status_line_wanted(const struct session *s);
 void status_line_show(struct session *s);
 /* The same with another text, while no session lasts. */
 void status_line_text(const struct session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Wipes the line. */
-void status_line_end(const struct session *s);
 #define STATUS_LINE_TIME 24
-/* "01:02:03". Returns text, which has room for STATUS_LINE_TIME. */
-const char *status_line_time(uint64_t ns, char *text);
+/* "01:02:03". Returns text. */
+const char *status_line_time(uint64_t ns, char text[STATUS_LINE_TIME]);
 
 #endif

@@ -14,38 +14,24 @@
 #include "memory_room.h"
 #include "whole_io.h"
 
-#define FILES_TEXT (SYMBOL_FILES_MAX * 24u)
-
 /* ---- in the child ---- */
-
-static void pass_on_files(struct passed_on *p, const struct symbol_sources *s, char text[FILES_TEXT])
-{
-	size_t used = 0;
-
-	text[0] = 0;
-	for (size_t i = 0; i < s->file_count; i++) {
-		int fd = passed_on_add(p, s->files[i].fd);
-		if (fd)
-			used += (size_t)snprintf(text + used, FILES_TEXT - used, "%s%u:%d", used ? "," : "",
-			                         s->files[i].id, fd);
-	}
-}
 
 static _Noreturn void be_child(const struct symbol_sources *s, const struct dump_file *file, int result,
                                uint64_t max_bytes)
 {
-	const struct privileges_limits limits = { .data_bytes = SYMBOL_DATA_BYTES,
-		                                  .file_bytes = SYMBOL_RESULT_BYTES,
-		                                  .cpu_seconds = 2 * SYMBOL_END_SECONDS };
-	static char files[FILES_TEXT];
+	const struct rights limits = { .data_bytes = SYMBOL_DATA_BYTES,
+		                       .file_bytes = SYMBOL_RESULT_BYTES,
+		                       .cpu_seconds = 2 * SYMBOL_END_SECONDS };
+	static char files[PASSED_ON_FILES_TEXT];
 	struct passed_on p = { .count = 0 };
-	const char *refused;
-	char root[16], perf[16], seconds[16], bytes[24];
+	char rights[RIGHTS_TEXT], root[16], pid[16], start[24], seconds[16], bytes[24];
 	char *arguments[] = { (char[]){ "memanalyze" },
 		              (char[]){ SYMBOL_REQUEST_OPTION },
 		              (char[]){ SYMBOL_REQUEST_VERSION },
+		              rights,
 		              root,
-		              perf,
+		              pid,
+		              start,
 		              seconds,
 		              bytes,
 		              files,
@@ -58,11 +44,13 @@ static _Noreturn void be_child(const struct symbol_sources *s, const struct dump
 	if (!first[SYMBOL_REQUEST_DUMP] || !first[SYMBOL_REQUEST_RESULT])
 		analyzer_child_no_dump();
 	snprintf(root, sizeof root, "%d", passed_on_add(&p, s->root));
-	snprintf(perf, sizeof perf, "%d", passed_on_add(&p, symbol_sources_perf_map(s, &refused)));
+	snprintf(pid, sizeof pid, "%d", s->inner_pid);
+	snprintf(start, sizeof start, "%llu", (unsigned long long)s->started_realtime_ns);
 	snprintf(seconds, sizeof seconds, "%u", SYMBOL_SECONDS);
 	snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)max_bytes);
-	pass_on_files(&p, s, files);
-	analyzer_child_execute(&p, first, s, &limits, arguments);
+	passed_on_add_files(&p, s, files);
+	analyzer_child_rights(s, limits, rights);
+	analyzer_child_execute(&p, first, s, arguments, true, NULL);
 }
 
 /* ---- in memattach ---- */
@@ -104,6 +92,20 @@ static int await(pid_t child, int result, bool (*waiting)(void *context, double 
 	return err_set(e, EPROTO, "memanalyze, which looks for them, ended with status %d", status);
 }
 
+const char *symbol_child_refused_map(enum symbol_map map)
+{
+	static const char *const texts[SYMBOL_MAP_COUNT] = {
+		[SYMBOL_MAP_CLOSED] = "its user cannot open it",
+		[SYMBOL_MAP_MOUNTED] = "something is mounted there",
+		[SYMBOL_MAP_SPECIAL] = "it is no regular file",
+		[SYMBOL_MAP_FOREIGN] = "it belongs neither to the user of the process nor to root",
+		[SYMBOL_MAP_LARGE] = "it is larger than 64 MiB",
+		[SYMBOL_MAP_OLD] = "it is older than the process",
+	};
+
+	return map < SYMBOL_MAP_COUNT ? texts[map] : NULL;
+}
+
 static int take_result(int result, uint64_t max_bytes, struct dump_symbols **symbols, struct err *e)
 {
 	struct dump_symbols head;
@@ -123,8 +125,10 @@ static int take_result(int result, uint64_t max_bytes, struct dump_symbols **sym
 
 int symbol_child_run(const struct symbol_sources *s, const struct dump_file *file, uint64_t max_bytes,
                      bool (*waiting)(void *context, double done), void *context, struct dump_symbols **symbols,
-                     struct err *e)
+                     enum symbol_map *map, struct err *e)
 {
+	struct symbol_result head = { 0 };
+
 	AUTO_CLOSE int result = make_result(e);
 
 	if (result < 0)
@@ -140,5 +144,7 @@ int symbol_child_run(const struct symbol_sources *s, const struct dump_file *fil
 	if (child < 0)
 		return err_sys(e, "no process can be made that looks for them");
 	int rc = await(child, result, waiting, context, e);
+	if (pread_all(result, &head, sizeof head, 0))
+		*map = head.map;
 	return rc < 0 ? rc : take_result(result, max_bytes, symbols, e);
 }

@@ -16,10 +16,13 @@
 
 /*
  * Names the frames of the dump in the file. max_bytes: of the names. *symbols is to be freed. waiting is called ten
- * times a second with the part that is done, and may give up by returning false: -EINTR.
+ * times a second with the part that is done, and may give up by returning false: -EINTR. *map is what became of
+ * perf-PID.map, if the child came so far.
  */
 int symbol_child_run(const struct symbol_sources *sources, const struct dump_file *file, uint64_t max_bytes,
                      bool (*waiting)(void *context, double done), void *context, struct dump_symbols **symbols,
-                     struct err *e) WARN_UNUSED;
+                     enum symbol_map *map, struct err *e) WARN_UNUSED;
+/* Why it names nothing; NULL: it does, or there is none. */
+const char *symbol_child_refused_map(enum symbol_map map);
 
 #endif

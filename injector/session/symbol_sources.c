@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "symbol_sources.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,8 +15,6 @@
 #include "proc_status.h"
 #include "task.h"
 
-#define PERF_MAP_MAX (64 << 20)
-#define PERF_MAP_EARLY_NS 1000000000ull /* clocks of files are coarse */
 #define PART_OF_DESCRIPTORS 4u
 
 static int open_memanalyze(void)
@@ -62,7 +56,7 @@ void symbol_sources_open(struct symbol_sources *s, const struct target *target)
 		                      .root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC),
 		                      .inner_pid = task_inner_tid(target->pid, target->pid),
 		                      .started_realtime_ns = realtime_of(target->start_ticks) };
-	/* The effective one, the second of four. Root's is nobody's, see privileges_drop_to. */
+	/* The effective one, the second of four. What is done with it: common/base/rights.h. */
 	const char *ids = proc_status_read(text, target->pid, 0) == 0 ? proc_status_field(text, "Uid") : NULL;
 	if (ids && sscanf(ids, "%*u %u", &uid) == 1)
 		s->uid = uid;
@@ -122,36 +116,4 @@ void symbol_sources_add(struct symbol_sources *s, const struct elf_module *m, co
 		close(file.fd);
 	else
 		s->files[s->file_count++] = file;
-}
-
-/* Why the file is not the target's map; NULL: it is. */
-static const char *refusal(const struct symbol_sources *s, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return "it cannot be looked at";
-	if (!S_ISREG(st.st_mode))
-		return "it is no regular file";
-	if (st.st_uid != s->uid && st.st_uid != 0)
-		return "it belongs neither to the user of the process nor to root";
-	if (st.st_size > PERF_MAP_MAX)
-		return "it is larger than 64 MiB";
-	uint64_t changed_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-	return changed_ns + PERF_MAP_EARLY_NS >= s->started_realtime_ns ? NULL : "it is older than the process";
-}
-
-int symbol_sources_perf_map(const struct symbol_sources *s, const char **refused)
-{
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-		                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS };
-	char name[40];
-
-	snprintf(name, sizeof name, "tmp/perf-%d.map", s->inner_pid);
-	AUTO_CLOSE int place = s->root < 0 ? -1 : (int)syscall(SYS_openat2, s->root, name, &how, sizeof how);
-	*refused = place >= 0 ? refusal(s, place) : s->root < 0 || errno == ENOENT ? NULL : "it cannot be opened";
-	if (place < 0 || *refused)
-		return -1;
-	snprintf(name, sizeof name, "/proc/self/fd/%d", place);
-	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }

@@ -8,7 +8,8 @@
  *     and a quarter of the descriptors that memattach may have;
  *   - memanalyze, which is beside memattach: another one may be installed meanwhile.
  *
- * They are opened as target_file.h says, and read only by a child that has given up its privileges (symbol_child.h).
+ * They are opened as target_file.h says, and read only by a child that has given up its rights (analyzer_child.h). All
+ * else that names frames, debug files and perf-PID.map, is opened by that child, with the rights of the target's user.
  * While memattach lives they keep a file system busy that the target has used, as the target itself does.
  */
 #ifndef MEMATTACH_SYMBOL_SOURCES_H
@@ -45,8 +46,4 @@ void symbol_sources_close(struct symbol_sources *sources);
 /* For each module that is recorded. */
 void symbol_sources_add(struct symbol_sources *sources, const struct elf_module *module,
                         const struct target_memory *memory, const struct maps *maps);
-/* The perf-PID.map of the target: below its root, a regular file, its own or root's, not older than it, and of a size
- * that can be read. -1: none; *refused says why, if there is one, else it is NULL. */
-int symbol_sources_perf_map(const struct symbol_sources *sources, const char **refused);
-
 #endif

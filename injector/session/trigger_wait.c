@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "inspect.h"
+#include "say.h"
 #include "session_lock.h"
 #include "status_line.h"
 #include "stop_signals.h"
@@ -121,7 +122,7 @@ int trigger_wait(struct session *s, struct err *e)
 	if (rc < 0)
 		return rc;
 	rc = await(&w, &signals, e);
-	status_line_end(s);
+	say_status(NULL);
 	stop_signals_close(&signals);
 	if (rc == 0)
 		rc = target_reopen(&s->target, e);

@@ -16,11 +16,9 @@
 #include "watchdog.h"
 
 #define PAUSE_NS 1000000
-#define TRAMPOLINE_PATIENCE_NS 500000000ull /* for a thread that holds the address of a trampoline */
-#define TURN_NS 10000000ull                 /* for each thread: its turn on a processor */
-#define LIVE_STACK_BYTES (256u << 10)       /* scanned above the stack pointer where the walk failed */
+#define TURN_NS 10000000ull           /* for each thread: its turn on a processor */
+#define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
 #define RED_ZONE_BYTES 128u
-#define CLEARED_MAX 256u /* words, in a stop */
 
 #define FIRST_FRAME_BYTES 64u       /* that a program's start code may have pushed before it calls, */
 #define FIRST_FRAME_POPPED 16u      /* or popped */
@@ -31,7 +29,6 @@
 struct examination {
 	const struct quiesce *q;
 	bool inside;
-	bool holds_trampoline;
 	uint64_t pc, sp; /* of the frame that was looked at last */
 	/* Where the walk came to another stack: that of the code that a signal handler on its own stack interrupted. */
 	struct {
@@ -60,7 +57,6 @@ static void look_at_register(uint64_t value, void *context)
 	struct examination *x = context;
 
 	x->inside |= in_range(&x->q->code, value);
-	x->holds_trampoline |= in_range(&x->q->trampolines, value);
 }
 
 static void note_switch(struct examination *x, unsigned frame, uint64_t sp)
@@ -82,8 +78,7 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 
 	note_switch(x, frame, sp);
 	x->pc = pc;
-	x->inside |= in_range(&x->q->code, pc) || in_range(&x->q->trampolines, pc) ||
-	             in_any(x->q->detours, x->q->detour_count, pc);
+	x->inside |= in_range(&x->q->code, pc) || in_any(x->q->detours, x->q->detour_count, pc);
 	return !x->inside;
 }
 
@@ -143,7 +138,7 @@ bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const 
 	return any_word(memory, sp, is_wanted, &wanted);
 }
 
-struct hook_search {
+struct marker_search {
 	const struct quiesce_range *ranges;
 	unsigned range_count;
 	uint64_t before[2]; /* the two words below */
@@ -151,7 +146,7 @@ struct hook_search {
 
 static bool is_hook(uint64_t at, uint64_t word, void *context)
 {
-	struct hook_search *h = context;
+	struct marker_search *h = context;
 	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
 	             (in_any(h->ranges, h->range_count, h->before[1]) && registers_follow_pc(h->before[0], word));
 
@@ -163,16 +158,16 @@ static bool is_hook(uint64_t at, uint64_t word, void *context)
 bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
                            unsigned range_count)
 {
-	struct hook_search search = { .ranges = ranges, .range_count = range_count };
+	struct marker_search search = { .ranges = ranges, .range_count = range_count };
 
 	return any_word(memory, sp, is_hook, &search);
 }
 
-static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, pid_t tid, struct err *e)
+static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked, tid };
+	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked };
 	return 0;
 }
 
@@ -196,15 +191,15 @@ static bool came_to_start(const struct examination *x)
 /* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
  * believed. */
 static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
-                       const struct user_regs_struct *regs, pid_t tid, struct err *e)
+                       const struct user_regs_struct *regs, struct err *e)
 {
 	const uint64_t tp = registers_tp(regs);
 	const bool walked = stack_walk_complete(end) && came_to_start(x);
-	int rc = note_stack(stacks, registers_sp(regs), tp, walked, tid, e);
+	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
 
 	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)
 		if (!end->guessed || x->switches[i].frame <= end->guess_frame)
-			rc = note_stack(stacks, x->switches[i].sp, tp, walked, tid, e);
+			rc = note_stack(stacks, x->switches[i].sp, tp, walked, e);
 	return rc;
 }
 
@@ -212,7 +207,6 @@ static void look_at_stack(struct examination *x, uint64_t sp)
 {
 	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code, 1) ||
 	             quiesce_stack_in_hook(x->q->memory, sp, x->q->detours, x->q->detour_count);
-	x->holds_trampoline |= quiesce_stack_holds(x->q->memory, sp, &x->q->trampolines, 1);
 }
 
 static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs,
@@ -228,7 +222,6 @@ static void examine(struct examination *x, struct tracee *t, const struct user_r
 /* A round over the threads that were not yet seen outside. */
 struct round {
 	const struct quiesce *q;
-	bool trampolines_may_stay;
 	pid_t *outside; /* or ended: room for all of them */
 	size_t outside_count, left;
 	struct err why; /* the last one is left */
@@ -249,12 +242,39 @@ static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 	if (x.inside)
 		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
 	if (r->q->stacks && r->rc == 0)
-		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, t->tid, &r->failure);
-	if (x.holds_trampoline && !r->trampolines_may_stay)
-		return err_set(e, EAGAIN, "thread %d holds the address of a trampoline", t->tid);
-	if (x.holds_trampoline)
-		*r->q->trampolines_held = true;
+		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, &r->failure);
 	return 0;
+}
+
+/*
+ * From outside, of one that sleeps. Its registers are not seen. What they hold counts for nothing: between two
+ * instructions of the payload it does not sleep, and what is alive in them below a hook would be found on the stack.
+ */
+static int look_at_sleeper(struct round *r, const struct sleeper *s, struct err *e)
+{
+	struct examination x = { .q = r->q };
+	struct stack_walk_end end;
+
+	stack_walk_asleep(r->q->walk, s->call.pc, s->call.sp, look_at_frame, &x, &end);
+	if (!x.inside && !stack_walk_complete(&end))
+		look_at_stack(&x, s->call.sp);
+	if (!sleeper_sleeps(s))
+		return err_set(e, EAGAIN, "thread %d has woken", s->tid);
+	if (x.inside)
+		return err_set(e, EBUSY, "thread %d is inside the payload", s->tid);
+	if (r->q->stacks && r->rc == 0)
+		r->rc = note_stack(r->q->stacks, s->call.sp, 0, false, &r->failure);
+	return 0;
+}
+
+static void note(struct round *r, pid_t tid, int rc, const struct err *why)
+{
+	if (rc == 0 || rc == -ESRCH) {
+		r->outside[r->outside_count++] = tid;
+	} else {
+		r->why = *why;
+		r->left++;
+	}
 }
 
 static void visit(void *context, pid_t tid, struct tracee *t, int rc, const struct err *why)
@@ -266,88 +286,26 @@ static void visit(void *context, pid_t tid, struct tracee *t, int rc, const stru
 		rc = look_at_thread(r, t, &e);
 		why = &e;
 	}
-	if (rc == 0 || rc == -ESRCH) {
-		r->outside[r->outside_count++] = tid;
-	} else {
-		r->why = *why;
-		r->left++;
+	note(r, tid, rc, why);
+}
+
+/* Those that sleep in calls that a stop would harm are seen from outside, or left; the others are kept in the list, to
+ * be visited. */
+static size_t look_from_outside(struct round *r, pid_t *tids, size_t count)
+{
+	const uint64_t deadline_ns = monotonic_ns() + 10 * SLEEPER_AWAIT_NS;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct sleeper sleeper;
+		struct err e;
+		if (sleeper_await(&sleeper, r->q->target->pid, tids[i], deadline_ns) != SLEEPER_FOUND) {
+			tids[kept++] = tids[i];
+			continue;
+		}
+		note(r, tids[i], look_at_sleeper(r, &sleeper, &e), &e);
 	}
-}
-
-/* The lowest place that is alive on the stack; 0: that is not known. */
-static uint64_t lowest_on(const struct quiesce_stacks *stacks, const struct stack_words *words)
-{
-	uint64_t lowest = 0;
-
-	for (size_t i = 0; i < stacks->count; i++) {
-		const struct stack_position *p = &stacks->list[i];
-		if (!p->walked || p->thread_pointer != words->thread_pointer)
-			return 0;
-		if (p->sp >= words->start && p->sp < words->end && (!lowest || p->sp < lowest))
-			lowest = p->sp;
-	}
-	return lowest;
-}
-
-/* As many as a stop may take. */
-static void clear_below(const struct quiesce *q, const struct quiesce_writer *writer, struct stack_words *words,
-                        uint64_t lowest)
-{
-	size_t kept = 0, cleared = 0;
-	struct err ignored;
-
-	for (size_t i = 0; i < words->count; i++) {
-		const struct stack_word *w = &words->list[i];
-		uint64_t now = 0;
-		bool dead = w->where + sizeof now <= lowest && cleared < CLEARED_MAX;
-
-		if (dead && target_read_u64(q->memory, w->where, &now, &ignored) == 0 && now == w->value)
-			dead = writer->write_zero(writer->context, w->where) == 0;
-		cleared += dead;
-		if (!dead)
-			words->list[kept++] = *w;
-	}
-	words->count = kept;
-}
-
-struct clearing {
-	const struct quiesce *quiesce;
-	const struct quiesce_writer *writer;
-	struct stack_words *words;
-	int rc;
-	struct err *e;
-};
-
-static void clear_in_stop(void *context, pid_t tid, struct tracee *t, int rc, const struct err *why)
-{
-	struct clearing *c = context;
-	struct quiesce_stacks stacks = { 0 };
-	struct quiesce one = *c->quiesce;
-	struct round r = { .q = &one };
-
-	one.stacks = &stacks;
-	c->rc = rc;
-	if (rc < 0)
-		*c->e = *why;
-	else
-		c->rc = look_at_thread(&r, t, c->e);
-	const uint64_t lowest = c->rc == 0 && r.rc == 0 ? lowest_on(&stacks, c->words) : 0;
-	if (lowest)
-		clear_below(c->quiesce, c->writer, c->words, lowest);
-	else if (c->rc == 0)
-		c->rc = err_set(c->e, EAGAIN, "where thread %d has its stack is not known", tid);
-	free(stacks.list);
-}
-
-int quiesce_clear(const struct quiesce *q, struct stack_words *words, uint64_t deadline_ns,
-                  const struct quiesce_writer *writer, struct err *e)
-{
-	struct clearing clearing = { q, writer, words, 0, e };
-	const struct thread_visits thread_visits = { q->target->pid, &words->tid,   1,        deadline_ns,
-		                                     q->longest_ns,  clear_in_stop, &clearing };
-
-	int rc = visit_threads(&thread_visits, e);
-	return rc < 0 ? rc : clearing.rc;
+	return kept;
 }
 
 struct seen {
@@ -411,8 +369,8 @@ static uint64_t now_ticks(void)
  * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before,
  * and were there at since_ticks; 0 for since_ticks: all that were not seen before.
  */
-static int examine_round(const struct quiesce *q, bool trampolines_may_stay, uint64_t deadline_ns, uint64_t since_ticks,
-                         struct seen *seen, size_t *left, size_t *fresh, struct err *e)
+static int examine_round(const struct quiesce *q, uint64_t deadline_ns, uint64_t since_ticks, struct seen *seen,
+                         size_t *left, size_t *fresh, struct err *e)
 {
 	AUTO_FREE pid_t *tids = NULL;
 	size_t count = 0;
@@ -425,7 +383,8 @@ static int examine_round(const struct quiesce *q, bool trampolines_may_stay, uin
 	AUTO_FREE pid_t *outside = calloc(count + 1, sizeof *outside);
 	if (!outside)
 		return err_set(e, ENOMEM, "out of memory");
-	struct round r = { .q = q, .trampolines_may_stay = trampolines_may_stay, .outside = outside };
+	struct round r = { .q = q, .outside = outside };
+	count = look_from_outside(&r, tids, count);
 	const struct thread_visits thread_visits = {
 		q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r
 	};
@@ -478,7 +437,6 @@ static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err 
 int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	uint64_t patience_ns = monotonic_ns() + TRAMPOLINE_PATIENCE_NS;
 	struct seen seen = { 0 };
 	size_t left, fresh;
 	uint64_t since_ticks = 0; /* not in the first round, in which all are examined */
@@ -493,7 +451,7 @@ int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
 	 * makes all the time, and that were born since, do not count.
 	 */
 	for (uint64_t began_ticks = now_ticks();; since_ticks = began_ticks + 1) {
-		rc = examine_round(q, monotonic_ns() >= patience_ns, deadline_ns, since_ticks, &seen, &left, &fresh, e);
+		rc = examine_round(q, deadline_ns, since_ticks, &seen, &left, &fresh, e);
 		if (rc < 0 || (left == 0 && fresh == 0))
 			break;
 		if (left && monotonic_ns() >= deadline_ns) {

@@ -11,6 +11,7 @@
 #include "arch/registers.h"
 #include "grow.h"
 #include "hooks.h"
+#include "plain_thread.h"
 
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -278,11 +279,13 @@ static void note_lock_code(struct safe_points *s, const struct elf_module *m)
 }
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
-                     const struct target_memory *memory, const struct maps *maps, struct err *e)
+                     const struct target_memory *memory, const struct maps *maps, const struct unwind_tables *tables,
+                     struct err *e)
 {
 	int rc = 0;
 
-	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory),
+	*s = (struct safe_points){ .walk = stack_walk_new(modules, memory, tables),
+		                   .libc = libc->kind,
 		                   .takes_no_locks = !libc_loads_payload(libc) };
 	if (!s->walk)
 		return err_set(e, ENOMEM, "out of memory");
@@ -419,9 +422,13 @@ int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *
 	struct stack_walk_end end;
 
 	int rc = tracee_registers(t, &regs, e);
+	if (rc == 0)
+		rc = plain_thread_check(t, &regs, s->libc, stack_walk_memory(s->walk), e);
 	if (rc < 0)
 		return rc;
 	stack_walk(s->walk, t, look_at_frame, &look, &end);
+	if (end.in_handler)
+		return err_set(e, EBUSY, "thread %d is in a signal handler", t->tid);
 	if (look.found)
 		return err_set(e, EBUSY, "thread %d is in %s", t->tid, look.found->what);
 	if (look.unless_idle && !is_idle(&regs))

@@ -8,10 +8,13 @@
  *   - in the allocator (below),
  *   - in a function of the C library that holds such locks while it runs: dlopen, fork, pthread_create, exit …,
  *   - in memattach's payload, trampolines or cave,
+ *   - what a signal handler returns to: what it has interrupted may hold any lock, also the program's own, and a
+ * collector that has suspended the thread there counts on its standing still,
  *
- * or if it is inside an rseq critical section (its restart would be lost), or if the stack cannot be walked to its end:
- * what cannot be seen counts as unsafe. Code without unwind information is passed by frame pointers where it is the
- * program's own (Go, JIT compilers); in the C library, the allocator and the loader it ends the walk.
+ * or if it is no plain thread (plain_thread.h), or if it is inside an rseq critical section (its restart would be
+ * lost), or if the stack cannot be walked to its end: what cannot be seen counts as unsafe. Code without unwind
+ * information is passed by frame pointers where it is the program's own (Go, JIT compilers); in the C library, the
+ * allocator and the loader it ends the walk.
  *
  * The allocator is that whose malloc dlopen calls. In the C library it is the functions of the malloc family with
  * everything between their neighbours in the symbol table, which are their static helpers; a library that is nothing
@@ -57,11 +60,13 @@ struct safe_points {
 	struct lock_code lock_code[SAFE_POINT_LOCK_MODULES]; /* modules in which locks are held */
 	unsigned lock_code_count;
 	struct stack_walk *walk;
+	enum libc_kind libc;
 	bool takes_no_locks; /* nothing is called that would wait for one */
 };
 
 int safe_points_init(struct safe_points *s, const struct modules *modules, const struct libc *libc,
-                     const struct target_memory *memory, const struct maps *maps, struct err *e) WARN_UNUSED;
+                     const struct target_memory *memory, const struct maps *maps, const struct unwind_tables *tables,
+                     struct err *e) WARN_UNUSED;
 void safe_points_done(struct safe_points *s);
 /* Adds code in which no borrowed thread may be (payload, trampolines, cave). */
 int safe_points_add(struct safe_points *s, uint64_t start, uint64_t end, const char *what, struct err *e) WARN_UNUSED;

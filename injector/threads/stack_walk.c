@@ -1,212 +1,95 @@
 /* SPDX-License-Identifier: MIT */
 #include "stack_walk.h"
 
-#include <libunwind-ptrace.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/registers.h"
+#include "arch/signal_frame.h"
+#include "code_references.h"
+
 #define PAGE 4096u
-#define AHEAD_BYTES 16384u /* of the stack */
-#define READS_MAX 2000000u /* of words in one walk; unwind information may contain loops, and a thread is stopped */
-#define CACHE_PAGES 1024u  /* direct-mapped by page number */
-
-/* The part of .eh_frame_hdr before its search table, in the one encoding that linkers write (LSB, "10.6.2"). */
-struct eh_frame_header {
-	uint8_t version;
-	uint8_t frame_encoding;
-	uint8_t count_encoding;
-	uint8_t table_encoding;
-	int32_t frame;
-	uint32_t count;
-} __attribute__((packed));
-#define ENCODING_UDATA4 0x03
-#define ENCODING_DATAREL_SDATA4 0x3b
-#define TABLE_ENTRY_BYTES 8u
-
-/* Exported by libunwind for remote unwinders that bring their own search; not in its headers. */
-#define search_unwind_table UNW_OBJ(dwarf_search_unwind_table)
-extern int search_unwind_table(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di, unw_proc_info_t *pi,
-                               int need_unwind_info, void *arg);
+#define CACHE_PAGES 16u /* of stacks, direct-mapped by page number */
+#define STUB_BYTES 16u
+#define FRAME_POINTER_MAX 16384 /* a frame that is guessed is no larger */
 
 struct cached_page {
 	uint64_t address; /* 1: none (never page-aligned) */
-	uint32_t walk;    /* the walk in which it was read, if it may change */
-	bool constant;
+	uint32_t walk;    /* the walk in which it was read: later it may have changed */
 	uint8_t bytes[PAGE];
 };
 
 struct stack_walk {
 	const struct modules *modules;
 	const struct target_memory *memory;
-	unw_addr_space_t space;
-	void *ptrace_info; /* of the present walk */
+	const struct unwind_tables *tables;
 	uint32_t walk;
-	unsigned reads; /* in the present walk */
-	bool blind;     /* in this step a frame had no unwind information */
 	struct cached_page cache[CACHE_PAGES];
 };
 
-/* Code and unwind information do not change while a module is mapped. */
-static bool is_constant(const struct stack_walk *w, uint64_t page)
-{
-	const struct elf_module *m = modules_find(w->modules, page, false);
+/* A frame that the walk has arrived at. */
+struct place {
+	uint64_t pc, sp, fp;
+	bool is_return;  /* pc is a return address: the call is before it */
+	bool fp_is_lost; /* no rule tells it */
+};
 
-	if (!m)
-		return false;
-	for (size_t i = 0; i < m->phdr_count; i++) {
-		const Elf64_Phdr *p = &m->phdrs[i];
-		uint64_t start = m->bias + p->p_vaddr;
-		if (p->p_type == PT_LOAD && !(p->p_flags & PF_W) && page >= (start & ~(uint64_t)(PAGE - 1)) &&
-		    page + PAGE <= ((start + p->p_memsz + PAGE - 1) & ~(uint64_t)(PAGE - 1)))
-			return true;
-	}
-	return false;
-}
+enum step {
+	STEP_ON,
+	STEP_END,  /* something that looks like the outermost frame */
+	STEP_LOST, /* there is a caller that cannot be found */
+};
 
 static const struct cached_page *page_get(struct stack_walk *w, uint64_t page)
 {
 	struct cached_page *c = &w->cache[page / PAGE % CACHE_PAGES];
 	struct err ignored;
 
-	if (c->address == page && (c->constant || c->walk == w->walk))
+	if (c->address == page && c->walk == w->walk)
 		return c;
 	c->address = 1;
 	if (target_read(w->memory, page, c->bytes, PAGE, &ignored) < 0)
 		return NULL;
 	c->address = page;
 	c->walk = w->walk;
-	c->constant = is_constant(w, page);
 	return c;
 }
 
-static bool read_bytes(struct stack_walk *w, uint64_t address, void *buffer, size_t bytes)
+static bool read_word(struct stack_walk *w, uint64_t address, uint64_t *word)
 {
-	uint8_t *to = buffer;
+	uint8_t *to = (uint8_t *)word;
 
-	while (bytes > 0) {
+	for (size_t left = sizeof *word; left > 0;) {
 		uint64_t page = address & ~(uint64_t)(PAGE - 1);
-		size_t offset = address - page;
-		size_t part = bytes < PAGE - offset ? bytes : PAGE - offset;
+		size_t offset = address - page, part = left < PAGE - offset ? left : PAGE - offset;
 		const struct cached_page *c = page_get(w, page);
 		if (!c)
 			return false;
 		memcpy(to, c->bytes + offset, part);
 		to += part;
 		address += part;
-		bytes -= part;
+		left -= part;
 	}
 	return true;
 }
 
-static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write, void *arg)
+struct stack_walk *stack_walk_new(const struct modules *modules, const struct target_memory *memory,
+                                  const struct unwind_tables *tables)
 {
-	(void)as;
-	struct stack_walk *w = arg;
-
-	return !write && w->reads++ < READS_MAX && read_bytes(w, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
-}
-
-static int search_tables(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, struct stack_walk *w)
-{
-	const struct elf_module *m = modules_find(w->modules, ip, true);
-	struct eh_frame_header header;
-
-	if (!m || !m->eh_frame_hdr.address || !read_bytes(w, m->eh_frame_hdr.address, &header, sizeof header) ||
-	    header.version != 1 || header.count_encoding != ENCODING_UDATA4 ||
-	    header.table_encoding != ENCODING_DATAREL_SDATA4 ||
-	    (uint64_t)header.count * TABLE_ENTRY_BYTES > m->eh_frame_hdr.bytes)
-		return -UNW_ENOINFO;
-	unw_dyn_info_t di = {
-		.start_ip = m->exec_start,
-		.end_ip = m->exec_end,
-		.format = UNW_INFO_FORMAT_REMOTE_TABLE,
-		.u.rti = {
-			.segbase = m->eh_frame_hdr.address,
-			.table_data = m->eh_frame_hdr.address + sizeof header,
-			.table_len = header.count * TABLE_ENTRY_BYTES / sizeof(unw_word_t),
-		},
-	};
-	return search_unwind_table(as, ip, &di, pi, need, w);
-}
-
-static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *pi, int need, void *arg)
-{
-	struct stack_walk *w = arg;
-	int rc = search_tables(as, ip, pi, need, w);
-
-	w->blind |= rc < 0;
-	return rc;
-}
-
-/* The rest is libunwind-ptrace's, which wants its own argument. */
-static int access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *value, int write, void *arg)
-{
-	return write ? -UNW_EREADONLYREG : _UPT_access_reg(as, reg, value, 0, ((struct stack_walk *)arg)->ptrace_info);
-}
-
-static int access_fpreg(unw_addr_space_t as, unw_regnum_t reg, unw_fpreg_t *value, int write, void *arg)
-{
-	return write ? -UNW_EREADONLYREG
-	             : _UPT_access_fpreg(as, reg, value, 0, ((struct stack_walk *)arg)->ptrace_info);
-}
-
-static void put_unwind_info(unw_addr_space_t as, unw_proc_info_t *pi, void *arg)
-{
-	_UPT_put_unwind_info(as, pi, ((struct stack_walk *)arg)->ptrace_info);
-}
-
-static int no_dyn_info(unw_addr_space_t as, unw_word_t *address, void *arg)
-{
-	(void)as, (void)address, (void)arg;
-	return -UNW_ENOINFO;
-}
-
-static int no_resume(unw_addr_space_t as, unw_cursor_t *cursor, void *arg)
-{
-	(void)as, (void)cursor, (void)arg;
-	return -UNW_EINVAL;
-}
-
-static int no_name(unw_addr_space_t as, unw_word_t address, char *name, size_t size, unw_word_t *offset, void *arg)
-{
-	(void)as, (void)address, (void)name, (void)size, (void)offset, (void)arg;
-	return -UNW_ENOINFO;
-}
-
-struct stack_walk *stack_walk_new(const struct modules *modules, const struct target_memory *memory)
-{
-	unw_accessors_t accessors = {
-		.find_proc_info = find_proc_info,
-		.put_unwind_info = put_unwind_info,
-		.get_dyn_info_list_addr = no_dyn_info,
-		.access_mem = access_mem,
-		.access_reg = access_reg,
-		.access_fpreg = access_fpreg,
-		.resume = no_resume,
-		.get_proc_name = no_name,
-	};
 	struct stack_walk *w = calloc(1, sizeof *w);
 
 	if (!w)
 		return NULL;
 	w->modules = modules;
 	w->memory = memory;
+	w->tables = tables;
 	for (unsigned i = 0; i < CACHE_PAGES; i++)
 		w->cache[i].address = 1;
-	w->space = unw_create_addr_space(&accessors, 0);
-	if (!w->space) {
-		free(w);
-		return NULL;
-	}
-	unw_set_caching_policy(w->space, UNW_CACHE_GLOBAL);
 	return w;
 }
 
 void stack_walk_free(struct stack_walk *w)
 {
-	if (!w)
-		return;
-	unw_destroy_addr_space(w->space);
 	free(w);
 }
 
@@ -215,66 +98,149 @@ const struct target_memory *stack_walk_memory(const struct stack_walk *w)
 	return w->memory;
 }
 
-/* One step outwards; false: there is no further frame to visit. */
-static bool step_out(struct stack_walk *w, unw_cursor_t *cursor, unw_word_t pc, struct stack_walk_end *end)
+/* Entries of a PLT have an expression for a CFA, which is no rule (UNWIND_UNSUPPORTED): one word is pushed 11 bytes
+ * after their start, before the loader is called. Linkers write that for each, in one form. */
+static uint32_t rule_in_stub(const struct stack_walk *w, const struct place *at, uint32_t rule)
 {
-	w->blind = false;
-	int step = unw_step(cursor);
+	uint8_t code[STUB_BYTES];
+	struct err ignored;
 
-	if (w->blind && !end->guessed) {
-		end->guessed = true;
-		end->guess_frame = end->frames - 1;
-		end->guess_pc = pc;
-	}
-	end->reached = step == 0;
-	return step > 0;
+	if (at->is_return ||
+	    target_read(w->memory, at->pc & ~(uint64_t)(STUB_BYTES - 1), code, sizeof code, &ignored) ||
+	    !code_is_stub(code, sizeof code))
+		return rule;
+	return UNWIND_RULE(UNWIND_RSP, at->pc % STUB_BYTES >= 11 ? 16 : 8, UNWIND_RBP_SAME);
 }
 
-void stack_walk(struct stack_walk *w, const struct tracee *t, stack_walk_fn visit, void *context,
-                struct stack_walk_end *end)
+/* The rule for the code that the frame is in. A signal handler may return to code without a rule (musl). */
+static uint32_t rule_of(const struct stack_walk *w, const struct place *at)
 {
-	unw_cursor_t cursor;
+	const uint64_t pc = at->pc - at->is_return;
+	const struct elf_module *m = modules_find(w->modules, pc, true);
+	struct unwind_rows rows;
+	uint32_t rule = UNWIND_RULE(UNWIND_NONE, 0, 0);
+
+	if (m && unwind_tables_rows(w->tables, m, &rows) && pc - m->exec_start <= UINT32_MAX)
+		rule = unwind_rows_find(&rows, (uint32_t)(pc - m->exec_start));
+	if (UNWIND_KIND(rule) == UNWIND_UNSUPPORTED)
+		return rule_in_stub(w, at, rule);
+	if (UNWIND_KIND(rule) == UNWIND_NONE && signal_frame_is_return(w->memory, at->pc))
+		return UNWIND_RULE(UNWIND_SIGNAL, 0, 0);
+	return rule;
+}
+
+/* To the caller, whose return address is below the CFA. */
+static enum step step_to(struct stack_walk *w, struct place *at, uint64_t cfa)
+{
+	if (cfa < at->sp + 8 || !read_word(w, cfa - 8, &at->pc))
+		return STEP_LOST;
+	at->sp = cfa;
+	at->is_return = true;
+	return at->pc ? STEP_ON : STEP_END;
+}
+
+static bool find_cfa(struct stack_walk *w, const struct place *at, uint32_t rule, uint64_t *cfa)
+{
+	const uint64_t n = (uint64_t)UNWIND_N_BYTES(rule);
+
+	switch (UNWIND_KIND(rule)) {
+	case UNWIND_RSP: *cfa = at->sp + n; return true;
+	case UNWIND_RBP: *cfa = at->fp + n; return !at->fp_is_lost;
+	case UNWIND_AT_RSP: return read_word(w, at->sp + n, cfa);
+	case UNWIND_AT_RBP: return !at->fp_is_lost && read_word(w, at->fp + n, cfa);
+	case UNWIND_AT_RSP_8:
+		if (!read_word(w, at->sp + n, cfa))
+			return false;
+		*cfa += 8;
+		return true;
+	default: return false;
+	}
+}
+
+static enum step step_by_rule(struct stack_walk *w, struct place *at, uint32_t rule)
+{
+	const uint32_t field = UNWIND_RBP_FIELD(rule);
+	uint64_t cfa;
+
+	if (!find_cfa(w, at, rule, &cfa))
+		return STEP_LOST;
+	if (field == UNWIND_RBP_AT_RBP)
+		at->fp_is_lost |= !read_word(w, at->fp, &at->fp);
+	else if (field == UNWIND_RBP_LOST)
+		at->fp_is_lost = true;
+	else if (field != UNWIND_RBP_SAME)
+		at->fp_is_lost = !read_word(w, cfa - 8ull * field, &at->fp);
+	return step_to(w, at, cfa);
+}
+
+/* To what the signal has interrupted, perhaps on another stack. */
+static enum step step_over_signal(struct stack_walk *w, struct place *at)
+{
+	const uint64_t context = at->sp;
+
+	if (!read_word(w, context + SIGNAL_CONTEXT_PC, &at->pc) ||
+	    !read_word(w, context + SIGNAL_CONTEXT_SP, &at->sp) || !read_word(w, context + SIGNAL_CONTEXT_FP, &at->fp))
+		return STEP_LOST;
+	at->is_return = false;
+	at->fp_is_lost = false;
+	return at->pc ? STEP_ON : STEP_END;
+}
+
+/* As if the code had a frame pointer. What cannot be one looks like the end. */
+static enum step step_by_guess(struct stack_walk *w, struct place *at)
+{
+	uint64_t fp = at->fp, saved;
+
+	if (at->fp_is_lost || fp < at->sp || fp - at->sp > FRAME_POINTER_MAX || !read_word(w, fp, &saved))
+		return STEP_END;
+	at->fp = saved;
+	return step_to(w, at, fp + 16);
+}
+
+/* One step outwards from the frame that was visited last. */
+static enum step step_out(struct stack_walk *w, struct place *at, struct stack_walk_end *end)
+{
+	const uint32_t rule = rule_of(w, at);
+
+	switch (UNWIND_KIND(rule)) {
+	case UNWIND_END: return STEP_END;
+	case UNWIND_SIGNAL: end->in_handler = true; return step_over_signal(w, at);
+	case UNWIND_NONE:
+		if (!end->guessed) {
+			end->guessed = true;
+			end->guess_frame = end->frames - 1;
+			end->guess_pc = at->pc;
+		}
+		return step_by_guess(w, at);
+	default: return step_by_rule(w, at, rule);
+	}
+}
+
+static void walk(struct stack_walk *w, struct place at, stack_walk_fn visit, void *context, struct stack_walk_end *end)
+{
+	enum step step = STEP_ON;
 
 	*end = (struct stack_walk_end){ 0 };
 	w->walk++;
-	w->reads = 0;
-	w->ptrace_info = _UPT_create(t->tid);
-	if (!w->ptrace_info)
-		return;
-	if (unw_init_remote(&cursor, w->space, w) == 0) {
-		while (end->frames < STACK_WALK_FRAMES) {
-			unw_word_t pc, sp;
-			if (unw_get_reg(&cursor, UNW_REG_IP, &pc) < 0 || unw_get_reg(&cursor, UNW_REG_SP, &sp) < 0)
-				break;
-			if (pc == 0) {
-				end->reached = true;
-				break;
-			}
-			if (!visit(context, end->frames++, pc, sp) || !step_out(w, &cursor, pc, end))
-				break;
-		}
-	}
-	_UPT_destroy(w->ptrace_info);
-	w->ptrace_info = NULL;
+	while (step == STEP_ON && end->frames < STACK_WALK_FRAMES && visit(context, end->frames++, at.pc, at.sp))
+		step = step_out(w, &at, end);
+	end->reached = step == STEP_END;
 }
 
-static void read_ahead(struct stack_walk *w, uint64_t ip)
+void stack_walk(struct stack_walk *w, struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end)
 {
-	unw_proc_info_t ignored;
+	struct user_regs_struct regs;
+	struct err ignored;
 
-	if (search_tables(w->space, ip, &ignored, 0, w) < 0)
+	*end = (struct stack_walk_end){ 0 };
+	if (tracee_registers(t, &regs, &ignored) < 0)
 		return;
+	const struct place at = { .pc = registers_pc(&regs), .sp = registers_sp(&regs), .fp = registers_fp(&regs) };
+	walk(w, at, visit, context, end);
 }
 
-void stack_walk_read_ahead(struct stack_walk *w, uint64_t pc, uint64_t sp)
+void stack_walk_asleep(struct stack_walk *w, uint64_t pc, uint64_t sp, stack_walk_fn visit, void *context,
+                       struct stack_walk_end *end)
 {
-	uint64_t word;
-
-	w->walk++;
-	w->reads = 0;
-	read_ahead(w, pc);
-	for (uint64_t at = sp & ~7ull; at < sp + AHEAD_BYTES && read_bytes(w, at, &word, sizeof word);
-	     at += sizeof word)
-		if (modules_find(w->modules, word, true))
-			read_ahead(w, word - 1);
+	walk(w, (struct place){ .pc = pc, .sp = sp, .fp_is_lost = true }, visit, context, end);
 }

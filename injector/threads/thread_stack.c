@@ -49,19 +49,6 @@ bool thread_stack_of(struct thread_stack *stack, const struct target_memory *mem
 	return false;
 }
 
-bool thread_stack_above_guard(const struct target_memory *memory, const struct mapping *m, uint64_t structure)
-{
-	uint64_t words[PAGE_BYTES / sizeof(uint64_t)];
-	const size_t count = read_structure(words, memory, m, structure);
-
-	for (size_t i = SELF + 1; i + 2 < count; i++)
-		if (words[i + 2] && (words[i] | words[i + 1] | words[i + 2]) % PAGE_BYTES == 0 &&
-		    words[i] + words[i + 2] == m->start && words[i] + words[i + 1] > structure &&
-		    words[i] + words[i + 1] <= m->end)
-			return true;
-	return false;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const struct thread_stack *x = a, *y = b;

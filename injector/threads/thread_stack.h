@@ -10,8 +10,6 @@
 #ifndef MEMATTACH_THREAD_STACK_H
 #define MEMATTACH_THREAD_STACK_H
 
-#include <sys/types.h>
-
 #include "maps.h"
 #include "target_memory.h"
 
@@ -28,15 +26,11 @@ struct thread_stack {
 bool thread_stack_of(struct thread_stack *stack, const struct target_memory *memory, const struct mapping *m,
                      uint64_t structure);
 
-/* Does the stack of that thread begin where the mapping does, above a guard that is a mapping of its own? */
-bool thread_stack_above_guard(const struct target_memory *memory, const struct mapping *m, uint64_t structure);
-
 /* Where a thread's stack was when it was seen outside of the payload. */
 struct stack_position {
 	uint64_t sp; /* below, the red zone left out, nothing of this stack was alive */
 	uint64_t thread_pointer;
 	bool walked; /* to where the thread began: all of its frames are above, and none is in the payload */
-	pid_t tid;
 };
 
 struct thread_stacks {

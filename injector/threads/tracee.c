@@ -63,6 +63,20 @@ static bool is_thread_of(pid_t pid, pid_t tid)
 	return access(path, F_OK) == 0;
 }
 
+/*
+ * A debugger, or a LeakSanitizer that looks for leaks, is the tracer for its time: -EAGAIN. It may have gone between
+ * the refusal and the look, so what is refused without one is tried once more.
+ */
+static int seize(struct tracee *t, uintptr_t options, struct err *e)
+{
+	int rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+
+	if (rc != -EPERM)
+		return rc;
+	rc = thread_check_tracer(t->pid, t->tid, e);
+	return rc < 0 ? rc : request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+}
+
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e)
 {
 	struct tracee *before = find_late(tid);
@@ -83,7 +97,7 @@ int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, s
 		return rc;
 	reaper_start(&reaper);
 	watchdog_call_begin(); /* an execve of another thread keeps it waiting */
-	rc = request(t, PTRACE_SEIZE, "PTRACE_SEIZE", 0, options, e);
+	rc = seize(t, options, e);
 	watchdog_call_end();
 	reaper_stop(&reaper);
 	if (rc == 0)

@@ -45,8 +45,8 @@ struct tracee {
  */
 bool tracee_go_first(bool first);
 
-/* Only a thread of process pid. -ESRCH it is none, or gone, -EPERM with the reason as far as ptrace tells it.
- * suspend_seccomp needs CAP_SYS_ADMIN. */
+/* Only a thread of process pid. -ESRCH it is none, or gone, -EAGAIN somebody else traces it, -EPERM with the reason as
+ * far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
 int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
 /* Asks the thread to stop and does not wait for it; no stop is counted yet. It may meet stops of other kinds first,
  * which use the request up. */

@@ -39,19 +39,29 @@ int stack_base_mark_rows(struct unwind_rows *rows, uint32_t start, uint32_t end)
 	return 0;
 }
 
-int stack_base_mark(struct unwind_rows *rows, const struct elf_module *m, struct err *e)
+void stack_base_find(const struct elf_module *m, uint32_t *start, uint32_t *end)
 {
 	struct elf_symbol symbol;
 	size_t i = 0;
 
+	*start = *end = 0;
 	while (i < sizeof bases / sizeof *bases && !elf_module_find(m, bases[i], NULL, &symbol))
 		i++;
-	if (!rows->count || i == sizeof bases / sizeof *bases || !symbol.function)
-		return 0;
-	uint64_t start = symbol.address - m->exec_start, bytes = m->exec_end - m->exec_start;
-	if (symbol.address < m->exec_start || start >= bytes || symbol.bytes >= bytes - start || bytes > UINT32_MAX)
-		return 0;
-	if (stack_base_mark_rows(rows, (uint32_t)start, (uint32_t)(start + symbol.bytes)))
+	if (i == sizeof bases / sizeof *bases || !symbol.function)
+		return;
+	uint64_t at = symbol.address - m->exec_start, bytes = m->exec_end - m->exec_start;
+	if (symbol.address < m->exec_start || at >= bytes || symbol.bytes >= bytes - at || bytes > UINT32_MAX)
+		return;
+	*start = (uint32_t)at;
+	*end = (uint32_t)(at + symbol.bytes);
+}
+
+int stack_base_mark(struct unwind_rows *rows, const struct elf_module *m, struct err *e)
+{
+	uint32_t start, end;
+
+	stack_base_find(m, &start, &end);
+	if (stack_base_mark_rows(rows, start, end))
 		return err_set(e, ENOMEM, "no memory for unwind rows");
 	return 0;
 }

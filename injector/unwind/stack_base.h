@@ -15,6 +15,8 @@
 
 #include "unwind_compile.h"
 
+/* Where such a function of the module is, relative to the start of its code; both 0: it has none. */
+void stack_base_find(const struct elf_module *m, uint32_t *start, uint32_t *end);
 /* Ends the stacks in the module that rows are of. -ENOMEM. */
 int stack_base_mark(struct unwind_rows *rows, const struct elf_module *m, struct err *e) WARN_UNUSED;
 /* The pure part: frames from start up to end are outermost ones. -ENOMEM: nothing has changed. */

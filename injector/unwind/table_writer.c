@@ -344,7 +344,8 @@ static size_t list_missing(struct missing *list, const struct unwind_tables *t, 
 struct batch {
 	struct unwind_job jobs[BATCH_JOBS];
 	size_t index[BATCH_JOBS]; /* in modules.list */
-	struct unwind_cache_key keys[BATCH_JOBS];
+	struct cache_key keys[BATCH_JOBS];
+	bool keyed[BATCH_JOBS];
 	size_t count;
 	uint64_t bytes;
 };
@@ -367,7 +368,7 @@ static void run_batch(struct unwind_tables *t, struct batch *b, struct unwind_co
 	for (size_t i = 0; i < b->count; i++) {
 		struct unwind_job *job = &b->jobs[i];
 
-		if (!job->result && t->cache && job->input.data && !job->input.by_section)
+		if (!job->result && b->keyed[i] && !job->input.by_section)
 			unwind_cache_store(t->cache, &b->keys[i], &job->rows);
 		finish_job(t, job, &coverage[b->index[i]]);
 		unwind_rows_done(&job->rows);
@@ -387,23 +388,21 @@ static void take_module(struct unwind_tables *t, struct batch *b, const struct e
 	*job = (struct unwind_job){ 0 };
 	module_file_open(&job->file, m, tm, maps);
 	unwind_input_read(&job->input, &job->file);
-	if (t->cache && job->input.data) {
-		b->keys[b->count] = unwind_input_key(&job->input);
-		if (unwind_cache_load(t->cache, &b->keys[b->count], &job->rows)) {
-			finish_job(t, job, &coverage[index]);
-			unwind_rows_done(&job->rows);
-			unwind_input_done(&job->input);
-			module_file_close(&job->file);
-			return;
-		}
+	b->keyed[b->count] = t->cache && unwind_input_key(&job->input, &b->keys[b->count]);
+	if (b->keyed[b->count] &&
+	    unwind_cache_load(t->cache, &b->keys[b->count], m->exec_end - m->exec_start, &job->rows)) {
+		finish_job(t, job, &coverage[index]);
+		unwind_rows_done(&job->rows);
+		unwind_input_done(&job->input);
+		module_file_close(&job->file);
+		return;
 	}
 	b->index[b->count++] = index;
 	b->bytes += job->input.bytes;
 }
 
-/* Compiles what is not in the file yet, and appends it. What fails is said in coverage. */
-static int compile_missing(struct unwind_tables *t, const struct modules *m, const struct target_memory *memory,
-                           const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+int unwind_tables_compile(struct unwind_tables *t, const struct modules *m, const struct target_memory *memory,
+                          const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
 {
 	struct budget budget;
 	const struct target_memory metered = target_memory_charged(memory, &budget);
@@ -422,29 +421,39 @@ static int compile_missing(struct unwind_tables *t, const struct modules *m, con
 	run_batch(t, b, coverage);
 	if (t->stored_count)
 		qsort(t->stored, t->stored_count, sizeof *t->stored, compare_stored);
+	for (size_t i = 0; i < m->count; i++) {
+		const struct unwind_stored *s = needs_rows(&m->list[i]) ? find_stored(t, &m->list[i]) : NULL;
+		coverage[i].rows = s ? s->count : 0;
+	}
 	return 0;
 }
 
-int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
-                         const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+bool unwind_tables_rows(const struct unwind_tables *t, const struct elf_module *m, struct unwind_rows *rows)
 {
-	AUTO_FREE struct unwind_coverage *own = calloc(m->count + 1, sizeof *own);
+	const struct unwind_stored *s = needs_rows(m) ? find_stored(t, m) : NULL;
+
+	if (!s || !s->count)
+		return false;
+	uint32_t *words = (uint32_t *)(void *)(t->bytes + s->offset);
+	*rows = (struct unwind_rows){ .pc = words, .rule = words + s->count, .count = s->count };
+	return true;
+}
+
+int unwind_tables_index(struct unwind_tables *t, const struct modules *m, const struct maps *maps, struct err *e)
+{
 	AUTO_FREE struct unwind_module *list = calloc(m->count + 1, sizeof *list);
 	AUTO_FREE struct unwind_range *ranges = NULL;
 	uint32_t count = 0, range_count;
 
-	if (!own || !list)
+	if (!list)
 		return err_set(e, ENOMEM, "no memory for unwind tables");
-	int r = compile_missing(t, m, tm, maps, own, e);
-	if (!r)
-		r = unwind_ranges(maps, &ranges, &range_count, e);
+	int r = unwind_ranges(maps, &ranges, &range_count, e);
 	if (r)
 		return r;
 	for (size_t i = 0; i < m->count; i++) {
 		const struct elf_module *module = &m->list[i];
 		const struct unwind_stored *s = needs_rows(module) ? find_stored(t, module) : NULL;
 
-		own[i].rows = s ? s->count : 0;
 		if (module->exec_end > module->exec_start)
 			list[count++] = (struct unwind_module){ .start = module->exec_start,
 				                                .end = module->exec_end,
@@ -452,7 +461,19 @@ int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const
 				                                .row_count = s ? s->count : 0,
 				                                .id = module->id };
 	}
-	r = unwind_tables_publish(t, list, count, ranges, range_count, e);
+	return unwind_tables_publish(t, list, count, ranges, range_count, e);
+}
+
+int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
+                         const struct maps *maps, struct unwind_coverage *coverage, struct err *e)
+{
+	AUTO_FREE struct unwind_coverage *own = calloc(m->count + 1, sizeof *own);
+
+	if (!own)
+		return err_set(e, ENOMEM, "no memory for unwind tables");
+	int r = unwind_tables_compile(t, m, tm, maps, own, e);
+	if (!r)
+		r = unwind_tables_index(t, m, maps, e);
 	if (!r && coverage)
 		memcpy(coverage, own, m->count * sizeof *own);
 	return r;

@@ -34,7 +34,7 @@ struct unwind_tables {
 int unwind_tables_create(struct unwind_tables *t, uint64_t max_bytes, struct err *e) WARN_UNUSED;
 void unwind_tables_close(struct unwind_tables *t);
 
-/* What happened to one module; written by unwind_tables_update, same order as modules.list. */
+/* What happened to one module; written by unwind_tables_compile, same order as modules.list. */
 struct unwind_coverage {
 	uint32_t rows;  /* 0: no table, only frame pointers */
 	bool reused;    /* rows of the same build-id were there already */
@@ -42,11 +42,18 @@ struct unwind_coverage {
 };
 
 /*
- * Compiles and appends the rows of every module that has none in the file yet, in children (unwind_worker.h), and
- * publishes a new index over all of m with the ranges of maps. Modules that fail, or whose rows find no room, are
- * without rows and say so in coverage (may be NULL, else m->count entries). Modules with id 0 are indexed without rows.
- * -ENOSPC: no room for the index: nothing is published.
+ * Compiles and appends the rows of every module that has none in the file yet, in children (unwind_worker.h). Modules
+ * that fail, or whose rows find no room, are without rows and say so in coverage (m->count entries); that is no error.
  */
+int unwind_tables_compile(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
+                          const struct maps *maps, struct unwind_coverage *coverage, struct err *e) WARN_UNUSED;
+/* The rows of a module that was compiled, in the file: not to be freed. False: it has none. */
+bool unwind_tables_rows(const struct unwind_tables *t, const struct elf_module *m, struct unwind_rows *rows);
+/* Publishes a new index over all of m with the ranges of maps. Modules with id 0 are indexed without rows. -ENOSPC: no
+ * room for the index: nothing is published. */
+int unwind_tables_index(struct unwind_tables *t, const struct modules *m, const struct maps *maps,
+                        struct err *e) WARN_UNUSED;
+/* Compiles, then publishes. coverage may be NULL. */
 int unwind_tables_update(struct unwind_tables *t, const struct modules *m, const struct target_memory *tm,
                          const struct maps *maps, struct unwind_coverage *coverage, struct err *e) WARN_UNUSED;
 

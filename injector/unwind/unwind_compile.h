@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compiles call frame information into rows of include/unwind_table.h. A pure function of the module's
- * contents: pcs are relative to the start of its executable part, so rows may be kept and used again for
- * every module with the same build-id.
+ * contents: pcs are relative to the start of its executable part, so rows may be kept and used again
+ * (unwind_cache.h).
  */
 #ifndef MEMATTACH_UNWIND_COMPILE_H
 #define MEMATTACH_UNWIND_COMPILE_H
@@ -10,6 +10,7 @@
 #include "module_file.h"
 #include "unwind_table.h"
 
+struct cache_key;
 struct unwind_cache;
 
 struct unwind_rows {
@@ -52,7 +53,8 @@ struct unwind_input {
 /* Looks for it. Nothing is parsed but the 12 bytes of .eh_frame_hdr. Charged to the budget of the file's memory. */
 void unwind_input_read(struct unwind_input *in, const struct module_file *f);
 void unwind_input_done(struct unwind_input *in);
-struct unwind_cache_key unwind_input_key(const struct unwind_input *in);
+/* What its rows are kept under (unwind_cache.h). False: nowhere. */
+bool unwind_input_key(const struct unwind_input *in, struct cache_key *key);
 /* Compiles it; without data or rows what sections of the file's .eh_frame or .debug_frame are found by name. No
  * information is not an error: count 0. */
 int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, struct err *e) WARN_UNUSED;

@@ -78,11 +78,12 @@ static struct unwind_source source_of(const struct elf_module *m, const uint8_t 
 	};
 }
 
-struct unwind_cache_key unwind_input_key(const struct unwind_input *in)
+bool unwind_input_key(const struct unwind_input *in, struct cache_key *key)
 {
+	if (!in->data)
+		return false;
 	const struct unwind_source source = source_of(in->file->module, in->data, in->bytes, in->address, false);
-
-	return unwind_cache_key(in->file->module, &source);
+	return unwind_cache_key(key, in->file, &source);
 }
 
 static int compile_and_mark(struct unwind_rows *rows, const struct module_file *f, const struct unwind_source *source,
@@ -141,16 +142,16 @@ int unwind_input_compile(struct unwind_rows *rows, struct unwind_input *in, stru
 int unwind_compile_module(struct unwind_rows *rows, const struct module_file *f, struct unwind_cache *cache,
                           struct err *e)
 {
+	const uint64_t exec_bytes = f->module->exec_end - f->module->exec_start;
 	struct unwind_input in;
+	struct cache_key key;
+	int r = 0;
 
 	unwind_input_read(&in, f);
-	struct unwind_cache_key key = { 0 };
-	if (cache && in.data)
-		key = unwind_input_key(&in);
-	int r = 0;
-	if (!cache || !unwind_cache_load(cache, &key, rows)) {
+	bool keyed = cache && unwind_input_key(&in, &key);
+	if (!keyed || !unwind_cache_load(cache, &key, exec_bytes, rows)) {
 		r = unwind_input_compile(rows, &in, e);
-		if (!r && cache && !in.by_section)
+		if (!r && keyed && !in.by_section)
 			unwind_cache_store(cache, &key, rows);
 	}
 	unwind_input_done(&in);

@@ -25,7 +25,7 @@ MAY_INCLUDE = {
 # The folders of a part, in an order in which each includes only itself and those before it; last the part's own files. The path of a file of injector/
 # says whether it can touch the target: up to `recording` nothing stops or changes it.
 FOLDERS = {
-    "injector": ("process", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "launch", "."),
+    "injector": ("process", "census", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "launch", "."),
     "analyzer": ("stats", "input", "symbols", "python", "report", "output", "live", "."),
     "common": ("base", "stats", "dump"),
 }
@@ -168,7 +168,8 @@ def check_includes(tree):
     for part in PARTS:
         for path in tree.part_files(part, (".h",)):
             owners.setdefault(path.name, set()).add(part)
-    owners.setdefault("version.h", set()).add("generated")
+    for path in (tree.build / "generated").glob("*.h"):
+        owners.setdefault(path.name, set()).add("generated")
     for part in PARTS:
         for path in tree.part_files(part):
             text = path.read_text(encoding="utf-8")
@@ -241,7 +242,7 @@ def check_payload(tree):
                 yield f"the payload imports {name}"
         else:
             exported.add(name)
-    expected = {"memattach_session", "memattach_control", "memattach_locked"}
+    expected = {"memattach_session", "memattach_control"}
     for name in sorted(expected - exported):
         yield f"the payload does not export {name}"
     for name in sorted(exported - expected):
@@ -249,6 +250,20 @@ def check_payload(tree):
     relocations = tree.run("readelf", "-rW", payload).stdout
     for kind in sorted(set(re.findall(r"R_X86_64_(?:DTP\w+|TP\w+|TLS\w+|COPY|IRELATIV\w*)", relocations))):
         yield f"the payload has a relocation {kind}"
+
+
+def check_hardened(tree):
+    """memattach and memanalyze are built as distributions do, or sessions of the suite would not meet what the package meets."""
+    if re.search(r"^MEMATTACH_(SANITIZE:STRING=.+|COVERAGE:BOOL=ON)$", (tree.build / "CMakeCache.txt").read_text(), re.MULTILINE):
+        raise Skip("the build is for sanitizers or coverage")
+    tree.need("readelf")
+    wanted = {"position-independent": r"^  Type: +DYN ", "immediate binding": r"\(FLAGS_1\) .* NOW", "RELRO": r"^  GNU_RELRO ",
+              "stack protector": r" UND __stack_chk_fail", "_FORTIFY_SOURCE": r" UND __\w+_chk@"}
+    for name in ("memattach", "memanalyze"):
+        told = tree.run("readelf", "-W", "--file-header", "--program-headers", "--dynamic", "--dyn-syms", tree.programs[name]).stdout
+        for what, pattern in wanted.items():
+            if not re.search(pattern, told, re.MULTILINE):
+                yield f"{name} has no {what}"
 
 
 def man_pages(tree):
@@ -463,6 +478,24 @@ def check_tree(tree):
                 yield f"{name}:{number}: trailing white space"
             if tree.is_source(path) and marks.search(line):
                 yield f"{name}:{number}: a left-over mark"
+
+
+# A parameter of text or bytes that the function writes; what comes after it has to be its size.
+WRITTEN = re.compile(r"^(?:unsigned )?(?:char|uint8_t) \*(\w+)$")
+SIZE = re.compile(r"^(?:size_t|uint32_t) \w+$")
+PROTOTYPE = re.compile(r"^[a-z_][\w ]*[ *](\w+)\(([^;{}]*)\)[^;{}]*;", re.MULTILINE)
+
+
+def check_buffers(tree):
+    """No function of a header writes to a buffer whose size only its caller knows: a parameter is text[SIZE], which the
+    compiler compares with what it is given, or its size comes next."""
+    for part in PARTS:
+        for path in tree.part_files(part, (".h",)):
+            for name, parameters in PROTOTYPE.findall(path.read_text(encoding="utf-8")):
+                words = [" ".join(word.split()) for word in parameters.split(",")]
+                for word, after in zip(words, [*words[1:], ""]):
+                    if WRITTEN.match(word) and not SIZE.match(after):
+                        yield f"{tree.name(path)}: {name}() is not told the size of {WRITTEN.match(word)[1]}"
 
 
 LINES = 600

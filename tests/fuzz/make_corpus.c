@@ -87,6 +87,9 @@ static void make_eventful(struct dump_builder *b)
 	h->cost_ns = 98765432;
 	h->private_start_bytes = 10 << 20;
 	h->private_latest_bytes = 777 << 20;
+	h->shared_end_bytes = 600 << 20;
+	h->files_start_bytes = 8 << 20;
+	h->files_end_bytes = 20 << 20;
 	h->counters[1][DUMP_COUNTER_lost_busy] = 5;
 	h->counters[2][DUMP_COUNTER_lost_live_full] = 3;
 	h->counters[2][DUMP_COUNTER_lost_stack_full] = 1;

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import Lines, Session, Victim, case, check_receipt
+from harness import DEADLINE, Lines, Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
 from reports import analyze, analyze_text
 from snapshot import Snapshot, check_same
@@ -90,7 +90,7 @@ def own_functions(report, victim):
 def record(context, victim, *arguments):
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid, *arguments)
-    time.sleep(1)
+    session.sampled(100)
     check_receipt(session.stop(), victim.pid)
     check_same(before, Snapshot(victim.pid), busy=True)
     return session
@@ -176,7 +176,7 @@ def container_ends_and_its_files_before_it(context):
     """The files of a container are removed, then its process is killed: what was held open in time names its frames."""
     victim = Container(context, "alloc_loop")
     session = Session(context, victim.pid)
-    time.sleep(1)
+    session.sampled(100)
     shutil.rmtree(os.path.join(victim.root, "only-inside"))
     os.kill(victim.pid, signal.SIGKILL)
     session.end()
@@ -203,7 +203,7 @@ def beside(victim, capabilities):
 
 def record_beside(context, victim, capabilities, output):
     before = Snapshot(victim.pid)
-    result = subprocess.run([*beside(victim, capabilities), context.memattach, "-p", "1", "-r", "64k", "-d", "700ms", "--deadline", "20s", "-o", output],
+    result = subprocess.run([*beside(victim, capabilities), context.memattach, "-p", "1", "-r", "64k", "-d", "700ms", "--deadline", DEADLINE, "-o", output],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.check_alive()

@@ -31,7 +31,7 @@ def innermost(report, function):
     return [stack for stack in stacks_with(report, function)]
 
 
-@case(timeout=300)
+@case()
 def known_heap_64k(context):
     """The true live bytes and counts lie inside the 95 % interval of each function, for fixed seeds."""
     for seed in SEEDS:
@@ -230,7 +230,7 @@ def small_limit(context):
 def late_module(context):
     """A library that is loaded during the session is seen: its function, its module, exact figures."""
     victim = Victim(context, "late_module", context.target("plugin.so"))
-    session = Session(context, victim.pid, "-v", rate="1")
+    session = Session(context, victim.pid, "-v", "--hooks", "got", rate="1")
     victim.send("load")
     victim.wait("^LOADED$")
     session.lines.wait("GOT entries more in modules loaded since")
@@ -249,7 +249,7 @@ def late_module(context):
 def sampled_alloc_loop(context):
     """Four threads: allocation is estimated, frames reach the start of a thread, no stack is cut short."""
     victim = Victim(context, "alloc_loop")
-    session, _ = run_session(context, victim, seconds=2, rate="64k")
+    session, _ = run_session(context, victim, seconds=0, samples=2000, rate="64k")
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 100, report["samples"]
     assert stacks_with(report, "loop"), "no stack names loop"

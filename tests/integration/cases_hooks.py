@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import time
 
 from cases_figures import check_exact, known_session
 from cases_trust import session_over, worth
@@ -73,7 +72,7 @@ def static_program_that_allocates_all_the_time(context):
     victim = Victim(context, "static_churn", "churn")
     for _ in range(5):
         session = Session(context, victim.pid, rate="4k")
-        time.sleep(0.3)
+        session.sampled(100)
         check_receipt(session.stop(), victim.pid)
         check_hooked(session, 0)
         victim.rounds_go_on()
@@ -146,7 +145,8 @@ def pools_that_are_named(context):
     options = ("--hook", "pool_get=malloc:1", "--hook", "pool_put=free")
     report, truth, session = known_session(context, "named_pool", "1", *options)
     check_exact(report, truth)
-    assert session.receipt["functions"] == {"hooked": 2, "restored": 2}, session.receipt
+    functions = session.receipt["functions"]  # those of the C library, too, since it may copy what its own GOT entries hold
+    assert functions["hooked"] == functions["restored"] > 2, session.receipt
     victim = Victim(context, "named_pool")
     for option, status, text in (("pool_take=malloc", 1, "--hook pool_take: no module has a function of that name"),
                                  ("pool_get=malloc:3", 64, "it is NAME=malloc"), ("pool_get", 64, "it is NAME=malloc")):

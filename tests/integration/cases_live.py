@@ -1,69 +1,43 @@
 # SPDX-License-Identifier: MIT
 """The live view: memattach --live on a terminal, and what memanalyze says of a dump that is still being written."""
-import fcntl
 import json
 import os
 import re
-import select
 import shutil
 import signal
-import struct
-import termios
 import time
 
-from harness import Session, Victim, case, check_receipt
+from harness import DEADLINE, Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
 from reports import analyze_text
 from snapshot import Snapshot, check_same
+from terminal import Terminal
 
 
-class LiveSession:
+class LiveSession(Terminal):
     """memattach --live as the leader of a session on a terminal of its own."""
 
     def __init__(self, context, pid):
-        self.master, self.slave = os.openpty()
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
-        self.modes, self.text = termios.tcgetattr(self.slave), b""
         self.receipt = context.unique("receipt", ".json")
-        self.process = context.start([context.memattach, "-p", str(pid), "-r", "4k", "--live", "-o", context.unique("live", ".dump"),
-                                      "--receipt", self.receipt, "--deadline", "20s", *context.options], stdin=self.slave, stdout=self.slave,
-                                     stderr=self.slave, env=dict(os.environ, TERM="xterm"), preexec_fn=self.own)
-
-    def own(self):
-        os.setsid()
-        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
-
-    def until(self, what, holds):
-        end = time.monotonic() + PATIENCE
-        while not holds():
-            if time.monotonic() > end:
-                raise Failure(f"{what} does not come: {self.text[-2000:]}")
-            if select.select([self.master], [], [], 0.1)[0]:
-                self.text += os.read(self.master, 65536)
-
-    def sees(self, pattern):
-        self.until(pattern, lambda: re.search(pattern, self.text))
+        super().__init__(context, [context.memattach, "-p", str(pid), "-r", "4k", "--live", "-o", context.unique("live", ".dump"),
+                                   "--receipt", self.receipt, "--deadline", DEADLINE, *context.options])
 
     def view(self):
         """The process that memattach has started for it."""
         children = read_text(f"/proc/{self.process.pid}/task/{self.process.pid}/children").split()
-        return next(int(pid) for pid in children if "--live" in read_text(f"/proc/{pid}/cmdline", ""))
+        return next(int(pid) for pid in children if "--show-live" in read_text(f"/proc/{pid}/cmdline", ""))
 
     def check_ended(self, pid):
-        self.until("the end", lambda: self.process.poll() is not None)
         self.sees(rb"the process is as before")
-        assert self.process.returncode == 0, (self.process.returncode, self.text[-2000:])
-        assert termios.tcgetattr(self.slave) == self.modes
+        assert self.end() == 0, (self.process.returncode, self.text[-2000:])
         assert self.text.rfind(b"\033[?1049l") > self.text.rfind(b"\033[?1049h"), self.text[-2000:]
         assert b"detached from" in self.text[self.text.rfind(b"\033[?1049l"):], self.text[-2000:]
         check_receipt(json.loads(read_text(self.receipt)), pid)
-        os.close(self.master)
-        os.close(self.slave)
 
 
 @case()
 def live_view_of_a_session(context):
-    """It shows the target's functions, without a capability; q and Ctrl-C end the session; killed, it does not."""
+    """It shows the target's functions, as a user of its own without a capability; q and Ctrl-C end the session; killed, it does not."""
     victim = Victim(context, "known_heap")
     before = Snapshot(victim.pid)
     session = LiveSession(context, victim.pid)
@@ -73,18 +47,20 @@ def live_view_of_a_session(context):
     session.sees(rb" \d+ a known_heap.c:\d+")
     status = read_text(f"/proc/{session.view()}/status")
     assert re.search(r"CapPrm:\s+0+\n", status) and re.search(r"NoNewPrivs:\s+1\n", status), status
-    os.write(session.master, b"q")
+    assert os.geteuid() or len(set(re.search(r"Uid:(.*)", status).group(1).split()) - {"0"}) == 1, status
+    assert re.search(r"Seccomp:\s+2\n", status), status
+    session.type(b"q")
     session.check_ended(victim.pid)
     session = LiveSession(context, victim.pid)
     session.sees(rb"SAMPLES")
     os.kill(session.view(), signal.SIGKILL)
     session.sees(rb"the live view was ended by signal 9; the session goes on")
     assert session.process.poll() is None
-    session.process.send_signal(signal.SIGTERM)
+    session.kill(signal.SIGTERM)
     session.check_ended(victim.pid)
     session = LiveSession(context, victim.pid)
     session.sees(rb"SAMPLES")
-    os.write(session.master, b"\x03")
+    session.type(b"\x03")
     session.check_ended(victim.pid)
     assert truth["a"]["live_bytes"]
     check_same(before, Snapshot(victim.pid), True)
@@ -120,42 +96,21 @@ def live_amounts_are_known(context):
 @case()
 def live_in_the_background(context):
     """A job in the background is not stopped for what it may not do to the terminal; the view comes with the foreground."""
-    victim = Victim(context, "alloc_loop")
-    master, slave = os.openpty()
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     bash = shutil.which("bash")
     if not bash:
         raise Skip("bash is not installed")
-
-    def own():
-        os.setsid()
-        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
-
+    victim = Victim(context, "alloc_loop")
     script = (f"{context.memattach} -p {victim.pid} -r 4k --live -o {context.path('live.dump')} --deadline 20s & read line; jobs; fg; "
               "echo ENDED $?; read line")
-    shell = context.start([bash, "--norc", "-m", "-c", script], stdin=slave, stdout=slave, stderr=slave, env=dict(os.environ, TERM="xterm"),
-                          preexec_fn=own)
-    text = b""
-
-    def sees(pattern):
-        nonlocal text
-        end = time.monotonic() + PATIENCE
-        while not re.search(pattern, text):
-            if time.monotonic() > end:
-                raise Failure(f"{pattern} does not come: {text[-2000:]}")
-            if select.select([master], [], [], 0.1)[0]:
-                text += os.read(master, 65536)
-
-    sees(b"in the background there is no live view")
+    shell = Terminal(context, [bash, "--norc", "-m", "-c", script])
+    shell.sees(b"in the background there is no live view")
     time.sleep(0.5)
-    os.write(master, b"\n")
-    sees(b"Running")
-    sees(rb"\x1b\[\?1049h")
-    sees(b"alloc_loop")
-    os.write(master, b"q")
-    sees(b"ENDED 0")
-    os.write(master, b"\n")
-    shell.wait(PATIENCE)
-    os.close(master)
-    os.close(slave)
+    shell.type(b"\n")
+    shell.sees(b"Running")
+    shell.sees(rb"\x1b\[\?1049h")
+    shell.sees(b"alloc_loop")
+    shell.type(b"q")
+    shell.sees(b"ENDED 0")
+    shell.type(b"\n")
+    shell.end()
     victim.finish()

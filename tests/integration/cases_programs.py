@@ -32,7 +32,7 @@ def check_measured(report):
     assert worth == {"measured"}, report["trust"]
 
 
-@case(timeout=300, sanitized=True)
+@case(sanitized=True)
 def redis_under_load(context):
     """redis-server under redis-benchmark: no error on the clients' side, and the report names who holds the keys."""
     server_path = context.program("redis-server")
@@ -48,6 +48,7 @@ def redis_under_load(context):
     time.sleep(0.5)
     session = Session(context, server.pid, rate="64k")
     time.sleep(SESSION_SECONDS)
+    session.sampled(200)
     assert benchmark.poll() is None, f"the benchmark ended: {benchmark.stdout.read()[-500:]}"
     receipt = session.stop()
     time.sleep(0.5)
@@ -147,7 +148,7 @@ def nginx_under_load(context):
         time.sleep(0.3)
         before = Snapshot(worker)
         session = Session(context, worker, rate="4k")
-        time.sleep(5)
+        session.sampled(50)
         receipt = session.stop()
         check_receipt(receipt, worker)
         check_same_but_connections(before, Snapshot(worker))
@@ -193,7 +194,7 @@ def python3_default(context):
     """Debian's python3 is non-PIE: its &malloc is its own PLT stub, and heaptrack -p crashes it."""
     victim = Victim(context, [context.program("/usr/bin/python3"), "-c", PYTHON])
     for _ in range(3):
-        session, _ = run_session(context, victim, seconds=1, rate="64k")
+        session, _ = run_session(context, victim, samples=1, rate="64k")
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 0, report["samples"]
     check_stacks(report)
@@ -205,7 +206,7 @@ def python3_default(context):
 def python3_malloc(context):
     """The same with PYTHONMALLOC=malloc: every object is one allocation."""
     victim = Victim(context, [context.program("/usr/bin/python3"), "-c", PYTHON], environment={"PYTHONMALLOC": "malloc"})
-    session, _ = run_session(context, victim, seconds=5, rate="64k")
+    session, _ = run_session(context, victim, samples=200, rate="64k")
     report = analyze(context, session.dump)
     assert report["samples"]["taken"] > 100, report["samples"]
     check_stacks(report)

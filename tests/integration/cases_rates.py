@@ -5,23 +5,12 @@ import time
 
 from harness import Session, Victim, case, check_receipt, log
 from procfs import Failure, PATIENCE
-from reports import analyze, analyze_text, stacks_with
+from reports import analyze, analyze_text, stacks_with, until
 
 LIMIT = 0.01
 # The sessions depend on the time, so no seed fixes their result. A case asks for six intervals: together they miss the truth with 6e-7 at most. Samples
 # that are counted with a rate twice too large or too small are seen from 100 live ones on; the cases have 146 to 26,000.
 SURE = ("--confidence", "99.99999")
-
-
-def until(context, session, what, condition):
-    """Reads the dump until the condition holds; returns the report."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        report = analyze(context, session.dump)
-        if condition(report):
-            return report
-        time.sleep(0.25)
-    raise Failure(f"{what}: not in {PATIENCE} s; {report['target']}")
 
 
 def changes(report, reason):
@@ -48,7 +37,7 @@ def check_chain(report):
     assert rate == report["rate_bytes"], target
 
 
-@case(timeout=400, alone=True)
+@case(alone=True)
 def governor_holds_the_limit(context):
     """Allocation grows a hundredfold: the rate follows up and down, each change is reported, estimates stay right."""
     victim = Victim(context, "jump")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from contracts import header_field
-from harness import Lines, Victim, case, run_memattach
+from harness import DEADLINE, Lines, Victim, case, run_memattach
 from procfs import Failure, PATIENCE, read_text
 from reports import analyze
 from snapshot import Snapshot, check_same
@@ -19,7 +19,7 @@ class Repeated:
     def __init__(self, context, victim, *arguments, every="1500ms", duration="300ms"):
         self.folder = context.unique("dumps", "")
         os.mkdir(self.folder)
-        self.process = context.start([context.memattach, "-p", str(victim.pid), "-r", "64k", "--deadline", "20s", "-o", self.folder,
+        self.process = context.start([context.memattach, "-p", str(victim.pid), "-r", "64k", "--deadline", DEADLINE, "-o", self.folder,
                                       "--every", every, "-d", duration, *arguments],
                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.lines, self.names = Lines(self.process.stderr), Lines(self.process.stdout)
@@ -69,7 +69,7 @@ def every_session_has_a_seed_of_its_own(context):
     others = [Victim(context, [program]) for _ in range(2)]
     folder = context.unique("family", "")
     os.mkdir(folder)
-    result = subprocess.run([context.memattach, "--name", os.path.basename(program), "--all", "--seed", "7", "-d", "100ms", "--deadline", "20s", "-q"], cwd=folder,
+    result = subprocess.run([context.memattach, "--name", os.path.basename(program), "--all", "--seed", "7", "-d", "100ms", "--deadline", DEADLINE, "-q"], cwd=folder,
                             stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
     assert sorted(seed_of(os.path.join(folder, name)) for name in os.listdir(folder)) == sorted(found[0]), (found, result)
     for other in others:
@@ -143,15 +143,14 @@ def every_time_until_the_process_ends(context):
 @case()
 def every_time_until_something_stays(context):
     """What had to stay would add up: no further session, status 2."""
-    victim = Victim(context, "escape")
-    repeated = Repeated(context, victim, every="2s", duration="1s")
+    victim = Victim(context, "lives", "overhook")
+    repeated = Repeated(context, victim, "--hooks", "got", every="2s", duration="1s")
     repeated.lines.wait("attached to")
-    victim.send("capture")
-    victim.wait("^CAPTURED$")
+    victim.send("hook")
+    victim.wait("^DONE hook")
     said = repeated.end(2)
     assert "no further session" in said and said.count("attached to") == 1, said
     assert len(os.listdir(repeated.folder)) == 1
-    victim.send("release")
     victim.process.kill()
 
 

@@ -27,7 +27,7 @@ def total(report):
     return sum_of(report["stacks"], "allocated_count")
 
 
-@case(timeout=300)
+@case()
 def many_modules(context):
     """Three hundred libraries, each with GOT entries of its own, all restored; calls through each are seen."""
     folder = context.path("modules")
@@ -67,7 +67,7 @@ def stops_do_not_grow_with_libraries(context):
     assert 0 < few and abs(many - few) <= 8, (few, many)
 
 
-@case(timeout=300)
+@case()
 def hundred_gigabytes_of_mappings(context):
     """Address space costs nothing: what is not resident is neither read nor touched."""
     target = Large(context, "mappings", 100)

@@ -9,9 +9,9 @@ import subprocess
 import time
 
 from contracts import header_field
-from harness import (ABANDONED, Session, Victim, case, check_receipt, recording, recording_state, run_memattach,
+from harness import (ABANDONED, DEADLINE, Session, Victim, case, check_receipt, recording, recording_state, run_memattach,
                      run_session)
-from procfs import Failure, PATIENCE, Skip, describe
+from procfs import Failure, PATIENCE, Skip, describe, read_text
 from reports import analyze, analyze_text, functions_of, stacks_with, truncated_share
 from snapshot import Snapshot, check_same
 
@@ -21,8 +21,8 @@ USAGE = 64
 @case()
 def ctrl_c(context):
     victim = Victim(context, "alloc_loop")
-    session, _ = run_session(context, victim, seconds=0.5)
-    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ GOT entries in \d+ modules?, thread stopped [0-9.]+ ms, "
+    session, _ = run_session(context, victim, seconds=0, samples=1)
+    assert re.search(rf"attached to {victim.pid} \(alloc_loop\): \d+ functions of glibc [0-9.]+, thread stopped [0-9.]+ ms, "
                      r"sampling one per 64(?:\.0)? KiB while that takes at most 1 % of the CPU time, writing \S+", session.attached), session.attached
     assert analyze(context, session.dump)["target"]["ended"] == "detached"
     victim.finish()
@@ -34,8 +34,8 @@ def detach_from_a_busy_recorder(context):
     victim = Victim(context, "pair_loop")
     before = Snapshot(victim.pid)
     for _ in range(4):
-        session = Session(context, victim.pid, "--max-overhead", "0", rate="1", deadline="5s")
-        time.sleep(0.2)
+        session = Session(context, victim.pid, "--max-overhead", "0", rate="1")
+        session.sampled(2000)
         check_receipt(session.stop(), victim.pid)
         check_same(before, Snapshot(victim.pid), busy=True)
         report = analyze(context, session.dump)
@@ -55,14 +55,15 @@ def killed_then_detach_from_a_busy_recorder(context):
     victim = Victim(context, "pair_loop")
     before = Snapshot(victim.pid)
     for _ in range(4):
-        session = Session(context, victim.pid, "--max-overhead", "0", rate="1", deadline="5s")
-        time.sleep(0.2)
+        attached = time.time()
+        session = Session(context, victim.pid, "--max-overhead", "0", rate="1")
+        session.sampled(2000)
         session.process.kill()
         session.process.wait()
         stamp, until = lease_of(recording(victim.pid))
         assert until > (time.time() + 5) * 1e9, until
         began, saved = time.time(), context.unique("saved", ".dump")
-        result = run_memattach(context, "--detach", "-p", str(victim.pid), "--deadline", "5s", "-o", saved)
+        result = run_memattach(context, "--detach", "-p", str(victim.pid), "--deadline", DEADLINE, "-o", saved)
         assert result.returncode == 0 and saved in result.stderr, result
         check_same(before, Snapshot(victim.pid), busy=True)
         with open(saved, "rb") as file:
@@ -70,7 +71,7 @@ def killed_then_detach_from_a_busy_recorder(context):
         assert 1 < ended_stamp < stamp and began * 1e9 <= ended <= time.time() * 1e9, (stamp, until, ended_stamp, ended)
         report = analyze(context, saved)
         assert report["target"]["ended"] == "abandoned", report["target"]
-        assert 0.1 < report["target"]["duration_seconds"] < 5, report["target"]
+        assert 0 < report["target"]["duration_seconds"] <= ended / 1e9 - attached, (report["target"], attached, ended)
         assert report["samples"]["taken"] > 1000, report["samples"]
     victim.finish()
 
@@ -168,10 +169,9 @@ def memattach_killed_then_detach(context):
     victim = Victim(context, "alloc_loop")
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid)
-    time.sleep(0.3)
+    session.sampled(20)
     session.process.kill()
     session.process.wait()
-    time.sleep(0.3)
     victim.rounds_go_on()
     victim.check_alive()
     report = analyze(context, session.dump)
@@ -192,9 +192,11 @@ def memattach_killed_then_detach(context):
 def recording_stops_when_the_lease_runs_out(context):
     """A killed memattach renews nothing: the payload stops recording by itself, and says so in the dump."""
     victim = Victim(context, "alloc_loop")
+    began = time.monotonic()
     session = Session(context, victim.pid)
     session.process.kill()
     session.process.wait()
+    lived = time.monotonic() - began
     end = time.monotonic() + PATIENCE
     while recording_state(victim.pid) != ABANDONED:
         if time.monotonic() > end:
@@ -206,9 +208,9 @@ def recording_stops_when_the_lease_runs_out(context):
     saved = context.path("saved.dump")
     result = run_memattach(context, "--detach", "-p", str(victim.pid), "-o", saved)
     assert result.returncode == 0, result
-    # Killed after milliseconds, it has recorded as long as the lease: the last sample tells. That comes in the lease's second half at the latest.
+    # It has recorded as long as the lease, and what memattach lived: the last sample tells. That comes in the lease's second half at the latest.
     target = analyze(context, saved, "--leaks")["target"]
-    assert target["ended"] == "abandoned" and target["duration_is_least"] is True and 5 < target["duration_seconds"] < 11, target
+    assert target["ended"] == "abandoned" and target["duration_is_least"] is True and 5 < target["duration_seconds"] < 11 + lived, target
     assert "recorded for at least" in analyze_text(context, saved, "--verbose")
     victim.finish()
 
@@ -218,7 +220,7 @@ def target_killed(context):
     """SIGKILL of the target: memattach ends with 0 and a line about it; the dump is whole."""
     victim = Victim(context, "alloc_loop")
     session = Session(context, victim.pid)
-    time.sleep(0.5)
+    session.sampled(20)
     victim.process.kill()
     victim.process.wait()
     session.end()
@@ -260,7 +262,7 @@ def output_exists(context):
 def default_output(context):
     """memattach.<comm>.<pid>.<date>-<time>.dump in the current directory, mode 0600."""
     victim = Victim(context, "sleeper", "pause")
-    result = run_memattach(context, "-p", str(victim.pid), "-d", "300ms", "--deadline", "20s")
+    result = run_memattach(context, "-p", str(victim.pid), "-d", "300ms", "--deadline", DEADLINE)
     assert result.returncode == 0, result
     names = [n for n in os.listdir(context.work)
              if re.fullmatch(rf"memattach\.sleeper\.{victim.pid}\.\d{{8}}-\d{{6}}\.dump", n)]
@@ -275,7 +277,7 @@ def quiet(context):
     """-q: not a word when all went well."""
     victim = Victim(context, "sleeper", "pause")
     result = run_memattach(context, "-q", "-p", str(victim.pid), "-d", "300ms", "-o", context.path("q.dump"),
-                            "--deadline", "20s")
+                            "--deadline", DEADLINE)
     assert result.returncode == 0 and result.stderr == "" and result.stdout == "", result
     victim.finish()
 
@@ -390,6 +392,8 @@ def refuse_traced_process(context):
     if libc.ptrace(0x4206, victim.pid, None, None):  # PTRACE_SEIZE
         raise Skip(f"PTRACE_SEIZE: {os.strerror(ctypes.get_errno())}")
     refused(context, victim.pid, str(os.getpid()))
+    told = run_memattach(context, "--doctor", victim.pid)
+    assert f"PID {os.getpid()} ({read_text('/proc/self/comm').strip()})" in told.stdout, told
     libc.ptrace(0x4207, victim.pid, None, None)  # PTRACE_INTERRUPT: detaching needs a stop
     os.waitpid(victim.pid, 0x40000000)
     libc.ptrace(17, victim.pid, None, None)  # PTRACE_DETACH

@@ -4,12 +4,12 @@ import contextlib
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
-import time
 
-from harness import Lines, Victim, case, run_memattach
+from harness import DEADLINE, Lines, Victim, case, run_memattach
 from procfs import PATIENCE, Skip, read_text
 from reports import stacks_with, sum_of, with_frames
 
@@ -61,7 +61,7 @@ def children_of_a_process(context):
         for _ in range(CHILDREN):
             victim.wait(r"^CHILD \d+$")
     more()
-    several = Several(context, "--children", "-r", "1", "--no-symbols", "--deadline", "20s", victim.pid)
+    several = Several(context, "--children", "-r", "1", "--no-symbols", "--deadline", DEADLINE, victim.pid)
     several.await_sessions(1 + CHILDREN)
     more()
     several.await_sessions(1 + 2 * CHILDREN)
@@ -82,7 +82,7 @@ def children_of_a_process(context):
 @case()
 def children_of_a_command(context):
     """memattach --children -- COMMAND: the program from its main on, and its children; the exit status is that of the program."""
-    several = Several(context, "--children", "-r", "1", "--deadline", "20s", "--", context.target("family"), "2")
+    several = Several(context, "--children", "-r", "1", "--deadline", DEADLINE, "--", context.target("family"), "2")
     several.output.wait("^READY$")
     several.process.stdin.write("more\n")
     several.process.stdin.flush()
@@ -115,6 +115,28 @@ def cgroup(name):
 
 
 @case()
+def chosen_by_command_line(context):
+    """Whom no name fits is found by the command line, who has started memattach is not; several are listed with theirs."""
+    word = f"shop{os.getpid()}"
+    os.mkdir(context.path(word))
+    program = os.path.join(context.path(word), "family")
+    shutil.copy(context.target("family"), program)
+    by_shell = ["sh", "-c", '"$@"; exit $?', "sh", context.memattach, "--name", word, "-d", "100ms", "--deadline", DEADLINE]
+
+    def run():
+        return subprocess.run(by_shell, cwd=context.path(word), capture_output=True, text=True, check=False, timeout=PATIENCE)
+    nobody = run()
+    assert nobody.returncode == 1 and "in its command line" in nobody.stderr, nobody
+    victims = [Victim(context, [program])]
+    one = run()
+    assert one.returncode == 0 and f"attached to {victims[0].pid}" in one.stderr, one
+    victims.append(Victim(context, [program]))
+    listed = run()
+    assert listed.returncode == 1 and "2 processes fit" in listed.stderr, listed
+    assert all(re.search(rf"^ *{victim.pid} .* {re.escape(program)}$", listed.stderr, re.M) for victim in victims), listed
+
+
+@case()
 def chosen_by_name_and_cgroup(context):
     """One that is called so is attached to; several are listed, or all of them profiled; wrong usage."""
     name = f"fam{os.getpid()}"
@@ -125,7 +147,7 @@ def chosen_by_name_and_cgroup(context):
     assert nobody.returncode == 1 and "no process is called" in nobody.stderr, nobody
     listed = run_memattach(context, "--name", name, "-d", "100ms")
     assert listed.returncode == 1 and "--all" in listed.stderr and all(str(victim.pid) in listed.stderr for victim in victims), listed
-    several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", "20s")
+    several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE)
     assert "2 sessions: 2 done" in several.end() and len(several.dumps()) == 2
     for arguments in (("--all", victims[0].pid), ("--name", name, victims[0].pid), ("--name", name, "--all", "-o", "x.dump"), ("--name", ""),
                       ("--name", name, "--unit", name), ("--doctor", "--name", name, "--all"), ("--children", "--detach", victims[0].pid),
@@ -133,14 +155,14 @@ def chosen_by_name_and_cgroup(context):
         assert run_memattach(context, *arguments).returncode == USAGE, arguments
     victims[1].process.stdin.close()
     victims[1].process.wait(PATIENCE)
-    one = run_memattach(context, "--name", name, "-d", "100ms", "--deadline", "20s", "-o", context.path("one.dump"))
+    one = run_memattach(context, "--name", name, "-d", "100ms", "--deadline", DEADLINE, "-o", context.path("one.dump"))
     assert one.returncode == 0 and f"attached to {victims[0].pid}" in one.stderr, one
     if os.geteuid() == 0:
         with cgroup(f"{name}.service") as path:
             with open(os.path.join(path, "cgroup.procs"), "w", encoding="ascii") as file:
                 file.write(str(victims[0].pid))
             for arguments in (("--cgroup", path), ("--unit", name)):
-                result = run_memattach(context, *arguments, "-d", "100ms", "--deadline", "20s")
+                result = run_memattach(context, *arguments, "-d", "100ms", "--deadline", DEADLINE)
                 assert result.returncode == 0 and f"attached to {victims[0].pid}" in result.stderr, (arguments, result)
             below = os.path.join(path, f"{name}x.service")  # as a user makes it below what is his
             os.mkdir(below)
@@ -165,13 +187,13 @@ def one_of_several_is_refused(context):
         raise Skip("strace is not installed")
     tracer = context.start([strace, "-o", "/dev/null", "-p", str(victims[0].pid)], stderr=subprocess.PIPE, text=True)
     Lines(tracer.stderr).wait("attached")
-    several = Several(context, "--name", name, "--all", "--deadline", "20s")
+    several = Several(context, "--name", name, "--all", "--deadline", DEADLINE)
     several.await_sessions(1)
     several.process.send_signal(signal.SIGTERM)
     assert "2 sessions: 1 done, 1 not attached" in several.end(1)
     tracer.send_signal(signal.SIGINT)
     tracer.wait(PATIENCE)
-    several = Several(context, "--name", name, "--all", "--deadline", "20s")
+    several = Several(context, "--name", name, "--all", "--deadline", DEADLINE)
     several.await_sessions(2)
     sessions = [int(pid) for pid in read_text(f"/proc/{several.process.pid}/task/{several.process.pid}/children").split()]
     os.kill(sessions[0], signal.SIGKILL)

@@ -47,9 +47,13 @@ def header_field(header, name):
 
 def counters(path):
     """Name -> value of the counters of a dump; of those that the dump has."""
+    with open(path, "rb") as file:
+        return counters_in(file.read(header_fields()["counters"][0] + 8 * ROWS * COLUMNS))
+
+
+def counters_in(header):
+    """The same of the first bytes of a dump."""
     offset, kind = header_fields()["counters"]
     assert kind == f"u64[{ROWS}][{COLUMNS}]", kind
-    with open(path, "rb") as file:
-        file.seek(offset)
-        words = memoryview(file.read(8 * ROWS * COLUMNS)).cast("Q")
+    words = memoryview(header[offset:offset + 8 * ROWS * COLUMNS]).cast("Q")
     return {name: sum(words[row * COLUMNS + i] for row in range(ROWS)) for i, name in enumerate(counter_names())}

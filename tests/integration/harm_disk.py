@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from harm_kills import sufferer_of
-from harness import Session, Victim, case, check_receipt, end_of, run_memattach, start_memattach
+from harness import DEADLINE, Session, Victim, case, check_receipt, end_of, run_memattach, start_memattach
 from procfs import PATIENCE, Skip, read_text
 from reports import analyze, whole
 from snapshot import Snapshot, check_same, remains, settle
@@ -25,6 +25,7 @@ def disturb(context, what, seconds=2.5):
     while time.monotonic() < end:
         what(session.dump)
         time.sleep(0.02)
+    session.sampled(2000)
     sufferer.victim.check_alive()
     assert session.process.poll() is None, session.said()
     check_receipt(session.stop(), sufferer.pid)
@@ -153,7 +154,7 @@ def disk_is_full(context, kind):
         assert sorted(name for name in os.listdir(where) if "part" in name) == []
         # A name on a full disk: refused before anything is touched.
         fill(where)
-        result = run_memattach(context, "-p", sufferer.pid, "-d", "50ms", "-o", os.path.join(where, "other.dump"), "--deadline", "20s")
+        result = run_memattach(context, "-p", sufferer.pid, "-d", "50ms", "-o", os.path.join(where, "other.dump"), "--deadline", DEADLINE)
         if kind != "xfs" or result.returncode == 1:  # which has some blocks left for what is small
             assert result.returncode == 1 and "No space" in result.stderr and not os.path.exists(os.path.join(where, "other.dump")), result
         # There is room again.
@@ -244,17 +245,19 @@ def dump_of_a_killed_memattach_is_whole(context):
     sufferer = sufferer_of(context, "storm")
     folder = context.unique("folder", "")
     os.mkdir(folder)
-    for i in range(5):
+    for i in range(3):
         dump, saved = os.path.join(folder, f"{i}.dump"), os.path.join(folder, f"{i}.saved")
         session = Session(context, sufferer.pid, "--max-size", "64M", rate="1", output=dump)
         time.sleep(2 + rng.uniform(0, 0.3))  # the second copy is written about then
         session.process.kill()
         session.process.wait(PATIENCE)
-        time.sleep(0.5)  # a copy that had begun comes to its end
-        assert sorted(os.listdir(folder)) == sorted(os.path.basename(name) for name in [dump, *[f"{k}.{end}" for k in range(i)
-                                                                                                   for end in ("dump", "saved")]])
+        wanted = {os.path.basename(dump), *(f"{k}.{kind}" for k in range(i) for kind in ("dump", "saved"))}
+        end = time.monotonic() + PATIENCE
+        while set(os.listdir(folder)) != wanted:  # a copy that had begun comes to its end
+            assert time.monotonic() < end, (os.listdir(folder), wanted)
+            time.sleep(0.02)
         taken = whole(context, dump)["samples"]["taken"]
-        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", "20s")
+        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", DEADLINE)
         assert result.returncode == 0 and f"is in {saved}" in result.stderr, result
         report = whole(context, saved)
         assert report["samples"]["taken"] > taken and report["target"]["ended"] == "abandoned", (taken, report["samples"])
@@ -270,10 +273,10 @@ def recording_waits_for_a_name(context):
     session.process.kill()
     session.process.wait(PATIENCE)
     for name in (session.dump, "/nowhere/a.dump"):
-        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", name, "--deadline", "20s")
+        result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", name, "--deadline", DEADLINE)
         assert result.returncode == 2 and "save it with another -o" in result.stderr, result
     saved = context.path("saved.dump")
-    result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", "20s")
+    result = run_memattach(context, "--detach", "-p", sufferer.pid, "-o", saved, "--deadline", DEADLINE)
     assert result.returncode == 0, result
     assert whole(context, saved)["samples"]["taken"] > 0
     settle(sufferer.state)
@@ -282,7 +285,7 @@ def recording_waits_for_a_name(context):
     session = Session(context, sufferer.pid, rate="64k")
     session.process.kill()
     session.process.wait(PATIENCE)
-    result = subprocess.run([context.memattach, "--detach", "-p", str(sufferer.pid), "--deadline", "20s"], cwd="/proc", stderr=subprocess.PIPE,
+    result = subprocess.run([context.memattach, "--detach", "-p", str(sufferer.pid), "--deadline", DEADLINE], cwd="/proc", stderr=subprocess.PIPE,
                             text=True, timeout=PATIENCE, check=False)
     assert result.returncode == 3 and "could not be saved" in result.stderr, result
     sufferer.finish()

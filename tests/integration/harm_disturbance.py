@@ -8,11 +8,11 @@ import subprocess
 import threading
 import time
 
-from harness import Victim, case, cycle, log, run_memattach
-from procfs import Failure, Skip, describe, tasks_of
-from snapshot import Snapshot, State, check_same, remains, settle
+from harness import DEADLINE, Victim, case, cycle, log, run_memattach
+from procfs import Failure, PATIENCE, Skip, describe, tasks_of
+from snapshot import Snapshot, State, check_same, remains, settle, wait_until_born
 
-CYCLES = 20
+CYCLES = 8  # or more, with --cycles
 AT_ONCE = 3 * (os.cpu_count() or 1)  # most of the time of a session is waiting
 NAP_MS = 1000
 LATE_MS = 500  # half of the time: a call that started anew even once in the middle would be later
@@ -73,7 +73,7 @@ def undisturbed(context, promise):
             victim = Victim(context, "sleeper", mode)
             before = Snapshot(victim.pid)
             ends = []
-            for _ in range(max(CYCLES, context.cycles if context.cycles != 20 else 0)):
+            for _ in range(max(CYCLES, context.cycles)):
                 ends.append(cycle(context, victim.pid))
                 victim.check_alive()
             check_same(before, Snapshot(victim.pid))
@@ -98,21 +98,21 @@ def undisturbed(context, promise):
         raise Failure(f"{len(failures)} of {len(modes)} kinds:\n  " + "\n  ".join(failures))
 
 
-@case(timeout=600, alone=True)
+@case(alone=True)
 def blocked_calls_keep_their_time(context):
-    """poll, select, nanosleep, futex …: 20 sessions each, no EINTR, errno as it was, not early, not late."""
+    """poll, select, nanosleep, futex …: sessions one after the other, no EINTR, errno as it was, not early, not late."""
     undisturbed(context, "kept")
 
 
-@case(timeout=600, alone=True)
+@case(alone=True)
 def blocked_calls_that_start_anew(context):
     """epoll_wait, semtimedop, sigtimedwait, recv with SO_RCVTIMEO, io_getevents: no EINTR, not early; the time may start anew."""
     undisturbed(context, "anew")
 
 
-@case(timeout=600, alone=True)
+@case(alone=True)
 def blocked_calls_without_time(context):
-    """read, accept, futex, wait4, pause, semop, msgrcv, locks …: 20 sessions each and they never return."""
+    """read, accept, futex, wait4, pause, semop, msgrcv, locks …: sessions one after the other, and they never return."""
     undisturbed(context, "none")
 
 
@@ -166,7 +166,7 @@ def realtime_thread_hogs_a_processor(context):
         tids = tasks_of(victim.pid)
         for tid in tids:
             os.sched_setaffinity(tid, processors[-1:])
-        time.sleep(0.3)  # threads that are being born block all signals
+        wait_until_born(victim.pid)
         before = State(victim.pid)
         try:
             os.sched_setscheduler(tids[-1], os.SCHED_FIFO, os.sched_param(50))
@@ -192,7 +192,7 @@ def parent_sees_no_stop(context):
 
 @case()
 def stopped_state_is_kept(context):
-    """20 sessions on a process in state T: it stays T, its parent is not told again, SIGCONT wakes it."""
+    """Sessions on a process in state T: it stays T, its parent is not told again, SIGCONT wakes it."""
     victim = Victim(context, "alloc_loop")
     os.kill(victim.pid, signal.SIGSTOP)
     os.waitpid(victim.pid, os.WUNTRACED)
@@ -211,16 +211,16 @@ def stopped_state_is_kept(context):
 def stop_and_continue_during_sessions(context):
     """SIGSTOP and SIGCONT at any moment of attach and detach take effect as ever."""
     victim = Victim(context, "alloc_loop")
-    command = [context.memattach, "-q", "-p", str(victim.pid), "-d", "20ms", "--deadline", "20s"]
-    for i in range(CYCLES * 3):
+    command = [context.memattach, "-q", "-p", str(victim.pid), "-d", "20ms", "--deadline", DEADLINE]
+    for i in range(CYCLES):
         dump = context.unique("job", ".dump")
         session = context.start(command + ["-o", dump], stderr=subprocess.PIPE, text=True)
-        time.sleep(0.002 * (i % 40))
+        time.sleep(0.01 * i)
         os.kill(victim.pid, signal.SIGSTOP)
         os.waitpid(victim.pid, os.WUNTRACED)
         time.sleep(0.005)
         os.kill(victim.pid, signal.SIGCONT)
-        if session.wait(60) != 0:
+        if session.wait(PATIENCE) != 0:
             raise Failure(f"memattach ended with {session.returncode}: {session.stderr.read()}; {describe(victim.pid)}")
         os.unlink(dump)
         victim.rounds_go_on()
@@ -231,7 +231,7 @@ def stop_and_continue_during_sessions(context):
 def stop_late_and_for_long(context):
     """SIGSTOP at any moment, SIGCONT when memattach has ended: at once, or given up because a thread stands in malloc or in a hook."""
     victim = Victim(context, "alloc_loop")
-    time.sleep(0.3)  # threads that are being born block all signals
+    wait_until_born(victim.pid)
     before = State(victim.pid)
     for i in range(CYCLES):
         session = context.start([context.memattach, "-q", "-p", str(victim.pid), "-d", "20ms", "-o", context.unique("job", ".dump")],
@@ -239,12 +239,12 @@ def stop_late_and_for_long(context):
         time.sleep(0.004 * i)
         os.kill(victim.pid, signal.SIGSTOP)
         os.waitpid(victim.pid, os.WUNTRACED)
-        code = session.wait(60)
+        code = session.wait(PATIENCE)
         os.kill(victim.pid, signal.SIGCONT)
         if code not in (0, 1, 2):
             raise Failure(f"memattach ended with {code}: {session.stderr.read()}; {describe(victim.pid)}")
         victim.rounds_go_on()
-        finished = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
+        finished = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", DEADLINE)
         if finished.returncode != 0:
             raise Failure(f"--detach ended with {finished.returncode}: {finished.stderr}")
         settle(before)

@@ -5,7 +5,7 @@ import time
 
 from harness import Session, Victim, case, check_receipt, cycle, run_memattach
 from procfs import Failure, read_text
-from reports import analyze, functions_of, stacks_with, sum_of
+from reports import analyze, functions_of, stacks_with, sum_of, until
 from snapshot import Snapshot, check_same
 from harm_kills import share
 
@@ -27,16 +27,23 @@ def let_go(victim):
 
 
 def held_in_the_middle(context, function, stack):
-    """A thread that would go on in the middle of the displaced instructions keeps them from being replaced."""
+    """A thread that would go on in the middle of the displaced instructions keeps them from being replaced; elsewhere it goes on as if
+    nothing were. How often it is in the middle: the jump begins behind the first instruction, and displaces one or more."""
     victim = Victim(context, "entry_steps", function, stack)
-    before = Snapshot(victim.pid)
-    assert hold(victim, 1), "there is no second instruction"
-    result = run_memattach(context, *HOOKS, "-p", victim.pid, "-d", "10ms", "-o", context.unique("refused", ".dump"))
-    assert result.returncode == 1 and "is at the entry of an allocation function" in result.stderr, result
-    let_go(victim)
     cycle(context, victim.pid, *HOOKS)
-    check_same(before, Snapshot(victim.pid), busy=False)
+    before = Snapshot(victim.pid)
+    refused = 0
+    for step in range(1, 5):
+        if not hold(victim, step):
+            continue
+        result = run_memattach(context, *HOOKS, "-p", victim.pid, "-d", "10ms", "-o", context.unique("middle", ".dump"))
+        in_the_middle = "is at the entry of an allocation function" in result.stderr
+        assert result.returncode == int(in_the_middle), result
+        refused += in_the_middle
+        let_go(victim)
+        check_same(before, Snapshot(victim.pid), busy=False)
     victim.finish_by_stdin()
+    return refused
 
 
 def held_between_the_jumps(context, function, stack):
@@ -64,8 +71,9 @@ def held_between_the_jumps(context, function, stack):
 
 for short in ("free", "realloc"):
     def middle(context, name=short):
-        for stack in ("own", "alternate"):
-            held_in_the_middle(context, name, stack)
+        # What an entry of free is made of may leave no middle.
+        refused = [held_in_the_middle(context, name, stack) for stack in ("own", "alternate")]
+        assert name == "free" or all(refused), refused
     middle.__name__ = f"entry_held_in_the_middle_of_{short}"
     case()(middle)
 
@@ -131,23 +139,25 @@ def entry_rows_are_overwritten(context):
 
 
 POOL = ("--hook", "pool_get=malloc", "--hook", "pool_put=free")
+CALLERS = ("integers", "doubles", "get_and_put")
 
 
 @case()
 def entry_hooks_keep_registers(context):
     """What callers keep in registers across calls of a short pool, or of the program's own malloc, stays there: for calls that are
     recorded and others, during attach and detach, and when memattach is killed. The stacks are those of the callers."""
-    for name, options, hooked in (("kept_registers", POOL, 2), ("kept_registers_malloc", (), 3)):
+    for name, options in (("kept_registers", POOL), ("kept_registers_malloc", ())):
         victim = Victim(context, name)
         for rate in ("1", "512k"):
             # Its threads may be in malloc all the time: after the deadline the payload is mapped, which needs no safe point.
             session = Session(context, victim.pid, "--max-overhead", "off", *options, rate=rate, deadline="1s")
-            time.sleep(0.3)
+            until(context, session, "each caller is recorded", lambda report: all(stacks_with(report, caller) for caller in CALLERS))
             check_receipt(session.stop(), victim.pid)
             victim.check_alive()
-            assert session.receipt["functions"] == {"hooked": hooked, "restored": hooked}, session.receipt
+            functions = session.receipt["functions"]
+            assert functions["hooked"] == functions["restored"] > 1, session.receipt
             report = analyze(context, session.dump)
-            for caller in ("integers", "doubles", "get_and_put"):
+            for caller in CALLERS:
                 stacks = stacks_with(report, caller)
                 assert stacks and all("run_round" in functions_of(stack) for stack in stacks), (name, rate, caller, stacks)
         session = Session(context, victim.pid, *options, rate="1", deadline="1s")
@@ -166,7 +176,7 @@ for short in ("storm", "signals"):
         context.options = HOOKS
         share(context, key, 20, 10)
     killed.__name__ = f"entry_killed_{short}"
-    case(timeout=600)(killed)
+    case()(killed)
 
 for short in ("thread_churn", "fork_storm", "cxx_exceptions", "vectors"):
     def cycles(context, name=short):
@@ -178,4 +188,4 @@ for short in ("thread_churn", "fork_storm", "cxx_exceptions", "vectors"):
         victim.rounds_go_on()
         victim.finish()
     cycles.__name__ = f"entry_cycles_{short}"
-    case(timeout=300)(cycles)
+    case()(cycles)

@@ -22,7 +22,7 @@ def older(context, calls):
     return result
 
 
-@case(timeout=300)
+@case(alone=True)  # it waits for the moment in which a thread that never rests is in a call
 def restartable_sequences_before_linux_5_13(context):
     """Where the kernel does not say where a thread's sequences are, only a thread in a system call is borrowed."""
     restartable_sequences_are_aborted(older(context, "rseq_configuration"))

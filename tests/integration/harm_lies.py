@@ -85,7 +85,7 @@ def lies_about_entries(context):
     victim.finish_by_stdin()
 
 
-@case(timeout=300)
+@case()
 def lies_about_frames(context):
     """Sixteen times the CIEs may take sixteen times the CPU time, not its square: with a limit of sixty-four times it comes to its end."""
     few, many = 12500, 200000
@@ -98,6 +98,18 @@ def lies_about_frames(context):
     assert used.code == 0 and b"verdict         can be attached to" in used.said, used.said
     assert is_sanitized(context) or used.memory_mb < MEMORY_MB, used.memory_mb
     victim.finish_by_stdin()
+
+
+@case()
+def frames_take_long_to_interpret(context):
+    """The only thread sleeps below a function whose call frame information saves two million states: none are made by who stops it."""
+    victim = Victim(context, "long_frames")
+    before = Snapshot(victim.pid)
+    used = Used(context, "-p", victim.pid, "-d", "1ms", "-o", context.path("dump"), "--no-cache", "--no-symbols")
+    assert used.code == 0, used.said
+    assert is_sanitized(context) or used.memory_mb < 100, used.memory_mb
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
 
 
 def waits_in_read(pid):

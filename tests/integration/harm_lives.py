@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The life of the process goes on: threads, forks, exec, exit, libraries and other tools at any moment of a session."""
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
 import time
 
-from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
-from procfs import Failure, PATIENCE, Skip, describe
+from harness import DEADLINE, Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
+from procfs import Failure, PATIENCE, Skip, describe, read_text
 from snapshot import Snapshot, check_same, remains
 from harm_disturbance import many
 from harm_kills import count_calls, kill_at, leave_session
@@ -17,12 +16,12 @@ from harm_kills import count_calls, kill_at, leave_session
 PTRACE = 101  # of system calls
 
 
-@case(timeout=300)
+@case()
 def thread_churn_many_times(context):
     many(context, "thread_churn")
 
 
-@case(timeout=300)
+@case()
 def thread_churn_main_has_exited(context):
     many(context, "thread_churn", "main-exits", compare=False)
 
@@ -38,35 +37,33 @@ def every_thread_lives_for_a_millisecond(context):
     victim.finish()
 
 
-@case(timeout=300)
+@case()
 def fork_storm_many_times(context):
     many(context, "fork_storm")
 
 
-@case(timeout=300)
+@case()
 def dlopen_storm_many_times(context):
     many(context, "dlopen_storm", context.target("plugin.so"), compare=False)
 
 
-@case(timeout=300)
+@case()
 def cxx_exceptions_many_times(context):
     many(context, "cxx_exceptions")
 
 
-@case(timeout=300)
+@case()
 def mappings_change(context):
     """A program that splits and merges mappings while its list of mappings is read."""
     many(context, "lives", "mappings")
 
 
-def at_moments(context, mode, check, rounds=60):
-    """A session with a victim that does something after a random time; memattach must end by itself and tell it."""
-    generator = random.Random(4711)
-    for _ in range(rounds):
-        moment = generator.randrange(0, 120)
+def at_moments(context, mode, check):
+    """A session with a victim that does something after so many milliseconds; memattach must end by itself and tell it."""
+    for moment in range(0, 120, 5):
         victim = Victim(context, "lives", mode, str(moment))
         dump = context.unique("moment", ".dump")
-        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", dump, "--deadline", "20s")
+        result = run_memattach(context, "-p", victim.pid, "-d", "50ms", "-o", dump, "--deadline", DEADLINE)
         try:
             check(victim, result)
         except (AssertionError, Failure) as failure:
@@ -75,7 +72,7 @@ def at_moments(context, mode, check, rounds=60):
             os.unlink(dump)
 
 
-@case(timeout=300, sanitized=True)
+@case(sanitized=True)
 def exit_at_any_moment(context):
     def check(victim, result):
         assert result.returncode in (0, 1), f"memattach ended with {result.returncode}"
@@ -93,7 +90,7 @@ def wait_for_new_program(victim):
         time.sleep(0.01)
 
 
-@case(timeout=300, sanitized=True)
+@case(sanitized=True)
 def exec_at_any_moment(context):
     def check(victim, result):
         assert result.returncode == 0, f"memattach ended with {result.returncode}"  # it attaches to the new program
@@ -199,15 +196,13 @@ def exit_during_session(context):
     assert victim.process.wait(PATIENCE) == 7
 
 
-@case()
-def exit_before_the_receipt(context):
-    """The process ends when the payload is out and before memattach has compared: nothing can have stayed in it."""
-    if not shutil.which("strace"):
-        raise Skip("strace is not installed")
+def ended_before_the_receipt(context):
+    """False: memattach looked less often than the time before, and had compared already."""
     victim = Victim(context, "sleeper", "pause")
-    command = [context.memattach, "-p", str(victim.pid), "-d", "10ms", "-o", context.path("late.dump")]
+    dump = context.unique("late", ".dump")
+    command = [context.memattach, "-p", str(victim.pid), "-d", "10ms", "-o", dump]
     looks = sum(count for (name, _), count in count_calls(context, command).items() if name == "getdents64")
-    os.unlink(context.path("late.dump"))
+    os.unlink(dump)
     # The last looks at directories are those for the receipt.
     session = subprocess.Popen(["strace", "-f", "-qq", "-o", context.path("trace.txt"), "-e", "trace=getdents64", "-e",
                                 f"inject=getdents64:delay_enter=150000:when={looks - 10}+", *command],
@@ -220,27 +215,43 @@ def exit_before_the_receipt(context):
     victim.process.kill()
     victim.process.wait(PATIENCE)
     said = session.communicate(timeout=PATIENCE)[1]
-    assert session.returncode == 0 and "ended during the session" in said, (session.returncode, said)
+    assert session.returncode == 0 and ("ended during the session" in said or "the process is as before" in said), (session.returncode, said)
+    return "ended during the session" in said
+
+
+@case()
+def exit_before_the_receipt(context):
+    """The process ends when the payload is out and before memattach has compared: nothing can have stayed in it."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    for _ in range(5):
+        if ended_before_the_receipt(context):
+            return
+    raise Failure("the receipt was always made before the process ended")
 
 
 @case()
 def child_that_shares_the_memory(context):
     """A CLONE_VM child runs on the thread pointer of a thread: no call is made on such a thread, the process is refused, the child named."""
     victim = Victim(context, "lives", "clone_vm")
-    time.sleep(0.1)
+    end = time.monotonic() + PATIENCE
+    while not read_text(f"/proc/{victim.pid}/task/{victim.pid}/children"):
+        assert time.monotonic() < end, "the child that shares the memory is not made"
+        time.sleep(0.005)
     before = Snapshot(victim.pid)
     result = run_memattach(context, "-p", victim.pid, "-o", context.path("c.dump"), "--deadline", "300ms")
-    assert result.returncode == 1 and "CLONE_VM" in result.stderr and UNCHANGED in result.stderr, result
+    assert result.returncode == 1 and "runs in its memory" in result.stderr and UNCHANGED in result.stderr, result
     check_same(before, Snapshot(victim.pid), busy=True)
     victim.finish()
 
 
-@case(timeout=300)
+@case()
 def vfork_child_at_detach(context):
     """A child of vfork that is in the payload is no thread of the process: nothing is unmapped under it."""
     victim = Victim(context, "lives", "vfork_busy")
-    for _ in range(30):
-        cycle(context, victim.pid, "-r", "1k")
+    for _ in range(10):
+        # Code would be changed only in a moment without such a child, for which a session waits no longer than its deadline.
+        cycle(context, victim.pid, "-r", "1k", "--hooks", "got")
         victim.check_alive()
     victim.rounds_go_on()
     victim.finish()
@@ -296,7 +307,7 @@ def vfork_during_session(context):
 def hook_of_another_tool_over_ours(context):
     """Another tool takes a GOT entry during the session and calls on to the trampoline: left alone, named, and callable for ever."""
     victim = Victim(context, "lives", "overhook")
-    session = Session(context, victim.pid)
+    session = Session(context, victim.pid, "--hooks", "got")
     victim.send("hook")
     assert int(victim.wait("^DONE hook").split()[2]) > 0
     session.process.send_signal(signal.SIGINT)
@@ -320,7 +331,7 @@ def hooks_of_the_program_over_all_of_ours(context):
     """The program takes all its GOT entries itself, and a library is loaded: still hooks that lead to trampolines; put back, they are ours again."""
     for put in (True, False):
         victim = Victim(context, "lives", "hook_all", context.target("plugin.so"))
-        session = Session(context, victim.pid, "-v")
+        session = Session(context, victim.pid, "-v", "--hooks", "got")
         victim.send("take")
         victim.wait("^DONE take")
         session.lines.wait("GOT entries more in modules loaded since")  # those of the program were looked at, too
@@ -347,13 +358,13 @@ def hooks_of_the_program_over_all_of_ours(context):
 def trampoline_that_is_put_back(context):
     """A GOT entry that held its old value when a detach looked, and was given up, holds the trampoline again at the next detach: it is ours."""
     victim = Victim(context, "lives", "hook_all", context.target("plugin.so"))
-    leave_session(context, victim.pid)
+    leave_session(context, victim.pid, "--hooks", "got")
     victim.send("old")
     victim.wait("^DONE old")
     assert kill_at(context, True, victim.pid, PTRACE, 1) == -signal.SIGKILL  # it looks at the GOT entries before it asks a thread to stop
     victim.send("put")
     victim.wait("^DONE put")
-    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", "20s")
+    result = run_memattach(context, "--detach", "-p", victim.pid, "--deadline", DEADLINE)
     said = re.search(r"(\d+) of (\d+) GOT entries restored", result.stderr)
     assert result.returncode == 0 and said and said[1] == said[2], result
     victim.send("call")

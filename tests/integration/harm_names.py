@@ -17,15 +17,15 @@ import threading
 import time
 
 from harm_privileges import NOBODY, as_nobody
-from harness import Session, Victim, case, check_receipt
+from harness import DEADLINE, Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
-from reports import analyze, analyze_text, whole
+from reports import analyze, analyze_text, until, whole
 from snapshot import Snapshot, check_same
 
 
-def functions(report):
+def functions(report, module="alloc_loop"):
     return {frame["function"] for stack in report["stacks"] for frame in stack["frames"]
-            if frame["module"] and frame["module"].endswith("/alloc_loop")}
+            if frame["module"] and frame["module"].endswith("/" + module)}
 
 
 def beside(context, **programs):
@@ -38,6 +38,13 @@ def beside(context, **programs):
     for name, path in programs.items():
         shutil.copy(path, os.path.join(folder, name.replace("_", "-")))
     return os.path.join(folder, "memattach")
+
+
+def beside_stopped(context):
+    """With a memanalyze that stops when it has given up its rights, before it reads anything."""
+    memattach = beside(context, memanalyze=context.tool("stopped_memanalyze"), real_memanalyze=context.memanalyze)
+    shutil.copy(context.tool("stop_at_filter.so"), os.path.join(os.path.dirname(memattach), "stop-at-filter.so"))
+    return memattach
 
 
 def stopped_child(memattach):
@@ -54,13 +61,12 @@ class Looker:
     """A session of which the process that looks for names has stopped before it began."""
 
     def __init__(self, context, victim, *arguments, output=None):
-        real, context.memattach = context.memattach, beside(context, memanalyze=context.tool("stopped_memanalyze"),
-                                                            real_memanalyze=context.memanalyze)
+        real, context.memattach = context.memattach, beside_stopped(context)
         self.before = Snapshot(victim.pid)
         self.victim = victim
         self.session = Session(context, victim.pid, *arguments, output=output)
         context.memattach = real
-        time.sleep(0.5)
+        self.session.sampled(20)
         os.kill(self.session.process.pid, signal.SIGINT)
         end = time.monotonic() + PATIENCE
         while not self.find():
@@ -84,20 +90,21 @@ class Looker:
 
 @case()
 def names_are_looked_for_without_rights(context):
-    """The process that reads DWARF is the target's user, with no capability, no descriptor but the dump and the target's files,
-    an empty environment and a network of its own; the target has its receipt by then."""
+    """The process that reads DWARF is a user of its own, who opens files as the target's; it has no capability, no descriptor but the dump
+    and the target's files, an empty environment and a network of its own; the target has its receipt by then."""
     if os.geteuid() != 0:
         raise Skip("only root has rights to give up")
     looker = Looker(context, as_nobody(context))
     assert os.path.exists(looker.session.receipt_path), "the receipt comes first"
     assert whole(context, looker.session.dump)["target"]["ended"] == "detached"
-    for name in ("Uid", "Gid"):
-        assert set(re.search(rf"^{name}:(.*)$", looker.status, re.M).group(1).split()) == {str(NOBODY)}, looker.status
+    *own, files = (int(number) for number in re.search(r"^Uid:(.*)$", looker.status, re.M).group(1).split())
+    assert files == NOBODY and len(set(own)) == 1 and own[0] not in (0, NOBODY), looker.status
+    assert set(re.search(r"^Gid:(.*)$", looker.status, re.M).group(1).split()) == {str(own[0])}, looker.status
     assert re.search(r"^Groups:\s*$", looker.status, re.M), looker.status
     for name in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
         assert int(re.search(rf"^{name}:\s*(\w+)$", looker.status, re.M).group(1), 16) == 0, looker.status
     assert re.search(r"^NoNewPrivs:\s*1$", looker.status, re.M) and re.search(r"^Seccomp:\s*2$", looker.status, re.M)
-    assert set(re.findall(r"^\w+", read_text(f"/proc/{looker.pid}/environ").replace("\0", "\n"), re.M)) <= {"ASAN_OPTIONS"}
+    assert set(re.findall(r"^\w+", read_text(f"/proc/{looker.pid}/environ").replace("\0", "\n"), re.M)) <= {"ASAN_OPTIONS", "LD_PRELOAD"}
     assert os.readlink(f"/proc/{looker.pid}/ns/net") != os.readlink("/proc/self/ns/net")
     for fd in os.listdir(f"/proc/{looker.pid}/fd"):
         path = os.readlink(f"/proc/{looker.pid}/fd/{fd}")
@@ -122,6 +129,34 @@ def writable_files(pid):
 
 
 @case()
+def stopped_reader_is_not_waited_for(context):
+    """The user of a child that reads for him stops it for good. Before the attach, where one is asked for the form of a report, a signal ends
+    memattach all the same, and without one it gives up; after the session it goes on without names and report, and the dump is whole."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    program = beside_stopped(context)
+    for stopped_for_good in ("until a signal", "before the attach", "after the session"):
+        dump = context.unique("stopped", ".dump")
+        process = context.start([program, "-p", str(victim.pid), "-d", "100ms", "-o", dump, "--report", context.path("r.txt")],
+                                stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + PATIENCE
+        while process.poll() is None:
+            assert time.monotonic() < end, f"it waits for a child that is stopped {stopped_for_good}"
+            reader = stopped_child(process.pid)[0]
+            if reader and stopped_for_good == "until a signal":
+                process.send_signal(signal.SIGINT)
+            elif reader and stopped_for_good == "after the session" and not os.path.exists(dump):
+                os.kill(reader, signal.SIGCONT)
+            time.sleep(0.01)
+        said = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 3 if stopped_for_good == "after the session" else not os.path.exists(dump), (process.returncode, said)
+        assert stopped_for_good == "until a signal" or "was stopped by somebody" in said, said
+    assert whole(context, dump)["target"]["ended"] == "detached", said
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
 def readers_have_no_terminal(context):
     """Who names frames and writes a report is the target's user: no such process has the terminal of who started memattach, where it could
     type (TIOCSTI), or a descriptor of it, nor a file that it could change later; the reports are there all the same."""
@@ -133,8 +168,8 @@ def readers_have_no_terminal(context):
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
-    program = beside(context, memanalyze=context.tool("stopped_memanalyze"), real_memanalyze=context.memanalyze)
-    process = context.start([program, str(victim.pid), "-d", "100ms", "-r", "16k", "--deadline", "20s", "--report", "-",
+    program = beside_stopped(context)
+    process = context.start([program, str(victim.pid), "-d", "100ms", "-r", "16k", "--deadline", DEADLINE, "--report", "-",
                              "--report", context.path("r.json")], stdin=slave, stdout=slave, stderr=slave, preexec_fn=own)
     os.close(slave)
     end = time.monotonic() + PATIENCE
@@ -217,7 +252,7 @@ def names_are_looked_for_by_nobody(context):
                              ({"memanalyze": shutil.which("true")}, "makes no sense")):
         real, context.memattach = context.memattach, beside(context, **programs)
         session = Session(context, victim.pid)
-        time.sleep(0.3)
+        session.sampled(20)
         check_receipt(session.stop(), victim.pid)
         context.memattach = real
         assert "without the names of functions: " in session.said() and reason in session.said(), session.said()
@@ -230,7 +265,7 @@ def names_after_memattach_is_killed(context):
     """A dump of a memattach that was killed has no names: memanalyze finds them in the files."""
     victim = Victim(context, "alloc_loop")
     session = Session(context, victim.pid)
-    time.sleep(3)  # a copy comes every two seconds
+    until(context, session, "a sample in the dump", lambda report: "loop" in functions(report))
     session.process.kill()
     session.process.wait(PATIENCE)
     assert "loop" in functions(analyze(context, session.dump))
@@ -275,7 +310,7 @@ def names_of_code_that_the_target_made(context):
         def names(change):
             change()
             session = Session(context, victim.pid)
-            time.sleep(0.5)
+            session.sampled(20)
             check_receipt(session.stop(), victim.pid)
             text = analyze_text(context, session.dump)
             assert "\033" not in text
@@ -283,7 +318,7 @@ def names_of_code_that_the_target_made(context):
             messages.append(session.said())
             return [frame["function"] for stack in whole(context, session.dump)["stacks"] for frame in stack["frames"]
                     if frame["function"] and "made_here" in frame["function"]]
-        assert "made_here \033[31mby the victim" in names(lambda: None)
+        assert "made_here \033[31mby the victim" in names(lambda: os.chmod(path, 0o600))
         assert "[jit]" not in said[-1], said[-1]
         assert not names(lambda: os.utime(path, (0, 0)))
         assert "names no code that the process has made: it is older" in messages[-1], messages[-1]
@@ -334,7 +369,7 @@ def names_of_damaged_debug_information(context):
         os.chmod(program, 0o755)
         victim = Victim(context, [program])
         session = Session(context, victim.pid)
-        time.sleep(0.3)
+        session.sampled(20)
         check_receipt(session.stop(), victim.pid)
         victim.finish()
         os.unlink(program)
@@ -378,7 +413,7 @@ def names_from_a_server(context):
     dumps = []
     for options in ([], ["--no-symbols"]):
         session = Session(context, victim.pid, *options)
-        time.sleep(0.5)
+        session.sampled(20)
         check_receipt(session.stop(), victim.pid)
         dumps.append(session.dump)
     victim.finish()

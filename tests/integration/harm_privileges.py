@@ -37,6 +37,25 @@ def capabilities_are_given_up(context):
 
 
 @case()
+def cache_is_not_shared_with_other_users(context):
+    """What was compiled for a process of another user, who may have written it, is not kept; what root's own process needs is not taken from it."""
+    if os.geteuid() != 0:
+        raise Skip("only root profiles the processes of others")
+    folder = os.path.join(os.environ["XDG_CACHE_HOME"], "memattach")
+
+    def kept():
+        return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+
+    for victim, keeps in ((as_nobody(context), False), (Victim(context, "alloc_loop"), True), (as_nobody(context), False)):
+        before, used = kept(), {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in kept()}
+        check_receipt(Session(context, victim.pid).stop(), victim.pid)
+        assert (kept() != before) == keeps, (keeps, before, kept())
+        for name, time in used.items():
+            assert os.stat(os.path.join(folder, name)).st_mtime_ns == time, f"{name} was used"
+        victim.finish()
+
+
+@case()
 def capabilities_stay_where_they_are_the_right_to_trace(context):
     """Without CAP_SYS_PTRACE memattach may trace a process because it has all that process's capabilities: it keeps them, and ends well."""
     if os.geteuid() != 0:

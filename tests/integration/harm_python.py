@@ -2,7 +2,6 @@
 """Python frames are walked while the interpreter makes and ends them in all ways, and while it ends itself."""
 import random
 import subprocess
-import time
 
 from cases_python import PROGRAM, pythons
 from cases_python_objects import Objects
@@ -14,7 +13,7 @@ BUSY = str(PROGRAM.with_name("python_busy.py"))
 QUIET = {"PYTHONWARNINGS": "ignore"}
 
 
-@case(timeout=600, sanitized=True)
+@case(sanitized=True)
 def python_goes_on_while_its_frames_are_walked(context):
     """At rate 1, which walks at each call of malloc: the program checks all that it computes, and is as before after each session."""
     for python in pythons(context):
@@ -25,12 +24,12 @@ def python_goes_on_while_its_frames_are_walked(context):
             sufferer.finish()
 
 
-@case(timeout=600)
+@case()
 def python_stacks_are_whole_while_it_is_busy(context):
     for python in pythons(context):
         victim = Victim(context, [python, BUSY], environment=QUIET)
         session = Session(context, victim.pid, rate="4k")
-        time.sleep(1)
+        session.sampled(500)
         session.stop()
         dump = PythonDump(session.dump)
         taken = sum(stack.taken for stack in dump.stacks.values())
@@ -42,7 +41,7 @@ def python_stacks_are_whole_while_it_is_busy(context):
         victim.finish()
 
 
-@case(timeout=600)
+@case()
 def python_ends_during_the_session(context):
     """With daemon threads that still run, in finalisers, at any moment: it ends as it would without a session."""
     for python in pythons(context):
@@ -61,7 +60,7 @@ def python_ends_during_the_session(context):
 
 @case()
 def python_objects_when_memattach_is_killed(context):
-    """The words lead to trampolines that go on to CPython's own functions; --detach puts them back."""
+    """CPython's functions lead to trampolines that go on to them, and its words to nops before them; --detach puts all back."""
     for python in pythons(context):
         victim = Objects(context, python)
         first = victim.table()

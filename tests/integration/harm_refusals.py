@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach, slow_allocator
+from harness import Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
 from procfs import Failure, PATIENCE, Skip, describe, read_text, tasks_of
-from snapshot import Snapshot, State, check_same, settle
+from snapshot import Snapshot, State, check_same, settle, wait_until_born
 
 NOBODY = 65534
 
@@ -116,8 +116,8 @@ def refuse_without_capability(context):
     victim.finish()
 
 
-@case()
-def refuse_traced_by_strace(context):
+def traced_victim(context):
+    """A victim, and the strace that traces it by now."""
     strace = shutil.which("strace")
     if not strace:
         raise Skip("strace is not installed")
@@ -127,6 +127,12 @@ def refuse_traced_by_strace(context):
     while f"TracerPid:\t{tracer.pid}" not in read_text(f"/proc/{victim.pid}/status"):
         assert time.monotonic() < end, "strace does not attach"
         time.sleep(0.01)
+    return victim, tracer
+
+
+@case()
+def refuse_traced_by_strace(context):
+    victim, tracer = traced_victim(context)
     refused(context, victim.pid, "already traced", f"PID {tracer.pid} (strace)")
     tracer.send_signal(signal.SIGINT)
     tracer.wait(PATIENCE)
@@ -206,13 +212,10 @@ def refuse_static_and_zombie(context):
 
 @case()
 def refuse_without_safe_thread(context):
-    """The only thread sleeps inside malloc: not within the deadline, named; with more time it works."""
-    victim = Victim(context, "lives", "held", environment=slow_allocator(context))
-    victim.wait("^HELD")
+    """The only thread is in the loader: not within the deadline, named; without dlopen it works."""
+    victim = Victim(context, "loader_guests", "iterates")
     refused(context, victim.pid, "no thread came to a safe point", f"thread {victim.pid} is in ", UNCHANGED,
             arguments=["--deadline", "200ms", "--loader", "target"], doctor=False, busy=True)
-    refused(context, victim.pid, "no thread came to a safe point", "nor can the payload be mapped", UNCHANGED,
-            arguments=["--deadline", "200ms", "--hooks", "got"], doctor=False, busy=True)
     cycle(context, victim.pid)
     victim.rounds_go_on()
     victim.finish()
@@ -276,16 +279,14 @@ def wait_for_vfork(victim):
 
 @case()
 def refuse_uninterruptible(context):
-    """A vfork parent is in D state: given up within the deadline; afterwards it works."""
+    """A vfork parent is in D state, and its child runs in its memory: given up within the deadline; afterwards it works."""
     victim = Victim(context, "lives", "vfork")
     before = State(victim.pid)
     victim.send("go")
     wait_for_vfork(victim)
-    start = time.monotonic()
     result = run_memattach(context, "-p", victim.pid, "-d", "10ms", "-o", context.path("d.dump"), "--deadline", "300ms")
-    assert result.returncode == 1 and "uninterruptible sleep" in result.stderr and UNCHANGED in result.stderr, result
+    assert result.returncode == 1 and "runs in its memory" in result.stderr and UNCHANGED in result.stderr, result
     assert not os.path.exists(context.path("d.dump"))
-    assert time.monotonic() - start < 60
     victim.send("back")
     victim.wait("^BACK")
     settle(before)
@@ -315,7 +316,7 @@ def attach_slowly(context, victim, deadline):
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     memattach = subprocess.Popen(["strace", "-f", "-qq", "-o", context.path("trace.txt"), "-e", "trace=ptrace", "-e",
-                                  "inject=ptrace:delay_enter=600000:when=2", context.memattach, "-p", str(victim.pid), "-o",
+                                  "inject=ptrace:delay_enter=3000000:when=2", context.memattach, "-p", str(victim.pid), "-o",
                                   context.path("d.dump"), "--deadline", deadline], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     context.processes.append(memattach)
     end = time.monotonic() + PATIENCE
@@ -334,7 +335,9 @@ def refuse_thread_that_does_not_stop(context):
     victim.send("go")
     said = memattach.communicate(timeout=PATIENCE)[1]
     assert memattach.returncode == 1, (memattach.returncode, said)
-    for words in (f"thread {victim.pid} did not stop in time", UNCHANGED, "--deadline"):
+    # Which of them depends on the step at which it called vfork.
+    assert f"thread {victim.pid} did not stop in time" in said or "are in uninterruptible sleep" in said, said
+    for words in (UNCHANGED, "--deadline"):
         assert words in said, (words, said)
     assert not os.path.exists(context.path("d.dump")), "a dump was left"
     victim.send("back")
@@ -364,8 +367,11 @@ def write_word(path, word):
 
 def refused_frozen(context, victim, freeze):
     freeze()
-    time.sleep(0.2)
-    doctor = run_memattach(context, "--doctor", "-p", victim.pid)
+    end = time.monotonic() + PATIENCE
+    while True:  # each thread freezes when it runs next
+        doctor = run_memattach(context, "--doctor", "-p", victim.pid)
+        if doctor.returncode or time.monotonic() > end:
+            break
     assert doctor.returncode == 1 and "frozen" in doctor.stdout, doctor
     dump = context.unique("frozen", ".dump")
     result = run_memattach(context, "-p", victim.pid, "-o", dump, "--deadline", "300ms")
@@ -374,7 +380,7 @@ def refused_frozen(context, victim, freeze):
 
 
 def given_up_frozen(context, victim, freeze):
-    memattach = attach_slowly(context, victim, "6s")  # longer than one thread is waited for: another one is tried
+    memattach = attach_slowly(context, victim, "9s")  # longer than one thread is waited for: another one is tried
     freeze()
     said = memattach.communicate(timeout=PATIENCE)[1]
     assert memattach.returncode == 1 and not os.path.exists(context.path("d.dump")), (memattach.returncode, said)
@@ -391,7 +397,7 @@ def frozen(context, version, directory, look):
     victim = Victim(context, "alloc_loop")
     switch, on, off = (("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0"))[version - 1]
     switch = os.path.join(group, switch)
-    time.sleep(0.3)  # threads that are being born block all signals
+    wait_until_born(victim.pid)
     before = State(victim.pid)
     try:
         write_word(os.path.join(group, "cgroup.procs"), str(victim.pid))
@@ -481,7 +487,7 @@ def doctor_tells_all_of_it(context):
     """--doctor --verbose: the words that hold addresses of allocation functions, as they are found from outside, and their originals."""
     victim = Victim(context, "alloc_loop_now")
     before = Snapshot(victim.pid)
-    result = run_memattach(context, "--doctor", "--verbose", "-p", victim.pid)
+    result = run_memattach(context, "--doctor", "--verbose", "--hooks", "got", "-p", victim.pid)
     assert result.returncode == 0 and not result.stderr, result
     parts = dict(part.split("\n", 1) for part in re.split(r"\n\n(?=\w)", result.stdout) if "\n" in part)
     told = {head.split(":")[0]: body.splitlines() for head, body in parts.items()}

@@ -5,7 +5,7 @@ import re
 import time
 
 from harness import Session, UNCHANGED, Victim, case, check_receipt, slow_allocator
-from procfs import Failure, Skip, read_text
+from procfs import Failure, Maps, Skip, read_text
 from reports import analyze, stacks_with, sum_of
 from snapshot import Snapshot, check_same
 from harm_refusals import NOBODY, refused
@@ -71,6 +71,75 @@ def short_address_space(context):
 def refuse_without_address_space(context):
     victim = Victim(context, "straits", "short", "30")
     refused(context, victim.pid, "RLIMIT_AS", "30.0 MiB are left", "more are needed", UNCHANGED, busy=True)
+    victim.finish()
+
+
+@case()
+def short_data(context):
+    """RLIMIT_DATA: what the payload takes is known before, and at most half of what is left."""
+    victim, idle = Victim(context, "straits", "data", "20"), Victim(context, "sleeper", "pause")
+    before = memory(idle.pid)
+    for options in ((), ("--hooks", "entry"), ("--loader", "own")):
+        session, other = Session(context, victim.pid, *options), Session(context, idle.pid, *options)
+        taken = memory(idle.pid)["VmData"] - before["VmData"]
+        assert taken <= 4 << 10, taken
+        victim.rounds_go_on()
+        check_receipt(other.stop(), idle.pid)
+        check_receipt(session.stop(), victim.pid)
+        victim.rounds_go_on()
+    victim.finish()
+    idle.finish()
+
+
+@case()
+def refuse_without_data(context):
+    victim = Victim(context, "straits", "data", "7")
+    refused(context, victim.pid, "RLIMIT_DATA", "MiB are left", "more are needed", UNCHANGED, busy=True)
+    victim.rounds_go_on()
+    victim.finish()
+
+
+@case()
+def few_mappings(context):
+    """vm.max_map_count: the payload's own are at most half of what is left, else nothing is begun."""
+    victim = Victim(context, "straits", "maps", "40")
+    refused(context, victim.pid, "vm.max_map_count leaves it", "more are needed", UNCHANGED, busy=True)
+    victim.finish()
+    victim = Victim(context, "straits", "maps", "60")
+    same = Snapshot(victim.pid)
+    for options in ((), ("--hooks", "entry"), ("--loader", "own")):
+        session = Session(context, victim.pid, *options)
+        taken = len(Maps(victim.pid).lines) - len(same.maps.lines)
+        assert taken <= 24, taken
+        check_receipt(session.stop(), victim.pid)
+    check_same(same, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def full_in_the_middle_of_an_attach(context):
+    """No room for a mapping more from some moment of the attach on: it is undone, or succeeds and is undone later."""
+    for options in (("--loader", "target"), ("--loader", "own", "--hooks", "entry")):
+        for count in (1, 2, 3):
+            victim = Victim(context, "straits", "full", str(count))
+            before = Maps(victim.pid).file_backed()
+            session = Session(context, victim.pid, *options, "-d", "300ms", wait=False)
+            session.process.wait()
+            assert session.process.returncode in (0, 1), session.said()
+            victim.wait("^FULL$")
+            assert Maps(victim.pid).file_backed() == before, session.said()
+            victim.finish()
+
+
+@case()
+def forked_children_have_no_descriptors_of_ours(context):
+    """While the payload comes in by descriptors nobody else forks."""
+    victim = Victim(context, "straits", "forks")
+    for _ in range(10):
+        session = Session(context, victim.pid, "--loader", "own")
+        check_receipt(session.stop(), victim.pid)
+        victim.check_alive()
+    victim.rounds_go_on()
     victim.finish()
 
 

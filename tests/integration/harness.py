@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 
-from contracts import dump_states, header_field
+from contracts import counters_in, dump_states, header_field
 from procfs import Failure, Maps, PATIENCE, Skip, describe, progress_of, read_text
 from snapshot import Snapshot, check_same
 import waiting
@@ -26,7 +26,8 @@ import waiting
 waiting.use_everywhere()
 
 ADDR_NO_RANDOMIZE = 0x0040000
-KILLS = 40  # of a case that kills memattach at random moments
+KILLS = 20  # of a case that kills memattach at random moments
+DEADLINE = "60s"  # until memattach gives up what should succeed: an attach and a detach fit into PATIENCE
 
 
 class Case:
@@ -39,12 +40,12 @@ class Case:
 CASES = {}
 
 
-def case(label="integration", timeout=180, sanitized=False, alone=False):
+def case(label="integration", timeout=600, sanitized=False, alone=False):
     """sanitized: run again with memattach itself under AddressSanitizer. alone: never at the same time as another test, since it takes
     all processors, or what it looks at belongs to the whole machine."""
     def register(function):
         assert function.__name__ not in CASES, function.__name__
-        labels = [label] + ["sanitized"] * sanitized + ["alone"] * (alone or label == "stress")
+        labels = [label, function.__module__] + ["sanitized"] * sanitized + ["alone"] * (alone or label == "stress")
         CASES[function.__name__] = Case(function, labels, timeout)
         return function
     return register
@@ -58,7 +59,7 @@ class Context:
 
     options = ()
 
-    def __init__(self, memattach, memanalyze, targets, work, cycles=20, kills=KILLS):
+    def __init__(self, memattach, memanalyze, targets, work, cycles=5, kills=KILLS):
         self.memattach, self.memanalyze, self.targets = memattach, memanalyze, targets
         self.work, self.cycles, self.kills = work, cycles, kills
         self.processes = []
@@ -252,7 +253,7 @@ def recording_state(pid):
 class Session:
     """A running memattach. Use run_session for the common case."""
 
-    def __init__(self, context, pid, *arguments, rate="64k", output=None, deadline="20s", wait=True):
+    def __init__(self, context, pid, *arguments, rate="64k", output=None, deadline=DEADLINE, wait=True):
         self.context, self.pid = context, pid
         self.dump = output or context.unique("session", ".dump")
         self.receipt_path = context.unique("receipt", ".json")
@@ -266,6 +267,14 @@ class Session:
         self.output = Lines(self.process.stdout)
         if wait:
             self.attached = self.lines.wait(rf"attached to {pid}\b")
+
+    def sampled(self, count=1):
+        """Waits until so many samples were taken: how long that takes is the machine's affair."""
+        end = time.monotonic() + PATIENCE
+        while counters_in(recording(self.pid))["samples_taken"] < count:
+            if time.monotonic() > end:
+                raise Failure(f"no {count} samples in {PATIENCE} s; {describe(self.pid)}; said: {self.lines.seen[-5:]}")
+            time.sleep(0.02)
 
     def stop(self, signal_number=signal.SIGINT):
         with contextlib.suppress(ProcessLookupError):
@@ -310,13 +319,15 @@ def check_receipt(receipt, pid, clean=True):
         assert receipt["clean"] is False and receipt["residue"], receipt
 
 
-def run_session(context, victim, *arguments, seconds=1.0, rate="64k", busy=True, compare=True, during=None):
-    """Attach, wait, detach, compare; returns (session, receipt)."""
+def run_session(context, victim, *arguments, seconds=1.0, samples=0, rate="64k", busy=True, compare=True, during=None):
+    """Attach, wait for the time and the samples, detach, compare; returns (session, receipt)."""
     before = Snapshot(victim.pid)
     session = Session(context, victim.pid, *arguments, rate=rate)
     if during:
         during()
     time.sleep(seconds)
+    if samples:
+        session.sampled(samples)
     victim.check_alive()
     receipt = session.stop()
     check_receipt(receipt, victim.pid)
@@ -376,7 +387,7 @@ def end_of(process):
 def cycle(context, pid, *arguments, duration="20ms", expected=(0,)):
     """One attach and detach that must succeed; returns when it ended (CLOCK_MONOTONIC, ns)."""
     dump = context.unique("cycle", ".dump")
-    result = run_memattach(context, "-p", pid, "-d", duration, "-o", dump, "--deadline", "20s", *context.options, *arguments)
+    result = run_memattach(context, "-p", pid, "-d", duration, "-o", dump, "--deadline", DEADLINE, *context.options, *arguments)
     if os.path.exists(dump):
         os.unlink(dump)
     if result.returncode not in expected:

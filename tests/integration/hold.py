@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import servers  # noqa: E402
 from harm_redis import RedisIdle  # noqa: E402
-from harness import Context, Victim, run_memattach  # noqa: E402
+from harness import DEADLINE, Context, Victim, run_memattach  # noqa: E402
 from procfs import Failure, Skip, read_text  # noqa: E402
 
 ROUNDS = 50
@@ -81,7 +81,7 @@ def measure(context, make, rounds):
     stops = {"attach": [], "detach": []}
     for _ in range(rounds):
         receipt, dump = context.unique("receipt", ".json"), context.unique("hold", ".dump")
-        result = run_memattach(context, "-q", "-p", victim.pid, "-d", "20ms", "-o", dump, "--receipt", receipt, "--deadline", "20s")
+        result = run_memattach(context, "-q", "-p", victim.pid, "-d", "20ms", "-o", dump, "--receipt", receipt, "--deadline", DEADLINE)
         if result.returncode:
             raise Failure(f"memattach ended with {result.returncode}: {result.stderr}")
         os.unlink(dump)

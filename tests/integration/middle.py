@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The cases of the middle set (label middle): one or two of each kind, three minutes on two processors with all else that
-`scripts/test --middle` runs."""
+"""The cases of the middle set (label middle): one or two of each kind, and one for each way to load, hook, launch and end."""
 
 MIDDLE = {
     "attach and detach": ("redis_under_load", "python3_default", "python_objects_are_all_there", "idle_sleeper_is_as_before", "alloc_loop_now", "dlopen_storm",
                           "detach_from_elsewhere", "ctrl_c"),
+    "ways to load": ("own_loader_exact", "loader_of_the_target_beside_threads"),
+    "ways to hook": ("entry_hooks_keep_registers", "entry_held_between_the_jumps_of_free", "vfork_child_at_detach", "static_programs_exact",
+                     "linked_allocators_exact"),
+    "registers of a borrowed thread": ("flags_and_x87_survive", "restartable_sequences_are_aborted"),
+    "launches": ("launched_from_its_main_on", "launched_ends_as_it_ends", "children_of_a_command"),
+    "ends": ("duration", "recording_stops_when_the_lease_runs_out", "exec_before_detach"),
     "sessions by themselves": ("when_memory_grows", "every_time_after_a_failure"),
     "reports": ("known_heap_exact", "known_heap_64k", "known_heap_text", "read_while_running"),
     "kills": ("memattach_killed_then_detach", "killed_while_signals_wait", "second_session_takes_over", "target_killed"),

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 
-PATIENCE = 90  # seconds until something that must happen counts as never: a hang, not a measurement
+PATIENCE = 180  # seconds until something that must happen counts as never: a hang, not a measurement
 
 
 class Failure(AssertionError):

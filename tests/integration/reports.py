@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import time
 
 from procfs import Failure, PATIENCE
 
@@ -37,6 +38,17 @@ def analyze_text(context, dump, *arguments):
     if result.returncode:
         raise Failure(f"memanalyze ended with {result.returncode}: {result.stderr[-1000:]}")
     return result.stdout
+
+
+def until(context, session, what, condition):
+    """Reads the dump until the condition holds; returns the report."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        report = analyze(context, session.dump)
+        if condition(report):
+            return report
+        time.sleep(0.25)
+    raise Failure(f"{what}: not in {PATIENCE} s; {report['target']}")
 
 
 def whole(context, dump):

@@ -3,18 +3,21 @@
 """Runs integration cases: run.py --memattach M --memanalyze A --targets DIR [--work DIR] [--cycles N] [--kills N] CASE...
 
 run.py --list prints one line per case: name, labels, timeout in seconds. Exit code 0 right, 1 wrong, 77 skipped (the reason is
-printed). Each case gets a directory of its own, which is kept when it fails.
+printed). Each case gets a process of its own, with which all ends that it started, and a directory, which is kept when it fails.
 """
 import argparse
+import ctypes
 import importlib
 import itertools
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
 
+PR_SET_CHILD_SUBREAPER = 36
 HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE))
@@ -54,6 +57,36 @@ def run(case, options):
     return code
 
 
+class TooLong(Exception):
+    pass
+
+
+def too_long(*_):
+    raise TooLong
+
+
+def run_alone(case, options):
+    """In a child, until the case's timeout. What that leaves behind, children of children too, comes to this process, and is ended."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os._exit(run(case, options))
+    code = 1
+    signal.alarm(case.timeout)
+    try:
+        while (ended := os.wait())[0] != child:
+            pass
+        code = os.waitstatus_to_exitcode(ended[1])
+        signal.alarm(0)
+    except TooLong:
+        print(f"{case.name}: FAILED: not at its end after {case.timeout} s")
+    while pids := pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+        for pid in map(int, pids):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    return code if code in (0, 77) else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--list", action="store_true", help="print the cases")
@@ -61,7 +94,7 @@ def main():
     parser.add_argument("--memanalyze", help="the program")
     parser.add_argument("--targets", help="directory of the built victims")
     parser.add_argument("--work", help="where the cases may write (default: the system's temporary directory)")
-    parser.add_argument("--cycles", type=int, default=20, help="attach/detach cycles of the cases that repeat")
+    parser.add_argument("--cycles", type=int, default=5, help="attach/detach cycles of the cases that repeat")
     parser.add_argument("--kills", type=int, default=harness.KILLS, help="kills of the cases that kill memattach at random moments")
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
@@ -76,7 +109,9 @@ def main():
     unknown = [name for name in options.cases if name not in harness.CASES]
     if unknown or not options.cases:
         parser.error(f"unknown case {' '.join(unknown)}" if unknown else "no case was named")
-    codes = [run(harness.CASES[name], options) for name in options.cases]
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGALRM, too_long)
+    codes = [run_alone(harness.CASES[name], options) for name in options.cases]
     return 1 if 1 in codes else max(codes)
 
 

@@ -8,7 +8,7 @@ import struct
 import time
 
 from contracts import hook_symbols
-from procfs import Failure, Maps, Memory, describe, descriptors_of, read_text, tasks_of
+from procfs import Failure, Maps, Memory, PATIENCE, describe, descriptors_of, read_text, tasks_of
 
 STATUS_OF_PROCESS = ("SigIgn", "SigCgt", "ShdPnd", "TracerPid", "NoNewPrivs", "Seccomp", "CoreDumping")
 STATUS_OF_THREAD = ("SigBlk", "SigPnd")
@@ -91,15 +91,21 @@ def thread_state(pid, tid):
     return tuple(state + [("stopped", status.get("State", "?")[0] in "Tt")])
 
 
-def in_critical_section(state):
+def is_of_the_kernel(pid, tid):
+    """A worker or poller of io_uring, which has all signals blocked at all times: PF_IO_WORKER, PF_USER_WORKER of linux/sched.h."""
+    fields = read_text(f"/proc/{pid}/task/{tid}/stat").rpartition(")")[2].split()
+    return len(fields) > 6 and int(fields[6]) & 0x4010 != 0
+
+
+def in_critical_section(pid, tid, state):
     """glibc keeps SIGCANCEL and SIGSETXID (32, 33) from programs, and blocks them only around some of its own steps."""
-    return int(state["SigBlk"] or "0", 16) & GLIBC_SIGNALS == GLIBC_SIGNALS
+    return int(state["SigBlk"] or "0", 16) & GLIBC_SIGNALS == GLIBC_SIGNALS and not is_of_the_kernel(pid, tid)
 
 
 def comes_back(look, wanted):
     """A program that is busy opens a file for a moment, or runs a signal handler with another mask; on a loaded machine the moment may be long. What was
     left changed stays."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE
     while look() != wanted:
         if time.monotonic() > end:
             return False
@@ -126,8 +132,8 @@ class Snapshot:
             time.sleep(0.002)
         for tid, counter in seen.items():
             state = dict(counter.most_common(1)[0][0])
-            end = time.monotonic() + 10
-            while in_critical_section(state) and time.monotonic() < end:
+            end = time.monotonic() + PATIENCE
+            while in_critical_section(pid, tid, state) and time.monotonic() < end:
                 time.sleep(0.01)
                 state = dict(thread_state(pid, tid))
             self.signals[tid] = state
@@ -240,14 +246,23 @@ class State:
         return found
 
 
+def wait_until_born(pid):
+    """Until no thread has glibc's own signals blocked, as all have that are just being born."""
+    end = time.monotonic() + PATIENCE
+    while any(in_critical_section(pid, tid, dict(thread_state(pid, tid))) for tid in tasks_of(pid)):
+        if time.monotonic() > end:
+            raise Failure(f"a thread of {pid} keeps all signals blocked: {describe(pid)}")
+        time.sleep(0.005)
+
+
 def remains(pid):
     """What of memattach is mapped in the process."""
     return [line for line in Maps(pid).text() if "memfd:memattach" in line or line.split(" (deleted)")[0].endswith(".dump")]
 
 
-def settle(state, patience=5.0):
+def settle(state):
     """Waits until the process looks as in state: a thread in a handler of its own, or a stub at its end, takes a moment."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + PATIENCE
     while True:
         found = state.differences(State(state.pid))
         if not found:

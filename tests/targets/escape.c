@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copies the addresses of malloc and free into a structure when the line "capture" comes, as plugins do, and calls them
- * through the copy until it ends. During a session the copies are addresses of hooks: they must work for ever.
+ * through the copy until it ends.
  *
  * "hide WHERE" makes the only copy instead, calls it at "use", and answers where it is:
  *     sealed    in a page that is read-only then
@@ -17,6 +17,13 @@
  * depths
  *
  * "frame MILLISECONDS" has a thread that has it in a frame for that time, calls it, and does so again until the end.
+ *
+ * "keep HOW" keeps the address of free as no search would find it, and "free" calls it:
+ *     pipe      in a pipe
+ *     packed    in six bytes between others
+ *     tagged    with a number in its upper bits
+ *     shifted   without its lower bits, which are kept apart
+ *     xored     as the difference to another number
  *
  * "dangle" keeps pointers to a place where nothing is mapped any more: what is mapped next goes there.
  */
@@ -296,6 +303,60 @@ static void begin_moves(const char *how, unsigned milliseconds)
 	victim_say("MOVES");
 }
 
+static char kept_how;
+static int kept_pipe[2];
+static struct __attribute__((packed)) {
+	uint8_t before;
+	uint8_t address[6];
+	uint8_t behind[9];
+} kept_packed;
+static volatile uint64_t kept, kept_bits;
+
+#define XOR 0x5bd1e9955bd1e995ull
+#define TAG 0x7ff0000000000000ull
+
+static VICTIM_FRAME void keep(const char *how)
+{
+	void (*volatile release)(void *) = free; /* from the GOT */
+	uint64_t address = (uintptr_t)release;
+
+	release = NULL;
+	kept_how = how[0];
+	if (!strcmp(how, "pipe")) {
+		if (pipe(kept_pipe) || write(kept_pipe[1], &address, sizeof address) != sizeof address)
+			victim_wrong("no pipe");
+	} else if (!strcmp(how, "packed")) {
+		kept_how = 'k';
+		memcpy(kept_packed.address, &address, sizeof kept_packed.address);
+	} else if (!strcmp(how, "tagged")) {
+		kept = address | TAG;
+	} else if (!strcmp(how, "shifted")) {
+		kept = address >> 4;
+		kept_bits = address & 15;
+	} else {
+		kept = address ^ XOR;
+	}
+	victim_say("KEPT");
+}
+
+static VICTIM_FRAME void free_by_kept(void)
+{
+	uint64_t address = 0;
+
+	switch (kept_how) {
+	case 'p':
+		if (read(kept_pipe[0], &address, sizeof address) != sizeof address)
+			victim_wrong("an empty pipe");
+		break;
+	case 'k': memcpy(&address, kept_packed.address, sizeof kept_packed.address); break;
+	case 't': address = kept & ~TAG; break;
+	case 's': address = kept << 4 | kept_bits; break;
+	default: address = kept ^ XOR; break;
+	}
+	((void (*)(void *))(uintptr_t)address)(malloc(100));
+	victim_say("FREED");
+}
+
 #define GONE_BYTES (1u << 20)
 #define BETWEEN 16u
 
@@ -333,6 +394,10 @@ static void read_lines(void)
 			call_now = true;
 		} else if (!strcmp(line, "dangle")) {
 			keep_dangling_pointers();
+		} else if (!strncmp(line, "keep ", 5)) {
+			keep(line + 5);
+		} else if (!strcmp(line, "free")) {
+			free_by_kept();
 		} else if (!strcmp(line, "use")) {
 			use_hidden();
 		}

@@ -302,7 +302,7 @@ static void *flood(void *unused)
 	while (!victim_done()) {
 		const struct stub_data *data = stub_now();
 		uint64_t channel = 0;
-		unsigned char byte = CONTROL_CHECKPOINT & 0xff, answer;
+		unsigned char byte = STUB_CHECKPOINT_CALLS & 0xff, answer;
 		if (!data || !peek(data->area + SA_CHANNEL, &channel, sizeof channel) || channel < 4 || channel > 1024)
 			continue;
 		/* The thread may have nothing of it: then it waits for ever, and all that memattach hears is this. */

@@ -19,7 +19,7 @@ import threading
 import time
 import weakref
 
-end = threading.Event()
+ended = []  # a list, since a signal handler may not wait for the lock of an Event that it has interrupted
 loop = asyncio.new_event_loop()  # one for all: each has descriptors of its own
 rounds = 0
 
@@ -173,7 +173,7 @@ KINDS = {kind.__name__: kind for kind in (generators, tasks, finalisers, made_co
 
 def work(kind):
     global rounds
-    while not end.is_set():
+    while not ended:
         try:
             kind()
         except SystemExit:
@@ -194,7 +194,7 @@ def main():
     kinds = [KINDS[name] for name in arguments if name in KINDS]
     if not kinds:
         kinds = [kind for kind in KINDS.values() if kind is not forks and (seconds or kind is not short_threads)]
-    signal.signal(signal.SIGUSR1, lambda *_: end.set())
+    signal.signal(signal.SIGUSR1, lambda *_: ended.append(1))
     sys.setswitchinterval(5e-4)
     threads = [threading.Thread(target=work, args=(kind,), daemon=bool(seconds)) for kind in kinds if kind is not forks]
     print("PID", os.getpid(), flush=True)
@@ -206,7 +206,8 @@ def main():
     elif seconds:
         time.sleep(seconds)
     else:
-        end.wait()
+        while not ended:
+            time.sleep(0.02)
     if not seconds:
         for thread in threads:
             thread.join()

@@ -8,7 +8,6 @@ then answers lines on stdin:
     table   TABLE [[context, malloc, calloc, realloc, free], …]   of the domains raw, mem, object
     make    MADE [[function, line, size, blocks], …]              blocks of that size that each line holds
     drop    DROPPED [[function, line, size, blocks], …]           the same when it has freed some of them
-    grow    GROWN            keeps 1100 MiB in one block
     many    MANY [[file, line, size, blocks, left], …]            lines of 32 MiB each, and how many blocks they have when half were freed
     trace   TRACED           starts tracemalloc
     untrace UNTRACED         and ends it
@@ -217,9 +216,6 @@ def main():
             print("DROPPED", json.dumps(made), flush=True)
         elif command == "many":
             print("MANY", json.dumps(many()), flush=True)
-        elif command == "grow":
-            kept.append(b"x" * (1100 << 20))
-            print("GROWN", flush=True)
         elif command == "trace":
             tracemalloc.start(3)
             early = [bytes(90 + i % 300) for i in range(500)]

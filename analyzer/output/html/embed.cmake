@@ -1,5 +1,6 @@
-# cmake -DOUT=html_page.c -P embed.cmake: report.html with its style and its scripts, as C. They are allowed by their
-# SHA-256, so that nothing else can run, whatever the data hold. The hash is of what stands between the tags.
+# cmake -DOUT=html_page.c -DPROLOGUE=html_prologue.h -P embed.cmake: report.html with its style and its scripts, as C.
+# They are allowed by their SHA-256, so that nothing else can run, whatever the data hold. The hash is of what stands
+# between the tags. The header has what a page begins with, up to the line that allows them.
 cmake_minimum_required(VERSION 3.20)
 set(SCRIPTS figures model flame paint table timeline page)
 set(SCRIPT_BYTES_MAX 25600)
@@ -28,7 +29,8 @@ set(NAMES
   density variance logGamma canvas stepCount readState drawFlame drawFlameTab drawTimeline drawTotals setSpan
   readSpan isDark fastest describe oldValue tellMoment groupOf fitText isAbove zoomStep hatching restOf rootOf
   nodeAt colour missing unsure tailOf tails merge interval noSum sumOf widthOf isLive reader columns groupsBy
-  drawTable drawHead choose chosen standard kinds element layout strong share)
+  drawTable drawHead choose chosen standard kinds element layout strong share
+  ratio oldest unseen)
 
 # shorten(CODE OUT)
 function(shorten code out)
@@ -102,6 +104,11 @@ file(READ ${CMAKE_CURRENT_LIST_DIR}/report.html page)
 foreach(part style_hash script_hash style script)
   string(REPLACE "@${part}@" "${${part}}" page "${page}")
 endforeach()
+
+string(REGEX MATCH "^.*<meta http-equiv=[^\n]*\n" prologue "${page}")
+string(REGEX REPLACE "([\\\\\"])" "\\\\\\1" prologue "${prologue}")
+string(REPLACE "\n" "\\n" prologue "${prologue}")
+file(WRITE ${PROLOGUE} "/* Made by html/embed.cmake: what each HTML report begins with. */\n#define HTML_PROLOGUE \"${prologue}\"\n")
 
 # The parts between the places where the writer puts text and data.
 set(content "/* Made by html/embed.cmake. */\n#include \"html_page.h\"\n")

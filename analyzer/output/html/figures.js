@@ -81,31 +81,33 @@ function merge(a, b, blocks) {
 // hidden: of numbers of blocks, the weight of the smallest that may be missed; smooth: ends need not be whole.
 function interval(sum, hidden, tail, smooth) {
 	const { n, v, q, s, x } = sum;
+	const unseen = Math.max(0, v - s);
 	let low, high;
 	if (hidden > 0) {
-		const unseen = Math.max(0, v - s), next = x > 0 ? Math.max(x, 1) : n ? 1 : hidden;
+		const next = x > 0 ? Math.max(x, 1) : n ? 1 : hidden;
 		low = s + gammaQuantile(unseen, q, tail, false) - 0.5;
 		high = s + gammaQuantile(unseen + next - 1, q + next * (next - 1), tail, true) + 0.5;
 	} else {
 		low = q > 0 ? gammaQuantile(v, q, tail, false) : v;
-		high = gammaQuantile(v + x, q + x * x, tail, true);
+		high = s + gammaQuantile(unseen + x, q + x * x, tail, true);
 	}
 	low = Math.min(Math.max(low, s), v);
 	high = Math.max(high, v);
 	if (hidden > 0 && !smooth) {
-		low = Math.min(Math.ceil(low * (1 - 1e-6)), v);
-		high = Math.max(Math.floor(high * (1 + 1e-6)), v);
+		low = Math.min(Math.floor((low + 0.5) * (1 + 1e-6)), v);
+		high = Math.max(Math.ceil((high - 0.5) * (1 - 1e-6)), v);
 	}
 	return { value: v, low, high };
 }
 
-function growthInterval(plus, minus, hidden, tail) {
-	if (hidden > 0) {
-		const both = merge(merge(noSum(), plus, true), minus, true);
-		plus = { ...plus, x: both.x };
-		minus = { ...minus, x: both.x };
+function growthInterval({ plus, minus, hidden, f }, tail) {
+	const old = hidden && head.figures[f].oldHidden;
+	if (hidden > 0 && old > 0) {
+		// The sizes that either side shows, with the weights that blocks have at its own rate.
+		const both = (a, b, ratio) => ({ ...a, x: Math.max(a.x, 1 / (1 - (1 - 1 / b.x) ** ratio)) });
+		[plus, minus] = [both(plus, minus, 1 / head.sides), both(minus, plus, head.sides)];
 	}
-	const x = interval(plus, hidden, tail, true), y = interval(minus, hidden, tail, true), value = x.value - y.value;
+	const x = interval(plus, hidden, tail, true), y = interval(minus, old, tail, true), value = x.value - y.value;
 	return { value, low: value - Math.hypot(x.value - x.low, y.high - y.value), high: value + Math.hypot(x.high - x.value, y.value - y.low) };
 }
 

@@ -40,9 +40,9 @@ function pair(next, n, cell) {
 
 (function read() {
 	const next = reader('nodes'), path = [];
-	function sums(side) {
+	function sums(side, weight = 'next') {
 		const [bytes, blocks] = pair(next, next());
-		bytes.x = next() || head.figures[2 * side].next;
+		bytes.x = head.figures[2 * side][weight];
 		blocks.x = next();
 		return [bytes, blocks];
 	}
@@ -57,7 +57,7 @@ function pair(next, n, cell) {
 			entry.plus = now;
 			if (!names.allHasCome)
 				entry.plus = [...sums(0), ...sums(1)];
-			entry.minus = [...sums(0), ...sums(1)];
+			entry.minus = [...sums(0, 'oldNext'), ...sums(1, 'oldNext')];
 		}
 		entries.push(entry);
 	}
@@ -146,7 +146,7 @@ class Sum {
 	}
 	get growth() {
 		if (!this.grown) {
-			this.grown = growthInterval(this.plus, this.minus, this.hidden, sure);
+			this.grown = growthInterval(this, sure);
 			this.grown.high += this.missing();
 			this.grown.low -= head.figures[this.f].lostWeight * head.lostBefore;
 		}
@@ -168,7 +168,7 @@ class Sum {
 		const z = this.all ? head.quantile : names.growthQuantiles[this.f];
 		if (!z || isLive(this.f) && head.doubtful)
 			return 0;
-		const x = growthInterval(this.plus, this.minus, this.hidden, tailOf(z));
+		const x = growthInterval(this, tailOf(z));
 		return x.low > 0 && this.growth.low > 0 ? 1 : x.high < 0 && this.growth.high < 0 ? -1 : 0;
 	}
 }

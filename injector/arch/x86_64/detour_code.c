@@ -5,18 +5,22 @@
 
 #include "entry_code.h"
 
-/* Behind the copy: jumps to the trampoline. */
+#define UNDO_BYTES (ENTRY_UNDO_BYTES + 2) /* with a jump to the start */
+
+/* Behind the copy: that, and jumps to the trampoline. */
+#define UNDO 88u
 #define TO_OTHER 96u
 #define TO_BELOW 112u
 
 /* Behind the copy where registers are kept: to trampoline.next. */
 #define KEEPING_UNDECIDED 106u
 #define KEEPING_BELOW 108u
-#define KEEPING_END 121u
+#define KEEPING_UNDO 121u
 
-_Static_assert(DETOUR_KEEPING_COPY + ENTRY_COPY_MAX <= KEEPING_UNDECIDED && KEEPING_END <= DETOUR_BYTES, "detour");
-_Static_assert(DETOUR_COPY + ENTRY_COPY_MAX <= TO_OTHER && TO_OTHER + ENTRY_FAR_JUMP_BYTES <= TO_BELOW &&
-                       TO_BELOW + ENTRY_FAR_JUMP_BYTES <= DETOUR_BYTES,
+_Static_assert(DETOUR_KEEPING_COPY + ENTRY_COPY_MAX <= KEEPING_UNDECIDED && KEEPING_UNDO + UNDO_BYTES <= DETOUR_BYTES,
+               "detour");
+_Static_assert(DETOUR_COPY + ENTRY_COPY_MAX <= UNDO && UNDO + UNDO_BYTES <= TO_OTHER &&
+                       TO_OTHER + ENTRY_FAR_JUMP_BYTES <= TO_BELOW && TO_BELOW + ENTRY_FAR_JUMP_BYTES <= DETOUR_BYTES,
                "detour");
 
 static uint8_t *put(uint8_t *at, const void *bytes, size_t count)
@@ -137,6 +141,23 @@ static void put_keeping(uint8_t *code, const struct detour_code *d, unsigned ent
 	PUT(at, 0x41, 0xff, 0x23); /* jmp *(%r11) */
 }
 
+unsigned detour_code_enter_at(bool keeps, const struct instruction_undo *undo)
+{
+	return !undo->distance ? 0 : keeps ? KEEPING_UNDO : UNDO;
+}
+
+/* Before all else, where it is needed. */
+static void put_undo(uint8_t *code, const struct detour_code *d)
+{
+	uint8_t *at = code + detour_code_enter_at(d->keeps, &d->undo);
+
+	if (!d->undo.distance)
+		return;
+	entry_code_undo(at, &d->undo);
+	at = PUT(at + ENTRY_UNDO_BYTES, 0xeb); /* jmp */
+	put_distance(at, code, 0);
+}
+
 void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d)
 {
 	static const uint8_t entrances[] = {
@@ -147,6 +168,7 @@ void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d)
 	const unsigned entrance = d->decides ? entrances[d->hook] : TRAMPOLINE_OTHER;
 
 	memset(code, 0xcc, DETOUR_BYTES);
+	put_undo(code, d);
 	if (d->keeps) {
 		put_keeping(code, d, entrance);
 		return;
@@ -156,7 +178,7 @@ void detour_code_make(uint8_t code[DETOUR_BYTES], const struct detour_code *d)
 	else if (entrance == TRAMPOLINE_RELEASE)
 		put_release(code, d);
 	else
-		entry_code_far_jump(code, d->trampoline + TRAMPOLINE_OTHER);
+		entry_code_far_jump(code, d->trampoline + entrance);
 	entry_code_far_jump(code + TO_OTHER, d->trampoline + TRAMPOLINE_OTHER);
 	entry_code_far_jump(code + TO_BELOW, d->trampoline + TRAMPOLINE_BELOW);
 }

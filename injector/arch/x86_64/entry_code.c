@@ -3,10 +3,13 @@
 
 #include <string.h>
 
+#include "function_alias.h"
 #include "instruction.h"
 
 #define SHORT_JUMP_BYTES 2u
 #define JCC_BYTES 6u
+#define LONG_JUMP 0xe9
+#define SHORT_JUMP 0xeb
 
 /* Where the padding beside the function is: known when the code before it has been read. */
 struct surroundings {
@@ -17,7 +20,7 @@ struct surroundings {
 /* What is known of the function before a way is chosen. */
 struct body {
 	const struct entry_code_function *f;
-	struct instruction first[ENTRY_DISPLACED_MAX]; /* behind an endbr64 */
+	struct instruction first[ENTRY_DISPLACED_MAX + 1]; /* behind an endbr64 */
 	size_t count;
 	uint64_t start; /* of the first */
 	bool ends;      /* its last instruction ends the flow */
@@ -46,7 +49,8 @@ static int read_first(struct body *b, struct err *e)
 	b->start = f->address;
 	if (read_at(f, f->address, &in) && in.endbr)
 		b->start += in.bytes;
-	for (uint64_t at = b->start; b->count < ENTRY_DISPLACED_MAX && read_at(f, at, &in); at += in.bytes) {
+	for (uint64_t at = b->start; b->count < sizeof b->first / sizeof b->first[0] && read_at(f, at, &in);
+	     at += in.bytes) {
 		b->first[b->count++] = in;
 		if (instruction_ends_flow(&in))
 			break;
@@ -103,6 +107,17 @@ static bool is_reached_from(const struct entry_code_range *range, const uint8_t 
 	return !each_instruction(code, bytes, address, on_branch_check, &c) || c.hit;
 }
 
+/* The padding that islands may use: without what pointers to the function behind it may lead to. */
+static void leave_alias(struct entry_code_range *range, const struct entry_code_function *f, const uint8_t *end)
+{
+	const uint64_t bytes = range->end - range->start;
+	/* Without a nop in it, one could begin in the code before. */
+	const unsigned nop = function_alias_before(end - bytes, bytes) ?: FUNCTION_ALIAS_MAX;
+
+	if (f->aliased)
+		range->end -= nop < bytes ? nop : bytes;
+}
+
 static struct entry_code_range padding_before(const struct entry_code_function *f)
 {
 	const struct entry_code_range none = { 0, 0 };
@@ -116,6 +131,7 @@ static struct entry_code_range padding_before(const struct entry_code_function *
 	if (is_reached_from(&range, f->before, f->before_bytes, begin) ||
 	    is_reached_from(&range, f->code, f->bytes, f->address))
 		return none;
+	leave_alias(&range, f, f->before + f->before_bytes);
 	return range;
 }
 
@@ -135,6 +151,7 @@ static struct entry_code_range padding_after(const struct entry_code_function *f
 		range.end += in.bytes;
 	if (is_reached_from(&range, f->code, f->bytes, f->address))
 		range.end = range.start;
+	leave_alias(&range, f, f->after + (range.end - end));
 	return range;
 }
 
@@ -191,7 +208,7 @@ static int read_body(struct body *b, const struct entry_code_function *f, struct
 }
 
 struct entry_check {
-	uint64_t entry, start, end; /* displaced: from start to end */
+	uint64_t entry, start, end; /* of the first instructions: from start to end */
 	bool inside, back;
 };
 
@@ -209,7 +226,7 @@ static bool on_entry_check(void *context, const struct instruction *in)
 static int check_branches(const struct body *b, const struct entry_code_plan *p, struct err *e)
 {
 	const struct entry_code_function *f = b->f;
-	struct entry_check c = { f->address, p->write_at, p->write_at + p->displaced_bytes, false, false };
+	struct entry_check c = { f->address, b->start, p->write_at + p->displaced_bytes, false, false };
 	struct entry_check other = c;
 
 	if (f->before)
@@ -225,9 +242,9 @@ static int check_branches(const struct body *b, const struct entry_code_plan *p,
 }
 
 /* Takes instructions until there is room for a jump. */
-static int displace(const struct body *b, unsigned needed, struct entry_code_plan *p, struct err *e)
+static int displace(const struct body *b, size_t first, unsigned needed, struct entry_code_plan *p, struct err *e)
 {
-	for (size_t i = 0; i < b->count && p->displaced_bytes < needed; i++) {
+	for (size_t i = first; i < b->count && p->displaced_bytes < needed; i++) {
 		const struct instruction *in = &b->first[i];
 
 		if (in->flow == FLOW_CALL)
@@ -243,11 +260,21 @@ static int displace(const struct body *b, unsigned needed, struct entry_code_pla
 	return 0;
 }
 
-static int consider(const struct body *b, unsigned jump_bytes, struct entry_code_plan *p, struct err *e)
+static int consider(const struct body *b, bool behind, unsigned jump_bytes, struct entry_code_plan *p, struct err *e)
 {
 	struct entry_code_plan out = { .write_at = b->start, .write_bytes = (uint8_t)jump_bytes };
-	int r = displace(b, jump_bytes, &out, e);
 
+	if (behind && !b->first[0].repeatable)
+		return err_set(e, ENOTSUP, "its first instruction cannot be run twice");
+	if (!behind && b->start == b->f->address &&
+	    *b->f->code != (jump_bytes == SHORT_JUMP_BYTES ? SHORT_JUMP : LONG_JUMP))
+		return err_set(e, ENOTSUP, "a uprobe on it would not meet what it has in its file");
+	if (behind) {
+		out.write_at += b->first[0].bytes;
+		out.repeated_bytes = b->first[0].bytes;
+		out.undo = b->first[0].undo;
+	}
+	int r = displace(b, behind, jump_bytes, &out, e);
 	if (!r)
 		r = check_branches(b, &out, e);
 	if (r)
@@ -262,6 +289,8 @@ static int consider(const struct body *b, unsigned jump_bytes, struct entry_code
 		if (!out.island)
 			return err_set(e, ENOTSUP, "there is no padding near it for a jump");
 	}
+	out.code_bytes = (uint8_t)(out.write_at + out.displaced_bytes - b->f->address);
+	memcpy(out.code, b->f->code, out.code_bytes);
 	*p = out;
 	return 0;
 }
@@ -274,19 +303,34 @@ static unsigned cost_of(const struct entry_code_plan *p)
 
 int entry_code_plan_make(struct entry_code_plan *plan, const struct entry_code_function *f, struct err *e)
 {
-	struct entry_code_plan by_long = { 0 }, by_short = { 0 };
+	static const struct {
+		uint8_t jump_bytes;
+		bool behind;
+	} ways[] = {
+		{ ENTRY_JUMP_BYTES, true },
+		{ ENTRY_JUMP_BYTES, false },
+		{ SHORT_JUMP_BYTES, true },
+		{ SHORT_JUMP_BYTES, false },
+	};
+	unsigned best = UINT32_MAX;
 	struct err ignored;
 	struct body b;
 
-	int r = read_body(&b, f, e);
-	if (r)
-		return r;
-	int no_long = consider(&b, ENTRY_JUMP_BYTES, &by_long, e);
-	int no_short = consider(&b, SHORT_JUMP_BYTES, &by_short, &ignored);
-	if (no_long && no_short)
-		return no_long;
-	*plan = no_short || (!no_long && cost_of(&by_long) <= cost_of(&by_short)) ? by_long : by_short;
-	return 0;
+	int first = read_body(&b, f, e);
+	if (first)
+		return first;
+	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+		struct entry_code_plan p;
+		int r = consider(&b, ways[i].behind, ways[i].jump_bytes, &p, i ? &ignored : e);
+
+		if (i == 0)
+			first = r;
+		if (r || cost_of(&p) >= best)
+			continue;
+		best = cost_of(&p);
+		*plan = p;
+	}
+	return best == UINT32_MAX ? first : 0;
 }
 
 /* ---- encoding ---- */
@@ -312,7 +356,7 @@ static int store_distance(uint8_t *at, uint64_t end, uint64_t target, struct err
 
 static int encode_jump(uint8_t *code, uint64_t at, uint64_t target, struct err *e)
 {
-	code[0] = 0xe9;
+	code[0] = LONG_JUMP;
 	return store_distance(code + 1, at + ENTRY_JUMP_BYTES, target, e);
 }
 
@@ -326,11 +370,23 @@ int entry_code_patch_make(struct entry_code_patch *patch, const struct entry_cod
 	if (r)
 		return r;
 	if (plan->island) {
-		out.jump[0] = 0xeb;
+		out.jump[0] = SHORT_JUMP;
 		out.jump[1] = (uint8_t)(plan->island - (plan->write_at + SHORT_JUMP_BYTES));
 	}
 	*patch = out;
 	return 0;
+}
+
+/* lea distance(register), register */
+void entry_code_undo(uint8_t code[ENTRY_UNDO_BYTES], const struct instruction_undo *undo)
+{
+	const uint8_t high = undo->number >> 3, low = undo->number & 7;
+
+	code[0] = (uint8_t)(0x48 | high << 2 | high);
+	code[1] = 0x8d;
+	code[2] = (uint8_t)(0x44 | low << 3);
+	code[3] = (uint8_t)(0x20 | low);
+	code[4] = (uint8_t)undo->distance;
 }
 
 /* jmp *0(%rip), and the address */
@@ -364,21 +420,21 @@ static int encode_copy(uint8_t *out, const uint8_t *code, const struct instructi
 	return in->bytes;
 }
 
-int entry_code_copy_make(struct entry_code_copy *copy, const struct entry_code_function *f,
-                         const struct entry_code_plan *plan, uint64_t at, struct err *e)
+int entry_code_copy_make(struct entry_code_copy *copy, const struct entry_code_plan *plan, uint64_t at, struct err *e)
 {
+	const uint64_t end = plan->write_at + plan->displaced_bytes;
+	const struct entry_code_function f = { .address = end - plan->code_bytes,
+		                               .code = plan->code,
+		                               .bytes = plan->code_bytes };
 	struct entry_code_copy out = { 0 };
-	uint64_t from = plan->write_at;
 	bool ends = false;
 
-	for (; out.count < plan->displaced_count; out.count++) {
+	for (uint64_t from = plan->write_at - plan->repeated_bytes; from < end;) {
 		struct instruction in;
 
-		if (!read_at(f, from, &in))
+		if (!read_at(&f, from, &in))
 			return err_set(e, ENOTSUP, "its first instructions cannot be decoded");
-		out.from[out.count] = (uint8_t)(from - plan->write_at);
-		out.to[out.count] = out.bytes;
-		int r = encode_copy(out.code + out.bytes, f->code + (from - f->address), &in, at + out.bytes, e);
+		int r = encode_copy(out.code + out.bytes, f.code + (from - f.address), &in, at + out.bytes, e);
 		if (r < 0)
 			return r;
 		out.bytes += (uint8_t)r;
@@ -386,7 +442,7 @@ int entry_code_copy_make(struct entry_code_copy *copy, const struct entry_code_f
 		ends = instruction_ends_flow(&in);
 	}
 	if (!ends) {
-		int r = encode_jump(out.code + out.bytes, at + out.bytes, from, e);
+		int r = encode_jump(out.code + out.bytes, at + out.bytes, end, e);
 		if (r)
 			return r;
 		out.bytes += ENTRY_JUMP_BYTES;

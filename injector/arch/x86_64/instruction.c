@@ -3,6 +3,8 @@
 
 #include <Zydis/Zydis.h>
 
+#define NUMBER_OF_RSP 4
+
 static bool is_short_only(ZydisMnemonic m)
 {
 	switch (m) {
@@ -78,6 +80,73 @@ static bool is_argument(ZydisRegister r)
 	}
 }
 
+/* A general register that functions may change. */
+static bool is_scratch(ZydisRegister r)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+
+	return whole == ZYDIS_REGISTER_RAX || is_argument(whole);
+}
+
+static bool is_same_register(const ZydisDecodedOperand *a, const ZydisDecodedOperand *b)
+{
+	return a->type == ZYDIS_OPERAND_TYPE_REGISTER && b->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       a->reg.value == b->reg.value;
+}
+
+static bool reads_register(const ZydisDecodedOperand *o, ZydisRegister written)
+{
+	const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, written);
+	const ZydisRegister used[] = { o->type == ZYDIS_OPERAND_TYPE_REGISTER ? o->reg.value : ZYDIS_REGISTER_NONE,
+		                       o->type == ZYDIS_OPERAND_TYPE_MEMORY ? o->mem.base : ZYDIS_REGISTER_NONE,
+		                       o->type == ZYDIS_OPERAND_TYPE_MEMORY ? o->mem.index : ZYDIS_REGISTER_NONE };
+
+	for (unsigned i = 0; i < sizeof used / sizeof used[0]; i++)
+		if (used[i] != ZYDIS_REGISTER_NONE &&
+		    ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, used[i]) == whole)
+			return true;
+	return false;
+}
+
+/* sign: what undoes it, times the number. */
+static void note_sum(struct instruction *in, const ZydisDecodedOperand *o, int sign)
+{
+	const int64_t undo = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && o[1].imm.value.s > INT8_MIN
+	                             ? sign * o[1].imm.value.s
+	                             : INT64_MAX;
+
+	in->repeatable = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].size == 64 && undo == (int8_t)undo &&
+	                 (o[0].reg.value == ZYDIS_REGISTER_RSP || is_scratch(o[0].reg.value));
+	if (in->repeatable)
+		in->undo = (struct instruction_undo){ (uint8_t)ZydisRegisterGetId(o[0].reg.value), (int8_t)undo };
+}
+
+/* By instructions that compilers put first. */
+static void note_repeatable(struct instruction *in, const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_NOP:
+	case ZYDIS_MNEMONIC_TEST:
+	case ZYDIS_MNEMONIC_CMP: in->repeatable = true; return;
+	case ZYDIS_MNEMONIC_PUSH:
+		in->repeatable = z->operand_width == 64;
+		in->undo = (struct instruction_undo){ NUMBER_OF_RSP, 8 };
+		return;
+	case ZYDIS_MNEMONIC_ADD: note_sum(in, o, -1); return;
+	case ZYDIS_MNEMONIC_SUB: note_sum(in, o, 1); return;
+	case ZYDIS_MNEMONIC_XOR: in->repeatable = is_same_register(&o[0], &o[1]) && is_scratch(o[0].reg.value); return;
+	case ZYDIS_MNEMONIC_LEA:
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVZX:
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+		in->repeatable = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && is_scratch(o[0].reg.value) &&
+		                 !reads_register(&o[1], o[0].reg.value);
+		return;
+	default: return;
+	}
+}
+
 bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes, uint64_t address)
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -91,6 +160,7 @@ bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes,
 	in->endbr = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 	in->padding = z.mnemonic == ZYDIS_MNEMONIC_NOP || z.mnemonic == ZYDIS_MNEMONIC_INT3;
 	in->loads_address = z.mnemonic == ZYDIS_MNEMONIC_LEA;
+	note_repeatable(in, &z, operands);
 	for (unsigned i = 0; i < z.operand_count_visible; i++) {
 		const ZydisDecodedOperand *o = &operands[i];
 

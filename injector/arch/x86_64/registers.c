@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 
 #include "control.h"
@@ -15,7 +16,9 @@
 #define ERESTART_RESTARTBLOCK 516
 
 #define SYSCALL_INSTRUCTION_BYTES 2
+#define TRANSFER_MAX 0x7ffff000u /* MAX_RW_COUNT of the kernel: more is never done at once */
 #define CPUID_XSAVE 0xd
+#define SEGMENT_64_BIT 0x33 /* __USER_CS; 32-bit code has 0x23 */
 
 uint64_t registers_extended_bytes(void)
 {
@@ -32,8 +35,19 @@ static bool in_syscall(const struct user_regs_struct *regs)
 	return (int64_t)regs->orig_rax >= 0;
 }
 
+/* It has filled a part of its buffer, and may do so again from the start. */
+static bool is_random_in_part(const struct user_regs_struct *regs)
+{
+	return regs->orig_rax == SYS_getrandom && (int64_t)regs->rax > 0 && regs->rax < regs->rsi &&
+	       regs->rsi <= TRANSFER_MAX && !(regs->rdx & GRND_RANDOM);
+}
+
 bool registers_hide_interruption(struct user_regs_struct *regs)
 {
+	if (is_random_in_part(regs)) {
+		regs->rax = (uint64_t)-ERESTARTNOINTR;
+		return true;
+	}
 	if (!in_syscall(regs) || (int64_t)regs->rax != -EINTR)
 		return false;
 	regs->rax = (uint64_t)-ERESTARTNOHAND;
@@ -100,8 +114,7 @@ uint64_t registers_checkpoint(const struct user_regs_struct *regs)
 {
 	bool entry = (int64_t)regs->rax == -ENOSYS && regs->orig_rax == SYS_getpid;
 
-	if (entry &&
-	    (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END || regs->rdi == CONTROL_CHECKPOINT))
+	if (entry && (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END))
 		return regs->rdi;
 	return 0;
 }
@@ -139,9 +152,19 @@ uint64_t registers_sp(const struct user_regs_struct *regs)
 	return regs->rsp;
 }
 
+uint64_t registers_fp(const struct user_regs_struct *regs)
+{
+	return regs->rbp;
+}
+
 uint64_t registers_tp(const struct user_regs_struct *regs)
 {
 	return regs->fs_base;
+}
+
+bool registers_in_64_bit_code(const struct user_regs_struct *regs)
+{
+	return regs->cs == SEGMENT_64_BIT;
 }
 
 int64_t registers_syscall(const struct user_regs_struct *regs)
@@ -169,7 +192,7 @@ void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t,
 
 bool registers_follow_pc(uint64_t first, uint64_t second)
 {
-	const uint64_t flags_always = 0x202, segment_cs = 0x33; /* interrupts enabled, bit 1; user code */
+	const uint64_t flags_always = 0x202; /* interrupts enabled, bit 1 */
 
-	return (first & flags_always) == flags_always && first < 1u << 22 && (second & 0xffffffff) == segment_cs;
+	return (first & flags_always) == flags_always && first < 1u << 22 && (second & 0xffffffff) == SEGMENT_64_BIT;
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stack_switch.h"
 
-#include <stdlib.h>
-
-#include "cleanup.h"
-
-#define CHUNK_BYTES (1u << 20)
+#include <errno.h>
 
 /* mov, xchg with %rsp as destination: REX.W, opcode, ModRM. */
 static bool sets_stack_pointer(const uint8_t *code)
@@ -58,26 +54,24 @@ int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_
 	return 0;
 }
 
+struct marking {
+	struct unwind_rows *rows;
+	uint64_t exec_start;
+	struct err *error;
+};
+
+static int mark_piece(void *context, const uint8_t *code, size_t bytes, uint64_t address)
+{
+	const struct marking *m = context;
+
+	return stack_switch_mark_bytes(m->rows, code, bytes, address - m->exec_start, m->error);
+}
+
 int stack_switch_mark(struct unwind_rows *rows, const struct module_file *f, struct err *e)
 {
-	const struct elf_module *m = f->module;
-	AUTO_FREE uint8_t *code = malloc(CHUNK_BYTES);
+	struct marking m = { rows, f->module->exec_start, e };
 	struct err ignored;
-	int r = 0;
 
-	if (!code)
-		return err_set(e, ENOMEM, "no memory for the code of a module");
-	for (size_t i = 0; i < m->phdr_count && !r; i++) {
-		const Elf64_Phdr *p = &m->phdrs[i];
-		uint64_t start = m->bias + p->p_vaddr, end = start + p->p_filesz;
-
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || start < m->exec_start || end > m->exec_end)
-			continue;
-		for (uint64_t at = start; at < end && !r; at += CHUNK_BYTES - STACK_SWITCH_BYTES + 1) {
-			size_t bytes = end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES;
-			if (module_file_read(f, at, code, bytes, &ignored) == 0)
-				r = stack_switch_mark_bytes(rows, code, bytes, at - m->exec_start, e);
-		}
-	}
-	return r;
+	int rc = module_file_code(f, STACK_SWITCH_BYTES - 1, mark_piece, &m, &ignored);
+	return rc == -ENOMEM ? err_set(e, ENOMEM, "no memory for unwind rows") : 0;
 }

@@ -83,7 +83,7 @@
 #include <stdint.h>
 
 struct stub_data {
-	uint64_t all_signals;
+	uint64_t all_signals; /* but those of faults */
 	uint64_t old_signals;
 	uint64_t area;
 	uint64_t area_bytes;

@@ -16,9 +16,6 @@
 #define ARCH_SYS_MUNMAP 11
 #define ARCH_SYS_MREMAP 25
 #define ARCH_SYS_MADVISE 28
-#define ARCH_SYS_GETPID 39
-#define ARCH_SYS_SENDTO 44
-#define ARCH_SYS_RECVFROM 45
 #define ARCH_SYS_MUNLOCK 150
 
 /* Offset of st_size in the struct stat that the kernel fills, and the size of that struct. */
@@ -61,11 +58,6 @@ static inline uint64_t arch_cycles(void)
 
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (uint64_t)high << 32 | low;
-}
-
-static inline void arch_pause(void)
-{
-	__asm__ volatile("pause");
 }
 
 /*

@@ -166,6 +166,18 @@ class Checks:
         for view in ([], ["--leaks"], ["--since=1s"], ["--focus=a.*b", "--by=size"], ["--ignore=x", "--hide=y", "--timeline"]):
             assert self.run(path, "--no-symbols", *view).status == 1, "what was left out is damage"
 
+    def check_stacks_of_one_frame(self):
+        """As many stacks as a file of 35 MB can hold that has a live sample of each: what is kept of a stack is larger than its record."""
+        count = 250_000
+        frames = [dump.frame(1, 0x500000 + 16 * i) for i in range(count)]
+        record = len(dump.stack(frames[:1])) // 16
+        references = range(dump.FIRST_STACK, dump.FIRST_STACK + count * record, record)
+        stacks = dump.arena([dump.stack([frame]) for frame in frames])
+        table, entries = dump.live([(2 * dump.SECOND + i, reference) for i, reference in enumerate(references)])
+        path = dump.write(self.path("one-frame"), [(dump.STACKS, stacks, 0), (dump.LIVE, table, entries)])
+        for view in ([], ["--leaks"]):
+            assert self.run(path, "--no-symbols", *view).status == 0
+
     def check_code_that_overlaps(self):
         """Code objects that begin at each 16 bytes, and a Python frame for each: reading and decoding them has a limit."""
         count = 20_000

@@ -169,6 +169,8 @@ def derived(report, part):
         taken = counters["samples_taken"]
         yield min(1, ratio(counters["stacks_truncated"] + counters["stacks_deep"], taken))
         yield from derived(report, report["total"])
+        for row in report["stacks"]:  # what is said of the blocks that each may lack
+            yield (row.get("growth") or row)["live_count"]["unseen"]
         before = 0
         for point in report.get("timeline", []):
             yield ratio(point["allocated_bytes"]["estimate"], point["seconds"] - before)

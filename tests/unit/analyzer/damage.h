@@ -3,6 +3,7 @@
 #ifndef MEMATTACH_DAMAGE_H
 #define MEMATTACH_DAMAGE_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +17,38 @@
 
 enum { DAMAGE_NONE, DAMAGE_PARTIAL, DAMAGE_REFUSED };
 
+static inline _Noreturn void damage_fail(const char *text)
+{
+	fprintf(stderr, "%s\n", text);
+	abort();
+}
+
+static inline int damage_compare(struct report *report, struct dump *dump, const struct report_options *options,
+                                 struct err *e)
+{
+	int r = report_init(report, options, e);
+
+	if (!r)
+		r = report_add_pair(report, dump, "old", dump, "new", e);
+	return r ? r : report_finish(report, e);
+}
+
 static inline int damage_show(struct report *report, struct dump *dump, const struct report_options *options,
                               FILE *null)
 {
 	const struct output_style style = { .name = "damaged", .colour = true };
 	struct err e;
 
-	if (!options->diff ? report_make(report, dump, "damaged", options, &e)
-	                   : (report_init(report, options, &e) ||
-	                      report_add_pair(report, dump, "old", dump, "new", &e) || report_finish(report, &e)))
-		abort();
+	int r = options->diff ? damage_compare(report, dump, options, &e)
+	                      : report_make(report, dump, "damaged", options, &e);
+	if (r == -EINVAL && (options->at_ns || options->since_ns))
+		return DAMAGE_REFUSED; /* a time that the dump does not reach */
+	if (r)
+		damage_fail(e.text);
 	const struct output_format *format;
 	for (size_t i = 0; (format = output_format_number(i)); i++)
 		if (output_format_can(format, options) && output_format_write(format, report, &style, null))
-			abort();
+			damage_fail("a form cannot be written");
 	int result = report->whole ? DAMAGE_NONE : DAMAGE_PARTIAL;
 	report_done(report);
 	return result;
@@ -67,12 +86,13 @@ static inline void damage_live(struct dump *dump, FILE *null)
 }
 
 /* A report with symbols starts a process, which takes longer than all the rest: one of so many has them. */
+#ifndef DAMAGE_SYMBOLS
 #define DAMAGE_SYMBOLS 8
+#endif
 
-/* The plain view of the dump, whose result it is, and one of the others in turn. */
-static inline int damage_report(const void *bytes, size_t size)
+/* The plain view of the dump, whose result it is, and one of the others, which turn decides. */
+static inline int damage_report_as(const void *bytes, size_t size, size_t turn)
 {
-	static size_t turn;
 	static const struct report_options views[] = {
 		{ .confidence = 0.95, .symbols = true },
 		{ .confidence = 0.95, .symbols = true, .leaks = true, .full_names = true },
@@ -98,6 +118,10 @@ static inline int damage_report(const void *bytes, size_t size)
 		{ .confidence = 0.95, .diff = true, .plan = 0.05 },
 		{ .confidence = 0.95, .diff = true, .sort = FIGURE_ALLOCATED_BYTES, .top = 1 },
 		{ .confidence = 0.95, .top = 1, .depth = 1 },
+		{ .confidence = 0.95, .by = BY_FILE, .symbols = true, .full_names = true, .native = true },
+		{ .confidence = 0.95, .by = BY_THREAD, .show_std = true, .verbose = true },
+		{ .confidence = 0.9, .leaks = true, .age_ns = 1, .verbose = true },
+		{ .confidence = 0.95, .since_ns = 1000000000, .by = BY_LINE, .symbols = true },
 	};
 	struct dump *dump = NULL;
 	struct report report;
@@ -118,7 +142,6 @@ static inline int damage_report(const void *bytes, size_t size)
 		struct report_options first = views[0], second = views[1 + turn % (sizeof views / sizeof views[0] - 1)];
 		first.symbols = first.symbols && turn % DAMAGE_SYMBOLS == 0;
 		second.symbols = second.symbols && turn % DAMAGE_SYMBOLS == 0;
-		turn++;
 		result = damage_show(&report, dump, &first, null);
 		damage_show(&report, dump, &second, null);
 		damage_live(dump, null);
@@ -127,6 +150,14 @@ static inline int damage_report(const void *bytes, size_t size)
 	fclose(null);
 	close(fd);
 	return result;
+}
+
+/* One of the other views after the other. */
+static inline int damage_report(const void *bytes, size_t size)
+{
+	static size_t turn;
+
+	return damage_report_as(bytes, size, turn++);
 }
 
 #endif

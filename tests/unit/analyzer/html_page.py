@@ -46,9 +46,9 @@ class Page:
 
         def sums():
             if not (samples := next(numbers)):
-                next(numbers), next(numbers)
+                next(numbers)
                 return [0, 0]
-            bytes_, _, seen, count, _, _, _ = (next(numbers) for _ in range(7))
+            bytes_, _, seen, count, _, _ = (next(numbers) for _ in range(6))
             assert samples > 0 and 0 <= seen <= bytes_ * (1 + 1e-9) + 1, (samples, bytes_, seen)
             return [bytes_, count]
         while (code := next(numbers)) >= 0:

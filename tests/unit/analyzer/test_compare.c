@@ -147,7 +147,7 @@ static void test_equal_numbers_of_blocks_have_not_grown(void **state)
 				struct sampled_heap old, new;
 				heap_sample(&old, heap, 2, RATE, &random);
 				heap_sample(&new, heap, 2, RATE, &random);
-				compare_share_sizes(&new.count, &old.count);
+				compare_share_sizes(&new.count, RATE, &old.count, RATE);
 				grown += compare_interval(&new.count, &old.count, 0.95).low > 0;
 			}
 			if (getenv("VERBOSE"))
@@ -164,7 +164,7 @@ static void test_equal_numbers_of_blocks_have_not_grown(void **state)
 			struct sampled_heap old, new;
 			heap_sample(&old, heap, 2, RATE, &random);
 			heap_sample(&new, heap, 2, RATE, &random);
-			compare_share_sizes(&new.count, &old.count);
+			compare_share_sizes(&new.count, RATE, &old.count, RATE);
 			p[i] = compare_p_value(&new.count, &old.count);
 		}
 		alarms += compare_threshold(p, STACKS, 0.05) >= 0;
@@ -214,11 +214,11 @@ static int judge(const struct leak_tally *tallies, int n, bool *which)
 
 	for (int i = 0; i < n; i++)
 		if (tallies[i].count.samples)
-			p[candidates++] = leak_shape(&tallies[i]) == LEAK_GROWTH ? leak_p_value(&tallies[i]) : 1;
+			p[candidates++] = leak_shape(&tallies[i]) > LEAK_STEP ? leak_p_value(&tallies[i]) : 1;
 	double threshold = compare_threshold(p, candidates, 0.05);
 	for (int i = 0; i < n; i++) {
 		which[i] = tallies[i].count.samples && leak_p_value(&tallies[i]) <= threshold &&
-		           leak_shape(&tallies[i]) == LEAK_GROWTH;
+		           leak_shape(&tallies[i]) == LEAK_GROWTH && leak_residual_life(&tallies[i], 0.95) > 1;
 		leaks += which[i];
 	}
 	return leaks;
@@ -252,9 +252,9 @@ static void test_births_of_the_last_moment(void **state)
 
 	(void)state;
 	for (uint64_t before = 1; before < 40; before++)
-		leak_add(&tally, &window, 100, RATE, true, window.end - window.age - before, 0);
-	assert_int_equal(tally.births[LEAK_PARTS - 1], 39);
-	assert_int_equal(tally.kept_long, 0); /* what is after */
+		leak_add(&tally, &window, 100, RATE, true, window.end - before, 0);
+	assert_int_equal(tally.births[LEAK_BINS - 1], 39);
+	assert_int_equal(tally.watch[0].freed, 0); /* what is after */
 }
 
 /* In how many of 200 runs one leak of so many samples among churn of thousands is found. */
@@ -314,6 +314,10 @@ static void test_shapes(void **state)
 	/* It may begin late and grow faster; what has stopped, or has come at two times, is none. */
 	struct leak_tally late = born_between(0.05, 1, 1.3);
 	assert_int_equal(leak_shape(&late), LEAK_GROWTH);
+	struct leak_tally very_late = born_between(0.4, 1, 1);
+	assert_int_equal(leak_shape(&very_late), LEAK_GROWTH);
+	struct leak_tally filling = born_between(0, 1, 0.5);
+	assert_int_equal(leak_shape(&filling), LEAK_FILLING);
 	struct leak_tally filled = born_between(0, 0.45, 1);
 	assert_int_equal(leak_shape(&filled), LEAK_STEP);
 	struct leak_tally once = born_between(0.2, 0.21, 1);
@@ -322,7 +326,7 @@ static void test_shapes(void **state)
 	assert_int_equal(leak_shape(&once), LEAK_STEP);
 	/* A history that was dropped makes the test careful, not blind. */
 	leak.kept = 100;
-	leak.kept_long = 50;
+	leak.watch[0].freed = 50;
 	leak.dropped = 1000;
 	assert_true(leak_p_value(&leak) == 1);
 }

@@ -19,7 +19,7 @@ static void test_at(void **state)
 	static const struct {
 		uint64_t at;
 		double a, b;
-	} cases[] = { { 1, 0, 0 }, { 6, 1000, 0 }, { 16, 600, 0 }, { 25, 600, 6000 }, { 1000, 600, 6000 } };
+	} cases[] = { { 1, 0, 0 }, { 6, 1000, 0 }, { 16, 600, 0 }, { 25, 600, 6000 }, { 30, 600, 6000 } };
 	struct dump_builder b;
 	struct report r;
 
@@ -34,6 +34,13 @@ static void test_at(void **state)
 		assert_false(r.past_unknown);
 		report_done(&r);
 	}
+	/* There is no such time. */
+	struct dump *dump = open_built(&b);
+	struct report_options late = { .confidence = 0.95, .at_ns = 100000000000u };
+	struct err e;
+	assert_int_equal(report_make(&r, dump, "x", &late, &e), -EINVAL);
+	assert_string_equal(e.text, "--at 100s: the session lasted for 30.0 s");
+	dump_close(dump);
 	dump_builder_done(&b);
 }
 
@@ -109,12 +116,22 @@ static void test_diff_of_one_session(void **state)
 	report_done(&r);
 
 	dump_builder_header(&old)->session_id = 78;
+	dump_builder_header(&new)->private_start_bytes = 100 << 20;
+	dump_builder_header(&new)->private_latest_bytes = 400 << 20;
 	compare(&r, &old, &new);
 	assert_false(r.same_session);
 	x = report_growth(&r, row_with(&r, 0x400100), FIGURE_LIVE_BYTES);
 	assert_true(x.value == 0 && x.low < 0 && x.high > 0);
 	assert_says(text_of(&r), "not distinguishable from zero");
 	assert_says(json_of(&r), "\"side\": \"old\"");
+	/* Both began with nothing. */
+	assert_true(report_has_pace(&r));
+	struct report_pace before = report_pace(&r, true), now = report_pace(&r, false);
+	x = report_estimate(&r, &r.total, FIGURE_LIVE_BYTES);
+	assert_true(before.seconds == 30 && now.live.value == x.value / 30 && now.live.high == x.high / 30);
+	assert_true(fabs(before.live.value / now.live.value - 100.0 / 120) < 1e-9);
+	assert_says(text_of(&r), "of live bytes in 30.0 s; private memory 100 MiB -> 400 MiB");
+	assert_says(json_of(&r), "\"live_bytes_per_second\"");
 	report_done(&r);
 	dump_builder_done(&old);
 	dump_builder_done(&new);
@@ -159,13 +176,13 @@ static void test_leaks(void **state)
 	make(&r, &b, (struct report_options){ .leaks = true });
 	assert_true(PLACE_OFFSET(r.rows.list[0].frames[0]) == 0x400100 && r.rows.list[0].grown);
 	assert_false(r.rows.list[1].grown);
-	assert_int_equal(r.rows.list[0].change->leak.count.samples, 41); /* born within the first 20 s */
-	assert_int_equal(r.rows.list[0].change->leak.gained, 20);
+	assert_int_equal(r.rows.list[0].leak->count.samples, 41); /* born within the first 20 s */
+	assert_int_equal(r.rows.list[0].leak->gained, 20);
 	assert_says(text_of(&r), "LEAK");
 	assert_says(json_of(&r), "\"leaks\":true");
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .leaks = true, .age_ns = 29000000000u });
-	assert_int_equal(r.rows.list[0].change->leak.count.samples, 3);
+	assert_int_equal(r.rows.list[0].leak->count.samples, 3);
 	report_done(&r);
 	dump_builder_done(&b);
 }

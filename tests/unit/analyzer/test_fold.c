@@ -41,19 +41,93 @@ static void test_what_is_folded(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
-		if (!fold_is_standard(standard[i]))
+		if (!fold_is_standard(standard[i], NULL))
 			fail_msg("%s is standard", standard[i]);
 	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-		if (fold_is_standard(own[i]))
+		if (fold_is_standard(own[i], NULL))
 			fail_msg("%s is not", own[i]);
-	assert_false(fold_is_standard(NULL) || fold_is_startup(NULL));
+	assert_false(fold_is_standard(NULL, NULL) || fold_is_startup(NULL));
 	assert_true(fold_is_startup("clone3") && fold_is_startup("_start") && fold_is_startup("std::rt::lang_start"));
 	assert_false(fold_is_startup("main") || fold_is_startup("start_threads") || fold_is_startup("clone_order"));
 }
 
+static void test_what_an_inlined_function_is_by_its_file(void **state)
+{
+	(void)state;
+	assert_true(fold_is_standard("__invoke_impl<void>", "/usr/include/c++/12/bits/invoke.h"));
+	assert_true(fold_is_standard("grow_one<u8>", "/rustc/90b35a623/library/alloc/src/raw_vec.rs"));
+	assert_false(fold_is_standard("operator()", "/home/me/src/svc.cc"));
+	assert_false(fold_is_standard(NULL, "/usr/include/c++/12/bits/invoke.h"));
+}
+
+static void test_wrappers_of_allocators(void **state)
+{
+	static const char *const wrappers[] = {
+		"zmalloc_usable",
+		"ztrymalloc_usable_internal",
+		"zcalloc_num",
+		"my_malloc",
+		"my_strdup",
+		"os::malloc(unsigned long, MEMFLAGS)",
+		"os::realloc(void*, unsigned long, MEMFLAGS, NativeCallStack const&)",
+		"Arena::Amalloc(unsigned long)",
+		"MemoryContextAllocZero",
+		"AllocSetAlloc.part.0",
+		"palloc0",
+		"repalloc_extended",
+		"g_malloc0_n",
+		"CRYPTO_zalloc",
+		"ngx_palloc",
+		"ngx_pcalloc",
+		"sqlite3MallocZero",
+		"CHeapObjBase::operator new(unsigned long)",
+		"node::NodeArrayBufferAllocator::AllocateUninitialized(unsigned long)",
+		"ut_allocator<unsigned char, true>::allocate(unsigned long, unsigned char const*)",
+		"alloc_root",
+		"xmalloc.constprop.0",
+		"xmalloc [clone .isra.0]",
+		"(anonymous namespace)::pool_malloc(int)",
+	};
+	static const char *const others[] = {
+		"main",
+		"handle_upload(int)",
+		"bitmap_alloc",
+		"deflateInit2_",
+		"malloc_order()",
+		"cache::allocate(int)",
+		"mallocate_places",
+		"app::run()::operator()(int)",
+		"operator()",
+		"(",
+		"",
+		"createStringObject",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++)
+		if (!fold_is_wrapper(wrappers[i]))
+			fail_msg("%s is a wrapper", wrappers[i]);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (fold_is_wrapper(others[i]))
+			fail_msg("%s is not", others[i]);
+	assert_false(fold_is_wrapper(NULL));
+}
+
+static void test_a_name_without_parameters(void **state)
+{
+	(void)state;
+	assert_true(fold_is_called("pool_get", "pool_get") && fold_is_called("pool_get.part.0", "pool_get"));
+	assert_true(fold_is_called("pool::get(int, char)", "pool::get"));
+	assert_true(fold_is_called("pool::get(int, char)", "pool::get(int, char)"));
+	assert_false(fold_is_called("pool_get_more", "pool_get") || fold_is_called(NULL, "pool_get"));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_is_folded) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_is_folded),
+		                            cmocka_unit_test(test_what_an_inlined_function_is_by_its_file),
+		                            cmocka_unit_test(test_wrappers_of_allocators),
+		                            cmocka_unit_test(test_a_name_without_parameters) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static void test_exact_share(void **state)
 static void grow_steadily(struct dump_builder *b, uint32_t stack)
 {
 	for (int i = 0; i < 200; i++)
-		sample(b, stack, SIZE, RATE, 0.1 * i, 0);
+		sample(b, stack, SIZE, RATE, 0.15 * i, 0);
 }
 
 static void assert_says_not(char *text, const char *what)
@@ -394,6 +394,11 @@ static void test_no_sample(void **state)
 	            "private memory grew by 99.0 MiB, seen allocations explain 236 KiB at most (mmap by hand: "
 	            "memattach --mmap)");
 	report_done(&r);
+	dump_builder_header(&b)->session_flags = DUMP_SESSION_MMAP;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_int_equal(r.trust.live.value, TRUST_UNKNOWN);
+	assert_says(text_of(&r), "seen allocations explain 236 KiB at most\n");
+	report_done(&r);
 	dump_builder_done(&b);
 }
 
@@ -447,7 +452,8 @@ static void test_memory_that_the_allocator_keeps(void **state)
 	for (int i = 0; i < 300; i++)
 		sample(&b, s, SIZE, RATE, 1, 2); /* 26 MiB */
 	make(&r, &b, (struct report_options){ 0 });
-	assert_true(r.memory.mostly_unseen);
+	assert_false(r.memory.mostly_unseen);
+	assert_int_equal(r.memory.verdict, KERNEL_FREED);
 	assert_int_equal(r.trust.live.value, TRUST_MEASURED);
 	report_done(&r);
 	dump_builder_done(&b);

@@ -4,7 +4,8 @@
  * heap, whose blocks are known by stack, thread, size and age, through the whole report. Of each kind of row, coverage
  * over SEEDS sessions and the rows of that kind (disjoint, but for those of the timeline) is 93 to 97.5 %, and the
  * estimate has no bias. Fixed seeds; with others, one of ten kinds of 400 intervals or more whose coverage is
- * truly 95.5 % would be outside with a probability below 10 %.
+ * truly 95.5 % would be outside with a probability below 10 %. Of the timeline all moments are to hold together: each
+ * of its three does in 98.3 %.
  */
 #include "views.h"
 
@@ -207,7 +208,8 @@ static void test_rows_of_views_cover_the_truth(void **state)
 		double bias = c[k].error / sqrt(c[k].square);
 		if (getenv("VERBOSE"))
 			printf("%-16s %4u rows %.4f z %+.1f\n", c[k].name, c[k].of, covered, bias);
-		if (covered < 0.93 || covered > 0.975 || fabs(bias) > 4)
+		if (covered < (k == TIMELINE ? 0.965 : 0.93) || covered > (k == TIMELINE ? 0.997 : 0.975) ||
+		    fabs(bias) > 4)
 			fail_msg("%s: %.4f of %u, z %.1f", c[k].name, covered, c[k].of, bias);
 	}
 }

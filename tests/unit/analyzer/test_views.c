@@ -55,8 +55,60 @@ static void test_memory_that_went_past(void **state)
 	make(&r, &b, (struct report_options){ 0 });
 	assert_true(r.memory.mostly_unseen);
 	assert_says(text_of(&r), "WENT PAST US");
+	assert_says(text_of(&r), "(an allocator linked into the program, mmap, or pools");
 	assert_says(json_of(&r), "\"mostly_unseen\": true");
 	report_done(&r);
+	dump_builder_header(&b)->session_flags = DUMP_SESSION_MMAP;
+	make(&r, &b, (struct report_options){ 0 });
+	assert_says(text_of(&r), "(an allocator linked into the program, or pools");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+/* Private memory is none of it; a dump that does not know them is from before they were recorded. */
+static void test_shared_memory_and_files(void **state)
+{
+	static const struct {
+		uint64_t shared, files_start, files;
+		const char *line, *json;
+	} cases[] = {
+		{ 601 << 20, 8 << 20, 20 << 20, "shared memory +600 MiB, files +12.0 MiB\n",
+		  "\"shared_growth_bytes\": 629145600,\n    \"files_growth_bytes\": 12582912," },
+		{ 601 << 20, 8 << 20, 12 << 20, "shared memory +600 MiB\n", "\"files_growth_bytes\": 4194304," },
+		{ 5 << 20, 8 << 20, 20 << 20, "files +12.0 MiB\n", "\"shared_growth_bytes\": 4194304," },
+		{ 0, 8 << 20, 1 << 20, NULL, "\"shared_growth_bytes\": -1048576," },
+		{ 601 << 20, 0, 20 << 20, NULL, "\"shared_growth_bytes\": null,\n    \"files_growth_bytes\": null," },
+		{ 601 << 20, 8 << 20, 0, NULL, "\"shared_growth_bytes\": null," },
+	};
+	struct dump_builder b;
+	struct report r;
+	char line[120];
+
+	(void)state;
+	dump_builder_sampler(&b);
+	struct dump_header *h = dump_builder_header(&b);
+	h->private_start_bytes = h->private_latest_bytes = 1 << 20;
+	h->shared_start_bytes = 1 << 20;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		h->shared_end_bytes = cases[i].shared;
+		h->files_start_bytes = cases[i].files_start;
+		h->files_end_bytes = cases[i].files;
+		for (int verbose = 0; verbose < 2; verbose++) {
+			brief = !verbose;
+			make(&r, &b, (struct report_options){ 0 });
+			char *text = text_of(&r);
+			snprintf(line, sizeof line, "%s%s",
+			         verbose ? "  resident   " : "  the kernel says: ", cases[i].line ? cases[i].line : "");
+			if (cases[i].line)
+				assert_non_null(strstr(text, line));
+			else
+				assert_true(!strstr(text, "shared memory") && !strstr(text, "files +"));
+			free(text);
+			assert_says(json_of(&r), cases[i].json);
+			report_done(&r);
+		}
+	}
+	brief = false;
 	dump_builder_done(&b);
 }
 
@@ -73,7 +125,8 @@ static void test_memory_of_a_process_that_has_ended(void **state)
 	dump_builder_header(&b)->private_start_bytes = 1 << 20;
 	dump_builder_header(&b)->private_latest_bytes = 101 << 20;
 	make(&r, &b, (struct report_options){ 0 });
-	assert_says(text_of(&r), "the live blocks are 0 B: MOST OF IT WENT PAST US");
+	assert_false(r.memory.mostly_unseen); /* it was seen, and freed */
+	assert_int_equal(r.memory.verdict, KERNEL_FREED);
 	report_done(&r);
 	dump_builder_header(&b)->state = DUMP_STATE_EXITED;
 	make(&r, &b, (struct report_options){ 0 });
@@ -197,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_memory_that_went_past),
+		cmocka_unit_test(test_shared_memory_and_files),
 		cmocka_unit_test(test_memory_of_a_process_that_has_ended),
 		cmocka_unit_test(test_fragmentation),
 		cmocka_unit_test(test_own_code),

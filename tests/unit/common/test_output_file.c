@@ -40,17 +40,22 @@ static void assert_holds(const char *name, const char *text)
 	assert_string_equal(there, text);
 }
 
-static int write_new(const char *path, struct err *e)
+static int write_for(const char *path, enum output_use use, struct err *e)
 {
 	struct output_file f;
 
-	int rc = output_file_open(&f, path, OUTPUT_NEVER_WAITS, e);
+	int rc = output_file_open(&f, path, use, e);
 	if (rc)
 		return rc;
 	fputs("new", f.stream);
 	rc = output_file_finish(&f, e);
 	output_file_done(&f);
 	return rc;
+}
+
+static int write_new(const char *path, struct err *e)
+{
+	return write_for(path, OUTPUT_OF_SESSION, e);
 }
 
 static int make_directory(void **state)
@@ -86,7 +91,7 @@ static void test_output_file_takes_the_name_when_it_is_whole(void **state)
 
 	put("report", "old");
 	assert_int_equal(chmod("report", 0640), 0);
-	assert_int_equal(output_file_open(&f, "report", OUTPUT_WAITS, &e), 0);
+	assert_int_equal(output_file_open(&f, "report", OUTPUT_OF_COMMAND, &e), 0);
 	fputs("half", f.stream);
 	output_file_done(&f);
 	assert_holds("report", "old");
@@ -126,7 +131,7 @@ static void test_output_file_stays_where_it_was_opened(void **state)
 	struct err e;
 
 	put("elsewhere/report", "precious");
-	assert_int_equal(output_file_open(&f, "shared/report", OUTPUT_WAITS, &e), 0);
+	assert_int_equal(output_file_open(&f, "shared/report", OUTPUT_OF_COMMAND, &e), 0);
 	fputs("new", f.stream);
 	assert_int_equal(symlink("../elsewhere/report", "shared/report"), 0);
 	assert_int_equal(rename("shared", "moved"), 0);
@@ -175,8 +180,10 @@ static void test_output_file_gives_nothing_to_others(void **state)
 	put("elsewhere/precious", "precious");
 	assert_int_equal(chmod("shared/report", 0666), 0);
 	assert_int_equal(chown("shared/report", STRANGER, STRANGER), 0);
-	assert_int_equal(write_new("shared/report", &e), 0);
+	assert_int_equal(write_for("shared/report", OUTPUT_OF_COMMAND, &e), 0);
 	assert_int_equal(mode_of("shared/report"), 0644);
+	assert_int_equal(write_new("shared/of_session", &e), 0);
+	assert_int_equal(mode_of("shared/of_session"), 0600);
 	/* Another name of a file that is elsewhere. */
 	assert_int_equal(link("elsewhere/precious", "shared/linked"), 0);
 	assert_int_equal(write_new("shared/linked", &e), 0);

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -142,6 +144,57 @@ static void test_chosen_find_by_name(void **state)
 	assert_int_equal(chosen_find(&found, CHOSEN_BY_NAME, "chosen by", &e), -ESRCH);
 }
 
+/* What is in the command line counts where no name fits: as an expression, and not in those that led here. */
+static void test_chosen_find_by_command_line(void **state)
+{
+	(void)state;
+	struct chosen_list found;
+	struct err e;
+	char word[32], wanted[80], line[512];
+	pid_t children[2];
+
+	snprintf(word, sizeof word, "--chosen-%d", getpid());
+	for (unsigned i = 0; i < 2; i++) {
+		int ends[2];
+		char byte;
+		assert_int_equal(pipe(ends), 0);
+		children[i] = fork();
+		assert_true(children[i] >= 0);
+		if (children[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			dup2(ends[1], STDOUT_FILENO);
+			if (pipe(ends) < 0 || dup2(ends[0], STDIN_FILENO) < 0) /* from which nothing comes */
+				_exit(1);
+			execl("/bin/sh", "sh", "-c", "printf x; read line", "x", word, "end", NULL);
+			_exit(1);
+		}
+		assert_int_equal(read(ends[0], &byte, 1), 1); /* it is executed */
+		close(ends[0]);
+		close(ends[1]);
+	}
+	snprintf(wanted, sizeof wanted, "%s (end|xyz)$", word);
+	assert_int_equal(chosen_find(&found, CHOSEN_BY_NAME, wanted, &e), 0);
+	assert_int_equal(found.count, 2);
+	FILE *out = tmpfile();
+	assert_non_null(out);
+	chosen_print(&found, 1, out);
+	rewind(out);
+	assert_non_null(fgets(line, sizeof line, out));
+	assert_int_equal(atoi(line), found.list[0].pid);
+	snprintf(wanted, sizeof wanted, "sh -c printf x; read line x %s end\n", word);
+	assert_non_null(strstr(line, wanted));
+	assert_non_null(fgets(line, sizeof line, out));
+	assert_non_null(strstr(line, "and 1 more"));
+	fclose(out);
+	chosen_free(&found);
+	for (unsigned i = 0; i < 2; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	snprintf(wanted, sizeof wanted, "%s (end", word);
+	assert_int_equal(chosen_find(&found, CHOSEN_BY_NAME, wanted, &e), -ESRCH); /* no expression */
+}
+
 static void test_session_open_refuses_another_process(void **state)
 {
 	(void)state;
@@ -169,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_chosen_line_matches_cgroups),
 		cmocka_unit_test(test_chosen_line_matches_units),
 		cmocka_unit_test(test_chosen_find_by_name),
+		cmocka_unit_test(test_chosen_find_by_command_line),
 		cmocka_unit_test(test_session_open_refuses_another_process),
 	};
 

@@ -53,7 +53,7 @@ static pid_t start_target(pid_t *child)
 
 static int check(const struct target *t, char state, int64_t number)
 {
-	const struct thread_info thread = { .tid = t->tid, .state = state, .syscall = number };
+	const struct thread_info thread = { .tid = t->tid, .state = state, .call.number = number };
 	struct err e = { .text = "" };
 	int rc = clone_vm_check_thread_pointers(t, &thread, 1, &e);
 

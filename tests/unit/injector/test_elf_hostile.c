@@ -144,6 +144,74 @@ static void test_elf_module_read_survives_damaged_tables(void **state)
 	image_close(&im);
 }
 
+/* Limits of types, and of the image. */
+static uint64_t odd_number(const struct image *im, uint64_t old)
+{
+	const uint64_t base = (uint64_t)(uintptr_t)im->copy;
+	const uint64_t numbers[] = { 0,
+		                     1,
+		                     7,
+		                     UINT16_MAX,
+		                     INT32_MAX,
+		                     UINT32_MAX,
+		                     1ull << 32,
+		                     1ull << 47,
+		                     INT64_MAX,
+		                     1ull << 63,
+		                     UINT64_MAX,
+		                     UINT64_MAX - base,
+		                     UINT64_MAX - 4095,
+		                     base,
+		                     base + im->bytes,
+		                     im->bytes,
+		                     im->bytes - 1,
+		                     old + 1,
+		                     old - 1,
+		                     old + 4096,
+		                     old * 2,
+		                     old << 32,
+		                     (uint64_t)rand() };
+
+	return numbers[(size_t)rand() % (sizeof numbers / sizeof numbers[0])];
+}
+
+/* Whole words of the headers and tables, whose values go together with others, get such numbers; with the budget of a
+ * session, and refused beyond it. */
+static void test_elf_module_read_survives_odd_numbers(void **state)
+{
+	struct budget budget;
+	struct image im;
+	struct elf_module m;
+	struct err e;
+
+	(void)state;
+	image_open(&im);
+	const uint64_t base = (uint64_t)(uintptr_t)im.copy;
+	assert_int_equal(elf_module_read(&m, &im.tm, &im.maps, base, 0, "copy", &e), 0);
+	const uint64_t places[] = { base,      base + sizeof(Elf64_Ehdr), m.dynamic,        m.gnu_hash,    m.verdef,
+		                    m.verneed, m.symtab.address,          m.jmprel.address, m.rela.address };
+	elf_module_done(&m);
+	im.tm.budget = &budget;
+	srand(5);
+	for (unsigned round = 0; round < 3000; round++) {
+		const uint64_t place = places[round % (sizeof places / sizeof places[0])];
+		if (!place)
+			continue;
+		const size_t start = (size_t)(place - base), width = (size_t)2 << rand() % 3;
+		for (unsigned k = 0; k < 1 + round % 3; k++) {
+			uint64_t old = 0, number;
+			const size_t at = start + (size_t)rand() % (512 / width) * width;
+			memcpy(&old, im.copy + at, width);
+			number = odd_number(&im, old);
+			memcpy(im.copy + at, &number, width);
+		}
+		budget_start(&budget, BUDGET_MODULES_BYTES, BUDGET_MODULES_WORK);
+		use(&im);
+		memcpy(im.copy + start, im.good + start, 512);
+	}
+	image_close(&im);
+}
+
 static void test_elf_module_read_names_the_reason(void **state)
 {
 	struct image im;
@@ -176,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_elf_module_read_of_a_good_copy),
 		cmocka_unit_test(test_elf_module_read_survives_damaged_headers),
 		cmocka_unit_test(test_elf_module_read_survives_damaged_tables),
+		cmocka_unit_test(test_elf_module_read_survives_odd_numbers),
 		cmocka_unit_test(test_elf_module_read_names_the_reason),
 	};
 

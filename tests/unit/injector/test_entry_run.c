@@ -19,8 +19,8 @@
 #include "cleanup.h"
 
 #define ROUNDS 10000u
-#define STUB_BYTES 64u /* hook at 0, copy at 16 */
-#define COPY_AT 16u
+#define STUB_BYTES 72u /* hook at 0, copy at 18 */
+#define COPY_AT 18u
 #define ARENA_BYTES 0x10000u
 #define COUNTERS_AT 0x8000u
 #define FUNCTIONS_MAX 256u
@@ -134,15 +134,16 @@ static void store_distance(uint8_t *at, uint64_t end, uint64_t target)
 	memcpy(at, &distance, sizeof distance);
 }
 
-/* lock incq counter(%rip); jmp copy */
-static void make_hook(uint8_t *hook, uint64_t at, uint64_t counter)
+/* What is to be undone; lock incq counter(%rip); jmp copy */
+static void make_hook(uint8_t *hook, uint64_t at, uint64_t counter, const struct instruction_undo *undo)
 {
 	static const uint8_t count[] = { 0xf0, 0x48, 0xff, 0x05 };
 
-	memcpy(hook, count, sizeof count);
-	store_distance(hook + 4, at + 8, counter);
-	hook[8] = 0xe9;
-	store_distance(hook + 9, at + 13, at + COPY_AT);
+	entry_code_undo(hook, undo);
+	memcpy(hook + 5, count, sizeof count);
+	store_distance(hook + 9, at + 13, counter);
+	hook[13] = 0xe9;
+	store_distance(hook + 14, at + 18, at + COPY_AT);
 }
 
 static void prepare_function(struct run *r, struct allocator_function *fn)
@@ -151,22 +152,18 @@ static void prepare_function(struct run *r, struct allocator_function *fn)
 	struct planned *p = &r->planned[r->count];
 	uint64_t at = arena + r->count * STUB_BYTES;
 	uint8_t stub[STUB_BYTES] = { 0 };
-	AUTO_FREE uint8_t *code = malloc(fn->bytes);
-	struct entry_code_function around = { .address = fn->address, .code = code, .bytes = fn->bytes };
 	struct entry_code_copy copy;
 	struct err e;
 
-	assert_non_null(code);
 	*p = (struct planned){ .fn = fn, .counter = arena + COUNTERS_AT + 8 * r->count };
-	read_bytes(r, fn->address, code, fn->bytes);
 	read_bytes(r, fn->entry.write_at, p->old_jump, fn->entry.write_bytes);
 	if (fn->entry.island)
 		read_bytes(r, fn->entry.island, p->old_island, ENTRY_JUMP_BYTES);
 	if (entry_code_patch_make(&p->patch, &fn->entry, at, &e) ||
-	    entry_code_copy_make(&copy, &around, &fn->entry, at + COPY_AT, &e))
+	    entry_code_copy_make(&copy, &fn->entry, at + COPY_AT, &e))
 		fail_msg("%s: %s", fn->name, e.text);
-	assert_true(copy.bytes <= ENTRY_COPY_MAX && copy.count == fn->entry.displaced_count);
-	make_hook(stub, at, p->counter);
+	assert_true(copy.bytes <= ENTRY_COPY_MAX);
+	make_hook(stub, at, p->counter, &fn->entry.undo);
 	memcpy(stub + COPY_AT, copy.code, copy.bytes);
 	write_bytes(r, at, stub, sizeof stub);
 	r->count++;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "plan_words.h"
 
 static const struct elf_module *main_of(const struct view *view)
 {
@@ -31,7 +30,7 @@ static void check_plan(const struct view *view)
 
 		assert_non_null(definer);
 		assert_true(elf_module_defines_at(definer, hook_symbol(s->hook), s->original, &symbol));
-		assert_true(s->trampoline >= TRAMPOLINE_FIRST && s->trampoline < view->plans.trampoline_count);
+		assert_true(s->trampoline < view->plans.trampoline_count);
 		assert_int_equal(view->plans.trampolines[s->trampoline].original, s->original);
 		assert_int_equal(view->plans.trampolines[s->trampoline].hook, s->hook);
 		assert_int_equal(target_read_u64(&view->tm, s->address, &value, &e), 0);
@@ -68,7 +67,7 @@ static void check_lazy(const char *program)
 	assert_non_null(s);
 	assert_true(elf_module_holds(main_of(&view), s->value, 1, PF_X));
 	assert_ptr_equal(modules_find(&view.modules, s->original, true), view.libc.module);
-	assert_int_equal(s->flags, 0);
+	assert_false(s->escapes);
 	uint64_t original = s->original, address = s->address;
 	victim_order(&v, 'r');
 	view_close(&view);
@@ -107,9 +106,9 @@ static void test_entries_now_relro(void **state)
 	assert_int_equal(s->page_protection, PROT_READ);
 	/* malloc and free are also taken as values. */
 	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, R_X86_64_GLOB_DAT));
-	assert_int_equal(s->flags, GOT_ESCAPES);
+	assert_true(s->escapes);
 	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_malloc, R_X86_64_64));
-	assert_int_equal(s->flags, GOT_ESCAPES);
+	assert_true(s->escapes);
 	assert_int_equal(s->original, view.libc.malloc);
 	end(&v, &view);
 }
@@ -166,9 +165,9 @@ static void test_entries_no_plt(void **state)
 	begin(&v, &view, "victim_noplt", NULL);
 	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_calloc, R_X86_64_GLOB_DAT);
 	assert_non_null(s);
-	assert_int_equal(s->flags, 0); /* called through, never loaded */
+	assert_false(s->escapes); /* called through, never loaded */
 	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, R_X86_64_GLOB_DAT));
-	assert_int_equal(s->flags, GOT_ESCAPES);
+	assert_true(s->escapes);
 	end(&v, &view);
 }
 
@@ -283,11 +282,22 @@ static void test_plan_refuses_functions_that_throw_where_the_payload_is_mapped(v
 
 	(void)state;
 	begin(&v, &view, "victim_cxx", "LD_PRELOAD=" VICTIM_DIR "/libvictim_allocator.so");
-	view.libc.dlclose_unmaps = false;
 	assert_int_equal(got_plan_make(&plan, &view.modules, &view.libc, &view.tm, &view.maps, &options, &e), 0);
+	const size_t all = plan.entry_count;
+	struct control_trampoline *new = NULL;
+	for (size_t i = 0; i < plan.trampoline_count; i++)
+		if (plan.trampolines[i].hook == HOOK_new)
+			new = &plan.trampolines[i];
+	assert_non_null(new);
+	/* With another function to call instead none is refused. */
+	new->quiet = new->original;
+	assert_int_equal(got_plan_refuse_throwing(&plan, &view.modules, &e), 0);
+	assert_int_equal(plan.entry_count, all);
+	new->quiet = 0;
+	assert_int_equal(got_plan_refuse_throwing(&plan, &view.modules, &e), 0);
+	assert_int_equal(plan.entry_count + plan.refusal_count, all);
 	for (size_t i = 0; i < plan.entry_count; i++)
-		assert_true(plan.entries[i].hook != HOOK_new && plan.entries[i].hook != HOOK_new_array &&
-		            plan.entries[i].hook != HOOK_new_aligned && plan.entries[i].hook != HOOK_new_array_aligned);
+		assert_true(plan.entries[i].hook != HOOK_new);
 	for (size_t i = 0; i < plan.refusal_count; i++)
 		refused += plan.refusals[i].hook == HOOK_new && strstr(plan.refusals[i].text, "throw") != NULL;
 	assert_true(refused > 0 && plan.entry_count > 0);
@@ -475,44 +485,6 @@ static void test_entries_on_musl(void **state)
 	end(&v, &view);
 }
 
-/* Words that no relocation tells of are in their place among the others; a trampoline serves all that are alike. */
-static void test_words_are_added(void **state)
-{
-	struct got_plan plan = { 0 };
-	const struct {
-		uint32_t module;
-		uint64_t address, original;
-		uint32_t hook;
-	} words[] = {
-		{ 2, 0x500, 0xa0, HOOK_python_free }, { 1, 0x900, 0xb0, HOOK_malloc },
-		{ 2, 0x400, 0xa0, HOOK_python_free }, { 2, 0x300, 0xc0, HOOK_python_malloc },
-		{ 2, 0x100, 0xd0, HOOK_mmap },
-	};
-	struct err e;
-
-	(void)state;
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
-		const struct entry_plan word = { .module = words[i].module,
-			                         .address = words[i].address,
-			                         .original = words[i].original,
-			                         .hook = words[i].hook };
-		assert_int_equal(plan_words_add(&plan, &word, i ? 0 : TRAMPOLINE_OUTER, &e), 0);
-	}
-	const uint64_t sorted[] = { 0x900, 0x100, 0x300, 0x400, 0x500 };
-	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(plan.entries[i].address, sorted[i]);
-	assert_int_equal(plan.trampoline_count, TRAMPOLINE_FIRST + 4);
-	assert_int_equal(plan.entries[3].trampoline, plan.entries[4].trampoline);
-	assert_int_equal(plan.trampolines[plan.entries[4].trampoline].original, 0xa0);
-	assert_int_equal(plan.trampolines[plan.entries[4].trampoline].flags, TRAMPOLINE_OUTER);
-	assert_int_equal(plan_words_leave(&plan, 2, GROUP_MMAP), 1);
-	assert_int_equal(plan_words_leave(&plan, 1, GROUP_PYTHON), 0);
-	assert_int_equal(plan_words_leave(&plan, 2, GROUP_PYTHON), 3);
-	assert_int_equal(plan.entry_count, 1);
-	assert_int_equal(plan.entries[0].address, 0x900);
-	got_plan_free(&plan);
-}
-
 static void test_hook_names(void **state)
 {
 	(void)state;
@@ -527,7 +499,6 @@ static void test_hook_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words_are_added),
 		cmocka_unit_test(test_hook_names),
 		cmocka_unit_test(test_entries_lazy),
 		cmocka_unit_test(test_entries_lazy_ibt),

@@ -107,6 +107,51 @@ static void test_governor_hurries_at_the_start(void **state)
 	assert_int_equal(t.ups, 1);
 }
 
+/* A limit of 1 % is 0.2 % of a processor where the target uses less than a fifth of one. */
+static void test_governor_counts_a_fifth_of_a_processor(void **state)
+{
+	struct target t;
+
+	(void)state;
+	begin(&t, 0.01, LEAST);
+	run(&t, 60, 0.01, 0.18);
+	assert_int_equal(t.changes, 0);
+	run(&t, 60, 0.01, 0.25);
+	assert_true(t.ups >= 1);
+	begin(&t, 0.01, LEAST);
+	run(&t, 60, 0.4, 0.0125);
+	assert_true(t.ups >= 1);
+}
+
+static void test_governor_comes_back_soon(void **state)
+{
+	struct target t;
+
+	(void)state;
+	begin(&t, 0.01, LEAST);
+	run(&t, 20, 1, 0.0001);
+	run(&t, 5, 1, 0.4);
+	assert_true(t.g.rate >= 32 * LEAST);
+	run(&t, 15, 1, 0.0001);
+	assert_int_equal(t.g.rate, LEAST);
+}
+
+/* What is spent until the rate is raised is saved again. */
+static void test_governor_saves_what_was_overspent(void **state)
+{
+	struct target t;
+
+	(void)state;
+	begin(&t, 0.01, LEAST);
+	uint64_t cost_ns = t.look.cost_ns, cpu_ns = t.look.cpu_ns;
+	run(&t, 15, 1, 2);
+	assert_true((double)(t.look.cost_ns - cost_ns) <= 0.011 * (double)(t.look.cpu_ns - cpu_ns));
+	run(&t, 120, 1, 2);
+	assert_true((double)(t.look.cost_ns - cost_ns) <= 0.01 * (double)(t.look.cpu_ns - cpu_ns));
+	double late = (double)t.g.least / (double)t.g.rate * 2;
+	assert_true(late >= 0.0025);
+}
+
 /* Where samples do not become half as many by doubling (blocks larger than the rate), it goes on. */
 static void test_governor_goes_on_from_every_allocation(void **state)
 {
@@ -206,6 +251,9 @@ int main(void)
 		cmocka_unit_test(test_governor_without_limit_never_changes),
 		cmocka_unit_test(test_governor_follows_a_jump),
 		cmocka_unit_test(test_governor_hurries_at_the_start),
+		cmocka_unit_test(test_governor_counts_a_fifth_of_a_processor),
+		cmocka_unit_test(test_governor_comes_back_soon),
+		cmocka_unit_test(test_governor_saves_what_was_overspent),
 		cmocka_unit_test(test_governor_goes_on_from_every_allocation),
 		cmocka_unit_test(test_governor_does_not_oscillate),
 		cmocka_unit_test(test_governor_needs_evidence),

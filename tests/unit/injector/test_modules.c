@@ -2,12 +2,14 @@
 /* Modules, C library, scope, caves and the watch, on real processes. */
 #include "fixture.h"
 
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "cave.h"
+#include "loader_locks.h"
 
 static void test_modules_read_finds_all(void **state)
 {
@@ -63,6 +65,29 @@ static void test_libc_find_on_glibc(void **state)
 	}
 	view_close(&view);
 	victim_end(&v);
+}
+
+static int look_at_locks(struct dl_phdr_info *info, size_t size, void *context)
+{
+	const struct view *view = context;
+
+	(void)info, (void)size;
+	/* Its write lock is held while this is called. */
+	return loader_locks_are_free(loader_locks_find(&view->modules, &view->tm), &view->tm) ? 1 : 2;
+}
+
+static void test_loader_locks_are_seen(void **state)
+{
+	struct view view;
+
+	(void)state;
+	view_open(&view, getpid(), false);
+	const uint64_t locks = loader_locks_find(&view.modules, &view.tm);
+	assert_true(locks);
+	assert_true(loader_locks_are_free(locks, &view.tm));
+	assert_int_equal(dl_iterate_phdr(look_at_locks, &view), 2);
+	assert_true(loader_locks_are_free(locks, &view.tm));
+	view_close(&view);
 }
 
 static void test_modules_changed_sees_dlopen(void **state)
@@ -186,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_modules_read_finds_all),
 		cmocka_unit_test(test_libc_find_on_glibc),
+		cmocka_unit_test(test_loader_locks_are_seen),
 		cmocka_unit_test(test_modules_changed_sees_dlopen),
 		cmocka_unit_test(test_modules_watch_word_sees_a_fresh_image),
 		cmocka_unit_test(test_modules_read_of_static_programs),

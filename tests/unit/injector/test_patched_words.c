@@ -4,42 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "patched_words.h"
-
-static void test_counts_are_of_the_kind_of_the_word(void **state)
-{
-	struct session_outcome o = { 0 };
-
-	(void)state;
-	patched_words_counts(&o, GOT_ESCAPES)->patched += 5;
-	patched_words_counts(&o, GOT_ESCAPES | GOT_COUNTS | GOT_PYTHON)->patched++;
-	patched_words_counts(&o, GOT_PYTHON)->patched += 8;
-	assert_int_equal(o.entries.patched, 5);
-	assert_int_equal(o.python.patched, 9);
-}
-
-/* The last module has words of CPython alone. */
-static void test_planned_words_are_told_apart(void **state)
-{
-	struct entry_plan entries[] = { { .module = 0 },
-		                        { .module = 2 },
-		                        { .module = 2, .flags = GOT_PYTHON },
-		                        { .module = 2, .flags = GOT_ESCAPES },
-		                        { .module = 3, .flags = GOT_PYTHON | GOT_ESCAPES } };
-	const struct session s = { .view.plan = { .entries = entries, .entry_count = 5 } };
-	size_t modules;
-
-	(void)state;
-	assert_int_equal(patched_words_planned(&s, false, &modules), 3);
-	assert_int_equal(modules, 2);
-	assert_int_equal(patched_words_planned(&s, true, &modules), 2);
-	assert_int_equal(modules, 2);
-	assert_int_equal(patched_words_planned(&(struct session){ 0 }, false, &modules), 0);
-	assert_int_equal(modules, 0);
-}
 
 static void says(const struct session *s, const char *attached, const char *restored)
 {
@@ -53,7 +22,7 @@ static void says(const struct session *s, const char *attached, const char *rest
 
 static void test_texts_name_words_of_python_only_where_there_are_any(void **state)
 {
-	struct entry_plan entries[] = { { .module = 1 }, { .module = 1, .flags = GOT_PYTHON } };
+	struct entry_plan entries[] = { { .module = 1 }, { .module = 1 } };
 	struct session s = { .view.plan = { .entries = entries, .entry_count = 2 },
 		             .outcome.entries = { .patched = 6, .restored = 5 } };
 
@@ -66,13 +35,19 @@ static void test_texts_name_words_of_python_only_where_there_are_any(void **stat
 	s.outcome.entries = s.outcome.python;
 	says(&s, "4294967295 GOT entries in 1 modules, 4294967295 words of CPython",
 	     "4294967295 of 4294967295 GOT entries and 4294967295 of 4294967295 words of CPython restored");
+	s.outcome.entries = s.outcome.python = (struct word_counts){ 0 };
+	s.outcome.functions_hooked = 9;
+	s.outcome.functions_restored = 8;
+	strcpy(s.hooks.text, "glibc 2.36");
+	says(&s, "9 functions of glibc 2.36", "8 of 9 functions restored");
+	s.outcome.entries = (struct word_counts){ .patched = 6, .restored = 5 };
+	says(&s, "9 functions of glibc 2.36, 6 GOT entries in 1 modules",
+	     "8 of 9 functions and 5 of 6 GOT entries restored");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts_are_of_the_kind_of_the_word),
-		cmocka_unit_test(test_planned_words_are_told_apart),
 		cmocka_unit_test(test_texts_name_words_of_python_only_where_there_are_any),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

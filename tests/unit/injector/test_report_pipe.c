@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static void open_it(int out, uint64_t limit)
 
 	for (unsigned i = 0; i < BYTES; i++)
 		data[i] = (char)(i * 7 + i / 256);
-	assert_int_equal(report_pipe_open(&report, out, limit, &e), 0);
+	assert_int_equal(report_pipe_open(&report, out, limit, "", &e), 0);
 	assert_int_equal(write(report.into, data, BYTES), BYTES);
 	report_pipe_keep_end(&report);
 }
@@ -106,7 +107,7 @@ static void test_report_pipe_is_read_while_somebody_holds_it(void **state)
 	struct err e;
 	int file = memfd_create("report", MFD_CLOEXEC);
 
-	assert_int_equal(report_pipe_open(&report, file, BYTES, &e), 0);
+	assert_int_equal(report_pipe_open(&report, file, BYTES, "", &e), 0);
 	assert_int_equal(report_pipe_move(&report, &e), 0);
 	assert_int_equal(write(report.into, "x", 1), 1);
 	assert_int_equal(move_all(), 0);
@@ -116,12 +117,45 @@ static void test_report_pipe_is_read_while_somebody_holds_it(void **state)
 	close(file);
 }
 
+/* Also where it comes in pieces; a report that ends before is none that could do harm. */
+static void test_report_pipe_insists_on_the_beginning(void **state)
+{
+	static const struct {
+		const char *pieces[3];
+		int result;
+		const char *out;
+	} tries[] = { { { "<head>", "<data>", "" }, 0, "<head><data>" },
+		      { { "<he", "ad>", "x" }, 0, "<head>x" },
+		      { { "<he", "", "" }, 0, "<he" },
+		      { { "<script>", "<head>", "" }, -EPROTO, "" },
+		      { { "<he", "<script>", "" }, -EPROTO, "<he" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+		char there[40] = "";
+		struct err e;
+		int file = memfd_create("report", MFD_CLOEXEC), rc = 0;
+		assert_int_equal(report_pipe_open(&report, file, BYTES, "<head>", &e), 0);
+		for (size_t k = 0; k < 3 && rc == 0; k++) {
+			const char *piece = tries[i].pieces[k];
+			assert_int_equal(write(report.into, piece, strlen(piece)), strlen(piece));
+			rc = move_all();
+		}
+		assert_int_equal(rc, tries[i].result);
+		assert_true(pread(file, there, sizeof there - 1, 0) >= 0);
+		assert_string_equal(there, tries[i].out);
+		report_pipe_close(&report);
+		close(file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_report_pipe_takes_all),
 		cmocka_unit_test(test_report_pipe_takes_no_more_than_it_may),
 		cmocka_unit_test(test_report_pipe_waits_for_nobody),
+		cmocka_unit_test(test_report_pipe_insists_on_the_beginning),
 		cmocka_unit_test(test_report_pipe_is_read_while_somebody_holds_it),
 	};
 

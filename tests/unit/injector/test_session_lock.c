@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,7 +24,7 @@ static pid_t process; /* that is locked */
 
 static struct target open_target(bool old_kernel)
 {
-	struct target t = { .pid = process, .tid = process, .lock_fd = -1, .announced_fd = -1 };
+	struct target t = { .pid = process, .tid = process, .lock_fd = { -1, -1 }, .announced_fd = -1 };
 	char path[40];
 
 	t.pidfd = (int)syscall(SYS_pidfd_open, process, 0);
@@ -85,7 +86,7 @@ static void test_one_has_it_on_older_kernels(void **state)
 	check_that_one_has_it(true);
 }
 
-/* A holder that dies, and one of another user. */
+/* A holder that dies. */
 static void test_death_releases_it(void **state)
 {
 	struct target t = open_target(false);
@@ -99,8 +100,6 @@ static void test_death_releases_it(void **state)
 	pid_t child = fork();
 	if (child == 0) {
 		struct target mine = open_target(false);
-		if (geteuid() == 0 && setuid(65534) < 0)
-			_exit(1);
 		if (session_lock_take(&mine, &holder, &e) < 0 || write(ready[1], "r", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -113,6 +112,91 @@ static void test_death_releases_it(void **state)
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	assert_int_equal(session_lock_take(&t, &holder, &e), 0);
+	target_close(&t);
+}
+
+/* A user who has nothing to do with the process locks a pidfd and a file of /proc in all ways there are, and keeps them
+ * locked, also after the process that did it has ended: nobody is kept away, and nobody is named. */
+static void test_strangers_keep_nobody_away(void **state)
+{
+	const struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	struct target t = open_target(false);
+	int ready[2];
+	struct err e;
+	pid_t numbers[2], holder;
+	char path[40];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(pipe(ready), 0);
+	snprintf(path, sizeof path, "/proc/%d/stat", process);
+	for (unsigned handed_on = 0; handed_on < 2; handed_on++) {
+		pid_t child = fork();
+		if (child == 0) {
+			int pidfd = (int)syscall(SYS_pidfd_open, process, 0), stat_file = open(path, O_RDONLY);
+			if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+				_exit(1);
+			flock(pidfd, LOCK_EX | LOCK_NB);
+			flock(stat_file, LOCK_EX | LOCK_NB);
+			fcntl(pidfd, F_SETLK, &all);
+			numbers[0] = getpid();
+			if (handed_on && fork() > 0)
+				_exit(0);
+			numbers[1] = getpid();
+			alarm(60);
+			if (write(ready[1], numbers, sizeof numbers) == sizeof numbers)
+				for (;;)
+					pause();
+			_exit(1);
+		}
+		assert_int_equal(read(ready[0], numbers, sizeof numbers), sizeof numbers);
+		if (handed_on)
+			waitpid(child, NULL, 0);
+		assert_int_equal(session_lock_holder(&t), 0);
+		assert_int_equal(session_lock_announced(&t), 0);
+		assert_int_equal(session_lock_announce(&t, &e), 0);
+		assert_int_equal(session_lock_take(&t, &holder, &e), 0);
+		session_lock_release(&t);
+		kill(numbers[1], SIGKILL);
+		if (!handed_on)
+			waitpid(child, NULL, 0);
+	}
+	target_close(&t);
+}
+
+/* Root is entitled: named, also when the lock was handed on. */
+static void test_who_has_it_is_named(void **state)
+{
+	struct target t = open_target(false);
+	char text[SESSION_LOCK_TEXT], wanted[40];
+	int ready[2];
+	struct err e;
+	pid_t holder, has_it;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		struct target mine = open_target(false);
+		if (session_lock_take(&mine, &holder, &e) < 0 || fork() > 0)
+			_exit(0);
+		has_it = getpid();
+		alarm(60);
+		if (write(ready[1], &has_it, sizeof has_it) == sizeof has_it)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	waitpid(child, NULL, 0);
+	assert_int_equal(read(ready[0], &has_it, sizeof has_it), sizeof has_it);
+	assert_int_equal(session_lock_take(&t, &holder, &e), -EBUSY);
+	assert_int_equal(holder, has_it);
+	session_lock_describe(has_it, text);
+	snprintf(wanted, sizeof wanted, "PID %d (", has_it);
+	assert_non_null(strstr(text, wanted));
+	assert_non_null(strstr(e.text, text));
+	kill(has_it, SIGKILL);
 	target_close(&t);
 }
 
@@ -214,6 +298,8 @@ int main(void)
 		WITH_PROCESS(test_one_has_it),
 		WITH_PROCESS(test_one_has_it_on_older_kernels),
 		WITH_PROCESS(test_death_releases_it),
+		WITH_PROCESS(test_strangers_keep_nobody_away),
+		WITH_PROCESS(test_who_has_it_is_named),
 		WITH_PROCESS(test_one_is_announced),
 		WITH_PROCESS(test_one_is_announced_on_older_kernels),
 		WITH_PROCESS(test_the_lock_follows),

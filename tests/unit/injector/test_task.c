@@ -33,7 +33,8 @@ static void test_inner_tid_is_the_targets_own(void **state)
 			_exit(77);
 		pid_t inner = fork();
 		if (inner == 0) {
-			write(begun[1], "", 1);
+			if (write(begun[1], "", 1) != 1)
+				_exit(1);
 			for (;;)
 				pause();
 		}

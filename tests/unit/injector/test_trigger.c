@@ -78,11 +78,11 @@ static void test_trigger_look_compares_rss_and_private(void **state)
 	char text[TRIGGER_TEXT];
 
 	(void)state;
-	assert_false(trigger_look(&w, &rss, &(struct memory_use){ 100 * MB, 200 * MB, 200 * MB }, 0));
-	assert_true(trigger_look(&w, &rss, &(struct memory_use){ 100 * MB + 1, 0, 0 }, 1));
+	assert_false(trigger_look(&w, &rss, &(struct memory_use){ 100 * MB, 200 * MB, 200 * MB, 0, 0 }, 0));
+	assert_true(trigger_look(&w, &rss, &(struct memory_use){ .resident = 100 * MB + 1 }, 1));
 	assert_string_equal(trigger_say(&w, &rss, text), "rss is 100 MiB");
-	assert_false(trigger_look(&w, &private, &(struct memory_use){ 500 * MB, 60 * MB, 40 * MB }, 2));
-	assert_true(trigger_look(&w, &private, &(struct memory_use){ 500 * MB, 60 * MB, 41 * MB }, 3));
+	assert_false(trigger_look(&w, &private, &(struct memory_use){ 500 * MB, 60 * MB, 40 * MB, 0, 0 }, 2));
+	assert_true(trigger_look(&w, &private, &(struct memory_use){ 500 * MB, 60 * MB, 41 * MB, 0, 0 }, 3));
 	assert_string_equal(trigger_say(&w, &private, text), "private memory is 101 MiB");
 }
 

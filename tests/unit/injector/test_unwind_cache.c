@@ -3,10 +3,13 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -16,9 +19,10 @@
 #define EXEC_BYTES 4096u
 
 static char root[64];
-static const uint8_t build_id[20] = { 0xab, 1, 2 };
-static const struct unwind_cache_key key = { build_id, sizeof build_id, 77, EXEC_BYTES };
-static const char file_of_key[] = "memattach/ab01020000000000000000000000000000000000-3.unwind";
+static const struct cache_key key = { { 0xab, 1, 2 } };
+#define FILE_OF(first) "memattach/" first "0102" ZEROES ZEROES ".unwind"
+#define ZEROES "00000000000000000000000000000"
+static const char file_of_key[] = FILE_OF("ab");
 
 static int make_root(void **state)
 {
@@ -52,7 +56,7 @@ static void make_rows(struct unwind_rows *rows, uint32_t count)
 	}
 }
 
-static void store_key(const struct unwind_cache_key *k, uint32_t count)
+static void store_key(const struct cache_key *k, uint32_t count)
 {
 	struct unwind_cache c;
 	struct unwind_rows rows;
@@ -65,13 +69,13 @@ static void store_key(const struct unwind_cache_key *k, uint32_t count)
 	unwind_rows_done(&rows);
 }
 
-static bool is_found(const struct unwind_cache_key *k)
+static bool is_found(const struct cache_key *k)
 {
 	struct unwind_cache c;
 	struct unwind_rows rows = { .count = 12345 };
 
 	unwind_cache_open(&c, UNWIND_CACHE_MAX_BYTES);
-	bool found = unwind_cache_load(&c, k, &rows);
+	bool found = unwind_cache_load(&c, k, EXEC_BYTES, &rows);
 	unwind_cache_close(&c);
 	if (found)
 		unwind_rows_done(&rows);
@@ -101,7 +105,7 @@ static void test_load_finds_what_was_stored(void **state)
 	store_key(&key, ROWS);
 	make_rows(&in, ROWS);
 	unwind_cache_open(&c, UNWIND_CACHE_MAX_BYTES);
-	assert_true(unwind_cache_load(&c, &key, &out));
+	assert_true(unwind_cache_load(&c, &key, EXEC_BYTES, &out));
 	unwind_cache_close(&c);
 	assert_int_equal(out.count, ROWS);
 	assert_memory_equal(out.pc, in.pc, ROWS * 4);
@@ -115,24 +119,55 @@ static void test_load_finds_what_was_stored(void **state)
 	assert_int_equal(st.st_mode & 07777, 0700);
 }
 
-static void test_load_asks_for_the_same_source(void **state)
+static void test_load_asks_for_the_same_key(void **state)
 {
-	struct unwind_cache_key other = key;
+	struct cache_key other = key;
+	struct unwind_cache c;
+	struct unwind_rows rows;
 
 	(void)state;
 	store_key(&key, ROWS);
-	other.source_hash++;
-	assert_false(is_found(&other));
-	other = key;
-	other.exec_bytes += 16;
-	assert_false(is_found(&other));
-	other = key;
-	other.build_id_bytes--;
-	assert_false(is_found(&other));
-	other.build_id_bytes = 0;
-	store_key(&other, ROWS);
-	assert_false(is_found(&other));
+	for (unsigned i = 0; i < sizeof other.digest; i++) {
+		other.digest[i] ^= 1;
+		assert_false(is_found(&other));
+		other.digest[i] ^= 1;
+	}
 	assert_true(is_found(&key));
+	unwind_cache_open(&c, UNWIND_CACHE_MAX_BYTES);
+	assert_false(unwind_cache_load(&c, &key, 7 * (ROWS - 1), &rows)); /* a row begins there */
+	unwind_cache_close(&c);
+}
+
+/* Another process of this user in the same namespaces; not one of another user, nor one that has another root. */
+static void test_is_for_ones_own_processes(void **state)
+{
+	pid_t child;
+	int ready[2], done[2];
+
+	(void)state;
+	assert_true(unwind_cache_is_for(getpid()));
+	for (int how = 0; how < 3; how++) {
+		assert_int_equal(pipe(ready) | pipe(done), 0);
+		child = fork();
+		if (child == 0) {
+			bool made = how == 0 || (how == 1 ? setresuid(-1, -1, 1) : unshare(CLONE_NEWNS)) == 0;
+			close(done[1]);
+			if (write(ready[1], made ? "y" : "n", 1) == 1 && read(done[0], &made, 1) >= 0)
+				_exit(0);
+			_exit(1);
+		}
+		char made = 'n';
+		close(done[0]);
+		assert_int_equal(read(ready[0], &made, 1), 1);
+		if (made == 'y')
+			assert_int_equal(unwind_cache_is_for(child), how == 0);
+		else
+			assert_int_not_equal(geteuid(), 0);
+		close(done[1]);
+		close(ready[0]), close(ready[1]);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+	}
+	assert_false(unwind_cache_is_for(child)); /* which is gone */
 }
 
 static size_t slurp(uint8_t *data, size_t room)
@@ -179,7 +214,7 @@ static void forge(struct unwind_cache_file *f, uint32_t rows_in_file)
 {
 	size_t bytes = sizeof *f + rows_in_file * 8;
 
-	f->head.checksum = cache_hash(&f->source_hash, bytes - 16, UNWIND_CACHE_MAGIC);
+	cache_checksum(&f->head, bytes, f->head.checksum);
 	put(f, bytes);
 }
 
@@ -213,7 +248,6 @@ static void test_load_refuses_rows_that_harm(void **state)
 	REFUSED(data.f.count, ROWS - 1);
 	REFUSED(data.f.count, UINT32_MAX);
 	REFUSED(data.f.count, 0x80000000u + ROWS);
-	REFUSED(data.f.version, UNWIND_VERSION + 1);
 #undef REFUSED
 	forge(&data.f, ROWS);
 	assert_true(is_found(&key));
@@ -283,45 +317,44 @@ static void test_open_looks_for_a_home(void **state)
 }
 
 /* Sets when the file of key number i was used: i seconds after the epoch. */
-static void age(uint8_t id[20], struct unwind_cache_key *k, int i)
+static void age(struct cache_key *k, int i)
 {
-	char name[96];
+	char name[] = FILE_OF("ab"), number[3];
 	const struct timespec times[2] = { { .tv_sec = i }, { .tv_sec = i } };
 
-	id[0] = (uint8_t)i;
-	*k = (struct unwind_cache_key){ id, 20, 77, EXEC_BYTES };
+	k->digest[0] = (uint8_t)i;
 	store_key(k, ROWS);
-	snprintf(name, sizeof name, "memattach/%02x01020000000000000000000000000000000000-3.unwind", i);
+	snprintf(number, sizeof number, "%02x", i);
+	memcpy(strstr(name, "ab"), number, 2);
 	assert_int_equal(utimensat(AT_FDCWD, name, times, 0), 0);
 }
 
 static void test_close_removes_the_oldest(void **state)
 {
-	uint8_t id[20] = { 0, 1, 2 };
+	struct cache_key k = key;
 	struct unwind_cache c;
-	struct unwind_cache_key k;
 	struct unwind_rows rows;
 	const size_t bytes = sizeof(struct unwind_cache_file) + ROWS * 8;
 
 	(void)state;
 	for (int i = 1; i <= 8; i++)
-		age(id, &k, i);
+		age(&k, i);
 	close(open("memattach/notes", O_CREAT | O_WRONLY, 0600));
-	id[0] = 2;
+	k.digest[0] = 2;
 	assert_true(is_found(&k)); /* used now */
 	make_rows(&rows, ROWS);
 	unwind_cache_open(&c, 6 * bytes);
 	unwind_cache_store(&c, &key, &rows);
 	unwind_cache_close(&c);
 	for (int i = 1; i <= 8; i++) {
-		id[0] = (uint8_t)i;
+		k.digest[0] = (uint8_t)i;
 		/* Six have room: the new one, number 2, and of the others the last four. */
 		assert_int_equal(is_found(&k), i == 2 || i > 4);
 	}
 	assert_true(is_found(&key));
 	assert_int_equal(access("memattach/notes", F_OK), 0);
 	/* A file that would take most of the room is not stored at all. */
-	id[0] = 99;
+	k.digest[0] = 99;
 	unwind_cache_open(&c, 3 * bytes);
 	unwind_cache_store(&c, &k, &rows);
 	unwind_cache_close(&c);
@@ -362,10 +395,12 @@ static void compare_and_free(struct unwind_rows rows[2])
 static void test_compile_module_uses_the_cache(void **state)
 {
 	struct unwind_rows rows[2], changed;
+	struct unwind_input in;
 	struct victim v;
 	struct view view;
 	struct unwind_cache c;
 	struct module_file f;
+	struct cache_key own;
 	struct err e;
 
 	(void)state;
@@ -387,34 +422,88 @@ static void test_compile_module_uses_the_cache(void **state)
 	}
 	module_file_open(&f, modules_main(&view.modules), &view.tm, &view.maps);
 	assert_int_equal(unwind_compile_module(&changed, &f, NULL, &e), 0);
-	struct unwind_cache_file head;
-	char path[200];
-	snprintf(path, sizeof path, "memattach/");
-	for (uint32_t i = 0; i < f.module->build_id_bytes; i++)
-		sprintf(path + strlen(path), "%02x", f.module->build_id[i]);
-	strcat(path, "-3.unwind");
-	AUTO_FCLOSE FILE *file = fopen(path, "r");
-	assert_non_null(file);
-	assert_int_equal(fread(&head, sizeof head, 1, file), 1);
 	changed.count = 1;
-	const struct unwind_cache_key own = { f.module->build_id, f.module->build_id_bytes, head.source_hash,
-		                              head.exec_bytes };
+	unwind_input_read(&in, &f);
+	assert_true(unwind_input_key(&in, &own));
 	unwind_cache_store(&c, &own, &changed);
 	assert_int_equal(unwind_compile_module(&rows[0], &f, &c, &e), 0);
 	assert_int_equal(rows[0].count, 1);
 	unwind_rows_done(&rows[0]);
 	unwind_rows_done(&changed);
+	unwind_input_done(&in);
 	module_file_close(&f);
 	unwind_cache_close(&c);
 	view_close(&view);
 	victim_end(&v);
 }
 
+static bool key_of(struct cache_key *out, struct elf_module *m, const struct view *view,
+                   const struct unwind_source *source)
+{
+	struct module_file f;
+
+	module_file_open(&f, m, &view->tm, &view->maps);
+	bool keyed = unwind_cache_key(out, &f, source);
+	module_file_close(&f);
+	return keyed;
+}
+
+/* One byte of the call frame information, one of the code, and where both are: each makes another key. */
+static void test_key_covers_what_rows_depend_on(void **state)
+{
+	uint8_t frames[64] = { 1 };
+	struct unwind_source source = { frames, sizeof frames, 0x1000, false, 0x2000, 0x3000 };
+	struct cache_key first, other;
+	struct view view;
+
+	(void)state;
+	view_open(&view, getpid(), false);
+	struct elf_module m = *modules_main(&view.modules);
+	assert_true(key_of(&first, &m, &view, &source) && key_of(&other, &m, &view, &source));
+	assert_memory_equal(&first, &other, sizeof first);
+#define DIFFERS(place, value)                                                                                          \
+	do {                                                                                                           \
+		const __auto_type saved = (place);                                                                     \
+		(place) = (value);                                                                                     \
+		assert_true(key_of(&other, &m, &view, &source));                                                       \
+		assert_memory_not_equal(&first, &other, sizeof first);                                                 \
+		(place) = saved;                                                                                       \
+	} while (0)
+	DIFFERS(frames[63], 1);
+	DIFFERS(source.bytes, 63);
+	DIFFERS(source.address, 0x1008);
+	DIFFERS(source.debug_frame, true);
+	DIFFERS(source.exec_start, 0x1000);
+	DIFFERS(source.exec_end, 0x4000);
+#undef DIFFERS
+	/* Code in memory, where a byte can be another one, and which can go. */
+	const size_t code_bytes = 4096;
+	uint8_t *code = mmap(NULL, code_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(code != MAP_FAILED);
+	Elf64_Phdr segment = {
+		.p_type = PT_LOAD, .p_flags = PF_X | PF_R, .p_filesz = code_bytes, .p_memsz = code_bytes
+	};
+	struct elf_module made = { .bias = (uintptr_t)code,
+		                   .phdrs = &segment,
+		                   .phdr_count = 1,
+		                   .exec_start = (uintptr_t)code,
+		                   .exec_end = (uintptr_t)code + code_bytes,
+		                   .is_vdso = true,
+		                   .path = (char[]){ "made" } };
+	assert_true(key_of(&first, &made, &view, &source));
+	code[code_bytes - 1] = 1;
+	assert_true(key_of(&other, &made, &view, &source));
+	assert_memory_not_equal(&first, &other, sizeof first);
+	assert_int_equal(munmap(code, code_bytes), 0);
+	assert_false(key_of(&other, &made, &view, &source));
+	view_close(&view);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_load_finds_what_was_stored, make_root, remove_root),
-		cmocka_unit_test_setup_teardown(test_load_asks_for_the_same_source, make_root, remove_root),
+		cmocka_unit_test_setup_teardown(test_load_asks_for_the_same_key, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_load_refuses_damage, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_load_refuses_rows_that_harm, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_load_refuses_what_is_no_file, make_root, remove_root),
@@ -422,6 +511,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open_looks_for_a_home, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_close_removes_the_oldest, make_root, remove_root),
 		cmocka_unit_test_setup_teardown(test_compile_module_uses_the_cache, make_root, remove_root),
+		cmocka_unit_test(test_key_covers_what_rows_depend_on),
+		cmocka_unit_test(test_is_for_ones_own_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

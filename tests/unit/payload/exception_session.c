@@ -25,14 +25,15 @@ int test_session_open(uint64_t rate)
 
 int test_session_close(void)
 {
-	return (int)(memattach_control(CONTROL_INERT, NULL) | memattach_control(CONTROL_STOP, NULL));
+	fixture_inert(&memattach_session);
+	return (int)memattach_control(CONTROL_STOP, NULL);
 }
 
 uint64_t test_session_trampoline(void *original, uint32_t hook, uint32_t flags, void *quiet)
 {
 	static struct control_trampoline trampolines[16];
 	static uint32_t count;
-	struct control_patch patch = { .channel = -1, .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampolines = (uint64_t)trampolines };
 
 	trampolines[count] = (struct control_trampoline){
 		.original = (uint64_t)original, .hook = hook, .flags = flags, .quiet = (uint64_t)quiet

@@ -162,19 +162,16 @@ void fixture_index(struct fixture *f, const struct unwind_module *modules, uint3
 	f->tables_end = (uint64_t)(at - f->tables);
 }
 
-uint64_t fixture_protection(uint64_t address)
+void fixture_inert(struct memattach_session *session)
 {
-	struct maps_line line;
-	uint64_t protection = 0;
-	FILE *maps = fopen("/proc/self/maps", "re");
+	struct trampoline *list = (struct trampoline *)trampoline_data(session->trampolines_address, 0);
 
-	assert_non_null(maps);
-	while (maps_line(maps, &line)) {
-		if (address >= line.start && address < line.end)
-			protection = line.protection;
-	}
-	fclose(maps);
-	return protection;
+	__atomic_store_n((uint32_t *)session->switch_address, 0, __ATOMIC_SEQ_CST);
+	((struct counted_function *)session->counted_function_address)->jump = 0;
+	for (uint32_t i = 0; i < session->trampoline_count; i++)
+		list[i].next = list[i].original;
+	*(uint64_t *)(session->trampolines_address + TRAMPOLINES_CODE_BYTES + TRAMPOLINES_NEAR_OWNER) = 0;
+	session->state = SESSION_INERT;
 }
 
 void fixture_index_self(struct fixture *f, uint32_t id)

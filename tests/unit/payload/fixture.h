@@ -53,7 +53,8 @@ uint64_t fixture_history_count(const struct fixture *f);
 /* The n-th record of the history, oldest block first. */
 bool fixture_history(const struct fixture *f, uint64_t n, struct dump_history_record *record);
 const struct dump_stack *fixture_stack(const struct fixture *f, uint32_t reference);
-/* PROT_* of the page that holds address, from /proc/self/maps. */
-uint64_t fixture_protection(uint64_t address);
+
+/* Makes the session inert, as memattach does before CONTROL_STOP (SESSION_INERT). */
+void fixture_inert(struct memattach_session *session);
 
 #endif

@@ -77,9 +77,7 @@ void order_at_once(uint64_t rate)
 void start(uint64_t rate, bool with_regions)
 {
 	struct control_trampoline trampolines[HOOK_COUNT];
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = HOOK_COUNT,
-		                       .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = HOOK_COUNT, .trampolines = (uint64_t)trampolines };
 
 	for (uint32_t i = 0; i < HOOK_COUNT; i++)
 		trampolines[i] = (struct control_trampoline){ .original = (uint64_t)original, .hook = i };
@@ -123,7 +121,7 @@ int close_session(void **state)
 	(void)state;
 	inside = NULL;
 	place = NEAR;
-	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	fixture_inert(&memattach_session);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
 	munmap((void *)memattach_session.trampolines_address, memattach_session.trampolines_bytes);
 	fixture_close(&fixture);

@@ -21,7 +21,7 @@ int open_session(void **state)
 int close_session(void **state)
 {
 	(void)state;
-	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	fixture_inert(&memattach_session);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
 	fixture_close(&fixture);
 	return 0;

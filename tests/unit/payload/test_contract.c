@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -54,13 +55,21 @@ static void payload_load(struct loaded *p, uint64_t rate)
 	assert_int_equal(p->session->state, SESSION_LOADED);
 }
 
+/* As memattach does: what is read-only stays so. */
+static void word_write(uint64_t address, uint64_t value)
+{
+	int fd = open("/proc/self/mem", O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(pwrite(fd, &value, sizeof(value), (off_t)address), sizeof(value));
+	close(fd);
+}
+
 static void entry_add(struct loaded *p, uint64_t address, uint32_t trampoline)
 {
 	p->entries[p->entry_count++] = (struct got_entry){
 		.address = address,
 		.old_value = *(uint64_t *)address,
 		.trampoline = trampoline,
-		.page_protection = fixture_protection(address),
 	};
 }
 
@@ -73,27 +82,23 @@ static void payload_hook(struct loaded *p)
 		{ .original = (uint64_t)calloc, .hook = HOOK_calloc },
 		{ .original = (uint64_t)posix_memalign, .hook = HOOK_posix_memalign },
 	};
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = 5,
-		                       .trampolines = (uint64_t)trampolines,
-		                       .entries = (uint64_t)p->entries };
+	struct control_patch patch = { .trampoline_count = 5, .trampolines = (uint64_t)trampolines };
 
 	entry_add(p, ENTRY_OF(malloc), 0);
 	entry_add(p, ENTRY_OF(free), 1);
 	entry_add(p, ENTRY_OF(realloc), 2);
 	entry_add(p, ENTRY_OF(calloc), 3);
 	entry_add(p, ENTRY_OF(posix_memalign), 4);
-	patch.entry_count = p->entry_count;
 	fixture_regions(&p->f);
 	fixture_index_self(&p->f, MODULE_ID);
 	assert_int_equal(p->control(CONTROL_START, &p->f.start), 0);
 	assert_int_equal(p->session->state, SESSION_STARTED);
 	assert_int_equal(p->control(CONTROL_PATCH, &patch), 0);
 	for (uint32_t i = 0; i < p->entry_count; i++) {
-		assert_int_equal(p->entries[i].state, GOT_PATCHED);
-		assert_int_equal(*(uint64_t *)p->entries[i].address,
-		                 trampoline_address(p->session->trampolines_address, p->entries[i].trampoline,
-		                                    trampolines[p->entries[i].trampoline].hook));
+		const uint32_t number = p->entries[i].trampoline;
+
+		word_write(p->entries[i].address,
+		           trampoline_address(p->session->trampolines_address, number, trampolines[number].hook));
 	}
 }
 
@@ -102,16 +107,10 @@ static void payload_silence(struct loaded *p)
 {
 	uint64_t trampolines;
 
-	assert_int_equal(p->control(CONTROL_RESTORE, NULL), 0);
-	assert_int_equal(p->control(CONTROL_INERT, NULL), 0);
+	for (uint32_t i = 0; i < p->entry_count; i++)
+		word_write(p->entries[i].address, p->entries[i].old_value);
+	fixture_inert(p->session);
 	trampolines = p->session->trampolines_address;
-	for (uint32_t i = 0; i < p->entry_count; i++) {
-		const struct got_entry *entry = (const struct got_entry *)p->session->entries_address + i;
-
-		assert_int_equal(entry->state, GOT_RESTORED);
-		assert_int_equal(*(uint64_t *)entry->address, p->entries[i].old_value);
-		assert_int_equal(fixture_protection(entry->address), p->entries[i].page_protection);
-	}
 	for (uint32_t i = 0; i < p->session->trampoline_count; i++) {
 		const struct trampoline *trampoline = (const struct trampoline *)trampoline_data(trampolines, i);
 

@@ -88,9 +88,7 @@ static uint32_t flags;
 static void add_keeping(void)
 {
 	static struct control_trampoline trampolines[2 * HOOK_COUNT];
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = 2 * HOOK_COUNT,
-		                       .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = 2 * HOOK_COUNT, .trampolines = (uint64_t)trampolines };
 
 	for (uint32_t i = 0; i < HOOK_COUNT; i++)
 		trampolines[HOOK_COUNT + i] =
@@ -195,7 +193,7 @@ static void test_without_a_session_registers_are_kept(void **state)
 	__atomic_store_n((uint32_t *)memattach_session.switch_address, 0, __ATOMIC_RELAXED);
 	for (uint32_t hook = 0; hook < HOOK_COUNT; hook++)
 		call_keeping(hook, 64);
-	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	fixture_inert(&memattach_session);
 	for (uint32_t hook = 0; hook < HOOK_COUNT; hook++)
 		call_keeping(hook, 128);
 	assert_int_equal(taken(), 0);
@@ -205,9 +203,7 @@ static void test_without_a_session_registers_are_kept(void **state)
 static void test_a_quiet_function_is_refused(void **state)
 {
 	struct control_trampoline trampolines[HOOK_COUNT + 1] = { 0 };
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = HOOK_COUNT + 1,
-		                       .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = HOOK_COUNT + 1, .trampolines = (uint64_t)trampolines };
 
 	(void)state;
 	trampolines[HOOK_COUNT] =

@@ -29,7 +29,8 @@ static uint64_t original(uint64_t code)
 	return code + 1;
 }
 
-static uint64_t word; /* PyCode_Type.tp_dealloc */
+static uint64_t word;       /* PyCode_Type.tp_dealloc */
+static uint8_t end_code[9]; /* its function: the code that tells that there is a jump begins at any byte */
 
 static void watch(void)
 {
@@ -37,21 +38,16 @@ static void watch(void)
 		{ .original = (uint64_t)original, .hook = HOOK_free },
 		{ .original = (uint64_t)original, .hook = HOOK_python_code },
 	};
-	struct got_entry entry = { .address = (uint64_t)&word,
-		                   .old_value = (uint64_t)original,
-		                   .trampoline = 1,
-		                   .flags = GOT_COUNTS,
-		                   .page_protection = PROT_READ | PROT_WRITE };
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = 2,
-		                       .trampolines = (uint64_t)trampolines,
-		                       .entry_count = 1,
-		                       .entries = (uint64_t)&entry };
+	struct control_patch patch = { .trampoline_count = 2, .trampolines = (uint64_t)trampolines };
+	struct counted_function *counted = (struct counted_function *)memattach_session.counted_function_address;
 
-	word = (uint64_t)original;
 	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
-	assert_int_equal(entry.state, GOT_PATCHED);
-	assert_int_not_equal(word, (uint64_t)original);
+	word = trampoline_address(memattach_session.trampolines_address, 1, HOOK_python_code);
+	memset(end_code, 0xe9, sizeof end_code);
+	memcpy(&counted->code, &end_code[1], sizeof counted->code);
+	counted->pointer = (uint64_t)&word;
+	counted->function = word;
+	counted->jump = (uint64_t)&end_code[1];
 }
 
 /* As the interpreter does it. */
@@ -160,6 +156,22 @@ static void test_code_is_always_read_once_the_word_was_somebody_elses(void **sta
 	assert_true(notices(f));
 }
 
+/* The same of the jump. */
+static void test_code_is_always_read_once_the_jump_was_gone(void **state)
+{
+	struct python_fake *f = make_first();
+
+	(void)state;
+	watch();
+	calm_down(f);
+	assert_false(notices(f));
+	end_code[8] ^= 1;
+	assert_true(notices(f));
+	end_code[8] ^= 1;
+	calm_down(f);
+	assert_true(notices(f));
+}
+
 static void test_code_is_always_read_once_the_word_is_put_back(void **state)
 {
 	struct python_fake *f = make_first();
@@ -168,8 +180,8 @@ static void test_code_is_always_read_once_the_word_is_put_back(void **state)
 	watch();
 	calm_down(f);
 	assert_false(notices(f));
-	assert_int_equal(memattach_control(CONTROL_RESTORE, NULL), 0);
-	assert_int_equal(word, (uint64_t)original);
+	((struct counted_function *)memattach_session.counted_function_address)->jump = 0;
+	word = (uint64_t)original;
 	calm_down(f);
 	assert_true(notices(f));
 }
@@ -181,7 +193,7 @@ static void test_code_is_always_read_once_trampolines_are_inert(void **state)
 	(void)state;
 	watch();
 	calm_down(f);
-	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	fixture_inert(&memattach_session);
 	calm_down(f);
 	assert_true(notices(f));
 	free_code(); /* the trampoline leads to the original, as a copy of its address may later */
@@ -300,6 +312,7 @@ int main(void)
 		SESSION_TEST(test_code_is_read_anew_after_one_was_freed),
 		SESSION_TEST(test_code_is_always_read_where_the_word_is_not_patched),
 		SESSION_TEST(test_code_is_always_read_once_the_word_was_somebody_elses),
+		SESSION_TEST(test_code_is_always_read_once_the_jump_was_gone),
 		SESSION_TEST(test_code_is_always_read_once_the_word_is_put_back),
 		SESSION_TEST(test_code_is_always_read_once_trampolines_are_inert),
 		SESSION_TEST(test_the_next_session_knows_nothing),

@@ -37,9 +37,7 @@ static uint64_t outer(uint64_t a, uint64_t b)
 static void add_outer(void)
 {
 	struct control_trampoline trampolines[TRAMPOLINES] = { 0 };
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = TRAMPOLINES,
-		                       .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = TRAMPOLINES, .trampolines = (uint64_t)trampolines };
 
 	trampolines[OUTER_MALLOC] = (struct control_trampoline){ (uint64_t)outer, HOOK_malloc, TRAMPOLINE_OUTER, 0 };
 	trampolines[OUTER_REALLOC] = (struct control_trampoline){ (uint64_t)outer, HOOK_realloc, TRAMPOLINE_OUTER, 0 };

@@ -61,9 +61,7 @@ static void add_pool(void)
 		[HOOK_COUNT + 2] = { (uint64_t)pool_realloc, HOOK_python_realloc, TRAMPOLINE_OUTER, 0 },
 		[HOOK_COUNT + 3] = { (uint64_t)pool_free, HOOK_python_free, TRAMPOLINE_OUTER, 0 },
 	};
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = HOOK_COUNT + 4,
-		                       .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = HOOK_COUNT + 4, .trampolines = (uint64_t)trampolines };
 
 	assert_int_equal(memattach_control(CONTROL_PATCH, &patch), 0);
 	arena = ARENA;

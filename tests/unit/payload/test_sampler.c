@@ -26,7 +26,7 @@ static void start(uint64_t rate, uint64_t seed)
 
 static void end(void)
 {
-	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	fixture_inert(&memattach_session);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
 	fixture_close(&f);
 }

@@ -84,9 +84,7 @@ static const struct control_trampoline trampolines[TRAMPOLINES] = {
 
 static void start(uint64_t rate)
 {
-	struct control_patch patch = { .channel = -1,
-		                       .trampoline_count = TRAMPOLINES,
-		                       .trampolines = (uint64_t)trampolines };
+	struct control_patch patch = { .trampoline_count = TRAMPOLINES, .trampolines = (uint64_t)trampolines };
 
 	fixture_open(&p.f, rate, PAYLOAD_PATH);
 	fixture_regions(&p.f);
@@ -103,7 +101,7 @@ static void start(uint64_t rate)
 
 static void stop(void)
 {
-	assert_int_equal(p.control(CONTROL_INERT, NULL), 0);
+	fixture_inert(p.session);
 	assert_int_equal(p.control(CONTROL_STOP, NULL), 0);
 	dlclose(p.handle);
 	fixture_close(&p.f);

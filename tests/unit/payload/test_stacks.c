@@ -277,7 +277,7 @@ static int open_session(void **state)
 static int close_session(void **state)
 {
 	(void)state;
-	assert_int_equal(memattach_control(CONTROL_INERT, NULL), 0);
+	fixture_inert(&memattach_session);
 	assert_int_equal(memattach_control(CONTROL_STOP, NULL), 0);
 	munmap((void *)code, PAGE);
 	munmap((void *)arena, 2 * ARENA_PAGES * PAGE);

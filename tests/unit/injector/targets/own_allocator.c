@@ -2,8 +2,8 @@
 /*
  * A program with an allocator of its own, under names that tell whose it is: called at four places, and its address
  * taken at two, in code and in data. Other code jumps into its rprealloc and its rpaligned_alloc, and seems to call
- * into its rpfree. The letter b on the standard input lets it put a breakpoint into its rpmalloc, with an answer. Ends
- * at end of file.
+ * into its rpfree. Letters on the standard input let it change the first byte of its rpmalloc, with an answer: b to a
+ * breakpoint, another to a nop. Ends at end of file.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -78,13 +78,13 @@ __attribute__((used, noinline)) static void look_like_a_call(void)
 void *(*volatile in_data)(size_t) = rpmalloc;
 void (*volatile in_code)(void *);
 
-static void put_breakpoint(unsigned char *code)
+static void change(unsigned char *code, unsigned char to)
 {
 	unsigned char *page = code - ((uintptr_t)code & 4095);
 
 	if (mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
 		_exit(1);
-	*code = 0xcc;
+	*code = to;
 	if (write(STDOUT_FILENO, "done.\n", 6) != 6)
 		_exit(1);
 }
@@ -102,6 +102,6 @@ int main(void)
 	if (write(STDOUT_FILENO, "ready\n", 6) != 6)
 		return 1;
 	while (read(STDIN_FILENO, &byte, 1) == 1)
-		put_breakpoint((unsigned char *)in_data);
+		change((unsigned char *)in_data, byte == 'b' ? 0xcc : 0x90);
 	return 0;
 }

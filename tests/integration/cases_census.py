@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: MIT
+"""--census: what the resident memory of a process is."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from harness import PATIENCE, Victim, case
+from procfs import read_text
+from snapshot import Snapshot, check_same
+
+MIB = 1 << 20
+# A memfd of which 48 of 64 MiB are there, 1 TiB that is only reserved, and code of its own.
+REGIONS = """
+import ctypes, mmap, os, sys
+memory = os.memfd_create("census-cache")
+os.truncate(memory, 64 << 20)
+shared = mmap.mmap(memory, 64 << 20)
+for at in range(0, 48 << 20, 4096):
+    shared[at] = 1
+private = mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+for at in range(0, 16 << 20, 4096):
+    private[at] = 1
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+reserved = libc.mmap(None, ctypes.c_size_t(1 << 40), 3, 0x4022, -1, ctypes.c_long(0))
+assert reserved != ctypes.c_void_p(-1).value
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
+def take(context, pid, *options):
+    result = subprocess.run([context.memattach, "--census", *options, "-p", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 0 and not result.stderr, result
+    return result.stdout
+
+
+def rows(census, kind, name=None):
+    return [row for row in census["regions"] if row["kind"] == kind and name in (None, row["name"])]
+
+
+def check_sum(census):
+    """Each byte is in one row, and they are those of VmRSS, within 0.5 % of what that was meanwhile."""
+    assert census["resident"] == sum(row["resident"] for row in census["regions"]), census
+    least, most = sorted((census["vm_rss_before"], census["vm_rss_after"]))
+    assert 0.995 * least <= census["resident"] <= 1.005 * most, census
+
+
+@case()
+def census_accounts_for_all(context):
+    """A memfd, generated code and a reservation that are known; the sum is VmRSS, which the census does not change."""
+    victim = Victim(context, [context.program("python3"), "-c", REGIONS])
+    census = json.loads(take(context, victim.pid, "--json"))
+    check_sum(census)
+    again = json.loads(take(context, victim.pid, "--json"))
+    check_sum(again)
+    assert again["resident"] - census["vm_rss_before"] < 2 * MIB, (census, again)  # 32 MiB could have come by reading
+    (memfd,), (code,) = rows(census, "shared", "/memfd:census-cache"), rows(census, "code")
+    assert 48 * MIB <= memfd["resident"] <= 50 * MIB and memfd["reserved"] == 64 * MIB, memfd  # in pages of at most 2 MiB
+    assert 16 * MIB <= code["resident"] <= 20 * MIB, code
+    assert sum(row["reserved"] for row in rows(census, "anonymous")) >= 1 << 40, census
+    text = take(context, victim.pid).splitlines()
+    assert "all accounted for" in text[0] and f"(PID {victim.pid})" in text[0], text
+    assert any(re.search(r" (4[89]|50)\.\d MiB .* memfd:census-cache$", line) for line in text[:10]), text
+    assert max(map(len, text)) <= 80, text
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def census_of_redis(context):
+    redis = context.start([context.program("redis-server"), "--port", "0", "--save", "", "--unixsocket", context.path("redis.socket")],
+                          stdout=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE
+    while not os.path.exists(context.path("redis.socket")) and time.monotonic() < end:
+        time.sleep(0.05)
+    check_sum(json.loads(take(context, redis.pid, "--json")))
+    assert redis.poll() is None
+
+
+@case()
+def census_names_stacks(context):
+    """Threads that sleep have their stacks under their names, what they allocated is in arenas."""
+    victim = Victim(context, "named_threads")
+    victim.send("go")
+    victim.wait(r"^TRUTH.*newborn")
+    wanted, found, end = {"steady", "renamed", "newborn", "main"}, set(), time.monotonic() + PATIENCE
+    while not wanted <= found and time.monotonic() < end:  # one that still runs has no stack pointer that could be asked for
+        census = json.loads(take(context, victim.pid, "--json"))
+        found = {row["name"] for row in rows(census, "stack")}
+    assert wanted <= found, (found, census)
+    check_sum(census)
+    assert sum(row["resident"] for row in rows(census, "arena")) >= 2000 * 4000 + 300 * 40000 + 3000 * 2000, census
+    victim.send("end")
+    victim.check_alive()
+
+
+@case()
+def census_touches_nothing(context):
+    """No ptrace request, no write, no page more; the process is as before."""
+    victim = Victim(context, "alloc_loop")
+    before = Snapshot(victim.pid)
+    trace, prefix = context.path("census.strace"), []
+    if shutil.which("strace"):
+        prefix = ["strace", "-f", "-qq", "-o", trace, "-e", "signal=none", "-e",
+                  "trace=ptrace,process_vm_writev,kill,tgkill,pidfd_send_signal,pwrite64"]
+    result = subprocess.run([*prefix, context.memattach, "--census", str(victim.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, timeout=PATIENCE, check=False)
+    assert result.returncode == 0 and not result.stderr and " resident, " in result.stdout, result
+    assert not prefix or not read_text(trace).strip(), read_text(trace)
+    check_same(before, Snapshot(victim.pid), busy=True)
+    victim.finish()
+
+
+@case()
+def census_refuses_by_name(context):
+    for status, options in ((1, ["--census", "-p", "1999999999"]), (64, ["--census", "--name", "x", str(os.getpid())]),
+                            (64, ["--json", "-p", str(os.getpid())]), (64, ["--census", "--children", "-p", str(os.getpid())])):
+        result = subprocess.run([context.memattach, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
+                                check=False)
+        assert result.returncode == status and result.stderr and not result.stdout, (options, result)

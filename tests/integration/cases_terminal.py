@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""memattach and memanalyze on terminals of any width."""
+import os
+import signal
+
+from harness import DEADLINE, Session, Victim, case
+from terminal import Terminal
+
+WIDTHS = (60, 80, 120, 200)
+STATUS = rb"\d\d:\d\d:\d\d  \d+ samples  live "
+
+
+def profile(context, pid, columns, *options):
+    return Terminal(context, [context.memattach, "-p", str(pid), "-r", "4k", "-o", context.unique("terminal", ".dump"), "--deadline",
+                              DEADLINE, *options, *context.options], columns)
+
+
+def end_by_ctrl_c(terminal):
+    terminal.type(b"\x03")
+
+
+def end_by_sigterm(terminal):
+    terminal.kill(signal.SIGTERM)
+
+
+@case()
+def status_line_fits_the_terminal(context):
+    """At each width, while it changes, until Ctrl-C or SIGTERM; the next line takes its place, and it is gone at the end."""
+    victim = Victim(context, "alloc_loop")
+    for number, columns in enumerate(WIDTHS):
+        other = WIDTHS[-1 - number]
+        terminal = profile(context, victim.pid, columns, "--verbose")
+        terminal.sees(STATUS)
+        assert not terminal.wide_lines(columns), terminal.wide_lines(columns)
+        terminal.resize(other)
+        terminal.read(0)
+        before = len(terminal.text)
+        terminal.sees(rb"\r\033\[K" + STATUS, before)
+        terminal.sees(rb"\r\033\[K" + STATUS, terminal.text.index(b"\r\033[K", before) + 1)
+        (end_by_ctrl_c if number % 2 else end_by_sigterm)(terminal)
+        terminal.sees(rb"the process is as before")
+        assert terminal.end() == 0, terminal.text
+        first = terminal.text.index(b"\r\033[K", before) + 1  # what came before may have been drawn at the old width
+        assert not terminal.wide_lines(other, first), (other, terminal.wide_lines(other, first))
+    victim.finish()
+
+
+@case()
+def messages_fit_the_terminal(context):
+    """Refusals, wrong options, --doctor."""
+    victim = Victim(context, "alloc_loop")
+    for columns in WIDTHS:
+        for code, options in ((0, ["--doctor", "-p", str(victim.pid)]), (0, ["--doctor", "--verbose", "-p", str(victim.pid)]),
+                              (1, ["-p", str(os.getpid()), "-o", "/proc/no such directory/of/any/kind/can/be/made.dump"]),
+                              (1, ["-p", "1999999999"]), (64, ["-p", "1", "--rate", "no rate at all"])):
+            terminal = Terminal(context, [context.memattach, *options], columns)
+            assert terminal.end() == code, (options, terminal.text)
+            assert not terminal.wide_lines(columns), (columns, options, terminal.wide_lines(columns))
+    victim.finish()
+
+
+@case()
+def live_view_fits_the_terminal(context):
+    victim = Victim(context, "alloc_loop")
+    for number, columns in enumerate(WIDTHS):
+        other = WIDTHS[-1 - number]
+        terminal = profile(context, victim.pid, columns, "--live")
+        terminal.sees(rb" LIVE ")
+        assert not terminal.wide_lines(columns), (columns, terminal.wide_lines(columns))
+        terminal.read(0)
+        before = len(terminal.text)
+        terminal.resize(other)
+        terminal.sees(rb" LIVE ", before)
+        (end_by_ctrl_c if number % 2 else end_by_sigterm)(terminal)
+        terminal.sees(rb"the process is as before")
+        assert terminal.end() == 0, terminal.text
+        assert not terminal.wide_lines(max(columns, other)), terminal.wide_lines(max(columns, other))
+    victim.finish()
+
+
+@case()
+def reports_come_to_any_terminal(context):
+    victim = Victim(context, "known_heap")
+    session = Session(context, victim.pid, rate="1")
+    victim.send("go")
+    victim.truth()
+    session.stop()
+    for columns in WIDTHS:
+        for options in ((), ("--by=function",), ("--verbose",), ("--leaks",)):
+            assert Terminal(context, [context.memanalyze, *options, session.dump], columns).end() == 0, (columns, options)
+        terminal = Terminal(context, [context.memanalyze, "/no such directory/of/any/kind/can/be/read.dump"], columns)
+        assert terminal.end() == 2 and not terminal.wide_lines(columns), terminal.text
+    victim.finish_by_stdin()

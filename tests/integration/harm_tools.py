@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Debuggers and tracers beside memattach: before, during and after a session both work, and the program goes on."""
+import shutil
+import subprocess
+
+from harness import Session, Victim, case, check_receipt
+from procfs import Failure, PATIENCE, Skip, read_text
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip(f"{program} is not installed")
+
+
+def tool(*command, says=None, input_text=None):
+    """Runs it to its end; says: what its output must have."""
+    result = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=PATIENCE, check=False)
+    if says and says not in result.stdout:
+        raise Failure(f"{command[0]} did not say {says!r}: {result.stdout[-600:]}")
+    return result
+
+
+def before_during_and_after(context, victim, use):
+    """use() attaches the tool and lets it go."""
+    use()
+    victim.rounds_go_on()
+    for options in ((), ("--hooks", "entry")):
+        session = Session(context, victim.pid, *options)
+        use()
+        victim.rounds_go_on()
+        check_receipt(session.stop(), victim.pid)
+        victim.rounds_go_on()
+    use()
+    victim.finish()
+
+
+@case()
+def gdb_beside_us(context):
+    """It looks at all threads' stacks, stops in an allocation function by a breakpoint, and goes."""
+    need("gdb")
+    victim = Victim(context, "alloc_loop", "2")
+    before_during_and_after(context, victim, lambda: tool(
+        "gdb", "-nx", "-batch", "-p", victim.pid, "-ex", "thread apply all bt 8", "-ex", "break posix_memalign", "-ex", "continue",
+        "-ex", "bt 3", "-ex", "delete", "-ex", "detach", says="detached]"))
+
+
+@case()
+def gcore_beside_us(context):
+    """Cores of the process, with the payload in it, are written."""
+    need("gcore")
+    victim = Victim(context, "alloc_loop", "2")
+    before_during_and_after(context, victim, lambda: tool("gcore", "-o", context.unique("core", ""), victim.pid, says="Saved corefile"))
+
+
+@case()
+def strace_beside_us(context):
+    """It is the tracer while a session lasts; our detach waits for its end."""
+    need("strace")
+    victim = Victim(context, "alloc_loop", "2")
+    before_during_and_after(context, victim, lambda: tool("timeout", "-s", "INT", "1", "strace", "-f", "-c", "-p", victim.pid, says="attached"))
+
+
+@case(alone=True)  # the kernel may put its probes into processes of other cases
+def bpftrace_beside_us(context):
+    """Its uprobes and uretprobes count calls of malloc and free."""
+    need("bpftrace")
+    victim = Victim(context, "alloc_loop", "2")
+    library = next(line.split()[-1] for line in read_text(f"/proc/{victim.pid}/maps").splitlines() if "/libc.so" in line)
+    program = (f"uprobe:{library}:malloc {{ @m = count(); }} uretprobe:{library}:malloc {{ @r = count(); }} "
+               f"uprobe:{library}:free {{ @f = count(); }} interval:s:1 {{ exit(); }}")
+    first = tool("bpftrace", "-p", victim.pid, "-e", program)
+    if "@m:" not in first.stdout:
+        raise Skip(f"bpftrace cannot work here: {first.stdout.strip()[-200:]}")
+    before_during_and_after(context, victim, lambda: tool("bpftrace", "-p", victim.pid, "-e", program, says="@m:"))
+
+
+@case(alone=True)  # the kernel may put its probes into processes of other cases
+def perf_beside_us(context):
+    """perf probe makes a uprobe on malloc, and perf stat counts it."""
+    need("perf")
+    victim = Victim(context, "alloc_loop", "2")
+    library = next(line.split()[-1] for line in read_text(f"/proc/{victim.pid}/maps").splitlines() if "/libc.so" in line)
+    made = tool("perf", "probe", "-x", library, "memattach_test=malloc")
+    if made.returncode != 0:
+        raise Skip(f"perf cannot make a probe here: {made.stdout.strip()[-200:]}")
+    try:
+        before_during_and_after(context, victim, lambda: tool(
+            "perf", "stat", "-e", "probe_libc:memattach_test", "-p", victim.pid, "sleep", "0.5", says="memattach_test"))
+    finally:
+        tool("perf", "probe", "-d", "probe_libc:memattach_test")

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Comparisons and sums of dumps, whose rates are the same or not; what the governor makes of them. */
+#include "statements.h"
+
+#define KIB 1024.0
+#define STACKS_MAX 50
+
+/* Equal heaps: so many stacks of so many bytes in blocks of 256, looked at with two rates. */
+struct pair {
+	const char *any, *row, *total, *total_grown;
+	unsigned stacks;
+	double bytes;
+	uint64_t rates[2];
+};
+
+#define PAIR(text, n, size, old, new)                                                                                  \
+	{                                                                                                              \
+		.any = "--diff, nothing grown, " text ": a row is called grown", .row = "--diff, " text ": rows",      \
+		.total = "--diff, " text ": total", .total_grown = "--diff, " text ": total called grown",             \
+		.stacks = (n), .bytes = (size)*KIB, .rates = {                                                         \
+			(old)*1024u,                                                                                   \
+			(new) * 1024u                                                                                  \
+		}                                                                                                      \
+	}
+
+static const struct pair pairs[] = {
+	PAIR("512k and 512k", 50, 100, 512, 512), PAIR("512k and 4k", 50, 100, 512, 4),
+	PAIR("4k and 512k", 50, 100, 4, 512),     PAIR("512k and 64k", 50, 1024, 512, 64),
+	PAIR("2M and 256k", 20, 3072, 2048, 256), PAIR("one stack, 512k and 4k", 1, 100, 512, 4),
+};
+
+/* more: bytes of the first stack beside the others. */
+static void build(struct dump_builder *b, const struct pair *pair, int side, double more, struct random_source *random)
+{
+	uint64_t rate = pair->rates[side];
+
+	session_begin(b, rate, 4096, 1);
+	for (unsigned i = 0; i < pair->stacks; i++)
+		session_blocks(b, random, session_stack(b, i), 256,
+		               (uint64_t)((pair->bytes + (side && !i ? more : 0)) / 256), rate);
+}
+
+static void compare_equal(const struct pair *pair, struct random_source *random)
+{
+	struct dump_builder dumps[2];
+	struct report r;
+	bool any = false;
+
+	for (int side = 0; side < 2; side++)
+		build(&dumps[side], pair, side, 0, random);
+	session_report(&r, dumps, 2, (struct report_options){ .diff = true });
+	for (size_t i = 0; i < r.rows.count; i++) {
+		any |= r.rows.list[i].grown;
+		holds(pair->row, report_growth(&r, &r.rows.list[i], FIGURE_LIVE_BYTES), 0);
+	}
+	count_statement(pair->any, FALSE_ALARM, 0, any);
+	count_statement(pair->total_grown, FALSE_ALARM, 0, r.total.grown);
+	holds(pair->total, report_growth(&r, &r.total, FIGURE_LIVE_BYTES), 0);
+	report_done(&r);
+	for (int side = 0; side < 2; side++)
+		dump_builder_done(&dumps[side]);
+}
+
+/* Power: one of the stacks has grown by so many samples of the larger rate. */
+static void compare_grown(const struct pair *pair, const char *name, double samples, double least,
+                          struct random_source *random)
+{
+	struct dump_builder dumps[2];
+	struct report r;
+	bool found = false;
+	double more = samples * (double)(pair->rates[0] > pair->rates[1] ? pair->rates[0] : pair->rates[1]);
+
+	for (int side = 0; side < 2; side++)
+		build(&dumps[side], pair, side, more, random);
+	session_report(&r, dumps, 2, (struct report_options){ .diff = true });
+	for (size_t i = 0; i < r.rows.count; i++)
+		found |= r.rows.list[i].grown && stack_of_row(&r.rows.list[i]) == 0;
+	count_statement(name, POWER, least, found);
+	report_done(&r);
+	for (int side = 0; side < 2; side++)
+		dump_builder_done(&dumps[side]);
+}
+
+static void add_up(const struct pair *pair, const char *rows, const char *total, struct random_source *random)
+{
+	struct dump_builder dumps[2];
+	struct report r;
+
+	for (int side = 0; side < 2; side++)
+		build(&dumps[side], pair, side, 0, random);
+	session_report(&r, dumps, 2, (struct report_options){ 0 });
+	for (size_t i = 0; i < r.rows.count; i++)
+		holds(rows, report_estimate(&r, &r.rows.list[i], FIGURE_LIVE_BYTES), 2 * pair->bytes);
+	holds(total, report_estimate(&r, &r.total, FIGURE_LIVE_BYTES), 2 * pair->bytes * pair->stacks);
+	report_done(&r);
+	for (int side = 0; side < 2; side++)
+		dump_builder_done(&dumps[side]);
+}
+
+void state_comparisons(unsigned runs, struct random_source *random)
+{
+	static const struct pair twice[] = { PAIR("", 50, 100, 4, 512), PAIR("", 1, 1024, 4, 4096),
+		                             PAIR("", 1, 200, 512, 4) };
+
+	for (unsigned run = 0; run < runs; run++) {
+		for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+			compare_equal(&pairs[i], random);
+		compare_grown(&pairs[1], "--diff, 512k and 4k: growth of 12 samples of 512k is found", 12, 0.9, random);
+		compare_grown(&pairs[2], "--diff, 4k and 512k: growth of 25 samples of 512k is found", 25, 0.9, random);
+		add_up(&twice[0], "sum of dumps, 50 stacks, 4k and 512k: rows",
+		       "sum of dumps, 50 stacks, 4k and 512k: total", random);
+		add_up(&twice[1], "sum of dumps, a stack of 1 MiB, 4k and 4M: row",
+		       "sum of dumps, a stack of 1 MiB, 4k and 4M: total", random);
+		add_up(&twice[2], "sum of dumps, a stack of 200 KiB, 512k and 4k: row",
+		       "sum of dumps, a stack of 200 KiB, 512k and 4k: total", random);
+	}
+}

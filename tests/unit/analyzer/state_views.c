@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* The stack that the first line calls the largest, and the intervals of all moments of a timeline together. */
+#include "statements.h"
+
+#define VIEW_RATE 65536u
+#define BLOCK 4096u
+#define STACKS_MAX 300
+#define SPAN 30.0 /* seconds of a session of dump_builder */
+#define MOMENTS 20
+
+/* Whether it is called the largest, and whether it is. */
+static void name_largest(const uint64_t *blocks, unsigned stacks, bool *named, bool *right,
+                         struct random_source *random)
+{
+	struct dump_builder b;
+	struct report r;
+	uint64_t most = 0;
+
+	session_begin(&b, VIEW_RATE, 32768, 1);
+	for (unsigned i = 0; i < stacks; i++) {
+		session_blocks(&b, random, session_stack(&b, i), BLOCK, blocks[i], VIEW_RATE);
+		most = blocks[i] > most ? blocks[i] : most;
+	}
+	session_report(&r, &b, 1, (struct report_options){ 0 });
+	*named = report_first_is_largest(&r);
+	*right = *named && blocks[stack_of_row(r.rows.list)] == most;
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+/* Of equal stacks the first has one block more than the others. */
+static void state_equal(unsigned stacks, uint64_t samples, const char *name, struct random_source *random)
+{
+	uint64_t blocks[STACKS_MAX];
+	bool named, right;
+
+	for (unsigned i = 0; i < stacks; i++)
+		blocks[i] = samples * VIEW_RATE / BLOCK + !i;
+	name_largest(blocks, stacks, &named, &right, random);
+	count_statement(name, FALSE_ALARM, 0, named && !right);
+}
+
+static void state_lognormal(const char *name, struct random_source *random)
+{
+	uint64_t blocks[STACKS_MAX];
+	bool named, right;
+
+	for (unsigned i = 0; i < STACKS_MAX; i++) {
+		double normal = sqrt(-2 * log(random_unit(random))) * cos(2 * M_PI * random_unit(random));
+		blocks[i] = 1 + (uint64_t)fmin(10 * exp(2 * normal), 20000);
+	}
+	name_largest(blocks, STACKS_MAX, &named, &right, random);
+	count_statement(name, FALSE_ALARM, 0, named && !right);
+}
+
+static void state_first(const char *name, struct random_source *random)
+{
+	uint64_t blocks[STACKS_MAX];
+	bool named, right;
+
+	for (unsigned i = 0; i < 100; i++)
+		blocks[i] = (i ? 50 : 150) * VIEW_RATE / BLOCK;
+	name_largest(blocks, 100, &named, &right, random);
+	count_statement(name, POWER, 0.9, right);
+}
+
+/* Blocks of a quarter of R come at a steady rate and live for so long on average; so many samples are live. */
+static void state_timeline(double samples, double lifetime, const char *name, struct random_source *random)
+{
+	const uint64_t size = VIEW_RATE / 4;
+	double p = estimate_probability(size, VIEW_RATE), pace = samples / p / lifetime, truth[MOMENTS] = { 0 };
+	struct dump_builder b;
+	struct report r;
+	bool all = true;
+
+	session_begin(&b, VIEW_RATE, 4096, 8192);
+	uint32_t stack = session_stack(&b, 0);
+	for (double born = -log(random_unit(random)) / pace; born < SPAN; born -= log(random_unit(random)) / pace) {
+		double freed = born - log(random_unit(random)) * lifetime;
+		for (size_t i = 0; i < MOMENTS; i++) {
+			double at = SPAN * (double)(i + 1) / MOMENTS;
+			truth[i] += born <= at && freed > at ? (double)size : 0;
+		}
+		if (random_unit(random) < p)
+			sample(&b, stack, size, VIEW_RATE, born, freed < SPAN ? freed : 0);
+	}
+	session_report(&r, &b, 1, (struct report_options){ .timeline = MOMENTS });
+	for (size_t i = 0; i < MOMENTS; i++) {
+		struct estimate x = report_at_moment(&r, &r.timeline.points[i].live, true);
+		all &= x.low <= truth[i] && truth[i] <= x.high;
+	}
+	count_statement(name, HOLDS, 0, all);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+void state_views(unsigned runs, struct random_source *random)
+{
+	for (unsigned run = 0; run < runs; run++) {
+		state_equal(100, 50, "100 equal stacks of 50 samples: one is called the largest", random);
+		state_equal(10, 5, "10 equal stacks of 5 samples: one is called the largest", random);
+		state_equal(2, 20, "2 equal stacks of 20 samples: the smaller is called the largest", random);
+		state_lognormal("300 lognormal stacks: another one is called the largest", random);
+		state_first("a stack of 150 samples, 99 of 50: it is called the largest", random);
+		state_timeline(5, 0.5, "--timeline, 5 live samples: all of its intervals", random);
+		state_timeline(50, 1, "--timeline, 50 live samples: all of its intervals", random);
+		state_timeline(50, 10, "--timeline, up to 50 live samples, long lives: all", random);
+	}
+}
