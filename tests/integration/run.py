@@ -7,6 +7,7 @@ printed). Each case gets a process of its own, with which all ends that it start
 """
 import argparse
 import ctypes
+import faulthandler
 import importlib
 import itertools
 import os
@@ -48,7 +49,7 @@ def run(case, options):
     except Exception as error:  # every failure of a case is reported alike
         if not isinstance(error, harness.Failure):
             traceback.print_exc()
-        print(f"{case.name}: FAILED: {type(error).__name__}: {error}\n  files: {work}")
+        print(f"{case.name}: FAILED: {type(error).__name__}: {error}\n  files: {work}", flush=True)
     finally:
         context.close()
         if code != 1:
@@ -70,6 +71,7 @@ def run_alone(case, options):
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
+        faulthandler.dump_traceback_later(case.timeout - 5)  # where it hangs, before it is ended
         os._exit(run(case, options))
     code = 1
     signal.alarm(case.timeout)

@@ -98,8 +98,8 @@ def is_of_the_kernel(pid, tid):
 
 
 def in_critical_section(pid, tid, state):
-    """glibc keeps SIGCANCEL and SIGSETXID (32, 33) from programs, and blocks them only around some of its own steps."""
-    return int(state["SigBlk"] or "0", 16) & GLIBC_SIGNALS == GLIBC_SIGNALS and not is_of_the_kernel(pid, tid)
+    """glibc keeps SIGCANCEL and SIGSETXID (32, 33) from programs, and blocks them only around some of its own steps. A stopped thread stays in one."""
+    return not state["stopped"] and int(state["SigBlk"] or "0", 16) & GLIBC_SIGNALS == GLIBC_SIGNALS and not is_of_the_kernel(pid, tid)
 
 
 def comes_back(look, wanted):
