@@ -94,9 +94,9 @@ static void sort_without_end(void)
 /* An entry of a lazy PLT: jmp *GOT; push; jmp. */
 static uintptr_t stub_in(const char *start, const char *end)
 {
-	const char *const last = end - 32;
+	const uintptr_t first = ((uintptr_t)start + 4095) & ~(uintptr_t)4095, last = (uintptr_t)end - 32;
 
-	for (const char *at = (const char *)(((uintptr_t)start + 4095) & ~(uintptr_t)4095); at < last; at += 16)
+	for (const char *at = (const char *)first; (uintptr_t)at < last; at += 16)
 		if (!memcmp(at, "\xff\x25", 2) && at[6] == 0x68 && at[11] == (char)0xe9)
 			return (uintptr_t)at;
 	return 0;
