@@ -147,17 +147,18 @@ static int add_mapping(struct taking *t, size_t i, size_t *next_stack, struct er
 static int take_all(struct taking *t, struct err *e)
 {
 	struct census *c = t->census;
-	struct memory_use use;
+	struct memory_use use = { 0 };
 	size_t next_stack = 0;
 
-	int rc = live_thread_maps(c->target, &c->maps, e);
+	int rc = target_memory_use(c->target, &use, e);
+	c->rss_before = use.resident;
+	if (rc == 0)
+		rc = live_thread_maps(c->target, &c->maps, e);
 	if (rc == 0)
 		rc = find_stacks(t, e);
 	if (rc < 0)
 		return rc;
 	page_scan_prepare(&t->pages, c->target, &c->maps);
-	rc = target_memory_use(c->target, &use, e);
-	c->rss_before = use.resident;
 	for (size_t i = 0; i < c->maps.count && rc == 0; i++)
 		rc = add_mapping(t, i, &next_stack, e);
 	if (rc == 0)
