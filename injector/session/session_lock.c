@@ -306,8 +306,8 @@ static int refuse(const struct target *t, pid_t holder, struct err *e)
 		               "it is being profiled already by memattach, %s; end that with memattach --detach -p %d",
 		               who, t->pid);
 	return err_set(e, EBUSY,
-	               "%s holds the lock that keeps two memattach apart (flock), and is no memattach; "
-	               "end that first",
+	               "%s holds the lock that keeps two memattach apart (flock), and cannot be shown to be a "
+	               "memattach; end that first",
 	               who);
 }
 

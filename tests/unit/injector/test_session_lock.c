@@ -67,7 +67,7 @@ static void check_that_one_has_it(bool old_kernel)
 	assert_int_equal(session_lock_take(&first, &holder, &e), 0);
 	assert_int_equal(session_lock_take(&second, &holder, &e), -EBUSY);
 	assert_int_equal(holder, getpid());
-	assert_non_null(strstr(e.text, "holds the lock")); /* this program is no memattach */
+	assert_non_null(strstr(e.text, "cannot be shown to be a memattach")); /* which this program is not */
 	assert_int_equal(session_lock_holder(&second), getpid());
 	target_close(&first);
 	assert_int_equal(session_lock_take(&second, &holder, &e), 0);
