@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_MEMANALYZE_OPTIONS_H
 #define MEMATTACH_MEMANALYZE_OPTIONS_H
 
-#include "option_table.h"
+#include "base/option_table.h"
 
 /* Those without a short form; from VIEW_FOCUS on they choose what a report is about (view_options.c). */
 enum memanalyze_option {

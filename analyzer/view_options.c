@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 #include "memanalyze_options.h"
-#include "size.h"
+#include "base/size.h"
 
 #define TIMELINE_MOMENTS 20
 #define TIMELINE_MOMENTS_MAX 10000

@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_VIEW_OPTIONS_H
 #define MEMATTACH_VIEW_OPTIONS_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* Takes one of enum memanalyze_option; value must outlive options. -EINVAL with a text. */
 int view_option_parse(int option, const char *value, struct report_options *options, struct err *e) WARN_UNUSED;

@@ -32,8 +32,8 @@ static void (*volatile release)(void *) = free;
 #include "control.h"
 #include "fixture.h"
 #include "hooks.h"
-#include "modules.h"
-#include "table_writer.h"
+#include "elf/modules.h"
+#include "unwind/table_writer.h"
 
 #define RECORDERS_MAX 8
 #define LEVELS 3u         /* of the tables, as memattach begins with */

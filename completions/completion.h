@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "option_table.h"
+#include "base/option_table.h"
 
 void bash_completion(const struct option_table *table, FILE *out);
 void zsh_completion(const struct option_table *table, FILE *out);

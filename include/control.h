@@ -8,8 +8,8 @@
  * hooks never do. It returns 0 or -errno and, on failure, has undone what it did.
  *
  * The payload writes nothing of the program. Words and code of that change from outside, while all threads stand still
- * (injector/session/patches.h). What was changed is listed in the payload, by memattach, so that another memattach can
- * undo it; whether a row of the lists is in force the word or the code itself tells.
+ * (injector/touch/patches/patches.h). What was changed is listed in the payload, by memattach, so that another
+ * memattach can undo it; whether a row of the lists is in force the word or the code itself tells.
  */
 #ifndef MEMATTACH_CONTROL_H
 #define MEMATTACH_CONTROL_H
@@ -150,7 +150,7 @@ struct control_trampoline {
  */
 #define TRAMPOLINE_QUIET_ALIGNED 2u
 /*
- * The callers may rely on registers that the function leaves alone (injector/entry/allocator_registers.c): every
+ * The callers may rely on registers that the function leaves alone (injector/allocators/allocator_registers.c): every
  * register that a called function may change is as the function alone would have left it, whatever the hook does. Only
  * for a function that is hooked at its entry, and not with a quiet one. The original is called as trampolines.h says.
  */

@@ -1,25 +1,19 @@
-# The order is that of tests/check (FOLDERS).
-set(injector_folders ${CMAKE_CURRENT_SOURCE_DIR})
-foreach(folder process census elf python got unwind entry recording threads remote session launch)
-  list(APPEND injector_folders ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
-endforeach()
-
 # Everything that looks at the target without touching it.
 add_library(memattach_prepare STATIC
-  process/budget.c
-  process/clocks.c
-  process/maps.c
-  process/maps_at.c
-  process/say.c
-  process/schedule.c
-  process/stop_signals.c
-  process/privileges.c
+  host/budget.c
+  host/clocks.c
+  maps/maps.c
+  maps/maps_at.c
+  host/say.c
+  host/schedule.c
+  host/stop_signals.c
+  host/privileges.c
   process/proc_status.c
-  process/target_file.c
+  maps/target_file.c
   process/target_memory.c
   process/task.c
-  process/trigger.c
-  process/watchdog.c
+  choose/trigger.c
+  host/watchdog.c
   elf/elf_module.c
   elf/elf_symbols.c
   elf/libc.c
@@ -54,24 +48,24 @@ add_library(memattach_prepare STATIC
   unwind/unwind_source.c
   unwind/table_writer.c
   unwind/unwind_worker.c
-  entry/allocator_callers.c
-  entry/allocator_entries.c
-  entry/allocator_find.c
-  entry/allocator_identify.c
-  entry/allocator_layers.c
-  entry/allocator_names.c
-  entry/allocator_quiet.c
-  entry/allocator_registers.c
-  entry/debug_data.c
+  allocators/allocator_callers.c
+  allocators/allocator_entries.c
+  allocators/allocator_find.c
+  allocators/allocator_identify.c
+  allocators/allocator_layers.c
+  allocators/allocator_names.c
+  allocators/allocator_quiet.c
+  allocators/allocator_registers.c
+  allocators/debug_data.c
   entry/entry_hooks.c
   entry/evaluator_code.c
-  entry/function_body.c
-  entry/function_table.c
-  entry/module_names.c
+  allocators/function_body.c
+  allocators/function_table.c
+  allocators/module_names.c
   entry/python_allocators.c
   entry/function_alias.c
   entry/stored_pointers.c
-  remote/cave.c
+  touch/remote/cave.c
   arch/x86_64/code_references.c
   arch/x86_64/code_scan.c
   arch/x86_64/detour_code.c
@@ -82,6 +76,6 @@ add_library(memattach_prepare STATIC
   arch/x86_64/word_references.c
   arch/x86_64/rule_encode.c)
 memattach_sanitize(memattach_prepare)
-target_include_directories(memattach_prepare PUBLIC ${injector_folders})
+target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(memattach_prepare PUBLIC
   PkgConfig::DW PkgConfig::ELF PkgConfig::LZMA PkgConfig::NETTLE zydis memattach_common Threads::Threads)

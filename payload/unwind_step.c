@@ -2,7 +2,7 @@
 /* One step of a walk, see unwind_step.h. */
 #include "unwind_step.h"
 
-#include "arch.h"
+#include "arch/x86_64/arch.h"
 #include "recent_stack.h"
 
 #define FRAME_BYTES_MAX (256ull << 10) /* on a stack that is not known */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "classes.h"
+#include "input/classes.h"
 
 #include <math.h>
 

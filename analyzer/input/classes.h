@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rows.h"
+#include "input/rows.h"
 
 enum class_kind { CLASS_NONE, CLASS_SIZE, CLASS_LIFETIME };
 

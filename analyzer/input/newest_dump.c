@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "newest_dump.h"
+#include "input/newest_dump.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 #include "dump_format.h"
-#include "regular_file.h"
-#include "whole_io.h"
+#include "files/regular_file.h"
+#include "files/whole_io.h"
 
 #define ENDING ".dump"
 

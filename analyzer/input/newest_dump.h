@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "err.h"
+#include "base/err.h"
 
 /* *path is to be freed. older: how many there are besides. -ENOENT: there is none; or -errno. */
 int newest_dump_find(char **path, size_t *older, struct err *e) WARN_UNUSED;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "progress.h"
+#include "input/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "now.h"
+#include "base/now.h"
 
 #define REDRAW_NS 200000000ull
 #define ERASE "\r\033[K"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "recorded_session.h"
+#include "input/recorded_session.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 struct rate_reading {
 	struct session *session;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 /* A change of the rate. */
 struct session_rate {

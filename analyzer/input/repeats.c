@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "repeats.h"
+#include "input/repeats.h"
 
 #include <stdlib.h>
 
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 struct state {
 	uint64_t session, stamp;

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "err.h"
+#include "base/err.h"
 
 struct repeat {
 	int of;    /* the latest dump of the same session, the first one of equal ones; itself: nothing is repeated */

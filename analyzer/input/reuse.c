@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "reuse.h"
+#include "input/reuse.h"
 
 #include <stdlib.h>
 
-#include "estimate.h"
-#include "grow.h"
+#include "stats/estimate.h"
+#include "base/grow.h"
 
 static int later_index(struct reuse *r, uint64_t stamp, uint32_t *index)
 {

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dump_reader.h"
-#include "map.h"
+#include "dump/dump_reader.h"
+#include "base/map.h"
 
 #define REUSE_PAIRS_MAX (1u << 18)
 

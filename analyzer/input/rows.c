@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "rows.h"
+#include "input/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 void row_done(struct report_row *row)
 {

@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "estimate.h"
-#include "leaks.h"
-#include "map.h"
-#include "trust.h"
+#include "stats/estimate.h"
+#include "stats/leaks.h"
+#include "base/map.h"
+#include "stats/trust.h"
 
 enum report_figure {
 	FIGURE_LIVE_BYTES,

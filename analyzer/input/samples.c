@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "samples.h"
+#include "input/samples.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,18 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "classes.h"
-#include "dump_reader.h"
-#include "estimate.h"
-#include "leaks.h"
-#include "map.h"
-#include "progress.h"
-#include "reuse.h"
-#include "rows.h"
-#include "spans.h"
-#include "stack_threads.h"
-#include "threads.h"
-#include "timeline.h"
+#include "input/classes.h"
+#include "dump/dump_reader.h"
+#include "stats/estimate.h"
+#include "stats/leaks.h"
+#include "base/map.h"
+#include "input/progress.h"
+#include "input/reuse.h"
+#include "input/rows.h"
+#include "stats/spans.h"
+#include "input/stack_threads.h"
+#include "input/threads.h"
+#include "stats/timeline.h"
 
 /* Of all samples that still have a record: a cache line. */
 struct tally {

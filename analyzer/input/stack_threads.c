@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "stack_threads.h"
+#include "input/stack_threads.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 static void forget_dump(struct stack_threads *t)
 {

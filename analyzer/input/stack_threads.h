@@ -7,9 +7,9 @@
 #ifndef MEMATTACH_STACK_THREADS_H
 #define MEMATTACH_STACK_THREADS_H
 
-#include "dump_reader.h"
-#include "rows.h"
-#include "string_table.h"
+#include "dump/dump_reader.h"
+#include "input/rows.h"
+#include "base/string_table.h"
 
 #define STACK_THREADS_MAX (1u << 18)
 

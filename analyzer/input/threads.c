@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "threads.h"
+#include "input/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 struct thread_sum *threads_get(struct threads *t, uint32_t tid)
 {

@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dump_reader.h"
-#include "estimate.h"
-#include "map.h"
-#include "rows.h"
+#include "dump/dump_reader.h"
+#include "stats/estimate.h"
+#include "base/map.h"
+#include "input/rows.h"
 
 /* Of more threads of a dump, or of a report, the figures are kept together. */
 #define THREADS_MAX 65536u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_guard.h"
+#include "live/live_guard.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "terminal.h"
+#include "live/terminal.h"
 
 #define LOOK_NS 200000000
 

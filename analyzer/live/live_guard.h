@@ -9,7 +9,7 @@
 #ifndef MEMATTACH_LIVE_GUARD_H
 #define MEMATTACH_LIVE_GUARD_H
 
-#include "err.h"
+#include "base/err.h"
 
 #define LIVE_GUARD_LEFT 1 /* from run: it has given the terminal back itself */
 

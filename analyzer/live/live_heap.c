@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_heap.h"
+#include "live/live_heap.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "given_files.h"
-#include "grow.h"
-#include "stack_places.h"
-#include "target_root.h"
+#include "symbols/given_files.h"
+#include "base/grow.h"
+#include "report/stack_places.h"
+#include "symbols/target_root.h"
 
 #define PROBABILITIES 1024u /* a power of two */
 #define READS_MAX 8

@@ -22,11 +22,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dump_reader.h"
-#include "estimate.h"
-#include "images.h"
-#include "map.h"
-#include "symbols.h"
+#include "dump/dump_reader.h"
+#include "stats/estimate.h"
+#include "input/images.h"
+#include "base/map.h"
+#include "symbols/symbols.h"
 
 #define LIVE_WINDOW_NS 60000000000ull
 #define LIVE_BASES 2

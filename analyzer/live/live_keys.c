@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_keys.h"
+#include "live/live_keys.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "live_rows.h"
+#include "live/live_rows.h"
 
 enum live_key {
 	LIVE_KEY_NONE, /* one that does nothing */

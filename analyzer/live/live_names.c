@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_names.h"
+#include "live/live_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fold.h"
-#include "grow.h"
-#include "printable.h"
-#include "short_name.h"
-#include "text.h"
+#include "report/fold.h"
+#include "base/grow.h"
+#include "base/printable.h"
+#include "output/short_name.h"
+#include "text/text.h"
 
 #define AHEAD 4 /* frames of a stack that are asked for at once */
 #define CALLERS 6

@@ -7,8 +7,8 @@
 #ifndef MEMATTACH_LIVE_NAMES_H
 #define MEMATTACH_LIVE_NAMES_H
 
-#include "groups.h"
-#include "live_heap.h"
+#include "report/groups.h"
+#include "live/live_heap.h"
 
 #define LIVE_NAME_TEXT 1024u
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_rows.h"
+#include "live/live_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "compare.h"
+#include "base/cleanup.h"
+#include "stats/compare.h"
 
 #define BYTES 0
 #define BLOCKS 1

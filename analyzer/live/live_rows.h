@@ -12,8 +12,8 @@
 #ifndef MEMATTACH_LIVE_ROWS_H
 #define MEMATTACH_LIVE_ROWS_H
 
-#include "live_heap.h"
-#include "live_names.h"
+#include "live/live_heap.h"
+#include "live/live_names.h"
 
 #define LIVE_TESTED 32u
 #define LIVE_TESTS_HALF 300.0

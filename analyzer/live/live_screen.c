@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_screen.h"
+#include "live/live_screen.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "printable.h"
-#include "short_name.h"
-#include "size.h"
-#include "text.h"
+#include "base/printable.h"
+#include "output/short_name.h"
+#include "base/size.h"
+#include "text/text.h"
 
 #define NAME_COLUMNS 24 /* that a name should have before columns are left out for it */
 #define HEAD_TEXT 512

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "live_keys.h"
+#include "live/live_keys.h"
 
 /* What is shown of a row. */
 struct live_line {

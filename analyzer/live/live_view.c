@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_view.h"
+#include "live/live_view.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -9,11 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "live_guard.h"
-#include "live_screen.h"
-#include "now.h"
-#include "terminal.h"
+#include "base/cleanup.h"
+#include "live/live_guard.h"
+#include "live/live_screen.h"
+#include "base/now.h"
+#include "live/terminal.h"
 
 #define LOOK_NS 1000000000ull
 #define NAMED_AT_ONCE 2048u

@@ -13,7 +13,7 @@
 #ifndef MEMATTACH_LIVE_VIEW_H
 #define MEMATTACH_LIVE_VIEW_H
 
-#include "report.h"
+#include "report/report.h"
 
 #define LIVE_PART_OF_TIME 100u /* one part of so many */
 

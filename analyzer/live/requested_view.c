@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "requested_view.h"
+#include "live/requested_view.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "given_files.h"
-#include "live_view.h"
-#include "printable.h"
-#include "report.h"
-#include "rights.h"
+#include "symbols/given_files.h"
+#include "live/live_view.h"
+#include "base/printable.h"
+#include "report/report.h"
+#include "files/rights.h"
 #include "view_request.h"
 
 enum { EXIT_FAILED = 2 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "terminal.h"
+#include "live/terminal.h"
 
 #include <signal.h>
 #include <string.h>

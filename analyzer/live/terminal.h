@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "err.h"
+#include "base/err.h"
 
 /* Whether both are a terminal, of which the modes are kept as they are now. */
 int terminal_open(struct err *e) WARN_UNUSED;

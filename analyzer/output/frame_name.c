@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "frame_name.h"
+#include "output/frame_name.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "printable.h"
+#include "base/printable.h"
 
 #define INSTEAD "\xef\xbf\xbd" /* U+FFFD */
 #define INSTEAD_BYTES 3u

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "report.h"
+#include "report/report.h"
 
 /* A growing buffer of text, used again and again. */
 struct name_text {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "frame_table.h"
+#include "output/frame_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 void frame_table_init(struct frame_table *t, const struct report *report)
 {

@@ -6,10 +6,10 @@
 #ifndef MEMATTACH_FRAME_TABLE_H
 #define MEMATTACH_FRAME_TABLE_H
 
-#include "folding.h"
-#include "frame_name.h"
-#include "place_table.h"
-#include "string_table.h"
+#include "report/folding.h"
+#include "output/frame_name.h"
+#include "output/place_table.h"
+#include "base/string_table.h"
 
 struct frame_entry {
 	uint32_t name; /* of names */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "output_rows.h"
+#include "output/output_rows.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 /* Numbers of JavaScript are whole up to here; only a dump that lies has more. */
 #define WHOLE_MAX 0x1p53

@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_OUTPUT_ROWS_H
 #define MEMATTACH_OUTPUT_ROWS_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* OUTPUT_PEAK: of a live figure, where report.times are known. */
 enum output_side { OUTPUT_NOW, OUTPUT_OLD, OUTPUT_GROWTH, OUTPUT_PEAK };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "place_table.h"
+#include "output/place_table.h"
 
 #include <stdlib.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 void place_table_init(struct place_table *t, const struct report *report)
 {

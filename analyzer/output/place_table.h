@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_PLACE_TABLE_H
 #define MEMATTACH_PLACE_TABLE_H
 
-#include "report.h"
+#include "report/report.h"
 
 struct place_entry {
 	uint64_t place;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "short_name.h"
+#include "output/short_name.h"
 
 #include <ctype.h>
 #include <stdbool.h>

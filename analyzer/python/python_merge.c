@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_merge.h"
+#include "python/python_merge.h"
 
 bool python_is_evaluator(const struct dump_header *h, uint64_t frame)
 {

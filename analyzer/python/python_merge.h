@@ -37,7 +37,7 @@
 #ifndef MEMATTACH_PYTHON_MERGE_H
 #define MEMATTACH_PYTHON_MERGE_H
 
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 #define PYTHON_MERGED_MAX (DUMP_FRAMES_MAX + DUMP_PYTHON_FRAMES_MAX)
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_names.h"
+#include "python/python_names.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump_code.h"
-#include "grow.h"
+#include "dump/dump_code.h"
+#include "base/grow.h"
 
 #define UNKNOWN "(unknown Python function)"
 /* A large service has some 100 000 lines that allocate, each with a table of some hundred bytes. */

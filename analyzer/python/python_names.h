@@ -4,9 +4,9 @@
 #ifndef MEMATTACH_PYTHON_NAMES_H
 #define MEMATTACH_PYTHON_NAMES_H
 
-#include "dump_reader.h"
-#include "images.h"
-#include "python_path.h"
+#include "dump/dump_reader.h"
+#include "input/images.h"
+#include "input/python_path.h"
 
 struct python_names {
 	struct images *images;

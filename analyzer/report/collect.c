@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What was collected for each stack of a dump becomes rows, where equal stacks meet. */
-#include "collect.h"
+#include "report/collect.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "index_list.h"
-#include "judge.h"
-#include "samples.h"
-#include "stack_places.h"
-#include "target_root.h"
-#include "unseen.h"
+#include "base/index_list.h"
+#include "report/judge.h"
+#include "input/samples.h"
+#include "report/stack_places.h"
+#include "symbols/target_root.h"
+#include "report/unseen.h"
 
 struct build {
 	struct report *report;

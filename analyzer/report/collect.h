@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_COLLECT_H
 #define MEMATTACH_COLLECT_H
 
-#include "report.h"
+#include "report/report.h"
 
 enum collect_side {
 	COLLECT_ONLY, /* the report is about this dump, or it is merged with others */

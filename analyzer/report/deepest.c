@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "deepest.h"
+#include "report/deepest.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "folding.h"
-#include "grow.h"
+#include "report/folding.h"
+#include "base/grow.h"
 
 struct candidate {
 	uint64_t place;

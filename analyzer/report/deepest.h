@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_DEEPEST_H
 #define MEMATTACH_DEEPEST_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* So many rows are looked at, the first ones: if there are more, the share is a lower bound. */
 #define DEEPEST_ROWS 2000u

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "filter.h"
+#include "report/filter.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 bool filter_by_stack(const struct filter_options *o)
 {

@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "images.h"
-#include "map.h"
-#include "pattern.h"
-#include "symbols.h"
+#include "input/images.h"
+#include "base/map.h"
+#include "report/pattern.h"
+#include "symbols/symbols.h"
 
 /* All zero: nothing is filtered. */
 struct filter_options {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "filter_rows.h"
+#include "report/filter_rows.h"
 
 #include <string.h>
 
-#include "index_list.h"
-#include "python_merge.h"
+#include "base/index_list.h"
+#include "python/python_merge.h"
 
 static void drop_rows(struct rows *rows)
 {

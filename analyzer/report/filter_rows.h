@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_FILTER_ROWS_H
 #define MEMATTACH_FILTER_ROWS_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* Drops rows and takes out frames; rows that are equal then become one. -ENOMEM. */
 int filter_rows(struct report *report) WARN_UNUSED;

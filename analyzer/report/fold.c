@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fold.h"
+#include "report/fold.h"
 
 #include <ctype.h>
 #include <stddef.h>

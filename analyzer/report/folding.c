@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "folding.h"
+#include "report/folding.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fold.h"
-#include "grow.h"
+#include "report/fold.h"
+#include "base/grow.h"
 
 #define SHARED_CALLERS 8u /* in its own module */
 #define SHARED_LEVELS 3

@@ -13,7 +13,7 @@
 #ifndef MEMATTACH_FOLDING_H
 #define MEMATTACH_FOLDING_H
 
-#include "report.h"
+#include "report/report.h"
 
 struct folded_frame {
 	uint64_t place;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "groups.h"
+#include "report/groups.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
-#include "report.h"
+#include "base/grow.h"
+#include "report/report.h"
 
 #define MEMBER_TEXT 4096
 

@@ -9,11 +9,11 @@
 
 #include <stddef.h>
 
-#include "classes.h"
-#include "images.h"
-#include "map.h"
-#include "rows.h"
-#include "threads.h"
+#include "input/classes.h"
+#include "input/images.h"
+#include "base/map.h"
+#include "input/rows.h"
+#include "input/threads.h"
 
 enum group_by { BY_STACK, BY_FUNCTION, BY_FILE, BY_LINE, BY_MODULE, BY_THREAD, BY_SIZE, BY_LIFETIME, BY_COUNT };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "judge.h"
+#include "report/judge.h"
 
 /* The private memory is looked at just before the end; what the kernel has not yet accounted, and stacks, are less. */
 #define FIT_SLACK_BYTES (4u << 20)

@@ -4,7 +4,7 @@
 #ifndef MEMATTACH_JUDGE_H
 #define MEMATTACH_JUDGE_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* Of each dump: what its live blocks need of the memory, and how many GOT entries were hooked. */
 void judge_session(struct report *report, const struct session *session, const struct estimate_sum *fit,

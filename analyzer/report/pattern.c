@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pattern.h"
+#include "report/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * What --plan says: the row's sums are imagined as they would be on average at another rate, or after a longer time,
  * and the interval of those is taken. So it has all that an interval allows for, as it will be then.
  */
-#include "report.h"
+#include "report/report.h"
 
 #include <math.h>
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect.h"
-#include "compare.h"
-#include "filter_rows.h"
-#include "folding.h"
-#include "grow.h"
-#include "judge.h"
-#include "samples.h"
-#include "unseen.h"
+#include "report/collect.h"
+#include "stats/compare.h"
+#include "report/filter_rows.h"
+#include "report/folding.h"
+#include "base/grow.h"
+#include "report/judge.h"
+#include "input/samples.h"
+#include "report/unseen.h"
 
 /* What an allocator needs for a block beside its usable bytes, and at most beside those that were asked for: glibc's
  * least chunk has 32. */

@@ -15,19 +15,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dump_reader.h"
-#include "estimate.h"
-#include "filter.h"
-#include "groups.h"
-#include "images.h"
-#include "progress.h"
-#include "recorded_session.h"
-#include "rows.h"
-#include "spans.h"
-#include "stack_threads.h"
-#include "symbols.h"
-#include "timeline.h"
-#include "trust.h"
+#include "dump/dump_reader.h"
+#include "stats/estimate.h"
+#include "report/filter.h"
+#include "report/groups.h"
+#include "input/images.h"
+#include "input/progress.h"
+#include "input/recorded_session.h"
+#include "input/rows.h"
+#include "stats/spans.h"
+#include "input/stack_threads.h"
+#include "symbols/symbols.h"
+#include "stats/timeline.h"
+#include "stats/trust.h"
 
 /* "live-bytes" …; -1 if there is none of that name. */
 int report_figure_parse(const char *name);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compare.h"
-#include "fold.h"
-#include "report.h"
+#include "stats/compare.h"
+#include "report/fold.h"
+#include "report/report.h"
 
 static const char *const figure_names[] = { "live-bytes", "live-count", "allocated-bytes", "allocated-count" };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stack_places.h"
+#include "report/stack_places.h"
 
 #include <ctype.h>
 #include <string.h>

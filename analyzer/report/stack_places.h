@@ -12,10 +12,10 @@
 #ifndef MEMATTACH_STACK_PLACES_H
 #define MEMATTACH_STACK_PLACES_H
 
-#include "images.h"
-#include "python_merge.h"
-#include "python_names.h"
-#include "symbols.h"
+#include "input/images.h"
+#include "python/python_merge.h"
+#include "python/python_names.h"
+#include "symbols/symbols.h"
 
 struct stack_maker {
 	const struct dump_header *header;

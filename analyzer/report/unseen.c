@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unseen.h"
+#include "report/unseen.h"
 
 #include <math.h>
 

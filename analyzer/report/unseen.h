@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_UNSEEN_H
 #define MEMATTACH_UNSEEN_H
 
-#include "report.h"
+#include "report/report.h"
 
 /* The largest rate of a dump that was read; before: of the older one of a pair. */
 void unseen_note_rate(struct report *report, uint64_t rate, bool before);

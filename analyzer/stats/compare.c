@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "compare.h"
+#include "stats/compare.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "estimate.h"
+#include "stats/estimate.h"
 
 /*
  * Numbers of blocks: lets both sides know the sizes that the samples of either show, before anything below is asked.

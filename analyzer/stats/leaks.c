@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "leaks.h"
+#include "stats/leaks.h"
 
 #include <math.h>
 
-#include "gamma.h"
+#include "stats/gamma.h"
 
 #define LEAST_SHARE 0.25 /* of a steady stream's part */
 #define ONSET_SHARE 20u  /* of the old blocks: one in so many was born before it */

@@ -34,7 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "estimate.h"
+#include "stats/estimate.h"
 
 /* Times of one session, all in its stamps. */
 struct leak_window {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "spans.h"
+#include "stats/spans.h"
 
 #include <stdlib.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 void spans_init(struct spans *s, size_t moments)
 {

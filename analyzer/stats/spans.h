@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
-#include "estimate.h"
-#include "map.h"
+#include "base/err.h"
+#include "stats/estimate.h"
+#include "base/map.h"
 
 #define SPANS_MAX (1u << 18) /* cells */
 #define SPANS_MOMENTS_MAX 60000u

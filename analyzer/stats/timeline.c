@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "timeline.h"
+#include "stats/timeline.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "sorted.h"
+#include "base/sorted.h"
 
 #define MILLISECOND 1000000u
 #define ROUND_ABOVE (10 * MILLISECOND) /* distances below this are too short for whole milliseconds */

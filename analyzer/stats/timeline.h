@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
-#include "estimate.h"
+#include "base/err.h"
+#include "stats/estimate.h"
 
 struct timeline_point {
 	uint64_t ns;    /* after the attach; */

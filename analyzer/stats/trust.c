@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "trust.h"
+#include "stats/trust.h"
 
 #include <math.h>
 
-#include "gamma.h"
+#include "stats/gamma.h"
 
 void free_sum_add(struct free_sum *sum, double bytes, double p)
 {

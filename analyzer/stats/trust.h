@@ -36,7 +36,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "estimate.h"
+#include "stats/estimate.h"
 
 #define TRUST_SHARE_MIN 0.01
 #define TRUST_PAIRS_MIN 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "given_files.h"
+#include "symbols/given_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #ifndef MEMATTACH_GIVEN_FILES_H
 #define MEMATTACH_GIVEN_FILES_H
 
-#include "images.h"
-#include "jail.h"
+#include "input/images.h"
+#include "debug_info/jail.h"
 
 struct given_files {
 	char root[IMAGE_ROOT_TEXT]; /* of the target, "": none */

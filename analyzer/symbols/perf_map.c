@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "perf_map.h"
+#include "symbols/perf_map.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "grow.h"
-#include "sorted.h"
+#include "base/grow.h"
+#include "base/sorted.h"
 
 /* How many symbols before the address are looked at: those that overlap are old code at an address used again. */
 #define LOOK_BACK 16u

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
+#include "base/err.h"
 
 #define PERF_MAP_BYTES_MAX (64u << 20) /* what is beyond is not read */
 

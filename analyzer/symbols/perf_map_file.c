@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "perf_map_file.h"
+#include "symbols/perf_map_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "perf_map.h"
-#include "regular_file.h"
+#include "base/cleanup.h"
+#include "symbols/perf_map.h"
+#include "files/regular_file.h"
 
 #define EARLY_NS 1000000000ull /* clocks of files are coarse */
 

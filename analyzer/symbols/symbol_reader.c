@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol_reader.h"
+#include "symbols/symbol_reader.h"
 
 #include <gelf.h>
 #include <limits.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "demangled_name.h"
-#include "image_file.h"
-#include "jail.h"
-#include "source_lines.h"
-#include "symbol_ranges.h"
-#include "symbol_table.h"
-#include "wire.h"
+#include "debug_info/demangled_name.h"
+#include "debug_info/image_file.h"
+#include "debug_info/jail.h"
+#include "debug_info/source_lines.h"
+#include "debug_info/symbol_ranges.h"
+#include "debug_info/symbol_table.h"
+#include "symbols/wire.h"
 
 #define IMAGES_MAX 65536u
 /* A place takes a hundredth of that, but the first of a unit, whose time goes with the size of the file. */

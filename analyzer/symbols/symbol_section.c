@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol_section.h"
+#include "symbols/symbol_section.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump_symbols.h"
-#include "grow.h"
+#include "dump/dump_symbols.h"
+#include "base/grow.h"
 
 void symbol_section_init(struct symbol_section *s, size_t max_bytes)
 {

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "dump_format.h"
-#include "location.h"
-#include "map.h"
+#include "input/location.h"
+#include "base/map.h"
 
 struct symbol_section {
 	struct dump_symbol_place *places;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol_worker.h"
+#include "symbols/symbol_worker.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "symbol_reader.h"
+#include "base/cleanup.h"
+#include "symbols/symbol_reader.h"
 
 #define REAP_MS 1000
 

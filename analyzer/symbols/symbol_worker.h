@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "err.h"
-#include "jail.h"
-#include "wire.h"
+#include "base/err.h"
+#include "debug_info/jail.h"
+#include "symbols/wire.h"
 
 #define WORKER_STARTS_MAX 16u
 #define WORKER_SILENCE_SECONDS 120

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbol_writer.h"
+#include "symbols/symbol_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "demangled_name.h"
-#include "dump_symbols.h"
-#include "given_files.h"
-#include "grow.h"
-#include "now.h"
-#include "perf_map.h"
-#include "perf_map_file.h"
-#include "rights.h"
-#include "symbol_reader.h"
+#include "base/cleanup.h"
+#include "debug_info/demangled_name.h"
+#include "dump/dump_symbols.h"
+#include "symbols/given_files.h"
+#include "base/grow.h"
+#include "base/now.h"
+#include "symbols/perf_map.h"
+#include "symbols/perf_map_file.h"
+#include "files/rights.h"
+#include "symbols/symbol_reader.h"
 #include "symbol_request.h"
-#include "symbol_section.h"
-#include "symbols.h"
-#include "whole_io.h"
+#include "symbols/symbol_section.h"
+#include "symbols/symbols.h"
+#include "files/whole_io.h"
 
 #define FRAMES_MAX (8u << 20)
 #define REASONS_BYTES 4096u /* of modules: few different ones, of a line each */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "symbols.h"
+#include "symbols/symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "debug_server.h"
-#include "dump_symbols.h"
-#include "grow.h"
-#include "map.h"
-#include "source_lines.h"
-#include "symbol_ranges.h"
-#include "symbol_reader.h"
-#include "symbol_worker.h"
-#include "wire.h"
+#include "debug_info/debug_server.h"
+#include "dump/dump_symbols.h"
+#include "base/grow.h"
+#include "base/map.h"
+#include "debug_info/source_lines.h"
+#include "debug_info/symbol_ranges.h"
+#include "symbols/symbol_reader.h"
+#include "symbols/symbol_worker.h"
+#include "symbols/wire.h"
 
 /* Of all that is known of places, and as much as the dumps have. A file may name 64 inlined calls of 64 KiB at each
  * byte of its code. */

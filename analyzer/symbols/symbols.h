@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image_file.h"
-#include "images.h"
-#include "location.h"
+#include "debug_info/image_file.h"
+#include "input/images.h"
+#include "input/location.h"
 
 struct symbols;
 

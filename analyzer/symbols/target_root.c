@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "target_root.h"
+#include "symbols/target_root.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "whole_io.h"
+#include "files/whole_io.h"
 
 /* Field 22 of /proc/PID/stat; the name in field 2 may hold anything but ends with the last ')'. 0: no such process. */
 static uint64_t start_ticks(int pid)

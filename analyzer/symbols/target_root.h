@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "dump_reader.h"
-#include "images.h"
+#include "dump/dump_reader.h"
+#include "input/images.h"
 
 /* "/proc/PID/root"; false and "": there is no such process. */
 bool target_root_find(const struct dump *dump, char root[IMAGE_ROOT_TEXT]);

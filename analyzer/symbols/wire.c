@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire.h"
+#include "symbols/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>

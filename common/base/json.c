@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "json.h"
+#include "base/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "printable.h"
+#include "base/printable.h"
 
 /* What "%.17g" and PRIu64 write at most, with the NUL. */
 #define NUMBER_TEXT 32

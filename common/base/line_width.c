@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "line_width.h"
+#include "base/line_width.h"
 
 #include <stdbool.h>
 #include <string.h>

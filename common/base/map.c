@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "map.h"
+#include "base/map.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

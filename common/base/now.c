@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "now.h"
+#include "base/now.h"
 
 uint64_t now_ns(clockid_t clock)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "option_table.h"
+#include "base/option_table.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "printable.h"
+#include "base/printable.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "size.h"
+#include "base/size.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
+#include "base/err.h"
 
 /* "4096", "512k", "64kb", "64KiB", "1.5M", "2G", "1T": bytes, all multiples are binary, a part of a byte is dropped.
  * -EINVAL or -ERANGE with a text. */

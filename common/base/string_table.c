@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "string_table.h"
+#include "base/string_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 /* *hash: where it is, or belongs. */
 static bool find(const struct string_table *t, const char *text, uint32_t *number, uint64_t *hash)

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "map.h"
+#include "base/map.h"
 
 struct string_table {
 	char **list;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "dump_code.h"
+#include "dump/dump_code.h"
 
 #include <string.h>
 
-#include "dump_internal.h"
-#include "python_lines.h"
+#include "dump/dump_internal.h"
+#include "dump/python_lines.h"
 
 #define KNOWN_FLAGS (DUMP_STACK_CODE | DUMP_CODE_NAME_CUT | DUMP_CODE_FILE_CUT | DUMP_CODE_TABLE_CUT)
 #define INSTEAD 0xfffdu

@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_DUMP_CODE_H
 #define MEMATTACH_DUMP_CODE_H
 
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 #define DUMP_CODE_DATA_MAX (DUMP_CODE_NAME_MAX + DUMP_CODE_FILE_MAX + DUMP_CODE_TABLE_MAX)
 /* As UTF-8 a character of one byte takes up to two, or three where it is no character of a text; and the end. */

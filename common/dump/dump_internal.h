@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "dump_reader.h"
-#include "thinning.h"
+#include "dump/dump_reader.h"
+#include "stats/thinning.h"
 
 struct dump {
 	int fd;

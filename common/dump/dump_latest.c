@@ -9,8 +9,8 @@
  */
 #include <string.h>
 
-#include "dump_internal.h"
-#include "now.h"
+#include "dump/dump_internal.h"
+#include "base/now.h"
 
 #define RENEWALS_MISSED_NS 3000000000u /* memattach renews the lease once a second */
 

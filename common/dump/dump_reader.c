@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens a dump: header, region table, clock, end of the session. */
-#include "dump_internal.h"
-#include "now.h"
+#include "dump/dump_internal.h"
+#include "base/now.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "regular_file.h"
+#include "base/cleanup.h"
+#include "files/regular_file.h"
 
 /* The least that makes a header: without one region descriptor there is nothing to report. */
 #define HEADER_MIN_BYTES offsetof(struct dump_header, regions)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "dump_format.h"
-#include "err.h"
+#include "base/err.h"
 
 struct dump;
 

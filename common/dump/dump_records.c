@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The records of a dump: live blocks, history, stacks, modules, threads, notes. */
-#include "dump_internal.h"
+#include "dump/dump_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 
 #define CHUNK_ENTRIES 4096u
 #define BUSY_READS 8

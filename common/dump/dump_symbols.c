@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "dump_symbols.h"
+#include "dump/dump_symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "dump_internal.h"
+#include "base/cleanup.h"
+#include "dump/dump_internal.h"
 
 uint64_t dump_symbols_bytes(uint64_t places, uint64_t modules, uint64_t locations, uint64_t string_bytes)
 {

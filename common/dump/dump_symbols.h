@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_DUMP_SYMBOLS_H
 #define MEMATTACH_DUMP_SYMBOLS_H
 
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 bool dump_symbols_are_sound(const struct dump_symbols *symbols, size_t bytes);
 uint64_t dump_symbols_bytes(uint64_t places, uint64_t modules, uint64_t locations, uint64_t string_bytes);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump_internal.h"
-#include "grow.h"
+#include "dump/dump_internal.h"
+#include "base/grow.h"
 
 struct reading {
 	struct thinning *list;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_lines.h"
+#include "dump/python_lines.h"
 
 #define UNIT_BYTES 2u
 #define LINE_MAX_ 0x7fffffff

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "estimate.h"
+#include "stats/estimate.h"
 
 #include <math.h>
 
-#include "gamma.h"
+#include "stats/gamma.h"
 
 /* Above this shape a gamma distribution is the normal one within double precision. */
 #define NORMAL_SHAPE 1e14

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "gamma.h"
+#include "stats/gamma.h"
 
 #include <float.h>
 #include <math.h>

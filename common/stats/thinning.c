@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "thinning.h"
+#include "stats/thinning.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "estimate.h"
-#include "sorted.h"
+#include "stats/estimate.h"
+#include "base/sorted.h"
 
 static uint64_t mix(uint64_t x)
 {

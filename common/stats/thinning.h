@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "dump_format.h"
-#include "err.h"
+#include "base/err.h"
 
 struct thinning {
 	uint64_t stamp;

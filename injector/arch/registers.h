@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-#include "stub.h"
+#include "arch/stub.h"
 
 /* Bytes of the extended register state that XSAVE may write on this machine, 0 if it cannot be told. */
 uint64_t registers_extended_bytes(void);

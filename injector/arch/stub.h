@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The stub of the architecture that is built for. */
 #if defined(__x86_64__)
-#include "x86_64/stub.h"
+#include "arch/x86_64/stub.h"
 #else
 #error "memattach has no stub for this architecture yet"
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "census.h"
+#include "census/census.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "arena_heap.h"
-#include "cleanup.h"
-#include "live_thread.h"
-#include "page_scan.h"
-#include "whole_io.h"
+#include "census/arena_heap.h"
+#include "base/cleanup.h"
+#include "process/live_thread.h"
+#include "process/page_scan.h"
+#include "files/whole_io.h"
 
 /* A stack of a thread, found by its stack pointer. */
 struct stack {

@@ -9,8 +9,8 @@
 #ifndef MEMATTACH_CENSUS_H
 #define MEMATTACH_CENSUS_H
 
-#include "region_table.h"
-#include "target.h"
+#include "census/region_table.h"
+#include "process/target.h"
 
 struct census {
 	const struct target *target;

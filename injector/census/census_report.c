@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "census_report.h"
+#include "census/census_report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "line_width.h"
-#include "printable.h"
-#include "size.h"
+#include "base/json.h"
+#include "base/line_width.h"
+#include "base/printable.h"
+#include "base/size.h"
 
 #define ROWS 16u
 #define WHAT_COLUMNS 46u

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "region_table.h"
+#include "census/region_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "grow.h"
+#include "base/grow.h"
 
 static const struct {
 	const char *name, *title;

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
-#include "maps.h"
+#include "base/err.h"
+#include "maps/maps.h"
 
 enum region_kind {
 	REGION_HEAP,      /* [heap], which brk(2) moves: glibc's main arena, and what else calls it */

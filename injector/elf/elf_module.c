@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "elf_module.h"
+#include "elf/elf_module.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "elf_module_internal.h"
+#include "base/cleanup.h"
+#include "elf/elf_module_internal.h"
 
 /* Limits beyond which an image is taken for damaged. The largest real tables are about a tenth. */
 #define PHDR_MAX 256u

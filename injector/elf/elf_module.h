@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
-#include "maps.h"
-#include "target_memory.h"
+#include "base/err.h"
+#include "maps/maps.h"
+#include "process/target_memory.h"
 
 #define BUILD_ID_MAX 32u
 

@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_ELF_MODULE_INTERNAL_H
 #define MEMATTACH_ELF_MODULE_INTERNAL_H
 
-#include "elf_module.h"
+#include "elf/elf_module.h"
 
 #define ELF_VERSIONS_MAX 4096u /* more version definitions or needs are taken for damage */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "elf_module_internal.h"
+#include "base/cleanup.h"
+#include "elf/elf_module_internal.h"
 
 /* The largest real tables are about a tenth. */
 #define SYMBOL_MAX (16u << 20)

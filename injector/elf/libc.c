@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "libc.h"
+#include "elf/libc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 #define DLOPEN_INTERNAL 0x80000000u /* __RTLD_DLOPEN, asked for by __libc_dlopen_mode */
 

@@ -3,8 +3,8 @@
 #ifndef MEMATTACH_LIBC_H
 #define MEMATTACH_LIBC_H
 
-#include "modules.h"
-#include "scope.h"
+#include "elf/modules.h"
+#include "elf/scope.h"
 
 enum libc_kind {
 	LIBC_GLIBC,

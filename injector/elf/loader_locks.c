@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader_locks.h"
+#include "elf/loader_locks.h"
 
 #include <string.h>
 

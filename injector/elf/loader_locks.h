@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_LOADER_LOCKS_H
 #define MEMATTACH_LOADER_LOCKS_H
 
-#include "modules.h"
+#include "elf/modules.h"
 
 /* Where the first of the two is; 0: they are not found. */
 uint64_t loader_locks_find(const struct modules *m, const struct target_memory *memory);

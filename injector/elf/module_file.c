@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "module_file.h"
+#include "elf/module_file.h"
 
 #include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "target_file.h"
-#include "watchdog.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "maps/target_file.h"
+#include "host/watchdog.h"
+#include "files/whole_io.h"
 
 /* A file written over in place would not have the program headers that were loaded. */
 static bool same_headers(int fd, const struct elf_module *m)

@@ -9,7 +9,7 @@
 #ifndef MEMATTACH_MODULE_FILE_H
 #define MEMATTACH_MODULE_FILE_H
 
-#include "elf_module.h"
+#include "elf/elf_module.h"
 
 struct module_file {
 	const struct elf_module *module;

@@ -5,7 +5,7 @@
  * means that we saw one state. The same comparison, repeated by the session, tells when a library came or
  * went.
  */
-#include "modules.h"
+#include "elf/modules.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,10 +14,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "cleanup.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 #include "payload_image.h"
-#include "printable.h"
+#include "base/printable.h"
 
 #define THREAD_TRIES 100u
 #define NAMESPACES_MAX 64u /* glibc has 16 namespaces */

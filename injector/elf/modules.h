@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_MODULES_H
 #define MEMATTACH_MODULES_H
 
-#include "elf_module.h"
+#include "elf/elf_module.h"
 
 #define MODULES_MAX 16384u /* link maps; more is taken for a damaged list */
 

@@ -2,7 +2,7 @@
 /* Searching the list of modules, and numbering it (modules.h). */
 #include <string.h>
 
-#include "modules.h"
+#include "elf/modules.h"
 
 struct elf_module *modules_find(const struct modules *m, uint64_t address, bool exec)
 {

@@ -4,14 +4,14 @@
  * preloaded libraries, then everything that these need, breadth first; what dlopen brought comes after. So
  * the global scope is the list up to the last module that the program needs, directly or not.
  */
-#include "scope.h"
+#include "elf/scope.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "sorted.h"
+#include "base/cleanup.h"
+#include "base/sorted.h"
 
 struct name {
 	uint64_t hash;

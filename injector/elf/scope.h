@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_SCOPE_H
 #define MEMATTACH_SCOPE_H
 
-#include "modules.h"
+#include "elf/modules.h"
 
 struct scope;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tid_offset.h"
+#include "elf/tid_offset.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_TID_OFFSET_H
 #define MEMATTACH_TID_OFFSET_H
 
-#include "target_memory.h"
+#include "process/target_memory.h"
 
 #define TID_OFFSET_LIMIT 0x400u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "entry_hooks.h"
+#include "entry/entry_hooks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "control.h"
-#include "grow.h"
-#include "say.h"
+#include "base/grow.h"
+#include "host/say.h"
 
 struct chooser {
 	struct entry_hooks *h;

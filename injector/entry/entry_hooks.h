@@ -18,7 +18,7 @@
 #ifndef MEMATTACH_ENTRY_HOOKS_H
 #define MEMATTACH_ENTRY_HOOKS_H
 
-#include "allocator_find.h"
+#include "allocators/allocator_find.h"
 
 enum hooks_mode {
 	HOOKS_AUTO,

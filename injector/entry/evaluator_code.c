@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "evaluator_code.h"
+#include "entry/evaluator_code.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "function_table.h"
-#include "instruction.h"
+#include "base/cleanup.h"
+#include "allocators/function_table.h"
+#include "arch/instruction.h"
 
 #define LOOKUPS_MAX 4096u /* branches out of the function whose destination is looked up */
 

@@ -10,7 +10,7 @@
 #define MEMATTACH_EVALUATOR_CODE_H
 
 #include "dump_format.h"
-#include "elf_module.h"
+#include "elf/elf_module.h"
 
 #define EVALUATOR_SYMBOL "_PyEval_EvalFrameDefault"
 #define EVALUATOR_BYTES_MAX (1u << 20) /* of its largest part; those of releases have some 60 KiB */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "function_alias.h"
+#include "entry/function_alias.h"
 
-#include "instruction.h"
+#include "arch/instruction.h"
 
 static unsigned nop_at(const uint8_t *code, size_t bytes)
 {

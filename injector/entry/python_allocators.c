@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_allocators.h"
+#include "entry/python_allocators.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 
 #include "hooks.h"
-#include "instruction.h"
-#include "module_file.h"
-#include "word_references.h"
+#include "arch/instruction.h"
+#include "elf/module_file.h"
+#include "arch/word_references.h"
 
 #define CODE_BYTES_MAX 512u  /* of a function: where the compiler has put the allocator into it, that comes behind */
 #define INSTRUCTIONS_MAX 40u /* in which the limit is compared */

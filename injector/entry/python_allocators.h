@@ -16,7 +16,7 @@
 #ifndef MEMATTACH_PYTHON_ALLOCATORS_H
 #define MEMATTACH_PYTHON_ALLOCATORS_H
 
-#include "elf_module.h"
+#include "elf/elf_module.h"
 
 enum python_row_word { ROW_CONTEXT, ROW_MALLOC, ROW_CALLOC, ROW_REALLOC, ROW_FREE, ROW_WORDS };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "stored_pointers.h"
+#include "entry/stored_pointers.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "now.h"
-#include "page_scan.h"
+#include "base/cleanup.h"
+#include "base/now.h"
+#include "process/page_scan.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define WANTED_MAX 256u

@@ -13,8 +13,8 @@
 #ifndef MEMATTACH_STORED_POINTERS_H
 #define MEMATTACH_STORED_POINTERS_H
 
-#include "got_plan.h"
-#include "target.h"
+#include "got/got_plan.h"
+#include "process/target.h"
 
 #define STORED_CPU_NS 300000000ull
 #define STORED_BYTES (512ull << 20)

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "got_planner.h"
+#include "got/got_planner.h"
 
 static const struct {
 	const char *symbol;

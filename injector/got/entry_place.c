@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "entry_place.h"
+#include "got/entry_place.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cleanup.h"
-#include "hook_names.h"
+#include "base/cleanup.h"
+#include "got/hook_names.h"
 
 bool entry_place_is_there(const struct maps *now, const struct maps *planned, uint64_t address)
 {

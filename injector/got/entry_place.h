@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 #include "control.h"
-#include "maps.h"
-#include "modules.h"
-#include "target_memory.h"
+#include "maps/maps.h"
+#include "elf/modules.h"
+#include "process/target_memory.h"
 
 /*
  * May the word be touched? planned: the mappings as they were when it was planned; NULL: it is to be given back, and a

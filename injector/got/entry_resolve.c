@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "entry_place.h"
-#include "got_planner.h"
+#include "got/entry_place.h"
+#include "got/got_planner.h"
 
 static uint32_t index_of(const struct planner *p, const struct elf_module *m)
 {

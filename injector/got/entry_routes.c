@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "got_planner.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "got/got_planner.h"
+#include "base/grow.h"
 
 #define BODY_MAX 65536u
 #define DIRECT_DEPTH_MAX 4u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "got_plan.h"
+#include "got/got_plan.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cleanup.h"
-#include "got_planner.h"
-#include "grow.h"
-#include "printable.h"
-#include "say.h"
+#include "base/cleanup.h"
+#include "got/got_planner.h"
+#include "base/grow.h"
+#include "base/printable.h"
+#include "host/say.h"
 
 #define NOTES_MAX 200u
 #define REFUSALS_MAX 1000u

@@ -30,8 +30,8 @@
 #define MEMATTACH_GOT_PLAN_H
 
 #include "control.h"
-#include "hook_names.h"
-#include "libc.h"
+#include "got/hook_names.h"
+#include "elf/libc.h"
 
 #define GROUP_BIT(group) (1u << (group))
 #define GO_ALLOCATOR "the allocator of the Go runtime" /* in notes: it is in a module, and never seen */

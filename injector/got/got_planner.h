@@ -6,8 +6,8 @@
 #ifndef MEMATTACH_GOT_PLANNER_H
 #define MEMATTACH_GOT_PLANNER_H
 
-#include "code_scan.h"
-#include "got_plan.h"
+#include "arch/code_scan.h"
+#include "got/got_plan.h"
 
 /* A GOT entry whose value is understood. */
 struct candidate {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "hook_names.h"
+#include "got/hook_names.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "group_witness.h"
+#include "launch/group_witness.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "close_all_but.h"
-#include "proc_status.h"
+#include "files/close_all_but.h"
+#include "process/proc_status.h"
 
 /* Who sends a signal to all that are called memattach, as pkill(1), does not mean the group. */
 static _Noreturn void be_witness(pid_t parent)

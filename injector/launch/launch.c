@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "launch.h"
+#include "launch/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clocks.h"
-#include "entry_hold.h"
-#include "group_witness.h"
-#include "named_program.h"
-#include "own_child.h"
-#include "say.h"
-#include "start_state.h"
+#include "host/clocks.h"
+#include "touch/start/entry_hold.h"
+#include "launch/group_witness.h"
+#include "launch/named_program.h"
+#include "touch/start/own_child.h"
+#include "host/say.h"
+#include "process/start_state.h"
 
 #define LOOK_MS 1
 #define LOOK_SELDOM_MS 10

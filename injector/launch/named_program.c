@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "named_program.h"
+#include "launch/named_program.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -12,9 +12,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "proc_status.h"
-#include "regular_file.h"
+#include "base/cleanup.h"
+#include "process/proc_status.h"
+#include "files/regular_file.h"
 
 #define LINE_BYTES 256     /* of a script's first line, as the kernel reads it */
 #define INTERPRETERS_MAX 5 /* one may be a script itself */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "several.h"
+#include "launch/several.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "child_search.h"
-#include "cleanup.h"
-#include "clocks.h"
-#include "grow.h"
-#include "say.h"
-#include "stop_signals.h"
+#include "choose/child_search.h"
+#include "base/cleanup.h"
+#include "host/clocks.h"
+#include "base/grow.h"
+#include "host/say.h"
+#include "host/stop_signals.h"
 
 #define POLL_NS 200000000ull
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */

@@ -14,7 +14,7 @@
 #ifndef MEMATTACH_SEVERAL_H
 #define MEMATTACH_SEVERAL_H
 
-#include "chosen.h"
+#include "choose/chosen.h"
 
 #define SEVERAL_MAX 64u          /* sessions at one time */
 #define SEVERAL_EVER_MAX 1024u   /* … and in all */

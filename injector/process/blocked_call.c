@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "blocked_call.h"
+#include "process/blocked_call.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clocks.h"
-#include "proc_status.h"
-#include "watchdog.h"
-#include "whole_io.h"
+#include "host/clocks.h"
+#include "process/proc_status.h"
+#include "host/watchdog.h"
+#include "files/whole_io.h"
 
 #define AWAIT_PAUSE_NS 50000
 #define RUNS_ON_NS 100000u /* more than a call needs from one sleep to the next */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clone_vm.h"
+#include "process/clone_vm.h"
 
 #include <dirent.h>
 #include <linux/kcmp.h>
@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
-#include "task.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "process/task.h"
 
 #define TRIES 20u /* with threads that end meanwhile */
 

@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_CLONE_VM_H
 #define MEMATTACH_CLONE_VM_H
 
-#include "target.h"
+#include "process/target.h"
 
 /* All of them, as kcmp(2) tells; *list is malloc'ed. -ENOSYS, -EPERM: there is no kcmp. */
 int clone_vm_find(const struct target *t, pid_t **list, size_t *count, struct err *e) WARN_UNUSED;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "live_thread.h"
+#include "process/live_thread.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "clocks.h"
-#include "maps_at.h"
-#include "task.h"
-#include "watchdog.h"
+#include "base/cleanup.h"
+#include "host/clocks.h"
+#include "maps/maps_at.h"
+#include "process/task.h"
+#include "host/watchdog.h"
 
 #define PATIENCE_NS 5000000000ull /* with threads that end while their files are read */
 

@@ -7,9 +7,9 @@
 #ifndef MEMATTACH_LIVE_THREAD_H
 #define MEMATTACH_LIVE_THREAD_H
 
-#include "maps.h"
-#include "target.h"
-#include "target_memory.h"
+#include "maps/maps.h"
+#include "process/target.h"
+#include "process/target_memory.h"
 
 /* directory: of a live thread, "/proc/PID/task/TID". -ESRCH: it has ended meanwhile. */
 typedef int (*live_thread_fn)(const char *directory, void *context, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "memory_room.h"
+#include "process/memory_room.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "size.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "files/whole_io.h"
 
 /* Files of one version of the memory controller (cgroup-v1/memory.rst and cgroup-v2.rst of the kernel's documentation).
  */

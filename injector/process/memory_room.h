@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "err.h"
+#include "base/err.h"
 
 /* -ENOMEM: bytes are more than half of what is left, in a cgroup of this process or on the machine; the text says
  * where. */

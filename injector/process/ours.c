@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ours.h"
+#include "process/ours.h"
 
 #include <string.h>
 #include <sys/stat.h>

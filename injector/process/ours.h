@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_OURS_H
 #define MEMATTACH_OURS_H
 
-#include "maps.h"
+#include "maps/maps.h"
 
 #define OURS_MAX 16u
 

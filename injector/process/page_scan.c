@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "page_scan.h"
+#include "process/page_scan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "live_thread.h"
-#include "watchdog.h"
+#include "base/cleanup.h"
+#include "process/live_thread.h"
+#include "host/watchdog.h"
 
 #define PAGE_BYTES 4096u
 #define STEP_FIRST (256ull << 20)

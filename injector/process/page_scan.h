@@ -17,8 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "maps.h"
-#include "target.h"
+#include "maps/maps.h"
+#include "process/target.h"
 
 #define PAGE_SCAN_RUNS 512u
 

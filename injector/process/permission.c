@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "permission.h"
+#include "process/permission.h"
 
 #include <linux/capability.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "proc_status.h"
-#include "whole_io.h"
+#include "process/proc_status.h"
+#include "files/whole_io.h"
 
 #define AS_ROOT "run memattach as root"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "proc_status.h"
+#include "process/proc_status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "whole_io.h"
+#include "files/whole_io.h"
 
 int proc_status_read(char text[STATUS_BYTES], pid_t pid, pid_t tid)
 {

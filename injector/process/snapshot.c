@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "snapshot.h"
+#include "process/snapshot.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
-#include "live_thread.h"
-#include "proc_status.h"
-#include "task.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "process/live_thread.h"
+#include "process/proc_status.h"
+#include "process/task.h"
+#include "files/whole_io.h"
 
 #define DESCRIPTORS_MAX 1000000u
 

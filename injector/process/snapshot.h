@@ -7,8 +7,8 @@
 #ifndef MEMATTACH_SNAPSHOT_H
 #define MEMATTACH_SNAPSHOT_H
 
-#include "maps.h"
-#include "target.h"
+#include "maps/maps.h"
+#include "process/target.h"
 
 struct snapshot_descriptor {
 	int number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "start_state.h"
+#include "process/start_state.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target.h"
+#include "process/target.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
-#include "live_thread.h"
-#include "permission.h"
-#include "proc_status.h"
-#include "task.h"
-#include "watchdog.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "process/live_thread.h"
+#include "process/permission.h"
+#include "process/proc_status.h"
+#include "process/task.h"
+#include "host/watchdog.h"
+#include "files/whole_io.h"
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
 #define LOOKS_MAX 20u          /* after a thread that lives */

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "blocked_call.h"
-#include "err.h"
+#include "process/blocked_call.h"
+#include "base/err.h"
 
 #define TARGET_LOCKS 2
 

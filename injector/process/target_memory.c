@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target_memory.h"
+#include "process/target_memory.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,8 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "task.h"
-#include "watchdog.h"
+#include "process/task.h"
+#include "host/watchdog.h"
 
 #define PIECES_PER_CALL 1024u /* IOV_MAX */
 #define CALL_COST 1024u       /* units of the budget: as long as copying so many bytes */

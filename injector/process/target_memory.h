@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "budget.h"
+#include "host/budget.h"
 
 struct target_memory {
 	pid_t pid;     /* a thread of the target whose number stays its own; 0: none, then only mem_fd is used */

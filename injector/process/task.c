@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "task.h"
+#include "process/task.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proc_status.h"
-#include "whole_io.h"
+#include "process/proc_status.h"
+#include "files/whole_io.h"
 
 /* Fields 3 and 23 of its stat (proc(5)): state and size of the memory. The command before them may hold anything but a
  * newline. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "working_directory.h"
+#include "process/working_directory.h"
 
 #include <stdio.h>
 #include <string.h>

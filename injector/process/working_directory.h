@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_WORKING_DIRECTORY_H
 #define MEMATTACH_WORKING_DIRECTORY_H
 
-#include "target.h"
+#include "process/target.h"
 
 #define WORKING_DIRECTORY_TEXT 4096u
 

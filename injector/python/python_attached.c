@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_attached.h"
+#include "python/python_attached.h"
 
 #include <elf.h>
 #include <stdlib.h>
 
-#include "cleanup.h"
-#include "module_file.h"
-#include "thread_variable.h"
+#include "base/cleanup.h"
+#include "elf/module_file.h"
+#include "arch/thread_variable.h"
 
 #define CODE_BYTES 64u
 #define DISTANCE_MAX (1 << 20) /* of thread-local storage below the thread pointer */

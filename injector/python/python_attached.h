@@ -12,7 +12,7 @@
 #ifndef MEMATTACH_PYTHON_ATTACHED_H
 #define MEMATTACH_PYTHON_ATTACHED_H
 
-#include "python_specific.h"
+#include "python/python_specific.h"
 
 #define PYTHON_ATTACHED_SINCE 12u /* minor version */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_containers.h"
+#include "python/python_containers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 #define HEAD_MAX 64u
 #define KEY_CHARS 15u /* of a key that is looked for */

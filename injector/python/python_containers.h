@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_PYTHON_CONTAINERS_H
 #define MEMATTACH_PYTHON_CONTAINERS_H
 
-#include "python_object.h"
+#include "python/python_object.h"
 
 #define PYTHON_DICT_SLOTS_MAX 8192u /* of a dict that is searched: that of sys has 256 */
 

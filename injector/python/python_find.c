@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_find.h"
+#include "python/python_find.h"
 
 #include <string.h>
 
-#include "module_file.h"
-#include "python_releases.h"
-#include "python_version.h"
-#include "scope.h"
+#include "elf/module_file.h"
+#include "python/python_releases.h"
+#include "python/python_version.h"
+#include "elf/scope.h"
 
 #define RUNTIME_SYMBOL "_PyRuntime"
 #define RUNTIME_SECTION ".PyRuntime"

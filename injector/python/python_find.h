@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_PYTHON_FIND_H
 #define MEMATTACH_PYTHON_FIND_H
 
-#include "modules.h"
+#include "elf/modules.h"
 
 #define PYTHON_RUNTIMES_MAX 4u
 #define PYTHON_FIND_BYTES (128ull << 20) /* budget of a search */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_object.h"
+#include "python/python_object.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 #define HEAD_MAX 256u                 /* bytes of a structure that are read at once */
 #define CODE_BYTES_MAX (256u << 20)   /* of one code object */

@@ -7,9 +7,9 @@
 #ifndef MEMATTACH_PYTHON_OBJECT_H
 #define MEMATTACH_PYTHON_OBJECT_H
 
-#include "modules.h"
-#include "python_lines.h"
-#include "python_releases.h"
+#include "elf/modules.h"
+#include "dump/python_lines.h"
+#include "python/python_releases.h"
 
 #define PYTHON_NAME_CHARS 240u /* what is read of a name */
 #define PYTHON_FILE_CHARS 1000u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_paths.h"
+#include "python/python_paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "grow.h"
-#include "python_containers.h"
-#include "python_stack.h"
+#include "base/grow.h"
+#include "python/python_containers.h"
+#include "python/python_stack.h"
 
 #define DIRECTORY_MAX 4096u
 

@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_PYTHON_PATHS_H
 #define MEMATTACH_PYTHON_PATHS_H
 
-#include "python_object.h"
+#include "python/python_object.h"
 
 #define PYTHON_PATHS_BYTES (1ull << 20) /* budget of a look */
 #define PYTHON_PATHS_WORK (8ull << 20)  /* bytes that are read: a fifth of a second at most */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_proof.h"
+#include "python/python_proof.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 
 #define PAUSE_NS 1000000 /* after the first look, twice as long after each further one */
 #define PAUSES_MAX 64u   /* of one proof, so that thousands of busy threads take no longer than a few */

@@ -23,8 +23,8 @@
 #ifndef MEMATTACH_PYTHON_PROOF_H
 #define MEMATTACH_PYTHON_PROOF_H
 
-#include "python_attached.h"
-#include "python_find.h"
+#include "python/python_attached.h"
+#include "python/python_find.h"
 
 #define PYTHON_PROOF_BYTES (64ull << 20) /* budget */
 #define PYTHON_PROOF_WORK (1ull << 30)   /* bytes that are read: about a second */

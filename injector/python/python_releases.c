@@ -11,7 +11,7 @@
  *
  * Not to be edited by hand.
  */
-#include "python_releases.h"
+#include "python/python_releases.h"
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_specific.h"
+#include "python/python_specific.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "module_file.h"
+#include "elf/module_file.h"
 
 #define LIBPTHREAD "libpthread"
 #define OFFSET_MAX 0x10000u /* of a control block */

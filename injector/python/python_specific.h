@@ -8,7 +8,7 @@
 #ifndef MEMATTACH_PYTHON_SPECIFIC_H
 #define MEMATTACH_PYTHON_SPECIFIC_H
 
-#include "python_stack.h"
+#include "python/python_stack.h"
 
 struct python_specific {
 	uint32_t offset;         /* struct python_layout, specific_offset */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_stack.h"
+#include "python/python_stack.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 
 #define CODES 256u /* code objects that are remembered during a walk; a power of two */
 #define FRAME_BYTES 128u

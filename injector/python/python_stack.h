@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_PYTHON_STACK_H
 #define MEMATTACH_PYTHON_STACK_H
 
-#include "python_object.h"
+#include "python/python_object.h"
 
 #define PYTHON_INTERPRETERS_MAX 256u
 #define PYTHON_STATES_MAX 4096u

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "python_version.h"
+#include "python/python_version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "module_file.h"
+#include "base/cleanup.h"
+#include "elf/module_file.h"
 
 #define COOKIE "xdebugpy"
 #define SUFFIX ".cpython-3"

@@ -8,7 +8,7 @@
 #ifndef MEMATTACH_PYTHON_VERSION_H
 #define MEMATTACH_PYTHON_VERSION_H
 
-#include "python_find.h"
+#include "python/python_find.h"
 
 /* Fills in r->version. -E2BIG: beyond the budget. */
 int python_version_read(struct python_runtime *r, const struct maps *maps, const struct target_memory *tm,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dump_append.h"
+#include "recording/dump_append.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "files/whole_io.h"
 
 static uint64_t align_up(uint64_t bytes)
 {

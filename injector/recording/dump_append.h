@@ -8,7 +8,7 @@
 #ifndef MEMATTACH_DUMP_APPEND_H
 #define MEMATTACH_DUMP_APPEND_H
 
-#include "dump_file.h"
+#include "recording/dump_file.h"
 
 /* How many bytes the limit of the dump leaves for names. */
 uint64_t dump_append_room(const struct dump_writer *w);

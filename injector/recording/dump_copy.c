@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dump_copy.h"
+#include "recording/dump_copy.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "dump_writer_internal.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "recording/dump_writer_internal.h"
+#include "files/whole_io.h"
 
 #define CHUNK_RECORDS 4096u
 #define CHUNK_BYTES (CHUNK_RECORDS * sizeof(struct dump_live_record))

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "dump_format.h"
-#include "dump_writer.h"
-#include "err.h"
+#include "recording/dump_writer.h"
+#include "base/err.h"
 
 struct dump_source {
 	/* As it is to be in the copy. Its regions are those of a writer of ours, or have been checked by

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dump_file.h"
+#include "recording/dump_file.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -18,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "clocks.h"
-#include "close_all_but.h"
-#include "file_place.h"
-#include "owner.h"
+#include "base/cleanup.h"
+#include "host/clocks.h"
+#include "files/close_all_but.h"
+#include "files/file_place.h"
+#include "files/owner.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull

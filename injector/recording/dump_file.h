@@ -24,10 +24,10 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "dump_copy.h"
-#include "err.h"
-#include "file_identity.h"
-#include "new_file.h"
+#include "recording/dump_copy.h"
+#include "base/err.h"
+#include "recording/file_identity.h"
+#include "files/new_file.h"
 
 struct dump_file_result;
 

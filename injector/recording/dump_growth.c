@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* When the dump gets more room, and how much: always before the payload needs it. */
-#include "dump_writer.h"
+#include "recording/dump_writer.h"
 
-#include "dump_writer_internal.h"
+#include "recording/dump_writer_internal.h"
 
 #define SHORT_NS 1000000000u             /* until memory that was short is asked for again */
 #define STACKS_BYTES_LEAST (64ull << 10) /* where what is wanted has no room */

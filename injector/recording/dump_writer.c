@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dump_writer.h"
+#include "recording/dump_writer.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "dump_writer_internal.h"
-#include "grow.h"
-#include "memory_room.h"
+#include "base/cleanup.h"
+#include "recording/dump_writer_internal.h"
+#include "base/grow.h"
+#include "process/memory_room.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* linux/memfd.h, since 6.3 */

@@ -21,11 +21,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "clocks.h"
+#include "host/clocks.h"
 #include "dump_format.h"
-#include "err.h"
-#include "modules.h"
-#include "thinning.h"
+#include "base/err.h"
+#include "elf/modules.h"
+#include "stats/thinning.h"
 
 #define DUMP_MEMFD_NAME "memattach-dump"
 

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "dump_writer.h"
+#include "recording/dump_writer.h"
 
 static inline _Atomic uint64_t *atomic64(uint64_t *word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "file_identity.h"
+#include "recording/file_identity.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "governor.h"
+#include "recording/governor.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kept_dumps.h"
+#include "recording/kept_dumps.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 
 struct kept_dump {
 	char *path;

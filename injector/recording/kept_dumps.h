@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#include "err.h"
-#include "file_identity.h"
+#include "base/err.h"
+#include "recording/file_identity.h"
 
 struct kept_dump;
 

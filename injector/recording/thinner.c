@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "thinner.h"
+#include "recording/thinner.h"
 
 #include <math.h>
 #include <stdatomic.h>

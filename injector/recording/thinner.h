@@ -9,7 +9,7 @@
 #ifndef MEMATTACH_THINNER_H
 #define MEMATTACH_THINNER_H
 
-#include "dump_writer.h"
+#include "recording/dump_writer.h"
 
 /* The table is crowded and cannot grow. */
 bool thinner_is_needed(const struct dump_writer *w);

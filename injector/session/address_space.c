@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "address_space.h"
+#include "session/address_space.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "arch/stub.h"
-#include "proc_status.h"
-#include "size.h"
-#include "whole_io.h"
+#include "process/proc_status.h"
+#include "base/size.h"
+#include "files/whole_io.h"
 
 #define PAYLOAD_BYTES (8ull << 20)           /* image, trampolines, filter, what the loader needs for them */
 #define DATA_BYTES ((4ull << 20) + SA_EXTRA) /* what is writable of these, and the work area of a borrowed thread */

@@ -11,7 +11,7 @@
 #ifndef MEMATTACH_ADDRESS_SPACE_H
 #define MEMATTACH_ADDRESS_SPACE_H
 
-#include "session.h"
+#include "session/session.h"
 
 /*
  * Makes options.max_bytes and *tables_bytes fit, and says so in a line. -ENOMEM: even the least does not; nothing was

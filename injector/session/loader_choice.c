@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "loader_choice.h"
+#include "session/loader_choice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
+#include "base/cleanup.h"
 
 #define NAMES(...)                                                                                                     \
 	(const char *const[])                                                                                          \

@@ -21,7 +21,7 @@
 #ifndef MEMATTACH_LOADER_CHOICE_H
 #define MEMATTACH_LOADER_CHOICE_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* After session_inspect, no payload is in the target: sets maps_payload and loader_reason. -ENOTSUP: --loader target
  * asks for what could harm the program. */

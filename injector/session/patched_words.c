@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patched_words.h"
+#include "session/patched_words.h"
 
 #include <stdarg.h>
 #include <stdio.h>

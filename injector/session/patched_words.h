@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_PATCHED_WORDS_H
 #define MEMATTACH_PATCHED_WORDS_H
 
-#include "session.h"
+#include "session/session.h"
 
 #define PATCHED_WORDS_TEXT 320u
 

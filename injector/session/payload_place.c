@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "payload_place.h"
+#include "session/payload_place.h"
 
 #include <string.h>
 
-#include "live_thread.h"
-#include "payload_symbols.h"
+#include "process/live_thread.h"
+#include "touch/remote/payload_symbols.h"
 
 bool session_payload_is_mapped(const struct session *s)
 {

@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_PAYLOAD_PLACE_H
 #define MEMATTACH_PAYLOAD_PLACE_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* Finds the payload of this session, or if it has none of its own yet, that of another one in the target; base 0 if
  * there is none. */

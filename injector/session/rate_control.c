@@ -6,9 +6,9 @@
  * to 1 of it (DISPLACED; bench/switched prints both). Where each call is recorded, all of that is in the caches. The
  * fast path is no part of the cost: no rate makes it cheaper.
  */
-#include "rate_control.h"
+#include "session/rate_control.h"
 
-#include "size.h"
+#include "base/size.h"
 
 #define OUTSIDE_NS 90u        /* of each sample and of its free: entry, the next interval, the lookup of a free */
 #define DISPLACED 0.5         /* of the time of the slow path, of samples */

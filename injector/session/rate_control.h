@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_RATE_CONTROL_H
 #define MEMATTACH_RATE_CONTROL_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* When recording has begun. */
 void rate_control_start(struct session *s);

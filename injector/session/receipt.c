@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "receipt.h"
+#include "session/receipt.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "cleanup.h"
-#include "live_thread.h"
-#include "patched_words.h"
-#include "receipt_file.h"
+#include "base/cleanup.h"
+#include "process/live_thread.h"
+#include "session/patched_words.h"
+#include "session/receipt_file.h"
 
 #define SETTLE_NS 5000000
 #define STARTED_TRIES 600 /* a new thread may wait so long for its first turn on a processor */

@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_RECEIPT_H
 #define MEMATTACH_RECEIPT_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* Compares the target with the snapshot from before attach; adds what is left of memattach to the residue. */
 int receipt_verify(struct session *s, struct err *e) WARN_UNUSED;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "receipt_file.h"
+#include "session/receipt_file.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "file_place.h"
-#include "json.h"
-#include "owner.h"
+#include "base/cleanup.h"
+#include "files/file_place.h"
+#include "base/json.h"
+#include "files/owner.h"
 
 int receipt_file_open(FILE **f, const char *path, struct err *e)
 {

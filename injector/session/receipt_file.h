@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "err.h"
+#include "base/err.h"
 
 /*
  * A new file, mode 0600, under sudo of the user who typed it (owner.h), or a regular file of before, which is emptied.

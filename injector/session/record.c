@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What the dump says about the modules of the target, and what will not be seen. */
-#include "record.h"
+#include "session/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "address_space.h"
-#include "cleanup.h"
-#include "task.h"
-#include "unwind_cache.h"
-#include "working_directory.h"
+#include "session/address_space.h"
+#include "base/cleanup.h"
+#include "process/task.h"
+#include "unwind/unwind_cache.h"
+#include "process/working_directory.h"
 
 /* A target that makes and ends threads all the time shall not fill the dump with their names. */
 #define RECORDED_NAMES_MAX 65536u

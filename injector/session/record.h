@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_RECORD_H
 #define MEMATTACH_RECORD_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* Unwind rows of all modules of the view into the tables, and the coverage of the view; once for each view. */
 int session_compile_rows(struct session *s, struct err *e) WARN_UNUSED;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "session.h"
+#include "session/session.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect.h"
-#include "say.h"
+#include "host/say.h"
 
 #define CALL_NS 5000000000ull     /* one remote call; a loader that waits for a lock longer than that goes on alone */
 #define PATIENCE_NS 5000000000ull /* to attach can be given up at no cost, to detach not */
@@ -23,6 +22,16 @@ void session_init(struct session *s, const struct session_options *options)
 		.symbols = { .program = -1, .root = -1 },
 		.recording = { .dump.fd = -1, .file.directory = -1, .tables = { .fd = -1, .own = -1 } },
 	};
+}
+
+void session_forget_view(struct session *s)
+{
+	safe_points_done(&s->view.points);
+	got_plan_free(&s->view.plan);
+	modules_free(&s->view.modules);
+	maps_free(&s->view.maps);
+	free(s->view.coverage);
+	s->view.coverage = NULL;
 }
 
 void session_done(struct session *s)

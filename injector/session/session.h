@@ -9,24 +9,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "borrow.h"
+#include "touch/remote/borrow.h"
 #include "control.h"
-#include "dump_file.h"
-#include "dump_writer.h"
-#include "entry_hooks.h"
-#include "got_plan.h"
-#include "governor.h"
-#include "libc.h"
-#include "ours.h"
-#include "output_file.h"
-#include "python_allocators.h"
-#include "python_find.h"
-#include "python_paths.h"
-#include "snapshot.h"
-#include "symbol_sources.h"
-#include "table_writer.h"
-#include "target.h"
-#include "trigger.h"
+#include "recording/dump_file.h"
+#include "recording/dump_writer.h"
+#include "entry/entry_hooks.h"
+#include "got/got_plan.h"
+#include "recording/governor.h"
+#include "elf/libc.h"
+#include "process/ours.h"
+#include "files/output_file.h"
+#include "entry/python_allocators.h"
+#include "python/python_find.h"
+#include "python/python_paths.h"
+#include "process/snapshot.h"
+#include "children/symbol_sources.h"
+#include "unwind/table_writer.h"
+#include "process/target.h"
+#include "choose/trigger.h"
 
 #define TRIGGERS_MAX 8u
 
@@ -218,6 +218,8 @@ struct session {
 
 void session_init(struct session *s, const struct session_options *options);
 void session_done(struct session *s);
+/* Drops what the last inspection found. */
+void session_forget_view(struct session *s);
 
 /* For a thread that is borrowed: with room for so many bytes; its longest stop goes to *longest_ns. */
 void session_borrower(const struct session *s, struct borrower *b, uint64_t extra_bytes, uint64_t *longest_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session_lock.h"
+#include "session/session_lock.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "proc_status.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "process/proc_status.h"
+#include "files/whole_io.h"
 
 #define PID_FILE_SYSTEM 0x50494446 /* PID_FS_MAGIC of linux/magic.h */
 #define FIRST_PID_NAMESPACE "pid:[4026531836]"

@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "err.h"
-#include "target.h"
+#include "base/err.h"
+#include "process/target.h"
 
 /*
  * The lock lasts until target_close or the death of this process. -EBUSY: somebody has it; e says who and what to do,

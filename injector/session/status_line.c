@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "status_line.h"
+#include "session/status_line.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "estimate.h"
-#include "printable.h"
-#include "say.h"
-#include "size.h"
+#include "stats/estimate.h"
+#include "base/printable.h"
+#include "host/say.h"
+#include "base/size.h"
 
 #define ENTRIES_MAX (1u << 20) /* more live samples are not added up every second */
 

@@ -4,7 +4,7 @@
 #ifndef MEMATTACH_STATUS_LINE_H
 #define MEMATTACH_STATUS_LINE_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* stderr is a terminal, and neither --quiet nor TERM=dumb is given: else these show nothing. */
 bool status_line_wanted(const struct session *s);

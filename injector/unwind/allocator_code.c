@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "allocator_code.h"
+#include "unwind/allocator_code.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "code_names.h"
-#include "code_references.h"
-#include "grow.h"
-#include "sorted.h"
+#include "base/cleanup.h"
+#include "unwind/code_names.h"
+#include "arch/code_references.h"
+#include "base/grow.h"
+#include "base/sorted.h"
 
 #define FUNCTIONS_MAX (1u << 20)
 #define WORDS_MAX (1u << 22) /* of data that the functions refer to */

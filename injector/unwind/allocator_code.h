@@ -24,7 +24,7 @@
 #ifndef MEMATTACH_ALLOCATOR_CODE_H
 #define MEMATTACH_ALLOCATOR_CODE_H
 
-#include "module_file.h"
+#include "elf/module_file.h"
 
 #define ALLOCATOR_TEXT_MAX (64ull << 20)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cache_dir.h"
+#include "unwind/cache_dir.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
-#include "regular_file.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "files/regular_file.h"
+#include "files/whole_io.h"
 
 #define NAME_BYTES (2 * CACHE_DIGEST_BYTES + 32)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cfi_program.h"
+#include "unwind/cfi_program.h"
 
 #include <dwarf.h>
 

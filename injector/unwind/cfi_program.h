@@ -9,7 +9,7 @@
 #ifndef MEMATTACH_CFI_PROGRAM_H
 #define MEMATTACH_CFI_PROGRAM_H
 
-#include "rule_encode.h"
+#include "arch/rule_encode.h"
 
 /* Bytes that are consumed from the left; once a read goes beyond the end, bad stays set and reads give 0. */
 struct cfi_reader {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stack_base.h"
+#include "unwind/stack_base.h"
 
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #ifndef MEMATTACH_STACK_BASE_H
 #define MEMATTACH_STACK_BASE_H
 
-#include "unwind_compile.h"
+#include "unwind/unwind_compile.h"
 
 /* Where such a function of the module is, relative to the start of its code; both 0: it has none. */
 void stack_base_find(const struct elf_module *m, uint32_t *start, uint32_t *end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "table_writer.h"
+#include "unwind/table_writer.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "grow.h"
-#include "unwind_cache.h"
-#include "unwind_worker.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "unwind/unwind_cache.h"
+#include "unwind/unwind_worker.h"
+#include "files/whole_io.h"
 
 #define BATCH_JOBS 128u
 #define BATCH_BYTES (16ull << 20) /* of call frame information */

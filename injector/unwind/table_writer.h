@@ -7,8 +7,8 @@
 #ifndef MEMATTACH_TABLE_WRITER_H
 #define MEMATTACH_TABLE_WRITER_H
 
-#include "modules.h"
-#include "unwind_compile.h"
+#include "elf/modules.h"
+#include "unwind/unwind_compile.h"
 #include "unwind_table.h"
 
 #define UNWIND_TABLES_MAX_BYTES                                                                                        \

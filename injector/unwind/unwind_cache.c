@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind_cache.h"
+#include "unwind/unwind_cache.h"
 
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "proc_status.h"
-#include "stack_base.h"
+#include "base/cleanup.h"
+#include "process/proc_status.h"
+#include "unwind/stack_base.h"
 
 _Static_assert(sizeof(struct unwind_cache_file) == 56, "unwind_cache_file");
 

@@ -12,8 +12,8 @@
 #ifndef MEMATTACH_UNWIND_CACHE_H
 #define MEMATTACH_UNWIND_CACHE_H
 
-#include "cache_dir.h"
-#include "unwind_compile.h"
+#include "unwind/cache_dir.h"
+#include "unwind/unwind_compile.h"
 
 #define UNWIND_CACHE_MAX_BYTES (256ull << 20)
 

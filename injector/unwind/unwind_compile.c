@@ -4,16 +4,16 @@
  * word. Functions come in the order of the object files, so their rows are collected first, then sorted and
  * joined, with explicit gaps.
  */
-#include "unwind_compile.h"
+#include "unwind/unwind_compile.h"
 
 #include <elfutils/libdw.h>
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi_program.h"
-#include "cleanup.h"
-#include "grow.h"
+#include "unwind/cfi_program.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
 
 /* Of the parts of a CIE, which are some ten bytes long: CIEs may overlap, so long ones would be read again and again.
  */

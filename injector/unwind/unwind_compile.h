@@ -7,7 +7,7 @@
 #ifndef MEMATTACH_UNWIND_COMPILE_H
 #define MEMATTACH_UNWIND_COMPILE_H
 
-#include "module_file.h"
+#include "elf/module_file.h"
 #include "unwind_table.h"
 
 struct cache_key;

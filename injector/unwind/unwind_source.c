@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cfi_program.h"
-#include "cleanup.h"
-#include "stack_base.h"
-#include "stack_switch.h"
-#include "unwind_cache.h"
-#include "unwind_compile.h"
+#include "unwind/cfi_program.h"
+#include "base/cleanup.h"
+#include "unwind/stack_base.h"
+#include "arch/stack_switch.h"
+#include "unwind/unwind_cache.h"
+#include "unwind/unwind_compile.h"
 
 #define EH_FRAME_MAX (1ull << 30)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind_worker.h"
+#include "unwind/unwind_worker.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "privileges.h"
-#include "watchdog.h"
-#include "whole_io.h"
+#include "base/cleanup.h"
+#include "host/privileges.h"
+#include "host/watchdog.h"
+#include "files/whole_io.h"
 
 #define THREADS_MAX 8u
 #define STACK_BYTES (256u << 10)

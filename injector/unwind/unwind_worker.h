@@ -12,7 +12,7 @@
 #ifndef MEMATTACH_UNWIND_WORKER_H
 #define MEMATTACH_UNWIND_WORKER_H
 
-#include "unwind_compile.h"
+#include "unwind/unwind_compile.h"
 
 #define UNWIND_WORKER_BYTES (128ull << 20) /* of memory, and of results */
 #define UNWIND_WORKER_SECONDS 30u          /* of CPU time, all threads together */

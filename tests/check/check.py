@@ -23,11 +23,12 @@ MAY_INCLUDE = {
     "analyzer": {"analyzer", "common", "include", "generated"},
 }
 # The folders of a part, in an order in which each includes only itself and those before it; last the part's own files. The path of a file of injector/
-# says whether it can touch the target: up to `recording` nothing stops or changes it.
+# says whether it can touch the target: what is not below touch/ changes nothing there.
 FOLDERS = {
-    "injector": ("process", "census", "elf", "python", "got", "unwind", "entry", "recording", "threads", "remote", "session", "launch", "."),
-    "analyzer": ("stats", "input", "symbols", "python", "report", "output", "live", "."),
-    "common": ("base", "stats", "dump"),
+    "injector": ("host", "maps", "process", "choose", "census", "elf", "python", "got", "unwind", "allocators", "entry", "recording", "children",
+                 "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "cli"),
+    "analyzer": ("stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
+    "common": ("base", "files", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves
 # Headers that only define constants and types: no function of theirs can be called by mistake.
@@ -87,9 +88,7 @@ def check_headers(tree):
     """Each header compiles alone, warnings are errors."""
     for part in PARTS:
         directories = [tree.source / p for p in sorted(MAY_INCLUDE[part] - {"generated"})]
-        directories += sorted({path.parent for p in MAY_INCLUDE[part] & set(FOLDERS) for path in tree.part_files(p, (".h",))})
         directories.append(tree.build / "generated")
-        directories += sorted({path.parent for path in tree.part_files(part, (".h",))})
         includes = [f"-I{directory}" for directory in directories] + ["-isystem", "/usr/include/libiberty"]
         payload = ["-DMEMATTACH_PAYLOAD", "-ffreestanding"] if part == "payload" else []
         for path in tree.part_files(part, (".h",)):
@@ -138,12 +137,12 @@ def folder_of(tree, part, path):
     order, folder = FOLDERS.get(part), path.relative_to(tree.source / part).parts
     if not order or folder[0] in ANYWHERE:
         return None
-    name = folder[0] if len(folder) > 1 else "."
+    name = "/".join(folder[:-1]) or "."
     return order.index(name) if name in order else -1
 
 
 def check_folders(tree):
-    """Each folder of a part includes only those before it in FOLDERS; no two headers of a part have one name."""
+    """An include carries its folder; each folder of a part includes only those before it in FOLDERS; no two headers of a part have one name."""
     for part in FOLDERS:
         headers = {}
         for path in tree.part_files(part, (".h",)):
@@ -156,10 +155,15 @@ def check_folders(tree):
                 continue
             if place < 0:
                 yield f"{tree.name(path)} is in a folder that FOLDERS does not name"
-            for target in re.findall(r'^\s*#\s*include\s*"([^"/]+)"', path.read_text(encoding="utf-8"), re.M):
-                other = folder_of(tree, part, headers[target]) if target in headers else None
+            for target in re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(encoding="utf-8"), re.M):
+                header = tree.source / part / target
+                if not header.exists():
+                    if "/" not in target and target in headers:
+                        yield f"{tree.name(path)} includes {target} without its folder"
+                    continue
+                other = folder_of(tree, part, header)
                 if other is not None and other > place:
-                    yield f"{tree.name(path)} includes {tree.name(headers[target])}, which comes after it in the order of the folders"
+                    yield f"{tree.name(path)} includes {tree.name(header)}, which comes after it in the order of the folders"
 
 
 def check_includes(tree):

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "demangled_name.h"
-#include "frame_name.h"
-#include "json.h"
-#include "printable.h"
-#include "short_name.h"
+#include "debug_info/demangled_name.h"
+#include "output/frame_name.h"
+#include "base/json.h"
+#include "base/printable.h"
+#include "output/short_name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

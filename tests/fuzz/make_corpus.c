@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "dump_builder.h"
-#include "symbol_section.h"
+#include "symbols/symbol_section.h"
 
 static void save(struct dump_builder *b, const char *directory, const char *name)
 {

@@ -59,7 +59,7 @@ def stops(context, libraries):
 
 @case()
 def stops_do_not_grow_with_libraries(context):
-    """Each library's page is opened and closed, at attach and at detach, while the thread runs freely (injector/remote/channel.h)."""
+    """Each library's page is opened and closed, at attach and at detach, while the thread runs freely (injector/touch/remote/channel.h)."""
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     few, many = stops(context, 2), stops(context, 60)

@@ -21,7 +21,7 @@
 
 #include "code_object.h"
 #include "dump_format.h"
-#include "python_releases.h"
+#include "python/python_releases.h"
 #include "python_walk.h"
 
 #define ROOM 1024u

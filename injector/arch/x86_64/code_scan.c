@@ -8,16 +8,16 @@
  * In a program at a fixed address below 2 GiB a GOT entry could also be named by an absolute disp32 or imm32: that
  * counts as "other".
  */
-#include "code_scan.h"
+#include "arch/code_scan.h"
 
 #include <emmintrin.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleanup.h"
-#include "grow.h"
-#include "sorted.h"
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "base/sorted.h"
 
 #define CHUNK_BYTES (1u << 20)
 #define CONTEXT_BYTES 8u /* looked at before a displacement: endbr64, bnd, opcode, ModRM */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "detour_code.h"
+#include "arch/detour_code.h"
 
 #include <string.h>
 
-#include "entry_code.h"
+#include "arch/entry_code.h"
 
 #define UNDO_BYTES (ENTRY_UNDO_BYTES + 2) /* with a jump to the start */
 

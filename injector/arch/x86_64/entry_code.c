@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "entry_code.h"
+#include "arch/entry_code.h"
 
 #include <string.h>
 
-#include "function_alias.h"
-#include "instruction.h"
+#include "entry/function_alias.h"
+#include "arch/instruction.h"
 
 #define SHORT_JUMP_BYTES 2u
 #define JCC_BYTES 6u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "../hold_stub.h"
+#include "arch/hold_stub.h"
 
 void hold_leave(struct user_regs_struct *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED])
 {

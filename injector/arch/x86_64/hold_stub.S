@@ -4,7 +4,7 @@
  * (psABI 3.4.1), at that of main %rdi, %rsi and %rdx: these are kept. Three words are pushed, in this order, which
  * hold_leave() knows.
  */
-#include "../hold_stub.h"
+#include "arch/hold_stub.h"
 
 #define SYS_nanosleep 35
 #define SYS_getppid 110

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "instruction.h"
+#include "arch/instruction.h"
 
 #include <Zydis/Zydis.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "../registers.h"
+#include "arch/registers.h"
 
 #include <cpuid.h>
 #include <errno.h>

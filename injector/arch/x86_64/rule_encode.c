@@ -3,7 +3,7 @@
  * x86-64: what compilers and hand-written code really use, by the psABI's DWARF register numbers (6 rbp, 7
  * rsp, 16 return address). Everything else becomes UNWIND_UNSUPPORTED: the walk ends there and says so.
  */
-#include "rule_encode.h"
+#include "arch/rule_encode.h"
 
 #include <dwarf.h>
 

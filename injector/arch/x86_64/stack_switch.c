@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stack_switch.h"
+#include "arch/stack_switch.h"
 
 #include <errno.h>
 

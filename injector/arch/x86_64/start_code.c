@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "../start_code.h"
+#include "arch/start_code.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-#include "whole_io.h"
+#include "files/whole_io.h"
 
 #define INSTRUCTIONS_MAX 64u
 #define PASSED_MAX 512u

@@ -7,7 +7,7 @@
  * stack (red zone, alternate stacks, goroutines); the flags are set before the last system calls, and only moves
  * follow.
  */
-#include "stub.h"
+#include "arch/x86_64/stub.h"
 
 #define SYS_mmap 9
 #define SYS_munmap 11

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "thread_variable.h"
+#include "arch/thread_variable.h"
 
 #include <Zydis/Zydis.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "word_references.h"
+#include "arch/word_references.h"
 
 #include <string.h>
 

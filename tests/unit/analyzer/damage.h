@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "live_screen.h"
-#include "outputs.h"
-#include "report.h"
+#include "live/live_screen.h"
+#include "forms/outputs.h"
+#include "report/report.h"
 #include "symbols_walk.h"
 
 enum { DAMAGE_NONE, DAMAGE_PARTIAL, DAMAGE_REFUSED };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reads an HTML report without a browser, by the rules of analyzer/output/html_data.h, and asserts what holds of each."""
+"""Reads an HTML report without a browser, by the rules of analyzer/html/html_data.h, and asserts what holds of each."""
 import base64
 import hashlib
 import html

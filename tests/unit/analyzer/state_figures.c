@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures of stacks of one size of blocks, where so few of them are missed that one more or less matters. */
 #include "statements.h"
-#include "unseen.h"
+#include "report/unseen.h"
 
 #define FIGURE_RATE 65536u
 

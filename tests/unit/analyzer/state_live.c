@@ -3,7 +3,7 @@
  * and how soon a stack that leaks is called grown. */
 #include "statements.h"
 
-#include "live_rows.h"
+#include "live/live_rows.h"
 
 #define STACKS 20u
 #define LOOKS 600u /* once a second */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump_symbols.h"
+#include "dump/dump_symbols.h"
 
 static inline size_t symbols_walk_string(const struct dump_symbols *s, uint32_t at)
 {

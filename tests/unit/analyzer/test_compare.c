@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "compare.h"
+#include "stats/compare.h"
 #include "heap_simulation.h"
-#include "leaks.h"
+#include "stats/leaks.h"
 
 #define RATE 65536u
 

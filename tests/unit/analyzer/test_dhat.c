@@ -2,7 +2,7 @@
 /* What the form of DHAT says of times: lifetimes, the peak, the end; and where it says nothing of them. */
 #include "views.h"
 
-#include "outputs.h"
+#include "forms/outputs.h"
 
 static char *dhat_of(const struct report *r)
 {

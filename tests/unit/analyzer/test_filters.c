@@ -4,7 +4,7 @@
 
 #include <link.h>
 
-#include "pprof_threads.h"
+#include "exchange/pprof_threads.h"
 
 enum { STACKS = 5, THREADS = 3, SAMPLES = 600 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "fold.h"
+#include "report/fold.h"
 
 static void test_what_is_folded(void **state)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "folding.h"
+#include "report/folding.h"
 
 #define INNER DUMP_FRAME(1, 0x400100)
 #define CALLER(i) DUMP_FRAME(1, 0x401000 + 16 * (uint64_t)(i))

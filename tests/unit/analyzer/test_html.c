@@ -3,10 +3,10 @@
 #include "views.h"
 
 #include "heap_simulation.h"
-#include "html_data.h"
-#include "html_growth.h"
-#include "html_tree.h"
-#include "report_html.h"
+#include "html/html_data.h"
+#include "html/html_growth.h"
+#include "html/html_tree.h"
+#include "html/report_html.h"
 
 #define STACKS 400u
 #define PAIRS 30

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jail.h"
+#include "debug_info/jail.h"
 
 #define FILE_BYTES (100ll << 20)
 

@@ -2,7 +2,7 @@
 /* The live view without its terminal: what is read from look to look, keys, and lines. */
 #include "views.h"
 
-#include "live_screen.h"
+#include "live/live_screen.h"
 
 enum { BLOCKS = 300, EARLY = 200 };
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "map.h"
+#include "base/map.h"
 
 static void test_map_keeps_what_it_was_given(void **state)
 {

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "perf_map.h"
+#include "symbols/perf_map.h"
 
 static struct perf_map map_of(const char *text, size_t bytes)
 {

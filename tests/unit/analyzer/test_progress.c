@@ -12,7 +12,7 @@
 #include <pty.h>
 #include <unistd.h>
 
-#include "progress.h"
+#include "input/progress.h"
 
 #define ERASE "\r\033[K"
 #define NEVER (3600ull * 1000000000u)

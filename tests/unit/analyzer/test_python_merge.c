@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "python_merge.h"
+#include "python/python_merge.h"
 
 #define EVALUATOR 0x1000u
 

@@ -2,8 +2,8 @@
 /* What files of Python are called: by sys.path, by directories of packages, by what they have in common. */
 #include "views.h"
 
-#include "python_files.h"
-#include "python_path.h"
+#include "input/python_files.h"
+#include "input/python_path.h"
 
 #define DEEP_BYTES 3900u
 

@@ -3,7 +3,7 @@
  */
 #include "views.h"
 
-#include "outputs.h"
+#include "forms/outputs.h"
 
 #define PYTHON_MODULE "/usr/lib/python3/dist-packages/pandas/core/frame.py"
 

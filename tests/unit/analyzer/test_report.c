@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "report.h"
-#include "report_json.h"
-#include "report_text.h"
+#include "report/report.h"
+#include "json/report_json.h"
+#include "text/report_text.h"
 
 struct made {
 	struct dump_builder b;

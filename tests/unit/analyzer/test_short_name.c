@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "short_name.h"
+#include "output/short_name.h"
 
 #define E "\xe2\x80\xa6"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "symbol_ranges.h"
+#include "debug_info/symbol_ranges.h"
 
 #define SPAN 400u
 

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "report.h"
-#include "report_json.h"
-#include "report_text.h"
-#include "symbol_section.h"
+#include "report/report.h"
+#include "json/report_json.h"
+#include "text/report_text.h"
+#include "symbols/symbol_section.h"
 #include "symbols_walk.h"
 
 #define LEAK DUMP_FRAME(1, 0x555500001234) /* frames of dump_builder_sampler */

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "demangled_name.h"
-#include "symbols.h"
+#include "debug_info/demangled_name.h"
+#include "symbols/symbols.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bool under_sanitizer = true; /* which has memory of its own */

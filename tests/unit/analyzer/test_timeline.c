@@ -3,7 +3,7 @@
 #include "views.h"
 
 #include "heap_simulation.h"
-#include "index_list.h"
+#include "base/index_list.h"
 
 enum { SAMPLES = 500 };
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "heap_simulation.h"
-#include "trust.h"
+#include "stats/trust.h"
 
 #define RATE 65536u
 #define RUNS 400

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups, threads, memory that is not seen, slack: from dumps that are built to known figures. */
-#include "symbol_section.h"
+#include "symbols/symbol_section.h"
 #include "views.h"
 
 static void test_groups(void **state)

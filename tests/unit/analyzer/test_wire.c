@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "wire.h"
+#include "symbols/wire.h"
 
 static void test_what_is_put_is_taken(void **state)
 {

@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "report.h"
-#include "report_json.h"
-#include "report_text.h"
-#include "size.h"
+#include "report/report.h"
+#include "json/report_json.h"
+#include "text/report_text.h"
+#include "base/size.h"
 
 #define SECOND 3000000000ull /* in stamps of dump_builder */
 #define START 1000000ull

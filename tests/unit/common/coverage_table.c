@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gamma.h"
+#include "stats/gamma.h"
 #include "heap_simulation.h"
 #include "real_sizes.h"
 

@@ -4,7 +4,7 @@
 #define MEMATTACH_DUMP_TALLY_H
 
 #include "dump_builder.h"
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 struct tally {
 	struct dump *dump;

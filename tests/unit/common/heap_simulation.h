@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "estimate.h"
+#include "stats/estimate.h"
 
 struct random_source {
 	uint64_t state;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "dump_builder.h"
-#include "gamma.h"
+#include "stats/gamma.h"
 #include "heap_simulation.h"
 
 #define RATE 65536u

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "dump_code.h"
+#include "dump/dump_code.h"
 #include "dump_tally.h"
 
 static struct dump_code_copy copy; /* of the last read */

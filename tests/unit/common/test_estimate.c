@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "estimate.h"
-#include "gamma.h"
+#include "stats/estimate.h"
+#include "stats/gamma.h"
 
 static void assert_close(double got, double want, double tolerance)
 {

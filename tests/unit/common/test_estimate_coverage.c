@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "gamma.h"
+#include "stats/gamma.h"
 #include "heap_simulation.h"
 #include "real_sizes.h"
 

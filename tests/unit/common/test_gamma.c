@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "gamma.h"
+#include "stats/gamma.h"
 
 static void assert_close(double got, double want, double tolerance)
 {

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "json.h"
+#include "base/json.h"
 
 /* What fn writes; to be freed. */
 static char *written(void (*fn)(struct json *))

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "line_width.h"
+#include "base/line_width.h"
 
 /* What a terminal of so many columns gets; 0: a pipe. */
 static const char *put(unsigned short columns, size_t used, size_t indent, const char *text)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "option_table.h"
+#include "base/option_table.h"
 
 static const struct option_row rows[] = {
 	{ .group = "First" },

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output_file.h"
+#include "files/output_file.h"
 
 #define STRANGER 12345
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "owner.h"
+#include "files/owner.h"
 
 static void test_owner_parse_takes_numbers_of_users(void **state)
 {

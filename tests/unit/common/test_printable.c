@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "printable.h"
+#include "base/printable.h"
 
 static size_t length(const char *s)
 {

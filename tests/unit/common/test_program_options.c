@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "memanalyze_options.h"
-#include "memattach_options.h"
+#include "cli/memattach_options.h"
 
 static const struct option_table *const tables[] = { &memattach_options, &memanalyze_options };
 

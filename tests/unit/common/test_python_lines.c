@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "python_lines.h"
+#include "dump/python_lines.h"
 
 #define RANGES_MAX 16
 

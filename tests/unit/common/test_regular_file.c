@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "regular_file.h"
+#include "files/regular_file.h"
 
 static char directory[] = "/tmp/regular-file-test.XXXXXX";
 

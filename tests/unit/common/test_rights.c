@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rights.h"
+#include "files/rights.h"
 
 #define USER 4711u
 #define NOBODY 65534u

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "size.h"
+#include "base/size.h"
 
 static void test_percent_parse_gives_a_fraction(void **state)
 {

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "estimate.h"
+#include "stats/estimate.h"
 #include "heap_simulation.h"
-#include "thinning.h"
+#include "stats/thinning.h"
 
 static struct thinning_sample sample_of(uint64_t size, uint32_t rate, struct random_source *random)
 {

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 struct dump_writer writer;
 struct dump_file file;

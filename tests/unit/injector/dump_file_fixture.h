@@ -3,9 +3,9 @@
 #ifndef MEMATTACH_DUMP_FILE_FIXTURE_H
 #define MEMATTACH_DUMP_FILE_FIXTURE_H
 
-#include "dump_file.h"
-#include "dump_reader.h"
-#include "dump_writer.h"
+#include "recording/dump_file.h"
+#include "dump/dump_reader.h"
+#include "recording/dump_writer.h"
 
 #define RATE 65536u
 #define MAX_BYTES (16u << 20)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "got_plan.h"
+#include "got/got_plan.h"
 
 struct victim {
 	pid_t pid;

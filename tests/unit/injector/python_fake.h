@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_PYTHON_FAKE_H
 #define MEMATTACH_PYTHON_FAKE_H
 
-#include "python_proof.h"
+#include "python/python_proof.h"
 
 #define FAKE_FRAMES 3u
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "python_lines.h"
+#include "dump/python_lines.h"
 
 struct record {
 	uint32_t format;

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "address_space.h"
+#include "session/address_space.h"
 
 #define MIB (1ull << 20)
 #define TEXT (10 * MIB)

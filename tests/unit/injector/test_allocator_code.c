@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "allocator_code.h"
-#include "code_references.h"
+#include "unwind/allocator_code.h"
+#include "arch/code_references.h"
 
 static bool is_allocation(const char *name)
 {

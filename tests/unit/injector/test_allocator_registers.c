@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "allocator_find.h"
+#include "allocators/allocator_find.h"
 
 static const char *const names[] = {
 	"no_leaf",       "no_leaf_below",  "no_itself",       "no_register",     "no_large_model", "no_stack",

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocator_find.h"
-#include "function_table.h"
+#include "allocators/allocator_find.h"
+#include "allocators/function_table.h"
 
 /* ---- names ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which calls a stop would harm, by children that sleep in them. */
-#include "blocked_call.h"
+#include "process/blocked_call.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a hostile program may put in the place of the two numbers: here this process is the program. */
-#include "borrowed_pair.h"
+#include "touch/remote/borrowed_pair.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "channel.h"
+#include "touch/remote/channel.h"
 
 #include <errno.h>
 #include <poll.h>

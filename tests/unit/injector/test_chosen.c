@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chosen.h"
-#include "inspect.h"
+#include "choose/chosen.h"
+#include "run/inspect.h"
 
 #define NAME "chosen by name"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "clone_vm.h"
+#include "process/clone_vm.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "code_scan.h"
+#include "arch/code_scan.h"
 
 #define CODE 0x7f0000001000ull
 #define ENTRY_A 0x7f0000101000ull

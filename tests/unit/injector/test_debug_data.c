@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "debug_data.h"
+#include "allocators/debug_data.h"
 
 #define BYTES (4u << 20)
 

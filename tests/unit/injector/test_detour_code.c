@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "detour_code.h"
+#include "arch/detour_code.h"
 
 #define COUNTERS 4096u
 #define MULTIPLIER 0xF1BBu

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "dump_file_fixture.h"
-#include "dump_reader.h"
+#include "dump/dump_reader.h"
 
 static void test_copy_holds_what_the_memory_holds(void **state)
 {

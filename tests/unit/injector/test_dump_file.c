@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "dump_file_fixture.h"
-#include "dump_reader.h"
-#include "tracee.h"
+#include "dump/dump_reader.h"
+#include "touch/threads/tracee.h"
 
 static void test_name_that_exists_is_refused(void **state)
 {

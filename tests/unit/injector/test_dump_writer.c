@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "dump_writer.h"
+#include "recording/dump_writer.h"
 
 static struct dump_writer writer;
 

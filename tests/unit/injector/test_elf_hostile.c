@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "code_scan.h"
-#include "unwind_compile.h"
+#include "arch/code_scan.h"
+#include "unwind/unwind_compile.h"
 
 struct image {
 	uint8_t *copy;

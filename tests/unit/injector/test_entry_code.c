@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "entry_code.h"
-#include "instruction.h"
+#include "arch/entry_code.h"
+#include "arch/instruction.h"
 
 #define AT 0x7f0000001000ull
 #define NEAR (AT + 0x10000)

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "allocator_find.h"
-#include "cleanup.h"
+#include "allocators/allocator_find.h"
+#include "base/cleanup.h"
 
 #define ROUNDS 10000u
 #define STUB_BYTES 72u /* hook at 0, copy at 18 */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "evaluator_code.h"
+#include "entry/evaluator_code.h"
 
 /*
  * It jumps into the middle of one part, to the beginning of another, which no function is, and calls at its end a

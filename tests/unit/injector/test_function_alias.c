@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "function_alias.h"
+#include "entry/function_alias.h"
 
 #define BEFORE(...) function_alias_before((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 #define SKIP(...) function_alias_skip((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))

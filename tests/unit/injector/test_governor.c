@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "governor.h"
+#include "recording/governor.h"
 
 #define SECOND 1000000000ull
 #define LEAST (512ull << 10)

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "control.h"
-#include "hook_search.h"
-#include "tid_offset.h"
+#include "prove/hook_search.h"
+#include "elf/tid_offset.h"
 
 #define PAGE 4096u
 #define RESERVED_BYTES (8ull << 40)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is mapped for the payload's image, and which images are refused. Mapping itself: test_load.c. */
-#include "image_map.h"
+#include "touch/remote/image_map.h"
 
 #include <elf.h>
 #include <setjmp.h>

@@ -11,14 +11,14 @@
 
 #include "fixture.h"
 
-#include "attach.h"
-#include "detach.h"
-#include "inspect.h"
+#include "run/attach.h"
+#include "run/detach.h"
+#include "run/inspect.h"
 #include "payload_image.h"
-#include "payload_place.h"
-#include "plan.h"
-#include "receipt.h"
-#include "record.h"
+#include "session/payload_place.h"
+#include "run/plan.h"
+#include "session/receipt.h"
+#include "session/record.h"
 
 #define SECOND_NS 1000000000ull
 

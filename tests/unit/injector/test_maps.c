@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
-#include "maps_at.h"
+#include "maps/maps_at.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cave.h"
-#include "loader_locks.h"
+#include "touch/remote/cave.h"
+#include "elf/loader_locks.h"
 
 static void test_modules_read_finds_all(void **state)
 {

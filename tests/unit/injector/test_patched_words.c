@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "patched_words.h"
+#include "session/patched_words.h"
 
 static void says(const struct session *s, const char *attached, const char *restored)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "permission.h"
+#include "process/permission.h"
 
 #define STATUS(uid, gid, caps, seccomp)                                                                                \
 	"Name:\tx\nUid:\t" uid "\nGid:\t" gid "\nCapInh:\t0000000000000000\nCapPrm:\t" caps "\nCapEff:\t" caps         \

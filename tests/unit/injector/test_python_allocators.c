@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "python_allocators.h"
-#include "word_references.h"
+#include "entry/python_allocators.h"
+#include "arch/word_references.h"
 
 struct row {
 	uint64_t words[ROW_WORDS];

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "python_containers.h"
-#include "python_paths.h"
+#include "python/python_containers.h"
+#include "python/python_paths.h"
 #include "python_proving.h"
 
 #define HERE "/home/me"

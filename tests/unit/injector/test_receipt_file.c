@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "printable.h"
-#include "receipt.h"
-#include "receipt_file.h"
-#include "say.h"
+#include "base/printable.h"
+#include "session/receipt.h"
+#include "session/receipt_file.h"
+#include "host/say.h"
 
 #define ROUNDS 20000
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "arena_heap.h"
-#include "region_table.h"
+#include "census/arena_heap.h"
+#include "census/region_table.h"
 
 #define HEAP 0x7f0000000000ull
 

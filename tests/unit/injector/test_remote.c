@@ -5,7 +5,7 @@
  * each of its system calls in turn, and the system calls that the borrowed thread makes alone after that are looked at
  * one by one.
  */
-#include "remote.h"
+#include "touch/remote/remote.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -30,7 +30,7 @@
 
 #include <cmocka.h>
 
-#include "send_descriptors.h"
+#include "touch/remote/send_descriptors.h"
 
 #define SECOND_NS 1000000000ull
 #define WORKER_CALLS_MAX 2000

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "kept_dumps.h"
-#include "schedule.h"
-#include "session_seed.h"
+#include "recording/kept_dumps.h"
+#include "host/schedule.h"
+#include "host/session_seed.h"
 
 #define SECOND 1000000000ull
 

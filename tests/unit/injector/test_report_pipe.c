@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report_pipe.h"
+#include "children/report_pipe.h"
 
 #define BYTES 200000u
 

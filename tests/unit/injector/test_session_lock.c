@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "session_lock.h"
+#include "session/session_lock.h"
 
 static pid_t process; /* that is locked */
 

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "stack_base.h"
-#include "stack_switch.h"
+#include "unwind/stack_base.h"
+#include "arch/stack_switch.h"
 
 #define RSP UNWIND_RULE(UNWIND_RSP, 16, 0)
 #define RBP UNWIND_RULE(UNWIND_RBP, 16, 2)

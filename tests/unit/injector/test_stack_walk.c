@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clocks.h"
-#include "stack_walk.h"
+#include "host/clocks.h"
+#include "prove/stack_walk.h"
 
 #define DEPTH 40
 #define MOMENTS 60

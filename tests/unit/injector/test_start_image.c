@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "start_image.h"
+#include "touch/start/start_image.h"
 
 #define STACK 0x8000u
 #define PROGRAM 0x2000u

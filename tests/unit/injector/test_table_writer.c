@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "table_writer.h"
+#include "unwind/table_writer.h"
 
 #define TABLES_BYTES (64u << 20)
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "dump_format.h"
-#include "dump_writer.h"
-#include "target_dump.h"
+#include "recording/dump_writer.h"
+#include "touch/patches/target_dump.h"
 
 #define DUMP_BYTES (64u << 10)
 #define SESSION_ID 0x1234u

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target_file.h"
+#include "maps/target_file.h"
 
 #define NOBODY 65534u
 

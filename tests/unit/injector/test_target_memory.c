@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tid_offset.h"
+#include "elf/tid_offset.h"
 
 static uint64_t address_of(const void *p)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "task.h"
+#include "process/task.h"
 
 static void test_inner_tid_is_the_outer_one_in_one_namespace(void **state)
 {

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "dump_reader.h"
-#include "estimate.h"
-#include "thinner.h"
+#include "dump/dump_reader.h"
+#include "stats/estimate.h"
+#include "recording/thinner.h"
 
 #define RATE 256u
 #define MAX_BYTES (16u << 20)

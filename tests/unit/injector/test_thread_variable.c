@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "python_attached.h"
-#include "thread_variable.h"
+#include "python/python_attached.h"
+#include "arch/thread_variable.h"
 
 #define FUNCTION(name, body)                                                                                           \
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" body "\n.size " #name              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tracee.h"
+#include "touch/threads/tracee.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "target.h"
+#include "process/target.h"
 
 static pid_t start_sleeper(void)
 {

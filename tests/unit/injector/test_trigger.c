@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "trigger.h"
+#include "choose/trigger.h"
 
 #define SECOND 1000000000ull
 #define MB (1ull << 20)

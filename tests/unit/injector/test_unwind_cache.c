@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cleanup.h"
-#include "unwind_cache.h"
+#include "base/cleanup.h"
+#include "unwind/unwind_cache.h"
 
 #define ROWS 40u
 #define EXEC_BYTES 4096u

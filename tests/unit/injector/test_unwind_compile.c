@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "unwind_compile.h"
+#include "unwind/unwind_compile.h"
 
 struct image {
 	int fd;

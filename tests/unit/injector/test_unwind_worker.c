@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "unwind_worker.h"
+#include "unwind/unwind_worker.h"
 
 static void open_job(struct unwind_job *job, const struct elf_module *m, const struct view *view, bool by_memory)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Many threads, running and asleep: each is visited once, in a stop, and goes on. */
-#include "visit_threads.h"
+#include "touch/threads/visit_threads.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "target.h"
+#include "process/target.h"
 
 #define RUNNING 20
 #define ASLEEP 40

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each case is a child that plays memattach: its end tells what the watchdog did. */
-#include "watchdog.h"
+#include "host/watchdog.h"
 
 #include <poll.h>
 #include <setjmp.h>

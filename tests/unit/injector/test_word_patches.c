@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "maps.h"
-#include "word_patches.h"
+#include "maps/maps.h"
+#include "touch/patches/word_patches.h"
 
 #define TRAMPOLINES 0x7000000000ull
 #define PAGE 4096u

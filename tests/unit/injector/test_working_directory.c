@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "working_directory.h"
+#include "process/working_directory.h"
 
 static char top[PATH_MAX];
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "arch.h"
+#include "arch/x86_64/arch.h"
 #include "known_stack.h"
 #include "recent_stack.h"
 #include "walk_fixture.h"

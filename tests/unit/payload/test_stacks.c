@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "arch.h"
+#include "arch/x86_64/arch.h"
 #include "fixture.h"
 #include "known_stack.h"
 #include "recent_stack.h"
@@ -50,7 +50,7 @@ static const uint32_t rules[MODULE_FUNCTIONS] = {
 	[POINTED] = UNWIND_RULE(UNWIND_RBP, 16, 2), /* 64 bytes */
 	[BARE] = UNWIND_NONE,
 	[OUTERMOST] = UNWIND_RULE(UNWIND_END, 0, 0),
-	[SWITCHING] = UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0), /* see injector/unwind/stack_switch.h */
+	[SWITCHING] = UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0), /* see injector/arch/stack_switch.h */
 	[HANDLER] = UNWIND_RULE(UNWIND_SIGNAL, 0, 0),
 };
 static const uint32_t bytes[MODULE_FUNCTIONS] = { [SMALL] = 16, [LARGE] = 1600, [SAVING] = 48, [POINTED] = 64 };

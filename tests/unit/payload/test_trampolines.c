@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "arch.h"
+#include "arch/x86_64/arch.h"
 #include "trampoline_setup.h"
 #include "hook_fixture.h"
 

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "html/html_head.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "output/frame_name.h"
+#include "stats/gamma.h"
+#include "json/json_view.h"
+#include "text/report_text.h"
+#include "text/text.h"
+#include "version.h"
+#include "report/unseen.h"
+
+#define TEXT_ROWS 20u
+#define RATES_MAX 500u    /* changes of the rate; a dump may claim any number */
+#define TEXT_BYTES 60000u /* of each, however much there is */
+
+/* What a part of the text report writes, cut to so many bytes. */
+struct capture {
+	char *text;
+	size_t bytes;
+	FILE *out;
+	struct text put;
+};
+
+static bool capture_begin(struct capture *c, const struct report *r)
+{
+	*c = (struct capture){ 0 };
+	c->out = open_memstream(&c->text, &c->bytes);
+	c->put = (struct text){ .report = r, .out = c->out, .bold = "", .dim = "", .warn = "", .plain = "" };
+	return c->out;
+}
+
+/* To be freed. */
+static char *capture_end(struct capture *c)
+{
+	if (fclose(c->out)) {
+		free(c->text);
+		return NULL;
+	}
+	if (c->bytes > TEXT_BYTES) {
+		size_t n = TEXT_BYTES - 8;
+		while (n && ((unsigned char)c->text[n] & 0xc0) == 0x80)
+			n--;
+		strcpy(c->text + n, " ...\n");
+	}
+	return c->text;
+}
+
+static int put_captured(struct json *j, const char *name, struct capture *c)
+{
+	AUTO_FREE char *text = capture_end(c);
+
+	if (text)
+		json_string(j, name, text);
+	return text ? 0 : -ENOMEM;
+}
+
+/* One of the parts that take nothing else. */
+static int put_part(struct json *j, const char *name, const struct report *r, void (*part)(const struct text *))
+{
+	struct capture c;
+
+	if (!capture_begin(&c, r))
+		return -ENOMEM;
+	part(&c.put);
+	return put_captured(j, name, &c);
+}
+
+static void put_growth_verdict(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	struct estimate x = report_growth(r, &r->total, f);
+	bool doubtful = report_is_live(f) && trust_live_doubtful(&r->trust);
+	bool more = x.low > 0, less = x.high < 0;
+	char value[40], range[96];
+
+	fprintf(t->out, "%s%s %s ", report_is_live(f) ? "Live " : "Allocated ", report_is_bytes(f) ? "bytes" : "blocks",
+	        more && doubtful ? "may have grown"
+	        : more           ? "grew"
+	        : less           ? "shrank"
+	                         : "did not change by more than chance explains:");
+	fprintf(t->out, "%s%s (%s, %g %% sure)%s.", more || less ? "by about " : "about ",
+	        text_amount(f, more || !less ? x.value : -x.value, value), text_interval(f, &x, range),
+	        100 * r->options.confidence, doubtful ? "; blocks that count as live may have been freed unseen" : "");
+}
+
+static void put_verdict(const struct text *t)
+{
+	(report_compares(t->report) ? put_growth_verdict : text_verdict)(t);
+}
+
+static void put_facts(const struct text *t)
+{
+	text_facts(t);
+}
+
+static int put_texts(struct json *j, const struct report *r, const char *name)
+{
+	struct name_text buffer = { 0 };
+	const char *clean = name_clean(&buffer, name);
+	struct capture c;
+	int s = clean && capture_begin(&c, r) ? 0 : -ENOMEM;
+
+	if (!s) {
+		json_string(j, "name", clean);
+		text_head(&c.put, clean);
+		s = put_captured(j, "target", &c);
+	}
+	name_done(&buffer);
+	if (!s && (r->session_count != 1 || r->options.at_ns || r->options.since_ns))
+		s = put_part(j, "sessions", r, text_sessions);
+	s = s ? s : put_part(j, "verdict", r, put_verdict);
+	s = s ? s : put_part(j, "trust", r, text_trust);
+	s = s ? s : put_part(j, "warnings", r, text_warnings);
+	s = s ? s : put_part(j, "filter", r, text_filter);
+	s = s ? s : put_part(j, "seen", r, text_seen);
+	return s ? s : put_part(j, "facts", r, put_facts);
+}
+
+static void put_estimate(struct json *j, const char *name, struct estimate x)
+{
+	json_object_line(j, name);
+	json_interval(j, &x);
+	json_number(j, "unseen", x.unseen);
+	json_object_end(j);
+}
+
+double html_quantile(double level)
+{
+	return level > 0 && level < 1 ? -normal_quantile(level / 2) : 0;
+}
+
+/* What intervals of any part of the report are made of, beside its own sums. */
+static void put_figures(struct json *j, const struct report *r)
+{
+	json_array(j, "figures");
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		json_object_line(j, NULL);
+		json_string(j, "title", text_title(f));
+		json_string(j, "key", report_figure_name(f));
+		json_string(j, "trust", trust_value_name(report_trust(r, f)));
+		json_number(j, "next", r->total.sum[f].next);
+		json_number(j, "hidden", r->total.sum[f].hidden);
+		json_number(j, "lostWeight", report_lost_weight(r, f, 1));
+		json_unsigned(j, "samples", r->total.sum[f].samples);
+		put_estimate(j, "total", report_estimate(r, &r->total, f));
+		if (report_compares(r)) {
+			json_estimate(j, "old", r->total.change->old[f].value);
+			put_estimate(j, "growth", report_growth(r, &r->total, f));
+			json_number(j, "oldNext", r->total.change->minus[f].next);
+			json_number(j, "oldHidden", r->total.change->minus[f].hidden);
+		}
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void put_timeline(struct json *j, const struct report *r)
+{
+	json_array(j, "timeline");
+	for (size_t i = 0; i < r->timeline.count; i++) {
+		const struct timeline_point *point = &r->timeline.points[i];
+		const struct estimate figures[] = { report_at_moment(r, &point->live, true),
+			                            report_at_moment(r, &point->allocated, false) };
+		json_array_line(j, NULL);
+		json_estimate(j, NULL, (double)point->ns / 1e9);
+		for (int k = 0; k < 2; k++) {
+			json_estimate(j, NULL, round(figures[k].value));
+			json_estimate(j, NULL, round(figures[k].low));
+			json_estimate(j, NULL, round(figures[k].high));
+		}
+		json_unsigned(j, NULL, point->incomplete);
+		json_array_end(j);
+	}
+	json_array_end(j);
+	const struct session *s = r->session_count == 1 ? &r->sessions[0] : NULL;
+	if (r->timeline.count && s && s->private_start_bytes && s->private_latest_bytes) {
+		json_array_line(j, "private");
+		json_estimate(j, NULL, (double)s->private_start_bytes);
+		json_estimate(j, NULL, (double)s->private_latest_bytes);
+		json_array_end(j);
+	}
+	/* When the distance of samples changed, and to what. */
+	json_array(j, "rates");
+	size_t rates = r->timeline.count && r->session_count == 1 ? r->sessions[0].rate_count : 0;
+	for (size_t i = 0; i < rates && i < RATES_MAX; i++) {
+		json_array_line(j, NULL);
+		json_estimate(j, NULL, r->sessions[0].rates[i].seconds);
+		json_unsigned(j, NULL, r->sessions[0].rates[i].new_bytes);
+		json_array_end(j);
+	}
+	json_array_end(j);
+}
+
+int html_head(const struct report *r, const char *name, struct json *j)
+{
+	json_object(j, NULL);
+	json_string(j, "version", MEMATTACH_VERSION);
+	json_number(j, "confidence", r->options.confidence);
+	json_number(j, "quantile", html_quantile(1 - r->options.confidence));
+	json_unsigned(j, "sort", r->options.sort);
+	json_bool(j, "compares", report_compares(r));
+	json_number(j, "sides", (double)r->rate_now / (double)unseen_rate_before(r));
+	json_bool(j, "complete", report_complete(r));
+	json_string(j, "noWidth", text_all_measured(r) ? TEXT_EXACT : TEXT_COUNTED);
+	json_bool(j, "doubtful", trust_live_doubtful(&r->trust));
+	json_number(j, "limit", report_detection_limit(r));
+	json_unsigned(j, "lostBusy", r->lost_busy);
+	json_unsigned(j, "lostStack", r->lost_stack);
+	json_unsigned(j, "lostTotal", report_total_lacks(r));
+	json_unsigned(j, "lostBefore", r->lost_before);
+	json_unsigned(j, "stacks", r->rows.count);
+	if (r->options.at_ns)
+		json_number(j, "at", (double)r->options.at_ns / 1e9);
+	put_figures(j, r);
+	put_timeline(j, r);
+	int s = put_texts(j, r, name);
+	if (!s)
+		json_object_end(j);
+	return s;
+}
+
+char *html_text(const struct report *r, const char *name)
+{
+	struct report few = *r;
+	struct capture c;
+
+	few.options.top = TEXT_ROWS;
+	few.options.verbose = false;
+	if (!capture_begin(&c, &few))
+		return NULL;
+	report_text(&few, name, c.out, false);
+	return capture_end(&c);
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: MIT */
+/* The text report of a heap in a few lines. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/deepest.h"
+#include "base/printable.h"
+#include "output/short_name.h"
+#include "base/size.h"
+#include "text/text.h"
+#include "report/unseen.h"
+
+#define ENOUGH_SAMPLES 100u
+#define MOST_OVERHEAD 25.0 /* % */
+
+/* Up to the column of names, then "< ", function, space, source: 120 columns. */
+#define NAME_COLUMNS 27
+#define SOURCE_COLUMNS 19
+#define NAMES_AT 71
+#define FRAMES_SHOWN 8
+#define NEXT_NAME_COLUMNS 10 /* three times, in 120 columns */
+
+double text_seconds(const struct report *r)
+{
+	if (r->session_count != 1)
+		return 0;
+	return (double)(r->options.at_ns ? r->options.at_ns : r->sessions[0].duration_ns) / 1e9;
+}
+
+static const char *hedge(enum trust_value value)
+{
+	return value == TRUST_UPPER_BOUND ? "at most " : value == TRUST_LOWER_BOUND ? "at least " : "about ";
+}
+
+static const char *level_text(const struct report *r, const struct estimate *x, char text[40])
+{
+	text[0] = 0;
+	if (x->low < x->high)
+		snprintf(text, 40, ", %g %% sure", 100 * r->options.confidence);
+	return text;
+}
+
+/* A name in bold, and where it is; false: it has none. */
+static bool put_function(const struct text *t, const char *before, uint64_t place, const struct location *l)
+{
+	const struct report *r = t->report;
+	char name[LINE_TEXT], source[LINE_TEXT];
+
+	if (!l->function)
+		return false;
+	text_name(r, l->function, NAME_COLUMNS, name);
+	text_source(&r->images, place, l, source);
+	if (!r->options.full_names)
+		short_name_cut(source, SOURCE_COLUMNS);
+	fprintf(t->out, ";\n%s%s%s%s%s%s%s", before, t->bold, name, t->plain, source[0] ? " (" : "", source,
+	        source[0] ? ")" : "");
+	return true;
+}
+
+/* The deepest function with more than half below it. If one row has so much, its own sentence says it. */
+static void put_deepest(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = report_is_live(r->options.sort) ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	struct deepest d;
+	char before[64], share[16];
+
+	if (r->options.by != BY_STACK || !r->symbols || !r->rows.count || report_share(r, r->rows.list, f) > 0.5 ||
+	    deepest_find(r, f, &d) || !d.location)
+		return;
+	snprintf(before, sizeof before, "%s%s of it comes from below ", r->rows.count > DEEPEST_ROWS ? "at least " : "",
+	         text_percent(d.share, share));
+	put_function(t, before, d.place, d.location);
+}
+
+/* The function of the first row, and where it is. */
+static void put_largest(const struct text *t)
+{
+	const struct report *r = t->report;
+	const struct report_row *row = r->rows.list;
+	char share[16];
+
+	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
+		return;
+	struct report_own own = report_own(r, row);
+	size_t n;
+	const uint64_t place = row->frames[own.frame];
+	const struct location *l = report_locations(r, place, &n) + own.location;
+	const char *before = report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ";
+	if (!put_function(t, before, place, l))
+		return;
+	fprintf(t->out, ", %s %s of it", report_is_live(r->options.sort) ? "holds" : "allocated",
+	        text_percent(report_share(r, row, r->options.sort), share));
+}
+
+void text_verdict(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = report_is_live(r->options.sort) ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	enum trust_value trust = report_trust(r, f);
+	struct estimate x = report_estimate(r, &r->total, f);
+	char value[40], range[96], level[40];
+
+	if (report_compares(r) || r->options.leaks)
+		return;
+	if (!t->labels || *t->labels) /* the first line has a blank one below it */
+		putc('\n', t->out);
+	if (trust == TRUST_UNKNOWN) {
+		fputs("What was allocated, and what of it is live, is not known: nothing of it was seen, or frees are "
+		      "not.\n",
+		      t->out);
+		return;
+	}
+	if (filter_any(&r->options.filter))
+		fputs("Of what the filter keeps, ", t->out);
+	else
+		fputs(report_is_live(f) ? "Of what was allocated since the attach, " : "Since the attach, ", t->out);
+	if (!r->total.sum[f].samples) {
+		if (x.high > 0)
+			fprintf(t->out, "no sample %s: it is less than %s%s.\n",
+			        report_is_live(f) ? "is live" : "was taken", size_format(x.high, value),
+			        level_text(r, &x, level));
+		else
+			fprintf(t->out, "nothing %s.\n", report_is_live(f) ? "is live" : "was allocated");
+		return;
+	}
+	if (x.exact)
+		fprintf(t->out, "exactly %s", size_format(x.value, value));
+	else
+		fprintf(t->out, "%s%s (%s%s)", hedge(trust), size_format(x.value, value), text_interval(f, &x, range),
+		        level_text(r, &x, level));
+	fputs(report_is_live(f) ? r->options.at_ns ? " was live" : " is still live" : " was allocated", t->out);
+	put_deepest(t);
+	put_largest(t);
+	fputs(".\n", t->out);
+}
+
+/* Blocks, of which there may be more than any sample shows. */
+static const char *blocks_text(const struct estimate *count, char text[96])
+{
+	char value[40], low[40];
+	int used = snprintf(text, 96, "%s %s", text_grouped(count->value, value),
+	                    text_plural(count->value, "block", "blocks"));
+
+	if (count->low < count->high || count->unseen > 0)
+		snprintf(text + used, 96 - (size_t)used, " (%s or more)", text_grouped(count->low, low));
+	return text;
+}
+
+const char *text_kept(double live, double allocated, char text[16])
+{
+	text[0] = 0;
+	return allocated > 0 && live <= allocated * (1 + 1e-9) ? text_percent(live / allocated, text) : text;
+}
+
+static void put_total(const struct text *t, const char *name, enum report_figure bytes, enum report_figure blocks)
+{
+	const struct report *r = t->report;
+	struct estimate x = report_estimate(r, &r->total, bytes);
+	struct estimate count = report_estimate(r, &r->total, blocks);
+	const struct estimate_sum *allocated = &r->total.sum[FIGURE_ALLOCATED_BYTES];
+	const char *mark = text_trust_mark(t, bytes);
+	double seconds = text_seconds(r);
+	char value[40], range[96], rate[40], share[16], many[96];
+
+	fprintf(t->out, "  %-12s %s%9s%s   %-22s", name, t->bold, size_format(x.value, value), t->plain,
+	        text_interval(bytes, &x, range));
+	fprintf(t->out, "   %-*s", seconds > 0 ? 33 : 0, blocks_text(&count, many));
+	if (mark[0])
+		fputs(mark, t->out); /* growth of what is no measured figure is none either */
+	else if (seconds > 0)
+		fprintf(t->out, " %9s/s", size_format(x.value / seconds, rate));
+	if (!mark[0] && bytes == FIGURE_ALLOCATED_BYTES &&
+	    text_kept(r->total.sum[FIGURE_LIVE_BYTES].value, allocated->value, share)[0])
+		fprintf(t->out, "%s%s kept", seconds > 0 ? ", " : "   ", share);
+	putc('\n', t->out);
+}
+
+/* What the kernel says of the same time. It counts what was freed of older blocks, too. */
+static void put_kernel(const struct text *t)
+{
+	static const char *const words[] = {
+		[KERNEL_CANNOT_TELL] = "too little, or what is live too uncertain, to compare",
+		[KERNEL_AGREES] = "agrees",
+		[KERNEL_LESS] = "less than is live: memory from before was used again, or not all was touched",
+		[KERNEL_FREED] = "more than is live: what was seen and freed may not have been given back",
+		[KERNEL_MORE] = "more than was seen",
+	};
+	const struct report_memory *m = &t->report->memory;
+	char growth[40];
+
+	if (!m->known || m->ended || m->mostly_unseen || filter_any(&t->report->options.filter))
+		return;
+	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
+	fprintf(t->out, "  the kernel says: %s%s private memory: %s\n", m->private_growth > 0 ? "+" : "", growth,
+	        words[m->verdict]);
+}
+
+const char *text_resident_growth(const struct report_memory *m, char text[96])
+{
+	char shared[40], files[40];
+	bool more = m->shared_growth > MEMORY_NOISE_BYTES;
+	bool both = more && m->files_growth > MEMORY_NOISE_BYTES;
+
+	text[0] = 0;
+	if (more)
+		snprintf(text, 96, "shared memory +%s%s", size_format(m->shared_growth, shared), both ? ", " : "");
+	if (m->files_growth > MEMORY_NOISE_BYTES)
+		snprintf(text + strlen(text), 96 - strlen(text), "files +%s", size_format(m->files_growth, files));
+	return text;
+}
+
+/* What no allocator has, but is resident, too. */
+static void put_resident(const struct text *t)
+{
+	char growth[96];
+
+	if (text_resident_growth(&t->report->memory, growth)[0] && !filter_any(&t->report->options.filter))
+		fprintf(t->out, "  the kernel says: %s\n", growth);
+}
+
+void text_totals(const struct text *t)
+{
+	putc('\n', t->out);
+	put_total(t, t->report->options.at_ns ? "live then" : "still live", FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT);
+	put_total(t, "allocated", FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT);
+	put_kernel(t);
+	put_resident(t);
+}
+
+static void put_folded(const struct text *t, const struct folded_frame *f)
+{
+	char name[LINE_TEXT];
+
+	text_folded(f, name);
+	fprintf(t->out, "%*s%s%s %s%s\n", NAMES_AT, "", t->dim, f->package ? ">" : "<", name, t->plain);
+}
+
+static void put_frame(const struct text *t, const struct folded_frame *f, bool first)
+{
+	const struct report *r = t->report;
+	const struct location *l = f->location;
+	const uint64_t place = f->place;
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	char raw[LINE_TEXT], name[LINE_TEXT], source[LINE_TEXT], module[LINE_TEXT] = "";
+
+	if (f->name[0]) {
+		put_folded(t, f);
+		return;
+	}
+	if (PLACE_IMAGE(place))
+		text_module(image, module);
+	if (l->function)
+		snprintf(raw, sizeof raw, "%s", l->function);
+	else
+		snprintf(raw, sizeof raw, "%.512s%s0x%" PRIx64, module, module[0] ? "+" : "", PLACE_OFFSET(place));
+	size_t columns = text_name(r, raw, NAME_COLUMNS, name);
+	text_source(&r->images, place, l, source);
+	if (!source[0] && module[0] && l->function)
+		snprintf(source, sizeof source, "(%.*s)", LINE_TEXT - 8, module);
+	if (!r->options.full_names)
+		short_name_cut(source, SOURCE_COLUMNS);
+	if (!first)
+		fprintf(t->out, "%*s%s< %s", NAMES_AT, "", t->dim, t->plain);
+	size_t width = first ? NAME_COLUMNS + 2 : NAME_COLUMNS;
+	if (source[0])
+		fprintf(t->out, "%s%*s %s\n", name, columns < width ? (int)(width - columns) : 0, "", source);
+	else
+		fprintf(t->out, "%s\n", name);
+}
+
+static void put_frames(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct folded_stack stack = { 0 };
+	size_t inner = report_inner(r, row), shown = 0;
+	size_t most = r->options.depth ? r->options.depth : FRAMES_SHOWN;
+
+	if (row->unknown || !row->frame_count) {
+		fputs(row->unknown ? "(stack not known)\n" : "(no frame is shown)\n", t->out);
+		return;
+	}
+	if (folded_stack_make(&stack, r, row))
+		fputs("(out of memory)\n", t->out);
+	for (; shown < stack.count && shown < most && stack.list[shown].frame < inner; shown++)
+		put_frame(t, text_frame(&stack, shown), !shown);
+	bool more = shown == most && (shown < stack.count ? stack.list[shown].frame : report_depth(r, row)) < inner;
+	folded_stack_done(&stack);
+	if (more) {
+		fprintf(t->out, "%*s%s< ... (--verbose or --depth: more)%s\n", NAMES_AT, "", t->dim, t->plain);
+		return;
+	}
+	if (inner < row->frame_count) {
+		fprintf(t->out, "%*s%s<%s ", NAMES_AT, "", t->dim, t->plain);
+		text_startup(t, row);
+	} else if (row->flags) {
+		fprintf(t->out, "%*s%s< ... (%s)%s\n", NAMES_AT, "", t->dim,
+		        row->flags & DUMP_STACK_TRUNCATED ? "could not be walked further" : "deeper than is recorded",
+		        t->plain);
+	}
+}
+
+static void put_holder(const struct text *t, size_t number, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	enum report_figure companion = text_companion(f);
+	struct estimate x = report_estimate(r, row, f);
+	double allocated = row->sum[report_is_bytes(f) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT].value;
+	double live = row->sum[report_is_bytes(f) ? FIGURE_LIVE_BYTES : FIGURE_LIVE_COUNT].value;
+	char value[40], range[96], share[16], kept[16], other[40], samples[40];
+
+	fprintf(t->out, " %2zu %s%9s%s  %-20s %7s %7s %9s %7s  ", number, t->bold, text_amount(f, x.value, value),
+	        t->plain, text_interval(f, &x, range), text_percent(report_share(r, row, f), share),
+	        text_kept(live, allocated, kept), text_amount(companion, row->sum[companion].value, other),
+	        text_grouped((double)row->sum[f].samples, samples));
+	put_frames(t, row);
+}
+
+static void put_unseen_stacks(const struct text *t)
+{
+	struct unseen_stacks unseen = unseen_stacks(t->report, report_is_live(t->report->options.sort));
+	char number[40], value[40], limit[40];
+
+	fprintf(t->out, "    no sample in %s %s: with all that are not known ",
+	        text_grouped((double)unseen.stacks, number), text_plural((double)unseen.stacks, "stack", "stacks"));
+	if (unseen.estimate > 0)
+		fprintf(t->out, "about %s, ", size_format(unseen.estimate, value));
+	fprintf(t->out, "less than %s together\n", size_format(unseen.high, limit));
+}
+
+size_t text_holders(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	char level[40];
+	size_t shown = 0, none = 0;
+	bool folded = false;
+
+	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
+	fprintf(t->out, "\n%s, innermost function first\n    %s%9s  %-20s %7s %7s %9s %7s%s\n",
+	        report_is_live(f) ? "Held by" : "Allocated by", t->dim, report_is_live(f) ? "live" : "allocated", level,
+	        "share", "kept", report_is_bytes(f) ? "blocks" : "bytes", "samples", t->plain);
+	for (size_t i = 0; i < r->rows.count; i++) {
+		const struct report_row *row = &r->rows.list[i];
+		bool wanted = !r->options.top || shown < r->options.top;
+		none += !row->sum[f].samples;
+		if (!wanted || !row->sum[f].samples)
+			continue;
+		progress_at(r->options.progress, "writing", i, report_shown(r));
+		report_want_symbols(r, i, r->options.top ? report_shown(r) : r->rows.count);
+		put_holder(t, ++shown, row);
+		struct report_own own = report_own(r, row);
+		folded = folded || own.frame || own.location;
+	}
+	if (!shown)
+		fputs("    none\n", t->out);
+	if (folded)
+		fputs("    frames of allocators, of the standard library and below Python are folded: --full-stacks "
+		      "shows them\n",
+		      t->out);
+	if (none && r->largest_rate > 1)
+		put_unseen_stacks(t);
+	return shown;
+}
+
+static void put_seen(const struct text *t, bool measured)
+{
+	const struct report *r = t->report;
+	uint64_t low = UINT64_MAX, high = 0;
+	char a[40], b[40], share[16];
+
+	for (size_t i = 0; i < r->session_count; i++) {
+		low = r->sessions[i].least_rate_bytes < low ? r->sessions[i].least_rate_bytes : low;
+		high = r->sessions[i].largest_rate_bytes > high ? r->sessions[i].largest_rate_bytes : high;
+	}
+	const char *one = measured ? "one" : "One";
+	fprintf(t->out, "\nSeen: only what was allocated meanwhile. %s", measured ? "Trust: measured, " : "");
+	if (r->largest_rate <= 1)
+		fprintf(t->out, "%s allocation", measured ? "every" : "Every");
+	else if (low == high)
+		fprintf(t->out, "%s sample per %s", one, size_format((double)high, a));
+	else
+		fprintf(t->out, "%s sample per %s to %s", one, size_format((double)low, a),
+		        size_format((double)high, b));
+	if (r->session_count == 1 && !isnan(r->sessions[0].overhead))
+		fprintf(t->out, "; cost %s CPU", text_percent(fmin(1, r->sessions[0].overhead), share));
+	fprintf(t->out, "; %s lost.\n", text_grouped((double)report_lost(r), a));
+}
+
+void text_seen(const struct text *t)
+{
+	put_seen(t, false);
+}
+
+/* Whether a shell takes the name as it is, and it is short. */
+static bool is_plain(const char *name)
+{
+	size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-");
+
+	return n && !name[n] && n <= NEXT_NAME_COLUMNS && name[0] != '-';
+}
+
+/* As --rate takes it. */
+static const char *rate_option(double rate, char text[40])
+{
+	uint64_t bytes = (uint64_t)exp2(floor(log2(fmax(1, rate))));
+
+	if (bytes >= 1 << 20)
+		snprintf(text, 40, "%" PRIu64 "M", bytes >> 20);
+	else if (bytes >= 1 << 10)
+		snprintf(text, 40, "%" PRIu64 "k", bytes >> 10);
+	else
+		snprintf(text, 40, "%" PRIu64, bytes);
+	return text;
+}
+
+/* What brings as many samples as figures need that are known to a fifth. */
+static void put_more(const struct text *t)
+{
+	const struct report *r = t->report;
+	const struct session *s = r->sessions;
+	uint64_t samples = r->total.sum[r->options.sort].samples;
+	double more = (double)ENOUGH_SAMPLES / (double)(samples ? samples : 1);
+	char number[40], rate[40];
+
+	if (more <= 1 || r->largest_rate <= 1 || !s->duration_ns || filter_any(&r->options.filter))
+		return;
+	fprintf(t->out, "Next: %s %s %s few: record for %.0f s, or with --rate %s",
+	        text_grouped((double)samples, number), text_samples(samples), text_plural((double)samples, "is", "are"),
+	        (double)s->duration_ns / 1e9 * more, rate_option((double)r->largest_rate / more, rate));
+	double takes = more * (s->rate_count ? s->max_overhead : fmin(s->overhead, s->processor / DUMP_LOAD_MIN));
+	if (s->max_overhead > 0 && takes > s->max_overhead)
+		fprintf(t->out, " --max-overhead %.0f", fmin(MOST_OVERHEAD, ceil(100 * takes)));
+	putc('\n', t->out);
+}
+
+void text_next(const struct text *t, const char *name)
+{
+	const struct report *r = t->report;
+
+	put_seen(t, text_all_measured(r));
+	if (r->session_count != 1)
+		return;
+	name = is_plain(name) ? name : "DUMP";
+	fprintf(t->out,
+	        "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --leaks %s | memanalyze --verbose %s\n",
+	        name, name, name);
+	put_more(t);
+}

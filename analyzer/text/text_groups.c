@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of the text report by function, file, line, module, thread, size and lifetime. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "output/short_name.h"
+#include "base/size.h"
+#include "text/text.h"
+
+static struct estimate group_estimate(const struct report *r, const struct estimate_sum *sum, uint64_t lost_live)
+{
+	struct report_row row = { .lost_live = lost_live };
+
+	row.sum[r->options.sort] = *sum;
+	return report_estimate(r, &row, r->options.sort);
+}
+
+static const char *plural_of(enum group_by by)
+{
+	static const char *const names[BY_COUNT] = { "Stacks",  "Functions", "Files", "Lines",
+		                                     "Modules", "Threads",   "Sizes", "Lifetimes" };
+
+	return names[by];
+}
+
+/* Of Python as python_places_short has it, else the last components; with its line. */
+static void put_short_file(const struct report *r, const char *name, char out[LINE_TEXT])
+{
+	const char *colon = r->options.by == BY_LINE ? strrchr(name, ':') : NULL;
+	size_t n = colon ? (size_t)(colon - name) : strlen(name);
+	char file[LINE_TEXT], text[LINE_TEXT];
+
+	snprintf(file, sizeof file, "%.*s", (int)n, name);
+	const char *shown = python_places_short(&r->images.python, file);
+	if (shown == file) {
+		printable_copy(text_short_path(name), out, LINE_TEXT);
+		return;
+	}
+	snprintf(text, sizeof text, "%.*s%s", LINE_TEXT - 16, shown, colon ? colon : "");
+	printable_copy(text, out, LINE_TEXT);
+}
+
+static void name_group(const struct text *t, const struct group *g, char name[LINE_TEXT], char module[LINE_TEXT])
+{
+	const struct report *r = t->report;
+	bool functions = r->options.by == BY_FUNCTION;
+	bool path = r->options.by == BY_FILE || r->options.by == BY_LINE;
+
+	module[0] = 0;
+	if (r->options.by != BY_MODULE && g->image)
+		printable_copy(image_name(&r->images.list[g->image]), module, LINE_TEXT);
+	if (!r->options.full_names)
+		short_name_cut(module, 14);
+	if (path) {
+		if (r->options.full_names || g->image)
+			printable_copy(g->name, name, LINE_TEXT);
+		else
+			put_short_file(r, g->name, name);
+		if (!r->options.full_names)
+			short_name_cut(name, module[0] ? 44 : 62);
+	} else {
+		text_name(r, g->name, functions ? 44 : 62, name);
+	}
+}
+
+static void put_group(const struct text *t, const struct group *g)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	struct estimate own = group_estimate(r, &g->exclusive[f], g->lost_live_exclusive);
+	struct estimate all = group_estimate(r, &g->inclusive[f], g->lost_live_inclusive);
+	char name[LINE_TEXT], module[LINE_TEXT], a[40], b[40], range[96];
+
+	name_group(t, g, name, module);
+	fprintf(t->out, "  %12s  %-26s %12s  %s%s%s%s\n", text_amount(f, own.value, a), text_interval(f, &own, range),
+	        text_amount(f, all.value, b), name, module[0] ? " (" : "", module, module[0] ? ")" : "");
+	if (g->inclusive[f].samples > g->exclusive[f].samples)
+		fprintf(t->out, "      %sinclusive %s  %s%s\n", t->dim, text_amount(f, all.value, a),
+		        text_interval(f, &all, range), t->plain);
+	if (r->options.verbose)
+		text_slack(t, &g->slack_exclusive);
+}
+
+/* What --top has left out. */
+static void put_more(const struct text *t, size_t count, const struct report_row *rest)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	char number[40], value[40], share[16];
+
+	if (count)
+		fprintf(t->out, "\n%s more %s %s%s (%s); --top 0 shows all.\n", text_grouped((double)count, number),
+		        text_plural((double)count, "holds", "hold"), text_amount(f, rest->sum[f].value, value),
+		        text_unit(f, rest->sum[f].value), text_percent(report_share(r, rest, f), share));
+}
+
+/* Those that only pass on what others hold come last, and are counted unless all are wanted. */
+size_t text_groups(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	struct report_row rest = { 0 };
+	char number[40];
+	size_t shown = 0, more = 0, passing = 0;
+
+	fprintf(t->out, "\n%s by %s of their own\n\n  %s%12s  %-26s %12s  %s%s\n", plural_of(r->options.by),
+	        text_title(f), t->dim, "own", "interval", "inclusive",
+	        r->options.by == BY_FUNCTION ? "function (module)" : group_by_name(r->options.by), t->plain);
+	for (size_t i = 0; i < r->groups.count; i++) {
+		const struct group *g = &r->groups.list[i];
+		if (!g->inclusive[f].samples)
+			continue;
+		bool passes = !g->exclusive[f].samples;
+		if (passes && r->options.top)
+			passing++;
+		else if (i < report_shown(r))
+			put_group(t, g), shown++;
+		else
+			estimate_merge(&rest.sum[f], &g->exclusive[f]), more++;
+	}
+	put_more(t, more, &rest);
+	if (passing)
+		fprintf(t->out, "\n%s more %s nothing of %s own and only %s on what others hold; --top 0 shows all.\n",
+		        text_grouped((double)passing, number), text_plural((double)passing, "has", "have"),
+		        text_plural((double)passing, "its", "their"), text_plural((double)passing, "passes", "pass"));
+	return shown;
+}
+
+static const char *thread_name(const struct text *t, const struct group *g, char name[LINE_TEXT])
+{
+	char id[64];
+
+	if (g->others)
+		return "(all other threads)";
+	snprintf(id, sizeof id, t->report->session_count > 1 ? "tid %u of PID %d" : "tid %u", g->tid, g->pid);
+	if (!g->tid)
+		snprintf(name, LINE_TEXT, "(thread not known)");
+	else if (!g->name[0])
+		snprintf(name, LINE_TEXT, "(%s, no name recorded)", id);
+	else
+		snprintf(name, LINE_TEXT, "%s (%s)", g->name, id);
+	printable_copy(name, name, LINE_TEXT);
+	return name;
+}
+
+static const char *format_seconds(double seconds, char text[40])
+{
+	static const struct {
+		double unit;
+		const char *name;
+	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } };
+	size_t i = 0;
+
+	while (i < sizeof units / sizeof units[0] - 1 && seconds < units[i].unit * (1 - 1e-9))
+		i++;
+	snprintf(text, 40, "%.3g %s", seconds / units[i].unit, units[i].name);
+	return text;
+}
+
+static const char *format_limit(enum group_by by, double limit, char text[40])
+{
+	return by == BY_SIZE ? size_format(limit, text) : format_seconds(limit, text);
+}
+
+static const char *class_name(const struct text *t, const struct group *g, char name[LINE_TEXT])
+{
+	enum group_by by = t->report->options.by;
+	char low[40], high[40];
+
+	if (by == BY_THREAD)
+		return thread_name(t, g, name);
+	if (g->others)
+		return "(not known any more)";
+	format_limit(by, g->low, low);
+	if (by == BY_SIZE && g->high - g->low == 1)
+		snprintf(name, LINE_TEXT, "%s", low);
+	else if (isinf(g->high))
+		snprintf(name, LINE_TEXT, "%s or more", low);
+	else if (by == BY_LIFETIME && !(g->low > 0))
+		snprintf(name, LINE_TEXT, "below %s", format_limit(by, g->high, high));
+	else
+		snprintf(name, LINE_TEXT, "%s .. %s", low, format_limit(by, g->high, high));
+	return name;
+}
+
+static const char *class_title(const struct report *r)
+{
+	if (r->options.by == BY_THREAD)
+		return "thread that allocated it";
+	if (r->options.by == BY_SIZE)
+		return "size that was asked for";
+	return report_is_live(r->options.sort) ? "age" : "lifetime, or age of what is live";
+}
+
+size_t text_classes(const struct text *t)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	enum report_figure other = text_companion(f);
+	char name[LINE_TEXT], a[40], b[40], range[96], share[16];
+	struct report_row rest = { 0 };
+	size_t shown = 0, more = 0;
+
+	fprintf(t->out, "\n%s by %s\n\n  %s%12s  %-26s %7s  %s%s\n", plural_of(r->options.by), text_title(f), t->dim,
+	        "estimate", "interval", "share", class_title(r), t->plain);
+	for (size_t i = 0; i < r->groups.count; i++) {
+		const struct group *g = &r->groups.list[i];
+		const struct report_row row = report_thread(r, g);
+		struct estimate x = report_estimate(r, &row, f);
+		struct estimate y = report_estimate(r, &row, other);
+		if (!row.sum[f].samples)
+			continue;
+		if (i >= report_shown(r)) {
+			estimate_merge(&rest.sum[f], &row.sum[f]);
+			more++;
+			continue;
+		}
+		shown++;
+		fprintf(t->out, "  %12s  %-26s %7s  %s\n", text_amount(f, x.value, a), text_interval(f, &x, range),
+		        text_percent(report_share(r, &row, f), share), class_name(t, g, name));
+		fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(other, y.value, a),
+		        text_unit(other, y.value), text_interval(other, &y, range));
+		fprintf(t->out, "   %s %s%s\n", text_grouped((double)row.sum[f].samples, b),
+		        text_samples(row.sum[f].samples), t->plain);
+		if (r->options.verbose)
+			text_slack(t, &row.slack);
+	}
+	put_more(t, more, &rest);
+	if (!shown)
+		fputs("\n      none\n", t->out);
+	return shown;
+}

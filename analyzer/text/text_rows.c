@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* The stacks of the text report. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "stats/leaks.h"
+#include "base/printable.h"
+#include "output/short_name.h"
+#include "base/size.h"
+#include "text/text.h"
+
+/* Indentation 8, function, 2, source, 2, module, " inlined": 120 columns. */
+#define FUNCTION_COLUMNS 50
+#define SOURCE_COLUMNS 28
+#define MODULE_COLUMNS 22
+#define UNLIKELY 0.01
+
+/* One line below a stack, ready to be aligned. */
+struct line {
+	char function[LINE_TEXT], source[LINE_TEXT], module[LINE_TEXT];
+	size_t function_columns, source_columns;
+	bool inlined;
+};
+
+/* Of Python below the directory of packages, or of the program. */
+static const char *short_path(const struct report *r, uint64_t place, const char *path)
+{
+	if (python_places_have(&r->images, place))
+		return r->options.full_names ? path : python_places_short(&r->images.python, path);
+	return text_short_path(path);
+}
+
+const struct folded_frame *text_frame(const struct folded_stack *stack, size_t i)
+{
+	return &stack->list[i < 2 && stack->list[0].package ? 1 - i : i];
+}
+
+size_t text_folded(const struct folded_frame *f, char out[LINE_TEXT])
+{
+	snprintf(out, LINE_TEXT, "%s (%u %s)", f->name, f->count, text_plural(f->count, "frame", "frames"));
+	printable_copy(out, out, LINE_TEXT);
+	return text_columns(out);
+}
+
+size_t text_name(const struct report *r, const char *name, size_t columns, char out[LINE_TEXT])
+{
+	char clean[LINE_TEXT];
+	size_t have = printable_copy(name, clean, sizeof clean);
+
+	if (r->options.full_names) {
+		memcpy(out, clean, sizeof clean);
+		return have;
+	}
+	short_name(clean, columns, out, LINE_TEXT);
+	printable_copy(out, out, LINE_TEXT); /* a very long one may end in half a character */
+	return short_name_cut(out, columns);
+}
+
+static void make_line(const struct report *r, uint64_t place, const struct location *l, struct line *line)
+{
+	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
+	char raw[LINE_TEXT];
+
+	line->inlined = l->inlined;
+	line->module[0] = 0;
+	if (PLACE_IMAGE(place) && !image->python) /* its file says the same */
+		text_module(image, line->module);
+	if (!r->options.full_names)
+		short_name_cut(line->module, MODULE_COLUMNS - 2);
+	if (l->function)
+		snprintf(raw, sizeof raw, "%s", l->function);
+	else if (PLACE_IMAGE(place))
+		snprintf(raw, sizeof raw, "%.512s+0x%" PRIx64, line->module, PLACE_OFFSET(place));
+	else
+		snprintf(raw, sizeof raw, "0x%" PRIx64, PLACE_OFFSET(place));
+	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS, line->function);
+	raw[0] = 0;
+	if (l->file && l->line)
+		snprintf(raw, sizeof raw, "%s:%d", short_path(r, place, l->file), l->line);
+	else if (l->file)
+		snprintf(raw, sizeof raw, "%s", short_path(r, place, l->file));
+	line->source_columns = printable_copy(raw, line->source, sizeof line->source);
+	if (!r->options.full_names)
+		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
+}
+
+static void make_folded(const struct folded_frame *f, struct line *line)
+{
+	*line = (struct line){ 0 };
+	line->function_columns = text_folded(f, line->function);
+}
+
+/* Calls fn for each line of the frames of a row, without those that are folded. */
+static void each_line(const struct text *t, const struct report_row *row, const struct folded_stack *stack,
+                      void (*fn)(void *, const struct line *), void *arg)
+{
+	const struct report *r = t->report;
+	size_t inner = report_inner(r, row);
+	struct line line;
+
+	for (size_t i = 0; i < stack->count && stack->list[i].frame < inner; i++) {
+		const struct folded_frame *f = text_frame(stack, i);
+		if (f->name[0])
+			make_folded(f, &line);
+		else
+			make_line(r, f->place, f->location, &line);
+		fn(arg, &line);
+	}
+}
+
+struct columns {
+	const struct text *text;
+	size_t function, source;
+};
+
+static void measure(void *arg, const struct line *line)
+{
+	struct columns *c = arg;
+
+	if (line->function_columns <= FUNCTION_COLUMNS && line->function_columns > c->function)
+		c->function = line->function_columns;
+	if (line->source_columns <= SOURCE_COLUMNS && line->source_columns > c->source)
+		c->source = line->source_columns;
+}
+
+static int padding(size_t width, size_t columns)
+{
+	return width > columns ? (int)(width - columns) : 0;
+}
+
+static void put_line(void *arg, const struct line *line)
+{
+	const struct columns *c = arg;
+	const struct text *t = c->text;
+
+	fprintf(t->out, "        %s", line->function);
+	if (line->source[0] || line->module[0])
+		fprintf(t->out, "%*s", padding(c->function, line->function_columns), "");
+	if (c->source && (line->source[0] || line->module[0]))
+		fprintf(t->out, "  %s%*s", line->source, line->module[0] ? padding(c->source, line->source_columns) : 0,
+		        "");
+	if (line->module[0])
+		fprintf(t->out, "  %s(%s)%s", t->dim, line->module, t->plain);
+	fputs(line->inlined ? " inlined\n" : "\n", t->out);
+}
+
+enum report_figure text_companion(enum report_figure f)
+{
+	switch (f) {
+	case FIGURE_LIVE_BYTES: return FIGURE_LIVE_COUNT;
+	case FIGURE_LIVE_COUNT: return FIGURE_LIVE_BYTES;
+	case FIGURE_ALLOCATED_BYTES: return FIGURE_ALLOCATED_COUNT;
+	default: return FIGURE_ALLOCATED_BYTES;
+	}
+}
+
+const char *text_samples(uint64_t n)
+{
+	return text_plural((double)n, "sample", "samples");
+}
+
+/* How much of it is kept, and how fast it has come since the attach. */
+static void put_speed(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	bool live = report_is_live(r->options.sort);
+	enum report_figure bytes = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
+	double seconds = text_seconds(r);
+	char kept[16], speed[40];
+
+	if (text_kept(row->sum[FIGURE_LIVE_BYTES].value, row->sum[FIGURE_ALLOCATED_BYTES].value, kept)[0])
+		fprintf(t->out, "   kept %s", kept);
+	if (seconds > 0 && !text_trust_mark(t, bytes)[0])
+		fprintf(t->out, "   %s/s", size_format(row->sum[bytes].value / seconds, speed));
+}
+
+static void put_row_state(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	enum report_figure g = text_companion(f);
+	struct estimate x = report_estimate(r, row, f);
+	struct estimate y = report_estimate(r, row, g);
+	char value[40], range[96], share[16], count[40];
+
+	fprintf(t->out, "%s%s%s%s  %s", t->bold, text_amount(f, x.value, value), t->plain, text_unit(f, x.value),
+	        text_interval(f, &x, range));
+	fprintf(t->out, "   %s%s%s   %s %s\n", t->bold, text_percent(report_share(r, row, f), share), t->plain,
+	        text_grouped((double)row->sum[f].samples, count), text_samples(row->sum[f].samples));
+	fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(g, y.value, value), text_unit(g, y.value),
+	        text_interval(g, &y, range));
+	put_speed(t, row);
+	fprintf(t->out, "%s\n", t->plain);
+}
+
+static void put_row_growth(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	enum report_figure f = r->options.sort;
+	struct estimate x = report_growth(r, row, f);
+	char value[40], range[96], before[40], after[40];
+
+	fprintf(t->out, "%s%s%s%s%s  %s", t->bold, x.value > 0 ? "+" : "", text_amount(f, x.value, value), t->plain,
+	        text_unit(f, x.value), text_interval(f, &x, range));
+	fprintf(t->out, "   %s -> %s", text_amount(f, row->change->old[f].value, before),
+	        text_amount(f, row->sum[f].value, after));
+	if (row->grown)
+		fprintf(t->out, "   %sgrown%s\n", t->warn, t->plain);
+	else if (x.low > 0 && row->doubtful)
+		fputs("   may be frees that were not seen\n", t->out);
+	else if (x.low > 0)
+		fputs("   could be chance: many stacks are compared\n", t->out);
+	else
+		fputs(x.high < 0 ? "   shrunk\n" : "   not distinguishable from zero\n", t->out);
+}
+
+/* What grows may be a leak: what would tell. */
+static void put_growing(const struct text *t, const struct report_row *row)
+{
+	double seconds = report_decides_after(t->report, row);
+
+	fprintf(t->out, "%sgrows%s", t->warn, t->plain);
+	if (leak_shape(row->leak) == LEAK_FILLING)
+		fputs(", more and more slowly: as a cache that fills", t->out);
+	else if (isfinite(seconds))
+		fprintf(t->out, "; a session of %.3g s tells if it is a leak", seconds);
+	else
+		fputs("; too few to tell if it is a leak", t->out);
+}
+
+static void put_row_leak(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	const struct leak_tally *k = row->leak;
+	struct estimate x = report_interval(r, &k->bytes, FIGURE_LIVE_BYTES);
+	struct estimate y = report_interval(r, &k->count, FIGURE_LIVE_COUNT);
+	char value[40], range[96];
+
+	fprintf(t->out, "%s%s%s  %s   ", t->bold, size_format(x.value, value), t->plain,
+	        text_interval(FIGURE_LIVE_BYTES, &x, range));
+	if (row->grown)
+		fprintf(t->out, "%sLEAK%s", t->warn, t->plain);
+	else if (row->grows)
+		put_growing(t, row);
+	else if (row->doubtful && leak_shape(k) != LEAK_NONE)
+		fputs("no verdict: frees are missed", t->out);
+	else if (row->p_value < UNLIKELY && leak_shape(k) == LEAK_STEP)
+		fputs("no leak: came in one go", t->out);
+	else
+		fputs("growth not distinguishable from zero", t->out);
+	fprintf(t->out, "   %" PRIu64 " %s\n", k->count.samples, text_samples(k->count.samples));
+	fprintf(t->out,
+	        "      %sin %s%s  %s   in the later part %" PRIu64 " %s became old, %" PRIu64 " old %s freed%s\n",
+	        t->dim, text_grouped(y.value, value), text_unit(FIGURE_LIVE_COUNT, y.value),
+	        text_interval(FIGURE_LIVE_COUNT, &y, range), k->gained, text_samples(k->gained), k->lost,
+	        text_plural((double)k->lost, "one was", "ones were"), t->plain);
+}
+
+void text_slack(const struct text *t, const struct slack *slack)
+{
+	struct estimate x = report_interval(t->report, &slack->sum, FIGURE_LIVE_BYTES);
+	char value[40], range[96], requested[40], share[16];
+
+	if (!slack->sum.samples || !(x.value > 0))
+		return;
+	fprintf(t->out, "      %sthe allocator adds %s to %s requested (%s)  %s%s\n", t->dim,
+	        size_format(x.value, value), size_format(slack->requested, requested),
+	        slack->requested > 0 ? text_percent(x.value / slack->requested, share) : "-",
+	        text_interval(FIGURE_LIVE_BYTES, &x, range), t->plain);
+}
+
+static void put_row_details(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	char a[40], b[40], c[40];
+
+	if (!report_compares(r) && r->options.verbose)
+		text_slack(t, &row->slack);
+	if (!(r->options.plan > 0))
+		return;
+	struct report_plan plan = report_plan(r, row);
+	fprintf(t->out, "      known to +-%s;", text_percent(plan.now, a));
+	if (plan.now <= r->options.plan)
+		fprintf(t->out, " that is as good as +-%s\n", text_percent(r->options.plan, b));
+	else
+		fprintf(t->out, " +-%s takes --rate %s for the same time, or %.3g s at the same rate\n",
+		        text_percent(r->options.plan, b), size_format(plan.rate, c), plan.seconds);
+}
+
+void text_startup(const struct text *t, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct line line = { .module = "" };
+	size_t first = report_inner(r, row);
+
+	fputs(t->dim, t->out);
+	for (size_t i = first; i < row->frame_count; i++) {
+		size_t n;
+		const struct location *list = report_locations(r, row->frames[i], &n);
+		make_line(r, row->frames[i], &list[n - 1], &line);
+		fprintf(t->out, "%s%s", i > first ? " < " : "", line.function);
+	}
+	fprintf(t->out, "%s\n", t->plain);
+}
+
+static void put_row(const struct text *t, size_t number, const struct report_row *row)
+{
+	const struct report *r = t->report;
+	struct columns c = { .text = t };
+	struct folded_stack stack = { 0 };
+
+	fprintf(t->out, "\n%4zu. ", number);
+	if (r->options.leaks)
+		put_row_leak(t, row);
+	else if (report_compares(r))
+		put_row_growth(t, row);
+	else
+		put_row_state(t, row);
+	put_row_details(t, row);
+	if (row->unknown || !row->frame_count) {
+		fputs(row->unknown ? "        (stack not known)\n" : "        (no frame is shown)\n", t->out);
+		return;
+	}
+	if (folded_stack_make(&stack, t->report, row))
+		fputs("        (out of memory)\n", t->out);
+	each_line(t, row, &stack, measure, &c);
+	each_line(t, row, &stack, put_line, &c);
+	folded_stack_done(&stack);
+	if (report_depth(r, row) == row->frame_count && report_inner(r, row) < row->frame_count) {
+		fputs("        ", t->out);
+		text_startup(t, row);
+	}
+	size_t more = row->frame_count - report_depth(r, row);
+	if (more)
+		fprintf(t->out, "        %s... %zu more %s%s\n", t->dim, more,
+		        text_plural((double)more, "frame", "frames"), t->plain);
+	else if (row->flags & DUMP_STACK_TRUNCATED)
+		fprintf(t->out, "        %s... the stack could not be walked further%s\n", t->dim, t->plain);
+	else if (row->flags & DUMP_STACK_DEEP)
+		fprintf(t->out, "        %s... deeper than %u frames%s\n", t->dim, DUMP_FRAMES_MAX, t->plain);
+}
+
+/* Whether a row has anything to say in this view. */
+static bool has_part(const struct report *r, const struct report_row *row)
+{
+	enum report_figure f = r->options.sort;
+
+	if (r->options.leaks)
+		return row->leak->count.samples;
+	if (report_compares(r))
+		return row->change->plus[f].samples || row->change->minus[f].samples;
+	return row->sum[f].samples;
+}
+
+static void put_title(const struct text *t)
+{
+	const struct report *r = t->report;
+
+	if (r->options.leaks)
+		fprintf(t->out, "\nBlocks that are older than %.3g s, stacks that leak first\n",
+		        (double)r->age_ns / 1e9);
+	else if (report_compares(r))
+		fprintf(t->out, "\nStacks by growth of %s, by the lower end of its interval\n",
+		        text_title(r->options.sort));
+	else
+		fprintf(t->out, "\nStacks by %s\n", text_title(r->options.sort));
+}
+
+size_t text_rows(const struct text *t)
+{
+	const struct report *r = t->report;
+	size_t shown = 0;
+
+	if (!r->rows.count)
+		return 0;
+	put_title(t);
+	for (size_t i = 0; i < r->rows.count && (!r->options.top || shown < r->options.top); i++) {
+		progress_at(r->options.progress, "writing", i, report_shown(r));
+		report_want_symbols(r, i, r->options.top ? report_shown(r) : r->rows.count);
+		if (has_part(r, &r->rows.list[i]))
+			put_row(t, ++shown, &r->rows.list[i]);
+	}
+	if (!shown)
+		fputs("\n      none\n", t->out);
+	return shown;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The child (analyzer_child.h) in which the frames of a dump are named: memanalyze (include/symbol_request.h). It gets
+ * the dump and the descriptors of symbol_sources.h. What it gives back is believed to be names and no more:
+ * dump_symbols_are_sound is asked here, and names are made printable where they are shown.
+ */
+#ifndef MEMATTACH_SYMBOL_CHILD_H
+#define MEMATTACH_SYMBOL_CHILD_H
+
+#include "recording/dump_file.h"
+#include "children/symbol_sources.h"
+
+#define SYMBOL_SECONDS 30u             /* then names are left out … */
+#define SYMBOL_END_SECONDS 60u         /* … and by then it is killed */
+#define SYMBOL_DATA_BYTES (2ull << 30) /* what reads a file may have of them: analyzer/debug_info/jail.h */
+
+/*
+ * Names the frames of the dump in the file. max_bytes: of the names. *symbols is to be freed. waiting is called ten
+ * times a second with the part that is done, and may give up by returning false: -EINTR. *map is what became of
+ * perf-PID.map, if the child came so far.
+ */
+int symbol_child_run(const struct symbol_sources *sources, const struct dump_file *file, uint64_t max_bytes,
+                     bool (*waiting)(void *context, double done), void *context, struct dump_symbols **symbols,
+                     enum symbol_map *map, struct err *e) WARN_UNUSED;
+/* Why it names nothing; NULL: it does, or there is none. */
+const char *symbol_child_refused_map(enum symbol_map map);
+
+#endif

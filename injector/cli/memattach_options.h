@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of memattach's options: --help, and what they are called. What they do: options.c. */
+#ifndef MEMATTACH_MEMATTACH_OPTIONS_H
+#define MEMATTACH_MEMATTACH_OPTIONS_H
+
+#include "base/option_table.h"
+
+/* Those without a short form. */
+enum memattach_option {
+	OPTION_MAX_SIZE = OPTION_CODE_LONG,
+	OPTION_MAX_OVERHEAD,
+	OPTION_RECEIPT,
+	OPTION_REPORT,
+	OPTION_WHEN,
+	OPTION_EVERY,
+	OPTION_KEEP,
+	OPTION_NAME,
+	OPTION_CGROUP,
+	OPTION_UNIT,
+	OPTION_ALL,
+	OPTION_CHILDREN,
+	OPTION_DETACH,
+	OPTION_DOCTOR,
+	OPTION_CENSUS,
+	OPTION_JSON,
+	OPTION_MMAP,
+	OPTION_PYTHON_ALLOCATORS,
+	OPTION_HOOKS,
+	OPTION_HOOK,
+	OPTION_SEED,
+	OPTION_DEADLINE,
+	OPTION_LOADER,
+	OPTION_NO_CACHE,
+	OPTION_NO_SYMBOLS,
+	OPTION_LIVE,
+};
+
+extern const struct option_table memattach_options;
+
+#endif

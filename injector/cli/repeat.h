@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions again and again (--every), each a whole one with a dump of its own.
+ *
+ * Each session is a process of its own, which begins with what memattach was started with, as if it had been started by
+ * hand; the parent has nothing of the target and only waits. The target is as it was between two sessions. Who wants
+ * one session that goes on has it without --every: its dump can be read at any time.
+ *
+ * Sessions begin at times that are a period apart, whatever a session takes; a time that passes during one is left out,
+ * and said. An attach that fails is said by the session, and tried again at the next time. There are no further
+ * sessions, because each could make it worse,
+ *
+ *   - if something had to stay in the target: it would add up;
+ *   - if a session was killed, by the kernel that is short of memory or by its watchdog: it is detached first;
+ *   - if one was told to end, by a signal to either process or by memattach --detach: who said it meant all of them.
+ *     Between two sessions memattach --detach finds the parent by a lock of its own (session_lock.h).
+ *
+ * If the parent dies, the session that runs ends and detaches as at a signal.
+ */
+#ifndef MEMATTACH_REPEAT_H
+#define MEMATTACH_REPEAT_H
+
+#include "session/session.h"
+
+/* profile is a session, detach finishes one that was killed: both return an exit status, and run in processes of their
+ * own. Returns the exit status: EXIT_NOT_ATTACHED if no session came about, else the worst of the sessions'. */
+int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*detach)(struct session *));
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/wanted.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "census/census_report.h"
+#include "choose/child_search.h"
+#include "choose/chosen.h"
+#include "cli/doctor.h"
+#include "launch/launch.h"
+#include "process/memory_room.h"
+#include "host/say.h"
+#include "run/session_file.h"
+#include "run/session_reports.h"
+#include "host/session_seed.h"
+#include "launch/several.h"
+
+#define LISTED_MAX 40u
+
+/* In this process. */
+static int profile_one(const struct wanted *w, const struct session_options *options)
+{
+	struct session session;
+
+	memory_room_go_first();
+	session_init(&session, options);
+	int status = w->profile(&session);
+	if (status == EXIT_DONE && options->among_several && target_has_execed(&session.target))
+		status = SEVERAL_EXECED;
+	session_done(&session);
+	return status;
+}
+
+/* In a process of its own, see several.h. */
+static int profile_member(void *context, const struct several_member *member)
+{
+	const struct wanted *w = context;
+	struct session_options options = w->options;
+
+	options.pid = member->target->pid;
+	options.start_ticks = member->target->start_ticks;
+	options.among_several = true;
+	options.launched &= member->ordinal == 0;
+	options.found_later = member->found_later;
+	options.seed = session_seed(session_seed(options.seed, member->ordinal), member->programs);
+	if (w->options.launched && member->ordinal)
+		close(options.ready);
+	return profile_one(w, &options);
+}
+
+/* A program that could not be attached to must not wait for it any longer. */
+static void close_ready(void *context)
+{
+	struct wanted *w = context;
+
+	if (w->options.launched)
+		close(w->options.ready);
+	w->options.launched = false;
+}
+
+static int profile_several(struct wanted *w, const struct chosen_list *targets)
+{
+	const struct several_options options = { .children = w->selection.children,
+		                                 .quiet = w->options.quiet,
+		                                 .session = profile_member,
+		                                 .context = w,
+		                                 .first_ended = close_ready };
+
+	return several_run(&options, targets);
+}
+
+/* One process, and those that it makes. */
+static int profile_tree(struct wanted *w)
+{
+	struct chosen root;
+	struct err e;
+
+	if (!child_search_works()) {
+		say_error(w->options.pid, "--children: this kernel does not list them (CONFIG_PROC_CHILDREN)");
+		return EXIT_NOT_ATTACHED;
+	}
+	if (chosen_look(&root, w->options.pid, &e) < 0) {
+		say_error(w->options.pid, "%s", e.text);
+		return EXIT_NOT_ATTACHED;
+	}
+	return profile_several(w, &(struct chosen_list){ .list = &root, .count = 1 });
+}
+
+/* Several were found, and one was wanted. */
+static int ask_which(const struct chosen_list *found, enum command command)
+{
+	say_error(0, "%zu processes fit; give the PID of one%s:", found->count,
+	          command == COMMAND_PROFILE ? ", or --all" : "");
+	chosen_print(found, LISTED_MAX, stderr);
+	return EXIT_NOT_ATTACHED;
+}
+
+/* In a process of its own, see launch.h. */
+static int profile_launched(void *context, pid_t pid, int ready)
+{
+	struct wanted *w = context;
+
+	w->options.pid = pid;
+	w->options.launched = true;
+	w->options.ready = ready;
+	return w->selection.children ? profile_tree(w) : profile_one(w, &w->options);
+}
+
+/* What would keep it from being profiled, and can be told before. */
+static int launch(struct wanted *w)
+{
+	const struct session_options *options = &w->options;
+	struct err e;
+
+	if (session_reports_check(options, &e) < 0 || session_file_check(options, &e) < 0) {
+		say_error(0, "%s", e.text);
+		return LAUNCH_FAILED;
+	}
+	return launch_run(w->selection.program, options->quiet, profile_launched, w);
+}
+
+/* No session: nothing is held, and any signal ends it. */
+static int tell_census(const struct session_options *o)
+{
+	struct target target;
+	struct census census = { 0 };
+	struct err e;
+
+	int rc = target_open(&target, o->pid, &e);
+	if (rc == 0) {
+		if (o->start_ticks && o->start_ticks != target.start_ticks)
+			rc = err_set(&e, ESRCH, "it has ended");
+		else
+			rc = census_take(&census, &target, &e);
+		if (rc == 0)
+			rc = census_report(&census, o->json, &e);
+		census_free(&census);
+		target_close(&target);
+	}
+	if (rc < 0)
+		say_error(o->pid, "%s", e.text);
+	return rc < 0 ? EXIT_NOT_ATTACHED : EXIT_DONE;
+}
+
+static int run(struct wanted *w)
+{
+	struct session session;
+
+	if (w->command == COMMAND_PROFILE)
+		return w->selection.children ? profile_tree(w) : profile_one(w, &w->options);
+	memory_room_go_first();
+	if (w->command == COMMAND_CENSUS)
+		return tell_census(&w->options);
+	session_init(&session, &w->options);
+	int status = w->command == COMMAND_DETACH ? w->detach(&session) : doctor_report(&session);
+	session_done(&session);
+	return status;
+}
+
+/* By name, cgroup or unit. */
+static int run_chosen(struct wanted *w)
+{
+	struct chosen_list found;
+	struct err e;
+	int status;
+
+	if (chosen_find(&found, w->selection.by, w->selection.what, &e) < 0) {
+		say_error(0, "%s", e.text);
+		return EXIT_NOT_ATTACHED;
+	}
+	if (found.count > 1 && !w->selection.all) {
+		status = ask_which(&found, w->command);
+	} else if (found.count > 1) {
+		status = profile_several(w, &found);
+	} else {
+		w->options.pid = found.list->pid;
+		w->options.start_ticks = found.list->start_ticks;
+		status = run(w);
+	}
+	chosen_free(&found);
+	return status;
+}
+
+int wanted_run(struct wanted *w)
+{
+	if (w->command == COMMAND_LAUNCH)
+		return launch(w);
+	return w->selection.what ? run_chosen(w) : run(w);
+}

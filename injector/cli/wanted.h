@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the command line to sessions: finds the process that is meant, or starts it, and decides whether one session
+ * runs in this process, or one or several in processes of their own.
+ */
+#ifndef MEMATTACH_WANTED_H
+#define MEMATTACH_WANTED_H
+
+#include "cli/options.h"
+
+struct wanted {
+	struct session_options options;
+	struct selection selection;
+	enum command command;
+	/* A session from the attach to its dump, and --detach; they return exit statuses. */
+	int (*profile)(struct session *s);
+	int (*detach)(struct session *s);
+};
+
+/* Anything but COMMAND_NONE. Returns the exit status. */
+int wanted_run(struct wanted *wanted);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "host/clocks.h"
+
+#include <x86intrin.h>
+
+#include "base/now.h"
+
+uint64_t dump_clock_stamp(void)
+{
+	return __rdtsc();
+}
+
+uint64_t monotonic_ns(void)
+{
+	return now_ns(CLOCK_MONOTONIC);
+}
+
+/* Of several tries the one that took least time. */
+struct dump_clock dump_clock_now(void)
+{
+	struct dump_clock best = { 0 };
+	uint64_t best_ticks = UINT64_MAX;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = dump_clock_stamp();
+		uint64_t monotonic = monotonic_ns();
+		uint64_t after = dump_clock_stamp();
+		if (after - before < best_ticks) {
+			best_ticks = after - before;
+			best.stamp = before + (after - before) / 2;
+			best.monotonic_ns = monotonic;
+			best.realtime_ns = now_ns(CLOCK_REALTIME);
+		}
+	}
+	return best;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "prove/hook_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "control.h"
+#include "prove/ended_stack.h"
+#include "process/live_thread.h"
+#include "base/now.h"
+#include "host/watchdog.h"
+
+#define PAGE_BYTES 4096u
+#define CHUNK_BYTES (256u << 10) /* stays in a processor's second cache between reading and searching */
+#define SWAP_LOOKS 20            /* a page that the kernel moves looks as if it was swapped out for a moment */
+#define SWAP_PAUSE_NS 500000
+
+struct search {
+	const struct hook_search *x;
+	const struct target_memory *memory;
+	struct page_scan *pages;
+	uint64_t cpu_end_ns; /* of this thread's clock */
+	uint8_t *buffer;     /* CHUNK_BYTES */
+	const struct maps *maps;
+	const struct mapping *mapping; /* that is searched, */
+	uint64_t alive;                /* and where it begins to be alive */
+	uint64_t ended;                /* or, asked for the bytes in the buffer: up to where it is an ended thread's */
+	bool ended_asked;
+	bool walked;                    /* the mapping is a stack on which no hook is alive */
+	struct thread_stacks stacks;    /* that share their mapping */
+	struct thread_stack last_ended; /* for the same bytes: one of an ended thread among those; end 0: none */
+	uint64_t no_ended;              /* … a page around which there is none; 0: no page */
+	bool over;                      /* beyond a limit: nothing more is read */
+	bool given_up;                  /* memattach was asked twice to end */
+	uint64_t found;
+};
+
+/*
+ * Is all of the mapping below the stack pointer that thread's stack? That of the first thread is, and one that a C
+ * library made: a guard below it, the thread's control block above. Other stacks (of coroutines) may share their
+ * mapping with anything.
+ */
+static bool is_stack_of(const struct maps *maps, const struct mapping *m, const struct stack_position *stack)
+{
+	const struct mapping *below = m > maps->list ? m - 1 : NULL;
+
+	if (strcmp(m->path, "[stack]") == 0)
+		return true;
+	return below && below->end == m->start && below->prot == 0 && stack->thread_pointer > stack->sp &&
+	       stack->thread_pointer < m->end;
+}
+
+/*
+ * Where the mapping begins to be alive: a stack below its stack pointer is not. Only where the thread's walk came to
+ * where the thread began: on a coroutine's stack, which may lie in a frame of its own, it knows nothing of the frames
+ * that are left below. *walked: of that stack.
+ */
+static uint64_t alive_from(const struct hook_search *x, const struct maps *maps, const struct mapping *m, bool *walked)
+{
+	const struct stack_position *lowest = NULL;
+
+	for (size_t i = 0; i < x->stack_count; i++)
+		if (x->stacks[i].sp >= m->start && x->stacks[i].sp < m->end &&
+		    (!lowest || x->stacks[i].sp < lowest->sp))
+			lowest = &x->stacks[i];
+	*walked = lowest && lowest->walked && is_stack_of(maps, m, lowest);
+	return *walked ? lowest->sp : m->start;
+}
+
+static bool is_on_ended_stack(struct search *q, uint64_t where)
+{
+	if (!q->ended_asked) {
+		q->ended = ended_stack_end(q->memory, q->x->tid_offset, q->maps, q->mapping);
+		q->last_ended = (struct thread_stack){ 0 };
+		q->no_ended = 0;
+	}
+	q->ended_asked = true;
+	if (where < q->ended || (where >= q->last_ended.start && where < q->last_ended.sp))
+		return true;
+	if (where / PAGE_BYTES == q->no_ended)
+		return false;
+	if (ended_stack_around(&q->last_ended, q->memory, q->x->tid_offset, q->mapping, where))
+		return true;
+	q->no_ended = where / PAGE_BYTES;
+	return false;
+}
+
+/* On the stack of a thread that was walked, and of no other? */
+static bool is_on_walked_stack(const struct search *q, uint64_t where)
+{
+	const struct thread_stack *stack = thread_stacks_at(&q->stacks, where);
+
+	return q->walked || (stack && stack->sp > stack->start);
+}
+
+static bool is_hook_at(struct search *q, uint64_t word, uint64_t where)
+{
+	return word == (HOOK_LIVE_MAGIC ^ where) && !is_on_walked_stack(q, where) && where >= q->alive &&
+	       !is_on_ended_stack(q, where);
+}
+
+static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes)
+{
+	const uint64_t *words = (const void *)q->buffer;
+	struct err ignored;
+
+	q->ended_asked = false;
+	if (target_read(q->memory, start, q->buffer, bytes, &ignored) < 0)
+		return 0; /* unmapped meanwhile, or beyond the end of its file */
+	for (size_t i = 0; i < bytes / sizeof *words; i++)
+		if (is_hook_at(q, words[i], start + i * sizeof *words))
+			return start + i * sizeof *words;
+	return 0;
+}
+
+/* Memory that many share, but of no file on disk. */
+static bool is_shared_memory(const struct mapping *m)
+{
+	return m->shared && (strncmp(m->path, "/memfd:", 7) == 0 || strncmp(m->path, "/dev/shm/", 9) == 0 ||
+	                     strncmp(m->path, "/dev/zero", 9) == 0 || strncmp(m->path, "/SYSV", 5) == 0);
+}
+
+/* In a private mapping of a file only copies hold anything. */
+static bool may_hold(const struct mapping *m, const struct page_run *run)
+{
+	return (m->prot & PROT_WRITE) || m->shared || !run->file;
+}
+
+/* Asked to end, or beyond the limit: nothing more is read. */
+static bool is_over(struct search *q)
+{
+	if (watchdog_asked_twice())
+		q->given_up = true;
+	q->over |= q->given_up || now_ns(CLOCK_THREAD_CPUTIME_ID) >= q->cpu_end_ns;
+	return q->over;
+}
+
+static uint64_t search_run(struct search *q, struct page_run run)
+{
+	uint64_t found = 0;
+
+	for (uint64_t at = run.start; at < run.end && !found && !is_over(q); at += CHUNK_BYTES)
+		found = search_pages(q, at, run.end - at < CHUNK_BYTES ? run.end - at : CHUNK_BYTES);
+	return found;
+}
+
+/* Asks for the pages of a run again until none is swapped out, or it stays so. */
+static bool comes_back(struct search *q, const struct page_run *run)
+{
+	const struct timespec pause = { .tv_nsec = SWAP_PAUSE_NS };
+	bool swapped = true;
+
+	for (unsigned i = 0; i < SWAP_LOOKS && swapped && !is_over(q); i++) {
+		nanosleep(&pause, NULL);
+		swapped = false;
+		for (uint64_t at = run->start; at < run->end && !swapped;) {
+			if (!page_scan_step(q->pages, &at, run->end))
+				return true; /* unmapped */
+			for (size_t k = 0; k < q->pages->count; k++)
+				swapped |= q->pages->runs[k].swapped;
+		}
+	}
+	return !swapped;
+}
+
+static uint64_t search_mapping(struct search *q, const struct mapping *m)
+{
+	for (uint64_t at = m->start; at < m->end && !is_over(q);) {
+		if (!page_scan_step(q->pages, &at, m->end))
+			return 0;
+		for (size_t i = 0; i < q->pages->count && !is_over(q); i++) {
+			const struct page_run run = q->pages->runs[i];
+			if (!may_hold(m, &run))
+				continue;
+			if (run.swapped && !comes_back(q, &run)) {
+				q->over = true;
+				return 0;
+			}
+			if (run.swapped) { /* the runs are others now */
+				at = run.start;
+				break;
+			}
+			uint64_t found = search_run(q, run);
+			if (found)
+				return found;
+		}
+	}
+	return 0;
+}
+
+/*
+ * What the program has protected after it wrote there is searched as well: a table that was made read-only, a page that
+ * is closed for the moment, code. Of our own memory only the payload's data are mapped private, and those are skipped.
+ */
+static bool worth_searching(const struct mapping *m)
+{
+	bool special = m->path[0] == '[' && m->path[1] == 'v'; /* [vvar] and kin */
+
+	if (special || strstr(m->path, "/memfd:memattach"))
+		return false;
+	return !m->shared || ((m->prot & PROT_WRITE) && (m->prot & PROT_READ)) || is_shared_memory(m);
+}
+
+static int search_all(struct search *q, const struct target *t, struct err *e)
+{
+	struct maps maps;
+
+	int rc = live_thread_maps(t, &maps, e);
+	if (rc < 0)
+		return rc;
+	rc = thread_stacks_find(&q->stacks, q->x->stacks, q->x->stack_count, q->memory, &maps, e);
+	if (rc < 0) {
+		maps_free(&maps);
+		return rc;
+	}
+	page_scan_prepare(q->pages, t, &maps);
+	for (size_t i = 0; i < maps.count && !q->found && !is_over(q); i++) {
+		if (!worth_searching(&maps.list[i]))
+			continue;
+		q->maps = &maps;
+		q->mapping = &maps.list[i];
+		q->alive = alive_from(q->x, &maps, q->mapping, &q->walked);
+		q->found = search_mapping(q, q->mapping);
+	}
+	thread_stacks_free(&q->stacks);
+	maps_free(&maps);
+	return q->given_up ? err_set(e, EINTR, "interrupted twice while hooks that are alive were searched for") : 0;
+}
+
+/* As is known without a search. */
+static bool is_too_much(const struct target *t)
+{
+	uint64_t resident, swapped;
+
+	target_private_memory(t, &resident, &swapped);
+	return swapped || resident > HOOK_SEARCH_BYTES_MAX;
+}
+
+int hook_search(const struct hook_search *x, const struct target *t, const struct target_memory *memory,
+                struct page_scan *pages, uint64_t *found, struct err *e)
+{
+	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES);
+	struct search q = { .x = x, .memory = memory, .buffer = buffer, .pages = pages };
+
+	if (!buffer)
+		return err_set(e, ENOMEM, "out of memory");
+	q.cpu_end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + HOOK_SEARCH_CPU_NS_MAX;
+	const int rc = is_too_much(t) ? 0 : search_all(&q, t, e);
+	*found = q.found;
+	return rc;
+}
+
+bool hook_search_lives(const struct target_memory *memory, uint64_t found)
+{
+	struct err ignored;
+	uint64_t word;
+
+	return target_read_u64(memory, found, &word, &ignored) == 0 && word == (HOOK_LIVE_MAGIC ^ found);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "prove/plain_thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+
+#include "arch/registers.h"
+#include "process/proc_status.h"
+#include "process/task.h"
+#include "elf/tid_offset.h"
+
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+
+#define SELF 2u /* tcbhead_t of glibc: words 0 and 2 are its own address; of musl only the first */
+
+/* Linux UAPI struct ptrace_sud_config. */
+struct dispatch {
+	uint64_t mode, selector, offset, bytes;
+};
+
+static bool handles_sigsys(const struct tracee *t)
+{
+	char status[STATUS_BYTES];
+
+	return proc_status_read(status, t->pid, t->tid) == 0 &&
+	       (uint64_t)proc_status_number(status, "SigCgt", 16, 0) >> (SIGSYS - 1) & 1;
+}
+
+static int check_dispatch(const struct tracee *t, struct err *e)
+{
+	struct dispatch dispatch = { 0 };
+
+	if (ptrace((enum __ptrace_request)PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, t->tid, sizeof dispatch,
+	           &dispatch) == 0)
+		return dispatch.mode ? err_set(e, EBUSY,
+		                               "thread %d has its system calls turned into signals (syscall user "
+		                               "dispatch)",
+		                               t->tid)
+		                     : 0;
+	if (errno != EIO || !handles_sigsys(t))
+		return 0;
+	return err_set(
+		e, EBUSY,
+		"the program handles SIGSYS, and this kernel cannot tell whether system calls of thread %d become "
+		"signals",
+		t->tid);
+}
+
+static int check_control_block(const struct tracee *t, uint64_t tp, enum libc_kind kind,
+                               const struct target_memory *memory, struct err *e)
+{
+	const struct tid_pair pair = { tp, task_inner_tid(t->pid, t->tid) };
+	uint64_t words[SELF + 1];
+	struct err ignored;
+
+	if (tp && target_read(memory, tp, words, sizeof words, &ignored) == 0 && words[0] == tp &&
+	    (kind != LIBC_GLIBC || words[SELF] == tp) && (t->tid == t->pid || tid_offset_find(memory, &pair, 1)))
+		return 0;
+	return err_set(e, EBUSY, "thread %d is not one of the C library, its thread pointer leads elsewhere", t->tid);
+}
+
+int plain_thread_check(struct tracee *t, const struct user_regs_struct *regs, enum libc_kind kind,
+                       const struct target_memory *memory, struct err *e)
+{
+	if (!registers_in_64_bit_code(regs))
+		return err_set(e, EBUSY, "thread %d is in 32-bit code", t->tid);
+	int rc = check_dispatch(t, e);
+	return rc < 0 ? rc : check_control_block(t, registers_tp(regs), kind, memory, e);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+#include "prove/quiesce.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arch/registers.h"
+#include "arch/thread_start.h"
+#include "base/cleanup.h"
+#include "process/clone_vm.h"
+#include "control.h"
+#include "base/grow.h"
+#include "touch/threads/visit_threads.h"
+#include "host/watchdog.h"
+
+#define PAUSE_NS 1000000
+#define TURN_NS 10000000ull           /* for each thread: its turn on a processor */
+#define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
+#define RED_ZONE_BYTES 128u
+
+#define FIRST_FRAME_BYTES 64u       /* that a program's start code may have pushed before it calls, */
+#define FIRST_FRAME_POPPED 16u      /* or popped */
+#define START_STACK 28u             /* field of stat: the first thread's stack pointer at execve */
+#define SWITCHES_MAX 4u             /* of stacks: signal handlers within each other */
+#define FRAME_BYTES_MAX (64u << 10) /* farther outwards begins another stack */
+
+struct examination {
+	const struct quiesce *q;
+	bool inside;
+	uint64_t pc, sp; /* of the frame that was looked at last */
+	/* Where the walk came to another stack: that of the code that a signal handler on its own stack interrupted. */
+	struct {
+		unsigned frame;
+		uint64_t sp;
+	} switches[SWITCHES_MAX];
+	unsigned switch_count;
+	bool switch_lost; /* there were more */
+};
+
+static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
+{
+	for (unsigned i = 0; i < range_count; i++)
+		if (value >= ranges[i].start && value < ranges[i].end)
+			return true;
+	return false;
+}
+
+static bool in_range(const struct quiesce_range *range, uint64_t value)
+{
+	return in_any(range, 1, value);
+}
+
+static void look_at_register(uint64_t value, void *context)
+{
+	struct examination *x = context;
+
+	x->inside |= in_range(&x->q->code, value);
+}
+
+static void note_switch(struct examination *x, unsigned frame, uint64_t sp)
+{
+	bool switched = frame && (sp < x->sp || sp - x->sp > FRAME_BYTES_MAX);
+
+	if (switched && x->switch_count < SWITCHES_MAX) {
+		x->switches[x->switch_count].frame = frame;
+		x->switches[x->switch_count++].sp = sp;
+	} else if (switched) {
+		x->switch_lost = true;
+	}
+	x->sp = sp;
+}
+
+static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t sp)
+{
+	struct examination *x = context;
+
+	note_switch(x, frame, sp);
+	x->pc = pc;
+	x->inside |= in_range(&x->q->code, pc) || in_any(x->q->detours, x->q->detour_count, pc);
+	return !x->inside;
+}
+
+/*
+ * The next page of a stack; false: it ends before. Where the kernel reads for us what the program may read, that is at
+ * a page that the program may not: the guard page of the next thread's stack, which the rights of a tracer would pass.
+ */
+static bool read_stack(const struct target_memory *memory, uint64_t at, void *page, size_t bytes, bool *by_its_rights)
+{
+	struct target_memory plain = *memory;
+	struct err ignored;
+
+	plain.mem_fd = -1;
+	if (target_read(&plain, at, page, bytes, &ignored) == 0)
+		return *by_its_rights = true;
+	return !*by_its_rights && target_read(memory, at, page, bytes, &ignored) == 0;
+}
+
+/* Visits as much of the stack as is mapped above the stack pointer, word by word; true ends it. */
+static bool any_word(const struct target_memory *memory, uint64_t sp,
+                     bool (*visit)(uint64_t at, uint64_t word, void *context), void *context)
+{
+	uint64_t page[512];
+	bool by_its_rights = false;
+	uint64_t at = (sp - RED_ZONE_BYTES) & ~7ull;
+
+	for (uint64_t end = at + LIVE_STACK_BYTES; at < end;) {
+		size_t bytes = 4096 - at % 4096;
+		if (!read_stack(memory, at, page, bytes, &by_its_rights))
+			break;
+		for (size_t i = 0; i < bytes / sizeof page[0]; i++)
+			if (visit(at + i * sizeof page[0], page[i], context))
+				return true;
+		at += bytes;
+	}
+	return false;
+}
+
+struct wanted {
+	const struct quiesce_range *ranges;
+	unsigned count;
+};
+
+static bool is_wanted(uint64_t at, uint64_t word, void *context)
+{
+	const struct wanted *w = context;
+
+	(void)at;
+	return in_any(w->ranges, w->count, word);
+}
+
+bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
+                         unsigned range_count)
+{
+	struct wanted wanted = { ranges, range_count };
+
+	return any_word(memory, sp, is_wanted, &wanted);
+}
+
+struct marker_search {
+	const struct quiesce_range *ranges;
+	unsigned range_count;
+	uint64_t before[2]; /* the two words below */
+};
+
+static bool is_hook(uint64_t at, uint64_t word, void *context)
+{
+	struct marker_search *h = context;
+	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
+	             (in_any(h->ranges, h->range_count, h->before[1]) && registers_follow_pc(h->before[0], word));
+
+	h->before[1] = h->before[0];
+	h->before[0] = word;
+	return found;
+}
+
+bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
+                           unsigned range_count)
+{
+	struct marker_search search = { .ranges = ranges, .range_count = range_count };
+
+	return any_word(memory, sp, is_hook, &search);
+}
+
+static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, struct err *e)
+{
+	if (!grow_list(stacks->list, stacks->count))
+		return err_set(e, ENOMEM, "out of memory");
+	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked };
+	return 0;
+}
+
+/*
+ * Did the walk end where the thread began? That of a coroutine does not: its outermost frame returns to code that goes
+ * on with another one, and the thread's own frames may be anywhere.
+ */
+static bool came_to_start(const struct examination *x)
+{
+	uint64_t start_stack;
+	struct err ignored;
+
+	if (x->switch_lost)
+		return false;
+	if (thread_start_is(x->q->memory, x->pc))
+		return true;
+	return process_stat(x->q->target->pid, START_STACK, &start_stack, &ignored) == 0 && start_stack &&
+	       x->sp + FIRST_FRAME_BYTES >= start_stack && x->sp <= start_stack + FIRST_FRAME_POPPED;
+}
+
+/* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
+ * believed. */
+static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
+                       const struct user_regs_struct *regs, struct err *e)
+{
+	const uint64_t tp = registers_tp(regs);
+	const bool walked = stack_walk_complete(end) && came_to_start(x);
+	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
+
+	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)
+		if (!end->guessed || x->switches[i].frame <= end->guess_frame)
+			rc = note_stack(stacks, x->switches[i].sp, tp, walked, e);
+	return rc;
+}
+
+static void look_at_stack(struct examination *x, uint64_t sp)
+{
+	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code, 1) ||
+	             quiesce_stack_in_hook(x->q->memory, sp, x->q->detours, x->q->detour_count);
+}
+
+static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs,
+                    struct stack_walk_end *end)
+{
+	registers_each(regs, look_at_register, x);
+	if (!x->inside)
+		stack_walk(x->q->walk, t, look_at_frame, x, end);
+	if (!x->inside && !stack_walk_complete(end))
+		look_at_stack(x, registers_sp(regs));
+}
+
+/* A round over the threads that were not yet seen outside. */
+struct round {
+	const struct quiesce *q;
+	pid_t *outside; /* or ended: room for all of them */
+	size_t outside_count, left;
+	struct err why; /* the last one is left */
+	int rc;
+	struct err failure;
+};
+
+static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
+{
+	struct examination x = { .q = r->q };
+	struct stack_walk_end end = { 0 };
+	struct user_regs_struct regs;
+
+	int rc = tracee_registers(t, &regs, e);
+	if (rc < 0)
+		return rc;
+	examine(&x, t, &regs, &end);
+	if (x.inside)
+		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
+	if (r->q->stacks && r->rc == 0)
+		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, &r->failure);
+	return 0;
+}
+
+/*
+ * From outside, of one that sleeps. Its registers are not seen. What they hold counts for nothing: between two
+ * instructions of the payload it does not sleep, and what is alive in them below a hook would be found on the stack.
+ */
+static int look_at_sleeper(struct round *r, const struct sleeper *s, struct err *e)
+{
+	struct examination x = { .q = r->q };
+	struct stack_walk_end end;
+
+	stack_walk_asleep(r->q->walk, s->call.pc, s->call.sp, look_at_frame, &x, &end);
+	if (!x.inside && !stack_walk_complete(&end))
+		look_at_stack(&x, s->call.sp);
+	if (!sleeper_sleeps(s))
+		return err_set(e, EAGAIN, "thread %d has woken", s->tid);
+	if (x.inside)
+		return err_set(e, EBUSY, "thread %d is inside the payload", s->tid);
+	if (r->q->stacks && r->rc == 0)
+		r->rc = note_stack(r->q->stacks, s->call.sp, 0, false, &r->failure);
+	return 0;
+}
+
+static void note(struct round *r, pid_t tid, int rc, const struct err *why)
+{
+	if (rc == 0 || rc == -ESRCH) {
+		r->outside[r->outside_count++] = tid;
+	} else {
+		r->why = *why;
+		r->left++;
+	}
+}
+
+static void visit(void *context, pid_t tid, struct tracee *t, int rc, const struct err *why)
+{
+	struct round *r = context;
+	struct err e;
+
+	if (rc == 0) {
+		rc = look_at_thread(r, t, &e);
+		why = &e;
+	}
+	note(r, tid, rc, why);
+}
+
+/* Those that sleep in calls that a stop would harm are seen from outside, or left; the others are kept in the list, to
+ * be visited. */
+static size_t look_from_outside(struct round *r, pid_t *tids, size_t count)
+{
+	const uint64_t deadline_ns = monotonic_ns() + 10 * SLEEPER_AWAIT_NS;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct sleeper sleeper;
+		struct err e;
+		if (sleeper_await(&sleeper, r->q->target->pid, tids[i], deadline_ns) != SLEEPER_FOUND) {
+			tids[kept++] = tids[i];
+			continue;
+		}
+		note(r, tids[i], look_at_sleeper(r, &sleeper, &e), &e);
+	}
+	return kept;
+}
+
+struct seen {
+	pid_t *list; /* sorted */
+	size_t count;
+};
+
+static int by_number(const void *a, const void *b)
+{
+	return *(const pid_t *)a - *(const pid_t *)b;
+}
+
+static int note_seen(struct seen *s, const pid_t *tids, size_t count, struct err *e)
+{
+	if (count == 0)
+		return 0;
+	pid_t *list = realloc(s->list, (s->count + count) * sizeof *list);
+	if (!list)
+		return err_set(e, ENOMEM, "out of memory");
+	memcpy(list + s->count, tids, count * sizeof *list);
+	s->list = list;
+	s->count += count;
+	qsort(s->list, s->count, sizeof *s->list, by_number);
+	return 0;
+}
+
+/* Threads that were not yet seen, in place. */
+static size_t keep_fresh(const struct seen *s, pid_t *tids, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!s->count || !bsearch(&tids[i], s->list, s->count, sizeof *s->list, by_number))
+			tids[kept++] = tids[i];
+	return kept;
+}
+
+/* Of threads that were not seen before: how many may have been there when the search began? Those that were born later
+ * began outside. */
+static size_t count_old(const struct quiesce *q, const pid_t *tids, size_t count, uint64_t since_ticks)
+{
+	size_t old = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t born = thread_birth_ticks(q->target->pid, tids[i]);
+		old += born != UINT64_MAX && born <= since_ticks;
+	}
+	return old;
+}
+
+static uint64_t now_ticks(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+	return (uint64_t)now.tv_sec * hertz + (uint64_t)now.tv_nsec * hertz / 1000000000u;
+}
+
+/*
+ * *left: how many could not be cleared, the last one with its reason in e. *fresh: threads that were not seen before,
+ * and were there at since_ticks; 0 for since_ticks: all that were not seen before.
+ */
+static int examine_round(const struct quiesce *q, uint64_t deadline_ns, uint64_t since_ticks, struct seen *seen,
+                         size_t *left, size_t *fresh, struct err *e)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t count = 0;
+
+	int rc = target_tids(q->target, &tids, &count, e);
+	if (rc < 0)
+		return rc;
+	count = keep_fresh(seen, tids, count);
+	*fresh = since_ticks ? count_old(q, tids, count, since_ticks) : count;
+	AUTO_FREE pid_t *outside = calloc(count + 1, sizeof *outside);
+	if (!outside)
+		return err_set(e, ENOMEM, "out of memory");
+	struct round r = { .q = q, .outside = outside };
+	count = look_from_outside(&r, tids, count);
+	const struct thread_visits thread_visits = {
+		q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r
+	};
+	rc = visit_threads(&thread_visits, e);
+	if (rc == 0 && r.rc < 0) {
+		*e = r.failure;
+		rc = r.rc;
+	}
+	if (rc == 0)
+		rc = note_seen(seen, outside, r.outside_count, e);
+	*left = r.left;
+	if (rc == 0 && r.left)
+		*e = r.why;
+	return rc;
+}
+
+/*
+ * A child of vfork that was there when the last GOT entry was restored may be in the payload, and is no thread: it is
+ * waited for. One that is born later starts outside.
+ */
+static int wait_for_sharers(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	AUTO_FREE pid_t *others = NULL;
+	size_t count = 0;
+
+	int rc = clone_vm_find(q->target, &others, &count, e);
+	for (size_t i = 0; i < count && rc == 0; i++)
+		for (; rc == 0 && clone_vm_is_one(q->target, others[i]); nanosleep(&pause, NULL))
+			if (monotonic_ns() >= deadline_ns || watchdog_asked_twice())
+				rc = err_set(e, EBUSY,
+				             "process %d, a child of vfork or clone, still runs in its memory",
+				             others[i]);
+	return rc;
+}
+
+/* A thread among many that run, of this program or of others, waits long for its turn. No thread is stopped meanwhile.
+ */
+static int add_turns(const struct quiesce *q, uint64_t *deadline_ns, struct err *e)
+{
+	AUTO_FREE pid_t *tids = NULL;
+	size_t count = 0;
+	unsigned long others = runnable_threads();
+
+	int rc = target_tids(q->target, &tids, &count, e);
+	*deadline_ns += (count > others ? count : others) * TURN_NS;
+	return rc;
+}
+
+int quiesce_wait(const struct quiesce *q, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	struct seen seen = { 0 };
+	size_t left, fresh;
+	uint64_t since_ticks = 0; /* not in the first round, in which all are examined */
+
+	int rc = add_turns(q, &deadline_ns, e);
+	if (rc == 0)
+		rc = wait_for_sharers(q, deadline_ns, e);
+	if (rc < 0)
+		return rc;
+	/*
+	 * Until a round finds nobody new: the list of threads may miss one while others end. Threads that a program
+	 * makes all the time, and that were born since, do not count.
+	 */
+	for (uint64_t began_ticks = now_ticks();; since_ticks = began_ticks + 1) {
+		rc = examine_round(q, deadline_ns, since_ticks, &seen, &left, &fresh, e);
+		if (rc < 0 || (left == 0 && fresh == 0))
+			break;
+		if (left && monotonic_ns() >= deadline_ns) {
+			rc = -EBUSY;
+			break;
+		}
+		if (watchdog_asked_twice()) {
+			rc = err_set(e, EINTR, "interrupted twice before all threads were seen outside of the payload");
+			break;
+		}
+		if (left)
+			nanosleep(&pause, NULL);
+	}
+	free(seen.list);
+	return rc;
+}

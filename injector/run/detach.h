@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a session, see detach.c. */
+#ifndef MEMATTACH_DETACH_H
+#define MEMATTACH_DETACH_H
+
+#include "session/session.h"
+
+/* Restores, proves, unloads, verifies. -EBUSY and the like: still attached. What had to stay is in residue. */
+int session_detach(struct session *s, struct err *e) WARN_UNUSED;
+
+#endif

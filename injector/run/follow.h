@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* While a session lasts, see follow.c. */
+#ifndef MEMATTACH_FOLLOW_H
+#define MEMATTACH_FOLLOW_H
+
+#include "session/session.h"
+
+#define SESSION_LEASE_NS 10000000000ull /* recording stops by itself when memattach is not heard of for so long */
+
+/* Runs until the end of the session is asked for, or the target ends. */
+enum session_end {
+	SESSION_END_ASKED,  /* signal or duration: detach now */
+	SESSION_END_EXITED, /* the target has ended; detail: exit status */
+	SESSION_END_KILLED, /* detail: signal */
+	SESSION_END_EXECED,
+};
+int session_follow(struct session *s, enum session_end *end, int *detail, struct err *e) WARN_UNUSED;
+
+#endif

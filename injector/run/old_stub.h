@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stub of a memattach that died, in the padding of some module (remote.h). A thread may still be in it. Before an
+ * attach it is waited for, and what it did is looked at anew; a detach clears the padding.
+ */
+#ifndef MEMATTACH_OLD_STUB_H
+#define MEMATTACH_OLD_STUB_H
+
+#include "session/session.h"
+
+/* A stub that an earlier memattach left in the padding of some module: that place is used again. */
+bool session_old_cave(const struct session *s, uint64_t *cave);
+/* Looks for a payload as session_find_payload, after a thread that a dead memattach left on its way has come to its
+ * end. */
+int session_settle(struct session *s, struct err *e) WARN_UNUSED;
+/* Clears the padding that stubs of earlier memattachs are in. */
+int session_erase_caves(struct session *s, struct err *e) WARN_UNUSED;
+
+#endif

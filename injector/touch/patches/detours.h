@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours: where jumps at the entries of functions lead (struct detour_area of control.h).
+ *
+ *     entry --jmp--> detour -- sampled, or undecided --> trampoline --> hook
+ *                      |                                                  |
+ *                      v  not sampled                                     |
+ *     behind the displaced <--jmp-- their copy, in the detour <-----------+
+ *
+ * A jump at an entry and the operands of the copied instructions reach 2 GiB, so each module that has hooked functions
+ * gets an area near it (detour_place.h). The area is a mapping of the payload's file, so that what is left of one is
+ * seen by its file; its bytes are written by memattach.
+ */
+#ifndef MEMATTACH_DETOURS_H
+#define MEMATTACH_DETOURS_H
+
+#include "touch/patches/loan.h"
+
+/* Places and maps the areas of all entry hooks, from descriptor payload_fd of the target: after CONTROL_START, before
+ * CONTROL_PATCH. Adds their trampolines to the plan. */
+int detours_map(struct loan *l, int payload_fd, struct err *e) WARN_UNUSED;
+
+/* Areas of a session as its block names them that are mappings of the payload's file now: the others may be anything.
+ */
+unsigned detours_list(const struct session *s, struct detour_area areas[SESSION_DETOUR_AREAS]);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The GOT entries of a session as they are in the target. */
+#ifndef MEMATTACH_SESSION_ENTRIES_H
+#define MEMATTACH_SESSION_ENTRIES_H
+
+#include "session/session.h"
+
+/* The session's GOT entries as they are in the target; *entries is malloc'ed. */
+int session_entries(struct session *s, struct got_entry **entries, uint32_t *count, struct err *e) WARN_UNUSED;
+/* Marks GOT entries of modules that are gone: what is there now is somebody else's. And those that hold our trampoline
+ * again as ours. */
+int session_mark_gone(struct session *s, struct err *e) WARN_UNUSED;
+/* Gives modules_changed one patched word per module, to see a module that was closed and opened again in place. */
+int session_watch(struct session *s, struct err *e) WARN_UNUSED;
+
+#endif

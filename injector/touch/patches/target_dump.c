@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "touch/patches/target_dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "dump_format.h"
+#include "recording/dump_writer.h"
+#include "host/watchdog.h"
+
+#define PIECE_BYTES (64ull << 20)
+
+/* The header of the session's dump, to be freed, or NULL: that is not what is mapped there. */
+static struct dump_header *read_header(const struct memattach_session *block, const struct maps *maps,
+                                       const struct target_memory *memory)
+{
+	const struct mapping *m = maps_find(maps, block->dump_address);
+	struct dump_header *h = malloc(sizeof *h);
+	struct err ignored;
+
+	if (h && m && m->shared && m->start == block->dump_address && m->end - m->start == block->dump_bytes &&
+	    target_read(memory, block->dump_address, h, sizeof *h, &ignored) == 0 &&
+	    memcmp(h->magic, DUMP_MAGIC, sizeof h->magic) == 0 && h->session_id == block->session_id)
+		return h;
+	free(h);
+	return NULL;
+}
+
+/* What a reader and the recorder take for one instant. */
+struct lease {
+	uint64_t stamp;
+	uint64_t realtime_ns;
+};
+
+_Static_assert(offsetof(struct dump_header, lease_realtime_ns) ==
+                       offsetof(struct dump_header, lease_stamp) + offsetof(struct lease, realtime_ns),
+               "lease");
+
+int target_dump_end_lease(const struct memattach_session *block, const struct maps *maps,
+                          const struct target_memory *memory, const struct target_writer *writer, struct err *e)
+{
+	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+	struct dump_clock now = dump_clock_now();
+	const struct lease ended = { .stamp = now.stamp, .realtime_ns = now.realtime_ns };
+
+	if (!h || (h->lease_stamp && h->lease_stamp <= now.stamp))
+		return 0;
+	return target_write(writer, block->dump_address + offsetof(struct dump_header, lease_stamp), &ended,
+	                    sizeof ended, e);
+}
+
+bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps,
+                               const struct target_memory *memory, uint64_t start_ticks)
+{
+	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+
+	return h && h->target_start_ticks != start_ticks;
+}
+
+struct remote_dump {
+	const struct target_memory *memory;
+	uint64_t address;
+};
+
+static int read_remote(const struct dump_source *source, uint64_t offset, void *buffer, size_t bytes, struct err *e)
+{
+	const struct remote_dump *remote = source->context;
+
+	return target_read(remote->memory, remote->address + offset, buffer, bytes, e);
+}
+
+/* The recording ended when its lease did, and the payload has said so, or ends now. */
+static void end_recording(struct dump_header *h)
+{
+	if (h->state != DUMP_STATE_RUNNING)
+		return;
+	h->state = DUMP_STATE_ABANDONED;
+	h->clock_latest = dump_clock_now();
+}
+
+int target_dump_save(const struct memattach_session *block, const struct maps *maps, const struct target_memory *memory,
+                     uint64_t max_bytes, struct dump_file *file, bool (*waiting)(void *context, double done),
+                     void *context, struct err *e)
+{
+	const struct remote_dump remote = { memory, block->dump_address };
+	struct dump_source source = { .read = read_remote, .context = &remote, .fd = memory->mem_fd };
+	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+
+	if (!h)
+		return err_set(e, ENOENT, "the recording is not mapped any more");
+	source.header = *h;
+	int rc = dump_source_check(&source, block->dump_bytes, e);
+	if (rc == 0 && dump_source_bytes(&source) > max_bytes)
+		rc = err_set(e, EFBIG, "the recording says that it is larger than --max-size");
+	if (rc < 0)
+		return rc;
+	end_recording(&source.header);
+	return dump_file_write(file, &source, waiting, context, e);
+}
+
+/* The end of what can have been touched: of the last region. 0: this is not a dump. */
+static uint64_t used_bytes(const struct memattach_session *block, const struct maps *maps,
+                           const struct target_memory *memory)
+{
+	AUTO_FREE struct dump_header *h = read_header(block, maps, memory);
+	uint64_t end = 0;
+
+	if (!h)
+		return 0;
+	for (uint32_t i = 0; i < h->region_count && i < DUMP_REGION_MAX; i++)
+		if (h->regions[i].offset <= block->dump_bytes &&
+		    h->regions[i].bytes <= block->dump_bytes - h->regions[i].offset &&
+		    h->regions[i].offset + h->regions[i].bytes > end)
+			end = h->regions[i].offset + h->regions[i].bytes;
+	return end;
+}
+
+/* *refused: by the kernel, for example because the program locks its memory. */
+static int forget(uint64_t address, const struct borrower *b, bool *refused, struct err *e)
+{
+	const uint64_t arguments[6] = { address, PIECE_BYTES, MADV_DONTNEED };
+	struct remote r;
+	struct tracee t;
+	uint64_t result = 0;
+
+	int rc = borrow_enter(b, &r, &t, e);
+	if (rc < 0)
+		return rc;
+	uint64_t deadline = monotonic_ns() + b->call_ns;
+	rc = remote_call1(&r, SYS_madvise, arguments, &result, deadline, e);
+	if (rc == 0)
+		rc = remote_leave(&r, deadline, e);
+	*refused = result != 0;
+	if (rc == 0)
+		return 0;
+	remote_abandon(&r);
+	return rc == -ESRCH ? rc : -EINPROGRESS;
+}
+
+int target_dump_forget(const struct memattach_session *block, const struct maps *maps, const struct borrower *b,
+                       struct err *e)
+{
+	uint64_t end = used_bytes(block, maps, b->memory);
+	bool refused = false;
+	int rc = 0;
+
+	/* No dump is larger than a reference can reach; a target may say so of anything that it has mapped. */
+	if (end > DUMP_BYTES_MAX)
+		return 0;
+	for (uint64_t at = 0; rc == 0 && !refused && end - at > PIECE_BYTES && !watchdog_asked_twice();
+	     at += PIECE_BYTES)
+		rc = forget(block->dump_address + at, b, &refused, e);
+	return rc;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "touch/patches/word_patches.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "got/entry_place.h"
+#include "process/live_thread.h"
+#include "touch/patches/session_entries.h"
+
+void word_patches_free(struct word_patches *w)
+{
+	free(w->entries);
+	*w = (struct word_patches){ 0 };
+}
+
+static uint64_t entry_in_list(const struct session *s, uint32_t i)
+{
+	return s->payload.block.entries_address + i * sizeof(struct got_entry);
+}
+
+static int tell_entries(const struct session *s, const struct word_patches *w, struct err *e)
+{
+	return w->count ? target_write(&s->writer, entry_in_list(s, w->first), w->entries,
+	                               w->count * sizeof *w->entries, e)
+	                : 0;
+}
+
+/* The words count as listed once the number of them is written. */
+static int append(const struct session *s, struct word_patches *w, struct err *e)
+{
+	const uint64_t at = s->payload.session + offsetof(struct memattach_session, entry_count);
+	uint32_t count;
+
+	int rc = target_read(&s->memory, at, &w->first, sizeof w->first, e);
+	if (rc == 0 && (w->first > SESSION_ENTRY_MAX || w->count > SESSION_ENTRY_MAX - w->first))
+		rc = err_set(e, ENOSPC, "there is no room for %u GOT entries more", w->count);
+	if (rc == 0)
+		rc = tell_entries(s, w, e);
+	count = w->first + w->count;
+	return rc == 0 ? target_write(&s->writer, at, &count, sizeof count, e) : rc;
+}
+
+int word_patches_list(struct session *s, struct word_patches *w, struct err *e)
+{
+	const struct got_plan *p = &s->view.plan;
+
+	*w = (struct word_patches){ .entries = calloc(p->entry_count + 1, sizeof *w->entries),
+		                    .count = (uint32_t)p->entry_count };
+	if (!w->entries)
+		return err_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->entry_count; i++)
+		w->entries[i] = (struct got_entry){ .address = p->entries[i].address,
+			                            .old_value = p->entries[i].value,
+			                            .trampoline = p->entries[i].trampoline,
+			                            .state = GOT_PATCHED };
+	int rc = w->count ? append(s, w, e) : 0;
+	if (rc < 0)
+		word_patches_free(w);
+	return rc;
+}
+
+int word_patches_read(struct session *s, struct word_patches *w, struct err *e)
+{
+	*w = (struct word_patches){ 0 };
+	return session_entries(s, &w->entries, &w->count, e);
+}
+
+/* What is mapped at the words now, and what they hold. */
+struct words_now {
+	struct maps maps;
+	uint64_t *list;
+	bool *known; /* it could be read */
+};
+
+static void words_now_free(struct words_now *now)
+{
+	maps_free(&now->maps);
+	free(now->list);
+	free(now->known);
+}
+
+/* The end of a file that was cut raises SIGBUS: then each is tried alone. */
+static void read_words(const struct session *s, const struct word_patches *w, struct words_now *now,
+                       struct target_piece *pieces)
+{
+	struct err ignored;
+
+	for (uint32_t i = 0; i < w->count; i++)
+		pieces[i] = (struct target_piece){ w->entries[i].address, sizeof *now->list, &now->list[i] };
+	bool all = target_read_batch(&s->memory, pieces, w->count, &ignored) == 0;
+	for (uint32_t i = 0; i < w->count; i++)
+		now->known[i] = all || target_read_u64(&s->memory, w->entries[i].address, &now->list[i], &ignored) == 0;
+}
+
+static int look(const struct session *s, const struct word_patches *w, struct words_now *now, struct err *e)
+{
+	AUTO_FREE struct target_piece *pieces = calloc(w->count + 1u, sizeof *pieces);
+	AUTO_FREE uint64_t *addresses = calloc(w->count + 1u, sizeof *addresses);
+
+	*now = (struct words_now){ .list = calloc(w->count + 1u, sizeof *now->list),
+		                   .known = calloc(w->count + 1u, sizeof *now->known) };
+	if (!pieces || !addresses || !now->list || !now->known) {
+		words_now_free(now);
+		return err_set(e, ENOMEM, "out of memory");
+	}
+	for (uint32_t i = 0; i < w->count; i++)
+		addresses[i] = w->entries[i].address;
+	int rc = live_thread_maps_at(&s->target, &now->maps, addresses, w->count, e);
+	if (rc < 0)
+		words_now_free(now);
+	else
+		read_words(s, w, now, pieces);
+	return rc;
+}
+
+static bool change_word(const struct session *s, uint64_t address, uint64_t to)
+{
+	struct err ignored;
+
+	return target_write(&s->writer, address, &to, sizeof to, &ignored) == 0;
+}
+
+static enum got_state patch(const struct session *s, const struct got_entry *entry, const struct words_now *now,
+                            uint32_t i)
+{
+	const struct memattach_session *b = &s->payload.block;
+	const uint32_t hook = s->view.plan.trampolines[entry->trampoline].hook;
+
+	if (entry->address % sizeof(uint64_t) || !now->known[i] || now->list[i] != entry->old_value ||
+	    !entry_place_is_there(&now->maps, &s->view.maps, entry->address))
+		return GOT_REFUSED;
+	return change_word(s, entry->address, trampoline_address(b->trampolines_address, entry->trampoline, hook))
+	               ? GOT_PATCHED
+	               : GOT_REFUSED;
+}
+
+static enum got_state give_back(const struct session *s, const struct got_entry *entry, const struct words_now *now,
+                                uint32_t i)
+{
+	if (entry->address % sizeof(uint64_t) || !now->known[i] ||
+	    !entry_place_is_there(&now->maps, NULL, entry->address))
+		return GOT_GONE;
+	if (now->list[i] == entry->old_value)
+		return GOT_RESTORED; /* listed, but memattach died before it was patched */
+	if (!trampoline_is(s->payload.block.trampolines_address, entry->trampoline, now->list[i]))
+		return GOT_FOREIGN;
+	return change_word(s, entry->address, entry->old_value) ? GOT_RESTORED : GOT_PATCHED;
+}
+
+int word_patches_write(struct session *s, struct word_patches *w, struct err *e)
+{
+	struct words_now now;
+
+	int rc = look(s, w, &now, e);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < w->count; i++)
+		w->entries[i].state = (uint16_t)patch(s, &w->entries[i], &now, i);
+	words_now_free(&now);
+	return tell_entries(s, w, e);
+}
+
+int word_patches_restore(struct session *s, struct word_patches *w, struct err *e)
+{
+	struct words_now now;
+
+	int rc = look(s, w, &now, e);
+	if (rc < 0)
+		return rc;
+	for (uint32_t i = 0; i < w->count; i++)
+		if (w->entries[i].state == GOT_PATCHED)
+			w->entries[i].state = (uint16_t)give_back(s, &w->entries[i], &now, i);
+	words_now_free(&now);
+	return tell_entries(s, w, e);
+}
+
+void word_patches_count(struct session *s, const struct word_patches *w)
+{
+	for (uint32_t i = 0; i < w->count; i++) {
+		const bool patched = w->entries[i].state == GOT_PATCHED;
+
+		s->outcome.entries.patched += patched;
+		s->outcome.entries.refused += !patched;
+	}
+}

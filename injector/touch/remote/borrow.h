@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds a thread of the target that can be borrowed now, stops it at a safe point and puts it into the stub (remote.h).
+ * Threads are tried one at a time; a thread that is not at a safe point goes on at once.
+ */
+#ifndef MEMATTACH_BORROW_H
+#define MEMATTACH_BORROW_H
+
+#include "touch/remote/cave.h"
+#include "maps/maps.h"
+#include "touch/remote/remote.h"
+#include "prove/safe_point.h"
+#include "process/target.h"
+
+struct borrower {
+	const struct target *target;
+	const struct target_memory *memory;
+	const struct target_writer *writer;
+	const struct safe_points *points;
+	uint64_t cave;        /* address of at least remote_cave_bytes() of padding */
+	uint64_t search_ns;   /* how long to look for a safe point */
+	uint64_t call_ns;     /* how long one remote call may take */
+	uint64_t extra_bytes; /* data room in the work area beyond SA_DATA_BYTES */
+	uint64_t *longest_ns; /* longest time that any one thread was stopped */
+	bool patient;         /* only the second signal to memattach ends the search, not the first */
+};
+
+/*
+ * On success the thread is in the stub at its first checkpoint: go on with remote_call, end with remote_leave. t and r
+ * must stay where they are. -ETIMEDOUT: no thread at a safe point in time, the text says what each of them was doing;
+ * -EPERM: seccomp would kill the calls, or ptrace is not permitted; -ESRCH: the target has ended; -EINTR: memattach was
+ * asked to end. On failure nothing is changed.
+ */
+int borrow_enter(const struct borrower *b, struct remote *r, struct tracee *t, struct err *e) WARN_UNUSED;
+
+/* How well a thread suits, as far as /proc tells: 0 best, -1 not at all. */
+int borrow_rank(const struct thread_info *thread);
+/* It blocks in a call that returns EINTR once if memattach is killed while it is stopped. */
+bool borrow_restarts_badly(const struct thread_info *thread);
+
+/* Waits until no thread runs the stub of an earlier memattach in the cave any more. -ETIMEDOUT: one does, for
+ * search_ns. */
+int borrow_wait_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
+/* Clears the cave of an earlier memattach's stub, when its thread has left it. -ETIMEDOUT: it has not within search_ns.
+ */
+int borrow_erase_cave(const struct borrower *b, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "touch/remote/pending_error.h"
+
+#include "arch/registers.h"
+
+void pending_error_hide(struct pending_error *p, const struct libc *libc, struct remote *r)
+{
+	const uint64_t none = 0;
+	uint64_t address = registers_tp(&r->saved) + (uint64_t)libc->dlerror_result, value = 0;
+	struct err ignored;
+
+	*p = (struct pending_error){ 0 };
+	if (!libc->dlerror_result || target_read_u64(r->memory, address, &value, &ignored) < 0 || !value)
+		return;
+	if (target_write(r->writer, address, &none, sizeof none, &ignored) == 0)
+		*p = (struct pending_error){ address, value };
+}
+
+void pending_error_show(const struct pending_error *p, const struct libc *libc, struct remote *r, uint64_t deadline_ns)
+{
+	const uint64_t none[6] = { 0 };
+	uint64_t now = 0, text;
+	struct err ignored;
+
+	if (!p->address)
+		return;
+	/* A call of ours has failed. What it left is freed by the second dlerror(). */
+	for (int i = 0; i < 2 && libc->dlerror && target_read_u64(r->memory, p->address, &now, &ignored) == 0 && now;
+	     i++)
+		if (remote_call1(r, libc->dlerror, none, &text, deadline_ns, &ignored) < 0)
+			break;
+	if (target_write(r->writer, p->address, &p->value, sizeof p->value, &ignored) < 0)
+		return;
+}

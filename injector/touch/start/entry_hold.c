@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "touch/start/entry_hold.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "arch/hold_stub.h"
+#include "arch/registers.h"
+#include "arch/start_code.h"
+#include "host/clocks.h"
+#include "touch/start/own_child.h"
+#include "files/whole_io.h"
+
+#define PAUSE_NS 500000u
+#define RELEASE_NS 2000000000ull
+
+static uint64_t code_bytes(void)
+{
+	return (uint64_t)(hold_code_end - hold_code);
+}
+
+static uint64_t all_bytes(void)
+{
+	return code_bytes() + sizeof(struct hold_data);
+}
+
+static bool write_code(const struct entry_hold *h, pid_t parent)
+{
+	const struct hold_data data = { .entry = h->entry, .pause_ns = PAUSE_NS, .parent = (uint32_t)parent };
+
+	return pwrite_all(h->image.mem, hold_code, code_bytes(), h->code) &&
+	       pwrite_all(h->image.mem, &data, sizeof data, h->code + code_bytes());
+}
+
+static void clear_code(const struct entry_hold *h)
+{
+	uint8_t zeros[256] = { 0 };
+
+	if (all_bytes() > sizeof zeros || !pwrite_all(h->image.mem, zeros, all_bytes(), h->code))
+		return;
+}
+
+/* The one change that leads it to the copy: a single write, in one page. */
+static int lead(struct entry_hold *h, uint64_t at, const void *before, const void *now, unsigned bytes, struct err *e)
+{
+	h->lead_at = at;
+	h->lead_bytes = bytes;
+	memcpy(h->lead_before, before, bytes);
+	return pwrite_all(h->image.mem, now, bytes, at) ? 0 : err_sys(e, "cannot write to its memory");
+}
+
+static int lead_static(struct entry_hold *h, pid_t parent, uint64_t pc, uint64_t sp, struct err *e)
+{
+	const struct start_arguments arguments = { pc, sp, h->image.argc, h->image.argv };
+	struct start_code code;
+	uint32_t operand;
+
+	if (!start_code_read(&code, h->image.mem, &arguments) || !start_image_is_code(&h->image, code.main_address) ||
+	    !start_code_operand(&code, h->code, &operand))
+		return err_set(e, ENOEXEC, "its start code hands main to a C library in no way that is known");
+	h->entry = code.main_address;
+	if (!write_code(h, parent))
+		return err_sys(e, "cannot write to its memory");
+	return lead(h, code.operand_at, &code.operand, &operand, sizeof operand, e);
+}
+
+static int lead_dynamic(struct entry_hold *h, pid_t parent, struct err *e)
+{
+	h->entry = h->image.entry;
+	if (!write_code(h, parent))
+		return err_sys(e, "cannot write to its memory");
+	return lead(h, h->image.entry_at, &h->image.entry, &h->code, sizeof h->code, e);
+}
+
+int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
+{
+	struct user_regs_struct regs;
+	char path[40];
+
+	*h = (struct entry_hold){ .pid = pid };
+	snprintf(path, sizeof path, "/proc/%d/mem", pid);
+	int mem = open(path, O_RDWR | O_CLOEXEC);
+	int rc = mem < 0 || ptrace(PTRACE_GETREGS, pid, NULL, &regs) < 0 ? err_sys(e, "cannot look at it") : 0;
+	if (rc == 0)
+		rc = start_image_read(&h->image, mem, registers_sp(&regs), e);
+	h->image.mem = mem;
+	if (rc == 0)
+		rc = start_image_padding(&h->image, all_bytes(), &h->code, e);
+	if (rc == 0)
+		rc = h->image.dynamic ? lead_dynamic(h, parent, e)
+		                      : lead_static(h, parent, registers_pc(&regs), registers_sp(&regs), e);
+	if (rc < 0) {
+		if (h->code)
+			clear_code(h);
+		entry_hold_close(h);
+	}
+	return rc;
+}
+
+/* The program counter of its main thread, which is asleep in a system call; 0: it is not. */
+static uint64_t sleeping_at(pid_t pid)
+{
+	unsigned long long sp, pc;
+	char path[40], text[200];
+
+	snprintf(path, sizeof path, "/proc/%d/syscall", pid);
+	if (whole_text(path, text, sizeof text) < 0 || text[0] < '0' || text[0] > '9' ||
+	    sscanf(text, "%*d %*x %*x %*x %*x %*x %*x %llx %llx", &sp, &pc) != 2)
+		return 0;
+	return pc;
+}
+
+enum hold_state entry_hold_look(const struct entry_hold *h)
+{
+	uint64_t pc = sleeping_at(h->pid);
+	uint8_t byte;
+
+	if (pc - h->code < code_bytes())
+		return HOLD_WAITING;
+	/* It stands for the memory that was there at execve. */
+	return pread_all(h->image.mem, &byte, 1, h->code) ? HOLD_COMING : HOLD_MISSED;
+}
+
+/* Has the thread, which is stopped, go on at its entry. False: it is not where it waits. */
+static bool leave(const struct entry_hold *h)
+{
+	struct user_regs_struct regs;
+	uint64_t pushed[HOLD_PUSHED];
+
+	if (ptrace(PTRACE_GETREGS, h->pid, NULL, &regs) < 0 || registers_pc(&regs) - h->code >= code_bytes() ||
+	    !pread_all(h->image.mem, pushed, sizeof pushed, registers_sp(&regs)))
+		return false;
+	hold_leave(&regs, h->entry, pushed);
+	if (ptrace(PTRACE_SETREGS, h->pid, NULL, &regs) < 0)
+		return false;
+	clear_code(h);
+	return true;
+}
+
+static bool leave_traced(struct entry_hold *h)
+{
+	if (ptrace(PTRACE_SEIZE, h->pid, NULL, NULL) < 0)
+		return false;
+	enum child_event event = own_child_stop(h->pid, monotonic_ns() + RELEASE_NS);
+	bool left = event == CHILD_STOP && leave(h);
+	h->seized = event == CHILD_RUNS;
+	if (event == CHILD_STOP)
+		ptrace(PTRACE_DETACH, h->pid, NULL, NULL);
+	return left;
+}
+
+void entry_hold_release(struct entry_hold *h)
+{
+	const uint32_t go = 1;
+
+	if (!h->code)
+		return;
+	if (!pwrite_all(h->image.mem, h->lead_before, h->lead_bytes, h->lead_at))
+		return; /* its memory is gone */
+	/* A handler of a signal may be running, or somebody else may trace it: then it goes on by itself. */
+	if (!leave_traced(h) &&
+	    !pwrite_all(h->image.mem, &go, sizeof go, h->code + code_bytes() + offsetof(struct hold_data, go)))
+		return;
+	h->code = 0;
+}
+
+void entry_hold_let_go(struct entry_hold *h)
+{
+	int number = 0;
+
+	if (!h->seized)
+		return;
+	enum child_event event = own_child_wait(h->pid, 0, &number);
+	if (event == CHILD_STOP || event == CHILD_SIGNAL)
+		h->seized =
+			ptrace(PTRACE_DETACH, h->pid, NULL, (void *)(intptr_t)(event == CHILD_SIGNAL ? number : 0)) < 0;
+}
+
+void entry_hold_close(struct entry_hold *h)
+{
+	if (h->image.mem >= 0)
+		close(h->image.mem);
+	h->image.mem = -1;
+	h->code = 0;
+}

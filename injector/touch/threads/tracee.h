@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One thread of the target under ptrace: seized, stopped, run to its next stop, resumed.
+ *
+ * Always PTRACE_SEIZE (no SIGSTOP that could race with job control), never EXITKILL, and waitid(WNOWAIT): a stop that
+ * is not consumed keeps its signal, should memattach die at that moment. Signals that are met on the way are passed on,
+ * not kept.
+ *
+ * Waits have deadlines, which a timer with SIGALRM enforces: not for programs that use that signal, nor for several
+ * threads.
+ */
+#ifndef MEMATTACH_TRACEE_H
+#define MEMATTACH_TRACEE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "host/clocks.h"
+#include "base/err.h"
+
+enum tracee_stop {
+	TRACEE_STOP_EVENT,   /* PTRACE_EVENT_STOP: no system call or signal is half done */
+	TRACEE_STOP_GROUP,   /* the same, while the process is stopped by job control */
+	TRACEE_STOP_SYSCALL, /* entry or exit of a system call */
+	TRACEE_STOP_SIGNAL,  /* a signal is about to be delivered: tracee.signal */
+};
+
+struct tracee {
+	pid_t pid;
+	pid_t tid;
+	bool seized;
+	bool filtered; /* has a seccomp filter, which is suspended as long as it is seized */
+	bool stopped;
+	int signal;             /* of a TRACEE_STOP_SIGNAL, to be passed on */
+	uint64_t stopped_since; /* CLOCK_MONOTONIC ns when the present stop was asked for, 0: running */
+	uint64_t *longest_ns;   /* longest stop of any one thread so far is kept here; may be NULL */
+};
+
+/*
+ * A stopped thread waits for memattach at every stop: on a busy machine each wait for a processor lengthens the stop by
+ * whole time slices. So memattach goes first while it holds a thread, where it may (CAP_SYS_NICE); it only sleeps and
+ * makes short calls then. False: it may not. The watchdog looks after it meanwhile.
+ */
+bool tracee_go_first(bool first);
+
+/* Only a thread of process pid. -ESRCH it is none, or gone, -EAGAIN somebody else traces it, -EPERM with the reason as
+ * far as ptrace tells it. suspend_seccomp needs CAP_SYS_ADMIN. */
+int tracee_seize(struct tracee *t, pid_t pid, pid_t tid, bool suspend_seccomp, struct err *e) WARN_UNUSED;
+/* Asks the thread to stop and does not wait for it; no stop is counted yet. It may meet stops of other kinds first,
+ * which use the request up. */
+int tracee_ask(struct tracee *t, struct err *e) WARN_UNUSED;
+/* Stops the thread; signals met on the way are delivered first. -ETIMEDOUT, -ESRCH. */
+int tracee_interrupt(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Lets the thread run to its next stop of any kind. request: PTRACE_CONT or PTRACE_SYSCALL. */
+int tracee_run(struct tracee *t, int request, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Waits for a stop without having resumed. */
+int tracee_wait(struct tracee *t, uint64_t deadline_ns, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* 1: the thread is in a stop that was not seen yet; 0: it runs. */
+int tracee_poll(struct tracee *t, enum tracee_stop *stop, struct err *e) WARN_UNUSED;
+/* Resumes without waiting, while the stop goes on: what runs is not the thread's own program. */
+int tracee_resume(struct tracee *t, int request, struct err *e) WARN_UNUSED;
+/* Resumes the thread's own program without waiting (still seized). */
+int tracee_continue(struct tracee *t, struct err *e) WARN_UNUSED;
+/* Ends the tracing; a running thread is stopped first. Safe in any state, also after the thread's end. A thread that
+ * does not stop is given up (below). */
+void tracee_detach(struct tracee *t);
+/*
+ * Threads that were given up. A thread that waits for a vfork child or for a disk does not stop when it is asked to,
+ * and the kernel neither takes the request back nor detaches from a thread that runs. It will stop when it comes back,
+ * and then stay stopped until memattach ends. So it is remembered, and resumed as soon as it has stopped.
+ *
+ * tracee_give_up      remembers it. tracee_seize takes such a thread over. tracee_release_late resumes those that have
+ * stopped since. To be called now and then, and when SIGCHLD tells of a
+ *                     stop, while no other thread is stopped.
+ * tracee_await_late   waits for them to stop, ahead of others that want a processor: before something that takes long.
+ * tracee_release      resumes the thread that waitid() tells of, whether it was given up or not.
+ */
+void tracee_give_up(struct tracee *t);
+void tracee_release_late(void);
+void tracee_await_late(uint64_t deadline_ns);
+void tracee_release(pid_t tid);
+
+int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
+int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
+int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e) WARN_UNUSED;
+int tracee_set_signal_mask(struct tracee *t, uint64_t mask, struct err *e) WARN_UNUSED;
+
+#endif
