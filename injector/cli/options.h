@@ -4,6 +4,7 @@
 #define MEMATTACH_OPTIONS_H
 
 #include "choose/chosen.h"
+#include "host/exit_status.h"
 #include "session/session.h"
 
 enum command {
@@ -13,15 +14,6 @@ enum command {
 	COMMAND_CENSUS,  /* --census: look at its memory and tell */
 	COMMAND_LAUNCH,  /* -- COMMAND: start it, then as COMMAND_PROFILE */
 	COMMAND_NONE,    /* --help, --version: done */
-};
-
-/* With which memattach ends. */
-enum exit_status {
-	EXIT_DONE = 0,
-	EXIT_NOT_ATTACHED = 1,
-	EXIT_RESIDUE = 2, /* something had to stay in the process */
-	EXIT_DUMP = 3,    /* the end of the recording could not be written */
-	EXIT_USAGE = 64
 };
 
 /* Which process, where that is not said by its number. */

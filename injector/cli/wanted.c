@@ -11,29 +11,49 @@
 #include "launch/launch.h"
 #include "process/memory_room.h"
 #include "host/say.h"
+#include "run/look_ahead.h"
+#include "run/repeat.h"
+#include "run/session_end.h"
 #include "run/session_file.h"
 #include "run/session_reports.h"
+#include "run/session_run.h"
+#include "run/take_out.h"
+#include "run/trigger_wait.h"
 #include "host/session_seed.h"
 #include "launch/several.h"
 
 #define LISTED_MAX 40u
 
+/* One session or many, now or later. */
+static struct session_result profile(struct session *s)
+{
+	const struct session_options *o = &s->options;
+	struct err e;
+
+	int rc = o->trigger_count || o->every_ns ? look_ahead(o, &e) : 0;
+	if (rc == 0 && o->trigger_count)
+		rc = trigger_wait(s, &e);
+	if (rc < 0) {
+		session_complain(s, &e);
+		return (struct session_result){ EXIT_NOT_ATTACHED, AFTER_NOTHING };
+	}
+	return o->every_ns ? (struct session_result){ repeat_sessions(s), AFTER_NOTHING } : session_run(s);
+}
+
 /* In this process. */
-static int profile_one(const struct wanted *w, const struct session_options *options)
+static struct session_result profile_one(const struct session_options *options)
 {
 	struct session session;
 
 	memory_room_go_first();
 	session_init(&session, options);
-	int status = w->profile(&session);
-	if (status == EXIT_DONE && options->among_several && target_has_execed(&session.target))
-		status = SEVERAL_EXECED;
+	struct session_result result = profile(&session);
 	session_done(&session);
-	return status;
+	return result;
 }
 
 /* In a process of its own, see several.h. */
-static int profile_member(void *context, const struct several_member *member)
+static struct session_result profile_member(void *context, const struct several_member *member)
 {
 	const struct wanted *w = context;
 	struct session_options options = w->options;
@@ -46,7 +66,7 @@ static int profile_member(void *context, const struct several_member *member)
 	options.seed = session_seed(session_seed(options.seed, member->ordinal), member->programs);
 	if (w->options.launched && member->ordinal)
 		close(options.ready);
-	return profile_one(w, &options);
+	return profile_one(&options);
 }
 
 /* A program that could not be attached to must not wait for it any longer. */
@@ -104,7 +124,7 @@ static int profile_launched(void *context, pid_t pid, int ready)
 	w->options.pid = pid;
 	w->options.launched = true;
 	w->options.ready = ready;
-	return w->selection.children ? profile_tree(w) : profile_one(w, &w->options);
+	return w->selection.children ? profile_tree(w) : (int)profile_one(&w->options).status;
 }
 
 /* What would keep it from being profiled, and can be told before. */
@@ -148,12 +168,12 @@ static int run(struct wanted *w)
 	struct session session;
 
 	if (w->command == COMMAND_PROFILE)
-		return w->selection.children ? profile_tree(w) : profile_one(w, &w->options);
+		return w->selection.children ? profile_tree(w) : (int)profile_one(&w->options).status;
 	memory_room_go_first();
 	if (w->command == COMMAND_CENSUS)
 		return tell_census(&w->options);
 	session_init(&session, &w->options);
-	int status = w->command == COMMAND_DETACH ? w->detach(&session) : doctor_report(&session);
+	int status = w->command == COMMAND_DETACH ? (int)take_out(&session) : doctor_report(&session);
 	session_done(&session);
 	return status;
 }

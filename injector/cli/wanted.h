@@ -12,12 +12,9 @@ struct wanted {
 	struct session_options options;
 	struct selection selection;
 	enum command command;
-	/* A session from the attach to its dump, and --detach; they return exit statuses. */
-	int (*profile)(struct session *s);
-	int (*detach)(struct session *s);
 };
 
-/* Anything but COMMAND_NONE. Returns the exit status. */
+/* Anything but COMMAND_NONE. Returns the exit status, which may be that of a program that was started. */
 int wanted_run(struct wanted *wanted);
 
 #endif

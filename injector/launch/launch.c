@@ -60,12 +60,6 @@ static __attribute__((format(printf, 2, 3))) void say(const struct launch *l, co
 	va_end(ap);
 }
 
-void launch_ready(int ready)
-{
-	if (write(ready, "", 1) != 1)
-		return;
-}
-
 /* ---- the children ---- */
 
 /* systemd tells by these for which process its sockets (sd_listen_fds(3)) and its watchdog are: the one that it has

@@ -34,13 +34,10 @@
 /* As env(1), nohup(1) and timeout(1) have them. */
 enum { LAUNCH_FAILED = 125, LAUNCH_NOT_EXECUTED = 126, LAUNCH_NOT_FOUND = 127 };
 
-/* Says that the program has been attached to: it may go on. Called by the session. */
-void launch_ready(int ready);
-
 /*
  * Starts the command and returns when it has ended and its session, too: the exit status for memattach. For a program
  * that a signal has ended it does not return: the same signal ends memattach. session is called in a process of its
- * own, and gets what launch_ready wants.
+ * own; a byte that it writes to ready says that the program has been attached to, and may go on.
  */
 int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t pid, int ready), void *context);
 

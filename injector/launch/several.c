@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -22,17 +23,8 @@
 #define POLL_NS 200000000ull
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
 
-enum { DONE = 0, NOT_ATTACHED = 1, RESIDUE = 2, UNSAVED = 3, KILLED = 4, TOO_LATE = 5, STATUSES = 6 };
-
-/* Exit statuses of sessions, and what else became of them. */
-static unsigned outcome_of(int status)
-{
-	if (!WIFEXITED(status))
-		return stop_signals_have(WTERMSIG(status)) ? NOT_ATTACHED : KILLED;
-	if (WEXITSTATUS(status) == SEVERAL_TOO_LATE || WEXITSTATUS(status) == SEVERAL_AGAIN)
-		return TOO_LATE;
-	return WEXITSTATUS(status) <= UNSAVED ? (unsigned)WEXITSTATUS(status) : DONE;
-}
+/* What became of a session: one of the exit statuses up to EXIT_DUMP, or these. */
+enum { KILLED = EXIT_DUMP + 1, TOO_LATE, OUTCOMES };
 
 /* A target, and its session as long as that lasts. Those that have ended stay: a process is not taken twice. */
 struct member {
@@ -47,11 +39,28 @@ struct several {
 	struct member *list;
 	size_t count;
 	size_t running;
-	unsigned ended[STATUSES];
+	enum session_after *after; /* what the members say, in memory that they have, too */
+	unsigned ended[OUTCOMES];
 	int signals;
 	bool asked, said_full;
 	uint64_t next_look_ns;
 };
+
+static enum session_after *after(const struct several *s, const struct member *m)
+{
+	return &s->after[m - s->list];
+}
+
+static unsigned outcome_of(const struct several *s, const struct member *m, int status)
+{
+	const enum session_after then = *after(s, m);
+
+	if (!WIFEXITED(status))
+		return stop_signals_have(WTERMSIG(status)) ? EXIT_NOT_ATTACHED : KILLED;
+	if (then == AFTER_END_UNATTACHED || then == AFTER_EXEC_UNATTACHED)
+		return TOO_LATE;
+	return WEXITSTATUS(status) <= EXIT_DUMP ? (unsigned)WEXITSTATUS(status) : EXIT_DONE;
+}
 
 static __attribute__((format(printf, 2, 3))) void say(const struct several *s, const char *format, ...)
 {
@@ -76,23 +85,28 @@ static _Noreturn void be_session(const struct several *s, const struct member *m
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
-		_exit(NOT_ATTACHED);
+		_exit(EXIT_NOT_ATTACHED);
 	const struct several_member member = { .target = &m->target,
 		                               .ordinal = (size_t)(m - s->list),
 		                               .programs = m->programs,
 		                               .found_later = m->found_later };
-	_exit(s->options->session(s->options->context, &member));
+	struct session_result result = s->options->session(s->options->context, &member);
+	*after(s, m) = result.after;
+	_exit((int)result.status);
 }
 
 static void begin(struct several *s, struct member *m)
 {
-	pid_t self = getpid(), child = fork();
+	pid_t self = getpid();
+
+	*after(s, m) = AFTER_NOTHING;
+	pid_t child = fork();
 
 	if (child == 0)
 		be_session(s, m, self);
 	if (child < 0) {
 		say(s, "memattach: PID %d: no process can be made for its session: %s", m->target.pid, strerror(errno));
-		s->ended[NOT_ATTACHED]++;
+		s->ended[EXIT_NOT_ATTACHED]++;
 		return;
 	}
 	m->session = child;
@@ -135,10 +149,11 @@ static bool add(struct several *s, const struct chosen *target, bool found_later
 /* It has executed another program, and is the same process. */
 static bool begins_anew(const struct several *s, const struct member *m, int status)
 {
+	const enum session_after then = *after(s, m);
 	struct chosen now;
 	struct err ended;
 
-	if (!WIFEXITED(status) || (WEXITSTATUS(status) != SEVERAL_EXECED && WEXITSTATUS(status) != SEVERAL_AGAIN))
+	if (!WIFEXITED(status) || (then != AFTER_EXEC && then != AFTER_EXEC_UNATTACHED))
 		return false;
 	return s->options->children && !s->asked && m->programs < SEVERAL_PROGRAMS_MAX &&
 	       chosen_look(&now, m->target.pid, &ended) == 0 && now.start_ticks == m->target.start_ticks;
@@ -151,9 +166,10 @@ static void ended(struct several *s, struct member *m, int status)
 	if (m == s->list && s->options->first_ended)
 		s->options->first_ended(s->options->context);
 	bool anew = begins_anew(s, m, status);
-	if (!anew || WEXITSTATUS(status) == SEVERAL_EXECED)
-		s->ended[outcome_of(status)]++;
-	if (WIFSIGNALED(status) && outcome_of(status) == KILLED)
+	const unsigned outcome = outcome_of(s, m, status);
+	if (!anew || *after(s, m) == AFTER_EXEC)
+		s->ended[outcome]++;
+	if (outcome == KILLED)
 		say_error(m->target.pid, "its session was ended by signal %d; finish with memattach --detach -p %d",
 		          WTERMSIG(status), m->target.pid);
 	if (!anew)
@@ -236,9 +252,9 @@ static int take_signals(struct several *s)
 }
 
 /* "3 sessions: 2 done, 1 not attached" */
-static int sum_up(const struct several *s)
+static enum exit_status sum_up(const struct several *s)
 {
-	static const char *const how[STATUSES] = { "done",
+	static const char *const how[OUTCOMES] = { "done",
 		                                   "not attached",
 		                                   "with something left",
 		                                   "without the end of the recording",
@@ -247,37 +263,44 @@ static int sum_up(const struct several *s)
 	unsigned all = 0;
 	char text[200] = "";
 
-	for (unsigned i = 0; i < STATUSES; i++) {
+	for (unsigned i = 0; i < OUTCOMES; i++) {
 		size_t used = strlen(text);
 		all += s->ended[i];
 		if (s->ended[i])
 			snprintf(text + used, sizeof text - used, "%s %u %s", used ? "," : "", s->ended[i], how[i]);
 	}
 	say(s, "%u sessions:%s", all, text);
-	if (s->ended[RESIDUE] || s->ended[KILLED])
-		return RESIDUE;
-	return s->ended[UNSAVED] ? UNSAVED : s->ended[NOT_ATTACHED] ? NOT_ATTACHED : DONE;
+	if (s->ended[EXIT_RESIDUE] || s->ended[KILLED])
+		return EXIT_RESIDUE;
+	return s->ended[EXIT_DUMP] ? EXIT_DUMP : s->ended[EXIT_NOT_ATTACHED] ? EXIT_NOT_ATTACHED : EXIT_DONE;
 }
 
-int several_run(const struct several_options *options, const struct chosen_list *targets)
+enum exit_status several_run(const struct several_options *options, const struct chosen_list *targets)
 {
 	struct several s = { .options = options };
 	AUTO_CLOSE int signals = take_signals(&s);
 
 	if (signals < 0) {
 		say_error(0, "cannot wait for signals: %s", strerror(errno));
-		return NOT_ATTACHED;
+		return EXIT_NOT_ATTACHED;
+	}
+	s.after = mmap(NULL, SEVERAL_EVER_MAX * sizeof *s.after, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	               0);
+	if (s.after == MAP_FAILED) {
+		say_error(0, "out of memory");
+		return EXIT_NOT_ATTACHED;
 	}
 	for (size_t i = 0; i < targets->count; i++)
 		if (!add(&s, &targets->list[i], false))
-			s.ended[NOT_ATTACHED]++;
+			s.ended[EXIT_NOT_ATTACHED]++;
 	while (s.running) {
 		struct pollfd event = { .fd = signals, .events = POLLIN };
 		if (poll(&event, 1, wait_ms(&s)) == 0 && options->children && !s.asked)
 			look_for_children(&s);
 		hear(&s);
 	}
-	int status = sum_up(&s);
+	enum exit_status status = sum_up(&s);
+	munmap(s.after, SEVERAL_EVER_MAX * sizeof *s.after);
 	free(s.list);
 	return status;
 }

@@ -15,15 +15,11 @@
 #define MEMATTACH_SEVERAL_H
 
 #include "choose/chosen.h"
+#include "run/session_run.h"
 
 #define SEVERAL_MAX 64u          /* sessions at one time */
 #define SEVERAL_EVER_MAX 1024u   /* … and in all */
 #define SEVERAL_PROGRAMS_MAX 16u /* of one process, that it executes one after the other */
-
-/* What a session returns, beside the exit statuses of memattach. The last two are of children, and no errors. */
-#define SEVERAL_EXECED 100   /* its process has executed another program */
-#define SEVERAL_TOO_LATE 101 /* it had ended before it was attached to */
-#define SEVERAL_AGAIN 102    /* it has executed another program while it was attached to */
 
 struct several_member {
 	const struct chosen *target;
@@ -36,13 +32,13 @@ struct several_options {
 	bool children;
 	bool quiet;
 	/* Runs in a process of its own. */
-	int (*session)(void *context, const struct several_member *member);
+	struct session_result (*session)(void *context, const struct several_member *member);
 	void *context;
 	/* When the session of the first target has ended; may be NULL. */
 	void (*first_ended)(void *context);
 };
 
 /* The worst exit status of all sessions: 2 (also of one that was killed) before 3 before 1 before 0. */
-int several_run(const struct several_options *options, const struct chosen_list *targets);
+enum exit_status several_run(const struct several_options *options, const struct chosen_list *targets);
 
 #endif

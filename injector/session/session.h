@@ -66,7 +66,7 @@ struct session_options {
 	struct given_name given[GIVEN_MAX]; /* more functions to hook, at their entries */
 	unsigned given_count;
 	bool launched;                         /* the target was started by this memattach, and has its terminal */
-	int ready;                             /* launched: for launch_ready() */
+	int ready;                             /* launched: where a byte says that it has been attached to */
 	bool among_several;                    /* other sessions use the same terminal */
 	bool found_later;                      /* by --children: that it ends before it is attached to is no error */
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/repeat.h"
+#include "run/repeat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,13 @@
 #include "base/cleanup.h"
 #include "run/inspect.h"
 #include "recording/kept_dumps.h"
-#include "cli/options.h"
 #include "host/say.h"
 #include "host/schedule.h"
 #include "session/session_lock.h"
 #include "host/session_seed.h"
+#include "run/session_run.h"
 #include "session/status_line.h"
+#include "run/take_out.h"
 #include "host/stop_signals.h"
 #include "host/watchdog.h"
 
@@ -26,7 +27,7 @@
 #define LONG_NS 1000000000000000ull
 
 /* What a session leaves to its parent, in memory that both have. */
-struct session_result {
+struct left_result {
 	char path[4096]; /* of the dump, "": there is none */
 	struct file_identity identity;
 	bool asked;   /* it was told to end */
@@ -35,19 +36,19 @@ struct session_result {
 
 struct repeater {
 	struct session *s;
-	struct session_result *result;
+	struct left_result *result;
 	struct stop_signals signals;
 	struct kept_dumps kept;
 	struct schedule schedule;
 	unsigned written, failed;
-	int worst;   /* exit status of those that came about */
-	bool done;   /* no further session */
-	bool unread; /* nobody reads the names of the dumps */
+	enum exit_status worst; /* of those that came about */
+	bool done;              /* no further session */
+	bool unread;            /* nobody reads the names of the dumps */
 };
 
 /* ---- in the process of a session ---- */
 
-static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *), pid_t parent)
+static _Noreturn void be_session(struct repeater *r, bool detaches, pid_t parent)
 {
 	struct dump_file *file = &r->s->recording.file;
 	struct err e;
@@ -62,7 +63,7 @@ static _Noreturn void be_session(struct repeater *r, int (*run)(struct session *
 		exit(EXIT_NOT_ATTACHED);
 	}
 	r->s->options.seed = session_seed(r->s->options.seed, r->written);
-	int status = run(r->s);
+	enum exit_status status = detaches ? take_out(r->s) : session_run(r->s).status;
 	r->result->asked = watchdog_asked() > 0;
 	if (status != EXIT_NOT_ATTACHED && file->result) {
 		enum dump_state state = dump_writer_state(&r->s->recording.dump);
@@ -93,8 +94,8 @@ static int await(struct repeater *r, pid_t child)
 	return status;
 }
 
-/* What waitpid() tells of it, or -1: there is none. */
-static int run(struct repeater *r, int (*what)(struct session *))
+/* A session, or the detach of one. What waitpid() tells of its process, or -1: there is none. */
+static int run(struct repeater *r, bool detaches)
 {
 	pid_t parent = getpid();
 
@@ -102,7 +103,7 @@ static int run(struct repeater *r, int (*what)(struct session *))
 	fflush(NULL);
 	pid_t child = fork();
 	if (child == 0)
-		be_session(r, what, parent);
+		be_session(r, detaches, parent);
 	if (child < 0) {
 		say_error(r->s->options.pid, "no process can be made for the session: %s", strerror(errno));
 		return -1;
@@ -131,32 +132,32 @@ static void keep(struct repeater *r)
 }
 
 /* A signal that ends a session before there is anything to undo is as good as being told. */
-static void was_killed(struct repeater *r, int number, int (*detach)(struct session *))
+static void was_killed(struct repeater *r, int number)
 {
 	r->done = true;
 	if (stop_signals_have(number))
 		return;
 	say_error(r->s->options.pid, "the session was ended by signal %d (%s); it is detached, and there is no other",
 	          number, strsignal(number));
-	int status = run(r, detach);
+	int status = run(r, true);
 	r->worst = status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DONE ? EXIT_DUMP : EXIT_RESIDUE;
 }
 
-static void worst(struct repeater *r, int status)
+static void worst(struct repeater *r, enum exit_status status)
 {
 	r->worst = status == EXIT_RESIDUE || r->worst == EXIT_DONE ? status : r->worst;
 }
 
-static void one_session(struct repeater *r, int (*profile)(struct session *), int (*detach)(struct session *))
+static void one_session(struct repeater *r)
 {
-	int status = run(r, profile);
+	int status = run(r, false);
 
 	if (status >= 0 && WIFSIGNALED(status)) {
-		was_killed(r, WTERMSIG(status), detach);
+		was_killed(r, WTERMSIG(status));
 	} else if (status < 0 || WEXITSTATUS(status) == EXIT_NOT_ATTACHED) {
 		r->failed++;
 	} else {
-		worst(r, WEXITSTATUS(status));
+		worst(r, (enum exit_status)WEXITSTATUS(status));
 		if (r->result->path[0])
 			keep(r);
 	}
@@ -222,7 +223,7 @@ static int prepare(struct repeater *r, struct err *e)
 	return rc;
 }
 
-int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*detach)(struct session *))
+enum exit_status repeat_sessions(struct session *s)
 {
 	struct repeater r = { .s = s,
 		              .signals = { .fd = -1 },
@@ -235,7 +236,7 @@ int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*d
 		r.done = true;
 	}
 	while (!r.done) {
-		one_session(&r, profile, detach);
+		one_session(&r);
 		r.done = r.done || r.result->saw_end || !wait_for_next(&r);
 	}
 	if (r.written + r.failed)

@@ -20,10 +20,11 @@
 #ifndef MEMATTACH_REPEAT_H
 #define MEMATTACH_REPEAT_H
 
+#include "host/exit_status.h"
 #include "session/session.h"
 
-/* profile is a session, detach finishes one that was killed: both return an exit status, and run in processes of their
- * own. Returns the exit status: EXIT_NOT_ATTACHED if no session came about, else the worst of the sessions'. */
-int repeat_sessions(struct session *s, int (*profile)(struct session *), int (*detach)(struct session *));
+/* Each session is a process of its own, and so is the detach of one that was killed. EXIT_NOT_ATTACHED if none came
+ * about, else the worst of theirs. */
+enum exit_status repeat_sessions(struct session *s);
 
 #endif

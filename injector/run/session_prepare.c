@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/session_prepare.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "host/watchdog.h"
+#include "run/inspect.h"
+#include "run/live_child.h"
+#include "run/look_ahead.h"
+#include "run/old_stub.h"
+#include "run/other_session.h"
+#include "run/plan.h"
+#include "run/session_file.h"
+#include "run/session_reports.h"
+#include "session/record.h"
+#include "session/session_lock.h"
+#include "touch/patches/python_session.h"
+
+/* Nothing of ours is in the target yet. */
+static void note_start_memory(struct session *s)
+{
+	struct dump_header *h = s->recording.dump.own;
+	struct memory_use use;
+	struct err unread;
+
+	if (target_memory_use(&s->target, &use, &unread) < 0)
+		return;
+	h->private_start_bytes = h->private_latest_bytes = use.anonymous + use.swapped;
+	h->shared_start_bytes = use.shared;
+	h->files_start_bytes = use.files;
+}
+
+static int create_dump(struct session *s, struct err *e)
+{
+	const struct dump_writer_options options = {
+		.max_bytes = s->options.max_bytes,
+		.rate_bytes = s->options.rate_bytes,
+		.max_overhead = s->options.max_overhead,
+	};
+
+	int rc = dump_writer_create(&s->recording.dump, &options, e);
+	if (rc < 0)
+		return rc;
+	struct dump_header *h = s->recording.dump.own;
+	h->pid = s->target.pid;
+	h->injector_pid = getpid();
+	h->target_start_ticks = s->target.start_ticks;
+	h->seed = s->options.seed;
+	h->session_flags = s->options.groups & GROUP_BIT(GROUP_MMAP) ? DUMP_SESSION_MMAP : 0;
+	note_start_memory(s);
+	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
+	memcpy(h->program, s->target.program, sizeof h->program - 1);
+	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
+		h->session_id = monotonic_ns();
+	dump_writer_python(&s->recording.dump, s->python.layout.version, s->python.evaluators);
+	rc = process_stat(getpid(), 22, &h->injector_start_ticks, e);
+	dump_writer_publish(&s->recording.dump);
+	return rc;
+}
+
+int session_prepare(struct session *s, struct err *e)
+{
+	pid_t holder;
+
+	int rc = session_open(s, e);
+	if (rc == 0)
+		rc = session_lock_take(&s->target, &holder, e);
+	if (rc == 0)
+		rc = session_inspect(s, e);
+	if (rc == 0)
+		rc = session_settle(s, e);
+	if (rc == 0 && s->payload.base)
+		rc = watchdog_start(s->target.pid, e);
+	if (rc == 0)
+		rc = other_session_make_way(s, e);
+	if (rc == 0)
+		rc = session_prepare_plan(s, e);
+	if (rc == 0)
+		session_find_python(s);
+	if (rc == 0 && s->options.verbose)
+		session_say_lines(s, s->python.details);
+	if (rc == 0)
+		rc = snapshot_take(&s->outcome.before, &s->target, e);
+	if (rc < 0)
+		return rc;
+	/* Until now a signal has just ended memattach. */
+	rc = watchdog_start(s->target.pid, e);
+	/* What would be said of it now would be of another program. */
+	if (rc == 0 && target_has_execed(&s->target))
+		rc = err_set(e, ESRCH, "it has called execve: another program runs now");
+	if (rc == 0)
+		rc = create_dump(s, e);
+	if (rc == 0 && (!s->options.no_symbols || s->options.report_count || s->options.live))
+		symbol_sources_open(&s->symbols, &s->target);
+	if (rc == 0 && s->options.live)
+		rc = live_child_check(s, e);
+	if (rc == 0)
+		rc = session_reports_open(s, e);
+	if (rc == 0)
+		rc = session_record_modules(s, 1, e);
+	if (rc == 0)
+		session_record_paths(s);
+	return rc < 0 ? rc : session_file_create(s, e);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/session_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "host/privileges.h"
+#include "host/say.h"
+#include "run/attach.h"
+#include "run/detach.h"
+#include "run/follow.h"
+#include "run/live_child.h"
+#include "run/session_end.h"
+#include "run/session_file.h"
+#include "run/session_prepare.h"
+#include "run/session_reports.h"
+#include "run/session_symbols.h"
+#include "session/patched_words.h"
+#include "session/rate_control.h"
+#include "session/receipt.h"
+#include "session/record.h"
+
+#define PROGRAMS_MAX 20u /* that a process executes, one after the other, each while it is attached to */
+
+/* Nothing of ours is in the target any more. */
+static void note_end_memory(struct session *s)
+{
+	struct memory_use use;
+	struct err unread;
+
+	if (target_memory_use(&s->target, &use, &unread) == 0)
+		dump_writer_end_resident(&s->recording.dump, use.shared, use.files);
+}
+
+static void announce(const struct session *s)
+{
+	char rate[SIZE_TEXT], every[128], limit[64] = "", words[PATCHED_WORDS_TEXT];
+
+	if (s->options.max_overhead > 0)
+		snprintf(limit, sizeof limit, " while that takes at most %g %% of the CPU time",
+		         100 * s->options.max_overhead);
+	if (s->options.rate_bytes == 1)
+		snprintf(every, sizeof every, "recording every allocation%s",
+		         limit[0] ? limit : ", whatever that costs");
+	else
+		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
+		         limit);
+	patched_words_attached(s, words);
+	session_say(s, "attached to %d (%s): %s, thread stopped %.1f ms, %s, writing %s", s->target.pid, s->target.comm,
+	            words, (double)s->outcome.attach_longest_ns / 1e6, every, s->recording.file.path);
+	if (s->outcome.entries.refused)
+		session_say(s, "not seen: %u GOT entries could not be patched", s->outcome.entries.refused);
+}
+
+/* What failed depends on the moment at which its memory went away: the cause says more. */
+static void complain_of_end(const struct session *s, const struct err *why, enum session_life life)
+{
+	if (life == SESSION_HAS_EXECED)
+		say_error(s->options.pid, "it executes one program after the other (execve): each was gone before it "
+		                          "was attached to");
+	else if (life == SESSION_HAS_ENDED)
+		say_error(s->options.pid, "%s has ended", s->target.comm);
+	else
+		session_complain(s, why);
+}
+
+/* Undoes an attach that stopped half way. */
+static struct session_result give_up(struct session *s, const struct err *why)
+{
+	struct err e;
+
+	/* A program that is started is often that of a shell or of env at first. Children come and go as well. */
+	enum session_life life = s->target.pid ? session_life_after(s, -why->code) : SESSION_GOES_ON;
+	bool too_late = s->options.found_later && life == SESSION_HAS_ENDED;
+	bool again = life == SESSION_HAS_EXECED && (s->options.found_later || ++s->programs < PROGRAMS_MAX);
+	if (!too_late && !again)
+		complain_of_end(s, why, life);
+	/* One that has ended, perhaps while it was detached from, needs nothing more. */
+	if (s->touched && s->payload.base && target_alive(&s->target) && target_same_program(&s->target) &&
+	    session_detach(s, &e) < 0 && target_alive(&s->target) && target_same_program(&s->target)) {
+		say_error(s->target.pid,
+		          "the payload could not be taken out again: %s; finish with memattach --detach -p %d", e.text,
+		          s->target.pid);
+		return (struct session_result){ EXIT_RESIDUE, AFTER_NOTHING };
+	}
+	if (s->recording.file.result)
+		dump_file_discard(&s->recording.file);
+	return (struct session_result){ EXIT_NOT_ATTACHED, again      ? AFTER_EXEC_UNATTACHED
+		                                           : too_late ? AFTER_END_UNATTACHED
+		                                                      : AFTER_NOTHING };
+}
+
+static enum exit_status finish_dead(struct session *s, enum session_end end, int detail)
+{
+	struct err e;
+
+	/* What had to stay is gone with it. */
+	free(s->outcome.residue);
+	s->outcome.residue = NULL;
+	dump_writer_renew(&s->recording.dump, 0);
+	if (end == SESSION_END_KILLED) {
+		dump_writer_set_state(&s->recording.dump, DUMP_STATE_KILLED, detail);
+		session_say(s, "%d (%s) was ended by signal %d (%s) during the session", s->target.pid, s->target.comm,
+		            detail, strsignal(detail));
+	} else if (end == SESSION_END_EXECED) {
+		dump_writer_set_state(&s->recording.dump, DUMP_STATE_EXECED, 0);
+		session_say(s, "%d (%s) called execve: its heap is gone, the session ends%s", s->target.pid,
+		            s->target.comm,
+		            s->options.launched && !s->options.among_several
+		                    ? "; with --children another one is made of what it became"
+		                    : "");
+	} else {
+		dump_writer_set_state(&s->recording.dump, DUMP_STATE_EXITED, detail);
+		if (detail >= 0)
+			session_say(s, "%d (%s) ended during the session with status %d", s->target.pid, s->target.comm,
+			            detail);
+		else
+			session_say(s, "%d (%s) ended during the session", s->target.pid, s->target.comm);
+	}
+	if (receipt_write(s, &e) < 0)
+		session_complain(s, &e);
+	return EXIT_DONE;
+}
+
+/* Takes the payload out; a target that ends meanwhile needs nothing more. */
+static enum exit_status finish(struct session *s)
+{
+	struct err e;
+
+	if (target_has_execed(&s->target))
+		return finish_dead(s, SESSION_END_EXECED, 0);
+	if (session_record_threads(s, true, &e) < 0 && s->options.verbose)
+		session_complain(s, &e);
+	session_record_paths(s);
+	dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
+	rate_control_note_cost(s);
+	/* The recording ends here; how long the detach takes is no part of it. */
+	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
+	dump_writer_end_lease(&s->recording.dump);
+	/* The last copy comes after the detach; one of before would only be in its way. */
+	dump_file_abort(&s->recording.file);
+	int rc = session_detach(s, &e);
+	if (rc == 0)
+		rc = receipt_verify(s, &e);
+	enum session_life life = session_life_after(s, rc);
+	if (life == SESSION_HAS_EXECED)
+		return finish_dead(s, SESSION_END_EXECED, 0);
+	if (life == SESSION_HAS_ENDED)
+		return finish_dead(s, SESSION_END_EXITED, -1);
+	if (rc < 0) {
+		session_complain(s, &e);
+		say_error(0,
+		          "recording has stopped, but the payload is still there; finish with memattach --detach -p %d",
+		          s->target.pid);
+		session_add_residue(s, "the payload: %s", e.text);
+	} else {
+		note_end_memory(s);
+	}
+	dump_writer_set_state(&s->recording.dump, DUMP_STATE_DETACHED, 0);
+	if (receipt_write(s, &e) < 0)
+		session_complain(s, &e);
+	return session_tell_detached(s);
+}
+
+/* The program that memattach has started waits for this (launch.h). */
+static void let_program_go(int ready)
+{
+	if (write(ready, "", 1) != 1)
+		return;
+}
+
+/* All that is written when nothing records any more. */
+static enum exit_status write_files(struct session *s, enum exit_status status)
+{
+	struct err e;
+
+	if (session_file_finish(s, &e) < 0) {
+		session_complain(s, &e);
+		status = status == EXIT_DONE ? EXIT_DUMP : status;
+	} else {
+		session_symbols_write(s);
+	}
+	if (session_reports_write(s) < 0 && status == EXIT_DONE)
+		status = EXIT_DUMP;
+	if (!s->options.among_several)
+		session_say(s, "memanalyze %s", s->recording.file.path);
+	return status;
+}
+
+/* From the attach on, until it is asked to end or the process has ended. */
+static enum exit_status follow(struct session *s)
+{
+	enum session_end end;
+	struct err e;
+	int detail;
+
+	s->recording.started_ns = monotonic_ns();
+	privileges_keep_for_detach();
+	announce(s);
+	if (s->options.launched)
+		let_program_go(s->options.ready);
+	if (s->options.live && live_child_start(s, &e) < 0)
+		session_say(s, "memattach: %s; the session goes on until Ctrl-C", e.text);
+	int rc = session_follow(s, &end, &detail, &e);
+	live_child_end(s);
+	if (rc < 0) {
+		if (!target_has_execed(&s->target))
+			session_complain(s, &e);
+		end = SESSION_END_ASKED;
+	}
+	return end == SESSION_END_ASKED ? finish(s) : finish_dead(s, end, detail);
+}
+
+static struct session_result run(struct session *s)
+{
+	struct err e;
+
+	if (session_prepare(s, &e) < 0)
+		return give_up(s, &e);
+	dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
+	s->recording.started_ns = monotonic_ns();
+	rate_control_start(s);
+	if (session_attach(s, &e) < 0)
+		return give_up(s, &e);
+	const enum exit_status status = write_files(s, follow(s));
+	const bool execed = status == EXIT_DONE && s->options.among_several && target_has_execed(&s->target);
+	return (struct session_result){ status, execed ? AFTER_EXEC : AFTER_NOTHING };
+}
+
+struct session_result session_run(struct session *s)
+{
+	struct session_result result = run(s);
+
+	while (result.after == AFTER_EXEC_UNATTACHED && !s->options.found_later) {
+		unsigned programs = s->programs;
+		session_done(s);
+		s->programs = programs;
+		result = run(s);
+	}
+	return result;
+}
