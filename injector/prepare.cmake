@@ -33,6 +33,13 @@ add_library(memattach_prepare STATIC
   python/python_paths.c
   python/python_stack.c
   python/python_version.c
+  java/java_code.c
+  java/java_find.c
+  java/java_method.c
+  java/java_proof.c
+  java/java_stack.c
+  java/java_structures.c
+  java/java_tables.c
   got/hook_names.c
   got/allocator_notes.c
   got/entry_place.c

@@ -11,6 +11,7 @@
 #include "cli/doctor_allocators.h"
 #include "cli/doctor_details.h"
 #include "cli/doctor_fact.h"
+#include "cli/doctor_java.h"
 #include "cli/doctor_python.h"
 #include "run/inspect.h"
 #include "session/loader_choice.h"
@@ -256,6 +257,7 @@ int doctor_report(struct session *s)
 	doctor_allocators_tell(&allocators, s);
 	rc = session_plan_relieve(s, &e);
 	doctor_python(s);
+	doctor_java(s);
 	doctor_allocators_tell_hooks(&allocators, s);
 	tell_uncovered(s, &allocators);
 	tell_cost(s, monotonic_ns() - start);
