@@ -11,10 +11,10 @@ static bool holds_arena(uint64_t start, uint64_t arena)
 	return arena == start + INFO_BYTES || arena == start + INFO_BYTES_2_35;
 }
 
-bool arena_heap_fits(const struct arena_heap *h, uint64_t start, uint64_t end)
+bool arena_heap_fits(const struct arena_heap *h, uint64_t start)
 {
 	if (start % ARENA_HEAP_BYTES || h->bytes == 0 || h->bytes % PAGE_BYTES || h->accessible_bytes % PAGE_BYTES ||
-	    h->bytes > h->accessible_bytes || h->accessible_bytes > ARENA_HEAP_BYTES || h->bytes > end - start)
+	    h->bytes > h->accessible_bytes || h->accessible_bytes > ARENA_HEAP_BYTES)
 		return false;
 	if (!h->previous)
 		return holds_arena(start, h->arena);

@@ -16,7 +16,7 @@ struct arena_heap {
 	uint64_t arena, previous, bytes, accessible_bytes;
 };
 
-/* Are the words at start those of such a heap? end: of its mapping. */
-bool arena_heap_fits(const struct arena_heap *h, uint64_t start, uint64_t end);
+/* Are the words at start those of such a heap? It may have grown beyond what its mapping was when that was read. */
+bool arena_heap_fits(const struct arena_heap *h, uint64_t start);
 
 #endif

@@ -2,24 +2,29 @@
 /*
  * --census: what the resident memory of a process is, all of it, while it runs.
  *
- * Only /proc is read, and the first words of what may be a heap of glibc's (arena_heap.h), if their page is there.
- * Nothing is stopped, traced or written, no page is brought in, and nothing is held that a signal would have to undo.
- * So the target may change meanwhile: VmRSS is read before and after, and who shows the sum says how they differ.
+ * Only /proc is read, and of its memory pages that are there. Nothing is stopped, traced or written, no page is brought
+ * in, and nothing is held that a signal would have to undo. So the target may change meanwhile: VmRSS is read before
+ * and after its pages are looked up, and who shows the sum says how they differ; what is read of its heap afterwards is
+ * checked against that (chunk_walk.h).
  */
 #ifndef MEMATTACH_CENSUS_H
 #define MEMATTACH_CENSUS_H
 
+#include "census/census_heap.h"
 #include "census/region_table.h"
+#include "census/stack_owners.h"
 #include "process/target.h"
 
 struct census {
 	const struct target *target;
 	struct maps maps; /* owns the names */
-	char (*thread_names)[32];
-	size_t threads, stackless; /* whose stack is not known, for instance because they run */
+	struct stack_owners stacks;
+	struct resident_pages pages;
+	struct census_heap heap;
 	struct region_table regions;
-	uint64_t resident, swapped;     /* sums */
-	uint64_t rss_before, rss_after; /* VmRSS */
+	uint64_t resident, swapped, huge; /* sums */
+	uint64_t rss_before, rss_after;   /* VmRSS */
+	uint64_t when_ns;                 /* CLOCK_MONOTONIC */
 };
 
 /* Reads it all. census_free afterwards; on failure, too. */

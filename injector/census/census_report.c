@@ -1,87 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/census_report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/json.h"
-#include "base/line_width.h"
-#include "base/printable.h"
-#include "base/size.h"
 
-#define ROWS 16u
-#define WHAT_COLUMNS 46u
-
-/* What a region is, printable; of a path its last part. */
-static void describe(const struct region *r, char *text, size_t size)
+double census_growth(const struct census *c, const struct census *before)
 {
-	const char *title = region_kind_title(r->kind), *slash = strrchr(r->name, '/');
-	const char *name = slash && slash[1] ? slash + 1 : r->name;
+	const double minutes = (double)(c->when_ns - before->when_ns) / 60e9;
 
-	if (r->kind == REGION_ARENA)
-		snprintf(text, size, "%s, in %" PRIu64 " heaps", title, r->mappings);
-	else if (r->kind == REGION_STACK)
-		snprintf(text, size, "%s of threads '%s', %" PRIu64, title, name, r->mappings);
-	else
-		snprintf(text, size, "%s%s%s", title, name[0] ? " " : "", name);
-	printable_copy(text, text, size);
-	text[line_fit(text, WHAT_COLUMNS)] = '\0';
-}
-
-static void put_row(uint64_t resident, uint64_t swapped, uint64_t all, const char *what)
-{
-	char size[SIZE_TEXT], swap[SIZE_TEXT] = "";
-
-	if (swapped)
-		size_format((double)swapped, swap);
-	printf("%11s %5.1f %% %11s  %s\n", size_format((double)resident, size),
-	       all ? 100 * (double)resident / (double)all : 0, swap, what);
-}
-
-static void put_head(const struct census *c)
-{
-	char name[64], resident[SIZE_TEXT], gap[SIZE_TEXT];
-	const uint64_t missing = census_gap(c);
-
-	printable_copy(c->target->comm, name, sizeof name);
-	printf("%s (PID %d): %s resident, ", name, c->target->pid, size_format((double)c->resident, resident));
-	if (missing * 200 <= c->resident)
-		printf("all accounted for\n");
-	else
-		printf("VmRSS differs by %s\n", size_format((double)missing, gap));
-	if (c->rss_before != c->rss_after)
-		printf("it changes: VmRSS was %s before, ", size_format((double)c->rss_before, gap)),
-			printf("%s after\n", size_format((double)c->rss_after, gap));
-}
-
-static void put_text(struct census *c)
-{
-	uint64_t resident = 0, swapped = 0;
-	char what[512];
-
-	region_table_join_arenas(&c->regions);
-	put_head(c);
-	printf("\n%11s %7s %11s  %s\n", "resident", "", "swapped", "what");
-	size_t shown = c->regions.count <= ROWS ? c->regions.count : ROWS - 1;
-	for (size_t i = 0; i < shown; i++) {
-		const struct region *r = &c->regions.list[i];
-		if (!r->resident && !r->swapped)
-			break;
-		describe(r, what, sizeof what);
-		put_row(r->resident, r->swapped, c->resident, what);
-	}
-	for (size_t i = shown; i < c->regions.count; i++) {
-		resident += c->regions.list[i].resident;
-		swapped += c->regions.list[i].swapped;
-	}
-	if (resident || swapped) {
-		snprintf(what, sizeof what, "%zu others (--json has them)", c->regions.count - shown);
-		put_row(resident, swapped, c->resident, what);
-	}
-	if (c->stackless)
-		printf("\nThe stacks of %zu of %zu threads are not known; they count as anonymous.\n", c->stackless,
-		       c->threads);
+	return minutes > 0 ? ((double)c->resident - (double)before->resident) / minutes : 0;
 }
 
 static void put_region(struct json *j, const struct region *r)
@@ -94,11 +22,74 @@ static void put_region(struct json *j, const struct region *r)
 	json_unsigned(j, "mappings", r->mappings);
 	json_unsigned(j, "reserved", r->reserved);
 	json_unsigned(j, "resident", r->resident);
+	json_unsigned(j, "huge", r->huge);
 	json_unsigned(j, "swapped", r->swapped);
 	json_object_end(j);
 }
 
-static void put_json(const struct census *c)
+static void put_sizes(struct json *j, const struct heap_figures *f)
+{
+	json_array(j, "sizes");
+	for (unsigned i = 0; i < SIZE_CLASSES; i++) {
+		if (!f->sizes[i].blocks)
+			continue;
+		json_object_line(j, NULL);
+		json_unsigned(j, "chunk_bytes_least", size_class_least(i));
+		json_unsigned(j, "chunk_bytes_most", size_class_most(i));
+		json_unsigned(j, "blocks", f->sizes[i].blocks);
+		json_unsigned(j, "bytes", f->sizes[i].bytes);
+		json_unsigned(j, "keeps", f->sizes[i].kept);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void put_malloc(struct json *j, const struct census_heap *h)
+{
+	const struct glibc_heap *g = &h->glibc;
+	const struct heap_figures *f = &h->figures;
+
+	json_object(j, "malloc");
+	json_unsigned(j, "glibc_release", g->glibc.release);
+	json_unsigned(j, "arenas", g->arena_count + 1);
+	json_unsigned(j, "resident", f->resident);
+	json_unsigned(j, "live_blocks", f->live_blocks);
+	json_unsigned(j, "live_bytes", f->live_bytes);
+	json_unsigned(j, "live_resident", f->live);
+	json_unsigned(j, "freed_beside_live", f->beside_live);
+	json_unsigned(j, "freed_whole_pages", f->whole);
+	json_unsigned(j, "freed_at_top", f->top);
+	json_unsigned(j, "in_fastbins", g->fast.bytes);
+	json_unsigned(j, "in_tcaches", g->cached.bytes);
+	json_unsigned(j, "trim_returns", f->trim);
+	json_unsigned(j, "sparse_pages", f->sparse_pages);
+	json_unsigned(j, "kept_by_sparse_pages", f->kept);
+	json_unsigned(j, "mapped_blocks", h->mapped_count);
+	json_unsigned(j, "mapped_bytes", h->mapped_bytes);
+	if (g->glibc.counts_mapped)
+		json_unsigned(j, "mapped_blocks_by_malloc", g->glibc.mapped_count);
+	json_unsigned(j, "arena_bytes_by_malloc", g->system_bytes);
+	json_unsigned(j, "arena_bytes_walked", g->walked_bytes);
+	json_unsigned(j, "lost_bytes", g->lost_bytes);
+	json_unsigned(j, "resyncs", g->resyncs);
+	json_unsigned(j, "contradictions", g->contradictions);
+	json_flag(j, "lists_unknown", g->lists_unknown);
+	json_flag(j, "given_up", g->over);
+	put_sizes(j, f);
+	json_object_end(j);
+}
+
+static void put_python(struct json *j, const struct python_pools *p)
+{
+	json_object_line(j, "python");
+	json_unsigned(j, "pools", p->pools);
+	json_unsigned(j, "pool_bytes", p->pool_bytes);
+	json_unsigned(j, "live_blocks", p->live_blocks);
+	json_unsigned(j, "live_bytes", p->live_bytes);
+	json_object_end(j);
+}
+
+void census_json(const struct census *c, const struct census_view *view)
 {
 	struct json j = { .out = stdout };
 
@@ -108,9 +99,21 @@ static void put_json(const struct census *c)
 	json_unsigned(&j, "vm_rss_before", c->rss_before);
 	json_unsigned(&j, "vm_rss_after", c->rss_after);
 	json_unsigned(&j, "resident", c->resident);
+	json_unsigned(&j, "huge", c->huge);
 	json_unsigned(&j, "swapped", c->swapped);
-	json_unsigned(&j, "threads", c->threads);
-	json_unsigned(&j, "threads_without_stack", c->stackless);
+	if (view->room < CENSUS_LIMIT_LEAST)
+		json_unsigned(&j, "cgroup_left", view->room);
+	if (view->before) {
+		json_number(&j, "seconds", (double)(c->when_ns - view->before->when_ns) / 1e9);
+		json_unsigned(&j, "resident_before", view->before->resident);
+		json_number(&j, "growth_per_minute", census_growth(c, view->before));
+	}
+	json_unsigned(&j, "threads", c->stacks.threads);
+	json_unsigned(&j, "threads_without_stack", c->stacks.unknown);
+	if (c->heap.glibc.glibc.layout)
+		put_malloc(&j, &c->heap);
+	if (c->heap.pools.pools)
+		put_python(&j, &c->heap.pools);
 	json_array(&j, "regions");
 	for (size_t i = 0; i < c->regions.count; i++)
 		put_region(&j, &c->regions.list[i]);
@@ -118,11 +121,15 @@ static void put_json(const struct census *c)
 	json_object_end(&j);
 }
 
-int census_report(struct census *c, bool as_json, struct err *e)
+int census_report(const struct census *c, const struct census_view *view, struct err *e)
 {
-	if (as_json)
-		put_json(c);
+	int rc = 0;
+
+	if (view->json)
+		census_json(c, view);
 	else
-		put_text(c);
+		rc = census_text(c, view, e);
+	if (rc < 0)
+		return rc;
 	return fflush(stdout) || ferror(stdout) ? err_set(e, EIO, "cannot write the census to standard output") : 0;
 }

@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* The report of --census on standard output. */
+/* The report of --census on standard output: in lines of at most 80 columns, or as JSON with all there is. */
 #ifndef MEMATTACH_CENSUS_REPORT_H
 #define MEMATTACH_CENSUS_REPORT_H
 
 #include <stdbool.h>
 
 #include "census/census.h"
+#include "census/census_by.h"
 
-/* In lines of at most 80 columns, the largest regions first, or as JSON with all of them. -EIO: it was not written. */
-int census_report(struct census *c, bool as_json, struct err *e) WARN_UNUSED;
+#define CENSUS_LIMIT_LEAST (1ull << 60) /* cgroups of version 1 say so much where there is no limit */
+
+struct census_view {
+	const struct census *before; /* an earlier look, or NULL */
+	uint64_t room;               /* what its cgroups have left */
+	enum census_by by;
+	bool json;
+};
+
+/* -EIO: it was not written; -ENOMEM. */
+int census_report(const struct census *c, const struct census_view *view, struct err *e) WARN_UNUSED;
+
+/* What it consists of. */
+int census_text(const struct census *c, const struct census_view *view, struct err *e) WARN_UNUSED;
+void census_json(const struct census *c, const struct census_view *view);
+/* Bytes of resident memory that are added in a minute, by both looks. */
+double census_growth(const struct census *c, const struct census *before);
 
 #endif

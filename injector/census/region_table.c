@@ -10,10 +10,17 @@
 static const struct {
 	const char *name, *title;
 } kinds[REGION_KINDS] = {
-	[REGION_HEAP] = { "heap", "heap (brk)" },     [REGION_ARENA] = { "arena", "malloc arenas of threads" },
-	[REGION_STACK] = { "stack", "stacks" },       [REGION_ANONYMOUS] = { "anonymous", "anonymous memory" },
-	[REGION_CODE] = { "code", "generated code" }, [REGION_DATA] = { "data", "data of" },
-	[REGION_FILE] = { "file", "file" },           [REGION_SHARED] = { "shared", "shared memory" },
+	[REGION_HEAP] = { "heap", "heap (brk)" },
+	[REGION_ARENA] = { "arena", "malloc arenas of threads" },
+	[REGION_MAPPED] = { "mapped", "malloc, large blocks" },
+	[REGION_PYTHON] = { "python", "Python objects of up to 512 bytes" },
+	[REGION_RUNTIME] = { "runtime", "heap of" },
+	[REGION_STACK] = { "stack", "stacks" },
+	[REGION_ANONYMOUS] = { "anonymous", "anonymous memory" },
+	[REGION_CODE] = { "code", "generated code" },
+	[REGION_DATA] = { "data", "data of" },
+	[REGION_FILE] = { "file", "file" },
+	[REGION_SHARED] = { "shared", "shared memory" },
 	[REGION_KERNEL] = { "kernel", "kernel" },
 };
 
@@ -97,6 +104,7 @@ static void merge(struct region *into, const struct region *r)
 	into->reserved += r->reserved;
 	into->resident += r->resident;
 	into->swapped += r->swapped;
+	into->huge += r->huge;
 }
 
 int region_table_add(struct region_table *t, const struct region *r, struct err *e)

@@ -19,8 +19,11 @@
 enum region_kind {
 	REGION_HEAP,      /* [heap], which brk(2) moves: glibc's main arena, and what else calls it */
 	REGION_ARENA,     /* of glibc, not the main one; by its address */
+	REGION_MAPPED,    /* blocks of glibc's malloc with mappings of their own */
+	REGION_PYTHON,    /* CPython's pools of small objects */
+	REGION_RUNTIME,   /* the heap of Go, Java or V8 */
 	REGION_STACK,     /* of threads, by their names */
-	REGION_ANONYMOUS, /* private; by its name. Without one: large blocks of malloc, other allocators, .bss … */
+	REGION_ANONYMOUS, /* private; by its name. Without one: other allocators, .bss … */
 	REGION_CODE,      /* private, executable, of no file: compiled while the program runs */
 	REGION_DATA,      /* private and writable, of a file */
 	REGION_FILE,      /* of a file: code, constants, what is read through a mapping */
@@ -35,6 +38,7 @@ struct region {
 	uint64_t address;                     /* of an arena, else 0 */
 	uint64_t mappings;                    /* threads, of stacks */
 	uint64_t reserved, resident, swapped; /* bytes */
+	uint64_t huge;                        /* of resident: in pages of 2 MiB */
 };
 
 struct region_table {

@@ -111,6 +111,18 @@ static int parse_python_allocators(const char *text, enum python_objects *mode)
 	return 0;
 }
 
+static int parse_by(const char *text, enum census_by *by)
+{
+	static const char *const names[] = { [CENSUS_BY_REGION] = "region", [CENSUS_BY_SIZE] = "size" };
+
+	for (unsigned i = CENSUS_BY_REGION; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(text, names[i])) {
+			*by = (enum census_by)i;
+			return 0;
+		}
+	return usage("--by %s: it is region or size", text);
+}
+
 static int parse_given(const char *text, struct session_options *o)
 {
 	if (o->given_count == GIVEN_MAX)
@@ -224,6 +236,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
 	case OPTION_CENSUS: *command = COMMAND_CENSUS; break;
+	case OPTION_FOR: rc = time_parse(argument, &o->for_ns, &e); break;
+	case OPTION_BY: return parse_by(argument, &o->by);
 	case OPTION_JSON: o->json = true; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
 	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
@@ -253,6 +267,8 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 /* When sessions begin, and how many there are. */
 static int check_times(struct session_options *o, enum command command)
 {
+	if (command == COMMAND_CENSUS && o->every_ns && !o->trigger_count && !o->keep)
+		return o->for_ns ? usage("%s", "--every looks again and again: not with --for") : 0;
 	if (command != COMMAND_PROFILE && (o->trigger_count || o->every_ns))
 		return usage("%s", o->every_ns ? "--every goes with an attach" : "--when goes with an attach");
 	if (o->keep && !o->every_ns)
@@ -299,6 +315,8 @@ static int check_selection(const struct session_options *o, enum command command
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");
 	if (o->json && command != COMMAND_CENSUS)
 		return usage("%s", "--json goes with --census");
+	if ((o->for_ns || o->by) && command != COMMAND_CENSUS)
+		return usage("%s", o->by ? "--by goes with --census" : "--for goes with --census");
 	if (s->children && (o->trigger_count || o->every_ns))
 		return usage("%s", "--children goes with one session from now on: not with --when or --every");
 	return 0;

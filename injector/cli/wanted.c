@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "census/census_report.h"
 #include "choose/child_search.h"
 #include "choose/chosen.h"
+#include "cli/census_command.h"
 #include "cli/doctor.h"
 #include "launch/launch.h"
 #include "process/memory_room.h"
@@ -140,29 +140,6 @@ static int launch(struct wanted *w)
 	return launch_run(w->selection.program, options->quiet, profile_launched, w);
 }
 
-/* No session: nothing is held, and any signal ends it. */
-static int tell_census(const struct session_options *o)
-{
-	struct target target;
-	struct census census = { 0 };
-	struct err e;
-
-	int rc = target_open(&target, o->pid, &e);
-	if (rc == 0) {
-		if (o->start_ticks && o->start_ticks != target.start_ticks)
-			rc = err_set(&e, ESRCH, "it has ended");
-		else
-			rc = census_take(&census, &target, &e);
-		if (rc == 0)
-			rc = census_report(&census, o->json, &e);
-		census_free(&census);
-		target_close(&target);
-	}
-	if (rc < 0)
-		say_error(o->pid, "%s", e.text);
-	return rc < 0 ? EXIT_NOT_ATTACHED : EXIT_DONE;
-}
-
 static int run(struct wanted *w)
 {
 	struct session session;
@@ -171,7 +148,7 @@ static int run(struct wanted *w)
 		return w->selection.children ? profile_tree(w) : (int)profile_one(&w->options).status;
 	memory_room_go_first();
 	if (w->command == COMMAND_CENSUS)
-		return tell_census(&w->options);
+		return census_command(&w->options);
 	session_init(&session, &w->options);
 	int status = w->command == COMMAND_DETACH ? (int)take_out(&session) : doctor_report(&session);
 	session_done(&session);

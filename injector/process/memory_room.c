@@ -77,14 +77,14 @@ static uint64_t least_room(const struct controller *c, const char *group)
 	return least;
 }
 
-/* /proc/self/cgroup has a line "0::/group" for version 2 and "number:controllers:/group" for each hierarchy of
+/* /proc/PID/cgroup has a line "0::/group" for version 2 and "number:controllers:/group" for each hierarchy of
  * version 1. */
-static uint64_t cgroup_room(void)
+static uint64_t cgroup_room(const char *file)
 {
 	char text[4096], *rest = text;
 	uint64_t least = UINT64_MAX;
 
-	if (whole_text("/proc/self/cgroup", text, sizeof text) < 0)
+	if (whole_text(file, text, sizeof text) < 0)
 		return least;
 	for (char *line; (line = strsep(&rest, "\n"));) {
 		const char *group = strstr(line, ":/");
@@ -99,9 +99,18 @@ static uint64_t cgroup_room(void)
 	return least;
 }
 
+uint64_t memory_room_of(pid_t pid)
+{
+	char file[32];
+
+	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
+	return cgroup_room(file);
+}
+
 int memory_room_check(uint64_t bytes, struct err *e)
 {
-	uint64_t group = cgroup_room(), machine = line_value("/proc/meminfo", "\nMemAvailable:") * 1024;
+	uint64_t group = cgroup_room("/proc/self/cgroup"),
+		 machine = line_value("/proc/meminfo", "\nMemAvailable:") * 1024;
 	char left[SIZE_TEXT], wanted[SIZE_TEXT];
 	bool in_group = group / 2 < bytes;
 

@@ -10,12 +10,15 @@
 #define MEMATTACH_MEMORY_ROOM_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
 /* -ENOMEM: bytes are more than half of what is left, in a cgroup of this process or on the machine; the text says
  * where. */
 int memory_room_check(uint64_t bytes, struct err *e) WARN_UNUSED;
+/* What the memory cgroups of a process have left, with the page cache that can be reclaimed; UINT64_MAX: no limit. */
+uint64_t memory_room_of(pid_t pid);
 /* When memory runs out the kernel shall end memattach first. Needs no privilege; a failure is of no importance. */
 void memory_room_go_first(void);
 

@@ -38,6 +38,7 @@ struct scan_request {
 #define SCAN_PRESENT (1u << 3)
 #define SCAN_SWAPPED (1u << 4)
 #define SCAN_ZERO (1u << 5)
+#define SCAN_HUGE (1u << 6)
 #define SCAN_GUARD (1u << 8) /* Linux 6.15 */
 
 static bool scan_once(struct page_scan *p, uint64_t *at, uint64_t end, int *error)
@@ -50,7 +51,7 @@ static bool scan_once(struct page_scan *p, uint64_t *at, uint64_t end, int *erro
 		.vec = (uint64_t)(uintptr_t)regions,
 		.vec_len = PAGE_SCAN_RUNS,
 		.category_anyof_mask = SCAN_PRESENT | SCAN_SWAPPED,
-		.return_mask = SCAN_PRESENT | SCAN_SWAPPED | SCAN_FILE | SCAN_ZERO | SCAN_GUARD,
+		.return_mask = SCAN_PRESENT | SCAN_SWAPPED | SCAN_FILE | SCAN_ZERO | SCAN_HUGE | SCAN_GUARD,
 	};
 
 	if (p->knows_no_guards)
@@ -68,6 +69,7 @@ static bool scan_once(struct page_scan *p, uint64_t *at, uint64_t end, int *erro
 				.end = regions[i].end,
 				.swapped = (regions[i].categories & SCAN_SWAPPED) != 0,
 				.file = (regions[i].categories & SCAN_FILE) != 0,
+				.huge = (regions[i].categories & SCAN_HUGE) != 0,
 			};
 	*at = request.walk_end > *at ? request.walk_end : end;
 	return true;

@@ -26,6 +26,7 @@ struct page_run {
 	uint64_t start, end; /* of pages that are alike */
 	bool swapped;        /* to read them would bring them back */
 	bool file;           /* not a private copy: of a file, or shared memory */
+	bool huge;           /* one page of 2 MiB in the page table; only by PAGEMAP_SCAN */
 };
 
 struct page_scan {

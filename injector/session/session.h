@@ -18,6 +18,7 @@
 #include "recording/governor.h"
 #include "elf/libc.h"
 #include "process/ours.h"
+#include "census/census_by.h"
 #include "files/output_file.h"
 #include "entry/python_allocators.h"
 #include "python/python_find.h"
@@ -77,6 +78,8 @@ struct session_options {
 	bool no_symbols;   /* do not name the frames at the end */
 	bool live;         /* show the live heap meanwhile */
 	bool json;         /* --census: as JSON */
+	uint64_t for_ns;   /* --census: so long between its two looks; 0: there is one */
+	enum census_by by; /* --census: what its rows are */
 	bool quiet;
 	bool verbose;
 };

@@ -32,6 +32,16 @@ sys.stdin.read()
 """
 
 
+OBJECTS = """
+import os, sys
+objects = [object() for _ in range(200000)]
+print("PID", os.getpid())
+print('TRUTH {"blocks":%d}' % sys.getallocatedblocks())
+print("READY", flush=True)
+sys.stdin.read()
+"""
+
+
 def take(context, pid, *options):
     result = subprocess.run([context.memattach, "--census", *options, "-p", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, timeout=PATIENCE, check=False)
@@ -65,6 +75,7 @@ def census_accounts_for_all(context):
     assert sum(row["reserved"] for row in rows(census, "anonymous")) >= 1 << 40, census
     text = take(context, victim.pid).splitlines()
     assert "all accounted for" in text[0] and f"(PID {victim.pid})" in text[0], text
+    assert text[1].endswith("is shared memory, /memfd:census-cache.") and text[-1].startswith("Next: "), text
     assert any(re.search(r" (4[89]|50)\.\d MiB .* memfd:census-cache$", line) for line in text[:10]), text
     assert max(map(len, text)) <= 80, text
     victim.process.stdin.close()
@@ -99,6 +110,105 @@ def census_names_stacks(context):
     victim.check_alive()
 
 
+def truth(victim):
+    (line,) = [line for line in victim.lines.seen if line.startswith("TRUTH {")]
+    return json.loads(line[len("TRUTH "):])
+
+
+OWN_BLOCKS = 40  # what the C library has for itself: stdio, threads, tcaches
+OWN_BYTES = 200000
+
+
+def check_live(census, known):
+    """Counted by the program, headers included; nothing is lost while it sleeps, and all of malloc's memory is walked."""
+    malloc = census["malloc"]
+    assert 0 <= malloc["live_blocks"] - known["live_blocks"] <= OWN_BLOCKS, (malloc, known)
+    assert 0 <= malloc["live_bytes"] - known["live_bytes"] <= OWN_BYTES, (malloc, known)
+    assert malloc["lost_bytes"] == malloc["contradictions"] == 0 and malloc["arenas"] >= 1, malloc
+    assert sum(size["blocks"] for size in malloc["sizes"]) == malloc["live_blocks"], malloc
+    assert malloc["resident"] == malloc["live_resident"] + malloc["freed_beside_live"] + malloc["freed_whole_pages"], malloc
+    assert abs(malloc["arena_bytes_by_malloc"] - malloc["arena_bytes_walked"]) <= 16384 * malloc["arenas"], malloc
+    assert malloc["mapped_blocks"] == malloc.get("mapped_blocks_by_malloc", malloc["mapped_blocks"]), malloc
+
+
+@case()
+def census_of_a_mixed_heap(context):
+    """Live blocks in two arenas and in mappings of their own are those of the program; malloc_trim returns what was said."""
+    victim = Victim(context, "heap_states", "mixed")
+    census = json.loads(take(context, victim.pid, "--json"))
+    check_sum(census)
+    check_live(census, truth(victim))
+    malloc = census["malloc"]
+    assert malloc["arenas"] == 2 and malloc["mapped_blocks"] >= 6 and malloc["in_tcaches"] > 0, malloc
+    assert malloc["trim_returns"] > MIB and malloc["sparse_pages"] > 0, malloc
+    victim.send("trim")
+    victim.wait(r"^TRIMMED$")
+    after = json.loads(take(context, victim.pid, "--json"))
+    returned = census["resident"] - after["resident"]
+    assert abs(returned - malloc["trim_returns"]) <= 64 << 10, (returned, malloc)
+    assert after["malloc"]["trim_returns"] <= 64 << 10, after["malloc"]
+    victim.finish_by_stdin()
+
+
+@case()
+def census_answers_in_ten_lines(context):
+    """Freed and kept; live and not growing; stacks: each is said by the first lines."""
+    expected = {"freed": (r"MiB was freed and is kept by malloc; malloc_trim\(0\) would return (69|70)\.\d MiB", r"^ +70\.\d MiB .*freed, kept"),
+                "live": (r"^Most of it \(9\d %\) is live in malloc, (9\d|100) % of that in 60\d{4} blocks of 104 bytes", r"^ +6\d\.\d MiB .*live, 60\d{4} blocks"),
+                "stacks": (r"^Most of it \(9\d %\) is stacks of 101 threads", r"^ +10\d MiB .*stacks of 101 threads$")}
+    for what, patterns in expected.items():
+        victim = Victim(context, "heap_states", what)
+        end = time.monotonic() + PATIENCE
+        while True:  # a thread that still runs has no stack pointer that could be asked for
+            text = take(context, victim.pid, "--for", "200ms").splitlines()
+            if what != "stacks" or "101 threads" in text[1] or time.monotonic() > end:
+                break
+        for pattern in patterns:
+            assert any(re.search(pattern, line) for line in text[:10]), (what, pattern, text)
+        assert text[0].endswith("all accounted for; 0 B/min") and max(map(len, text)) <= 80, text
+        victim.finish_by_stdin()
+
+
+@case()
+def census_of_python_objects(context):
+    """The blocks of CPython's pools are those that sys.getallocatedblocks() has, but for those of malloc."""
+    victim = Victim(context, [context.program("python3"), "-c", OBJECTS])
+    census = json.loads(take(context, victim.pid, "--json"))
+    check_sum(census)
+    known = truth(victim)["blocks"]
+    assert 0.98 * known <= census["python"]["live_blocks"] <= known, (census["python"], known)
+    (row,) = rows(census, "python")
+    assert row["resident"] >= 200000 * 16, row
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def census_of_a_forged_heap(context):
+    """Headers, chunks and lists that lead anywhere: a report that says what was lost, soon, and nothing else."""
+    victim = Victim(context, "heap_states", "forged")
+    victim.send("go")
+    victim.wait(r"^FORGED$")
+    for options in ((), ("--by", "size"), ("--by", "region"), ("--json",)):
+        text = take(context, victim.pid, *options)
+    malloc = json.loads(text)["malloc"]
+    assert malloc["resyncs"] > 0 and malloc["lost_bytes"] > 0, malloc
+    check_sum(json.loads(text))
+    victim.finish_by_stdin()
+
+
+@case()
+def census_again_and_again(context):
+    """--every shows growth since the look before, until the process has ended."""
+    victim = Victim(context, "heap_states", "live")
+    looking = context.start([context.memattach, "--census", "--every", "50ms", str(victim.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    heads = [line for line, _ in zip((line for line in looking.stdout if f"(PID {victim.pid})" in line), range(3))]
+    assert "/min" not in heads[0] and all("/min" in line for line in heads[1:]), heads
+    victim.process.kill()
+    looking.stdout.read()
+    assert looking.wait(PATIENCE) == 1 and "it has ended" in looking.stderr.read()
+
+
 @case()
 def census_touches_nothing(context):
     """No ptrace request, no write, no page more; the process is as before."""
@@ -119,7 +229,9 @@ def census_touches_nothing(context):
 @case()
 def census_refuses_by_name(context):
     for status, options in ((1, ["--census", "-p", "1999999999"]), (64, ["--census", "--name", "x", str(os.getpid())]),
-                            (64, ["--json", "-p", str(os.getpid())]), (64, ["--census", "--children", "-p", str(os.getpid())])):
+                            (64, ["--json", "-p", str(os.getpid())]),
+                            (64, ["--for", "1s", "-p", str(os.getpid())]), (64, ["--by", "size", "-p", str(os.getpid())]),
+                            (64, ["--census", "--by", "wish", "-p", str(os.getpid())]), (64, ["--census", "--for", "1s", "--every", "1s", "-p", str(os.getpid())]), (64, ["--census", "--children", "-p", str(os.getpid())])):
         result = subprocess.run([context.memattach, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
                                 check=False)
         assert result.returncode == status and result.stderr and not result.stdout, (options, result)

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* What the rows of a census are. */
+#ifndef MEMATTACH_CENSUS_BY_H
+#define MEMATTACH_CENSUS_BY_H
+
+enum census_by {
+	CENSUS_BY_ALL, /* what belongs together */
+	CENSUS_BY_REGION,
+	CENSUS_BY_SIZE
+};
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/census_heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "census/arena_heap.h"
+#include "census/tcache.h"
+
+static bool is_anonymous(const struct mapping *m)
+{
+	struct region r;
+
+	return region_of_mapping(&r, m) && r.kind == REGION_ANONYMOUS && !m->path[0];
+}
+
+/* Heaps of arenas may begin at each multiple of their size; the kernel may show them as one mapping with others. */
+static int find_arena_heaps(struct census_heap *h, const struct mapping *m, struct census_memory *memory, struct err *e)
+{
+	uint64_t at = (m->start + ARENA_HEAP_BYTES - 1) / ARENA_HEAP_BYTES * ARENA_HEAP_BYTES;
+	int rc = 0;
+
+	for (struct arena_heap heap; at < m->end && rc == 0; at += ARENA_HEAP_BYTES) {
+		if (!census_read(memory, at, &heap, sizeof heap) || !arena_heap_fits(&heap, at))
+			continue;
+		const uint64_t end = heap.bytes < m->end - at ? at + heap.bytes : m->end;
+		const struct extent extent = { at, end, REGION_ARENA, "", heap.arena };
+		rc = extents_add(&h->extents, &extent, e);
+		if (rc == 0)
+			rc = glibc_heap_add(&h->glibc, extent.start, extent.end, heap.arena, e);
+	}
+	return rc;
+}
+
+static bool has_java(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++) {
+		const char *slash = strrchr(maps->list[i].path, '/');
+		if (slash && !strcmp(slash, "/libjvm.so"))
+			return true;
+	}
+	return false;
+}
+
+static int find_blocks(struct census_heap *h, const struct maps *maps, struct census_memory *memory,
+                       census_is_stack_fn is_stack, const void *context, struct err *e)
+{
+	struct anonymous_blocks blocks = { .glibc = &h->glibc,
+		                           .figures = &h->figures,
+		                           .pools = &h->pools,
+		                           .extents = &h->extents,
+		                           .sorted = h->extents.count,
+		                           .java = has_java(maps) };
+	int rc = 0;
+
+	for (size_t i = 0; i < maps->count && rc == 0; i++)
+		if (is_anonymous(&maps->list[i]) && !is_stack(context, i))
+			rc = anonymous_blocks_find(&blocks, &maps->list[i], memory, e);
+	h->mapped_count = blocks.mapped_count;
+	h->mapped_bytes = blocks.mapped_bytes;
+	extents_sort(&h->extents);
+	return rc;
+}
+
+static int count(struct census_heap *h, struct census_memory *memory, struct err *e)
+{
+	int rc = glibc_heap_walk(&h->glibc, memory, e);
+
+	if (rc < 0)
+		return rc;
+	fastbins_follow(&h->glibc, memory);
+	heap_figures_trim(&h->figures, &h->glibc, memory->pages);
+	tcaches_follow(&h->glibc, memory);
+	return heap_figures_add(&h->figures, &h->glibc, memory->pages, e);
+}
+
+int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
+                     struct census_memory *memory, census_is_stack_fn is_stack, const void *context, struct err *e)
+{
+	int rc = 0;
+
+	*h = (struct census_heap){ 0 };
+	for (size_t i = 0; i < maps->count && rc == 0; i++)
+		if (is_anonymous(&maps->list[i]))
+			rc = find_arena_heaps(h, &maps->list[i], memory, e);
+	extents_sort(&h->extents);
+	if (rc == 0)
+		rc = glibc_heap_find(&h->glibc, t, maps, memory, e);
+	if (rc == 0)
+		rc = find_blocks(h, maps, memory, is_stack, context, e);
+	if (rc == 0 && h->glibc.glibc.layout)
+		rc = count(h, memory, e);
+	return rc;
+}
+
+void census_heap_free(struct census_heap *h)
+{
+	glibc_heap_free(&h->glibc);
+	extents_free(&h->extents);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What the allocators have of the memory of a process, and what they did with it. */
+#ifndef MEMATTACH_CENSUS_HEAP_H
+#define MEMATTACH_CENSUS_HEAP_H
+
+#include "census/anonymous_blocks.h"
+#include "process/target.h"
+
+struct census_heap {
+	struct glibc_heap glibc;
+	struct heap_figures figures;
+	struct python_pools pools;
+	uint64_t mapped_count, mapped_bytes; /* blocks of malloc with mappings of their own */
+	struct extents extents;              /* sorted */
+};
+
+/*
+ * Finds arenas, blocks and pools, and counts them. stacks: whether a mapping is one, by its number. Where an allocator
+ * is not known its memory is left out of the extents, which is no failure. census_heap_free afterwards, always.
+ */
+typedef bool (*census_is_stack_fn)(const void *context, size_t mapping);
+int census_heap_take(struct census_heap *h, const struct target *t, const struct maps *maps,
+                     struct census_memory *memory, census_is_stack_fn is_stack, const void *context,
+                     struct err *e) WARN_UNUSED;
+void census_heap_free(struct census_heap *h);
+
+#endif

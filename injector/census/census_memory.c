@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/census_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECES 512u
+
+int census_memory_open(struct census_memory *m, const struct target_memory *memory, const struct resident_pages *pages,
+                       uint64_t work, struct err *e)
+{
+	*m = (struct census_memory){ .pages = pages };
+	m->cached = calloc(CENSUS_CACHE_PAGES, sizeof *m->cached);
+	m->cache = malloc(CENSUS_CACHE_PAGES * sizeof *m->cache);
+	if (!m->cached || !m->cache) {
+		census_memory_close(m);
+		return err_set(e, ENOMEM, "no memory for pages that are read");
+	}
+	budget_start(&m->budget, UINT64_MAX, work);
+	m->memory = target_memory_charged(memory, &m->budget);
+	return 0;
+}
+
+void census_memory_close(struct census_memory *m)
+{
+	free(m->cached);
+	free(m->cache);
+	m->cached = NULL;
+	m->cache = NULL;
+}
+
+void census_memory_refresh(struct census_memory *m)
+{
+	memset(m->cached, 0, CENSUS_CACHE_PAGES * sizeof *m->cached);
+}
+
+/* The copy of a page, or NULL. */
+static const uint8_t *page_at(struct census_memory *m, uint64_t page)
+{
+	const size_t slot = page / CENSUS_PAGE % CENSUS_CACHE_PAGES;
+	struct err ignored;
+
+	if (m->cached[slot] == page + 1)
+		return m->cache[slot];
+	if (!resident_pages_hold(m->pages, page, page + CENSUS_PAGE))
+		return NULL;
+	m->cached[slot] = 0;
+	if (target_read(&m->memory, page, m->cache[slot], CENSUS_PAGE, &ignored) < 0)
+		return NULL;
+	m->cached[slot] = page + 1;
+	return m->cache[slot];
+}
+
+bool census_read(struct census_memory *m, uint64_t address, void *buffer, size_t bytes)
+{
+	if (address + bytes < address)
+		return false;
+	for (size_t done = 0; done < bytes;) {
+		const uint64_t at = address + done, offset = at % CENSUS_PAGE;
+		const uint8_t *page = page_at(m, at - offset);
+		size_t n = CENSUS_PAGE - offset < bytes - done ? CENSUS_PAGE - offset : bytes - done;
+		if (!page)
+			return false;
+		memcpy((char *)buffer + done, page + offset, n);
+		done += n;
+	}
+	return true;
+}
+
+uint64_t census_word(struct census_memory *m, uint64_t address)
+{
+	uint64_t word;
+
+	return census_read(m, address, &word, sizeof word) ? word : 0;
+}
+
+/* All, or each by itself where one has gone. */
+static bool read_pieces(struct census_memory *m, const struct target_piece *pieces, size_t count)
+{
+	struct err ignored;
+
+	int rc = target_read_batch(&m->memory, pieces, count, &ignored);
+	for (size_t i = 0; rc < 0 && rc != -E2BIG && i < count; i++)
+		if (target_read(&m->memory, pieces[i].address, pieces[i].buffer, pieces[i].bytes, &ignored) < 0)
+			memset(pieces[i].buffer, 0, pieces[i].bytes);
+	return rc != -E2BIG && budget_check(&m->budget, &ignored) == 0;
+}
+
+bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, size_t bytes)
+{
+	struct target_piece pieces[PIECES];
+	const uint64_t end = start + bytes;
+	size_t count = 0;
+	bool in_budget = true;
+
+	memset(buffer, 0, bytes);
+	for (size_t i = resident_pages_from(m->pages, start); i < m->pages->count && m->pages->runs[i].start < end;
+	     i++) {
+		const struct page_run *run = &m->pages->runs[i];
+		const uint64_t from = run->start > start ? run->start : start, to = run->end < end ? run->end : end;
+		if (run->swapped)
+			continue;
+		pieces[count++] = (struct target_piece){ from, to - from, (char *)buffer + (from - start) };
+		if (count == PIECES) {
+			in_budget = read_pieces(m, pieces, count);
+			count = 0;
+		}
+	}
+	return (count == 0 || read_pieces(m, pieces, count)) && in_budget;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/line_width.h"
+#include "base/printable.h"
+#include "base/size.h"
+#include "census/census_report.h"
+#include "census/census_summary.h"
+
+#define COLUMNS 80u
+#define ROWS 12u
+#define REGION_ROWS 40u
+#define SIZE_ROWS 5u
+#define SIZE_ROWS_ALL 40u
+#define LEAST_SHARE 500u /* rows below a 500th are summed up */
+
+struct printing {
+	const struct census *census;
+	const struct census_view *view;
+	bool swap, change; /* columns */
+};
+
+/* A line, cut to what fits; all text of the target's in it is made printable. */
+static void put_line(const char *text)
+{
+	char line[512];
+
+	printable_copy(text, line, sizeof line);
+	line[line_fit(line, COLUMNS)] = '\0';
+	puts(line);
+}
+
+static const char *format_change(double bytes, char text[SIZE_TEXT + 1])
+{
+	char size[SIZE_TEXT];
+
+	snprintf(text, SIZE_TEXT + 1, "%s%s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", size_format(fabs(bytes), size));
+	return text;
+}
+
+static void put_row(const struct printing *p, uint64_t resident, uint64_t swapped, const double *change,
+                    const char *what)
+{
+	char size[SIZE_TEXT], other[SIZE_TEXT + 1], line[512];
+	const uint64_t all = p->census->resident;
+	int n = snprintf(line, sizeof line, "%11s %5.1f %%", size_format((double)resident, size),
+	                 all ? 100 * (double)resident / (double)all : 0);
+
+	if (p->swap)
+		n += snprintf(line + n, sizeof line - (size_t)n, " %11s",
+		              swapped ? size_format((double)swapped, other) : "");
+	if (p->change)
+		n += snprintf(line + n, sizeof line - (size_t)n, " %12s", change ? format_change(*change, other) : "");
+	snprintf(line + n, sizeof line - (size_t)n, "  %s", what);
+	put_line(line);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void describe_malloc(const struct census *c, char *text, size_t size)
+{
+	const struct glibc_heap *g = &c->heap.glibc;
+
+	if (!g->glibc.layout)
+		snprintf(text, size, "heap (brk), of an allocator that is not known");
+	else if (g->glibc.release)
+		snprintf(text, size, "malloc (glibc 2.%u, %zu arena%s)", g->glibc.release, g->arena_count + 1,
+		         plural(g->arena_count + 1));
+	else
+		snprintf(text, size, "malloc (glibc, %zu arena%s)", g->arena_count + 1, plural(g->arena_count + 1));
+}
+
+static void describe(const struct census *c, const struct summary_row *r, char *text, size_t size)
+{
+	const char *name = base_name(r->name);
+
+	switch (r->kind) {
+	case SUMMARY_MALLOC: describe_malloc(c, text, size); break;
+	case SUMMARY_PYTHON:
+		snprintf(text, size, "Python objects of up to 512 bytes, %" PRIu64 " live", c->heap.pools.live_blocks);
+		break;
+	case SUMMARY_RUNTIME: snprintf(text, size, "heap of %s", name); break;
+	case SUMMARY_STACKS:
+		snprintf(text, size, "stacks of %" PRIu64 " thread%s", r->threads, plural(r->threads));
+		break;
+	case SUMMARY_ANONYMOUS: snprintf(text, size, "anonymous memory%s%s", name[0] ? " " : "", name); break;
+	case SUMMARY_CODE: snprintf(text, size, "generated code"); break;
+	case SUMMARY_DATA: snprintf(text, size, "data of %" PRIu64 " module%s", r->regions, plural(r->regions)); break;
+	case SUMMARY_FILES:
+		snprintf(text, size, "%" PRIu64 " file%s (code, constants)", r->regions, plural(r->regions));
+		break;
+	case SUMMARY_SHARED: snprintf(text, size, "shared memory %s", name); break;
+	case SUMMARY_KERNEL: snprintf(text, size, "the kernel's"); break;
+	}
+}
+
+static void put_head(const struct printing *p)
+{
+	const struct census *c = p->census;
+	char resident[SIZE_TEXT], gap[SIZE_TEXT], change[SIZE_TEXT + 1], line[256];
+	const uint64_t missing = census_gap(c);
+
+	int n = snprintf(line, sizeof line, "%s (PID %d): %s resident, ", c->target->comm, c->target->pid,
+	                 size_format((double)c->resident, resident));
+	n += snprintf(line + n, sizeof line - (size_t)n,
+	              missing * 200 <= c->resident ? "all accounted for" : "VmRSS differs by %s",
+	              size_format((double)missing, gap));
+	if (p->view->before)
+		snprintf(line + n, sizeof line - (size_t)n, "; %s/min",
+		         format_change(census_growth(c, p->view->before), change));
+	put_line(line);
+}
+
+/* How long it takes to fill bytes. */
+static void format_time(double minutes, char text[32])
+{
+	if (minutes < 100)
+		snprintf(text, 32, "%.0f minutes", minutes);
+	else if (minutes < 100 * 60)
+		snprintf(text, 32, "%.0f hours", minutes / 60);
+	else
+		snprintf(text, 32, "%.0f days", minutes / 60 / 24);
+}
+
+static void put_limit(const struct printing *p)
+{
+	const double growth = p->view->before ? census_growth(p->census, p->view->before) : 0;
+	char size[SIZE_TEXT], time[32];
+
+	if (p->view->room >= CENSUS_LIMIT_LEAST)
+		return;
+	printf("Its cgroup has %s left", size_format((double)p->view->room, size));
+	if (growth > 0) {
+		format_time((double)p->view->room / growth, time);
+		printf(": full in %s, as it grows now", time);
+	}
+	printf(".\n");
+}
+
+/* What is in a row, which follows it. */
+static void put_malloc(const struct printing *p)
+{
+	const struct census *c = p->census, *b = p->view->before;
+	const struct heap_figures *f = &c->heap.figures;
+	const double live = b ? (double)f->live - (double)b->heap.figures.live : 0;
+	const double freed = b ? (double)census_freed(c) - (double)census_freed(b) : 0;
+	char what[160], trim[SIZE_TEXT], size[SIZE_TEXT];
+
+	if (!c->heap.glibc.glibc.layout)
+		return;
+	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", f->live_blocks);
+	put_row(p, f->live, 0, &live, what);
+	snprintf(what, sizeof what, "  freed, kept; malloc_trim: -%s", size_format((double)f->trim, trim));
+	put_row(p, census_freed(c), 0, &freed, what);
+	if (f->kept * 50 > f->resident) {
+		snprintf(what, sizeof what, "    %s of it on %" PRIu64 " pages less than a quarter live",
+		         size_format((double)f->kept, size), f->sparse_pages);
+		printf("%*s%s\n", (int)(20 + (p->swap ? 12 : 0) + (p->change ? 13 : 0)), "", what);
+	}
+}
+
+static void put_summary(const struct printing *p, const struct summary *s, const struct summary *before)
+{
+	uint64_t resident = 0, swapped = 0;
+	size_t others = 0;
+	char what[256];
+
+	printf("\n%11s %7s%s%s  what\n", "resident", "", p->swap ? "     swapped" : "",
+	       p->change ? "       change" : "");
+	for (size_t i = 0; i < s->count; i++) {
+		const struct summary_row *r = &s->rows[i], *old = before ? summary_find(before, r) : NULL;
+		const double change = before ? (double)r->resident - (old ? (double)old->resident : 0) : 0;
+		if (i >= ROWS || (r->resident + r->swapped) * LEAST_SHARE < p->census->resident) {
+			resident += r->resident;
+			swapped += r->swapped;
+			others++;
+			continue;
+		}
+		describe(p->census, r, what, sizeof what);
+		put_row(p, r->resident, r->swapped, &change, what);
+		if (r->kind == SUMMARY_MALLOC)
+			put_malloc(p);
+	}
+	if (others) {
+		snprintf(what, sizeof what, "%zu other row%s (--by region has them)", others, plural(others));
+		put_row(p, resident, swapped, NULL, what);
+	}
+}
+
+static const struct size_figures *sorting;
+
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct size_figures *x = &sorting[*(const unsigned *)a], *y = &sorting[*(const unsigned *)b];
+
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static void put_size(const struct census *c, unsigned class, const struct census *before)
+{
+	const struct heap_figures *f = &c->heap.figures;
+	const struct size_figures *s = &f->sizes[class];
+	char bytes[SIZE_TEXT], kept[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT], range[40], change[SIZE_TEXT + 1] = "";
+
+	if (size_class_least(class) == size_class_most(class))
+		snprintf(range, sizeof range, "%" PRIu64 " bytes", size_class_least(class) - 8);
+	else
+		snprintf(range, sizeof range, "%s .. %s", size_format((double)size_class_least(class), from),
+		         size_format((double)size_class_most(class), to));
+	if (before)
+		format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
+	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),
+	       f->live_bytes ? 100 * (double)s->bytes / (double)f->live_bytes : 0, s->blocks, range,
+	       s->kept ? size_format((double)s->kept, kept) : "", before ? " " : "", change);
+}
+
+/* Sizes of chunks less what malloc itself has of them. */
+static void put_sizes(const struct printing *p, unsigned rows)
+{
+	const struct heap_figures *f = &p->census->heap.figures;
+	unsigned order[SIZE_CLASSES];
+
+	if (!f->live_blocks)
+		return;
+	for (unsigned i = 0; i < SIZE_CLASSES; i++)
+		order[i] = i;
+	sorting = f->sizes;
+	qsort(order, SIZE_CLASSES, sizeof *order, compare_sizes);
+	printf("\n%11s %7s %11s  %-22s %11s\n", "live", "", "blocks", "by size", "keeps free");
+	for (unsigned i = 0; i < rows && f->sizes[order[i]].blocks; i++)
+		put_size(p->census, order[i], p->view->before);
+}
+
+static void describe_region(const struct region *r, char *text, size_t size)
+{
+	const char *title = region_kind_title(r->kind), *name = base_name(r->name);
+
+	if (r->kind == REGION_ARENA)
+		snprintf(text, size, "arena %" PRIx64 ", %" PRIu64 " heap%s", r->address, r->mappings,
+		         plural(r->mappings));
+	else if (r->kind == REGION_STACK)
+		snprintf(text, size, "%s of threads '%s', %" PRIu64, title, name, r->mappings);
+	else
+		snprintf(text, size, "%s%s%s", title, name[0] ? " " : "", name);
+}
+
+static void put_regions(const struct printing *p)
+{
+	const struct region_table *t = &p->census->regions;
+	uint64_t resident = 0, swapped = 0;
+	char what[512];
+	size_t i = 0;
+
+	printf("\n%11s %7s%s  what\n", "resident", "", p->swap ? "     swapped" : "");
+	for (; i < t->count && i < REGION_ROWS && (t->list[i].resident || t->list[i].swapped); i++) {
+		describe_region(&t->list[i], what, sizeof what);
+		put_row(p, t->list[i].resident, t->list[i].swapped, NULL, what);
+	}
+	const size_t shown = i;
+	for (; i < t->count; i++) {
+		resident += t->list[i].resident;
+		swapped += t->list[i].swapped;
+	}
+	if (resident || swapped) {
+		snprintf(what, sizeof what, "%zu other row%s (--json has them)", t->count - shown,
+		         plural(t->count - shown));
+		put_row(p, resident, swapped, NULL, what);
+	}
+}
+
+/* What the figures are worth. */
+static void put_trust(const struct printing *p)
+{
+	const struct census *c = p->census;
+	const struct glibc_heap *g = &c->heap.glibc;
+	char lost[SIZE_TEXT], huge[SIZE_TEXT];
+
+	if (c->huge)
+		printf("%s of it is in huge pages.\n", size_format((double)c->huge, huge));
+	if (c->stacks.unknown)
+		printf("The stacks of %zu of %zu threads are not known; they count as anonymous.\n", c->stacks.unknown,
+		       c->stacks.threads);
+	if (!g->glibc.layout) {
+		printf("Trust: counted by page; what is live in the heap is not known.\n");
+		return;
+	}
+	printf("Trust: counted while it ran");
+	if (g->lost_bytes)
+		printf(", but for %s", size_format((double)g->lost_bytes, lost));
+	if (g->glibc.counts_mapped)
+		printf("; mapped blocks %" PRIu64 "/%" PRIu64, c->heap.mapped_count, g->glibc.mapped_count);
+	if (g->contradictions)
+		printf("; %" PRIu64 " lists changed", g->contradictions);
+	printf(".\n");
+	if (g->lists_unknown)
+		printf("Its release is not known: what is in tcaches and fastbins counts as live.\n");
+	if (g->over)
+		printf("Given up where it took too long: what was not walked counts as live.\n");
+}
+
+static void put_next(const struct printing *p, const struct summary *s)
+{
+	const int pid = p->census->target->pid;
+	const enum summary_kind kind = s->count ? s->rows[0].kind : SUMMARY_KERNEL;
+
+	const uint64_t freed = census_freed(p->census), trim = p->census->heap.figures.trim;
+
+	if (kind == SUMMARY_MALLOC && freed >= p->census->heap.figures.live && trim >= freed / 2)
+		printf("Next: malloc_trim(0), which the program has to call, returns it to the system.\n");
+	else if (kind == SUMMARY_MALLOC && freed >= p->census->heap.figures.live && p->view->by != CENSUS_BY_SIZE)
+		printf("Next: memattach --census --by size %d (which blocks keep pages)\n", pid);
+	else if (!p->view->before)
+		printf("Next: memattach --census --for 1m %d (does it grow?)\n", pid);
+	else
+		printf("Next: memattach -d 3m %d (who allocates what is added)\n", pid);
+}
+
+int census_text(const struct census *c, const struct census_view *view, struct err *e)
+{
+	struct printing p = { c, view, c->swapped > 0, view->before && view->by == CENSUS_BY_ALL };
+	struct summary s = { 0 }, before = { 0 };
+	char verdict[SUMMARY_VERDICT];
+
+	int rc = summary_make(&s, c, e);
+	if (rc == 0 && view->before)
+		rc = summary_make(&before, view->before, e);
+	if (rc == 0) {
+		summary_verdict(&s, c, verdict);
+		put_head(&p);
+		put_line(verdict);
+		put_limit(&p);
+		if (view->by == CENSUS_BY_REGION)
+			put_regions(&p);
+		if (view->by == CENSUS_BY_ALL)
+			put_summary(&p, &s, view->before ? &before : NULL);
+		if (view->by != CENSUS_BY_REGION)
+			put_sizes(&p, view->by == CENSUS_BY_SIZE ? SIZE_ROWS_ALL : SIZE_ROWS);
+		puts("");
+		put_trust(&p);
+		put_next(&p, &s);
+	}
+	summary_free(&s);
+	summary_free(&before);
+	return rc;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From chunk to chunk through a segment: each header says how long its chunk is, and the next one whether it is free.
+ *
+ * The process runs meanwhile, so a chunk may be split or merged between its header and that of the next one. Memory is
+ * read a window at a time, shortly before it is walked. Where a header cannot be one, the window is read again, from
+ * earlier and earlier chunks on; where that does not help, the next place is taken from which eight chunks follow each
+ * other, and what is skipped is counted as lost.
+ */
+#ifndef MEMATTACH_CHUNK_WALK_H
+#define MEMATTACH_CHUNK_WALK_H
+
+#include "census/glibc_heap.h"
+
+/* Fills in the marks and top of a segment, and notes what may be a tcache. -ENOMEM. */
+int chunk_walk(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, struct err *e) WARN_UNUSED;
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/extents.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "base/sorted.h"
+
+int extents_add(struct extents *x, const struct extent *extent, struct err *e)
+{
+	if (!grow_list(x->list, x->count))
+		return err_set(e, ENOMEM, "no memory for the parts of its heap");
+	x->list[x->count++] = *extent;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+void extents_sort(struct extents *x)
+{
+	size_t kept = 0;
+
+	if (x->count)
+		qsort(x->list, x->count, sizeof *x->list, compare);
+	for (size_t i = 0; i < x->count; i++)
+		if (x->list[i].start < x->list[i].end && (!kept || x->list[kept - 1].end <= x->list[i].start))
+			x->list[kept++] = x->list[i];
+	x->count = kept;
+}
+
+size_t extents_from(const struct extents *x, uint64_t address)
+{
+	return SORTED_UP_TO(x->list, x->count, end, address);
+}
+
+void extents_free(struct extents *x)
+{
+	free(x->list);
+	*x = (struct extents){ 0 };
+}

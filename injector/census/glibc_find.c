@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/glibc_find.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "maps/target_file.h"
+
+#define BINS 127u
+#define BINS_CHANGED 4u
+#define NEAR_BYTES 8192u       /* mp_ is so near to main_arena */
+#define HEAP_SLACK (64u << 10) /* the loader, or the TLS of a static program, takes so much of the heap at most */
+#define FILE_BYTES (64u << 20) /* of a library that is searched for its release */
+#define WINDOW_BYTES (64u << 10)
+
+/* malloc/malloc.c: the same members from 2.27 to 2.42, without fastbins from 2.43 on. */
+static const struct glibc_layout layouts[] = {
+	{ .fastbins = 0x10, .top = 0x60, .bins = 0x70, .next = 0x870, .system_bytes = 0x888, .bytes = 0x898 },
+	{ .fastbins = 0, .top = 8, .bins = 0x18, .next = 0x818, .system_bytes = 0x830, .bytes = 0x840 },
+};
+
+struct search {
+	struct glibc *glibc;
+	const struct maps *maps;
+	struct census_memory *memory;
+	const uint64_t *arenas;
+	size_t arena_count, found;
+	uint64_t next;                     /* where the member next of the main arena is */
+	const struct glibc_layout *layout; /* where it is the only arena */
+	const struct mapping *in;          /* which data it is in */
+};
+
+/* In a process that runs some of them may change while they are read. */
+static bool bins_are_lists(struct search *s, uint64_t arena, const struct glibc_layout *l)
+{
+	unsigned changed = 0;
+
+	for (unsigned i = 0; i < BINS; i++) {
+		const uint64_t bin = arena + l->bins + 16 * i - 16;
+		uint64_t links[2];
+		if (!census_read(s->memory, bin + 16, links, sizeof links))
+			return false;
+		changed += (links[0] == bin) != (links[1] == bin);
+		if (links[0] % 16 || links[1] % 16 || (links[0] != bin && !maps_find(s->maps, links[0])))
+			return false;
+	}
+	return changed <= BINS_CHANGED;
+}
+
+static bool is_arena(const struct search *s, uint64_t address)
+{
+	for (size_t i = 0; i < s->arena_count; i++)
+		if (s->arenas[i] == address)
+			return true;
+	return false;
+}
+
+/*
+ * Words of a piece of data at `at`: may one be the member next of main_arena? Its bins are as far before it in either
+ * layout, so which of them it is only follows where it leads to its own arena.
+ */
+static void search_words(struct search *s, const uint64_t *words, size_t count, uint64_t at)
+{
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t next = at + 8 * i;
+		const struct glibc_layout *layout = next - words[i] == layouts[0].next   ? &layouts[0]
+		                                    : next - words[i] == layouts[1].next ? &layouts[1]
+		                                                                         : NULL;
+		if ((!layout && !is_arena(s, words[i])) || !bins_are_lists(s, next - layouts[0].next, &layouts[0]))
+			continue;
+		s->found++;
+		s->next = next;
+		s->layout = layout;
+	}
+}
+
+static void search_data(struct search *s, const struct mapping *m)
+{
+	AUTO_FREE uint64_t *words = malloc(WINDOW_BYTES);
+	const size_t before = s->found;
+
+	for (uint64_t at = m->start; words && at < m->end; at += WINDOW_BYTES) {
+		const size_t bytes = m->end - at < WINDOW_BYTES ? m->end - at : WINDOW_BYTES;
+		if (!census_read_range(s->memory, at, words, bytes))
+			break;
+		search_words(s, words, bytes / sizeof *words, at);
+	}
+	if (s->found > before)
+		s->in = m;
+}
+
+static bool may_have_malloc(const struct target *t, const struct mapping *m)
+{
+	const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
+
+	return m->inode && !m->shared && m->prot & 2 &&
+	       ((!strncmp(name, "libc", 4) && strstr(name, ".so")) || (t->program[0] && !strcmp(m->path, t->program)));
+}
+
+/* The release that the text of gnu_get_libc_version's neighbour names. */
+static unsigned release_in(int fd)
+{
+	static const char mark[] = "stable release version 2.";
+	static const size_t length = sizeof mark - 1;
+	AUTO_FREE char *text = malloc(WINDOW_BYTES + 1);
+	size_t kept = 0;
+
+	for (off_t at = 0; text && at < (off_t)FILE_BYTES;) {
+		ssize_t n = pread(fd, text + kept, WINDOW_BYTES - kept, at);
+		if (n <= 0)
+			return 0;
+		text[kept + (size_t)n] = '\0';
+		const char *found = memmem(text, kept + (size_t)n, mark, length);
+		if (found && found + length + 3 <= text + kept + (size_t)n)
+			return (unsigned)atoi(found + length);
+		at += n;
+		const size_t have = kept + (size_t)n;
+		kept = have < length + 3 ? have : length + 3;
+		memmove(text, text + have - kept, kept);
+	}
+	return 0;
+}
+
+static unsigned release_of(const struct target *t, const struct mapping *m)
+{
+	AUTO_CLOSE int fd = target_file_open(t->pid, m, m->path);
+	const unsigned release = fd >= 0 ? release_in(fd) : 0;
+
+	return release >= 31 && release <= 43 ? release : 0;
+}
+
+static void find_parameters(struct search *s)
+{
+	struct glibc *g = s->glibc;
+	const uint64_t offset = g->release >= 35 ? 36 : 32; /* from n_mmaps to sbrk_base */
+	const struct mapping *heap = s->maps->list;
+
+	while (heap < s->maps->list + s->maps->count && strcmp(heap->path, "[heap]") != 0)
+		heap++;
+	if (heap == s->maps->list + s->maps->count)
+		return;
+	for (uint64_t at = g->main_arena - NEAR_BYTES; at < g->main_arena + NEAR_BYTES; at += 8) {
+		uint64_t words[5]; /* mmapped_mem, max_mmapped_mem, sbrk_base, tcache_bins, tcache_max_bytes */
+		uint32_t count;
+		if (!census_read(s->memory, at - 16, words, sizeof words) || words[2] - heap->start >= HEAP_SLACK ||
+		    words[2] % 16 || words[0] > words[1] || words[3] > 76 || words[4] > 8 << 20)
+			continue;
+		g->heap_start = words[2];
+		g->counts_mapped = g->release && census_read(s->memory, at - offset, &count, sizeof count);
+		g->mapped_count = g->counts_mapped ? count : 0;
+		g->mapped_bytes = words[0];
+		return;
+	}
+}
+
+void glibc_find(struct glibc *g, const struct target *t, const struct maps *maps, struct census_memory *memory,
+                const uint64_t *arenas, size_t arena_count)
+{
+	struct search s = { .glibc = g, .maps = maps, .memory = memory, .arenas = arenas, .arena_count = arena_count };
+
+	*g = (struct glibc){ 0 };
+	for (size_t i = 0; i < maps->count; i++)
+		if (may_have_malloc(t, &maps->list[i]))
+			search_data(&s, &maps->list[i]);
+	if (s.found != 1)
+		return;
+	g->release = release_of(t, s.in);
+	g->layout = s.layout ? s.layout : &layouts[g->release >= 43];
+	if (g->release && g->layout != &layouts[g->release >= 43]) /* not what that release has */
+		g->release = 0;
+	g->main_arena = s.next - g->layout->next;
+	find_parameters(&s);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/glibc_heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/sorted.h"
+#include "census/arena_heap.h"
+#include "census/chunk_walk.h"
+
+#define ARENA_HEADER_NEW 48u /* sizeof(struct heap_info) from 2.35 on */
+
+static int add_segment(struct glibc_heap *h, const struct heap_segment *s, struct err *e)
+{
+	if (!grow_list(h->segments, h->segment_count))
+		return err_set(e, ENOMEM, "no memory for its heaps");
+	h->segments[h->segment_count++] = *s;
+	return 0;
+}
+
+int glibc_heap_add(struct glibc_heap *h, uint64_t start, uint64_t end, uint64_t arena, struct err *e)
+{
+	if (arena - arena % ARENA_HEAP_BYTES == start) { /* it is in its first heap */
+		if (!grow_list(h->arenas, h->arena_count))
+			return err_set(e, ENOMEM, "no memory for its arenas");
+		h->arenas[h->arena_count++] = arena;
+	}
+	return add_segment(h, &(struct heap_segment){ .start = start, .end = end, .arena = arena }, e);
+}
+
+/* The chunks of an arena begin after the header of their heap, and after the arena where it is in it. */
+static void set_start(struct glibc_heap *h, struct heap_segment *s)
+{
+	const bool first = s->arena - s->arena % ARENA_HEAP_BYTES == s->start;
+
+	if (first)
+		s->start = (s->arena + h->glibc.layout->bytes + 15) & ~15ull;
+	else
+		s->start += s->arena % ARENA_HEAP_BYTES == ARENA_HEADER_NEW ? 48 : 32;
+}
+
+static int add_main(struct glibc_heap *h, const struct maps *maps, struct err *e)
+{
+	const struct mapping *m = maps_find(maps, h->glibc.heap_start);
+	const struct mapping *last = m;
+
+	if (!m || strcmp(m->path, "[heap]") != 0)
+		return 0;
+	while (last + 1 < maps->list + maps->count && last[1].start == last->end && !strcmp(last[1].path, "[heap]"))
+		last++;
+	return add_segment(
+		h,
+		&(struct heap_segment){
+			.start = h->glibc.heap_start, .end = last->end, .arena = h->glibc.main_arena, .main = true },
+		e);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct heap_segment *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int glibc_heap_find(struct glibc_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
+                    struct err *e)
+{
+	glibc_find(&h->glibc, t, maps, memory, h->arenas, h->arena_count);
+	if (!h->glibc.layout) {
+		h->segment_count = h->arena_count = 0;
+		return 0;
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < h->segment_count; i++) {
+		set_start(h, &h->segments[i]);
+		if (h->segments[i].start + 32 <= h->segments[i].end)
+			h->segments[kept++] = h->segments[i];
+	}
+	h->segment_count = kept;
+	int rc = h->glibc.heap_start ? add_main(h, maps, e) : 0;
+	if (rc == 0 && h->segment_count)
+		qsort(h->segments, h->segment_count, sizeof *h->segments, compare);
+	h->lists_unknown = !h->glibc.release;
+	return rc;
+}
+
+int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct err *e)
+{
+	int rc = 0;
+
+	h->system_bytes = census_word(memory, h->glibc.main_arena + h->glibc.layout->system_bytes);
+	for (size_t i = 0; i < h->arena_count; i++)
+		h->system_bytes += census_word(memory, h->arenas[i] + h->glibc.layout->system_bytes);
+	for (size_t i = 0; i < h->segment_count && rc == 0; i++) {
+		struct heap_segment *s = &h->segments[i];
+		rc = heap_marks_open(&s->marks, s->start, s->end, e);
+		if (rc == 0)
+			rc = chunk_walk(h, s, memory, e);
+		h->walked_bytes += s->end - s->start;
+	}
+	return rc;
+}
+
+void glibc_heap_free(struct glibc_heap *h)
+{
+	for (size_t i = 0; i < h->segment_count; i++)
+		heap_marks_close(&h->segments[i].marks);
+	free(h->segments);
+	free(h->arenas);
+	free(h->tcaches);
+	*h = (struct glibc_heap){ 0 };
+}
+
+struct heap_segment *glibc_heap_segment(const struct glibc_heap *h, uint64_t address)
+{
+	const size_t i = SORTED_UP_TO(h->segments, h->segment_count, start, address);
+
+	return i && address < h->segments[i - 1].end ? &h->segments[i - 1] : NULL;
+}
+
+uint64_t heap_segment_chunk_end(const struct heap_segment *s, uint64_t chunk)
+{
+	const uint64_t next = heap_marks_next(&s->marks, chunk + 16);
+
+	return next < s->top ? next : s->top;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arenas of glibc's malloc, the segments of memory that they carve into chunks, and the chunks: which are live, in
+ * bins, in fastbins, in the caches of threads (tcache), and the rest at the end of an arena (top).
+ */
+#ifndef MEMATTACH_GLIBC_HEAP_H
+#define MEMATTACH_GLIBC_HEAP_H
+
+#include "census/glibc_find.h"
+#include "census/heap_marks.h"
+
+struct heap_segment {
+	uint64_t start, end; /* the first chunk may begin at start */
+	uint64_t arena;
+	bool main;
+	uint64_t top; /* what is from here on is of no chunk that was found */
+	struct heap_marks marks;
+};
+
+struct chunk_list {
+	uint64_t blocks, bytes;
+};
+
+struct glibc_heap {
+	struct glibc glibc;
+	uint64_t *arenas; /* but the main one, by address */
+	size_t arena_count;
+	struct heap_segment *segments; /* by address */
+	size_t segment_count;
+	uint64_t *tcaches; /* chunks that have the size of one */
+	size_t tcache_count;
+	uint64_t system_bytes, walked_bytes; /* what the arenas count, and what was walked */
+	struct chunk_list fast, cached;      /* in fastbins, in tcaches */
+	uint64_t resyncs;                    /* places where the process changed what was being read */
+	uint64_t lost_bytes;                 /* of them: not known, counted as part of the chunk before */
+	uint64_t contradictions;             /* lists that led to no live chunk of their size */
+	bool lists_unknown;                  /* the release is not known: what is in them counts as live */
+	bool over;                           /* the budget is used up: what is not walked counts as live */
+};
+
+/* An arena's heap, 64 MiB aligned, and where its memory ends; before glibc_heap_walk. -ENOMEM. */
+int glibc_heap_add(struct glibc_heap *h, uint64_t start, uint64_t end, uint64_t arena, struct err *e) WARN_UNUSED;
+/* Finds the main arena. -ENOMEM. */
+int glibc_heap_find(struct glibc_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
+                    struct err *e) WARN_UNUSED;
+/* Walks all chunks; then glibc_heap_follow and glibc_heap_follow_caches say of further ones that they are free. */
+int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct err *e) WARN_UNUSED;
+void glibc_heap_free(struct glibc_heap *h);
+
+/* The segment that holds an address, or NULL. */
+struct heap_segment *glibc_heap_segment(const struct glibc_heap *h, uint64_t address);
+/* Where the chunk ends that begins there. */
+uint64_t heap_segment_chunk_end(const struct heap_segment *s, uint64_t chunk);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/tcache.h"
+
+#define SMALL_BINS 64u /* for chunks of 32, 48 … bytes; those after them are of several sizes */
+#define LEAST_CHUNK 32u
+#define BINS_MAX 76u
+#define ATTEMPTS 3u
+
+static unsigned bin_count(const struct glibc_heap *h)
+{
+	return h->glibc.release >= 42 ? BINS_MAX : SMALL_BINS;
+}
+
+bool tcache_may_be(const struct glibc_heap *h, uint64_t chunk_bytes)
+{
+	const uint64_t least = (10 * bin_count(h) + 8 + 15) & ~15ull; /* counters of 2 bytes, pointers of 8 */
+
+	return h->glibc.release && chunk_bytes >= least && chunk_bytes <= least + (h->glibc.release >= 42 ? 32 : 16);
+}
+
+static uint64_t reveal(const struct glibc_heap *h, uint64_t place, uint64_t value)
+{
+	return h->glibc.release >= 32 ? value ^ place >> 12 : value;
+}
+
+/* Is this a chunk that was walked as live? Its size. */
+static uint64_t live_size(const struct glibc_heap *h, uint64_t chunk, struct heap_segment **segment)
+{
+	*segment = glibc_heap_segment(h, chunk);
+	if (!*segment || !heap_marks_begins(&(*segment)->marks, chunk) || heap_marks_is_free(&(*segment)->marks, chunk))
+		return 0;
+	return heap_segment_chunk_end(*segment, chunk) - chunk;
+}
+
+/* Follows a list of chunks, whose next is a pointer to a block or to a chunk. Each is marked, so it ends. */
+static void follow(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk, uint64_t to_chunk, uint64_t size,
+                   struct chunk_list *sum)
+{
+	struct heap_segment *segment;
+	uint64_t next;
+
+	while (chunk) {
+		const uint64_t bytes = chunk % 16 ? 0 : live_size(h, chunk, &segment);
+		if (!bytes || (size && bytes != size) || !census_read(memory, chunk + 16, &next, sizeof next)) {
+			h->contradictions++;
+			return;
+		}
+		heap_marks_free(&segment->marks, chunk);
+		sum->blocks++;
+		sum->bytes += bytes;
+		next = reveal(h, chunk + 16, next);
+		chunk = next ? next - to_chunk : 0;
+	}
+}
+
+static void follow_arena(struct glibc_heap *h, struct census_memory *memory, uint64_t arena)
+{
+	uint64_t first[GLIBC_FASTBINS];
+
+	if (!census_read(memory, arena + h->glibc.layout->fastbins, first, sizeof first))
+		return;
+	for (unsigned i = 0; i < GLIBC_FASTBINS; i++)
+		follow(h, memory, first[i], 0, LEAST_CHUNK + 16 * i, &h->fast);
+}
+
+void fastbins_follow(struct glibc_heap *h, struct census_memory *memory)
+{
+	if (!h->glibc.release || !h->glibc.layout->fastbins)
+		return;
+	census_memory_refresh(memory);
+	follow_arena(h, memory, h->glibc.main_arena);
+	for (size_t i = 0; i < h->arena_count; i++)
+		follow_arena(h, memory, h->arenas[i]);
+}
+
+/* All its lists must begin with live chunks of their size, and one must not be empty. */
+static bool is_tcache(struct glibc_heap *h, const uint16_t *counts, const uint64_t *entries)
+{
+	struct heap_segment *segment;
+	bool any = false;
+
+	for (unsigned i = 0; i < bin_count(h); i++) {
+		const uint64_t bytes = entries[i] && entries[i] % 16 == 0 ? live_size(h, entries[i] - 16, &segment) : 0;
+		if (entries[i] && (!bytes || (i < SMALL_BINS && bytes != LEAST_CHUNK + 16 * i)))
+			return false;
+		if (h->glibc.release < 42 &&
+		    !counts[i] != !entries[i]) /* from 42 on it counts what there is room for */
+			return false;
+		any |= entries[i] != 0;
+	}
+	return any;
+}
+
+static void follow_tcache(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk)
+{
+	const unsigned bins = bin_count(h);
+	uint16_t counts[BINS_MAX];
+	uint64_t entries[BINS_MAX];
+	bool is_one = false;
+
+	for (unsigned i = 0; i < ATTEMPTS && !is_one; i++) { /* its thread may be using it */
+		census_memory_refresh(memory);
+		if (!census_read(memory, chunk + 16, counts, bins * sizeof *counts) ||
+		    !census_read(memory, chunk + 16 + bins * sizeof *counts, entries, bins * sizeof *entries))
+			return;
+		is_one = is_tcache(h, counts, entries);
+	}
+	if (!is_one)
+		return;
+	for (unsigned i = 0; i < bins; i++)
+		if (entries[i])
+			follow(h, memory, entries[i] - 16, 16, i < SMALL_BINS ? LEAST_CHUNK + 16 * i : 0, &h->cached);
+}
+
+void tcaches_follow(struct glibc_heap *h, struct census_memory *memory)
+{
+	if (!h->glibc.release)
+		return;
+	census_memory_refresh(memory);
+	for (size_t i = 0; i < h->tcache_count; i++)
+		follow_tcache(h, memory, h->tcaches[i]);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Chunks that are free and do not look so: those in the caches of threads (struct tcache_perthread_struct, itself a
+ * chunk of its thread's arena) and in fastbins. Their lists hide each pointer behind its own place from 2.32 on.
+ */
+#ifndef MEMATTACH_TCACHE_H
+#define MEMATTACH_TCACHE_H
+
+#include "census/glibc_heap.h"
+
+/* Is this the size of a chunk that holds a tcache? */
+bool tcache_may_be(const struct glibc_heap *h, uint64_t chunk_bytes);
+/* Marks as free what is in fastbins. */
+void fastbins_follow(struct glibc_heap *h, struct census_memory *memory);
+/* Marks as free what is in tcaches; malloc_trim would leave it. */
+void tcaches_follow(struct glibc_heap *h, struct census_memory *memory);
+
+#endif

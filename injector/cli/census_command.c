@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/census_command.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#include "census/census_report.h"
+#include "cli/options.h"
+#include "host/say.h"
+#include "process/memory_room.h"
+
+/* -ESRCH: it has ended meanwhile. */
+static int wait_for(const struct target *t, uint64_t ns, struct err *e)
+{
+	struct pollfd end = { .fd = t->pidfd, .events = POLLIN };
+	const struct timespec timeout = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	return ppoll(&end, 1, &timeout, NULL) > 0 ? err_set(e, ESRCH, "it has ended") : 0;
+}
+
+static int tell(const struct census *c, const struct census *before, const struct session_options *o, struct err *e)
+{
+	const struct census_view view = {
+		.before = before, .room = memory_room_of(o->pid), .by = o->by, .json = o->json
+	};
+
+	return census_report(c, &view, e);
+}
+
+/* Looks until there is nothing more to tell. */
+static int look(const struct target *t, const struct session_options *o, struct err *e)
+{
+	const uint64_t apart_ns = o->for_ns ? o->for_ns : o->every_ns;
+	struct census now, before = { 0 };
+	bool again = true;
+
+	int rc = census_take(&now, t, e);
+	if (rc == 0 && !o->for_ns)
+		rc = tell(&now, NULL, o, e);
+	while (rc == 0 && apart_ns && again) {
+		census_free(&before);
+		before = now;
+		rc = wait_for(t, apart_ns, e);
+		now = (struct census){ 0 };
+		if (rc == 0)
+			rc = census_take(&now, t, e);
+		if (rc == 0 && !o->for_ns && !o->json)
+			puts("");
+		if (rc == 0)
+			rc = tell(&now, &before, o, e);
+		again = !o->for_ns;
+	}
+	census_free(&before);
+	census_free(&now);
+	return rc;
+}
+
+int census_command(const struct session_options *o)
+{
+	struct target target;
+	struct err e;
+
+	int rc = target_open(&target, o->pid, &e);
+	if (rc == 0) {
+		if (o->start_ticks && o->start_ticks != target.start_ticks)
+			rc = err_set(&e, ESRCH, "it has ended");
+		else
+			rc = look(&target, o, &e);
+		target_close(&target);
+	}
+	if (rc < 0)
+		say_error(o->pid, "%s", e.text);
+	return rc < 0 ? EXIT_NOT_ATTACHED : EXIT_DONE;
+}
