@@ -102,7 +102,7 @@ static void give_rows(struct fixture *f)
 	const struct unwind_header *header = (const struct unwind_header *)f->tables;
 	struct unwind_index *index = (struct unwind_index *)(f->tables + header->index_offset);
 	struct unwind_module *module = (struct unwind_module *)(index + 1);
-	const uint32_t pc = 0, rule = UNWIND_RULE(UNWIND_RBP, 16, 2);
+	const uint32_t pc = 0, rule = UNWIND_RULE(UNWIND_FP, 16, 2);
 
 	module->rows_offset = fixture_rows(f, &pc, &rule, 1);
 	module->row_count = 1;

@@ -83,10 +83,6 @@ struct detour_area {
 	uint64_t bytes; /* 0: none. Set before it is mapped: what is there must be looked at */
 };
 #define SESSION_DETOUR_AREAS 8u
-#define DETOUR_BYTES 128u
-#define DETOUR_COPY 40u
-#define DETOUR_KEEPING_RESUME 48u
-#define DETOUR_KEEPING_COPY 58u
 
 enum control_op {
 	CONTROL_START = 1,   /* argument: struct control_start */

@@ -28,8 +28,8 @@
  * thread that is interrupted in the middle of one, for however long, may go on at any time.
  *
  * Of the trampoline of a function with TRAMPOLINE_KEEPS (control.h) only the data is used: its detour decides by itself
- * and jumps to trampoline.next, the hook jumps or calls to trampoline.original, both with rax and r11 of the caller
- * below the stack pointer. The original loads them from there before it goes on.
+ * and jumps to trampoline.next, the hook jumps or calls to trampoline.original. Below the stack pointer is then what
+ * the caller had in the two registers that the detour uses; the original loads them from there before it goes on.
  *
  * The mapping: TRAMPOLINES_CODE_BYTES of code (from the payload's file at session.trampoline_code_offset);
  * TRAMPOLINES_DATA_BYTES of data (TRAMPOLINES_SHARED_BYTES that all trampolines use, which are the payload's own
@@ -40,23 +40,17 @@
 #ifndef MEMATTACH_TRAMPOLINES_H
 #define MEMATTACH_TRAMPOLINES_H
 
+#include "arch/hook_code.h"
 #include "hooks.h"
 
 #define TRAMPOLINE_MAX 256
-#define TRAMPOLINE_CODE_BYTES 256
 #define TRAMPOLINE_BYTES 16
 #define TRAMPOLINES_CODE_BYTES (TRAMPOLINE_MAX * TRAMPOLINE_CODE_BYTES)
 #define TRAMPOLINES_SHARED_BYTES 256
 #define TRAMPOLINES_DATA_BYTES 8192
 #define TRAMPOLINES_BYTES (TRAMPOLINES_CODE_BYTES + TRAMPOLINES_DATA_BYTES) /* without the filter */
 
-/* Entrances, from the start of a trampoline's code. */
-#define TRAMPOLINE_ALLOCATE 0
-#define TRAMPOLINE_RELEASE 64
-#define TRAMPOLINE_OTHER 112
-#define TRAMPOLINE_POOL_ALLOCATE 128
-#define TRAMPOLINE_POOL_RELEASE 192
-#define TRAMPOLINE_BELOW 38 /* no entrance: for a detour that has subtracted, and is below 0 */
+/* Where the code of a function with this shape is entered. */
 #define TRAMPOLINE_ENTRANCE(shape, size) \
 	((shape) == SHAPE_FREE ? TRAMPOLINE_RELEASE : \
 	 (shape) == SHAPE_ALLOC && (size) == SIZE_ARG0 ? TRAMPOLINE_ALLOCATE : \
@@ -70,14 +64,6 @@
 #define TRAMPOLINES_NEAR 128             /* the near thread state */
 #define THREAD_STATE_REMAINING 8         /* in it: bytes until the next sample */
 
-/* Where the caller's rax and r11 are then, from the stack pointer as it is at the entry of the function. The hook uses
- * the word below, and a push leaves all three alone. */
-#define TRAMPOLINE_KEPT_RAX (-16)
-#define TRAMPOLINE_KEPT_R11 (-24)
-
-/* The first counter of an address: bits 28 ... of the product with the filter's multiplier, masked. */
-#define FILTER_SHIFT 28
-
 #ifndef __ASSEMBLER__
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,25 +72,6 @@ struct trampoline {
 	uint64_t next;     /* (atomic) where the trampoline leads what it does not decide */
 	uint64_t original; /* the function of the target that is hooked */
 };
-
-/*
- * Where the instructions of a trampoline begin: what the program counter of an interrupted thread may be. Copied
- * function pointers are entrances. (x86-64; trampolines.S holds the same list, made by the assembler.)
- */
-#define TRAMPOLINE_INSTRUCTIONS \
-	0, 9, 16, 18, 22, 29, 31, 32, 38, 45, 64, 70, 74, 78, 84, 91, 96, 98, 112, 114, 121, \
-	128, 132, 138, 140, 149, 156, 158, 165, 167, 173, 180, 192, 198, 202, 206, 212, 219, 224, 226
-
-static inline bool trampoline_instruction_at(uint64_t offset)
-{
-	static const uint8_t starts[] = { TRAMPOLINE_INSTRUCTIONS };
-
-	for (unsigned i = 0; i < sizeof(starts); i++) {
-		if (starts[i] == offset)
-			return true;
-	}
-	return false;
-}
 
 /* What a GOT entry holds that is patched to trampoline i; hook: enum hook_id of the function. */
 static inline uint64_t trampoline_address(uint64_t trampolines, uint32_t i, uint32_t hook)

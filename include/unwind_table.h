@@ -24,35 +24,36 @@
 #define UNWIND_VERSION 3u /* another one, too, where the same information gives other rows: they are cached */
 
 /*
- * x86-64 rule word. The return address is always at CFA - 8, and the caller's rsp is the CFA.
+ * The rule word. sp and fp are the stack pointer and the frame pointer; the return address is at CFA - 8, and the
+ * caller's sp is the CFA.
  *
  *   bits  0.. 3  kind, how the CFA is found
  *   bits  4..21  n, signed, in units of 8 bytes
- *   bits 22..31  rbp of the caller: 0 unchanged; 1..1021 stored at CFA - 8 * value;
- *                UNWIND_RBP_AT_RBP stored at *(rbp) (frames that realign the stack); UNWIND_RBP_LOST
+ *   bits 22..31  fp of the caller: 0 unchanged; 1..1021 stored at CFA - 8 * value;
+ *                UNWIND_FP_AT_FP stored at *(fp) (frames that realign the stack); UNWIND_FP_LOST
  */
 enum unwind_kind {
 	UNWIND_NONE = 0,        /* no FDE: the frame-pointer fallback may be tried */
-	UNWIND_RSP = 1,         /* CFA = rsp + n */
-	UNWIND_RBP = 2,         /* CFA = rbp + n */
-	UNWIND_AT_RSP = 3,      /* CFA = *(rsp + n) */
-	UNWIND_AT_RSP_8 = 4,    /* CFA = *(rsp + n) + 8 */
-	UNWIND_AT_RBP = 5,      /* CFA = *(rbp + n) */
+	UNWIND_SP = 1,          /* CFA = sp + n */
+	UNWIND_FP = 2,          /* CFA = fp + n */
+	UNWIND_AT_SP = 3,       /* CFA = *(sp + n) */
+	UNWIND_AT_SP_8 = 4,     /* CFA = *(sp + n) + 8 */
+	UNWIND_AT_FP = 5,       /* CFA = *(fp + n) */
 	UNWIND_END = 6,         /* the outermost frame: return address undefined */
-	UNWIND_SIGNAL = 7,      /* a signal frame: rsp points to the ucontext (Linux rt_sigframe) */
+	UNWIND_SIGNAL = 7,      /* a signal frame: sp points to the ucontext (Linux rt_sigframe) */
 	UNWIND_UNSUPPORTED = 8, /* there is a rule, but none of the above: the walk ends, truncated */
 };
 #define UNWIND_KIND(rule) ((rule) & 15u)
 #define UNWIND_N_BYTES(rule) ((int64_t)((int32_t)((rule) << 10) >> 14) * 8)
-#define UNWIND_RBP_FIELD(rule) ((rule) >> 22)
-#define UNWIND_RBP_SAME 0u
-#define UNWIND_RBP_MAX 1021u
-#define UNWIND_RBP_AT_RBP 1022u
-#define UNWIND_RBP_LOST 1023u
+#define UNWIND_FP_FIELD(rule) ((rule) >> 22)
+#define UNWIND_FP_SAME 0u
+#define UNWIND_FP_MAX 1021u
+#define UNWIND_FP_AT_FP 1022u
+#define UNWIND_FP_LOST 1023u
 #define UNWIND_N_MIN_BYTES (-131072 * 8)
 #define UNWIND_N_MAX_BYTES (131071 * 8)
-#define UNWIND_RULE(kind, n_bytes, rbp)                                                                  \
-	((uint32_t)(kind) | (((uint32_t)((n_bytes) / 8) & 0x3ffffu) << 4) | ((uint32_t)(rbp) << 22))
+#define UNWIND_RULE(kind, n_bytes, fp)                                                                   \
+	((uint32_t)(kind) | (((uint32_t)((n_bytes) / 8) & 0x3ffffu) << 4) | ((uint32_t)(fp) << 22))
 
 struct unwind_header {
 	uint64_t magic;

@@ -2,7 +2,7 @@
 /* Stamps and the lease, see clock.h. */
 #include "clock.h"
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "payload.h"
 
 uint64_t clock_stamp(void)

@@ -18,7 +18,7 @@
  */
 #include "exponential.h"
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "dump_format.h"
 
 #define LN2_HIGH 6.93147180369123816490e-01 /* the upper 32 bits, so that k * LN2_HIGH is exact */

@@ -15,7 +15,7 @@
  */
 #include <stdbool.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "clock.h"
 #include "control.h"
 #include "counters.h"

@@ -32,11 +32,6 @@
 /* 2^64 divided by the golden ratio: multiplicative (Fibonacci) hashing. */
 #define HASH_MULTIPLIER 0x9E3779B97F4A7C15
 
-/* In the frame of hook_outer. */
-#define OUTER_STATE 0
-#define OUTER_LIVE 8
-#define OUTER_BYTES 16
-
 #define HOOK_CALL_ARGUMENTS 0
 #define HOOK_CALL_TRAMPOLINE 48
 #define HOOK_CALL_STATE 56
@@ -47,19 +42,6 @@
 #define HOOK_CALL_AGAIN 96
 #define HOOK_CALL_KEEPS 100
 #define HOOK_CALL_BYTES 112 /* a multiple of 16: so struct hook_kept behind it is aligned */
-
-/* From the struct hook_call before it. */
-#define HOOK_KEPT_XMM (HOOK_CALL_BYTES + 0)
-#define HOOK_KEPT_RAX (HOOK_CALL_BYTES + 256)
-#define HOOK_KEPT_RCX (HOOK_CALL_BYTES + 264)
-#define HOOK_KEPT_RDX (HOOK_CALL_BYTES + 272)
-#define HOOK_KEPT_RSI (HOOK_CALL_BYTES + 280)
-#define HOOK_KEPT_RDI (HOOK_CALL_BYTES + 288)
-#define HOOK_KEPT_R8 (HOOK_CALL_BYTES + 296)
-#define HOOK_KEPT_R9 (HOOK_CALL_BYTES + 304)
-#define HOOK_KEPT_R10 (HOOK_CALL_BYTES + 312)
-#define HOOK_KEPT_R11 (HOOK_CALL_BYTES + 320)
-#define HOOK_KEPT_BYTES 336
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>

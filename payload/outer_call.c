@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "outer_call.h"
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "known_stack.h"
 #include "payload.h"
 #include "session_block.h"

@@ -89,7 +89,7 @@ struct python_cursor {
 	enum python_missing missing;
 };
 
-/* thread_pointer: %fs:0, of the calling thread. False: there is nothing to walk, c->end says why. */
+/* thread_pointer: of the calling thread. False: there is nothing to walk, c->end says why. */
 bool python_walk_start(struct python_cursor *c, const struct python_layout *layout, uint64_t thread_pointer);
 /* For a walk that has just begun: if there is a frame, none is read, and they count as lost. */
 void python_walk_give_up(struct python_cursor *c);

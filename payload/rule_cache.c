@@ -78,7 +78,7 @@ static uint64_t rule_search(const struct unwind_view *view, uint64_t pc)
 		return UNWIND_NONE;
 	}
 	rule = module_rule(module, pc);
-	return (uint32_t)(UNWIND_N_BYTES(rule) / 8) | (uint64_t)UNWIND_RBP_FIELD(rule) << 32 |
+	return (uint32_t)(UNWIND_N_BYTES(rule) / 8) | (uint64_t)UNWIND_FP_FIELD(rule) << 32 |
 	       (uint64_t)UNWIND_KIND(rule) << 42 | (uint64_t)(uint16_t)module->id << 48;
 }
 

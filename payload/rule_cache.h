@@ -7,7 +7,7 @@
  * What is found about a frame is one word, made for the walk (unwind.c, unwind_step.c):
  *
  *   bits  0..31  n of the rule, signed, in words
- *   bits 32..41  where the caller's rbp is, as in the rule
+ *   bits 32..41  where the caller's frame pointer is, as in the rule
  *   bits 42..45  kind of the rule
  *   bits 48..63  module id, 0: in no module
  *

@@ -23,7 +23,7 @@
  */
 #include "sampler.h"
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "counters.h"
 #include "exponential.h"
 #include "known_stack.h"

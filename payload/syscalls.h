@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 
 /* From linux/mman.h, which a freestanding program cannot take from the libc. */
 #ifndef PROT_READ

@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "filter.h"
 #include "hooks.h"
 #include "mapping.h"

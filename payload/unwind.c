@@ -249,7 +249,7 @@ static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct wa
 }
 
 /*
- * Adds frames as long as their rule is in the cache and is CFA = rsp + n or rbp + n. Ends with STEP_SLOW at a frame
+ * Adds frames as long as their rule is in the cache and is CFA = sp + n or fp + n. Ends with STEP_SLOW at a frame
  * that has another one, STEP_JOIN at a frame of the recent stack, STEP_END, or STEP_ON at the limit of frames. No call
  * leaves the loop, so everything stays in registers. `recording` is a constant: there are two copies of the loop.
  */
@@ -281,9 +281,9 @@ static inline __attribute__((always_inline)) enum step trail_quick(struct trail 
 		if ((__atomic_load_n(&entry->mixed, __ATOMIC_RELAXED) ^ found) != (pc ^ salt) * HASH_MULTIPLIER)
 			break; /* always, if pc is 0 */
 		next = UNWIND_FOUND_WORDS(found) * 8;
-		if (shape - UNWIND_SHAPE(UNWIND_RSP, 0) <= UNWIND_RBP_MAX) {
+		if (shape - UNWIND_SHAPE(UNWIND_SP, 0) <= UNWIND_FP_MAX) {
 			next += sp;
-		} else if (shape - UNWIND_SHAPE(UNWIND_RBP, 0) <= UNWIND_RBP_MAX) {
+		} else if (shape - UNWIND_SHAPE(UNWIND_FP, 0) <= UNWIND_FP_MAX) {
 			next += fp;
 			if (next & 7)
 				break;

@@ -2,7 +2,7 @@
 /* One step of a walk, see unwind_step.h. */
 #include "unwind_step.h"
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "recent_stack.h"
 
 #define FRAME_BYTES_MAX (256ull << 10) /* on a stack that is not known */
@@ -49,16 +49,16 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 
 	*fp_below = 0;
 	switch (UNWIND_FOUND_KIND(found)) {
-	case UNWIND_RSP: cfa = sp + n; break;
-	case UNWIND_AT_RSP:
-	case UNWIND_AT_RSP_8:
+	case UNWIND_SP: cfa = sp + n; break;
+	case UNWIND_AT_SP:
+	case UNWIND_AT_SP_8:
 		if (!walk_read(w, sp + n, &cfa))
 			return STEP_LOST;
-		cfa += UNWIND_FOUND_KIND(found) == UNWIND_AT_RSP_8 ? 8 : 0;
+		cfa += UNWIND_FOUND_KIND(found) == UNWIND_AT_SP_8 ? 8 : 0;
 		*fp_below = RECENT_UNCHECKED;
 		break;
-	case UNWIND_RBP: cfa = fp + n; break;
-	case UNWIND_AT_RBP:
+	case UNWIND_FP: cfa = fp + n; break;
+	case UNWIND_AT_FP:
 		if (!walk_read(w, fp + n, &cfa))
 			return STEP_LOST;
 		*fp_below = RECENT_UNCHECKED;
@@ -68,13 +68,13 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 	words = (cfa - sp) / 8;
 	if ((cfa & 7) || !words || !walk_reach(w, cfa))
 		return STEP_LOST;
-	if (field == UNWIND_RBP_AT_RBP) {
+	if (field == UNWIND_FP_AT_FP) {
 		*fp_below = RECENT_UNCHECKED;
 		if (!walk_read(w, fp, &fp))
 			fp = FP_UNKNOWN;
-	} else if (field > words) { /* UNWIND_RBP_LOST perhaps */
+	} else if (field > words) { /* UNWIND_FP_LOST perhaps */
 		fp = FP_UNKNOWN;
-	} else if (field != UNWIND_RBP_SAME) {
+	} else if (field != UNWIND_FP_SAME) {
 		fp = stack_word(cfa - 8ull * field);
 		if (*fp_below == 0)
 			*fp_below = 8 * field;
@@ -84,8 +84,8 @@ static enum step step_by_rule(struct walk *w, uint64_t found, uint32_t *fp_below
 
 /*
  * No rule: the saved frame pointer and return address where -fno-omit-frame-pointer puts them, if they look right. Code
- * of a module without a frame pointer is the outermost: the psABI has a zero %rbp mark the deepest frame (3.4.1), and
- * Debian's musl starts programs and threads so, without any unwind information.
+ * of a module without a frame pointer is the outermost: the psABI has a zero frame pointer mark the deepest frame
+ * (3.4.1), and Debian's musl starts programs and threads so, without any unwind information.
  */
 static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 {

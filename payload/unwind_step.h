@@ -4,7 +4,7 @@
  *
  * A walk must never read memory that is not mapped. It cannot ask the kernel, since a hook makes no system call; what
  * was mapped when memattach inspected the process may be gone; and a program may run on a stack of its own, next to
- * anything, with anything in %rbp. So a word is read only for one of three reasons:
+ * anything, with anything in the frame pointer. So a word is read only for one of three reasons:
  *
  * 1. It is on a known stack (known_stack.h): the main stack, or the one that the C library made for this thread. From a
  *    stack pointer in use up to their end these are mapped, whatever rules and registers say.
@@ -23,9 +23,9 @@
  *   overflow of a stack. Nothing is certain there until a rule has led on from it.
  *
  * A rule may be wrong. On a known stack that gives a wrong frame, and never leads beyond the end. On another stack it
- * could: inline assembler that switches stacks always has such rules, since the compiler goes on counting from %rsp.
- * memattach knows that code by its instructions and compiles it to UNWIND_UNSUPPORTED. Besides, no rule leads out of
- * the memory range (in the index) that the stack was in.
+ * could: inline assembler that switches stacks always has such rules, since the compiler goes on counting from the
+ * stack pointer. memattach knows that code by its instructions and compiles it to UNWIND_UNSUPPORTED. Besides, no rule
+ * leads out of the memory range (in the index) that the stack was in.
  *
  * The CFA grows with each step. A frame that does not fit is STEP_LOST: the walk ends, marked as truncated.
  */

@@ -13,10 +13,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "arch/x86_64/trapped_call.h"
+#include "arch/system_calls.h"
+#include "arch/trapped_call.h"
 #include "files/close_all_but.h"
 #include "files/regular_file.h"
 #include "files/whole_io.h"
@@ -158,7 +158,7 @@ static int catch_traps(void)
 
 static struct sock_filter filter[] = {
 	LOAD(arch),
-	IF(TRAPPED_CALL_ARCH, 1, 0),
+	IF(CALLS_ARCH, 1, 0),
 	ANSWER(SECCOMP_RET_KILL_PROCESS),
 	LOAD(nr),
 	IF(SYS_openat, 0, 6),
@@ -188,7 +188,7 @@ static struct sock_filter filter[] = {
 	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(writev),
 	ALLOW(lseek), ALLOW(close), ALLOW(fstat), ALLOW(fstatfs), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat),
 	ALLOW(statx), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink), ALLOW(readlinkat),
-	ALLOW(getcwd), ALLOW(dup), ALLOW(dup2), ALLOW(fcntl), ALLOW(poll), ALLOW(munmap),
+	ALLOW(getcwd), ALLOW(dup), ALLOW(dup2), ALLOW(dup3), ALLOW(fcntl), ALLOW(poll), ALLOW(ppoll), ALLOW(munmap),
 	ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(futex), ALLOW(sched_yield), ALLOW(sched_getaffinity),
 	ALLOW(set_robust_list), ALLOW(rseq), ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),
 	ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(getrusage),

@@ -4,7 +4,6 @@
 #include <asm/termbits.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,8 +15,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "arch/system_calls.h"
 
 /* Users by number. Nobody gives away the upper half of the numbers, and no range of a container may lie there; the next
  * are systemd's, for as long as a service runs; where a user namespace has few there is only the one who is nobody. */
@@ -28,7 +28,6 @@
 #define NOBODY 65534u
 
 #define LOWER_PRIORITY 5 /* after the target, but somebody waits: at 19 a busy machine would never get to it */
-#define X32_CALLS 0x40000000u
 #define NAMESPACES                                                                                                     \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -99,8 +98,8 @@ static void add(struct filter *f, struct sock_filter instruction)
 
 static void filter_begin(struct filter *f)
 {
-	*f = (struct filter){ .code = { LOAD(arch), IF(AUDIT_ARCH_X86_64, 1, 0), ANSWER(SECCOMP_RET_KILL_PROCESS),
-		                        LOAD(nr), BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1),
+	*f = (struct filter){ .code = { LOAD(arch), IF(CALLS_ARCH, 1, 0), ANSWER(SECCOMP_RET_KILL_PROCESS), LOAD(nr),
+		                        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, CALLS_END, 0, 1),
 		                        ANSWER(SECCOMP_RET_KILL_PROCESS) },
 		              .count = 6 };
 }

@@ -10,18 +10,19 @@
 
 #include "allocators/allocator_internal.h"
 #include "base/cleanup.h"
+#include "arch/code_references.h"
 #include "arch/instruction.h"
 
 #define PIECE_BYTES (1u << 20)
-#define OVERLAP_BYTES 6u         /* three bytes before a distance, and all of it but its last */
+#define OVERLAP_BYTES (DISTANCE_BEFORE + DISTANCE_BYTES - 1)
 #define AROUND_BYTES (64u << 10) /* of a function that is decoded to know whether there is a branch */
-#define LOCK_PREFIX 0xf0         /* C libraries jump over it where there is one thread */
-#define INSIDE_BYTES 20u /* behind an entry: endbr64 and the longest instruction; a displaced byte is not further */
+#define INSIDE_BYTES 20u         /* behind an entry; a displaced byte is not further */
 
 struct scan {
 	struct finder *f;
 	const struct module_view *v;
-	uint64_t low, high; /* of the entries */
+	struct code_extent wanted; /* the entries */
+	uint64_t piece;            /* of the code: address of what has been read of it */
 };
 
 /*
@@ -30,7 +31,7 @@ struct scan {
  */
 static bool is_among_functions(const struct scan *s, uint64_t address)
 {
-	if (s->v->file.module == s->f->in->libc->module && address >= s->low && address < s->high)
+	if (s->v->file.module == s->f->in->libc->module && address >= s->wanted.start && address < s->wanted.end)
 		return true;
 	for (size_t i = 0; i < s->f->out.function_count; i++) {
 		const struct allocator_function *fn = &s->f->out.functions[i];
@@ -38,18 +39,6 @@ static bool is_among_functions(const struct scan *s, uint64_t address)
 			return true;
 	}
 	return false;
-}
-
-/* Does code[at] begin a distance of a call or jump? at >= 2. */
-static bool is_branch(const uint8_t *code, size_t at)
-{
-	return code[at - 1] == 0xe8 || code[at - 1] == 0xe9 || (code[at - 2] == 0x0f && (code[at - 1] & 0xf0) == 0x80);
-}
-
-/* lea reg, distance(%rip): REX.W 8D, mod 0, r/m 5. at >= 3. */
-static bool is_address(const uint8_t *code, size_t at)
-{
-	return (code[at - 1] & 0xc7) == 0x05 && code[at - 2] == 0x8d && (code[at - 3] & 0xf8) == 0x48;
 }
 
 /* The instructions of the function are decoded one after the other. It is certain that they are what the processor runs
@@ -69,8 +58,8 @@ static bool decode(struct decoded *d, uint64_t distance)
 		if (!instruction_read(&in, d->code + at, d->bytes - at, d->start + at))
 			return false;
 		d->begins[at] = true;
-		if (d->code[at] == LOCK_PREFIX && in.bytes > 1)
-			d->begins[at + 1] = true;
+		if (in.second_entry)
+			d->begins[at + in.second_entry] = true;
 		d->has |= in.distance_bytes && in.address + in.distance_at == distance;
 	}
 	for (uint64_t at = 0; at < d->bytes; at += in.bytes)
@@ -107,41 +96,28 @@ static void note_entered(const struct scan *s, struct allocator_function *fn, ui
 		fn->entered = to;
 }
 
-static void note(struct scan *s, const uint8_t *code, size_t at, uint64_t address, uint64_t target)
+static void note(void *context, enum distance_kind kind, size_t at, uint64_t target)
 {
+	struct scan *s = context;
+	const uint64_t distance = s->piece + at;
 	struct err ignored;
 
 	if (budget_work(&s->f->budget, 2 * s->f->out.function_count, &ignored))
 		return;
-	bool branch = is_branch(code, at);
-
 	for (size_t i = 0; i < s->f->out.function_count; i++) {
 		struct allocator_function *fn = &s->f->out.functions[i];
 		uint64_t inside = target - fn->address;
 
 		if (fn->module != s->v->module || inside > INSIDE_BYTES)
 			continue;
-		if (inside && branch)
-			note_entered(s, fn, address + at, target);
+		if (inside && kind == DISTANCE_BRANCH)
+			note_entered(s, fn, distance, target);
 		else if (inside)
 			continue;
-		else if (branch)
-			fn->direct_calls += !is_among_functions(s, address + at);
-		else if (is_address(code, at))
+		else if (kind == DISTANCE_BRANCH)
+			fn->direct_calls += !is_among_functions(s, distance);
+		else if (kind == DISTANCE_ADDRESS)
 			fn->address_taken++;
-	}
-}
-
-static void scan_piece(struct scan *s, const uint8_t *code, size_t bytes, uint64_t address)
-{
-	uint64_t span = s->high - s->low;
-
-	for (size_t at = 3; at + 4 <= bytes; at++) {
-		int32_t distance;
-		memcpy(&distance, code + at, sizeof distance);
-		uint64_t target = address + at + 4 + (uint64_t)(int64_t)distance;
-		if (target - s->low <= span)
-			note(s, code, at, address, target);
 	}
 }
 
@@ -154,7 +130,8 @@ static int scan_segment(struct scan *s, uint64_t start, uint64_t bytes, uint8_t 
 
 		if (r)
 			return r;
-		scan_piece(s, buffer, before + part, start + done - before);
+		s->piece = start + done - before;
+		code_distances(buffer, before + part, s->piece, &s->wanted, note, s);
 		r = budget_check(&s->f->budget, e);
 		if (r)
 			return r;
@@ -174,7 +151,7 @@ static void count_words(struct finder *f, const struct module_view *v)
 	if (elf_module_relocations(m, &f->memory, &m->rela, &relas, &count, &ignored))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		struct allocator_function *fn = ELF64_R_TYPE(relas[i].r_info) == R_X86_64_RELATIVE
+		struct allocator_function *fn = ELF64_R_TYPE(relas[i].r_info) == RELOCATION_RELATIVE
 		                                        ? finder_function(f, m->bias + (uint64_t)relas[i].r_addend)
 		                                        : NULL;
 		if (fn)
@@ -185,7 +162,7 @@ static void count_words(struct finder *f, const struct module_view *v)
 int find_callers(struct finder *f, const struct module_view *v, struct err *e)
 {
 	const struct elf_module *m = v->file.module;
-	struct scan s = { .f = f, .v = v, .low = UINT64_MAX };
+	struct scan s = { .f = f, .v = v, .wanted.start = UINT64_MAX };
 
 	count_words(f, v);
 
@@ -193,8 +170,8 @@ int find_callers(struct finder *f, const struct module_view *v, struct err *e)
 		const struct allocator_function *fn = &f->out.functions[i];
 		if (fn->module != v->module)
 			continue;
-		s.low = fn->address < s.low ? fn->address : s.low;
-		s.high = fn->address + INSIDE_BYTES > s.high ? fn->address + INSIDE_BYTES : s.high;
+		s.wanted.start = fn->address < s.wanted.start ? fn->address : s.wanted.start;
+		s.wanted.end = fn->address + INSIDE_BYTES > s.wanted.end ? fn->address + INSIDE_BYTES : s.wanted.end;
 	}
 	AUTO_FREE uint8_t *buffer = malloc(PIECE_BYTES + OVERLAP_BYTES);
 	if (!buffer)

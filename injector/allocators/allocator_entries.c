@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Has the hook of each entry planned, from the code in the module's file and in memory, because that is what runs. The
- * two differ where somebody has changed code: it is not touched then. But for uprobes, for which the kernel writes an
- * int3 wherever it likes: they may be where the hook leaves the code as it is.
+ * two differ where somebody has changed code: it is not touched then. But for uprobes, for which the kernel writes a
+ * breakpoint wherever it likes: they may be where the hook leaves the code as it is.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,7 @@
 #include "allocators/allocator_internal.h"
 #include "base/cleanup.h"
 #include "base/grow.h"
-
-#define INT3 0xcc
+#include "arch/instruction.h"
 
 struct entry_planner {
 	struct finder *f;
@@ -34,7 +33,7 @@ static int read_around(const struct entry_planner *p, struct entry_code_function
 	uint64_t end = address + bytes;
 	uint64_t after = function_after(&p->v->table, address);
 
-	/* What begins within it is a part of it (an entry behind endbr64), or its size is wrong. */
+	/* What begins within it is a part of it (an entry behind a landing pad), or its size is wrong. */
 	if (after && after < end)
 		return err_set(e, ENOTSUP, "another function begins inside of it");
 	if (!before || address - before > ENTRY_BODY_MAX)
@@ -75,7 +74,7 @@ static int check_untouched(const struct around *a, const struct entry_code_funct
 	const uint8_t *now = a->now + (f->address - a->start);
 
 	for (size_t i = 0; i < f->bytes; i++)
-		if (now[i] != f->code[i] && now[i] != INT3)
+		if (now[i] != f->code[i] && now[i] != INSTRUCTION_BREAKPOINT)
 			return err_set(e, ENOTSUP, "its code was changed since it was loaded");
 	return 0;
 }

@@ -137,7 +137,7 @@ int identify_by_text(struct finder *f, const struct module_view *v, const char *
 	return r;
 }
 
-/* mi_version is `mov $209,%eax; ret`. */
+/* mi_version returns a number that is in its first instruction: 209. */
 static bool mimalloc_version(const struct finder *f, const struct module_view *v, char *version, size_t size)
 {
 	struct instruction in;
@@ -149,7 +149,7 @@ static bool mimalloc_version(const struct finder *f, const struct module_view *v
 	    target_read(&f->memory, s.address, code, sizeof code, &ignored) ||
 	    !instruction_read(&in, code, sizeof code, s.address))
 		return false;
-	unsigned skip = in.endbr ? in.bytes : 0;
+	unsigned skip = in.landing_pad ? in.bytes : 0;
 	if (skip && !instruction_read(&in, code + skip, sizeof code - skip, s.address + skip))
 		return false;
 	if (!in.has_immediate || in.immediate < 100 || in.immediate > 999)

@@ -51,7 +51,7 @@ static uint64_t by_relocation(const struct finder *f, const struct module_view *
 	for (size_t i = 0; i < v->jump_count; i++) {
 		const Elf64_Rela *rela = &v->jumps[i];
 		uint32_t n = (uint32_t)ELF64_R_SYM(rela->r_info);
-		if (m->bias + rela->r_offset != word || ELF64_R_TYPE(rela->r_info) != R_X86_64_JUMP_SLOT)
+		if (m->bias + rela->r_offset != word || ELF64_R_TYPE(rela->r_info) != RELOCATION_JUMP_SLOT)
 			continue;
 		return scope_find(f->scope, m, elf_module_symbol_name(m, n), elf_module_symbol_version(m, n), &s) &&
 		                       !s.ifunc
@@ -95,7 +95,7 @@ uint64_t find_destination(struct finder *f, const struct module_view *v, const s
 		return to;
 	if (!instruction_read(&at, stub, sizeof stub, to))
 		return to;
-	unsigned skip = at.endbr ? at.bytes : 0;
+	unsigned skip = at.landing_pad ? at.bytes : 0;
 	if (!instruction_read(&at, stub + skip, sizeof stub - skip, to + skip) || at.flow != FLOW_JUMP ||
 	    !at.has_memory)
 		return to;

@@ -31,7 +31,7 @@ static bool first_instruction(const struct finder *f, const struct module_view *
 		bytes--;
 	if (target_read(&f->memory, address, code, bytes, &ignored) < 0 || !instruction_read(in, code, bytes, address))
 		return false;
-	return !in->endbr || instruction_read(in, code + in->bytes, bytes - in->bytes, address + in->bytes);
+	return !in->landing_pad || instruction_read(in, code + in->bytes, bytes - in->bytes, address + in->bytes);
 }
 
 static const struct allocator_function *named(const struct finder *f, const struct allocator *a, uint32_t hook)

@@ -40,4 +40,27 @@ bool code_maps_memory(const uint8_t *code, size_t bytes);
 bool code_is_stub(const uint8_t *code, size_t bytes);
 bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *word);
 
+/* Is it what a GOT entry holds until its function is called first? It hands the loader the number of the relocation. */
+#define LAZY_STUB_BYTES 9u
+bool code_lazy_stub(const uint8_t code[LAZY_STUB_BYTES], uint32_t *number);
+
+/* Does the function do nothing but return an address that is at a distance from its code? */
+#define RETURNS_ADDRESS_BYTES 12u
+bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *returned);
+
+enum distance_kind {
+	DISTANCE_BRANCH,  /* of a call or jump, with or without a condition */
+	DISTANCE_ADDRESS, /* makes the address */
+	DISTANCE_OTHER,
+};
+
+/* at: offset in the code where the distance begins. */
+typedef void (*code_distance_fn)(void *context, enum distance_kind kind, size_t at, uint64_t target);
+
+/* Each distance that leads to low .. high; DISTANCE_BEFORE bytes in front of it, and all of it, must be in the code. */
+#define DISTANCE_BEFORE 3u
+#define DISTANCE_BYTES 4u
+void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *wanted,
+                    code_distance_fn fn, void *context);
+
 #endif

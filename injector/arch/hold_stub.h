@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/user.h>
+
+#include "arch/registers.h"
 
 struct hold_data {
 	uint64_t entry; /* where it goes on */
@@ -29,7 +30,8 @@ struct hold_data {
 	uint32_t go;     /* not 0: go on */
 };
 _Static_assert(sizeof(struct hold_data) == HD_BYTES && offsetof(struct hold_data, parent) == HD_PARENT &&
-                       offsetof(struct hold_data, go) == HD_GO && offsetof(struct hold_data, pause_s) == HD_PAUSE,
+                       offsetof(struct hold_data, entry) == HD_ENTRY && offsetof(struct hold_data, go) == HD_GO &&
+                       offsetof(struct hold_data, pause_s) == HD_PAUSE,
                "hold_data");
 
 extern const unsigned char hold_code[], hold_code_end[];
@@ -39,7 +41,7 @@ extern const unsigned char hold_code[], hold_code_end[];
  * at its stack pointer.
  */
 #define HOLD_PUSHED 3
-void hold_leave(struct user_regs_struct *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED]);
+void hold_leave(struct registers *regs, uint64_t entry, const uint64_t pushed[HOLD_PUSHED]);
 #endif
 
 #endif

@@ -12,6 +12,9 @@
 
 #define INSTRUCTION_MAX 15u
 
+/* What a debugger or a uprobe writes over the first byte of an instruction. */
+#define INSTRUCTION_BREAKPOINT 0xcc
+
 enum instruction_flow {
 	FLOW_NEXT,      /* goes on behind itself; system calls too */
 	FLOW_CONDITION, /* goes on behind itself or to target */
@@ -37,14 +40,15 @@ struct instruction {
 	uint64_t memory;
 	uint8_t distance_at;    /* offset of the distance (of target or memory) in the instruction */
 	uint8_t distance_bytes; /* 1 or 4; 0: it refers to nothing by distance */
-	uint8_t condition;      /* of a conditional jump: the low half of its opcode */
-	bool fixed;             /* refers by distance in a way that cannot be widened: loop, jrcxz, xbegin, prefixes */
-	bool endbr;             /* endbr64 */
-	bool padding;           /* nop of any length, int3 */
-	bool loads_address;     /* lea */
-	bool calls_pointer;     /* a call through a word of data: not on the stack, and no descriptor of TLS */
-	bool saves_argument;    /* pushes a register that a called function may change, but for rax */
-	bool repeatable;        /* as the first of a function: may be run twice (below), if in between … */
+	uint8_t second_entry; /* offset where code may jump into it (past a lock prefix, with one thread); 0: nowhere */
+	uint8_t condition;    /* of a conditional jump: the low half of its opcode */
+	bool fixed;           /* refers by distance in a way that cannot be widened: loop, jrcxz, xbegin, prefixes */
+	bool landing_pad;     /* endbr64 */
+	bool padding;         /* nop of any length, int3 */
+	bool loads_address;   /* lea */
+	bool calls_pointer;   /* a call through a word of data: not on the stack, and no descriptor of TLS */
+	bool saves_argument;  /* pushes a register that a called function may change, but for rax */
+	bool repeatable;      /* as the first of a function: may be run twice (below), if in between … */
 	struct instruction_undo undo;
 	bool has_immediate;
 	uint64_t immediate;

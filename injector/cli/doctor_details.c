@@ -79,7 +79,7 @@ static void tell_originals(const struct session *s)
 
 static const char *relocation_name(uint32_t type)
 {
-	return type == R_X86_64_JUMP_SLOT ? "JUMP_SLOT" : type == R_X86_64_GLOB_DAT ? "GLOB_DAT" : "64";
+	return type == RELOCATION_JUMP_SLOT ? "JUMP_SLOT" : type == RELOCATION_GLOB_DAT ? "GLOB_DAT" : "64";
 }
 
 static void tell_entries(const struct session *s)
@@ -107,7 +107,7 @@ static void tell_python_words(const struct session *s)
 		     f->words[i].alias);
 }
 
-static const char *const kinds[] = { "none", "rsp", "rbp", "*rsp", "*rsp+8", "*rbp", "end", "signal", "unsupported" };
+static const char *const kinds[] = { "none", "sp", "fp", "*sp", "*sp+8", "*fp", "end", "signal", "unsupported" };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
 /* The rows of a module that the index in force has, not to be freed. */
@@ -128,7 +128,7 @@ static struct unwind_rows rows_of(const struct session *s, uint32_t id)
 	return rows;
 }
 
-/* "96.0 %: rsp 90.1, rbp 5.9": of code_bytes, what has a rule, and which register the rule starts from. */
+/* "96.0 %: sp 90.1, fp 5.9": of code_bytes, what has a rule, and which register the rule starts from. */
 static void coverage_text(char *text, size_t size, const struct unwind_rows *rows, uint64_t code_bytes)
 {
 	uint64_t bytes[16], ruled = 0;

@@ -52,12 +52,14 @@ int elf_header_check(const Elf64_Ehdr *h, struct err *e)
 	if (memcmp(h->e_ident, ELFMAG, SELFMAG))
 		return err_set(e, ENOEXEC, "no ELF header");
 	/* e_machine is at the same place in both classes. */
-	if (h->e_ident[EI_CLASS] == ELFCLASS32 && h->e_machine == EM_X86_64)
-		return err_set(e, ENOEXEC, "it is an x32 program; only 64-bit x86-64 programs can be profiled");
+	if (h->e_ident[EI_CLASS] == ELFCLASS32 && h->e_machine == MACHINE_ELF)
+		return err_set(e, ENOEXEC,
+		               "it is an x32 program; only 64-bit " MACHINE_NAME " programs can be profiled");
 	if (h->e_ident[EI_CLASS] == ELFCLASS32)
-		return err_set(e, ENOEXEC, "it is a 32-bit program; only 64-bit x86-64 programs can be profiled");
-	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != EM_X86_64)
-		return err_set(e, ENOEXEC, "it is not an x86-64 image (machine %u)", h->e_machine);
+		return err_set(e, ENOEXEC,
+		               "it is a 32-bit program; only 64-bit " MACHINE_NAME " programs can be profiled");
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_machine != MACHINE_ELF)
+		return err_set(e, ENOEXEC, "it is not an " MACHINE_NAME " image (machine %u)", h->e_machine);
 	if (h->e_type != ET_DYN && h->e_type != ET_EXEC)
 		return err_set(e, ENOEXEC, "it is neither a program nor a shared object (type %u)", h->e_type);
 	if (h->e_phentsize != sizeof(Elf64_Phdr) || h->e_phnum == 0 || h->e_phnum > PHDR_MAX)

@@ -13,11 +13,11 @@
 #ifndef MEMATTACH_ELF_MODULE_H
 #define MEMATTACH_ELF_MODULE_H
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/elf_machine.h"
 #include "base/err.h"
 #include "maps/maps.h"
 #include "process/target_memory.h"
@@ -98,14 +98,14 @@ struct elf_symbol {
 /*
  * Reads the image whose ELF header is at header. dynamic is the address of its dynamic section if known (then
  * checked), else 0; bias is computed. path may be NULL. elf_module_done afterwards. -ENOEXEC: not a usable
- * 64-bit x86-64 image (the text says which: 32-bit, x32, other machine, damaged); -EFAULT, -ESRCH from
+ * 64-bit image of this machine (the text says which: 32-bit, x32, other machine, damaged); -EFAULT, -ESRCH from
  * reading.
  */
 int elf_module_read(struct elf_module *m, const struct target_memory *tm, const struct maps *maps, uint64_t header,
                     uint64_t dynamic, const char *path, struct err *e) WARN_UNUSED;
 void elf_module_done(struct elf_module *m);
 
-/* Is this the header of a 64-bit x86-64 program or shared object? -ENOEXEC with the reason. */
+/* Is this the header of a 64-bit program of this machine or shared object? -ENOEXEC with the reason. */
 int elf_header_check(const Elf64_Ehdr *header, struct err *e) WARN_UNUSED;
 
 /* Is address in one of its PT_LOAD segments (with these PF_ flags set)? */

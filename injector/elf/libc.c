@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/code_references.h"
 #include "base/cleanup.h"
 
 #define DLOPEN_INTERNAL 0x80000000u /* __RTLD_DLOPEN, asked for by __libc_dlopen_mode */
@@ -16,23 +17,17 @@ static uint64_t function_in(const struct elf_module *m, const char *name)
 	return m && elf_module_find(m, name, NULL, &s) && s.function && !s.ifunc ? s.address : 0;
 }
 
-/* gnu_get_libc_version is `lea string(%rip),%rax; ret`, perhaps after endbr64. */
+/* gnu_get_libc_version returns the address of the text. */
 static bool version_by_code(struct libc *l, const struct target_memory *tm)
 {
 	uint64_t at = function_in(l->module, "gnu_get_libc_version");
-	uint8_t code[12];
-	int32_t distance;
+	uint8_t code[RETURNS_ADDRESS_BYTES];
+	uint64_t string;
 	char text[sizeof l->version];
 	struct err ignored;
 
-	if (!at || target_read(tm, at, code, sizeof code, &ignored))
-		return false;
-	unsigned skip = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? 0 : 4;
-	if (memcmp(code + skip, "\x48\x8d\x05", 3))
-		return false;
-	memcpy(&distance, code + skip + 3, sizeof distance);
-	if (target_read_string(tm, at + skip + 7 + (uint64_t)(int64_t)distance, text, sizeof text, &ignored) ||
-	    strspn(text, "0123456789.") == 0)
+	if (!at || target_read(tm, at, code, sizeof code, &ignored) || !code_returns_address(code, at, &string) ||
+	    target_read_string(tm, string, text, sizeof text, &ignored) || strspn(text, "0123456789.") == 0)
 		return false;
 	memcpy(l->version, text, sizeof text);
 	return true;
@@ -122,7 +117,7 @@ static void find_dlerror_result(struct libc *l, const struct target_memory *tm)
 	if (l->kind != LIBC_GLIBC || elf_module_relocations(l->module, tm, &l->module->rela, &relas, &count, &ignored))
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (ELF64_R_TYPE(relas[i].r_info) == R_X86_64_TPOFF64 &&
+		if (ELF64_R_TYPE(relas[i].r_info) == RELOCATION_TLS_OFFSET &&
 		    !strcmp(elf_module_symbol_name(l->module, (uint32_t)ELF64_R_SYM(relas[i].r_info)),
 		            "__libc_dlerror_result") &&
 		    !target_read_u64(tm, l->module->bias + relas[i].r_offset, &offset, &ignored))

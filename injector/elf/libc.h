@@ -15,7 +15,7 @@ enum libc_kind {
 struct libc {
 	enum libc_kind kind;
 	char version[32];                /* "2.36"; "" unknown (musl does not tell) */
-	const struct elf_module *module; /* libc.so.6 or ld-musl-x86_64.so.1; NULL: LIBC_STATIC */
+	const struct elf_module *module; /* libc.so.6 or musl's loader; NULL: LIBC_STATIC */
 	/*
 	 * dlopen(path, mode) … On old glibc without libdl.so.2: __libc_dlopen_mode, with mode | 0x80000000.
 	 */

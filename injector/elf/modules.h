@@ -23,10 +23,10 @@ struct modules {
 };
 
 /*
- * Enumerates. maps must be fresh: read it again for each try. -ENOEXEC: not a 64-bit x86-64 program (the text says
- * 32-bit or x32); -EAGAIN: the list changed under our hands or since maps was read, or is not set
- * up yet (early in exec): try again. consistent == false is not an error: do not patch then, try again.
- * -E2BIG: beyond the budget (budget.h). modules_free afterwards; on failure *m is untouched.
+ * Enumerates. maps must be fresh: read it again for each try. -ENOEXEC: not a 64-bit program of this machine (the text
+ * says 32-bit or x32); -EAGAIN: the list changed under our hands or since maps was read, or is not set up yet (early in
+ * exec): try again. consistent == false is not an error: do not patch then, try again. -E2BIG: beyond the budget
+ * (budget.h). modules_free afterwards; on failure *m is untouched.
  */
 int modules_read(struct modules *m, const struct target_memory *memory, const struct maps *maps,
                  struct err *e) WARN_UNUSED;

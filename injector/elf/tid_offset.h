@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the C library keeps the kernel's thread id, counted from the thread pointer (%fs base). */
+/* Where the C library keeps the kernel's thread id, counted from the thread pointer. */
 #ifndef MEMATTACH_TID_OFFSET_H
 #define MEMATTACH_TID_OFFSET_H
 

@@ -51,7 +51,7 @@ static bool is_stub(const struct module_file *f, uint64_t address)
 	if (module_file_read(f, address, code, sizeof code, &ignored) ||
 	    !instruction_read(&in, code, sizeof code, address))
 		return false;
-	if (in.endbr && !instruction_read(&in, code + in.bytes, sizeof code - in.bytes, address + in.bytes))
+	if (in.landing_pad && !instruction_read(&in, code + in.bytes, sizeof code - in.bytes, address + in.bytes))
 		return false;
 	return in.flow == FLOW_JUMP && in.has_memory;
 }

@@ -2,9 +2,9 @@
 #include "got/entry_place.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
+#include "arch/code_references.h"
 #include "base/cleanup.h"
 #include "got/hook_names.h"
 
@@ -41,15 +41,11 @@ enum got_found entry_place_inspect(const struct got_entry *entry, uint64_t tramp
 bool entry_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
                            uint32_t *number)
 {
-	uint8_t code[9];
+	uint8_t code[LAZY_STUB_BYTES];
 	struct err ignored;
 
-	if (!elf_module_holds(home, value, sizeof code, PF_X) ||
-	    target_read(memory, value, code, sizeof code, &ignored))
-		return false;
-	const uint8_t *push = memcmp(code, "\xf3\x0f\x1e\xfa", 4) ? code : code + 4;
-	memcpy(number, push + 1, sizeof *number);
-	return push[0] == 0x68;
+	return elf_module_holds(home, value, sizeof code, PF_X) &&
+	       !target_read(memory, value, code, sizeof code, &ignored) && code_lazy_stub(code, number);
 }
 
 static bool table_names_function(const struct elf_module *m, const struct target_memory *memory,

@@ -47,7 +47,7 @@ bool entry_place_is_hooked(const struct elf_module *home, const struct target_me
 /*
  * Does value lead to a lazy stub of the module? *number: of the relocation that it stands for. A lazy GOT entry points
  * after the jump of its own PLT entry (old PLT) or to its entry in .plt (IBT PLT): in both cases to `push $number`,
- * perhaps after endbr64.
+ * perhaps after a landing pad.
  */
 bool entry_place_lazy_stub(const struct elf_module *home, const struct target_memory *memory, uint64_t value,
                            uint32_t *number);

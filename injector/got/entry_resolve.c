@@ -25,7 +25,7 @@ static bool is_lazy_stub(const struct planner *p, const struct entry_question *q
 {
 	uint32_t number;
 
-	return q->relocation == R_X86_64_JUMP_SLOT &&
+	return q->relocation == RELOCATION_JUMP_SLOT &&
 	       entry_place_lazy_stub(&p->m->list[q->module], p->tm, q->value, &number) && number == q->number;
 }
 
@@ -76,7 +76,7 @@ static bool through_stub(const struct planner *p, const struct entry_question *q
 	for (size_t i = 0; i < p->count; i++) {
 		const struct candidate *c = &p->candidates[i];
 
-		if (c->plan.module != program || c->plan.hook != q->hook || c->plan.relocation != R_X86_64_JUMP_SLOT)
+		if (c->plan.module != program || c->plan.hook != q->hook || c->plan.relocation != RELOCATION_JUMP_SLOT)
 			continue;
 		a->original = c->plan.original;
 		a->definer = c->definer;
@@ -115,7 +115,7 @@ static bool is_redirected_by_program(const struct planner *p, const struct entry
 {
 	const struct mapping *map = maps_find(p->maps, q->address);
 
-	return q->relocation == R_X86_64_64 && map && (map->prot & PROT_WRITE) &&
+	return q->relocation == RELOCATION_WORD && map && (map->prot & PROT_WRITE) &&
 	       (holder == &p->m->list[q->module] || is_function_of_caller(p, holder, q->value));
 }
 

@@ -110,10 +110,10 @@ const struct code_scan *plan_scan(struct planner *p, uint32_t module)
 	AUTO_FREE uint64_t *addresses = calloc(p->count + 1, sizeof *addresses);
 	size_t count = 0;
 	/*
-	 * Words of R_X86_64_64 are data: their value is always free to be copied, the code need not be asked.
+	 * Words of RELOCATION_WORD are data: their value is always free to be copied, the code need not be asked.
 	 */
 	for (size_t i = 0; addresses && i < p->count; i++)
-		if (p->candidates[i].plan.module == module && p->candidates[i].plan.relocation != R_X86_64_64)
+		if (p->candidates[i].plan.module == module && p->candidates[i].plan.relocation != RELOCATION_WORD)
 			addresses[count++] = p->candidates[i].plan.address;
 	if (!addresses || code_scan_module(&w->scan, plan_file(p, module), addresses, count, &ignored))
 		return NULL;
@@ -171,8 +171,8 @@ static int find_in_table(struct planner *p, const struct elf_module *m, const st
 		 * mark-plt keeps the address of the PLT entry there.
 		 */
 		if (symbol == 0 || symbol >= m->symbol_count || hook_of[symbol] >= HOOK_COUNT ||
-		    (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) ||
-		    (type == R_X86_64_64 && relas[i].r_addend != 0))
+		    (type != RELOCATION_JUMP_SLOT && type != RELOCATION_GLOB_DAT && type != RELOCATION_WORD) ||
+		    (type == RELOCATION_WORD && relas[i].r_addend != 0))
 			continue;
 		r = add_found(
 			p, l,
@@ -336,7 +336,7 @@ static bool is_hooked(const struct planner *p, const struct candidate *c)
 
 static bool may_be_copied(struct planner *p, const struct candidate *c)
 {
-	const struct code_scan *scan = c->plan.relocation == R_X86_64_64 ? NULL : plan_scan(p, c->plan.module);
+	const struct code_scan *scan = c->plan.relocation == RELOCATION_WORD ? NULL : plan_scan(p, c->plan.module);
 	const struct code_entry *s = scan ? code_scan_entry(scan, c->plan.address) : NULL;
 
 	return !s || !code_entry_call_only(s);

@@ -2,8 +2,8 @@
 /*
  * The plan: which words of the target are to be patched, with which trampolines.
  *
- * A GOT entry is a word that the loader filled with the address of a listed function: by R_X86_64_JUMP_SLOT, GLOB_DAT
- * or R_X86_64_64. What it holds now is classified before it is trusted:
+ * A GOT entry is a word that the loader filled with the address of a listed function: by RELOCATION_JUMP_SLOT, GLOB_DAT
+ * or RELOCATION_WORD. What it holds now is classified before it is trusted:
  *
  *   - a definition, the address of a dynamic symbol of that name: that is the original;
  *   - a lazy stub, the module's own PLT entry that pushes this relocation's number: resolved as the loader will;
@@ -45,7 +45,7 @@ struct entry_plan {
 	uint32_t trampoline;      /* index in trampolines */
 	bool escapes;             /* the program may copy its value */
 	uint32_t page_protection; /* PROT_*, as in maps now */
-	uint32_t relocation;      /* R_X86_64_* */
+	uint32_t relocation;      /* RELOCATION_* */
 };
 
 /* One definition that GOT entries lead to. */

@@ -63,7 +63,7 @@ struct entry_question {
 	uint32_t hook;
 	uint64_t address; /* of the GOT entry */
 	uint64_t value;
-	uint32_t relocation; /* R_X86_64_* */
+	uint32_t relocation; /* RELOCATION_* */
 	uint32_t number;     /* of the relocation in its table */
 };
 struct entry_answer {

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/system_calls.h"
 #include "host/clocks.h"
 #include "process/proc_status.h"
 #include "host/watchdog.h"

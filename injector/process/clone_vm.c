@@ -4,9 +4,9 @@
 #include <dirent.h>
 #include <linux/kcmp.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/system_calls.h"
 #include "base/cleanup.h"
 #include "base/grow.h"
 #include "process/task.h"

@@ -5,11 +5,11 @@
  *
  * What glibc knows of a thread (struct pthread) lies at the top of the stack that it made. The kernel sets the tid in
  * it to 0 when the thread ends, pthread_join() to -1; by that glibc tells a stack that is free. So a mapping is
- * believed to be such a stack if there is a structure near its end that points to itself where %fs:0 and %fs:0x10 are,
- * has such a tid, is on one of glibc's lists, and names a block of memory with a guard that is just this mapping and
- * the guard below it. glibc gives a stack that the program brought no guard: such memory is the program's again after
- * the end. Where stacks share their mapping (thread_stack.h) the structure is looked for above an address, and names a
- * block that has the address in it.
+ * believed to be such a stack if there is a structure near its end that points to itself with its first and third
+ * words, has such a tid, is on one of glibc's lists, and names a block of memory with a guard that is just this mapping
+ * and the guard below it. glibc gives a stack that the program brought no guard: such memory is the program's again
+ * after the end. Where stacks share their mapping (thread_stack.h) the structure is looked for above an address, and
+ * names a block that has the address in it.
  */
 #ifndef MEMATTACH_ENDED_STACK_H
 #define MEMATTACH_ENDED_STACK_H

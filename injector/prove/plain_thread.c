@@ -62,7 +62,7 @@ static int check_control_block(const struct tracee *t, uint64_t tp, enum libc_ki
 	return err_set(e, EBUSY, "thread %d is not one of the C library, its thread pointer leads elsewhere", t->tid);
 }
 
-int plain_thread_check(struct tracee *t, const struct user_regs_struct *regs, enum libc_kind kind,
+int plain_thread_check(struct tracee *t, const struct registers *regs, enum libc_kind kind,
                        const struct target_memory *memory, struct err *e)
 {
 	if (!registers_in_64_bit_code(regs))

@@ -16,13 +16,11 @@
 #ifndef MEMATTACH_PLAIN_THREAD_H
 #define MEMATTACH_PLAIN_THREAD_H
 
-#include <sys/user.h>
-
 #include "elf/libc.h"
 #include "touch/threads/tracee.h"
 
 /* 0, or -EBUSY with the reason. */
-int plain_thread_check(struct tracee *t, const struct user_regs_struct *regs, enum libc_kind kind,
+int plain_thread_check(struct tracee *t, const struct registers *regs, enum libc_kind kind,
                        const struct target_memory *memory, struct err *e) WARN_UNUSED;
 
 #endif

@@ -191,7 +191,7 @@ static bool came_to_start(const struct examination *x)
 /* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
  * believed. */
 static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
-                       const struct user_regs_struct *regs, struct err *e)
+                       const struct registers *regs, struct err *e)
 {
 	const uint64_t tp = registers_tp(regs);
 	const bool walked = stack_walk_complete(end) && came_to_start(x);
@@ -209,8 +209,7 @@ static void look_at_stack(struct examination *x, uint64_t sp)
 	             quiesce_stack_in_hook(x->q->memory, sp, x->q->detours, x->q->detour_count);
 }
 
-static void examine(struct examination *x, struct tracee *t, const struct user_regs_struct *regs,
-                    struct stack_walk_end *end)
+static void examine(struct examination *x, struct tracee *t, const struct registers *regs, struct stack_walk_end *end)
 {
 	registers_each(regs, look_at_register, x);
 	if (!x->inside)
@@ -233,7 +232,7 @@ static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 {
 	struct examination x = { .q = r->q };
 	struct stack_walk_end end = { 0 };
-	struct user_regs_struct regs;
+	struct registers regs;
 
 	int rc = tracee_registers(t, &regs, e);
 	if (rc < 0)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 
+#include "arch/system_calls.h"
 #include "unwind/allocator_code.h"
 #include "arch/registers.h"
 #include "base/grow.h"
@@ -333,8 +333,7 @@ struct rseq_section {
  * Is the thread in a restartable sequence? Kernels before 5.13 do not say where its sequences are. In a system call it
  * is in none, since a sequence must make none; where the kernel cannot tell, any other place counts as one.
  */
-static bool in_rseq_section(const struct target_memory *memory, const struct tracee *t,
-                            const struct user_regs_struct *regs)
+static bool in_rseq_section(const struct target_memory *memory, const struct tracee *t, const struct registers *regs)
 {
 	const uint64_t pc = registers_pc(regs);
 	struct {
@@ -386,7 +385,8 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 /*
  * A frame without unwind information in the C library, the loader or the allocator may be anything: also one of a
  * function that holds their locks. Unless it is the outermost: Debian's musl has no such information, and a thread in
- * the program's own code is right above its start code, which the psABI asks to clear %rbp (3.4.1).
+ * the program's own code is right above its start code, which the psABI asks to clear the frame pointer
+ * (x86-64: 3.4.1).
  */
 static bool hides_locks(const struct safe_points *s, const struct stack_walk_end *end)
 {
@@ -399,7 +399,7 @@ static bool hides_locks(const struct safe_points *s, const struct stack_walk_end
 }
 
 /* Asleep in a call that waits for others for as long as it takes, which no allocator makes while it has a lock. */
-static bool is_idle(const struct user_regs_struct *regs)
+static bool is_idle(const struct registers *regs)
 {
 	static const short calls[] = {
 		SYS_epoll_wait, SYS_epoll_pwait,   441 /* epoll_pwait2 */, SYS_poll,
@@ -418,7 +418,7 @@ static bool is_idle(const struct user_regs_struct *regs)
 int safe_point_check(const struct safe_points *s, struct tracee *t, struct err *e)
 {
 	struct look look = { .points = s };
-	struct user_regs_struct regs;
+	struct registers regs;
 	struct stack_walk_end end;
 
 	int rc = tracee_registers(t, &regs, e);

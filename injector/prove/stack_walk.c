@@ -109,7 +109,7 @@ static uint32_t rule_in_stub(const struct stack_walk *w, const struct place *at,
 	    target_read(w->memory, at->pc & ~(uint64_t)(STUB_BYTES - 1), code, sizeof code, &ignored) ||
 	    !code_is_stub(code, sizeof code))
 		return rule;
-	return UNWIND_RULE(UNWIND_RSP, at->pc % STUB_BYTES >= 11 ? 16 : 8, UNWIND_RBP_SAME);
+	return UNWIND_RULE(UNWIND_SP, at->pc % STUB_BYTES >= 11 ? 16 : 8, UNWIND_FP_SAME);
 }
 
 /* The rule for the code that the frame is in. A signal handler may return to code without a rule (musl). */
@@ -144,11 +144,11 @@ static bool find_cfa(struct stack_walk *w, const struct place *at, uint32_t rule
 	const uint64_t n = (uint64_t)UNWIND_N_BYTES(rule);
 
 	switch (UNWIND_KIND(rule)) {
-	case UNWIND_RSP: *cfa = at->sp + n; return true;
-	case UNWIND_RBP: *cfa = at->fp + n; return !at->fp_is_lost;
-	case UNWIND_AT_RSP: return read_word(w, at->sp + n, cfa);
-	case UNWIND_AT_RBP: return !at->fp_is_lost && read_word(w, at->fp + n, cfa);
-	case UNWIND_AT_RSP_8:
+	case UNWIND_SP: *cfa = at->sp + n; return true;
+	case UNWIND_FP: *cfa = at->fp + n; return !at->fp_is_lost;
+	case UNWIND_AT_SP: return read_word(w, at->sp + n, cfa);
+	case UNWIND_AT_FP: return !at->fp_is_lost && read_word(w, at->fp + n, cfa);
+	case UNWIND_AT_SP_8:
 		if (!read_word(w, at->sp + n, cfa))
 			return false;
 		*cfa += 8;
@@ -159,16 +159,16 @@ static bool find_cfa(struct stack_walk *w, const struct place *at, uint32_t rule
 
 static enum step step_by_rule(struct stack_walk *w, struct place *at, uint32_t rule)
 {
-	const uint32_t field = UNWIND_RBP_FIELD(rule);
+	const uint32_t field = UNWIND_FP_FIELD(rule);
 	uint64_t cfa;
 
 	if (!find_cfa(w, at, rule, &cfa))
 		return STEP_LOST;
-	if (field == UNWIND_RBP_AT_RBP)
+	if (field == UNWIND_FP_AT_FP)
 		at->fp_is_lost |= !read_word(w, at->fp, &at->fp);
-	else if (field == UNWIND_RBP_LOST)
+	else if (field == UNWIND_FP_LOST)
 		at->fp_is_lost = true;
-	else if (field != UNWIND_RBP_SAME)
+	else if (field != UNWIND_FP_SAME)
 		at->fp_is_lost = !read_word(w, cfa - 8ull * field, &at->fp);
 	return step_to(w, at, cfa);
 }
@@ -229,7 +229,7 @@ static void walk(struct stack_walk *w, struct place at, stack_walk_fn visit, voi
 
 void stack_walk(struct stack_walk *w, struct tracee *t, stack_walk_fn visit, void *context, struct stack_walk_end *end)
 {
-	struct user_regs_struct regs;
+	struct registers regs;
 	struct err ignored;
 
 	*end = (struct stack_walk_end){ 0 };

@@ -35,8 +35,8 @@ typedef bool (*stack_walk_fn)(void *context, unsigned frame, uint64_t pc, uint64
 
 /*
  * How a walk ended. A frame without unwind information is passed by its frame pointer, as if it had one: that is a
- * guess. %rbp may hold anything there; zero looks like the outermost frame, and a pointer to other data leads past
- * frames that exist.
+ * guess. The frame pointer may hold anything there; zero looks like the outermost frame, and a pointer to other data
+ * leads past frames that exist.
  */
 struct stack_walk_end {
 	bool reached;         /* something that looks like the outermost frame */

@@ -88,7 +88,7 @@ static int base_of(const struct look *l, const struct thread_variable *v, const 
 	if (v->kind == THREAD_VARIABLE_OFFSET)
 		return 0;
 	bool index = v->kind == THREAD_VARIABLE_INDEX;
-	rc = relocated(l, v->address, index ? R_X86_64_DTPMOD64 : R_X86_64_TPOFF64, right, e);
+	rc = relocated(l, v->address, index ? RELOCATION_TLS_MODULE : RELOCATION_TLS_OFFSET, right, e);
 	if (rc == 0)
 		rc = target_read(&l->view->memory, v->address, words, index ? 16 : 8, e);
 	*base = index ? (uint64_t)b->start + words[1] : words[0];

@@ -93,7 +93,7 @@ static bool any_thread(struct session *s, struct tid_pair *thread)
 {
 	struct tracee t = { .longest_ns = &s->outcome.detach_longest_ns };
 	const pid_t tid = task_alive(s->target.pid);
-	struct user_regs_struct regs;
+	struct registers regs;
 	struct sleeper sleeper;
 	enum tracee_stop stop;
 	struct err ignored;

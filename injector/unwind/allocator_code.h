@@ -18,7 +18,7 @@
  * matches in the code, and helpers that the program has in common with its allocator, make the answer larger, never
  * smaller.
  *
- * There is no answer where the code of malloc leads on by a pointer (jmp *%rax: what follows may be anywhere), where it
+ * There is no answer where the code of malloc leads on by a pointer (what follows may be anywhere), where it
  * has no call frame information, and for modules that are too large to be read at each attach.
  */
 #ifndef MEMATTACH_ALLOCATOR_CODE_H

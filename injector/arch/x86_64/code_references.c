@@ -92,12 +92,13 @@ bool code_maps_memory(const uint8_t *code, size_t bytes)
 	return memmem(code, bytes, number, sizeof number) && memmem(code, bytes, call, sizeof call);
 }
 
+static const uint8_t landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* endbr64 */
+
 /* Where its FF 25 or FF 35 is. */
 static bool stub_jump(const uint8_t *code, size_t bytes, size_t *at)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-
-	*at = bytes >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
+	*at = bytes >= sizeof landing_pad && memcmp(code, landing_pad, sizeof landing_pad) == 0 ? sizeof landing_pad
+	                                                                                        : 0;
 	if (*at < bytes && code[*at] == 0xf2)
 		++*at;
 	return *at + 6 <= bytes && code[*at] == 0xff && (code[*at + 1] == 0x25 || code[*at + 1] == 0x35);
@@ -118,4 +119,47 @@ bool code_stub_word(const uint8_t *code, size_t bytes, uint64_t address, uint64_
 		return false;
 	*word = address + at + 6 + (uint64_t)load32(code + at + 2);
 	return true;
+}
+
+static const uint8_t *behind_landing_pad(const uint8_t *code)
+{
+	return memcmp(code, landing_pad, sizeof landing_pad) ? code : code + sizeof landing_pad;
+}
+
+/* push $number */
+bool code_lazy_stub(const uint8_t code[LAZY_STUB_BYTES], uint32_t *number)
+{
+	const uint8_t *push = behind_landing_pad(code);
+
+	memcpy(number, push + 1, sizeof *number);
+	return push[0] == 0x68;
+}
+
+/* lea distance(%rip),%rax; ret */
+bool code_returns_address(const uint8_t code[RETURNS_ADDRESS_BYTES], uint64_t address, uint64_t *returned)
+{
+	const uint8_t *lea = behind_landing_pad(code);
+
+	*returned = address + (uint64_t)(lea - code) + 7 + (uint64_t)load32(lea + 3);
+	return lea[0] == 0x48 && lea[1] == 0x8d && lea[2] == 0x05 && lea[7] == 0xc3;
+}
+
+static enum distance_kind distance_kind(const uint8_t *at)
+{
+	if (at[-1] == 0xe8 || at[-1] == 0xe9 || (at[-2] == 0x0f && (at[-1] & 0xf0) == 0x80))
+		return DISTANCE_BRANCH;
+	/* lea: REX.W 8D, mod 0, r/m 5. */
+	return (at[-1] & 0xc7) == 0x05 && at[-2] == 0x8d && (at[-3] & 0xf8) == 0x48 ? DISTANCE_ADDRESS : DISTANCE_OTHER;
+}
+
+void code_distances(const uint8_t *code, size_t bytes, uint64_t address, const struct code_extent *wanted,
+                    code_distance_fn fn, void *context)
+{
+	const uint64_t span = wanted->end - wanted->start;
+
+	for (size_t at = DISTANCE_BEFORE; at + DISTANCE_BYTES <= bytes; at++) {
+		uint64_t target = address + at + DISTANCE_BYTES + (uint64_t)load32(code + at);
+		if (target - wanted->start <= span)
+			fn(context, distance_kind(code + at), at, target);
+	}
 }

@@ -81,8 +81,8 @@ static uint8_t *put_release(uint8_t *code, const struct detour_code *d)
 
 static uint8_t *put_keep(uint8_t *at)
 {
-	at = PUT(at, 0x48, 0x89, 0x44, 0x24, (uint8_t)TRAMPOLINE_KEPT_RAX);   /* mov %rax, KEPT_RAX(%rsp) */
-	return PUT(at, 0x4c, 0x89, 0x5c, 0x24, (uint8_t)TRAMPOLINE_KEPT_R11); /* mov %r11, KEPT_R11(%rsp) */
+	at = PUT(at, 0x48, 0x89, 0x44, 0x24, (uint8_t)TRAMPOLINE_KEPT_FIRST);    /* mov %rax, KEPT_RAX(%rsp) */
+	return PUT(at, 0x4c, 0x89, 0x5c, 0x24, (uint8_t)TRAMPOLINE_KEPT_SECOND); /* mov %r11, KEPT_R11(%rsp) */
 }
 
 static void put_keeping_allocate(uint8_t *code, const struct detour_code *d)
@@ -133,10 +133,10 @@ static void put_keeping(uint8_t *code, const struct detour_code *d, unsigned ent
 		put_distance(at, code, KEEPING_UNDECIDED);
 	}
 	at = code + DETOUR_KEEPING_RESUME;
-	at = PUT(at, 0x4c, 0x8b, 0x5c, 0x24, (uint8_t)TRAMPOLINE_KEPT_R11); /* mov KEPT_R11(%rsp), %r11 */
-	PUT(at, 0x48, 0x8b, 0x44, 0x24, (uint8_t)TRAMPOLINE_KEPT_RAX);      /* mov KEPT_RAX(%rsp), %rax */
-	at = PUT(code + KEEPING_UNDECIDED, 0x31, 0xc0);                     /* xor %eax, %eax */
-	at = PUT(at, 0x49, 0xbb);                                           /* KEEPING_BELOW: movabs $data, %r11 */
+	at = PUT(at, 0x4c, 0x8b, 0x5c, 0x24, (uint8_t)TRAMPOLINE_KEPT_SECOND); /* mov KEPT_R11(%rsp), %r11 */
+	PUT(at, 0x48, 0x8b, 0x44, 0x24, (uint8_t)TRAMPOLINE_KEPT_FIRST);       /* mov KEPT_RAX(%rsp), %rax */
+	at = PUT(code + KEEPING_UNDECIDED, 0x31, 0xc0);                        /* xor %eax, %eax */
+	at = PUT(at, 0x49, 0xbb);                                              /* KEEPING_BELOW: movabs $data, %r11 */
 	at = put_number(at, d->data, 8);
 	PUT(at, 0x41, 0xff, 0x23); /* jmp *(%r11) */
 }

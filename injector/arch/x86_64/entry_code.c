@@ -47,7 +47,7 @@ static int read_first(struct body *b, struct err *e)
 	struct instruction in;
 
 	b->start = f->address;
-	if (read_at(f, f->address, &in) && in.endbr)
+	if (read_at(f, f->address, &in) && in.landing_pad)
 		b->start += in.bytes;
 	for (uint64_t at = b->start; b->count < sizeof b->first / sizeof b->first[0] && read_at(f, at, &in);
 	     at += in.bytes) {

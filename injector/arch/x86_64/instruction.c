@@ -3,6 +3,7 @@
 
 #include <Zydis/Zydis.h>
 
+#define LOCK_PREFIX 0xf0
 #define NUMBER_OF_RSP 4
 
 static bool is_short_only(ZydisMnemonic m)
@@ -157,7 +158,8 @@ bool instruction_read(struct instruction *in, const uint8_t *code, size_t bytes,
 	    !ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, code, bytes, &z, operands)))
 		return false;
 	*in = (struct instruction){ .address = address, .bytes = z.length, .flow = flow_of(&z) };
-	in->endbr = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+	in->second_entry = z.length > 1 && code[0] == LOCK_PREFIX;
+	in->landing_pad = z.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 	in->padding = z.mnemonic == ZYDIS_MNEMONIC_NOP || z.mnemonic == ZYDIS_MNEMONIC_INT3;
 	in->loads_address = z.mnemonic == ZYDIS_MNEMONIC_LEA;
 	note_repeatable(in, &z, operands);

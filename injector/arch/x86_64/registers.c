@@ -2,10 +2,13 @@
 #include "arch/registers.h"
 
 #include <cpuid.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "control.h"
 
@@ -18,7 +21,23 @@
 #define SYSCALL_INSTRUCTION_BYTES 2
 #define TRANSFER_MAX 0x7ffff000u /* MAX_RW_COUNT of the kernel: more is never done at once */
 #define CPUID_XSAVE 0xd
-#define SEGMENT_64_BIT 0x33 /* __USER_CS; 32-bit code has 0x23 */
+#define MXCSR_DEFAULT 0x1f80 /* what the ABI promises to a function */
+#define SEGMENT_64_BIT 0x33  /* __USER_CS; 32-bit code has 0x23 */
+
+bool registers_read(pid_t tid, struct registers *regs)
+{
+	struct iovec iov = { &regs->general, sizeof regs->general };
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov) == 0;
+}
+
+bool registers_write(pid_t tid, const struct registers *regs)
+{
+	struct registers copy = *regs;
+	struct iovec iov = { &copy.general, sizeof copy.general };
+
+	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &iov) == 0;
+}
 
 uint64_t registers_extended_bytes(void)
 {
@@ -30,43 +49,45 @@ uint64_t registers_extended_bytes(void)
 	return ecx;
 }
 
-static bool in_syscall(const struct user_regs_struct *regs)
+static bool in_syscall(const struct registers *regs)
 {
-	return (int64_t)regs->orig_rax >= 0;
+	return (int64_t)regs->general.orig_rax >= 0;
 }
 
 /* It has filled a part of its buffer, and may do so again from the start. */
-static bool is_random_in_part(const struct user_regs_struct *regs)
+static bool is_random_in_part(const struct registers *regs)
 {
-	return regs->orig_rax == SYS_getrandom && (int64_t)regs->rax > 0 && regs->rax < regs->rsi &&
-	       regs->rsi <= TRANSFER_MAX && !(regs->rdx & GRND_RANDOM);
+	return regs->general.orig_rax == SYS_getrandom && (int64_t)regs->general.rax > 0 &&
+	       regs->general.rax < regs->general.rsi && regs->general.rsi <= TRANSFER_MAX &&
+	       !(regs->general.rdx & GRND_RANDOM);
 }
 
-bool registers_hide_interruption(struct user_regs_struct *regs)
+bool registers_hide_interruption(struct registers *regs)
 {
 	if (is_random_in_part(regs)) {
-		regs->rax = (uint64_t)-ERESTARTNOINTR;
+		regs->general.rax = (uint64_t)-ERESTARTNOINTR;
 		return true;
 	}
-	if (!in_syscall(regs) || (int64_t)regs->rax != -EINTR)
+	if (!in_syscall(regs) || (int64_t)regs->general.rax != -EINTR)
 		return false;
-	regs->rax = (uint64_t)-ERESTARTNOHAND;
+	regs->general.rax = (uint64_t)-ERESTARTNOHAND;
 	return true;
 }
 
-void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
+void registers_note(const struct registers *regs, struct stub_data *data)
 {
-	data->flags = regs->eflags;
-	data->rax_restart = data->rax_handler = regs->rax;
-	data->rip_restart = data->rip_handler = regs->rip;
+	data->mxcsr = MXCSR_DEFAULT;
+	data->flags = regs->general.eflags;
+	data->rax_restart = data->rax_handler = regs->general.rax;
+	data->rip_restart = data->rip_handler = regs->general.rip;
 	if (in_syscall(regs)) {
-		uint64_t again = regs->rip - SYSCALL_INSTRUCTION_BYTES;
-		switch (-(int64_t)regs->rax) {
+		uint64_t again = regs->general.rip - SYSCALL_INSTRUCTION_BYTES;
+		switch (-(int64_t)regs->general.rax) {
 		case ERESTARTNOINTR:
 			data->rip_handler = again;
-			data->rax_handler = regs->orig_rax;
+			data->rax_handler = regs->general.orig_rax;
 			data->rip_restart = again;
-			data->rax_restart = regs->orig_rax;
+			data->rax_restart = regs->general.orig_rax;
 			break;
 		case ERESTARTSYS:
 			data->restarts = 1;
@@ -74,7 +95,7 @@ void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
 		case ERESTARTNOHAND:
 			data->rax_handler = (uint64_t)-EINTR;
 			data->rip_restart = again;
-			data->rax_restart = regs->orig_rax;
+			data->rax_restart = regs->general.orig_rax;
 			break;
 		case ERESTART_RESTARTBLOCK:
 			data->rax_handler = (uint64_t)-EINTR;
@@ -83,108 +104,109 @@ void registers_note(const struct user_regs_struct *regs, struct stub_data *data)
 			break;
 		}
 	}
-	data->rbx = regs->rbx;
-	data->rcx = regs->rcx;
-	data->rdx = regs->rdx;
-	data->rsi = regs->rsi;
-	data->rdi = regs->rdi;
-	data->rbp = regs->rbp;
-	data->rsp = regs->rsp;
-	data->r8 = regs->r8;
-	data->r9 = regs->r9;
-	data->r10 = regs->r10;
-	data->r11 = regs->r11;
-	data->r12 = regs->r12;
-	data->r13 = regs->r13;
-	data->r14 = regs->r14;
-	data->r15 = regs->r15;
+	data->rbx = regs->general.rbx;
+	data->rcx = regs->general.rcx;
+	data->rdx = regs->general.rdx;
+	data->rsi = regs->general.rsi;
+	data->rdi = regs->general.rdi;
+	data->rbp = regs->general.rbp;
+	data->rsp = regs->general.rsp;
+	data->r8 = regs->general.r8;
+	data->r9 = regs->general.r9;
+	data->r10 = regs->general.r10;
+	data->r11 = regs->general.r11;
+	data->r12 = regs->general.r12;
+	data->r13 = regs->general.r13;
+	data->r14 = regs->general.r14;
+	data->r15 = regs->general.r15;
 }
 
-struct user_regs_struct registers_enter(const struct user_regs_struct *regs, uint64_t stub)
+struct registers registers_enter(const struct registers *regs, uint64_t stub)
 {
-	struct user_regs_struct enter = *regs;
+	struct registers enter = *regs;
 
-	enter.rip = stub;
-	enter.orig_rax = (uint64_t)-1;
-	enter.rax = 0;
+	enter.general.rip = stub;
+	enter.general.orig_rax = (uint64_t)-1;
+	enter.general.rax = 0;
 	return enter;
 }
 
-uint64_t registers_checkpoint(const struct user_regs_struct *regs)
+uint64_t registers_checkpoint(const struct registers *regs)
 {
-	bool entry = (int64_t)regs->rax == -ENOSYS && regs->orig_rax == SYS_getpid;
+	bool entry = (int64_t)regs->general.rax == -ENOSYS && regs->general.orig_rax == SYS_getpid;
 
-	if (entry && (regs->rdi == STUB_CHECKPOINT_CALLS || regs->rdi == STUB_CHECKPOINT_END))
-		return regs->rdi;
+	if (entry && (regs->general.rdi == STUB_CHECKPOINT_CALLS || regs->general.rdi == STUB_CHECKPOINT_END))
+		return regs->general.rdi;
 	return 0;
 }
 
-bool registers_opens(const struct user_regs_struct *regs, uint64_t *name)
+bool registers_opens(const struct registers *regs, uint64_t *name)
 {
-	if ((int64_t)regs->rax != -ENOSYS || regs->orig_rax != SYS_openat)
+	if ((int64_t)regs->general.rax != -ENOSYS || regs->general.orig_rax != SYS_openat)
 		return false;
-	*name = regs->rsi;
+	*name = regs->general.rsi;
 	return true;
 }
 
-void registers_duplicate_instead(struct user_regs_struct *regs, int fd)
+void registers_duplicate_instead(struct registers *regs, int fd)
 {
-	regs->orig_rax = SYS_fcntl;
-	regs->rdi = (uint64_t)fd;
-	regs->rsi = F_DUPFD_CLOEXEC;
-	regs->rdx = 0;
+	regs->general.orig_rax = SYS_fcntl;
+	regs->general.rdi = (uint64_t)fd;
+	regs->general.rsi = F_DUPFD_CLOEXEC;
+	regs->general.rdx = 0;
 }
 
-void registers_give_back_arguments(struct user_regs_struct *regs, const struct user_regs_struct *before)
+void registers_give_back_arguments(struct registers *regs, const struct registers *before)
 {
-	regs->rdi = before->rdi;
-	regs->rsi = before->rsi;
-	regs->rdx = before->rdx;
+	regs->general.rdi = before->general.rdi;
+	regs->general.rsi = before->general.rsi;
+	regs->general.rdx = before->general.rdx;
 }
 
-uint64_t registers_pc(const struct user_regs_struct *regs)
+uint64_t registers_pc(const struct registers *regs)
 {
-	return regs->rip;
+	return regs->general.rip;
 }
 
-uint64_t registers_sp(const struct user_regs_struct *regs)
+uint64_t registers_sp(const struct registers *regs)
 {
-	return regs->rsp;
+	return regs->general.rsp;
 }
 
-uint64_t registers_fp(const struct user_regs_struct *regs)
+uint64_t registers_fp(const struct registers *regs)
 {
-	return regs->rbp;
+	return regs->general.rbp;
 }
 
-uint64_t registers_tp(const struct user_regs_struct *regs)
+uint64_t registers_tp(const struct registers *regs)
 {
-	return regs->fs_base;
+	return regs->general.fs_base;
 }
 
-bool registers_in_64_bit_code(const struct user_regs_struct *regs)
+bool registers_in_64_bit_code(const struct registers *regs)
 {
-	return regs->cs == SEGMENT_64_BIT;
+	return regs->general.cs == SEGMENT_64_BIT;
 }
 
-int64_t registers_syscall(const struct user_regs_struct *regs)
+int64_t registers_syscall(const struct registers *regs)
 {
-	return in_syscall(regs) ? (int64_t)regs->orig_rax : -1;
+	return in_syscall(regs) ? (int64_t)regs->general.orig_rax : -1;
 }
 
-bool registers_sleeping(const struct user_regs_struct *regs)
+bool registers_sleeping(const struct registers *regs)
 {
-	int64_t result = -(int64_t)regs->rax;
+	int64_t result = -(int64_t)regs->general.rax;
 
 	return in_syscall(regs) && (result == ERESTARTSYS || result == ERESTARTNOINTR || result == ERESTARTNOHAND ||
 	                            result == ERESTART_RESTARTBLOCK || result == EINTR);
 }
 
-void registers_each(const struct user_regs_struct *regs, void (*visit)(uint64_t, void *), void *data)
+void registers_each(const struct registers *regs, void (*visit)(uint64_t, void *), void *data)
 {
-	const uint64_t values[] = { regs->rip, regs->rax, regs->rbx, regs->rcx, regs->rdx, regs->rsi,
-		                    regs->rdi, regs->rbp, regs->r8,  regs->r9,  regs->r10, regs->r11,
-		                    regs->r12, regs->r13, regs->r14, regs->r15 };
+	const uint64_t values[] = { regs->general.rip, regs->general.rax, regs->general.rbx, regs->general.rcx,
+		                    regs->general.rdx, regs->general.rsi, regs->general.rdi, regs->general.rbp,
+		                    regs->general.r8,  regs->general.r9,  regs->general.r10, regs->general.r11,
+		                    regs->general.r12, regs->general.r13, regs->general.r14, regs->general.r15 };
 
 	for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++)
 		visit(values[i], data);

@@ -89,17 +89,17 @@ static uint32_t rbp_field(const struct frame_register *r)
 	struct simple_expression x;
 
 	switch (r->kind) {
-	case FRAME_SAME: return UNWIND_RBP_SAME;
+	case FRAME_SAME: return UNWIND_FP_SAME;
 	case FRAME_OFFSET:
-		if (r->offset < 0 && r->offset % 8 == 0 && r->offset >= -8 * (int64_t)UNWIND_RBP_MAX)
+		if (r->offset < 0 && r->offset % 8 == 0 && r->offset >= -8 * (int64_t)UNWIND_FP_MAX)
 			return (uint32_t)(-r->offset / 8);
-		return UNWIND_RBP_LOST;
+		return UNWIND_FP_LOST;
 	case FRAME_EXPRESSION:
 		/* Functions that realign their stack: rbp is saved at *(rbp + 0). */
 		if (parse_simple(r->expression, r->expression_bytes, &x) && x.base == RBP && x.offset == 0 && !x.deref)
-			return UNWIND_RBP_AT_RBP;
-		return UNWIND_RBP_LOST;
-	default: return UNWIND_RBP_LOST;
+			return UNWIND_FP_AT_FP;
+		return UNWIND_FP_LOST;
+	default: return UNWIND_FP_LOST;
 	}
 }
 
@@ -110,15 +110,15 @@ static unsigned cfa_kind(const struct frame_state *s, int64_t *n)
 
 	*n = s->cfa_offset;
 	if (s->cfa == FRAME_CFA_REGISTER)
-		return s->cfa_register == RSP ? UNWIND_RSP : s->cfa_register == RBP ? UNWIND_RBP : UNWIND_UNSUPPORTED;
+		return s->cfa_register == RSP ? UNWIND_SP : s->cfa_register == RBP ? UNWIND_FP : UNWIND_UNSUPPORTED;
 	if (s->cfa != FRAME_CFA_EXPRESSION || !parse_simple(s->cfa_expression, s->cfa_expression_bytes, &x))
 		return UNWIND_UNSUPPORTED;
 	*n = x.offset;
 	if (!x.deref)
-		return x.base == RSP ? UNWIND_RSP : x.base == RBP ? UNWIND_RBP : UNWIND_UNSUPPORTED;
+		return x.base == RSP ? UNWIND_SP : x.base == RBP ? UNWIND_FP : UNWIND_UNSUPPORTED;
 	if (x.base == RSP)
-		return x.add == 0 ? UNWIND_AT_RSP : x.add == 8 ? UNWIND_AT_RSP_8 : UNWIND_UNSUPPORTED;
-	return x.base == RBP && x.add == 0 ? UNWIND_AT_RBP : UNWIND_UNSUPPORTED;
+		return x.add == 0 ? UNWIND_AT_SP : x.add == 8 ? UNWIND_AT_SP_8 : UNWIND_UNSUPPORTED;
+	return x.base == RBP && x.add == 0 ? UNWIND_AT_FP : UNWIND_UNSUPPORTED;
 }
 
 static bool is_signal_frame(const struct frame_state *s)

@@ -48,7 +48,7 @@ int stack_switch_mark_bytes(struct unwind_rows *rows, const uint8_t *code, size_
 		if ((code[i] & 0xf8) != 0x48 || !sets_stack_pointer(code + i))
 			continue;
 		uint32_t row = row_at(rows, at + i);
-		if (UNWIND_KIND(rows->rule[row]) == UNWIND_RSP && mark(rows, row, (uint32_t)(at + i)))
+		if (UNWIND_KIND(rows->rule[row]) == UNWIND_SP && mark(rows, row, (uint32_t)(at + i)))
 			return err_set(e, ENOMEM, "no memory for unwind rows");
 	}
 	return 0;

@@ -54,7 +54,7 @@ stub_code:
 	lea	SA_STACK_END(%rbp), %rsp
 	or	$-1, %eax
 	mov	%eax, %edx
-	xsave64	SA_XSAVE(%rbp)
+	xsave64	SA_EXTENDED(%rbp)
 	cld				/* what the ABI promises to a function: */
 	fninit				/* the interrupted code may be anywhere */
 	ldmxcsr	SD_MXCSR(%rbx)
@@ -130,7 +130,7 @@ stub_code:
 .Lerrno_done:
 	or	$-1, %eax
 	mov	%eax, %edx
-	xrstor64 SA_XSAVE(%rbp)
+	xrstor64 SA_EXTENDED(%rbp)
 	/*
 	 * Is a signal waiting that will run a handler as soon as it is unblocked, so that the interrupted call returns
 	 * EINTR? One that is ignored, by default or by the program, stays pending while it is blocked, and interrupts

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stub: the only code of ours that runs on a borrowed thread outside the payload. It is copied into the
- * cave (unused padding of an executable page) and must be able to bring the thread back to exactly where it
- * was without a tracer, whenever memattach dies. See remote.h for the order of operations.
- *
- * Image in the cave: code (STUB_CODE_BYTES at most), then struct stub_data, which the stub only reads.
- * The work area, mapped by the stub itself: struct stub_area, then the xsave image, data, and the stack.
- *
- * This file is read by the assembler too: offsets are written once, here, and checked against the structs.
+ * The assembler reads this file too: offsets are written once, here, and the compiler checks each against the structs.
  */
 #ifndef MEMATTACH_STUB_H
 #define MEMATTACH_STUB_H
@@ -55,9 +48,9 @@
 #define SA_CALL_MAX 16
 #define SA_CLEANUP (SA_CALLS + SA_CALL_MAX * SC_BYTES)
 #define SA_ACTION (SA_CLEANUP + SA_CALL_MAX * SC_BYTES) /* what rt_sigaction tells: handler, flags, … */
-#define SA_XSAVE 4096
-#define SA_XSAVE_MAX 16384
-#define SA_DATA (SA_XSAVE + SA_XSAVE_MAX)
+#define SA_EXTENDED 4096
+#define SA_EXTENDED_MAX 16384
+#define SA_DATA (SA_EXTENDED + SA_EXTENDED_MAX)
 #define SA_DATA_BYTES 16384
 #define SA_STACK_END (SA_DATA + SA_DATA_BYTES + 262144)
 #define SA_EXTRA SA_STACK_END /* after the stack: as much more data as was asked for */
@@ -117,18 +110,52 @@ struct stub_area {
 	uint64_t action[4];
 };
 
-_Static_assert(sizeof(struct stub_data) == SD_BYTES, "stub_data");
-_Static_assert(offsetof(struct stub_data, rbx) == SD_RBX && offsetof(struct stub_data, r15) == SD_R15, "stub_data");
-_Static_assert(offsetof(struct stub_data, restarts) == SD_RESTARTS, "stub_data");
-_Static_assert(offsetof(struct stub_data, rip_handler) == SD_RIP_HANDLER, "stub_data");
-_Static_assert(sizeof(struct stub_call) == SC_BYTES && offsetof(struct stub_call, result) == SC_RESULT, "stub_call");
-_Static_assert(offsetof(struct stub_area, channel) == SA_CHANNEL &&
-                       offsetof(struct stub_area, channel_byte) == SA_CHANNEL_BYTE,
-               "stub_area");
-_Static_assert(offsetof(struct stub_area, calls) == SA_CALLS, "stub_area");
-_Static_assert(offsetof(struct stub_area, cleanup) == SA_CLEANUP, "stub_area");
-_Static_assert(offsetof(struct stub_area, action) == SA_ACTION, "stub_area");
-_Static_assert(sizeof(struct stub_area) <= SA_XSAVE, "stub_area");
+#define AT(structure, member, place) _Static_assert(offsetof(struct structure, member) == (place), #place)
+AT(stub_data, all_signals, SD_ALL_SIGNALS);
+AT(stub_data, old_signals, SD_OLD_SIGNALS);
+AT(stub_data, area, SD_AREA);
+AT(stub_data, area_bytes, SD_AREA_BYTES);
+AT(stub_data, mxcsr, SD_MXCSR);
+AT(stub_data, flags, SD_FLAGS);
+AT(stub_data, rax_restart, SD_RAX_RESTART);
+AT(stub_data, rip_restart, SD_RIP_RESTART);
+AT(stub_data, rax_handler, SD_RAX_HANDLER);
+AT(stub_data, rip_handler, SD_RIP_HANDLER);
+AT(stub_data, rbx, SD_RBX);
+AT(stub_data, rcx, SD_RCX);
+AT(stub_data, rdx, SD_RDX);
+AT(stub_data, rsi, SD_RSI);
+AT(stub_data, rdi, SD_RDI);
+AT(stub_data, rbp, SD_RBP);
+AT(stub_data, rsp, SD_RSP);
+AT(stub_data, r8, SD_R8);
+AT(stub_data, r9, SD_R9);
+AT(stub_data, r10, SD_R10);
+AT(stub_data, r11, SD_R11);
+AT(stub_data, r12, SD_R12);
+AT(stub_data, r13, SD_R13);
+AT(stub_data, r14, SD_R14);
+AT(stub_data, r15, SD_R15);
+AT(stub_data, magic, SD_MAGIC);
+AT(stub_data, tid, SD_TID);
+AT(stub_data, restarts, SD_RESTARTS);
+_Static_assert(sizeof(struct stub_data) == SD_BYTES, "SD_BYTES");
+AT(stub_call, target, SC_TARGET);
+AT(stub_call, argument, SC_ARGUMENT);
+AT(stub_call, result, SC_RESULT);
+_Static_assert(sizeof(struct stub_call) == SC_BYTES, "SC_BYTES");
+AT(stub_area, call_count, SA_CALL_COUNT);
+AT(stub_area, cleanup_count, SA_CLEANUP_COUNT);
+AT(stub_area, errno_address, SA_ERRNO_ADDRESS);
+AT(stub_area, errno_value, SA_ERRNO_VALUE);
+AT(stub_area, pending, SA_PENDING);
+AT(stub_area, channel, SA_CHANNEL);
+AT(stub_area, channel_byte, SA_CHANNEL_BYTE);
+AT(stub_area, calls, SA_CALLS);
+AT(stub_area, cleanup, SA_CLEANUP);
+AT(stub_area, action, SA_ACTION);
+_Static_assert(sizeof(struct stub_area) <= SA_EXTENDED, "SA_EXTENDED");
+#undef AT
 
 extern const unsigned char stub_code[], stub_code_end[];
 #endif

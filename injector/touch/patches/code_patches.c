@@ -7,8 +7,7 @@
 #include <sys/mman.h>
 
 #include "arch/detour_code.h"
-
-#define INT3 0xcc
+#include "arch/instruction.h"
 
 /* ---- the list ---- */
 
@@ -104,28 +103,28 @@ int code_patches_read(const struct session *s, struct code_rows *rows, struct er
 /* ---- the changes ---- */
 
 /*
- * What to write where `now` is, for `to` in the place of `from`. The int3 of a uprobe that was put there stays if it is
- * taken back: what the kernel makes of it is what the file has, and that comes back around it. False: neither of the
- * two is there.
+ * What to write where `now` is, for `to` in the place of `from`. The breakpoint of a uprobe that was put there stays if
+ * it is taken back: what the kernel makes of it is what the file has, and that comes back around it. False: neither of
+ * the two is there.
  */
 static bool what_to_write(uint8_t *write, const uint8_t *now, const uint8_t *from, const uint8_t *to, unsigned bytes,
                           bool exactly)
 {
 	for (unsigned i = 0; i < bytes; i++) {
-		const bool probed = !exactly && now[i] == INT3 && from[i] != INT3;
+		const bool probed = !exactly && now[i] == INSTRUCTION_BREAKPOINT && from[i] != INSTRUCTION_BREAKPOINT;
 
 		if (now[i] != from[i] && !probed)
 			return false;
-		write[i] = probed ? INT3 : to[i];
+		write[i] = probed ? INSTRUCTION_BREAKPOINT : to[i];
 	}
 	return true;
 }
 
-/* But for int3 in code. */
+/* But for breakpoints in code. */
 static bool is_old_code(const struct code_patch *row, const uint8_t *now)
 {
 	for (unsigned i = 0; i < row->bytes; i++)
-		if (now[i] != row->old_code[i] && (now[i] != INT3 || row->kind == CODE_WORD))
+		if (now[i] != row->old_code[i] && (now[i] != INSTRUCTION_BREAKPOINT || row->kind == CODE_WORD))
 			return false;
 	return true;
 }

@@ -3,8 +3,8 @@
  * The jumps at the entries of allocation functions, and the words of CPython that lead to such functions
  * (python_functions.h), as they are listed in the payload, written and taken back. When and in which order: patches.h.
  *
- * Where the kernel has put a uprobe's int3 into a jump meanwhile, all else is taken back, and the int3 left to it. What
- * is before the jump is never touched: most uprobes are there (entry_code.h).
+ * Where the kernel has put a uprobe's breakpoint into a jump meanwhile, all else is taken back, and that left to it.
+ * What is before the jump is never touched: most uprobes are there (entry_code.h).
  */
 #ifndef MEMATTACH_CODE_PATCHES_H
 #define MEMATTACH_CODE_PATCHES_H

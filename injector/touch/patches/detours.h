@@ -2,10 +2,10 @@
 /*
  * Detours: where jumps at the entries of functions lead (struct detour_area of control.h).
  *
- *     entry --jmp--> detour -- sampled, or undecided --> trampoline --> hook
+ *     entry --jump-> detour -- sampled, or undecided --> trampoline --> hook
  *                      |                                                  |
  *                      v  not sampled                                     |
- *     behind the displaced <--jmp-- their copy, in the detour <-----------+
+ *     behind the displaced <-jump-- their copy, in the detour <-----------+
  *
  * A jump at an entry and the operands of the copied instructions reach 2 GiB, so each module that has hooked functions
  * gets an area near it (detour_place.h). The area is a mapping of the payload's file, so that what is left of one is

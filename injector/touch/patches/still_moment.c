@@ -73,7 +73,7 @@ static bool words_clear(struct look *l, const struct maps *maps, uint64_t sp)
 static int look_at_thread(const struct session *s, const struct maps *maps, struct tracee *t, struct err *e)
 {
 	struct look look = { .s = s }, words = { .s = s };
-	struct user_regs_struct regs;
+	struct registers regs;
 	struct stack_walk_end end;
 
 	int rc = tracee_registers(t, &regs, e);

@@ -104,7 +104,7 @@ static bool look_for_cave(void *context, unsigned frame, uint64_t pc, uint64_t s
 static bool runs_stub(const struct borrower *b, const struct stub_data *data, struct tracee *t)
 {
 	struct quiesce_range cave = { b->cave, b->cave + remote_cave_bytes() };
-	struct user_regs_struct regs;
+	struct registers regs;
 	struct stack_walk_end end;
 	struct err ignored;
 

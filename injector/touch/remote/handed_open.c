@@ -11,7 +11,7 @@ struct opening {
 	int fd;
 	bool entered; /* at the entry of the call that was changed, until its exit */
 	bool handed;
-	struct user_regs_struct before;
+	struct registers before;
 };
 
 void handed_name(char name[HANDED_NAME_BYTES], uint64_t unique)
@@ -19,7 +19,7 @@ void handed_name(char name[HANDED_NAME_BYTES], uint64_t unique)
 	snprintf(name, HANDED_NAME_BYTES, "/memattach-payload/of-no-file-system/%016llx", (unsigned long long)unique);
 }
 
-static bool is_wanted(const struct opening *o, const struct remote *r, const struct user_regs_struct *regs)
+static bool is_wanted(const struct opening *o, const struct remote *r, const struct registers *regs)
 {
 	char name[HANDED_NAME_BYTES];
 	struct err ignored;
@@ -29,10 +29,10 @@ static bool is_wanted(const struct opening *o, const struct remote *r, const str
 	       target_read_string(r->memory, at, name, sizeof name, &ignored) == 0 && !strcmp(name, o->name);
 }
 
-static int at_syscall(void *context, struct remote *r, const struct user_regs_struct *regs, struct err *e)
+static int at_syscall(void *context, struct remote *r, const struct registers *regs, struct err *e)
 {
 	struct opening *o = context;
-	struct user_regs_struct changed = *regs;
+	struct registers changed = *regs;
 
 	if (o->entered) {
 		o->entered = false;

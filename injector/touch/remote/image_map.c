@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/remote/image_map.h"
 
-#include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+
+#include "arch/elf_machine.h"
 
 #define PAGE 4096u
 #define IMAGE_BYTES_MAX (1ull << 30)
@@ -49,7 +50,7 @@ static int read_header(struct image *i, struct err *e)
 	Elf64_Ehdr *h = &i->header;
 
 	if (!read_at(i, 0, h, sizeof *h) || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != EM_X86_64 || h->e_type != ET_DYN ||
+	    h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != MACHINE_ELF || h->e_type != ET_DYN ||
 	    h->e_phentsize != sizeof(Elf64_Phdr))
 		return refuse(e, "it is no shared object of this machine");
 	return 0;
@@ -139,9 +140,9 @@ static int add_relocations(struct image_layout *l, const struct image *i, uint64
 	for (uint64_t done = 0; done < bytes; done += sizeof rela) {
 		if (at > i->size || !read_at(i, at + done, &rela, sizeof rela) || l->word_count == IMAGE_WORDS_MAX)
 			return refuse(e, "its relocations are not in the file, or too many");
-		if (ELF64_R_TYPE(rela.r_info) != R_X86_64_RELATIVE || rela.r_offset % sizeof(uint64_t) ||
+		if (ELF64_R_TYPE(rela.r_info) != RELOCATION_RELATIVE || rela.r_offset % sizeof(uint64_t) ||
 		    rela.r_offset > i->size - sizeof(uint64_t))
-			return refuse(e, "it has relocations of other kinds than R_X86_64_RELATIVE");
+			return refuse(e, "it has relocations of other kinds than those that are relative");
 		l->words[l->word_count++] = (struct image_word){ rela.r_offset, (uint64_t)rela.r_addend };
 	}
 	return 0;

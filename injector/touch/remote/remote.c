@@ -9,7 +9,6 @@
 #include "arch/registers.h"
 #include "control.h"
 
-#define MXCSR_DEFAULT 0x1f80
 #define ERRNO_MAX 4095 /* MAX_ERRNO of the kernel */
 
 static uint64_t stub_code_bytes(void)
@@ -51,10 +50,10 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, const s
 		.extra_bytes = extra_bytes,
 		.channel = CHANNEL_NONE,
 	};
-	if (extended == 0 || extended > SA_XSAVE_MAX)
+	if (extended == 0 || extended > SA_EXTENDED_MAX)
 		return err_set(e, ENOTSUP,
 		               "the extended registers of this processor take %llu bytes; at most %d are provided for",
-		               (unsigned long long)extended, SA_XSAVE_MAX);
+		               (unsigned long long)extended, SA_EXTENDED_MAX);
 	return target_write(writer, cave, stub_code, stub_code_bytes(), e);
 }
 
@@ -114,7 +113,7 @@ static int run_to_checkpoint(struct remote *r, uint64_t *checkpoint, uint64_t de
 		return meet(r, checkpoint, deadline_ns, e);
 	for (;;) {
 		enum tracee_stop stop;
-		struct user_regs_struct regs;
+		struct registers regs;
 
 		int rc = tracee_run(r->tracee, PTRACE_SYSCALL, first_deadline(r, deadline_ns), &stop, e);
 		if (tell_late(r, rc))
@@ -157,7 +156,6 @@ static int note_state(struct remote *r, struct err *e)
 	struct stub_data data = {
 		.area = r->area,
 		.area_bytes = r->area_bytes,
-		.mxcsr = MXCSR_DEFAULT,
 		.magic = STUB_MAGIC,
 		.tid = (uint64_t)t->tid,
 	};
@@ -209,7 +207,7 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 	int rc = note_state(r, e);
 	if (rc < 0)
 		return rc;
-	struct user_regs_struct enter = registers_enter(&r->saved, r->cave);
+	struct registers enter = registers_enter(&r->saved, r->cave);
 	rc = tracee_set_registers(t, &enter, e);
 	if (rc < 0)
 		return rc;

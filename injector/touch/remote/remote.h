@@ -8,8 +8,8 @@
  *
  *   remote_prepare   the stub's code goes into the cave, unused padding of an executable page: harmless
  *   remote_enter     the thread is stopped at a safe point (borrow.h). Registers and mask are noted in the cave:
- *                    harmless. One PTRACE_SETREGS points rip to the stub: the commit. The stub blocks all signals but
- *                    those of faults, maps a work area with a stack of its own (the thread's is not touched), saves the
+ *                    harmless. One PTRACE_SETREGS points the program counter to it: the commit. The stub blocks all
+ * signals but those of faults, maps a work area with a stack of its own (the thread's is not touched), saves the
  * extended registers there and stops at the first checkpoint: a harmless system call that only a tracer notices.
  *   remote_call      at a checkpoint, the tracer writes a list of calls and resumes; the stub makes them and comes to
  *                    the next checkpoint. A stub without a tracer finds an empty list.
@@ -45,7 +45,7 @@ struct remote {
 	uint64_t area_bytes;
 	uint64_t extra_bytes; /* room for data after the stack */
 	struct channel channel;
-	struct user_regs_struct saved;
+	struct registers saved;
 	uint64_t saved_mask;
 	uint64_t blocked_mask; /* meanwhile: all signals but those of faults */
 	unsigned cleanup_count;
@@ -56,7 +56,7 @@ struct remote {
 	void *late_context;
 	uint64_t late_ns;
 	/* Called at the entry and at the exit of each system call of a call that is traced (remote_call_traced). */
-	int (*at_syscall)(void *context, struct remote *r, const struct user_regs_struct *regs, struct err *e);
+	int (*at_syscall)(void *context, struct remote *r, const struct registers *regs, struct err *e);
 	void *at_syscall_context;
 };
 

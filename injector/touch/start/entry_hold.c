@@ -77,13 +77,13 @@ static int lead_dynamic(struct entry_hold *h, pid_t parent, struct err *e)
 
 int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
 {
-	struct user_regs_struct regs;
+	struct registers regs;
 	char path[40];
 
 	*h = (struct entry_hold){ .pid = pid };
 	snprintf(path, sizeof path, "/proc/%d/mem", pid);
 	int mem = open(path, O_RDWR | O_CLOEXEC);
-	int rc = mem < 0 || ptrace(PTRACE_GETREGS, pid, NULL, &regs) < 0 ? err_sys(e, "cannot look at it") : 0;
+	int rc = mem < 0 || !registers_read(pid, &regs) ? err_sys(e, "cannot look at it") : 0;
 	if (rc == 0)
 		rc = start_image_read(&h->image, mem, registers_sp(&regs), e);
 	h->image.mem = mem;
@@ -127,14 +127,14 @@ enum hold_state entry_hold_look(const struct entry_hold *h)
 /* Has the thread, which is stopped, go on at its entry. False: it is not where it waits. */
 static bool leave(const struct entry_hold *h)
 {
-	struct user_regs_struct regs;
+	struct registers regs;
 	uint64_t pushed[HOLD_PUSHED];
 
-	if (ptrace(PTRACE_GETREGS, h->pid, NULL, &regs) < 0 || registers_pc(&regs) - h->code >= code_bytes() ||
+	if (!registers_read(h->pid, &regs) || registers_pc(&regs) - h->code >= code_bytes() ||
 	    !pread_all(h->image.mem, pushed, sizeof pushed, registers_sp(&regs)))
 		return false;
 	hold_leave(&regs, h->entry, pushed);
-	if (ptrace(PTRACE_SETREGS, h->pid, NULL, &regs) < 0)
+	if (!registers_write(h->pid, &regs))
 		return false;
 	clear_code(h);
 	return true;

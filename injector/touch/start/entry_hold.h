@@ -8,7 +8,7 @@
  * constructors of libraries allocate is from before the attach. A static program at its main, because its C library is
  * of no use before (no thread pointer, no relocations); its constructors have run.
  *
- * How: no breakpoint. An int3, in whatever way it is set, kills a program whose tracer has died, and memattach may be
+ * How: no breakpoint. One kills, in whatever way it is set, a program whose tracer has died, and memattach may be
  * killed at any moment. Instead the program goes through code (hold_stub.S) in the padding behind its own: that
  * sleeps for half a millisecond, over and over, as long as memattach is its parent and has not said "go", and then
  * jumps to where the program would have been. It is led there

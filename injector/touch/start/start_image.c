@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "arch/elf_machine.h"
 #include "files/whole_io.h"
 
 #define PAGE 4096u
@@ -127,7 +128,7 @@ int start_image_read(struct start_image *image, int mem, uint64_t sp, struct err
 	struct auxiliary a = { 0 };
 
 	if (!next_word(&w, &s.argc) || !skip_to_null(&w) || !skip_to_null(&w) || !read_auxiliary(&w, &s, &a))
-		return err_set(e, ENOEXEC, "its stack is not as that of a program for x86-64");
+		return err_set(e, ENOEXEC, "its stack is not as that of a program for " MACHINE_NAME);
 	if (!read_segments(mem, a.phdr, a.phent, a.phnum, &s.program))
 		return err_set(e, ENOEXEC, "its program headers are not as linkers make them");
 	if (!find_bias(&s.program, a.phdr))

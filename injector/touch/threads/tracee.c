@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/threads/tracee.h"
 
-#include <elf.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "arch/registers.h"
 #include "base/grow.h"
 #include "touch/threads/reap.h"
 #include "process/target.h"
@@ -224,7 +221,7 @@ static void deadline_disarm(void)
  */
 static void hide_interruption(struct tracee *t)
 {
-	struct user_regs_struct regs;
+	struct registers regs;
 	struct err ignored;
 
 	int rc = tracee_registers(t, &regs, &ignored);
@@ -396,19 +393,14 @@ void tracee_release(pid_t tid)
 		forget_late(before);
 }
 
-int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e)
+int tracee_registers(struct tracee *t, struct registers *regs, struct err *e)
 {
-	struct iovec iov = { regs, sizeof *regs };
-
-	return request(t, PTRACE_GETREGSET, "PTRACE_GETREGSET", NT_PRSTATUS, (uintptr_t)&iov, e);
+	return registers_read(t->tid, regs) ? 0 : err_sys(e, "thread %d: cannot read its registers", t->tid);
 }
 
-int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e)
+int tracee_set_registers(struct tracee *t, const struct registers *regs, struct err *e)
 {
-	struct user_regs_struct copy = *regs;
-	struct iovec iov = { &copy, sizeof copy };
-
-	return request(t, PTRACE_SETREGSET, "PTRACE_SETREGSET", NT_PRSTATUS, (uintptr_t)&iov, e);
+	return registers_write(t->tid, regs) ? 0 : err_sys(e, "thread %d: cannot write its registers", t->tid);
 }
 
 int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e)

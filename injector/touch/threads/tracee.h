@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/user.h>
 
+#include "arch/registers.h"
 #include "host/clocks.h"
 #include "base/err.h"
 
@@ -82,8 +82,8 @@ void tracee_release_late(void);
 void tracee_await_late(uint64_t deadline_ns);
 void tracee_release(pid_t tid);
 
-int tracee_registers(struct tracee *t, struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
-int tracee_set_registers(struct tracee *t, const struct user_regs_struct *regs, struct err *e) WARN_UNUSED;
+int tracee_registers(struct tracee *t, struct registers *regs, struct err *e) WARN_UNUSED;
+int tracee_set_registers(struct tracee *t, const struct registers *regs, struct err *e) WARN_UNUSED;
 int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e) WARN_UNUSED;
 int tracee_set_signal_mask(struct tracee *t, uint64_t mask, struct err *e) WARN_UNUSED;
 

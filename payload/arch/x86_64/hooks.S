@@ -32,7 +32,30 @@
 #include "hook_call.h"
 
 #define ORIGINAL *8(%r11)
-#define KEPT_R10 (TRAMPOLINE_KEPT_R11 - 8) /* from the stack pointer at entry */
+#define KEPT_R10 (TRAMPOLINE_KEPT_SECOND - 8) /* from the stack pointer at entry */
+
+/* struct hook_kept, from the struct hook_call before it. */
+	.struct	HOOK_CALL_BYTES
+HOOK_KEPT_XMM:	.skip	16 * 16
+HOOK_KEPT_RAX:	.skip	8
+HOOK_KEPT_RCX:	.skip	8
+HOOK_KEPT_RDX:	.skip	8
+HOOK_KEPT_RSI:	.skip	8
+HOOK_KEPT_RDI:	.skip	8
+HOOK_KEPT_R8:	.skip	8
+HOOK_KEPT_R9:	.skip	8
+HOOK_KEPT_R10:	.skip	8
+HOOK_KEPT_R11:	.skip	8
+	.balign	16
+HOOK_KEPT_END:
+	.set	HOOK_KEPT_BYTES, HOOK_KEPT_END - HOOK_CALL_BYTES
+
+/* The frame of outer_enter. */
+	.struct	0
+OUTER_STATE:	.skip	8
+OUTER_LIVE:	.skip	8
+OUTER_BYTES:
+	.text
 
 	.hidden	hook_slow, trampolines_shared, thread_states_address, filter_counters, filter_mask, filter_multiplier
 	.hidden	payload_switch, code_deallocations
@@ -355,9 +378,9 @@ hook_enter_keeping:
 	frame_open HOOK_CALL_BYTES + HOOK_KEPT_BYTES + 32
 	kept_store %rsp
 	save_call 1
-	mov	TRAMPOLINE_KEPT_RAX + 8(%rbp), %rcx
+	mov	TRAMPOLINE_KEPT_FIRST + 8(%rbp), %rcx
 	mov	%rcx, HOOK_KEPT_RAX(%rsp)
-	mov	TRAMPOLINE_KEPT_R11 + 8(%rbp), %rcx
+	mov	TRAMPOLINE_KEPT_SECOND + 8(%rbp), %rcx
 	mov	%rcx, HOOK_KEPT_R11(%rsp)
 	mov	KEPT_R10 + 8(%rbp), %rcx
 	mov	%rcx, HOOK_KEPT_R10(%rsp)
@@ -388,9 +411,9 @@ hook_call_keeping:
 	mov	%rdi, %rbx
 	/* The call puts the return address below the stack pointer, and these are counted from there. */
 	mov	HOOK_KEPT_RAX(%rbx), %rax
-	mov	%rax, TRAMPOLINE_KEPT_RAX - 8(%rsp)
+	mov	%rax, TRAMPOLINE_KEPT_FIRST - 8(%rsp)
 	mov	HOOK_KEPT_R11(%rbx), %rax
-	mov	%rax, TRAMPOLINE_KEPT_R11 - 8(%rsp)
+	mov	%rax, TRAMPOLINE_KEPT_SECOND - 8(%rsp)
 	mov	HOOK_KEPT_R10(%rbx), %r10
 	kept_load %rbx
 	mov	HOOK_CALL_TRAMPOLINE(%rbx), %r11

@@ -23,12 +23,10 @@
 #define FILTER trampoline_code + TRAMPOLINES_BYTES
 #define TRAMPOLINE SHARED + TRAMPOLINES_SHARED_BYTES + TRAMPOLINE_BYTES * trampoline_number
 
-	/* One instruction, and for trampoline 0 a label by which the list at the end knows where it begins. */
-	.macro	at number, instruction:vararg
-	.if	trampoline_number == 0
-.Ltrampoline_\number:
-	.endif
-	\instruction
+	/* The assembler ends with an error if this place is not \offset from the start of the trampoline. */
+	.macro	is_at offset
+8:	.org	9b + \offset
+	.org	8b
 	.endm
 
 	.section .text.trampolines, "ax", @progbits
@@ -41,82 +39,64 @@ trampoline_code:
 	.rept	TRAMPOLINE_MAX
 
 	.p2align 8, 0xcc
-	at	0, mov %fs:0, %r10
-	at	1, cmp %r10, SHARED + TRAMPOLINES_NEAR_OWNER(%rip)
-	at	2, jne 2f
-	at	3, cmp $1, %rdi
-	at	4, sbb %rdi, SHARED + TRAMPOLINES_NEAR + THREAD_STATE_REMAINING(%rip)
-	at	5, js 1f
-	at	6, nop
-	at	7, jmp *TRAMPOLINE + 8(%rip)
-1:	at	8, lea SHARED + TRAMPOLINES_NEAR(%rip), %rax
-	at	9, jmp 3f
+9:	is_at	TRAMPOLINE_ALLOCATE
+	mov	%fs:0, %r10
+	cmp	%r10, SHARED + TRAMPOLINES_NEAR_OWNER(%rip)
+	jne	2f
+	cmp	$1, %rdi
+	sbb	%rdi, SHARED + TRAMPOLINES_NEAR + THREAD_STATE_REMAINING(%rip)
+	js	1f
+	nop
+	jmp	*TRAMPOLINE + 8(%rip)
+1:	is_at	TRAMPOLINE_BELOW
+	lea	SHARED + TRAMPOLINES_NEAR(%rip), %rax
+	jmp	3f
 
 	.p2align 6, 0xcc
-	at	10, mov SHARED + TRAMPOLINES_FILTER_MULTIPLIER(%rip), %eax
-	at	11, imul %rdi, %rax
-	at	12, shr $FILTER_SHIFT, %rax
-	at	13, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
-	at	14, lea FILTER(%rip), %r10
-	at	15, cmpb $0, (%r10, %rax)
-	at	16, jne 2f
-	at	17, jmp *TRAMPOLINE + 8(%rip)
+	is_at	TRAMPOLINE_RELEASE
+	mov	SHARED + TRAMPOLINES_FILTER_MULTIPLIER(%rip), %eax
+	imul	%rdi, %rax
+	shr	$FILTER_SHIFT, %rax
+	and	SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
+	lea	FILTER(%rip), %r10
+	cmpb	$0, (%r10, %rax)
+	jne	2f
+	jmp	*TRAMPOLINE + 8(%rip)
 
 	.p2align 4, 0xcc
-2:	at	18, xor %eax, %eax
-3:	at	19, lea TRAMPOLINE(%rip), %r11
-	at	20, jmp *(%r11)
+2:	is_at	TRAMPOLINE_OTHER
+	xor	%eax, %eax
+3:	lea	TRAMPOLINE(%rip), %r11
+	jmp	*(%r11)
 
 	.p2align 6, 0xcc
-	at	21, lea -1(%rsi), %rax
-	at	22, cmp $(POOL_MAX - 1), %rax
-	at	23, ja 4f
-	at	24, mov %fs:0, %r10
-	at	25, cmp %r10, SHARED + TRAMPOLINES_NEAR_OWNER(%rip)
-	at	26, jne 2b
-	at	27, sub %rsi, SHARED + TRAMPOLINES_NEAR + THREAD_STATE_REMAINING(%rip)
-	at	28, js 5f
-4:	at	29, jmp *TRAMPOLINE + 8(%rip)
-5:	at	30, lea SHARED + TRAMPOLINES_NEAR(%rip), %rax
-	at	31, jmp 3b
+	is_at	TRAMPOLINE_POOL_ALLOCATE
+	lea	-1(%rsi), %rax
+	cmp	$(POOL_MAX - 1), %rax
+	ja	4f
+	mov	%fs:0, %r10
+	cmp	%r10, SHARED + TRAMPOLINES_NEAR_OWNER(%rip)
+	jne	2b
+	sub	%rsi, SHARED + TRAMPOLINES_NEAR + THREAD_STATE_REMAINING(%rip)
+	js	5f
+4:	jmp	*TRAMPOLINE + 8(%rip)
+5:	lea	SHARED + TRAMPOLINES_NEAR(%rip), %rax
+	jmp	3b
 
 	.p2align 6, 0xcc
-	at	32, mov SHARED + TRAMPOLINES_FILTER_MULTIPLIER(%rip), %eax
-	at	33, imul %rsi, %rax
-	at	34, shr $FILTER_SHIFT, %rax
-	at	35, and SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
-	at	36, lea FILTER(%rip), %r10
-	at	37, cmpb $0, (%r10, %rax)
-	at	38, jne 2b
-	at	39, jmp *TRAMPOLINE + 8(%rip)
+	is_at	TRAMPOLINE_POOL_RELEASE
+	mov	SHARED + TRAMPOLINES_FILTER_MULTIPLIER(%rip), %eax
+	imul	%rsi, %rax
+	shr	$FILTER_SHIFT, %rax
+	and	SHARED + TRAMPOLINES_FILTER_MASK(%rip), %eax
+	lea	FILTER(%rip), %r10
+	cmpb	$0, (%r10, %rax)
+	jne	2b
+	jmp	*TRAMPOLINE + 8(%rip)
 
 	.set	trampoline_number, trampoline_number + 1
 	.endr
 	.p2align 12, 0xcc
 	.size	trampoline_code, . - trampoline_code
-
-	.macro	list_instruction number
-	.byte	.Ltrampoline_\number - trampoline_code
-	.endm
-
-	.section .rodata
-	.globl	trampoline_instructions, trampoline_instruction_count
-	.hidden	trampoline_instructions, trampoline_instruction_count
-	.type	trampoline_instructions, @object
-trampoline_instructions:
-	.altmacro
-	.set	number, 0
-	.rept	40
-	list_instruction %number
-	.set	number, number + 1
-	.endr
-	.noaltmacro
-.Ltrampoline_instructions_end:
-	.size	trampoline_instructions, . - trampoline_instructions
-	.p2align 2
-	.type	trampoline_instruction_count, @object
-trampoline_instruction_count:
-	.long	.Ltrampoline_instructions_end - trampoline_instructions
-	.size	trampoline_instruction_count, . - trampoline_instruction_count
 
 	.section .note.GNU-stack, "", @progbits

@@ -63,7 +63,7 @@ static void check_lazy(const char *program)
 
 	begin(&v, &view, program, NULL);
 	/* realloc and calloc are not called before the order comes: their GOT entries hold lazy stubs. */
-	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT);
+	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_realloc, RELOCATION_JUMP_SLOT);
 	assert_non_null(s);
 	assert_true(elf_module_holds(main_of(&view), s->value, 1, PF_X));
 	assert_ptr_equal(modules_find(&view.modules, s->original, true), view.libc.module);
@@ -73,7 +73,7 @@ static void check_lazy(const char *program)
 	view_close(&view);
 	view_open(&view, v.pid, true);
 	check_plan(&view);
-	s = view_entry(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT);
+	s = view_entry(&view, main_of(&view), HOOK_realloc, RELOCATION_JUMP_SLOT);
 	assert_non_null(s);
 	/* What the loader has bound it to is what was foretold. */
 	assert_int_equal(s->address, address);
@@ -105,9 +105,9 @@ static void test_entries_now_relro(void **state)
 	assert_non_null(s);
 	assert_int_equal(s->page_protection, PROT_READ);
 	/* malloc and free are also taken as values. */
-	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, R_X86_64_GLOB_DAT));
+	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, RELOCATION_GLOB_DAT));
 	assert_true(s->escapes);
-	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_malloc, R_X86_64_64));
+	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_malloc, RELOCATION_WORD));
 	assert_true(s->escapes);
 	assert_int_equal(s->original, view.libc.malloc);
 	end(&v, &view);
@@ -123,10 +123,10 @@ static void test_entries_redirected_data(void **state)
 	(void)state;
 	begin(&v, &view, "victim_now", NULL);
 	for (size_t i = 0; i < view.plans.entry_count; i++)
-		words += view.plans.entries[i].relocation == R_X86_64_64 &&
+		words += view.plans.entries[i].relocation == RELOCATION_WORD &&
 		         &view.modules.list[view.plans.entries[i].module] == main_of(&view);
 	assert_int_equal(words, 1); /* table; not allocate and discard */
-	assert_non_null(view_entry(&view, main_of(&view), HOOK_malloc, R_X86_64_JUMP_SLOT));
+	assert_non_null(view_entry(&view, main_of(&view), HOOK_malloc, RELOCATION_JUMP_SLOT));
 	end(&v, &view);
 }
 
@@ -151,8 +151,8 @@ static void test_entries_mark_plt(void **state)
 	for (size_t i = 0; i < count; i++)
 		addends += relas[i].r_addend != 0;
 	assert_true(addends > 0);
-	assert_non_null(view_entry(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT));
-	assert_non_null(view_entry(&view, main_of(&view), HOOK_calloc, R_X86_64_JUMP_SLOT));
+	assert_non_null(view_entry(&view, main_of(&view), HOOK_realloc, RELOCATION_JUMP_SLOT));
+	assert_non_null(view_entry(&view, main_of(&view), HOOK_calloc, RELOCATION_JUMP_SLOT));
 	end(&v, &view);
 }
 
@@ -163,10 +163,10 @@ static void test_entries_no_plt(void **state)
 
 	(void)state;
 	begin(&v, &view, "victim_noplt", NULL);
-	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_calloc, R_X86_64_GLOB_DAT);
+	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_calloc, RELOCATION_GLOB_DAT);
 	assert_non_null(s);
 	assert_false(s->escapes); /* called through, never loaded */
-	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, R_X86_64_GLOB_DAT));
+	assert_non_null(s = view_entry(&view, main_of(&view), HOOK_free, RELOCATION_GLOB_DAT));
 	assert_true(s->escapes);
 	end(&v, &view);
 }
@@ -318,7 +318,7 @@ static void test_entries_refuse_foreign_values(void **state)
 	(void)state;
 	victim_start(&v, "victim_lazy", NULL, NULL);
 	view_open(&view, v.pid, true);
-	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_realloc, R_X86_64_JUMP_SLOT);
+	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_realloc, RELOCATION_JUMP_SLOT);
 	assert_non_null(s);
 	uint64_t address = s->address, old = s->value;
 	struct elf_symbol strlen_like;
@@ -372,7 +372,7 @@ static void test_entries_redirected_to_other_modules(void **state)
 	victim_start(&v, "victim_now", VICTIM_DIR "/libvictim_plugin.so", NULL);
 	victim_order(&v, 'o');
 	view_open(&view, v.pid, true);
-	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_malloc, R_X86_64_64);
+	const struct entry_plan *s = view_entry(&view, main_of(&view), HOOK_malloc, RELOCATION_WORD);
 	assert_non_null(s);
 	assert_int_equal(ptrace(PTRACE_SEIZE, v.pid, 0, 0), 0);
 	assert_int_equal(ptrace(PTRACE_INTERRUPT, v.pid, 0, 0), 0);
@@ -481,7 +481,7 @@ static void test_entries_on_musl(void **state)
 	expect_via(&view, view.libc.module, HOOK_calloc, HOOK_malloc);
 	assert_non_null(view_entry(&view, view.libc.module, HOOK_malloc, 0));
 	assert_non_null(view_entry(&view, main_of(&view), HOOK_realloc, 0));
-	assert_non_null(view_entry(&view, main_of(&view), HOOK_malloc, R_X86_64_64));
+	assert_non_null(view_entry(&view, main_of(&view), HOOK_malloc, RELOCATION_WORD));
 	end(&v, &view);
 }
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "arch/elf_machine.h"
 #include "payload_image.h"
 
 struct copy {
@@ -113,7 +114,7 @@ static void test_image_layout_refuses_other_relocations(void **state)
 		if (d->d_tag == DT_RELA)
 			rela = (void *)(c.bytes + d->d_un.d_ptr);
 	assert_non_null(rela);
-	rela->r_info = ELF64_R_INFO(1, R_X86_64_GLOB_DAT);
+	rela->r_info = ELF64_R_INFO(1, RELOCATION_GLOB_DAT);
 	refuses(&c, "relocations");
 	c = copy_payload();
 	d = (void *)(c.bytes + segment(&c, PT_DYNAMIC, 0)->p_offset);

@@ -131,7 +131,7 @@ static void test_modules_watch_word_sees_a_fresh_image(void **state)
 	(void)state;
 	victim_start(&v, "victim_lazy", NULL, NULL);
 	view_open(&view, v.pid, true);
-	const struct entry_plan *s = view_entry(&view, modules_main(&view.modules), HOOK_calloc, R_X86_64_JUMP_SLOT);
+	const struct entry_plan *s = view_entry(&view, modules_main(&view.modules), HOOK_calloc, RELOCATION_JUMP_SLOT);
 	assert_non_null(s);
 	assert_int_equal(target_read_u64(&view.tm, s->address, &value, &e), 0);
 	assert_int_equal(modules_watch_word(&view.modules, s->address, value, &e), 0);

@@ -9,8 +9,8 @@
 #include "unwind/stack_base.h"
 #include "arch/stack_switch.h"
 
-#define RSP UNWIND_RULE(UNWIND_RSP, 16, 0)
-#define RBP UNWIND_RULE(UNWIND_RBP, 16, 2)
+#define RSP UNWIND_RULE(UNWIND_SP, 16, 0)
+#define RBP UNWIND_RULE(UNWIND_FP, 16, 2)
 #define UNSUPPORTED UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0)
 
 /* Three functions of 64 bytes; the middle one counts from %rbp. */

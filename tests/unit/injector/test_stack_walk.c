@@ -266,7 +266,7 @@ static void test_stack_walk_in_a_stub(void **state)
 		unsigned offset, pushed;
 	} places[] = { { 0, 0 }, { 6, 0 }, { 11, 1 } };
 	const uint8_t *stub = (const uint8_t *)(uintptr_t)stub_in(&__executable_start, &etext);
-	struct user_regs_struct regs, changed;
+	struct registers regs, changed;
 	struct stack_walk_end end;
 	struct frames ours;
 	enum tracee_stop stop;
@@ -285,12 +285,12 @@ static void test_stack_walk_in_a_stub(void **state)
 	assert_int_equal(tracee_registers(&t, &regs, &e), 0);
 	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
 		changed = regs;
-		changed.rip = (uintptr_t)stub + places[i].offset;
-		changed.rsp -= 8ull * places[i].pushed;
+		changed.general.rip = (uintptr_t)stub + places[i].offset;
+		changed.general.rsp -= 8ull * places[i].pushed;
 		assert_int_equal(tracee_set_registers(&t, &changed, &e), 0);
 		ours.count = 0;
 		stack_walk(w, &t, note, &ours, &end);
-		assert_true(end.frames > 1 && ours.sp[1] == regs.rsp + 8);
+		assert_true(end.frames > 1 && ours.sp[1] == regs.general.rsp + 8);
 	}
 	assert_int_equal(tracee_set_registers(&t, &regs, &e), 0);
 	tracee_detach(&t);

@@ -52,7 +52,7 @@ static void make_rows(struct unwind_rows *rows, uint32_t count)
 	assert_true(rows->pc && rows->rule);
 	for (uint32_t i = 0; i < count; i++) {
 		rows->pc[i] = i * 7;
-		rows->rule[i] = UNWIND_RULE(UNWIND_RSP, 8 + 8 * (i % 5), 0);
+		rows->rule[i] = UNWIND_RULE(UNWIND_SP, 8 + 8 * (i % 5), 0);
 	}
 }
 

@@ -71,7 +71,7 @@ static uint32_t expected_rule(Dwarf_Frame *frame)
 	Dwarf_Op memory[3], *ops;
 	size_t count;
 	bool signal_frame;
-	unsigned kind = UNWIND_UNSUPPORTED, rbp = UNWIND_RBP_LOST;
+	unsigned kind = UNWIND_UNSUPPORTED, rbp = UNWIND_FP_LOST;
 	int64_t n = 0;
 
 	int ra = dwarf_frame_info(frame, NULL, NULL, &signal_frame);
@@ -86,18 +86,18 @@ static uint32_t expected_rule(Dwarf_Frame *frame)
 		return UNWIND_SIGNAL;
 	if (count == 1 && ops[0].atom == DW_OP_bregx && (ops[0].number == 7 || ops[0].number == 6)) {
 		/* How libdw says register + offset. */
-		kind = ops[0].number == 7 ? UNWIND_RSP : UNWIND_RBP;
+		kind = ops[0].number == 7 ? UNWIND_SP : UNWIND_FP;
 		n = (int64_t)ops[0].number2;
 	} else if (count == 1 && (ops[0].atom == DW_OP_breg7 || ops[0].atom == DW_OP_breg6)) {
-		kind = ops[0].atom == DW_OP_breg7 ? UNWIND_RSP : UNWIND_RBP;
+		kind = ops[0].atom == DW_OP_breg7 ? UNWIND_SP : UNWIND_FP;
 		n = (int64_t)ops[0].number;
 	} else if (count == 2 && ops[1].atom == DW_OP_deref &&
 	           (ops[0].atom == DW_OP_breg7 || ops[0].atom == DW_OP_breg6)) {
-		kind = ops[0].atom == DW_OP_breg7 ? UNWIND_AT_RSP : UNWIND_AT_RBP;
+		kind = ops[0].atom == DW_OP_breg7 ? UNWIND_AT_SP : UNWIND_AT_FP;
 		n = (int64_t)ops[0].number;
 	} else if (count == 3 && ops[0].atom == DW_OP_breg7 && ops[1].atom == DW_OP_deref &&
 	           ops[2].atom == DW_OP_plus_uconst && ops[2].number == 8) {
-		kind = UNWIND_AT_RSP_8;
+		kind = UNWIND_AT_SP_8;
 		n = (int64_t)ops[0].number;
 	}
 	/* Frames of a mebibyte and more (one function of redis-server) do not fit a rule word. */
@@ -105,12 +105,12 @@ static uint32_t expected_rule(Dwarf_Frame *frame)
 		return UNWIND_UNSUPPORTED;
 	assert_int_equal(dwarf_frame_register(frame, 6, memory, &ops, &count), 0);
 	if (count == 0)
-		rbp = ops == memory ? UNWIND_RBP_LOST : UNWIND_RBP_SAME;
+		rbp = ops == memory ? UNWIND_FP_LOST : UNWIND_FP_SAME;
 	else if (count == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_plus_uconst &&
-	         (int64_t)ops[1].number < 0 && (int64_t)ops[1].number >= -8 * (int64_t)UNWIND_RBP_MAX)
+	         (int64_t)ops[1].number < 0 && (int64_t)ops[1].number >= -8 * (int64_t)UNWIND_FP_MAX)
 		rbp = (unsigned)(-(int64_t)ops[1].number / 8);
 	else if (count == 1 && ops[0].atom == DW_OP_breg6 && ops[0].number == 0)
-		rbp = UNWIND_RBP_AT_RBP;
+		rbp = UNWIND_FP_AT_FP;
 	return UNWIND_RULE(kind, n, rbp);
 }
 

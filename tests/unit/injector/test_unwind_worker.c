@@ -102,7 +102,7 @@ static void test_unwind_worker_that_dies(void **state)
 
 static void test_unwind_rows_sound_refuses_what_would_mislead(void **state)
 {
-	uint32_t pc[] = { 0, 5, 9 }, rule[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_NONE, UNWIND_END };
+	uint32_t pc[] = { 0, 5, 9 }, rule[] = { UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_NONE, UNWIND_END };
 	struct unwind_rows rows = { .pc = pc, .rule = rule, .count = 3 };
 
 	(void)state;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "trampoline_setup.h"
 #include "lost_owners.h"
 #include "thread_state.h"

@@ -45,7 +45,7 @@ void kept_call(const struct registers *in, struct registers *out, const uint64_t
 #define LOAD_VECTOR(r, at, name) "movups " #name "+" #at "(%rip), %" #r "\n"
 #define STORE_VECTOR(r, at, name) "movups %" #r ", " #name "+" #at "(%rip)\n"
 
-_Static_assert(TRAMPOLINE_KEPT_RAX == -16 && TRAMPOLINE_KEPT_R11 == -24, "as the code below has it");
+_Static_assert(TRAMPOLINE_KEPT_FIRST == -16 && TRAMPOLINE_KEPT_SECOND == -24, "as the code below has it");
 
 /* clang-format off */
 __asm__(".pushsection .text\n"

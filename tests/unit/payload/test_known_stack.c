@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "control.h"
 #include "known_stack.h"
 

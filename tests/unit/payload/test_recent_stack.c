@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "known_stack.h"
 #include "recent_stack.h"
 #include "walk_fixture.h"
@@ -70,19 +70,19 @@ struct earlier {
 static void test_recent_stack_changes_nothing(void **state)
 {
 	const uint32_t rules[] = {
-		UNWIND_RULE(UNWIND_RSP, 8, 0),
-		UNWIND_RULE(UNWIND_RSP, 24, 0),
-		UNWIND_RULE(UNWIND_RSP, 40, 2),
-		UNWIND_RULE(UNWIND_RSP, 48, 4),
-		UNWIND_RULE(UNWIND_RSP, 16, UNWIND_RBP_LOST),
-		UNWIND_RULE(UNWIND_RBP, 16, 2),
-		UNWIND_RULE(UNWIND_RBP, 32, UNWIND_RBP_AT_RBP),
-		UNWIND_RULE(UNWIND_AT_RSP, 8, 0),
-		UNWIND_RULE(UNWIND_AT_RBP, -8, UNWIND_RBP_AT_RBP),
+		UNWIND_RULE(UNWIND_SP, 8, 0),
+		UNWIND_RULE(UNWIND_SP, 24, 0),
+		UNWIND_RULE(UNWIND_SP, 40, 2),
+		UNWIND_RULE(UNWIND_SP, 48, 4),
+		UNWIND_RULE(UNWIND_SP, 16, UNWIND_FP_LOST),
+		UNWIND_RULE(UNWIND_FP, 16, 2),
+		UNWIND_RULE(UNWIND_FP, 32, UNWIND_FP_AT_FP),
+		UNWIND_RULE(UNWIND_AT_SP, 8, 0),
+		UNWIND_RULE(UNWIND_AT_FP, -8, UNWIND_FP_AT_FP),
 		UNWIND_NONE,
 		UNWIND_RULE(UNWIND_END, 0, 0),
-		UNWIND_RULE(UNWIND_RSP, 32, 0),
-		UNWIND_RULE(UNWIND_RSP, 56, 0),
+		UNWIND_RULE(UNWIND_SP, 32, 0),
+		UNWIND_RULE(UNWIND_SP, 56, 0),
 	};
 	const uint32_t plain[] = { 0, 1, 2, 3, 11, 12 };
 	static struct earlier earlier[3];
@@ -117,7 +117,7 @@ static void test_recent_stack_changes_nothing(void **state)
 
 			if (i < 6 || !stack[word] || roll(100) == 0)
 				stack[word] = PC(rule);
-			word += UNWIND_KIND(rules[(stack[word] - CODE) / 16]) == UNWIND_RSP
+			word += UNWIND_KIND(rules[(stack[word] - CODE) / 16]) == UNWIND_SP
 			                ? (uint32_t)UNWIND_N_BYTES(rules[(stack[word] - CODE) / 16]) / 8
 			                : 1 + roll(6);
 			if (!stack[word])
@@ -149,8 +149,8 @@ static void test_recent_stack_changes_nothing(void **state)
 
 static void publish_deep_rules(void)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 8, 0),
-		                   UNWIND_RULE(UNWIND_RSP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_RULE(UNWIND_SP, 8, 0),
+		                   UNWIND_RULE(UNWIND_SP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	publish(rules, 4);
 }
@@ -260,7 +260,7 @@ static void test_recent_stack_ignores_a_frame_pointer_that_counts(void **state)
 /* The outermost frame ends the stack in another way now: that holds for frames that are not met this time, too. */
 static void test_recent_stack_counts_the_last_step(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_NONE };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_NONE };
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));
@@ -311,7 +311,7 @@ static void test_recent_stack_ends_at_the_thread_pointer(void **state)
 /* What a signal interrupted is not found by the words of frames alone. */
 static void test_recent_stack_leaves_signals_out(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_SIGNAL, 0, 0),
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_RULE(UNWIND_SIGNAL, 0, 0),
 		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
@@ -333,7 +333,7 @@ static void test_recent_stack_leaves_signals_out(void **state)
 /* A step by frame pointer that was read elsewhere is not taken for the same. */
 static void test_recent_stack_notices_a_changed_frame_pointer(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RBP, 16, 2),
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 32, 2), UNWIND_RULE(UNWIND_FP, 16, 2),
 		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
@@ -356,8 +356,8 @@ static void test_recent_stack_notices_a_changed_frame_pointer(void **state)
 /* The same outer frames, but the frame pointer was saved in another place by the frame inside. */
 static void test_recent_stack_knows_where_the_frame_pointer_was_saved(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 32, 2), UNWIND_RULE(UNWIND_RSP, 32, 3),
-		                   UNWIND_RULE(UNWIND_RBP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 32, 2), UNWIND_RULE(UNWIND_SP, 32, 3),
+		                   UNWIND_RULE(UNWIND_FP, 16, 2), UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));
@@ -381,8 +381,8 @@ static void test_recent_stack_knows_where_the_frame_pointer_was_saved(void **sta
 /* All that was compared is as it was, but a CFA was read from a word that has changed. */
 static void test_recent_stack_ends_where_a_cfa_was_read(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_AT_RSP, 8, 0),
-		                   UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_RULE(UNWIND_END, 0, 0),
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_RULE(UNWIND_AT_SP, 8, 0),
+		                   UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_RULE(UNWIND_END, 0, 0),
 		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 
 	(void)state;
@@ -405,7 +405,7 @@ static void test_recent_stack_ends_where_a_cfa_was_read(void **state)
 /* Nothing that is in its memory leads a walk out of the stack. */
 static void test_recent_stack_is_not_trusted(void **state)
 {
-	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);
+	const uint32_t rule = UNWIND_RULE(UNWIND_SP, 8, 0);
 
 	(void)state;
 	memset(&recent, 0, sizeof(recent));

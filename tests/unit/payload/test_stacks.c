@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "fixture.h"
 #include "known_stack.h"
 #include "recent_stack.h"
@@ -44,10 +44,10 @@ enum {
 };
 
 static const uint32_t rules[MODULE_FUNCTIONS] = {
-	[SMALL] = UNWIND_RULE(UNWIND_RSP, 16, UNWIND_RBP_SAME),
-	[LARGE] = UNWIND_RULE(UNWIND_RSP, 1600, UNWIND_RBP_SAME),
-	[SAVING] = UNWIND_RULE(UNWIND_RSP, 48, 2),
-	[POINTED] = UNWIND_RULE(UNWIND_RBP, 16, 2), /* 64 bytes */
+	[SMALL] = UNWIND_RULE(UNWIND_SP, 16, UNWIND_FP_SAME),
+	[LARGE] = UNWIND_RULE(UNWIND_SP, 1600, UNWIND_FP_SAME),
+	[SAVING] = UNWIND_RULE(UNWIND_SP, 48, 2),
+	[POINTED] = UNWIND_RULE(UNWIND_FP, 16, 2), /* 64 bytes */
 	[BARE] = UNWIND_NONE,
 	[OUTERMOST] = UNWIND_RULE(UNWIND_END, 0, 0),
 	[SWITCHING] = UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0), /* see injector/arch/stack_switch.h */

@@ -7,19 +7,19 @@
 
 #include <cmocka.h>
 
-#include "arch/x86_64/arch.h"
+#include "arch/machine.h"
 #include "known_stack.h"
 #include "walk_fixture.h"
 
 static void test_walk_follows_each_kind(void **state)
 {
 	const uint32_t rules[] = {
-		UNWIND_RULE(UNWIND_RSP, 24, 2),                    /* 0: rbp saved at CFA - 16 */
-		UNWIND_RULE(UNWIND_RBP, 16, 2),                    /* 1: push rbp; mov rsp, rbp */
-		UNWIND_RULE(UNWIND_AT_RSP, 8, UNWIND_RBP_SAME),    /* 2 */
-		UNWIND_RULE(UNWIND_AT_RSP_8, 0, UNWIND_RBP_SAME),  /* 3 */
-		UNWIND_RULE(UNWIND_AT_RBP, -8, UNWIND_RBP_AT_RBP), /* 4 */
-		UNWIND_RULE(UNWIND_END, 0, UNWIND_RBP_SAME),       /* 5 */
+		UNWIND_RULE(UNWIND_SP, 24, 2),                  /* 0: rbp saved at CFA - 16 */
+		UNWIND_RULE(UNWIND_FP, 16, 2),                  /* 1: push rbp; mov rsp, rbp */
+		UNWIND_RULE(UNWIND_AT_SP, 8, UNWIND_FP_SAME),   /* 2 */
+		UNWIND_RULE(UNWIND_AT_SP_8, 0, UNWIND_FP_SAME), /* 3 */
+		UNWIND_RULE(UNWIND_AT_FP, -8, UNWIND_FP_AT_FP), /* 4 */
+		UNWIND_RULE(UNWIND_END, 0, UNWIND_FP_SAME),     /* 5 */
 	};
 
 	(void)state;
@@ -62,38 +62,38 @@ static void assert_truncated(uint32_t count)
 static void test_walk_ends_at_a_frame_that_does_not_fit(void **state)
 {
 	(void)state;
-	walk_one(UNWIND_RULE(UNWIND_RSP, 0, 0), 0); /* the CFA does not grow */
+	walk_one(UNWIND_RULE(UNWIND_SP, 0, 0), 0); /* the CFA does not grow */
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RSP, -8, 0), 0);
+	walk_one(UNWIND_RULE(UNWIND_SP, -8, 0), 0);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RSP, UNWIND_N_MAX_BYTES, 0), 0); /* after the end */
+	walk_one(UNWIND_RULE(UNWIND_SP, UNWIND_N_MAX_BYTES, 0), 0); /* after the end */
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), 0);
+	walk_one(UNWIND_RULE(UNWIND_FP, 16, 0), 0);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(5)); /* below */
+	walk_one(UNWIND_RULE(UNWIND_FP, 16, 0), at(5)); /* below */
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), UINT64_MAX - 7);
+	walk_one(UNWIND_RULE(UNWIND_FP, 16, 0), UINT64_MAX - 7);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RBP, 16, 0), at(20) + 3); /* not aligned */
+	walk_one(UNWIND_RULE(UNWIND_FP, 16, 0), at(20) + 3); /* not aligned */
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_AT_RBP, 0, 0), 8);
+	walk_one(UNWIND_RULE(UNWIND_AT_FP, 0, 0), 8);
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_AT_RSP, -16, 0), 0);
+	walk_one(UNWIND_RULE(UNWIND_AT_SP, -16, 0), 0);
 	assert_truncated(1);
 	stack[11] = UINT64_MAX;
-	walk_one(UNWIND_RULE(UNWIND_AT_RSP_8, 0, 0), 0);
+	walk_one(UNWIND_RULE(UNWIND_AT_SP_8, 0, 0), 0);
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(UNWIND_UNSUPPORTED, 0, 0), 0);
 	assert_truncated(1);
 	walk_one(UNWIND_RULE(15, 8, 0), 0); /* no such kind */
 	assert_truncated(1);
-	walk_one(UNWIND_RULE(UNWIND_RSP, 8 * (WORDS - 11), 0), 0); /* exactly the last word: 0, the outermost */
+	walk_one(UNWIND_RULE(UNWIND_SP, 8 * (WORDS - 11), 0), 0); /* exactly the last word: 0, the outermost */
 	assert_int_equal(result.flags, 0);
 }
 
 static void test_walk_loses_the_frame_pointer(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 8, UNWIND_RBP_LOST), UNWIND_RULE(UNWIND_RBP, 16, 2) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 8, UNWIND_FP_LOST), UNWIND_RULE(UNWIND_FP, 16, 2) };
 
 	(void)state;
 	publish(rules, 2);
@@ -106,7 +106,7 @@ static void test_walk_loses_the_frame_pointer(void **state)
 
 static void test_walk_stops_at_the_depth_limit(void **state)
 {
-	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);
+	const uint32_t rule = UNWIND_RULE(UNWIND_SP, 8, 0);
 
 	(void)state;
 	publish(&rule, 1);
@@ -155,7 +155,7 @@ static void test_walk_falls_back_to_frame_pointers(void **state)
 /* "mark the deepest frame by zeroing the frame pointer" (psABI), as musl's start code does, which has no rules. */
 static void test_walk_ends_at_a_zero_frame_pointer(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_RSP, 16, 2), UNWIND_RULE(UNWIND_NONE, 0, 0) };
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SP, 16, 2), UNWIND_RULE(UNWIND_NONE, 0, 0) };
 
 	(void)state;
 	publish(rules, 2);
@@ -178,7 +178,7 @@ static void test_walk_ends_at_a_zero_frame_pointer(void **state)
 static void test_walk_of_an_unknown_stack_needs_rules(void **state)
 {
 	struct unwind_module module = { .start = CODE, .end = CODE + 32, .row_count = 2, .id = 9 };
-	const uint32_t pcs[] = { 0, 16 }, rules[] = { UNWIND_RULE(UNWIND_RSP, 8, 0), UNWIND_NONE };
+	const uint32_t pcs[] = { 0, 16 }, rules[] = { UNWIND_RULE(UNWIND_SP, 8, 0), UNWIND_NONE };
 
 	(void)state;
 	module.rows_offset = fixture_rows(&fixture, pcs, rules, 2);
@@ -200,7 +200,7 @@ static void test_walk_of_an_unknown_stack_needs_rules(void **state)
 /* The thread control block ends a thread's stack. */
 static void test_walk_ends_at_the_thread_pointer(void **state)
 {
-	const uint32_t rule = UNWIND_RULE(UNWIND_RSP, 8, 0);
+	const uint32_t rule = UNWIND_RULE(UNWIND_SP, 8, 0);
 	struct unwind_start start = { .sp = at(10), .thread_pointer = at(14) };
 
 	(void)state;
@@ -217,7 +217,7 @@ static void test_walk_ends_at_the_thread_pointer(void **state)
 
 static void test_walk_passes_signal_frames(void **state)
 {
-	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_RBP, 16, 2),
+	const uint32_t rules[] = { UNWIND_RULE(UNWIND_SIGNAL, 0, 0), UNWIND_RULE(UNWIND_FP, 16, 2),
 		                   UNWIND_RULE(UNWIND_END, 0, 0) };
 	uint32_t context = 11;
 
@@ -277,14 +277,14 @@ static void test_rules_follow_the_index(void **state)
 	struct unwind_module module = {
 		.start = CODE, .end = CODE + 16, .rows_offset = UINT64_MAX - 7, .row_count = 1, .id = 9
 	};
-	const uint32_t first = UNWIND_RULE(UNWIND_RSP, 8, 0), second = UNWIND_RULE(UNWIND_END, 0, 0);
+	const uint32_t first = UNWIND_RULE(UNWIND_SP, 8, 0), second = UNWIND_RULE(UNWIND_END, 0, 0);
 	struct unwind_view view;
 
 	(void)state;
 	publish(&first, 1);
 	unwind_view_open(&view, unwind_index_now());
-	assert_int_equal(kind_at(&view, PC(0)), UNWIND_RSP);
-	assert_int_equal(kind_at(&view, PC(0)), UNWIND_RSP);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_SP);
+	assert_int_equal(kind_at(&view, PC(0)), UNWIND_SP);
 	assert_int_equal(unwind_frame_search(&view, CODE), UNWIND_NONE); /* the call before it would be outside */
 	assert_int_equal(unwind_frame_search(&view, CODE + 17), UNWIND_NONE);
 	publish(&second, 1);
@@ -331,7 +331,7 @@ static void test_rules_that_share_an_entry_stay(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < SHARERS; i++) {
 		rows[i] = (uint32_t)(SHARED(i) - CODE - 8);
-		rows[SHARERS + i] = UNWIND_RULE(UNWIND_RSP, 8 * (i + 1), 0);
+		rows[SHARERS + i] = UNWIND_RULE(UNWIND_SP, 8 * (i + 1), 0);
 	}
 	module.rows_offset = FIXTURE_TABLES_BYTES - sizeof(rows);
 	memcpy(fixture.tables + module.rows_offset, rows, sizeof(rows));

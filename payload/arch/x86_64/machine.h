@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All that the payload's C code knows about x86-64: system calls, the thread pointer, the cycle counter, the
- * floating-point environment, and what an interrupted thread looks like on a signal frame. hooks.S and trampolines.S
- * hold the rest.
- */
-#ifndef MEMATTACH_PAYLOAD_ARCH_H
-#define MEMATTACH_PAYLOAD_ARCH_H
+#ifndef MEMATTACH_PAYLOAD_X86_64_MACHINE_H
+#define MEMATTACH_PAYLOAD_X86_64_MACHINE_H
 
 #include <stdint.h>
 
-/* Linux system call numbers. */
 #define ARCH_SYS_FSTAT 5
 #define ARCH_SYS_MMAP 9
 #define ARCH_SYS_MPROTECT 10
@@ -18,11 +12,10 @@
 #define ARCH_SYS_MADVISE 28
 #define ARCH_SYS_MUNLOCK 150
 
-/* Offset of st_size in the struct stat that the kernel fills, and the size of that struct. */
 #define ARCH_STAT_BYTES 144
 #define ARCH_STAT_SIZE_OFFSET 48
 
-/* Registers of the interrupted code, from the ucontext of a signal frame (Linux, x86-64 psABI). */
+/* x86-64 psABI */
 #define ARCH_UCONTEXT_FP 120
 #define ARCH_UCONTEXT_SP 160
 #define ARCH_UCONTEXT_PC 168
@@ -43,7 +36,7 @@ static inline int64_t arch_syscall(int64_t number, uint64_t a, uint64_t b, uint6
 	return result;
 }
 
-/* The thread control block; glibc and musl keep its own address in its first word. */
+/* glibc and musl keep the address of the thread control block in its first word. */
 static inline uint64_t arch_thread_pointer(void)
 {
 	uint64_t tp;
@@ -60,11 +53,6 @@ static inline uint64_t arch_cycles(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/*
- * The target may have unmasked floating-point exceptions, chosen another rounding, or be about to look at the sticky
- * flags. Arithmetic in double is between these two, in a function that is not inlined and works through memory, so
- * that the compiler cannot move it out.
- */
 static inline uint32_t arch_float_enter(void)
 {
 	uint32_t saved;

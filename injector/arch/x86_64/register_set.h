@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MEMATTACH_REGISTER_SET_H
+#define MEMATTACH_REGISTER_SET_H
+
+#include <sys/user.h>
+
+struct registers {
+	struct user_regs_struct general;
+};
+
+#endif

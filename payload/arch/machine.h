@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that the payload's C code knows about the machine. hooks.S and trampolines.S beside the machine's header hold the
+ * rest.
+ *
+ *   ARCH_SYS_*            Linux system call numbers
+ *   ARCH_STAT_BYTES, ARCH_STAT_SIZE_OFFSET
+ *                         size of the struct stat that the kernel fills, and where st_size is in it
+ *   ARCH_UCONTEXT_*       where the registers of interrupted code are in the ucontext of a signal frame
+ *   arch_syscall()        makes a system call of up to six arguments; what it returns, -errno on failure. No errno
+ *   arch_thread_pointer() the thread pointer: differs from that of each other thread that lives
+ *   arch_cycles()         a counter that all processors share and that runs at one speed, as the clock of samples
+ *   arch_float_enter(), arch_float_leave()
+ *                         The target may have unmasked floating-point exceptions, chosen another rounding, or be about
+ *                         to look at the sticky flags. Arithmetic in double is between these two, in a function that is
+ *                         not inlined and works through memory, so that the compiler cannot move it out
+ */
+#ifndef MEMATTACH_PAYLOAD_MACHINE_H
+#define MEMATTACH_PAYLOAD_MACHINE_H
+
+#if defined(__x86_64__)
+#include "arch/x86_64/machine.h"
+#else
+#error "memattach has no payload for this architecture yet"
+#endif
+
+#endif
