@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from machine import check_machine  # noqa: F401 pylint: disable=unused-import
+
 PARTS = ("payload", "injector", "analyzer", "common", "include")
 # What a file of a part may include with quotes, beside its own part.
 MAY_INCLUDE = {
