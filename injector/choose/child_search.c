@@ -3,22 +3,10 @@
 
 #include <dirent.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "process/target.h"
-
-static uint64_t age_ns(uint64_t start_ticks)
-{
-	uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
-	struct timespec boot;
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	uint64_t now_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
-	uint64_t start_ns = start_ticks / hertz * 1000000000u + start_ticks % hertz * 1000000000u / hertz;
-	return now_ns > start_ns ? now_ns - start_ns : 0;
-}
 
 static bool children_of_thread(pid_t pid, pid_t tid, bool (*take)(void *context, const struct chosen *child),
                                void *context)
@@ -31,7 +19,7 @@ static bool children_of_thread(pid_t pid, pid_t tid, bool (*take)(void *context,
 	snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, tid);
 	AUTO_FCLOSE FILE *f = fopen(path, "re");
 	while (f && fscanf(f, "%d", &number) == 1)
-		if (chosen_look(&child, number, &ended) == 0 && age_ns(child.start_ticks) >= CHILD_AGE_NS &&
+		if (chosen_look(&child, number, &ended) == 0 && chosen_age_ns(child.start_ticks) >= CHILD_AGE_NS &&
 		    !take(context, &child))
 			return false;
 	return true;

@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -242,6 +243,17 @@ int chosen_look(struct chosen *chosen, pid_t pid, struct err *e)
 	return 0;
 }
 
+uint64_t chosen_age_ns(uint64_t start_ticks)
+{
+	uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec boot;
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	uint64_t now_ns = (uint64_t)boot.tv_sec * 1000000000u + (uint64_t)boot.tv_nsec;
+	uint64_t start_ns = start_ticks / hertz * 1000000000u + start_ticks % hertz * 1000000000u / hertz;
+	return now_ns > start_ns ? now_ns - start_ns : 0;
+}
+
 /* command: NULL, or what is looked for instead of a name. */
 static bool matches(pid_t pid, enum chosen_by by, const char *what, const regex_t *command)
 {
@@ -252,6 +264,11 @@ static bool matches(pid_t pid, enum chosen_by by, const char *what, const regex_
 	if (by != CHOSEN_BY_NAME)
 		return has_cgroup(pid, by, what);
 	return proc_status_read(status, pid, 0) == 0 && has_name(pid, status, what);
+}
+
+bool chosen_fits(pid_t pid, enum chosen_by by, const char *what)
+{
+	return matches(pid, by, what, NULL);
 }
 
 static int by_pid(const void *a, const void *b)

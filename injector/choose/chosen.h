@@ -41,6 +41,10 @@ enum chosen_by {
 int chosen_find(struct chosen_list *chosen, enum chosen_by by, const char *what, struct err *e) WARN_UNUSED;
 /* One process. -ESRCH: it has ended. */
 int chosen_look(struct chosen *chosen, pid_t pid, struct err *e) WARN_UNUSED;
+/* Is this process meant? Unlike chosen_find, a name is that of comm or of the program's file only. */
+bool chosen_fits(pid_t pid, enum chosen_by by, const char *what);
+/* How long ago a process began. */
+uint64_t chosen_age_ns(uint64_t start_ticks);
 void chosen_free(struct chosen_list *chosen);
 /* One line each with the command line as it is now, printable, on a terminal cut to its width; at most so many. */
 void chosen_print(const struct chosen_list *chosen, size_t most, FILE *out);

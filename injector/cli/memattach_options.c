@@ -23,7 +23,12 @@ static const struct option_row rows[] = {
 	  .help = "the process in this unit of systemd; .service may be left out" },
 	{ .code = OPTION_ALL,
 	  .name = "all",
-	  .help = "where several are found: all of them, each with a session and a dump of its own" },
+	  .help = "where several are found: all of them, each with a session and a dump of its own; with --detach: "
+	          "all processes that something of memattach is in" },
+	{ .code = OPTION_SYSTEM,
+	  .name = "system",
+	  .help = "every process that may be attached to, also those that begin later; with --name, --cgroup or --unit "
+	          "every one that fits. -o is a directory; --max-overhead and --max-size are for all together" },
 	{ .code = OPTION_CHILDREN,
 	  .name = "children",
 	  .help = "also the processes that it makes, from their first fifth of a second on, each with a session "
@@ -162,6 +167,7 @@ const struct option_table memattach_options = {
 	.program = "memattach",
 	.before = "Usage: memattach [OPTION]... PID\n"
 		  "  or:  memattach [OPTION]... -- COMMAND [ARGUMENT]...\n"
+		  "  or:  memattach [OPTION]... --system -o DIRECTORY\n"
 		  "  or:  memattach --detach PID\n"
 		  "  or:  memattach --doctor PID\n"
 		  "  or:  memattach --census [--json] PID\n"

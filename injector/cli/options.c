@@ -194,6 +194,7 @@ static int parse_selection(int c, const char *argument, struct selection *s)
 	case OPTION_NAME: return choose_by(s, CHOSEN_BY_NAME, argument);
 	case OPTION_CGROUP: return choose_by(s, CHOSEN_BY_CGROUP, argument);
 	case OPTION_UNIT: return choose_by(s, CHOSEN_BY_UNIT, argument);
+	case OPTION_SYSTEM: s->system = true; return 0;
 	case OPTION_CHILDREN: s->children = true; return 0;
 	default: s->all = true; return 0;
 	}
@@ -232,6 +233,7 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_CGROUP:
 	case OPTION_UNIT:
 	case OPTION_ALL:
+	case OPTION_SYSTEM:
 	case OPTION_CHILDREN: return parse_selection(c, argument, selection);
 	case OPTION_DETACH: *command = COMMAND_DETACH; break;
 	case OPTION_DOCTOR: *command = COMMAND_DOCTOR; break;
@@ -295,11 +297,30 @@ static int take_program(char **words, const struct session_options *o, enum comm
 	return 0;
 }
 
+static int check_system(const struct session_options *o, enum command command, const struct selection *s)
+{
+	if (command != COMMAND_PROFILE || o->pid)
+		return usage("%s",
+		             "--system profiles processes: not with a PID, a command, --detach, --doctor or --census");
+	if (s->all || s->children || o->trigger_count || o->every_ns || o->live)
+		return usage("%s", "--system takes all there is, now and later: not with --all, --children, --when, "
+		                   "--every or --live");
+	if (!o->output)
+		return usage("%s", "--system wants -o DIRECTORY, for its dumps");
+	if (o->receipt || o->report_count || o->json)
+		return usage("%s", "--receipt, --report and --json are about one process: not with --system");
+	return 0;
+}
+
 /* What does not go together. */
 static int check_selection(const struct session_options *o, enum command command, const struct selection *s)
 {
 	bool session = command == COMMAND_PROFILE || command == COMMAND_LAUNCH, several = s->all || s->children;
 
+	if (s->system)
+		return check_system(o, command, s);
+	if (s->all && command == COMMAND_DETACH && !o->pid)
+		return 0;
 	if (!o->pid && !s->what && !s->program)
 		return usage("%s", "which process? Give its PID, --name, or -- and a command");
 	if (o->pid && s->what)

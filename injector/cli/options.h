@@ -21,6 +21,7 @@ struct selection {
 	enum chosen_by by;
 	const char *what; /* NULL: by its number */
 	bool all;         /* if there are several: all of them */
+	bool system;      /* every process, also those that begin later; with what: that fit */
 	bool children;    /* and the processes that they make */
 	char **program;   /* COMMAND_LAUNCH: what follows "--" */
 };

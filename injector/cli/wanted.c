@@ -2,6 +2,8 @@
 #include "cli/wanted.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "choose/child_search.h"
@@ -21,6 +23,8 @@
 #include "run/trigger_wait.h"
 #include "host/session_seed.h"
 #include "launch/several.h"
+#include "system/leftovers.h"
+#include "system/system.h"
 
 #define LISTED_MAX 40u
 
@@ -40,6 +44,13 @@ static struct session_result profile(struct session *s)
 	return o->every_ns ? (struct session_result){ repeat_sessions(s), AFTER_NOTHING } : session_run(s);
 }
 
+/* To the supervisor, before this process ends. */
+static void tell_dump(struct session_share *share, const struct dump_file *file)
+{
+	memcpy(share->path, file->path, sizeof share->path);
+	share->identity = dump_file_identity(file);
+}
+
 /* In this process. */
 static struct session_result profile_one(const struct session_options *options)
 {
@@ -48,6 +59,8 @@ static struct session_result profile_one(const struct session_options *options)
 	memory_room_go_first();
 	session_init(&session, options);
 	struct session_result result = profile(&session);
+	if (options->share && session.recording.file.result)
+		tell_dump(options->share, &session.recording.file);
 	session_done(&session);
 	return result;
 }
@@ -88,6 +101,73 @@ static int profile_several(struct wanted *w, const struct chosen_list *targets)
 		                                 .first_ended = close_ready };
 
 	return several_run(&options, targets);
+}
+
+/* In a process of its own, see system.h. */
+static struct session_result profile_system_member(void *context, const struct system_member *member)
+{
+	const struct wanted *w = context;
+	struct session_options options = w->options;
+
+	options.pid = member->target->pid;
+	options.start_ticks = member->target->start_ticks;
+	options.among_several = options.found_later = true;
+	options.share = member->share;
+	options.duration_ns = 0; /* it is told */
+	options.quiet |= !options.verbose;
+	options.seed = session_seed(options.seed, member->ordinal);
+	return profile_one(&options);
+}
+
+/* The same: what a session has left is taken out. */
+static enum exit_status detach_member(void *context, const struct chosen *target)
+{
+	const struct wanted *w = context;
+	struct session_options options = w->options;
+	struct session session;
+
+	options.pid = target->pid;
+	options.start_ticks = target->start_ticks;
+	options.duration_ns = 0;
+	memory_room_go_first();
+	session_init(&session, &options);
+	enum exit_status status = take_out(&session);
+	session_done(&session);
+	return status;
+}
+
+static int profile_system(struct wanted *w)
+{
+	const struct session_options *o = &w->options;
+	const struct system_options options = { .what = w->selection.what,
+		                                .by = w->selection.by,
+		                                .directory = o->output,
+		                                .duration_ns = o->duration_ns,
+		                                .max_bytes = o->max_bytes,
+		                                .part = o->max_overhead,
+		                                .quiet = o->quiet,
+		                                .verbose = o->verbose,
+		                                .session = profile_system_member,
+		                                .detach = detach_member,
+		                                .context = w };
+	struct stat st;
+
+	if (stat(o->output, &st) < 0 || !S_ISDIR(st.st_mode)) {
+		say_error(0, "-o %s is no directory: with --system each process has a dump of its own", o->output);
+		return EXIT_NOT_ATTACHED;
+	}
+	return system_run(&options);
+}
+
+static int detach_all(struct wanted *w)
+{
+	const struct leftovers_options options = { .what = w->selection.what,
+		                                   .by = w->selection.by,
+		                                   .quiet = w->options.quiet,
+		                                   .detach = detach_member,
+		                                   .context = w };
+
+	return leftovers_take_out(&options);
 }
 
 /* One process, and those that it makes. */
@@ -183,5 +263,9 @@ int wanted_run(struct wanted *w)
 {
 	if (w->command == COMMAND_LAUNCH)
 		return launch(w);
+	if (w->selection.system)
+		return profile_system(w);
+	if (w->selection.all && w->command == COMMAND_DETACH)
+		return detach_all(w);
 	return w->selection.what ? run_chosen(w) : run(w);
 }

@@ -14,6 +14,8 @@
 #define ERASE "\r\033[K"
 
 static bool status_is_shown;
+static char *kept_error;
+static size_t kept_error_size;
 
 static void put(FILE *f, size_t used, size_t indent, const char *text)
 {
@@ -60,12 +62,22 @@ void say_error(int pid, const char *format, ...)
 	va_start(ap, format);
 	AUTO_FREE char *text = say_format(format, ap);
 	va_end(ap);
+	if (kept_error && text) {
+		snprintf(kept_error, kept_error_size, "%s", text);
+		return;
+	}
 	if (pid)
 		snprintf(from, sizeof from, "PID %d: ", pid);
 	AUTO_FREE char *line = NULL;
 	if (!text || asprintf(&line, "memattach: %s%s", from, text) < 0)
 		line = NULL;
 	put(stderr, 0, INDENT, line ? line : "memattach: no memory for a message");
+}
+
+void say_keep_errors(char *text, size_t size)
+{
+	kept_error = text;
+	kept_error_size = size;
 }
 
 void say_lines(FILE *f, const char *lines)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,9 +21,6 @@
 
 #define POLL_NS 200000000ull
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
-
-/* What became of a session: one of the exit statuses up to EXIT_DUMP, or these. */
-enum { KILLED = EXIT_DUMP + 1, TOO_LATE, OUTCOMES };
 
 /* A target, and its session as long as that lasts. Those that have ended stay: a process is not taken twice. */
 struct member {
@@ -51,17 +47,6 @@ static enum session_after *after(const struct several *s, const struct member *m
 	return &s->after[m - s->list];
 }
 
-static unsigned outcome_of(const struct several *s, const struct member *m, int status)
-{
-	const enum session_after then = *after(s, m);
-
-	if (!WIFEXITED(status))
-		return stop_signals_have(WTERMSIG(status)) ? EXIT_NOT_ATTACHED : KILLED;
-	if (then == AFTER_END_UNATTACHED || then == AFTER_EXEC_UNATTACHED)
-		return TOO_LATE;
-	return WEXITSTATUS(status) <= EXIT_DUMP ? (unsigned)WEXITSTATUS(status) : EXIT_DONE;
-}
-
 static __attribute__((format(printf, 2, 3))) void say(const struct several *s, const char *format, ...)
 {
 	va_list ap;
@@ -75,38 +60,34 @@ static __attribute__((format(printf, 2, 3))) void say(const struct several *s, c
 
 /* ---- sessions ---- */
 
-static _Noreturn void be_session(const struct several *s, const struct member *m, pid_t parent)
-{
-	sigset_t none;
+/* What a session in a process of its own is begun with. */
+struct beginning {
+	const struct several *s;
+	const struct member *m;
+};
 
-	setpgid(0, 0); /* a terminal's signals come through the parent, once */
-	signal(SIGTTOU, SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(EXIT_NOT_ATTACHED);
-	const struct several_member member = { .target = &m->target,
-		                               .ordinal = (size_t)(m - s->list),
-		                               .programs = m->programs,
-		                               .found_later = m->found_later };
-	struct session_result result = s->options->session(s->options->context, &member);
-	*after(s, m) = result.after;
-	_exit((int)result.status);
+static int run_session(void *context)
+{
+	const struct beginning *b = context;
+	const struct several_member member = { .target = &b->m->target,
+		                               .ordinal = (size_t)(b->m - b->s->list),
+		                               .programs = b->m->programs,
+		                               .found_later = b->m->found_later };
+	struct session_result result = b->s->options->session(b->s->options->context, &member);
+
+	*after(b->s, b->m) = result.after;
+	return (int)result.status;
 }
 
 static void begin(struct several *s, struct member *m)
 {
-	pid_t self = getpid();
+	struct beginning b = { s, m };
 
 	*after(s, m) = AFTER_NOTHING;
-	pid_t child = fork();
-
-	if (child == 0)
-		be_session(s, m, self);
+	pid_t child = session_process_begin(run_session, &b);
 	if (child < 0) {
 		say(s, "memattach: PID %d: no process can be made for its session: %s", m->target.pid, strerror(errno));
-		s->ended[EXIT_NOT_ATTACHED]++;
+		s->ended[OUTCOME_NOT_ATTACHED]++;
 		return;
 	}
 	m->session = child;
@@ -166,10 +147,10 @@ static void ended(struct several *s, struct member *m, int status)
 	if (m == s->list && s->options->first_ended)
 		s->options->first_ended(s->options->context);
 	bool anew = begins_anew(s, m, status);
-	const unsigned outcome = outcome_of(s, m, status);
+	const enum member_outcome outcome = session_process_outcome(status, *after(s, m));
 	if (!anew || *after(s, m) == AFTER_EXEC)
 		s->ended[outcome]++;
-	if (outcome == KILLED)
+	if (outcome == OUTCOME_KILLED)
 		say_error(m->target.pid, "its session was ended by signal %d; finish with memattach --detach -p %d",
 		          WTERMSIG(status), m->target.pid);
 	if (!anew)
@@ -254,25 +235,14 @@ static int take_signals(struct several *s)
 /* "3 sessions: 2 done, 1 not attached" */
 static enum exit_status sum_up(const struct several *s)
 {
-	static const char *const how[OUTCOMES] = { "done",
-		                                   "not attached",
-		                                   "with something left",
-		                                   "without the end of the recording",
-		                                   "killed",
-		                                   "ended before they were attached to" };
 	unsigned all = 0;
-	char text[200] = "";
+	char text[200];
 
-	for (unsigned i = 0; i < OUTCOMES; i++) {
-		size_t used = strlen(text);
+	for (unsigned i = 0; i < OUTCOMES; i++)
 		all += s->ended[i];
-		if (s->ended[i])
-			snprintf(text + used, sizeof text - used, "%s %u %s", used ? "," : "", s->ended[i], how[i]);
-	}
+	session_process_sum(s->ended, text, sizeof text);
 	say(s, "%u sessions:%s", all, text);
-	if (s->ended[EXIT_RESIDUE] || s->ended[KILLED])
-		return EXIT_RESIDUE;
-	return s->ended[EXIT_DUMP] ? EXIT_DUMP : s->ended[EXIT_NOT_ATTACHED] ? EXIT_NOT_ATTACHED : EXIT_DONE;
+	return session_process_worst(s->ended);
 }
 
 enum exit_status several_run(const struct several_options *options, const struct chosen_list *targets)

@@ -15,7 +15,7 @@
 #define MEMATTACH_SEVERAL_H
 
 #include "choose/chosen.h"
-#include "run/session_run.h"
+#include "launch/session_process.h"
 
 #define SEVERAL_MAX 64u          /* sessions at one time */
 #define SEVERAL_EVER_MAX 1024u   /* … and in all */

@@ -77,7 +77,7 @@ static int find_place(struct dump_file *f, struct err *e)
 
 int dump_file_create(struct dump_file *f, const char *path, struct err *e)
 {
-	*f = (struct dump_file){ .directory = -1, .interval_ns = INTERVAL_NS };
+	*f = (struct dump_file){ .directory = -1, .interval_ns = INTERVAL_NS, .unchanged_ns = UNCHANGED_NS };
 	if ((size_t)snprintf(f->path, sizeof f->path, "%s", path) >= sizeof f->path)
 		return err_set(e, ENAMETOOLONG, "the name of the dump is too long");
 	f->result = mmap(NULL, sizeof *f->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -204,7 +204,7 @@ static _Noreturn void run_child(struct dump_file *f, const struct dump_source *s
 /* So much longer than the lease is what a copy says for valid until somebody reads that it was not replaced. */
 static void extend_lease(const struct dump_file *f, struct dump_source *source)
 {
-	uint64_t next_ns = f->interval_ns > UNCHANGED_NS ? f->interval_ns : UNCHANGED_NS;
+	uint64_t next_ns = f->interval_ns > f->unchanged_ns ? f->interval_ns : f->unchanged_ns;
 
 	if (source->header.state != DUMP_STATE_RUNNING)
 		return;
@@ -298,7 +298,7 @@ int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err 
 	if (now < f->due_ns)
 		return 0;
 	f->state = state_of(w);
-	if (f->state == f->copied_state && now < f->due_ns + UNCHANGED_NS)
+	if (f->state == f->copied_state && now < f->due_ns + f->unchanged_ns)
 		return 0;
 	dump_source_of_writer(&source, w);
 	int rc = begin(f, &source, false, e);

@@ -38,6 +38,7 @@ struct dump_file {
 	pid_t child;            /* that writes a copy, 0: none */
 	uint64_t due_ns;        /* when the next copy is due */
 	uint64_t interval_ns;   /* until then, from the last one on */
+	uint64_t unchanged_ns;  /* the same while nothing is recorded */
 	time_t begun_at;
 	uint64_t begun_ns;               /* the same, CLOCK_MONOTONIC */
 	time_t copied_at;                /* of the copy in the file */

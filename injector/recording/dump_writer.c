@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "recording/dump_writer_internal.h"
+#include "recording/session_share.h"
 #include "base/grow.h"
 #include "process/memory_room.h"
 
@@ -43,6 +44,9 @@ static const struct first_sizes {
 	{ 0, 65536, 16384, 16u << 20, 4096 },
 };
 
+/* With hundreds of sessions most are of processes that allocate little. */
+static const struct first_sizes shared_sizes = { 64u << 10, 512, 512, 256u << 10, 64 };
+
 static uint64_t align_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
@@ -63,6 +67,9 @@ static int allocate(struct dump_writer *w, uint64_t bytes, struct err *e)
 	int rc = memory_room_check(end - w->allocated, e);
 	if (rc < 0)
 		return rc;
+	/* As where memory is short: others may end, or give up dumps. */
+	if (w->share && !session_share_take(w->share, end - w->allocated, w->own->region_count == 0))
+		return err_set(e, ENOMEM, "the dumps of all processes have reached their limit (--max-size)");
 	if (fallocate(w->fd, 0, (off_t)w->allocated, (off_t)(end - w->allocated)) < 0)
 		return err_sys(e, "cannot make room for the dump");
 	w->allocated = end;
@@ -132,6 +139,8 @@ static int add_first_regions(struct dump_writer *w, struct err *e)
 
 	while (w->own->first_rate_bytes <= f->above_rate)
 		f++;
+	if (w->share && f == first_sizes)
+		f = &shared_sizes;
 	uint64_t live = fitting(f->live_entries, all_levels * DUMP_LIVE_ENTRY_BYTES, part);
 	uint64_t index = fitting(f->stack_entries, all_levels * DUMP_INDEX_ENTRY_BYTES, part / 8);
 	uint64_t history = fitting(f->history_blocks, DUMP_HISTORY_BLOCK_BYTES, part);
@@ -229,7 +238,8 @@ int dump_writer_create(struct dump_writer *w, const struct dump_writer_options *
 	*w = (struct dump_writer){ .fd = -1,
 		                   .max_bytes = options->max_bytes & ~(uint64_t)(DUMP_REGION_ALIGN - 1),
 		                   .exact = options->rate_bytes == 1,
-		                   .dense = options->rate_bytes <= DENSE_RATE };
+		                   .dense = options->rate_bytes <= DENSE_RATE,
+		                   .share = options->share };
 	struct dump_header *h = mmap(NULL, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (h == MAP_FAILED)

@@ -42,6 +42,8 @@ struct writer_module {
 	uint64_t offset;
 };
 
+struct session_share;
+
 struct dump_writer {
 	int fd;                  /* of the memfd, -1: none */
 	struct dump_header *own; /* what memattach knows; shared with children that copy, out of reach of the target */
@@ -57,14 +59,16 @@ struct dump_writer {
 	size_t module_count;
 	struct thinning *thinnings; /* as recorded */
 	size_t thinning_count;
-	bool exact; /* it began with every allocation */
-	bool dense; /* it began with so small a rate that room is filled quickly */
+	bool exact;                  /* it began with every allocation */
+	bool dense;                  /* it began with so small a rate that room is filled quickly */
+	struct session_share *share; /* room is taken from there; NULL: there is only max_bytes */
 };
 
 struct dump_writer_options {
 	uint64_t max_bytes;
 	uint64_t rate_bytes;
 	double max_overhead; /* of sampling, 0: the rate stays as it is */
+	struct session_share *share;
 };
 
 /*

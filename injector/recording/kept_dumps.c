@@ -33,7 +33,7 @@ static int remove_ours(const struct kept_dump *d, struct err *e)
 	return unlinkat(fd, name, 0) < 0 ? err_sys(e, "cannot remove %s", d->path) : 0;
 }
 
-static int remove_oldest(struct kept_dumps *k, struct err *e)
+int kept_dumps_remove_oldest(struct kept_dumps *k, struct err *e)
 {
 	int rc = remove_ours(&k->list[0], e);
 
@@ -50,7 +50,7 @@ int kept_dumps_add(struct kept_dumps *k, const char *path, const struct file_ide
 	if (!copy || !grow_list(k->list, k->count))
 		return err_set(e, ENOMEM, "out of memory");
 	if (k->count >= k->limit)
-		rc = remove_oldest(k, e);
+		rc = kept_dumps_remove_oldest(k, e);
 	k->list[k->count++] = (struct kept_dump){ .path = steal_pointer(&copy), .identity = *identity };
 	return rc;
 }

@@ -24,6 +24,8 @@ struct kept_dumps {
  * stays for ever. */
 int kept_dumps_add(struct kept_dumps *k, const char *path, const struct file_identity *identity,
                    struct err *e) WARN_UNUSED;
+/* The oldest, which there must be, makes way. */
+int kept_dumps_remove_oldest(struct kept_dumps *k, struct err *e) WARN_UNUSED;
 void kept_dumps_free(struct kept_dumps *k);
 
 #endif

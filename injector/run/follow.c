@@ -38,6 +38,9 @@
 	210000000u /* where nothing was sampled for a while: a wake-up costs more than what is done then. Longer than  \
 	              MODULES_NS */
 #define QUIET_AFTER_NS 1000000000u
+/* One of many sessions (--system), whose process samples nothing: a third of the lease, which a wake-up renews. */
+#define TICK_IDLE_NS 3000000000u
+#define IDLE_AFTER_NS 10000000000u
 #define RENEW_NS 1000000000u
 #define MODULES_NS 200000000u
 #define THREADS_NS 10000000000u /* names of threads */
@@ -54,7 +57,8 @@ struct follower {
 
 static int set_timer(struct follower *f, uint64_t ns, struct err *e)
 {
-	const struct itimerspec spec = { .it_interval.tv_nsec = (long)ns, .it_value.tv_nsec = (long)ns };
+	const struct timespec tick = { .tv_sec = (long)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+	const struct itimerspec spec = { .it_interval = tick, .it_value = tick };
 
 	if (f->tick_ns == ns)
 		return 0;
@@ -223,6 +227,8 @@ static uint64_t tick_length(struct follower *f, uint64_t now)
 		return TICK_FAST_NS;
 	if (f->next_python_ns < now + TICK_NS)
 		return f->next_python_ns < now + TICK_DENSE_NS ? TICK_FAST_NS : TICK_DENSE_NS;
+	if (f->s->options.share && now > f->quiet_from_ns + IDLE_AFTER_NS)
+		return TICK_IDLE_NS;
 	return dump->dense ? TICK_DENSE_NS : now < f->quiet_from_ns ? TICK_NS : TICK_QUIET_NS;
 }
 
@@ -236,6 +242,15 @@ static int wait_ms(const struct session *s)
 	if (now >= end_ns)
 		return 0;
 	return end_ns - now > RENEW_NS ? (int)(RENEW_NS / 1000000) : (int)((end_ns - now + 999999) / 1000000);
+}
+
+static void note_private(struct session *s)
+{
+	uint64_t bytes = target_private_bytes(&s->target);
+
+	dump_writer_private(&s->recording.dump, bytes);
+	if (s->options.share)
+		atomic_store_explicit(&s->options.share->private_bytes, bytes, memory_order_relaxed);
 }
 
 /* One tick. 1: the session has ended. */
@@ -273,7 +288,7 @@ static int tick(struct follower *f, enum session_end *end, struct err *e)
 			return 1;
 		}
 		dump_writer_renew(&s->recording.dump, SESSION_LEASE_NS);
-		dump_writer_private(&s->recording.dump, target_private_bytes(&s->target));
+		note_private(s);
 		rate_control_note_cost(s);
 		status_line_show(s);
 	}

@@ -44,7 +44,7 @@ enum exit_status session_tell_detached(struct session *s)
 	}
 	session_say(s, "detached from %d: %s, thread stopped %.1f ms; what had to stay:", s->target.pid, words,
 	            (double)s->outcome.detach_longest_ns / 1e6);
-	if (!s->options.quiet)
+	if (!s->options.quiet || s->options.share)
 		say_lines(stderr, s->outcome.residue);
 	return EXIT_RESIDUE;
 }

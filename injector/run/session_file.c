@@ -12,8 +12,9 @@
 #include "host/say.h"
 #include "touch/patches/target_dump.h"
 
-#define NAMES_MAX 100u          /* that are made for one second */
-#define STALL_NS 30000000000ull /* for one copy */
+#define NAMES_MAX 100u                      /* that are made for one second */
+#define STALL_NS 30000000000ull             /* for one copy */
+#define SHARED_UNCHANGED_NS 300000000000ull /* until the next one, of many sessions whose processes sample nothing */
 
 /* memattach.<comm>.<pid>.<YYYYMMDD-HHMMSS>.dump, with a number if there is one already; what does not belong into a
  * file name becomes '_'. */
@@ -89,6 +90,8 @@ int session_file_create(struct session *s, struct err *e)
 		rc = create(s, &s->recording.file, s->options.output, e);
 	if (rc < 0)
 		return rc;
+	if (s->options.share)
+		s->recording.file.unchanged_ns = SHARED_UNCHANGED_NS;
 	dump_source_of_writer(&source, &s->recording.dump);
 	rc = write_file(s, &s->recording.file, &source, e);
 	return rc < 0 ? err_prefix(e, "%s", s->recording.file.path) : 0;

@@ -38,6 +38,7 @@ static int create_dump(struct session *s, struct err *e)
 		.max_bytes = s->options.max_bytes,
 		.rate_bytes = s->options.rate_bytes,
 		.max_overhead = s->options.max_overhead,
+		.share = s->options.share,
 	};
 
 	int rc = dump_writer_create(&s->recording.dump, &options, e);

@@ -48,6 +48,10 @@ static void announce(const struct session *s)
 		snprintf(every, sizeof every, "sampling one per %s%s", size_format((double)s->options.rate_bytes, rate),
 		         limit);
 	patched_words_attached(s, words);
+	if (s->options.share) {
+		say_keep_errors(NULL, 0); /* why it was not attached to is no question any more */
+		session_share_attached(s->options.share);
+	}
 	session_say(s, "attached to %d (%s): %s, thread stopped %.1f ms, %s, writing %s", s->target.pid, s->target.comm,
 	            words, (double)s->outcome.attach_longest_ns / 1e6, every, s->recording.file.path);
 	if (s->outcome.entries.refused)

@@ -53,6 +53,10 @@ void rate_control_note_cost(struct session *s)
 	if (look.cpu_ns <= s->recording.cpu_start_ns)
 		return;
 	dump_writer_cost(&s->recording.dump, look.cpu_ns - s->recording.cpu_start_ns, look.cost_ns);
+	if (!s->options.share)
+		return;
+	atomic_store_explicit(&s->options.share->cpu_ns, look.cpu_ns - s->recording.cpu_start_ns, memory_order_relaxed);
+	atomic_store_explicit(&s->options.share->cost_ns, look.cost_ns, memory_order_relaxed);
 }
 
 void rate_control_least(struct session *s, uint64_t rate)
@@ -67,11 +71,14 @@ void rate_control_poll(struct session *s)
 	struct governor_reading look = read_now(s);
 	struct governor *g = &s->recording.governor;
 	char old_text[SIZE_TEXT], new_text[SIZE_TEXT];
+	const struct session_share *share = s->options.share;
 	uint64_t old = g->rate;
 	struct err e;
 
 	if (!look.cpu_ns || !ns_per_cycle(s->recording.dump.own))
 		return; /* it has ended, or the clock is too young */
+	if (share)
+		g->limit = atomic_load_explicit(&share->limit_ppm, memory_order_relaxed) / 1e6;
 	uint64_t rate =
 		governor_decide(g, &look, dump_writer_rate_changes_left(&s->recording.dump) > CHANGES_KEPT_BACK);
 	if (rate == old)

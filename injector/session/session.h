@@ -16,6 +16,7 @@
 #include "entry/entry_hooks.h"
 #include "got/got_plan.h"
 #include "recording/governor.h"
+#include "recording/session_share.h"
 #include "elf/libc.h"
 #include "process/ours.h"
 #include "census/census_by.h"
@@ -69,6 +70,7 @@ struct session_options {
 	bool launched;                         /* the target was started by this memattach, and has its terminal */
 	int ready;                             /* launched: where a byte says that it has been attached to */
 	bool among_several;                    /* other sessions use the same terminal */
+	struct session_share *share;           /* of one budget for all sessions; NULL: it is alone */
 	bool found_later;                      /* by --children: that it ends before it is attached to is no error */
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
 # says whether it can touch the target: what is not below touch/ changes nothing there.
 FOLDERS = {
     "injector": ("host", "maps", "process", "choose", "census", "elf", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
-                 "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "cli"),
+                 "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "system", "cli"),
     "analyzer": ("stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "stats", "dump"),
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "recording/dump_writer.h"
+#include "recording/session_share.h"
 
 static struct dump_writer writer;
 
@@ -210,6 +211,47 @@ static void test_writer_seals_its_memory(void **state)
 	assert_true(writer.own->region_count > 0);
 }
 
+#define SHARED_MAX 64u
+
+/* Many dumps out of one room: none takes what is not there, and one that grows leaves what is kept back for others. */
+static void test_share_bounds_all_dumps(void **state)
+{
+	(void)state;
+	const int64_t all = 8 << 20;
+	struct shared_room room = { .left = all, .kept_back = all / 2 };
+	static struct session_share shares[SHARED_MAX];
+	struct dump_writer writers[SHARED_MAX];
+	uint64_t taken = 0;
+	struct err e = { 0 };
+	unsigned count = 0;
+
+	for (int rc = 0; count < SHARED_MAX; count++) {
+		shares[count].room = &room;
+		const struct dump_writer_options options = { .max_bytes = 1u << 30,
+			                                     .rate_bytes = 512u << 10,
+			                                     .share = &shares[count] };
+		rc = dump_writer_create(&writers[count], &options, &e);
+		if (rc < 0) {
+			assert_int_equal(rc, -ENOMEM);
+			break;
+		}
+		assert_int_equal(shares[count].bytes, writers[count].allocated);
+		taken += writers[count].allocated;
+	}
+	assert_in_range(count, 4, SHARED_MAX - 1);
+	assert_true(taken <= (uint64_t)all);
+	dump_writer_count(&writers[0], DUMP_COUNTER_samples_taken, 1000000);
+	uint64_t before = writers[0].allocated;
+	assert_int_equal(dump_writer_grow(&writers[0], &e), -ENOMEM);
+	assert_int_equal(writers[0].allocated, before);
+	room.left = all; /* as when others have ended */
+	writers[0].short_until_ns = 1;
+	assert_int_equal(dump_writer_grow(&writers[0], &e), 0);
+	assert_true(writers[0].allocated > before);
+	for (unsigned i = 0; i < count; i++)
+		dump_writer_close(&writers[i]);
+}
+
 int main(void)
 {
 	static uint64_t rates[] = { 1, 512 << 10 };
@@ -222,6 +264,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_writer_renews_no_lease_that_ran_out, close_writer),
 		cmocka_unit_test_teardown(test_writer_believes_nothing_of_the_target, close_writer),
 		cmocka_unit_test_teardown(test_writer_seals_its_memory, close_writer),
+		cmocka_unit_test(test_share_bounds_all_dumps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "choose/process_events.h"
+
+#include <errno.h>
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MESSAGE_BYTES 1024
+#define AT_ONCE 4096u /* messages: more are taken the next time */
+
+/* A request to be told. */
+struct request {
+	struct nlmsghdr header;
+	struct cn_msg message;
+	uint32_t what;
+} __attribute__((packed));
+
+static bool ask(int fd)
+{
+	const struct request request = {
+		.header = { .nlmsg_len = sizeof request, .nlmsg_type = NLMSG_DONE, .nlmsg_pid = (uint32_t)getpid() },
+		.message = { .id = { CN_IDX_PROC, CN_VAL_PROC }, .len = sizeof(uint32_t) },
+		.what = PROC_CN_MCAST_LISTEN,
+	};
+
+	return send(fd, &request, sizeof request, 0) == sizeof request;
+}
+
+void process_events_open(struct process_events *p)
+{
+	const struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = CN_IDX_PROC };
+
+	*p = (struct process_events){ .fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		                                   NETLINK_CONNECTOR) };
+	if (p->fd >= 0 && (bind(p->fd, (const struct sockaddr *)&address, sizeof address) < 0 || !ask(p->fd)))
+		process_events_close(p);
+}
+
+void process_events_close(struct process_events *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	*p = (struct process_events){ .fd = -1 };
+}
+
+/* Only the kernel's own messages count: others may be sent by any process with the right to. */
+static bool take_one(struct process_events *p, const char *bytes, size_t size, const struct sockaddr_nl *from)
+{
+	struct cn_msg message;
+	struct proc_event event = { 0 };
+	size_t at = sizeof(struct nlmsghdr) + sizeof message;
+
+	if (from->nl_pid != 0 || size < at + offsetof(struct proc_event, event_data) + sizeof(uint32_t))
+		return false;
+	memcpy(&event, bytes + at, size - at < sizeof event ? size - at : sizeof event);
+	switch ((unsigned)event.what) {
+	case PROC_EVENT_NONE: p->works |= event.event_data.ack.err == 0; return false;
+	case PROC_EVENT_FORK:
+		return event.event_data.fork.child_pid == event.event_data.fork.child_tgid; /* no thread */
+	case PROC_EVENT_EXEC: return true;
+	default: return false;
+	}
+}
+
+bool process_events_take(struct process_events *p)
+{
+	char bytes[MESSAGE_BYTES] __attribute__((aligned(8)));
+	bool begun = false;
+
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		struct sockaddr_nl from = { 0 };
+		socklen_t length = sizeof from;
+		ssize_t n = recvfrom(p->fd, bytes, sizeof bytes, 0, (struct sockaddr *)&from, &length);
+		if (n < 0 && errno == ENOBUFS)
+			begun = true; /* more came than was taken */
+		else if (n < 0)
+			return begun;
+		else
+			begun |= take_one(p, bytes, (size_t)n, &from);
+	}
+	return true;
+}

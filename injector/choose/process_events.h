@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's word that a process begins or executes another program (its connector of process events, cn_proc). It is
+ * given to root in the first PID and user namespace; elsewhere nothing comes, and whoever waits has to look.
+ */
+#ifndef MEMATTACH_PROCESS_EVENTS_H
+#define MEMATTACH_PROCESS_EVENTS_H
+
+#include <stdbool.h>
+
+struct process_events {
+	int fd;     /* readable when something has come; -1: there are none here */
+	bool works; /* the kernel has agreed */
+};
+
+void process_events_open(struct process_events *p);
+void process_events_close(struct process_events *p);
+/* Takes all that has come. True: a process has begun or executes another program, or it cannot be known. */
+bool process_events_take(struct process_events *p);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "system/leftovers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/grow.h"
+#include "host/say.h"
+#include "launch/session_process.h"
+#include "maps/maps.h"
+#include "process/proc_status.h"
+#include "process/target.h"
+#include "session/session_lock.h"
+
+#define OUR_NAMES "/memfd:memattach-"
+#define SUPERVISOR_MS 300000
+#define PAGE_BYTES 4096u
+#define PAGE_PRESENT (1ull << 63)
+#define PAGE_OF_FILE (1ull << 61)
+
+/* A page of the file's own is the file's; one that was written to is not. */
+static bool was_written(int pagemap, uint64_t address)
+{
+	uint64_t entry;
+
+	if (pread(pagemap, &entry, sizeof entry, (off_t)(address / PAGE_BYTES * sizeof entry)) != sizeof entry)
+		return false;
+	return (entry & PAGE_PRESENT) && !(entry & PAGE_OF_FILE);
+}
+
+/* Is something of ours there, or may be? */
+static bool has_something(pid_t pid)
+{
+	char path[40];
+	struct maps maps;
+	struct err e;
+	bool found = false;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", pid);
+	if (maps_read(&maps, path, &e) < 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
+	AUTO_CLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < maps.count && !found; i++) {
+		const struct mapping *m = &maps.list[i];
+		found = strncmp(m->path, OUR_NAMES, strlen(OUR_NAMES)) == 0 ||
+		        ((m->prot & PROT_EXEC) && m->inode && pagemap >= 0 && was_written(pagemap, m->end - 1));
+	}
+	maps_free(&maps);
+	return found;
+}
+
+static bool same_program(pid_t a, pid_t b)
+{
+	struct stat x, y;
+	char path[40];
+
+	snprintf(path, sizeof path, "/proc/%d/exe", a);
+	if (stat(path, &x) < 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/exe", b);
+	return stat(path, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int find(struct chosen_list *l, const struct leftovers_options *o, struct err *e)
+{
+	DIR *proc = opendir("/proc");
+	struct chosen found;
+	struct err ended;
+	int rc = 0;
+
+	if (!proc)
+		return err_sys(e, "cannot read /proc");
+	for (struct dirent *entry; rc == 0 && (entry = readdir(proc));) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		if (pid <= 0 || same_program(pid, getpid()) || chosen_look(&found, pid, &ended) < 0 ||
+		    (o->what && !chosen_fits(pid, o->by, o->what)) || !has_something(pid))
+			continue;
+		if (!grow_list(l->list, l->count))
+			rc = err_set(e, ENOMEM, "out of memory");
+		else
+			l->list[l->count++] = found;
+	}
+	closedir(proc);
+	return rc;
+}
+
+/* ---- who supervises ---- */
+
+/* The memattach that has started the one that runs the session of this process; 0: none. */
+static pid_t supervisor_of(pid_t pid)
+{
+	char status[STATUS_BYTES];
+	struct target t;
+	struct err e;
+	pid_t parent = 0;
+
+	if (target_open(&t, pid, &e) < 0)
+		return 0;
+	pid_t holder = session_lock_holder(&t);
+	if (holder && session_lock_is_memattach(&t, holder) && proc_status_read(status, holder, 0) == 0)
+		parent = (pid_t)proc_status_number(status, "PPid", 10, 0);
+	target_close(&t);
+	return parent > 1 && parent != getpid() && same_program(parent, holder) ? parent : 0;
+}
+
+static void say(const struct leftovers_options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct leftovers_options *o, const char *format, ...)
+{
+	va_list ap;
+
+	if (o->quiet)
+		return;
+	va_start(ap, format);
+	say_line(stderr, 0, format, ap);
+	va_end(ap);
+}
+
+/* It has its sessions detach, and ends. */
+static void end_supervisor(const struct leftovers_options *o, pid_t supervisor)
+{
+	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, supervisor, 0);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
+		return;
+	say(o, "memattach, PID %d, which has sessions in several processes, was told to end", supervisor);
+	if (poll(&end, 1, SUPERVISOR_MS) == 0)
+		say_error(0, "PID %d has not ended within %d s", supervisor, SUPERVISOR_MS / 1000);
+}
+
+/* Those of all that were found. One that has just been told is not there any more. */
+static bool end_supervisors(const struct leftovers_options *o, const struct chosen_list *l)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < l->count; i++) {
+		pid_t supervisor = supervisor_of(l->list[i].pid);
+		if (supervisor)
+			end_supervisor(o, supervisor);
+		found |= supervisor != 0;
+	}
+	return found;
+}
+
+/* ---- all of it ---- */
+
+struct beginning {
+	const struct leftovers_options *o;
+	const struct chosen *target;
+};
+
+static int run_detach(void *context)
+{
+	const struct beginning *b = context;
+
+	return (int)b->o->detach(b->o->context, b->target);
+}
+
+static enum member_outcome detach(const struct leftovers_options *o, const struct chosen *target)
+{
+	struct beginning b = { o, target };
+	pid_t child = session_process_begin(run_detach, &b);
+	int status = 0;
+
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return child > 0 ? session_process_outcome(status, AFTER_NOTHING) : OUTCOME_NOT_ATTACHED;
+}
+
+enum exit_status leftovers_take_out(const struct leftovers_options *o)
+{
+	struct chosen_list l = { 0 };
+	unsigned ended[OUTCOMES] = { 0 };
+	char text[200];
+	struct err e;
+
+	int rc = find(&l, o, &e);
+	if (rc == 0 && end_supervisors(o, &l)) {
+		chosen_free(&l);
+		rc = find(&l, o, &e);
+	}
+	for (size_t i = 0; rc == 0 && i < l.count; i++)
+		ended[detach(o, &l.list[i])]++;
+	if (rc < 0)
+		say_error(0, "%s", e.text);
+	session_process_sum(ended, text, sizeof text);
+	if (rc == 0 && l.count)
+		say(o, "%zu processes were looked at:%s", l.count, text);
+	else if (rc == 0)
+		say(o, "nothing of memattach is in any process");
+	chosen_free(&l);
+	return rc < 0 ? EXIT_NOT_ATTACHED : session_process_worst(ended);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a memattach --system leaves in the directory beside the dumps: how many were profiled, and who was not and why.
+ * For memanalyze, and to be read. Lines of fields with tabs between them:
+ *
+ *   memattach-system 1
+ *   host NAME
+ *   time BEGAN NOW           (seconds since 1970)
+ *   sessions COUNT
+ *   unseen COUNT PID NAME WHY
+ *   more COUNT               (of which no names were kept)
+ */
+#ifndef MEMATTACH_ROSTER_H
+#define MEMATTACH_ROSTER_H
+
+#include <time.h>
+
+#include "base/err.h"
+#include "system/unseen.h"
+
+struct roster {
+	char path[4096];
+	time_t began;
+};
+
+/* Chooses the name, in the directory. */
+int roster_begin(struct roster *r, const char *directory, struct err *e) WARN_UNUSED;
+/* Writes it whole, in the place of what it was before. */
+int roster_write(const struct roster *r, unsigned sessions, const struct unseen *u, struct err *e) WARN_UNUSED;
+
+#endif

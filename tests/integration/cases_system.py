@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT
+"""A whole machine: memattach --system in a PID namespace of its own, which is the machine of these cases, so that no other process is touched."""
+import contextlib
+import glob
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import DEADLINE, Lines, case, log
+from procfs import PATIENCE, Failure, Skip, read_text
+from reports import analyze, stacks_with, sum_of
+
+ENOUGH = 20  # samples of a planted leak
+
+GROWING = """
+import time
+kept = []
+def plant():
+    kept.append(bytes(200000))
+while True:
+    plant()
+    time.sleep(0.02)
+"""
+
+
+class Machine:
+    """A shell that is process 1 of its own PID namespace; all that it starts runs there, and is named by its numbers there."""
+
+    def __init__(self, context):
+        self.context = context
+        inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if os.geteuid() != 0 or not shutil.which("unshare") or subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("a PID namespace needs root, and unshare")
+        self.folder = context.unique("machine", "")
+        os.mkdir(self.folder)
+        self.dumps = os.path.join(self.folder, "dumps")
+        os.mkdir(self.dumps)
+        self.process = context.start([*inside, "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                     cwd=self.folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self.lines, self.count, self.victims = Lines(self.process.stdout), 0, []
+
+    def ask(self, command):
+        """What a command prints, and its exit status."""
+        self.count += 1
+        start = len(self.lines.seen)
+        self.process.stdin.write(f"{command}\necho ASKED{self.count} $?\n")
+        self.process.stdin.flush()
+        end = self.lines.wait(rf"^ASKED{self.count} \d+$")
+        return self.lines.seen[start:-1], int(end.split()[1])
+
+    def start(self, command, output):
+        """The number of a process that is started; it can be interrupted, unlike what a shell puts into the background."""
+        lines, _ = self.ask(f"setsid {command} </dev/null >{self.folder}/{output} 2>&1 & echo $!")
+        return int(lines[-1])
+
+    def victim(self, name, *arguments):
+        """A program of tests/targets: at the end it says whether everything was right."""
+        output = f"victim{len(self.victims)}"
+        pid = self.start(" ".join([self.context.target(name), *arguments]), output)
+        self.victims.append((pid, output))
+        self.await_text(output, r"^READY$")
+        return pid
+
+    def text(self, output):
+        return read_text(os.path.join(self.folder, output), "")
+
+    def await_text(self, output, pattern, count=1):
+        end = time.monotonic() + PATIENCE
+        while len(re.findall(pattern, self.text(output), re.M)) < count:
+            if time.monotonic() > end:
+                raise Failure(f"{pattern} does not come in {self.text(output)[-2000:]}")
+            time.sleep(0.05)
+
+    def system(self, *arguments, output="system"):
+        """A memattach --system; it writes to output."""
+        arguments = ["--system", "-o", self.dumps, "-v", "--deadline", DEADLINE, *map(str, arguments)]
+        return self.start(" ".join([self.context.memattach, *arguments]), output)
+
+    def end_of(self, pid):
+        return self.ask(f"wait {pid}")[1]
+
+    def detach_all(self):
+        """What one command cleans up: nothing of memattach is in any process, and none runs."""
+        said, status = self.ask(f"{self.context.memattach} --detach --all 2>&1")
+        assert status == 0, said
+        self.ask("while pidof memattach; do sleep 0.05; done")
+        self.check_clean()
+
+    def check_clean(self):
+        holders, _ = self.ask("grep -l memattach /proc/[0-9]*/maps")
+        assert not holders, holders
+
+    def finish_victims(self):
+        for pid, output in self.victims:
+            _, status = self.ask(f"while kill -USR1 {pid} && sleep 0.1; do :; done; wait {pid}")
+            assert status == 0 and re.search("^OK ", self.text(output), re.M), (output, status, self.text(output)[-500:])
+
+    def dump_of(self, pid):
+        found = glob.glob(os.path.join(self.dumps, f"memattach.*.{pid}.*.dump"))
+        assert len(found) == 1, (pid, found)
+        return found[0]
+
+    def unseen(self):
+        """The rows of who was not profiled: count, name, reason."""
+        path, = glob.glob(os.path.join(self.dumps, "memattach.system.*"))
+        rows = [line.split("\t") for line in read_text(path).splitlines()]
+        assert rows[0] == ["memattach-system", "1"], rows
+        return [(int(row[1]), row[3], row[4]) for row in rows if row[0] == "unseen"]
+
+    def await_leak(self, pid, function):
+        """Until the dump on the disk shows it."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            with contextlib.suppress(AssertionError, Failure):
+                found = stacks_with(analyze(self.context, self.dump_of(pid)), function)
+                if found and sum(stack["samples"] for stack in found) >= ENOUGH:
+                    return
+            time.sleep(0.3)
+        raise Failure(f"the leak of {pid} in {function} is not found")
+
+
+def start_servers(context, machine):
+    """Servers that are installed; which are not is said."""
+    pids = []
+    with contextlib.suppress(Skip):
+        redis = context.program("redis-server")
+        pids.append(machine.start(f"{redis} --port 0 --save '' --unixsocket {machine.folder}/redis.sock", "redis"))
+    if not pids:
+        log("redis-server is not installed: left out")
+    if shutil.which("nginx"):
+        with open(os.path.join(machine.folder, "nginx.conf"), "w", encoding="utf-8") as conf:
+            conf.write(f"daemon off; worker_processes 4; pid {machine.folder}/nginx.pid; error_log stderr;\nevents {{}}\n"
+                       f"http {{ access_log off; server {{ listen unix:{machine.folder}/nginx.sock; }} }}\n")
+        pids.append(machine.start(f"nginx -c {machine.folder}/nginx.conf", "nginx"))
+    else:
+        log("nginx is not installed: left out")
+    return pids
+
+
+def start_machine(context, machine):
+    """Some thirty processes of seven programs, among them shells that start others all the time. The planted leaks: (PID, function)."""
+    python = context.program("/usr/bin/python3")
+    with open(os.path.join(machine.folder, "growing.py"), "w", encoding="utf-8") as script:
+        script.write(GROWING)
+    leaks = [(machine.victim("leak_churn", "leak"), "remember_for_ever")]
+    leaks.append((machine.start(f"{python} growing.py", "growing"), "plant"))
+    for _ in range(3):
+        machine.victim("leak_churn")
+        machine.victim("sleeper", "nanosleep")
+    others = start_servers(context, machine)
+    others += [machine.start("sleep 1000", "sleep") for _ in range(8)]
+    others += [machine.start("sh -c 'while :; do sleep 1; ls >/dev/null; done'", "shell") for _ in range(6)]
+    return leaks, others + [pid for pid, _ in leaks] + [pid for pid, _ in machine.victims]
+
+
+def check_alive(machine, pids):
+    ended = machine.ask(f"for p in {' '.join(map(str, pids))}; do kill -0 $p || echo $p; done")[0]
+    assert not ended, ended
+
+
+@case()
+def system_of_many_programs(context):
+    """Every process is profiled, also one that begins later; planted leaks are found in each; who was not profiled is named, and all go on."""
+    machine = Machine(context)
+    leaks, pids = start_machine(context, machine)
+    supervisor = machine.system("-r", "16k")
+    machine.await_text("system", r"^\d+ processes are profiled, \d+ are not$")
+    late = machine.victim("leak_churn", "leak")
+    machine.await_text("system", rf"^attached to {late} \(leak_churn\)$")
+    for pid, function in [*leaks, (late, "remember_for_ever")]:
+        machine.await_leak(pid, function)
+    check_alive(machine, pids + [late])
+    machine.ask(f"kill -INT {supervisor}")
+    assert machine.end_of(supervisor) == 0, machine.text("system")
+    machine.check_clean()
+    check_alive(machine, pids + [late])
+    for pid in pids:
+        machine.dump_of(pid)
+    assert not glob.glob(os.path.join(machine.dumps, "memattach.memattach.*")), "memattach has profiled itself"
+    sessions, done = re.search(r"^(\d+) sessions: (\d+) done$", machine.text("system"), re.M).groups()
+    assert sessions == done and int(sessions) == len(glob.glob(os.path.join(machine.dumps, "*.dump"))), machine.text("system")[-2000:]
+    assert [row for row in machine.unseen() if "process 1 is left out" in row[2]], machine.unseen()
+    machine.finish_victims()
+
+
+@case()
+def system_of_those_that_fit(context):
+    """--system --name: no other process is touched, and one that begins later is."""
+    machine = Machine(context)
+    first, other = machine.victim("leak_churn"), machine.victim("sleeper", "nanosleep")
+    supervisor = machine.system("--name", "leak_churn")
+    machine.await_text("system", rf"^attached to {first} \(leak_churn\)$")
+    late = machine.victim("leak_churn")
+    machine.await_text("system", rf"^attached to {late} \(leak_churn\)$")
+    assert not machine.ask(f"grep memattach /proc/{other}/maps")[0]
+    machine.ask(f"kill -TERM {supervisor}")
+    assert machine.end_of(supervisor) == 0
+    assert "2 sessions: 2 done" in machine.text("system") and not machine.unseen(), machine.text("system")
+    machine.finish_victims()
+
+
+@case()
+def system_session_killed(context):
+    """A session that is killed is cleaned up by the supervisor; the others go on. --detach --all ends the supervisor, too."""
+    machine = Machine(context)
+    victims = [machine.victim("leak_churn") for _ in range(3)]
+    supervisor = machine.system()
+    machine.await_text("system", r"^attached to \d+ \(leak_churn\)$", count=3)
+    sessions, _ = machine.ask(f"pgrep -P {supervisor}")
+    machine.ask(f"kill -KILL {sessions[0]}")
+    machine.await_text("system", "its session was ended by signal 9; what it left is taken out")
+    machine.ask(f"while [ $(grep -l memattach-payload {' '.join(f'/proc/{pid}/maps' for pid in victims)} | wc -l) != 2 ]; do sleep 0.05; done")
+    machine.detach_all()
+    assert machine.end_of(supervisor) == 2, machine.text("system")  # a session was killed
+    assert "3 sessions: 2 done, 1 killed" in machine.text("system"), machine.text("system")
+    machine.finish_victims()
+
+
+def memory_of_dumps(context, folder):
+    """What memattach holds for the dumps in this folder, from outside: each memory once."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if "memfd:memattach-dump" not in os.readlink(path):
+                continue
+            process = path.rsplit("/", 2)[0]
+            if folder in read_text(f"{process}/cmdline", "") and os.path.samefile(f"{process}/exe", context.memattach):
+                found[os.stat(path).st_ino] = os.stat(path).st_blocks * 512
+    return sum(found.values())
+
+
+@case()
+def system_keeps_to_its_size(context):
+    """All dumps together stay below --max-size, in memory and on the disk; who found no room is named."""
+    machine = Machine(context)
+    for _ in range(12):
+        machine.victim("leak_churn", "leak")
+    limit, largest = 48 << 20, 0
+    supervisor = machine.system("-r", "1", "--max-size", "48M", "--max-overhead", "1")
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and largest < limit / 2:
+        largest = max(largest, memory_of_dumps(context, machine.dumps))
+        time.sleep(0.1)
+    for _ in range(30):
+        largest = max(largest, memory_of_dumps(context, machine.dumps))
+        on_disk = sum(os.stat(path).st_blocks * 512 for path in glob.glob(os.path.join(machine.dumps, "*.dump")))
+        assert largest <= limit and on_disk <= limit, (largest, on_disk)
+        time.sleep(0.1)
+    machine.ask(f"kill -INT {supervisor}")
+    assert machine.end_of(supervisor) == 0, machine.text("system")
+    assert largest >= limit / 2, largest
+    assert [row for row in machine.unseen() if "no room is left" in row[2] and row[1] == "leak_churn"], machine.unseen()
+    machine.check_clean()
+    machine.finish_victims()
+
+
+def kill_again_and_again(context, kills):
+    """Each time memattach --system is killed at a random moment, alone or with all of its sessions; one command cleans up."""
+    machine = Machine(context)
+    _, pids = start_machine(context, machine)
+    chance = random.Random(33)
+    for i in range(kills):
+        supervisor = machine.system(output=f"system{i}")
+        time.sleep(chance.uniform(0, 6))
+        machine.ask(f"kill -KILL {supervisor}" if chance.random() < 0.5 else "kill -KILL $(pidof memattach)")
+        machine.end_of(supervisor)
+        check_alive(machine, pids)
+        machine.detach_all()
+        check_alive(machine, pids)
+        for path in glob.glob(os.path.join(machine.dumps, "*")):
+            os.unlink(path)
+    machine.finish_victims()
+
+
+@case()
+def system_killed(context):
+    """memattach --system is killed at random: all processes go on, and memattach --detach --all leaves nothing."""
+    kill_again_and_again(context, context.cycles)
+
+
+@case(label="stress", timeout=7200)
+def system_killed_often(context):
+    """The same many times."""
+    kill_again_and_again(context, context.kills)
