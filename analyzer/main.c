@@ -376,7 +376,9 @@ static int show_report(struct arguments *a, struct report *report)
 		snprintf(name, sizeof name, "%s", report->sessions[0].name);
 	if (outputs_have_stdout(&a->outputs) && !writes_to_file())
 		progress_stop(&progress);
-	const struct output_style style = { .name = name, .colour = wants_colour() };
+	const struct output_style style = { .name = name,
+		                            .colour = wants_colour(),
+		                            .columns = isatty(STDOUT_FILENO) ? line_width(STDOUT_FILENO) : 0 };
 	if (outputs_write(&a->outputs, report, a->top_given, &style, &e)) {
 		say("%s", e.text);
 		return EXIT_UNREADABLE;

@@ -44,7 +44,7 @@ struct output_format {
 
 static int write_text(const struct report *report, const struct output_style *style, FILE *out)
 {
-	report_text(report, style->name, out, style->colour);
+	report_text(report, style->name, out, (struct text_style){ style->colour, style->columns });
 	return 0;
 }
 

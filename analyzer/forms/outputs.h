@@ -15,6 +15,7 @@
 struct output_style {
 	const char *name; /* of the dump, as the user called it */
 	bool colour;      /* the stream understands ANSI colour sequences */
+	size_t columns;   /* of the terminal that it is; 0: it is none */
 };
 
 /* The contract of every writer: 0, or -ENOMEM; errors of the stream are the caller's business. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/line_width.h"
 #include "output/frame_name.h"
 #include "stats/gamma.h"
 #include "json/json_view.h"
@@ -30,7 +31,9 @@ static bool capture_begin(struct capture *c, const struct report *r)
 {
 	*c = (struct capture){ 0 };
 	c->out = open_memstream(&c->text, &c->bytes);
-	c->put = (struct text){ .report = r, .out = c->out, .bold = "", .dim = "", .warn = "", .plain = "" };
+	c->put = (struct text){
+		.report = r, .out = c->out, .columns = LINE_ANY_WIDTH, .bold = "", .dim = "", .warn = "", .plain = ""
+	};
 	return c->out;
 }
 
@@ -234,6 +237,6 @@ char *html_text(const struct report *r, const char *name)
 	few.options.verbose = false;
 	if (!capture_begin(&c, &few))
 		return NULL;
-	report_text(&few, name, c.out, false);
+	report_text(&few, name, c.out, (struct text_style){ 0 });
 	return capture_end(&c);
 }

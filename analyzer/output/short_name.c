@@ -100,23 +100,28 @@ static void drop_parameters(char *name)
 	}
 }
 
+static char *skip_columns(char *s, size_t columns)
+{
+	for (; columns && *s; columns--)
+		for (s++; ((unsigned char)*s & 0xc0) == 0x80; s++)
+			;
+	return s;
+}
+
+/* The end of a name says more than its beginning: it keeps two thirds. */
 size_t short_name_cut(char *text, size_t columns)
 {
 	size_t have = columns_of(text);
-	char *s = text;
 
-	if (have <= columns)
+	if (have <= columns || !columns)
 		return have;
-	for (size_t drop = have - columns + 1; drop; drop--)
-		for (s++; ((unsigned char)*s & 0xc0) == 0x80; s++)
-			;
+	char *at = skip_columns(text, (columns - 1) / 3);
+	char *rest = skip_columns(at, have - columns + 1);
 	/* What is dropped has at least two columns; they may be two bytes, the mark has three. */
-	if (s - text < 3) {
-		memmove(text, s, strlen(s) + 1);
-		return columns - 1;
-	}
-	memcpy(text, ELLIPSIS, 3);
-	memmove(text + 3, s, strlen(s) + 1);
+	if (rest - at < 3)
+		rest = skip_columns(rest, 1), columns--;
+	memmove(at + 3, rest, strlen(rest) + 1);
+	memcpy(at, ELLIPSIS, 3);
 	return columns;
 }
 

@@ -72,6 +72,19 @@ bool fold_is_standard(const char *function, const char *file)
 	       is_standard_file(file);
 }
 
+const char *fold_run(const char *function, const char *file)
+{
+	static const char *const v8[] = { "v8::internal::", "Builtins_" };
+
+	if (!function)
+		return NULL;
+	if (fold_is_standard(function, file))
+		return "std::";
+	if (starts_with_any(without_return_type(function), v8, sizeof v8 / sizeof v8[0]))
+		return "v8::";
+	return strcmp(function, "[jit]") ? NULL : "[jit]";
+}
+
 /* The bytes of a name before its parameters and what the compiler put behind it. */
 static size_t bare_length(const char *name)
 {
@@ -168,7 +181,14 @@ bool fold_is_wrapper(const char *function)
 		"PyMem_",
 		"apr_pool_create",
 		"apr_allocator_alloc",
+		"sdsnew",
+		"_sdsnew",
+		"_sdsMakeRoomFor",
+		"sdsMakeRoomFor",
 		"v8::internal::AllocWithRetry",
+		"v8::internal::Heap::AllocateExternalBackingStore",
+		"v8::internal::BackingStore::Allocate",
+		"v8::ArrayBuffer::NewBackingStore",
 		"v8::internal::AlignedAlloc",
 		"v8::base::AlignedAlloc",
 	};

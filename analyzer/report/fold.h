@@ -11,6 +11,9 @@
 
 /* Of the standard library. Of an inlined function the file says it, which may be NULL. NULL: no. */
 bool fold_is_standard(const char *function, const char *file);
+/* What a run of such functions is called, further out in a stack, where it says nothing either: "std::" of the standard
+ * library, "v8::" of that engine's own, "[jit]" of code that has no name. NULL: it stays as it is. */
+const char *fold_run(const char *function, const char *file);
 /* Passes on to an allocation function, if it stands at the inner end of a stack: by a name of the usual kind (xmalloc,
  * my_strdup, T::operator new), or one that is listed. NULL: no. */
 bool fold_is_wrapper(const char *function);

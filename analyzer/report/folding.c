@@ -185,20 +185,20 @@ static int add_package(struct folded_stack *s, const struct report *r, const str
 	return 0;
 }
 
-/* Several of them in a row become one. */
+/* Several of a kind in a row become one. */
 static int add_frame(struct folded_stack *s, const struct report *r, uint64_t place, const struct location *l,
-                     size_t frame, bool *standard)
+                     size_t frame, const char **run)
 {
-	bool folds = r->symbols && !r->options.show_std && !python_places_have(&r->images, place) &&
-	             fold_is_standard(l->function, l->file);
-	bool again = folds && *standard;
+	bool folds = r->symbols && !r->options.show_std && !python_places_have(&r->images, place);
+	const char *name = folds ? fold_run(l->function, l->file) : NULL;
+	bool again = name && *run && !strcmp(name, *run);
 
-	*standard = folds;
+	*run = name;
 	if (!again)
 		return add(s, place, l, frame) ? 0 : -ENOMEM;
 	struct folded_frame *last = &s->list[s->count - 1];
 	last->count++;
-	strcpy(last->name, "std::");
+	strcpy(last->name, name);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ int folded_stack_make(struct folded_stack *s, const struct report *r, const stru
 {
 	struct report_own own = row->frame_count ? report_own(r, row) : (struct report_own){ 0, 0 };
 	size_t inner = report_inner(r, row), end = report_depth(r, row);
-	bool standard = false;
+	const char *run = NULL;
 	int e = 0;
 
 	s->count = 0;
@@ -216,8 +216,8 @@ int folded_stack_make(struct folded_stack *s, const struct report *r, const stru
 		size_t n;
 		const struct location *list = report_locations(r, row->frames[i], &n);
 		for (size_t k = i == own.frame ? own.location : 0; !e && k < n; k++) {
-			standard = standard && i < inner; /* those of start-up stay as they are */
-			e = add_frame(s, r, row->frames[i], &list[k], i, &standard);
+			run = i < inner ? run : NULL; /* those of start-up stay as they are */
+			e = add_frame(s, r, row->frames[i], &list[k], i, &run);
 		}
 	}
 	return e;

@@ -6,7 +6,8 @@
  *   given by --alloc-fn, the standard library's, and functions without a name that are met as the innermost one below
  *   many callers in their own module, or that stand between such.
  * - Below a line of Python native frames become one, that of the package.
- * - Further out, several frames of the standard library in a row become one.
+ * - Further out, several frames of the standard library in a row become one, so do those of V8, and of code without
+ *   a name that the process has made.
  *
  * With options.show_std, or without symbols, every frame is shown. If nothing would be left, so is the innermost.
  */

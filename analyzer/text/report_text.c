@@ -6,7 +6,10 @@
 #include "base/printable.h"
 #include "base/size.h"
 #include "text/text.h"
+#include "text/text_wrap.h"
 
+#define COLUMNS_USUAL 120u /* of what is no terminal */
+#define COLUMNS_LEAST 60u
 #define MISSING_LISTED 32
 #define OWN_CODE_MANY 0.1 /* of the samples */
 
@@ -182,38 +185,56 @@ static void put_rows(const struct text *t, const char *name)
 		text_next(t, name);
 }
 
-void report_text(const struct report *r, const char *name, FILE *out, bool colour)
+static void put_report(const struct text *t, const char *name)
 {
-	size_t labels = 0;
+	const struct report *r = t->report;
+	const struct report_options *o = &r->options;
+
+	text_head(t, name);
+	if (o->verbose)
+		text_facts(t);
+	else if (r->session_count != 1 || o->at_ns || o->since_ns)
+		text_sessions(t);
+	text_filter(t);
+	text_verdict(t);
+	*t->gap = true;
+	if (!is_brief(r) || !text_all_measured(r))
+		text_trust(t);
+	text_warnings(t);
+	*t->gap = false;
+	if (o->verbose || report_compares(r) || o->leaks)
+		put_totals(t);
+	else
+		text_totals(t);
+	if (o->timeline) {
+		text_timeline(t);
+		return;
+	}
+	put_rows(t, name);
+	text_stack_notes(t);
+	text_unnamed(t);
+	put_missing_symbols(t);
+	put_own_code(t);
+}
+
+void report_text(const struct report *r, const char *name, FILE *out, struct text_style style)
+{
+	bool gap = false;
+	size_t labels = 0, columns = style.columns && style.columns < COLUMNS_LEAST ? COLUMNS_LEAST : style.columns;
+	FILE *wrap = columns ? text_wrap_open(out, columns) : NULL;
 	struct text t = { .report = r,
-		          .out = out,
+		          .out = wrap ? wrap : out,
+		          .columns = columns ? columns : COLUMNS_USUAL,
 		          .labels = &labels,
-		          .bold = colour ? "\033[1m" : "",
-		          .dim = colour ? "\033[2m" : "",
-		          .warn = colour ? "\033[33m" : "",
-		          .plain = colour ? "\033[0m" : "" };
+		          .gap = &gap,
+		          .bold = style.colour ? "\033[1m" : "",
+		          .dim = style.colour ? "\033[2m" : "",
+		          .warn = style.colour ? "\033[33m" : "",
+		          .plain = style.colour ? "\033[0m" : "" };
 	char clean[LINE_TEXT];
 
 	printable_copy(name, clean, sizeof clean);
-	text_head(&t, clean);
-	if (!is_brief(r) || !text_all_measured(r))
-		text_trust(&t);
-	text_warnings(&t);
-	if (r->options.verbose)
-		text_facts(&t);
-	else if (r->session_count != 1 || r->options.at_ns || r->options.since_ns)
-		text_sessions(&t);
-	text_filter(&t);
-	text_verdict(&t);
-	if (r->options.verbose || report_compares(r) || r->options.leaks)
-		put_totals(&t);
-	else
-		text_totals(&t);
-	if (r->options.timeline) {
-		text_timeline(&t);
-		return;
-	}
-	put_rows(&t, clean);
-	put_missing_symbols(&t);
-	put_own_code(&t);
+	put_report(&t, clean);
+	if (wrap)
+		fclose(wrap);
 }

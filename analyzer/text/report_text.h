@@ -7,7 +7,12 @@
 
 #include "report/report.h"
 
-/* colour: whether out understands ANSI colour sequences. name: how the user called the dump. */
-void report_text(const struct report *report, const char *name, FILE *out, bool colour);
+struct text_style {
+	bool colour;    /* out understands ANSI colour sequences */
+	size_t columns; /* of the terminal that out is; 0: it is none, and lines may be longer */
+};
+
+/* name: how the user called the dump. */
+void report_text(const struct report *report, const char *name, FILE *out, struct text_style style);
 
 #endif

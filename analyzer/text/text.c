@@ -103,6 +103,15 @@ void text_module(const struct image *image, char out[LINE_TEXT])
 	printable_copy(out, out, LINE_TEXT);
 }
 
+bool text_is_program(const struct report *r, const struct image *image)
+{
+	for (size_t i = 0; i < r->session_count; i++)
+		if (!image->path ||
+		    strncmp(image->path, r->sessions[i].program, sizeof r->sessions[i].program - 1) != 0)
+			return false;
+	return true;
+}
+
 const char *text_short_path(const char *path)
 {
 	const char *p = path + strlen(path);
@@ -117,6 +126,10 @@ void text_label(const struct text *t, const char *name)
 {
 	if (t->labels)
 		++*t->labels;
+	if (t->gap && *t->gap)
+		putc('\n', t->out);
+	if (t->gap)
+		*t->gap = false;
 	fprintf(t->out, "  %s%-10s%s ", t->dim, name, t->plain);
 }
 

@@ -14,7 +14,9 @@ struct text {
 	const struct report *report;
 	FILE *out;
 	const char *bold, *dim, *warn, *plain; /* ANSI sequences or "" */
+	size_t columns;                        /* that a line should have at most */
 	size_t *labels;                        /* how many lines with a label there were; NULL: nobody counts */
+	bool *gap;                             /* the next such line has a blank one above it; NULL: none has */
 };
 
 /* 1234567 -> "1,234,567" */
@@ -52,6 +54,8 @@ const char *text_source(const struct images *images, uint64_t place, const struc
                         char out[LINE_TEXT]);
 /* The name of a module without what says nothing. */
 void text_module(const struct image *image, char out[LINE_TEXT]);
+/* Whether it is the program itself, of all sessions. */
+bool text_is_program(const struct report *report, const struct image *image);
 /* The last two components, which say which file it is. */
 const char *text_short_path(const char *path);
 void text_label(const struct text *t, const char *name);
@@ -67,8 +71,11 @@ const char *text_trust_reason(const struct report *report, enum trust_reason rea
 
 /* The first line. */
 void text_head(const struct text *t, const char *name);
-/* What the figures lack: losses, what memattach noted, what of the files could not be read. */
+/* What the figures lack: losses, what memattach noted, what of the files could not be read. Each cause once: what
+ * text_trust has said is left out. */
 void text_warnings(const struct text *t);
+/* What stacks lack. */
+void text_stack_notes(const struct text *t);
 /* Which sessions these are, when a report is about several, or about a time. */
 void text_sessions(const struct text *t);
 /* All that is known of the sessions. */
@@ -82,9 +89,13 @@ const char *text_kept(double live, double allocated, char text[16]);
 void text_totals(const struct text *t);
 /* "shared memory +600 MiB, files +12.0 MiB": what of them grew; "" if neither did, or is known. */
 const char *text_resident_growth(const struct report_memory *memory, char text[96]);
+/* How large the blocks of a row are on average; "": not known. */
+const char *text_block_size(const struct report *report, const struct report_row *row, char text[40]);
 size_t text_holders(const struct text *t);
 /* The last lines: text_seen, with what the figures are worth if all are measured; what to do next. */
 void text_next(const struct text *t, const char *name);
+/* What would name functions that hold much, and have no name. */
+void text_unnamed(const struct text *t);
 /* What of the allocations there were samples of. */
 void text_seen(const struct text *t);
 /* The options that filter, as they are given; needs no text. */

@@ -15,11 +15,11 @@
 #define ENOUGH_SAMPLES 100u
 #define MOST_OVERHEAD 25.0 /* % */
 
-/* Up to the column of names, then "< ", function, space, source: 120 columns. */
-#define NAME_COLUMNS 27
-#define SOURCE_COLUMNS 19
-#define NAMES_AT 71
-#define FRAMES_SHOWN 8
+#define NAME_COLUMNS 48
+#define SOURCE_COLUMNS 40
+#define CALLER_COLUMNS 28
+#define CALLERS_COLUMNS 60
+#define TOTAL_COLUMNS 110u   /* with less the blocks stand below */
 #define NEXT_NAME_COLUMNS 10 /* three times, in 120 columns */
 
 double text_seconds(const struct report *r)
@@ -42,21 +42,18 @@ static const char *level_text(const struct report *r, const struct estimate *x, 
 	return text;
 }
 
-/* A name in bold, and where it is; false: it has none. */
-static bool put_function(const struct text *t, const char *before, uint64_t place, const struct location *l)
+/* A name in bold, and where it is. */
+static void put_function(const struct text *t, uint64_t place, const struct location *l)
 {
-	const struct report *r = t->report;
 	char name[LINE_TEXT], source[LINE_TEXT];
 
-	if (!l->function)
-		return false;
-	text_name(r, l->function, NAME_COLUMNS, name);
-	text_source(&r->images, place, l, source);
-	if (!r->options.full_names)
+	text_name(t->report, l->function, NAME_COLUMNS, name);
+	fprintf(t->out, "%s%s%s", t->bold, name, t->plain);
+	text_source(&t->report->images, place, l, source);
+	if (!t->report->options.full_names)
 		short_name_cut(source, SOURCE_COLUMNS);
-	fprintf(t->out, ";\n%s%s%s%s%s%s%s", before, t->bold, name, t->plain, source[0] ? " (" : "", source,
-	        source[0] ? ")" : "");
-	return true;
+	if (source[0])
+		fprintf(t->out, " (%s)", source);
 }
 
 /* The deepest function with more than half below it. If one row has so much, its own sentence says it. */
@@ -65,14 +62,55 @@ static void put_deepest(const struct text *t)
 	const struct report *r = t->report;
 	enum report_figure f = report_is_live(r->options.sort) ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
 	struct deepest d;
-	char before[64], share[16];
+	char share[16];
 
 	if (r->options.by != BY_STACK || !r->symbols || !r->rows.count || report_share(r, r->rows.list, f) > 0.5 ||
 	    deepest_find(r, f, &d) || !d.location)
 		return;
-	snprintf(before, sizeof before, "%s%s of it comes from below ", r->rows.count > DEEPEST_ROWS ? "at least " : "",
-	         text_percent(d.share, share));
-	put_function(t, before, d.place, d.location);
+	fprintf(t->out, ";\n%s%s of it comes from below ", r->rows.count > DEEPEST_ROWS ? "at least " : "",
+	        text_percent(d.share, share));
+	put_function(t, d.place, d.location);
+}
+
+/* Whether it is a function that has a name. */
+static bool is_named(const struct folded_frame *f)
+{
+	return !f->name[0] && f->location->function && f->location->function[0] != '[';
+}
+
+/* " < caller", if it is among the first ones and the line has room for it. */
+static void put_caller(const struct text *t, const struct location *l, size_t *columns)
+{
+	char name[LINE_TEXT];
+
+	*columns += 3 + text_name(t->report, l->function, CALLER_COLUMNS, name);
+	if (*columns <= CALLERS_COLUMNS)
+		fprintf(t->out, " < %s", name);
+}
+
+/* Of a stack, who holds it: the innermost function that has a name, and some of its callers; false: there is none. */
+static bool put_owner(const struct text *t, const char *before, const struct report_row *row)
+{
+	size_t inner = report_inner(t->report, row), columns = 0;
+	const struct location *owner = NULL;
+	struct folded_stack stack = { 0 };
+
+	if (folded_stack_make(&stack, t->report, row))
+		stack.count = 0;
+	for (size_t i = 0; i < stack.count; i++) {
+		const struct folded_frame *f = text_frame(&stack, i);
+		if (f->frame >= inner || !is_named(f))
+			continue;
+		if (owner) {
+			put_caller(t, f->location, &columns);
+			continue;
+		}
+		owner = f->location;
+		fprintf(t->out, ";\n%s%s", before, i ? "functions without names below " : "");
+		put_function(t, f->place, owner);
+	}
+	folded_stack_done(&stack);
+	return owner;
 }
 
 /* The function of the first row, and where it is. */
@@ -84,12 +122,8 @@ static void put_largest(const struct text *t)
 
 	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
 		return;
-	struct report_own own = report_own(r, row);
-	size_t n;
-	const uint64_t place = row->frames[own.frame];
-	const struct location *l = report_locations(r, place, &n) + own.location;
-	const char *before = report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ";
-	if (!put_function(t, before, place, l))
+	if (!put_owner(t, report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ",
+	               row))
 		return;
 	fprintf(t->out, ", %s %s of it", report_is_live(r->options.sort) ? "holds" : "allocated",
 	        text_percent(report_share(r, row, r->options.sort), share));
@@ -165,9 +199,12 @@ static void put_total(const struct text *t, const char *name, enum report_figure
 	double seconds = text_seconds(r);
 	char value[40], range[96], rate[40], share[16], many[96];
 
+	bool narrow = t->columns < TOTAL_COLUMNS;
 	fprintf(t->out, "  %-12s %s%9s%s   %-22s", name, t->bold, size_format(x.value, value), t->plain,
 	        text_interval(bytes, &x, range));
-	fprintf(t->out, "   %-*s", seconds > 0 ? 33 : 0, blocks_text(&count, many));
+	blocks_text(&count, many);
+	if (!narrow)
+		fprintf(t->out, "   %-*s", seconds > 0 ? 33 : 0, many);
 	if (mark[0])
 		fputs(mark, t->out); /* growth of what is no measured figure is none either */
 	else if (seconds > 0)
@@ -176,6 +213,8 @@ static void put_total(const struct text *t, const char *name, enum report_figure
 	    text_kept(r->total.sum[FIGURE_LIVE_BYTES].value, allocated->value, share)[0])
 		fprintf(t->out, "%s%s kept", seconds > 0 ? ", " : "   ", share);
 	putc('\n', t->out);
+	if (narrow)
+		fprintf(t->out, "%27s%s\n", "", many);
 }
 
 /* What the kernel says of the same time. It counts what was freed of older blocks, too. */
@@ -228,142 +267,6 @@ void text_totals(const struct text *t)
 	put_total(t, "allocated", FIGURE_ALLOCATED_BYTES, FIGURE_ALLOCATED_COUNT);
 	put_kernel(t);
 	put_resident(t);
-}
-
-static void put_folded(const struct text *t, const struct folded_frame *f)
-{
-	char name[LINE_TEXT];
-
-	text_folded(f, name);
-	fprintf(t->out, "%*s%s%s %s%s\n", NAMES_AT, "", t->dim, f->package ? ">" : "<", name, t->plain);
-}
-
-static void put_frame(const struct text *t, const struct folded_frame *f, bool first)
-{
-	const struct report *r = t->report;
-	const struct location *l = f->location;
-	const uint64_t place = f->place;
-	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
-	char raw[LINE_TEXT], name[LINE_TEXT], source[LINE_TEXT], module[LINE_TEXT] = "";
-
-	if (f->name[0]) {
-		put_folded(t, f);
-		return;
-	}
-	if (PLACE_IMAGE(place))
-		text_module(image, module);
-	if (l->function)
-		snprintf(raw, sizeof raw, "%s", l->function);
-	else
-		snprintf(raw, sizeof raw, "%.512s%s0x%" PRIx64, module, module[0] ? "+" : "", PLACE_OFFSET(place));
-	size_t columns = text_name(r, raw, NAME_COLUMNS, name);
-	text_source(&r->images, place, l, source);
-	if (!source[0] && module[0] && l->function)
-		snprintf(source, sizeof source, "(%.*s)", LINE_TEXT - 8, module);
-	if (!r->options.full_names)
-		short_name_cut(source, SOURCE_COLUMNS);
-	if (!first)
-		fprintf(t->out, "%*s%s< %s", NAMES_AT, "", t->dim, t->plain);
-	size_t width = first ? NAME_COLUMNS + 2 : NAME_COLUMNS;
-	if (source[0])
-		fprintf(t->out, "%s%*s %s\n", name, columns < width ? (int)(width - columns) : 0, "", source);
-	else
-		fprintf(t->out, "%s\n", name);
-}
-
-static void put_frames(const struct text *t, const struct report_row *row)
-{
-	const struct report *r = t->report;
-	struct folded_stack stack = { 0 };
-	size_t inner = report_inner(r, row), shown = 0;
-	size_t most = r->options.depth ? r->options.depth : FRAMES_SHOWN;
-
-	if (row->unknown || !row->frame_count) {
-		fputs(row->unknown ? "(stack not known)\n" : "(no frame is shown)\n", t->out);
-		return;
-	}
-	if (folded_stack_make(&stack, r, row))
-		fputs("(out of memory)\n", t->out);
-	for (; shown < stack.count && shown < most && stack.list[shown].frame < inner; shown++)
-		put_frame(t, text_frame(&stack, shown), !shown);
-	bool more = shown == most && (shown < stack.count ? stack.list[shown].frame : report_depth(r, row)) < inner;
-	folded_stack_done(&stack);
-	if (more) {
-		fprintf(t->out, "%*s%s< ... (--verbose or --depth: more)%s\n", NAMES_AT, "", t->dim, t->plain);
-		return;
-	}
-	if (inner < row->frame_count) {
-		fprintf(t->out, "%*s%s<%s ", NAMES_AT, "", t->dim, t->plain);
-		text_startup(t, row);
-	} else if (row->flags) {
-		fprintf(t->out, "%*s%s< ... (%s)%s\n", NAMES_AT, "", t->dim,
-		        row->flags & DUMP_STACK_TRUNCATED ? "could not be walked further" : "deeper than is recorded",
-		        t->plain);
-	}
-}
-
-static void put_holder(const struct text *t, size_t number, const struct report_row *row)
-{
-	const struct report *r = t->report;
-	enum report_figure f = r->options.sort;
-	enum report_figure companion = text_companion(f);
-	struct estimate x = report_estimate(r, row, f);
-	double allocated = row->sum[report_is_bytes(f) ? FIGURE_ALLOCATED_BYTES : FIGURE_ALLOCATED_COUNT].value;
-	double live = row->sum[report_is_bytes(f) ? FIGURE_LIVE_BYTES : FIGURE_LIVE_COUNT].value;
-	char value[40], range[96], share[16], kept[16], other[40], samples[40];
-
-	fprintf(t->out, " %2zu %s%9s%s  %-20s %7s %7s %9s %7s  ", number, t->bold, text_amount(f, x.value, value),
-	        t->plain, text_interval(f, &x, range), text_percent(report_share(r, row, f), share),
-	        text_kept(live, allocated, kept), text_amount(companion, row->sum[companion].value, other),
-	        text_grouped((double)row->sum[f].samples, samples));
-	put_frames(t, row);
-}
-
-static void put_unseen_stacks(const struct text *t)
-{
-	struct unseen_stacks unseen = unseen_stacks(t->report, report_is_live(t->report->options.sort));
-	char number[40], value[40], limit[40];
-
-	fprintf(t->out, "    no sample in %s %s: with all that are not known ",
-	        text_grouped((double)unseen.stacks, number), text_plural((double)unseen.stacks, "stack", "stacks"));
-	if (unseen.estimate > 0)
-		fprintf(t->out, "about %s, ", size_format(unseen.estimate, value));
-	fprintf(t->out, "less than %s together\n", size_format(unseen.high, limit));
-}
-
-size_t text_holders(const struct text *t)
-{
-	const struct report *r = t->report;
-	enum report_figure f = r->options.sort;
-	char level[40];
-	size_t shown = 0, none = 0;
-	bool folded = false;
-
-	snprintf(level, sizeof level, "%g %% interval", 100 * r->options.confidence);
-	fprintf(t->out, "\n%s, innermost function first\n    %s%9s  %-20s %7s %7s %9s %7s%s\n",
-	        report_is_live(f) ? "Held by" : "Allocated by", t->dim, report_is_live(f) ? "live" : "allocated", level,
-	        "share", "kept", report_is_bytes(f) ? "blocks" : "bytes", "samples", t->plain);
-	for (size_t i = 0; i < r->rows.count; i++) {
-		const struct report_row *row = &r->rows.list[i];
-		bool wanted = !r->options.top || shown < r->options.top;
-		none += !row->sum[f].samples;
-		if (!wanted || !row->sum[f].samples)
-			continue;
-		progress_at(r->options.progress, "writing", i, report_shown(r));
-		report_want_symbols(r, i, r->options.top ? report_shown(r) : r->rows.count);
-		put_holder(t, ++shown, row);
-		struct report_own own = report_own(r, row);
-		folded = folded || own.frame || own.location;
-	}
-	if (!shown)
-		fputs("    none\n", t->out);
-	if (folded)
-		fputs("    frames of allocators, of the standard library and below Python are folded: --full-stacks "
-		      "shows them\n",
-		      t->out);
-	if (none && r->largest_rate > 1)
-		put_unseen_stacks(t);
-	return shown;
 }
 
 static void put_seen(const struct text *t, bool measured)

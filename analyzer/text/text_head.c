@@ -314,22 +314,6 @@ static void put_losses(const struct text *t)
 		             "the history does not reach back to that time: blocks that were freed since are missing");
 }
 
-static void put_memory_unseen(const struct text *t)
-{
-	const struct report_memory *m = &t->report->memory;
-	char growth[40], live[40], line[LINE_TEXT];
-
-	if (!m->known || !m->mostly_unseen)
-		return;
-	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
-	snprintf(line, sizeof line, "private memory grew by %s, the allocated blocks are %s: MOST OF IT WENT PAST US",
-	         growth, size_format(m->seen.value, live));
-	text_warning(t, "NOT SEEN", line);
-	text_label(t, "");
-	fprintf(t->out, "(an allocator linked into the program%s, or pools that were taken before the attach)\n",
-	        m->mmap_sampled ? "" : ", mmap");
-}
-
 static void put_memory(const struct text *t)
 {
 	const struct report_memory *m = &t->report->memory;
@@ -347,21 +331,38 @@ static void put_memory(const struct text *t)
 	        m->ended ? "until shortly before the end" : "meanwhile", size_format(m->live.value, live));
 }
 
-static void put_notes(const struct text *t)
+/* Those that are about stacks stand at the end. */
+static size_t put_notes(const struct text *t, bool stacks)
 {
 	const struct report *r = t->report;
+	size_t listed = 0, more = 0;
+
+	for (size_t i = 0; i < r->note_count; i++) {
+		uint32_t kind = r->notes[i].kind;
+		if ((kind == DUMP_NOTE_NO_UNWIND) != stacks || listed++ >= NOTES_LISTED) {
+			more += (kind == DUMP_NOTE_NO_UNWIND) == stacks;
+			continue;
+		}
+		bool told = kind == DUMP_NOTE_OTHER || kind == DUMP_NOTE_FULL;
+		text_warning(t, stacks ? "stacks" : told ? "" : "not seen", r->notes[i].text);
+	}
+	return more;
+}
+
+static void put_more_notes(const struct text *t, uint64_t more)
+{
 	char number[40];
 
-	for (size_t i = 0; i < r->note_count && i < NOTES_LISTED; i++) {
-		bool told = r->notes[i].kind == DUMP_NOTE_OTHER || r->notes[i].kind == DUMP_NOTE_FULL;
-		text_warning(t, told ? "" : "not seen", r->notes[i].text);
-	}
-	uint64_t more = r->notes_left_out + (r->note_count > NOTES_LISTED ? r->note_count - NOTES_LISTED : 0);
 	if (!more)
 		return;
 	text_label(t, "");
 	fprintf(t->out, "... and %s more %s (--json has %u of them at most)\n", text_grouped((double)more, number),
 	        text_plural((double)more, "note", "notes"), REPORT_NOTES_MAX);
+}
+
+void text_stack_notes(const struct text *t)
+{
+	put_more_notes(t, put_notes(t, true));
 }
 
 /* What of the files could not be read. */
@@ -392,9 +393,8 @@ void text_warnings(const struct text *t)
 {
 	put_copy_warning(t);
 	put_losses(t);
-	put_notes(t);
+	put_more_notes(t, put_notes(t, false) + t->report->notes_left_out);
 	put_damage(t);
-	put_memory_unseen(t);
 }
 
 void text_facts(const struct text *t)
@@ -434,6 +434,7 @@ void text_head(const struct text *t, const char *name)
 		fputs(", ", t->out);
 		put_end(t, s);
 	}
-	int space = HEAD_COLUMNS - (int)text_columns(line) - (int)text_columns(name);
+	int columns = t->columns < HEAD_COLUMNS ? (int)t->columns : HEAD_COLUMNS;
+	int space = columns - (int)text_columns(line) - (int)text_columns(name);
 	fprintf(t->out, "%*s%s\n\n", s->end == DUMP_END_DETACHED && space > 2 ? space : 2, "", name);
 }

@@ -71,6 +71,19 @@ bool text_all_measured(const struct report *r)
 	       report_trust(r, FIGURE_ALLOCATED_BYTES) == TRUST_MEASURED;
 }
 
+/* Whether a note will say the same, and of which module. */
+static bool note_says(const struct report *r, enum trust_reason reason)
+{
+	uint32_t kind = reason == TRUST_ALLOCATOR_INSIDE ? DUMP_NOTE_STATIC
+	                : reason == TRUST_NOT_PATCHED    ? DUMP_NOTE_NOT_PATCHED
+	                                                 : 0;
+
+	for (size_t i = 0; kind && i < r->note_count; i++)
+		if (r->notes[i].kind == kind)
+			return true;
+	return false;
+}
+
 void text_trust(const struct text *t)
 {
 	const struct trust *trust = &t->report->trust;
@@ -89,7 +102,7 @@ void text_trust(const struct text *t)
 		         value_words(trust->live.value), value_words(trust->allocated.value));
 	text_warning(t, "TRUST", line);
 	for (int i = 0; i < TRUST_REASON_COUNT; i++)
-		if (reasons & 1u << i)
+		if (reasons & 1u << i && !note_says(t->report, (enum trust_reason)i))
 			text_warning(t, "", text_trust_reason(t->report, i, line));
 }
 

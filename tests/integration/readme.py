@@ -8,7 +8,7 @@ from contracts import read
 from procfs import PATIENCE
 
 ROWS_TITLE = "Held by, innermost function first"
-NAMES_AT = 71
+NAMES_AT = 5
 VERDICTS = r"(agrees|more than is seen live|less than is live: .*)$"
 
 
@@ -39,12 +39,12 @@ def parts(lines):
 def check_columns(title, rows):
     """Figures end where the title of their column ends, names begin at one column."""
     for row in rows:
-        for name in ("share", "kept", "blocks", "samples"):
+        for name in ("share", "kept", "blocks", "each", "samples"):
             end = title.index(name) + len(name)
-            assert row[0][end - 1] != " " and row[0][end] == " ", (name, row[0])
-        for line in row[1:]:
+            assert row[0][end - 1] != " " and row[0][end:end + 1] in ("", " "), (name, row[0])
+        assert row[1][NAMES_AT] != " " == row[1][NAMES_AT - 1], row[1]
+        for line in row[2:]:
             assert line.index("<") == NAMES_AT, line
-        assert row[0][NAMES_AT] != " " == row[0][NAMES_AT - 1], row[0]
 
 
 def readme_of_demo():

@@ -162,6 +162,9 @@ def derived(report, part):
         for unit in ("bytes", "count"):
             if f"live_{unit}" in part:
                 yield ratio(part[f"live_{unit}"]["estimate"], part[f"allocated_{unit}"]["estimate"])
+        for figure in ("live", "allocated"):
+            if isinstance(part.get(f"{figure}_count"), dict):
+                yield ratio(part[f"{figure}_bytes"]["estimate"], part[f"{figure}_count"]["estimate"])
         for name in ("live_bytes", "allocated_bytes"):
             yield ratio(part.get(name, {"estimate": 0})["estimate"], seconds_of(report))
     if part is report:
@@ -251,12 +254,12 @@ def check_numbers(text, report, whole, where):
             section, row = "head", None  # a title, or the lines behind the rows
         if re.match(r"  session|  copy|  (target|old|new) |No symbols for|Symbols of|Debug file used for", line):
             continue  # paths; and a time of this place
-        if line.startswith(" " * 60) or line.startswith("Next: "):
+        if section == "holders" and re.match(r" {5}\S", line) or line.startswith("Next: "):
             continue  # a frame; options
         if re.match(r"(Held|Allocated) by, ", line):
             section = "holders"
         if section == "holders" and re.match(r" [ \d]\d +\S", line):
-            found = numbers_of(line[3:71], words)
+            found = numbers_of(line[3:], words)
             row = next_row(rows, found, report, set())
             wrong += [] if row else [(line, found)]
             continue

@@ -46,7 +46,8 @@ static void test_the_verdict_comes_first(void **state)
 		"75.0 % kept\n",
 		"  the kernel says: +10.0 MiB private memory: agrees\n\n",
 		"Held by, innermost function first\n",
-		"\n  1  9.00 MiB  exact                100.0 % 100.0 %         9       9  a+0x400100",
+		"kept    blocks      each samples\n",
+		"\n  1  9.00 MiB  exact                100.0 % 100.0 %         9  1.00 MiB       9\n     a+0x400100\n",
 		"\n\nSeen: only what was allocated meanwhile. Trust: measured, every allocation; 0 lost.\n",
 		"Next: memanalyze -o heap.html x.dump (flame graph) | memanalyze --leaks x.dump | "
 		"memanalyze --verbose x.dump\n"
@@ -65,7 +66,7 @@ static void test_the_verdict_comes_first(void **state)
 	make(&r, &b, (struct report_options){ .sort = FIGURE_ALLOCATED_COUNT });
 	assert_says(text_of(&r), "Since the attach, exactly 12.0 MiB was allocated.\n");
 	assert_says(text_of(&r), "\nAllocated by, innermost function first\n");
-	assert_says(text_of(&r), "\n  2         3  exact                 25.0 %   0.0 %  3.00 MiB       3  ");
+	assert_says(text_of(&r), "\n  2         3  exact                 25.0 %   0.0 %  3.00 MiB  1.00 MiB       3\n");
 	report_done(&r);
 	dump_builder_done(&b);
 	build(&b, RATE);
@@ -137,33 +138,38 @@ static void test_the_kernel_may_not_agree(void **state)
 	              "+15.0 MiB private memory: more than is live: what was seen and freed may not have been ");
 	assert_kernel(19 << 20, "+18.0 MiB private memory: more than was seen\n");
 	assert_kernel(1 << 20, "0 B private memory: less than is live: memory from before was used again");
-	assert_kernel(1 << 30, "MOST OF IT WENT PAST US");
+	assert_kernel(1 << 30, "private memory grew by 1023 MiB, seen allocations explain 12.0 MiB at most");
 }
 
-/* What is wrong is above what is said, also without --verbose. */
-static void test_warnings_are_at_the_top(void **state)
+/* What is wrong is said before the figures, also without --verbose, and once; what stacks lack comes at the end. */
+static void test_warnings_come_before_the_figures(void **state)
 {
-	static const char *const parts[] = { "a LOWER BOUND\n",
+	static const char *const parts[] = { "at least ",
+		                             "still live.\n\n  TRUST",
+		                             "a LOWER BOUND\n",
 		                             "INCOMPLETE samples were lost",
 		                             "3\n",
 		                             "not seen   libodd.so is bound otherwise",
 		                             "damage ",
-		                             "at least ",
+		                             "\n\n  still live",
 		                             "   lower bound\n",
 		                             "Held by",
-		                             "; 3 lost." };
+		                             "; 3 lost.",
+		                             "  stacks     libbare.so has no table\n" };
 	struct dump_builder b;
 	struct report r;
 
 	(void)state;
 	build(&b, RATE);
 	dump_builder_header(&b)->counters[1][DUMP_COUNTER_lost_busy] = 3;
+	dump_builder_note(&b, DUMP_NOTE_NO_UNWIND, "libbare.so has no table");
 	dump_builder_note(&b, DUMP_NOTE_NOT_PATCHED, "libodd.so is bound otherwise");
 	live_record(&b, 3)->stack = 12345; /* there is no such one */
 	make(&r, &b, (struct report_options){ 0 });
 	char *text = text_of(&r);
 	assert_in_order(text, parts, sizeof parts / sizeof parts[0]);
 	assert_null(strstr(text, "Trust: "));
+	assert_null(strstr(text, "the allocations of some modules are not seen"));
 	free(text);
 	report_done(&r);
 	dump_builder_header(&b)->state = DUMP_STATE_KILLED;
@@ -185,11 +191,58 @@ static void test_names_are_plain_in_what_to_do_next(void **state)
 	build(&b, 1);
 	make(&r, &b, (struct report_options){ 0 });
 	FILE *out = open_memstream(&text, &size);
-	report_text(&r, "x; rm -rf \033[1m", out, false);
+	report_text(&r, "x; rm -rf \033[1m", out, (struct text_style){ 0 });
 	fclose(out);
 	assert_null(strchr(text, '\033'));
 	assert_null(strstr(text, "--leaks x"));
 	assert_says(text, "Next: memanalyze -o heap.html DUMP (flame");
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static char *text_in(const struct report *r, size_t columns)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	report_text(r, "a/very/long/name/of/a/dump/that/is/kept.dump", out, (struct text_style){ .columns = columns });
+	fclose(out);
+	return text;
+}
+
+static size_t widest(const char *text)
+{
+	size_t most = 0;
+
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+		size_t n = 0;
+		for (const char *s = line; *s != '\n'; s++)
+			n += ((unsigned char)*s & 0xc0) != 0x80;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Names stand below the figures on a narrow terminal, beside them on a wide one; no line is wider than it. */
+static void test_the_layout_follows_the_terminal(void **state)
+{
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, RATE);
+	make(&r, &b, (struct report_options){ 0 });
+	for (size_t columns = 60; columns < 250; columns += 10) {
+		char *text = text_in(&r, columns);
+		assert_true(widest(text) <= columns);
+		assert_true(!strstr(text, "\n     a+0x400100\n") == (columns >= 140));
+		assert_true(!strstr(text, "       9  a+0x400100\n") == (columns < 140));
+		free(text);
+	}
+	assert_says(text_in(&r, 80),
+	            "\nOf what was allocated since the attach, about 9.00 MiB (9.00 MiB .. 9.23 MiB,\n    95 % sure)");
+	assert_says(text_in(&r, 80), "307 KiB/s\n                           9 blocks (9 or more)\n");
 	report_done(&r);
 	dump_builder_done(&b);
 }
@@ -225,8 +278,9 @@ int main(void)
 		cmocka_unit_test(test_nothing_is_nothing),
 		cmocka_unit_test(test_the_kernel_may_tell_nothing),
 		cmocka_unit_test(test_the_kernel_may_not_agree),
-		cmocka_unit_test(test_warnings_are_at_the_top),
+		cmocka_unit_test(test_warnings_come_before_the_figures),
 		cmocka_unit_test(test_names_are_plain_in_what_to_do_next),
+		cmocka_unit_test(test_the_layout_follows_the_terminal),
 		cmocka_unit_test(test_long_stacks_are_cut),
 	};
 	brief = true;

@@ -51,6 +51,18 @@ static void test_what_is_folded(void **state)
 	assert_false(fold_is_startup("main") || fold_is_startup("start_threads") || fold_is_startup("clone_order"));
 }
 
+static void test_what_runs_are_called(void **state)
+{
+	(void)state;
+	assert_string_equal(fold_run("std::__invoke_impl<void>(int)", NULL), "std::");
+	assert_string_equal(fold_run("v8::internal::Builtin_HandleApiCall(int)", NULL), "v8::");
+	assert_string_equal(fold_run("Builtins_JSEntry", NULL), "v8::");
+	assert_string_equal(fold_run("[jit]", NULL), "[jit]");
+	assert_null(fold_run("v8::Function::Call()", NULL));
+	assert_null(fold_run(NULL, NULL));
+	assert_true(fold_is_wrapper("_sdsnewlen") && !fold_is_wrapper("createStringObject"));
+}
+
 static void test_what_an_inlined_function_is_by_its_file(void **state)
 {
 	(void)state;
@@ -125,6 +137,7 @@ static void test_a_name_without_parameters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_what_is_folded),
+		                            cmocka_unit_test(test_what_runs_are_called),
 		                            cmocka_unit_test(test_what_an_inlined_function_is_by_its_file),
 		                            cmocka_unit_test(test_wrappers_of_allocators),
 		                            cmocka_unit_test(test_a_name_without_parameters) };

@@ -40,7 +40,7 @@ static void make(struct made *m, struct report_options options)
 	options.verbose = true;
 	assert_int_equal(report_make(&m->report, m->dump, "x.dump", &options, &e), 0);
 	out = open_memstream(&m->text, &size);
-	report_text(&m->report, "x.dump", out, false);
+	report_text(&m->report, "x.dump", out, (struct text_style){ 0 });
 	fclose(out);
 	out = open_memstream(&m->json, &size);
 	assert_int_equal(report_json(&m->report, out), 0);

@@ -210,7 +210,7 @@ static char *report_of(const struct dump_symbols *s, size_t bytes, const char *d
 	assert_int_equal(report_make(&report, dump, "dump", &options, &e), 0);
 	FILE *out = open_memstream(&text, &length);
 	assert_non_null(out);
-	report_text(&report, "dump", out, false);
+	report_text(&report, "dump", out, (struct text_style){ 0 });
 	assert_int_equal(report_json(&report, out), 0);
 	fclose(out);
 	*whole = dump_complete(dump);

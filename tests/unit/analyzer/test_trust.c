@@ -168,7 +168,7 @@ static void test_exact_share(void **state)
 	make(&r, &b, (struct report_options){ 0 });
 	assert_true(is_near(r.trust.share.value, 0.01) && r.trust.share.low == r.trust.share.high);
 	assert_int_equal(r.trust.live.value, TRUST_MEASURED); /* too few, too small a share */
-	assert_says(text_of(&r), "x.dump\n\n  trust      live and allocated figures are measured\n");
+	assert_says(text_of(&r), ".\n\n  trust      live and allocated figures are measured\n");
 	assert_says(json_of(&r), "\"reasons\": []");
 	report_done(&r);
 	for (int i = 0; i < 20; i++)
@@ -219,8 +219,7 @@ static void test_upper_bound_is_no_leak(void **state)
 	assert_says(json_of(&r), "\"frees_missed\":true");
 	report_done(&r);
 	make(&r, &b, (struct report_options){ 0 });
-	assert_says(text_of(&r),
-	            "x.dump\n\n  TRUST      live figures are an UPPER BOUND, allocated ones are measured\n");
+	assert_says(text_of(&r), ".\n\n  TRUST      live figures are an UPPER BOUND, allocated ones are measured\n");
 	assert_says(text_of(&r), "   upper bound\n");
 	assert_says(json_of(&r), "\"value\": \"upper_bound\"");
 	assert_says(json_of(&r), "\"reason\":\"frees_missed\"");
@@ -355,12 +354,12 @@ static void test_notes(void **state)
 		start(&b);
 		dump_builder_note(&b, cases[i].kind, "a sentence");
 		make(&r, &b, (struct report_options){ 0 });
-		assert_says(text_of(&r), "x.dump\n\n  TRUST      live and allocated figures are UNKNOWN\n");
+		assert_says(text_of(&r), ".\n\n  TRUST      live and allocated figures are UNKNOWN\n");
 		assert_says(text_of(&r), "   unknown: see trust\n");
 		report_done(&r);
 		sample(&b, dump_builder_stack(&b, frames_a, 2, 0), SIZE, RATE, 1, 0);
 		make(&r, &b, (struct report_options){ 0 });
-		assert_says(text_of(&r), "x.dump\n\n  TRUST      live and allocated figures are a LOWER BOUND\n");
+		assert_says(text_of(&r), ".\n\n  TRUST      live and allocated figures are a LOWER BOUND\n");
 		assert_says(text_of(&r), "   lower bound\n");
 		assert_says(json_of(&r), cases[i].reason);
 		report_done(&r);

@@ -98,7 +98,7 @@ static inline char *text_of(const struct report *r)
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	report_text(r, "x.dump", out, false);
+	report_text(r, "x.dump", out, (struct text_style){ 0 });
 	fclose(out);
 	return text;
 }
