@@ -107,12 +107,13 @@ def killed_without_proc(context):
 def killed_mapped(context):
     """memattach is killed at any moment of a session whose payload it has mapped by itself: --detach leaves nothing."""
     sufferer = Sufferer(context, Victim(context, "alloc_loop_musl"))
-    # Between any two of its writes to the target: also between the steps in which the payload is mapped.
+    # Between its writes to the target, every third of them: also between the steps in which the payload is mapped. All of them:
+    # killed_at_every_call_musl.
     writing = ("pwrite64", 18)
-    for count in range(1, calls_of(context, sufferer, False)[writing] + 1):
+    for count in range(random.randrange(1, 4), calls_of(context, sufferer, False)[writing] + 1, 3):
         kill_at_call(context, sufferer, False, writing, count)
-    system_call_kills(context, sufferer, 40, False)
-    system_call_kills(context, sufferer, 20, True)
+    system_call_kills(context, sufferer, 20, False)
+    system_call_kills(context, sufferer, 10, True)
     random_kills(context, sufferer, context.kills)
     sufferer.finish()
     sufferer.report("with a mapped payload")

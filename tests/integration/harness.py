@@ -26,7 +26,7 @@ import waiting
 waiting.use_everywhere()
 
 ADDR_NO_RANDOMIZE = 0x0040000
-KILLS = 20  # of a case that kills memattach at random moments
+KILLS = 12  # of a case that kills memattach at random moments
 DEADLINE = "60s"  # until memattach gives up what should succeed: an attach and a detach fit into PATIENCE
 
 
