@@ -59,9 +59,12 @@ static int take_heap(struct census *c, struct err *e)
 	if (rc < 0)
 		return rc;
 	close(writable);
-	rc = census_memory_open(&reader, &memory, &c->pages, READ_LEAST + READ_TIMES * c->rss_after, e);
+	rc = census_memory_open(&reader, c->target, &c->maps, &memory, &c->pages,
+	                        READ_LEAST + READ_TIMES * c->rss_after, e);
 	if (rc == 0) {
 		rc = census_heap_take(&c->heap, c->target, &c->maps, &reader, is_stack, &c->stacks, e);
+		if (rc == 0)
+			rc = block_types_take(&c->types, &c->heap, &reader, e);
 		census_memory_close(&reader);
 	}
 	target_memory_close(&memory);
@@ -183,6 +186,7 @@ void census_free(struct census *c)
 {
 	region_table_free(&c->regions);
 	census_heap_free(&c->heap);
+	block_types_free(&c->types);
 	resident_pages_free(&c->pages);
 	stack_owners_free(&c->stacks);
 	maps_free(&c->maps);

@@ -10,6 +10,7 @@
 #ifndef MEMATTACH_CENSUS_H
 #define MEMATTACH_CENSUS_H
 
+#include "census/block_types.h"
 #include "census/census_heap.h"
 #include "census/region_table.h"
 #include "census/stack_owners.h"
@@ -21,6 +22,7 @@ struct census {
 	struct stack_owners stacks;
 	struct resident_pages pages;
 	struct census_heap heap;
+	struct block_types types;
 	struct region_table regions;
 	uint64_t resident, swapped, huge; /* sums */
 	uint64_t rss_before, rss_after;   /* VmRSS */

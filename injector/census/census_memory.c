@@ -6,10 +6,12 @@
 
 #define PIECES 512u
 
-int census_memory_open(struct census_memory *m, const struct target_memory *memory, const struct resident_pages *pages,
-                       uint64_t work, struct err *e)
+int census_memory_open(struct census_memory *m, const struct target *t, const struct maps *maps,
+                       const struct target_memory *memory, const struct resident_pages *pages, uint64_t work,
+                       struct err *e)
 {
 	*m = (struct census_memory){ .pages = pages };
+	mapped_files_open(&m->files, t, maps);
 	m->cached = calloc(CENSUS_CACHE_PAGES, sizeof *m->cached);
 	m->cache = malloc(CENSUS_CACHE_PAGES * sizeof *m->cache);
 	if (!m->cached || !m->cache) {
@@ -23,6 +25,7 @@ int census_memory_open(struct census_memory *m, const struct target_memory *memo
 
 void census_memory_close(struct census_memory *m)
 {
+	mapped_files_close(&m->files);
 	free(m->cached);
 	free(m->cache);
 	m->cached = NULL;
@@ -34,6 +37,17 @@ void census_memory_refresh(struct census_memory *m)
 	memset(m->cached, 0, CENSUS_CACHE_PAGES * sizeof *m->cached);
 }
 
+/* Of a page that is not there: neither in memory nor in swap. */
+static bool read_file(struct census_memory *m, uint64_t page, void *buffer)
+{
+	struct err ignored;
+	const size_t i = resident_pages_from(m->pages, page);
+
+	return (i == m->pages->count || m->pages->runs[i].start > page) &&
+	       budget_work(&m->budget, CENSUS_PAGE, &ignored) == 0 &&
+	       mapped_files_read(&m->files, page, buffer, CENSUS_PAGE);
+}
+
 /* The copy of a page, or NULL. */
 static const uint8_t *page_at(struct census_memory *m, uint64_t page)
 {
@@ -42,10 +56,10 @@ static const uint8_t *page_at(struct census_memory *m, uint64_t page)
 
 	if (m->cached[slot] == page + 1)
 		return m->cache[slot];
-	if (!resident_pages_hold(m->pages, page, page + CENSUS_PAGE))
-		return NULL;
 	m->cached[slot] = 0;
-	if (target_read(&m->memory, page, m->cache[slot], CENSUS_PAGE, &ignored) < 0)
+	if (resident_pages_hold(m->pages, page, page + CENSUS_PAGE)
+	            ? target_read(&m->memory, page, m->cache[slot], CENSUS_PAGE, &ignored) < 0
+	            : !read_file(m, page, m->cache[slot]))
 		return NULL;
 	m->cached[slot] = page + 1;
 	return m->cache[slot];
@@ -64,6 +78,19 @@ bool census_read(struct census_memory *m, uint64_t address, void *buffer, size_t
 		memcpy((char *)buffer + done, page + offset, n);
 		done += n;
 	}
+	return true;
+}
+
+bool census_read_text(struct census_memory *m, uint64_t address, char *text, size_t size)
+{
+	const size_t first = CENSUS_PAGE - address % CENSUS_PAGE;
+
+	memset(text, 0, size);
+	if (!census_read(m, address, text, first < size - 1 ? first : size - 1))
+		return false;
+	if (first < size - 1 && !memchr(text, '\0', first) &&
+	    !census_read(m, address + first, text + first, size - 1 - first))
+		text[first] = '\0';
 	return true;
 }
 

@@ -89,6 +89,23 @@ static void put_python(struct json *j, const struct python_pools *p)
 	json_object_end(j);
 }
 
+static void put_types(struct json *j, const struct block_types *t)
+{
+	json_array(j, "types");
+	for (uint32_t i = 0; i < t->names.count; i++) {
+		if (!t->list[i].blocks)
+			continue;
+		json_object_line(j, NULL);
+		json_string(j, "name", block_types_name(t, i));
+		json_string(j, "by", type_source_name(t->list[i].source));
+		json_unsigned(j, "blocks", t->list[i].blocks);
+		json_unsigned(j, "bytes", t->list[i].bytes);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_flag(j, "more_types", t->full);
+}
+
 void census_json(const struct census *c, const struct census_view *view)
 {
 	struct json j = { .out = stdout };
@@ -114,6 +131,7 @@ void census_json(const struct census *c, const struct census_view *view)
 		put_malloc(&j, &c->heap);
 	if (c->heap.pools.pools)
 		put_python(&j, &c->heap.pools);
+	put_types(&j, &c->types);
 	json_array(&j, "regions");
 	for (size_t i = 0; i < c->regions.count; i++)
 		put_region(&j, &c->regions.list[i]);

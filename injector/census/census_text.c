@@ -10,22 +10,16 @@
 #include "base/size.h"
 #include "census/census_report.h"
 #include "census/census_summary.h"
+#include "census/census_text.h"
 
 #define COLUMNS 80u
 #define ROWS 12u
+#define BLOCK_ROWS 5u
+#define BLOCK_ROWS_ALL 40u
 #define REGION_ROWS 40u
-#define SIZE_ROWS 5u
-#define SIZE_ROWS_ALL 40u
 #define LEAST_SHARE 500u /* rows below a 500th are summed up */
 
-struct printing {
-	const struct census *census;
-	const struct census_view *view;
-	bool swap, change; /* columns */
-};
-
-/* A line, cut to what fits; all text of the target's in it is made printable. */
-static void put_line(const char *text)
+void census_put_line(const char *text)
 {
 	char line[512];
 
@@ -34,7 +28,7 @@ static void put_line(const char *text)
 	puts(line);
 }
 
-static const char *format_change(double bytes, char text[SIZE_TEXT + 1])
+const char *census_format_change(double bytes, char text[SIZE_TEXT + 1])
 {
 	char size[SIZE_TEXT];
 
@@ -54,9 +48,10 @@ static void put_row(const struct printing *p, uint64_t resident, uint64_t swappe
 		n += snprintf(line + n, sizeof line - (size_t)n, " %11s",
 		              swapped ? size_format((double)swapped, other) : "");
 	if (p->change)
-		n += snprintf(line + n, sizeof line - (size_t)n, " %12s", change ? format_change(*change, other) : "");
+		n += snprintf(line + n, sizeof line - (size_t)n, " %12s",
+		              change ? census_format_change(*change, other) : "");
 	snprintf(line + n, sizeof line - (size_t)n, "  %s", what);
-	put_line(line);
+	census_put_line(line);
 }
 
 static const char *base_name(const char *path)
@@ -121,8 +116,8 @@ static void put_head(const struct printing *p)
 	              size_format((double)missing, gap));
 	if (p->view->before)
 		snprintf(line + n, sizeof line - (size_t)n, "; %s/min",
-		         format_change(census_growth(c, p->view->before), change));
-	put_line(line);
+		         census_format_change(census_growth(c, p->view->before), change));
+	census_put_line(line);
 }
 
 /* How long it takes to fill bytes. */
@@ -164,7 +159,8 @@ static void put_malloc(const struct printing *p)
 		return;
 	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", f->live_blocks);
 	put_row(p, f->live, 0, &live, what);
-	snprintf(what, sizeof what, "  freed, kept; malloc_trim: -%s", size_format((double)f->trim, trim));
+	snprintf(what, sizeof what, f->trim ? "  freed, kept; malloc_trim: -%s" : "  freed, kept",
+	         size_format((double)f->trim, trim));
 	put_row(p, census_freed(c), 0, &freed, what);
 	if (f->kept * 50 > f->resident) {
 		snprintf(what, sizeof what, "    %s of it on %" PRIu64 " pages less than a quarter live",
@@ -199,50 +195,6 @@ static void put_summary(const struct printing *p, const struct summary *s, const
 		snprintf(what, sizeof what, "%zu other row%s (--by region has them)", others, plural(others));
 		put_row(p, resident, swapped, NULL, what);
 	}
-}
-
-static const struct size_figures *sorting;
-
-static int compare_sizes(const void *a, const void *b)
-{
-	const struct size_figures *x = &sorting[*(const unsigned *)a], *y = &sorting[*(const unsigned *)b];
-
-	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
-}
-
-static void put_size(const struct census *c, unsigned class, const struct census *before)
-{
-	const struct heap_figures *f = &c->heap.figures;
-	const struct size_figures *s = &f->sizes[class];
-	char bytes[SIZE_TEXT], kept[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT], range[40], change[SIZE_TEXT + 1] = "";
-
-	if (size_class_least(class) == size_class_most(class))
-		snprintf(range, sizeof range, "%" PRIu64 " bytes", size_class_least(class) - 8);
-	else
-		snprintf(range, sizeof range, "%s .. %s", size_format((double)size_class_least(class), from),
-		         size_format((double)size_class_most(class), to));
-	if (before)
-		format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
-	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),
-	       f->live_bytes ? 100 * (double)s->bytes / (double)f->live_bytes : 0, s->blocks, range,
-	       s->kept ? size_format((double)s->kept, kept) : "", before ? " " : "", change);
-}
-
-/* Sizes of chunks less what malloc itself has of them. */
-static void put_sizes(const struct printing *p, unsigned rows)
-{
-	const struct heap_figures *f = &p->census->heap.figures;
-	unsigned order[SIZE_CLASSES];
-
-	if (!f->live_blocks)
-		return;
-	for (unsigned i = 0; i < SIZE_CLASSES; i++)
-		order[i] = i;
-	sorting = f->sizes;
-	qsort(order, SIZE_CLASSES, sizeof *order, compare_sizes);
-	printf("\n%11s %7s %11s  %-22s %11s\n", "live", "", "blocks", "by size", "keeps free");
-	for (unsigned i = 0; i < rows && f->sizes[order[i]].blocks; i++)
-		put_size(p->census, order[i], p->view->before);
 }
 
 static void describe_region(const struct region *r, char *text, size_t size)
@@ -308,8 +260,8 @@ static void put_trust(const struct printing *p)
 	printf(".\n");
 	if (g->lists_unknown)
 		printf("Its release is not known: what is in tcaches and fastbins counts as live.\n");
-	if (g->over)
-		printf("Given up where it took too long: what was not walked counts as live.\n");
+	if (g->over || c->types.over)
+		printf("Given up where it took too long: what was not walked counts as live, and has no type.\n");
 }
 
 static void put_next(const struct printing *p, const struct summary *s)
@@ -341,14 +293,16 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 	if (rc == 0) {
 		summary_verdict(&s, c, verdict);
 		put_head(&p);
-		put_line(verdict);
+		census_put_line(verdict);
 		put_limit(&p);
 		if (view->by == CENSUS_BY_REGION)
 			put_regions(&p);
 		if (view->by == CENSUS_BY_ALL)
 			put_summary(&p, &s, view->before ? &before : NULL);
-		if (view->by != CENSUS_BY_REGION)
-			put_sizes(&p, view->by == CENSUS_BY_SIZE ? SIZE_ROWS_ALL : SIZE_ROWS);
+		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_SIZE)
+			census_put_sizes(&p, view->by == CENSUS_BY_SIZE ? BLOCK_ROWS_ALL : BLOCK_ROWS);
+		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_TYPE)
+			rc = census_put_types(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
 		puts("");
 		put_trust(&p);
 		put_next(&p, &s);

@@ -51,8 +51,8 @@ static const struct option_row rows[] = {
 	  .name = "by",
 	  .argument = "WHAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "region size",
-	  .help = "show --census by mapping, or live blocks by size" },
+	  .words = "region size type",
+	  .help = "show --census by mapping, or its live blocks by size or type" },
 	{ .code = OPTION_JSON, .name = "json", .help = "write what --census tells as JSON" },
 
 	{ .group = "Sampling" },

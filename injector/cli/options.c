@@ -113,14 +113,16 @@ static int parse_python_allocators(const char *text, enum python_objects *mode)
 
 static int parse_by(const char *text, enum census_by *by)
 {
-	static const char *const names[] = { [CENSUS_BY_REGION] = "region", [CENSUS_BY_SIZE] = "size" };
+	static const char *const names[] = {
+		[CENSUS_BY_REGION] = "region", [CENSUS_BY_SIZE] = "size", [CENSUS_BY_TYPE] = "type"
+	};
 
 	for (unsigned i = CENSUS_BY_REGION; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(text, names[i])) {
 			*by = (enum census_by)i;
 			return 0;
 		}
-	return usage("--by %s: it is region or size", text);
+	return usage("--by %s: it is region, size or type", text);
 }
 
 static int parse_given(const char *text, struct session_options *o)

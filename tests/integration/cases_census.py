@@ -34,7 +34,10 @@ sys.stdin.read()
 
 OBJECTS = """
 import os, sys
+class Slot:
+    __slots__ = ("value",)
 objects = [object() for _ in range(200000)]
+slots = [Slot() for _ in range(30000)]
 print("PID", os.getpid())
 print('TRUTH {"blocks":%d}' % sys.getallocatedblocks())
 print("READY", flush=True)
@@ -177,10 +180,28 @@ def census_of_python_objects(context):
     check_sum(census)
     known = truth(victim)["blocks"]
     assert 0.98 * known <= census["python"]["live_blocks"] <= known, (census["python"], known)
+    types = {row["name"]: row["blocks"] for row in census["types"] if row["by"] == "python"}
+    assert 200000 <= types["object"] <= 200500 and types["Slot"] == 30000, types
     (row,) = rows(census, "python")
     assert row["resident"] >= 200000 * 16, row
     victim.process.stdin.close()
     assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def census_by_type(context):
+    """Classes by their vtables, without symbols; text and zeros by content."""
+    stripped = context.path("heap_types")
+    subprocess.run(["strip", "-o", stripped, context.target("heap_types")], check=True)
+    victim = Victim(context, [stripped])
+    census = json.loads(take(context, victim.pid, "--json"))
+    types = {row["name"]: row["blocks"] for row in census["types"]}
+    for name, count in truth(victim).items():
+        assert count <= types[name] <= count + OWN_BLOCKS, (name, count, types)
+    assert abs(sum(row["blocks"] for row in census["types"]) - census["malloc"]["live_blocks"]) <= 1, census
+    text = take(context, victim.pid, "--by", "type", "--for", "50ms").splitlines()
+    assert any(re.search(r"^ +1\.\d+ MiB .* 30000 +0 B  vtable  shop::Book$", line) for line in text), text
+    victim.finish_by_stdin()
 
 
 @case()
@@ -189,7 +210,7 @@ def census_of_a_forged_heap(context):
     victim = Victim(context, "heap_states", "forged")
     victim.send("go")
     victim.wait(r"^FORGED$")
-    for options in ((), ("--by", "size"), ("--by", "region"), ("--json",)):
+    for options in ((), ("--by", "size"), ("--by", "region"), ("--by", "type"), ("--json",)):
         text = take(context, victim.pid, *options)
     malloc = json.loads(text)["malloc"]
     assert malloc["resyncs"] > 0 and malloc["lost_bytes"] > 0, malloc

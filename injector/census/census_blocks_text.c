@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "census/census_text.h"
+
+static const struct size_figures *sorting;
+
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct size_figures *x = &sorting[*(const unsigned *)a], *y = &sorting[*(const unsigned *)b];
+
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static void put_size(const struct census *c, unsigned class, const struct census *before)
+{
+	const struct heap_figures *f = &c->heap.figures;
+	const struct size_figures *s = &f->sizes[class];
+	char bytes[SIZE_TEXT], kept[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT], range[40], change[SIZE_TEXT + 1] = "";
+
+	if (size_class_least(class) == size_class_most(class))
+		snprintf(range, sizeof range, "%" PRIu64 " bytes", size_class_least(class) - 8);
+	else
+		snprintf(range, sizeof range, "%s .. %s", size_format((double)size_class_least(class), from),
+		         size_format((double)size_class_most(class), to));
+	if (before)
+		census_format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
+	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),
+	       f->live_bytes ? 100 * (double)s->bytes / (double)f->live_bytes : 0, s->blocks, range,
+	       s->kept ? size_format((double)s->kept, kept) : "", before ? " " : "", change);
+}
+
+/* Sizes of chunks less what malloc itself has of them. */
+void census_put_sizes(const struct printing *p, unsigned rows)
+{
+	const struct heap_figures *f = &p->census->heap.figures;
+	unsigned order[SIZE_CLASSES];
+
+	if (!f->live_blocks)
+		return;
+	for (unsigned i = 0; i < SIZE_CLASSES; i++)
+		order[i] = i;
+	sorting = f->sizes;
+	qsort(order, SIZE_CLASSES, sizeof *order, compare_sizes);
+	printf("\n%11s %7s %11s  %-22s %11s\n", "live", "", "blocks", "by size", "keeps free");
+	for (unsigned i = 0; i < rows && f->sizes[order[i]].blocks; i++)
+		put_size(p->census, order[i], p->view->before);
+}
+
+static const struct type_figures *sorting_types;
+
+static int compare_types(const void *a, const void *b)
+{
+	const struct type_figures *x = &sorting_types[*(const uint32_t *)a], *y = &sorting_types[*(const uint32_t *)b];
+
+	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
+}
+
+static void put_type(const struct printing *p, uint32_t number)
+{
+	const struct block_types *t = &p->census->types, *old = p->view->before ? &p->view->before->types : NULL;
+	const struct type_figures *f = &t->list[number];
+	char bytes[SIZE_TEXT], change[SIZE_TEXT + 1] = "", line[512];
+	uint32_t same;
+
+	int n = snprintf(line, sizeof line, "%11s %5.1f %% %11" PRIu64, size_format((double)f->bytes, bytes),
+	                 t->bytes ? 100 * (double)f->bytes / (double)t->bytes : 0, f->blocks);
+	if (old) {
+		const bool known = string_table_find(&old->names, t->names.list[number], &same);
+		census_format_change((double)f->bytes - (known ? (double)old->list[same].bytes : 0), change);
+		n += snprintf(line + n, sizeof line - (size_t)n, " %12s", change);
+	}
+	snprintf(line + n, sizeof line - (size_t)n, "  %-7s %s", type_source_name(f->source),
+	         block_types_name(t, number));
+	census_put_line(line);
+}
+
+int census_put_types(const struct printing *p, uint32_t rows, struct err *e)
+{
+	const struct block_types *t = &p->census->types;
+	uint32_t *order = calloc(t->names.count + 1, sizeof *order);
+
+	if (!order)
+		return err_set(e, ENOMEM, "no memory for the types of its blocks");
+	for (uint32_t i = 0; i < t->names.count; i++)
+		order[i] = i;
+	sorting_types = t->list;
+	qsort(order, t->names.count, sizeof *order, compare_types);
+	if (t->bytes)
+		printf("\n%11s %7s %11s%s  by type\n", "live", "", "blocks", p->view->before ? "       change" : "");
+	for (uint32_t i = 0; i < rows && i < t->names.count && t->list[order[i]].blocks; i++)
+		put_type(p, order[i]);
+	free(order);
+	if (t->full)
+		printf("There are more types than are told apart.\n");
+	return 0;
+}

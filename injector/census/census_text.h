@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Between census_text.c and census_blocks_text.c: rows of the report for people. */
+#ifndef MEMATTACH_CENSUS_TEXT_H
+#define MEMATTACH_CENSUS_TEXT_H
+
+#include "base/size.h"
+#include "census/census_report.h"
+
+struct printing {
+	const struct census *census;
+	const struct census_view *view;
+	bool swap, change; /* columns */
+};
+
+/* A line, cut to what fits; all text of the target's in it is made printable. */
+void census_put_line(const char *text);
+/* "+1.25 MiB". */
+const char *census_format_change(double bytes, char text[SIZE_TEXT + 1]);
+
+/* The largest live blocks by size, and by type. -ENOMEM. */
+void census_put_sizes(const struct printing *p, unsigned rows);
+int census_put_types(const struct printing *p, unsigned rows, struct err *e) WARN_UNUSED;
+
+#endif
