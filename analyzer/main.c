@@ -15,6 +15,7 @@
 #include "base/line_width.h"
 #include "live/live_view.h"
 #include "memanalyze_options.h"
+#include "input/machine.h"
 #include "input/newest_dump.h"
 #include "forms/outputs.h"
 #include "base/printable.h"
@@ -38,9 +39,10 @@ static struct progress progress;
 struct arguments {
 	char **paths;
 	int path_count;
-	char *newest; /* the dump that is shown because none was named, … */
-	size_t older; /* … of one more than these */
-	bool top_given;
+	char *newest;           /* the dump that is shown because none was named, … */
+	size_t older;           /* … of one more than these */
+	struct machine machine; /* that a directory was given of */
+	bool top_given, by_given;
 	const struct output_format *format; /* NULL: as the names of the files say */
 	struct outputs outputs;
 	struct report_options report;
@@ -50,6 +52,28 @@ struct arguments {
 	bool live;
 	size_t batch; /* looks for scripts, 0: not asked for */
 };
+
+/* One message on the terminal, whatever is in the names of files. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	static const char from[] = "memanalyze: ";
+	char line[3 * PATH_MAX];
+	va_list ap;
+
+	progress_clear(&progress);
+	va_start(ap, format);
+	vsnprintf(line, sizeof line, format, ap);
+	va_end(ap);
+	printable_copy(line, line, sizeof line);
+	fputs(from, stderr);
+	line_put(stderr, sizeof from - 1, 2, line);
+}
+
+static int complain(const char *path, const struct err *e)
+{
+	say("%s: %s", path, e->text);
+	return EXIT_UNREADABLE;
+}
 
 static int parse_count(const char *option, const char *text, size_t *value, struct err *e)
 {
@@ -93,9 +117,11 @@ static int parse_by(const char *text, enum group_by *by, struct err *e)
 	int value = group_by_parse(text);
 
 	if (value < 0)
-		return err_set(e, EINVAL,
-		               "--by: '%s' is none of stack, function, file, line, module, thread, size, lifetime",
-		               text);
+		return err_set(
+			e, EINVAL,
+			"--by: '%s' is none of stack, function, file, line, module, thread, size, lifetime, process, "
+			"program, unit, container",
+			text);
 	*by = (enum group_by)value;
 	return 0;
 }
@@ -124,7 +150,7 @@ static int parse_option(struct arguments *a, int option, const char *value, stru
 	switch (option) {
 	case 'n': a->top_given = true; return parse_count("top", value, &a->report.top, e);
 	case OPTION_DEPTH: return parse_count("depth", value, &a->report.depth, e);
-	case 'b': return parse_by(value, &a->report.by, e);
+	case 'b': a->by_given = true; return parse_by(value, &a->report.by, e);
 	case 'c': return parse_share("confidence", value, 100, &a->report.confidence, e);
 	case OPTION_PLAN: return parse_share("plan", value, 1000, &a->report.plan, e);
 	case 'a': return parse_time("at", value, &a->report.at_ns, e);
@@ -195,6 +221,29 @@ static int take_newest(struct arguments *a, struct err *e)
 	return r;
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* All dumps of a directory; by process, unless something else is asked for that shows stacks. */
+static void take_directory(struct arguments *a)
+{
+	const struct report_options *o = &a->report;
+	const char *directory = a->paths[0];
+	struct err e;
+
+	if (machine_read(&a->machine, directory, &e))
+		exit(complain(directory, &e));
+	a->paths = a->machine.paths;
+	a->path_count = (int)a->machine.path_count;
+	a->report.machine = &a->machine;
+	if (!a->by_given && !a->outputs.count && !o->leaks && !(o->plan > 0) && !o->since_ns && !o->diff)
+		a->report.by = BY_PROCESS;
+}
+
 static int ask_servers(struct arguments *a, struct err *e)
 {
 	int r = debug_server_open(&a->server, e);
@@ -230,6 +279,8 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	a->paths = argv + optind;
 	a->path_count = argc - optind;
 	r = a->path_count || a->report.diff ? 0 : take_newest(a, e);
+	if (!r && a->path_count == 1 && !a->live && is_directory(a->paths[0]))
+		take_directory(a);
 	if (!r)
 		r = check_arguments(a, e);
 	if (!r && a->debuginfod)
@@ -250,28 +301,6 @@ static bool wants_colour(void)
 	const char *term = getenv("TERM");
 
 	return isatty(STDOUT_FILENO) && !(no && no[0]) && term && strcmp(term, "dumb") != 0;
-}
-
-/* One message on the terminal, whatever is in the names of files. */
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	static const char from[] = "memanalyze: ";
-	char line[3 * PATH_MAX];
-	va_list ap;
-
-	progress_clear(&progress);
-	va_start(ap, format);
-	vsnprintf(line, sizeof line, format, ap);
-	va_end(ap);
-	printable_copy(line, line, sizeof line);
-	fputs(from, stderr);
-	line_put(stderr, sizeof from - 1, 2, line);
-}
-
-static int complain(const char *path, const struct err *e)
-{
-	say("%s: %s", path, e->text);
-	return EXIT_UNREADABLE;
 }
 
 /* Two states of one session have one order. Of two sessions somebody may want to see the difference both ways. */
@@ -448,6 +477,7 @@ int main(int argc, char **argv)
 	int status = r ? 0 : arguments.live ? show_live(&arguments) : show(&arguments);
 	debug_server_close(&arguments.server);
 	outputs_done(&arguments.outputs);
+	machine_free(&arguments.machine);
 	free(arguments.newest);
 	free(arguments.report.alloc_fns);
 	if (status != EXIT_UNREADABLE && (fflush(stdout) || ferror(stdout))) {

@@ -22,8 +22,9 @@ static const struct option_row rows[] = {
 	  .name = "by",
 	  .argument = "WHAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "stack function file line module thread size lifetime",
-	  .help = "sum up by stack (default), function, file, line, module, thread, size or lifetime" },
+	  .words = "stack function file line module thread size lifetime process program unit container",
+	  .help = "sum up by stack (default), function, file, line, module, thread, size, lifetime; of "
+	          "several dumps: process (default for a directory), program, unit or container" },
 	{ .code = 'a',
 	  .name = "at",
 	  .argument = "TIME",

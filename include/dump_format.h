@@ -169,6 +169,7 @@ struct dump_header {
 	_Alignas(64) uint64_t counters[DUMP_COUNTER_SHARDS][DUMP_COUNTER_ROW]; /* (atomic) */
 
 	struct dump_region regions[DUMP_REGION_MAX];
+	char cgroup[512];              /* path of the target's cgroup at the attach, NUL-terminated, possibly cut */
 };
 
 /*

@@ -66,6 +66,13 @@ static int search(DIR *here, char **newest, size_t *count)
 	return 0;
 }
 
+bool newest_dump_is(int directory, const char *name)
+{
+	struct timespec written;
+
+	return has_ending(name) && look(directory, name, &written);
+}
+
 int newest_dump_find(char **path, size_t *older, struct err *e)
 {
 	AUTO_FREE char *newest = NULL;

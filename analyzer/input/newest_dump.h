@@ -7,10 +7,13 @@
 #ifndef MEMATTACH_NEWEST_DUMP_H
 #define MEMATTACH_NEWEST_DUMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
 
+/* Is this file of a directory a dump of ours, by its name and its first bytes? */
+bool newest_dump_is(int directory, const char *name);
 /* *path is to be freed. older: how many there are besides. -ENOENT: there is none; or -errno. */
 int newest_dump_find(char **path, size_t *older, struct err *e) WARN_UNUSED;
 

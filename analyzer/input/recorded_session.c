@@ -94,6 +94,8 @@ int session_init(struct session *s, struct dump *dump, const char *name)
 	memcpy(s->command, h->command, sizeof s->command);
 	memcpy(s->program, h->program, sizeof s->program);
 	memcpy(s->host, h->host, sizeof s->host);
+	memcpy(s->cgroup, h->cgroup, sizeof s->cgroup);
+	s->cgroup[sizeof s->cgroup - 1] = '\0';
 	for (int i = 0; i < DUMP_COUNTER_COUNT; i++)
 		s->counters[i] = dump_counter(dump, i);
 	s->frees_unseen = h->frees_unseen;

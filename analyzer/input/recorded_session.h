@@ -19,7 +19,7 @@ struct session_rate {
 
 struct session {
 	char *name; /* as the user called the dump */
-	char command[64], program[256], host[64];
+	char command[64], program[256], host[64], cgroup[512];
 	int32_t pid, end_detail;
 	uint32_t state; /* enum dump_state */
 	enum dump_end end;

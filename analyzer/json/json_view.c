@@ -72,6 +72,12 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 		put_thread(j, g);
 		return;
 	}
+	if (groups_of_sessions(by)) {
+		json_string(j, group_by_name(by), g->name);
+		json_unsigned(j, "sessions", g->sessions);
+		json_number(j, "private_growth", g->private_growth);
+		return;
+	}
 	if (groups_of_samples(by)) {
 		json_number(j, "low", g->others ? NAN : g->low);
 		json_number(j, "high", g->others ? NAN : g->high);
@@ -81,6 +87,23 @@ void json_group_names(struct json *j, const struct report *r, const struct group
 	if (by != BY_MODULE)
 		json_string(j, group_by_name(by), g->name);
 	json_string(j, "module", r->images.list[g->image].path);
+}
+
+void json_machine(struct json *j, const struct report *r)
+{
+	const struct machine *m = r->options.machine;
+
+	if (!m)
+		return;
+	json_array(j, "not_profiled");
+	for (size_t i = 0; i < m->unseen_count; i++) {
+		json_object(j, NULL);
+		json_unsigned(j, "count", m->unseen[i].count);
+		json_string(j, "name", m->unseen[i].name);
+		json_string(j, "why", m->unseen[i].why);
+		json_object_end(j);
+	}
+	json_array_end(j);
 }
 
 void json_timeline(struct json *j, const struct report *r)

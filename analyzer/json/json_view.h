@@ -13,6 +13,8 @@ void json_interval(struct json *j, const struct estimate *x);
 /* The member "filter": null if nothing is filtered. */
 void json_filter(struct json *j, const struct report *report);
 /* The member "timeline", if it is asked for. */
+/* Who was not profiled, where a directory was given. */
+void json_machine(struct json *j, const struct report *report);
 void json_timeline(struct json *j, const struct report *report);
 /* The members that say what a group is. */
 void json_group_names(struct json *j, const struct report *report, const struct group *group);

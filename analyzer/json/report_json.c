@@ -468,6 +468,7 @@ int report_json(const struct report *r, FILE *out)
 	int s = put_stacks(&j, r, &frames);
 	put_groups(&j, r);
 	json_timeline(&j, r);
+	json_machine(&j, r);
 	if (!s)
 		s = json_frames_tables(&frames, &j);
 	json_frames_done(&frames);

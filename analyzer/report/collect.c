@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/index_list.h"
+#include "report/session_groups.h"
 #include "report/judge.h"
 #include "input/samples.h"
 #include "report/stack_places.h"
@@ -22,7 +23,8 @@ struct build {
 	struct leak_window window;
 	struct samples samples;
 	struct sample_filter filter;
-	struct map threads; /* those that are kept, with their number as key */
+	struct map threads;      /* those that are kept, with their number as key */
+	struct report_row whole; /* the sum of all rows, where sessions are summed up */
 };
 
 /* Of one stack, until it is added to its row. */
@@ -284,6 +286,8 @@ static int make_rows(struct build *b)
 		struct report_row *row = rows_get(&r->rows, places.list, places.count, !places.count);
 		if (!row)
 			return -ENOMEM;
+		if (groups_of_sessions(r->options.by) && !b->samples.tallies[i].out)
+			row_merge(&b->whole, &part.row);
 		row->out = b->samples.tallies[i].out;
 		row_merge(row, &part.row);
 		uint32_t reference = b->samples.tallies[i].reference;
@@ -539,6 +543,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	if (!s)
 		s = groups_add_threads(&r->groups, &b.samples.threads, r->sessions[r->session_count - 1].pid,
 		                       b.samples.rate);
+	if (!s && groups_of_sessions(r->options.by))
+		s = session_groups_add(r, &b.whole, b.samples.rate);
 	if (!s && options.classes)
 		add_classes(&b);
 	if (!s)

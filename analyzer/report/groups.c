@@ -13,8 +13,8 @@
 #define MEMBER_TEXT 4096
 
 static const struct location nothing;
-static const char *const by_names[BY_COUNT] = { "stack",  "function", "file", "line",
-	                                        "module", "thread",   "size", "lifetime" };
+static const char *const by_names[BY_COUNT] = { "stack", "function", "file",    "line",    "module", "thread",
+	                                        "size",  "lifetime", "process", "program", "unit",   "container" };
 
 int group_by_parse(const char *name)
 {
@@ -29,7 +29,7 @@ const char *group_by_name(enum group_by by)
 	return by_names[by];
 }
 
-static struct group *group_of(struct groups *g, uint32_t image, const char *name)
+struct group *groups_named(struct groups *g, uint32_t image, const char *name)
 {
 	uint64_t hash = map_mix(image + 1u);
 	const uint32_t *known;
@@ -58,7 +58,7 @@ static struct group *group_of(struct groups *g, uint32_t image, const char *name
 static int add_row(struct groups *g, uint32_t image, const char *name, const struct report_row *row, size_t number,
                    bool first)
 {
-	struct group *group = group_of(g, image, name);
+	struct group *group = groups_named(g, image, name);
 
 	if (!group)
 		return -ENOMEM;

@@ -2,7 +2,7 @@
 /*
  * Rows summed up by what stands in their stacks (function, source file or line, module): exclusive, or own, where it
  * called the allocator itself, inclusive where it is anywhere in the stack. Or samples by thread, size or lifetime,
- * which are inclusive.
+ * which are inclusive. Or whole sessions (session_groups.h), inclusive as well.
  */
 #ifndef MEMATTACH_GROUPS_H
 #define MEMATTACH_GROUPS_H
@@ -15,7 +15,21 @@
 #include "input/rows.h"
 #include "input/threads.h"
 
-enum group_by { BY_STACK, BY_FUNCTION, BY_FILE, BY_LINE, BY_MODULE, BY_THREAD, BY_SIZE, BY_LIFETIME, BY_COUNT };
+enum group_by {
+	BY_STACK,
+	BY_FUNCTION,
+	BY_FILE,
+	BY_LINE,
+	BY_MODULE,
+	BY_THREAD,
+	BY_SIZE,
+	BY_LIFETIME,
+	BY_PROCESS,
+	BY_PROGRAM,
+	BY_UNIT,
+	BY_CONTAINER,
+	BY_COUNT
+};
 
 /* "stack" …; -1 if there is none of that name. */
 int group_by_parse(const char *name);
@@ -23,7 +37,11 @@ const char *group_by_name(enum group_by by);
 /* Whether samples are summed up, of whatever stack. */
 static inline bool groups_of_samples(enum group_by by)
 {
-	return by == BY_THREAD || by == BY_SIZE || by == BY_LIFETIME;
+	return by >= BY_THREAD;
+}
+static inline bool groups_of_sessions(enum group_by by)
+{
+	return by >= BY_PROCESS;
 }
 static inline enum class_kind groups_class(enum group_by by)
 {
@@ -42,6 +60,9 @@ struct group {
 	uint32_t tid; /* 0: not known which */
 	int32_t pid;
 	bool others; /* all beyond THREADS_MAX; of sizes and lifetimes: those that are not known any more */
+	/* Of sessions: how many, and the growth of their processes' private memory, in bytes. */
+	unsigned sessions;
+	double private_growth;
 	/* Of sizes and lifetimes, in bytes or seconds: low <= value < high, which may be INFINITY. */
 	double low, high;
 };
@@ -61,6 +82,8 @@ int groups_add_threads(struct groups *groups, const struct threads *threads, int
 /* The classes that are not empty, and what of the total is in none of them. -ENOMEM. */
 int groups_add_classes(struct groups *groups, const struct classes *classes, enum group_by by,
                        const struct report_row *total) WARN_UNUSED;
+/* The one of this image and name, a new one if there is none. NULL: no memory. */
+struct group *groups_named(struct groups *groups, uint32_t image, const char *name);
 void groups_sort(struct groups *groups, enum report_figure sort, enum group_by by);
 void groups_done(struct groups *groups);
 

@@ -412,7 +412,7 @@ static int make_groups(struct report *r)
 		return 0;
 	if (!groups_of_samples(by))
 		return groups_make(&r->groups, r);
-	if (by != BY_THREAD)
+	if (groups_class(by))
 		s = groups_add_classes(&r->groups, &r->classes, by, &r->total);
 	groups_sort(&r->groups, r->options.sort, by);
 	return s;

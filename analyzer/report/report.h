@@ -20,6 +20,7 @@
 #include "report/filter.h"
 #include "report/groups.h"
 #include "input/images.h"
+#include "input/machine.h"
 #include "input/progress.h"
 #include "input/recorded_session.h"
 #include "input/rows.h"
@@ -69,7 +70,8 @@ struct report_options {
 	bool times;         /* for outputs that show what was live at the peak, and lifetimes, beside the stacks */
 	struct filter_options filter;
 	struct image_search search;
-	struct progress *progress; /* NULL: nobody wants to know */
+	struct progress *progress;     /* NULL: nobody wants to know */
+	const struct machine *machine; /* whose dumps these are; NULL: single dumps */
 };
 
 /* Of different ones, as many as are kept. memattach writes one for each module, at most. */

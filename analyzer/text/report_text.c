@@ -181,6 +181,7 @@ static void put_rows(const struct text *t, const char *name)
 	                                 : text_rows(t);
 
 	put_rest(t, shown, brief);
+	text_machine(t);
 	if (brief)
 		text_next(t, name);
 }

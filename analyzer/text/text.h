@@ -110,6 +110,8 @@ void text_startup(const struct text *t, const struct report_row *row);
 size_t text_rows(const struct text *t);
 size_t text_groups(const struct text *t);
 void text_timeline(const struct text *t);
+/* Who was not profiled, where a directory was given. */
+void text_machine(const struct text *t);
 size_t text_classes(const struct text *t);
 
 #endif

@@ -18,10 +18,13 @@ static struct estimate group_estimate(const struct report *r, const struct estim
 	return report_estimate(r, &row, r->options.sort);
 }
 
+#define UNSEEN_SHOWN 12u
+
 static const char *plural_of(enum group_by by)
 {
-	static const char *const names[BY_COUNT] = { "Stacks",  "Functions", "Files", "Lines",
-		                                     "Modules", "Threads",   "Sizes", "Lifetimes" };
+	static const char *const names[BY_COUNT] = { "Stacks",    "Functions", "Files", "Lines",
+		                                     "Modules",   "Threads",   "Sizes", "Lifetimes",
+		                                     "Processes", "Programs",  "Units", "Containers" };
 
 	return names[by];
 }
@@ -172,6 +175,10 @@ static const char *class_name(const struct text *t, const struct group *g, char 
 
 	if (by == BY_THREAD)
 		return thread_name(t, g, name);
+	if (groups_of_sessions(by)) {
+		printable_copy(g->name, name, LINE_TEXT);
+		return name;
+	}
 	if (g->others)
 		return "(not known any more)";
 	format_limit(by, g->low, low);
@@ -190,9 +197,42 @@ static const char *class_title(const struct report *r)
 {
 	if (r->options.by == BY_THREAD)
 		return "thread that allocated it";
+	if (groups_of_sessions(r->options.by))
+		return group_by_name(r->options.by);
 	if (r->options.by == BY_SIZE)
 		return "size that was asked for";
 	return report_is_live(r->options.sort) ? "age" : "lifetime, or age of what is live";
+}
+
+/* What the kernel says of the processes of a group. */
+static void put_sessions(const struct text *t, const struct group *g)
+{
+	char bytes[SIZE_TEXT];
+
+	if (g->sessions > 1)
+		fprintf(t->out, "   %u sessions", g->sessions);
+	if (g->sessions)
+		fprintf(t->out, "   private memory %s%s", g->private_growth < 0 ? "-" : "+",
+		        size_format(fabs(g->private_growth), bytes));
+}
+
+/* Who was not profiled. */
+void text_machine(const struct text *t)
+{
+	const struct machine *m = t->report->options.machine;
+	char name[LINE_TEXT], why[LINE_TEXT];
+	size_t most = t->report->options.top ? UNSEEN_SHOWN : SIZE_MAX;
+
+	if (!m || !m->unseen_count)
+		return;
+	fputs("\nNot profiled:\n", t->out);
+	for (size_t i = 0; i < m->unseen_count && i < most; i++) {
+		printable_copy(m->unseen[i].name, name, sizeof name);
+		printable_copy(m->unseen[i].why, why, sizeof why);
+		fprintf(t->out, "  %u %s: %s\n", m->unseen[i].count, name[0] ? name : "?", why);
+	}
+	if (m->unseen_count > most)
+		fprintf(t->out, "  and %zu lines more; --top 0 shows all\n", m->unseen_count - most);
 }
 
 size_t text_classes(const struct text *t)
@@ -223,8 +263,10 @@ size_t text_classes(const struct text *t)
 		        text_percent(report_share(r, &row, f), share), class_name(t, g, name));
 		fprintf(t->out, "      %sin %s%s  %s", t->dim, text_amount(other, y.value, a),
 		        text_unit(other, y.value), text_interval(other, &y, range));
-		fprintf(t->out, "   %s %s%s\n", text_grouped((double)row.sum[f].samples, b),
-		        text_samples(row.sum[f].samples), t->plain);
+		fprintf(t->out, "   %s %s", text_grouped((double)row.sum[f].samples, b),
+		        text_samples(row.sum[f].samples));
+		put_sessions(t, g);
+		fprintf(t->out, "%s\n", t->plain);
 		if (r->options.verbose)
 			text_slack(t, &row.slack);
 	}

@@ -116,12 +116,13 @@ static void put_sessions(const struct text *t)
 			put_pace(t, old);
 		return;
 	}
-	for (size_t i = 0; i < r->session_count && i < SESSIONS_LISTED; i++)
+	/* Sessions that are rows of the report are not listed as well. */
+	size_t listed = groups_of_sessions(r->options.by) && r->session_count > 1 ? 0 : SESSIONS_LISTED;
+	for (size_t i = 0; i < r->session_count && i < listed; i++)
 		put_session(t, &r->sessions[i], "target");
-	if (r->session_count > SESSIONS_LISTED) {
+	if (listed && r->session_count > listed) {
 		text_label(t, "");
-		fprintf(t->out, "... and %s more\n",
-		        text_grouped((double)(r->session_count - SESSIONS_LISTED), number));
+		fprintf(t->out, "... and %s more\n", text_grouped((double)(r->session_count - listed), number));
 	}
 	if (r->session_count > 1) {
 		text_label(t, "merged");

@@ -217,6 +217,22 @@ static bool has_cgroup(pid_t pid, enum chosen_by by, const char *what)
 	return false;
 }
 
+void chosen_cgroup(pid_t pid, char *path, size_t size)
+{
+	char file[40], text[CGROUP_BYTES], *rest = text;
+
+	path[0] = '\0';
+	snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
+	if (whole_text(file, text, sizeof text) < 0)
+		return;
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		const char *controllers = strchr(line, ':');
+		const char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (group && strlen(group + 1) > strlen(path))
+			snprintf(path, size, "%s", group + 1);
+	}
+}
+
 static void fill_in(struct chosen *c, const char *status)
 {
 	const char *comm = proc_status_field(status, "Name");

@@ -43,6 +43,8 @@ int chosen_find(struct chosen_list *chosen, enum chosen_by by, const char *what,
 int chosen_look(struct chosen *chosen, pid_t pid, struct err *e) WARN_UNUSED;
 /* Is this process meant? Unlike chosen_find, a name is that of comm or of the program's file only. */
 bool chosen_fits(pid_t pid, enum chosen_by by, const char *what);
+/* The path of its cgroup, of several hierarchies the longest; "" where it cannot be read. */
+void chosen_cgroup(pid_t pid, char *path, size_t size);
 /* How long ago a process began. */
 uint64_t chosen_age_ns(uint64_t start_ticks);
 void chosen_free(struct chosen_list *chosen);

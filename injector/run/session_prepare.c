@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "choose/chosen.h"
 #include "host/watchdog.h"
 #include "run/inspect.h"
 #include "run/live_child.h"
@@ -52,6 +53,7 @@ static int create_dump(struct session *s, struct err *e)
 	h->session_flags = s->options.groups & GROUP_BIT(GROUP_MMAP) ? DUMP_SESSION_MMAP : 0;
 	note_start_memory(s);
 	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
+	chosen_cgroup(s->target.pid, h->cgroup, sizeof h->cgroup);
 	memcpy(h->program, s->target.program, sizeof h->program - 1);
 	if (getrandom(&h->session_id, sizeof h->session_id, 0) != sizeof h->session_id)
 		h->session_id = monotonic_ns();

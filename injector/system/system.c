@@ -58,7 +58,7 @@ struct supervisor {
 	struct ended_dumps dumps;
 	struct unseen said; /* reasons that were */
 	struct roster roster;
-	uint64_t look_ns, attach_ns, divide_ns, divided_ns, write_ns, end_ns;
+	uint64_t began_ns, looked_ns, look_ns, attach_ns, divide_ns, divided_ns, write_ns, end_ns;
 	unsigned asked;
 	bool said_all;
 };
@@ -363,12 +363,26 @@ static void write_roster(struct supervisor *s, bool shown)
 	unseen_free(&u);
 }
 
-/* When everybody has had a turn for the first time. */
-static void say_all(struct supervisor *s)
+/* Of those that began before this memattach; on some machines others begin all the time. */
+static bool all_had_a_turn(const struct supervisor *s, uint64_t now_ns)
+{
+	/* The youngest of them had to become old enough first. */
+	if (s->looked_ns < s->began_ns + PROCESS_AGE_NS)
+		return false;
+	for (size_t i = 0; i < s->table.count; i++) {
+		const struct seen_process *p = &s->table.list[i];
+		bool awaited = p->state == PROCESS_WAITING || (p->share && !p->attached);
+		if (awaited && chosen_age_ns(p->is.start_ticks) >= now_ns - s->began_ns)
+			return false;
+	}
+	return true;
+}
+
+static void say_all(struct supervisor *s, uint64_t now_ns)
 {
 	struct unseen u;
 
-	if (s->said_all || s->attaching || process_table_count(&s->table, PROCESS_WAITING))
+	if (s->said_all || !all_had_a_turn(s, now_ns))
 		return;
 	s->said_all = true;
 	take_unseen(s, &u);
@@ -424,6 +438,7 @@ static void look(struct supervisor *s)
 	if (s->events.fd >= 0)
 		process_events_take(&s->events);
 	process_table_look(&s->table, began_ns);
+	s->looked_ns = began_ns;
 	uint64_t now_ns = monotonic_ns(), rest_ns = (now_ns - began_ns) * PART_OF_TIME;
 	bool seldom = s->events.works && !s->table.young && !process_table_count(&s->table, PROCESS_WAITING);
 	uint64_t usual_ns = seldom ? LOOK_SELDOM_NS : LOOK_NS;
@@ -467,7 +482,7 @@ static void act(struct supervisor *s, uint64_t now_ns)
 		write_roster(s, false);
 		s->write_ns = now_ns + WRITE_NS;
 	}
-	say_all(s);
+	say_all(s, now_ns);
 }
 
 static uint64_t sooner(uint64_t a, uint64_t b)
@@ -563,6 +578,7 @@ enum exit_status system_run(const struct system_options *options)
 	if (prepare(&s, &e) < 0) {
 		say_error(0, "%s", e.text);
 	} else {
+		s.began_ns = monotonic_ns();
 		s.divide_ns = monotonic_ns() + DIVIDE_NS;
 		s.write_ns = monotonic_ns() + WRITE_NS;
 		s.end_ns = options->duration_ns ? monotonic_ns() + options->duration_ns : 0;

@@ -70,6 +70,7 @@ static const struct field header_fields[] = {
 	FIELD(dump_header, files_end_bytes),
 	FIELD(dump_header, session_flags),
 	FIELD(dump_header, history_next),
+	FIELD(dump_header, cgroup[0]),
 	FIELD(dump_header, frees_unseen),
 	FIELD(dump_header, frees_unseen_bytes),
 };

@@ -12,7 +12,7 @@ import time
 
 from harness import DEADLINE, Lines, case, log
 from procfs import PATIENCE, Failure, Skip, read_text
-from reports import analyze, stacks_with, sum_of
+from reports import analyze, stacks_with
 
 ENOUGH = 20  # samples of a planted leak
 
@@ -184,7 +184,24 @@ def system_of_many_programs(context):
     sessions, done = re.search(r"^(\d+) sessions: (\d+) done$", machine.text("system"), re.M).groups()
     assert sessions == done and int(sessions) == len(glob.glob(os.path.join(machine.dumps, "*.dump"))), machine.text("system")[-2000:]
     assert [row for row in machine.unseen() if "process 1 is left out" in row[2]], machine.unseen()
+    check_sums(context, machine, [(pid, program) for (pid, _), program in zip([*leaks, (late, "")], ["leak_churn", "python3", "leak_churn"])])
     machine.finish_victims()
+
+
+def check_sums(context, machine, leaking):
+    """memanalyze of the directory: processes by growth, and who was not profiled; the sums by program are those of the processes."""
+    report = analyze(context, machine.dumps, "--top", "0")
+    assert report["by"] == "process" and len(report["dumps"]) == len(glob.glob(os.path.join(machine.dumps, "*.dump"))), report["dumps"]
+    live = {group["process"]: group["live_bytes"]["estimate"] for group in report["groups"]}
+    for pid, program in leaking:
+        assert [name for name in list(live)[:10] if name.startswith(f"{program} (PID {pid} on ")], (pid, live)
+    assert [row for row in report["not_profiled"] if "process 1 is left out" in row["why"]], report["not_profiled"]
+    programs = analyze(context, machine.dumps, "--top", "0", "--by", "program")["groups"]
+    churn, = [group for group in programs if group["program"] == context.target("leak_churn")]
+    assert churn["sessions"] == 5, churn
+    assert abs(churn["live_bytes"]["estimate"] - sum(value for name, value in live.items() if name.startswith("leak_churn "))) < 1, churn
+    text = subprocess.run([context.memanalyze, machine.dumps], stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True).stdout
+    assert "Processes by live bytes" in text and "Not profiled:" in text, text
 
 
 @case()

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,8 +177,35 @@ static void test_files_that_cannot_be_read(void **state)
 	assert_non_null(strstr(r.err, "not a dump"));
 	run_on(&r, "", "/nonexistent");
 	assert_int_equal(r.status, 2);
+}
+
+/* All dumps in it, by process, and who was not profiled; lines that are no such lines are passed over. */
+static void test_directory_of_dumps(void **state)
+{
+	char roster[256], empty[256];
+	struct run r;
+
+	(void)state;
+	snprintf(roster, sizeof roster, "%s/memattach.system.1", directory);
+	snprintf(empty, sizeof empty, "%s/empty", directory);
+	FILE *f = fopen(roster, "w");
+	assert_non_null(f);
+	fputs("memattach-system\t1\nhost\tx\nunseen\t3\t812\tsshd\tit is traced\nunseen\t4\nunseen\n\n", f);
+	fclose(f);
 	run_on(&r, "", directory);
+	assert_int_equal(r.status, 1); /* one is of a newer memattach */
+	assert_non_null(strstr(r.out, "Processes by live bytes"));
+	assert_non_null(strstr(r.out, "Not profiled:\n  3 sshd: it is traced\n"));
+	assert_null(strstr(r.out, "  4 "));
+	run_on(&r, "--json --by unit", directory);
+	assert_non_null(strstr(r.out, "\"unit\": \"(no unit)\""));
+	assert_non_null(strstr(r.out, "\"why\": \"it is traced\""));
+	assert_int_equal(unlink(roster), 0);
+	assert_int_equal(mkdir(empty, 0700), 0);
+	run_on(&r, "", empty);
 	assert_int_equal(r.status, 2);
+	assert_non_null(strstr(r.err, "no dump is in this directory"));
+	assert_int_equal(rmdir(empty), 0);
 }
 
 /* A session that is given more than once counts once, by its latest state. */
@@ -299,6 +327,7 @@ int main(void)
 		cmocka_unit_test(test_json_is_json),
 		cmocka_unit_test(test_damaged_dump_is_read_in_part),
 		cmocka_unit_test(test_files_that_cannot_be_read),
+		cmocka_unit_test(test_directory_of_dumps),
 		cmocka_unit_test(test_repeated_dumps),
 		cmocka_unit_test(test_diff_knows_the_order),
 		cmocka_unit_test(test_usage),

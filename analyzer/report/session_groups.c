@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/session_groups.h"
+
+#include <stdio.h>
+
+#include "input/group_names.h"
+
+#define NAME_TEXT 512u
+
+static void name_container(const struct group_names *names, char text[NAME_TEXT])
+{
+	if (!names->container[0] && !names->pod[0])
+		snprintf(text, NAME_TEXT, "(no container)");
+	else
+		snprintf(text, NAME_TEXT, "%.*s%s%s", (int)CONTAINER_SHOWN, names->container,
+		         names->pod[0] ? " of pod " : "", names->pod);
+}
+
+static void name_session(const struct session *s, enum group_by by, char text[NAME_TEXT])
+{
+	struct group_names names;
+
+	group_names_of(s->cgroup, &names);
+	if (by == BY_PROCESS)
+		snprintf(text, NAME_TEXT, "%s (PID %d on %s)", s->command, s->pid, s->host);
+	else if (by == BY_PROGRAM)
+		snprintf(text, NAME_TEXT, "%s", s->program[0] ? s->program : s->command);
+	else if (by == BY_UNIT)
+		snprintf(text, NAME_TEXT, "%s", names.unit[0] ? names.unit : "(no unit)");
+	else
+		name_container(&names, text);
+}
+
+int session_groups_add(struct report *r, const struct report_row *whole, uint64_t rate)
+{
+	const struct session *s = &r->sessions[r->session_count - 1];
+	char name[NAME_TEXT];
+
+	name_session(s, r->options.by, name);
+	struct group *g = groups_named(&r->groups, 0, name);
+	if (!g)
+		return -ENOMEM;
+	for (int f = 0; f < FIGURE_COUNT; f++) {
+		estimate_merge(&g->inclusive[f], &whole->sum[f]);
+		if (report_is_bytes((enum report_figure)f))
+			estimate_expect(&g->inclusive[f], rate > 1 ? (double)rate : 0);
+		else
+			estimate_hide(&g->inclusive[f], rate);
+	}
+	slack_merge(&g->slack_inclusive, &whole->slack);
+	g->sessions++;
+	if (s->private_start_bytes && s->private_latest_bytes)
+		g->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
+	return 0;
+}
