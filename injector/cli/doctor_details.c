@@ -107,6 +107,36 @@ static void tell_python_words(const struct session *s)
 		     f->words[i].alias);
 }
 
+/* How many an attach would make, as far as is known before it. */
+static size_t changes_planned(const struct session *s, enum change_kind kind)
+{
+	size_t islands = 0;
+
+	for (size_t i = 0; i < s->hooks.count; i++)
+		islands += s->hooks.list[i].plan.island != 0;
+	switch (kind) {
+	case CHANGE_GOT_ENTRY: return s->view.plan.entry_count;
+	case CHANGE_JUMP: return s->hooks.count;
+	case CHANGE_ISLAND: return islands;
+	case CHANGE_PYTHON_WORD: return s->python.functions.word_count;
+	case CHANGE_DETOURS: return s->hooks.count != 0;
+	case CHANGE_LINK_NAME: return libc_loads_payload(&s->view.libc);
+	case CHANGE_HOLD_CODE:
+	case CHANGE_HOLD_LEAD: return 0; /* of a program that is running */
+	default: return 1;
+	}
+}
+
+static void tell_changes(const struct session *s)
+{
+	fact_heading("changes of an attach: how many, when they are undone, and how if memattach is dead");
+	for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) {
+		const size_t count = changes_planned(s, kind);
+		if (count)
+			line("%5zu %s: %s; dead: %s", count, change_what(kind), change_undone(kind), change_dead(kind));
+	}
+}
+
 static const char *const kinds[] = { "none", "sp", "fp", "*sp", "*sp+8", "*fp", "end", "signal", "unsupported" };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 
@@ -168,6 +198,7 @@ void doctor_details(const struct session *s)
 	tell_originals(s);
 	tell_entries(s);
 	tell_python_words(s);
+	tell_changes(s);
 	tell_unwinding(s);
 	puts("");
 }

@@ -280,7 +280,6 @@ int entry_hooks_choose(struct entry_hooks *h, const struct allocators *found, co
 
 void entry_hooks_free(struct entry_hooks *h)
 {
-	free(h->rows);
 	free(h->list);
 	free(h->covered);
 	free(h->notes);

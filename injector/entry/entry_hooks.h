@@ -43,15 +43,11 @@ struct entry_hook {
 	uint64_t detour; /* struct detour_area of control.h holds it; 0: not placed yet */
 };
 
-struct code_patch;
-
 struct entry_hooks {
 	struct entry_hook *list;
 	size_t count;
 	uint64_t *covered; /* sorted: functions of the allocators that are hooked, wrappers too */
 	size_t covered_count;
-	struct code_patch *rows; /* what was to be written (code_patches.h): ours, which the target cannot change */
-	unsigned row_count;
 	char text[128];   /* "jemalloc 5.3.0", for messages */
 	char *notes;      /* lines: allocators that could not be hooked; "" none */
 	bool asks_usable; /* the allocator in force is hooked, or none is: malloc_usable_size belongs to all blocks. And

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
@@ -296,13 +295,13 @@ static int execute(struct launch *l)
 		    "memattach: %s gains rights when it is executed, which it would lose: it is not held at its entry",
 		    l->command[0]);
 	else if (parent > 0)
-		traced = ptrace(PTRACE_SEIZE, l->program, NULL, (void *)(intptr_t)PTRACE_O_TRACEEXEC) == 0;
+		traced = own_child_seize(l->program);
 	if (write(l->to_program[1], "", 1) != 1)
 		return errno;
 	if (traced && own_child_wait_past_signals(l->program, UINT64_MAX) == CHILD_EXEC) {
 		if (entry_hold_set(&l->hold, l->program, parent, &e) < 0)
 			say(l, "memattach: %s is not held at its entry: %s", l->command[0], e.text);
-		ptrace(PTRACE_DETACH, l->program, NULL, NULL);
+		(void)own_child_let_go(l->program, 0);
 	}
 	return read(l->from_program[0], &why, sizeof why) == sizeof why ? why : 0;
 }

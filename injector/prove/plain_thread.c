@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "prove/plain_thread.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <sys/ptrace.h>
 
 #include "arch/registers.h"
 #include "process/proc_status.h"
 #include "process/task.h"
 #include "elf/tid_offset.h"
 
-#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
-#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
-#endif
-
 #define SELF 2u /* tcbhead_t of glibc: words 0 and 2 are its own address; of musl only the first */
-
-/* Linux UAPI struct ptrace_sud_config. */
-struct dispatch {
-	uint64_t mode, selector, offset, bytes;
-};
 
 static bool handles_sigsys(const struct tracee *t)
 {
@@ -31,16 +20,16 @@ static bool handles_sigsys(const struct tracee *t)
 
 static int check_dispatch(const struct tracee *t, struct err *e)
 {
-	struct dispatch dispatch = { 0 };
+	struct tracee_dispatch dispatch = { 0 };
 
-	if (ptrace((enum __ptrace_request)PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, t->tid, sizeof dispatch,
-	           &dispatch) == 0)
+	int rc = tracee_dispatch(t, &dispatch);
+	if (rc == 0)
 		return dispatch.mode ? err_set(e, EBUSY,
 		                               "thread %d has its system calls turned into signals (syscall user "
 		                               "dispatch)",
 		                               t->tid)
 		                     : 0;
-	if (errno != EIO || !handles_sigsys(t))
+	if (rc != -EIO || !handles_sigsys(t))
 		return 0;
 	return err_set(
 		e, EBUSY,

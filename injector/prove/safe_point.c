@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
 
 #include "arch/system_calls.h"
 #include "unwind/allocator_code.h"
@@ -12,10 +11,6 @@
 #include "base/grow.h"
 #include "hooks.h"
 #include "prove/plain_thread.h"
-
-#ifndef PTRACE_GET_RSEQ_CONFIGURATION
-#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
-#endif
 
 #define POINTS_MAX 4096u
 
@@ -336,19 +331,17 @@ struct rseq_section {
 static bool in_rseq_section(const struct target_memory *memory, const struct tracee *t, const struct registers *regs)
 {
 	const uint64_t pc = registers_pc(regs);
-	struct {
-		uint64_t rseq_abi_pointer;
-		uint32_t rseq_abi_size, signature, flags, pad;
-	} config = { 0 };
+	struct tracee_rseq rseq = { 0 };
 	struct rseq_head head;
 	struct rseq_section section;
 	struct err ignored;
 
-	if (ptrace((enum __ptrace_request)PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof config, &config) < 0)
-		return errno == EIO && registers_syscall(regs) < 0;
-	if (!config.rseq_abi_pointer)
+	int rc = tracee_rseq(t, &rseq);
+	if (rc < 0)
+		return rc == -EIO && registers_syscall(regs) < 0;
+	if (!rseq.address)
 		return false;
-	if (target_read(memory, config.rseq_abi_pointer, &head, sizeof head, &ignored) < 0 || !head.section)
+	if (target_read(memory, rseq.address, &head, sizeof head, &ignored) < 0 || !head.section)
 		return false;
 	if (target_read(memory, head.section, &section, sizeof section, &ignored) < 0)
 		return true;

@@ -9,7 +9,5 @@
 int session_attach(struct session *s, struct err *e) WARN_UNUSED;
 /* Patches what modules that were loaded later brought with them. */
 int session_patch_more(struct session *s, struct err *e) WARN_UNUSED;
-/* The allocator's malloc_usable_size, 0 if it does not serve every block that the trampolines of the plans see. */
-uint64_t session_usable_size(const struct session *s);
 
 #endif

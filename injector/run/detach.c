@@ -176,6 +176,10 @@ static int unload(struct session *s, const struct kept *kept, struct err *e)
 			return rc;
 		rc = loan_end(&l, session_unload_by(&l, calls, count, e), e);
 	} while (rc == -EDEADLK && loader_moment_pause(deadline_ns));
+	if (rc == 0) {
+		changes_end(&s->changes, CHANGE_RECORDING, kept->trampolines ? CHANGE_STAYS : CHANGE_UNDONE);
+		changes_end(&s->changes, CHANGE_DETOURS, kept->detours ? CHANGE_STAYS : CHANGE_UNDONE);
+	}
 	return rc;
 }
 
@@ -214,6 +218,8 @@ static int restore(struct session *s, struct kept *kept, struct err *e)
 	if (result.restored > s->outcome.functions_hooked)
 		s->outcome.functions_hooked = result.restored;
 	kept->detours = result.foreign != 0;
+	if (result.foreign)
+		changes_end(&s->changes, CHANGE_ISLAND, CHANGE_STAYS);
 	if (result.foreign)
 		session_add_residue(
 			s,
@@ -319,6 +325,7 @@ int session_detach(struct session *s, struct err *e)
 		return rc;
 	bool inherited = other_session_is_inherited(s);
 	bool recorded = s->payload.block.state == SESSION_STARTED || s->payload.block.state == SESSION_INERT;
+	patches_adopt(s, recorded);
 	if (s->payload.block.state == SESSION_STARTED && !inherited)
 		end_lease(s);
 	if (recorded)

@@ -20,6 +20,7 @@
 #include "session/payload_place.h"
 #include "run/plan.h"
 #include "touch/patches/python_hooks.h"
+#include "touch/patches/recording.h"
 #include "touch/patches/python_session.h"
 #include "session/rate_control.h"
 #include "session/record.h"
@@ -148,7 +149,7 @@ static int modules_came_or_went(struct session *s, struct err *e)
 	rc = session_record_modules(s, known, e);
 	if (rc == 0)
 		rc = session_choose(s, e);
-	if (rc == 0 && s->view.plan.entry_count && s->recording.asks_usable_size && !session_usable_size(s)) {
+	if (rc == 0 && s->view.plan.entry_count && s->recording.asks_usable_size && !recording_usable_size(s)) {
 		static const char text[] =
 			"a module loaded since brought another allocator: its allocations are seen after a new attach";
 		s->view.plan.entry_count = 0;

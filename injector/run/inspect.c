@@ -99,6 +99,7 @@ int session_inspect(struct session *s, struct err *e)
 		rc = wait_for_tracer(s, e);
 	if (rc < 0)
 		return rc;
+	s->writer.changes = &s->changes;
 	rc = live_thread_memory(&s->target, &s->memory, &s->writer.fd, e);
 	if (rc == -EACCES || rc == -EPERM)
 		target_explain_permission(&s->target, e);

@@ -103,6 +103,7 @@ static enum exit_status finish_dead(struct session *s, enum session_end end, int
 	/* What had to stay is gone with it. */
 	free(s->outcome.residue);
 	s->outcome.residue = NULL;
+	changes_all_gone(&s->changes);
 	dump_writer_renew(&s->recording.dump, 0);
 	if (end == SESSION_END_KILLED) {
 		dump_writer_set_state(&s->recording.dump, DUMP_STATE_KILLED, detail);

@@ -85,6 +85,15 @@ static void compare_signals(struct session *s, const struct snapshot *after)
 			                    after->threads[i].tid);
 }
 
+/* What was said of it already is CHANGE_STAYS. */
+static void add_changes(struct session *s)
+{
+	for (unsigned kind = 0; kind < CHANGE_KINDS; kind++)
+		if (s->changes.sums[kind][CHANGE_MADE])
+			session_add_residue(s, "%u not put back: %s", s->changes.sums[kind][CHANGE_MADE],
+			                    change_what(kind));
+}
+
 int receipt_verify(struct session *s, struct err *e)
 {
 	struct snapshot after;
@@ -92,6 +101,7 @@ int receipt_verify(struct session *s, struct err *e)
 	int rc = snapshot_take(&after, &s->target, e);
 	if (rc < 0)
 		return rc;
+	add_changes(s);
 	if (s->outcome.before.maps.list) {
 		maps_diff(&s->outcome.before.maps, &after.maps, add_mapping, s);
 		compare_signals(s, &after);
@@ -126,6 +136,23 @@ static void put_lines(FILE *f, const char *lines)
 	fputc(']', f);
 }
 
+static void put_changes(FILE *f, const struct changes *c)
+{
+	const char *between = "";
+
+	fputs("\"changes\":[", f);
+	for (unsigned kind = 0; kind < CHANGE_KINDS; kind++) {
+		const uint32_t *n = c->sums[kind], undone = n[CHANGE_UNDONE], gone = n[CHANGE_GONE];
+		const uint32_t stays = n[CHANGE_STAYS] + n[CHANGE_MADE];
+		if (!(undone + gone + stays))
+			continue;
+		fprintf(f, "%s{\"what\":\"%s\",\"made\":%u,\"undone\":%u,\"gone\":%u,\"stays\":%u}", between,
+		        change_what(kind), undone + gone + stays, undone, gone, stays);
+		between = ",";
+	}
+	fputs("],", f);
+}
+
 int receipt_write(const struct session *s, struct err *e)
 {
 	if (!s->options.receipt)
@@ -141,6 +168,7 @@ int receipt_write(const struct session *s, struct err *e)
 	fprintf(f, "\"payload\":\"%s\",", libc_loads_payload(&s->view.libc) ? "loaded" : "mapped");
 	fprintf(f, "\"functions\":{\"hooked\":%u,\"restored\":%u},", s->outcome.functions_hooked,
 	        s->outcome.functions_restored);
+	put_changes(f, &s->changes);
 	fprintf(f, "\"clean\":%s,\"residue\":", s->outcome.residue ? "false" : "true");
 	put_lines(f, s->outcome.residue);
 	fputs(",\"notes\":", f);

@@ -198,7 +198,8 @@ struct session {
 	struct session_options options;
 	struct target target;
 	struct target_memory memory;
-	struct target_writer writer;
+	struct target_writer writer; /* with the next one */
+	struct changes changes;
 	struct session_view view;
 	struct session_recording recording;
 	struct session_outcome outcome;

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-from machine import check_machine  # noqa: F401 pylint: disable=unused-import
+sys.dont_write_bytecode = True
+from machine import check_machine  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from touch import check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 
 PARTS = ("payload", "injector", "analyzer", "common", "include")
 # What a file of a part may include with quotes, beside its own part.
@@ -28,7 +30,7 @@ MAY_INCLUDE = {
 # says whether it can touch the target: what is not below touch/ changes nothing there.
 FOLDERS = {
     "injector": ("host", "maps", "process", "choose", "census", "elf", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
-                 "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "system", "cli"),
+                 "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "system", "cli"),
     "analyzer": ("stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "stats", "dump"),
 }
@@ -166,6 +168,11 @@ def check_folders(tree):
                 other = folder_of(tree, part, header)
                 if other is not None and other > place:
                     yield f"{tree.name(path)} includes {tree.name(header)}, which comes after it in the order of the folders"
+
+
+def check_plants(tree):
+    """Checks of the tree find what is planted into a tree that has nothing else wrong."""
+    return plants(tree, CHECKS)
 
 
 def check_includes(tree):
@@ -580,5 +587,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.dont_write_bytecode = True
     sys.exit(main())

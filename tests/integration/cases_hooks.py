@@ -7,7 +7,7 @@ import subprocess
 
 from cases_figures import check_exact, known_session
 from cases_trust import session_over, worth
-from harness import PATIENCE, Session, Victim, case, check_receipt
+from harness import PATIENCE, Session, Victim, case, check_receipt, run_memattach, run_session
 from procfs import Skip, read_text
 from reports import analyze
 
@@ -37,6 +37,22 @@ def linked_allocators_exact(context):
     check_entries_exact(context, "known_heap_jemalloc")
     check_entries_exact(context, "known_heap_tcmalloc")
     check_entries_exact(context, "known_heap_hidden", entries=None)
+
+
+@case()
+def doctor_tells_what_would_be_changed(context):
+    """memattach --doctor --verbose names each kind of change that the session then makes, with who undoes it, and as many."""
+    victim = Victim(context, "alloc_loop")
+    told = run_memattach(context, "--doctor", "--verbose", "-p", victim.pid).stdout
+    table = re.sub(r"\s+", " ", told[told.index("changes of an attach"):told.index("unwind tables:")])
+    _, receipt = run_session(context, victim)
+    assert len(receipt["changes"]) > 8, receipt
+    for change in receipt["changes"]:
+        rest = re.search(rf"(\d+) {re.escape(change['what'])}: [a-z].*?; dead: \w", table)
+        assert rest, (change, table)
+        if change["what"].startswith("a jump at"):
+            assert int(rest[1]) == change["made"] == receipt["functions"]["hooked"], (change, table)
+    victim.finish()
 
 
 @case()

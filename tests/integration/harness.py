@@ -310,11 +310,18 @@ def check_receipt(receipt, pid, clean=True):
     assert set(slots) >= {"patched", "restored", "foreign"}, receipt
     assert slots["patched"] + functions["hooked"] > 0, receipt
     assert isinstance(receipt["residue"], list), receipt
+    changes = {change["what"]: change for change in receipt["changes"]}
+    assert all(c["made"] == c["undone"] + c["gone"] + c["stays"] for c in changes.values()), receipt
+    for what in ("the payload, and its lists", "padding behind code: the stub"):
+        assert changes[what]["made"], receipt
     if clean:
         assert receipt["clean"] is True and receipt["residue"] == [] and slots["foreign"] == 0, receipt
         assert slots["restored"] + slots.get("gone", 0) == slots["patched"], receipt
         assert python["restored"] + python["gone"] == python["patched"] and python["foreign"] == 0, receipt
         assert functions["restored"] == functions["hooked"], receipt
+        assert not any(c["stays"] for c in changes.values()), receipt
+        for what, count in (("a GOT entry", slots["patched"]), ("a jump at the entry of a function", functions["hooked"])):
+            assert changes.get(what, {"made": 0})["made"] == count, receipt
     else:
         assert receipt["clean"] is False and receipt["residue"], receipt
 

@@ -9,10 +9,21 @@
 #include "arch/detour_code.h"
 #include "arch/instruction.h"
 
+/* Kinds of this file, by the numbers that they have in the payload's list. */
+static const enum change_kind kinds[] = {
+	[CODE_JUMP] = CHANGE_JUMP, [CODE_ISLAND] = CHANGE_ISLAND, [CODE_WORD] = CHANGE_PYTHON_WORD
+};
+
 /* ---- the list ---- */
 
-static void add_row(struct code_rows *rows, uint32_t trampoline, uint64_t address, const void *old, const void *new,
-                    uint8_t bytes, enum code_patch_kind kind)
+/* As the payload lists them. */
+struct code_rows {
+	struct code_patch list[SESSION_CODE_PATCH_MAX];
+	unsigned count;
+};
+
+static int add_row(struct session *s, struct code_rows *rows, uint32_t trampoline, uint64_t address, const void *old,
+                   const void *new, uint8_t bytes, enum code_patch_kind kind, struct err *e)
 {
 	struct code_patch *row = &rows->list[rows->count++];
 
@@ -22,9 +33,11 @@ static void add_row(struct code_rows *rows, uint32_t trampoline, uint64_t addres
 	};
 	memcpy(row->old_code, old, bytes);
 	memcpy(row->new_code, new, bytes);
+	int rc = changes_add(&s->changes, kinds[kind], address, old, new, bytes, e);
+	return rc < 0 ? rc : 0;
 }
 
-static int rows_of_hook(const struct session *s, const struct entry_hook *hook, struct code_rows *rows, struct err *e)
+static int rows_of_hook(struct session *s, const struct entry_hook *hook, struct code_rows *rows, struct err *e)
 {
 	const struct entry_code_plan *plan = &hook->plan;
 	struct entry_code_patch patch;
@@ -33,70 +46,70 @@ static int rows_of_hook(const struct session *s, const struct entry_hook *hook, 
 	int rc = entry_code_patch_make(&patch, plan, hook->detour + detour_code_enter_at(hook->keeps, &plan->undo), e);
 	if (rc == 0 && plan->island)
 		rc = target_read(&s->memory, plan->island, old, sizeof old, e);
-	if (rc < 0)
-		return rc;
-	if (plan->island)
-		add_row(rows, hook->trampoline, plan->island, old, patch.island, ENTRY_JUMP_BYTES, CODE_ISLAND);
-	add_row(rows, hook->trampoline, plan->write_at, plan->code + (plan->write_at - hook->address), patch.jump,
-	        plan->write_bytes, CODE_JUMP);
-	return 0;
+	if (rc == 0 && plan->island)
+		rc = add_row(s, rows, hook->trampoline, plan->island, old, patch.island, ENTRY_JUMP_BYTES, CODE_ISLAND,
+		             e);
+	return rc < 0 ? rc
+	              : add_row(s, rows, hook->trampoline, plan->write_at,
+	                        plan->code + (plan->write_at - hook->address), patch.jump, plan->write_bytes, CODE_JUMP,
+	                        e);
 }
 
-int code_patches_list(struct session *s, struct code_rows *rows, struct err *e)
+int code_patches_list(struct session *s, struct err *e)
 {
+	struct code_rows rows = { .count = 0 };
 	int rc = 0;
 
-	rows->count = 0;
-	if (!s->hooks.count)
-		return 0;
 	for (size_t i = 0; i < s->hooks.count && rc == 0; i++)
-		rc = rows_of_hook(s, &s->hooks.list[i], rows, e);
-	for (unsigned i = 0; i < s->python.functions.word_count; i++) {
+		rc = rows_of_hook(s, &s->hooks.list[i], &rows, e);
+	for (unsigned i = 0; i < s->python.functions.word_count && rc == 0 && s->hooks.count; i++) {
 		const struct python_word *word = &s->python.functions.words[i];
-		add_row(rows, 0, word->address, &word->value, &word->alias, sizeof word->value, CODE_WORD);
+		rc = add_row(s, &rows, 0, word->address, &word->value, &word->alias, sizeof word->value, CODE_WORD, e);
 	}
-	if (rc < 0)
-		return rc;
-	free(s->hooks.rows);
-	s->hooks.row_count = 0;
-	s->hooks.rows = malloc(sizeof rows->list);
-	if (!s->hooks.rows)
-		return err_set(e, ENOMEM, "out of memory");
-	memset(s->hooks.rows, 0, sizeof rows->list);
-	memcpy(s->hooks.rows, rows->list, rows->count * sizeof *rows->list);
-	s->hooks.row_count = rows->count;
-	return target_write(&s->writer, s->payload.block.code_patches_address, rows->list,
-	                    rows->count * sizeof *rows->list, e);
+	return rc == 0 && rows.count ? target_write(&s->writer, CHANGE_PAYLOAD, s->payload.block.code_patches_address,
+	                                            rows.list, rows.count * sizeof *rows.list, e)
+	                             : rc;
 }
 
-static bool is_sound(const struct session *s, const struct code_patch *row)
+static bool is_sound(const struct session *s, uint64_t address, unsigned bytes, enum change_kind kind)
 {
-	const struct mapping *m = maps_find(&s->view.maps, row->address);
+	const struct mapping *m = maps_find(&s->view.maps, address);
 
-	if (!row->bytes || row->bytes > sizeof row->old_code || !m || row->address + row->bytes > m->end)
+	if (!bytes || bytes > CHANGE_BYTES || !m || address + bytes > m->end)
 		return false;
-	return row->kind != CODE_WORD ? m->prot & PROT_EXEC
-	                              : !m->shared && row->bytes == sizeof(uint64_t) && row->address % row->bytes == 0;
+	return kind != CHANGE_PYTHON_WORD ? m->prot & PROT_EXEC
+	                                  : !m->shared && bytes == sizeof(uint64_t) && address % bytes == 0;
 }
 
-/* In the target the program may have written, and what makes no sense is passed over. */
-int code_patches_read(const struct session *s, struct code_rows *rows, struct err *e)
+static bool has_rows(const struct session *s)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		found |= changes_next(&s->changes, kinds[i], -1) >= 0;
+	return found;
+}
+
+/* Whether a row is in force its bytes tell, so it counts as made. In the target the program may have written, and what
+ * makes no sense is passed over. */
+int code_patches_adopt(struct session *s, struct err *e)
 {
 	const uint64_t at = s->payload.block.code_patches_address;
 	struct code_rows all;
 
-	int rc = 0;
-
-	rows->count = 0;
-	if (!at && !s->hooks.row_count)
+	if (!at || has_rows(s))
 		return 0;
-	if (s->hooks.row_count)
-		memcpy(all.list, s->hooks.rows, sizeof all.list);
-	else
-		rc = target_read(&s->memory, at, all.list, sizeof all.list, e);
-	for (unsigned i = 0; rc == 0 && i < SESSION_CODE_PATCH_MAX; i++)
-		if (is_sound(s, &all.list[i]))
-			rows->list[rows->count++] = all.list[i];
+	int rc = target_read(&s->memory, at, all.list, sizeof all.list, e);
+	for (unsigned i = 0; rc == 0 && i < SESSION_CODE_PATCH_MAX; i++) {
+		const struct code_patch *p = &all.list[i];
+		if (p->kind > CODE_WORD || !is_sound(s, p->address, p->bytes, kinds[p->kind]))
+			continue;
+		int row = changes_add(&s->changes, kinds[p->kind], p->address, p->old_code, p->new_code, p->bytes, e);
+		if (row >= 0)
+			changes_set(&s->changes, row, CHANGE_MADE);
+		else
+			rc = row;
+	}
 	return rc;
 }
 
@@ -121,111 +134,122 @@ static bool what_to_write(uint8_t *write, const uint8_t *now, const uint8_t *fro
 }
 
 /* But for breakpoints in code. */
-static bool is_old_code(const struct code_patch *row, const uint8_t *now)
+static bool is_old_code(const struct change *row, const uint8_t *now)
 {
 	for (unsigned i = 0; i < row->bytes; i++)
-		if (now[i] != row->old_code[i] && (now[i] != INSTRUCTION_BREAKPOINT || row->kind == CODE_WORD))
+		if (now[i] != row->old[i] && (now[i] != INSTRUCTION_BREAKPOINT || row->kind == CHANGE_PYTHON_WORD))
 			return false;
 	return true;
 }
 
-/* Rows of one kind whose bytes are what they are expected to be. *others: how many have something else. */
-static int change_rows(const struct session *s, const struct code_rows *rows, enum code_patch_kind kind, bool to_new,
-                       unsigned *changed, unsigned *others, struct err *e)
+/* The rows of one kind, as they were listed; the number of those that are made. -EBUSY: one has other bytes. */
+static int make_rows(struct session *s, enum change_kind kind, struct err *e)
 {
-	uint8_t now[sizeof rows->list[0].old_code], write[sizeof now];
+	uint8_t now[CHANGE_BYTES];
 	int rc = 0;
 
-	for (unsigned i = 0; i < rows->count && rc == 0; i++) {
-		const struct code_patch *row = &rows->list[i];
-		const uint8_t *from = to_new ? row->old_code : row->new_code;
-		const uint8_t *to = to_new ? row->new_code : row->old_code;
-		if (row->kind != kind)
+	for (int i = -1; rc == 0 && (i = changes_next(&s->changes, kind, i)) >= 0;) {
+		const struct change *row = &s->changes.list[i];
+		rc = target_read(&s->memory, row->address, now, row->bytes, e);
+		if (rc == 0 && memcmp(now, row->old, row->bytes) != 0 && memcmp(now, row->new, row->bytes) != 0)
+			rc = err_set(e, EBUSY,
+			             "somebody else has changed the code of an allocation function meanwhile");
+		if (rc == 0)
+			rc = target_change(&s->writer, i, e);
+	}
+	return rc;
+}
+
+/* Backwards, those whose bytes are what they are expected to be. *foreign: how many have something else. */
+static int undo_rows(struct session *s, enum change_kind kind, unsigned *undone, unsigned *foreign, struct err *e)
+{
+	uint8_t now[CHANGE_BYTES], write[CHANGE_BYTES];
+	int rc = 0;
+
+	for (int i = -1; rc == 0 && (i = changes_before(&s->changes, kind, i)) >= 0;) {
+		const struct change *row = &s->changes.list[i];
+		if (!is_sound(s, row->address, row->bytes, kind)) {
+			changes_set(&s->changes, i, CHANGE_GONE);
 			continue;
+		}
 		rc = target_read(&s->memory, row->address, now, row->bytes, e);
 		if (rc == -EFAULT) { /* unmapped since, or never ours */
-			++*others;
+			changes_set(&s->changes, i, CHANGE_GONE);
+			++*foreign;
 			rc = 0;
-			continue;
+		} else if (rc == 0 && is_old_code(row, now)) {
+			changes_set(&s->changes, i, row->state == CHANGE_LISTED ? CHANGE_LISTED : CHANGE_UNDONE);
+		} else if (rc == 0 &&
+		           !what_to_write(write, now, row->new, row->old, row->bytes, kind == CHANGE_PYTHON_WORD)) {
+			changes_set(&s->changes, i, CHANGE_STAYS);
+			++*foreign;
+		} else if (rc == 0) {
+			rc = target_undo(&s->writer, i, write, e);
+			*undone += rc == 0;
 		}
-		if (rc < 0)
-			break;
-		if (to_new ? !memcmp(now, to, row->bytes) : is_old_code(row, now))
-			continue;
-		if (!what_to_write(write, now, from, to, row->bytes, to_new || kind == CODE_WORD)) {
-			++*others;
-			continue;
-		}
-		rc = target_write(&s->writer, row->address, write, row->bytes, e);
-		*changed += rc == 0;
 	}
 	return rc;
 }
 
-int code_patches_write(struct session *s, const struct code_rows *rows, struct err *e)
+int code_patches_write(struct session *s, struct err *e)
 {
-	static const enum code_patch_kind order[] = { CODE_ISLAND, CODE_JUMP, CODE_WORD };
-	unsigned changed = 0, others = 0;
-	int rc = 0;
+	int rc = make_rows(s, CHANGE_ISLAND, e);
 
-	for (unsigned i = 0; i < sizeof order / sizeof *order && rc == 0 && !others; i++)
-		rc = change_rows(s, rows, order[i], true, &changed, &others, e);
-	if (rc == 0 && others)
-		rc = err_set(e, EBUSY, "somebody else has changed the code of an allocation function meanwhile");
-	return rc;
+	if (rc == 0)
+		rc = make_rows(s, CHANGE_JUMP, e);
+	return rc == 0 ? make_rows(s, CHANGE_PYTHON_WORD, e) : rc;
 }
 
-int code_patches_restore(const struct session *s, const struct code_rows *rows, struct code_patches_result *result,
-                         struct err *e)
+int code_patches_restore(struct session *s, struct code_patches_result *result, struct err *e)
 {
-	unsigned words = 0, others = 0;
+	unsigned words = 0, foreign = 0;
 
-	int rc = change_rows(s, rows, CODE_WORD, false, &words, &others, e);
-	return rc < 0 ? rc : change_rows(s, rows, CODE_JUMP, false, &result->written, &result->foreign, e);
+	int rc = undo_rows(s, CHANGE_PYTHON_WORD, &words, &foreign, e);
+	return rc < 0 ? rc : undo_rows(s, CHANGE_JUMP, &result->written, &result->foreign, e);
 }
 
-void code_patches_count(const struct session *s, const struct code_rows *rows, struct code_patches_result *result)
+/* What the row's place holds now: 1 the old bytes, 0 others, -1 it cannot be read. */
+static int holds_old(const struct session *s, const struct change *row)
 {
-	uint8_t now[sizeof rows->list[0].old_code];
+	uint8_t now[CHANGE_BYTES];
 	struct err ignored;
 
-	for (unsigned i = 0; i < rows->count; i++) {
-		const struct code_patch *row = &rows->list[i];
-		const bool there = target_read(&s->memory, row->address, now, row->bytes, &ignored) == 0;
-		const bool old = there && is_old_code(row, now);
-		if (row->kind == CODE_WORD) {
-			result->words.patched++;
-			result->words.restored += old;
-			result->words.foreign += there && !old;
-			result->words.gone += !there;
-		}
-		result->restored += row->kind == CODE_JUMP && old;
+	if (target_read(&s->memory, row->address, now, row->bytes, &ignored) < 0)
+		return -1;
+	return is_old_code(row, now);
+}
+
+void code_patches_count(const struct session *s, struct code_patches_result *result)
+{
+	for (int i = -1; (i = changes_next(&s->changes, CHANGE_PYTHON_WORD, i)) >= 0;) {
+		const int old = holds_old(s, &s->changes.list[i]);
+		result->words.patched++;
+		result->words.restored += old == 1;
+		result->words.foreign += old == 0;
+		result->words.gone += old < 0;
 	}
+	for (int i = -1; (i = changes_next(&s->changes, CHANGE_JUMP, i)) >= 0;)
+		result->restored += holds_old(s, &s->changes.list[i]) == 1;
 }
 
 unsigned code_patches_islands(const struct session *s, struct quiesce_range *ranges, unsigned max)
 {
-	uint8_t now[sizeof((struct code_patch *)0)->new_code];
-	struct code_rows rows;
+	uint8_t now[CHANGE_BYTES];
 	struct err ignored;
 	unsigned count = 0;
 
-	if (code_patches_read(s, &rows, &ignored) < 0)
-		return 0;
-	for (unsigned i = 0; i < rows.count && count < max; i++) {
-		const struct code_patch *row = &rows.list[i];
-		if (row->kind == CODE_ISLAND && !target_read(&s->memory, row->address, now, row->bytes, &ignored) &&
-		    !memcmp(now, row->new_code, row->bytes))
+	for (int i = -1; (i = changes_next(&s->changes, CHANGE_ISLAND, i)) >= 0 && count < max;) {
+		const struct change *row = &s->changes.list[i];
+		if (!target_read(&s->memory, row->address, now, row->bytes, &ignored) &&
+		    !memcmp(now, row->new, row->bytes))
 			ranges[count++] = (struct quiesce_range){ row->address, row->address + row->bytes };
 	}
 	return count;
 }
 
-int code_patches_remove_islands(const struct session *s, struct err *e)
+int code_patches_remove_islands(struct session *s, struct err *e)
 {
-	unsigned changed = 0, others = 0;
-	struct code_rows rows;
+	unsigned undone = 0, foreign = 0;
 
-	int rc = code_patches_read(s, &rows, e);
-	return rc < 0 ? rc : change_rows(s, &rows, CODE_ISLAND, false, &changed, &others, e);
+	return undo_rows(s, CHANGE_ISLAND, &undone, &foreign, e);
 }

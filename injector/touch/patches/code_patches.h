@@ -12,15 +12,10 @@
 #include "prove/quiesce.h"
 #include "session/session.h"
 
-struct code_rows {
-	struct code_patch list[SESSION_CODE_PATCH_MAX];
-	unsigned count;
-};
-
-/* Makes the rows of session.hooks, whose detours are mapped, and lists them in the payload. */
-int code_patches_list(struct session *s, struct code_rows *rows, struct err *e) WARN_UNUSED;
-/* The rows that this memattach has made, or those that the payload lists. */
-int code_patches_read(const struct session *s, struct code_rows *rows, struct err *e) WARN_UNUSED;
+/* Adds the rows of session.hooks, whose detours are mapped, to the table of changes, and lists them in the payload. */
+int code_patches_list(struct session *s, struct err *e) WARN_UNUSED;
+/* Those of another memattach, as the payload lists them; nothing where the table has rows. */
+int code_patches_adopt(struct session *s, struct err *e) WARN_UNUSED;
 
 struct code_patches_result {
 	unsigned written;  /* jumps that were there */
@@ -31,16 +26,15 @@ struct code_patches_result {
 
 /* The next two while all threads stand still. The islands, the jumps, and then the words. -EBUSY: something else is
  * there; nothing behind it was written. */
-int code_patches_write(struct session *s, const struct code_rows *rows, struct err *e) WARN_UNUSED;
-/* The words and the jumps, not the islands; adds to result->written and ->foreign. */
-int code_patches_restore(const struct session *s, const struct code_rows *rows, struct code_patches_result *result,
-                         struct err *e) WARN_UNUSED;
+int code_patches_write(struct session *s, struct err *e) WARN_UNUSED;
+/* The words and the jumps, each kind backwards, not the islands; adds to result->written and ->foreign. */
+int code_patches_restore(struct session *s, struct code_patches_result *result, struct err *e) WARN_UNUSED;
 /* Afterwards: adds to result->restored and ->words. */
-void code_patches_count(const struct session *s, const struct code_rows *rows, struct code_patches_result *result);
+void code_patches_count(const struct session *s, struct code_patches_result *result);
 
 /* Where the islands are that hold their jump: at most max, SESSION_CODE_PATCH_MAX is enough. */
 unsigned code_patches_islands(const struct session *s, struct quiesce_range *ranges, unsigned max);
 /* Takes them back. No jump leads there and no thread is there. */
-int code_patches_remove_islands(const struct session *s, struct err *e) WARN_UNUSED;
+int code_patches_remove_islands(struct session *s, struct err *e) WARN_UNUSED;
 
 #endif

@@ -45,13 +45,15 @@ static int map_area(struct loan *l, unsigned number, const struct detour_area *a
 	const uint64_t area_range[6] = { area->address, area->bytes };
 	uint64_t result;
 
-	int rc = target_write(&s->writer, area_address(s, number), area, sizeof *area, e);
+	int rc = target_write(&s->writer, CHANGE_PAYLOAD, area_address(s, number), area, sizeof *area, e);
 	if (rc == 0)
 		rc = remote_call1(&l->remote, SYS_mmap, arguments, &result, l->deadline_ns, e);
 	if (rc == 0)
 		rc = remote_result(result, e);
 	if (rc < 0)
 		return rc;
+	if (result == area->address)
+		changes_made(&s->changes, CHANGE_DETOURS);
 	if (result == area->address) /* mlockall(MCL_FUTURE) may have locked it */
 		return remote_call1(&l->remote, SYS_munlock, area_range, &result, l->deadline_ns, e);
 	/* Before Linux 4.17 the address is but a wish. */
@@ -122,7 +124,7 @@ static int fill(struct loan *l, const struct entry_hook *hook, struct err *e)
 		return rc;
 	detour_code_make(bytes, &code);
 	memcpy(bytes + copy_at, copy.code, copy.bytes);
-	return target_write(&s->writer, hook->detour, bytes, sizeof bytes, e);
+	return target_write(&s->writer, CHANGE_DETOURS, hook->detour, bytes, sizeof bytes, e);
 }
 
 /* What runs the function's original, past its hook. */

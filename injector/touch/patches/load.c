@@ -64,7 +64,7 @@ static int write_call(const struct loan *l, const char *name, struct stub_call *
 
 	*call = (struct stub_call){ .target = l->s->view.libc.dlopen,
 		                    .argument = { at, RTLD_NOW | RTLD_LOCAL | l->s->view.libc.dlopen_mode_extra } };
-	return target_write(l->remote.writer, at, name, strlen(name) + 1, e);
+	return target_write(l->remote.writer, CHANGE_WORK_AREA, at, name, strlen(name) + 1, e);
 }
 
 /* glibc leaves what it has mapped of a file that it then cannot load: with no room for its .bss, for one. */
@@ -129,7 +129,9 @@ static int hide_name(struct loan *l, uint64_t handle, const char *name, struct e
 		rc = target_read_string(&l->s->memory, at, now, sizeof now, e);
 	if (rc == 0 && strcmp(now, name) != 0)
 		return 0;
-	return rc < 0 ? rc : target_write(l->remote.writer, at, "", 1, e);
+	if (rc == 0)
+		rc = target_add_change(l->remote.writer, CHANGE_LINK_NAME, at, now, "", 1, e);
+	return rc < 0 ? rc : 0;
 }
 
 /*
@@ -149,7 +151,7 @@ static int hide_data(struct loan *l, uint64_t base, struct err *e)
 		if (rc < 0 || p.p_type != PT_LOAD || !(p.p_flags & PF_W))
 			continue;
 		p.p_flags &= ~(Elf64_Word)PF_W;
-		rc = target_write(l->remote.writer, at, &p, sizeof p, e);
+		rc = target_write(l->remote.writer, CHANGE_PAYLOAD, at, &p, sizeof p, e);
 	}
 	return rc;
 }
@@ -171,6 +173,8 @@ static int open_by_loader(struct loan *l, int remote_fd, uint64_t *handle, uint6
 			*e = first;
 		}
 	}
+	if (rc == 0)
+		changes_made(l->remote.writer->changes, CHANGE_PAYLOAD);
 	if (rc == 0)
 		rc = hide_name(l, *handle, name, e);
 	if (rc == 0)
@@ -245,6 +249,10 @@ int session_unload_by(struct loan *l, struct stub_call *calls, unsigned count, s
 			rc = loader_moment_begin(&moment, l, e);
 	if (rc == 0)
 		rc = remote_call(&l->remote, calls, count, l->deadline_ns, e);
+	if (rc == 0) {
+		changes_end(&l->s->changes, CHANGE_PAYLOAD, CHANGE_UNDONE);
+		changes_end(&l->s->changes, CHANGE_LINK_NAME, CHANGE_UNDONE);
+	}
 	loader_moment_end(&moment);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/patches/patches.h"
 
+#include "touch/patches/detours.h"
 #include "touch/patches/still_moment.h"
 #include "host/watchdog.h"
 #include "touch/patches/word_patches.h"
@@ -8,7 +9,7 @@
 #define RESTORE_NS 10000000000ull /* nobody is stopped meanwhile but for the moments of the attempts */
 
 struct patching {
-	struct code_rows rows;
+	bool code; /* jumps of session.hooks are to be written */
 	struct word_patches words;
 	struct code_patches_result *result; /* of a restore */
 };
@@ -36,10 +37,10 @@ static int tell_counted(const struct session *s, struct err *e)
 	f.function = s->python.code_end.function;
 	rc = target_read_u64(&s->memory, hook->plan.write_at, &f.code, e);
 	if (rc == 0)
-		rc = target_write(&s->writer, at, &f, sizeof f, e);
+		rc = target_write(&s->writer, CHANGE_PAYLOAD, at, &f, sizeof f, e);
 	f.jump = hook->plan.write_at;
-	return rc == 0 ? target_write(&s->writer, at + offsetof(struct counted_function, jump), &f.jump, sizeof f.jump,
-	                              e)
+	return rc == 0 ? target_write(&s->writer, CHANGE_PAYLOAD, at + offsetof(struct counted_function, jump), &f.jump,
+	                              sizeof f.jump, e)
 	               : rc;
 }
 
@@ -47,7 +48,7 @@ static int tell_uncounted(const struct session *s, struct err *e)
 {
 	const uint64_t none = 0;
 
-	return target_write(&s->writer,
+	return target_write(&s->writer, CHANGE_PAYLOAD,
 	                    s->payload.block.counted_function_address + offsetof(struct counted_function, jump), &none,
 	                    sizeof none, e);
 }
@@ -56,19 +57,19 @@ static int write_all(struct session *s, void *context, struct err *e)
 {
 	struct patching *p = context;
 
-	int rc = code_patches_write(s, &p->rows, e);
-	if (rc == 0 && p->rows.count)
+	int rc = p->code ? code_patches_write(s, e) : 0;
+	if (rc == 0 && p->code)
 		rc = tell_counted(s, e);
 	return rc == 0 && p->words.count ? word_patches_write(s, &p->words, e) : rc;
 }
 
 static int write_listed(struct session *s, struct patching *p, uint64_t deadline_ns, struct err *e)
 {
-	if (!p->rows.count && !p->words.count)
+	if (!p->code && !p->words.count)
 		return 0;
 	int rc = watchdog_check(e);
 	if (rc == 0)
-		rc = still_moment(s, p->rows.count ? STILL_FOR_CODE : STILL_FOR_WORDS, deadline_ns,
+		rc = still_moment(s, p->code ? STILL_FOR_CODE : STILL_FOR_WORDS, deadline_ns,
 		                  &s->outcome.attach_longest_ns, write_all, p, e);
 	if (rc == 0)
 		word_patches_count(s, &p->words);
@@ -88,9 +89,9 @@ int patches_write_words(struct session *s, uint64_t deadline_ns, struct err *e)
 
 int patches_write(struct session *s, uint64_t deadline_ns, struct err *e)
 {
-	struct patching p = { 0 };
+	struct patching p = { .code = s->hooks.count };
 
-	int rc = code_patches_list(s, &p.rows, e);
+	int rc = code_patches_list(s, e);
 	if (rc == 0)
 		rc = word_patches_list(s, &p.words, e);
 	if (rc == 0)
@@ -103,6 +104,19 @@ int patches_write(struct session *s, uint64_t deadline_ns, struct err *e)
 	return rc;
 }
 
+void patches_adopt(struct session *s, bool recorded)
+{
+	struct detour_area areas[SESSION_DETOUR_AREAS];
+	struct changes *c = &s->changes;
+
+	if (!c->sums[CHANGE_PAYLOAD][CHANGE_MADE])
+		changes_made(c, CHANGE_PAYLOAD);
+	if (recorded && !c->sums[CHANGE_RECORDING][CHANGE_MADE])
+		changes_made(c, CHANGE_RECORDING);
+	for (unsigned found = detours_list(s, areas); recorded && found > c->sums[CHANGE_DETOURS][CHANGE_MADE];)
+		changes_made(c, CHANGE_DETOURS);
+}
+
 /* All trampolines lead to their originals, where there are some. */
 static int calm_trampolines(struct session *s, struct err *e)
 {
@@ -112,12 +126,12 @@ static int calm_trampolines(struct session *s, struct err *e)
 	const uint32_t count = b->trampoline_count < TRAMPOLINE_MAX ? b->trampoline_count : TRAMPOLINE_MAX;
 	struct trampoline list[TRAMPOLINE_MAX];
 
-	int rc = target_write(&s->writer, shared + TRAMPOLINES_NEAR_OWNER, &none, sizeof none, e);
+	int rc = target_write(&s->writer, CHANGE_RECORDING, shared + TRAMPOLINES_NEAR_OWNER, &none, sizeof none, e);
 	if (rc == 0 && count)
 		rc = target_read(&s->memory, at, list, count * sizeof *list, e);
 	for (uint32_t i = 0; i < count; i++)
 		list[i].next = list[i].original;
-	return rc == 0 && count ? target_write(&s->writer, at, list, count * sizeof *list, e) : rc;
+	return rc == 0 && count ? target_write(&s->writer, CHANGE_RECORDING, at, list, count * sizeof *list, e) : rc;
 }
 
 /* As SESSION_INERT says. */
@@ -126,10 +140,10 @@ static int make_inert(struct session *s, struct err *e)
 	const uint64_t state_at = s->payload.session + offsetof(struct memattach_session, state);
 	const uint32_t off = 0, inert = SESSION_INERT;
 
-	int rc = target_write(&s->writer, s->payload.block.switch_address, &off, sizeof off, e);
+	int rc = target_write(&s->writer, CHANGE_PAYLOAD, s->payload.block.switch_address, &off, sizeof off, e);
 	if (rc == 0)
 		rc = calm_trampolines(s, e);
-	return rc == 0 ? target_write(&s->writer, state_at, &inert, sizeof inert, e) : rc;
+	return rc == 0 ? target_write(&s->writer, CHANGE_PAYLOAD, state_at, &inert, sizeof inert, e) : rc;
 }
 
 static int restore_all(struct session *s, void *context, struct err *e)
@@ -138,7 +152,7 @@ static int restore_all(struct session *s, void *context, struct err *e)
 
 	int rc = tell_uncounted(s, e);
 	if (rc == 0)
-		rc = code_patches_restore(s, &p->rows, p->result, e);
+		rc = code_patches_restore(s, p->result, e);
 	if (rc == 0)
 		rc = word_patches_restore(s, &p->words, e);
 	return rc == 0 ? make_inert(s, e) : rc;
@@ -149,14 +163,14 @@ int patches_restore(struct session *s, struct code_patches_result *result, struc
 	struct patching p = { .result = result };
 
 	*result = (struct code_patches_result){ 0 };
-	int rc = code_patches_read(s, &p.rows, e);
+	int rc = code_patches_adopt(s, e);
 	if (rc == 0)
 		rc = word_patches_read(s, &p.words, e);
 	if (rc == 0)
 		rc = still_moment(s, STILL_FOR_WORDS, monotonic_ns() + RESTORE_NS, &s->outcome.detach_longest_ns,
 		                  restore_all, &p, e);
 	if (rc == 0)
-		code_patches_count(s, &p.rows, result);
+		code_patches_count(s, result);
 	word_patches_free(&p.words);
 	return rc;
 }

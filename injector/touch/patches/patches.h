@@ -33,6 +33,9 @@ int patches_write(struct session *s, uint64_t deadline_ns, struct err *e) WARN_U
 /* The same for the words of the plan alone. */
 int patches_write_words(struct session *s, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 
+/* Before a detach: what is in the process but not in the table of changes was brought there by another memattach, or by
+ * calls that ended late. */
+void patches_adopt(struct session *s, bool recorded);
 /* Takes back what the session in the target has changed, of this memattach or of one that died, and makes the session
  * inert: no new thread can enter a hook. */
 int patches_restore(struct session *s, struct code_patches_result *result, struct err *e) WARN_UNUSED;

@@ -202,11 +202,11 @@ static int tell_payload(struct session *s, const struct python_layout *layout, s
 	if (!is_in_payload(s, b->python_address, sizeof *layout) ||
 	    !is_in_payload(s, b->has_python_address, sizeof yes))
 		return err_set(e, EINVAL, "the payload does not say where it reads that there are any");
-	int rc = target_write(&s->writer, b->python_address, layout, sizeof *layout, e);
+	int rc = target_write(&s->writer, CHANGE_PAYLOAD, b->python_address, layout, sizeof *layout, e);
 	if (rc < 0)
 		return rc;
 	dump_writer_python(&s->recording.dump, layout->version, s->python.evaluators);
-	return target_write(&s->writer, b->has_python_address, &yes, sizeof yes, e);
+	return target_write(&s->writer, CHANGE_PAYLOAD, b->has_python_address, &yes, sizeof yes, e);
 }
 
 static void __attribute__((format(printf, 2, 3))) note(struct session *s, const char *format, ...)

@@ -134,7 +134,7 @@ static bool is_back(const struct session *s, const struct got_entry *entries, ui
 
 static int change_state(struct session *s, uint32_t i, uint16_t state, struct err *e)
 {
-	return target_write(&s->writer,
+	return target_write(&s->writer, CHANGE_PAYLOAD,
 	                    s->payload.block.entries_address + i * sizeof(struct got_entry) +
 	                            offsetof(struct got_entry, state),
 	                    &state, sizeof state, e);
@@ -153,7 +153,7 @@ static int take_back(struct session *s, const struct got_entry *entry, uint32_t 
 	int rc = target_read(&s->memory, trampoline_data(s->payload.block.trampolines_address, entry->trampoline),
 	                     &trampoline, sizeof trampoline, e);
 	if (rc == 0)
-		rc = target_write(&s->writer, at, &trampoline.original, sizeof trampoline.original, e);
+		rc = target_write(&s->writer, CHANGE_PAYLOAD, at, &trampoline.original, sizeof trampoline.original, e);
 	return rc == 0 ? change_state(s, i, GOT_PATCHED, e) : rc;
 }
 

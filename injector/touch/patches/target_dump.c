@@ -48,8 +48,8 @@ int target_dump_end_lease(const struct memattach_session *block, const struct ma
 
 	if (!h || (h->lease_stamp && h->lease_stamp <= now.stamp))
 		return 0;
-	return target_write(writer, block->dump_address + offsetof(struct dump_header, lease_stamp), &ended,
-	                    sizeof ended, e);
+	return target_write(writer, CHANGE_RECORDING, block->dump_address + offsetof(struct dump_header, lease_stamp),
+	                    &ended, sizeof ended, e);
 }
 
 bool target_dump_is_of_another(const struct memattach_session *block, const struct maps *maps,

@@ -2,6 +2,7 @@
 #include "touch/patches/word_patches.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "got/entry_place.h"
@@ -11,6 +12,7 @@
 void word_patches_free(struct word_patches *w)
 {
 	free(w->entries);
+	free(w->rows);
 	*w = (struct word_patches){ 0 };
 }
 
@@ -21,7 +23,7 @@ static uint64_t entry_in_list(const struct session *s, uint32_t i)
 
 static int tell_entries(const struct session *s, const struct word_patches *w, struct err *e)
 {
-	return w->count ? target_write(&s->writer, entry_in_list(s, w->first), w->entries,
+	return w->count ? target_write(&s->writer, CHANGE_PAYLOAD, entry_in_list(s, w->first), w->entries,
 	                               w->count * sizeof *w->entries, e)
 	                : 0;
 }
@@ -38,7 +40,30 @@ static int append(const struct session *s, struct word_patches *w, struct err *e
 	if (rc == 0)
 		rc = tell_entries(s, w, e);
 	count = w->first + w->count;
-	return rc == 0 ? target_write(&s->writer, at, &count, sizeof count, e) : rc;
+	return rc == 0 ? target_write(&s->writer, CHANGE_PAYLOAD, at, &count, sizeof count, e) : rc;
+}
+
+static uint64_t trampoline_of(const struct session *s, const struct got_entry *entry)
+{
+	return trampoline_address(s->payload.block.trampolines_address, entry->trampoline,
+	                          s->view.plan.trampolines[entry->trampoline].hook);
+}
+
+static int add_row(struct session *s, const struct got_entry *entry, uint64_t value, struct err *e)
+{
+	return changes_add(&s->changes, CHANGE_GOT_ENTRY, entry->address, &entry->old_value, &value, sizeof value, e);
+}
+
+static int add_rows(struct session *s, struct word_patches *w, struct err *e)
+{
+	int row = 0;
+
+	w->rows = calloc(w->count + 1u, sizeof *w->rows);
+	if (!w->rows)
+		return err_set(e, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < w->count && row >= 0; i++)
+		w->rows[i] = row = add_row(s, &w->entries[i], trampoline_of(s, &w->entries[i]), e);
+	return row < 0 ? row : 0;
 }
 
 int word_patches_list(struct session *s, struct word_patches *w, struct err *e)
@@ -55,15 +80,46 @@ int word_patches_list(struct session *s, struct word_patches *w, struct err *e)
 			                            .trampoline = p->entries[i].trampoline,
 			                            .state = GOT_PATCHED };
 	int rc = w->count ? append(s, w, e) : 0;
+	if (rc == 0)
+		rc = add_rows(s, w, e);
 	if (rc < 0)
 		word_patches_free(w);
 	return rc;
 }
 
+/* Those of this memattach are in the table in the order of the payload's list; those of another one are added. What the
+ * payload says that a word held is what it gets (session_entries.h). */
+static int find_rows(struct session *s, struct word_patches *w, struct err *e)
+{
+	int row = changes_next(&s->changes, CHANGE_GOT_ENTRY, -1), rc = 0;
+
+	w->rows = calloc(w->count + 1u, sizeof *w->rows);
+	if (!w->rows)
+		return err_set(e, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < w->count && rc >= 0; i++) {
+		const struct got_entry *entry = &w->entries[i];
+		if (row >= 0 && s->changes.list[row].address == entry->address) {
+			w->rows[i] = row;
+			memcpy(s->changes.list[row].old, &entry->old_value, sizeof entry->old_value);
+			row = changes_next(&s->changes, CHANGE_GOT_ENTRY, row);
+			continue;
+		}
+		w->rows[i] = rc = add_row(s, entry, 0, e);
+		if (rc >= 0)
+			changes_set(&s->changes, rc, CHANGE_MADE);
+	}
+	return rc < 0 ? rc : 0;
+}
+
 int word_patches_read(struct session *s, struct word_patches *w, struct err *e)
 {
 	*w = (struct word_patches){ 0 };
-	return session_entries(s, &w->entries, &w->count, e);
+	int rc = session_entries(s, &w->entries, &w->count, e);
+	if (rc == 0)
+		rc = find_rows(s, w, e);
+	if (rc < 0)
+		word_patches_free(w);
+	return rc;
 }
 
 /* What is mapped at the words now, and what they hold. */
@@ -114,30 +170,24 @@ static int look(const struct session *s, const struct word_patches *w, struct wo
 	return rc;
 }
 
-static bool change_word(const struct session *s, uint64_t address, uint64_t to)
-{
-	struct err ignored;
-
-	return target_write(&s->writer, address, &to, sizeof to, &ignored) == 0;
-}
-
-static enum got_state patch(const struct session *s, const struct got_entry *entry, const struct words_now *now,
+static enum got_state patch(const struct session *s, const struct word_patches *w, const struct words_now *now,
                             uint32_t i)
 {
-	const struct memattach_session *b = &s->payload.block;
-	const uint32_t hook = s->view.plan.trampolines[entry->trampoline].hook;
+	const struct got_entry *entry = &w->entries[i];
+	struct err ignored;
 
 	if (entry->address % sizeof(uint64_t) || !now->known[i] || now->list[i] != entry->old_value ||
 	    !entry_place_is_there(&now->maps, &s->view.maps, entry->address))
 		return GOT_REFUSED;
-	return change_word(s, entry->address, trampoline_address(b->trampolines_address, entry->trampoline, hook))
-	               ? GOT_PATCHED
-	               : GOT_REFUSED;
+	return target_change(&s->writer, w->rows[i], &ignored) == 0 ? GOT_PATCHED : GOT_REFUSED;
 }
 
-static enum got_state give_back(const struct session *s, const struct got_entry *entry, const struct words_now *now,
+static enum got_state give_back(const struct session *s, const struct word_patches *w, const struct words_now *now,
                                 uint32_t i)
 {
+	const struct got_entry *entry = &w->entries[i];
+	struct err ignored;
+
 	if (entry->address % sizeof(uint64_t) || !now->known[i] ||
 	    !entry_place_is_there(&now->maps, NULL, entry->address))
 		return GOT_GONE;
@@ -145,7 +195,7 @@ static enum got_state give_back(const struct session *s, const struct got_entry 
 		return GOT_RESTORED; /* listed, but memattach died before it was patched */
 	if (!trampoline_is(s->payload.block.trampolines_address, entry->trampoline, now->list[i]))
 		return GOT_FOREIGN;
-	return change_word(s, entry->address, entry->old_value) ? GOT_RESTORED : GOT_PATCHED;
+	return target_undo(&s->writer, w->rows[i], NULL, &ignored) == 0 ? GOT_RESTORED : GOT_PATCHED;
 }
 
 int word_patches_write(struct session *s, struct word_patches *w, struct err *e)
@@ -156,9 +206,20 @@ int word_patches_write(struct session *s, struct word_patches *w, struct err *e)
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < w->count; i++)
-		w->entries[i].state = (uint16_t)patch(s, &w->entries[i], &now, i);
+		w->entries[i].state = (uint16_t)patch(s, w, &now, i);
 	words_now_free(&now);
 	return tell_entries(s, w, e);
+}
+
+/* What became of a row whose entry is not in force any more. */
+static void note_state(struct changes *c, int row, uint16_t state)
+{
+	const enum change_state now = state == GOT_RESTORED ? CHANGE_UNDONE
+	                              : state == GOT_GONE   ? CHANGE_GONE
+	                                                    : CHANGE_STAYS;
+
+	if (c->list[row].state == CHANGE_MADE)
+		changes_set(c, row, now);
 }
 
 int word_patches_restore(struct session *s, struct word_patches *w, struct err *e)
@@ -168,9 +229,11 @@ int word_patches_restore(struct session *s, struct word_patches *w, struct err *
 	int rc = look(s, w, &now, e);
 	if (rc < 0)
 		return rc;
-	for (uint32_t i = 0; i < w->count; i++)
+	for (uint32_t i = w->count; i-- > 0;) {
 		if (w->entries[i].state == GOT_PATCHED)
-			w->entries[i].state = (uint16_t)give_back(s, &w->entries[i], &now, i);
+			w->entries[i].state = (uint16_t)give_back(s, w, &now, i);
+		note_state(&s->changes, w->rows[i], w->entries[i].state);
+	}
 	words_now_free(&now);
 	return tell_entries(s, w, e);
 }

@@ -20,6 +20,7 @@
 struct word_patches {
 	struct got_entry *entries; /* sorted by module and address as far as they were planned together */
 	uint32_t count;
+	int *rows;      /* of the table of changes, one for each */
 	uint32_t first; /* number of the first of them in the payload's list */
 };
 

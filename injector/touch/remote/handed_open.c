@@ -42,6 +42,7 @@ static int at_syscall(void *context, struct remote *r, const struct registers *r
 	if (!is_wanted(o, r, regs))
 		return 0;
 	o->before = *regs;
+	changes_made(r->writer->changes, CHANGE_SYSTEM_CALL);
 	registers_duplicate_instead(&changed, o->fd);
 	int rc = tracee_set_registers(r->tracee, &changed, e);
 	o->entered = o->handed = rc == 0;

@@ -221,10 +221,11 @@ static int write_words(struct remote *r, const struct image_layout *l, uint64_t 
 
 	for (unsigned i = 0; i < l->word_count && rc == 0; i++) {
 		uint64_t word = base + l->words[i].value;
-		rc = target_write(r->writer, base + l->words[i].offset, &word, sizeof word, e);
+		rc = target_write(r->writer, CHANGE_PAYLOAD, base + l->words[i].offset, &word, sizeof word, e);
 	}
 	if (rc == 0 && l->zero_end > l->zero_start)
-		rc = target_write(r->writer, base + l->zero_start, zeros, l->zero_end - l->zero_start, e);
+		rc = target_write(r->writer, CHANGE_PAYLOAD, base + l->zero_start, zeros, l->zero_end - l->zero_start,
+		                  e);
 	return rc;
 }
 
@@ -263,6 +264,7 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
 	int rc = map_file(r, l->bytes, remote_fd, &at, deadline_ns, e);
 	if (rc < 0)
 		return rc;
+	changes_made(r->writer->changes, CHANGE_PAYLOAD);
 	rc = write_words(r, l, at, e);
 	if (rc == 0)
 		rc = protect(r, l, at, deadline_ns, e);
@@ -273,6 +275,8 @@ int image_map(struct remote *r, const struct image_layout *l, int remote_fd, uin
 		struct err second;
 		if (remote_call(r, &undo, 1, deadline_ns, &second) < 0)
 			err_prefix(e, "%s", second.text);
+		else
+			changes_end(r->writer->changes, CHANGE_PAYLOAD, CHANGE_UNDONE);
 	}
 	return rc;
 }

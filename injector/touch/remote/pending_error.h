@@ -12,7 +12,7 @@
 
 struct pending_error {
 	uint64_t address; /* of the thread's pointer, 0: nothing is pending, or unknown */
-	uint64_t value;
+	int row;          /* of the table of changes */
 };
 
 /* The thread is at a checkpoint. Best effort: a message that cannot be kept is none that may stop an attach. */

@@ -28,7 +28,7 @@ uint64_t remote_cave_data(uint64_t cave)
 
 static int write_area(struct remote *r, uint64_t offset, const void *data, size_t bytes, struct err *e)
 {
-	return target_write(r->writer, r->area + offset, data, bytes, e);
+	return target_write(r->writer, CHANGE_WORK_AREA, r->area + offset, data, bytes, e);
 }
 
 static int write_word(struct remote *r, uint64_t offset, uint64_t value, struct err *e)
@@ -54,7 +54,10 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, const s
 		return err_set(e, ENOTSUP,
 		               "the extended registers of this processor take %llu bytes; at most %d are provided for",
 		               (unsigned long long)extended, SA_EXTENDED_MAX);
-	return target_write(writer, cave, stub_code, stub_code_bytes(), e);
+	changes_thread_is_back(writer->changes); /* of the stub that was in the padding before: it has left */
+	if (!writer->changes->sums[CHANGE_PADDING][CHANGE_MADE])
+		changes_made(writer->changes, CHANGE_PADDING);
+	return target_write(writer, CHANGE_PADDING, cave, stub_code, stub_code_bytes(), e);
 }
 
 /* The same checkpoint as the argument of a system call. */
@@ -174,7 +177,7 @@ static int note_state(struct remote *r, struct err *e)
 	data.old_signals = r->saved_mask;
 	data.all_signals = r->blocked_mask = ~(faults() & ~r->saved_mask);
 	registers_note(&r->saved, &data);
-	return target_write(r->writer, remote_cave_data(r->cave), &data, sizeof data, e);
+	return target_write(r->writer, CHANGE_PADDING, remote_cave_data(r->cave), &data, sizeof data, e);
 }
 
 /* At the last checkpoint: out of the system call, then everything as it was, in a stop that lets the kernel decide. */
@@ -195,6 +198,8 @@ static int restore_state(struct remote *r, uint64_t deadline_ns, struct err *e)
 	if (rc == 0)
 		rc = tracee_set_registers(t, &r->saved, e);
 	r->inside = rc < 0;
+	if (rc == 0)
+		changes_thread_is_back(r->writer->changes);
 	return rc;
 }
 
@@ -208,9 +213,14 @@ int remote_enter(struct remote *r, struct tracee *t, uint64_t deadline_ns, struc
 	if (rc < 0)
 		return rc;
 	struct registers enter = registers_enter(&r->saved, r->cave);
+	changes_made(r->writer->changes, CHANGE_REGISTERS);
 	rc = tracee_set_registers(t, &enter, e);
-	if (rc < 0)
+	if (rc < 0) {
+		changes_thread_is_back(r->writer->changes);
 		return rc;
+	}
+	changes_made(r->writer->changes, CHANGE_SIGNAL_MASK);
+	changes_made(r->writer->changes, CHANGE_WORK_AREA);
 	r->inside = true;
 	/* Only now: had memattach died in between, nobody would have given the mask back. The stub does the same first.
 	 */
@@ -351,6 +361,7 @@ int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
 {
 	int32_t value;
 
+	changes_made(r->writer->changes, CHANGE_ERRNO);
 	int rc = target_read(r->memory, errno_address, &value, sizeof value, e);
 	if (rc == 0)
 		rc = write_word(r, SA_ERRNO_VALUE, (uint32_t)value, e);
@@ -390,7 +401,13 @@ int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *
 {
 	static const unsigned char zeros[4096];
 
-	return target_write(writer, cave, zeros, remote_cave_bytes(), e);
+	/* That of an earlier memattach is not in this one's table yet. */
+	if (!writer->changes->sums[CHANGE_PADDING][CHANGE_MADE])
+		changes_made(writer->changes, CHANGE_PADDING);
+	int rc = target_write(writer, CHANGE_PADDING, cave, zeros, remote_cave_bytes(), e);
+	if (rc == 0)
+		changes_end(writer->changes, CHANGE_PADDING, CHANGE_UNDONE);
+	return rc;
 }
 
 bool remote_is_stub(const struct target_memory *memory, uint64_t cave)

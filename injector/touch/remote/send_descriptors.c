@@ -63,7 +63,7 @@ static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, 
 	const uint64_t arguments[6] = { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, message_address(r) };
 
 	m->pair[0] = m->pair[1] = -1;
-	int rc = target_write(r->writer, message_address(r), m->pair, sizeof m->pair, e);
+	int rc = target_write(r->writer, CHANGE_WORK_AREA, message_address(r), m->pair, sizeof m->pair, e);
 	for (unsigned i = 0; i < 2 && rc == 0; i++)
 		rc = remote_cleanup_indirect(r, SYS_close, message_address(r) + i * sizeof m->pair[0], e);
 	if (rc == 0)
@@ -93,7 +93,7 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
 	};
 	memset(m->control.bytes, 0xff, sizeof m->control.bytes); /* descriptors -1 until they are received */
-	int rc = target_write(r->writer, at, m, sizeof *m, e);
+	int rc = target_write(r->writer, CHANGE_WORK_AREA, at, m, sizeof *m, e);
 	for (unsigned i = 0; i < count && rc == 0; i++)
 		rc = remote_cleanup_indirect(r, SYS_close,
 		                             at + offsetof(struct message, control) + CMSG_LEN(0) + i * sizeof(int), e);
@@ -124,6 +124,7 @@ static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count,
 {
 	struct message m = { 0 };
 
+	changes_made(r->writer->changes, CHANGE_DESCRIPTORS);
 	int rc = make_pair(r, &m, deadline_ns, e);
 	if (rc < 0)
 		return rc;

@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "touch/remote/target_write.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "host/watchdog.h"
-
-int target_writer_open(struct target_writer *w, pid_t tid, struct err *e)
-{
-	char path[40];
-
-	snprintf(path, sizeof path, "/proc/%d/mem", tid);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, "cannot write to the memory of the target: %s", path);
-	w->fd = fd;
-	return 0;
-}
 
 void target_writer_close(struct target_writer *w)
 {
@@ -26,7 +12,7 @@ void target_writer_close(struct target_writer *w)
 	w->fd = -1;
 }
 
-int target_write(const struct target_writer *w, uint64_t address, const void *data, size_t bytes, struct err *e)
+static int write_all(const struct target_writer *w, uint64_t address, const void *data, size_t bytes, struct err *e)
 {
 	const char *from = data;
 
@@ -45,4 +31,43 @@ int target_write(const struct target_writer *w, uint64_t address, const void *da
 		bytes -= (size_t)n;
 	}
 	return 0;
+}
+
+int target_write(const struct target_writer *w, enum change_kind ours, uint64_t address, const void *data, size_t bytes,
+                 struct err *e)
+{
+	if (change_class(ours) == CHANGE_OF_BYTES || !w->changes->sums[ours][CHANGE_MADE])
+		return err_set(e, EPERM,
+		               "nothing was written at 0x%llx of the target: that is not in the table of changes",
+		               (unsigned long long)address);
+	return write_all(w, address, data, bytes, e);
+}
+
+int target_change(const struct target_writer *w, int row, struct err *e)
+{
+	const struct change *c = &w->changes->list[row];
+
+	int rc = write_all(w, c->address, c->new, c->bytes, e);
+	if (rc == 0)
+		changes_set(w->changes, row, CHANGE_MADE);
+	return rc;
+}
+
+int target_undo(const struct target_writer *w, int row, const void *instead, struct err *e)
+{
+	const struct change *c = &w->changes->list[row];
+
+	int rc = write_all(w, c->address, instead ? instead : c->old, c->bytes, e);
+	if (rc == 0)
+		changes_set(w->changes, row, CHANGE_UNDONE);
+	return rc;
+}
+
+int target_add_change(const struct target_writer *w, enum change_kind kind, uint64_t address, const void *old,
+                      const void *new, unsigned bytes, struct err *e)
+{
+	int row = changes_add(w->changes, kind, address, old, new, bytes, e);
+	int rc = row < 0 ? row : target_change(w, row, e);
+
+	return rc < 0 ? rc : row;
 }

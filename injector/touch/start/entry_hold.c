@@ -13,6 +13,7 @@
 #include "host/clocks.h"
 #include "touch/start/own_child.h"
 #include "files/whole_io.h"
+#include "touch/remote/target_write.h"
 
 #define PAUSE_NS 500000u
 #define RELEASE_NS 2000000000ull
@@ -27,29 +28,40 @@ static uint64_t all_bytes(void)
 	return code_bytes() + sizeof(struct hold_data);
 }
 
-static bool write_code(const struct entry_hold *h, pid_t parent)
+/* What it is written by; good for one call. */
+static struct target_writer writer(struct entry_hold *h)
 {
-	const struct hold_data data = { .entry = h->entry, .pause_ns = PAUSE_NS, .parent = (uint32_t)parent };
-
-	return pwrite_all(h->image.mem, hold_code, code_bytes(), h->code) &&
-	       pwrite_all(h->image.mem, &data, sizeof data, h->code + code_bytes());
+	return (struct target_writer){ .fd = h->image.mem, .changes = &h->changes };
 }
 
-static void clear_code(const struct entry_hold *h)
+static int write_code(struct entry_hold *h, pid_t parent, struct err *e)
 {
-	uint8_t zeros[256] = { 0 };
+	const struct hold_data data = { .entry = h->entry, .pause_ns = PAUSE_NS, .parent = (uint32_t)parent };
+	const struct target_writer w = writer(h);
 
-	if (all_bytes() > sizeof zeros || !pwrite_all(h->image.mem, zeros, all_bytes(), h->code))
-		return;
+	changes_made(&h->changes, CHANGE_HOLD_CODE);
+	int rc = target_write(&w, CHANGE_HOLD_CODE, h->code, hold_code, code_bytes(), e);
+	return rc < 0 ? rc : target_write(&w, CHANGE_HOLD_CODE, h->code + code_bytes(), &data, sizeof data, e);
+}
+
+static void clear_code(struct entry_hold *h)
+{
+	const struct target_writer w = writer(h);
+	uint8_t zeros[256] = { 0 };
+	struct err ignored;
+
+	if (all_bytes() <= sizeof zeros &&
+	    target_write(&w, CHANGE_HOLD_CODE, h->code, zeros, all_bytes(), &ignored) == 0)
+		changes_end(&h->changes, CHANGE_HOLD_CODE, CHANGE_UNDONE);
 }
 
 /* The one change that leads it to the copy: a single write, in one page. */
 static int lead(struct entry_hold *h, uint64_t at, const void *before, const void *now, unsigned bytes, struct err *e)
 {
-	h->lead_at = at;
-	h->lead_bytes = bytes;
-	memcpy(h->lead_before, before, bytes);
-	return pwrite_all(h->image.mem, now, bytes, at) ? 0 : err_sys(e, "cannot write to its memory");
+	const struct target_writer w = writer(h);
+
+	h->lead = target_add_change(&w, CHANGE_HOLD_LEAD, at, before, now, bytes, e);
+	return h->lead < 0 ? h->lead : 0;
 }
 
 static int lead_static(struct entry_hold *h, pid_t parent, uint64_t pc, uint64_t sp, struct err *e)
@@ -62,17 +74,15 @@ static int lead_static(struct entry_hold *h, pid_t parent, uint64_t pc, uint64_t
 	    !start_code_operand(&code, h->code, &operand))
 		return err_set(e, ENOEXEC, "its start code hands main to a C library in no way that is known");
 	h->entry = code.main_address;
-	if (!write_code(h, parent))
-		return err_sys(e, "cannot write to its memory");
-	return lead(h, code.operand_at, &code.operand, &operand, sizeof operand, e);
+	int rc = write_code(h, parent, e);
+	return rc < 0 ? rc : lead(h, code.operand_at, &code.operand, &operand, sizeof operand, e);
 }
 
 static int lead_dynamic(struct entry_hold *h, pid_t parent, struct err *e)
 {
 	h->entry = h->image.entry;
-	if (!write_code(h, parent))
-		return err_sys(e, "cannot write to its memory");
-	return lead(h, h->image.entry_at, &h->image.entry, &h->code, sizeof h->code, e);
+	int rc = write_code(h, parent, e);
+	return rc < 0 ? rc : lead(h, h->image.entry_at, &h->image.entry, &h->code, sizeof h->code, e);
 }
 
 int entry_hold_set(struct entry_hold *h, pid_t pid, pid_t parent, struct err *e)
@@ -125,7 +135,7 @@ enum hold_state entry_hold_look(const struct entry_hold *h)
 }
 
 /* Has the thread, which is stopped, go on at its entry. False: it is not where it waits. */
-static bool leave(const struct entry_hold *h)
+static bool leave(struct entry_hold *h)
 {
 	struct registers regs;
 	uint64_t pushed[HOLD_PUSHED];
@@ -148,21 +158,24 @@ static bool leave_traced(struct entry_hold *h)
 	bool left = event == CHILD_STOP && leave(h);
 	h->seized = event == CHILD_RUNS;
 	if (event == CHILD_STOP)
-		ptrace(PTRACE_DETACH, h->pid, NULL, NULL);
+		(void)own_child_let_go(h->pid, 0);
 	return left;
 }
 
 void entry_hold_release(struct entry_hold *h)
 {
+	const struct target_writer w = writer(h);
 	const uint32_t go = 1;
+	struct err ignored;
 
 	if (!h->code)
 		return;
-	if (!pwrite_all(h->image.mem, h->lead_before, h->lead_bytes, h->lead_at))
+	if (target_undo(&w, h->lead, NULL, &ignored) < 0)
 		return; /* its memory is gone */
 	/* A handler of a signal may be running, or somebody else may trace it: then it goes on by itself. */
 	if (!leave_traced(h) &&
-	    !pwrite_all(h->image.mem, &go, sizeof go, h->code + code_bytes() + offsetof(struct hold_data, go)))
+	    target_write(&w, CHANGE_HOLD_CODE, h->code + code_bytes() + offsetof(struct hold_data, go), &go, sizeof go,
+	                 &ignored) < 0)
 		return;
 	h->code = 0;
 }
@@ -175,8 +188,7 @@ void entry_hold_let_go(struct entry_hold *h)
 		return;
 	enum child_event event = own_child_wait(h->pid, 0, &number);
 	if (event == CHILD_STOP || event == CHILD_SIGNAL)
-		h->seized =
-			ptrace(PTRACE_DETACH, h->pid, NULL, (void *)(intptr_t)(event == CHILD_SIGNAL ? number : 0)) < 0;
+		h->seized = !own_child_let_go(h->pid, event == CHILD_SIGNAL ? number : 0);
 }
 
 void entry_hold_close(struct entry_hold *h)
@@ -185,4 +197,5 @@ void entry_hold_close(struct entry_hold *h)
 		close(h->image.mem);
 	h->image.mem = -1;
 	h->code = 0;
+	changes_free(&h->changes);
 }

@@ -35,6 +35,7 @@
 
 #include <sys/types.h>
 
+#include "touch/changes.h"
 #include "touch/start/start_image.h"
 
 enum hold_state {
@@ -48,9 +49,8 @@ struct entry_hold {
 	struct start_image image;
 	uint64_t code;  /* the copy in the padding, 0: none */
 	uint64_t entry; /* where it goes on */
-	uint64_t lead_at;
-	uint8_t lead_before[sizeof(uint64_t)]; /* what stood where it is led to the copy */
-	unsigned lead_bytes;
+	int lead;       /* row of the change that leads it to the copy */
+	struct changes changes;
 	bool seized; /* it did not stop for the release in time, and is to be let go of when it does */
 };
 

@@ -23,6 +23,16 @@ static enum child_event classify(const siginfo_t *info, int *number)
 	return CHILD_SIGNAL;
 }
 
+bool own_child_seize(pid_t pid)
+{
+	return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(intptr_t)PTRACE_O_TRACEEXEC) == 0;
+}
+
+bool own_child_let_go(pid_t pid, int number)
+{
+	return ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)number) == 0;
+}
+
 enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };

@@ -18,6 +18,10 @@ enum child_event {
 	CHILD_STOP,   /* stopped: PTRACE_INTERRUPT, or job control */
 };
 
+/* Traces it until execve; false: it may not. Nothing of it changes. */
+bool own_child_seize(pid_t pid);
+/* It is stopped: it goes on without a tracer, with the signal `number`, 0 none. False: that could not be done. */
+bool own_child_let_go(pid_t pid, int number);
 /* deadline_ns: CLOCK_MONOTONIC, UINT64_MAX: none. Signals do not end the wait. */
 enum child_event own_child_wait(pid_t pid, uint64_t deadline_ns, int *number);
 /* Waits for execve, or the end: gives it the signals that come, and leaves it stopped while job control has it so. */

@@ -19,6 +19,13 @@
 #define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
 #endif
 
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+
 #define LAST_WAIT_NS 200000000u /* of tracee_detach, for a thread that runs */
 
 static int request(struct tracee *t, int what, const char *name, uintptr_t address, uintptr_t data, struct err *e)
@@ -401,6 +408,21 @@ int tracee_registers(struct tracee *t, struct registers *regs, struct err *e)
 int tracee_set_registers(struct tracee *t, const struct registers *regs, struct err *e)
 {
 	return registers_write(t->tid, regs) ? 0 : err_sys(e, "thread %d: cannot write its registers", t->tid);
+}
+
+static int ask_kernel(const struct tracee *t, int what, void *answer, size_t bytes)
+{
+	return ptrace((enum __ptrace_request)what, t->tid, bytes, answer) < 0 ? -errno : 0;
+}
+
+int tracee_rseq(const struct tracee *t, struct tracee_rseq *rseq)
+{
+	return ask_kernel(t, PTRACE_GET_RSEQ_CONFIGURATION, rseq, sizeof *rseq);
+}
+
+int tracee_dispatch(const struct tracee *t, struct tracee_dispatch *dispatch)
+{
+	return ask_kernel(t, PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, dispatch, sizeof *dispatch);
 }
 
 int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e)

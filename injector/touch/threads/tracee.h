@@ -84,6 +84,17 @@ void tracee_release(pid_t tid);
 
 int tracee_registers(struct tracee *t, struct registers *regs, struct err *e) WARN_UNUSED;
 int tracee_set_registers(struct tracee *t, const struct registers *regs, struct err *e) WARN_UNUSED;
+/* Where the kernel has its restartable sequences (struct ptrace_rseq_configuration), and whether its system calls
+ * become signals (struct ptrace_sud_config); -EIO: this kernel does not tell. */
+struct tracee_rseq {
+	uint64_t address; /* of its struct rseq, 0: it has registered none */
+	uint32_t bytes, signature, flags, pad;
+};
+struct tracee_dispatch {
+	uint64_t mode, selector, offset, bytes;
+};
+int tracee_rseq(const struct tracee *t, struct tracee_rseq *rseq) WARN_UNUSED;
+int tracee_dispatch(const struct tracee *t, struct tracee_dispatch *dispatch) WARN_UNUSED;
 int tracee_signal_mask(struct tracee *t, uint64_t *mask, struct err *e) WARN_UNUSED;
 int tracee_set_signal_mask(struct tracee *t, uint64_t mask, struct err *e) WARN_UNUSED;
 

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+
 #include "maps/maps.h"
 #include "touch/patches/word_patches.h"
 
@@ -78,7 +80,10 @@ static int open_world(void **state)
 	w->s.target.pid = getpid();
 	w->s.target.pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	assert_int_equal(target_memory_open(&w->s.memory, getpid(), &e), 0);
-	assert_int_equal(target_writer_open(&w->s.writer, getpid(), &e), 0);
+	w->s.writer =
+		(struct target_writer){ .fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC), .changes = &w->s.changes };
+	assert_true(w->s.writer.fd >= 0);
+	changes_made(&w->s.changes, CHANGE_PAYLOAD);
 	assert_int_equal(maps_read(&w->s.view.maps, "/proc/self/maps", &e), 0);
 	w->s.view.plan = (struct got_plan){
 		.entries = w->entries, .entry_count = ENTRIES, .trampolines = w->trampolines, .trampoline_count = 3
@@ -100,6 +105,7 @@ static int close_world(void **state)
 	maps_free(&w->s.view.maps);
 	target_memory_close(&w->s.memory);
 	target_writer_close(&w->s.writer);
+	changes_free(&w->s.changes);
 	munmap(w->pages, 2 * PAGE);
 	munmap(w->shared, PAGE);
 	free(w);

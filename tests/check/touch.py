@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""The check that only injector/touch/ changes a target, and what is planted to see that the checks of the tree find it."""
+import argparse
+import pathlib
+import re
+import tempfile
+
+# What changes a target, and where it may be called: only below touch/, and memory is written at one place.
+TOUCHES = re.compile(r"\b(ptrace|process_vm_writev|target_(?:write|change|undo|add_change)|tracee_set_\w+|registers_write|changes_(?:add|made))\s*\(")
+WRITES = re.compile(r"\b(p?writev?(?:64|_all)?)\s*\(\s*[\w.>-]*(?:mem|writer|w->fd)")
+# arch/ defines how registers are written; who calls that is below touch/.
+MAY_TOUCH = ("injector/touch/", "injector/arch/")
+WRITER = "injector/touch/remote/target_write.c"
+
+
+def code_lines(path):
+    """(number, line) without comments."""
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), path.read_text(encoding="utf-8"), flags=re.S)
+    return enumerate(re.sub(r"//.*", "", text).splitlines(), 1)
+
+
+def check_touch(tree):
+    """Only files below injector/touch/ change a target: stop threads, set registers, write memory; and all that is written goes by
+    the table of changes (touch/changes.h)."""
+    for path in tree.part_files("injector", (".c", ".h")):
+        name = tree.name(path)
+        for number, line in code_lines(path):
+            touches = TOUCHES.search(line)
+            if touches and not name.startswith(MAY_TOUCH):
+                yield f"{name}:{number}: {touches[1]}() outside of injector/touch/"
+            writes = WRITES.search(line)
+            if writes and name != WRITER:
+                yield f"{name}:{number}: {writes[1]}() to a target's memory beside {WRITER}"
+
+
+# (check, file, what is planted there): each check has to find it.
+PLANTED = (
+    ("touch", "injector/run/attach.c", "int f(void)\n{\n\treturn ptrace(PTRACE_SETREGS, 1, 0, 0);\n}\n"),
+    ("touch", "injector/run/attach.c", "int f(void)\n{\n\treturn target_write(&s->writer, CHANGE_PAYLOAD, at, &x, 1, e);\n}\n"),
+    ("touch", "injector/prove/safe_point.c", "int f(void)\n{\n\treturn tracee_set_registers(t, &regs, e);\n}\n"),
+    ("touch", "injector/prove/quiesce.c", "bool f(void)\n{\n\treturn registers_write(1, &regs);\n}\n"),
+    ("touch", "injector/session/session.c", "long f(void)\n{\n\treturn process_vm_writev(1, a, 1, b, 1, 0);\n}\n"),
+    ("touch", "injector/touch/patches/load.c", "long f(void)\n{\n\treturn pwrite(h->image.mem, a, 1, 0);\n}\n"),
+    ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),
+    ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
+    ("folders", "injector/plans/plan.c", "int x;\n"),
+)
+
+
+def plants(tree, checks):
+    """What the checks do not find."""
+    for name, where, text in PLANTED:
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for header in ("injector/maps/target_file.h", "injector/touch/changes.h"):
+                (root / header).parent.mkdir(parents=True, exist_ok=True)
+                (root / header).write_text("/* nothing */\n", encoding="utf-8")
+            planted = type(tree)(argparse.Namespace(source=directory, build=directory, cc=tree.cc, program=[]))
+            if found := list(checks[name](planted)):
+                yield f"check_{name} finds in a tree without faults: {found}"
+            (root / where).parent.mkdir(parents=True, exist_ok=True)
+            (root / where).write_text(text, encoding="utf-8")
+            if not any(where in finding for finding in checks[name](planted)):
+                yield f"check_{name} does not find in {where}: {text!r}"
