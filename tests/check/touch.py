@@ -44,6 +44,12 @@ PLANTED = (
     ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
     ("folders", "injector/plans/plan.c", "int x;\n"),
+    ("pages", "HACKING.md", "how it ends: `injector/run/no_such_file.c`\n"),
+    ("pages", "HACKING.md", "how it ends: `no_such_file.h`\n"),
+    ("pages", "docs/glossary.md", "**end** · `no_such_function()`\n"),
+    ("pages", "README.md", "See [the page](docs/no_such_page.md).\n"),
+    ("pages", "docs/harm.md", "| it breaks | it is mended | `no_such_case` |\n"),
+    ("pages", "docs/harm.md", "| it breaks | it is mended | unit test_of_nothing |\n"),
 )
 
 
