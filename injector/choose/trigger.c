@@ -9,8 +9,8 @@
 #define WINDOW_MIN_NS 1000000000ull /* looks are a fraction of a second apart */
 #define WORD 64u
 #define FORM                                                                                                           \
-	"it is rss>SIZE, private>SIZE or growth>SIZE/TIME, such as 'rss>2G' or 'growth>100M/1m', in quotes because "   \
-	"of the shell"
+	"it is rss>SIZE, private>SIZE, growth>SIZE/TIME, cgroup>PERCENT or pressure>PERCENT, such as 'rss>2G', "       \
+	"'growth>100M/1m' or 'cgroup>90%%', in quotes because of the shell"
 
 static int parse_growth(const char *size, const char *time, struct trigger *t, struct err *e)
 {
@@ -25,10 +25,18 @@ static int parse_growth(const char *size, const char *time, struct trigger *t, s
 	return rc;
 }
 
+static int parse_part(const char *percent, struct trigger *t, struct err *e)
+{
+	if (!strchr(percent, '%') || percent_parse(percent, &t->part) || !(t->part > 0) || t->part >= 1)
+		return err_set(e, EINVAL, "'%s' is no percentage between 0%% and 100%%", percent);
+	return 0;
+}
+
 int trigger_parse(const char *text, struct trigger *t, struct err *e)
 {
 	static const char *const names[] = {
-		[TRIGGER_RSS] = "rss>", [TRIGGER_PRIVATE] = "private>", [TRIGGER_GROWTH] = "growth>"
+		[TRIGGER_RSS] = "rss>",       [TRIGGER_PRIVATE] = "private>",   [TRIGGER_GROWTH] = "growth>",
+		[TRIGGER_CGROUP] = "cgroup>", [TRIGGER_PRESSURE] = "pressure>",
 	};
 	const char *slash = strchr(text, '/');
 
@@ -39,7 +47,9 @@ int trigger_parse(const char *text, struct trigger *t, struct err *e)
 		struct trigger new = { .figure = (enum trigger_figure)i, .text = text };
 		if ((new.figure == TRIGGER_GROWTH) != (slash != NULL) || strlen(text) >= WORD)
 			break;
-		int rc = slash ? parse_growth(text + n, slash + 1, &new, e) : size_parse(text + n, &new.bytes, e);
+		int rc = slash                   ? parse_growth(text + n, slash + 1, &new, e)
+		         : trigger_is_part(&new) ? parse_part(text + n, &new, e)
+		                                 : size_parse(text + n, &new.bytes, e);
 		if (rc == 0)
 			*t = new;
 		return rc;
@@ -100,10 +110,23 @@ bool trigger_look(struct trigger_watch *w, const struct trigger *t, const struct
 	return w->value > t->bytes;
 }
 
+bool trigger_look_part(struct trigger_watch *w, const struct trigger *t, double part)
+{
+	w->part = part;
+	return part > t->part;
+}
+
 const char *trigger_say(const struct trigger_watch *w, const struct trigger *t, char text[TRIGGER_TEXT])
 {
 	char size[SIZE_TEXT];
 
+	if (trigger_is_part(t)) {
+		snprintf(text, TRIGGER_TEXT,
+		         t->figure == TRIGGER_CGROUP ? "its cgroup uses %.3g %% of its limit"
+		                                     : "tasks waited for memory %.3g %% of the time",
+		         100 * w->part);
+		return text;
+	}
 	size_format((double)w->value, size);
 	if (t->figure == TRIGGER_GROWTH && !w->value)
 		snprintf(text, TRIGGER_TEXT, "private memory has not grown");

@@ -126,7 +126,9 @@ static const struct option_row rows[] = {
 	  .argument = "CONDITION",
 	  .help = "wait until it holds, without touching the process, then attach: 'rss>2G', 'private>2G' (without "
 	          "files), "
-	          "'growth>100M/1m'; if repeated, until one of them holds" },
+	          "'growth>100M/1m', 'cgroup>90%' (of the limit of its memory cgroup), 'pressure>10%' (of the time, "
+	          "tasks "
+	          "waited for memory); if repeated, until one of them holds" },
 	{ .code = OPTION_EVERY,
 	  .name = "every",
 	  .argument = "TIME",

@@ -19,6 +19,17 @@
 int memory_room_check(uint64_t bytes, struct err *e) WARN_UNUSED;
 /* What the memory cgroups of a process have left, with the page cache that can be reclaimed; UINT64_MAX: no limit. */
 uint64_t memory_room_of(pid_t pid);
+/* How much of its limit the fullest of the process's memory cgroups, and of those that they are in, uses, without the
+ * page cache that can be reclaimed at no cost; NAN: none has a limit. */
+double memory_room_used(pid_t pid);
+/* The part of the last ten seconds in which a task of its cgroup waited for memory (PSI: some avg10), or of the machine
+ * where groups do not tell; NAN: unknown. */
+double memory_room_pressure(pid_t pid);
+#define MEMORY_ROOM_PATH 800
+/* The file in which its memory cgroup counts what the OOM killer ended there; "": unknown. To be asked for while it
+ * lives; memory_room_kills reads the number, 0 unknown. */
+void memory_room_events(pid_t pid, char file[MEMORY_ROOM_PATH]);
+uint64_t memory_room_kills(const char *file);
 /* When memory runs out the kernel shall end memattach first. Needs no privilege; a failure is of no importance. */
 void memory_room_go_first(void);
 

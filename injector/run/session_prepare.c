@@ -52,6 +52,8 @@ static int create_dump(struct session *s, struct err *e)
 	h->seed = s->options.seed;
 	h->session_flags = s->options.groups & GROUP_BIT(GROUP_MMAP) ? DUMP_SESSION_MMAP : 0;
 	note_start_memory(s);
+	memory_room_events(s->target.pid, s->outcome.oom_events);
+	s->outcome.oom_kills = memory_room_kills(s->outcome.oom_events);
 	snprintf(h->command, sizeof h->command, "%s", s->target.comm);
 	chosen_cgroup(s->target.pid, h->cgroup, sizeof h->cgroup);
 	memcpy(h->program, s->target.program, sizeof h->program - 1);

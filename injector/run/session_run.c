@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/session_run.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,6 +97,19 @@ static struct session_result give_up(struct session *s, const struct err *why)
 		                                                      : AFTER_NOTHING };
 }
 
+/* The kernel counts whom it has ended for want of memory; so what led to it is in this dump. */
+static void tell_of_oom_killer(struct session *s)
+{
+	static const char text[] = "the process ended while the kernel's OOM killer ended a process of its cgroup";
+	struct err e;
+
+	if (memory_room_kills(s->outcome.oom_events) <= s->outcome.oom_kills)
+		return;
+	session_say(s, "%s", text);
+	if (dump_writer_note(&s->recording.dump, DUMP_NOTE_OTHER, text, &e) < 0)
+		session_complain(s, &e);
+}
+
 static enum exit_status finish_dead(struct session *s, enum session_end end, int detail)
 {
 	struct err e;
@@ -124,6 +138,9 @@ static enum exit_status finish_dead(struct session *s, enum session_end end, int
 		else
 			session_say(s, "%d (%s) ended during the session", s->target.pid, s->target.comm);
 	}
+	/* By which signal is not known where its parent was quick. */
+	if ((end == SESSION_END_KILLED && detail == SIGKILL) || (end == SESSION_END_EXITED && detail < 0))
+		tell_of_oom_killer(s);
 	if (receipt_write(s, &e) < 0)
 		session_complain(s, &e);
 	return EXIT_DONE;

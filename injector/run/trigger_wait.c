@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "run/trigger_wait.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "process/memory_room.h"
 #include "run/inspect.h"
 #include "host/say.h"
 #include "session/session_lock.h"
@@ -28,6 +30,33 @@ static void add_text(char *list, size_t size, const char *separator, const char 
 	snprintf(list + used, size - used, "%s%s", used ? separator : "", text);
 }
 
+static double part_of(const struct trigger *t, pid_t pid)
+{
+	return t->figure == TRIGGER_CGROUP ? memory_room_used(pid) : memory_room_pressure(pid);
+}
+
+static bool holds(struct waiter *w, unsigned i, const struct memory_use *use, uint64_t now_ns)
+{
+	const struct trigger *t = &w->s->options.triggers[i];
+
+	return trigger_is_part(t) ? trigger_look_part(&w->watches[i], t, part_of(t, w->s->target.pid))
+	                          : trigger_look(&w->watches[i], t, use, now_ns);
+}
+
+/* What can never hold is no condition to wait for. */
+static int check_parts(const struct session *s, struct err *e)
+{
+	for (unsigned i = 0; i < s->options.trigger_count; i++) {
+		const struct trigger *t = &s->options.triggers[i];
+		if (!trigger_is_part(t) || !isnan(part_of(t, s->target.pid)))
+			continue;
+		return err_set(e, ENODATA, "--when %s: %s", t->text,
+		               t->figure == TRIGGER_CGROUP ? "no memory cgroup that the process is in has a limit"
+		                                           : "this kernel does not tell of memory pressure (PSI)");
+	}
+	return 0;
+}
+
 /* 1: a condition holds; 0: none does. */
 static int look(struct waiter *w, struct err *e)
 {
@@ -40,7 +69,7 @@ static int look(struct waiter *w, struct err *e)
 		return rc;
 	uint64_t now_ns = monotonic_ns();
 	for (unsigned i = o->trigger_count; i-- > 0;)
-		if (trigger_look(&w->watches[i], &o->triggers[i], &use, now_ns))
+		if (holds(w, i, &use, now_ns))
 			held = i;
 	w->held = held;
 	return held < o->trigger_count;
@@ -115,6 +144,8 @@ int trigger_wait(struct session *s, struct err *e)
 	char text[TRIGGER_TEXT];
 
 	int rc = session_open(s, e);
+	if (rc == 0)
+		rc = check_parts(s, e);
 	if (rc == 0)
 		rc = stop_signals_open(&signals, e);
 	if (rc == 0)

@@ -18,6 +18,7 @@
 #include "recording/governor.h"
 #include "recording/session_share.h"
 #include "elf/libc.h"
+#include "process/memory_room.h"
 #include "process/ours.h"
 #include "census/census_by.h"
 #include "files/output_file.h"
@@ -180,6 +181,8 @@ struct word_counts {
 /* What the receipt tells (receipt.h). */
 struct session_outcome {
 	struct snapshot before;
+	char oom_events[MEMORY_ROOM_PATH];             /* memory_room.h */
+	uint64_t oom_kills;                            /* that it told of before */
 	struct word_counts entries;                    /* GOT entries */
 	struct word_counts python;                     /* words of CPython (patched_words.h) */
 	unsigned functions_hooked, functions_restored; /* at their entries */

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """--when: memattach waits until the memory of a process meets a condition, then attaches; until then it touches nothing."""
+import contextlib
 import os
 import re
 import signal
+import time
 
 from harness import Session, Victim, case, check_receipt, run_memattach
-from reports import analyze
+from procfs import PATIENCE, Skip, read_text
+from reports import analyze, stacks_with
 from snapshot import Snapshot, check_same
 
 
@@ -97,3 +100,71 @@ def when_is_refused_early(context):
         assert result.returncode == 64 and "--when" in result.stderr, result
     static.finish()
     victim.finish()
+
+
+GROWING = """
+import os, time
+def plant():
+    kept.append(bytearray(100000))
+kept = []
+while True:
+    plant()
+    time.sleep(0.02)
+"""
+
+
+@contextlib.contextmanager
+def limited_group(limit):
+    """A memory cgroup with a limit."""
+    for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        path = os.path.join(root, f"memattach-test-{os.getpid()}")
+        with contextlib.suppress(OSError):
+            os.mkdir(path)
+            try:
+                with open(os.path.join(path, name), "w", encoding="ascii") as file:
+                    file.write(str(limit))
+                break
+            except OSError:
+                os.rmdir(path)
+    else:
+        raise Skip("no memory cgroup with a limit can be made here")
+    try:
+        yield path
+    finally:
+        end = time.monotonic() + PATIENCE
+        while os.path.exists(path) and time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+            time.sleep(0.05)
+
+
+@case()
+def when_a_cgroup_fills_up(context):
+    """It attaches on the way up, outlives the OOM kill of the process, and what led to it is in the dump, which says so."""
+    if not all(line.split()[1] == "0" for line in read_text("/proc/meminfo").splitlines() if line.startswith("SwapTotal")):
+        raise Skip("with swap the kernel may not end a process at the limit")
+    with limited_group(64 << 20) as group:
+        process = context.start([context.program("/usr/bin/python3"), "-c", GROWING])
+        with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
+            file.write(str(process.pid))
+        session = Session(context, process.pid, "--when", "cgroup>30%", wait=False)
+        held = session.lines.wait(r"^cgroup>30%: its cgroup uses [0-9.]+ % of its limit$")
+        assert 30 <= float(held.split()[4]) < 100, held
+        session.lines.wait(rf"attached to {process.pid}\b")
+        session.end()
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+    assert "OOM killer" in session.said(), session.said()
+    report = analyze(context, session.dump)
+    assert report["target"]["ended"] == "killed" and any("OOM killer" in note["text"] for note in report["notes"]), report["notes"]
+    assert stacks_with(report, "plant"), report["stacks"]
+
+
+@case()
+def when_a_cgroup_has_no_limit(context):
+    """A condition that can never hold is refused at once."""
+    victim = Victim(context, "known_heap")
+    result = run_memattach(context, "-p", victim.pid, "--when", "cgroup>90%", "-d", "100ms")
+    if "attached to" in result.stderr or "waiting" in result.stderr:
+        raise Skip("the tests run in a memory cgroup with a limit")
+    assert result.returncode == 1 and "no memory cgroup that the process is in has a limit" in result.stderr, result
+    victim.finish_by_stdin()

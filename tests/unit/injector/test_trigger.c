@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conditions over memory that is made up: what they are parsed from, and when they hold. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +38,12 @@ static void test_trigger_parse_knows_the_figures(void **state)
 	assert_int_equal(t.bytes, 100 * MB);
 	assert_int_equal(t.window_ns, 90 * SECOND);
 	assert_string_equal(t.text, "growth>100M/1.5m");
+	t = parsed("cgroup>90%");
+	assert_int_equal(t.figure, TRIGGER_CGROUP);
+	assert_true(t.part > 0.899 && t.part < 0.901);
+	t = parsed("pressure>0.5%");
+	assert_int_equal(t.figure, TRIGGER_PRESSURE);
+	assert_true(t.part > 0.0049 && t.part < 0.0051);
 }
 
 static void test_trigger_parse_refuses_what_it_does_not_know(void **state)
@@ -56,6 +63,13 @@ static void test_trigger_parse_refuses_what_it_does_not_know(void **state)
 		                           "growth>1M/500ms",
 		                           "growth>1M/1m/1m",
 		                           "heap>1M",
+		                           "cgroup>90",
+		                           "cgroup>2G",
+		                           "cgroup>0%",
+		                           "cgroup>100%",
+		                           "cgroup>-1%",
+		                           "pressure>",
+		                           "pressure>10%/1m",
 		                           "RSS>1G",
 		                           " rss>1G",
 		                           "growth>0000000000000000000000000000000000000000"
@@ -165,6 +179,20 @@ static void test_growth_takes_any_time_and_any_pause(void **state)
 	}
 }
 
+static void test_trigger_look_part_compares_parts(void **state)
+{
+	struct trigger t = parsed("cgroup>90%");
+	struct trigger_watch w = { 0 };
+	char text[TRIGGER_TEXT];
+
+	(void)state;
+	assert_true(trigger_is_part(&t));
+	assert_false(trigger_look_part(&w, &t, 0.899));
+	assert_false(trigger_look_part(&w, &t, NAN)); /* the limit was taken away */
+	assert_true(trigger_look_part(&w, &t, 0.93));
+	assert_string_equal(trigger_say(&w, &t, text), "its cgroup uses 93 % of its limit");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_growth_is_seen_as_soon_as_it_has_happened),
 		cmocka_unit_test(test_growth_counts_from_the_least),
 		cmocka_unit_test(test_growth_takes_any_time_and_any_pause),
+		cmocka_unit_test(test_trigger_look_part_compares_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
