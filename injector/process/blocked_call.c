@@ -206,6 +206,25 @@ int64_t thread_switches(pid_t pid, pid_t tid)
 	return voluntary < 0 || others < 0 ? -1 : voluntary + others;
 }
 
+static int read_schedstat(pid_t pid, pid_t tid, char text[STATUS_BYTES])
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", pid, tid);
+	return whole_text(path, text, STATUS_BYTES);
+}
+
+/* ns on a processor, ns of waiting for one, turns; without the kernel's statistics all are 0. */
+int64_t thread_turns(pid_t pid, pid_t tid)
+{
+	char text[STATUS_BYTES];
+	long long turns;
+
+	if (read_schedstat(pid, tid, text) < 0 || sscanf(text, "%*u %*u %lld", &turns) != 1 || turns <= 0)
+		return -1;
+	return turns;
+}
+
 /* Stopped threads count as none that sleep: what they slept in has been interrupted already. */
 static bool is_stopped(const char *status)
 {
@@ -232,10 +251,9 @@ bool sleeper_look(struct sleeper *s, pid_t pid, pid_t tid, bool any)
 /* ns on a processor, as of the last tick or switch; and how often it went to sleep. */
 static void read_progress(pid_t pid, pid_t tid, uint64_t *ran_ns, int64_t *slept)
 {
-	char path[64], text[STATUS_BYTES];
+	char text[STATUS_BYTES];
 
-	snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", pid, tid);
-	*ran_ns = whole_text(path, text, sizeof text) == 0 ? strtoull(text, NULL, 10) : 0;
+	*ran_ns = read_schedstat(pid, tid, text) == 0 ? strtoull(text, NULL, 10) : 0;
 	*slept = proc_status_read(text, pid, tid) == 0 ? proc_status_number(text, "voluntary_ctxt_switches", 10, -1)
 	                                               : -1;
 }

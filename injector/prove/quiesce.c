@@ -12,6 +12,7 @@
 #include "process/clone_vm.h"
 #include "control.h"
 #include "base/grow.h"
+#include "touch/threads/stop_all.h"
 #include "touch/threads/visit_threads.h"
 #include "host/watchdog.h"
 
@@ -163,11 +164,11 @@ bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, cons
 	return any_word(memory, sp, is_hook, &search);
 }
 
-static int note_stack(struct quiesce_stacks *stacks, uint64_t sp, uint64_t tp, bool walked, struct err *e)
+static int note_stack(struct quiesce_stacks *stacks, pid_t tid, uint64_t sp, uint64_t tp, bool walked, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked };
+	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked, tid };
 	return 0;
 }
 
@@ -191,15 +192,15 @@ static bool came_to_start(const struct examination *x)
 /* The thread's stack, and those that it comes back to. Where a frame was passed by a guess, the frames after it are not
  * believed. */
 static int note_stacks(struct quiesce_stacks *stacks, const struct examination *x, const struct stack_walk_end *end,
-                       const struct registers *regs, struct err *e)
+                       pid_t tid, const struct registers *regs, struct err *e)
 {
 	const uint64_t tp = registers_tp(regs);
 	const bool walked = stack_walk_complete(end) && came_to_start(x);
-	int rc = note_stack(stacks, registers_sp(regs), tp, walked, e);
+	int rc = note_stack(stacks, tid, registers_sp(regs), tp, walked, e);
 
 	for (unsigned i = 0; i < x->switch_count && rc == 0; i++)
 		if (!end->guessed || x->switches[i].frame <= end->guess_frame)
-			rc = note_stack(stacks, x->switches[i].sp, tp, walked, e);
+			rc = note_stack(stacks, tid, x->switches[i].sp, tp, walked, e);
 	return rc;
 }
 
@@ -241,7 +242,7 @@ static int look_at_thread(struct round *r, struct tracee *t, struct err *e)
 	if (x.inside)
 		return err_set(e, EBUSY, "thread %d is inside the payload", t->tid);
 	if (r->q->stacks && r->rc == 0)
-		r->rc = note_stacks(r->q->stacks, &x, &end, &regs, &r->failure);
+		r->rc = note_stacks(r->q->stacks, &x, &end, t->tid, &regs, &r->failure);
 	return 0;
 }
 
@@ -262,7 +263,7 @@ static int look_at_sleeper(struct round *r, const struct sleeper *s, struct err 
 	if (x.inside)
 		return err_set(e, EBUSY, "thread %d is inside the payload", s->tid);
 	if (r->q->stacks && r->rc == 0)
-		r->rc = note_stack(r->q->stacks, s->call.sp, 0, false, &r->failure);
+		r->rc = note_stack(r->q->stacks, s->tid, s->call.sp, 0, false, &r->failure);
 	return 0;
 }
 
@@ -304,6 +305,30 @@ static size_t look_from_outside(struct round *r, pid_t *tids, size_t count)
 		}
 		note(r, tids[i], look_at_sleeper(r, &sleeper, &e), &e);
 	}
+	return kept;
+}
+
+/* Signals for the process are for its first thread (stop_all.h): that is visited while all others are stopped, too, if
+ * they can be. The others are kept in the list. */
+static size_t look_at_first(struct round *r, pid_t *tids, size_t count)
+{
+	const struct stop_all_sharers none = { 0 };
+	const pid_t first = r->q->target->pid;
+	struct stop_all all;
+	struct err e;
+	size_t kept = 0;
+
+	if (!count || tids[0] != first || stop_all(&all, r->q->target, &none, r->q->longest_ns, &e) < 0)
+		return count;
+	bool is_there = false;
+	for (size_t i = 0; i < all.count && !is_there; i++) {
+		is_there = all.list[i].tid == first;
+		if (is_there)
+			visit(r, first, &all.list[i], 0, NULL);
+	}
+	stop_all_end(&all, r->q->longest_ns);
+	for (size_t i = is_there; i < count; i++)
+		tids[kept++] = tids[i];
 	return kept;
 }
 
@@ -383,7 +408,10 @@ static int examine_round(const struct quiesce *q, uint64_t deadline_ns, uint64_t
 	if (!outside)
 		return err_set(e, ENOMEM, "out of memory");
 	struct round r = { .q = q, .outside = outside };
+	const bool has_others = count > 1;
 	count = look_from_outside(&r, tids, count);
+	if (!since_ticks && has_others)
+		count = look_at_first(&r, tids, count);
 	const struct thread_visits thread_visits = {
 		q->target->pid, tids, count, deadline_ns, q->longest_ns, visit, &r
 	};

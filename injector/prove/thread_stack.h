@@ -28,9 +28,10 @@ bool thread_stack_of(struct thread_stack *stack, const struct target_memory *mem
 
 /* Where a thread's stack was when it was seen outside of the payload. */
 struct stack_position {
-	uint64_t sp; /* below, the red zone left out, nothing of this stack was alive */
-	uint64_t thread_pointer;
+	uint64_t sp;             /* below, the red zone left out, nothing of this stack was alive */
+	uint64_t thread_pointer; /* 0: not known */
 	bool walked; /* to where the thread began: all of its frames are above, and none is in the payload */
+	pid_t tid;
 };
 
 struct thread_stacks {

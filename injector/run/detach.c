@@ -88,36 +88,28 @@ static int prove_outside(struct session *s, struct quiesce_stacks *stacks, struc
 	return quiesce_wait(&o.quiesce, monotonic_ns() + QUIESCE_NS, e);
 }
 
-/* Any thread: glibc keeps its tid after its thread pointer. */
-static bool any_thread(struct session *s, struct tid_pair *thread)
+/* Where glibc keeps a thread's number, after its thread pointer: as in any thread that was seen. */
+static uint32_t find_tid_offset(const struct session *s, const struct quiesce_stacks *stacks)
 {
-	struct tracee t = { .longest_ns = &s->outcome.detach_longest_ns };
-	const pid_t tid = task_alive(s->target.pid);
-	struct registers regs;
-	struct sleeper sleeper;
-	enum tracee_stop stop;
-	struct err ignored;
+	uint32_t offset = 0;
 
-	if (sleeper_look(&sleeper, s->target.pid, tid, false) ||
-	    tracee_seize(&t, s->target.pid, tid, false, &ignored) < 0)
-		return false;
-	bool got = tracee_interrupt(&t, monotonic_ns() + QUIESCE_NS, &stop, &ignored) == 0 &&
-	           tracee_registers(&t, &regs, &ignored) == 0;
-	tracee_detach(&t);
-	if (got)
-		*thread = (struct tid_pair){ registers_tp(&regs), task_inner_tid(s->target.pid, tid) };
-	return got;
+	for (size_t i = 0; i < stacks->count && !offset; i++) {
+		const struct stack_position *p = &stacks->list[i];
+		const struct tid_pair thread = { p->thread_pointer, task_inner_tid(s->target.pid, p->tid) };
+		if (p->thread_pointer)
+			offset = tid_offset_find(&s->memory, &thread, 1);
+	}
+	return offset;
 }
 
 /* *found: 0, or the marker of a hook in which a coroutine is parked. */
 static int search_parked(struct session *s, const struct quiesce_stacks *stacks, uint64_t *found, struct err *e)
 {
 	struct hook_search x = { .stacks = stacks->list, .stack_count = stacks->count };
-	struct tid_pair thread;
 	struct page_scan pages;
 
-	if (s->view.libc.kind == LIBC_GLIBC && any_thread(s, &thread))
-		x.tid_offset = tid_offset_find(&s->memory, &thread, 1);
+	if (s->view.libc.kind == LIBC_GLIBC)
+		x.tid_offset = find_tid_offset(s, stacks);
 	int rc = page_scan_open(&pages, &s->target, e);
 	if (rc < 0)
 		return rc;

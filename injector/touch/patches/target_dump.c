@@ -134,8 +134,10 @@ static int forget(uint64_t address, const struct borrower *b, bool *refused, str
 	if (rc == 0)
 		rc = remote_leave(&r, deadline, e);
 	*refused = result != 0;
-	if (rc == 0)
+	if (rc == 0) {
+		tracee_detach(&t);
 		return 0;
+	}
 	remote_abandon(&r);
 	return rc == -ESRCH ? rc : -EINPROGRESS;
 }

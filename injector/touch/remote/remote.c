@@ -382,11 +382,7 @@ int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e)
 		if (rc == 0 && checkpoint != STUB_CHECKPOINT_END)
 			rc = check_time(r, deadline_ns, e);
 	}
-	if (rc == 0)
-		rc = restore_state(r, deadline_ns, e);
-	if (rc == 0)
-		tracee_detach(r->tracee);
-	return rc;
+	return rc < 0 ? rc : restore_state(r, deadline_ns, e);
 }
 
 void remote_abandon(struct remote *r)

@@ -96,7 +96,7 @@ int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address,
 int remote_channel(struct remote *r, const struct channel *channel, struct err *e) WARN_UNUSED;
 /* errno of the thread is put back when it leaves. */
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e) WARN_UNUSED;
-/* Brings the thread back to exactly where it was and resumes it. */
+/* Brings the thread back to exactly where it was; it is still stopped, to be resumed by tracee_detach. */
 int remote_leave(struct remote *r, uint64_t deadline_ns, struct err *e) WARN_UNUSED;
 /* Lets go of a thread whose calls do not end: the stub finishes alone. */
 void remote_abandon(struct remote *r);

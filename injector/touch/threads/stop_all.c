@@ -3,15 +3,19 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "process/clone_vm.h"
+#include "process/proc_status.h"
 #include "base/grow.h"
 #include "touch/threads/reap.h"
 
 #define AWAIT_NS (10 * SLEEPER_AWAIT_NS) /* for all that run, before the first is stopped */
 #define HELD_NS 2000000ull               /* the same beside one that is held, and waits for all of this */
 #define WAKING_NS 400000000ull           /* for a moment in which none of the sleepers wakes */
+#define FIRST_NS STOP_ALL_NS             /* for the turn of the process's first thread */
+#define FIRST_PAUSE_NS 20000
 
 static bool knows(const struct stop_all *s, pid_t tid)
 {
@@ -84,15 +88,17 @@ static bool is_excused(const struct stop_all_sharers *sharers, pid_t pid, pid_t 
 	return clone_vm_may_wait(&thread);
 }
 
-/* Seizes those of a process that are new. */
+/* Seizes those of a process that are new, its first thread last: each signal that a seized one takes stops it. */
 static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *sharers, const pid_t *tids, size_t count,
                  struct err *e)
 {
-	size_t known = s->count, excused = 0;
+	const size_t known = s->count;
+	size_t excused = 0;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = count; i-- > 0;) {
 		/* The list of threads is in order of their age: nearly all are where they were. */
-		if (tids[i] == s->spared || (i < known && s->list[i].tid == tids[i]) || (known && knows(s, tids[i])))
+		if (tids[i] == s->spared || (i < known && s->list[known - 1 - i].tid == tids[i]) ||
+		    (known && knows(s, tids[i])))
 			continue;
 		if (is_excused(sharers, pid, tids[i], &excused))
 			continue;
@@ -115,12 +121,12 @@ static int seize(struct stop_all *s, pid_t pid, const struct stop_all_sharers *s
 	return 0;
 }
 
-/* The first thread of the process last, and it goes on first: signals for the process go to it unless it is stopped. */
+/* The first thread of the process last, as they were seized. */
 static int ask_from(struct stop_all *s, size_t first, struct err *e)
 {
 	if (!s->since_ns)
 		s->since_ns = monotonic_ns();
-	for (size_t i = s->count; i-- > first;) {
+	for (size_t i = first; i < s->count; i++) {
 		int rc = tracee_ask(&s->list[i], e);
 		if (rc < 0 && rc != -ESRCH) /* it has ended: waiting will tell */
 			return rc;
@@ -204,6 +210,7 @@ static int stop(struct stop_all *s, const struct target *target, const struct st
 	size_t fresh;
 	int rc;
 
+	s->first = target->pid;
 	s->began_ns = monotonic_ns();
 	/* Of each stop SIGCHLD would tell the reaper (reap.h), which then looks at all that are traced. */
 	sigemptyset(&child);
@@ -254,8 +261,40 @@ static void let_go(struct tracee *t)
 		tracee_give_up(t);
 }
 
+/* Of the process, for any thread that does not block it. */
+static bool has_signal_to_take(pid_t pid, pid_t tid)
+{
+	char status[STATUS_BYTES];
+
+	return proc_status_read(status, pid, tid) == 0 && ((uint64_t)proc_status_number(status, "ShdPnd", 16, 0) &
+	                                                   ~(uint64_t)proc_status_number(status, "SigBlk", 16, 0));
+}
+
+void stop_all_resume_first(struct tracee *t)
+{
+	const struct timespec pause = { .tv_nsec = FIRST_PAUSE_NS };
+	const uint64_t deadline_ns = monotonic_ns() + FIRST_NS;
+	const int64_t turns = thread_turns(t->pid, t->tid);
+
+	tracee_detach(t);
+	/* On its processor it takes them at once; before, what comes would be another's: it has been woken already. */
+	while (turns >= 0 && (thread_turns(t->pid, t->tid) == turns || has_signal_to_take(t->pid, t->tid)) &&
+	       monotonic_ns() < deadline_ns)
+		nanosleep(&pause, NULL);
+}
+
+static void resume_first(struct stop_all *s)
+{
+	for (size_t i = 0; i < s->count && s->count > 1; i++)
+		if (s->list[i].tid == s->first && s->list[i].stopped) {
+			stop_all_resume_first(&s->list[i]);
+			drop(s, i);
+		}
+}
+
 void stop_all_end(struct stop_all *s, uint64_t *longest_ns)
 {
+	resume_first(s);
 	for (size_t i = 0; i < s->count; i++)
 		let_go(&s->list[i]);
 	uint64_t held = s->since_ns ? monotonic_ns() - s->since_ns : 0;

@@ -16,6 +16,10 @@
  * All are seized before the first is asked: to seize takes longer, and what tells of the end of a thread meanwhile
  * (reap.h) also hears of each stop.
  *
+ * Signals for the process are handled by its first thread unless it blocks them (complete_signal() of the kernel), and
+ * programs may count on that. Of those that come while all are stopped the kernel only keeps account, and whoever runs
+ * first takes them. So that thread is stopped last, and is resumed and gets its turn on a processor before the others.
+ *
  * A thread that waits for its turn on a processor comes to its stop with that turn; so the stop of the others is as
  * long as the last one needs. STOP_ALL_NS is the limit, a little more where there are many threads.
  */
@@ -33,6 +37,7 @@ struct stop_all {
 	size_t count;
 	struct sleeper *sleepers; /* not stopped: a stop would harm the calls that they sleep in */
 	size_t sleeper_count;
+	pid_t first; /* of the process */
 	uint64_t began_ns;
 	uint64_t since_ns; /* when the first was asked; 0: none yet */
 	pid_t spared;      /* a thread that is not asked; 0: none */
@@ -55,7 +60,9 @@ int stop_others(struct stop_all *s, const struct target *target, pid_t spared, b
                 struct err *e) WARN_UNUSED;
 /* Do the sleepers still sleep? -EAGAIN: one has woken. */
 int stop_all_asleep(const struct stop_all *s, struct err *e) WARN_UNUSED;
-/* Resumes them. *longest_ns, if longer, becomes how long they were stopped. */
+/* Resumes a process's first thread; the others may be resumed when this returns. */
+void stop_all_resume_first(struct tracee *t);
+/* Resumes them, that one first. *longest_ns, if longer, becomes how long they were stopped. */
 void stop_all_end(struct stop_all *s, uint64_t *longest_ns);
 
 #endif

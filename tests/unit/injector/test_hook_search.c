@@ -245,14 +245,16 @@ static void test_search_tells_stacks_that_share_a_mapping(void **state)
 	while (shared[MERGED] != 2)
 		usleep(1000);
 	const uint64_t where = shared[LEFT];
-	struct stack_position positions[] = { { shared[SP], shared[TP], true }, { shared[SP] + 8, shared[TP], true } };
+	struct stack_position positions[] = { { shared[SP], shared[TP], true, 0 },
+		                              { shared[SP] + 8, shared[TP], true, 0 } };
 	assert_int_equal(search_again(), where);
 	x.stacks = positions;
 	x.stack_count = 2;
 	assert_int_equal(search_again(), 0);
-	positions[0] = (struct stack_position){ shared[SP], shared[TP], false }; /* what is below may be alive, too */
+	positions[0] =
+		(struct stack_position){ shared[SP], shared[TP], false, 0 }; /* what is below may be alive, too */
 	assert_int_equal(search_again(), where);
-	positions[0] = (struct stack_position){ where - 64, shared[THREAD_POINTER], true }; /* another thread's */
+	positions[0] = (struct stack_position){ where - 64, shared[THREAD_POINTER], true, 0 }; /* another thread's */
 	assert_int_equal(search_again(), where);
 	x.stack_count = 0;
 	end_thread();

@@ -119,6 +119,8 @@ static int work(pid_t pid)
 		rc = remote_call1(&r, SYS_getppid, none, &result, deadline, &e);
 	if (rc == 0)
 		rc = remote_leave(&r, deadline, &e);
+	if (rc == 0)
+		tracee_detach(r.tracee);
 	for (unsigned kind = 0; kind < CHANGE_KINDS && rc == 0; kind++)
 		if (changes.sums[kind][CHANGE_MADE] != (kind == CHANGE_PADDING))
 			return 1; /* all of the thread is back; the padding is not erased here */
