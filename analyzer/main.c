@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "census/census_growth.h"
 #include "debug_info/debug_server.h"
 #include "dump/dump_reader.h"
 #include "base/line_width.h"
@@ -31,6 +32,8 @@
 #include "version.h"
 #include "view_options.h"
 #include "view_request.h"
+
+#define CENSUS_ROWS 12u
 
 enum { EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2, EXIT_BAD_USAGE = 64 };
 
@@ -432,11 +435,62 @@ static int show_live(struct arguments *a)
 	return live_run(&options, &e) ? complain(a->paths[0], &e) : 0;
 }
 
+static int compare_censuses(const struct arguments *a)
+{
+	struct census_input old, new;
+	struct census_growth growth;
+	struct err e = { 0 };
+	const struct output_format *json;
+	int at = 0;
+
+	if (census_input_open(&old, a->paths[0], &e))
+		return complain(a->paths[0], &e);
+	int r = census_input_open(&new, a->paths[1], &e);
+	if (!r) {
+		r = census_growth_make(&growth, &old, &new, &e);
+		if (!r && !output_format_find("json", &json, &e) && a->format == json)
+			census_growth_json(&growth, stdout);
+		else if (!r)
+			census_growth_text(&growth, a->top_given ? a->report.top : CENSUS_ROWS, stdout);
+		census_growth_done(&growth);
+		census_input_done(&new);
+	} else {
+		at = 1;
+	}
+	census_input_done(&old);
+	return r ? complain(a->paths[at], &e) : 0;
+}
+
+/* A file of --census: all that there is to see is how two of them differ. */
+static bool is_census(const struct arguments *a, struct err *e)
+{
+	const char *census = NULL;
+	const struct output_format *json = NULL, *text = NULL;
+
+	for (int i = 0; i < a->path_count && !census; i++)
+		census = census_input_is(a->paths[i]) ? a->paths[i] : NULL;
+	if (!census)
+		return false;
+	if (!a->report.diff)
+		(void)err_set(e, EINVAL, "%s is a census: --diff compares it with another one", census);
+	else if (a->outputs.count != 1 || strcmp(a->outputs.list->path, "-") != 0 ||
+	         (a->format && (output_format_find("json", &json, e) || output_format_find("text", &text, e) ||
+	                        (a->format != json && a->format != text))))
+		(void)err_set(e, EINVAL, "two censuses are compared on standard output, as text or JSON");
+	return true;
+}
+
 static int show(struct arguments *a)
 {
 	struct err e = { 0 };
 	struct report report;
 
+	if (is_census(a, &e)) {
+		if (!e.code)
+			return compare_censuses(a);
+		say("%s", e.text);
+		return EXIT_UNREADABLE;
+	}
 	if (outputs_open(&a->outputs, a->paths, a->path_count, &e)) {
 		say("%s", e.text);
 		return EXIT_UNREADABLE;

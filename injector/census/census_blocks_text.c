@@ -19,13 +19,9 @@ static void put_size(const struct census *c, unsigned class, const struct census
 {
 	const struct heap_figures *f = &c->heap.figures;
 	const struct size_figures *s = &f->sizes[class];
-	char bytes[SIZE_TEXT], kept[SIZE_TEXT], from[SIZE_TEXT], to[SIZE_TEXT], range[40], change[SIZE_TEXT + 1] = "";
+	char bytes[SIZE_TEXT], kept[SIZE_TEXT], range[SIZE_RANGE], change[SIZE_TEXT + 1] = "";
 
-	if (size_class_least(class) == size_class_most(class))
-		snprintf(range, sizeof range, "%" PRIu64 " bytes", size_class_least(class) - 8);
-	else
-		snprintf(range, sizeof range, "%s .. %s", size_format((double)size_class_least(class), from),
-		         size_format((double)size_class_most(class), to));
+	size_class_format(class, range);
 	if (before)
 		census_format_change((double)s->bytes - (double)before->heap.figures.sizes[class].bytes, change);
 	printf("%11s %5.1f %% %11" PRIu64 "  %-22s %11s%s%s\n", size_format((double)s->bytes, bytes),

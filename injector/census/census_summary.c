@@ -108,19 +108,13 @@ static void say_live(const struct heap_figures *f, const char *share, char text[
 {
 	const unsigned size = largest_size(f);
 	const double part = f->live_bytes ? 100 * (double)f->sizes[size].bytes / (double)f->live_bytes : 0;
-	char from[SIZE_TEXT], to[SIZE_TEXT];
+	char range[SIZE_RANGE];
 
 	if (part < 10)
 		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc, in blocks of many sizes.", share);
-	else if (size_class_least(size) == size_class_most(size))
-		snprintf(text, SUMMARY_VERDICT,
-		         "%s is live in malloc, %.0f %% of that in %" PRIu64 " blocks of %" PRIu64 " bytes.", share,
-		         part, f->sizes[size].blocks, size_class_least(size) - 8);
 	else
-		snprintf(text, SUMMARY_VERDICT,
-		         "%s is live in malloc, %.0f %% of that in %" PRIu64 " blocks of %s to %s.", share, part,
-		         f->sizes[size].blocks, size_format((double)size_class_least(size), from),
-		         size_format((double)size_class_most(size), to));
+		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc, %.0f %% of that in %" PRIu64 " blocks of %s.",
+		         share, part, f->sizes[size].blocks, size_class_format(size, range));
 }
 
 void summary_verdict(const struct summary *s, const struct census *c, char text[SUMMARY_VERDICT])

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/heap_figures.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "base/size.h"
 
 #define EXACT_CLASSES 1025u    /* chunks of 0, 16 … 16384 bytes */
 #define EXACT_LOG 14u          /* 2^14 is the largest of them */
@@ -25,6 +29,18 @@ uint64_t size_class_least(unsigned size_class)
 uint64_t size_class_most(unsigned size_class)
 {
 	return size_class < EXACT_CLASSES ? 16ull * size_class : 2ull << (EXACT_LOG + size_class - EXACT_CLASSES);
+}
+
+const char *size_class_format(unsigned size_class, char text[SIZE_RANGE])
+{
+	const uint64_t least = size_class_least(size_class), most = size_class_most(size_class);
+	char from[SIZE_TEXT], to[SIZE_TEXT];
+
+	if (least == most)
+		snprintf(text, SIZE_RANGE, "%" PRIu64 " bytes", least - 8);
+	else
+		snprintf(text, SIZE_RANGE, "%s .. %s", size_format((double)least, from), size_format((double)most, to));
+	return text;
 }
 
 static uint64_t page_floor(uint64_t at)

@@ -35,6 +35,9 @@ int heap_figures_add(struct heap_figures *f, const struct glibc_heap *h, const s
 void heap_figures_add_block(struct heap_figures *f, uint64_t bytes, uint64_t resident);
 
 unsigned size_class_of(uint64_t chunk_bytes);
+/* What its blocks can hold: "104 bytes", "16.0 KiB .. 32.0 KiB". Returns text. */
+#define SIZE_RANGE 40
+const char *size_class_format(unsigned size_class, char text[SIZE_RANGE]);
 /* The least and the largest chunk of a class. */
 uint64_t size_class_least(unsigned size_class);
 uint64_t size_class_most(unsigned size_class);

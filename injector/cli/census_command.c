@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "census/census_file.h"
 #include "census/census_report.h"
 #include "cli/options.h"
 #include "host/say.h"
@@ -49,7 +50,11 @@ static int look(const struct target *t, const struct session_options *o, struct 
 		if (rc == 0)
 			rc = tell(&now, &before, o, e);
 		again = !o->for_ns;
+		if (rc == 0 && o->output && again)
+			rc = census_file_write(&now, o->output, e);
 	}
+	if (rc == 0 && o->output)
+		rc = census_file_write(&now, o->output, e);
 	census_free(&before);
 	census_free(&now);
 	return rc;

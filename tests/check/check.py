@@ -32,7 +32,7 @@ MAY_INCLUDE = {
 FOLDERS = {
     "injector": ("host", "maps", "process", "choose", "census", "elf", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "system", "cli"),
-    "analyzer": ("stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
+    "analyzer": ("census", "stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves
@@ -389,8 +389,8 @@ def check_harm(tree):
 
 
 def check_dump_page(tree):
-    """memattach-dump(5) gives every field of include/dump_format.h its right offset and every structure its size."""
-    header = (tree.source / "include" / "dump_format.h").read_text(encoding="utf-8")
+    """memattach-dump(5) gives every field of the formats of files its right offset and every structure its size."""
+    header = "".join((tree.source / "include" / name).read_text(encoding="utf-8") for name in ("dump_format.h", "census_format.h"))
     page = (tree.source / "man" / "memattach-dump.5").read_text(encoding="utf-8")
     claims = {}
     for name, size, rows in re.findall(r"^\.B struct (\w+), (\d+) bytes[^\n]*\n\.TS\n(.*?)^\.TE", page, re.M | re.S):
@@ -407,7 +407,7 @@ def check_dump_page(tree):
     for name, field in claims:
         if (name, field) not in wanted:
             yield f"memattach-dump(5): {name}.{field} does not exist"
-    lines = ['#include <stdio.h>', '#include "dump_format.h"', "int main(void) {"]
+    lines = ['#include <stdio.h>', '#include "dump_format.h"', '#include "census_format.h"', "int main(void) {"]
     for name, field in wanted:
         value = f"offsetof(struct {name}, {field})" if field else f"sizeof(struct {name})"
         lines.append(f'printf("%zu\\n", {value});')

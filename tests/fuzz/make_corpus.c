@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "census_sample.h"
 #include "dump_builder.h"
 #include "symbols/symbol_section.h"
 
@@ -145,15 +146,26 @@ static void make_named(struct dump_builder *b)
 	symbol_section_done(&section);
 }
 
+static void make_census(const char *directory)
+{
+	char path[4096];
+
+	snprintf(path, sizeof path, "%s/sample", directory);
+	FILE *f = fopen(path, "we");
+	if (!f || fwrite(&census_sample, sizeof census_sample, 1, f) != 1 || fclose(f))
+		abort();
+}
+
 int main(int argc, char **argv)
 {
 	struct dump_builder b;
 	const uint64_t frame = DUMP_FRAME(1, 0x400100);
 	static const char *const paths[] = { "", "/srv//./x/../app/", "../lib", "/", "/usr/lib/python3\033[1m" };
 
-	if (argc != 3)
+	if (argc != 4)
 		return 64;
 	make_names(argv[2]);
+	make_census(argv[3]);
 	dump_builder_sampler(&b);
 	save(&b, argv[1], "sampler");
 	dump_builder_header(&b)->state = DUMP_STATE_RUNNING;

@@ -205,6 +205,30 @@ def census_by_type(context):
 
 
 @case()
+def census_files_show_growth(context):
+    """Two files of one process: the blocks that came between them, exactly."""
+    victim = Victim(context, "heap_types")
+    files = [context.path("a.census"), context.path("b.census")]
+    take(context, victim.pid, "-o", files[0])
+    victim.send("more")
+    victim.wait(r"^MADE$")
+    take(context, victim.pid, "--output", files[1])
+    show = lambda *options: subprocess.run([context.memanalyze, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                           timeout=PATIENCE, check=False)
+    result = show("--diff", "--json", *files)
+    assert result.returncode == 0, result
+    growth = json.loads(result.stdout)
+    (books,) = [row for row in growth["types"] if row["name"] == "shop::Book"]
+    assert growth["same_process"] and (books["count_before"], books["count"]) == (30000, 31000), growth
+    assert books["bytes"] - books["bytes_before"] == 1000 * 56 and 0 < growth["malloc_live"] - growth["malloc_live_before"] < MIB, growth
+    text = show("--diff", *files).stdout.splitlines()
+    assert text[0].startswith(f"heap_types (PID {victim.pid}): +") and any(re.search(r"^ +\+54\.7 KiB +\+1000 .*vtable shop::Book$", line) for line in text), text
+    for options in ((files[0],), ("--diff", files[0], context.memanalyze), ("--diff", "-o", "x.html", *files), ("--diff", "--format", "html", *files)):
+        assert show(*options).returncode == 2, options
+    victim.finish_by_stdin()
+
+
+@case()
 def census_of_a_forged_heap(context):
     """Headers, chunks and lists that lead anywhere: a report that says what was lost, soon, and nothing else."""
     victim = Victim(context, "heap_states", "forged")

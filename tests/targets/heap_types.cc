@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Live objects of classes, text and zeros, as many as it says, for --census: TRUTH has the count of each. */
+/*
+ * Live objects of classes, text and zeros, as many as it says, for --census: TRUTH has the count of each. After "more"
+ * on stdin there are 1000 more books.
+ */
 #include "victim.h"
 
 #include <cstring>
@@ -52,7 +55,12 @@ int main()
 	victim_say("TRUTH {\"shop::Book\":30000,\"shop::Cache<…>\":20000,\"text\":7000,\"zeros\":5000}");
 	victim_round();
 	victim_ready();
-	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0)
+	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
+		if (!strcmp(line, "more")) {
+			make<shop::Book>(1000);
+			victim_say("MADE");
+		}
 		victim_round();
+	}
 	return victim_report();
 }

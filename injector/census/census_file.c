@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/census_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/now.h"
+#include "census/census_summary.h"
+#include "census_format.h"
+#include "files/output_file.h"
+
+struct building {
+	struct census_row *rows;
+	size_t count;
+	char *strings;
+	size_t used, room;
+};
+
+static int add_string(struct building *b, const char *text, uint32_t *offset)
+{
+	const size_t bytes = strlen(text) + 1;
+
+	if (bytes > b->room - b->used) {
+		const size_t room = 2 * b->room + bytes + 4096;
+		char *more = realloc(b->strings, room);
+		if (!more)
+			return -ENOMEM;
+		b->strings = more;
+		b->room = room;
+	}
+	memcpy(b->strings + b->used, text, bytes);
+	*offset = (uint32_t)b->used;
+	b->used += bytes;
+	return 0;
+}
+
+/* More than a file may have is left out: 64 MiB hold a million rows. */
+static int add_row(struct building *b, struct census_row row, const char *kind, const char *name, struct err *e)
+{
+	if (b->used + b->count * sizeof row + strlen(kind) + strlen(name) + 1024 > CENSUS_FILE_MAX)
+		return 0;
+	if (add_string(b, kind, &row.kind) || add_string(b, name, &row.name) || !grow_list(b->rows, b->count))
+		return err_set(e, ENOMEM, "no memory for the file of its census");
+	b->rows[b->count++] = row;
+	return 0;
+}
+
+/* Arenas have no names of their own, and come and go: they are one row. */
+static int add_regions(struct building *b, const struct census *c, struct err *e)
+{
+	struct census_row arenas = { .table = CENSUS_TABLE_REGIONS };
+	int rc = 0;
+
+	for (size_t i = 0; i < c->regions.count && rc == 0; i++) {
+		const struct region *r = &c->regions.list[i];
+		const struct census_row row = {
+			.table = CENSUS_TABLE_REGIONS, .count = r->mappings, .bytes = r->resident, .more = r->swapped
+		};
+		if (r->kind == REGION_ARENA) {
+			arenas.count++;
+			arenas.bytes += row.bytes;
+			arenas.more += row.more;
+		} else if (r->resident || r->swapped) {
+			rc = add_row(b, row, region_kind_name(r->kind), r->name, e);
+		}
+	}
+	return rc < 0 || !arenas.count ? rc : add_row(b, arenas, region_kind_name(REGION_ARENA), "", e);
+}
+
+static int add_sizes(struct building *b, const struct heap_figures *f, struct err *e)
+{
+	char name[SIZE_RANGE];
+	int rc = 0;
+
+	for (unsigned i = 0; i < SIZE_CLASSES && rc == 0; i++) {
+		const struct size_figures *s = &f->sizes[i];
+		const struct census_row row = { CENSUS_TABLE_SIZES, 0, 0, 0, s->blocks, s->bytes, s->kept };
+		if (s->blocks)
+			rc = add_row(b, row, "", size_class_format(i, name), e);
+	}
+	return rc;
+}
+
+static int add_types(struct building *b, const struct block_types *t, struct err *e)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < t->names.count && rc == 0; i++) {
+		const struct census_row row = { CENSUS_TABLE_TYPES, 0, 0, 0, t->list[i].blocks, t->list[i].bytes, 0 };
+		if (t->list[i].blocks)
+			rc = add_row(b, row, type_source_name(t->list[i].source), block_types_name(t, i), e);
+	}
+	return rc;
+}
+
+static int write_all(const struct building *b, const struct census *c, const char *path, struct err *e)
+{
+	const size_t rows_bytes = b->count * sizeof *b->rows;
+	struct census_header h = {
+		.version = CENSUS_VERSION,
+		.header_bytes = sizeof h,
+		.file_bytes = sizeof h + rows_bytes + b->used,
+		.realtime_ns = now_ns(CLOCK_REALTIME),
+		.start_ticks = c->target->start_ticks,
+		.pid = (uint32_t)c->target->pid,
+		.row_count = (uint32_t)b->count,
+		.resident = c->resident,
+		.swapped = c->swapped,
+		.malloc_live = c->heap.figures.live,
+		.malloc_freed = census_freed(c),
+		.malloc_trim = c->heap.figures.trim,
+		.rows_offset = sizeof h,
+		.strings_offset = sizeof h + rows_bytes,
+		.strings_bytes = b->used,
+	};
+	struct output_file file;
+
+	memcpy(h.magic, CENSUS_MAGIC, sizeof h.magic);
+	memcpy(h.command, c->target->comm, sizeof h.command - 1);
+	int rc = output_file_open(&file, path, OUTPUT_OF_SESSION, e);
+	if (rc < 0)
+		return rc;
+	fwrite(&h, sizeof h, 1, file.stream);
+	fwrite(b->rows, sizeof *b->rows, b->count, file.stream);
+	fwrite(b->strings, 1, b->used, file.stream);
+	rc = output_file_finish(&file, e); /* knows whether all was written */
+	output_file_done(&file);
+	return rc;
+}
+
+int census_file_write(const struct census *c, const char *path, struct err *e)
+{
+	struct building b = { 0 };
+
+	int rc = add_regions(&b, c, e);
+	if (rc == 0)
+		rc = add_sizes(&b, &c->heap.figures, e);
+	if (rc == 0)
+		rc = add_types(&b, &c->types, e);
+	if (rc == 0)
+		rc = write_all(&b, c, path, e);
+	free(b.rows);
+	free(b.strings);
+	return rc;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "census/census_growth.h"
+#include "census_sample.h"
+
+static int parse(struct census_input *c, const struct census_sample *s, size_t bytes)
+{
+	struct err e;
+
+	return census_input_parse(c, s, bytes, &e);
+}
+
+static void test_census_growth_joins_and_subtracts(void **state)
+{
+	struct census_input old, new;
+	struct census_growth g;
+	struct census_sample later = census_sample;
+	struct err e;
+
+	(void)state;
+	later.rows[0].count = 30;
+	later.rows[0].bytes = 3000;
+	later.rows[1].name = 19; /* another region */
+	later.header.realtime_ns *= 3;
+	assert_int_equal(parse(&old, &census_sample, sizeof census_sample), 0);
+	assert_int_equal(parse(&new, &later, sizeof later), 0);
+	assert_int_equal(census_growth_make(&g, &old, &new, &e), 0);
+	assert_int_equal(g.count, 3); /* two regions, one type that was there twice; table 77 is passed over */
+	assert_int_equal(g.rows[0].new_bytes, 4096);
+	assert_int_equal(g.rows[1].old_bytes, 4096);
+	assert_int_equal(g.rows[2].old_count, 15);
+	assert_int_equal(g.rows[2].new_bytes, 3500);
+	census_growth_done(&g);
+	census_input_done(&old);
+	census_input_done(&new);
+}
+
+static void test_census_input_refuses_damage(void **state)
+{
+	struct census_input c;
+	struct census_sample s;
+
+	(void)state;
+	for (size_t bytes = 0; bytes < sizeof census_sample; bytes++)
+		assert_int_equal(parse(&c, &census_sample, bytes), -EBADMSG);
+	s = census_sample, s.header.version++;
+	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
+	s = census_sample, s.header.row_count = UINT32_MAX;
+	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
+	s = census_sample, s.header.rows_offset = UINT64_MAX - 7;
+	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
+	s = census_sample, s.header.strings_bytes -= 1, s.strings[sizeof s.strings - 2] = 'x';
+	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
+	s = census_sample, s.rows[3].name = sizeof s.strings;
+	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
+	s = census_sample, memset(s.header.command, 'x', sizeof s.header.command);
+	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
+}
+
+/* Any change of some bytes: it is refused, or shown. */
+static void test_census_input_survives_changes(void **state)
+{
+	uint64_t random = 1;
+	unsigned shown = 0;
+	FILE *out = fopen("/dev/null", "w");
+
+	(void)state;
+	assert_non_null(out);
+	for (unsigned round = 0; round < 20000; round++) {
+		struct census_sample s = census_sample;
+		struct census_input old, new;
+		struct census_growth g;
+		struct err e;
+		for (unsigned i = 0; i < 1 + round % 4; i++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			((uint8_t *)&s)[(random >> 33) % sizeof s] = (uint8_t)(random >> 20);
+		}
+		if (parse(&new, &s, sizeof s))
+			continue;
+		assert_int_equal(parse(&old, &census_sample, sizeof census_sample), 0);
+		assert_int_equal(census_growth_make(&g, &old, &new, &e), 0);
+		census_growth_text(&g, 5, out);
+		census_growth_json(&g, out);
+		census_growth_done(&g);
+		census_input_done(&old);
+		census_input_done(&new);
+		shown++;
+	}
+	fclose(out);
+	assert_true(shown > 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_census_growth_joins_and_subtracts),
+		cmocka_unit_test(test_census_input_refuses_damage),
+		cmocka_unit_test(test_census_input_survives_changes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
