@@ -73,15 +73,15 @@ add_library(memattach_prepare STATIC
   entry/function_alias.c
   entry/stored_pointers.c
   touch/remote/cave.c
-  arch/x86_64/code_references.c
-  arch/x86_64/code_scan.c
-  arch/x86_64/detour_code.c
-  arch/x86_64/entry_code.c
-  arch/x86_64/instruction.c
-  arch/x86_64/stack_switch.c
-  arch/x86_64/thread_variable.c
-  arch/x86_64/word_references.c
-  arch/x86_64/rule_encode.c)
+  arch/${MEMATTACH_ARCH}/code_references.c
+  arch/${MEMATTACH_ARCH}/code_scan.c
+  arch/${MEMATTACH_ARCH}/detour_code.c
+  arch/${MEMATTACH_ARCH}/entry_code.c
+  arch/${MEMATTACH_ARCH}/instruction.c
+  arch/${MEMATTACH_ARCH}/stack_switch.c
+  arch/${MEMATTACH_ARCH}/thread_variable.c
+  arch/${MEMATTACH_ARCH}/word_references.c
+  arch/${MEMATTACH_ARCH}/rule_encode.c)
 memattach_sanitize(memattach_prepare)
 target_include_directories(memattach_prepare PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(memattach_prepare PUBLIC

@@ -122,7 +122,7 @@ static OUT_OF_LINE void draw_distance(const uint64_t *mean_bytes, uint64_t zeros
 uint64_t exponential_draw(uint64_t *state, uint64_t mean_bytes)
 {
 	uint64_t zeros = 0, bits, distance;
-	uint32_t saved;
+	struct arch_float saved;
 
 	if (mean_bytes <= 1)
 		return 0;
@@ -161,7 +161,7 @@ static OUT_OF_LINE void add_excess(struct dump_stack *stack, const uint64_t *siz
 
 void exponential_add_sample(struct dump_stack *stack, uint64_t size, uint64_t rate_bytes)
 {
-	uint32_t saved;
+	struct arch_float saved;
 
 	__atomic_fetch_add(&stack->taken_count, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&stack->taken_bytes, size, __ATOMIC_RELAXED);

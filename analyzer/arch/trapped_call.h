@@ -6,6 +6,8 @@
 
 #if defined(__x86_64__)
 #include "arch/x86_64/trapped_call.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/trapped_call.h"
 #else
 #error "memanalyze does not know the system calls of this architecture yet"
 #endif

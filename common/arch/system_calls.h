@@ -16,6 +16,8 @@
 
 #if defined(__x86_64__)
 #include "arch/x86_64/system_calls.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/system_calls.h"
 #else
 #error "memattach does not know the system calls of this architecture yet"
 #endif

@@ -7,15 +7,17 @@
  *   TRAMPOLINE_CODE_BYTES    of the code of one trampoline
  *   TRAMPOLINE_ALLOCATE, ... entrances, from the start of a trampoline's code
  *   TRAMPOLINE_BELOW         no entrance: for a detour that has subtracted, and is below 0
+ *   HOOKS_KEEP               1: hooks can keep registers (TRAMPOLINE_KEEPS). Without there are neither
+ *                            the next two nor detours
  *   TRAMPOLINE_KEPT_FIRST, TRAMPOLINE_KEPT_SECOND
  *                            where the caller's values of the two registers are that a detour with TRAMPOLINE_KEEPS
  *                            uses, from the stack pointer as it is at the entry of the function
- *   FILTER_SHIFT             the first counter of an address: bits from this one on of the product with the filter's
- *                            multiplier, masked
  *   DETOUR_BYTES             of one detour
  *   DETOUR_COPY, DETOUR_KEEPING_COPY, DETOUR_KEEPING_RESUME
  *                            in a detour: the copy of the displaced instructions, without and with TRAMPOLINE_KEEPS,
  *                            and what leads to the latter
+ *   FILTER_SHIFT             the first counter of an address: bits from this one on of the product with the filter's
+ *                            multiplier, masked
  *
  * The assembler reads this file too.
  */
@@ -24,6 +26,8 @@
 
 #if defined(__x86_64__)
 #include "arch/x86_64/hook_code.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/hook_code.h"
 #else
 #error "memattach hooks nothing on this architecture yet"
 #endif

@@ -11,15 +11,17 @@
  *   arch_thread_pointer() the thread pointer: differs from that of each other thread that lives
  *   arch_cycles()         a counter that all processors share and that runs at one speed, as the clock of samples
  *   arch_float_enter(), arch_float_leave()
- *                         The target may have unmasked floating-point exceptions, chosen another rounding, or be about
- *                         to look at the sticky flags. Arithmetic in double is between these two, in a function that is
- *                         not inlined and works through memory, so that the compiler cannot move it out
+ *                         struct arch_float is what the first returns. The target may have unmasked floating-point
+ * exceptions, chosen another rounding, or be about to look at the sticky flags. Arithmetic in double is between these
+ * two, in a function that is not inlined and works through memory, so that the compiler cannot move it out
  */
 #ifndef MEMATTACH_PAYLOAD_MACHINE_H
 #define MEMATTACH_PAYLOAD_MACHINE_H
 
 #if defined(__x86_64__)
 #include "arch/x86_64/machine.h"
+#elif defined(__aarch64__)
+#include "arch/aarch64/machine.h"
 #else
 #error "memattach has no payload for this architecture yet"
 #endif

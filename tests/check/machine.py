@@ -43,6 +43,18 @@ def foreign(text):
             yield code.count("\n", 0, found.start()) + 1, f"{what} ({' '.join(found.group().split())})"
 
 
+def options(tree):
+    """(file, line, what) of options of the compiler, and names of machines, in what builds the parts."""
+    for part in PARTS:
+        for path in sorted((tree.source / part).rglob("*")):
+            if (path.name != "CMakeLists.txt" and path.suffix != ".cmake") or "arch" in path.relative_to(tree.source).parts:
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                found = re.search(r"(?<![\w-])-m[a-z]\w*|-fcf-protection|\bx86_64\b|\baarch64\b", line.partition("#")[0])
+                if found:
+                    yield f"{tree.name(path)}:{number}: an option or the name of a machine ({found.group()})"
+
+
 def numbers(tree):
     """Places that assembler files use as numbers of a header, and that neither compiler nor assembler compares with what is there."""
     headers = {path: path.read_text(encoding="utf-8") for part in PARTS for path in tree.part_files(part, (".h",))}
@@ -97,6 +109,7 @@ def check_machine(tree):
     for path in machine_free(tree):
         for line, what in foreign(path.read_text(encoding="utf-8")):
             yield f"{tree.name(path)}:{line}: {what}"
+    yield from options(tree)
     yield from numbers(tree)
     yield from entrances(tree)
     yield from contracts(tree)

@@ -53,19 +53,23 @@ static inline uint64_t arch_cycles(void)
 	return (uint64_t)high << 32 | low;
 }
 
-static inline uint32_t arch_float_enter(void)
+struct arch_float {
+	uint32_t mxcsr;
+};
+
+static inline struct arch_float arch_float_enter(void)
 {
-	uint32_t saved;
+	struct arch_float saved;
 	const uint32_t standard = 0x1f80;
 
-	__asm__ volatile("stmxcsr %0" : "=m"(saved) : : "memory");
+	__asm__ volatile("stmxcsr %0" : "=m"(saved.mxcsr) : : "memory");
 	__asm__ volatile("ldmxcsr %0" : : "m"(standard) : "memory");
 	return saved;
 }
 
-static inline void arch_float_leave(uint32_t saved)
+static inline void arch_float_leave(struct arch_float saved)
 {
-	__asm__ volatile("ldmxcsr %0" : : "m"(saved) : "memory");
+	__asm__ volatile("ldmxcsr %0" : : "m"(saved.mxcsr) : "memory");
 }
 
 #endif

@@ -29,6 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/system_calls.h"
 #include "files/rights.h"
 
 #define USER 4711u
@@ -307,15 +308,15 @@ static void test_rights_drop_to_view_leaves_drawing(void **state)
 	assert_int_equal(end_of(child), 0);
 }
 
-/* Numbers that mean other calls than those of the list. */
-static void test_rights_drop_ends_at_calls_of_x32(void **state)
+/* Numbers that mean other calls than those of the list: on x86-64 those of x32 programs. */
+static void test_rights_drop_ends_at_calls_of_no_such_program(void **state)
 {
 	const struct rights rights = rights_of(USER);
 
 	(void)state;
 	pid_t child = fork();
 	if (child == 0)
-		_exit(rights_drop(&rights) ? 2 : syscall(0x40000000 | SYS_getpid) == -1 ? 0 : 3);
+		_exit(rights_drop(&rights) ? 2 : syscall((long)(CALLS_END | SYS_getpid)) == -1 ? 0 : 3);
 	assert_int_equal(end_of(child), -SIGSYS);
 }
 
@@ -328,7 +329,7 @@ int main(void)
 		cmocka_unit_test(test_rights_lend_opens_what_the_user_may),
 		cmocka_unit_test(test_rights_drop_refuses_the_groups_of_root),
 		cmocka_unit_test(test_rights_drop_to_view_leaves_drawing),
-		cmocka_unit_test(test_rights_drop_ends_at_calls_of_x32),
+		cmocka_unit_test(test_rights_drop_ends_at_calls_of_no_such_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,7 @@ static void test_add_sample_counts_size_zero_as_one(void **state)
 static void test_floating_point_environment_is_untouched(void **state)
 {
 	struct dump_stack stack = { 0 }, other = { 0 };
+	const int trapped = FE_INEXACT | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW;
 	uint64_t random = SEED, same = SEED, distance;
 
 	(void)state;
@@ -165,10 +166,12 @@ static void test_floating_point_environment_is_untouched(void **state)
 	exponential_add_sample(&stack, 100, 65536);
 	feclearexcept(FE_ALL_EXCEPT);
 	fesetround(FE_UPWARD);
-	feenableexcept(FE_INEXACT | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW);
+	feenableexcept(trapped);
+	const int enabled = fegetexcept(); /* all, or none: not every processor can trap */
+	assert_true(enabled == trapped || enabled == 0);
 	assert_int_equal(exponential_draw(&same, 12345), distance);
 	exponential_add_sample(&other, 100, 65536);
-	assert_int_equal(fegetexcept(), FE_INEXACT | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW);
+	assert_int_equal(fegetexcept(), enabled);
 	fedisableexcept(FE_ALL_EXCEPT);
 	assert_int_equal(fetestexcept(FE_ALL_EXCEPT), 0);
 	assert_int_equal(fegetround(), FE_UPWARD);

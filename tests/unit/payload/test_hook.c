@@ -59,6 +59,20 @@ static bool releases(uint32_t hook)
 	       facts[hook].shape == SHAPE_POOL_FREE;
 }
 
+/* A call that is only counted goes on to the original. */
+static void test_hook_counts_deallocations_of_code(void **state)
+{
+	extern volatile uint64_t code_deallocations[]; /* of known_code.c: the count comes first */
+	const uint64_t before = code_deallocations[0];
+
+	(void)state;
+	answer = 7;
+	assert_int_equal(call(HOOK_python_code, 1, 2, 3, 4, 5, 6), 7);
+	assert_int_equal(call(HOOK_python_code, 1, 2, 3, 4, 5, 6), 7);
+	assert_int_equal(code_deallocations[0], before + 2);
+	assert_int_equal(fixture_live_count(&fixture), 0);
+}
+
 /* What makes blocks makes a record with the size that was asked for; a failure makes none. */
 static void test_hook_records_new_blocks(void **state)
 {
@@ -454,6 +468,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EXACT_IN_EACH_STATE(test_hook_passes_arguments_and_result),
 		EXACT_IN_EACH_STATE(test_hook_records_new_blocks),
+		EXACT(test_hook_counts_deallocations_of_code),
 		EXACT(test_hook_leaves_the_next_block_alone),
 		EXACT_IN_EACH_STATE(test_realloc_semantics),
 		EXACT(test_xallocx_semantics),
