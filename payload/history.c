@@ -76,6 +76,8 @@ static struct dump_history_block *block_current(struct thread_state *thread, con
 	if (__atomic_load_n(&block->sequence, __ATOMIC_RELAXED) && dropped)
 		counter_add(counters, DUMP_COUNTER_lost_history, dropped);
 	__atomic_store_n(&block->sequence, k + 1, __ATOMIC_RELEASE);
+	/* Before the records that follow: who finds one of these finds that number. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	thread->history_page =
 		(uint32_t)((uint64_t)((uint8_t *)block - (uint8_t *)payload.dump) / DUMP_HISTORY_BLOCK_BYTES);
 	thread->history_sequence = (uint32_t)(k + 1);

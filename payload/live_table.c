@@ -245,8 +245,12 @@ bool live_table_take(uint64_t address, struct live_entry *entry)
 	if (address <= DUMP_KEY_BUSY || !filter_maybe(address))
 		return false;
 	found = find_address(address, entry);
-	if (!found && __atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
-		forget_given_up(address);
+	if (!found) {
+		/* Keys first: memattach counts a thinning before it gives up the first record. */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&payload.dump->thinnings, __ATOMIC_RELAXED))
+			forget_given_up(address);
+	}
 	return found && entry_take(entry);
 }
 

@@ -15,6 +15,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 from machine import check_machine  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from ordering import check_ordering  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from pages import check_pages  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from touch import check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: MIT
+"""The order of accesses to shared words (docs/porting.md), tried in all ways that aarch64 allows. Used by check.py.
+
+A litmus test is a few threads of accesses, as the source has them, and an outcome that must not be. All orders are
+tried in which a machine may make the accesses visible whose stores reach all other threads at one moment (as those of aarch64
+do, and of x86-64): each thread's own, but for accesses to one word, what depends on what was read, and what an order of the
+source forbids. A read-modify-write is a load and a store; an acquire holds only for the load.
+
+What the model does not have: a load that takes its value from the thread's own store before others see that; accesses of
+different widths; caches of instructions.
+"""
+import dataclasses
+import itertools
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    kind: str  # R, W or F (a fence)
+    word: str = ""
+    value: object = None  # W: a number; R: name of the register
+    order: str = ""  # acquire, release, or of a fence acquire, release, full
+    guard: tuple = ()  # ((register, value), ...): made only if the registers have these values
+    atomic: str = ""  # W: the register of the load with which it is one piece
+
+
+def read(word, register, order="", guard=()):
+    return [Access("R", word, register, order, tuple(guard))]
+
+
+def write(word, value, order="", guard=()):
+    return [Access("W", word, value, order, tuple(guard))]
+
+
+def change(word, old, new, register, order="", guard=()):
+    """A compare-and-swap; whether it took place is to be asked of the register."""
+    guard = tuple(guard)
+    return [Access("R", word, register, order if order == "acquire" else "", guard),
+            Access("W", word, new, order if order == "release" else "", guard + ((register, old),), register)]
+
+
+def fence(order):
+    return [Access("F", order=order)]
+
+
+def ordered(thread, i, j):
+    """Does access i come before access j, of the same thread, for all to see? i < j."""
+    a, b = thread[i], thread[j]
+    if a.word == b.word or a.order == "acquire" or b.order == "release":
+        return True
+    if a.kind == "R" and b.kind == "W" and any(register == a.value for register, _ in b.guard):
+        return True
+    for between in thread[i + 1:j]:
+        if between.kind == "F" and (between.order == "full" or (between.order == "acquire" and a.kind == "R")
+                                    or (between.order == "release" and b.kind == "W")):
+            return True
+    return False
+
+
+def outcomes(threads, start):
+    """The values of registers and words after each order that is possible."""
+    threads = [list(itertools.chain.from_iterable(thread)) for thread in threads]
+    before = [[[i for i in range(j) if thread[i].kind != "F" and ordered(thread, i, j)] for j in range(len(thread))]
+              for thread in threads]
+    found, seen = set(), set()
+    stack = [(tuple(frozenset(i for i, access in enumerate(thread) if access.kind == "F") for thread in threads),
+              frozenset(start.items()), frozenset(), frozenset())]
+    while stack:
+        state = stack.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        done, memory, registers, held = state
+        words, values = dict(memory), dict(registers)
+        if all(len(done[t]) == len(thread) for t, thread in enumerate(threads)):
+            found.add((registers, memory))
+        for t, thread in enumerate(threads):
+            for j, access in enumerate(thread):
+                if j in done[t] or not all(i in done[t] for i in before[t][j]):
+                    continue
+                after = done[:t] + (done[t] | {j},) + done[t + 1:]
+                skipped = any(values.get(register) != value for register, value in access.guard)
+                if access.kind == "R":
+                    # A load behind a condition may have been made before that was known: its guard is asked at the end.
+                    now = held
+                    if any(other.atomic == access.value for other in thread):
+                        now = held | {(access.word, t)}
+                    stack.append((after, memory, frozenset({**values, access.value: words[access.word]}.items()), now))
+                    continue
+                if any(word == access.word and owner != t for word, owner in held) and not skipped:
+                    continue  # between the load and the store of another thread's read-modify-write
+                now = held - {(access.word, t)} if access.atomic else held
+                if skipped:
+                    stack.append((after, memory, registers, now))
+                else:
+                    stack.append((after, frozenset({**words, access.word: access.value}.items()), registers, now))
+    return [(dict(registers), dict(memory)) for registers, memory in found]
+
+
+FREE, BUSY, A, B, GIVEN_UP = 0, 1, 16, 32, 17
+
+
+@dataclasses.dataclass
+class Litmus:
+    """threads: functions of o, which gives an order by its number, or none if that one is left out. sources: (file, text) of
+    each order, in that order. start: words. wrong: of registers and words. still: what is wrong all the same on aarch64."""
+    name: str
+    start: dict
+    threads: object
+    wrong: object
+    sources: tuple
+    still: bool = False
+
+
+def free_record(o, key=0):
+    """A hook takes the record of a block that is freed, and gives it back."""
+    return [change("key", A, BUSY, "taken"), read("first", "own", guard=[("taken", A)]),
+            write("key", FREE, o(key, "release"), guard=[("taken", A)])]
+
+
+def fill_record(o, address, key, shown):
+    """A hook takes a free record and fills it."""
+    got = [("got", FREE)]
+    return [change("key", FREE, BUSY, "got", o(key, "acquire")), write("first", 1, guard=got), write("second", 1, guard=got),
+            write("key", address, o(shown, "release"), guard=got)]
+
+
+LIVE, COPY, THINNER, STACKS = "payload/live_table.c", "injector/recording/dump_copy.c", "injector/recording/thinner.c", "payload/stack_table.c"
+TAKE = (LIVE, "__atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)")
+SHOW = (LIVE, "__atomic_store_n(&entry->record->address, entry->address, __ATOMIC_RELEASE)")
+DROP = (LIVE, "__atomic_store_n(&entry->record->address, DUMP_KEY_FREE, __ATOMIC_RELEASE)")
+
+TESTS = (
+    Litmus("a live record is complete when its key is seen", {"key": FREE, "first": 0, "second": 0},
+           lambda o: [fill_record(lambda i, order: o(0, order) if order == "release" else "acquire", B, 0, 0),
+                      [read("key", "k", o(1, "acquire")), read("first", "f"), read("second", "s")]],
+           lambda r, m: r["k"] == B and (r["f"], r["s"]) != (1, 1),
+           (SHOW, (THINNER, "atomic_load_explicit(key_of(t, k), memory_order_acquire)"))),
+    Litmus("who takes a record reads it as it was shown", {"key": FREE, "first": 0, "second": 0},
+           lambda o: [fill_record(lambda i, order: order, B, 0, 0),
+                      [change("key", B, BUSY, "taken", o(0, "acquire")), read("first", "f")]],
+           lambda r, m: r["taken"] == B and r["f"] != 1,
+           (TAKE,)),
+    Litmus("who frees a block reads its own record", {"key": A, "first": 0, "second": 0},
+           lambda o: [free_record(o), fill_record(lambda i, order: order, B, 1, 1)],
+           lambda r, m: r["taken"] == A and r["own"] == 1,
+           (DROP,)),
+    Litmus("a record that changes while it is read has another key after", {"key": A, "first": 0, "second": 0},
+           lambda o: [free_record(lambda i, order: order), fill_record(lambda i, order: order, B, 1, 1),
+                      [read("key", "k", "acquire"), read("first", "f"), read("second", "s"), fence(o(0, "acquire")),
+                       read("key", "again")]],
+           lambda r, m: r["k"] == A and r["again"] == A and 1 in (r["f"], r["s"]),
+           ((THINNER, "atomic_thread_fence(memory_order_acquire)"),)),
+    Litmus("a record that two reads agree on is of one block, also at the address of the one before",
+           {"key": A, "first": 0, "second": 0},
+           lambda o: [free_record(lambda i, order: order), fill_record(lambda i, order: order, A, 0, 0),
+                      [read("key", "k"), read("first", "f"), read("second", "s"), fence("acquire"),
+                       read("key", "k2"), read("first", "f2"), read("second", "s2")]],
+           lambda r, m: r["k"] == r["k2"] == A and r["f"] == r["f2"] and r["s"] == r["s2"] and r["f"] != r["s"],
+           (), still=True),
+    Litmus("the same, if the second read begins with the key", {"key": A, "first": 0, "second": 0},
+           lambda o: [free_record(lambda i, order: order), fill_record(lambda i, order: order, A, 0, 0),
+                      [read("key", "k"), read("first", "f"), read("second", "s"), fence("acquire"),
+                       read("key", "k2", o(0, "acquire")), read("first", "f2"), read("second", "s2")]],
+           lambda r, m: r["k"] == r["k2"] == A and r["f"] == r["f2"] and r["s"] == r["s2"] and r["f"] != r["s"],
+           (None,)),
+    Litmus("who does not find a record that was given up knows of thinnings", {"key": A, "thinnings": 0},
+           lambda o: [[write("thinnings", 1), change("key", A, BUSY, "taken"),
+                       write("key", GIVEN_UP, o(0, "release"), guard=[("taken", A)])],
+                      [read("key", "k"), fence(o(1, "acquire")), read("thinnings", "t")]],
+           lambda r, m: r["k"] == GIVEN_UP and r["t"] == 0,
+           ((THINNER, "memory_order_release)"), (LIVE, "__atomic_thread_fence(__ATOMIC_ACQUIRE)"))),
+    Litmus("a stack is complete when its word of the index is seen", {"index": 0, "frames": 0},
+           lambda o: [[write("frames", 1), change("index", 0, 5, "none", o(0, "release"))],
+                      [read("index", "i", o(1, "acquire")), read("frames", "f")]],
+           lambda r, m: r["i"] == 5 and r["f"] == 0,
+           ((STACKS, "DUMP_INDEX_WORD(draft->hash, mine), false,\n\t\t                                __ATOMIC_RELEASE"),
+            (STACKS, "__atomic_load_n(&words[i], __ATOMIC_ACQUIRE)"))),
+    Litmus("room for a stack that was given back is written by the next alone", {"used": 8, "frames": 0},
+           lambda o: [[write("frames", 1), change("used", 8, 0, "back", o(0, "release"))],
+                      [change("used", 0, 8, "room", "acquire"), write("frames", 2, guard=[("room", 0)])]],
+           lambda r, m: r["room"] == 0 and m["frames"] != 2,
+           ((STACKS, "__atomic_compare_exchange_n(&arena->used, &end, start, false, __ATOMIC_RELEASE"),)),
+    Litmus("a record of the history is complete when it is counted", {"used": 0, "record": 0},
+           lambda o: [[write("record", 1), write("used", 1, o(0, "release"))],
+                      [read("used", "u", o(1, "acquire")), read("record", "r")]],
+           lambda r, m: r["u"] == 1 and r["r"] == 0,
+           (("payload/history.c", "__atomic_store_n(&block->used, used + 1, __ATOMIC_RELEASE)"), None)),
+    Litmus("a block of the history that is taken again is not read as it was", {"used": 1, "sequence": 7, "record": 0},
+           lambda o: [[change("used", 1, 0, "dropped", "acquire"), write("sequence", 8, "release"), fence(o(0, "release")),
+                       write("record", 1)],
+                      [read("sequence", "s", "acquire"), read("record", "r"), fence("acquire"), read("sequence", "s2")]],
+           lambda r, m: r["s"] == r["s2"] == 7 and r["r"] == 1,
+           (("payload/history.c", "__atomic_thread_fence(__ATOMIC_RELEASE)"),)),
+    Litmus("a region is described when it is counted", {"count": 0, "descriptor": 0},
+           lambda o: [[write("descriptor", 1), write("count", 1, o(0, "release"))],
+                      [read("count", "c", o(1, "acquire")), read("descriptor", "d")]],
+           lambda r, m: r["c"] == 1 and r["d"] == 0,
+           (("injector/recording/dump_writer.c", "atomic_store_explicit(atomic32(&w->shared->region_count), count + 1, memory_order_release)"),
+            ("payload/regions.c", "__atomic_load_n(&payload.dump->region_count, __ATOMIC_ACQUIRE)"))),
+    Litmus("unwind rules are there when their index is", {"index": 0, "rows": 0},
+           lambda o: [[write("rows", 1), write("index", 1, o(0, "release"))],
+                      [read("index", "i", o(1, "acquire")), read("rows", "r")]],
+           lambda r, m: r["i"] == 1 and r["r"] == 0,
+           (("injector/unwind/table_writer.c", "__atomic_store_n(&t->header->index_offset, at, __ATOMIC_RELEASE)"),
+            ("payload/rule_cache.h", "__atomic_load_n(&header->index_offset, __ATOMIC_ACQUIRE)"))),
+    Litmus("the clock of the lease is read whole", {"sequence": 0, "stamp": 0, "time": 0},
+           lambda o: [[write("sequence", 1), fence(o(0, "release")), write("stamp", 1), write("time", 1),
+                       write("sequence", 2, o(1, "release"))],
+                      [read("sequence", "s", "acquire"), read("stamp", "a"), read("time", "b"), fence("acquire"), read("sequence", "s2")]],
+           lambda r, m: r["s"] == r["s2"] and r["s"] % 2 == 0 and r["a"] != r["b"],
+           (("injector/recording/dump_writer.c", "atomic_thread_fence(memory_order_release)"),
+            ("injector/recording/dump_writer.c", "own->lease_sequence, memory_order_release)"))),
+    Litmus("who meets a code object that is being freed sees the count of that", {"count": 1, "object": 0},
+           lambda o: [[write("count", 2), fence(o(0, "full")), write("object", 1)],
+                      [read("object", "c"), fence(o(1, "acquire")), read("count", "n")]],
+           lambda r, m: r["c"] == 1 and r["n"] == 1,
+           (("payload/arch/aarch64/hooks.S", "dmb\tish"), None)),
+)
+
+
+def run(test, without=None):
+    """Is what must not be possible? without: number of an order that is left out."""
+    threads = test.threads(lambda number, order: "" if number == without else order)
+    return any(test.wrong(registers, memory) for registers, memory in outcomes(threads, test.start))
+
+
+def check_ordering(tree):
+    """Shared words have the orders that they need on a machine that reorders accesses: with them what must not be is impossible, and
+    without any one of them it is possible. The source has these orders."""
+    for test in TESTS:
+        if run(test) != test.still:
+            yield f"{test.name}: {'possible' if not test.still else 'impossible now: take it for what is kept'}"
+        for number, source in enumerate(test.sources):
+            if not run(test, number):
+                yield f"{test.name}: holds without order {number}, so that was not tried"
+            if source and source[1] not in (tree.source / source[0]).read_text(encoding="utf-8"):
+                yield f"{test.name}: {source[0]} has not {source[1]!r}"
