@@ -103,9 +103,14 @@ static void put_totals(struct pprof *p)
 	format_total(p, FIGURE_ALLOCATED_BYTES, allocated, sizeof allocated);
 	put(p, "%s%s; %s; intervals of %g %%", report_compares(r) ? "growth: " : "", live, allocated,
 	    100 * r->options.confidence);
+	double z = normal_quantile(r->options.confidence);
+	/* Alike blocks are the worst case; the second part is the bias of the first one where samples are few. */
 	if (r->largest_rate > 1 && !report_compares(r))
-		put(p, "a node with n samples (alloc_samples, inuse_samples) is known to about %.0f/sqrt(n) %%",
-		    100 * normal_quantile(r->options.confidence));
+		put(p,
+		    "the bytes of a node with n samples (alloc_samples, inuse_samples) are known to about %.0f/sqrt(n) "
+		    "+ "
+		    "%.0f/n %%; numbers of objects are known less well",
+		    100 * z, 50 * z * z);
 	if (report_compares(r))
 		put(p, "alloc_samples and inuse_samples are those that came and those that went; whether a growth is "
 		       "more than chance: memanalyze --diff, --since");

@@ -36,19 +36,24 @@ static char *put_number(char *out, double value, int digits)
 	return out + snprintf(out, NUMBER_TEXT, "%.*g,", digits ? digits : COUNT_DIGITS, value);
 }
 
+/* Of bytes and of blocks. */
+static char *put_pair(char *out, const struct estimate_sum pair[2])
+{
+	const struct estimate_sum *b = &pair[0], *c = &pair[1];
+
+	out = put_number(out, b->value, 0);
+	out = put_number(out, sqrt(b->variance), ERROR_DIGITS);
+	out = put_number(out, b->seen, 0);
+	out = put_number(out, c->value, COUNT_DIGITS);
+	return put_number(out, sqrt(c->variance), ERROR_DIGITS);
+}
+
 static char *put_sums(char *out, const struct estimate_sum *sums, enum report_figure bytes)
 {
-	const struct estimate_sum *b = &sums[bytes], *c = &sums[bytes + 1];
-
-	out = put_number(out, (double)b->samples, 0);
-	if (b->samples) {
-		out = put_number(out, b->value, 0);
-		out = put_number(out, sqrt(b->variance), ERROR_DIGITS);
-		out = put_number(out, b->seen, 0);
-		out = put_number(out, c->value, COUNT_DIGITS);
-		out = put_number(out, sqrt(c->variance), ERROR_DIGITS);
-	}
-	return put_number(out, c->next, ERROR_DIGITS);
+	out = put_number(out, (double)sums[bytes].samples, 0);
+	if (sums[bytes].samples)
+		out = put_pair(out, &sums[bytes]);
+	return put_number(out, sums[bytes + 1].next, ERROR_DIGITS);
 }
 
 size_t html_cell_text(const struct estimate_sum *bytes, const struct estimate_sum *count, char text[HTML_SUMS_TEXT])
@@ -89,7 +94,9 @@ size_t html_rows_text(const struct html_tree *t, uint32_t rows, char text[HTML_R
 
 	html_tree_sum(t, rows, &sums);
 	out = put_number(out, (double)sums.stacks, 0);
-	out = put_number(out, 2 * (double)sums.row.lost_live + sums.row.unknown, 0);
+	out = put_number(out, 2 * (double)sums.row.lost[0].samples + sums.row.unknown, 0);
+	if (sums.row.lost[0].samples)
+		out = put_number(put_pair(out, sums.row.lost), sums.row.lost[1].next, ERROR_DIGITS);
 	for (int f = 0; f < FIGURE_COUNT; f += 2)
 		out = put_sums(out, sums.row.sum, f);
 	for (int f = 0; report_compares(r) && !html_all_has_come(t) && f < FIGURE_COUNT; f += 2)

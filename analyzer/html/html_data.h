@@ -4,8 +4,9 @@
  * the other (html/model.js). Of each node in turn, callers before what they call:
  *
  *   2 * function + 1 if rows end there, how many levels up from the node before its caller is, and of the rows:
- *   their number, 2 * lost_live + 1 if their stack is not known, the sums of live blocks, those of allocated blocks,
- * and of a comparison of what has come (unless that is all there is) and of what has gone.
+ *   their number, 2 * the live samples that were lost + 1 if their stack is not known, if any was lost what they weigh
+ *   (bytes, standard error, those of the samples, number, its standard error, weight of one), the sums of live blocks,
+ * those of allocated blocks, and of a comparison of what has come (unless that is all there is) and of what has gone.
  *
  * Sums of blocks: samples, and if there are any: bytes, their standard error, those of the samples, number, its
  * standard error; then the weight of the next sample in numbers (in bytes all sums of a side have the same). The list

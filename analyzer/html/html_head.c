@@ -214,6 +214,7 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	json_bool(j, "doubtful", trust_live_doubtful(&r->trust));
 	json_number(j, "limit", report_detection_limit(r));
 	json_unsigned(j, "lostBusy", r->lost_busy);
+	json_unsigned(j, "lostLive", r->lost_unknown);
 	json_unsigned(j, "lostStack", r->lost_stack);
 	json_unsigned(j, "lostTotal", report_total_lacks(r));
 	json_unsigned(j, "lostBefore", r->lost_before);

@@ -11,6 +11,7 @@ void row_done(struct report_row *row)
 	free(row->frames);
 	free(row->change);
 	free(row->leak);
+	free(row->plan);
 }
 
 static int fill(const struct rows *rows, struct report_row *row, const uint64_t *places)
@@ -20,7 +21,9 @@ static int fill(const struct rows *rows, struct report_row *row, const uint64_t 
 	row->frames = bytes ? malloc(bytes) : NULL;
 	row->change = rows->changes ? calloc(1, sizeof *row->change) : NULL;
 	row->leak = rows->leaks ? calloc(1, sizeof *row->leak) : NULL;
-	if ((bytes && !row->frames) || (rows->changes && !row->change) || (rows->leaks && !row->leak))
+	row->plan = rows->plans ? calloc(1, sizeof *row->plan) : NULL;
+	if ((bytes && !row->frames) || (rows->changes && !row->change) || (rows->leaks && !row->leak) ||
+	    (rows->plans && !row->plan))
 		return -ENOMEM;
 	if (bytes)
 		memcpy(row->frames, places, bytes);
@@ -59,10 +62,54 @@ bool row_is_empty(const struct report_row *row, const struct row_change *change)
 	       (!change || (!change->old[FIGURE_ALLOCATED_COUNT].samples && !change->old[FIGURE_LIVE_COUNT].samples));
 }
 
+void slack_add(struct slack *slack, uint64_t size, uint64_t usable, double p)
+{
+	double extra = (double)usable - (double)size;
+
+	if (usable < size || usable > size + (1ull << 40))
+		return; /* 0: unknown */
+	estimate_add(&slack->sum, extra, p);
+	estimate_expect(&slack->sum, p < 1 ? extra / p : 0);
+	slack->requested += (double)size / p;
+	if (!(slack->smallest > 0) || (double)size < slack->smallest)
+		slack->smallest = size ? (double)size : 1;
+}
+
+/* At another rate q the variance is the sum of x^2 (1 - q) / q over all blocks, which that of x^2 (1 - q) / (q p) over
+ * samples estimates; likewise what is seen. */
+void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure f, double p, uint64_t rate)
+{
+	double x = f == FIGURE_LIVE_BYTES || f == FIGURE_ALLOCATED_BYTES ? (double)size : 1;
+
+	plan->value += x / p;
+	for (int k = 0; k < PLAN_RATES && 1ull << k < 4 * rate; k++) {
+		double q = estimate_probability(size, 1ull << k);
+		plan->variance[k] += x * x * (1 - q) / (q * p);
+		plan->seen[k] += x * q / p;
+	}
+}
+
 void slack_merge(struct slack *into, const struct slack *from)
 {
 	estimate_merge(&into->sum, &from->sum);
 	into->requested += from->requested;
+	if (from->smallest > 0 && !(into->smallest > 0 && into->smallest <= from->smallest))
+		into->smallest = from->smallest;
+}
+
+void lost_merge(struct estimate_sum into[2], const struct estimate_sum from[2])
+{
+	for (int f = FIGURE_LIVE_BYTES; f <= FIGURE_LIVE_COUNT; f++)
+		estimate_merge(&into[f], &from[f]);
+}
+
+static void plan_merge(struct row_plan *into, const struct row_plan *from)
+{
+	into->value += from->value;
+	for (int k = 0; k < PLAN_RATES; k++) {
+		into->variance[k] += from->variance[k];
+		into->seen[k] += from->seen[k];
+	}
 }
 
 static void change_merge(struct row_change *into, const struct row_change *from)
@@ -82,6 +129,8 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		change_merge(into->change, from->change);
 	if (into->leak && from->leak)
 		leak_merge(into->leak, from->leak);
+	if (into->plan && from->plan)
+		plan_merge(into->plan, from->plan);
 	slack_merge(&into->slack, &from->slack);
 	free_tally_merge(&into->frees, &from->frees);
 	into->times.peak[FIGURE_LIVE_BYTES] += from->times.peak[FIGURE_LIVE_BYTES];
@@ -91,7 +140,7 @@ void row_merge(struct report_row *into, const struct report_row *from)
 		if (from->smallest[side] > 0 &&
 		    !(into->smallest[side] <= from->smallest[side] && into->smallest[side] > 0))
 			into->smallest[side] = from->smallest[side];
-	into->lost_live += from->lost_live;
+	lost_merge(into->lost, from->lost);
 	into->flags |= from->flags;
 }
 

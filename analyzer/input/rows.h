@@ -24,11 +24,19 @@ enum report_figure {
 struct slack {
 	struct estimate_sum sum; /* usable - requested bytes */
 	double requested;        /* estimated */
+	double smallest;         /* size of a sample; 0: there is none */
 };
 
 /* Of a comparison: before, and the disjoint sets of blocks whose difference is the growth. */
 struct row_change {
 	struct estimate_sum old[FIGURE_COUNT], plus[FIGURE_COUNT], minus[FIGURE_COUNT];
+};
+
+/* What the sums of a figure would be on average at the rates 1, 2, 4 …, by each of the samples that are known. */
+#define PLAN_RATES 33
+struct row_plan {
+	double value; /* of these samples */
+	double variance[PLAN_RATES], seen[PLAN_RATES];
 };
 
 /* Beside the figures of the end, if they are asked for; estimates. */
@@ -42,14 +50,17 @@ struct report_row {
 	struct slack slack;
 	struct row_change *change; /* NULL: nothing is compared */
 	struct leak_tally *leak;   /* NULL: nobody looks for leaks */
+	struct row_plan *plan;     /* NULL: nothing is planned */
 	struct free_tally frees;   /* how the records of its blocks ended */
 	struct row_times times;
 	double smallest[2]; /* size of a sample: of the newer dumps, of the older one; 0: there is none */
-	uint64_t lost_live; /* samples that had no room in the live table */
-	double p_value;     /* of the growth, one-sided; 1 if there is none */
-	bool grown;         /* more than chance explains, all rows considered; of leaks: it is one */
-	bool grows;    /* of leaks: old blocks become more, but may be blocks that live long, or a cache that fills */
-	bool doubtful; /* frees are missed: growth of live figures may be nothing but that */
+	struct estimate_sum
+		lost[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT: samples that had no room in the live table */
+	double part[2];  /* of the error of lower ends, live and allocated (estimate.h); 0: it was not chosen */
+	double p_value;  /* of the growth, one-sided; 1 if there is none */
+	bool grown;      /* more than chance explains, all rows considered; of leaks: it is one */
+	bool grows;      /* of leaks: old blocks become more, but may be blocks that live long, or a cache that fills */
+	bool doubtful;   /* frees are missed: growth of live figures may be nothing but that */
 	uint64_t *frames; /* places, from the caller of the allocator outward */
 	uint32_t frame_count;
 	uint32_t flags; /* DUMP_STACK_*; of any of the stacks in this row */
@@ -63,7 +74,8 @@ struct rows {
 	struct report_row *list;
 	size_t count;
 	bool changes;      /* rows have a change: to be set before the first */
-	bool leaks;        /* the same of a leak */
+	bool leaks;        /* the same of a leak, */
+	bool plans;        /* and of a plan */
 	struct map row_of; /* hash of the frames -> row; collisions step by one */
 };
 
@@ -71,8 +83,14 @@ struct rows {
 struct report_row *rows_get(struct rows *rows, const uint64_t *places, uint32_t n, bool unknown);
 /* Whether nothing is summed up, before and after; change may be NULL. */
 bool row_is_empty(const struct report_row *row, const struct row_change *change);
+/* A live block that was sampled with p; usable 0: it is not known. */
+void slack_add(struct slack *slack, uint64_t size, uint64_t usable, double p);
+/* A block that was sampled with p; rate: no sample has a larger one. */
+void row_plan_add(struct row_plan *plan, uint64_t size, enum report_figure figure, double p, uint64_t rate);
 void slack_merge(struct slack *into, const struct slack *from);
-/* Adds all that is summed up; of change and leak, if both have one. */
+/* The same of what was lost. */
+void lost_merge(struct estimate_sum into[2], const struct estimate_sum from[2]);
+/* Adds all that is summed up; of change, leak and plan, if both have one. */
 void row_merge(struct report_row *into, const struct report_row *from);
 void row_done(struct report_row *row);
 void rows_done(struct rows *rows);

@@ -53,6 +53,9 @@ static bool by_record(const struct samples *s)
 	return s->options.filter && s->options.filter->records;
 }
 
+/* Makes room for more elements of another list; false: there is none. */
+#define MORE(list, room) ((more = reallocarray(list, room, sizeof *(list))) ? ((list) = more, true) : false)
+
 static int grow(struct samples *s)
 {
 	size_t room = s->room ? 2 * s->room : 64;
@@ -63,28 +66,11 @@ static int grow(struct samples *s)
 	s->tallies = tallies;
 	if (r)
 		return r;
-	struct live_part *lives = reallocarray(s->lives, room, sizeof *lives);
-	if (!lives)
+	void *more;
+	if (!MORE(s->lives, room) || (windows && !MORE(s->windows, room)) ||
+	    (s->options.leaks && !MORE(s->leaks, room)) || (s->options.times && !MORE(s->times, room)) ||
+	    (s->options.plan && !MORE(s->plans, room)))
 		return -ENOMEM;
-	s->lives = lives;
-	if (windows) {
-		struct window_part *more = reallocarray(s->windows, room, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		s->windows = more;
-	}
-	if (s->options.leaks) {
-		struct leak_tally *more = reallocarray(s->leaks, room, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		s->leaks = more;
-	}
-	if (s->options.times) {
-		struct row_times *more = reallocarray(s->times, room, sizeof *more);
-		if (!more)
-			return -ENOMEM;
-		s->times = more;
-	}
 	s->room = room;
 	return 0;
 }
@@ -111,6 +97,8 @@ static int add_stack(struct samples *s, uint32_t reference)
 		s->leaks[s->count] = (struct leak_tally){ 0 };
 	if (s->times)
 		s->times[s->count] = (struct row_times){ 0 };
+	if (s->plans)
+		s->plans[s->count] = (struct row_plan){ 0 };
 	r = map_put(&s->stack_of, reference, (uint32_t)s->count);
 	if (!r)
 		s->count++;
@@ -166,17 +154,6 @@ static int add_to_pair(struct samples *s, const struct sample *sample, double p)
 	return 0;
 }
 
-static void add_slack(struct slack *slack, const struct sample *sample, double p)
-{
-	double extra = (double)sample->usable - (double)sample->size;
-
-	if (sample->usable < sample->size || sample->usable > sample->size + (1ull << 40))
-		return; /* 0: unknown */
-	estimate_add(&slack->sum, extra, p);
-	estimate_expect(&slack->sum, p < 1 ? extra / p : 0);
-	slack->requested += (double)sample->size / p;
-}
-
 static int add_to_thread(struct samples *s, const struct sample *sample, double p)
 {
 	struct thread_sum *thread = threads_get(&s->threads, sample->tid);
@@ -185,13 +162,14 @@ static int add_to_thread(struct samples *s, const struct sample *sample, double 
 		return -ENOMEM;
 	add_pair(thread->sum, sample->size, p);
 	if (!sample->freed)
-		add_slack(&thread->slack, sample, p);
+		slack_add(&thread->slack, sample->size, sample->usable, p);
 	return 0;
 }
 
-static const struct estimate_block *block_of(struct sample_batch *batch, uint64_t size, uint32_t rate)
+static const struct estimate_block *block_of(struct sample_batch *batch, uint64_t size, uint64_t rate)
 {
-	struct probability *c = &batch->probabilities[(size ^ size >> 11 ^ rate * 0x9e3779b1u >> 16) % PROBABILITIES];
+	struct probability *c =
+		&batch->probabilities[(size ^ size >> 11 ^ (uint32_t)rate * 0x9e3779b1u >> 16) % PROBABILITIES];
 
 	if (c->size != size || c->rate != rate)
 		*c = (struct probability){ size, rate, estimate_block(estimate_probability(size, rate)) };
@@ -256,7 +234,15 @@ static double lifetime_of(const struct samples *s, const struct sample *sample, 
 	return end > sample->born ? fmin(1e19, (double)(end - sample->born) * s->ns_per_stamp) : 0;
 }
 
-static void add_to_times(const struct samples *s, const struct sample *sample, bool live, double p)
+/* The rate that it counts with in a half of the samples; 0: it is not in it. */
+static uint64_t rate_in(const struct sample *s, enum sample_half half)
+{
+	const struct thinning_sample sample = { s->size, s->born, s->stack, s->tid, s->rate };
+
+	return half == HALF_NONE ? s->rate : half_rate_of(&sample, half);
+}
+
+static void add_to_times(struct samples *s, const struct sample *sample, bool live, double p)
 {
 	struct row_times *times = &s->times[sample->number];
 	uint64_t peak = s->options.peak;
@@ -264,8 +250,20 @@ static void add_to_times(const struct samples *s, const struct sample *sample, b
 	times->lived += lifetime_of(s, sample, live) / p;
 	if (sample->born > peak || (sample->freed && sample->freed <= peak))
 		return;
-	times->peak[FIGURE_LIVE_BYTES] += (double)sample->size / p;
-	times->peak[FIGURE_LIVE_COUNT] += 1 / p;
+	uint64_t rate = rate_in(sample, HALF_TELLS);
+	if (!rate)
+		return;
+	double half = block_of(s->batch, sample->size, rate)->p;
+	times->peak[FIGURE_LIVE_BYTES] += (double)sample->size / half;
+	times->peak[FIGURE_LIVE_COUNT] += 1 / half;
+}
+
+static void add_to_plan(struct samples *s, const struct sample *sample, bool live, double p)
+{
+	enum report_figure f = s->options.planned;
+
+	if (f <= FIGURE_LIVE_COUNT ? live : is_born_in(&s->options, sample))
+		row_plan_add(&s->plans[sample->number], sample->size, f, p, s->rate);
 }
 
 static void add_to_class(struct samples *s, const struct sample *sample, bool live, double p)
@@ -277,7 +275,7 @@ static void add_to_class(struct samples *s, const struct sample *sample, bool li
 	if (live)
 		add_pair(sum->sum, sample->size, p);
 	if (live && !sample->freed)
-		add_slack(&sum->slack, sample, p);
+		slack_add(&sum->slack, sample->size, sample->usable, p);
 	if (is_born_in(&s->options, sample))
 		add_pair(sum->sum + FIGURE_ALLOCATED_BYTES, sample->size, p);
 }
@@ -339,14 +337,15 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	} else {
 		part->records++;
 	}
-	if (!sample->rate)
+	uint64_t rate = sample->rate ? rate_in(sample, o->half) : 0;
+	if (!rate)
 		return 0;
-	const struct estimate_block *block = block_of(s->batch, sample->size, sample->rate);
-	double p = block->p;
+	const struct estimate_block *block = block_of(s->batch, sample->size, rate);
+	double p = block->p, weight = block->weight;
 	bool live = sample->born <= o->at && (!sample->freed || sample->freed > o->at);
 	add_to_tally(tally, sample->size, block);
-	if (sample->rate > s->rate)
-		s->rate = sample->rate;
+	if (rate > s->rate)
+		s->rate = rate;
 	if (add_end(s, sample, p))
 		return -ENOMEM;
 	if (!is_chosen(o->filter, sample)) {
@@ -360,13 +359,15 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	if (o->timeline && !tally->out && add_to_timeline(s, sample, p))
 		return -ENOMEM;
 	if (o->stack_threads && !tally->out &&
-	    stack_threads_add(o->stack_threads, tally->reference, sample->tid, (double)sample->size, block->weight,
-	                      live, is_born_in(o, sample)))
+	    stack_threads_add(o->stack_threads, tally->reference, sample->tid, (double)sample->size, weight, live,
+	                      is_born_in(o, sample)))
 		return -ENOMEM;
 	if (o->classes && !tally->out)
 		add_to_class(s, sample, live, p);
 	if (s->times && !tally->out)
 		add_to_times(s, sample, live, p);
+	if (s->plans)
+		add_to_plan(s, sample, live, p);
 	if (s->windows)
 		add_to_window(&s->windows[sample->number], o, sample, live, p);
 	if (o->leaks)
@@ -375,7 +376,7 @@ static int add_sample(struct samples *s, const struct sample *sample)
 	if (sample->freed)
 		return 0;
 	if (live)
-		add_slack(&part->slack, sample, p);
+		slack_add(&part->slack, sample->size, sample->usable, p);
 	return o->kept ? add_to_pair(s, sample, p) : 0;
 }
 
@@ -475,6 +476,7 @@ static void clear(struct samples *s)
 	free(s->windows);
 	free(s->leaks);
 	free(s->times);
+	free(s->plans);
 	map_done(&s->stack_of);
 	threads_done(&s->threads);
 	reuse_done(&s->reuse);
@@ -487,6 +489,7 @@ static void clear(struct samples *s)
 	s->windows = NULL;
 	s->leaks = NULL;
 	s->times = NULL;
+	s->plans = NULL;
 	s->count = s->room = 0;
 	s->taken = 0;
 	s->stack_bytes = 0;

@@ -13,6 +13,7 @@
 #include "input/classes.h"
 #include "dump/dump_reader.h"
 #include "stats/estimate.h"
+#include "stats/halves.h"
 #include "stats/leaks.h"
 #include "base/map.h"
 #include "input/progress.h"
@@ -55,8 +56,11 @@ struct sample_options {
 	 * which is read second, with 1 if they are in the later one, too. NULL: no such pair. */
 	struct map *kept;
 	bool later;
+	enum sample_half half;               /* only these samples count */
 	bool times;                          /* lifetimes, too, and what was live at */
-	uint64_t peak;                       /* this stamp */
+	uint64_t peak;                       /* this stamp, which was chosen by half of the samples */
+	bool plan;                           /* how well sums would be known at other rates, too, */
+	enum report_figure planned;          /* those of this figure */
 	bool threads;                        /* sum up by thread, too */
 	enum class_kind classes;             /* sum up by size or lifetime, too */
 	const struct sample_filter *filter;  /* NULL: none */
@@ -90,6 +94,7 @@ struct samples {
 	struct window_part *windows;                /* NULL: not asked for */
 	struct leak_tally *leaks;                   /* NULL: not asked for */
 	struct row_times *times;                    /* NULL: not asked for */
+	struct row_plan *plans;                     /* NULL: not asked for */
 	struct threads threads;                     /* empty: not asked for */
 	struct classes classes;                     /* empty: not asked for */
 	struct estimate_sum left_out[FIGURE_COUNT]; /* by what their records say, whatever their stack is */

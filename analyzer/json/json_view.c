@@ -110,6 +110,11 @@ void json_timeline(struct json *j, const struct report *r)
 {
 	if (!r->options.timeline)
 		return;
+	struct estimate highest = report_highest(r);
+	json_object(j, "timeline_highest");
+	json_number(j, "low", highest.low);
+	json_number(j, "high", highest.high);
+	json_object_end(j);
 	json_array(j, "timeline");
 	for (size_t i = 0; i < r->timeline.count; i++) {
 		const struct timeline_point *point = &r->timeline.points[i];

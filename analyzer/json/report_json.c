@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/json.h"
@@ -39,18 +40,23 @@ static void put_slack(struct json *j, const struct report *r, const struct slack
 		return;
 	json_object(j, "fragmentation");
 	json_number(j, "requested_bytes", slack->requested);
-	json_bytes(j, "slack_bytes", estimate_interval(&slack->sum, r->options.confidence));
+	struct estimate x = report_slack(r, slack);
+	json_bytes(j, "slack_bytes", x);
+	json_number(j, "slack_unseen_bytes", x.unseen);
 	json_object_end(j);
 }
 
 static void put_sums(struct json *j, const struct report *r, const char *name,
-                     const struct estimate_sum sum[FIGURE_COUNT], uint64_t lost_live, const struct slack *slack)
+                     const struct estimate_sum sum[FIGURE_COUNT], const struct estimate_sum lost[2],
+                     const struct slack *slack)
 {
-	struct report_row row = { .lost_live = lost_live };
+	struct report_row row = { 0 };
 
 	json_object(j, name);
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		row.sum[f] = sum[f];
+	if (lost)
+		memcpy(row.lost, lost, sizeof row.lost);
 	put_figures(j, r, &row);
 	if (slack)
 		put_slack(j, r, slack);
@@ -59,7 +65,7 @@ static void put_sums(struct json *j, const struct report *r, const char *name,
 
 static void put_growth(struct json *j, const struct report *r, const struct report_row *row)
 {
-	put_sums(j, r, "old", row->change->old, 0, NULL);
+	put_sums(j, r, "old", row->change->old, NULL, NULL);
 	json_object(j, "growth");
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		put_figure(j, f, report_growth(r, row, f));
@@ -152,8 +158,8 @@ static int put_stacks(struct json *j, const struct report *r, struct json_frames
 static void put_group(struct json *j, const struct report *r, const struct group *g)
 {
 	json_group_names(j, r, g);
-	put_sums(j, r, "inclusive", g->inclusive, g->lost_live_inclusive, &g->slack_inclusive);
-	put_sums(j, r, "exclusive", g->exclusive, g->lost_live_exclusive, &g->slack_exclusive);
+	put_sums(j, r, "inclusive", g->inclusive, g->lost_inclusive, &g->slack_inclusive);
+	put_sums(j, r, "exclusive", g->exclusive, g->lost_exclusive, &g->slack_exclusive);
 }
 
 /* Of a thread, a size or a lifetime. What a thread has allocated in all is not known. */
@@ -405,7 +411,24 @@ static void put_memory(struct json *j, const struct report *r)
 	json_number(j, "files_growth_bytes", m->files_growth);
 	json_bytes(j, "captured_live_bytes", m->live);
 	json_bytes(j, "captured_allocated_bytes", m->seen);
+	json_number(j, "not_live_at_most_bytes", m->not_live);
 	json_bool(j, "mostly_unseen", m->mostly_unseen);
+	json_object_end(j);
+}
+
+/* What the intervals of the stacks promise together, and the share of the first one. */
+static void put_chosen(struct json *j, const struct report *r)
+{
+	double error = (1 - r->options.confidence) / 2;
+
+	if (report_compares(r) || r->options.leaks || r->options.by != BY_STACK || !r->rows.count)
+		return;
+	struct estimate share = report_share_interval(r, r->rows.list, r->options.sort);
+	json_number(j, "lower_ends_hold", 1 - error);
+	json_number(j, "upper_ends_may_miss", error * (double)report_listed(r));
+	json_object(j, "first_share");
+	json_number(j, "low", share.low);
+	json_number(j, "high", share.high);
 	json_object_end(j);
 }
 
@@ -426,6 +449,7 @@ static void put_view(struct json *j, const struct report *r)
 		json_bool(j, "same_session", r->same_session);
 	json_bool(j, "past_unknown", r->past_unknown);
 	json_bool(j, "peak", r->options.peak);
+	put_chosen(j, r);
 	if (!o->leaks && !report_compares(r))
 		json_bool(j, "first_is_largest", report_first_is_largest(r));
 	json_filter(j, r);

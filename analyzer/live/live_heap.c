@@ -421,10 +421,14 @@ struct estimate live_heap_estimate(const struct live_heap *h, const struct live_
 {
 	const struct estimate_sum *sum = &stack->live[bytes ? BYTES : BLOCKS],
 				  *all = &h->total.live[bytes ? BYTES : BLOCKS];
-	struct estimate x = estimate_interval(sum, confidence);
+	bool whole = stack == &h->total;
+	double most = whole ? 0 : estimate_interval(&h->total.live[BYTES], confidence).high;
+	/* Rows are those that the estimates chose. */
+	double part = whole ? 1 : estimate_listed_share(&stack->live[BYTES], confidence, most);
+	struct estimate x = estimate_interval_listed(sum, confidence, part);
 	uint64_t lost = h->counters[DUMP_COUNTER_lost_busy] + h->counters[DUMP_COUNTER_lost_live_full];
 
-	if (stack != &h->total && stack != &h->list[0])
+	if (!whole && stack != &h->list[0])
 		lost += h->counters[DUMP_COUNTER_lost_stack_full];
 	if (all->samples)
 		x.high += (double)lost * all->value / (double)all->samples;

@@ -9,6 +9,7 @@
 #include "base/index_list.h"
 #include "report/session_groups.h"
 #include "report/judge.h"
+#include "report/lost_samples.h"
 #include "input/samples.h"
 #include "report/stack_places.h"
 #include "symbols/target_root.h"
@@ -97,6 +98,12 @@ static void add_unfiltered(const struct build *b, const struct part *part, const
 		estimate_merge(&all->sum[f], &sum[f]);
 }
 
+/* Of the session, and of what is sampled half as often. */
+static uint64_t largest_rate(const struct build *b, enum sample_half half)
+{
+	return half_rate(b->report->sessions[b->report->session_count - 1].largest_rate_bytes, half);
+}
+
 /* Says which sizes the samples of the stack show: a count that has no sample of its own is about them. What else an
  * unseen sample may weigh is known when all dumps are (unseen.h). */
 static void know_sizes(const struct build *b, struct part *part, const struct dump_stack *stack)
@@ -107,8 +114,11 @@ static void know_sizes(const struct build *b, struct part *part, const struct du
 	double count = part->tally->next;
 
 	/* Where records are gone: sum of w^2 / sum of w, the mean weight of the samples weighted by themselves. */
-	if (b->samples.rate > 1 && stack && stack->taken_count)
-		count = fmax(count, stack->variance_count / ((double)stack->taken_count + stack->excess_count) + 1);
+	if (b->samples.rate > 1 && stack && stack->taken_count) {
+		double mean = stack->variance_count / ((double)stack->taken_count + stack->excess_count) + 1;
+		uint64_t taken = largest_rate(b, HALF_NONE), counts = largest_rate(b, b->samples.options.half);
+		count = fmax(count, counts != taken ? estimate_weight(estimate_size(mean, taken), counts) : mean);
+	}
 	if (!(smallest > 0))
 		smallest = estimate_size(count, b->samples.rate);
 	part->row.smallest[is_before(b)] = smallest;
@@ -144,6 +154,7 @@ static void take_samples(const struct build *b, struct part *part, size_t number
 		part->leak = s->leaks[number];
 	if (s->times)
 		part->row.times = s->times[number];
+	part->row.plan = s->plans ? &s->plans[number] : NULL;
 	for (int f = 0; f <= FIGURE_LIVE_COUNT; f++) {
 		part->row.sum[f] = s->lives[number].sum[f];
 		if (!s->windows)
@@ -175,7 +186,7 @@ static void take_side(const struct build *b, struct part *part)
 	}
 	if (before) {
 		row->slack = (struct slack){ 0 };
-		row->lost_live = 0;
+		memset(row->lost, 0, sizeof row->lost);
 	}
 }
 
@@ -209,8 +220,13 @@ static void fill_part(const struct build *b, struct part *part, size_t number, c
 	if (freed > part->tally->history)
 		part->leak.dropped = chosen_part(part, freed - part->tally->history);
 	/* Some of them may have been given up for room instead: it is known of how many in all, not of which stack. */
-	if (stack)
-		part->row.lost_live = stack->unkept < lost_live ? stack->unkept : lost_live;
+	if (stack && lost_live && stack->unkept && stack->taken_count) {
+		uint64_t lost = stack->unkept < lost_live ? stack->unkept : lost_live;
+		uint64_t dropped = freed > part->tally->history ? freed - part->tally->history : 0;
+		double seen = part->row.sum[FIGURE_LIVE_BYTES].seen + part->tally->history_bytes;
+		lost_samples_weigh(stack, &part->row.frees, seen, (double)lost / (double)(stack->unkept + dropped),
+		                   (double)lost, part->row.lost);
+	}
 	take_side(b, part);
 }
 
@@ -425,7 +441,8 @@ static bool needs_lost_history(const struct samples *s)
 }
 
 /* Looks at the moments of the timeline, with a reading of its own. */
-static int read_timeline(struct build *b, size_t count, struct timeline *timeline, struct spans *spans)
+static int read_timeline(struct build *b, size_t count, struct timeline *timeline, struct spans *spans,
+                         enum sample_half half)
 {
 	/* Blocks are old at each moment, not at the one of the report. */
 	struct sample_filter filter = b->filter;
@@ -435,8 +452,9 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 		                          .filter = filter_any(&b->report->options.filter) ? &filter : NULL,
 		                          .timeline = timeline,
 		                          .spans = spans,
+		                          .half = half,
 		                          .progress = b->report->options.progress };
-	struct samples samples = { .rate = b->samples.rate };
+	struct samples samples = { .rate = largest_rate(b, half) };
 	int s = timeline_init(timeline, count, dump_duration_ns(b->dump));
 
 	for (size_t i = 0; !s && i < count; i++)
@@ -452,11 +470,11 @@ static int read_timeline(struct build *b, size_t count, struct timeline *timelin
 	return s;
 }
 
-/* The moment at which most was live. */
+/* The moment at which most was live, by one half of the samples: the other half says what. */
 static int find_peak(struct build *b, uint64_t *stamp, uint64_t *ns)
 {
 	struct timeline timeline = { 0 };
-	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline, NULL);
+	int s = read_timeline(b, REPORT_PEAK_MOMENTS, &timeline, NULL, HALF_CHOOSES);
 
 	if (!s) {
 		*stamp = timeline_peak(&timeline)->stamp;
@@ -498,7 +516,7 @@ static int read_views(struct build *b, struct sample_options *options)
 		set_end(b, options->at);
 	}
 	if (!s && moments)
-		s = read_timeline(b, moments, &r->timeline, spans);
+		s = read_timeline(b, moments, &r->timeline, spans, HALF_NONE);
 	return s ? s : samples_read(&b->samples, b->dump, options);
 }
 
@@ -513,6 +531,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 	struct build b = { .report = r, .dump = dump, .side = side };
 	struct sample_options options = { .leaks = r->options.leaks ? &b.window : NULL,
 		                          .kept = kept,
+		                          .plan = r->options.plan > 0,
+		                          .planned = r->options.sort,
 		                          .threads = r->options.by == BY_THREAD,
 		                          .classes = groups_class(r->options.by),
 		                          .stack_threads = wants_threads(&r->options) ? &r->stack_threads : NULL,
@@ -521,8 +541,8 @@ int collect_dump(struct report *r, struct dump *dump, enum collect_side side, st
 
 	char root[IMAGE_ROOT_TEXT];
 
-	b.samples.rate = r->sessions[r->session_count - 1]
-	                         .largest_rate_bytes; /* there may be blocks that only this one would have seen */
+	options.half = r->options.peak ? HALF_TELLS : HALF_NONE;
+	b.samples.rate = largest_rate(&b, options.half); /* there may be blocks that only this one would have seen */
 	set_times(&b, &options);
 	target_root_find(dump, root);
 	int s = images_add(&r->images, dump, root, &b.modules);

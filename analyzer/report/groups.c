@@ -73,8 +73,10 @@ static int add_row(struct groups *g, uint32_t image, const char *name, const str
 		slack_merge(&group->slack_exclusive, &row->slack);
 	if (!again)
 		slack_merge(&group->slack_inclusive, &row->slack);
-	group->lost_live_exclusive += first ? row->lost_live : 0;
-	group->lost_live_inclusive += again ? 0 : row->lost_live;
+	if (first)
+		lost_merge(group->lost_exclusive, row->lost);
+	if (!again)
+		lost_merge(group->lost_inclusive, row->lost);
 	group->last_row = number + 1;
 	return 0;
 }

@@ -54,7 +54,7 @@ struct group {
 	uint32_t image; /* 0: none, or those of several */
 	struct estimate_sum inclusive[FIGURE_COUNT], exclusive[FIGURE_COUNT];
 	struct slack slack_inclusive, slack_exclusive;
-	uint64_t lost_live_inclusive, lost_live_exclusive;
+	struct estimate_sum lost_inclusive[2], lost_exclusive[2];
 	size_t last_row; /* the row that was counted last, + 1: recursion counts once */
 	/* Of a thread: */
 	uint32_t tid; /* 0: not known which */

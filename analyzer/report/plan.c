@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What --plan says: the row's sums are imagined as they would be on average at another rate, or after a longer time,
- * and the interval of those is taken. So it has all that an interval allows for, as it will be then.
+ * and the interval of those is taken. So it has all that an interval allows for, as it will be then. Each sample says
+ * what blocks of its size would add to the variance (input/rows.h): where sizes are spread, a few large blocks have
+ * most of it at a large rate, and next to nothing at a smaller one.
  */
 #include "report/report.h"
 
@@ -13,35 +15,40 @@
 /* How a row was sampled. */
 struct scene {
 	const struct estimate_sum *sum;
-	double size; /* mean size of its blocks */
+	const struct row_plan *plan;
+	double smallest; /* size of a block */
 	double rate;
 	double confidence;
+	double whole; /* of all rows, at the rate of the session and in its time */
 };
 
-/* Rates are continuous here. */
-static double probability(double size, double rate)
+/* Between two powers of two a power of the rate. */
+static double at_rate(const double *list, double rate)
 {
-	return rate > 1 ? -expm1(-fmax(size, 1) / rate) : 1;
+	double place = fmin(log2(fmax(rate, 1)), PLAN_RATES - 1.001);
+	int k = (int)place;
+	double part = place - k;
+
+	return list[k] > 0 && list[k + 1] > 0 ? pow(list[k], 1 - part) * pow(list[k + 1], part)
+	                                      : list[k] + (list[k + 1] - list[k]) * part;
 }
 
+/* What has no record is like what has one. */
 static struct estimate_sum imagine(const struct scene *s, double rate, double time)
 {
 	const struct estimate_sum *sum = s->sum;
+	double all = s->plan->value > 0 ? sum->value / s->plan->value * time : 0;
 	bool counts = sum->hidden > 0;
-	double p = probability(s->size, s->rate);
-	double q = probability(s->size, rate);
-	double samples = time * q / p;
-	double variance = p < 1 ? time * sum->variance * (1 - q) / q * p / (1 - p) : 0;
 
 	return (struct estimate_sum){
 		.value = sum->value * time,
-		.variance = variance,
-		.seen = fmin(sum->seen * samples, sum->value * time),
-		.samples = (uint64_t)((double)sum->samples * samples),
+		.variance = all * at_rate(s->plan->variance, rate),
+		.seen = fmin(all * at_rate(s->plan->seen, rate), sum->value * time),
+		.samples = 1,
 		.next = !(rate > 1) ? 0
-		        : counts    ? fmax(1, sum->next * p / q)
+		        : counts    ? fmax(1, -1 / expm1(-s->smallest / rate))
 		                    : rate,
-		.hidden = counts && rate > 1 ? 1 / probability(ESTIMATE_HIDDEN_BYTES, rate) : 0,
+		.hidden = counts && rate > 1 ? -1 / expm1(-(double)ESTIMATE_HIDDEN_BYTES / rate) : 0,
 	};
 }
 
@@ -49,7 +56,8 @@ static struct estimate_sum imagine(const struct scene *s, double rate, double ti
 static double precision_at(const struct scene *s, double rate, double time)
 {
 	struct estimate_sum sum = imagine(s, rate, time);
-	struct estimate x = estimate_interval(&sum, s->confidence);
+	double part = estimate_listed_share(&sum, s->confidence, s->whole * time);
+	struct estimate x = estimate_interval_listed(&sum, s->confidence, part);
 
 	return (x.high - x.low) / 2 / x.value;
 }
@@ -90,19 +98,18 @@ static double find_time(const struct scene *s, double precision)
 struct report_plan report_plan(const struct report *r, const struct report_row *row)
 {
 	enum report_figure f = r->options.sort;
-	bool live = f == FIGURE_LIVE_BYTES || f == FIGURE_LIVE_COUNT;
-	double bytes = row->sum[live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES].value;
-	double count = row->sum[live ? FIGURE_LIVE_COUNT : FIGURE_ALLOCATED_COUNT].value;
 	struct estimate x = report_estimate(r, row, f);
 	struct report_plan plan = { .now = INFINITY, .rate = INFINITY, .seconds = INFINITY };
 
-	if (!(bytes > 0) || !(count > 0) || !(x.value > 0))
+	if (!row->plan || !(row->plan->value > 0) || !(x.value > 0))
 		return plan;
 	plan.now = (x.high - x.low) / 2 / x.value;
 	const struct scene scene = { .sum = &row->sum[f],
-		                     .size = bytes / count,
+		                     .plan = row->plan,
+		                     .smallest = row->smallest[0],
 		                     .rate = (double)r->largest_rate,
-		                     .confidence = r->options.confidence };
+		                     .confidence = r->options.confidence,
+		                     .whole = report_estimate(r, &r->total, f).value };
 	plan.rate = find_rate(&scene, r->options.plan);
 	plan.seconds = r->session_count ? (double)r->sessions[0].duration_ns / 1e9 * find_time(&scene, r->options.plan)
 	                                : INFINITY;

@@ -82,6 +82,7 @@ int report_init(struct report *r, const struct report_options *options, struct e
 	int s = images_init(&r->images);
 	r->rows.changes = report_compares(r);
 	r->rows.leaks = options->leaks;
+	r->rows.plans = options->plan > 0;
 	if (!s && r->rows.changes) {
 		r->total.change = calloc(1, sizeof *r->total.change);
 		s = r->total.change ? 0 : -ENOMEM;
@@ -359,8 +360,6 @@ static void make_total(struct report *r)
 		row_merge(&r->total, &r->rows.list[i]);
 	unseen_fill_total(r);
 	r->total.flags = 0;
-	if (r->total.lost_live > r->lost_live)
-		r->total.lost_live = r->lost_live;
 }
 
 static enum report_kernel kernel_verdict(const struct report_memory *m, double live_high, double seen_high)
@@ -399,6 +398,7 @@ static void make_memory(struct report *r)
 	                   MEMORY_HEADER_BYTES * report_estimate(r, &r->unfiltered, FIGURE_LIVE_COUNT).high;
 	double seen_high =
 		m->seen.high + MEMORY_ADDED_BYTES * report_estimate(r, &r->unfiltered, FIGURE_ALLOCATED_COUNT).high;
+	m->not_live = fmax(0, m->private_growth - m->live.low);
 	m->verdict = kernel_verdict(m, live_high, seen_high);
 	m->mostly_unseen = m->known && m->private_growth > MEMORY_NOISE_BYTES && seen_high < m->private_growth / 2;
 }
@@ -418,6 +418,21 @@ static int make_groups(struct report *r)
 	return s;
 }
 
+/* The rows that are shown are those that the estimates chose. */
+static void fill_parts(struct report *r)
+{
+	static const enum report_figure bytes[] = { FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES };
+	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
+
+	for (int k = 0; k < 2; k++) {
+		double whole = report_estimate(r, &r->total, bytes[k]).high;
+		for (size_t i = 0; i < shown; i++) {
+			struct report_row *row = &r->rows.list[i];
+			row->part[k] = estimate_listed_share(&row->sum[bytes[k]], r->options.confidence, whole);
+		}
+	}
+}
+
 int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
@@ -426,6 +441,9 @@ int report_finish(struct report *r, struct err *e)
 	make_total(r);
 	if (!filter_any(&r->options.filter))
 		memcpy(r->unfiltered.sum, r->total.sum, sizeof r->total.sum);
+	memcpy(r->unfiltered.lost, r->total.lost, sizeof r->total.lost);
+	uint64_t known = r->total.lost[FIGURE_LIVE_BYTES].samples;
+	r->lost_unknown = r->lost_live > known ? r->lost_live - known : 0;
 	/* What the figures are worth does not depend on which are shown. */
 	make_memory(r);
 	judge(r);
@@ -445,6 +463,7 @@ int report_finish(struct report *r, struct err *e)
 		s = make_groups(r);
 	if (!s)
 		s = sort_rows(r);
+	fill_parts(r);
 	if (!s && filter_failed(&r->filter))
 		s = -ENOMEM;
 	return s ? fail(s, e) : 0;

@@ -107,6 +107,8 @@ struct report_memory {
 	struct estimate live;               /* of what was captured and is live */
 	struct estimate seen;               /* and of all that was captured */
 	enum report_kernel verdict;
+	double not_live;    /* of a growth, what at most is not in the blocks that are live, as often as the confidence
+	                       says */
 	bool mostly_unseen; /* a large growth, most of which was never ours for certain, not even if what was freed is
 	                       still the allocator's */
 };
@@ -155,6 +157,7 @@ struct report {
 	bool rates_differ;              /* not all of the dumps have the same largest rate */
 	uint64_t lost_busy;             /* samples not taken */
 	uint64_t lost_live;             /* samples taken that the live table had no room for */
+	uint64_t lost_unknown;          /* of these, those of which no stack knows */
 	uint64_t lost_stack;  /* samples whose stack had no room: they are in the total, and in the row whose stack is
 	                         not known */
 	uint64_t lost_before; /* of a comparison: samples not taken, or not kept, by the older session or before the
@@ -191,6 +194,8 @@ int report_make(struct report *report, struct dump *dump, const char *name, cons
 
 /* How many rows are to be shown. */
 size_t report_shown(const struct report *report);
+/* How many of these have a sample of the figure. */
+size_t report_listed(const struct report *report);
 /* How many frames of a row are: options.depth, counted from the one that is said to hold it. */
 size_t report_depth(const struct report *report, const struct report_row *row);
 /* To be called for each row that is shown, of count, in order: asks for the symbols of some rows at once. */
@@ -202,8 +207,9 @@ bool report_has_unassigned(const struct report *report);
 /* How many samples the total may lack because their stack had no room. */
 uint64_t report_total_lacks(const struct report *report);
 /*
- * Lost samples raise the upper end: they are counted as if they were like the others and all of this row. So do those
- * without a stack, but in a total that has them. Of a growth, what the older side has lost lowers the lower end.
+ * Lost samples raise the upper end: those that had no room in the live table by what the sums of their stack know of
+ * them; others as if they were like the rest and all of this row. So do those without a stack, but in a total that has
+ * them. Of a growth, what the older side has lost lowers the lower end.
  */
 struct estimate report_estimate(const struct report *report, const struct report_row *row, enum report_figure figure);
 /* What the figure is worth. */
@@ -229,6 +235,9 @@ struct estimate report_growth(const struct report *report, const struct report_r
 /* The same for one moment of the timeline, and for what was allocated before it. Of what is live, the intervals hold at
  * all moments together, as often as the confidence says. */
 struct estimate report_at_moment(const struct report *report, const struct estimate_sum *sum, bool live);
+/* The most that was live at any moment of the timeline, as often as the confidence says: the largest of the ends of the
+ * intervals that hold together. The value is that of the largest estimate, which is too high as a rule. */
+struct estimate report_highest(const struct report *report);
 /* Of a row that grows: the length of a session that would tell whether it is a leak, in seconds; INFINITY: not known.
  */
 double report_decides_after(const struct report *report, const struct report_row *row);
@@ -242,6 +251,9 @@ struct report_pace {
 /* Whether there is one. */
 bool report_has_pace(const struct report *report);
 struct report_pace report_pace(const struct report *report, bool old);
+/* What the allocator adds, in two parts: to the blocks of the sizes that samples show, the interval; to smaller ones,
+ * of any size, unseen at most, one-sided. */
+struct estimate report_slack(const struct report *report, const struct slack *slack);
 /* Whether rows have a growth: --diff or --since. */
 bool report_compares(const struct report *report);
 /*
@@ -252,6 +264,9 @@ bool report_compares(const struct report *report);
 bool report_first_is_largest(const struct report *report);
 /* The row's part of the total, 0 … 1. */
 double report_share(const struct report *report, const struct report_row *row, enum report_figure figure);
+/* The same with an interval: of the row and of all others, which have no block in common. */
+struct estimate report_share_interval(const struct report *report, const struct report_row *row,
+                                      enum report_figure figure);
 /* The bytes that a stack which is not listed may hold, with the chosen confidence; 0 if all is recorded. */
 double report_detection_limit(const struct report *report);
 /* The size of the smallest blocks that the unseen ones may be; 0 if all is recorded. */

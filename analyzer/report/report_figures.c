@@ -43,6 +43,15 @@ size_t report_shown(const struct report *r)
 	return r->options.top && r->options.top < n ? r->options.top : n;
 }
 
+size_t report_listed(const struct report *r)
+{
+	size_t shown = report_shown(r), n = 0;
+
+	while (n < shown && n < r->rows.count && r->rows.list[n].sum[r->options.sort].samples)
+		n++;
+	return n;
+}
+
 size_t report_depth(const struct report *r, const struct report_row *row)
 {
 	if (!r->options.depth || r->options.depth >= row->frame_count)
@@ -83,14 +92,14 @@ uint64_t report_total_lacks(const struct report *r)
 	return report_has_unassigned(r) ? 0 : r->lost_stack;
 }
 
-/* Samples that the row may lack. */
+/* Samples that the row may lack, of which nothing is known. */
 static uint64_t missing(const struct report *r, const struct report_row *row, bool live)
 {
 	uint64_t without = row->unknown || row == &r->unfiltered ? 0
 	                   : row == &r->total                    ? report_total_lacks(r)
 	                                                         : r->lost_stack;
 
-	return r->lost_busy + (live ? row->lost_live : 0) + without;
+	return r->lost_busy + without + (live ? r->lost_unknown : 0);
 }
 
 enum trust_value report_trust(const struct report *r, enum report_figure figure)
@@ -98,10 +107,11 @@ enum trust_value report_trust(const struct report *r, enum report_figure figure)
 	return (report_is_live(figure) ? r->trust.live : r->trust.allocated).value;
 }
 
+/* part: of the error of the lower end (estimate.h). */
 static struct estimate interval(const struct report *r, const struct estimate_sum *sum, enum report_figure figure,
-                                double confidence)
+                                double confidence, double part)
 {
-	struct estimate x = estimate_interval(sum, confidence);
+	struct estimate x = estimate_interval_listed(sum, confidence, part > 0 ? part : 1);
 
 	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
 	return x;
@@ -109,15 +119,21 @@ static struct estimate interval(const struct report *r, const struct estimate_su
 
 struct estimate report_interval(const struct report *r, const struct estimate_sum *sum, enum report_figure figure)
 {
-	return interval(r, sum, figure, r->options.confidence);
+	return interval(r, sum, figure, r->options.confidence, 1);
 }
 
 static struct estimate estimate_row(const struct report *r, const struct report_row *row, enum report_figure figure,
                                     double confidence)
 {
-	struct estimate x = interval(r, &row->sum[figure], figure, confidence);
+	bool live = report_is_live(figure);
+	struct estimate x = interval(r, &row->sum[figure], figure, confidence, row->part[!live]);
 
-	x.high += report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
+	if (live && row->lost[figure].samples) {
+		struct estimate_sum all = row->sum[figure];
+		estimate_merge(&all, &row->lost[figure]);
+		x.high = estimate_interval(&all, confidence).high;
+	}
+	x.high += report_lost_weight(r, figure, missing(r, row, live));
 	return x;
 }
 
@@ -161,19 +177,34 @@ size_t report_inner(const struct report *r, const struct report_row *row)
 struct estimate report_at_moment(const struct report *r, const struct estimate_sum *sum, bool live)
 {
 	enum report_figure f = live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES;
-	struct report_row row = { .unknown = report_has_unassigned(r), .lost_live = r->total.lost_live };
+	struct report_row row = { .unknown = report_has_unassigned(r) };
 	double error = 1 - r->options.confidence;
 
 	row.sum[f] = *sum;
+	memcpy(row.lost, r->total.lost, sizeof row.lost);
 	/* Each of the moments may miss with its part of the error. */
 	return estimate_row(r, &row, f, live ? 1 - error / (double)r->timeline.count : 1 - error);
 }
 
+struct estimate report_highest(const struct report *r)
+{
+	struct estimate most = { 0 };
+
+	for (size_t i = 0; i < r->timeline.count; i++) {
+		struct estimate x = report_at_moment(r, &r->timeline.points[i].live, true);
+		most.exact = x.exact;
+		most.value = fmax(most.value, x.value);
+		most.low = fmax(most.low, x.low);
+		most.high = fmax(most.high, x.high);
+	}
+	return most;
+}
+
 struct report_row report_thread(const struct report *r, const struct group *g)
 {
-	struct report_row row = { .slack = g->slack_inclusive,
-		                  .lost_live = r->lost_live,
-		                  .unknown = report_has_unassigned(r) };
+	struct report_row row = { .slack = g->slack_inclusive, .unknown = report_has_unassigned(r) };
+
+	memcpy(row.lost, r->total.lost, sizeof row.lost); /* it may be all of it */
 
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		row.sum[f] = g->inclusive[f];
@@ -182,10 +213,11 @@ struct report_row report_thread(const struct report *r, const struct group *g)
 
 struct estimate report_growth(const struct report *r, const struct report_row *row, enum report_figure figure)
 {
-	struct estimate x =
-		compare_interval(&row->change->plus[figure], &row->change->minus[figure], r->options.confidence);
+	const struct estimate_sum *plus = &row->change->plus[figure], *minus = &row->change->minus[figure];
+	struct estimate x = compare_interval(plus, minus, r->options.confidence);
 
-	x.high += report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
+	x.high += (report_is_live(figure) ? row->lost[figure].value : 0) +
+	          report_lost_weight(r, figure, missing(r, row, report_is_live(figure)));
 	x.low -= report_lost_weight(r, figure, r->lost_before);
 	x.exact = x.exact && report_trust(r, figure) == TRUST_MEASURED;
 	return x;
@@ -241,6 +273,45 @@ double report_share(const struct report *r, const struct report_row *row, enum r
 	double all = r->total.sum[figure].value;
 
 	return all > 0 ? row->sum[figure].value / all : 0;
+}
+
+/* What an allocator adds to the smallest blocks, at most: glibc's have 24 usable bytes. */
+#define SLACK_MOST_BYTES 23
+
+static double part_of(double x, double rest)
+{
+	return x + rest > 0 ? x / (x + rest) : 0;
+}
+
+struct estimate report_share_interval(const struct report *r, const struct report_row *row, enum report_figure f)
+{
+	const struct estimate_sum *all = &r->total.sum[f], *sum = &row->sum[f];
+	struct estimate x = report_estimate(r, row, f);
+	struct report_row rest = { .unknown = row->unknown };
+
+	memcpy(rest.lost, r->total.lost, sizeof rest.lost);
+	rest.sum[f] = (struct estimate_sum){ .value = fmax(0, all->value - sum->value),
+		                             .variance = fmax(0, all->variance - sum->variance),
+		                             .seen = fmax(0, all->seen - sum->seen),
+		                             .next = all->next,
+		                             .samples = all->samples - sum->samples,
+		                             .hidden = all->hidden };
+	struct estimate y = report_estimate(r, &rest, f);
+	return (struct estimate){ .value = report_share(r, row, f),
+		                  .low = part_of(x.low, y.high),
+		                  .high = part_of(x.high, y.low),
+		                  .exact = x.exact && y.exact };
+}
+
+struct estimate report_slack(const struct report *r, const struct slack *slack)
+{
+	struct estimate x = report_interval(r, &slack->sum, FIGURE_LIVE_BYTES);
+	bool smaller = r->largest_rate > 1 && slack->smallest > 1;
+
+	x.unseen = smaller ? SLACK_MOST_BYTES * estimate_detection_limit(1 / estimate_probability(1, r->largest_rate),
+	                                                                 r->options.confidence)
+	                   : 0;
+	return x;
 }
 
 double report_detection_limit(const struct report *r)

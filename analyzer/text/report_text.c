@@ -56,10 +56,13 @@ static void put_totals(const struct text *t)
 	}
 	put_unseen(t);
 	if (r->total.slack.sum.samples && r->total.slack.requested > 0 && !report_compares(r)) {
-		struct estimate x = report_interval(r, &r->total.slack.sum, FIGURE_LIVE_BYTES);
+		struct estimate x = report_slack(r, &r->total.slack);
 		fprintf(t->out, "  %-18s %14s   %s (%s of what was requested)\n", "allocator's slack",
 		        size_format(x.value, value), text_interval(FIGURE_LIVE_BYTES, &x, range),
 		        text_percent(x.value / r->total.slack.requested, growth));
+		if (x.unseen > 0)
+			fprintf(t->out, "  %-18s %14s   less than %s in blocks smaller than all samples\n", "", "",
+			        size_format(x.unseen, value));
 	}
 }
 

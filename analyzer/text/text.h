@@ -44,6 +44,8 @@ size_t text_name(const struct report *report, const char *name, size_t columns, 
 const struct folded_frame *text_frame(const struct folded_stack *stack, size_t i);
 /* "numpy (7 frames)"; returns how many columns it has. */
 size_t text_folded(const struct folded_frame *frame, char out[LINE_TEXT]);
+/* What the intervals of the rows that are shown promise together, behind them. */
+void text_chosen(const struct text *t);
 /* A line on what the allocator adds, if it is known. */
 void text_slack(const struct text *t, const struct slack *slack);
 /* One for each character. */

@@ -118,15 +118,19 @@ static void put_largest(const struct text *t)
 {
 	const struct report *r = t->report;
 	const struct report_row *row = r->rows.list;
-	char share[16];
+	char share[16], low[16], high[16];
 
 	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
 		return;
 	if (!put_owner(t, report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ",
 	               row))
 		return;
-	fprintf(t->out, ", %s %s of it", report_is_live(r->options.sort) ? "holds" : "allocated",
-	        text_percent(report_share(r, row, r->options.sort), share));
+	struct estimate x = report_share_interval(r, row, r->options.sort);
+	fprintf(t->out, ", %s %s", report_is_live(r->options.sort) ? "holds" : "allocated",
+	        text_percent(x.value, share));
+	if (x.low < x.high)
+		fprintf(t->out, " (%s .. %s)", text_percent(x.low, low), text_percent(x.high, high));
+	fputs(" of it", t->out);
 }
 
 void text_verdict(const struct text *t)
@@ -228,13 +232,17 @@ static void put_kernel(const struct text *t)
 		[KERNEL_MORE] = "more than was seen",
 	};
 	const struct report_memory *m = &t->report->memory;
-	char growth[40];
+	char growth[40], most[40];
 
 	if (!m->known || m->ended || m->mostly_unseen || filter_any(&t->report->options.filter))
 		return;
 	text_amount(FIGURE_LIVE_BYTES, m->private_growth, growth);
-	fprintf(t->out, "  the kernel says: %s%s private memory: %s\n", m->private_growth > 0 ? "+" : "", growth,
+	fprintf(t->out, "  the kernel says: %s%s private memory: %s", m->private_growth > 0 ? "+" : "", growth,
 	        words[m->verdict]);
+	/* That they agree is no more than the interval tells. */
+	if (m->verdict == KERNEL_AGREES && m->not_live > MEMORY_NOISE_BYTES)
+		fprintf(t->out, ", but for %s at most that may not be of it", size_format(m->not_live, most));
+	putc('\n', t->out);
 }
 
 const char *text_resident_growth(const struct report_memory *m, char text[96])

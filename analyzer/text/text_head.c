@@ -226,6 +226,11 @@ static void put_window(const struct text *t)
 		        (double)o->at_ns / 1e9);
 	else if (o->since_ns)
 		fprintf(t->out, "since %g s after the attach\n", (double)o->since_ns / 1e9);
+	else if (o->peak)
+		fprintf(t->out,
+		        "the heap %g s after the attach, when most was live by one half of the samples; the other half "
+		        "says what\n",
+		        (double)o->at_ns / 1e9);
 	else if (o->at_ns)
 		fprintf(t->out, "the heap as it was %g s after the attach\n", (double)o->at_ns / 1e9);
 	else

@@ -208,6 +208,7 @@ size_t text_holders(const struct text *t)
 	}
 	if (!shown)
 		fputs("    none\n", t->out);
+	text_chosen(t);
 	if (folded)
 		fputs("    frames of allocators, of the standard library and below Python are folded: --full-stacks "
 		      "shows them\n",

@@ -259,7 +259,7 @@ static void put_row_leak(const struct text *t, const struct report_row *row)
 
 void text_slack(const struct text *t, const struct slack *slack)
 {
-	struct estimate x = report_interval(t->report, &slack->sum, FIGURE_LIVE_BYTES);
+	struct estimate x = report_slack(t->report, slack);
 	char value[40], range[96], requested[40], share[16];
 
 	if (!slack->sum.samples || !(x.value > 0))
@@ -367,6 +367,18 @@ static void put_title(const struct text *t)
 		fprintf(t->out, "\nStacks by %s\n", text_title(r->options.sort));
 }
 
+void text_chosen(const struct text *t)
+{
+	const struct report *r = t->report;
+	double error = (1 - r->options.confidence) / 2;
+
+	if (report_listed(r) > 1 && r->largest_rate > 1)
+		fprintf(t->out,
+		        "    these are chosen by their samples: all lower ends hold together (%g %% sure); of the "
+		        "upper ends %.2g may miss\n",
+		        100 * (1 - error), error * (double)report_listed(r));
+}
+
 size_t text_rows(const struct text *t)
 {
 	const struct report *r = t->report;
@@ -383,5 +395,7 @@ size_t text_rows(const struct text *t)
 	}
 	if (!shown)
 		fputs("\n      none\n", t->out);
+	else if (!r->options.leaks && !report_compares(r))
+		text_chosen(t);
 	return shown;
 }

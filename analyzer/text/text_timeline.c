@@ -11,24 +11,13 @@
 static const char *const sparks[] = { "\u2581", "\u2582", "\u2583", "\u2584", "\u2585", "\u2586", "\u2587", "\u2588" };
 #define SPARKS (sizeof sparks / sizeof sparks[0])
 
-static double most_of(const struct text *t, bool high)
-{
-	const struct timeline *line = &t->report->timeline;
-	double most = 0;
-
-	for (size_t i = 0; i < line->count; i++) {
-		struct estimate x = report_at_moment(t->report, &line->points[i].live, true);
-		most = fmax(most, high ? x.high : x.value);
-	}
-	return most;
-}
-
 static void put_spark(const struct text *t)
 {
 	const struct timeline *line = &t->report->timeline;
 	size_t columns = line->count < SPARK_MAX ? line->count : SPARK_MAX;
-	double most = most_of(t, false);
-	char a[40];
+	struct estimate highest = report_highest(t->report);
+	double most = highest.value;
+	char text[96];
 
 	fprintf(t->out, "\n  %slive bytes%s ", t->dim, t->plain);
 	for (size_t c = 0; c < columns; c++) {
@@ -38,7 +27,9 @@ static void put_spark(const struct text *t)
 		size_t level = most > 0 ? (size_t)(value / most * (double)SPARKS) : 0;
 		fputs(sparks[level < SPARKS ? level : SPARKS - 1], t->out);
 	}
-	fprintf(t->out, " highest estimate %s\n\n", size_format(most, a));
+	fprintf(t->out, "\n  %shighest:%s   %s\n\n", t->dim, t->plain,
+	        highest.low < highest.high ? text_interval(FIGURE_LIVE_BYTES, &highest, text)
+	                                   : size_format(most, text));
 }
 
 /* Full up to the lower end of the interval, lighter up to the upper one. */
@@ -57,7 +48,7 @@ void text_timeline(const struct text *t)
 {
 	const struct report *r = t->report;
 	const struct timeline *line = &r->timeline;
-	double most = most_of(t, true);
+	double most = report_highest(r).high;
 	char value[40], range[96], rate[40];
 	uint64_t before = 0;
 	bool incomplete = false;

@@ -279,14 +279,60 @@ static int visit_stack(struct dump *dump, uint64_t word, int (*fn)(void *arg, ui
 	return word && !is_code(dump, reference) ? fn(arg, reference) : 0;
 }
 
+/* Between two records, in units of their alignment: they may begin cache lines. */
+#define GAP_MAX 3
+
+/* Of a dump without an index: one record behind the other, as far as they make sense. */
+static int walk_stacks(struct dump *dump, const struct dump_region *region, int (*fn)(void *arg, uint32_t reference),
+                       void *arg)
+{
+	uint64_t at = region->offset + sizeof(struct dump_arena), end = region_end(dump, region);
+	struct dump_arena arena;
+	struct dump_stack_copy head;
+	int r = 0, gap = 0;
+
+	if (dump_read(dump, region->offset, &arena, sizeof arena) != sizeof arena)
+		return 0;
+	end = end > at && arena.used < end - at ? at + arena.used : end;
+	while (!r && at + sizeof head.stack <= end &&
+	       dump_read(dump, at, &head.stack, sizeof head.stack) == sizeof head.stack) {
+		if (!head.stack.hash && gap++ < GAP_MAX) {
+			at += DUMP_STACK_ALIGN;
+			continue;
+		}
+		gap = 0;
+		if (!head.stack.hash || head.stack.frame_count > DUMP_FRAMES_MAX || head.stack.flags & DUMP_STACK_CODE)
+			break;
+		r = fn(arg, (uint32_t)(at / DUMP_STACK_ALIGN));
+		size_t frames = head.stack.frame_count + dump_python_count(&head);
+		at += (sizeof head.stack + frames * sizeof head.frames[0] + DUMP_STACK_ALIGN - 1) &
+		      ~(uint64_t)(DUMP_STACK_ALIGN - 1);
+	}
+	return r;
+}
+
+static bool has_index(const struct dump *dump)
+{
+	for (uint32_t i = 0; i < dump->region_count; i++)
+		if (dump->regions[i].kind == DUMP_REGION_STACK_INDEX)
+			return true;
+	return false;
+}
+
 int dump_each_stack(struct dump *dump, int (*fn)(void *arg, uint32_t reference), void *arg)
 {
 	AUTO_FREE uint64_t *words = malloc(CHUNK_ENTRIES * sizeof *words);
+	bool index = has_index(dump);
 
 	if (!words)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < dump->region_count; i++) {
 		const struct dump_region *region = &dump->regions[i];
+		if (!index && region->kind == DUMP_REGION_STACKS) {
+			int r = walk_stacks(dump, region, fn, arg);
+			if (r)
+				return r;
+		}
 		if (region->kind != DUMP_REGION_STACK_INDEX)
 			continue;
 		for (uint64_t first = 0; first < region->entries; first += CHUNK_ENTRIES) {

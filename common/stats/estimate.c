@@ -11,6 +11,11 @@
 #define ROUNDING 1e-9
 /* Makes up for the steps of a whole number where ends are not rounded. */
 #define HALF 0.5
+/* The lower end of what is listed is found by iteration, from so many standard errors below the estimate. */
+#define START_ERRORS 4
+#define STEPS 20
+#define CLOSE 1e-3
+#define LEAST_TAIL 1e-15
 
 double estimate_probability(uint64_t size, uint64_t rate)
 {
@@ -124,14 +129,18 @@ static double count_unseen(const struct estimate_sum *sum, double confidence)
 	return sum->hidden > sum->next && !any ? estimate_unseen_blocks(sum->hidden, confidence) : 0;
 }
 
-double estimate_low_smooth(const struct estimate_sum *sum, double confidence)
+static double low_at(const struct estimate_sum *sum, double tail)
 {
-	double tail = (1 - confidence) / 2;
 	double y = sum->value;
 	double v = sum->variance;
 	double low = sum->hidden > 0 ? count_low(sum, tail) : v > 0 ? gamma_quantile(y, v, tail, 0) : y;
 
 	return fmin(fmax(low, sum->seen), y);
+}
+
+double estimate_low_smooth(const struct estimate_sum *sum, double confidence)
+{
+	return low_at(sum, (1 - confidence) / 2);
 }
 
 double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
@@ -146,23 +155,56 @@ double estimate_high_smooth(const struct estimate_sum *sum, double confidence)
 	return fmax(high, y);
 }
 
-struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence)
+static struct estimate interval_of(const struct estimate_sum *sum, double low_tail, double confidence)
 {
 	return (struct estimate){ .value = sum->value,
 		                  .error = sqrt(sum->variance),
-		                  .low = estimate_low_smooth(sum, confidence),
+		                  .low = low_at(sum, low_tail),
 		                  .high = estimate_high_smooth(sum, confidence),
 		                  .unseen = count_unseen(sum, confidence),
 		                  .exact = !(sum->variance > 0) && !(sum->hidden > 0) && !(sum->next > 0) };
 }
 
+struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence)
+{
+	return interval_of(sum, (1 - confidence) / 2, confidence);
+}
+
+static struct estimate rounded(const struct estimate_sum *sum, struct estimate x)
+{
+	if (sum->hidden > 0) {
+		x.low = fmin(floor((x.low + HALF) * (1 + ROUNDING)), x.value);
+		x.high = fmax(ceil((x.high - HALF) * (1 - ROUNDING)), x.value);
+	}
+	return x;
+}
+
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence)
 {
-	struct estimate r = estimate_interval_smooth(sum, confidence);
+	return rounded(sum, estimate_interval_smooth(sum, confidence));
+}
 
-	if (sum->hidden > 0) {
-		r.low = fmin(floor((r.low + HALF) * (1 + ROUNDING)), r.value);
-		r.high = fmax(ceil((r.high - HALF) * (1 - ROUNDING)), r.value);
+/* The part of the error that a lower end has, which holds for all that are listed. */
+static double listed_tail(double confidence, double share)
+{
+	return fmax((1 - confidence) / 2 * share, LEAST_TAIL);
+}
+
+double estimate_listed_share(const struct estimate_sum *bytes, double confidence, double whole)
+{
+	double low = fmax(bytes->seen, bytes->value - START_ERRORS * sqrt(bytes->variance));
+	double before = 0;
+
+	if (!(whole > 0) || !(bytes->variance > 0))
+		return 1;
+	for (int i = 0; i < STEPS && fabs(low - before) > CLOSE * low; i++) {
+		before = low;
+		low = low_at(bytes, listed_tail(confidence, fmin(1, low / whole)));
 	}
-	return r;
+	return fmin(1, low / whole);
+}
+
+struct estimate estimate_interval_listed(const struct estimate_sum *sum, double confidence, double share)
+{
+	return rounded(sum, interval_of(sum, listed_tail(confidence, share), confidence));
 }

@@ -107,6 +107,19 @@ void estimate_hide(struct estimate_sum *sum, uint64_t rate);
 /* The estimate with its interval; 0 < confidence < 1. */
 struct estimate estimate_interval(const struct estimate_sum *sum, double confidence);
 
+/*
+ * Of many stacks those are listed, and come first, that happen to have many samples: that their intervals hold for each
+ * of them alone is of no help then. So the error of the lower ends is divided among all stacks, to each as much as it
+ * has of the whole: the end L is where more samples than there are have the probability (1 - confidence) / 2 * L /
+ * whole. A stack that holds T exceeds T so with (1 - confidence) / 2 * T / whole at most, and these add up to (1 -
+ * confidence) / 2: all lower ends hold together, of however many stacks, listed or not. Little is lost for large
+ * stacks, as there can be few of them. The estimates chose no stack for having too few samples, so upper ends stay.
+ */
+/* The part L / whole of a sum of bytes; whole: what all of them hold together. */
+double estimate_listed_share(const struct estimate_sum *bytes, double confidence, double whole);
+/* The interval of a sum over the blocks of a stack that has this part of the error of the lower ends. */
+struct estimate estimate_interval_listed(const struct estimate_sum *sum, double confidence, double share);
+
 /* The same with ends that need not be whole numbers, so that they move with the confidence: for differences. */
 struct estimate estimate_interval_smooth(const struct estimate_sum *sum, double confidence);
 /* One end of it, for half the work. */

@@ -17,11 +17,11 @@ const reader = id => {
 	return () => list[i++];
 };
 
-// Bytes and blocks of n samples; one of a cell says its size and its weight.
+// Bytes and blocks of n samples; cell 1: one of them says its size and its weight; cell: the weight of the next one is there.
 function pair(next, n, cell) {
 	const bytes = noSum(), blocks = noSum();
 	bytes.n = blocks.n = blocks.s = n;
-	if (n === 1 && cell) {
+	if (n === 1 && cell === 1) {
 		const size = bytes.s = next(), w = blocks.v = blocks.x = next();
 		bytes.v = size * w;
 		blocks.q = w * w - w;
@@ -51,8 +51,8 @@ function pair(next, n, cell) {
 		path.push(code >> 1);
 		if (!(code & 1))
 			continue;
-		const stacks = next(), lost = next(), now = [...sums(0), ...sums(1)];
-		const entry = { path: path.slice(), stacks, lost: Math.floor(lost / 2), unknown: lost % 2, now, whole: now };
+		const stacks = next(), flags = next(), lost = pair(next, Math.floor(flags / 2), 2), now = [...sums(0), ...sums(1)];
+		const entry = { path: path.slice(), stacks, lost, unknown: flags % 2, now, whole: now };
 		if (compares) {
 			entry.plus = now;
 			if (!names.allHasCome)
@@ -74,7 +74,7 @@ function cut(span, kind) {
 	if (span && !entries.cells) {
 		const next = reader('spans');
 		for (const e of entries)
-			e.cells = Array.from({ length: next() }, () => [next(), (next() || Infinity) - 1, ...pair(next, next(), true)]);
+			e.cells = Array.from({ length: next() }, () => [next(), (next() || Infinity) - 1, ...pair(next, next(), 1)]);
 		entries.cells = true;
 	}
 	for (const e of entries)
@@ -111,14 +111,16 @@ class Sum {
 			this.plus = noSum();
 			this.minus = noSum();
 		}
-		this.stacks = this.lost = this.width = this.size = this.old = this.samples = 0;
+		this.lost = noSum();
+		this.stacks = this.width = this.size = this.old = this.samples = 0;
 		this.unknown = 1;
 	}
 	add(e) {
 		const f = this.f, blocks = !isBytes(f);
 		merge(this.now, e.now[f], blocks);
 		this.stacks += e.stacks;
-		this.lost += e.lost;
+		if (isLive(f))
+			merge(this.lost, e.lost[f], blocks);
 		this.unknown &= e.unknown;
 		this.width += widthOf(e, f);
 		this.size += widthOf(e, f & 2); // in bytes
@@ -133,21 +135,21 @@ class Sum {
 	get hidden() {
 		return this.stacks || this.sought ? head.figures[this.f].hidden : 0;
 	}
-	// What lost samples may add.
+	// What other lost samples may add.
 	missing() {
-		return head.figures[this.f].lostWeight * (head.lostBusy + (isLive(this.f) ? this.lost : 0) + (this.all ? head.lostTotal : this.stacks && this.unknown ? 0 : head.lostStack));
+		return head.figures[this.f].lostWeight * (head.lostBusy + (isLive(this.f) ? head.lostLive : 0) + (this.all ? head.lostTotal : this.stacks && this.unknown ? 0 : head.lostStack));
 	}
 	get estimate() {
 		if (!this.known) {
 			this.known = interval(this.now, this.hidden, sure);
-			this.known.high += this.missing();
+			this.known.high = interval(merge({ ...this.now }, this.lost, !isBytes(this.f)), this.hidden, sure).high + this.missing();
 		}
 		return this.known;
 	}
 	get growth() {
 		if (!this.grown) {
 			this.grown = growthInterval(this, sure);
-			this.grown.high += this.missing();
+			this.grown.high += this.lost.v + this.missing();
 			this.grown.low -= head.figures[this.f].lostWeight * head.lostBefore;
 		}
 		return this.grown;

@@ -100,7 +100,7 @@ static void add_up(const struct pair *pair, const char *rows, const char *total,
 void state_comparisons(unsigned runs, struct random_source *random)
 {
 	static const struct pair twice[] = { PAIR("", 50, 100, 4, 512), PAIR("", 1, 1024, 4, 4096),
-		                             PAIR("", 1, 200, 512, 4) };
+		                             PAIR("", 1, 200, 512, 4), PAIR("", 50, 100, 512, 512) };
 
 	for (unsigned run = 0; run < runs; run++) {
 		for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
@@ -113,5 +113,7 @@ void state_comparisons(unsigned runs, struct random_source *random)
 		       "sum of dumps, a stack of 1 MiB, 4k and 4M: total", random);
 		add_up(&twice[2], "sum of dumps, a stack of 200 KiB, 512k and 4k: row",
 		       "sum of dumps, a stack of 200 KiB, 512k and 4k: total", random);
+		add_up(&twice[3], "sum of dumps, 50 stacks, 512k and 512k: rows",
+		       "sum of dumps, 50 stacks, 512k and 512k: total", random);
 	}
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures of stacks of one size of blocks, where so few of them are missed that one more or less matters. */
+/* Figures of stacks of one size of blocks, where so few of them are missed that one more or less matters; what the
+ * stacks without a sample hold; what is said of the growth of private memory. */
 #include "statements.h"
 #include "report/unseen.h"
 
 #define FIGURE_RATE 65536u
+#define MEMORY_RATE 262144u
 
 /* Blocks of so many rates, so many that one of them is missed in a part of the sessions. */
 static const struct {
@@ -43,12 +45,60 @@ static void state_unseen(unsigned stacks, const char *name, struct random_source
 	dump_builder_done(&b);
 }
 
+/* What is live, what was freed and not given back, and what nobody saw, in MiB; blocks of that size. */
+static const struct memory {
+	const char *name;
+	double live, freed, unseen;
+	uint64_t size;
+} memories[] = {
+	{ "64 MiB live, all seen: the kernel's line says so", 64, 0, 0, 1000 },
+	{ "32 MiB of 24 bytes live, all seen: the kernel's line says so", 32, 0, 0, 24 },
+	{ "64 MiB freed, not given back: the kernel's line says so", 0, 64, 0, 1000 },
+	{ "32 MiB live, 13 unseen: the kernel's line does not deny them", 32, 0, 13, 1000 },
+	{ "64 MiB live, 20 unseen: the kernel's line does not deny them", 64, 0, 20, 1000 },
+	{ "1 MiB live, 5 unseen: the kernel's line does not deny them", 1, 0, 5, 1000 },
+	{ "nothing live, 4 MiB unseen: the kernel's line does not deny them", 0, 0, 4, 1000 },
+};
+
+/* Chunks of glibc hold the block and 8 bytes, in steps of 16. */
+static void state_memory(const struct memory *m, struct random_source *random)
+{
+	const double mib = 1 << 20, chunk = (double)((m->size + 8 + 15) / 16 * 16);
+	struct dump_builder b;
+	struct report r;
+
+	session_begin(&b, MEMORY_RATE, 16384, 64);
+	uint32_t stack = session_stack(&b, 0);
+	session_blocks(&b, random, stack, m->size, (uint64_t)(m->live * mib / (double)m->size), MEMORY_RATE);
+	for (uint64_t k = 0; k < b.live_used; k++)
+		live_record(&b, k)->usable = (uint64_t)chunk - 8;
+	double p = estimate_probability(m->size, MEMORY_RATE), blocks = m->freed * mib / (double)m->size;
+	for (double at = 0; (at -= log(random_unit(random)) / p) < blocks;)
+		sample(&b, stack, m->size, MEMORY_RATE, 1, 2);
+	double grown = (m->live + m->freed) * mib / (double)m->size * chunk + m->unseen * mib;
+	dump_builder_header(&b)->private_start_bytes = 100 << 20;
+	dump_builder_header(&b)->private_latest_bytes = (uint64_t)(100 * mib + grown);
+	session_report(&r, &b, 1, (struct report_options){ 0 });
+	enum report_kernel said = r.memory.verdict;
+	if (m->unseen > 0)
+		count_statement(m->name, HOLDS, 0,
+		                said == KERNEL_CANNOT_TELL || said == KERNEL_MORE || said == KERNEL_FREED ||
+		                        (said == KERNEL_AGREES && m->unseen * mib <= r.memory.not_live));
+	else
+		count_statement(m->name, HOLDS, 0,
+		                !r.memory.mostly_unseen && said == (m->freed > 0 ? KERNEL_FREED : KERNEL_AGREES));
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 void state_figures(unsigned runs, struct random_source *random)
 {
 	struct dump_builder b;
 	struct report r;
 
 	for (unsigned run = 0; run < runs; run++) {
+		for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++)
+			state_memory(&memories[i], random);
 		state_unseen(30, "30 stacks: those without a sample hold less than said", random);
 		state_unseen(200, "200 stacks: those without a sample hold less than said", random);
 		for (size_t i = 0; i < sizeof heaps / sizeof heaps[0]; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack that the first line calls the largest, and the intervals of all moments of a timeline together. */
+/* The stack that the first line calls the largest; the intervals of all moments of a timeline together, and the highest
+ * of them; what was live when most was. */
 #include "statements.h"
 
 #define VIEW_RATE 65536u
@@ -7,6 +8,7 @@
 #define STACKS_MAX 300
 #define SPAN 30.0 /* seconds of a session of dump_builder */
 #define MOMENTS 20
+#define STREAM_MAX 65536u
 
 /* Whether it is called the largest, and whether it is. */
 static void name_largest(const uint64_t *blocks, unsigned stacks, bool *named, bool *right,
@@ -64,13 +66,59 @@ static void state_first(const char *name, struct random_source *random)
 	count_statement(name, POWER, 0.9, right);
 }
 
-/* Blocks of a quarter of R come at a steady rate and live for so long on average; so many samples are live. */
-static void state_timeline(double samples, double lifetime, const char *name, struct random_source *random)
+/* Blocks of a quarter of R come at a steady rate and live for so long on average; so many samples are live. What of the
+ * blocks lives at one time is asked for afterwards. */
+struct stream {
+	double born[STREAM_MAX], freed[STREAM_MAX];
+	size_t count;
+};
+
+static double live_in(const struct stream *s, double at)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		sum += s->born[i] <= at && s->freed[i] > at ? VIEW_RATE / 4 : 0;
+	return sum;
+}
+
+static void state_peak(double samples, double lifetime, const char *name, const char *row_name,
+                       struct random_source *random)
+{
+	static struct stream stream;
+	const uint64_t size = VIEW_RATE / 4;
+	double p = estimate_probability(size, VIEW_RATE), pace = samples / p / lifetime;
+	struct dump_builder b;
+	struct report r;
+
+	session_begin(&b, VIEW_RATE, 4096, 8192);
+	uint32_t stack = session_stack(&b, 0);
+	stream.count = 0;
+	for (double born = -log(random_unit(random)) / pace; born < SPAN && stream.count < STREAM_MAX;
+	     born -= log(random_unit(random)) / pace) {
+		double freed = born - log(random_unit(random)) * lifetime;
+		stream.born[stream.count] = born;
+		stream.freed[stream.count++] = freed;
+		if (random_unit(random) < p)
+			sample(&b, stack, size, VIEW_RATE, born, freed < SPAN ? freed : 0);
+	}
+	session_report(&r, &b, 1, (struct report_options){ .peak = true });
+	double truth = live_in(&stream, (double)r.options.at_ns / 1e9);
+	holds(name, report_estimate(&r, &r.total, FIGURE_LIVE_BYTES), truth);
+	if (r.rows.count && r.rows.list[0].sum[FIGURE_LIVE_BYTES].samples)
+		holds(row_name, report_estimate(&r, &r.rows.list[0], FIGURE_LIVE_BYTES), truth);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
+static void state_timeline(double samples, double lifetime, const char *name, const char *highest,
+                           struct random_source *random)
 {
 	const uint64_t size = VIEW_RATE / 4;
 	double p = estimate_probability(size, VIEW_RATE), pace = samples / p / lifetime, truth[MOMENTS] = { 0 };
 	struct dump_builder b;
 	struct report r;
+	double most = 0;
 	bool all = true;
 
 	session_begin(&b, VIEW_RATE, 4096, 8192);
@@ -88,8 +136,10 @@ static void state_timeline(double samples, double lifetime, const char *name, st
 	for (size_t i = 0; i < MOMENTS; i++) {
 		struct estimate x = report_at_moment(&r, &r.timeline.points[i].live, true);
 		all &= x.low <= truth[i] && truth[i] <= x.high;
+		most = fmax(most, truth[i]);
 	}
 	count_statement(name, HOLDS, 0, all);
+	holds(highest, report_highest(&r), most);
 	report_done(&r);
 	dump_builder_done(&b);
 }
@@ -102,8 +152,17 @@ void state_views(unsigned runs, struct random_source *random)
 		state_equal(2, 20, "2 equal stacks of 20 samples: the smaller is called the largest", random);
 		state_lognormal("300 lognormal stacks: another one is called the largest", random);
 		state_first("a stack of 150 samples, 99 of 50: it is called the largest", random);
-		state_timeline(5, 0.5, "--timeline, 5 live samples: all of its intervals", random);
-		state_timeline(50, 1, "--timeline, 50 live samples: all of its intervals", random);
-		state_timeline(50, 10, "--timeline, up to 50 live samples, long lives: all", random);
+		state_timeline(5, 0.5, "--timeline, 5 live samples: all of its intervals",
+		               "--timeline, 5 live samples: the highest", random);
+		state_timeline(50, 1, "--timeline, 50 live samples: all of its intervals",
+		               "--timeline, 50 live samples: the highest", random);
+		state_timeline(50, 10, "--timeline, up to 50 live samples, long lives: all",
+		               "--timeline, up to 50 live samples, long lives: the highest", random);
+		state_peak(5, 0.3, "--peak, 5 live samples of 0.3 s", "--peak, 5 live samples of 0.3 s: first row",
+		           random);
+		state_peak(20, 1, "--peak, 20 live samples of 1 s", "--peak, 20 live samples of 1 s: first row",
+		           random);
+		state_peak(100, 1, "--peak, 100 live samples of 1 s", "--peak, 100 live samples of 1 s: first row",
+		           random);
 	}
 }

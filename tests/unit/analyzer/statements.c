@@ -115,6 +115,7 @@ int main(int argc, char **argv)
 	state_comparisons(runs, &random);
 	state_leaks(runs, &random);
 	state_figures(runs, &random);
+	state_rows(runs, &random);
 	state_live((runs + 9) / 10, &random); /* these are the dearest */
 	state_views(runs, &random);
 	for (size_t i = 0; i < row_count; i++) {

@@ -51,6 +51,7 @@ void session_report(struct report *r, struct dump_builder *dumps, size_t count, 
 void state_comparisons(unsigned runs, struct random_source *random);
 void state_leaks(unsigned runs, struct random_source *random);
 void state_figures(unsigned runs, struct random_source *random);
+void state_rows(unsigned runs, struct random_source *random);
 void state_live(unsigned runs, struct random_source *random);
 void state_views(unsigned runs, struct random_source *random);
 

@@ -43,6 +43,25 @@ static void test_whole_dump(void **state)
 	dump_builder_done(&b);
 }
 
+/* The index serves the recorder: without it stacks are found one behind the other. */
+static void test_stacks_without_an_index(void **state)
+{
+	struct dump_builder b;
+
+	(void)state;
+	dump_builder_init(&b, 1, 8, 8, 1);
+	for (uint32_t n = 1; n <= 3; n++)
+		dump_builder_stack(&b, (const uint64_t[]){ DUMP_FRAME(1, 0x1000), DUMP_FRAME(1, n), DUMP_FRAME(1, 9) },
+		                   n, 0);
+	dump_builder_region(&b, DUMP_REGION_STACK_INDEX)->kind = 0xffff;
+	struct opened o = open_built(&b);
+	struct tally t = read_all(o.dump);
+	assert_int_equal(t.stacks, 3);
+	assert_int_equal(t.frames, 1 + 2 + 3);
+	close_opened(&o);
+	dump_builder_done(&b);
+}
+
 static void test_several_regions_of_each_kind(void **state)
 {
 	struct dump_builder b;
@@ -252,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_dump),
+		cmocka_unit_test(test_stacks_without_an_index),
 		cmocka_unit_test(test_several_regions_of_each_kind),
 		cmocka_unit_test(test_changes_of_the_rate),
 		cmocka_unit_test(test_region_of_a_later_kind),

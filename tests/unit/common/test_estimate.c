@@ -259,6 +259,36 @@ static void test_interval_of_extreme_sums(void **state)
 			}
 }
 
+/* A stack that holds the lower end L shows so many samples with the part L / whole of the error; as large as the whole,
+ * with all of it. */
+static void test_listed_lower_ends_share_the_error(void **state)
+{
+	static const int counts[] = { 2, 5, 20, 200, 2000 };
+	static const double wholes[] = { 2000, 1e6 };
+	const double rate = 1 << 20;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+		for (size_t k = 0; k < sizeof wholes / sizeof wholes[0]; k++) {
+			struct estimate_sum sum = { .next = rate };
+			double p = estimate_probability(1, (uint64_t)rate), whole = fmax(wholes[k], counts[i]);
+			for (int n = 0; n < counts[i]; n++)
+				estimate_add(&sum, 1, p);
+			double share = estimate_listed_share(&sum, 0.95, whole * rate);
+			double low = estimate_interval_listed(&sum, 0.95, share).low / rate;
+			assert_true(low > 0 && low < estimate_interval(&sum, 0.95).low / rate * (1 + 1e-9));
+			if (low * rate > 2 * sum.seen)
+				assert_true(fabs(gamma_p(counts[i], low) / (0.025 * low / whole) - 1) < 0.05);
+		}
+	struct estimate_sum one = { .value = 40 * rate, .variance = 40 * rate * rate, .seen = 40, .next = rate };
+	assert_true(estimate_interval_listed(&one, 0.95, 1).low == estimate_interval(&one, 0.95).low);
+	/* One sample of many says no more than itself. */
+	one = (struct estimate_sum){ .value = rate, .variance = rate * rate, .seen = 64, .next = rate };
+	assert_true(estimate_interval_listed(&one, 0.95, estimate_listed_share(&one, 0.95, 1e4 * rate)).low == 64);
+	one = (struct estimate_sum){ .value = 10, .seen = 10 };
+	assert_true(estimate_listed_share(&one, 0.95, 100) == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_merged_counts_know_the_sizes_of_samples),
 		cmocka_unit_test(test_count_of_alike_blocks_is_clopper_pearsons),
 		cmocka_unit_test(test_interval_of_extreme_sums),
+		cmocka_unit_test(test_listed_lower_ends_share_the_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "stats/estimate.h"
 #include "heap_simulation.h"
+#include "stats/halves.h"
 #include "stats/thinning.h"
 
 static struct thinning_sample sample_of(uint64_t size, uint32_t rate, struct random_source *random)
@@ -234,6 +235,40 @@ static void test_thinning_keeps_estimates_unbiased(void **state)
 	}
 }
 
+static void assert_part(int found, int of, double p)
+{
+	assert_true(fabs(found - of * p) <= 4.5 * sqrt(of * p * (1 - p)) + 1);
+}
+
+/* A block is in each half with the probability of twice the rate, in both as two samples would have it; each sample is
+ * in one of them at least. */
+static void test_halves_know_nothing_of_each_other(void **state)
+{
+	static const uint64_t sizes[] = { 1, 100, 4096, 65536, 1 << 18 };
+	enum { N = 20000, AT = 65536 };
+	struct random_source random = { 7 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		double p = estimate_probability(sizes[i], AT), q = estimate_probability(sizes[i], 2 * AT);
+		int in[3] = { 0 };
+		for (int n = 0; n < N; n++) {
+			struct thinning_sample s = sample_of(sizes[i], AT, &random);
+			uint64_t chooses = half_rate_of(&s, HALF_CHOOSES), tells = half_rate_of(&s, HALF_TELLS);
+			assert_true(chooses || tells);
+			assert_true((!chooses || chooses == 2 * AT) && (!tells || tells == 2 * AT));
+			in[0] += chooses > 0;
+			in[1] += tells > 0;
+			in[2] += chooses && tells;
+		}
+		assert_part(in[0], N, q / p);
+		assert_part(in[1], N, q / p);
+		assert_part(in[2], N, q * q / p);
+	}
+	struct thinning_sample exact = sample_of(100, 1, &random);
+	assert_true(half_rate_of(&exact, HALF_CHOOSES) == 1 && half_rate_of(&exact, HALF_TELLS) == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +278,7 @@ int main(void)
 		cmocka_unit_test(test_index_tells_what_the_list_tells),
 		cmocka_unit_test(test_rate_leaves_what_has_a_larger_one),
 		cmocka_unit_test(test_thinning_keeps_estimates_unbiased),
+		cmocka_unit_test(test_halves_know_nothing_of_each_other),
 	};
 
 	return cmocka_run_group_tests_name("thinning", tests, NULL, NULL);
