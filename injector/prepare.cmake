@@ -42,6 +42,7 @@ add_library(memattach_prepare STATIC
   java/java_tables.c
   got/hook_names.c
   got/allocator_notes.c
+  got/plan_notes.c
   got/entry_place.c
   got/entry_resolve.c
   got/entry_routes.c
@@ -60,7 +61,8 @@ add_library(memattach_prepare STATIC
   allocators/allocator_find.c
   allocators/allocator_identify.c
   allocators/allocator_layers.c
-  allocators/allocator_names.c
+  catalogue/allocator_catalogue.c
+  catalogue/allocator_names.c
   allocators/allocator_quiet.c
   allocators/allocator_registers.c
   allocators/debug_data.c

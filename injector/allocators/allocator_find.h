@@ -21,7 +21,7 @@
 #ifndef MEMATTACH_ALLOCATOR_FIND_H
 #define MEMATTACH_ALLOCATOR_FIND_H
 
-#include "allocators/allocator_names.h"
+#include "catalogue/allocator_names.h"
 #include "arch/entry_code.h"
 #include "got/got_plan.h"
 #include "allocators/module_names.h"
@@ -78,8 +78,8 @@ struct allocators {
 	struct allocator *list;
 	size_t count;
 	/* The program itself, if no function was found in it. */
-	bool program_has_names;   /* .symtab or the like */
-	const char *program_text; /* an allocator whose messages are in it, NULL none */
+	bool program_has_names;                     /* .symtab or the like */
+	const struct known_allocator *program_text; /* an allocator whose messages are in it, NULL none */
 };
 
 struct allocators_input {

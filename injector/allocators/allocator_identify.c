@@ -12,21 +12,8 @@
 #define OVERLAP_BYTES 128u
 #define DATA_MAX (64ull << 20) /* of constant data that is read */
 
-static const struct marker {
-	const char *text;
-	const char *name;
-} markers[] = {
-	{ "<jemalloc>: ", "jemalloc" },
-	{ "TCMALLOC_", "tcmalloc" },
-	{ "mimalloc: ", "mimalloc" },
-	{ "PartitionAlloc", "PartitionAlloc" },
-	{ "Scudo ERROR: ", "scudo" },
-	{ "snmalloc", "snmalloc" },
-	{ "AddressSanitizer", "AddressSanitizer" },
-};
-
 struct texts {
-	const char *name;
+	const struct known_allocator *known;
 	char jemalloc[64]; /* version */
 	char gperftools[32];
 };
@@ -72,9 +59,8 @@ static void note_gperftools(struct texts *t, const uint8_t *piece, size_t bytes)
 
 static void search_piece(struct texts *t, const uint8_t *piece, size_t bytes)
 {
-	for (size_t i = 0; i < sizeof markers / sizeof markers[0] && !t->name; i++)
-		if (memmem(piece, bytes, markers[i].text, strlen(markers[i].text)))
-			t->name = markers[i].name;
+	if (!t->known)
+		t->known = known_allocator_in_text(piece, bytes);
 	note_gperftools(t, piece, bytes);
 	for (const uint8_t *at = piece; at && at < piece + bytes - 2;) {
 		at = memmem(at, (size_t)(piece + bytes - at), "-g", 2);
@@ -127,13 +113,13 @@ static int search_texts(struct texts *t, const struct module_view *v, struct err
 	return 0;
 }
 
-int identify_by_text(struct finder *f, const struct module_view *v, const char **name, struct err *e)
+int identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known, struct err *e)
 {
 	struct texts t;
 	int r = search_texts(&t, v, e);
 
 	(void)f;
-	*name = r ? NULL : t.name;
+	*known = r ? NULL : t.known;
 	return r;
 }
 
@@ -172,15 +158,17 @@ int identify_allocator(struct finder *f, const struct module_view *v, struct all
 	int r = search_texts(&t, v, e);
 	if (r)
 		return r;
-	const char *name = a->family == FAMILY_PLAIN  ? t.name
-	                   : a->family == FAMILY_RUST ? "a Rust allocator of its own"
-	                                              : allocator_family_name(a->family);
-	snprintf(a->name, sizeof a->name, "%s", name ? name : "an allocator of its own");
-	if (!strcmp(a->name, "jemalloc"))
+	const enum allocator_family family = a->family == FAMILY_PLAIN && t.known ? t.known->family : a->family;
+	const char *name = a->family == FAMILY_RUST               ? "a Rust allocator of its own"
+	                   : a->family == FAMILY_PLAIN && t.known ? t.known->name
+	                   : a->family == FAMILY_PLAIN            ? "an allocator of its own"
+	                                                          : allocator_family_name(a->family);
+	snprintf(a->name, sizeof a->name, "%s", name);
+	if (family == FAMILY_JEMALLOC)
 		snprintf(a->version, sizeof a->version, "%s", t.jemalloc);
-	else if (!strcmp(a->name, "tcmalloc") && t.gperftools[0])
+	else if (family == FAMILY_TCMALLOC && t.gperftools[0])
 		snprintf(a->version, sizeof a->version, "of gperftools %s", t.gperftools);
-	else if (!strcmp(a->name, "mimalloc"))
+	else if (family == FAMILY_MIMALLOC)
 		(void)mimalloc_version(f, v, a->version, sizeof a->version);
 	return 0;
 }

@@ -53,6 +53,7 @@ int find_quiet(struct finder *f, const struct module_view *v, const struct alloc
 /* Name and version of an allocator by the module's constant data; reads nothing where the family and libc tell. */
 int identify_allocator(struct finder *f, const struct module_view *v, struct allocator *a, struct err *e) WARN_UNUSED;
 /* An allocator whose messages are in the module. NULL: none. */
-int identify_by_text(struct finder *f, const struct module_view *v, const char **name, struct err *e) WARN_UNUSED;
+int identify_by_text(struct finder *f, const struct module_view *v, const struct known_allocator **known,
+                     struct err *e) WARN_UNUSED;
 
 #endif

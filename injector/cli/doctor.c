@@ -151,9 +151,12 @@ static void tell_uncovered(struct session *s, const struct doctor_allocators *al
 
 	for (size_t i = 0; i < s->view.plan.refusal_count; i++, any = true)
 		fact("not covered", "%s", s->view.plan.refusals[i].text);
-	fact_lines("not covered", "", s->view.plan.notes);
+	for (size_t i = 0; i < s->view.plan.note_count; i++, any = true) {
+		char text[PLAN_NOTE_TEXT];
+		fact("not covered", "%s", plan_note_text(&s->view.plan.notes[i], &s->view.modules, text));
+	}
 	fact_lines("not covered", "", s->view.modules.unread);
-	any |= s->view.plan.notes[0] || s->view.modules.unread[0];
+	any |= s->view.modules.unread[0];
 	for (size_t i = 0; i < s->view.modules.count; i++) {
 		const struct elf_module *m = &s->view.modules.list[i];
 		if (s->view.coverage[i].rows || m->is_vdso || m->exec_end <= m->exec_start)

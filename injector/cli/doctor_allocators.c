@@ -111,7 +111,7 @@ static void tell_program(const struct allocators *found, const struct session *s
 		return;
 	if (found->program_text)
 		fact("", "%s has messages of %s in it, but no symbols that tell where its functions are",
-		     elf_module_name(program), found->program_text);
+		     elf_module_name(program), found->program_text->name);
 	else if (!has_entries)
 		fact("", "%s is stripped and calls no allocation function through a GOT entry",
 		     elf_module_name(program));
@@ -191,22 +191,23 @@ void doctor_allocators_details(const struct doctor_allocators *d, const struct s
 /* The plan has a line of its own for modules that contain an allocator which no GOT entry leads to. */
 static bool is_noted(const struct session *s, const struct elf_module *m)
 {
-	char text[300];
-
-	snprintf(text, sizeof text, "%s contains ", elf_module_name(m));
-	return s->view.plan.notes && strstr(s->view.plan.notes, text);
+	for (size_t i = 0; i < s->view.plan.note_count; i++)
+		if (s->view.plan.notes[i].kind == NOTE_CONTAINS &&
+		    &s->view.modules.list[s->view.plan.notes[i].module] == m)
+			return true;
+	return false;
 }
 
 bool doctor_allocators_tell_uncovered(const struct doctor_allocators *d, const struct session *s)
 {
-	const char *text = d->result ? NULL : d->found.program_text;
+	const struct known_allocator *text = d->result ? NULL : d->found.program_text;
 	bool any = text != NULL || d->result != 0;
 
 	if (d->result)
 		fact("not covered", "calls of allocators by their own modules: these were not searched");
 	if (text)
 		fact("not covered", "what %s allocates by %s, if it does: its functions are not known",
-		     elf_module_name(modules_main(&s->view.modules)), text);
+		     elf_module_name(modules_main(&s->view.modules)), text->name);
 	for (size_t i = 0; d->result == 0 && i < d->found.count; i++) {
 		const struct allocator *a = &d->found.list[i];
 		if (!is_called_inside(a) || is_hooked(d, s, a) || is_noted(s, module_of(s, a)))

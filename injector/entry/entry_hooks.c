@@ -291,29 +291,27 @@ bool entry_hooks_cover(const struct entry_hooks *h, uint64_t address)
 	return h->covered_count && bsearch(&address, h->covered, h->covered_count, sizeof address, by_address);
 }
 
+/* Is a function of the module hooked, and not because it was given? */
+static bool has_hook(const struct entry_hooks *h, const struct elf_module *m)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (!h->list[i].given && h->list[i].address >= m->exec_start && h->list[i].address < m->exec_end)
+			return true;
+	return false;
+}
+
 /* The plan says of a module that an allocator is in it which is not seen: now it is. */
 void entry_hooks_drop_notes(const struct entry_hooks *h, const struct modules *modules, struct got_plan *plan)
 {
-	char *to = plan->notes, text[300];
+	size_t kept = 0;
 
-	for (char *line = plan->notes; line && *line;) {
-		size_t length = strcspn(line, "\n");
-		size_t all = length + (line[length] == '\n');
-		bool seen = false;
-		for (size_t i = 0; i < h->count && !seen; i++) {
-			const struct elf_module *m = modules_find(modules, h->list[i].address, true);
-			snprintf(text, sizeof text, "%s contains ", m ? elf_module_name(m) : "?");
-			seen = !h->list[i].given && !strncmp(line, text, strlen(text)) &&
-			       strncmp(line + strlen(text), GO_ALLOCATOR, strlen(GO_ALLOCATOR)) != 0;
-		}
-		if (!seen) {
-			memmove(to, line, all);
-			to += all;
-		}
-		line += all;
+	for (size_t i = 0; i < plan->note_count; i++) {
+		const struct plan_note *note = &plan->notes[i];
+		if (note->kind != NOTE_CONTAINS || note->allocator->never_seen ||
+		    !has_hook(h, &modules->list[note->module]))
+			plan->notes[kept++] = *note;
 	}
-	if (to)
-		*to = '\0';
+	plan->note_count = kept;
 }
 
 void entry_hooks_relieve(const struct entry_hooks *h, const struct modules *modules, struct got_plan *plan)

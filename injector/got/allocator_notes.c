@@ -3,29 +3,10 @@
  * Allocators that a module carries inside, bound at link time: no GOT entry leads to them, so what they do is not
  * seen. Best effort, by name.
  */
-#include <string.h>
-
 #include "got/got_planner.h"
 
-static const struct {
-	const char *symbol;
-	const char *what;
-} markers[] = {
-	{ "je_malloc", "jemalloc" },
-	{ "_rjem_malloc", "jemalloc (Rust)" },
-	{ "_rjem_je_malloc_default", "jemalloc (Rust)" },
-	{ "je_malloc_default", "jemalloc" },
-	{ "tc_malloc", "tcmalloc" },
-	{ "TCMallocInternalMalloc", "tcmalloc" },
-	{ "mi_malloc", "mimalloc" },
-	{ "rpmalloc", "rpmalloc" },
-	{ "scalable_malloc", "the TBB allocator" },
-	{ "runtime.mallocgc", GO_ALLOCATOR },
-	{ "malloc", "a malloc of its own" },
-};
-
 struct search {
-	const char *what;
+	const struct known_allocator *what;
 };
 
 static bool on_symbol(void *context, const char *name, uint64_t address, uint64_t bytes, unsigned type)
@@ -36,19 +17,19 @@ static bool on_symbol(void *context, const char *name, uint64_t address, uint64_
 	(void)bytes;
 	if (type != STT_FUNC)
 		return true;
-	for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++)
-		if (markers[i].symbol[0] == name[0] && !strcmp(markers[i].symbol, name))
-			s->what = markers[i].what;
+	s->what = known_allocator_with_malloc(name);
 	return !s->what;
 }
 
-static const char *by_dynamic_symbols(const struct elf_module *m)
+static const struct known_allocator *by_dynamic_symbols(const struct elf_module *m)
 {
+	const struct known_allocator *known;
 	struct elf_symbol s;
 
-	for (size_t i = 0; i < sizeof markers / sizeof markers[0]; i++)
-		if (elf_module_find(m, markers[i].symbol, NULL, &s) && s.function)
-			return markers[i].what;
+	for (size_t i = 0; (known = known_allocator(i)); i++)
+		for (unsigned k = 0; k < KNOWN_MALLOCS && known->mallocs[k]; k++)
+			if (elf_module_find(m, known->mallocs[k], NULL, &s) && s.function)
+				return known;
 	return NULL;
 }
 
@@ -73,9 +54,8 @@ int plan_allocator_notes(struct planner *p, struct err *e)
 		if (!s.what)
 			module_file_symbols(plan_file(p, i), on_symbol, &s);
 		plan_close_file(p, i);
-		int r = s.what ? plan_note(p, e, "%s contains %s: what it allocates by that is not seen",
-		                           elf_module_name(m), s.what)
-		               : 0;
+		const struct plan_note note = { .kind = NOTE_CONTAINS, .module = i, .allocator = s.what };
+		int r = s.what ? plan_note(p, &note, e) : 0;
 		if (r)
 			return r;
 	}

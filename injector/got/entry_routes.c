@@ -221,13 +221,13 @@ static uint64_t body_bytes(const struct planner *p, const struct entry_route *r)
 
 static int exclude(struct planner *p, struct candidate *c, uint32_t because_of, struct err *e)
 {
-	const char *name = elf_module_name(&p->m->list[c->plan.module]);
-
 	c->excluded = true;
 	if (because_of == HOOK_COUNT)
 		return 0;
-	return plan_note(p, e, "%s: its own calls of %s are not recorded, because its %s makes them too", name,
-	                 hook_symbol(c->plan.hook), hook_symbol(because_of));
+	const struct plan_note note = {
+		.kind = NOTE_OWN_CALLS, .module = c->plan.module, .hook = c->plan.hook, .because_of = because_of
+	};
+	return plan_note(p, &note, e);
 }
 
 /* Marks GOT entries of the C library that its own realloc uses on some of its paths only. */

@@ -25,8 +25,7 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 	va_list ap;
 
 	if (p->out.refusal_count == REFUSALS_MAX)
-		return plan_note(p, e, "%s: more GOT entries are not patched than are named here",
-		                 elf_module_name(&p->m->list[module]));
+		return plan_note(p, &(struct plan_note){ .kind = NOTE_MORE_REFUSALS, .module = module }, e);
 	if (!grow_list(p->out.refusals, p->out.refusal_count))
 		return err_set(e, ENOMEM, "no memory for the plan");
 	struct entry_refusal *r = &p->out.refusals[p->out.refusal_count++];
@@ -41,18 +40,17 @@ int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t addr
 	return 0;
 }
 
-int plan_note(struct planner *p, struct err *e, const char *format, ...)
+int plan_note(struct planner *p, const struct plan_note *note, struct err *e)
 {
-	va_list ap;
+	static const struct plan_note more = { .kind = NOTE_MORE, .module = UINT32_MAX };
 
-	if (p->notes++ >= NOTES_MAX)
+	if (p->out.note_count == NOTES_MAX)
 		return 0;
-	if (p->notes == NOTES_MAX)
-		format = "there is more that is not seen than is named here";
-	va_start(ap, format);
-	bool added = say_add_line(&p->out.notes, format, ap);
-	va_end(ap);
-	return added ? 0 : err_set(e, ENOMEM, "no memory for the plan");
+	if (!grow_list(p->out.notes, p->out.note_count))
+		return err_set(e, ENOMEM, "no memory for the plan");
+	p->out.notes[p->out.note_count] = p->out.note_count == NOTES_MAX - 1 ? more : *note;
+	p->out.note_count++;
+	return 0;
 }
 
 static int add_candidate(struct planner *p, const struct candidate *c, struct err *e)
@@ -292,9 +290,9 @@ static int collect(struct planner *p, struct err *e)
 		if (r == -ESRCH || r == -ENOMEM || r == -E2BIG)
 			return r;
 		if (r) {
-			struct err why = *e;
-			r = plan_note(p, e, "%s: its GOT entries are not patched: %.200s",
-			              elf_module_name(&p->m->list[i]), why.text);
+			struct plan_note note = { .kind = NOTE_UNREADABLE, .module = i };
+			snprintf(note.why, sizeof note.why, "%.199s", e->text);
+			r = plan_note(p, &note, e);
 			if (r)
 				return r;
 		}
@@ -414,8 +412,6 @@ int got_plan_make(struct got_plan *plans, const struct modules *m, const struct 
 		r = finish(&p, e);
 	if (!r && !options->skip_notes)
 		r = plan_allocator_notes(&p, e);
-	if (!r && !p.out.notes && !(p.out.notes = strdup("")))
-		r = err_set(e, ENOMEM, "no memory for the plan");
 	planner_done(&p);
 	if (budget.refusal.code)
 		r = budget_check(&budget, e);

@@ -31,10 +31,10 @@
 
 #include "control.h"
 #include "got/hook_names.h"
+#include "got/plan_notes.h"
 #include "elf/libc.h"
 
 #define GROUP_BIT(group) (1u << (group))
-#define GO_ALLOCATOR "the allocator of the Go runtime" /* in notes: it is in a module, and never seen */
 
 struct entry_plan {
 	uint64_t address;
@@ -75,7 +75,8 @@ struct got_plan {
 	size_t route_count;
 	struct entry_refusal *refusals;
 	size_t refusal_count;
-	char *notes;         /* sentences, one per line: allocators that are not seen, and the like; "" none */
+	struct plan_note *notes; /* allocators that are not seen, and the like */
+	size_t note_count;
 	uint64_t text_bytes; /* code that was scanned */
 };
 

@@ -37,13 +37,12 @@ struct planner {
 	struct got_plan out;
 	struct budget *budget;
 	struct scope *scope;
-	unsigned notes; /* lines in out.notes */
 };
 
 /* got_plan.c */
 int plan_refuse(struct planner *p, uint32_t module, uint32_t hook, uint64_t address, uint64_t value, struct err *e,
                 const char *format, ...) __attribute__((format(printf, 7, 8)));
-int plan_note(struct planner *p, struct err *e, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int plan_note(struct planner *p, const struct plan_note *note, struct err *e) WARN_UNUSED;
 struct module_file *plan_file(struct planner *p, uint32_t module);
 void plan_close_file(struct planner *p, uint32_t module);
 /* The scan of a module over its candidates, made at the first call; NULL if that failed. */

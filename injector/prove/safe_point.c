@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "arch/system_calls.h"
+#include "catalogue/allocator_catalogue.h"
 #include "unwind/allocator_code.h"
 #include "arch/registers.h"
 #include "base/grow.h"
-#include "hooks.h"
 #include "prove/plain_thread.h"
 
 #define POINTS_MAX 4096u
@@ -68,56 +68,6 @@ static const char *const lock_holders[] = {
 	"iconv_close",
 };
 
-/* The allocation functions as the C library defines them: what neighbours them belongs to the allocator too. */
-static bool is_allocation_name(const char *name)
-{
-#define NAME_(id, symbol, shape, size, group) symbol,
-	static const char *const hooked[] = { HOOK_LIST(NAME_) };
-#undef NAME_
-	static const char *const others[] = {
-		"malloc_usable_size", "malloc_trim",    "malloc_info",    "malloc_stats",
-		"mallinfo",           "mallinfo2",      "mallopt",        "__libc_malloc",
-		"__libc_free",        "__libc_calloc",  "__libc_realloc", "__libc_memalign",
-		"__libc_valloc",      "__libc_pvalloc", "__libc_mallopt", "__malloc_hugepage_config"
-	};
-
-	for (unsigned i = 0; i < sizeof hooked / sizeof hooked[0]; i++)
-		if (i != HOOK_mmap && i != HOOK_mmap64 && i != HOOK_munmap && i != HOOK_mremap &&
-		    !strcmp(name, hooked[i]))
-			return true;
-	for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
-		if (!strcmp(name, others[i]))
-			return true;
-	return false;
-}
-
-/*
- * What an allocator that is linked into a program offers besides, under its own names: who calls these calls the
- * allocator.
- */
-static bool is_allocator_name(const char *name)
-{
-	static const char *const prefixes[] = { "je_", "tc_", "mi_", "rp", "__libc_" };
-	static const char *const more[] = { "mallctl",    "mallctlnametomib", "mallctlbymib", "malloc_stats_print",
-		                            "sallocx",    "nallocx",          "smallocx",     "collect",
-		                            "malloc_size" };
-
-	if (is_allocation_name(name) || !strncmp(name, "MallocExtension_", 16) ||
-	    !strncmp(name, "_ZN15MallocExtension", 20))
-		return true;
-	for (unsigned i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-		size_t length = strlen(prefixes[i]);
-		if (!strncmp(name, prefixes[i], length)) {
-			name += length;
-			break;
-		}
-	}
-	for (unsigned i = 0; i < sizeof more / sizeof more[0]; i++)
-		if (!strcmp(name, more[i]))
-			return true;
-	return is_allocation_name(name);
-}
-
 static int add_range(struct safe_points *s, uint64_t start, uint64_t end, bool unless_idle, const char *what,
                      struct err *e)
 {
@@ -175,7 +125,7 @@ static int add_allocator_clusters(struct safe_points *s, const struct elf_module
 			continue;
 		list[count].start = m->bias + sym->st_value;
 		list[count].end = list[count].start + (sym->st_size ? sym->st_size : 1);
-		list[count++].allocation = is_allocation_name(elf_module_symbol_name(m, (uint32_t)i));
+		list[count++].allocation = is_allocation_symbol(elf_module_symbol_name(m, (uint32_t)i));
 	}
 	qsort(list, count, sizeof *list, by_start);
 	for (size_t i = 0; i < count && rc == 0; i++) {
@@ -199,18 +149,6 @@ static int add_allocator_clusters(struct safe_points *s, const struct elf_module
 	return rc;
 }
 
-/* A library that consists of an allocator and little else. */
-static bool is_allocator_library(const struct elf_module *m)
-{
-	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc", "hoard",
-		                             "snmalloc", "scalloc",  "rpmalloc" };
-
-	for (unsigned i = 0; i < sizeof names / sizeof names[0] && !m->is_main; i++)
-		if (strstr(elf_module_name(m), names[i]))
-			return true;
-	return false;
-}
-
 /* The exported allocation functions alone. */
 static int add_allocation_functions(struct safe_points *s, const struct elf_module *m, struct err *e)
 {
@@ -220,7 +158,7 @@ static int add_allocation_functions(struct safe_points *s, const struct elf_modu
 		const Elf64_Sym *sym = &m->symbols[i];
 		uint64_t start = m->bias + sym->st_value;
 		if (sym->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(sym->st_info) == STT_FUNC &&
-		    is_allocation_name(elf_module_symbol_name(m, (uint32_t)i)))
+		    is_allocation_symbol(elf_module_symbol_name(m, (uint32_t)i)))
 			rc = safe_points_add(s, start, start + (sym->st_size ? sym->st_size : 1), "the allocator", e);
 	}
 	return rc;
@@ -236,7 +174,7 @@ static int add_allocator_code(struct safe_points *s, const struct libc *libc, co
 	if (!m->eh_frame_hdr.address)
 		return add_allocator_clusters(s, m, e);
 	module_file_open(&file, m, memory, maps);
-	int rc = allocator_code_find(&code, &file, is_allocator_name, libc->module, e);
+	int rc = allocator_code_find(&code, &file, is_allocator_symbol, libc->module, e);
 	module_file_close(&file);
 	if (rc < 0)
 		return rc;
@@ -292,7 +230,7 @@ int safe_points_init(struct safe_points *s, const struct modules *modules, const
 			note_lock_code(s, m);
 		if (m->is_loader && m != libc->module)
 			rc = safe_points_add(s, m->exec_start, m->exec_end, "the loader", e);
-		else if (is_allocator_library(m))
+		else if (!m->is_main && known_allocator_library(elf_module_name(m)))
 			rc = safe_points_add(s, m->exec_start, m->exec_end, elf_module_name(m), e);
 		else if (m == libc->module)
 			rc = add_allocator_clusters(s, m, e);

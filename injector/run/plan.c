@@ -68,12 +68,12 @@ static int choose_hooks(struct session *s, const struct allocators *found, uint6
 }
 
 /* CPython 3.13 and later contain mimalloc, for builds without the interpreter's lock and for PYTHONMALLOC. */
-static bool is_spare(const struct session *s, const char *text)
+static bool is_spare(const struct session *s, const struct known_allocator *known)
 {
 	const struct elf_module *program = modules_main(&s->view.modules);
 	struct python_allocators python;
 
-	if (!program || strcmp(text, "mimalloc"))
+	if (!program || known->family != FAMILY_MIMALLOC)
 		return false;
 	python_allocators_find(&python, program, &s->memory, &s->view.maps);
 	return python.kind != PYTHON_ALLOCATOR_UNKNOWN;
@@ -131,7 +131,7 @@ static int note_hidden(struct session *s, const struct allocators *found, struct
 	                                  "%s has messages of %s in it, but no symbols that tell where its functions "
 	                                  "are (a debug file in /usr/lib/debug would): what it allocates by that is "
 	                                  "not seen",
-	                                  elf_module_name(program), found->program_text);
+	                                  elf_module_name(program), found->program_text->name);
 }
 
 /* Whether PHP is told to pass all on to malloc, as it looks when it starts. */

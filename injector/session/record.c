@@ -96,8 +96,10 @@ int session_record_modules(struct session *s, uint32_t first_id, struct err *e)
 	}
 	for (size_t i = 0; i < s->view.plan.refusal_count && rc == 0; i++)
 		rc = note(s, DUMP_NOTE_NOT_PATCHED, s->view.plan.refusals[i].text, e);
-	if (rc == 0)
-		rc = note_lines(s, DUMP_NOTE_STATIC, s->view.plan.notes, e);
+	for (size_t i = 0; i < s->view.plan.note_count && rc == 0; i++) {
+		char text[PLAN_NOTE_TEXT];
+		rc = note(s, DUMP_NOTE_STATIC, plan_note_text(&s->view.plan.notes[i], &s->view.modules, text), e);
+	}
 	if (rc == 0)
 		rc = note_lines(s, DUMP_NOTE_NOT_PATCHED, s->view.modules.unread, e);
 	if (rc == 0 && first_id == 1)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "unwind/code_names.h"
+#include "catalogue/allocator_catalogue.h"
 #include "arch/code_references.h"
 #include "base/grow.h"
 #include "base/sorted.h"
@@ -230,7 +230,7 @@ static void name_core(struct graph *g)
 
 	for (size_t i = 0; i < m->symbol_count; i++) {
 		const Elf64_Sym *sym = &m->symbols[i];
-		if (sym->st_shndx == SHN_UNDEF || !is_core(elf_module_symbol_name(m, (uint32_t)i)))
+		if (sym->st_shndx == SHN_UNDEF || !is_core_symbol(elf_module_symbol_name(m, (uint32_t)i)))
 			continue;
 		struct function *fn = begins_at(g, m->bias + sym->st_value);
 		if (!fn || ELF64_ST_TYPE(sym->st_info) != STT_FUNC)
@@ -252,8 +252,8 @@ static void name_exported(struct graph *g, allocator_name_fn is_allocation, cons
 		if (fn && is_allocation(name)) {
 			fn->part = ALLOCATOR_ENTERED;
 			fn->public = true;
-		} else if (fn &&
-		           (is_instrumentation(name) || (instead && elf_module_find(instead, name, NULL, &same)))) {
+		} else if (fn && (is_instrumentation_symbol(name) ||
+		                  (instead && elf_module_find(instead, name, NULL, &same)))) {
 			fn->stands_for = true;
 		}
 	}
@@ -298,7 +298,7 @@ static void note_shared(struct graph *g, const struct elf_table *table)
 		const uint64_t at = g->f->module->bias + relas[i].r_offset;
 		g->shared[g->shared_count++] = at & ~7ull;
 		if (g->source_count < SOURCES_MAX &&
-		    is_source(elf_module_symbol_name(g->f->module, (uint32_t)ELF64_R_SYM(relas[i].r_info))))
+		    is_source_symbol(elf_module_symbol_name(g->f->module, (uint32_t)ELF64_R_SYM(relas[i].r_info))))
 			g->sources[g->source_count++] = at;
 	}
 }

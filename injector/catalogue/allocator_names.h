@@ -9,23 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "catalogue/allocator_catalogue.h"
 #include "hooks.h"
 
 /* The new size of __rust_realloc(block, old size, alignment, new size); no function of HOOK_LIST has it there. */
 #define SIZE_ARG3 6
-
-enum allocator_family {
-	FAMILY_PLAIN, /* malloc and kin: whose they are the name does not tell */
-	FAMILY_JEMALLOC,
-	FAMILY_TCMALLOC,
-	FAMILY_MIMALLOC,
-	FAMILY_RPMALLOC,
-	FAMILY_SCUDO,
-	FAMILY_TBB,
-	FAMILY_RUST,  /* the functions that rustc puts before the allocator of a program */
-	FAMILY_GIVEN, /* named by the user: a program's own pools */
-	FAMILY_COUNT,
-};
 
 struct allocation_name {
 	enum allocator_family family;
@@ -52,8 +40,5 @@ bool allocation_name_read(const char *symbol, struct allocation_name *name);
 
 /* The name without what rustc puts before it since 1.87 (_RNvC…7___rustc12___rust_alloc); else the symbol itself. */
 const char *allocation_name_plain(const char *symbol);
-
-/* "jemalloc"; "" for FAMILY_PLAIN. */
-const char *allocator_family_name(enum allocator_family family);
 
 #endif

@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "allocators/allocator_names.h"
+#include "catalogue/allocator_names.h"
 
 #include <stddef.h>
 #include <string.h>
-
-/* What stands before the name of a C function of HOOK_LIST. */
-static const struct {
-	const char *text;
-	enum allocator_family family;
-} prefixes[] = {
-	{ "", FAMILY_PLAIN },       { "__libc_", FAMILY_PLAIN },   { "__real_", FAMILY_PLAIN },
-	{ "je_", FAMILY_JEMALLOC }, { "_rjem_", FAMILY_JEMALLOC }, { "tc_", FAMILY_TCMALLOC },
-	{ "mi_", FAMILY_MIMALLOC }, { "rp", FAMILY_RPMALLOC },     { "sc_", FAMILY_SCUDO },
-	{ "scudo_", FAMILY_SCUDO }, { "scalable_", FAMILY_TBB },
-};
 
 struct row {
 	const char *symbol;
@@ -128,6 +117,18 @@ static bool may_be_one(const char *symbol)
 	return symbol[0] && strchr("acdfjmprstvxT", symbol[0]);
 }
 
+/* A C function of HOOK_LIST with that prefix. */
+static bool read_behind(const char *symbol, const char *prefix, struct allocation_name *name)
+{
+	const size_t length = strlen(prefix);
+	const struct row *hook = strncmp(symbol, prefix, length) ? NULL : row_of(hooks, HOOK_COUNT, symbol + length);
+
+	if (!hook || hook->name.shape >= SHAPE_MAP || (length && hook->symbol[0] == '_'))
+		return false;
+	*name = hook->name;
+	return true;
+}
+
 bool allocation_name_read(const char *symbol, struct allocation_name *name)
 {
 	symbol = allocation_name_plain(symbol);
@@ -138,17 +139,12 @@ bool allocation_name_read(const char *symbol, struct allocation_name *name)
 		*name = other->name;
 		return true;
 	}
-	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-		size_t length = strlen(prefixes[i].text);
-		const struct row *hook =
-			strncmp(symbol, prefixes[i].text, length) ? NULL : row_of(hooks, HOOK_COUNT, symbol + length);
-
-		if (!hook || hook->name.shape >= SHAPE_MAP || (length && hook->symbol[0] == '_'))
-			continue;
-		*name = hook->name;
-		name->family = prefixes[i].family;
-		return true;
-	}
+	for (size_t i = 0; known_allocator(i); i++)
+		for (unsigned k = 0; k < KNOWN_PREFIXES && known_allocator(i)->prefixes[k]; k++)
+			if (read_behind(symbol, known_allocator(i)->prefixes[k], name)) {
+				name->family = known_allocator(i)->family;
+				return true;
+			}
 	return false;
 }
 
@@ -177,21 +173,4 @@ bool given_name_parse(const char *text, struct given_name *given)
 	given->name = hook->name;
 	given->name.family = FAMILY_GIVEN;
 	return true;
-}
-
-const char *allocator_family_name(enum allocator_family family)
-{
-	static const char *const names[FAMILY_COUNT] = {
-		[FAMILY_PLAIN] = "",
-		[FAMILY_JEMALLOC] = "jemalloc",
-		[FAMILY_TCMALLOC] = "tcmalloc",
-		[FAMILY_MIMALLOC] = "mimalloc",
-		[FAMILY_RPMALLOC] = "rpmalloc",
-		[FAMILY_SCUDO] = "scudo",
-		[FAMILY_TBB] = "the TBB allocator",
-		[FAMILY_RUST] = "Rust",
-		[FAMILY_GIVEN] = "what --hook names",
-	};
-
-	return names[family];
 }
