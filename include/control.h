@@ -24,11 +24,12 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
+#include "java_layout.h"
 #include "python_layout.h"
 #include "trampolines.h"
 
 #define CONTROL_MAGIC 0x4c52544e4f434d4dull /* "MMCONTRL" */
-#define CONTROL_VERSION 14u
+#define CONTROL_VERSION 15u
 
 /*
  * A patched GOT entry of the target. It is listed before it is patched, so one that is GOT_PATCHED may still hold its
@@ -118,6 +119,7 @@ struct control_start {
 	uint64_t injector_start_ticks;
 	uint64_t usable_size;      /* address of the allocator's malloc_usable_size, 0 none */
 	struct python_layout python; /* proved; version 0: Python frames are not recorded, or not yet */
+	struct java_layout java;     /* proved; bytes 0: walks do not go through Java code */
 };
 
 /* Sets trampolines, which words and jumps may lead to from then on. */
@@ -214,7 +216,7 @@ int64_t memattach_control(uint64_t op, void *argument) __attribute__((visibility
 #endif
 
 _Static_assert(sizeof(struct got_entry) == 24, "entry");
-_Static_assert(sizeof(struct control_start) == 320, "control_start");
+_Static_assert(sizeof(struct control_start) == 712, "control_start");
 _Static_assert(sizeof(struct control_trampoline) == 24, "control_trampoline");
 _Static_assert(sizeof(struct code_patch) == 32, "code_patch");
 _Static_assert(sizeof(struct control_patch) == 16, "control_patch");

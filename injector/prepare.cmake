@@ -35,6 +35,7 @@ add_library(memattach_prepare STATIC
   python/python_version.c
   java/java_code.c
   java/java_find.c
+  java/java_inside.c
   java/java_method.c
   java/java_proof.c
   java/java_stack.c

@@ -188,6 +188,7 @@ static int64_t control_start(const struct control_start *start)
 		.tid_offset = start->tid_offset,
 		.has_python = start->python.version != 0,
 		.python = start->python,
+		.java = start->java,
 	};
 	mapping_unlock_image();
 	result = dump_map(start);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "dump_format.h"
+#include "java_layout.h"
 #include "python_layout.h"
 
 #define PAGE_BYTES 4096u
@@ -32,6 +33,7 @@ struct payload_state {
 	uint32_t tid_offset;
 	uint32_t has_python; /* (atomic) 1: Python frames are recorded; in the same line as what comes before */
 	struct python_layout python;
+	struct java_layout java;
 };
 
 extern struct payload_state payload HIDDEN;

@@ -29,6 +29,7 @@
  */
 #include "unwind.h"
 
+#include "java_walk.h"
 #include "recent_stack.h"
 #include "unwind_step.h"
 #include "walked.h"
@@ -236,7 +237,9 @@ static inline enum step trail_join(struct trail *t, struct walk *w)
 /* Adds the present frame, and goes to its caller by whatever rule it has. */
 static __attribute__((noinline)) enum step trail_slow(struct trail *t, struct walk *w)
 {
-	uint64_t found = unwind_frame_find(walk_view(w), w->salt, w->at.pc);
+	/* Java code is in no module, which a search of all of them would find out for each frame. */
+	uint64_t found = UNLIKELY(java_walk_holds(w->at.pc - 1)) ? UNWIND_NONE
+	                                                         : unwind_frame_find(walk_view(w), w->salt, w->at.pc);
 	uint64_t frame = DUMP_FRAME_ADDRESS(w->at.pc) | (found & UNWIND_FOUND_MODULE_BITS);
 	struct fresh_frame fresh = { .sp = w->at.sp, .frame = frame, .fp = w->at.fp, .fp_below = t->fp_below };
 	uint32_t fallback = w->fallback;
@@ -338,8 +341,8 @@ static enum step trail_walk(struct trail *t, struct walk *w)
 
 /*
  * Recording: notes the fresh frames, and puts those that were seen twice into the recent stack. Not if the frames
- * depend on more than the words that can be compared later: a CFA that was read from memory, a signal frame, another
- * stack, a stack without its outermost frame.
+ * depend on more than the words that can be compared later: a CFA that was read from memory, a signal frame, Java code,
+ * another stack, a stack without its outermost frame.
  */
 static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp, uint32_t flags)
 {
@@ -351,7 +354,7 @@ static void trail_keep(const struct trail *t, const struct walk *w, uint64_t sp,
 		return;
 	}
 	kept = recent_stack_look(recent, t->count, t->held);
-	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || !w->stack_known || w->stack_left ||
+	if (!kept || fp_below == RECENT_UNCHECKED || w->signal_frames || w->java || !w->stack_known || w->stack_left ||
 	    (flags & DUMP_STACK_DEEP) || w->stack_end - sp > RECENT_BYTES_MAX)
 		return;
 	recent_stack_forget(recent);
@@ -375,7 +378,7 @@ void unwind_walk(const struct unwind_start *start, struct recent_stack *recent, 
 	w.at.pc = 0;
 	w.thread_pointer = start->thread_pointer;
 	w.signal_frames = w.fallback = 0;
-	w.view_open = w.stack_left = w.ends_by_rule = false;
+	w.view_open = w.stack_left = w.ends_by_rule = w.java = false;
 	t.frames = frames;
 	t.recent = recent;
 	t.fresh = recent ? recent_stack_list(recent) : 0;

@@ -3,6 +3,7 @@
 #include "unwind_step.h"
 
 #include "arch/machine.h"
+#include "java_walk.h"
 #include "recent_stack.h"
 
 #define FRAME_BYTES_MAX (256ull << 10) /* on a stack that is not known */
@@ -103,6 +104,21 @@ static enum step step_by_fp(struct walk *w, uint64_t found, uint32_t *fp_below)
 	return step_to(&w->at, (fp + 16 - w->at.sp) / 8, stack_word(fp));
 }
 
+/* Java code: HotSpot's own description of it tells. */
+static __attribute__((noinline)) enum step step_by_java(struct walk *w)
+{
+	struct java_step step;
+
+	if (w->signal_frames || !java_walk_step(w->at.pc, w->at.sp, w->stack_end, w->at.fp, &step))
+		return STEP_LOST;
+	w->java = true;
+	w->at.sp = step.sp;
+	w->at.room = (w->stack_end - step.sp) / 8;
+	w->at.fp = stack_word(step.link);
+	w->at.pc = stack_word(step.link + 8);
+	return w->at.pc ? STEP_ON : STEP_END;
+}
+
 /* To the interrupted code, perhaps on another stack. */
 static enum step step_over_signal(struct walk *w)
 {
@@ -131,7 +147,8 @@ enum step unwind_step(struct walk *w, uint64_t found, uint32_t *fp_below)
 	case UNWIND_END: w->ends_by_rule = true; return STEP_END;
 	case UNWIND_SIGNAL: return step_over_signal(w);
 	case UNWIND_UNSUPPORTED: return STEP_LOST;
-	case UNWIND_NONE: return step_by_fp(w, found, fp_below);
+	case UNWIND_NONE:
+		return UNLIKELY(java_walk_holds(w->at.pc - 1)) ? step_by_java(w) : step_by_fp(w, found, fp_below);
 	default: return step_by_rule(w, found, fp_below);
 	}
 }

@@ -62,6 +62,7 @@ struct walk {
 	bool view_open;
 	bool stack_known;  /* stack_end is the end of a known stack: nothing leads further */
 	bool stack_left;   /* stack_end is another one than at the beginning */
+	bool java;         /* it has gone through Java code, which more than the stack tells about */
 	bool ends_by_rule; /* the outermost frame has no caller, by its rule */
 };
 

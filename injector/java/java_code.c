@@ -8,7 +8,6 @@
 #define HEAP_BYTES_MAX (8ull << 30)
 #define HOPS_MAX 4096u        /* of the segmap, for one block */
 #define FRAME_WORDS_MAX 65536 /* of compiled code */
-#define NO_SEGMENT 0xffu      /* in a segmap */
 #define SCOPE_BYTES 15u       /* three numbers of five bytes */
 #define PCS_MAX (1u << 20)    /* of one method */
 
@@ -31,6 +30,8 @@ static int heap_read(struct java_view *v, uint64_t address, struct java_heap *he
 		rc = java_field_read(&v->memory, address, &s->heap_shift, &shift, e);
 	if (rc)
 		return rc;
+	heap->high_word = memory + s->space_high.at;
+	heap->segmap_end_word = segmap + s->space_high.at;
 	const struct mapping *m = maps_find(v->maps, heap->low);
 	heap->shift = (uint32_t)shift;
 	if (heap->low >= heap->high || heap->high - heap->low > HEAP_BYTES_MAX || shift < 4 || shift > 16 ||
@@ -186,7 +187,7 @@ static int block_of(struct java_view *v, const struct java_heap *heap, uint64_t 
 			*block = heap->low + (segment << heap->shift);
 			return 0;
 		}
-		if (back == NO_SEGMENT || back > segment)
+		if (back == JAVA_NO_SEGMENT || back > segment)
 			break;
 		segment -= back;
 	}

@@ -11,14 +11,15 @@
 #define MEMATTACH_JAVA_CODE_H
 
 #include "java/java_structures.h"
+#include "java_layout.h"
 
-#define JAVA_HEAPS_MAX 8u
 #define JAVA_INLINED_MAX 128u /* methods that one instruction stands for */
 
 struct java_heap {
 	uint64_t low, high; /* of what is committed */
 	uint64_t segmap, segmap_end;
-	uint32_t shift; /* of a segment */
+	uint64_t high_word, segmap_end_word; /* where HotSpot keeps these */
+	uint32_t shift;                      /* of a segment */
 };
 
 /* A HotSpot that is looked at. */
@@ -28,8 +29,9 @@ struct java_view {
 	struct java_structures s;
 	struct java_heap heaps[JAVA_HEAPS_MAX];
 	uint32_t heap_count;
-	uint64_t interpreter;      /* where its code begins */
-	uint64_t call_stub_return; /* return address of what native code calls */
+	uint64_t interpreter;          /* where its code begins */
+	uint64_t call_stub_return;     /* return address of what native code calls */
+	uint64_t barrier, barrier_end; /* the block of continuations' stubs, once it has been seen; 0, 0 */
 };
 
 /* Bounds of the code heaps and of the interpreter. */

@@ -137,6 +137,8 @@ static int prove_heap(struct prover *pr, const struct java_heap *heap, uint32_t 
 		bool used;
 
 		rc = java_block_next(&pr->p->view, heap, &at, &code, &used, e);
+		if (rc == 0 && used && code.kind == JAVA_CODE_BARRIER)
+			java_inside_barrier(&pr->p->view, &code);
 		if (rc == 0 && used && code.kind == JAVA_CODE_COMPILED) {
 			rc = prove_code(pr, &code, e);
 			count++;
@@ -349,6 +351,8 @@ static int prove_all(struct prover *pr, struct err *e)
 
 	if (rc == 0)
 		rc = prove_stacks(pr, e);
+	if (rc == 0)
+		rc = java_inside_layout(&pr->p->layout, &pr->p->view, e);
 	return rc ? rc : budget_check(&pr->budget, e);
 }
 

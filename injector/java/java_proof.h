@@ -16,6 +16,7 @@
 #define MEMATTACH_JAVA_PROOF_H
 
 #include "java/java_find.h"
+#include "java/java_inside.h"
 #include "java/java_method.h"
 #include "java/java_stack.h"
 
@@ -45,8 +46,9 @@ struct java_stack {
 
 struct java_proof {
 	bool proved;
-	char why[480];         /* if not */
-	struct java_view view; /* budget and maps are gone after the proof */
+	char why[480];             /* if not */
+	struct java_layout layout; /* bytes 0: walks inside of the process would not find their way */
+	struct java_view view;     /* budget and maps are gone after the proof */
 	struct java_stack *stacks;
 	size_t stack_count;
 	uint32_t walked, running, moved;

@@ -192,11 +192,9 @@ static int compiled(struct walk *w, const struct java_code *code, struct err *e)
 
 static int stub(struct walk *w, const struct java_code *code, struct err *e)
 {
-	if (code->frame_bytes >= 16)
-		return leave(w, w->sp + code->frame_bytes - 16, w->sp + code->frame_bytes, e);
-	if (w->fp < w->sp || w->fp - w->sp > GUESS_BYTES_MAX)
-		return lost(w, "a stub has no frame pointer", e);
-	return leave(w, w->fp, w->fp + 16, e);
+	if (code->frame_bytes < 16)
+		return lost(w, "a stub has no frame", e);
+	return leave(w, w->sp + code->frame_bytes - 16, w->sp + code->frame_bytes, e);
 }
 
 static int begin(struct walk *w, const struct java_anchor *a, struct err *e)

@@ -32,6 +32,8 @@ struct java_field {
 #define JAVA_FIELD_LIST(X)                                                                                             \
 	X(version_major, "Abstract_VM_Version::_vm_major_version", true)                                               \
 	X(version_text, "Abstract_VM_Version::_s_vm_release", true)                                                    \
+	X(cache_low, "CodeCache::_low_bound", true)                                                                    \
+	X(cache_high, "CodeCache::_high_bound", true)                                                                  \
 	X(heaps, "CodeCache::_heaps", true)                                                                            \
 	X(heap_memory, "CodeHeap::_memory", true)                                                                      \
 	X(heap_segmap, "CodeHeap::_segmap", true)                                                                      \

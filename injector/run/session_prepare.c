@@ -8,6 +8,7 @@
 #include "choose/chosen.h"
 #include "host/watchdog.h"
 #include "run/inspect.h"
+#include "run/java_session.h"
 #include "run/live_child.h"
 #include "run/look_ahead.h"
 #include "run/old_stub.h"
@@ -82,8 +83,10 @@ int session_prepare(struct session *s, struct err *e)
 		rc = other_session_make_way(s, e);
 	if (rc == 0)
 		rc = session_prepare_plan(s, e);
-	if (rc == 0)
+	if (rc == 0) {
 		session_find_python(s);
+		session_find_java(s);
+	}
 	if (rc == 0 && s->options.verbose)
 		session_say_lines(s, s->python.details);
 	if (rc == 0)

@@ -23,6 +23,7 @@
 #include "census/census_by.h"
 #include "files/output_file.h"
 #include "entry/python_allocators.h"
+#include "java_layout.h"
 #include "python/python_find.h"
 #include "python/python_paths.h"
 #include "process/snapshot.h"
@@ -207,6 +208,7 @@ struct session {
 	struct session_recording recording;
 	struct session_outcome outcome;
 	struct session_python python;
+	struct java_layout java; /* bytes 0: stacks are not walked through Java code */
 	struct payload_place payload;
 	struct entry_hooks hooks;
 	struct symbol_sources symbols;

@@ -22,7 +22,7 @@
 
 /* Offsets in the data of the work area, after what send_descriptors and load.c use. */
 #define DATA_START 2048u
-#define DATA_PATCH 2560u
+#define DATA_PATCH 3072u
 
 _Static_assert(DATA_START + sizeof(struct control_start) <= DATA_PATCH, "the work area's data");
 
@@ -102,6 +102,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 		.injector_start_ticks = s->recording.dump.own->injector_start_ticks,
 		.usable_size = recording_usable_size(s),
 		.python = s->python.layout,
+		.java = s->java,
 	};
 
 	tell_main_stack(s, &args);

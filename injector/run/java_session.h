@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The JVM of a session: finds HotSpot in the target and proves how it is laid out, from outside, while the target runs.
+ * What the payload is told is in s->java afterwards, so that walks go through Java code. A JVM that is loaded during
+ * the session, as in a program that memattach starts, is not looked for.
+ */
+#ifndef MEMATTACH_JAVA_SESSION_H
+#define MEMATTACH_JAVA_SESSION_H
+
+#include "session/session.h"
+
+/* Needs the modules and maps of the view. Never fails: why it does not succeed is said with --verbose, and what that
+ * costs is in the dump (truncated stacks). It takes a second or two at most. */
+void session_find_java(struct session *s);
+
+#endif
