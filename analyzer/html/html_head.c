@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/line_width.h"
@@ -200,6 +201,16 @@ static void put_timeline(struct json *j, const struct report *r)
 	json_array_end(j);
 }
 
+/* Of one session, in seconds as the clock on the wall here counts them. */
+static void put_start(struct json *j, const struct report *r)
+{
+	time_t seconds = r->session_count == 1 ? (time_t)(r->sessions[0].start_ns / 1000000000u) : 0;
+	struct tm tm;
+
+	if (seconds && localtime_r(&seconds, &tm))
+		json_number(j, "start", (double)seconds + (double)tm.tm_gmtoff);
+}
+
 int html_head(const struct report *r, const char *name, struct json *j)
 {
 	json_object(j, NULL);
@@ -219,6 +230,7 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	json_unsigned(j, "lostTotal", report_total_lacks(r));
 	json_unsigned(j, "lostBefore", r->lost_before);
 	json_unsigned(j, "stacks", r->rows.count);
+	put_start(j, r);
 	if (r->options.at_ns)
 		json_number(j, "at", (double)r->options.at_ns / 1e9);
 	put_figures(j, r);

@@ -62,6 +62,23 @@ function rootOf(f, inverted) {
 	return root;
 }
 
+// Of one function: what it calls, and who calls it. Where it calls itself, from the outermost call on.
+function sandwich(f, frame) {
+	const down = rootOf(f, false), up = rootOf(f, true), sum = new Sum(f);
+	down.list = [];
+	up.list = [];
+	for (const e of shown) {
+		const i = e.path.indexOf(frame);
+		if (i < 0)
+			continue;
+		sum.add(e);
+		down.list.push({ ...e, path: e.path.slice(i) });
+		up.list.push({ ...e, path: e.path.slice(0, i + 1) });
+	}
+	down.sum = up.sum = sum;
+	return [down, up.kids[0]];
+}
+
 // As far as the path leads.
 function nodeAt(root, path) {
 	let node = root;

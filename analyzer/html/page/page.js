@@ -2,7 +2,7 @@
 
 const tabs = ['flame', 'table', 'timeline', 'about'].filter(tab => tab !== 'timeline' || head.timeline.length);
 const dark = matchMedia('(prefers-color-scheme: dark)');
-const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', by: 'function', sort: 1, theme: '', span: '', kind: 'kept' };
+const first = { tab: 'flame', figure: head.sort, dir: 'out', q: '', z: '', fn: '', hue: 'function', by: 'function', sort: 1, theme: '', span: '', kind: 'kept' };
 let state = { ...first };
 
 const isDark = () => state.theme ? state.theme === 'dark' : dark.matches;
@@ -23,13 +23,14 @@ function readState() {
 		state.kind = 'kept';
 }
 
-function setState(change) {
+// Each step can be taken back, but for what is typed or drawn: then quiet.
+function setState(change, quiet) {
 	Object.assign(state, change);
 	const given = new URLSearchParams();
 	for (const key in first)
 		if (state[key] !== first[key])
 			given.set(key, state[key]);
-	history.replaceState(null, '', '#' + given);
+	history[quiet ? 'replaceState' : 'pushState'](null, '', '#' + given);
 	draw();
 }
 
@@ -48,17 +49,19 @@ function search(regex) {
 }
 
 function drawFlameTab(regex) {
-	const inverted = state.dir === 'in';
-	if (!flame.root || flame.shown !== shown || flame.root.sum.f !== state.figure || flame.root.inverted !== inverted) {
-		flame.root = rootOf(state.figure, inverted);
+	const inverted = state.dir === 'in', key = [state.figure, inverted, state.fn].join();
+	if (flame.key !== key || flame.shown !== shown) {
+		[flame.root, flame.callers] = state.fn ? sandwich(state.figure, +state.fn) : [rootOf(state.figure, inverted)];
 		flame.shown = shown;
-		flame.selected = null;
+		flame.key = key;
+		flame.selected = state.fn ? flame.root.kids[0] : null;
 	}
 	flame.regex = regex;
 	flame.zoom = nodeAt(flame.root, state.z ? state.z.split('.') : []);
 	drawFlame();
 	tell($('detail'), flame.selected || flame.zoom);
 	document.body.dataset.function = (flame.root.kids[0] || flame.root).name;
+	document.body.dataset.of = flame.root.sum.data;
 	document.body.dataset.boxes = flame.boxes.length;
 	if (compares)
 		document.body.dataset.coloured = flame.boxes.filter(box => box.node.parent && box.node.sum.direction).length;
@@ -108,8 +111,10 @@ function draw() {
 		$('search').value = state.q;
 	$('by').value = state.by;
 	$('invert').textContent = state.dir === 'in' ? 'innermost first' : 'outermost first';
-	$('invert').hidden = state.tab !== 'flame';
-	$('out').hidden = !state.z && !state.q;
+	$('invert').hidden = state.tab !== 'flame' || state.fn;
+	$('hue').hidden = state.tab !== 'flame' || compares;
+	$('hue').textContent = 'colours: ' + state.hue;
+	$('out').hidden = !state.z && !state.q && !state.fn;
 	$('tools').hidden = state.tab === 'about' || state.tab === 'timeline';
 	search(regex);
 	({ flame: drawFlameTab, table: () => drawTable(state, regex), timeline: () => drawTimeline(span), about: () => {} })[state.tab](regex);
@@ -151,10 +156,11 @@ function drawHead() {
 
 const actions = {
 	'/': () => $('search').focus(),
-	Escape: () => setState({ q: '', z: '', span: '' }),
+	Escape: () => setState({ q: '', z: '', fn: '', span: '' }),
 	f: () => setState({ figure: (state.figure + 1) % 4, z: '' }),
 	i: () => setState({ dir: state.dir === 'in' ? 'out' : 'in', z: '' }),
 	u: () => setState({ z: state.z.split('.').slice(0, -1).join('.') }),
+	c: () => setState({ hue: state.hue === 'module' ? 'function' : 'module' }),
 	t: () => setState({ theme: isDark() ? 'light' : 'dark' }),
 };
 addEventListener('keydown', event => {
@@ -166,16 +172,20 @@ addEventListener('keydown', event => {
 		return;
 	event.preventDefault();
 	$('search').blur();
+	showTip(event);
 	action();
 });
-$('search').oninput = event => setState({ q: event.target.value });
+$('search').oninput = event => setState({ q: event.target.value }, true);
 $('by').onchange = event => setState({ by: event.target.value });
 $('kind').onchange = event => setState({ kind: event.target.value, z: '' });
 $('whole').onclick = () => setState({ span: '', z: '' });
 $('invert').onclick = actions.i;
+$('hue').onclick = actions.c;
 $('out').onclick = actions.Escape;
+$('verdict').onclick = () => $('verdict').classList.toggle('open');
 $('theme').onclick = actions.t;
 addEventListener('resize', draw);
+addEventListener('scroll', event => showTip(event));
 addEventListener('hashchange', () => { readState(); draw(); });
 dark.addEventListener('change', draw);
 

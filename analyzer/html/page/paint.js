@@ -12,7 +12,7 @@ function hash(text) {
 	return (h >>> 0) % 1000 / 1000;
 }
 
-// Hue by module, a shade by function; grey where there is no function; of a comparison red and blue by growth.
+// Hue by function, or by module with a shade by function; grey where there is no function; of a comparison red and blue by growth.
 function colour(node, dark) {
 	const sum = node.sum, pale = !compares && sum.unsure;
 	let hue = 0, strong = 0, light = dark ? 30 : 84;
@@ -26,7 +26,7 @@ function colour(node, dark) {
 		}
 	} else if (node.frame >= 0 && !frames[node.frame].gap) {
 		const frame = frames[node.frame];
-		hue = Math.floor(hash(base(frame.module)) * 14) * 25 + 20 + 14 * hash(frame.name);
+		hue = state.hue === 'module' ? Math.floor(hash(base(frame.module)) * 14) * 25 + 20 + 14 * hash(frame.name) : 360 * hash(frame.name + frame.name);
 		strong = pale ? (dark ? 16 : 36) : dark ? 38 : 62;
 		light = dark ? (pale ? 24 : 36) : pale ? 91 : 76;
 	}
@@ -76,7 +76,15 @@ function layout(root, zoom, width) {
 		}
 	}
 	put(root, 0, width, 0);
-	return boxes;
+	if (!flame.callers)
+		return boxes;
+	// Callers stand above, the nearest below the others; the function itself is there once.
+	const below = boxes.filter(box => box.row);
+	boxes.length = 0;
+	for (const kid of flame.callers.kids)
+		put(kid, boxes.reduce((end, box) => box.row ? end : box.x + box.w, 0), width * kid.sum.width / flame.callers.sum.width, 0);
+	const rows = boxes.reduce((most, box) => Math.max(most, box.row + 1), 0);
+	return boxes.map(box => ({ ...box, row: rows - 1 - box.row })).concat(below.map(box => ({ ...box, row: box.row - 1 + rows })));
 }
 
 function isAbove(node, other) {
@@ -98,6 +106,24 @@ function fitText(context, text, width) {
 	while (n > 0 && context.measureText(text.slice(0, n) + '\u2026').width > width)
 		n--;
 	return n > 1 ? text.slice(0, n) + '\u2026' : '';
+}
+
+// Without what only tells overloads apart.
+function shortName(name) {
+	let short = name.replace(/ \[clone.*/, '');
+	for (let before; before !== short && !/^[<(]/.test(name);) {
+		before = short;
+		short = short.replace(/(\w)<[^<>]*>/g, '$1').replace(/([^:])\((?!anonymous)[^()]*\)( const)?$/, '$1');
+	}
+	return short || name;
+}
+
+// What stands in a box: the name, of Python its line, and if there is room the figures.
+function labelOf(context, node, width) {
+	const frame = frames[node.frame], name = frame ? shortName(node.name) + (/\.py$/.test(frame.file) && frame.line ? ' ' + place(frame) : '') : node.name;
+	const value = compares ? node.sum.growth.value : node.sum.now.v, whole = flame.root.sum.now.v;
+	const more = ` \u00b7 ${amount(value, isBytes(node.sum.f))}` + (compares || !whole ? '' : `, ${percent(value / whole)}`);
+	return fitText(context, name, width) === name && context.measureText(name + more).width <= width ? name + more : name;
 }
 
 function drawFlame() {
@@ -124,7 +150,7 @@ function drawFlame() {
 		}
 		if (w > 26) {
 			context.fillStyle = dark ? '#eef2f6' : '#14181d';
-			context.fillText(fitText(context, node.name, w - 9), x + 4, y + ROW / 2);
+			context.fillText(fitText(context, node.rest ? node.name : labelOf(context, node, w - 9), w - 9), x + 4, y + ROW / 2);
 		}
 	}
 	context.globalAlpha = 1;
@@ -142,7 +168,13 @@ function tell(target, node) {
 	if (node.frame >= 0)
 		make('div', target, where(frames[node.frame], frames[node.frame].module), 'dim');
 	target.append(describe(node.sum));
+	if (target.id === 'detail' && node.frame >= 0) {
+		make('button', target, 'callers and callees').onclick = () => setState({ fn: String(node.frame), z: '' });
+		make('button', target, 'in the table').onclick = () => setState({ tab: 'table', by: 'function', q: exactly(node.name) });
+	}
 }
+
+const exactly = name => '^' + name.replace(/[^\w ]/g, '\\$&') + '$';
 
 function showTip(event, fill) {
 	const tip = $('tip');
@@ -160,16 +192,17 @@ function select(node) {
 	drawFlame();
 }
 
-graph.addEventListener('mousemove', event => {
-	const box = boxAt(event);
+graph.addEventListener('pointermove', event => {
+	const box = event.pointerType === 'mouse' && boxAt(event);
 	showTip(event, box && (tip => tell(tip, box.node)));
 });
 graph.addEventListener('mouseleave', event => showTip(event, null));
 graph.addEventListener('click', event => {
 	const box = boxAt(event);
+	showTip(event);
 	if (box) {
 		flame.selected = box.node;
-		setState({ z: box.node.path.join('.') });
+		setState(state.fn && box.node.frame >= 0 ? { fn: String(box.node.frame), z: '' } : { z: box.node.path.join('.') });
 	}
 });
 graph.addEventListener('keydown', event => {

@@ -58,6 +58,7 @@ function drawTable(state, regex) {
 	for (const group of groups.slice(0, LINES)) {
 		const tr = make('tr', body, '', !compares && group.own.unsure ? 'unsure' : '');
 		list.forEach(([, , text]) => make('td', tr, text(group)));
+		tr.firstChild.onclick = () => setState({ tab: 'flame', z: '', ...by === 'function' ? { fn: String(frames.indexOf(group.frame)), q: '' } : { fn: '', q: exactly(keys[by](group.frame)) } });
 		if (by === 'function')
 			make('span', tr.firstChild, where(group.frame, base(group.frame.module)), 'dim');
 		for (const side of ['own', 'total'])

@@ -76,7 +76,7 @@ function drawTimeline(span) {
 	pen.fillStyle = text;
 	pen.textAlign = 'center';
 	for (let i = 0; i <= 4; i++)
-		pen.fillText(`${+(end * i / 4).toPrecision(2)} s`, Math.min(Math.max(x(end * i / 4), LEFT), width - 24), foot + 14);
+		pen.fillText(`${+(end * i / 4).toPrecision(2)} s` + clock(end * i / 4), Math.min(Math.max(x(end * i / 4), LEFT), width - 44), foot + 14);
 	pen.textAlign = 'left';
 	pen.fillText('live bytes', LEFT + 6, 16);
 	if (head.private) {
@@ -88,9 +88,12 @@ function drawTimeline(span) {
 	times.pointAt = left => points.findIndex(p => x(p[0]) >= left);
 }
 
+// Of the day, where the report was written.
+const clock = s => head.start ? ', ' + new Date(1000 * (head.start + s)).toISOString().slice(11, 19) : '';
+
 function tellMoment(target, i) {
 	const p = head.timeline[i], before = i ? head.timeline[i - 1][0] : 0, part = p[0] - before || 1;
-	target.textContent = `at ${+p[0].toPrecision(4)} s: ${amount(p[1], true)} live (${range({ low: p[2], high: p[3] }, true)}); ` +
+	target.textContent = `at ${+p[0].toPrecision(4)} s${clock(p[0])}: ${amount(p[1], true)} live (${range({ low: p[2], high: p[3] }, true)}); ` +
 		`allocated ${amount(p[4] / part, true)}/s (${range({ low: p[5] / part, high: p[6] / part }, true)})` +
 		(p[7] ? '; incomplete: the history does not reach back so far' : '');
 }
@@ -105,7 +108,7 @@ function readSpan(text) {
 	return span.length === 2 && spanStep && span[0] >= 0 && span[0] <= span[1] && span[1] < stepCount() ? span : null;
 }
 
-const setSpan = (from, to) => setState({ span: Math.min(from, to) + '-' + Math.max(from, to), z: '' });
+const setSpan = (from, to) => setState({ span: Math.min(from, to) + '-' + Math.max(from, to), z: '' }, true);
 
 // By mouse or finger; a click without a way takes the span back.
 let brush;

@@ -157,6 +157,21 @@ class Checks:
             page.key("Escape")
             assert span() is None
 
+    def check_callers_and_callees(self):
+        """A click in the table leads to the graph of one function, whose sum is that of its row; Back leads back; so does a button, to its row."""
+        with Driven(self.written(self.seeds[0]), "tab=table&figure=2", str(self.directory / "callers")) as page:
+            name, total = (page.value(f"document.querySelector('#list tbody {part}") for part in ("td').firstChild.textContent", "tr').dataset.total"))
+            page.value("document.querySelector('#list tbody td').click()")
+            assert page.value("document.body.dataset.function") == name and page.value("document.body.dataset.of") == total
+            assert page.value("!document.getElementById('flame').hidden && +new URLSearchParams(location.hash.slice(1)).get('fn') >= 0")
+            page.value("document.querySelectorAll('#detail button')[1].click()")
+            assert page.value("document.querySelector('#list tbody td').firstChild.textContent") == name and page.value("document.body.dataset.rows") == "1"
+            for tab in ("flame", "table"):
+                page.value("history.back()")
+                while not page.value(f"!document.getElementById('{tab}').hidden"):
+                    pass
+            assert not page.value("new URLSearchParams(location.hash.slice(1)).get('q')")
+
     def check_deep_stacks(self):
         """A stack of 512 functions is drawn to its end; what is deeper is not in the page."""
         for depth in (512, 700):

@@ -7,7 +7,7 @@ import json
 import re
 
 PAGE_BYTES = 8_000_000
-SCRIPT_BYTES = 27 * 1024
+SCRIPT_BYTES = 30 * 1024
 FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocated_count")
 
 
