@@ -25,6 +25,9 @@ static const struct option_row rows[] = {
 	  .words = "stack function file line module thread size lifetime process program unit container",
 	  .help = "sum up by stack (default), function, file, line, module, thread, size, lifetime; of "
 	          "several dumps: process (default for a directory), program, unit or container" },
+	{ .code = VIEW_TREE,
+	  .name = "tree",
+	  .help = "functions below their callers, with inclusive sums, in the text" },
 	{ .code = 'a',
 	  .name = "at",
 	  .argument = "TIME",

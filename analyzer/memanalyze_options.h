@@ -25,6 +25,7 @@ enum memanalyze_option {
 	VIEW_FULL_STACKS,
 	VIEW_SHOW_STD,
 	VIEW_NATIVE,
+	VIEW_TREE,
 	VIEW_PEAK,
 	VIEW_TIMELINE,
 };

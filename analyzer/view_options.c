@@ -84,6 +84,7 @@ int view_option_parse(int option, const char *value, struct report_options *o, s
 	case VIEW_THREAD: return parse_pattern("thread", value, &o->filter.thread, e);
 	case VIEW_SIZE: return parse_sizes(value, &o->filter, e);
 	case VIEW_OLDER: r = time_parse(value, &o->filter.older_ns, e); return r ? err_prefix(e, "--older") : 0;
+	case VIEW_TREE: o->tree = true; return 0;
 	case VIEW_PEAK: o->peak = true; return 0;
 	case VIEW_TIMELINE: return parse_moments(value, &o->timeline, e);
 	case VIEW_NATIVE: o->native = true; return 0;
@@ -117,6 +118,10 @@ int view_options_check(const struct report_options *o, int dump_count, struct er
 	if (o->by != BY_STACK && (compares || o->plan > 0))
 		return err_set(e, EINVAL,
 		               "--by shows the heap only, but for stacks: not with --diff, --since, --leaks, --plan");
+	if (o->tree && (o->by != BY_STACK || compares || o->plan > 0 || o->timeline))
+		return err_set(e, EINVAL,
+		               "--tree shows the heap by function: not with --by, --diff, --since, --leaks, --plan or "
+		               "--timeline");
 	if (o->by == BY_THREAD && !report_is_live(o->sort))
 		return err_set(e, EINVAL,
 		               "--by thread: what a thread has allocated in all is not kept, sort by live-bytes or "

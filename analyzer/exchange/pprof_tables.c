@@ -2,8 +2,11 @@
 #include "exchange/pprof_tables.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/build_id.h"
+#include "base/cleanup.h"
+#include "report/folding.h"
 
 enum {
 	MAPPING_ID = 1,
@@ -25,6 +28,7 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FI
 #define NO_MODULE "[no module]"
 #define ADDRESSES (1ull << 48)
 #define PAGE 4096u
+#define DROP_FRAMES_MAX 200u
 
 void pprof_put(struct pprof *p, unsigned field)
 {
@@ -246,6 +250,77 @@ static void put_location(struct pprof *p, size_t i)
 	pprof_put(p, PROFILE_LOCATION);
 }
 
+/* What of a name its readers match: without the parameters. */
+static size_t matched_bytes(const char *name)
+{
+	static const char *const reserved[] = { "(anonymous namespace)", "()" };
+	const char *s = name;
+
+	while ((s = strchr(s, '('))) {
+		bool kept = !strncmp(s, reserved[0], strlen(reserved[0])) ||
+		            (s - name >= 8 && !strncmp(s - 8, "operator()", 10));
+		if (!kept)
+			return (size_t)(s - name);
+		s++;
+	}
+	return strlen(name);
+}
+
+static void put_escaped(const char *name, FILE *out)
+{
+	size_t n = matched_bytes(name);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strchr("\\.+*?()|[]{}^$", name[i]))
+			putc('\\', out);
+		putc(name[i], out);
+	}
+}
+
+/* Functions of allocators, which the readers leave out with all that they call. "": there are none. */
+static int write_drop_frames(const struct pprof *p, FILE *out)
+{
+	struct string_table seen = { 0 };
+	uint32_t number;
+	int s = 0;
+
+	for (size_t i = 0; !s && i < p->places.count && seen.count < DROP_FRAMES_MAX; i++) {
+		const struct place_entry *entry = &p->places.list[i];
+		for (uint32_t k = 0; !s && k < entry->count; k++) {
+			const struct location *l = place_location(p->report, entry, k);
+			const char *kind = folding_kind(p->report, entry->place, l);
+			uint32_t known = seen.count;
+			if (!l->function || !kind || strcmp(kind, "allocator") != 0)
+				continue;
+			s = string_table_add(&seen, l->function, &number);
+			if (s || seen.count == known)
+				continue;
+			fputs(known ? "|" : "", out);
+			put_escaped(l->function, out);
+		}
+	}
+	string_table_done(&seen);
+	return s;
+}
+
+static void put_drop_frames(struct pprof *p)
+{
+	AUTO_FREE char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = p->report->options.show_std ? NULL : open_memstream(&text, &bytes);
+	int s = out ? write_drop_frames(p, out) : 0;
+
+	if ((out && fclose(out)) || s) {
+		p->error = -ENOMEM;
+		return;
+	}
+	proto_clear(&p->part);
+	if (bytes)
+		proto_number(&p->part, PROFILE_DROP_FRAMES, pprof_string(p, text));
+	if (!p->part.failed)
+		gzip_put(&p->gzip, p->part.bytes, p->part.used);
+}
+
 void pprof_put_tables(struct pprof *p)
 {
 	p->mappings = calloc(p->report->images.count, sizeof *p->mappings);
@@ -260,6 +335,7 @@ void pprof_put_tables(struct pprof *p)
 				put_gap(p, gap);
 	for (size_t i = 0; !p->error && i < p->places.count; i++)
 		put_location(p, i);
+	put_drop_frames(p);
 	for (uint32_t i = 0; i < p->strings.count && !p->error; i++) {
 		proto_clear(&p->part);
 		proto_string(&p->part, PROFILE_STRING, p->strings.list[i]);

@@ -190,6 +190,8 @@ int outputs_add(struct outputs *o, const char *path, struct err *e)
 /* The option that this format cannot show, or NULL. */
 static const char *refused(const struct output_format *f, const struct report_options *o)
 {
+	if (o->tree && f->write != write_text)
+		return "--tree: its readers sum up stacks by themselves";
 	if (!(f->shows & SHOWS_GROUPS) && o->by != BY_STACK)
 		return "--by: it holds stacks, which its readers sum up by themselves";
 	if (!(f->shows & SHOWS_COMPARISONS) && (o->diff || o->since_ns))

@@ -74,30 +74,6 @@ static int put_part(struct json *j, const char *name, const struct report *r, vo
 	return put_captured(j, name, &c);
 }
 
-static void put_growth_verdict(const struct text *t)
-{
-	const struct report *r = t->report;
-	enum report_figure f = r->options.sort;
-	struct estimate x = report_growth(r, &r->total, f);
-	bool doubtful = report_is_live(f) && trust_live_doubtful(&r->trust);
-	bool more = x.low > 0, less = x.high < 0;
-	char value[40], range[96];
-
-	fprintf(t->out, "%s%s %s ", report_is_live(f) ? "Live " : "Allocated ", report_is_bytes(f) ? "bytes" : "blocks",
-	        more && doubtful ? "may have grown"
-	        : more           ? "grew"
-	        : less           ? "shrank"
-	                         : "did not change by more than chance explains:");
-	fprintf(t->out, "%s%s (%s, %g %% sure)%s.", more || less ? "by about " : "about ",
-	        text_amount(f, more || !less ? x.value : -x.value, value), text_interval(f, &x, range),
-	        100 * r->options.confidence, doubtful ? "; blocks that count as live may have been freed unseen" : "");
-}
-
-static void put_verdict(const struct text *t)
-{
-	(report_compares(t->report) ? put_growth_verdict : text_verdict)(t);
-}
-
 static void put_facts(const struct text *t)
 {
 	text_facts(t);
@@ -118,7 +94,7 @@ static int put_texts(struct json *j, const struct report *r, const char *name)
 	name_done(&buffer);
 	if (!s && (r->session_count != 1 || r->options.at_ns || r->options.since_ns))
 		s = put_part(j, "sessions", r, text_sessions);
-	s = s ? s : put_part(j, "verdict", r, put_verdict);
+	s = s ? s : put_part(j, "verdict", r, text_verdict);
 	s = s ? s : put_part(j, "trust", r, text_trust);
 	s = s ? s : put_part(j, "warnings", r, text_warnings);
 	s = s ? s : put_part(j, "filter", r, text_filter);

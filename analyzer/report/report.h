@@ -57,6 +57,7 @@ struct report_options {
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */
 	bool diff;       /* two dumps, the older first */
+	bool tree;       /* in the text: functions below their callers instead of stacks */
 	bool leaks;
 	uint64_t age_ns;   /* of leaks: live blocks older than this, 0: a third of the session */
 	uint64_t at_ns;    /* the heap at this time after the attach, 0: at the end */

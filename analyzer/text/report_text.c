@@ -179,13 +179,19 @@ static void put_rows(const struct text *t, const char *name)
 {
 	const struct report_options *o = &t->report->options;
 	bool brief = is_brief(t->report);
+
+	if (o->tree) {
+		text_tree(t);
+		text_next(t, name);
+		return;
+	}
 	size_t shown = o->by != BY_STACK ? groups_of_samples(o->by) ? text_classes(t) : text_groups(t)
 	               : brief ? text_holders(t)
 	                                 : text_rows(t);
 
 	put_rest(t, shown, brief);
 	text_machine(t);
-	if (brief)
+	if (!o->verbose)
 		text_next(t, name);
 }
 
@@ -202,7 +208,7 @@ static void put_report(const struct text *t, const char *name)
 	text_filter(t);
 	text_verdict(t);
 	*t->gap = true;
-	if (!is_brief(r) || !text_all_measured(r))
+	if (o->verbose || o->timeline || !text_all_measured(r))
 		text_trust(t);
 	text_warnings(t);
 	*t->gap = false;

@@ -84,6 +84,12 @@ void text_sessions(const struct text *t);
 void text_facts(const struct text *t);
 /* The report in a few lines: what it says in one sentence, the totals, the rows, what was seen, what to do next. */
 void text_verdict(const struct text *t);
+/* That of --diff and --since, and that of --leaks. */
+void text_growth_verdict(const struct text *t);
+void text_leaks_verdict(const struct text *t);
+/* A clause on who holds what a stack has: the innermost function that has a name, and some of its callers; false: there
+ * is none. */
+bool text_owner(const struct text *t, const char *before, const struct report_row *row);
 /* The session's seconds until the time that is shown; 0: of several sessions, or not known. */
 double text_seconds(const struct report *report);
 /* The part that is live; "" if there is none, or in a damaged dump more is live than was allocated. */
@@ -94,6 +100,8 @@ const char *text_resident_growth(const struct report_memory *memory, char text[9
 /* How large the blocks of a row are on average; "": not known. */
 const char *text_block_size(const struct report *report, const struct report_row *row, char text[40]);
 size_t text_holders(const struct text *t);
+/* Functions below their callers, with inclusive sums. */
+void text_tree(const struct text *t);
 /* The last lines: text_seen, with what the figures are worth if all are measured; what to do next. */
 void text_next(const struct text *t, const char *name);
 /* What would name functions that hold much, and have no name. */

@@ -88,8 +88,7 @@ static void put_caller(const struct text *t, const struct location *l, size_t *c
 		fprintf(t->out, " < %s", name);
 }
 
-/* Of a stack, who holds it: the innermost function that has a name, and some of its callers; false: there is none. */
-static bool put_owner(const struct text *t, const char *before, const struct report_row *row)
+bool text_owner(const struct text *t, const char *before, const struct report_row *row)
 {
 	size_t inner = report_inner(t->report, row), columns = 0;
 	const struct location *owner = NULL;
@@ -122,8 +121,8 @@ static void put_largest(const struct text *t)
 
 	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
 		return;
-	if (!put_owner(t, report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ",
-	               row))
+	if (!text_owner(t, report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ",
+	                row))
 		return;
 	struct estimate x = report_share_interval(r, row, r->options.sort);
 	fprintf(t->out, ", %s %s", report_is_live(r->options.sort) ? "holds" : "allocated",
@@ -141,10 +140,12 @@ void text_verdict(const struct text *t)
 	struct estimate x = report_estimate(r, &r->total, f);
 	char value[40], range[96], level[40];
 
-	if (report_compares(r) || r->options.leaks)
-		return;
 	if (!t->labels || *t->labels) /* the first line has a blank one below it */
 		putc('\n', t->out);
+	if (report_compares(r) || r->options.leaks) {
+		(r->options.leaks ? text_leaks_verdict : text_growth_verdict)(t);
+		return;
+	}
 	if (trust == TRUST_UNKNOWN) {
 		fputs("What was allocated, and what of it is live, is not known: nothing of it was seen, or frees are "
 		      "not.\n",
@@ -348,16 +349,36 @@ static void put_more(const struct text *t)
 	putc('\n', t->out);
 }
 
+/* What to look at next, by the view that there is. */
+static void put_views(const struct text *t, const char *name)
+{
+	const struct report_options *o = &t->report->options;
+
+	if (o->diff)
+		fputs("Next: memanalyze -o growth.html --diff OLD NEW (flame graph) | memanalyze --leaks NEW\n",
+		      t->out);
+	else if (o->leaks)
+		fprintf(t->out, "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --timeline %s\n", name,
+		        name);
+	else if (o->since_ns)
+		fprintf(t->out,
+		        "Next: memanalyze -o growth.html --since %gs %s (flame graph) | memanalyze --leaks %s\n",
+		        (double)o->since_ns / 1e9, name, name);
+	else
+		fprintf(t->out,
+		        "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --leaks %s | memanalyze --verbose "
+		        "%s\n",
+		        name, name, name);
+}
+
 void text_next(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
 
 	put_seen(t, text_all_measured(r));
-	if (r->session_count != 1)
+	if (r->session_count != 1 && !r->options.diff)
 		return;
-	name = is_plain(name) ? name : "DUMP";
-	fprintf(t->out,
-	        "Next: memanalyze -o heap.html %s (flame graph) | memanalyze --leaks %s | memanalyze --verbose %s\n",
-	        name, name, name);
-	put_more(t);
+	put_views(t, is_plain(name) ? name : "DUMP");
+	if (!report_compares(r) && !r->options.leaks)
+		put_more(t);
 }

@@ -10,10 +10,11 @@
 #include "base/size.h"
 #include "text/text.h"
 
-/* Indentation 8, function, 2, source, 2, module, " inlined": 120 columns. */
-#define FUNCTION_COLUMNS 50
-#define SOURCE_COLUMNS 28
+/* Indentation 8, function, 2, source, 2, module, " inlined": 120 of 120 columns. */
+#define FUNCTION_COLUMNS(t) ((t)->columns / 2 - 10)
+#define SOURCE_COLUMNS(t) ((t)->columns / 4 - 2)
 #define MODULE_COLUMNS 22
+#define MODULE_BESIDE 100u /* with less columns it stands only where there is no source */
 #define UNLIKELY 0.01
 
 /* One line below a stack, ready to be aligned. */
@@ -57,8 +58,9 @@ size_t text_name(const struct report *r, const char *name, size_t columns, char 
 	return short_name_cut(out, columns);
 }
 
-static void make_line(const struct report *r, uint64_t place, const struct location *l, struct line *line)
+static void make_line(const struct text *t, uint64_t place, const struct location *l, struct line *line)
 {
+	const struct report *r = t->report;
 	const struct image *image = &r->images.list[PLACE_IMAGE(place)];
 	char raw[LINE_TEXT];
 
@@ -74,7 +76,7 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		snprintf(raw, sizeof raw, "%.512s+0x%" PRIx64, line->module, PLACE_OFFSET(place));
 	else
 		snprintf(raw, sizeof raw, "0x%" PRIx64, PLACE_OFFSET(place));
-	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS, line->function);
+	line->function_columns = text_name(r, raw, FUNCTION_COLUMNS(t), line->function);
 	raw[0] = 0;
 	if (l->file && l->line)
 		snprintf(raw, sizeof raw, "%s:%d", short_path(r, place, l->file), l->line);
@@ -82,7 +84,9 @@ static void make_line(const struct report *r, uint64_t place, const struct locat
 		snprintf(raw, sizeof raw, "%s", short_path(r, place, l->file));
 	line->source_columns = printable_copy(raw, line->source, sizeof line->source);
 	if (!r->options.full_names)
-		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS);
+		line->source_columns = short_name_cut(line->source, SOURCE_COLUMNS(t));
+	if (line->source[0] && t->columns < MODULE_BESIDE)
+		line->module[0] = 0;
 }
 
 static void make_folded(const struct folded_frame *f, struct line *line)
@@ -104,7 +108,7 @@ static void each_line(const struct text *t, const struct report_row *row, const 
 		if (f->name[0])
 			make_folded(f, &line);
 		else
-			make_line(r, f->place, f->location, &line);
+			make_line(t, f->place, f->location, &line);
 		fn(arg, &line);
 	}
 }
@@ -118,9 +122,9 @@ static void measure(void *arg, const struct line *line)
 {
 	struct columns *c = arg;
 
-	if (line->function_columns <= FUNCTION_COLUMNS && line->function_columns > c->function)
+	if (line->function_columns <= FUNCTION_COLUMNS(c->text) && line->function_columns > c->function)
 		c->function = line->function_columns;
-	if (line->source_columns <= SOURCE_COLUMNS && line->source_columns > c->source)
+	if (line->source_columns <= SOURCE_COLUMNS(c->text) && line->source_columns > c->source)
 		c->source = line->source_columns;
 }
 
@@ -298,7 +302,7 @@ void text_startup(const struct text *t, const struct report_row *row)
 	for (size_t i = first; i < row->frame_count; i++) {
 		size_t n;
 		const struct location *list = report_locations(r, row->frames[i], &n);
-		make_line(r, row->frames[i], &list[n - 1], &line);
+		make_line(t, row->frames[i], &list[n - 1], &line);
 		fprintf(t->out, "%s%s", i > first ? " < " : "", line.function);
 	}
 	fprintf(t->out, "%s\n", t->plain);

@@ -74,9 +74,11 @@ static void put_line(const struct wrap *w, const char *line, const char *end)
 	if (hang * 2 > w->columns)
 		hang = HANG_MORE;
 	for (;;) {
-		size_t n = fitting(line, end, used, w->columns);
+		size_t n = fitting(line, end, used, w->columns), bare = n;
+		while (line + n < end && bare && line[bare - 1] == ' ') /* before a break */
+			bare--;
 		fprintf(w->out, "%*s", (int)used, "");
-		fwrite(line, 1, n, w->out);
+		fwrite(line, 1, bare, w->out);
 		putc('\n', w->out);
 		for (line += n; line < end && *line == ' ';)
 			line++;

@@ -174,6 +174,11 @@ def derived(report, part):
         yield from derived(report, report["total"])
         for row in report["stacks"]:  # what is said of the blocks that each may lack
             yield (row.get("growth") or row)["live_count"]["unseen"]
+        growth = [row["growth"] for row in [report["total"], *report["stacks"]] if "growth" in row]
+        since = seconds_of(report) - report["view"].get("since_seconds", 0)
+        yield from (ratio(part[figure]["estimate"], since) for part in growth for figure in ("live_bytes", "allocated_bytes"))
+        yield from (sum(bool(row.get("leak", row).get(name)) for row in report["stacks"]) for name in ("leaks", "grows"))
+        yield sum(bool(row.get("leak", row).get("grows")) and not row.get("leak", row).get("leaks") for row in report["stacks"])
         before = 0
         for point in report.get("timeline", []):
             yield ratio(point["allocated_bytes"]["estimate"], point["seconds"] - before)

@@ -7,7 +7,7 @@ import re
 TYPES = [("alloc_samples", "count"), ("inuse_samples", "count"), ("alloc_objects", "count"), ("alloc_space", "bytes"),
          ("inuse_objects", "count"), ("inuse_space", "bytes")]
 # Fields of the messages: name, and r: repeated, s: message, t: text, p: packed.
-PROFILE = {1: "sample_type rs", 2: "sample rs", 3: "mapping rs", 4: "location rs", 5: "function rs", 6: "string_table rt", 9: "time_nanos",
+PROFILE = {1: "sample_type rs", 2: "sample rs", 3: "mapping rs", 4: "location rs", 5: "function rs", 6: "string_table rt", 7: "drop_frames", 9: "time_nanos",
            10: "duration_nanos", 11: "period_type s", 12: "period", 13: "comment r", 14: "default_sample_type"}
 VALUE_TYPE = {1: "type", 2: "unit"}
 SAMPLE = {1: "location_id p", 2: "value p", 3: "label rs"}

@@ -77,6 +77,15 @@ static void test_the_verdict_comes_first(void **state)
 	assert_says(text_of(&r), "are few: record for ");
 	assert_says(text_of(&r), " blocks (9 or more) ");
 	report_done(&r);
+	make(&r, &b, (struct report_options){ .since_ns = 10000000000u });
+	assert_says(text_of(&r),
+	            "\nNext: memanalyze -o growth.html --since 10s x.dump (flame graph) | memanalyze --leaks x.dump\n");
+	report_done(&r);
+	make(&r, &b, (struct report_options){ .leaks = true });
+	assert_says(text_of(&r), "\n\nNo stack leaks for certain.\n\n");
+	assert_says(text_of(&r),
+	            "\nNext: memanalyze -o heap.html x.dump (flame graph) | memanalyze --timeline x.dump\n");
+	report_done(&r);
 	make(&r, &b, (struct report_options){ .filter = { .size_high = 10 } });
 	assert_says(text_of(&r), "Of what the filter keeps, no sample is live: it is less than 236 KiB, 95 % sure.\n");
 	report_done(&r);
@@ -247,6 +256,32 @@ static void test_the_layout_follows_the_terminal(void **state)
 	dump_builder_done(&b);
 }
 
+/* Both stacks have one outer function, which is shown once with what both hold. */
+static void test_functions_below_their_callers(void **state)
+{
+	static const char *const parts[] = { "\n  9.00 MiB  9.00 MiB .. 9.23 MiB", " 100.0 %  a+0x400200\n",
+		                             " 100.0 %  a+0x400100\n" };
+	static const char *const both[] = { "Allocated by, functions below their callers\n", " 100.0 %  a+0x400200\n",
+		                            "  75.0 %    a+0x400100\n", "  25.0 %    a+0x400300\n", "\nSeen: " };
+	struct dump_builder b;
+	struct report r;
+
+	(void)state;
+	build(&b, RATE);
+	make(&r, &b, (struct report_options){ .tree = true });
+	char *text = text_of(&r);
+	assert_in_order(text, parts, sizeof parts / sizeof parts[0]);
+	assert_null(strstr(text, "0x400300"));
+	free(text);
+	report_done(&r);
+	make(&r, &b, (struct report_options){ .tree = true, .sort = FIGURE_ALLOCATED_BYTES });
+	text = text_of(&r);
+	assert_in_order(text, both, sizeof both / sizeof both[0]);
+	free(text);
+	report_done(&r);
+	dump_builder_done(&b);
+}
+
 static void test_long_stacks_are_cut(void **state)
 {
 	uint64_t deep[40];
@@ -281,6 +316,7 @@ int main(void)
 		cmocka_unit_test(test_warnings_come_before_the_figures),
 		cmocka_unit_test(test_names_are_plain_in_what_to_do_next),
 		cmocka_unit_test(test_the_layout_follows_the_terminal),
+		cmocka_unit_test(test_functions_below_their_callers),
 		cmocka_unit_test(test_long_stacks_are_cut),
 	};
 	brief = true;

@@ -55,6 +55,7 @@ static void test_since(void **state)
 	struct estimate x = report_growth(&r, row_with(&r, 0x400300), FIGURE_LIVE_BYTES);
 	assert_true(x.value == 6000 && x.low == 6000 && x.high == 6000);
 	assert_true(row_with(&r, 0x400300)->grown && r.rows.list[0].grown);
+	assert_says(text_of(&r), "\nLive bytes grew by about ");
 	x = report_growth(&r, row_with(&r, 0x400100), FIGURE_LIVE_BYTES);
 	assert_true(x.value == -400 && x.high == -400);
 	assert_false(row_with(&r, 0x400100)->grown);
@@ -179,6 +180,7 @@ static void test_leaks(void **state)
 	assert_int_equal(r.rows.list[0].leak->count.samples, 41); /* born within the first 20 s */
 	assert_int_equal(r.rows.list[0].leak->gained, 20);
 	assert_says(text_of(&r), "LEAK");
+	assert_says(text_of(&r), "\n1 stack leaks");
 	assert_says(json_of(&r), "\"leaks\":true");
 	report_done(&r);
 	make(&r, &b, (struct report_options){ .leaks = true, .age_ns = 29000000000u });

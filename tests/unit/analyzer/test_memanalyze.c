@@ -289,6 +289,9 @@ static void test_usage(void **state)
 		"--age=5s a",
 		"--by=function --leaks a",
 		"--plan=0 a",
+		"--tree --by=function a",
+		"--tree --leaks a",
+		"--tree -o x.html a",
 	};
 	struct run r;
 
