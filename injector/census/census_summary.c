@@ -88,6 +88,19 @@ void summary_free(struct summary *s)
 	*s = (struct summary){ 0 };
 }
 
+const char *census_other_allocator(const struct census *c)
+{
+	static const char *const names[] = { "jemalloc", "tcmalloc", "mimalloc" };
+
+	for (size_t i = 0; i < c->maps.count; i++) {
+		const char *slash = strrchr(c->maps.list[i].path, '/');
+		for (size_t k = 0; slash && !strncmp(slash, "/lib", 4) && k < sizeof names / sizeof *names; k++)
+			if (!strncmp(slash + 4, names[k], strlen(names[k])))
+				return names[k];
+	}
+	return NULL;
+}
+
 uint64_t census_freed(const struct census *c)
 {
 	return c->heap.figures.beside_live + c->heap.figures.whole;
@@ -113,8 +126,8 @@ static void say_live(const struct heap_figures *f, const char *share, char text[
 	if (part < 10)
 		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc, in blocks of many sizes.", share);
 	else
-		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc, %.0f %% of that in %" PRIu64 " blocks of %s.",
-		         share, part, f->sizes[size].blocks, size_class_format(size, range));
+		snprintf(text, SUMMARY_VERDICT, "%s is live in malloc: %.0f %% in %" PRIu64 " blocks of %s.", share,
+		         part, f->sizes[size].blocks, size_class_format(size, range));
 }
 
 void summary_verdict(const struct summary *s, const struct census *c, char text[SUMMARY_VERDICT])
@@ -155,8 +168,12 @@ void summary_verdict(const struct summary *s, const struct census *c, char text[
 	case SUMMARY_CODE: snprintf(text, SUMMARY_VERDICT, "%s is generated code.", share); break;
 	case SUMMARY_KERNEL: break;
 	case SUMMARY_ANONYMOUS:
-		snprintf(text, SUMMARY_VERDICT, "%s is anonymous memory%s%s of no allocator that is known.", share,
-		         name[0] ? " " : "", name);
+		if (!name[0] && census_other_allocator(c))
+			snprintf(text, SUMMARY_VERDICT, "%s is anonymous memory, of %s and others.", share,
+			         census_other_allocator(c));
+		else
+			snprintf(text, SUMMARY_VERDICT, "%s is anonymous memory%s%s of no allocator that is known.",
+			         share, name[0] ? " " : "", name);
 		break;
 	}
 }

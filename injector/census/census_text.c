@@ -92,7 +92,13 @@ static void describe(const struct census *c, const struct summary_row *r, char *
 	case SUMMARY_STACKS:
 		snprintf(text, size, "stacks of %" PRIu64 " thread%s", r->threads, plural(r->threads));
 		break;
-	case SUMMARY_ANONYMOUS: snprintf(text, size, "anonymous memory%s%s", name[0] ? " " : "", name); break;
+	case SUMMARY_ANONYMOUS:
+		if (!name[0] && census_other_allocator(c)) {
+			snprintf(text, size, "anonymous memory, of %s and others", census_other_allocator(c));
+			break;
+		}
+		snprintf(text, size, "anonymous memory%s%s", name[0] ? " " : "", name);
+		break;
 	case SUMMARY_CODE: snprintf(text, size, "generated code"); break;
 	case SUMMARY_DATA: snprintf(text, size, "data of %" PRIu64 " module%s", r->regions, plural(r->regions)); break;
 	case SUMMARY_FILES:
