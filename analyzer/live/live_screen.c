@@ -171,19 +171,38 @@ static void head_session(const struct live_frame *f, char out[HEAD_TEXT])
 	         f->choice.paused ? "  PAUSED" : "");
 }
 
+/* A bar for each look, in relation to the highest. */
+static void trend_text(const struct live_frame *f, char out[4 * LIVE_TREND])
+{
+	static const char *const bars[] = { "\u2581", "\u2582", "\u2583", "\u2584",
+		                            "\u2585", "\u2586", "\u2587", "\u2588" };
+	double most = 0;
+
+	out[0] = 0;
+	for (size_t i = 0; i < f->trend_count; i++)
+		most = fmax(most, f->trend[i]);
+	for (size_t i = 0; most > 0 && i < f->trend_count && i < LIVE_TREND; i++)
+		strcat(out, bars[(size_t)fmin(7, f->trend[i] / most * 8)]);
+}
+
 static void head_totals(const struct live_frame *f, char out[HEAD_TEXT])
 {
 	const struct live_stack *total = &f->heap->total;
 	const struct live_line line = live_line_of(f, &f->rows->total);
 	char live[40], range[96], allocated[SIZE_TEXT], growth[32], kept[32] = "", grows[64] = "";
+	char trend[4 * LIVE_TREND], size[SIZE_TEXT], private[40] = "";
+	uint64_t private_bytes = f->heap->header.private_latest_bytes;
 
 	if (line.growth_known)
 		snprintf(grows, sizeof grows, "  growth %s/s", growth_text(&line, growth));
 	if (line.kept >= 0)
 		snprintf(kept, sizeof kept, ", %.0f %% kept", 100 * fmin(1, line.kept));
-	snprintf(out, HEAD_TEXT, "live %s (%s)  allocated %s%s%s", size_format(line.live.value, live),
+	if (private_bytes)
+		snprintf(private, sizeof private, "  private memory %s", size_format((double)private_bytes, size));
+	trend_text(f, trend);
+	snprintf(out, HEAD_TEXT, "live %s (%s)  allocated %s%s%s%s%s%s", size_format(line.live.value, live),
 	         text_interval(FIGURE_LIVE_BYTES, &line.live, range), size_format(total->allocated, allocated), kept,
-	         grows);
+	         grows, private, trend[0] ? "  " : "", trend);
 }
 
 /* What the figures lack. */

@@ -22,13 +22,18 @@ struct live_line {
 	uint64_t samples;
 };
 
+/* Looks that the line of bars in the head shows. */
+#define LIVE_TREND 30u
+
 struct live_frame {
 	const struct live_heap *heap;
 	const struct live_rows *rows;
 	const struct live_names *names;
 	struct live_choice choice;
 	double confidence;
-	const char *notice; /* a line about the dump or the view itself, NULL: none */
+	const double *trend; /* live bytes at the last looks, the oldest first; */
+	size_t trend_count;  /* at most LIVE_TREND */
+	const char *notice;  /* a line about the dump or the view itself, NULL: none */
 };
 
 struct live_line live_line_of(const struct live_frame *frame, const struct live_row *row);

@@ -27,10 +27,12 @@ struct view {
 	struct live_names names;
 	struct live_rows rows;
 	struct live_choice choice;
-	uint64_t due_ns; /* of the next look */
-	uint64_t cpu_ns; /* that had been used at the last one */
-	uint64_t tests;  /* so often was it decided what is more than chance */
-	bool read;       /* there was a look */
+	uint64_t due_ns;          /* of the next look */
+	uint64_t cpu_ns;          /* that had been used at the last one */
+	double trend[LIVE_TREND]; /* live bytes at the last looks */
+	size_t trend_count;
+	uint64_t tests; /* so often was it decided what is more than chance */
+	bool read;      /* there was a look */
 	char notice[NOTICE_TEXT];
 	char keys[KEYS_BYTES]; /* that a terminal has sent, and that make no whole key yet */
 	size_t key_bytes;
@@ -100,6 +102,15 @@ static void plan_next(struct view *v)
 	v->due_ns = now_ns(CLOCK_MONOTONIC) + wait_ns;
 }
 
+static void note_trend(struct view *v)
+{
+	if (v->trend_count == LIVE_TREND)
+		memmove(v->trend, v->trend + 1, sizeof v->trend - sizeof v->trend[0]);
+	else
+		v->trend_count++;
+	v->trend[v->trend_count - 1] = v->heap.total.live[0].value;
+}
+
 /* One that fails leaves what was seen before on the screen; the first must succeed. */
 static int look(struct view *v, struct err *e)
 {
@@ -117,6 +128,9 @@ static int look(struct view *v, struct err *e)
 		return r;
 	r = live_heap_look(&v->heap, dump, &anew);
 	dump_close(dump);
+	v->trend_count = !r && anew ? 0 : v->trend_count;
+	if (!r)
+		note_trend(v);
 	if (!r && anew)
 		live_names_set(&v->names, &v->heap, v->choice.by);
 	if (!r)
@@ -136,6 +150,8 @@ static struct live_frame frame_of(const struct view *v)
 		                    .names = &v->names,
 		                    .choice = v->choice,
 		                    .confidence = v->options->report->confidence,
+		                    .trend = v->trend,
+		                    .trend_count = v->trend_count,
 		                    .notice = v->notice[0] ? v->notice : NULL };
 }
 

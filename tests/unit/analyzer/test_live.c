@@ -366,6 +366,42 @@ static void test_lines_fit(void **state)
 	assert_line(&l, 50, "512 B - ");
 }
 
+/* The head has the private memory, by the kernel, and a bar for each of the last looks. */
+static void test_head_shows_memory_and_trend(void **state)
+{
+	static const double trend[] = { 1, 2, 4 };
+	struct dump_builder b;
+	struct live_heap heap;
+	struct live_names names;
+	struct live_rows rows;
+	char *text;
+	size_t size;
+
+	(void)state;
+	build(&b, true);
+	dump_builder_header(&b)->private_latest_bytes = 3 << 20;
+	assert_int_equal(live_heap_init(&heap, NULL), 0);
+	live_names_init(&names, false);
+	look(&heap, &b, false);
+	assert_int_equal(live_rows_make(&rows, &heap, &names, LIVE_SORT_LIVE, live_rows_level(0.95, 0)), 0);
+	struct live_frame frame = no_frame;
+	frame.heap = &heap;
+	frame.rows = &rows;
+	frame.names = &names;
+	frame.confidence = 0.95;
+	frame.trend = trend;
+	frame.trend_count = 3;
+	FILE *out = open_memstream(&text, &size);
+	live_screen_write(&frame, 200, 24, false, out);
+	fclose(out);
+	assert_non_null(strstr(text, "  private memory 3.00 MiB  \u2583\u2585\u2588"));
+	free(text);
+	live_rows_done(&rows);
+	live_names_done(&names);
+	live_heap_done(&heap);
+	dump_builder_done(&b);
+}
+
 /* Whatever the target is called, nothing acts on the terminal, and no line is longer than the screen. */
 static void test_screen_is_inert(void **state)
 {
@@ -425,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_choice),
 		cmocka_unit_test(test_lines_fit),
+		cmocka_unit_test(test_head_shows_memory_and_trend),
 		cmocka_unit_test(test_screen_is_inert),
 	};
 
