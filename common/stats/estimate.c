@@ -7,6 +7,8 @@
 
 /* Above this shape a gamma distribution is the normal one within double precision. */
 #define NORMAL_SHAPE 1e14
+/* Below this a gamma distribution is the first term of its series. */
+#define SMALL 1e-4
 /* Ends of counts are rounded to whole numbers, but for what rounding errors of the sums may have added. */
 #define ROUNDING 1e-9
 /* Makes up for the steps of a whole number where ends are not rounded. */
@@ -100,6 +102,10 @@ static double gamma_quantile(double mean, double variance, double tail, int uppe
 
 	if (!(mean > 0) || !(variance > 0))
 		return fmax(mean, 0);
+	/* Far below the mean the lower tail is x^a / Gamma(a + 1), but for a part x a / (a + 1). */
+	double x = upper ? 1 : exp((log(tail) + lgamma(shape + 1)) / shape);
+	if (x < SMALL)
+		return variance / mean * x * (1 + x / (shape + 1));
 	if (shape > NORMAL_SHAPE)
 		return mean + (upper ? -1 : 1) * normal_quantile(tail) * sqrt(variance);
 	return variance / mean * (upper ? gamma_q_inverse(shape, tail) : gamma_p_inverse(shape, tail));
