@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is kept of a dump when it has been read: a report over a thousand dumps has a thousand of these. */
-#ifndef MEMATTACH_SESSION_H
-#define MEMATTACH_SESSION_H
+#ifndef MEMATTACH_RECORDED_SESSION_H
+#define MEMATTACH_RECORDED_SESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

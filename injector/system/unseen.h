@@ -3,8 +3,8 @@
  * Who is not profiled, and why: counted by the name of the program and the reason, so that it stays short whatever
  * happens on the machine. Numbers of processes and threads in a reason do not tell two reasons apart.
  */
-#ifndef MEMATTACH_UNSEEN_H
-#define MEMATTACH_UNSEEN_H
+#ifndef MEMATTACH_SYSTEM_UNSEEN_H
+#define MEMATTACH_SYSTEM_UNSEEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 from machine import check_machine  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from ordering import check_ordering  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from pages import check_pages  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
-from touch import check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from touch import check_guards, check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 
 PARTS = ("payload", "injector", "analyzer", "common", "include")
 # What a file of a part may include with quotes, beside its own part.

@@ -33,6 +33,15 @@ def check_touch(tree):
                 yield f"{name}:{number}: {writes[1]}() to a target's memory beside {WRITER}"
 
 
+def check_guards(tree):
+    """No two headers have one include guard: who includes both gets one of them."""
+    guards = {}
+    for path in (path for part in ("include", "common", "payload", "injector", "analyzer") for path in tree.part_files(part, (".h",))):
+        guard = re.search(r"^#ifndef (\w+)$", path.read_text(encoding="utf-8"), re.M)
+        if guard and guards.setdefault(guard[1], path) != path:
+            yield f"{tree.name(path)} has the include guard of {tree.name(guards[guard[1]])}"
+
+
 # (check, file, what is planted there): each check has to find it.
 PLANTED = (
     ("touch", "injector/run/attach.c", "int f(void)\n{\n\treturn ptrace(PTRACE_SETREGS, 1, 0, 0);\n}\n"),
@@ -44,6 +53,7 @@ PLANTED = (
     ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
     ("folders", "injector/plans/plan.c", "int x;\n"),
+    ("guards", "injector/maps/target_file.h", "#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n"),
     ("pages", "HACKING.md", "how it ends: `injector/run/no_such_file.c`\n"),
     ("pages", "HACKING.md", "how it ends: `no_such_file.h`\n"),
     ("pages", "docs/glossary.md", "**end** · `no_such_function()`\n"),
@@ -61,6 +71,8 @@ def plants(tree, checks):
             for header in ("injector/maps/target_file.h", "injector/touch/changes.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("/* nothing */\n", encoding="utf-8")
+            (root / "include").mkdir()
+            (root / "include/a.h").write_text("#ifndef MEMATTACH_A_H\n#define MEMATTACH_A_H\n#endif\n", encoding="utf-8")
             planted = type(tree)(argparse.Namespace(source=directory, build=directory, cc=tree.cc, program=[]))
             if found := list(checks[name](planted)):
                 yield f"check_{name} finds in a tree without faults: {found}"
