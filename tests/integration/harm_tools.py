@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Debuggers and tracers beside memattach: before, during and after a session both work, and the program goes on."""
+import contextlib
+import os
 import shutil
+import signal
 import subprocess
+import time
+from pathlib import Path
 
 from harness import Session, Victim, case, check_receipt
 from procfs import Failure, PATIENCE, Skip, read_text
@@ -60,6 +65,43 @@ def strace_beside_us(context):
     need("strace")
     victim = Victim(context, "alloc_loop", "2")
     before_during_and_after(context, victim, lambda: tool("timeout", "-s", "INT", "1", "strace", "-f", "-c", "-p", victim.pid, says="attached"))
+
+
+@contextlib.contextmanager
+def heaptrack(context, pid):
+    """It calls dlopen by gdb, changes GOT entries, and stays in the process."""
+    output = Path(context.unique("heaptrack", ".log"))
+    with open(output, "wb") as log:
+        process = context.start(["heaptrack", "-p", str(pid), "-o", context.unique("heaptrack", "")], stdin=subprocess.DEVNULL, stdout=log,
+                                stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        end = time.monotonic() + PATIENCE
+        while "injection finished" not in output.read_text(errors="replace"):
+            if process.poll() is not None or time.monotonic() > end:
+                raise Failure(f"heaptrack did not begin: {output.read_text(errors='replace')[-600:]}")
+            time.sleep(0.1)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@case()
+def heaptrack_beside_us(context):
+    """It comes during a session, and is there before the next one begins."""
+    need("heaptrack", "gdb")
+    victim = Victim(context, "alloc_loop", "1")
+    session = Session(context, victim.pid)
+    with heaptrack(context, victim.pid):
+        victim.rounds_go_on()
+        assert session.stop()["clean"]  # hooks of entries that heaptrack has changed since are gone
+        victim.rounds_go_on()
+        session = Session(context, victim.pid)
+        victim.rounds_go_on()
+        assert session.stop()["clean"]
+        victim.rounds_go_on()
+        victim.finish()
 
 
 @case(alone=True)  # the kernel may put its probes into processes of other cases
