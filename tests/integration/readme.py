@@ -9,7 +9,7 @@ from procfs import PATIENCE
 
 ROWS_TITLE = "Held by, innermost function first"
 NAMES_AT = 5
-VERDICTS = r"(agrees|more than is seen live|less than is live: .*)$"
+VERDICTS = r"(agrees|more than .*|less than is live: .*|too little, .*)$"
 
 
 def shape(line):
@@ -30,7 +30,7 @@ def parts(lines):
     for line in lines[at + 2:end]:
         if re.match(r" [ \d]\d  ?\S", line[:6]) or re.match(r" [ \d]\d +\d", line):
             rows.append([])
-        if not line.startswith("    no sample"):
+        if not line.startswith(("    no sample", "    these are chosen", "    frames of")):
             rows[-1].append(line)
     behind = [line for line in lines[end:] if line and " more stack" not in line]
     return lines[:at], lines[at + 1], rows, behind
