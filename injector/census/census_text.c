@@ -165,7 +165,7 @@ static void put_malloc(const struct printing *p)
 		return;
 	snprintf(what, sizeof what, "  live, %" PRIu64 " blocks", f->live_blocks);
 	put_row(p, f->live, 0, &live, what);
-	snprintf(what, sizeof what, f->trim ? "  freed, kept; malloc_trim: -%s" : "  freed, kept",
+	snprintf(what, sizeof what, f->trim ? "  freed, kept: malloc_trim would return %s" : "  freed, kept",
 	         size_format((double)f->trim, trim));
 	put_row(p, census_freed(c), 0, &freed, what);
 	if (f->kept * 50 > f->resident) {
