@@ -14,6 +14,7 @@
 #define AHEAD_S 60.0            /* a process counts with what it will have grown by then */
 #define RETRY_NS 60000000000ull /* the first time; then twice as long, and so on */
 #define ANCESTORS_MAX 64u
+#define FIRST_PID_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO of the kernel */
 #define WAITING_WHY "its turn had not come"
 #define INIT_WHY "process 1 is left out: what harms it ends the machine; memattach 1 profiles it"
 
@@ -47,13 +48,21 @@ static bool descends_from_us(pid_t pid)
 	return false;
 }
 
+/* Elsewhere process 1 is a program like others, often the only one of a container. */
+static bool is_first_namespace(void)
+{
+	char name[64] = "";
+
+	return readlink("/proc/self/ns/pid", name, sizeof name - 1) > 0 && strcmp(name, FIRST_PID_NAMESPACE) == 0;
+}
+
 static enum process_state judge(const struct process_table *t, struct seen_process *p)
 {
 	pid_t pid = p->is.pid;
 
 	if ((t->what && !chosen_fits(pid, t->by, t->what)) || runs_this_program(pid) || descends_from_us(pid))
 		return PROCESS_LEFT_OUT;
-	if (pid != 1)
+	if (pid != 1 || !is_first_namespace())
 		return PROCESS_WAITING;
 	snprintf(p->why, sizeof p->why, "%s", INIT_WHY);
 	p->next_try_ns = UINT64_MAX;

@@ -4,7 +4,7 @@
  * come next. Nothing here touches a process.
  *
  * Left out without a word are this memattach and all that it has made, other memattach, kernel threads, and what the
- * user has not meant. Process 1 is left out and said: what harms it ends the machine, or the container. A process is
+ * user has not meant. Process 1 of the machine is left out and said: what harms it ends the machine. A process is
  * taken up when it has lived for a second: most of those that live shorter are about to execute another program.
  */
 #ifndef MEMATTACH_PROCESS_TABLE_H
