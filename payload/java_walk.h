@@ -25,6 +25,10 @@
  * is passed by the same size. An instruction that a signal has interrupted can be where a frame is half made, so
  * behind a signal frame the walk ends in Java code. Callers of a virtual thread's frames may lie on the Java heap: then
  * the return address leads to code of continuations, and the walk ends as well.
+ *
+ * Only barriers of collectors in compiled code may save registers below the frame before they call: then a word of the
+ * frame is taken for the return address. So behind Java code no rule makes more of an unknown stack readable
+ * (walk_reach() of unwind_step.c).
  */
 #ifndef MEMATTACH_PAYLOAD_JAVA_WALK_H
 #define MEMATTACH_PAYLOAD_JAVA_WALK_H

@@ -23,7 +23,7 @@ static bool walk_reach(struct walk *w, uint64_t end)
 
 	if (end - sp <= w->stack_end - sp)
 		return true;
-	if (w->stack_known || w->fallback || (end & 7) || end - sp > FRAME_BYTES_MAX)
+	if (w->stack_known || w->fallback || w->java || (end & 7) || end - sp > FRAME_BYTES_MAX)
 		return false;
 	range = unwind_range_find(walk_view(w), sp - 8, UNWIND_RANGE_STACK);
 	if (range && end > range->end)

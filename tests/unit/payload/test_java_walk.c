@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "java_walk.h"
+#include "known_stack.h"
 #include "walk_fixture.h"
 
 #define SHIFT 7u
@@ -187,6 +188,30 @@ static void test_walk_ends_at_a_java_frame_that_does_not_fit(void **state)
 	ends_at(4);
 }
 
+/* Its frame may not be what the block says (java_walk.h): no rule behind it makes more of the stack readable. */
+static void test_behind_java_code_nothing_leads_out_of_the_page(void **state)
+{
+	uint32_t page = 64;
+
+	(void)state;
+	while (at(page) % 4096)
+		page++;
+	stack[page - 12] = PC(0);
+	stack[page - 9] = A;
+	stack[page - 3] = PC(0); /* its CFA is in the next page */
+	stack[page] = PC(1);
+	walk(page - 12, 0xbad);
+	assert_int_equal(result.count, 4);
+	known_stacks_init(0, 0, 0);
+	walk(page - 12, 0xbad);
+	assert_int_equal(result.count, 3);
+	assert_int_equal(result.flags, DUMP_STACK_TRUNCATED);
+	stack[page - 9] = PC(0); /* without Java code it does */
+	stack[page - 6] = PC(0);
+	walk(page - 12, 0xbad);
+	assert_int_equal(result.count, 5);
+}
+
 static void test_walk_without_a_layout_does_not_know_java(void **state)
 {
 	(void)state;
@@ -232,6 +257,7 @@ int main(void)
 		JAVA_TEST(test_walk_goes_through_java_code),
 		JAVA_TEST(test_walk_ends_where_no_code_is),
 		JAVA_TEST(test_walk_ends_at_a_java_frame_that_does_not_fit),
+		JAVA_TEST(test_behind_java_code_nothing_leads_out_of_the_page),
 		JAVA_TEST(test_walk_without_a_layout_does_not_know_java),
 		JAVA_TEST(test_walk_survives_any_code_heap),
 	};
