@@ -73,7 +73,7 @@ int loan_end(struct loan *l, int rc, struct err *e)
 {
 	rc = end_loan(l, rc, e);
 	if (l->others.count + l->others.sleeper_count) {
-		if (l->thread.stopped && l->thread.tid == l->s->target.pid)
+		if (l->thread.seized && l->thread.tid == l->s->target.pid)
 			stop_all_resume_first(&l->thread);
 		stop_all_end(&l->others, &l->s->outcome.attach_longest_ns);
 	}

@@ -105,7 +105,7 @@ static int find_rows(struct session *s, struct word_patches *w, struct err *e)
 			continue;
 		}
 		w->rows[i] = rc = add_row(s, entry, 0, e);
-		if (rc >= 0)
+		if (rc >= 0 && entry->state != GOT_REFUSED)
 			changes_set(&s->changes, rc, CHANGE_MADE);
 	}
 	return rc < 0 ? rc : 0;
@@ -229,7 +229,8 @@ int word_patches_restore(struct session *s, struct word_patches *w, struct err *
 	int rc = look(s, w, &now, e);
 	if (rc < 0)
 		return rc;
-	for (uint32_t i = w->count; i-- > 0;) {
+	/* The newest entry of a word, which is the last, decides: all of one word are looked at before the first. */
+	for (uint32_t i = 0; i < w->count; i++) {
 		if (w->entries[i].state == GOT_PATCHED)
 			w->entries[i].state = (uint16_t)give_back(s, w, &now, i);
 		note_state(&s->changes, w->rows[i], w->entries[i].state);

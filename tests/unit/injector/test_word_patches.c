@@ -197,6 +197,47 @@ static void test_what_was_listed_only_is_as_before(void **state)
 		assert_int_equal(w->pages[i], 1000 + i);
 }
 
+/* The table is that of another memattach, which has died: it begins with what the payload lists. */
+static void test_what_was_refused_is_no_change_of_one_that_died(void **state)
+{
+	struct world *w = *state;
+	const uint32_t *sums = w->s.changes.sums[CHANGE_GOT_ENTRY];
+	struct word_patches words;
+	struct err e;
+
+	write_words(w);
+	changes_free(&w->s.changes);
+	changes_made(&w->s.changes, CHANGE_PAYLOAD);
+	memmove(w->list, w->list + 2, ENTRIES * sizeof *w->list);
+	w->block.entry_count = ENTRIES;
+	assert_int_equal(word_patches_read(&w->s, &words, &e), 0);
+	assert_int_equal(sums[CHANGE_MADE], 3);
+	assert_int_equal(word_patches_restore(&w->s, &words, &e), 0);
+	word_patches_free(&words);
+	assert_int_equal(sums[CHANGE_UNDONE], 3);
+	assert_int_equal(sums[CHANGE_STAYS] + sums[CHANGE_MADE], 0);
+}
+
+/* A module that was opened again in place is listed twice: what the newest one found there is right. */
+static void test_a_word_that_is_listed_twice_gets_what_it_held_last(void **state)
+{
+	struct world *w = *state;
+	struct word_patches words;
+	struct err e;
+
+	for (unsigned i = 0; i < 2; i++)
+		w->list[i] = (struct got_entry){ .address = (uint64_t)&w->pages[WORDS + 4],
+			                         .old_value = 111 + i,
+			                         .trampoline = 1,
+			                         .state = GOT_PATCHED };
+	w->pages[WORDS + 4] = trampoline(1, HOOK_malloc);
+	assert_int_equal(word_patches_read(&w->s, &words, &e), 0);
+	assert_int_equal(word_patches_restore(&w->s, &words, &e), 0);
+	word_patches_free(&words);
+	assert_int_equal(w->pages[WORDS + 4], 112);
+	assert_int_equal(w->s.changes.sums[CHANGE_GOT_ENTRY][CHANGE_MADE], 0);
+}
+
 static void test_there_is_room_for_so_many(void **state)
 {
 	struct world *w = *state;
@@ -216,6 +257,8 @@ int main(void)
 		CASE(test_only_what_is_expected_is_patched),
 		CASE(test_only_what_is_ours_is_given_back),
 		CASE(test_what_was_listed_only_is_as_before),
+		CASE(test_what_was_refused_is_no_change_of_one_that_died),
+		CASE(test_a_word_that_is_listed_twice_gets_what_it_held_last),
 		CASE(test_there_is_room_for_so_many),
 	};
 
