@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sorted.h"
 #include "maps/target_file.h"
 
 #define BINS 127u
+#define BINS_BYTES (16 * BINS)
 #define BINS_CHANGED 4u
 #define NEAR_BYTES 8192u       /* mp_ is so near to main_arena */
 #define HEAP_SLACK (64u << 10) /* the loader, or the TLS of a static program, takes so much of the heap at most */
@@ -25,7 +27,7 @@ struct search {
 	struct glibc *glibc;
 	const struct maps *maps;
 	struct census_memory *memory;
-	const uint64_t *arenas;
+	const uint64_t *arenas; /* sorted */
 	size_t arena_count, found;
 	uint64_t next;                     /* where the member next of the main arena is */
 	const struct glibc_layout *layout; /* where it is the only arena */
@@ -51,10 +53,9 @@ static bool bins_are_lists(struct search *s, uint64_t arena, const struct glibc_
 
 static bool is_arena(const struct search *s, uint64_t address)
 {
-	for (size_t i = 0; i < s->arena_count; i++)
-		if (s->arenas[i] == address)
-			return true;
-	return false;
+	const size_t i = sorted_before(s->arenas, s->arena_count, sizeof *s->arenas, 0, address, 0);
+
+	return i < s->arena_count && s->arenas[i] == address;
 }
 
 /*
@@ -63,12 +64,16 @@ static bool is_arena(const struct search *s, uint64_t address)
  */
 static void search_words(struct search *s, const uint64_t *words, size_t count, uint64_t at)
 {
-	for (size_t i = 0; i < count; i++) {
+	struct err ignored;
+
+	for (size_t i = 0; i < count && s->found < 2; i++) {
 		const uint64_t next = at + 8 * i;
 		const struct glibc_layout *layout = next - words[i] == layouts[0].next   ? &layouts[0]
 		                                    : next - words[i] == layouts[1].next ? &layouts[1]
 		                                                                         : NULL;
-		if ((!layout && !is_arena(s, words[i])) || !bins_are_lists(s, next - layouts[0].next, &layouts[0]))
+		/* Looking at bins is charged: all words of the data may be made to look like this one. */
+		if ((!layout && !is_arena(s, words[i])) || budget_work(&s->memory->budget, BINS_BYTES, &ignored) < 0 ||
+		    !bins_are_lists(s, next - layouts[0].next, &layouts[0]))
 			continue;
 		s->found++;
 		s->next = next;

@@ -10,6 +10,8 @@
 #include "census/chunk_walk.h"
 
 #define ARENA_HEADER_NEW 48u /* sizeof(struct heap_info) from 2.35 on */
+#define RESERVE_BYTES (64ull << 30)
+#define RESERVE_TIMES 1024u
 
 static int add_segment(struct glibc_heap *h, const struct heap_segment *s, struct err *e)
 {
@@ -40,7 +42,12 @@ static void set_start(struct glibc_heap *h, struct heap_segment *s)
 		s->start += s->arena % ARENA_HEAP_BYTES == ARENA_HEADER_NEW ? 48 : 32;
 }
 
-static int add_main(struct glibc_heap *h, const struct maps *maps, struct err *e)
+bool glibc_heap_is_reserve(const struct resident_pages *pages, uint64_t start, uint64_t end)
+{
+	return end - start > RESERVE_BYTES && resident_pages_sum(pages, start, end) < (end - start) / RESERVE_TIMES;
+}
+
+static int add_main(struct glibc_heap *h, const struct maps *maps, const struct resident_pages *pages, struct err *e)
 {
 	const struct mapping *m = maps_find(maps, h->glibc.heap_start);
 	const struct mapping *last = m;
@@ -49,6 +56,11 @@ static int add_main(struct glibc_heap *h, const struct maps *maps, struct err *e
 		return 0;
 	while (last + 1 < maps->list + maps->count && last[1].start == last->end && !strcmp(last[1].path, "[heap]"))
 		last++;
+	if (glibc_heap_is_reserve(pages, h->glibc.heap_start, last->end)) {
+		h->glibc = (struct glibc){ 0 };
+		h->segment_count = h->arena_count = 0;
+		return 0;
+	}
 	return add_segment(
 		h,
 		&(struct heap_segment){
@@ -78,7 +90,7 @@ int glibc_heap_find(struct glibc_heap *h, const struct target *t, const struct m
 			h->segments[kept++] = h->segments[i];
 	}
 	h->segment_count = kept;
-	int rc = h->glibc.heap_start ? add_main(h, maps, e) : 0;
+	int rc = h->glibc.heap_start ? add_main(h, maps, memory->pages, e) : 0;
 	if (rc == 0 && h->segment_count)
 		qsort(h->segments, h->segment_count, sizeof *h->segments, compare);
 	h->lists_unknown = !h->glibc.release;

@@ -8,6 +8,7 @@
 
 #include "census/glibc_find.h"
 #include "census/heap_marks.h"
+#include "census/resident_pages.h"
 
 struct heap_segment {
 	uint64_t start, end; /* the first chunk may begin at start */
@@ -43,6 +44,8 @@ int glibc_heap_add(struct glibc_heap *h, uint64_t start, uint64_t end, uint64_t 
 /* Finds the main arena. -ENOMEM. */
 int glibc_heap_find(struct glibc_heap *h, const struct target *t, const struct maps *maps, struct census_memory *memory,
                     struct err *e) WARN_UNUSED;
+/* brk's heap, of which next to nothing is there: what it has is not known, for a walk would cost by its length. */
+bool glibc_heap_is_reserve(const struct resident_pages *pages, uint64_t start, uint64_t end);
 /* Walks all chunks; then glibc_heap_follow and glibc_heap_follow_caches say of further ones that they are free. */
 int glibc_heap_walk(struct glibc_heap *h, struct census_memory *memory, struct err *e) WARN_UNUSED;
 void glibc_heap_free(struct glibc_heap *h);

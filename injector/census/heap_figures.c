@@ -112,10 +112,12 @@ static void note_resident(struct counting *c, const struct resident_pages *pages
 			c->live[at / CENSUS_PAGE - c->first] = IS_THERE;
 }
 
+/* Of pages that are there: a block may be said to be larger than all memory. */
 static void count_live(struct counting *c, uint64_t start, uint64_t end)
 {
 	FOR_PAGES(at, bytes, start, end)
-	c->live[at / CENSUS_PAGE - c->first] += (uint16_t)bytes;
+	if (c->live[at / CENSUS_PAGE - c->first] & IS_THERE)
+		c->live[at / CENSUS_PAGE - c->first] += (uint16_t)bytes;
 }
 
 static void count_pages(struct counting *c)

@@ -47,7 +47,9 @@ void heap_marks_free(struct heap_marks *m, uint64_t chunk)
 
 void heap_marks_clear(struct heap_marks *m, uint64_t chunk, uint64_t end)
 {
-	for (uint64_t bit = (chunk - m->start) / GRANULE; bit < (end - m->start) / GRANULE; bit++) {
+	/* Of what is between chunks, which may be very long, nothing is written. */
+	for (uint64_t at = heap_marks_next(m, chunk); at < end; at = heap_marks_next(m, at)) {
+		const uint64_t bit = (at - m->start) / GRANULE;
 		m->begins[bit / 64] &= ~(1ull << bit % 64);
 		m->free[bit / 64] &= ~(1ull << bit % 64);
 	}

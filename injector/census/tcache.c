@@ -5,6 +5,7 @@
 #define LEAST_CHUNK 32u
 #define BINS_MAX 76u
 #define ATTEMPTS 3u
+#define CACHED_MOST (16u << 20) /* no larger chunk is in a list: glibc_find takes a limit of 8 MiB at most */
 
 static unsigned bin_count(const struct glibc_heap *h)
 {
@@ -23,13 +24,17 @@ static uint64_t reveal(const struct glibc_heap *h, uint64_t place, uint64_t valu
 	return h->glibc.release >= 32 ? value ^ place >> 12 : value;
 }
 
-/* Is this a chunk that was walked as live? Its size. */
+/* Is this a chunk that was walked as live, and of a size that lists have? Its size. */
 static uint64_t live_size(const struct glibc_heap *h, uint64_t chunk, struct heap_segment **segment)
 {
 	*segment = glibc_heap_segment(h, chunk);
 	if (!*segment || !heap_marks_begins(&(*segment)->marks, chunk) || heap_marks_is_free(&(*segment)->marks, chunk))
 		return 0;
-	return heap_segment_chunk_end(*segment, chunk) - chunk;
+	/* The end of a longer one is not looked for: it may be far away, and asked for by any number of lists. */
+	struct heap_segment near = **segment;
+	near.marks.end = near.marks.end - chunk < CACHED_MOST ? near.marks.end : chunk + CACHED_MOST;
+	const uint64_t bytes = heap_segment_chunk_end(&near, chunk) - chunk;
+	return bytes < CACHED_MOST ? bytes : 0;
 }
 
 /* Follows a list of chunks, whose next is a pointer to a block or to a chunk. Each is marked, so it ends. */

@@ -244,6 +244,29 @@ def census_of_a_forged_heap(context):
     victim.finish_by_stdin()
 
 
+RESERVING = """
+import ctypes, sys, os
+sbrk = ctypes.CDLL(None).sbrk
+sbrk.argtypes, sbrk.restype = [ctypes.c_ssize_t], ctypes.c_void_p
+for _ in range(128):
+    assert sbrk(8 << 30) != ctypes.c_void_p(-1).value
+print("PID", os.getpid())
+print("READY", flush=True)
+sys.stdin.readline()
+"""
+
+
+@case()
+def census_of_a_reserved_heap(context):
+    """1 TiB of brk of which next to nothing is there: no memory is taken for it, and its blocks are not known."""
+    victim = Victim(context, [context.program("python3"), "-c", RESERVING])
+    text = take(context, victim.pid)
+    assert "what is live in the heap is not known" in text and "of an allocator that is not known" in text, text
+    check_sum(json.loads(take(context, victim.pid, "--json")))
+    victim.send("end")
+    assert victim.process.wait(PATIENCE) == 0
+
+
 @case()
 def census_again_and_again(context):
     """--every shows growth since the look before, until the process has ended."""

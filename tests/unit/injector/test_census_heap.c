@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -45,6 +47,57 @@ static void test_heap_marks_keep_chunks(void **state)
 	assert_false(heap_marks_begins(&m, m.end) || heap_marks_begins(&m, BASE - 16) ||
 	             heap_marks_begins(&m, BASE + 8));
 	heap_marks_close(&m);
+}
+
+/* Between its chunks nothing is written: the marks of a heap have addresses for 1/64 of its length. */
+static void test_heap_marks_clear_only_chunks(void **state)
+{
+	const uint64_t end = BASE + (1ull << 30);
+	struct heap_marks m;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(heap_marks_open(&m, BASE, end, &e), 0);
+	heap_marks_begin(&m, BASE, false);
+	heap_marks_begin(&m, BASE + 32, true);
+	assert_int_equal(mprotect((char *)m.begins + CENSUS_PAGE, m.bytes - 2 * CENSUS_PAGE, PROT_READ), 0);
+	heap_marks_clear(&m, BASE + 32, end);
+	assert_int_equal(heap_marks_next(&m, BASE + 16), m.end);
+	assert_true(heap_marks_begins(&m, BASE));
+	heap_marks_close(&m);
+}
+
+/* A block that is said to be as long as 64 GiB, in a heap of two pages: it costs no memory. */
+static void test_heap_figures_take_no_memory_for_holes(void **state)
+{
+	const uint64_t end = BASE + (64ull << 30);
+	struct heap_segment s = { .start = BASE, .end = end, .main = true, .top = end - CENSUS_PAGE };
+	const struct glibc_heap h = { .segments = &s, .segment_count = 1 };
+	const struct page_run runs[] = { { BASE, BASE + CENSUS_PAGE, false, false, false },
+		                         { end - CENSUS_PAGE, end, false, false, false } };
+	struct resident_pages p = { 0 };
+	struct heap_figures *f = calloc(1, sizeof *f);
+	struct rusage before, after;
+	struct err e;
+
+	(void)state;
+	assert_non_null(f);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(resident_pages_add(&p, &runs[i], &e), 0);
+	assert_int_equal(heap_marks_open(&s.marks, s.start, s.end, &e), 0);
+	heap_marks_begin(&s.marks, BASE, false);
+	getrusage(RUSAGE_SELF, &before);
+	assert_int_equal(heap_figures_add(f, &h, &p, &e), 0);
+	getrusage(RUSAGE_SELF, &after);
+	assert_int_equal(f->live, CENSUS_PAGE);
+	assert_int_equal(f->live_bytes, end - CENSUS_PAGE - BASE);
+	assert_int_equal(f->resident, 2 * CENSUS_PAGE);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 8 << 10); /* KiB; a number for each page are 32 MiB */
+	assert_true(glibc_heap_is_reserve(&p, BASE, end + CENSUS_PAGE));
+	assert_false(glibc_heap_is_reserve(&p, BASE, end));
+	heap_marks_close(&s.marks);
+	resident_pages_free(&p);
+	free(f);
 }
 
 static void test_size_classes_hold_their_sizes(void **state)
@@ -141,6 +194,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_heap_marks_keep_chunks),
+		cmocka_unit_test(test_heap_marks_clear_only_chunks),
+		cmocka_unit_test(test_heap_figures_take_no_memory_for_holes),
 		cmocka_unit_test(test_size_classes_hold_their_sizes),
 		cmocka_unit_test(test_extents_are_disjoint),
 		cmocka_unit_test(test_resident_pages_sum_and_hold),
