@@ -129,12 +129,14 @@ static void say(const struct leftovers_options *o, const char *format, ...)
 }
 
 /* It has its sessions detach, and ends. */
-static void end_supervisor(const struct leftovers_options *o, pid_t supervisor)
+static void end_supervisor(const struct leftovers_options *o, pid_t target, pid_t supervisor)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, supervisor, 0);
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 
-	if (pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
+	/* Its number may be another process's by now. */
+	if (pidfd < 0 || supervisor_of(target) != supervisor ||
+	    syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0)
 		return;
 	say(o, "memattach, PID %d, which has sessions in several processes, was told to end", supervisor);
 	if (poll(&end, 1, SUPERVISOR_MS) == 0)
@@ -149,7 +151,7 @@ static bool end_supervisors(const struct leftovers_options *o, const struct chos
 	for (size_t i = 0; i < l->count; i++) {
 		pid_t supervisor = supervisor_of(l->list[i].pid);
 		if (supervisor)
-			end_supervisor(o, supervisor);
+			end_supervisor(o, l->list[i].pid, supervisor);
 		found |= supervisor != 0;
 	}
 	return found;
