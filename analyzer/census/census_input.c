@@ -23,6 +23,25 @@ static bool lies_within(uint64_t offset, uint64_t bytes, uint64_t size)
 	return offset <= size && bytes <= size - offset;
 }
 
+/* All names together are no longer than a file may be: many rows may share one long name, each of which is compared,
+ * and written out. */
+static int check_names(const struct census_input *c, struct err *e)
+{
+	const uint64_t bytes = c->header->strings_bytes;
+	uint64_t left = CENSUS_FILE_MAX;
+
+	for (uint32_t i = 0; i < c->header->row_count; i++) {
+		const struct census_row *r = &c->rows[i];
+		if (r->kind >= bytes || r->name >= bytes)
+			return err_set(e, EBADMSG, "the census has a row without a name");
+		const uint64_t length = strlen(c->strings + r->kind) + strlen(c->strings + r->name);
+		if (length > left)
+			return err_set(e, EBADMSG, "the names of the census are longer than any census");
+		left -= length;
+	}
+	return 0;
+}
+
 static int check(struct census_input *c, size_t bytes, struct err *e)
 {
 	const struct census_header *h = c->data;
@@ -40,10 +59,7 @@ static int check(struct census_input *c, size_t bytes, struct err *e)
 	c->strings = (const char *)c->data + h->strings_offset;
 	if (h->row_count && (!h->strings_bytes || c->strings[h->strings_bytes - 1]))
 		return err_set(e, EBADMSG, "the census has names without an end");
-	for (uint32_t i = 0; i < h->row_count; i++)
-		if (c->rows[i].kind >= h->strings_bytes || c->rows[i].name >= h->strings_bytes)
-			return err_set(e, EBADMSG, "the census has a row without a name");
-	return 0;
+	return check_names(c, e);
 }
 
 int census_input_parse(struct census_input *c, const void *data, size_t bytes, struct err *e)

@@ -19,6 +19,7 @@
 #define FIRST_LINE "memattach-system\t1\n"
 #define LINE 1024
 #define UNSEEN_MAX 4096u
+#define LINES_MAX (UNSEEN_MAX + 16u) /* of one roster: it may be a hole of any length */
 
 static int add_path(struct machine *m, const char *directory, const char *name)
 {
@@ -60,7 +61,7 @@ static int read_roster(struct machine *m, int directory, const char *name)
 		close(fd);
 	if (!f || !fgets(line, sizeof line, f) || strcmp(line, FIRST_LINE) != 0)
 		return 0;
-	while (!r && fgets(line, sizeof line, f))
+	for (unsigned n = 0; !r && n < LINES_MAX && fgets(line, sizeof line, f); n++)
 		r = add_unseen(m, line);
 	return r;
 }

@@ -66,6 +66,35 @@ static void test_census_input_refuses_damage(void **state)
 	assert_int_equal(parse(&c, &s, sizeof s), -EBADMSG);
 }
 
+/* Each row has all of one name: shown, it would be rows times its length. */
+static void test_census_input_refuses_names_without_measure(void **state)
+{
+	enum { ROWS = 100, NAME = 1 << 20 };
+	const size_t bytes = sizeof(struct census_header) + ROWS * sizeof(struct census_row) + NAME;
+	struct census_header *h = calloc(1, bytes);
+	struct census_input c;
+	struct err e;
+
+	(void)state;
+	assert_non_null(h);
+	struct census_row *rows = (struct census_row *)(h + 1);
+	*h = census_sample.header;
+	h->file_bytes = bytes;
+	h->row_count = ROWS;
+	h->rows_offset = sizeof *h;
+	h->strings_offset = bytes - NAME;
+	h->strings_bytes = NAME;
+	memset((char *)h + bytes - NAME, 'x', NAME - 1);
+	for (unsigned i = 0; i < ROWS; i++)
+		rows[i] = (struct census_row){ .table = CENSUS_TABLE_TYPES, .kind = NAME - 1 };
+	assert_int_equal(census_input_parse(&c, h, bytes, &e), -EBADMSG);
+	for (unsigned i = 0; i < ROWS / 2; i++)
+		rows[i].name = NAME - 1;
+	assert_int_equal(census_input_parse(&c, h, bytes, &e), 0);
+	census_input_done(&c);
+	free(h);
+}
+
 /* Any change of some bytes: it is refused, or shown. */
 static void test_census_input_survives_changes(void **state)
 {
@@ -104,6 +133,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_census_growth_joins_and_subtracts),
 		cmocka_unit_test(test_census_input_refuses_damage),
+		cmocka_unit_test(test_census_input_refuses_names_without_measure),
 		cmocka_unit_test(test_census_input_survives_changes),
 	};
 

@@ -191,12 +191,16 @@ static void test_directory_of_dumps(void **state)
 	FILE *f = fopen(roster, "w");
 	assert_non_null(f);
 	fputs("memattach-system\t1\nhost\tx\nunseen\t3\t812\tsshd\tit is traced\nunseen\t4\nunseen\n\n", f);
+	for (unsigned i = 0; i < 5000; i++) /* more lines than one has: it may be endless */
+		putc('\n', f);
+	fputs("unseen\t7\t812\tsshd\tit is traced\n", f);
 	fclose(f);
 	run_on(&r, "", directory);
 	assert_int_equal(r.status, 1); /* one is of a newer memattach */
 	assert_non_null(strstr(r.out, "Processes by live bytes"));
 	assert_non_null(strstr(r.out, "Not profiled:\n  3 sshd: it is traced\n"));
 	assert_null(strstr(r.out, "  4 "));
+	assert_null(strstr(r.out, "  7 sshd"));
 	run_on(&r, "--json --by unit", directory);
 	assert_non_null(strstr(r.out, "\"unit\": \"(no unit)\""));
 	assert_non_null(strstr(r.out, "\"why\": \"it is traced\""));
