@@ -154,6 +154,32 @@ void live_names_stack(const struct live_names *n, const struct live_heap *heap, 
 	printable_copy(out, out, LIVE_NAME_TEXT); /* the end may be half a character */
 }
 
+size_t live_names_whole(const struct live_heap *heap, const struct live_stack *stack, size_t first, size_t count,
+                        void (*line)(void *arg, const char *text), void *arg)
+{
+	char text[LIVE_NAME_TEXT], source[LINE_TEXT];
+	size_t lines = 0, inlined;
+
+	if (heap->symbols && stack->place_count)
+		symbols_want(heap->symbols, stack->places, stack->place_count);
+	for (size_t i = 0; i < stack->place_count; i++) {
+		const struct location *list = locations(heap, stack->places[i], &inlined);
+		for (size_t k = 0; k < inlined; k++, lines++) {
+			if (lines < first || lines - first >= count)
+				continue;
+			name_function(heap, stack->places[i], &list[k], text, sizeof text);
+			text_source(&heap->images, stack->places[i], &list[k], source);
+			add_text(text, source[0] ? " " : "");
+			add_text(text, source);
+			printable_copy(text, text, sizeof text);
+			line(arg, text);
+		}
+	}
+	if (!lines && count)
+		line(arg, not_known);
+	return lines;
+}
+
 /* ---- groups ---- */
 
 /* The key tells files of one name apart, the text is what people see. */

@@ -34,5 +34,9 @@ const char *live_names_text(const struct live_names *names, uint32_t group);
 /* "function file:line < caller < caller …", printable, as much as there is room for. */
 void live_names_stack(const struct live_names *names, const struct live_heap *heap, const struct live_stack *stack,
                       char out[LIVE_NAME_TEXT]);
+/* The whole stack, the allocator's frames too, a line for each function: gives count of them from first on to `line`,
+ * printable. Returns how many there are. */
+size_t live_names_whole(const struct live_heap *heap, const struct live_stack *stack, size_t first, size_t count,
+                        void (*line)(void *arg, const char *text), void *arg);
 
 #endif

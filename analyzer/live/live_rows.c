@@ -176,6 +176,42 @@ int live_rows_make(struct live_rows *rows, const struct live_heap *heap, const s
 	return r;
 }
 
+const char *live_rows_name(const struct live_heap *heap, const struct live_names *names, const struct live_row *row,
+                           char out[LIVE_NAME_TEXT])
+{
+	if (names->by != BY_STACK)
+		return live_names_text(names, row->group);
+	live_names_stack(names, heap, row->figures, out);
+	return out;
+}
+
+void live_rows_filter(struct live_rows *rows, const struct live_heap *heap, const struct live_names *names,
+                      const char *text)
+{
+	bool stacks = names->by == BY_STACK;
+	size_t count = stacks && rows->count > LIVE_FILTERED ? LIVE_FILTERED : rows->count, left = 0;
+	char name[LIVE_NAME_TEXT];
+
+	for (size_t i = 0; stacks && i < count; i++)
+		live_names_want(heap, rows->list[i].figures);
+	for (size_t i = 0; i < count; i++)
+		if (strcasestr(live_rows_name(heap, names, &rows->list[i], name), text))
+			rows->list[left++] = rows->list[i];
+	rows->count = left;
+}
+
+const struct live_stack *live_rows_largest(const struct live_heap *heap, const struct live_names *names,
+                                           const struct live_row *row)
+{
+	const struct live_stack *largest = names->by == BY_STACK ? row->figures : NULL;
+
+	for (size_t i = 0; i < heap->count && names->by != BY_STACK; i++)
+		if (heap->list[i].group == row->group &&
+		    (!largest || heap->list[i].live[BYTES].value > largest->live[BYTES].value))
+			largest = &heap->list[i];
+	return largest;
+}
+
 void live_rows_done(struct live_rows *rows)
 {
 	free(rows->list);

@@ -17,6 +17,7 @@
 
 #define LIVE_TESTED 32u
 #define LIVE_TESTS_HALF 300.0
+#define LIVE_FILTERED 2048u
 
 enum live_sort { LIVE_SORT_LIVE, LIVE_SORT_GROWTH, LIVE_SORT_BLOCKS, LIVE_SORT_SAMPLES, LIVE_SORT_COUNT };
 
@@ -44,6 +45,16 @@ double live_rows_level(double confidence, uint64_t test);
  * live_rows_done in any case. */
 int live_rows_make(struct live_rows *rows, const struct live_heap *heap, const struct live_names *names,
                    enum live_sort sort, double level) WARN_UNUSED;
+/* What a row is called, printable; out may be what is returned. */
+const char *live_rows_name(const struct live_heap *heap, const struct live_names *names, const struct live_row *row,
+                           char out[LIVE_NAME_TEXT]);
+/* Leaves the rows that have the text in their names, in capitals or not; stacks are looked at up to LIVE_FILTERED. The
+ * total stays. */
+void live_rows_filter(struct live_rows *rows, const struct live_heap *heap, const struct live_names *names,
+                      const char *text);
+/* The stack with most live bytes of a row. */
+const struct live_stack *live_rows_largest(const struct live_heap *heap, const struct live_names *names,
+                                           const struct live_row *row);
 void live_rows_done(struct live_rows *rows);
 
 #endif

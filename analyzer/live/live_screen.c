@@ -229,11 +229,14 @@ static void head_view(const struct live_frame *f, char out[HEAD_TEXT])
 	char growth[64];
 
 	snprintf(growth, sizeof growth, "growth of the last %.0f s, ~ may be chance", window);
-	if (f->notice)
+	if (f->choice.typing)
+		snprintf(out, HEAD_TEXT, "/%s_  rows with this text; Enter keeps it, Esc clears", f->choice.filter);
+	else if (f->notice)
 		snprintf(out, HEAD_TEXT, "%s", f->notice);
 	else if (!head_lost(f, out))
-		snprintf(out, HEAD_TEXT, "by %s, sorted by %s; %s; h help, q quit", group_by_name(f->choice.by),
-		         live_sort_name(f->choice.sort), window < WINDOW_LEAST_S ? "growth counts from now" : growth);
+		snprintf(out, HEAD_TEXT, "by %s, sorted by %s%s%s; %s; h help, q quit", group_by_name(f->choice.by),
+		         live_sort_name(f->choice.sort), f->choice.filter[0] ? "; only /" : "", f->choice.filter,
+		         window < WINDOW_LEAST_S ? "growth counts from now" : growth);
 }
 
 /* ---- screen ---- */
@@ -256,29 +259,27 @@ static void put_line(const char *text, size_t columns, FILE *out)
 	put_cut(text, columns, ERASE_LINE "\r\n", out);
 }
 
-static const char *name_of(const struct live_frame *f, const struct live_row *row, char out[LIVE_NAME_TEXT])
-{
-	if (f->choice.by != BY_STACK)
-		return live_names_text(f->names, row->group);
-	live_names_stack(f->names, f->heap, row->figures, out);
-	return out;
-}
-
+/* mark: before the name. */
 static void put_row(const struct live_frame *f, const struct live_row *row, size_t columns, bool colour,
-                    const char *end, FILE *out)
+                    const char *mark, const char *end, FILE *out)
 {
 	const struct live_line line = live_line_of(f, row);
 	char name[LIVE_NAME_TEXT];
-	size_t used = live_line_text(&line, columns, colour, out);
+	size_t used = live_line_text(&line, columns, colour, out) + strlen(mark);
 
-	put_cut(used < columns ? name_of(f, row, name) : "", used < columns ? columns - used : 0, end, out);
+	if (used <= columns)
+		fputs(mark, out);
+	put_cut(used < columns ? live_rows_name(f->heap, f->names, row, name) : "", used < columns ? columns - used : 0,
+	        end, out);
 }
 
 static void put_titles(const struct live_frame *f, size_t columns, bool colour, FILE *out)
 {
 	fputs(colour ? "\033[7m" : "", out);
-	size_t used = live_line_head(columns, out);
-	const char *what = f->choice.by == BY_STACK ? "FUNCTION < CALLERS" : "HELD BY";
+	size_t used = f->choice.whole ? 0 : live_line_head(columns, out);
+	const char *what = f->choice.whole            ? "THE WHOLE STACK, Enter goes back"
+	                   : f->choice.by == BY_STACK ? " FUNCTION < CALLERS"
+	                                              : " HELD BY";
 	size_t left = used < columns ? columns - used : 0;
 	fprintf(out, "%-*.*s%s" ERASE_LINE "\r\n", (int)left, (int)left, what, colour ? "\033[0m" : "");
 }
@@ -293,6 +294,8 @@ static void put_help(size_t columns, size_t lines, FILE *out)
 		"  p, space    pause, go on",
 		"  z           count growth from now on",
 		"  up, down, page up, page down, home, end, j, k, g, G    scroll",
+		"  Enter       the whole stack of the row with >, or the largest one of it",
+		"  /           only rows with a text that is typed now; Esc: all",
 		"  h, ?        this help",
 		"  q           quit",
 		"",
@@ -329,19 +332,45 @@ static void put_head(const struct live_frame *f, size_t columns, size_t lines, b
 	put_titles(f, columns, colour, out);
 }
 
+struct whole_line {
+	size_t columns;
+	FILE *out;
+};
+
+static void put_whole_line(void *arg, const char *text)
+{
+	const struct whole_line *l = arg;
+
+	put_line(text, l->columns, l->out);
+}
+
+/* The rows of the page. */
+static void put_rows(const struct live_frame *f, size_t columns, size_t page, bool colour, FILE *out)
+{
+	size_t end = f->choice.first + page;
+
+	for (size_t i = f->choice.first; i < end && i < f->rows->count && f->choice.by == BY_STACK; i++)
+		live_names_want(f->heap, f->rows->list[i].figures);
+	for (size_t i = f->choice.first; i < end && i < f->rows->count; i++) {
+		put_row(f, &f->rows->list[i], columns, colour, i == f->choice.chosen ? ">" : " ", ERASE_LINE "\r\n",
+		        out);
+	}
+}
+
 void live_screen_write(const struct live_frame *f, size_t columns, size_t lines, bool colour, FILE *out)
 {
-	size_t page = live_screen_page(lines), end = f->choice.first + page;
+	size_t page = live_screen_page(lines);
+	struct whole_line line = { columns, out };
 
 	fputs("\033[H", out);
 	if (f->choice.help) {
 		put_help(columns, lines, out);
 	} else {
 		put_head(f, columns, lines, colour, out);
-		for (size_t i = f->choice.first; i < end && i < f->rows->count && f->choice.by == BY_STACK; i++)
-			live_names_want(f->heap, f->rows->list[i].figures);
-		for (size_t i = f->choice.first; i < end && i < f->rows->count; i++)
-			put_row(f, &f->rows->list[i], columns, colour, ERASE_LINE "\r\n", out);
+		if (f->choice.whole && f->whole)
+			live_names_whole(f->heap, f->whole, f->choice.line, page, put_whole_line, &line);
+		else
+			put_rows(f, columns, page, colour, out);
 	}
 	fputs("\033[J", out);
 }
@@ -357,7 +386,7 @@ void live_screen_last(const struct live_frame *f, FILE *out)
 	live_line_head(LAST_COLUMNS, out);
 	fputs("\n", out);
 	for (size_t i = 0; i < f->rows->count && i < LAST_ROWS; i++)
-		put_row(f, &f->rows->list[i], LAST_COLUMNS, false, "\n", out);
+		put_row(f, &f->rows->list[i], LAST_COLUMNS, false, "", "\n", out);
 }
 
 /* ---- for scripts ---- */
@@ -392,6 +421,6 @@ void live_batch_write(const struct live_frame *f, size_t top, FILE *out)
 	fputs("live\tlow\thigh\tshare\tgrowth\tverdict\tblocks\tkept\tsamples\tname\n", out);
 	put_record(f, &f->rows->total, "total", out);
 	for (size_t i = 0; i < f->rows->count && (!top || i < top); i++)
-		put_record(f, &f->rows->list[i], name_of(f, &f->rows->list[i], name), out);
+		put_record(f, &f->rows->list[i], live_rows_name(f->heap, f->names, &f->rows->list[i], name), out);
 	fputs("\n", out);
 }

@@ -31,9 +31,10 @@ struct live_frame {
 	const struct live_names *names;
 	struct live_choice choice;
 	double confidence;
-	const double *trend; /* live bytes at the last looks, the oldest first; */
-	size_t trend_count;  /* at most LIVE_TREND */
-	const char *notice;  /* a line about the dump or the view itself, NULL: none */
+	const double *trend;            /* live bytes at the last looks, the oldest first; */
+	size_t trend_count;             /* at most LIVE_TREND */
+	const struct live_stack *whole; /* that is shown if the choice says so */
+	const char *notice;             /* a line about the dump or the view itself, NULL: none */
 };
 
 struct live_line live_line_of(const struct live_frame *frame, const struct live_row *row);

@@ -19,6 +19,8 @@
 #define NAMED_AT_ONCE 2048u
 #define LOWER_PRIORITY 5 /* after the target */
 #define KEYS_BYTES 64u
+#define ESCAPE '\033'
+#define ESCAPE_NS 50000000ull /* the rest of a sequence comes sooner */
 #define NOTICE_TEXT 512
 
 struct view {
@@ -33,6 +35,7 @@ struct view {
 	size_t trend_count;
 	uint64_t tests; /* so often was it decided what is more than chance */
 	bool read;      /* there was a look */
+	size_t whole;   /* number of the stack that is shown as a whole */
 	char notice[NOTICE_TEXT];
 	char keys[KEYS_BYTES]; /* that a terminal has sent, and that make no whole key yet */
 	size_t key_bytes;
@@ -72,6 +75,14 @@ static void view_close(struct view *v)
 	live_heap_done(&v->heap);
 }
 
+static size_t page_of(void)
+{
+	size_t columns, lines;
+
+	terminal_size(&columns, &lines);
+	return live_screen_page(lines);
+}
+
 /* all: names of whatever many. */
 static int make_rows(struct view *v, bool all)
 {
@@ -84,7 +95,13 @@ static int make_rows(struct view *v, bool all)
 	live_rows_done(&v->rows);
 	if (left)
 		r = live_names_group(&v->names, &v->heap, all ? SIZE_MAX : NAMED_AT_ONCE, &left);
-	return r ? r : live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, level);
+	if (!r)
+		r = live_rows_make(&v->rows, &v->heap, &v->names, v->choice.sort, level);
+	if (!r && v->choice.filter[0])
+		live_rows_filter(&v->rows, &v->heap, &v->names, v->choice.filter);
+	if (!v->choice.whole)
+		live_choice_fit(&v->choice, v->rows.count, page_of());
+	return r;
 }
 
 /* When the next look may be made: a look that took long puts it off. */
@@ -129,6 +146,7 @@ static int look(struct view *v, struct err *e)
 	r = live_heap_look(&v->heap, dump, &anew);
 	dump_close(dump);
 	v->trend_count = !r && anew ? 0 : v->trend_count;
+	v->choice.whole &= !anew;
 	if (!r)
 		note_trend(v);
 	if (!r && anew)
@@ -152,6 +170,7 @@ static struct live_frame frame_of(const struct view *v)
 		                    .confidence = v->options->report->confidence,
 		                    .trend = v->trend,
 		                    .trend_count = v->trend_count,
+		                    .whole = &v->heap.list[v->whole],
 		                    .notice = v->notice[0] ? v->notice : NULL };
 }
 
@@ -212,20 +231,46 @@ static int draw(const struct view *v, struct err *e)
 	return 0;
 }
 
-static int apply_key(struct view *v, enum live_key key, struct err *e)
+/* Of a row that is a sum, its largest stack. */
+static void choose_whole(struct view *v)
 {
-	size_t columns, lines;
+	const struct live_stack *stack = live_rows_largest(&v->heap, &v->names, &v->rows.list[v->choice.chosen]);
+
+	v->choice.whole = stack;
+	v->whole = stack ? (size_t)(stack - v->heap.list) : 0;
+}
+
+static int rows_changed(struct view *v, const struct live_choice *before, bool anew, struct err *e)
+{
+	if (!anew && before->by == v->choice.by && before->sort == v->choice.sort &&
+	    !strcmp(before->filter, v->choice.filter))
+		return 0;
+	int r = make_rows(v, false);
+	return r ? err_set(e, -r, "out of memory") : 0;
+}
+
+/* A byte of the filter's text. */
+static int type(struct view *v, char byte, struct err *e)
+{
 	const struct live_choice before = v->choice;
 
-	terminal_size(&columns, &lines);
-	live_choice_apply(&v->choice, key, v->rows.count, live_screen_page(lines));
+	live_choice_type(&v->choice, byte);
+	return rows_changed(v, &before, false, e);
+}
+
+static int apply_key(struct view *v, enum live_key key, struct err *e)
+{
+	const struct live_choice before = v->choice;
+	size_t lines = v->rows.count;
+
+	if (before.whole)
+		lines = live_names_whole(&v->heap, &v->heap.list[v->whole], 0, 0, NULL, NULL);
+	live_choice_apply(&v->choice, key, lines, page_of());
+	if (v->choice.whole && !before.whole)
+		choose_whole(v);
 	if (key == LIVE_KEY_RESTART)
 		live_heap_restart(&v->heap);
-	if (key == LIVE_KEY_RESTART || before.by != v->choice.by || before.sort != v->choice.sort) {
-		int r = make_rows(v, false);
-		return r ? err_set(e, -r, "out of memory") : 0;
-	}
-	return 0;
+	return rows_changed(v, &before, key == LIVE_KEY_RESTART, e);
 }
 
 /* The rest of an escape sequence comes with it, or not at all. */
@@ -244,6 +289,10 @@ static int take_keys(struct view *v, struct err *e)
 	v->key_bytes += (size_t)n;
 	while (!r && used < v->key_bytes && !v->choice.quit) {
 		enum live_key key;
+		if (v->choice.typing && v->keys[used] != ESCAPE) {
+			r = type(v, v->keys[used++], e);
+			continue;
+		}
 		length = live_key_read(v->keys + used, v->key_bytes - used, &key);
 		if (!length)
 			break;
@@ -260,14 +309,17 @@ static int await_key(struct view *v, struct err *e)
 {
 	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
 	uint64_t now = now_ns(CLOCK_MONOTONIC), left = v->due_ns > now ? v->due_ns - now : 0;
-	const struct timespec wait = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+	bool begun = v->key_bytes > 0; /* a sequence, or a lone Escape */
 	sigset_t none;
+	bool lone = v->key_bytes == 1;
 
+	left = begun && (v->choice.paused || left > ESCAPE_NS) ? ESCAPE_NS : left;
+	const struct timespec wait = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
 	sigemptyset(&none);
-	if (ppoll(&keys, 1, v->choice.paused ? NULL : &wait, &none) > 0)
+	if (ppoll(&keys, 1, v->choice.paused && !begun ? NULL : &wait, &none) > 0)
 		return take_keys(v, e);
-	v->key_bytes = 0; /* a lone Escape */
-	return 0;
+	v->key_bytes = 0;
+	return lone ? apply_key(v, LIVE_KEY_ESCAPE, e) : 0;
 }
 
 static void catch_resize(void)

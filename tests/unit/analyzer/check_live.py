@@ -103,7 +103,8 @@ class View:
 def check_keys(memanalyze, dump):
     view = View(memanalyze, dump).started()
     assert b"by stack, sorted by live" in view.text, view.text
-    for key, shown in ((b"s", b"by stack, sorted by growth"), (b"b", b"by function, sorted by growth"), (b"p", b"PAUSED"), (b"h", b"scroll"),
+    for key, shown in ((b"\r", b"THE WHOLE STACK"), (b"\033", b"FUNCTION < CALLERS"), (b"/", b"Esc clears"), (b"no such text", b"/no such text_"),
+                       (b"\r", b"; only /no such text"), (b"\033", b"sorted by live; growth"), (b"s", b"by stack, sorted by growth"), (b"b", b"by function, sorted by growth"), (b"p", b"PAUSED"), (b"h", b"scroll"),
                        (b"\033[B", b"SAMPLES")):
         view.type(key)
         view.sees(shown)

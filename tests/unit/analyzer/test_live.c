@@ -276,7 +276,9 @@ static void test_keys(void **state)
 	assert_key("\033[6~q", 4, LIVE_KEY_PAGE_DOWN);
 	assert_key("\033[1;5Bq", 6, LIVE_KEY_DOWN);
 	assert_key("\033[15~", 5, LIVE_KEY_NONE);
-	assert_key("\033x", 1, LIVE_KEY_NONE);
+	assert_key("\033x", 1, LIVE_KEY_ESCAPE);
+	assert_key("\r", 1, LIVE_KEY_ENTER);
+	assert_key("/a", 1, LIVE_KEY_FILTER);
 	assert_key("\033", 0, LIVE_KEY_NONE);
 	assert_key("\033[1;", 0, LIVE_KEY_NONE);
 	assert_key("\033[1111111111111111111", 16, LIVE_KEY_NONE); /* never more than a buffer holds */
@@ -296,8 +298,9 @@ static void test_choice(void **state)
 	assert_int_equal(c.first, 80);
 	live_choice_apply(&c, LIVE_KEY_NONE, 30, 20); /* rows went meanwhile */
 	assert_int_equal(c.first, 10);
+	assert_int_equal(c.chosen, 29);
 	live_choice_apply(&c, LIVE_KEY_UP, 5, 0);
-	assert_int_equal(c.first, 4);
+	assert_true(c.first == 4 && c.chosen == 4);
 	for (int i = 0; i <= BY_MODULE; i++)
 		live_choice_apply(&c, LIVE_KEY_BY, 5, 20);
 	assert_true(c.by == BY_STACK && c.first == 0);
@@ -307,6 +310,49 @@ static void test_choice(void **state)
 	assert_true(!c.help && c.paused && !c.quit);
 	live_choice_apply(&c, LIVE_KEY_QUIT, 5, 20);
 	assert_true(c.quit);
+}
+
+static void test_choice_of_a_row(void **state)
+{
+	struct live_choice c = { .by = BY_STACK };
+
+	(void)state;
+	for (int i = 0; i < 25; i++)
+		live_choice_apply(&c, LIVE_KEY_DOWN, 100, 20);
+	assert_true(c.chosen == 25 && c.first == 6); /* the rows follow the mark */
+	live_choice_apply(&c, LIVE_KEY_ENTER, 100, 20);
+	assert_true(c.whole);
+	live_choice_apply(&c, LIVE_KEY_DOWN, 30, 20); /* of a stack of 30 lines */
+	assert_true(c.line == 1 && c.chosen == 25 && c.first == 6);
+	live_choice_apply(&c, LIVE_KEY_ESCAPE, 30, 20);
+	assert_true(!c.whole && c.chosen == 25);
+	live_choice_apply(&c, LIVE_KEY_ENTER, 0, 20);
+	assert_true(!c.whole && c.chosen == 0); /* there is no row */
+	c = (struct live_choice){ .first = 50, .chosen = 60, .help = true };
+	live_choice_fit(&c, 55, 20); /* rows went meanwhile */
+	assert_true(c.first == 35 && c.chosen == 54 && c.help);
+}
+
+static void test_filter_is_typed(void **state)
+{
+	struct live_choice c = { .by = BY_STACK, .first = 5, .chosen = 5 };
+
+	(void)state;
+	live_choice_apply(&c, LIVE_KEY_FILTER, 100, 20);
+	assert_true(c.typing && c.chosen == 0 && c.first == 0);
+	for (const char *s = "qa\xc3\xa4\xc3\xb6\x7f\x01"; *s; s++) /* the last character is taken back */
+		live_choice_type(&c, *s);
+	assert_string_equal(c.filter, "qa\xc3\xa4");
+	live_choice_type(&c, '\r');
+	assert_true(!c.typing && c.filter[0] && !c.quit);
+	live_choice_apply(&c, LIVE_KEY_ESCAPE, 100, 20);
+	assert_string_equal(c.filter, "");
+	for (int i = 0; i < 100; i++)
+		live_choice_type(&c, 'x');
+	assert_int_equal(strlen(c.filter), LIVE_FILTER_TEXT - 1);
+	for (int i = 0; i < 100; i++)
+		live_choice_type(&c, '\b');
+	assert_string_equal(c.filter, "");
 }
 
 /* ---- lines ---- */
@@ -402,6 +448,69 @@ static void test_head_shows_memory_and_trend(void **state)
 	dump_builder_done(&b);
 }
 
+static char *drawn(const struct live_frame *frame, size_t lines)
+{
+	char *text;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	live_screen_write(frame, 80, lines, false, out);
+	fclose(out);
+	return text;
+}
+
+/* Of two stacks the rows, those with a text, and all frames of one. */
+static void test_screen_shows_a_filter_and_a_whole_stack(void **state)
+{
+	struct dump_builder b;
+	struct live_heap heap;
+	struct live_names names;
+	struct live_rows rows;
+	bool left;
+
+	(void)state;
+	build(&b, true);
+	assert_int_equal(live_heap_init(&heap, NULL), 0);
+	live_names_init(&names, false);
+	look(&heap, &b, false);
+	assert_int_equal(live_rows_make(&rows, &heap, &names, LIVE_SORT_LIVE, live_rows_level(0.95, 0)), 0);
+	struct live_frame frame = no_frame;
+	frame.heap = &heap;
+	frame.rows = &rows;
+	frame.names = &names;
+	frame.confidence = 0.95;
+	frame.choice.chosen = 1;
+	char *text = drawn(&frame, 24);
+	assert_non_null(strstr(text, " 0x400100 < "));
+	assert_non_null(strstr(text, ">0x400300 < "));
+	free(text);
+	frame.whole = live_rows_largest(&heap, &names, &rows.list[1]);
+	frame.choice.whole = true;
+	text = drawn(&frame, 24);
+	assert_non_null(strstr(text, "0x400300\033[K\r\n0x"));
+	assert_null(strstr(text, "0x400100\033"));
+	free(text);
+	frame.choice.line = 1; /* scrolled */
+	text = drawn(&frame, 24);
+	assert_null(strstr(text, "0x400300"));
+	free(text);
+	assert_int_equal(live_names_whole(&heap, frame.whole, 0, 0, NULL, NULL), frame.whole->place_count);
+	live_rows_filter(&rows, &heap, &names, "0X400300");
+	assert_int_equal(rows.count, 1);
+	assert_ptr_equal(rows.list[0].figures, frame.whole);
+	live_rows_filter(&rows, &heap, &names, "nothing");
+	assert_int_equal(rows.count, 0);
+	live_rows_done(&rows);
+	live_names_set(&names, &heap, BY_MODULE); /* a sum of both: the larger one */
+	assert_int_equal(live_names_group(&names, &heap, SIZE_MAX, &left), 0);
+	assert_int_equal(live_rows_make(&rows, &heap, &names, LIVE_SORT_LIVE, live_rows_level(0.95, 1)), 0);
+	assert_ptr_equal(live_rows_largest(&heap, &names, &rows.list[0]), stack_with(&heap, 0x400100));
+	live_rows_done(&rows);
+	live_names_done(&names);
+	live_heap_done(&heap);
+	dump_builder_done(&b);
+}
+
 /* Whatever the target is called, nothing acts on the terminal, and no line is longer than the screen. */
 static void test_screen_is_inert(void **state)
 {
@@ -460,6 +569,9 @@ int main(void)
 		cmocka_unit_test(test_levels_add_up),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_choice_of_a_row),
+		cmocka_unit_test(test_filter_is_typed),
+		cmocka_unit_test(test_screen_shows_a_filter_and_a_whole_stack),
 		cmocka_unit_test(test_lines_fit),
 		cmocka_unit_test(test_head_shows_memory_and_trend),
 		cmocka_unit_test(test_screen_is_inert),
