@@ -16,6 +16,9 @@
 #include "host/watchdog.h"
 
 #define WAIT_NS 300000000000ull /* it may look for a safe point, and then write a large dump */
+/* A holder that nobody sees: a killed memattach that has not had its last turn on a processor yet, or one in another
+ * PID namespace. */
+#define UNSEEN_NS 10000000000ull
 #define SAID_AFTER_NS 3000000000ull
 #define AGAIN_MS 50
 #define AGAIN_NS (AGAIN_MS * 1000000)
@@ -144,12 +147,14 @@ static int end_holder(const struct session *s, const struct kind *kind, pid_t ho
 
 int other_session_lock(struct session *s, bool *ended, struct err *e)
 {
-	uint64_t deadline_ns = monotonic_ns() + WAIT_NS;
+	const uint64_t start_ns = monotonic_ns(), deadline_ns = start_ns + WAIT_NS;
 	pid_t holder;
 
 	*ended = false;
 	for (;;) {
 		int rc = session_lock_take(&s->target, &holder, e);
+		if (rc == -EBUSY && !holder && monotonic_ns() < start_ns + UNSEEN_NS)
+			continue;
 		if (rc != -EBUSY || !holder)
 			return rc;
 		rc = end_holder(s, &in_session, holder, deadline_ns, e);
