@@ -71,9 +71,10 @@ static bool is_unmapped(const struct session *s, const struct got_entry *entry, 
 /*
  * A GOT entry that neither holds our trampoline nor got its old value back. The loader may have bound it over our
  * trampoline, or its module may have been opened anew in the same place; another tool may have hooked it after us; or
- * the program has done something to its page.
+ * the program has done something to its page. What became of it, for the table of changes.
  */
-static void count_unrestored(struct session *s, const struct got_entry *entry, struct unmapped *unmapped, bool *foreign)
+static enum change_state count_unrestored(struct session *s, const struct got_entry *entry, struct unmapped *unmapped,
+                                          bool *foreign)
 {
 	const uint64_t trampolines = s->payload.block.trampolines_address;
 	const struct elf_module *m = modules_find(&s->view.modules, entry->address, false);
@@ -91,7 +92,7 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 			counts->gone++;
 		else
 			counts->restored++;
-		return;
+		return entry->state == GOT_GONE ? CHANGE_GONE : CHANGE_UNDONE;
 	case GOT_FOUND_CODE:
 	case GOT_FOUND_TRAMPOLINE:
 		/* Where a module was unloaded there may be anything; what is called is in a GOT entry that is there. */
@@ -102,7 +103,7 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 			session_add_residue(s, "GOT entry 0x%llx of %s %s", (unsigned long long)entry->address,
 			                    m ? elf_module_name(m) : "?", foreign_text(s, entry, found));
 		counts->foreign++;
-		return;
+		return CHANGE_STAYS;
 	case GOT_FOUND_NOTHING:
 	case GOT_FOUND_DATA: break;
 	}
@@ -112,6 +113,7 @@ static void count_unrestored(struct session *s, const struct got_entry *entry, s
 		*foreign = true;
 		add_unmapped(s, unmapped, entry, found);
 	}
+	return CHANGE_GONE;
 }
 
 int restore_result_count(struct session *s, bool *foreign, struct err *e)
@@ -119,19 +121,27 @@ int restore_result_count(struct session *s, bool *foreign, struct err *e)
 	AUTO_FREE struct got_entry *entries = NULL;
 	struct unmapped unmapped = { 0 };
 	uint32_t count;
+	int row = changes_next(&s->changes, CHANGE_GOT_ENTRY, -1);
 
 	int rc = session_entries(s, &entries, &count, e);
 	if (rc < 0)
 		return rc;
 	s->outcome.entries = (struct word_counts){ 0 };
 	for (uint32_t i = 0; i < count; i++) {
+		/* Its row in the table of changes, which has the order of the list (word_patches.c). */
+		const int own = row >= 0 && s->changes.list[row].address == entries[i].address ? row : -1;
+		if (own >= 0)
+			row = changes_next(&s->changes, CHANGE_GOT_ENTRY, row);
 		if (entries[i].state == GOT_REFUSED || entries[i].state == GOT_EMPTY)
 			continue;
 		s->outcome.entries.patched++;
-		if (entries[i].state == GOT_RESTORED)
+		if (entries[i].state == GOT_RESTORED) {
 			s->outcome.entries.restored++;
-		else
-			count_unrestored(s, &entries[i], &unmapped, foreign);
+			continue;
+		}
+		const enum change_state state = count_unrestored(s, &entries[i], &unmapped, foreign);
+		if (own >= 0)
+			changes_set(&s->changes, own, state);
 	}
 	say_unmapped(s, &unmapped);
 	if (s->outcome.entries.foreign > NAMED_MAX)
