@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -314,6 +315,13 @@ static int check_system(const struct session_options *o, enum command command, c
 	return 0;
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 /* What does not go together. */
 static int check_selection(const struct session_options *o, enum command command, const struct selection *s)
 {
@@ -331,8 +339,12 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", "--all goes with --name, --cgroup or --unit");
 	if (several && !session)
 		return usage("%s", "--all and --children go with a session");
-	if (several && (o->output || o->receipt || o->report_count))
-		return usage("%s", "-o, --receipt and --report name one file: not with --all or --children");
+	if (several && o->output && !is_directory(o->output))
+		return usage("-o %s is no directory: with --all or --children each session has a dump of its own",
+		             o->output);
+	if (several && (o->receipt || o->report_count))
+		return usage("%s", "--receipt and --report name one file: not with --all or --children; memanalyze "
+		                   "*.dump -o FILE reports on the dumps together");
 	if (o->report_count && !session)
 		return usage("%s",
 		             "--report goes with a session of this memattach; memanalyze -o writes one of a dump");

@@ -149,6 +149,13 @@ def chosen_by_name_and_cgroup(context):
     assert listed.returncode == 1 and "--all" in listed.stderr and all(str(victim.pid) in listed.stderr for victim in victims), listed
     several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE)
     assert "2 sessions: 2 done" in several.end() and len(several.dumps()) == 2
+    folder = context.unique("dumps", "")
+    os.mkdir(folder)
+    several = Several(context, "--name", name, "--all", "-d", "300ms", "--deadline", DEADLINE, "-o", folder)
+    assert "2 sessions: 2 done" in several.end() and not several.dumps()
+    assert {re.fullmatch(r"memattach\..*\.(\d+)\.[-\d]+\.dump", file)[1] for file in os.listdir(folder)} == {str(victim.pid) for victim in victims}
+    report = run_memattach(context, "--name", name, "--all", "--report", context.path("all.html"))
+    assert report.returncode == USAGE and "memanalyze *.dump -o FILE" in report.stderr, report
     for arguments in (("--all", victims[0].pid), ("--name", name, victims[0].pid), ("--name", name, "--all", "-o", "x.dump"), ("--name", ""),
                       ("--name", name, "--unit", name), ("--doctor", "--name", name, "--all"), ("--children", "--detach", victims[0].pid),
                       ("--name", name, "--", program)):
