@@ -126,7 +126,8 @@ static void add_text(char out[LIVE_NAME_TEXT], const char *text)
 {
 	size_t used = strlen(out);
 
-	snprintf(out + used, LIVE_NAME_TEXT - used, "%s", text);
+	/* Cut where it does not fit. */
+	snprintf(out + used, LIVE_NAME_TEXT - used, "%.*s", (int)(LIVE_NAME_TEXT - used - 1), text);
 }
 
 void live_names_stack(const struct live_names *n, const struct live_heap *heap, const struct live_stack *stack,
