@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A whole machine: memattach --system in a PID namespace of its own, which is the machine of these cases, so that no other process is touched."""
+import atexit
 import contextlib
 import glob
 import os
@@ -8,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 from harness import DEADLINE, Lines, case, log
@@ -126,15 +128,17 @@ class Machine:
 def start_servers(context, machine):
     """Servers that are installed; which are not is said."""
     pids = []
+    sockets = tempfile.mkdtemp()  # the name of a socket has at most 107 bytes
+    atexit.register(shutil.rmtree, sockets, True)
     with contextlib.suppress(Skip):
         redis = context.program("redis-server")
-        pids.append(machine.start(f"{redis} --port 0 --save '' --unixsocket {machine.folder}/redis.sock", "redis"))
+        pids.append(machine.start(f"{redis} --port 0 --save '' --unixsocket {sockets}/redis.sock", "redis"))
     if not pids:
         log("redis-server is not installed: left out")
     if shutil.which("nginx"):
         with open(os.path.join(machine.folder, "nginx.conf"), "w", encoding="utf-8") as conf:
             conf.write(f"daemon off; worker_processes 4; pid {machine.folder}/nginx.pid; error_log stderr;\nevents {{}}\n"
-                       f"http {{ access_log off; server {{ listen unix:{machine.folder}/nginx.sock; }} }}\n")
+                       f"http {{ access_log off; server {{ listen unix:{sockets}/nginx.sock; }} }}\n")
         pids.append(machine.start(f"nginx -c {machine.folder}/nginx.conf", "nginx"))
     else:
         log("nginx is not installed: left out")
