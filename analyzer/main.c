@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "census/census_growth.h"
+#include "debug_info/debug_package.h"
 #include "debug_info/debug_server.h"
 #include "dump/dump_reader.h"
 #include "base/line_width.h"
@@ -263,8 +264,10 @@ static int parse_arguments(struct arguments *a, int argc, char **argv, struct er
 	struct option_arrays known;
 	int option, r;
 
-	a->report =
-		(struct report_options){ .confidence = ESTIMATE_CONFIDENCE, .symbols = true, .progress = &progress };
+	a->report = (struct report_options){ .confidence = ESTIMATE_CONFIDENCE,
+		                             .symbols = true,
+		                             .package_lists = DEBUG_PACKAGE_LISTS,
+		                             .progress = &progress };
 	option_table_arrays(&memanalyze_options, &known);
 	while ((option = getopt_long(argc, argv, known.short_options, known.long_options, NULL)) != -1) {
 		if (option == 'h') {

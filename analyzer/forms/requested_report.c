@@ -8,6 +8,7 @@
 #include "stats/estimate.h"
 #include "forms/outputs.h"
 #include "base/printable.h"
+#include "debug_info/debug_package.h"
 #include "report/report.h"
 #include "report_request.h"
 #include "files/rights.h"
@@ -52,7 +53,9 @@ static int show(struct report *report, struct outputs *outputs, const char *dump
 
 int requested_report_main(int argc, char **argv)
 {
-	struct report_options options = { .confidence = ESTIMATE_CONFIDENCE, .symbols = true };
+	struct report_options options = { .confidence = ESTIMATE_CONFIDENCE,
+		                          .symbols = true,
+		                          .package_lists = DEBUG_PACKAGE_LISTS };
 	struct outputs outputs = { 0 };
 	struct report report;
 	struct rights rights;

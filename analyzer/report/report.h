@@ -50,9 +50,10 @@ struct report_options {
 	size_t top;   /* rows to show, 0: all */
 	size_t depth; /* frames to show of each, 0: all */
 	bool symbols;
-	bool native;            /* the interpreter's own frames are shown with those of Python */
-	bool show_std;          /* no frame is folded (folding.h) */
-	const char **alloc_fns; /* functions that are taken for allocation functions; of the caller */
+	const char *package_lists; /* DEBUG_PACKAGE_LISTS; NULL: packages are not looked for */
+	bool native;               /* the interpreter's own frames are shown with those of Python */
+	bool show_std;             /* no frame is folded (folding.h) */
+	const char **alloc_fns;    /* functions that are taken for allocation functions; of the caller */
 	size_t alloc_fn_count;
 	bool verbose;    /* in the text: all that is known of the session, and of each row */
 	bool full_names; /* do not abbreviate template arguments in the text */

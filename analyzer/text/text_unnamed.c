@@ -22,7 +22,8 @@ static uint32_t unnamed_image(const struct report *r, const struct report_row *r
 static void put_image(const struct text *t, const struct image *image)
 {
 	char name[LINE_TEXT], package[DEBUG_PACKAGE_NAME];
-	bool found = image->path && debug_package_find(DEBUG_PACKAGE_LISTS, image->path, package);
+	const char *const lists = t->report->options.package_lists;
+	bool found = lists && image->path && debug_package_find(lists, image->path, package);
 
 	text_module(image, name);
 	fprintf(t->out, "Functions of %s that hold much have no names: %s%smemanalyze --debuginfod would name them.\n",
