@@ -4,7 +4,7 @@
  *
  *   memanalyze --write-report VERSION RIGHTS FILE DUMP
  *
- * RIGHTS says what it gives up before it does anything (common/files/rights.h); where it cannot, it ends with
+ * RIGHTS says what it gives up before it does anything (common/sandbox/rights.h); where it cannot, it ends with
  * REQUEST_NOT_DROPPED. FILE is the name of the report, which says its form as with -o, and is not opened; DUMP is what
  * the dump is called. Descriptors: REPORT_REQUEST_DUMP is the dump, REPORT_REQUEST_OUT takes the report (a pipe),
  * standard error takes messages, one a line. The exit status is that of memanalyze. Without DUMP it only says whether

@@ -5,7 +5,7 @@
  *   memanalyze --write-symbols VERSION RIGHTS ROOT PID START SECONDS BYTES FILES
  *
  * whose exit status is 0 if the result is whole. RIGHTS says what it gives up before it reads anything
- * (common/files/rights.h); where it cannot, it ends with REQUEST_NOT_DROPPED. Descriptors: SYMBOL_REQUEST_DUMP is the
+ * (common/sandbox/rights.h); where it cannot, it ends with REQUEST_NOT_DROPPED. Descriptors: SYMBOL_REQUEST_DUMP is the
  * dump, SYMBOL_REQUEST_RESULT a memory file of SYMBOL_RESULT_BYTES that begins with struct symbol_result. ROOT is the
  * root directory of the target, FILES are program files of its modules, ID:DESCRIPTOR, with commas between; all of
  * these are above SYMBOL_REQUEST_RESULT, 0 is none. Below ROOT there may be a perf-PID.map; START is when the target

@@ -6,9 +6,9 @@
  *
  * Descriptors: the standard ones are the terminal, VIEW_REQUEST_DUMP is the memory of the dump. ROOT and FILES are as
  * in symbol_request.h; 0 and "-": no names are wanted. First it gives up its rights (rights_drop_to_view in
- * common/files/rights.h); where it cannot, it ends with REQUEST_NOT_DROPPED. The exit status is 0 if the user has quit
- * the view, or the session has ended. Anything else than these arguments ends memanalyze with VIEW_REQUEST_UNKNOWN: it
- * is of another version.
+ * common/sandbox/rights.h); where it cannot, it ends with REQUEST_NOT_DROPPED. The exit status is 0 if the user has
+ * quit the view, or the session has ended. Anything else than these arguments ends memanalyze with
+ * VIEW_REQUEST_UNKNOWN: it is of another version.
  */
 #ifndef MEMATTACH_VIEW_REQUEST_H
 #define MEMATTACH_VIEW_REQUEST_H

@@ -2,35 +2,23 @@
 #include "debug_info/jail.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "arch/system_calls.h"
 #include "arch/trapped_call.h"
-#include "files/close_all_but.h"
+#include "base/sanitized.h"
 #include "files/regular_file.h"
-#include "files/whole_io.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNDER_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define UNDER_SANITIZER 1
-#endif
-#endif
-#ifndef UNDER_SANITIZER
-#define UNDER_SANITIZER 0
-#endif
+#include "sandbox/call_filter.h"
+#include "sandbox/close_all_but.h"
+#include "sandbox/rights.h"
 
 /* ---- limits: private, writable memory; CPU time ---- */
 
@@ -49,7 +37,7 @@ static void set_limit(int what, uint64_t value)
 
 static void apply_limits(void)
 {
-	if (!UNDER_SANITIZER) /* which has terabytes */
+	if (!SANITIZED) /* which has terabytes */
 		set_limit(RLIMIT_DATA, memory_bytes);
 	set_limit(RLIMIT_CPU, cpu_ms / 1000);
 }
@@ -74,22 +62,11 @@ void jail_add_time(uint64_t milliseconds)
 		set_limit(RLIMIT_CPU, cpu_ms / 1000);
 }
 
-/* What there is already: a copy of the parent's. */
-static uint64_t private_bytes(void)
-{
-	char text[256];
-	unsigned long data = 0;
-
-	if (whole_text("/proc/self/statm", text, sizeof text) || sscanf(text, "%*u %*u %*u %*u %*u %lu", &data) != 1)
-		return 0;
-	return data * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static void start_limits(void)
 {
 	const struct rlimit none = { 0, 0 };
 
-	memory_bytes = private_bytes() + JAIL_MEMORY_BYTES;
+	memory_bytes = rights_data_bytes() + JAIL_MEMORY_BYTES; /* a copy of the parent's is there already */
 	cpu_ms = JAIL_CPU_SECONDS * 1000;
 	setrlimit(RLIMIT_CORE, &none);
 	apply_limits();
@@ -140,15 +117,6 @@ static int catch_traps(void)
 
 /* ---- the filter ---- */
 
-#define ANSWER(what) BPF_STMT(BPF_RET | BPF_K, (what))
-#define REFUSE(code) ANSWER(SECCOMP_RET_ERRNO | (code))
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define ARGUMENT(i) LOAD(args[i]) /* its lower half, on a little-endian machine */
-#define IF(value, yes, no)                                                                                             \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (yes), (no)) /* how many instructions are left out */
-#define IF_BIT(bit, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bit), (yes), (no))
-#define ALLOW(call) IF(SYS_##call, 0, 1), ANSWER(SECCOMP_RET_ALLOW)
-
 /*
  * Opens that regular_open_at makes pass: of a place, and of what was seen to be a regular file. No library has reason
  * to say O_NONBLOCK and O_NOCTTY of what it opens; one that is in the hands of a stranger could, and read what the user
@@ -156,56 +124,41 @@ static int catch_traps(void)
  */
 #define SEEN (O_NONBLOCK | O_NOCTTY)
 
-static struct sock_filter filter[] = {
-	LOAD(arch),
-	IF(CALLS_ARCH, 1, 0),
-	ANSWER(SECCOMP_RET_KILL_PROCESS),
-	LOAD(nr),
-	IF(SYS_openat, 0, 6),
-	ARGUMENT(2),
-	IF_BIT(O_PATH, 3, 0),
-	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SEEN | O_ACCMODE | O_CREAT | O_TRUNC),
-	IF(SEEN, 1, 0),
-	ANSWER(SECCOMP_RET_TRAP),
-	ANSWER(SECCOMP_RET_ALLOW),
-	IF(SYS_open, 0, 1),
-	ANSWER(SECCOMP_RET_TRAP),
-	/* No code comes in: no library of libdw's choice, nothing that was written here. */
-	IF(SYS_mmap, 1, 0),
-	IF(SYS_mprotect, 0, 4),
-	ARGUMENT(2),
-	IF_BIT(PROT_EXEC, 1, 0),
-	ANSWER(SECCOMP_RET_ALLOW),
-	REFUSE(EPERM),
-	/* Limits of its own process only. */
-	IF(SYS_prlimit64, 0, 4),
-	ARGUMENT(0),
-	IF(0, 0, 1),
-	ANSWER(SECCOMP_RET_ALLOW),
-	REFUSE(EPERM),
-	/* What reading takes. */
-	/* clang-format off */
-	ALLOW(read), ALLOW(pread64), ALLOW(readv), ALLOW(write), ALLOW(sendto), ALLOW(writev),
-	ALLOW(lseek), ALLOW(close), ALLOW(fstat), ALLOW(fstatfs), ALLOW(newfstatat), ALLOW(stat), ALLOW(lstat),
-	ALLOW(statx), ALLOW(access), ALLOW(faccessat), ALLOW(faccessat2), ALLOW(readlink), ALLOW(readlinkat),
-	ALLOW(getcwd), ALLOW(dup), ALLOW(dup2), ALLOW(dup3), ALLOW(fcntl), ALLOW(poll), ALLOW(ppoll), ALLOW(munmap),
-	ALLOW(mremap), ALLOW(madvise), ALLOW(brk), ALLOW(futex), ALLOW(sched_yield), ALLOW(sched_getaffinity),
-	ALLOW(set_robust_list), ALLOW(rseq), ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),
-	ALLOW(sigaltstack), ALLOW(restart_syscall), ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(getrusage),
-	ALLOW(getpid), ALLOW(gettid), ALLOW(getuid), ALLOW(geteuid), ALLOW(getgid), ALLOW(getegid),
-	ALLOW(getrandom), ALLOW(clock_gettime), ALLOW(gettimeofday), ALLOW(sysinfo), ALLOW(uname), ALLOW(exit),
-	ALLOW(exit_group),
-	/* clang-format on */
-	REFUSE(EPERM),
-};
+static void filter_opens(struct call_filter *f)
+{
+	call_filter_when(f, SYS_openat, 2, O_PATH, O_PATH, SECCOMP_RET_ALLOW);
+	call_filter_when(f, SYS_openat, 2, SEEN | O_ACCMODE | O_CREAT | O_TRUNC, SEEN, SECCOMP_RET_ALLOW);
+	call_filter_answer(f, SYS_openat, SECCOMP_RET_TRAP);
+	call_filter_answer(f, SYS_open, SECCOMP_RET_TRAP);
+}
 
 static int start_filter(struct err *e)
 {
-	const struct sock_fprog program = { sizeof filter / sizeof filter[0], filter };
+	static const uint32_t reading[] = {
+		/* clang-format off */
+		SYS_read, SYS_pread64, SYS_readv, SYS_write, SYS_sendto, SYS_writev, SYS_lseek, SYS_close,
+		SYS_fstat, SYS_fstatfs, SYS_newfstatat, SYS_stat, SYS_lstat, SYS_statx, SYS_access,
+		SYS_faccessat, SYS_faccessat2, SYS_readlink, SYS_readlinkat, SYS_getcwd, SYS_dup, SYS_dup2,
+		SYS_dup3, SYS_fcntl, SYS_poll, SYS_ppoll, SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk,
+		SYS_futex, SYS_sched_yield, SYS_sched_getaffinity, SYS_set_robust_list, SYS_rseq,
+		SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn, SYS_sigaltstack, SYS_restart_syscall,
+		SYS_getrlimit, SYS_setrlimit, SYS_getrusage, SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid,
+		SYS_getgid, SYS_getegid, SYS_getrandom, SYS_clock_gettime, SYS_gettimeofday, SYS_sysinfo,
+		SYS_uname, SYS_exit, SYS_exit_group,
+		/* clang-format on */
+	};
+	struct call_filter f;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
-		return err_sys(e, "no filter for system calls (seccomp)");
-	return 0;
+	call_filter_begin(&f);
+	filter_opens(&f);
+	/* No code comes in: no library of libdw's choice, nothing that was written here. */
+	call_filter_without(&f, SYS_mmap, 2, PROT_EXEC);
+	call_filter_without(&f, SYS_mprotect, 2, PROT_EXEC);
+	/* Limits of its own process only. */
+	call_filter_when(&f, SYS_prlimit64, 0, UINT32_MAX, 0, SECCOMP_RET_ALLOW);
+	int rc = call_filter_end(&f, reading, sizeof reading / sizeof reading[0], SECCOMP_RET_ALLOW,
+	                         CALL_FILTER_REFUSE(EPERM));
+	return rc < 0 ? err_set(e, -rc, "no filter for system calls (seccomp): %s", strerror(-rc)) : 0;
 }
 
 /* ---- all of it ---- */
@@ -221,7 +174,7 @@ static void keep_some(int keep, const struct jail_files *files)
 	dup2(keep, JAIL_DESCRIPTOR);
 	close_all_but(all, count + 4);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < (UNDER_SANITIZER ? 2 : 3); fd++)
+	for (int fd = 0; fd < (SANITIZED ? 2 : 3); fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			close(fd);
 	if (null > JAIL_DESCRIPTOR)
@@ -242,7 +195,6 @@ int jail_enter(int keep, const struct jail_files *files, struct err *e)
 {
 	for (int sig = 1; sig < NSIG; sig++)
 		signal(sig, SIG_DFL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	keep_some(keep, files);
 	start_limits();
 	int r = catch_traps();

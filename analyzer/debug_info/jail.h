@@ -27,7 +27,7 @@
 #define JAIL_CPU_SECONDS 10u
 #define JAIL_CPU_BYTES (2ull << 20)
 
-/* Descriptors for reading that the jail gets beside its own: sorted, ascending, all above JAIL_DESCRIPTOR. */
+/* Descriptors for reading that the jail gets beside its own, all above JAIL_DESCRIPTOR. */
 struct jail_files {
 	const int *list;
 	size_t count;

@@ -11,7 +11,7 @@
 #include "debug_info/debug_package.h"
 #include "report/report.h"
 #include "report_request.h"
-#include "files/rights.h"
+#include "sandbox/rights.h"
 
 enum { EXIT_WHOLE = 0, EXIT_PARTIAL = 1, EXIT_UNREADABLE = 2 };
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "live/terminal.h"
+#include "sandbox/child.h"
 
 #define LOOK_NS 200000000
 
@@ -47,10 +47,7 @@ static _Noreturn void be_child(const struct guard *g)
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	sigprocmask(SIG_SETMASK, &g->before, NULL);
-	if (getppid() != guard_pid)
-		raise(SIGTERM);
 	int r = g->run(g->arg, &e);
 	*g->error = e;
 	_exit(r < 0 ? CHILD_FAILED : r == LIVE_GUARD_LEFT ? CHILD_LEFT : CHILD_OK);
@@ -62,8 +59,7 @@ static void end_child(const struct guard *g)
 {
 	if (!g->child)
 		return;
-	kill(g->child, SIGKILL); /* it has nothing to put in order */
-	waitpid(g->child, NULL, 0);
+	child_end(g->child); /* it has nothing to put in order */
 }
 
 /* As if the signal had not been caught. */
@@ -114,7 +110,7 @@ static int go_on(struct guard *g, struct err *e)
 		kill(g->child, SIGWINCH);
 		return 1;
 	}
-	pid_t child = fork();
+	pid_t child = child_start(SIGTERM);
 	if (child == 0)
 		be_child(g);
 	g->child = child > 0 ? child : 0;

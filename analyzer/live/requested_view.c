@@ -9,7 +9,7 @@
 #include "live/live_view.h"
 #include "base/printable.h"
 #include "report/report.h"
-#include "files/rights.h"
+#include "sandbox/rights.h"
 #include "view_request.h"
 
 enum { EXIT_FAILED = 2 };

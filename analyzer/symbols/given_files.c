@@ -2,14 +2,6 @@
 #include "symbols/given_files.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-static int by_number(const void *a, const void *b)
-{
-	const int *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
 
 static void add_descriptor(struct given_files *g, int fd)
 {
@@ -34,7 +26,6 @@ void given_files_take(struct given_files *g, int root, const char *files)
 		g->list[g->count++].fd = fd;
 		add_descriptor(g, fd);
 	}
-	qsort(g->descriptors, g->descriptor_count, sizeof *g->descriptors, by_number);
 }
 
 struct jail_files given_files_descriptors(const struct given_files *g)

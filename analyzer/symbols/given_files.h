@@ -16,7 +16,7 @@ struct given_files {
 		int fd;
 	} list[JAIL_FILES_MAX];
 	size_t count;
-	int descriptors[JAIL_FILES_MAX]; /* of all, and the root: ascending */
+	int descriptors[JAIL_FILES_MAX]; /* of all, and the root */
 	size_t descriptor_count;
 };
 

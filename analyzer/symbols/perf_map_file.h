@@ -2,7 +2,7 @@
 /*
  * Finds and opens the perf-PID.map of a target. Its user decides what is at that name: a link, or, in a mount namespace
  * of his own, any file mounted there, /proc/N/mem of another process for one. So memanalyze opens it with the rights of
- * that user alone (rights_lend in common/files/rights.h), and reads only a regular file of his or of root's that lies
+ * that user alone (rights_lend in common/sandbox/rights.h), and reads only a regular file of his or of root's that lies
  * in /tmp itself and is not older than the process.
  */
 #ifndef MEMATTACH_PERF_MAP_FILE_H

@@ -8,32 +8,25 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "sandbox/child.h"
 #include "symbols/symbol_reader.h"
-
-#define REAP_MS 1000
 
 void symbol_worker_init(struct symbol_worker *w, const struct jail_files *files)
 {
 	*w = (struct symbol_worker){ .fd = -1, .files = files };
 }
 
-/* One that hangs in the kernel is left to it: it dies when it comes back. */
 static void end_process(struct symbol_worker *w)
 {
-	const struct timespec ms = { 0, 1000000 };
-
 	if (w->fd < 0)
 		return;
 	close(w->fd);
 	w->fd = -1;
-	kill(w->pid, SIGKILL);
-	for (int i = 0; i < REAP_MS && waitpid(w->pid, NULL, WNOHANG) == 0; i++)
-		nanosleep(&ms, NULL);
+	child_end(w->pid);
 }
 
 void symbol_worker_done(struct symbol_worker *w)
@@ -78,7 +71,7 @@ static int start(struct symbol_worker *w)
 	if (!share_page(w) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return err_sys(&w->error, "no process to read symbols in");
 	atomic_store_explicit(w->doing, 0, memory_order_relaxed);
-	w->pid = fork();
+	w->pid = child_start(SIGKILL);
 	if (!w->pid)
 		live(pair[1], w->files, w->doing);
 	close(pair[1]);

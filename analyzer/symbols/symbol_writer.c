@@ -13,7 +13,7 @@
 #include "base/now.h"
 #include "symbols/perf_map.h"
 #include "symbols/perf_map_file.h"
-#include "files/rights.h"
+#include "sandbox/rights.h"
 #include "symbols/symbol_reader.h"
 #include "symbol_request.h"
 #include "symbols/symbol_section.h"

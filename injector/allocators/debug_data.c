@@ -3,26 +3,24 @@
 
 #include <fcntl.h>
 #include <lzma.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "host/clocks.h"
-#include "host/privileges.h"
 #include "host/watchdog.h"
 #include "files/whole_io.h"
+#include "sandbox/child.h"
+#include "sandbox/rights.h"
 
 #define UNPACKED_MAX (64ull << 20)
 #define DECODER_MAX (80ull << 20) /* of memory: the largest preset of xz takes 65 MiB to unpack */
 #define PIECE_BYTES (64u << 10)
 #define CPU_SECONDS 10u
-#define LOOK_MS 100
 #define CLOCK_PART 4 /* of the time that goes by counts at least: others may want the processor */
 
 /* In the child: from packed to the file. */
@@ -48,11 +46,15 @@ static _Noreturn void be_child(const uint8_t *packed, size_t bytes, int file)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
 
-	privileges_drop_all(&file, 1, DECODER_MAX + (16u << 20), CPU_SECONDS);
+	rights_drop_to_compute(&file, 1, DECODER_MAX + (16u << 20), CPU_SECONDS);
 	stream.next_in = packed;
 	stream.avail_in = bytes;
 	_exit(lzma_stream_decoder(&stream, DECODER_MAX, 0) == LZMA_OK && unpack(&stream, file) ? 0 : 1);
 }
+
+struct wait {
+	uint64_t since_ns, left_ns;
+};
 
 static uint64_t used_ns(const struct rusage *use, uint64_t since_ns)
 {
@@ -63,24 +65,24 @@ static uint64_t used_ns(const struct rusage *use, uint64_t since_ns)
 	return cpu_ns > passed_ns ? cpu_ns : passed_ns;
 }
 
+static bool may_go_on(void *context)
+{
+	const struct wait *w = context;
+
+	return !watchdog_asked() && (monotonic_ns() - w->since_ns) / CLOCK_PART < w->left_ns;
+}
+
 /* Did it end well? It is ended when somebody asks memattach to end, and when the time is over, even if somebody has
  * stopped it. */
 static bool wait_for(pid_t child, uint64_t *left_ns)
 {
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-	const uint64_t since_ns = monotonic_ns();
+	struct wait w = { .since_ns = monotonic_ns(), .left_ns = *left_ns };
 	struct rusage use = { 0 };
-	int status = 0;
 
-	while (pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0)
-		if (watchdog_asked() || (monotonic_ns() - since_ns) / CLOCK_PART >= *left_ns)
-			kill(child, SIGKILL);
-	while (wait4(child, &status, __WALL, &use) < 0 && errno == EINTR)
-		;
-	const uint64_t used = used_ns(&use, since_ns);
+	int status = child_await(child, may_go_on, &w, &use);
+	const uint64_t used = used_ns(&use, w.since_ns);
 	*left_ns -= used < *left_ns ? used : *left_ns;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return status == 0;
 }
 
 int debug_data_unpack(const uint8_t *packed, size_t bytes, struct budget *budget)
@@ -90,7 +92,7 @@ int debug_data_unpack(const uint8_t *packed, size_t bytes, struct budget *budget
 
 	if (file < 0 || !*left_ns || watchdog_asked())
 		return -1;
-	pid_t child = fork();
+	pid_t child = child_start(SIGKILL);
 	if (child == 0)
 		be_child(packed, bytes, file);
 	return child > 0 && wait_for(child, left_ns) ? steal_fd(&file) : -1;

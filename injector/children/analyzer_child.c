@@ -13,11 +13,11 @@
 
 #include "base/cleanup.h"
 #include "host/clocks.h"
-#include "files/close_all_but.h"
+#include "sandbox/child.h"
+#include "sandbox/close_all_but.h"
 #include "request_status.h"
 
 #define LOOK_MS 100
-#define GONE_MS 1000
 #define STOPPED_NS 15000000000ull
 #define FIRST_MOVED 32 /* descriptors that are passed on are from here on, but for the first ones */
 
@@ -33,11 +33,6 @@ int passed_on_add(struct passed_on *p, int fd)
 		return 0;
 	p->list[p->count++] = moved;
 	return moved;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
 }
 
 /* Their moved numbers are closed with all others: each is in one place. */
@@ -69,7 +64,6 @@ static bool put_in_place(struct passed_on *p, const int first[ANALYZER_CHILD_FIR
 			return false;
 		p->list[p->count++] = fd;
 	}
-	qsort(p->list, p->count, sizeof *p->list, by_number);
 	close_all_but(p->list, p->count);
 	return true;
 }
@@ -140,13 +134,6 @@ _Noreturn void analyzer_child_execute(struct passed_on *p, const int first[ANALY
 
 /* ---- in memattach ---- */
 
-static bool ends_within(int pidfd, int ms)
-{
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&end, 1, ms) > 0;
-}
-
 static int explain(const struct analyzer_child *c, int wait_status, int *status, struct err *e)
 {
 	if (WIFSIGNALED(wait_status))
@@ -161,14 +148,6 @@ static int explain(const struct analyzer_child *c, int wait_status, int *status,
 	case NO_DUMP: return err_set(e, EIO, "the dump could not be opened again");
 	default: return 0;
 	}
-}
-
-/* One that hangs in the kernel, on a file system that stands still, is left to it: it dies when it comes back. */
-static void end_child(pid_t child, int pidfd)
-{
-	kill(child, SIGKILL);
-	ends_within(pidfd, GONE_MS);
-	waitpid(child, NULL, WNOHANG);
 }
 
 /* Until something happens, or a tenth of a second; moves what the child hands back for as long. */
@@ -233,7 +212,7 @@ int analyzer_child_await(const struct analyzer_child *c, bool (*waiting)(void *c
 		if (goes_on && !stands_still && monotonic_ns() <= deadline_ns)
 			continue;
 		if (!has_ended)
-			end_child(c->pid, pidfd);
+			child_end(c->pid);
 		if (rc < 0)
 			return rc;
 		if (goes_on && stands_still)

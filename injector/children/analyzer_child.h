@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A child that executes the memanalyze beside memattach, which then becomes a user of its own that opens files with the
- * rights of the target's user, and keeps nothing that it does not need (common/files/rights.h): what it reads, DWARF
+ * rights of the target's user, and keeps nothing that it does not need (common/sandbox/rights.h): what it reads, DWARF
  * and the dump, the target may have written. So it is not the user who typed the command either: what takes over such a
  * child gains nothing that the target has not. That the program does this by itself, after execve, is what keeps others
  * of that user from taking over its descriptors.
@@ -14,7 +14,7 @@
 #define MEMATTACH_ANALYZER_CHILD_H
 
 #include "children/report_pipe.h"
-#include "files/rights.h"
+#include "sandbox/rights.h"
 #include "children/symbol_sources.h"
 
 #define ANALYZER_CHILD_FIRST 4 /* descriptors with a number of their own */

@@ -2,6 +2,7 @@
 #include "children/report_child.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "children/report_pipe.h"
 #include "report_request.h"
 #include "host/watchdog.h"
+#include "sandbox/child.h"
 
 #define TEXT_BYTES 300
 #define CHECK_SECONDS 20u
@@ -100,7 +102,7 @@ static int run(const struct symbol_sources *sources, const struct dump_file *fil
 	int rc = memory_room_check(ANALYZER_CHILD_ROOM_BYTES, e);
 	if (rc < 0)
 		return rc;
-	child.pid = fork();
+	child.pid = child_start(SIGKILL);
 	if (child.pid == 0)
 		be_child(sources, file, name, pipe ? pipe->into : -1, said);
 	if (child.pid < 0)

@@ -2,6 +2,7 @@
 #include "children/symbol_child.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "dump/dump_symbols.h"
 #include "process/memory_room.h"
 #include "files/whole_io.h"
+#include "sandbox/child.h"
 
 /* ---- in the child ---- */
 
@@ -138,7 +140,7 @@ int symbol_child_run(const struct symbol_sources *s, const struct dump_file *fil
 	int room = memory_room_check(ANALYZER_CHILD_ROOM_BYTES, e);
 	if (room < 0)
 		return room;
-	pid_t child = fork();
+	pid_t child = child_start(SIGKILL);
 	if (child == 0)
 		be_child(s, file, result, max_bytes);
 	if (child < 0)

@@ -56,7 +56,7 @@ void symbol_sources_open(struct symbol_sources *s, const struct target *target)
 		                      .root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC),
 		                      .inner_pid = task_inner_tid(target->pid, target->pid),
 		                      .started_realtime_ns = realtime_of(target->start_ticks) };
-	/* The effective one, the second of four. What is done with it: common/files/rights.h. */
+	/* The effective one, the second of four. What is done with it: common/sandbox/rights.h. */
 	const char *ids = proc_status_read(text, target->pid, 0) == 0 ? proc_status_field(text, "Uid") : NULL;
 	if (ids && sscanf(ids, "%*u %u", &uid) == 1)
 		s->uid = uid;

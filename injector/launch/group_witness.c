@@ -6,34 +6,32 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "files/close_all_but.h"
 #include "process/proc_status.h"
+#include "sandbox/child.h"
+#include "sandbox/close_all_but.h"
 
 /* Who sends a signal to all that are called memattach, as pkill(1), does not mean the group. */
-static _Noreturn void be_witness(pid_t parent)
+static _Noreturn void be_witness(void)
 {
 	sigset_t all;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "group-witness");
 	memset(program_invocation_name, 0, strlen(program_invocation_name));
 	close_all_but(NULL, 0);
-	while (getppid() == parent)
+	for (;;)
 		sigsuspend(&all);
-	_exit(0);
 }
 
 void group_witness_start(struct group_witness *w)
 {
-	pid_t self = getpid(), child = fork();
+	pid_t child = child_start(SIGKILL);
 
 	if (child == 0)
-		be_witness(self);
+		be_witness();
 	w->pid = child > 0 ? child : 0;
 }
 
@@ -41,9 +39,7 @@ void group_witness_end(struct group_witness *w)
 {
 	if (!w->pid)
 		return;
-	kill(w->pid, SIGKILL);
-	while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_end(w->pid);
 	w->pid = 0;
 }
 

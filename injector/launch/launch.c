@@ -20,9 +20,11 @@
 #include "touch/start/entry_hold.h"
 #include "launch/group_witness.h"
 #include "launch/named_program.h"
+#include "launch/session_process.h"
 #include "touch/start/own_child.h"
 #include "host/say.h"
 #include "process/start_state.h"
+#include "sandbox/child.h"
 
 #define LOOK_MS 1
 #define LOOK_SELDOM_MS 10
@@ -98,24 +100,25 @@ static _Noreturn void be_program(const struct launch *l)
 	_exit(why == ENOENT || why == ENOTDIR ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTED);
 }
 
-static _Noreturn void be_session(const struct launch *l, pid_t parent,
-                                 int (*session)(void *context, pid_t pid, int ready), void *context)
+/* What the process of the session is begun with. */
+struct beginning {
+	const struct launch *l;
+	int (*session)(void *context, pid_t pid, int ready);
+	void *context;
+};
+
+static int run_session(void *context)
 {
-	sigset_t none;
+	const struct beginning *b = context;
+	const struct launch *l = b->l;
 	pid_t pid;
 
-	setpgid(0, 0);
-	signal(SIGTTOU, SIG_IGN); /* messages go to the terminal of another group */
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	close(l->to_session[1]);
 	close(l->from_session[0]);
 	close(l->to_program[1]);
 	close(l->from_program[1]);
-	if (getppid() != parent || read(l->to_session[0], &pid, sizeof pid) != sizeof pid)
-		_exit(0);
-	_exit(session(context, pid, l->from_session[1]));
+	return read(l->to_session[0], &pid, sizeof pid) == sizeof pid ? b->session(b->context, pid, l->from_session[1])
+	                                                              : 0;
 }
 
 /* ---- memattach ---- */
@@ -142,12 +145,10 @@ static bool take_signals(struct launch *l)
 
 static bool fork_both(struct launch *l, int (*session)(void *context, pid_t pid, int ready), void *context)
 {
-	pid_t self = getpid();
+	struct beginning b = { l, session, context };
 
-	l->session = fork();
-	if (l->session == 0)
-		be_session(l, self, session, context);
-	l->program = l->session < 0 ? -1 : fork();
+	l->session = session_process_begin(run_session, &b);
+	l->program = l->session < 0 ? -1 : child_start(0);
 	if (l->program == 0)
 		be_program(l);
 	close(l->to_program[0]);
@@ -352,7 +353,6 @@ int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t p
 {
 	struct launch l = { .command = command, .quiet = quiet, .hold.image.mem = -1 };
 	const struct itimerval none = { 0 };
-	int status = 0;
 
 	setitimer(ITIMER_REAL, &none, &l.alarm);
 	if (!make_pipes(&l) || !take_signals(&l) || !fork_both(&l, session, context)) {
@@ -368,8 +368,7 @@ int launch_run(char **command, bool quiet, int (*session)(void *context, pid_t p
 	entry_hold_close(&l.hold);
 	if (why && why != ECANCELED)
 		say_error(0, "cannot execute %s: %s", command[0], strerror(why));
-	while (waitpid(l.program, &status, 0) < 0 && errno == EINTR)
-		;
+	int status = child_wait(l.program);
 	group_witness_end(&l.witness);
-	return end_as(status);
+	return end_as(status < 0 ? 0 : status);
 }

@@ -4,13 +4,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "host/stop_signals.h"
+#include "sandbox/child.h"
 
-static _Noreturn void be_session(int (*session)(void *context), void *context, pid_t parent)
+static _Noreturn void be_session(int (*session)(void *context), void *context)
 {
 	sigset_t none;
 
@@ -18,18 +18,15 @@ static _Noreturn void be_session(int (*session)(void *context), void *context, p
 	signal(SIGTTOU, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		_exit(OUTCOME_NOT_ATTACHED);
 	_exit(session(context));
 }
 
 pid_t session_process_begin(int (*session)(void *context), void *context)
 {
-	pid_t self = getpid(), child = fork();
+	pid_t child = child_start(SIGTERM);
 
 	if (child == 0)
-		be_session(session, context, self);
+		be_session(session, context);
 	return child;
 }
 

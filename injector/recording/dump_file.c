@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,16 +12,16 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "host/clocks.h"
-#include "files/close_all_but.h"
 #include "files/file_place.h"
 #include "files/owner.h"
+#include "sandbox/child.h"
+#include "sandbox/close_all_but.h"
 
 #define INTERVAL_NS 2000000000ull
 #define UNCHANGED_NS 30000000000ull
@@ -30,8 +29,7 @@
 #define PART_OF_TIME 50u /* one of so many parts of a processor's time */
 #define BYTES_PER_SECOND 10000000u
 #define WAIT_MS 100
-#define GONE_MS                                                                                                        \
-	1000 /* for a child that was killed, or that removes, to be gone; one that waits for a disk may take longer */
+#define GONE_MS 1000 /* for a child that removes a file: one that waits for a disk may take longer */
 #define MODE 0600
 #define NUMBER_MAX 1000u /* of names that are tried instead of one that is taken */
 
@@ -179,13 +177,7 @@ static int write_copy(struct dump_file *f, const struct dump_source *source, str
  */
 static void close_others(int directory, int source_fd)
 {
-	int low = source_fd < directory ? source_fd : directory, high = source_fd < directory ? directory : source_fd;
-	const int keep[] = { STDERR_FILENO, low, high };
-
-	if (low < 0)
-		close_all_but((const int[]){ STDERR_FILENO, high }, 2);
-	else
-		close_all_but(keep, 3);
+	close_all_but((int[]){ STDERR_FILENO, directory, source_fd }, 3);
 }
 
 /* A copy that nobody waits for takes no processor from the target, nor from a thread of it that is stopped. */
@@ -222,7 +214,7 @@ static int begin(struct dump_file *f, struct dump_source *source, bool waited_fo
 	f->begun_at = time(NULL);
 	f->begun_ns = monotonic_ns();
 	new_file_choose_name(&f->coming);
-	pid_t child = fork();
+	pid_t child = child_start(0);
 	if (child == 0)
 		run_child(f, source, waited_for);
 	f->child = child > 0 ? child : 0;
@@ -307,15 +299,6 @@ int dump_file_tick(struct dump_file *f, const struct dump_writer *w, struct err 
 	return rc;
 }
 
-/* Waits for the end of a child. False: it lives on after so many milliseconds. */
-static bool await_child(pid_t child, int ms)
-{
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&end, 1, ms) > 0;
-}
-
 static void remove_temporary(struct dump_file *f)
 {
 	unlinkat(f->directory, f->coming.temporary, 0);
@@ -331,7 +314,7 @@ static void remove_ours(struct dump_file *f)
  */
 static void remove_aside(struct dump_file *f, void (*remove)(struct dump_file *f))
 {
-	pid_t child = fork();
+	pid_t child = child_start(0);
 
 	if (child == 0)
 		close_others(f->directory, -1);
@@ -340,7 +323,7 @@ static void remove_aside(struct dump_file *f, void (*remove)(struct dump_file *f
 	if (child == 0)
 		_exit(0);
 	if (child > 0) {
-		await_child(child, GONE_MS);
+		child_ends_within(child, GONE_MS);
 		waitpid(child, NULL, WNOHANG);
 	}
 }
@@ -349,9 +332,7 @@ void dump_file_abort(struct dump_file *f)
 {
 	if (!f->child)
 		return;
-	kill(f->child, SIGKILL);
-	await_child(f->child, GONE_MS);
-	waitpid(f->child, NULL, WNOHANG);
+	child_end(f->child);
 	remove_aside(f, remove_temporary);
 	f->child = 0;
 	f->due_ns = monotonic_ns();
@@ -371,7 +352,7 @@ static int await(struct dump_file *f, bool (*waiting)(void *context, double done
 
 	while (rc == 0) {
 		double done = f->result->bytes ? fmin(1, (double)f->result->copied / (double)f->result->bytes) : 0;
-		if (!await_child(f->child, WAIT_MS) && !waiting(context, done)) {
+		if (!child_ends_within(f->child, WAIT_MS) && !waiting(context, done)) {
 			dump_file_abort(f);
 			return err_set(e, EINTR, "the last copy of the dump was given up");
 		}
@@ -422,7 +403,7 @@ int dump_file_change(struct dump_file *f, int (*change)(const struct dump_file *
 	f->result->bytes = f->result->copied = 0;
 	f->result->error = (struct err){ .code = EIO, .text = "the process that changes the dump was ended" };
 	f->begun_at = f->copied_at;
-	pid_t child = fork();
+	pid_t child = child_start(0);
 	if (child == 0) {
 		signal(SIGXFSZ, SIG_IGN);
 		close_others(f->directory, -1);

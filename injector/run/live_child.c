@@ -5,16 +5,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "children/analyzer_child.h"
 #include "base/cleanup.h"
-#include "host/clocks.h"
 #include "host/say.h"
+#include "sandbox/child.h"
 #include "view_request.h"
 
-#define END_NS 2000000000ull /* until it is killed */
+#define END_MS 2000 /* until it is killed */
 
 int live_child_check(const struct session *s, struct err *e)
 {
@@ -73,7 +72,7 @@ int live_child_start(struct session *s, struct err *e)
 	if (!s->held)
 		return err_set(e, ENOMEM, "out of memory");
 	fflush(NULL); /* or the child would write it, too */
-	pid_t child = fork();
+	pid_t child = child_start(SIGTERM);
 	if (child == 0)
 		be_child(s);
 	if (child < 0) {
@@ -127,17 +126,11 @@ bool live_child_has_quit(struct session *s)
 
 void live_child_end(struct session *s)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	uint64_t deadline_ns = monotonic_ns() + END_NS;
-
 	if (!s->live_child)
 		return;
 	kill(s->live_child, SIGTERM);
-	while (waitpid(s->live_child, NULL, WNOHANG) == 0) {
-		if (monotonic_ns() > deadline_ns)
-			kill(s->live_child, SIGKILL);
-		nanosleep(&pause, NULL);
-	}
+	child_ends_within(s->live_child, END_MS);
+	child_end(s->live_child);
 	s->live_child = 0;
 	say_held(s);
 }

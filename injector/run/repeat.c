@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "run/inspect.h"
+#include "sandbox/child.h"
 #include "recording/kept_dumps.h"
 #include "host/say.h"
 #include "host/schedule.h"
@@ -48,15 +48,12 @@ struct repeater {
 
 /* ---- in the process of a session ---- */
 
-static _Noreturn void be_session(struct repeater *r, bool detaches, pid_t parent)
+static _Noreturn void be_session(struct repeater *r, bool detaches)
 {
 	struct dump_file *file = &r->s->recording.file;
 	struct err e;
 
 	stop_signals_close(&r->signals);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
-		exit(EXIT_NOT_ATTACHED);
 	/* With the pidfd of the parent it would have the lock of the session, too (session_lock.h). */
 	if (target_reopen(&r->s->target, &e) < 0) {
 		say_error(r->s->options.pid, "%s", e.text);
@@ -81,7 +78,6 @@ static _Noreturn void be_session(struct repeater *r, bool detaches, pid_t parent
 static int await(struct repeater *r, pid_t child)
 {
 	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
-	int status = 0;
 
 	while (pidfd >= 0 && stop_signals_wait(&r->signals, pidfd, monotonic_ns() + LONG_NS) != WOKEN_BY_END) {
 		int number = stop_signals_take(&r->signals);
@@ -89,21 +85,17 @@ static int await(struct repeater *r, pid_t child)
 			kill(child, number);
 		r->done |= number != 0;
 	}
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return status;
+	return child_wait(child);
 }
 
 /* A session, or the detach of one. What waitpid() tells of its process, or -1: there is none. */
 static int run(struct repeater *r, bool detaches)
 {
-	pid_t parent = getpid();
-
 	memset(r->result, 0, sizeof *r->result);
 	fflush(NULL);
-	pid_t child = fork();
+	pid_t child = child_start(SIGTERM);
 	if (child == 0)
-		be_session(r, detaches, parent);
+		be_session(r, detaches);
 	if (child < 0) {
 		say_error(r->s->options.pid, "no process can be made for the session: %s", strerror(errno));
 		return -1;

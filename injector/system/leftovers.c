@@ -22,6 +22,7 @@
 #include "maps/maps.h"
 #include "process/proc_status.h"
 #include "process/target.h"
+#include "sandbox/child.h"
 #include "session/session_lock.h"
 
 #define OUR_NAMES "/memfd:memattach-"
@@ -175,11 +176,8 @@ static enum member_outcome detach(const struct leftovers_options *o, const struc
 {
 	struct beginning b = { o, target };
 	pid_t child = session_process_begin(run_detach, &b);
-	int status = 0;
 
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return child > 0 ? session_process_outcome(status, AFTER_NOTHING) : OUTCOME_NOT_ATTACHED;
+	return child > 0 ? session_process_outcome(child_wait(child), AFTER_NOTHING) : OUTCOME_NOT_ATTACHED;
 }
 
 enum exit_status leftovers_take_out(const struct leftovers_options *o)

@@ -2,7 +2,6 @@
 #include "unwind/unwind_worker.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "host/privileges.h"
+#include "host/clocks.h"
 #include "host/watchdog.h"
 #include "files/whole_io.h"
+#include "sandbox/child.h"
+#include "sandbox/rights.h"
 
 #define THREADS_MAX 8u
 #define STACK_BYTES (256u << 10)
-#define LOOK_MS 100
-#define LOOKS_MAX 3000 /* five minutes: memory of the target that it waits for takes no CPU time */
+#define LONGEST_NS 300000000000ull /* memory of the target that it waits for takes no CPU time */
 
 /* What the child says about one job. */
 struct outcome {
@@ -118,11 +117,6 @@ static void run_threads(struct worker *w)
 		pthread_join(threads[i], NULL);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
 static _Noreturn void be_child(struct worker *w)
 {
 	int *keep = calloc(w->count + 2, sizeof *keep);
@@ -140,8 +134,7 @@ static _Noreturn void be_child(struct worker *w)
 		if (w->jobs[i].file.fd >= 0)
 			keep[kept++] = w->jobs[i].file.fd;
 	}
-	qsort(keep, kept, sizeof *keep, by_number);
-	privileges_drop_all(keep, kept, UNWIND_WORKER_BYTES, UNWIND_WORKER_SECONDS);
+	rights_drop_to_compute(keep, kept, UNWIND_WORKER_BYTES, UNWIND_WORKER_SECONDS);
 	run_threads(w);
 	_exit(0);
 }
@@ -167,18 +160,20 @@ static int prepare(struct worker *w, struct err *e)
 	return 0;
 }
 
-/* Waits for the end of the child, for as long as its limits let it live. */
+static bool may_go_on(void *context)
+{
+	const uint64_t *deadline_ns = context;
+
+	return !watchdog_asked() && monotonic_ns() < *deadline_ns;
+}
+
 static int wait_for_child(const struct worker *w, struct err *e)
 {
-	AUTO_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, w->child, 0);
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-	int status = 0;
+	uint64_t deadline_ns = monotonic_ns() + LONGEST_NS;
+	int status = child_await(w->child, may_go_on, &deadline_ns, NULL);
 
-	for (unsigned looks = 1; pidfd >= 0 && poll(&end, 1, LOOK_MS) <= 0; looks++)
-		if (watchdog_asked() || looks >= LOOKS_MAX)
-			kill(w->child, SIGKILL);
-	while (waitpid(w->child, &status, __WALL) < 0 && errno == EINTR)
-		;
+	if (status < 0)
+		return err_set(e, ETIMEDOUT, "the process that compiled its unwind table does not end");
 	if (WIFSIGNALED(status))
 		return err_set(e, ECANCELED, "the process that compiled its unwind table was ended by signal %d",
 		               WTERMSIG(status));
@@ -195,8 +190,8 @@ static uint32_t *read_words(const struct worker *w, uint64_t offset, uint32_t co
 	return words && pread_all(w->results, words, count * sizeof *words, offset) ? steal_pointer(&words) : NULL;
 }
 
-/* What the child, which is dead by now, has written about one job: copied, then checked. *e is why it ended, if not by
- * itself. */
+/* What the child has written about one job: copied, then checked; it may still be there (child.h). *e is why it ended,
+ * if not by itself. */
 static int take_outcome(const struct worker *w, size_t i, struct err *e)
 {
 	struct unwind_job *job = &w->jobs[i];
@@ -231,7 +226,7 @@ static int run(struct worker *w, struct err *e)
 
 	if (rc < 0)
 		return rc;
-	w->child = fork();
+	w->child = child_start(SIGKILL);
 	if (w->child < 0)
 		return err_sys(e, "cannot start a process that compiles unwind tables");
 	if (w->child == 0)

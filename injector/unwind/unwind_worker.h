@@ -2,9 +2,9 @@
 /*
  * Call frame information, and sections of files, are compiled in a child process that can do nothing else: it has the
  * bytes, the open files and the memory of the target for reading, no privileges, a limited amount of memory and of
- * time, and a file in memory for its results (privileges.h). This is the largest part of what is done with data of the
- * target, and libraries have a part in it (libdw, libelf). A child that dies or is stopped costs the rows of its jobs,
- * never the attach.
+ * time, and a file in memory for its results (common/sandbox/rights.h). This is the largest part of what is done with
+ * data of the target, and libraries have a part in it (libdw, libelf). A child that dies or is stopped costs the rows
+ * of its jobs, never the attach.
  *
  * What it writes is believed no more than the target: memattach reads it when the child is dead, and takes only rows
  * that are sound.

@@ -18,7 +18,7 @@ from installed import check_debian, check_install, check_units  # noqa: E402, F4
 from machine import check_machine  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from ordering import check_ordering  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 from pages import check_pages  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
-from touch import check_guards, check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
+from touch import check_guards, check_sandbox, check_touch, plants  # noqa: E402, F401 pylint: disable=unused-import,wrong-import-position
 
 PARTS = ("payload", "injector", "analyzer", "common", "include")
 # What a file of a part may include with quotes, beside its own part.
@@ -35,7 +35,7 @@ FOLDERS = {
     "injector": ("host", "catalogue", "maps", "process", "choose", "census", "elf", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
                  "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "system", "cli"),
     "analyzer": ("census", "stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
-    "common": ("base", "files", "stats", "dump"),
+    "common": ("base", "files", "sandbox", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves
 # Headers that only define constants and types: no function of theirs can be called by mistake.

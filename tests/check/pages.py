@@ -22,6 +22,8 @@ def exists(name, files):
     """The file, or the folder, of the tree, as pages name it: whole, below a part, or by its name alone."""
     name = name.rstrip("/")
     paths = {folder + name for folder in FOLDERS}
+    if paths & files:
+        return True
     if any(fnmatch.fnmatch(path, pattern) or path.startswith(pattern + "/") for path in files for pattern in paths):
         return True
     return "/" not in name and any(fnmatch.fnmatch(path.rpartition("/")[2], name) for path in files)

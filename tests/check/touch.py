@@ -42,6 +42,21 @@ def check_guards(tree):
             yield f"{tree.name(path)} has the include guard of {tree.name(guards[guard[1]])}"
 
 
+# Processes, their filters of calls, and what ends them with their parent: one folder.
+STARTS = re.compile(r"\b(v?fork|posix_spawnp?|popen|SYS_v?fork|SYS_clone3?)\b(?=\s*[(,])|\b(PR_SET_PDEATHSIG|PR_SET_SECCOMP|SYS_seccomp|struct sock_fprog)\b")
+SANDBOX = "common/sandbox/"
+
+
+def check_sandbox(tree):
+    """Child processes are started, and filters of system calls put in place, in common/sandbox/ alone."""
+    for path in (path for part in ("common", "injector", "analyzer") for path in tree.part_files(part, (".c", ".h"))):
+        name = tree.name(path)
+        for number, line in code_lines(path):
+            starts = STARTS.search(line)
+            if starts and not name.startswith(SANDBOX):
+                yield f"{name}:{number}: {starts[1] or starts[2]} outside of {SANDBOX}"
+
+
 # (check, file, what is planted there): each check has to find it.
 PLANTED = (
     ("touch", "injector/run/attach.c", "int f(void)\n{\n\treturn ptrace(PTRACE_SETREGS, 1, 0, 0);\n}\n"),
@@ -50,6 +65,9 @@ PLANTED = (
     ("touch", "injector/prove/quiesce.c", "bool f(void)\n{\n\treturn registers_write(1, &regs);\n}\n"),
     ("touch", "injector/session/session.c", "long f(void)\n{\n\treturn process_vm_writev(1, a, 1, b, 1, 0);\n}\n"),
     ("touch", "injector/touch/patches/load.c", "long f(void)\n{\n\treturn pwrite(h->image.mem, a, 1, 0);\n}\n"),
+    ("sandbox", "injector/run/attach.c", "int f(void)\n{\n\treturn fork();\n}\n"),
+    ("sandbox", "analyzer/live/live_guard.c", "void f(void)\n{\n\tprctl(PR_SET_PDEATHSIG, SIGTERM);\n}\n"),
+    ("sandbox", "common/files/owner.c", "int f(void)\n{\n\treturn prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);\n}\n"),
     ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),
     ("folders", "injector/maps/maps.c", '#include "touch/changes.h"\n'),
     ("folders", "injector/plans/plan.c", "int x;\n"),

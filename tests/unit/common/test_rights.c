@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #include "arch/system_calls.h"
-#include "files/rights.h"
+#include "sandbox/rights.h"
 
 #define USER 4711u
 #define NOBODY 65534u

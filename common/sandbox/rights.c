@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "files/rights.h"
+#include "sandbox/rights.h"
 
 #include <asm/termbits.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +16,11 @@
 #include <unistd.h>
 
 #include "arch/system_calls.h"
+#include "base/sanitized.h"
+#include "files/whole_io.h"
+#include "sandbox/call_filter.h"
+#include "sandbox/child.h"
+#include "sandbox/close_all_but.h"
 
 /* Users by number. Nobody gives away the upper half of the numbers, and no range of a container may lie there; the next
  * are systemd's, for as long as a service runs; where a user namespace has few there is only the one who is nobody. */
@@ -31,12 +34,6 @@
 #define NAMESPACES                                                                                                     \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1 /* a sanitizer reserves terabytes, and looks at itself */
-#else
-#define SANITIZED 0
-#endif
 
 /* ---- capabilities ---- */
 
@@ -73,74 +70,22 @@ int rights_set_capabilities(uint64_t bits)
 
 /* ---- limits and calls ---- */
 
-void rights_limit(int resource, uint64_t most)
+static void limit(int resource, uint64_t most)
 {
 	struct rlimit l = { most, most };
 
 	setrlimit((__rlimit_resource_t)resource, &l);
 }
 
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define ANSWER(what) BPF_STMT(BPF_RET | BPF_K, (what))
-#define IF(value, yes, no)                                                                                             \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), (yes), (no)) /* how many instructions are left out */
-#define IF_BITS(bits, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (yes), (no))
-
-struct filter {
-	struct sock_filter code[UINT8_MAX + 64];
-	unsigned count;
-};
-
-static void add(struct filter *f, struct sock_filter instruction)
+uint64_t rights_data_bytes(void)
 {
-	f->code[f->count++] = instruction;
-}
+	unsigned long long pages = 0;
+	char text[200];
 
-static void filter_begin(struct filter *f)
-{
-	*f = (struct filter){ .code = { LOAD(arch), IF(CALLS_ARCH, 1, 0), ANSWER(SECCOMP_RET_KILL_PROCESS), LOAD(nr),
-		                        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, CALLS_END, 0, 1),
-		                        ANSWER(SECCOMP_RET_KILL_PROCESS) },
-		              .count = 6 };
-}
-
-static void filter_end(struct filter *f, const uint32_t *list, uint8_t count, uint32_t listed, uint32_t others)
-{
-	for (unsigned i = 0; i < count; i++)
-		add(f, (struct sock_filter)IF(list[i], (uint8_t)(count - i), 0));
-	add(f, (struct sock_filter)ANSWER(others));
-	add(f, (struct sock_filter)ANSWER(listed));
-	const struct sock_fprog program = { (unsigned short)f->count, f->code };
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
-}
-
-/* A call that is allowed only if its argument has none of these bits. */
-static void filter_bits(struct filter *f, uint32_t call, unsigned argument, uint32_t bits)
-{
-	const struct sock_filter rule[] = { IF(call, 0, 4), LOAD(args[argument]), IF_BITS(bits, 0, 1),
-		                            ANSWER(SECCOMP_RET_ERRNO | EPERM), ANSWER(SECCOMP_RET_ALLOW) };
-
-	for (size_t i = 0; i < COUNT(rule); i++)
-		add(f, rule[i]);
-}
-
-/* A call that is allowed only if its argument is in the list. */
-static void filter_values(struct filter *f, uint32_t call, unsigned argument, const uint32_t *list, uint8_t count)
-{
-	add(f, (struct sock_filter)IF(call, 0, (uint8_t)(count + 3)));
-	add(f, (struct sock_filter)LOAD(args[argument]));
-	for (unsigned i = 0; i < count; i++)
-		add(f, (struct sock_filter)IF(list[i], (uint8_t)(count - i), 0));
-	add(f, (struct sock_filter)ANSWER(SECCOMP_RET_ERRNO | EPERM));
-	add(f, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
-}
-
-void rights_filter_calls(const uint32_t *list, uint8_t count, uint32_t listed, uint32_t others)
-{
-	struct filter f;
-
-	filter_begin(&f);
-	filter_end(&f, list, count, listed, others);
+	if (whole_text("/proc/self/statm", text, sizeof text) < 0 ||
+	    sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1)
+		return 0;
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* What a reader of files has no use for. A filter of its own comes on top (analyzer/debug_info/jail.h). */
@@ -172,14 +117,13 @@ static void forbid_calls(void)
 		                              SYS_keyctl,
 		                              SYS_open_by_handle_at };
 
-	struct filter f;
+	struct call_filter f;
 
-	filter_begin(&f);
+	call_filter_begin(&f);
 	/* Its flags are out of a filter's sight: it is not there, and the C library takes clone. */
-	add(&f, (struct sock_filter)IF(SYS_clone3, 0, 1));
-	add(&f, (struct sock_filter)ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
-	filter_bits(&f, SYS_clone, 0, NAMESPACES);
-	filter_end(&f, forbidden, COUNT(forbidden), SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
+	call_filter_answer(&f, SYS_clone3, CALL_FILTER_REFUSE(ENOSYS));
+	call_filter_without(&f, SYS_clone, 0, NAMESPACES);
+	(void)call_filter_end(&f, forbidden, COUNT(forbidden), CALL_FILTER_REFUSE(EPERM), SECCOMP_RET_ALLOW);
 }
 
 /* Reading, drawing, and processes of its own that do so. Some are for the C library and for the filter of the jail. */
@@ -204,14 +148,16 @@ static void allow_only_drawing(void)
 	};
 	static const uint32_t terminal[] = { TCGETS,  TCSETS,   TCSETSW,  TCSETSF,    TCXONC,   TCGETS2,
 		                             TCSETS2, TCSETSW2, TCSETSF2, TIOCGWINSZ, TIOCGPGRP };
-	struct filter f;
+	struct call_filter f;
 
-	filter_begin(&f);
-	filter_values(&f, SYS_ioctl, 1, terminal, COUNT(terminal));
-	filter_bits(&f, SYS_mmap, 2, PROT_EXEC);
-	filter_bits(&f, SYS_mprotect, 2, PROT_EXEC);
-	filter_bits(&f, SYS_clone, 0, NAMESPACES);
-	filter_end(&f, allowed, COUNT(allowed), SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | ENOSYS);
+	call_filter_begin(&f);
+	for (size_t i = 0; i < COUNT(terminal); i++)
+		call_filter_when(&f, SYS_ioctl, 1, UINT32_MAX, terminal[i], SECCOMP_RET_ALLOW);
+	call_filter_answer(&f, SYS_ioctl, CALL_FILTER_REFUSE(EPERM));
+	call_filter_without(&f, SYS_mmap, 2, PROT_EXEC);
+	call_filter_without(&f, SYS_mprotect, 2, PROT_EXEC);
+	call_filter_without(&f, SYS_clone, 0, NAMESPACES);
+	(void)call_filter_end(&f, allowed, COUNT(allowed), SECCOMP_RET_ALLOW, CALL_FILTER_REFUSE(ENOSYS));
 }
 
 /* ---- users ---- */
@@ -245,7 +191,12 @@ static bool open_as(uid_t uid, gid_t gid)
 	return (gid_t)setfsgid((gid_t)-1) == gid && (uid_t)setfsuid((uid_t)-1) == uid;
 }
 
-int rights_become_stranger(uid_t uid)
+/*
+ * A user of its own, without groups or capabilities, that cannot be dumped. For opening files it is uid, if that is not
+ * root, in a group of its own: so what is his can be opened, but by /proc none of his processes, for which ptrace(2)
+ * asks for both. -EPERM: it is still root, or has a group or capability of root's.
+ */
+static int become_stranger(uid_t uid)
 {
 	const uint64_t permitted = rights_capabilities();
 	const bool root = is_root();
@@ -290,13 +241,6 @@ int rights_lend(const struct rights *r)
 	return lent ? 0 : -EPERM;
 }
 
-/* When the user does not change any more, which would clear the signal. */
-static void end_with_parent(int signal)
-{
-	prctl(PR_SET_PDEATHSIG, signal);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-}
-
 int rights_drop(const struct rights *r)
 {
 	/* Who has a terminal can type there (TIOCSTI). */
@@ -305,15 +249,15 @@ int rights_drop(const struct rights *r)
 	rights_set_capabilities(rights_capabilities());
 	setpriority(PRIO_PROCESS, 0, LOWER_PRIORITY);
 	syscall(SYS_unshare, CLONE_NEWNET); /* what is not permitted is forbidden all the same, below */
-	rights_limit(RLIMIT_CORE, 0);
-	rights_limit(RLIMIT_CPU, r->cpu_seconds);
-	rights_limit(RLIMIT_FSIZE, r->file_bytes);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_CPU, r->cpu_seconds);
+	limit(RLIMIT_FSIZE, r->file_bytes);
 	if (!SANITIZED)
-		rights_limit(RLIMIT_DATA, r->data_bytes);
-	int rc = rights_become_stranger(r->uid);
+		limit(RLIMIT_DATA, r->data_bytes);
+	int rc = become_stranger(r->uid);
 	if (getuid() >= OWN_USERS)
-		rights_limit(RLIMIT_NPROC, OWN_PROCESSES);
-	end_with_parent(SIGKILL);
+		limit(RLIMIT_NPROC, OWN_PROCESSES);
+	child_ends_with_parent(SIGKILL); /* a change of the user has cleared it */
 	forbid_calls();
 	return rc;
 }
@@ -321,13 +265,68 @@ int rights_drop(const struct rights *r)
 int rights_drop_to_view(void)
 {
 	syscall(SYS_unshare, CLONE_NEWNET);
-	rights_limit(RLIMIT_CORE, 0);
-	rights_limit(RLIMIT_FSIZE, 0); /* a terminal is no file in this sense */
-	int rc = rights_become_stranger(0);
-	end_with_parent(SIGTERM);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_FSIZE, 0); /* a terminal is no file in this sense */
+	int rc = become_stranger(0);
+	child_ends_with_parent(SIGTERM);
 	if (SANITIZED)
 		forbid_calls();
 	else
 		allow_only_drawing();
 	return rc;
+}
+
+/* ---- a process that only computes ---- */
+
+/* Calls that are not in the list are young ones, without which the C library goes on: ENOSYS. */
+static void allow_only_computing(void)
+{
+	static const uint32_t allowed[] = { SYS_read,
+		                            SYS_pread64,
+		                            SYS_pwrite64,
+		                            SYS_lseek,
+		                            SYS_fstat,
+		                            SYS_newfstatat,
+		                            SYS_mmap,
+		                            SYS_munmap,
+		                            SYS_mremap,
+		                            SYS_mprotect,
+		                            SYS_brk,
+		                            SYS_madvise,
+		                            SYS_futex,
+		                            SYS_clone,
+		                            SYS_set_robust_list,
+		                            SYS_rseq,
+		                            SYS_rt_sigprocmask,
+		                            SYS_rt_sigaction,
+		                            SYS_rt_sigreturn,
+		                            SYS_sched_yield,
+		                            SYS_sched_getaffinity,
+		                            SYS_gettid,
+		                            SYS_getpid,
+		                            SYS_clock_gettime,
+		                            SYS_getrandom,
+		                            SYS_exit,
+		                            SYS_exit_group };
+
+	struct call_filter f;
+
+	call_filter_begin(&f);
+	(void)call_filter_end(&f, allowed, COUNT(allowed), SECCOMP_RET_ALLOW, CALL_FILTER_REFUSE(ENOSYS));
+}
+
+void rights_drop_to_compute(int *keep, size_t keep_count, uint64_t data_bytes, unsigned cpu_seconds)
+{
+	if (!SANITIZED) {
+		limit(RLIMIT_DATA, rights_data_bytes() + data_bytes);
+		close_all_but(keep, keep_count);
+	}
+	limit(RLIMIT_CPU, cpu_seconds);
+	limit(RLIMIT_CORE, 0);
+	if (become_stranger(0))
+		errno = 0;               /* it can open nothing, below, and reach nobody */
+	child_ends_with_parent(SIGKILL); /* a change of the user has cleared it */
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (!SANITIZED)
+		allow_only_computing();
 }

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Closes all descriptors but these. keep: sorted, ascending. Works on kernels without close_range(2), too. */
-void close_all_but(const int *keep, size_t count);
+/* Closes all descriptors but these, which it sorts; what is -1 is none. Works on kernels without close_range(2), too.
+ */
+void close_all_but(int *keep, size_t count);
 
 #endif

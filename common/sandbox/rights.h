@@ -27,20 +27,12 @@
 
 #include "base/err.h"
 
-/* ---- parts, for those who give up more ---- */
+/* ---- parts ---- */
 
 uint64_t rights_capabilities(void); /* that are permitted */
 int rights_set_capabilities(uint64_t bits);
-void rights_limit(int resource, uint64_t most);
-/* What the kernel does with the calls of the list, and with all others, as a filter of seccomp answers. Those of
- * another architecture, and those of x32, whose numbers differ, are the end. */
-void rights_filter_calls(const uint32_t *list, uint8_t count, uint32_t listed, uint32_t others);
-/*
- * Becomes a user of its own, without groups or capabilities, that cannot be dumped. For opening files it is uid, if
- * that is not root, in a group of its own: so what is his can be opened, but by /proc none of his processes, for which
- * ptrace(2) asks for both. -EPERM: it is still root, or has a group or capability of root's.
- */
-int rights_become_stranger(uid_t uid) WARN_UNUSED;
+/* What of the address space is data that only this process writes, as RLIMIT_DATA counts it. */
+uint64_t rights_data_bytes(void);
 
 /* ---- a program that reads for a user ---- */
 
@@ -60,10 +52,10 @@ bool rights_parse(const char *text, struct rights *rights);
  * other group and no capability. -EPERM: root cannot give up its groups or capabilities. */
 int rights_lend(const struct rights *rights) WARN_UNUSED;
 /*
- * Before anything is read: a stranger (above) who gains no capability by execve, has no network, connects to nothing,
- * looks at no other process, executes nothing, and has no terminal (it leads a session of its own); a lower priority,
- * and limits. Ends with its parent. -EPERM: it would have rights, then nothing is to be read. Not for the leader of a
- * process group.
+ * Before anything is read: a user of its own (above), who gains no capability by execve, has no network, connects to
+ * nothing, looks at no other process, executes nothing, and has no terminal (it leads a session of its own); a lower
+ * priority, and limits. Ends with its parent. -EPERM: it would have rights, then nothing is to be read. Not for the
+ * leader of a process group.
  */
 int rights_drop(const struct rights *rights) WARN_UNUSED;
 /*
@@ -71,5 +63,15 @@ int rights_drop(const struct rights *rights) WARN_UNUSED;
  * (not type: TIOCSTI), and writes to no file.
  */
 int rights_drop_to_view(void) WARN_UNUSED;
+
+/* ---- a process that only computes ---- */
+
+/*
+ * No descriptors but those of keep (close_all_but.h), a user of its own that nobody can open, no capabilities, no more
+ * memory than data_bytes beyond what it has, cpu_seconds of time, and a filter that lets through what the allocator and
+ * threads need, and reading and writing what is open. Best effort: what the kernel has not, and root may not, is passed
+ * over. Ends with the parent.
+ */
+void rights_drop_to_compute(int *keep, size_t keep_count, uint64_t data_bytes, unsigned cpu_seconds);
 
 #endif

@@ -15,14 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/privileges.h"
+#include "base/sanitized.h"
+#include "sandbox/rights.h"
 
 #define DATA_BYTES (32u << 20)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1 /* then there are no filter, no closing and no limit of memory */
-#else
-#define SANITIZED 0
-#endif
+/* Where SANITIZED, there are no filter, no closing and no limit of memory. */
 
 static int try(const int *fds)
 {
@@ -41,7 +38,7 @@ static int try(const int *fds)
 	                                                                                                            : 7;
 }
 
-static void test_privileges_drop_all_leaves_what_is_kept(void **state)
+static void test_rights_drop_to_compute_leaves_what_is_kept(void **state)
 {
 	int fds[] = { memfd_create("kept", 0), memfd_create("closed", 0) }, status;
 
@@ -50,7 +47,7 @@ static void test_privileges_drop_all_leaves_what_is_kept(void **state)
 		skip();
 	pid_t child = fork();
 	if (child == 0) {
-		privileges_drop_all(fds, 1, DATA_BYTES, 10);
+		rights_drop_to_compute(fds, 1, DATA_BYTES, 10);
 		_exit(try(fds));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -61,7 +58,7 @@ static void test_privileges_drop_all_leaves_what_is_kept(void **state)
 }
 
 /* Numbers that mean other calls than those of the list. */
-static void test_privileges_drop_ends_at_calls_of_x32(void **state)
+static void test_rights_drop_to_compute_ends_at_calls_of_x32(void **state)
 {
 	int status;
 
@@ -70,7 +67,7 @@ static void test_privileges_drop_ends_at_calls_of_x32(void **state)
 		skip();
 	pid_t child = fork();
 	if (child == 0) {
-		privileges_drop_all(NULL, 0, DATA_BYTES, 10);
+		rights_drop_to_compute(NULL, 0, DATA_BYTES, 10);
 		_exit(syscall(0x40000000 | SYS_getpid) == -1 ? 0 : 3);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -81,8 +78,8 @@ static void test_privileges_drop_ends_at_calls_of_x32(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_privileges_drop_all_leaves_what_is_kept),
-		cmocka_unit_test(test_privileges_drop_ends_at_calls_of_x32),
+		cmocka_unit_test(test_rights_drop_to_compute_leaves_what_is_kept),
+		cmocka_unit_test(test_rights_drop_to_compute_ends_at_calls_of_x32),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
