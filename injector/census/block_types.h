@@ -7,7 +7,7 @@
 #define MEMATTACH_BLOCK_TYPES_H
 
 #include "base/string_table.h"
-#include "census/census_heap.h"
+#include "census/heap/census_heap.h"
 
 enum type_source {
 	TYPE_UNNAMED,

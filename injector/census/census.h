@@ -11,9 +11,9 @@
 #define MEMATTACH_CENSUS_H
 
 #include "census/block_types.h"
-#include "census/census_heap.h"
-#include "census/region_table.h"
-#include "census/stack_owners.h"
+#include "census/heap/census_heap.h"
+#include "census/pages/region_table.h"
+#include "census/pages/stack_owners.h"
 #include "process/target.h"
 
 struct census {

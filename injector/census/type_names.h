@@ -12,7 +12,7 @@
 #ifndef MEMATTACH_TYPE_NAMES_H
 #define MEMATTACH_TYPE_NAMES_H
 
-#include "census/census_memory.h"
+#include "census/pages/census_memory.h"
 
 #define TYPE_NAME 128
 

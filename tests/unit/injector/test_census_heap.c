@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "census/extents.h"
-#include "census/heap_figures.h"
-#include "census/heap_marks.h"
-#include "census/python_pools.h"
-#include "census/resident_pages.h"
+#include "census/pages/extents.h"
+#include "census/heap/heap_figures.h"
+#include "census/heap/heap_marks.h"
+#include "census/heap/python_pools.h"
+#include "census/pages/resident_pages.h"
 
 #define BASE 0x7f0000000000ull
 

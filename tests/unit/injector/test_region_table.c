@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "census/arena_heap.h"
-#include "census/region_table.h"
+#include "census/heap/arena_heap.h"
+#include "census/pages/region_table.h"
 
 #define HEAP 0x7f0000000000ull
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/glibc_heap.h"
+#include "census/heap/glibc_heap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "base/sorted.h"
-#include "census/arena_heap.h"
-#include "census/chunk_walk.h"
+#include "census/heap/arena_heap.h"
+#include "census/heap/chunk_walk.h"
 
 #define ARENA_HEADER_NEW 48u /* sizeof(struct heap_info) from 2.35 on */
 #define RESERVE_BYTES (64ull << 30)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/tcache.h"
+#include "census/heap/tcache.h"
 
 #define SMALL_BINS 64u /* for chunks of 32, 48 … bytes; those after them are of several sizes */
 #define LEAST_CHUNK 32u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/extents.h"
+#include "census/pages/extents.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/mapped_files.h"
+#include "census/pages/mapped_files.h"
 
 #include <string.h>
 #include <unistd.h>

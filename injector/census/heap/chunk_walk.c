@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/chunk_walk.h"
+#include "census/heap/chunk_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
-#include "census/tcache.h"
+#include "census/heap/tcache.h"
 
 #define WINDOW_BYTES (1u << 20)
 #define LEAST_CHUNK 32u

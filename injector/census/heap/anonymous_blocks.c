@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/anonymous_blocks.h"
+#include "census/heap/anonymous_blocks.h"
 
 #include <string.h>
 

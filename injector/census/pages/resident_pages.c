@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/resident_pages.h"
+#include "census/pages/resident_pages.h"
 
 #include <stdlib.h>
 

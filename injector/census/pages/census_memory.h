@@ -7,8 +7,8 @@
 #ifndef MEMATTACH_CENSUS_MEMORY_H
 #define MEMATTACH_CENSUS_MEMORY_H
 
-#include "census/mapped_files.h"
-#include "census/resident_pages.h"
+#include "census/pages/mapped_files.h"
+#include "census/pages/resident_pages.h"
 #include "process/target_memory.h"
 
 #define CENSUS_CACHE_PAGES 1024u /* a power of two */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/heap_figures.h"
+#include "census/heap/heap_figures.h"
 
 #include <inttypes.h>
 #include <stdio.h>

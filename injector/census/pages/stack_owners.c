@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/stack_owners.h"
+#include "census/pages/stack_owners.h"
 
 #include <stdio.h>
 #include <stdlib.h>

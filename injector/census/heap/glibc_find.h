@@ -10,7 +10,7 @@
 #ifndef MEMATTACH_GLIBC_FIND_H
 #define MEMATTACH_GLIBC_FIND_H
 
-#include "census/census_memory.h"
+#include "census/pages/census_memory.h"
 #include "maps/maps.h"
 #include "process/target.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/census_heap.h"
+#include "census/heap/census_heap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "census/arena_heap.h"
-#include "census/tcache.h"
+#include "census/heap/arena_heap.h"
+#include "census/heap/tcache.h"
 
 static bool is_anonymous(const struct mapping *m)
 {

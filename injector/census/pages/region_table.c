@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/region_table.h"
+#include "census/pages/region_table.h"
 
 #include <stdlib.h>
 #include <string.h>

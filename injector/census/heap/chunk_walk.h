@@ -10,7 +10,7 @@
 #ifndef MEMATTACH_CHUNK_WALK_H
 #define MEMATTACH_CHUNK_WALK_H
 
-#include "census/glibc_heap.h"
+#include "census/heap/glibc_heap.h"
 
 /* Fills in the marks and top of a segment, and notes what may be a tcache. -ENOMEM. */
 int chunk_walk(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, struct err *e) WARN_UNUSED;

@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_HEAP_FIGURES_H
 #define MEMATTACH_HEAP_FIGURES_H
 
-#include "census/glibc_heap.h"
+#include "census/heap/glibc_heap.h"
 
 #define SIZE_CLASSES 1088u /* chunks of up to 16 KiB by their size, then by powers of two */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "census/region_table.h"
+#include "census/pages/region_table.h"
 
 struct extent {
 	uint64_t start, end;

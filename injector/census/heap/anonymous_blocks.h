@@ -13,10 +13,10 @@
 #ifndef MEMATTACH_ANONYMOUS_BLOCKS_H
 #define MEMATTACH_ANONYMOUS_BLOCKS_H
 
-#include "census/extents.h"
-#include "census/glibc_heap.h"
-#include "census/heap_figures.h"
-#include "census/python_pools.h"
+#include "census/pages/extents.h"
+#include "census/heap/glibc_heap.h"
+#include "census/heap/heap_figures.h"
+#include "census/heap/python_pools.h"
 
 struct anonymous_blocks {
 	struct glibc_heap *glibc; /* a layout: blocks of malloc are looked for */

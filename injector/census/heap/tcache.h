@@ -6,7 +6,7 @@
 #ifndef MEMATTACH_TCACHE_H
 #define MEMATTACH_TCACHE_H
 
-#include "census/glibc_heap.h"
+#include "census/heap/glibc_heap.h"
 
 /* Is this the size of a chunk that holds a tcache? */
 bool tcache_may_be(const struct glibc_heap *h, uint64_t chunk_bytes);

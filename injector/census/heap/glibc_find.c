@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/glibc_find.h"
+#include "census/heap/glibc_find.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/python_pools.h"
+#include "census/heap/python_pools.h"
 
 #define ARENAS_MAX 1000000u
 

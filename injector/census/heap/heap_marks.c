@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/heap_marks.h"
+#include "census/heap/heap_marks.h"
 
 #include <sys/mman.h>
 

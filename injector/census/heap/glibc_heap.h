@@ -6,9 +6,9 @@
 #ifndef MEMATTACH_GLIBC_HEAP_H
 #define MEMATTACH_GLIBC_HEAP_H
 
-#include "census/glibc_find.h"
-#include "census/heap_marks.h"
-#include "census/resident_pages.h"
+#include "census/heap/glibc_find.h"
+#include "census/heap/heap_marks.h"
+#include "census/pages/resident_pages.h"
 
 struct heap_segment {
 	uint64_t start, end; /* the first chunk may begin at start */

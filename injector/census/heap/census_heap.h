@@ -3,7 +3,7 @@
 #ifndef MEMATTACH_CENSUS_HEAP_H
 #define MEMATTACH_CENSUS_HEAP_H
 
-#include "census/anonymous_blocks.h"
+#include "census/heap/anonymous_blocks.h"
 #include "process/target.h"
 
 struct census_heap {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/census_memory.h"
+#include "census/pages/census_memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "census/arena_heap.h"
+#include "census/heap/arena_heap.h"
 
 #define PAGE_BYTES 4096u
 /* sizeof(struct heap_info), behind which the arena is in its first heap. */
