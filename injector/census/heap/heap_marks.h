@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where the chunks of a heap begin and which of them are free: two bits for each 16 bytes, 1.6 % of the heap, in pages
- * that are only there once a bit in them is set. A chunk ends where the next one begins.
+ * that are only there once a bit in them is set. A chunk ends where the next one begins. Of each 64 words of these bits
+ * one more word says which may have any, and so once more, so that a long chunk is passed in a few steps.
  */
 #ifndef MEMATTACH_HEAP_MARKS_H
 #define MEMATTACH_HEAP_MARKS_H
@@ -16,6 +17,8 @@ struct heap_marks {
 	uint64_t start, end;     /* multiples of 16 */
 	uint64_t *begins, *free; /* bits */
 	size_t bytes;            /* of each */
+	uint64_t *words, *pages; /* bits: words of begins, and words of words, in which one was set */
+	size_t mapped;           /* bytes of all */
 };
 
 int heap_marks_open(struct heap_marks *m, uint64_t start, uint64_t end, struct err *e) WARN_UNUSED;

@@ -67,6 +67,36 @@ static void test_heap_marks_clear_only_chunks(void **state)
 	heap_marks_close(&m);
 }
 
+/* Two chunks far from each other, and those that were cleared between them: found from anywhere, in a few steps. */
+static void test_heap_marks_pass_long_chunks(void **state)
+{
+	static const uint64_t lengths[] = { 32,        1024,           1040,           64 << 10,     (64 << 10) + 16,
+		                            (4 << 20), (4 << 20) - 16, (4 << 20) + 16, 256ull << 20, 1ull << 32 };
+	struct heap_marks m;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+		for (uint64_t from = BASE; from < BASE + 4096; from += 1008) {
+			const uint64_t last = from + lengths[i], end = (last + 8192) & ~4095ull;
+			assert_int_equal(heap_marks_open(&m, BASE, end, &e), 0);
+			heap_marks_begin(&m, from, false);
+			heap_marks_begin(&m, from + lengths[i] / 2 / 16 * 16, false);
+			heap_marks_clear(&m, from + 16, end);
+			heap_marks_begin(&m, last, false);
+			assert_int_equal(heap_marks_next(&m, from + 16), last);
+			assert_int_equal(heap_marks_next(&m, last + 16), m.end);
+			assert_int_equal(heap_marks_previous(&m, last), from);
+			assert_int_equal(heap_marks_previous(&m, last - 8), from);
+			assert_int_equal(heap_marks_previous(&m, end), last);
+			assert_int_equal(heap_marks_previous(&m, from), 0);
+			for (unsigned n = 0; n < 100000; n++) /* word by word they would take minutes */
+				assert_int_equal(heap_marks_previous(&m, last) + heap_marks_next(&m, from + 16),
+				                 from + last);
+			heap_marks_close(&m);
+		}
+}
+
 /* A block that is said to be as long as 64 GiB, in a heap of two pages: it costs no memory. */
 static void test_heap_figures_take_no_memory_for_holes(void **state)
 {
@@ -195,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_heap_marks_keep_chunks),
 		cmocka_unit_test(test_heap_marks_clear_only_chunks),
+		cmocka_unit_test(test_heap_marks_pass_long_chunks),
 		cmocka_unit_test(test_heap_figures_take_no_memory_for_holes),
 		cmocka_unit_test(test_size_classes_hold_their_sizes),
 		cmocka_unit_test(test_extents_are_disjoint),
