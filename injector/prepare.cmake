@@ -54,6 +54,7 @@ add_library(memattach_prepare STATIC
   unwind/stack_base.c
   unwind/unwind_cache.c
   unwind/unwind_compile.c
+  unwind/frame_header.c
   unwind/unwind_source.c
   unwind/table_writer.c
   unwind/unwind_worker.c

@@ -3,51 +3,20 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "unwind/cfi_program.h"
-#include "base/cleanup.h"
-
-#define HEAD_MAX 32u
-#define FDE_HEAD 18u /* length, CIE, entry, bytes, length of the augmentation data, first instruction */
-#define TABLE_ENCODING (DW_EH_PE_datarel | DW_EH_PE_sdata4)
-#define PC_ENCODING (DW_EH_PE_pcrel | DW_EH_PE_sdata4)
-
-/* The head of .eh_frame_hdr: version, three encodings, where .eh_frame is, the number of rows. */
-static uint64_t rows_address(const struct module_file *file, size_t *count)
-{
-	const struct elf_table *hdr = &file->module->eh_frame_hdr;
-	uint8_t head[HEAD_MAX];
-	struct err ignored;
-	uint64_t bytes = hdr->bytes < sizeof head ? hdr->bytes : sizeof head;
-
-	if (bytes < 12 || module_file_read(file, hdr->address, head, bytes, &ignored) || head[0] != 1 ||
-	    head[3] != TABLE_ENCODING)
-		return 0;
-	struct cfi_reader r = { head + 4, head + bytes, false };
-	cfi_pointer(&r, head[1], hdr->address + 4);
-	uint64_t rows = cfi_pointer(&r, head[2], hdr->address + (uint64_t)(r.at - head));
-	uint64_t used = (uint64_t)(r.at - head);
-	if (r.bad || rows > (hdr->bytes - used) / 8)
-		return 0;
-	*count = rows;
-	return hdr->address + used;
-}
+#include "unwind/frame_header.h"
 
 void function_table_open(struct function_table *t, const struct module_file *file)
 {
+	struct frame_header h;
 	struct err ignored;
-	size_t count = 0;
-	uint64_t address = rows_address(file, &count);
 
 	*t = (struct function_table){ .file = file };
-	if (!address || budget_fits(file->tm->budget, 8 * count, &ignored))
+	if (!frame_header_read(&h, file) || budget_fits(file->tm->budget, h.count * sizeof *t->rows, &ignored))
 		return;
-	AUTO_FREE int32_t *rows = calloc(count + 1, 8);
-	if (!rows || module_file_read(file, address, rows, 8 * count, &ignored))
-		return;
-	t->rows = steal_pointer(&rows);
-	t->count = count;
+	t->base = h.base;
+	t->rows = frame_header_rows(&h, file);
+	t->count = t->rows ? h.count : 0;
 }
 
 void function_table_close(struct function_table *t)
@@ -58,7 +27,7 @@ void function_table_close(struct function_table *t)
 
 static uint64_t row_entry(const struct function_table *t, size_t i)
 {
-	return t->file->module->eh_frame_hdr.address + (uint64_t)(int64_t)t->rows[2 * i];
+	return t->base + (uint64_t)(int64_t)t->rows[i].entry;
 }
 
 /* The number of rows whose entry is below address. */
@@ -76,39 +45,39 @@ static size_t rows_below(const struct function_table *t, uint64_t address)
 	return low;
 }
 
-/* The description of a row: only in the encoding that compilers use, which the entry itself proves. r is after it. */
-static bool description_open(struct cfi_reader *r, uint8_t fde[FDE_HEAD], const struct function_table *t, size_t row)
+/* The length of the function of a row; *rest is what its description says after that, in the bytes of it. 0: unknown.
+ */
+static uint64_t describe(const struct function_table *t, size_t row, uint8_t bytes[FRAME_DESCRIPTION_BYTES],
+                         const uint8_t **rest)
 {
-	uint64_t place = t->file->module->eh_frame_hdr.address + (uint64_t)(int64_t)t->rows[2 * row + 1];
+	uint64_t place = t->base + (uint64_t)(int64_t)t->rows[row].place;
 	struct err ignored;
 
-	if (!elf_module_holds(t->file->module, place, FDE_HEAD, 0) ||
-	    module_file_read(t->file, place, fde, FDE_HEAD, &ignored))
-		return false;
-	*r = (struct cfi_reader){ fde + 8, fde + FDE_HEAD, false };
-	return cfi_pointer(r, PC_ENCODING, place + 8) == row_entry(t, row);
+	if (!elf_module_holds(t->file->module, place, FRAME_DESCRIPTION_BYTES, 0) ||
+	    module_file_read(t->file, place, bytes, FRAME_DESCRIPTION_BYTES, &ignored))
+		return 0;
+	return frame_description(bytes, place, row_entry(t, row), rest);
 }
 
 static uint64_t described_bytes(const struct function_table *t, size_t row)
 {
-	uint8_t fde[FDE_HEAD];
-	struct cfi_reader r;
+	uint8_t bytes[FRAME_DESCRIPTION_BYTES];
+	const uint8_t *rest;
 
-	return description_open(&r, fde, t, row) ? cfi_unsigned(&r, 4) : 0;
+	return describe(t, row, bytes, &rest);
 }
 
+/* Of augmentation data only a short length is expected, none follow in C. */
 bool function_is_part(const struct function_table *t, uint64_t address)
 {
 	size_t row = rows_below(t, address);
-	uint8_t fde[FDE_HEAD];
-	struct cfi_reader r;
+	uint8_t bytes[FRAME_DESCRIPTION_BYTES];
+	const uint8_t *rest;
 
-	if (row == t->count || row_entry(t, row) != address || !description_open(&r, fde, t, row))
+	if (row == t->count || row_entry(t, row) != address || !describe(t, row, bytes, &rest))
 		return false;
-	cfi_unsigned(&r, 4);
-	/* Of augmentation data only a short length is expected, none follow in C. */
-	uint64_t augmentation = cfi_unsigned(&r, 1), first = augmentation == 0 ? cfi_unsigned(&r, 1) : 0;
-	return !r.bad && (first == DW_CFA_def_cfa_offset || first == DW_CFA_def_cfa);
+	return rest + 2 <= bytes + sizeof bytes && rest[0] == 0 &&
+	       (rest[1] == DW_CFA_def_cfa_offset || rest[1] == DW_CFA_def_cfa);
 }
 
 uint64_t function_bytes(const struct function_table *t, uint64_t address, uint64_t symbol_bytes)

@@ -6,12 +6,13 @@
 #ifndef MEMATTACH_FUNCTION_TABLE_H
 #define MEMATTACH_FUNCTION_TABLE_H
 
-#include "elf/module_file.h"
+#include "unwind/frame_header.h"
 
 struct function_table {
 	const struct module_file *file;
-	int32_t *rows; /* pairs: entry and place of its description, counted from the table's section */
+	struct frame_row *rows;
 	size_t count;  /* 0: the module has no such table */
+	uint64_t base; /* what the rows are counted from */
 };
 
 /* Never fails: what cannot be read is an empty table. function_table_close afterwards. */

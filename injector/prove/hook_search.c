@@ -6,16 +6,15 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "control.h"
 #include "prove/ended_stack.h"
 #include "process/live_thread.h"
+#include "process/memory_search.h"
 #include "base/now.h"
 #include "host/watchdog.h"
 
 #define PAGE_BYTES 4096u
-#define CHUNK_BYTES (256u << 10) /* stays in a processor's second cache between reading and searching */
-#define SWAP_LOOKS 20            /* a page that the kernel moves looks as if it was swapped out for a moment */
+#define SWAP_LOOKS 20 /* a page that the kernel moves looks as if it was swapped out for a moment */
 #define SWAP_PAUSE_NS 500000
 
 struct search {
@@ -23,7 +22,6 @@ struct search {
 	const struct target_memory *memory;
 	struct page_scan *pages;
 	uint64_t cpu_end_ns; /* of this thread's clock */
-	uint8_t *buffer;     /* CHUNK_BYTES */
 	const struct maps *maps;
 	const struct mapping *mapping; /* that is searched, */
 	uint64_t alive;                /* and where it begins to be alive */
@@ -102,18 +100,15 @@ static bool is_hook_at(struct search *q, uint64_t word, uint64_t where)
 	       !is_on_ended_stack(q, where);
 }
 
-static uint64_t search_pages(struct search *q, uint64_t start, uint64_t bytes)
+static bool search_words(void *context, const uint64_t *words, uint64_t start, size_t count)
 {
-	const uint64_t *words = (const void *)q->buffer;
-	struct err ignored;
+	struct search *q = context;
 
 	q->ended_asked = false;
-	if (target_read(q->memory, start, q->buffer, bytes, &ignored) < 0)
-		return 0; /* unmapped meanwhile, or beyond the end of its file */
-	for (size_t i = 0; i < bytes / sizeof *words; i++)
+	for (size_t i = 0; i < count && !q->found; i++)
 		if (is_hook_at(q, words[i], start + i * sizeof *words))
-			return start + i * sizeof *words;
-	return 0;
+			q->found = start + i * sizeof *words;
+	return q->found != 0;
 }
 
 /* Memory that many share, but of no file on disk. */
@@ -130,21 +125,14 @@ static bool may_hold(const struct mapping *m, const struct page_run *run)
 }
 
 /* Asked to end, or beyond the limit: nothing more is read. */
-static bool is_over(struct search *q)
+static bool is_over(void *context)
 {
+	struct search *q = context;
+
 	if (watchdog_asked_twice())
 		q->given_up = true;
 	q->over |= q->given_up || now_ns(CLOCK_THREAD_CPUTIME_ID) >= q->cpu_end_ns;
 	return q->over;
-}
-
-static uint64_t search_run(struct search *q, struct page_run run)
-{
-	uint64_t found = 0;
-
-	for (uint64_t at = run.start; at < run.end && !found && !is_over(q); at += CHUNK_BYTES)
-		found = search_pages(q, at, run.end - at < CHUNK_BYTES ? run.end - at : CHUNK_BYTES);
-	return found;
 }
 
 /* Asks for the pages of a run again until none is swapped out, or it stays so. */
@@ -166,29 +154,19 @@ static bool comes_back(struct search *q, const struct page_run *run)
 	return !swapped;
 }
 
-static uint64_t search_mapping(struct search *q, const struct mapping *m)
+/* One that stays swapped out is not brought back: then nothing is known. */
+static enum memory_run choose_run(void *context, const struct page_run *run)
 {
-	for (uint64_t at = m->start; at < m->end && !is_over(q);) {
-		if (!page_scan_step(q->pages, &at, m->end))
-			return 0;
-		for (size_t i = 0; i < q->pages->count && !is_over(q); i++) {
-			const struct page_run run = q->pages->runs[i];
-			if (!may_hold(m, &run))
-				continue;
-			if (run.swapped && !comes_back(q, &run)) {
-				q->over = true;
-				return 0;
-			}
-			if (run.swapped) { /* the runs are others now */
-				at = run.start;
-				break;
-			}
-			uint64_t found = search_run(q, run);
-			if (found)
-				return found;
-		}
-	}
-	return 0;
+	struct search *q = context;
+
+	if (!may_hold(q->mapping, run))
+		return MEMORY_RUN_PASSED;
+	if (!run->swapped)
+		return MEMORY_RUN_READ;
+	if (comes_back(q, run))
+		return MEMORY_RUN_CHANGED;
+	q->over = true;
+	return MEMORY_RUN_PASSED;
 }
 
 /*
@@ -204,6 +182,18 @@ static bool worth_searching(const struct mapping *m)
 	return !m->shared || ((m->prot & PROT_WRITE) && (m->prot & PROT_READ)) || is_shared_memory(m);
 }
 
+/* As it is entered: what is known of its stacks. */
+static bool enter_mapping(void *context, const struct mapping *m)
+{
+	struct search *q = context;
+
+	if (!worth_searching(m))
+		return false;
+	q->mapping = m;
+	q->alive = alive_from(q->x, q->maps, m, &q->walked);
+	return true;
+}
+
 static int search_all(struct search *q, const struct target *t, struct err *e)
 {
 	struct maps maps;
@@ -216,18 +206,16 @@ static int search_all(struct search *q, const struct target *t, struct err *e)
 		maps_free(&maps);
 		return rc;
 	}
-	page_scan_prepare(q->pages, t, &maps);
-	for (size_t i = 0; i < maps.count && !q->found && !is_over(q); i++) {
-		if (!worth_searching(&maps.list[i]))
-			continue;
-		q->maps = &maps;
-		q->mapping = &maps.list[i];
-		q->alive = alive_from(q->x, &maps, q->mapping, &q->walked);
-		q->found = search_mapping(q, q->mapping);
-	}
+	q->maps = &maps;
+	const struct memory_search search = {
+		q->memory, q->pages, q, is_over, enter_mapping, choose_run, search_words
+	};
+	rc = memory_search(&search, t, &maps, e);
 	thread_stacks_free(&q->stacks);
 	maps_free(&maps);
-	return q->given_up ? err_set(e, EINTR, "interrupted twice while hooks that are alive were searched for") : 0;
+	return rc < 0        ? rc
+	       : q->given_up ? err_set(e, EINTR, "interrupted twice while hooks that are alive were searched for")
+	                     : 0;
 }
 
 /* As is known without a search. */
@@ -242,11 +230,8 @@ static bool is_too_much(const struct target *t)
 int hook_search(const struct hook_search *x, const struct target *t, const struct target_memory *memory,
                 struct page_scan *pages, uint64_t *found, struct err *e)
 {
-	AUTO_FREE uint8_t *buffer = malloc(CHUNK_BYTES);
-	struct search q = { .x = x, .memory = memory, .buffer = buffer, .pages = pages };
+	struct search q = { .x = x, .memory = memory, .pages = pages };
 
-	if (!buffer)
-		return err_set(e, ENOMEM, "out of memory");
 	q.cpu_end_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + HOOK_SEARCH_CPU_NS_MAX;
 	const int rc = is_too_much(t) ? 0 : search_all(&q, t, e);
 	*found = q.found;

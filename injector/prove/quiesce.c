@@ -12,14 +12,13 @@
 #include "process/clone_vm.h"
 #include "control.h"
 #include "base/grow.h"
+#include "prove/stack_search.h"
 #include "touch/threads/stop_all.h"
 #include "touch/threads/visit_threads.h"
 #include "host/watchdog.h"
 
 #define PAUSE_NS 1000000
-#define TURN_NS 10000000ull           /* for each thread: its turn on a processor */
-#define LIVE_STACK_BYTES (256u << 10) /* scanned above the stack pointer where the walk failed */
-#define RED_ZONE_BYTES 128u
+#define TURN_NS 10000000ull /* for each thread: its turn on a processor */
 
 #define FIRST_FRAME_BYTES 64u       /* that a program's start code may have pushed before it calls, */
 #define FIRST_FRAME_POPPED 16u      /* or popped */
@@ -40,24 +39,11 @@ struct examination {
 	bool switch_lost; /* there were more */
 };
 
-static bool in_any(const struct quiesce_range *ranges, unsigned range_count, uint64_t value)
-{
-	for (unsigned i = 0; i < range_count; i++)
-		if (value >= ranges[i].start && value < ranges[i].end)
-			return true;
-	return false;
-}
-
-static bool in_range(const struct quiesce_range *range, uint64_t value)
-{
-	return in_any(range, 1, value);
-}
-
 static void look_at_register(uint64_t value, void *context)
 {
 	struct examination *x = context;
 
-	x->inside |= in_range(&x->q->code, value);
+	x->inside |= address_ranges_hold(&x->q->code, 1, value);
 }
 
 static void note_switch(struct examination *x, unsigned frame, uint64_t sp)
@@ -79,96 +65,16 @@ static bool look_at_frame(void *context, unsigned frame, uint64_t pc, uint64_t s
 
 	note_switch(x, frame, sp);
 	x->pc = pc;
-	x->inside |= in_range(&x->q->code, pc) || in_any(x->q->detours, x->q->detour_count, pc);
+	x->inside |= address_ranges_hold(&x->q->code, 1, pc) ||
+	             address_ranges_hold(x->q->detours, x->q->detour_count, pc);
 	return !x->inside;
-}
-
-/*
- * The next page of a stack; false: it ends before. Where the kernel reads for us what the program may read, that is at
- * a page that the program may not: the guard page of the next thread's stack, which the rights of a tracer would pass.
- */
-static bool read_stack(const struct target_memory *memory, uint64_t at, void *page, size_t bytes, bool *by_its_rights)
-{
-	struct target_memory plain = *memory;
-	struct err ignored;
-
-	plain.mem_fd = -1;
-	if (target_read(&plain, at, page, bytes, &ignored) == 0)
-		return *by_its_rights = true;
-	return !*by_its_rights && target_read(memory, at, page, bytes, &ignored) == 0;
-}
-
-/* Visits as much of the stack as is mapped above the stack pointer, word by word; true ends it. */
-static bool any_word(const struct target_memory *memory, uint64_t sp,
-                     bool (*visit)(uint64_t at, uint64_t word, void *context), void *context)
-{
-	uint64_t page[512];
-	bool by_its_rights = false;
-	uint64_t at = (sp - RED_ZONE_BYTES) & ~7ull;
-
-	for (uint64_t end = at + LIVE_STACK_BYTES; at < end;) {
-		size_t bytes = 4096 - at % 4096;
-		if (!read_stack(memory, at, page, bytes, &by_its_rights))
-			break;
-		for (size_t i = 0; i < bytes / sizeof page[0]; i++)
-			if (visit(at + i * sizeof page[0], page[i], context))
-				return true;
-		at += bytes;
-	}
-	return false;
-}
-
-struct wanted {
-	const struct quiesce_range *ranges;
-	unsigned count;
-};
-
-static bool is_wanted(uint64_t at, uint64_t word, void *context)
-{
-	const struct wanted *w = context;
-
-	(void)at;
-	return in_any(w->ranges, w->count, word);
-}
-
-bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
-                         unsigned range_count)
-{
-	struct wanted wanted = { ranges, range_count };
-
-	return any_word(memory, sp, is_wanted, &wanted);
-}
-
-struct marker_search {
-	const struct quiesce_range *ranges;
-	unsigned range_count;
-	uint64_t before[2]; /* the two words below */
-};
-
-static bool is_hook(uint64_t at, uint64_t word, void *context)
-{
-	struct marker_search *h = context;
-	bool found = word == (HOOK_LIVE_MAGIC ^ at) ||
-	             (in_any(h->ranges, h->range_count, h->before[1]) && registers_follow_pc(h->before[0], word));
-
-	h->before[1] = h->before[0];
-	h->before[0] = word;
-	return found;
-}
-
-bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
-                           unsigned range_count)
-{
-	struct marker_search search = { .ranges = ranges, .range_count = range_count };
-
-	return any_word(memory, sp, is_hook, &search);
 }
 
 static int note_stack(struct quiesce_stacks *stacks, pid_t tid, uint64_t sp, uint64_t tp, bool walked, struct err *e)
 {
 	if (!grow_list(stacks->list, stacks->count))
 		return err_set(e, ENOMEM, "out of memory");
-	stacks->list[stacks->count++] = (struct stack_position){ sp - RED_ZONE_BYTES, tp, walked, tid };
+	stacks->list[stacks->count++] = (struct stack_position){ sp - STACK_RED_ZONE_BYTES, tp, walked, tid };
 	return 0;
 }
 
@@ -206,8 +112,8 @@ static int note_stacks(struct quiesce_stacks *stacks, const struct examination *
 
 static void look_at_stack(struct examination *x, uint64_t sp)
 {
-	x->inside |= quiesce_stack_in_hook(x->q->memory, sp, &x->q->code, 1) ||
-	             quiesce_stack_in_hook(x->q->memory, sp, x->q->detours, x->q->detour_count);
+	x->inside |= stack_search_in_hook(x->q->memory, sp, &x->q->code, 1) ||
+	             stack_search_in_hook(x->q->memory, sp, x->q->detours, x->q->detour_count);
 }
 
 static void examine(struct examination *x, struct tracee *t, const struct registers *regs, struct stack_walk_end *end)

@@ -22,14 +22,10 @@
 #ifndef MEMATTACH_QUIESCE_H
 #define MEMATTACH_QUIESCE_H
 
+#include "prove/stack_search.h"
 #include "prove/stack_walk.h"
 #include "process/target.h"
 #include "prove/thread_stack.h"
-
-struct quiesce_range {
-	uint64_t start;
-	uint64_t end;
-};
 
 struct quiesce_stacks {
 	struct stack_position *list;
@@ -40,24 +36,14 @@ struct quiesce {
 	const struct target *target;
 	const struct target_memory *memory;
 	struct stack_walk *walk;
-	struct quiesce_range code;           /* of the payload */
-	const struct quiesce_range *detours; /* and the code of the trampolines */
+	struct address_range code;           /* of the payload */
+	const struct address_range *detours; /* and the code of the trampolines */
 	unsigned detour_count;
 	uint64_t *longest_ns;
 	/* Where each thread's stack pointer was when it was seen outside; in a signal handler, also those of what it
 	 * has interrupted. May be NULL. */
 	struct quiesce_stacks *stacks;
 };
-
-/* Does a word of the live stack above sp hold an address of the range? For threads whose stack cannot be walked to its
- * end. */
-bool quiesce_stack_holds(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
-                         unsigned range_count);
-
-/* Is a hook alive on the stack above sp, or was code in one of the ranges interrupted by a signal whose handler runs?
- * For the same threads. */
-bool quiesce_stack_in_hook(const struct target_memory *memory, uint64_t sp, const struct quiesce_range *ranges,
-                           unsigned range_count);
 
 /* 0: proven. -EBUSY: a thread is inside (named) until the deadline, to which a turn on a processor is added for each
  * thread. -ESRCH: the target has ended. */

@@ -53,7 +53,7 @@ static int begin(struct session *s, struct loan *l, struct err *e)
 
 struct outside {
 	struct quiesce quiesce;
-	struct quiesce_range detours[SESSION_DETOUR_AREAS + SESSION_CODE_PATCH_MAX + 1];
+	struct address_range detours[SESSION_DETOUR_AREAS + SESSION_CODE_PATCH_MAX + 1];
 };
 
 static void describe_outside(struct session *s, struct outside *o)
@@ -63,10 +63,10 @@ static void describe_outside(struct session *s, struct outside *o)
 	unsigned count = detours_list(s, areas);
 
 	for (unsigned i = 0; i < count; i++)
-		o->detours[i] = (struct quiesce_range){ areas[i].address, areas[i].address + areas[i].bytes };
+		o->detours[i] = (struct address_range){ areas[i].address, areas[i].address + areas[i].bytes };
 	count += code_patches_islands(s, o->detours + count, SESSION_CODE_PATCH_MAX);
 	if (b->trampolines_address)
-		o->detours[count++] = (struct quiesce_range){ b->trampolines_address,
+		o->detours[count++] = (struct address_range){ b->trampolines_address,
 			                                      b->trampolines_address + TRAMPOLINES_CODE_BYTES };
 	o->quiesce = (struct quiesce){
 		.target = &s->target,

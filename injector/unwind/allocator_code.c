@@ -9,13 +9,13 @@
 #include "arch/code_references.h"
 #include "base/grow.h"
 #include "base/sorted.h"
+#include "unwind/frame_header.h"
 
 #define FUNCTIONS_MAX (1u << 20)
 #define WORDS_MAX (1u << 22) /* of data that the functions refer to */
 #define EDGES_MAX (1u << 23)
 #define SOURCES_MAX 16u
 #define PADDING_BYTES 32u /* between functions, at most */
-#define ENTRY_BYTES 24u   /* of .eh_frame that are looked at, at most; the shortest one with padding */
 
 struct function {
 	uint64_t start, end;
@@ -64,18 +64,6 @@ static const uint8_t *code_of(const struct graph *g, const struct function *fn)
 
 /* ---- the functions ---- */
 
-/* The head of .eh_frame_hdr, in the one encoding that linkers write (LSB, "10.6.2"). */
-struct table_head {
-	uint8_t version, frame_encoding, count_encoding, table_encoding;
-	int32_t frame;
-	uint32_t count;
-} __attribute__((packed));
-struct table_entry {
-	int32_t start, frame;
-};
-#define ENCODING_UDATA4 0x03
-#define ENCODING_DATAREL_SDATA4 0x3b
-
 static int by_start(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -83,37 +71,17 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/*
- * The length of a function, from its entry in .eh_frame: length, CIE, first address, number of bytes. The pointers are
- * of 4 bytes relative to their place, as compilers write them, or of 8; whichever gives the address that is known.
- */
-static uint64_t length_of(const uint8_t *entry, uint64_t at, uint64_t start)
-{
-	uint64_t wide;
-	int32_t near;
-	uint32_t length;
-
-	memcpy(&near, entry + 8, sizeof near);
-	memcpy(&length, entry + 12, sizeof length);
-	if (at + 8 + (uint64_t)(int64_t)near == start)
-		return length;
-	memcpy(&wide, entry + 8, sizeof wide);
-	if (at + 8 + wide != start && wide != start)
-		return 0;
-	memcpy(&wide, entry + 16, sizeof wide);
-	return wide;
-}
-
 /* What no entry covers is code of no function. */
-static void set_functions(struct graph *g, uint64_t table, const struct table_entry *entries, uint32_t count,
+static void set_functions(struct graph *g, const struct frame_header *h, const struct frame_row *rows,
                           const uint8_t *frames, uint64_t first)
 {
 	const struct elf_module *m = g->f->module;
 
-	for (uint32_t i = 0; i < count; i++) {
-		const uint64_t start = table + (uint64_t)(int64_t)entries[i].start;
-		const uint64_t at = table + (uint64_t)(int64_t)entries[i].frame;
-		const uint64_t bytes = length_of(frames + (at - first), at, start);
+	for (size_t i = 0; i < h->count; i++) {
+		const uint64_t start = h->base + (uint64_t)(int64_t)rows[i].entry;
+		const uint64_t at = h->base + (uint64_t)(int64_t)rows[i].place;
+		const uint8_t *rest;
+		const uint64_t bytes = frame_description(frames + (at - first), at, start, &rest);
 		if (start < m->exec_start || start >= m->exec_end || bytes == 0 || bytes > m->exec_end - start)
 			continue;
 		struct function *fn = &g->functions[g->count++];
@@ -125,14 +93,13 @@ static void set_functions(struct graph *g, uint64_t table, const struct table_en
 }
 
 /* All of .eh_frame that the table tells of. */
-static int read_frames(struct graph *g, uint64_t table, const struct table_entry *entries, uint32_t count,
-                       struct err *e)
+static int read_frames(struct graph *g, const struct frame_header *h, const struct frame_row *rows, struct err *e)
 {
 	uint64_t first = UINT64_MAX, last = 0;
 	struct err ignored;
 
-	for (uint32_t i = 0; i < count; i++) {
-		const uint64_t at = table + (uint64_t)(int64_t)entries[i].frame;
+	for (size_t i = 0; i < h->count; i++) {
+		const uint64_t at = h->base + (uint64_t)(int64_t)rows[i].place;
 		first = at < first ? at : first;
 		last = at > last ? at : last;
 	}
@@ -140,39 +107,33 @@ static int read_frames(struct graph *g, uint64_t table, const struct table_entry
 		g->unknown = "it is too large";
 		return 0;
 	}
-	AUTO_FREE uint8_t *frames = calloc(last - first + ENTRY_BYTES, 1);
+	AUTO_FREE uint8_t *frames = calloc(last - first + FRAME_DESCRIPTION_BYTES, 1);
 	if (!frames)
 		return err_set(e, ENOMEM, "out of memory");
-	if (module_file_read(g->f, first, frames, last - first + ENTRY_BYTES, &ignored) < 0)
+	if (module_file_read(g->f, first, frames, last - first + FRAME_DESCRIPTION_BYTES, &ignored) < 0)
 		g->unknown = "the table of its functions cannot be read";
 	else
-		set_functions(g, table, entries, count, frames, first);
+		set_functions(g, h, rows, frames, first);
 	return 0;
 }
 
 static int read_functions(struct graph *g, struct err *e)
 {
-	const struct elf_module *m = g->f->module;
-	const struct elf_table *table = &m->eh_frame_hdr;
-	struct table_head head = { 0 };
-	struct err ignored;
+	struct frame_header h;
 
-	if (table->bytes < sizeof head || module_file_read(g->f, table->address, &head, sizeof head, &ignored) < 0 ||
-	    head.version != 1 || head.count_encoding != ENCODING_UDATA4 ||
-	    head.table_encoding != ENCODING_DATAREL_SDATA4 || !head.count || head.count > FUNCTIONS_MAX ||
-	    (table->bytes - sizeof head) / sizeof(struct table_entry) < head.count) {
+	if (!frame_header_read(&h, g->f) || !h.count || h.count > FUNCTIONS_MAX) {
 		g->unknown = "it has no table of its functions";
 		return 0;
 	}
-	AUTO_FREE struct table_entry *entries = calloc(head.count, sizeof *entries);
-	g->functions = calloc(head.count, sizeof *g->functions);
-	if (!entries || !g->functions)
+	AUTO_FREE struct frame_row *rows = frame_header_rows(&h, g->f);
+	g->functions = calloc(h.count, sizeof *g->functions);
+	if (!g->functions)
 		return err_set(e, ENOMEM, "out of memory");
-	if (module_file_read(g->f, table->address + sizeof head, entries, head.count * sizeof *entries, &ignored) < 0) {
+	if (!rows) {
 		g->unknown = "the table of its functions cannot be read";
 		return 0;
 	}
-	return read_frames(g, table->address, entries, head.count, e);
+	return read_frames(g, &h, rows, e);
 }
 
 static int read_text(struct graph *g, struct err *e)

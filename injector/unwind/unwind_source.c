@@ -11,26 +11,20 @@
 #include "base/cleanup.h"
 #include "unwind/stack_base.h"
 #include "arch/stack_switch.h"
+#include "unwind/frame_header.h"
 #include "unwind/unwind_cache.h"
 #include "unwind/unwind_compile.h"
 
 #define EH_FRAME_MAX (1ull << 30)
 
-/* The address of .eh_frame, from PT_GNU_EH_FRAME; 0 if there is none. */
+/* The address of .eh_frame; 0 if there is none. An absolute pointer in a file is a link-time address. */
 static uint64_t eh_frame_address(const struct module_file *f)
 {
-	const struct elf_table *hdr = &f->module->eh_frame_hdr;
-	uint8_t head[12];
-	struct err ignored;
+	struct frame_header h;
 
-	if (hdr->bytes < sizeof head || module_file_read(f, hdr->address, head, sizeof head, &ignored) || head[0] != 1)
+	if (!frame_header_read(&h, f) || !h.frames)
 		return 0;
-	struct cfi_reader r = { head + 4, head + sizeof head, false };
-	uint64_t address = cfi_pointer(&r, head[1], hdr->address + 4);
-	/* An absolute pointer in a file is a link-time address. */
-	if ((head[1] & 0xf0) == 0 && !elf_module_holds(f->module, address, 4, 0))
-		address += f->module->bias;
-	return r.bad ? 0 : address;
+	return elf_module_holds(f->module, h.frames, 4, 0) ? h.frames : h.frames + f->module->bias;
 }
 
 /* From .eh_frame to the end of its segment; a terminator in the section ends it earlier. */

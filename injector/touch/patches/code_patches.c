@@ -232,7 +232,7 @@ void code_patches_count(const struct session *s, struct code_patches_result *res
 		result->restored += holds_old(s, &s->changes.list[i]) == 1;
 }
 
-unsigned code_patches_islands(const struct session *s, struct quiesce_range *ranges, unsigned max)
+unsigned code_patches_islands(const struct session *s, struct address_range *ranges, unsigned max)
 {
 	uint8_t now[CHANGE_BYTES];
 	struct err ignored;
@@ -242,7 +242,7 @@ unsigned code_patches_islands(const struct session *s, struct quiesce_range *ran
 		const struct change *row = &s->changes.list[i];
 		if (!target_read(&s->memory, row->address, now, row->bytes, &ignored) &&
 		    !memcmp(now, row->new, row->bytes))
-			ranges[count++] = (struct quiesce_range){ row->address, row->address + row->bytes };
+			ranges[count++] = (struct address_range){ row->address, row->address + row->bytes };
 	}
 	return count;
 }

@@ -33,7 +33,7 @@ int code_patches_restore(struct session *s, struct code_patches_result *result, 
 void code_patches_count(const struct session *s, struct code_patches_result *result);
 
 /* Where the islands are that hold their jump: at most max, SESSION_CODE_PATCH_MAX is enough. */
-unsigned code_patches_islands(const struct session *s, struct quiesce_range *ranges, unsigned max);
+unsigned code_patches_islands(const struct session *s, struct address_range *ranges, unsigned max);
 /* Takes them back. No jump leads there and no thread is there. */
 int code_patches_remove_islands(struct session *s, struct err *e) WARN_UNUSED;
 

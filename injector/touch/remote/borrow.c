@@ -91,7 +91,7 @@ static int find_area(const struct target *target, uint64_t bytes, uint64_t *area
 
 static bool look_for_cave(void *context, unsigned frame, uint64_t pc, uint64_t sp)
 {
-	const struct quiesce_range *cave = context;
+	const struct address_range *cave = context;
 
 	(void)frame, (void)sp;
 	return pc < cave->start || pc >= cave->end;
@@ -103,7 +103,7 @@ static bool look_for_cave(void *context, unsigned frame, uint64_t pc, uint64_t s
  */
 static bool runs_stub(const struct borrower *b, const struct stub_data *data, struct tracee *t)
 {
-	struct quiesce_range cave = { b->cave, b->cave + remote_cave_bytes() };
+	struct address_range cave = { b->cave, b->cave + remote_cave_bytes() };
 	struct registers regs;
 	struct stack_walk_end end;
 	struct err ignored;
@@ -114,7 +114,7 @@ static bool runs_stub(const struct borrower *b, const struct stub_data *data, st
 	if ((pc >= cave.start && pc < cave.end) || sp - data->area <= data->area_bytes)
 		return true;
 	stack_walk(b->points->walk, t, look_for_cave, &cave, &end);
-	return !stack_walk_complete(&end) && quiesce_stack_holds(b->memory, sp, &cave, 1);
+	return !stack_walk_complete(&end) && stack_search_holds(b->memory, sp, &cave, 1);
 }
 
 /*
