@@ -143,21 +143,24 @@ static size_t quoted_bytes(const char *text, size_t n)
 	return bytes;
 }
 
+size_t html_name_bytes(const char *name)
+{
+	return quoted_bytes(name, shown_bytes(name));
+}
+
 size_t html_frame_bytes(const struct html_tree *t, uint32_t frame)
 {
-	const char *name = name_of(t, frame), *file = file_of(t, frame);
-
-	return FRAME_BYTES + quoted_bytes(name, shown_bytes(name)) + quoted_bytes(file, shown_bytes(file));
+	return FRAME_BYTES + html_name_bytes(name_of(t, frame)) + html_name_bytes(file_of(t, frame));
 }
 
 size_t html_module_bytes(const struct html_tree *t, uint32_t image)
 {
 	const char *path = t->report->images.list[image].path;
 
-	return image && path ? quoted_bytes(path, shown_bytes(path)) : 0;
+	return image && path ? html_name_bytes(path) : 0;
 }
 
-static int put_cut(struct json *j, const char *name, struct name_text *buffer)
+int html_put_name(struct json *j, const char *name, struct name_text *buffer)
 {
 	char text[NAME_BYTES + sizeof CUT_MARK];
 	size_t n = shown_bytes(name);
@@ -190,9 +193,9 @@ static int put_frame(const struct html_tree *t, struct json *j, uint32_t frame, 
 	const struct frame_entry *entry = &t->frames.list[frame];
 
 	json_array_line(j, NULL);
-	int s = put_cut(j, name_of(t, frame), buffer);
+	int s = html_put_name(j, name_of(t, frame), buffer);
 	json_unsigned(j, NULL, PLACE_IMAGE(entry->place));
-	s = s ? s : put_cut(j, file_of(t, frame), buffer);
+	s = s ? s : html_put_name(j, file_of(t, frame), buffer);
 	json_number(j, NULL, entry->line);
 	json_unsigned(j, NULL,
 	              !t->report->options.show_std && !python_places_have(&t->report->images, entry->place) &&
@@ -213,7 +216,7 @@ static int put_modules(const struct html_tree *t, struct json *j, const unsigned
 			continue;
 		json_array_line(j, NULL);
 		json_unsigned(j, NULL, i);
-		s = put_cut(j, images->list[i].path, buffer);
+		s = html_put_name(j, images->list[i].path, buffer);
 		json_array_end(j);
 	}
 	json_array_end(j);

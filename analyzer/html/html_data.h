@@ -23,6 +23,7 @@
 
 struct html_tree;
 struct estimate_sum;
+struct name_text;
 
 #define HTML_ROWS_TEXT 1200u
 #define HTML_SUMS_TEXT 200u
@@ -33,6 +34,9 @@ size_t html_rows_text(const struct html_tree *tree, uint32_t rows, char text[HTM
 size_t html_node_bytes(const struct html_tree *tree);
 size_t html_frame_bytes(const struct html_tree *tree, uint32_t frame);
 size_t html_module_bytes(const struct html_tree *tree, uint32_t image);
+/* A name as the page has it, clean and of limited length: as a string, -ENOMEM; and how many bytes that has at most. */
+int html_put_name(struct json *json, const char *name, struct name_text *buffer) WARN_UNUSED;
+size_t html_name_bytes(const char *name);
 /* Whether what has come is all there is. */
 bool html_all_has_come(const struct html_tree *tree);
 /* The functions, as members "frames" and "modules" of an object: the first one stands for small stacks. order: of the

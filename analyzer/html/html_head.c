@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/line_width.h"
+#include "html/html_table.h"
 #include "output/frame_name.h"
 #include "stats/gamma.h"
 #include "json/json_view.h"
@@ -212,6 +213,7 @@ int html_head(const struct report *r, const char *name, struct json *j)
 	put_figures(j, r);
 	put_timeline(j, r);
 	int s = put_texts(j, r, name);
+	s = s ? s : html_table(r, j);
 	if (!s)
 		json_object_end(j);
 	return s;

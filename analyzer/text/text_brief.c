@@ -15,6 +15,7 @@
 #define ENOUGH_SAMPLES 100u
 #define MOST_OVERHEAD 25.0 /* % */
 
+#define SHARE_SAID 5e-5 /* less would be 0.00 % */
 #define NAME_COLUMNS 48
 #define SOURCE_COLUMNS 40
 #define CALLER_COLUMNS 28
@@ -119,7 +120,8 @@ static void put_largest(const struct text *t)
 	const struct report_row *row = r->rows.list;
 	char share[16], low[16], high[16];
 
-	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count)
+	if (!r->rows.count || !row->sum[r->options.sort].samples || !row->frame_count ||
+	    report_share(r, row, r->options.sort) < SHARE_SAID)
 		return;
 	if (!text_owner(t, report_first_is_largest(r) ? "the largest stack, of " : "one of the largest stacks, of ",
 	                row))

@@ -25,7 +25,7 @@ endfunction()
 # Names that are ours alone, of no element, no built-in object and no data, and stand in no string: they become short.
 set(NAMES
   spanStep brush cells titleOf stepAt sought asked frame state event context node setState regex amount points inverted direction gammaQuantile entries path
-  groups group growthInterval isBytes secondsOf siblings actions percent showTip unknown minus plus zoom
+  groups group targetOf groupsOf sideOf cutNote growthInterval isBytes secondsOf siblings actions percent showTip unknown minus plus zoom
   density variance logGamma canvas stepCount readState drawFlame drawFlameTab drawTimeline drawTotals setSpan
   readSpan isDark fastest describe oldValue tellMoment groupOf fitText isAbove zoomStep hatching restOf rootOf
   nodeAt colour missing unsure tailOf tails merge interval noSum sumOf widthOf isLive reader columns groupsBy

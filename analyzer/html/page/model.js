@@ -208,6 +208,9 @@ const base = path => path.slice(path.lastIndexOf('/') + 1);
 const titleOf = f => shown === entries ? head.figures[f].title
 	: (isLive(f) ? kinds[state.kind] : state.kind === 'end' ? 'allocated until then' : 'allocated in it') + (isBytes(f) ? ' bytes' : ' blocks');
 
+// What lacks that part of the small stacks which is not below its own node.
+const cutNote = names.coarse ? '; summed up from this page, where small stacks stand together: it may lack some of them' : '';
+
 function describe(sum) {
 	const b = isBytes(sum.f), whole = shown === entries ? head.figures[sum.f].total.estimate : total(sum.f).now.v, unit = b ? '' : ' blocks', x = sum.estimate;
 	let text;
@@ -218,5 +221,5 @@ function describe(sum) {
 	} else {
 		text = `${amount(x.value, b)}${unit} (${range(x, b)}), ${percent(whole ? x.value / whole : 0)} of ${titleOf(sum.f)}, ${count(sum.samples)} samples`;
 	}
-	return text + (sum.stacks > 1 ? `, ${count(sum.stacks)} stacks` : '');
+	return text + (sum.stacks > 1 ? `, ${count(sum.stacks)} stacks` : '') + (!sum.all && (sum.sought || state.fn || state.dir === 'in') ? cutNote : '');
 }

@@ -1,4 +1,5 @@
 // Functions, files or modules: own is what the innermost of them has that is not of the standard library, total all stacks it stands in.
+// Of the whole heap memanalyze has summed them up (analyzer/html/html_table.h); of a span or a comparison they are summed up here.
 
 const LINES = 300;
 
@@ -7,6 +8,31 @@ const keys = {
 	file: frame => frame.file || '(source file not known)',
 	module: frame => frame.module || '(no module)',
 };
+
+// An array of four numbers of each figure as a sum.
+function sideOf(numbers, f) {
+	const [n, value, low, high] = numbers.slice(4 * f);
+	return { stacks: 1, now: { n, v: value }, width: value, estimate: { value, low, high }, unsure: high - low > value, data: [value, low, high].join(' ') };
+}
+
+function groupsOf(by, f, regex) {
+	const known = new Map(frames.map(frame => [frame.name + frame.module, frame]));
+	return head.table[by].rows.map(([name, module, owns, ...numbers]) => {
+		const own = sideOf(numbers, f), total = sideOf(numbers.slice(16), f), [, live] = numbers.slice(4 * (f & 1)), [, allocated] = numbers.slice(8 + 4 * (f & 1));
+		own.stacks = owns;
+		module = module || '';
+		const frame = by === 'function' && known.get(name + module) || { name: by === 'function' ? name : '', file: by === 'file' && !module ? name : '', module };
+		return { frame, own, total, ownLive: live, ownAllocated: allocated };
+	}).filter(group => !regex || fits(group.frame, regex));
+}
+
+// What a row leads to in the graph: null if that has nothing of it.
+function targetOf(by, frame) {
+	if (by === 'function')
+		return frames.includes(frame) ? { fn: String(frames.indexOf(frame)), q: '' } : null;
+	const q = exactly(by === 'file' && frame.file ? base(frame.file) : frame.module), regex = pattern(q);
+	return frames.some(other => fits(other, regex)) ? { fn: '', q } : null;
+}
 
 function groupsBy(by, f, regex) {
 	const groups = new Map(), keyOf = frames.map(frame => by === 'function' ? frame : keys[by](frame));
@@ -44,7 +70,7 @@ function columns(f, by) {
 }
 
 function drawTable(state, regex) {
-	const f = state.figure, by = state.by, list = columns(f, by), groups = groupsBy(by, f, regex);
+	const f = state.figure, by = state.by, list = columns(f, by), table = shown === entries && head.table, groups = (table ? groupsOf : groupsBy)(by, f, regex);
 	const sort = list[state.sort] && list[state.sort][1] || list[1][1];
 	groups.sort((x, y) => sort(y) - sort(x) || y.total.width - x.total.width);
 	const top = $('list').tHead, body = $('list').tBodies[0];
@@ -58,12 +84,15 @@ function drawTable(state, regex) {
 	for (const group of groups.slice(0, LINES)) {
 		const tr = make('tr', body, '', !compares && group.own.unsure ? 'unsure' : '');
 		list.forEach(([, , text]) => make('td', tr, text(group)));
-		tr.firstChild.onclick = () => setState({ tab: 'flame', z: '', ...by === 'function' ? { fn: String(frames.indexOf(group.frame)), q: '' } : { fn: '', q: exactly(keys[by](group.frame)) } });
-		if (by === 'function')
-			make('span', tr.firstChild, where(group.frame, base(group.frame.module)), 'dim');
+		const target = targetOf(by, group.frame);
+		if (target)
+			tr.firstChild.onclick = () => setState({ tab: 'flame', z: '', ...target });
+		if (by !== 'module')
+			make('span', tr.firstChild, by === 'file' ? base(group.frame.module) : where(group.frame, base(group.frame.module)), 'dim');
 		for (const side of ['own', 'total'])
 			tr.dataset[side] = group[side].data;
 	}
-	$('rows').textContent = `${titleOf(f)}; ${groups.length} rows` + (groups.length > LINES ? `, the first ${LINES} are shown: search for others` : '');
+	$('rows').textContent = `${titleOf(f)}; ${groups.length} rows` + (groups.length > LINES ? `, the first ${LINES} are shown: search for others` : '') +
+		(!table ? cutNote : table[by].more ? `; ${count(table[by].more)} more, each less than ${(100 * table[by].most).toPrecision(2)} % of every total, are not listed: their own is ${amount(table[by].rest[f], isBytes(f))}` : '');
 	document.body.dataset.rows = groups.length;
 }

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT
 """check_html.py MEMANALYZE SEED...: what the HTML report shows in headless Chromium; skipped (77) where there is none.
 
-- The totals are those of the JSON, and so are, to a fifth of a percent, the intervals of each function in the table, which the page
-  computes by itself: for bytes and for blocks, own and in all, of a heap and of a growth.
+- The totals are those of the JSON, and so are the rows of the table: by function, file and module, for bytes and for blocks, own and
+  in all, also where the tree of the page is cut. What the page sums up by itself is right to a fifth of a percent, else it says so.
 - The sum of a search is that of --focus. The graph begins with its hottest function; the address says what is shown.
 - A span of the timeline shows what --since and --at do; it is drawn by mouse, finger and keys.
 - Functions whose names are markup are text. A stack of 512 functions is drawn to its end.
 """
 import json
+import math
 import os
 import pathlib
 import re
@@ -33,6 +34,18 @@ def numbers(figure):
 def same(shown, expected, what):
     room = PART * max(abs(value) for value in expected) + 1
     assert all(abs(x - y) <= room for x, y in zip(shown, expected)), (what, shown, expected)
+
+
+def whole(figure):
+    """As the table has them: the ends are rounded outward."""
+    estimate, low, high = numbers(figure)
+    return [math.floor(estimate + 0.5), math.floor(low), math.ceil(high)]
+
+
+def equal(sides, group, figure, what):
+    """A row of the table, and one of --by --json."""
+    for side, part in (("own", "exclusive"), ("total", "inclusive")):
+        assert [int(word) for word in sides[side].split()] == whole(group[part][figure]), (what, side, sides, group)
 
 
 class Checks:
@@ -70,11 +83,32 @@ class Checks:
                 name = module + group["function"] if group["function"].startswith("+") else group["function"]
                 by_figure[name.replace("\x1b", "\ufffd")] = group
             for sides, name in shown.rows:
-                group = by_figure[name]
-                if name == "(stack not known)":  # which may lack no sample for want of a stack; --by does not look for that
-                    continue
-                for side, part in (("own", "exclusive"), ("total", "inclusive")):
-                    same([float(word) for word in sides[side].split()], numbers(group[part][FIGURES[figure]]), (dumps, figure, name, side))
+                equal(sides, by_figure[name], FIGURES[figure], (dumps, figure, name))
+
+    def check_table_of_a_cut_tree(self):
+        """Of so many stacks that most are summed up in the tree each row is that of --by; what is not listed is told; a search says what it lacks."""
+        made = dump.write_many(self.directory / "many.dump", 60000)
+        file = self.written(made)
+        page = Page(file)
+        assert "coarse" in page.frames, "the tree is not cut"
+        for by in ("function", "module"):
+            table, groups = page.head["table"][by], self.report(f"--by={by}", made)["groups"]
+            by_name = {(group.get("function", group["module"]).removeprefix("+"), group["module"]): group for group in groups}
+            assert len(table["rows"]) + table["more"] == len(groups) == len(by_name), (by, len(groups))
+            for name, path, _, *values in table["rows"]:
+                group = by_name[name.split("+")[-1], path]
+                for i, part in enumerate(("exclusive", "inclusive")):
+                    for f, figure in enumerate(FIGURES):
+                        shown = values[16 * i + 4 * f:][1:4]
+                        assert shown == whole(group[part][figure]), (name, part, figure, shown, group)
+            shown = Shown(file, f"tab=table&by={by}", str(self.directory / "home"))
+            assert int(shown.data["rows"]) == len(table["rows"]) and len(shown.rows) == min(300, len(groups))
+            for sides, name in shown.rows:
+                equal(sides, next(group for (last, _), group in by_name.items() if last == name.split("+")[-1]), "live_bytes", name)
+        assert "it may lack some of them" not in shown.text.split("<script")[0]
+        searched = Shown(file, "q=lib0&figure=0", str(self.directory / "home"))
+        assert "it may lack some of them" in searched.text.split("<script")[0]
+        assert not re.search(r"largest stack[^.]*, holds 0\.00 %", page.plain), page.plain[:400]
 
     def check_search(self):
         seed = self.seeds[2]
@@ -162,7 +196,8 @@ class Checks:
         with Driven(self.written(self.seeds[0]), "tab=table&figure=2", str(self.directory / "callers")) as page:
             name, total = (page.value(f"document.querySelector('#list tbody {part}") for part in ("td').firstChild.textContent", "tr').dataset.total"))
             page.value("document.querySelector('#list tbody td').click()")
-            assert page.value("document.body.dataset.function") == name and page.value("document.body.dataset.of") == total
+            assert page.value("document.body.dataset.function") == name
+            same(*([float(word) for word in text.split()] for text in (page.value("document.body.dataset.of"), total)), name)
             assert page.value("!document.getElementById('flame').hidden && +new URLSearchParams(location.hash.slice(1)).get('fn') >= 0")
             page.value("document.querySelectorAll('#detail button')[1].click()")
             assert page.value("document.querySelector('#list tbody td').firstChild.textContent") == name and page.value("document.body.dataset.rows") == "1"
@@ -171,6 +206,16 @@ class Checks:
                 while not page.value(f"!document.getElementById('{tab}').hidden"):
                     pass
             assert not page.value("new URLSearchParams(location.hash.slice(1)).get('q')")
+
+    def check_rows_lead_to_the_graph(self):
+        """A click on a file or a module searches for it: the graph has what the row said."""
+        made = dump.write_deep(self.directory / "file.dump", 200)
+        for by, sought in (("file", "^deep\\.c$"), ("module", "^\\/deep$")):
+            with Driven(self.written(made), f"tab=table&figure=0&by={by}", str(self.directory / by)) as page:
+                total = page.value("document.querySelector('#list tbody tr').dataset.total")
+                page.value("document.querySelector('#list tbody td').click()")
+                assert page.value("new URLSearchParams(location.hash.slice(1)).get('q')") == sought
+                same(*([float(word) for word in text.split()] for text in (page.value("document.body.dataset.hit"), total)), by)
 
     def check_deep_stacks(self):
         """A stack of 512 functions is drawn to its end; what is deeper is not in the page."""

@@ -117,15 +117,29 @@ def write_frames(path, modules, offsets, **fields):
                         (MODULES, arena(records), 0)], **fields)
 
 
+def write_many(path, count):
+    """So many stacks of six functions each, of a hundred at each depth, with one live sample each."""
+    records, references, at = [], [], FIRST_STACK
+    for i in range(count):
+        numbers = [i % 100, i * 7 % 100, i // 100 % 100, i * 13 % 100, i // 1000 % 100, i % 10]
+        record = stack([frame(1 + depth % 3, MODULE_START + 0x1000 * depth + 16 * number) for depth, number in enumerate(numbers)])
+        records.append(record.ljust(up(len(record), 16), b"\0"))
+        references.append(at)
+        at += len(records[-1]) // 16
+    table, entries = live([(2 * SECOND, reference) for reference in references])
+    modules = [module(i + 1, b"/lib%d.so" % i, b"") for i in range(3)]
+    return write(path, [(STACKS, arena(records), 0), (LIVE, table, entries), (MODULES, arena(modules), 0)])
+
+
 def write_deep(path, depth):
-    """One live sample of so many functions, 128 places that have inlined ones; the dump has their names."""
+    """One live sample of so many functions of one file, 128 places that have inlined ones; the dump has their names."""
     frames = [frame(1, MODULE_START + 16 * (i + 1)) for i in range(128)]
     counts = [depth * (i + 1) // 128 - depth * i // 128 for i in range(128)]
-    names = b"".join(b"f%d\0" % i for i in range(depth))
+    names = b"".join(b"f%d\0" % i for i in range(depth)) + b"/source/deep.c\0"
     at = [0, *(i + 1 for i, byte in enumerate(names) if not byte)]
     places = b"".join(struct.pack("<QIHH", place, sum(counts[:i]), counts[i], 0) for i, place in enumerate(frames))
     modules = struct.pack("<IIHH", 1, NO_STRING, 1, 0)
-    locations = b"".join(struct.pack("<IIi", at[i], NO_STRING, 0) for i in range(depth))
+    locations = b"".join(struct.pack("<IIi", at[i], at[depth], 0) for i in range(depth))
     body = places + modules + locations + names
     symbols = struct.pack("<QIIIIII", 32 + len(body), 0, len(frames), 1, depth, len(names), 0) + body
     table, entries = live([(2 * SECOND, FIRST_STACK)])

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rows of the table of the HTML report: those of --by function, --by file and --by module, summed up from all
+ * stacks of the report, since the tree of the page (html_tree.h) may have small stacks summed up. They are a member
+ * "table" of an object, which has of each grouping
+ *
+ *   rows: the largest ones, each a list: name, path of the module (null: none, or several), whether it has anything of
+ *         its own, and of its own and in all, of each figure: samples, estimate, the ends of the interval
+ *   more: how many others there are, each with less than the part `most` of every total
+ *   rest: what these have of their own together, of each figure
+ *
+ * A comparison has no such member: --by knows no growth.
+ */
+#ifndef MEMATTACH_HTML_TABLE_H
+#define MEMATTACH_HTML_TABLE_H
+
+#include "base/err.h"
+#include "base/json.h"
+#include "report/report.h"
+
+/* Of each grouping at most; fewer where names are long. */
+#define HTML_TABLE_ROWS 1000u
+#define HTML_TABLE_BYTES 400000u
+
+/* -ENOMEM. */
+int html_table(const struct report *report, struct json *json) WARN_UNUSED;
+
+#endif
