@@ -150,10 +150,9 @@ static int add_members(struct groups *g, const struct report *r, const struct re
 	return 0;
 }
 
-static enum report_figure sort_figure;
-
-static int compare_groups(const void *a, const void *b)
+static int compare_groups(const void *a, const void *b, void *context)
 {
+	const enum report_figure sort_figure = *(const enum report_figure *)context;
 	const struct group *x = a;
 	const struct group *y = b;
 	double d = y->exclusive[sort_figure].value - x->exclusive[sort_figure].value;
@@ -168,9 +167,8 @@ static int compare_groups(const void *a, const void *b)
 
 void groups_sort(struct groups *g, enum report_figure sort, enum group_by by)
 {
-	sort_figure = sort;
 	if (g->count && !groups_class(by))
-		qsort(g->list, g->count, sizeof *g->list, compare_groups);
+		qsort_r(g->list, g->count, sizeof *g->list, compare_groups, &sort);
 }
 
 int groups_make(struct groups *g, const struct report *r)

@@ -274,12 +274,10 @@ struct ranked {
 	int first; /* what is called a leak or grown, what grows, the rest */
 };
 
-static const struct report_row *sort_rows_of;
-static enum report_figure sort_figure;
-
 /* Largest first; ties by what was allocated, then by the frames, so that the order is the same each time. */
-static int compare_ranked(const void *a, const void *b)
+static int compare_ranked(const void *a, const void *b, void *context)
 {
+	const struct report *r = context;
 	const struct ranked *p = a;
 	const struct ranked *q = b;
 
@@ -287,9 +285,9 @@ static int compare_ranked(const void *a, const void *b)
 		return p->first > q->first ? -1 : 1;
 	if (p->rank != q->rank)
 		return p->rank > q->rank ? -1 : 1;
-	const struct report_row *x = &sort_rows_of[p->row];
-	const struct report_row *y = &sort_rows_of[q->row];
-	const enum report_figure order[] = { sort_figure, FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES,
+	const struct report_row *x = &r->rows.list[p->row];
+	const struct report_row *y = &r->rows.list[q->row];
+	const enum report_figure order[] = { r->options.sort, FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES,
 		                             FIGURE_ALLOCATED_COUNT };
 	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
 		double v = x->sum[order[i]].value;
@@ -337,10 +335,8 @@ static int sort_rows(struct report *r)
 		else
 			ranked[i].rank = row->sum[r->options.sort].value;
 	}
-	sort_rows_of = r->rows.list;
-	sort_figure = r->options.sort;
 	map_done(&r->rows.row_of); /* it knows the old places */
-	qsort(ranked, r->rows.count, sizeof *ranked, compare_ranked);
+	qsort_r(ranked, r->rows.count, sizeof *ranked, compare_ranked, r);
 	permute_rows(r->rows.list, ranked, r->rows.count);
 	free(ranked);
 	return 0;

@@ -120,13 +120,12 @@ static void put_node(const struct tree *t, const struct node *n, size_t level)
 	        text_percent(report_share(r, &n->row, f), share), (int)indent, "", name);
 }
 
-static enum report_figure sort_figure;
-static const struct node *sort_nodes;
-
-static int compare_nodes(const void *a, const void *b)
+static int compare_nodes(const void *a, const void *b, void *context)
 {
-	const struct node *x = &sort_nodes[*(const uint32_t *)a], *y = &sort_nodes[*(const uint32_t *)b];
-	double d = y->row.sum[sort_figure].value - x->row.sum[sort_figure].value;
+	const struct tree *t = context;
+	const enum report_figure sort = t->text->report->options.sort;
+	const struct node *x = &t->list[*(const uint32_t *)a], *y = &t->list[*(const uint32_t *)b];
+	double d = y->row.sum[sort].value - x->row.sum[sort].value;
 
 	return d > 0 ? 1 : d < 0 ? -1 : strcmp(x->name, y->name);
 }
@@ -137,16 +136,14 @@ static void put_children(struct tree *t, uint32_t node, size_t level)
 	AUTO_FREE uint32_t *kids = NULL;
 	size_t count = 0;
 
-	sort_figure = t->text->report->options.sort;
-	sort_nodes = t->list;
 	for (uint32_t i = t->list[node].child; i; i = t->list[i].sibling) {
-		if (report_share(t->text->report, &t->list[i].row, sort_figure) < LEAST_SHARE)
+		if (report_share(t->text->report, &t->list[i].row, t->text->report->options.sort) < LEAST_SHARE)
 			t->hidden++;
 		else if (grow_list(kids, count))
 			kids[count++] = i;
 	}
 	if (count)
-		qsort(kids, count, sizeof *kids, compare_nodes);
+		qsort_r(kids, count, sizeof *kids, compare_nodes, t);
 	level += node && count > 1 ? INDENT : 0;
 	for (size_t i = 0; i < count; i++) {
 		put_node(t, &t->list[kids[i]], level);

@@ -10,12 +10,14 @@
 #include "base/size.h"
 #include "files/whole_io.h"
 
-#define PAYLOAD_BYTES (8ull << 20)           /* image, trampolines, filter, what the loader needs for them */
-#define DATA_BYTES ((4ull << 20) + SA_EXTRA) /* what is writable of these, and the work area of a borrowed thread */
-#define DUMP_LEAST (16ull << 20)             /* as --max-size */
-#define TABLES_LEAST (4ull << 20)            /* and a quarter of the code: rows take about a seventh */
-#define LOAD_LOCKED_BYTES (8ull << 20)       /* the loader maps the image as a whole, and parts of it anew */
-#define MAPPINGS 24u                         /* the payload's, at most, and a few that are divided for a moment */
+#define PAYLOAD_BYTES (8ull << 20) /* image, trampolines, filter, what the loader needs for them */
+#define DATA_BYTES                                                                                                     \
+	((4ull << 20) + SA_STACK_END)  /* what is writable of these, and the work area of a borrowed thread            \
+	                                */
+#define DUMP_LEAST (16ull << 20)       /* as --max-size */
+#define TABLES_LEAST (4ull << 20)      /* and a quarter of the code: rows take about a seventh */
+#define LOAD_LOCKED_BYTES (8ull << 20) /* the loader maps the image as a whole, and parts of it anew */
+#define MAPPINGS 24u                   /* the payload's, at most, and a few that are divided for a moment */
 #define CAP_IPC_LOCK 14
 
 static uint64_t field(const char *status, const char *name, int base)

@@ -53,7 +53,6 @@
 #define SA_DATA (SA_EXTENDED + SA_EXTENDED_MAX)
 #define SA_DATA_BYTES 16384
 #define SA_STACK_END (SA_DATA + SA_DATA_BYTES + 262144)
-#define SA_EXTRA SA_STACK_END /* after the stack: as much more data as was asked for */
 
 /* struct stub_call */
 #define SC_TARGET 0 /* below SC_SYSCALL_LIMIT: a system call number, else a function */

@@ -14,9 +14,8 @@
 #include "payload_image.h"
 #include "session/payload_place.h"
 
-/* Offset in the data of the work area, after what send_descriptors uses. */
-#define DATA_PATH 1024u
 #define NAME_BYTES 700
+_Static_assert(NAME_BYTES <= WORK_PATH_BYTES, "struct work_data");
 
 static int layout(struct image_layout *out, struct err *e)
 {
@@ -60,7 +59,7 @@ static void proc_name(char name[NAME_BYTES], int remote_fd, uint64_t unique)
 
 static int write_call(const struct loan *l, const char *name, struct stub_call *call, struct err *e)
 {
-	const uint64_t at = remote_data(&l->remote) + DATA_PATH;
+	const uint64_t at = REMOTE_AT(&l->remote, data.path);
 
 	*call = (struct stub_call){ .target = l->s->view.libc.dlopen,
 		                    .argument = { at, RTLD_NOW | RTLD_LOCAL | l->s->view.libc.dlopen_mode_extra } };

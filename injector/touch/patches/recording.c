@@ -20,12 +20,6 @@
 #define FILTER_LOG2_SMALL_RATE 20u
 #define FILTER_ROOM 16u /* counters for each live sample that a heap as large as now will have */
 
-/* Offsets in the data of the work area, after what send_descriptors and load.c use. */
-#define DATA_START 2048u
-#define DATA_PATCH 3072u
-
-_Static_assert(DATA_START + sizeof(struct control_start) <= DATA_PATCH, "the work area's data");
-
 static uint32_t find_tid_offset(struct session *s, const struct remote *r)
 {
 	const struct tid_pair pair = { .thread_pointer = registers_tp(&r->saved),
@@ -109,7 +103,7 @@ static int start(struct loan *l, const int remote_fds[3], uint64_t handle, uint6
 	while (args.seed == 0)
 		if (getrandom(&args.seed, sizeof args.seed, 0) != sizeof args.seed)
 			args.seed = monotonic_ns();
-	uint64_t at = remote_data(&l->remote) + DATA_START;
+	uint64_t at = REMOTE_AT(&l->remote, data.start);
 	s->recording.asks_usable_size = args.usable_size != 0;
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, at, &args, sizeof args, e);
 	if (rc == 0)
@@ -125,9 +119,9 @@ int recording_set_trampolines(struct loan *l, struct err *e)
 	const struct got_plan *p = &s->view.plan;
 	const struct control_patch args = {
 		.trampoline_count = (uint32_t)p->trampoline_count,
-		.trampolines = remote_extra(&l->remote),
+		.trampolines = REMOTE_AT(&l->remote, extra),
 	};
-	const uint64_t at = remote_data(&l->remote) + DATA_PATCH;
+	const uint64_t at = REMOTE_AT(&l->remote, data.patch);
 
 	int rc = target_write(&s->writer, CHANGE_WORK_AREA, args.trampolines, p->trampolines,
 	                      p->trampoline_count * sizeof *p->trampolines, e);
@@ -142,7 +136,7 @@ int recording_set_trampolines(struct loan *l, struct err *e)
  */
 static int ask_thread(struct loan *l, struct err *e)
 {
-	const uint64_t at = remote_data(&l->remote), arguments[6] = { PR_GET_TSC, at };
+	const uint64_t at = REMOTE_AT(&l->remote, data.tsc_mode), arguments[6] = { PR_GET_TSC, at };
 	uint64_t result;
 	int32_t mode = 0;
 

@@ -295,7 +295,7 @@ static int try_thread(struct search *s, struct thread_info *thread, struct remot
 	uint64_t area = 0;
 
 	*r = (struct remote){ 0 };
-	int rc = find_area(b->target, SA_EXTRA + b->extra_bytes, &area, e);
+	int rc = find_area(b->target, WORK_AT(extra) + b->extra_bytes, &area, e);
 	if (rc == 0)
 		rc = look_before_stop(s, thread, e);
 	return rc < 0 ? rc : try_stop(b, thread, area, STOP_NS + s->turns_ns, r, t, e);

@@ -20,7 +20,7 @@ struct borrower {
 	uint64_t cave;        /* address of at least remote_cave_bytes() of padding */
 	uint64_t search_ns;   /* how long to look for a safe point */
 	uint64_t call_ns;     /* how long one remote call may take */
-	uint64_t extra_bytes; /* data room in the work area beyond SA_DATA_BYTES */
+	uint64_t extra_bytes; /* data room in the work area after its stack */
 	uint64_t *longest_ns; /* longest time that any one thread was stopped */
 	bool patient;         /* only the second signal to memattach ends the search, not the first */
 };

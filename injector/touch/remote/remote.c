@@ -26,14 +26,14 @@ uint64_t remote_cave_data(uint64_t cave)
 	return cave + stub_code_bytes();
 }
 
-static int write_area(struct remote *r, uint64_t offset, const void *data, size_t bytes, struct err *e)
+static int write_area(struct remote *r, uint64_t at, const void *data, size_t bytes, struct err *e)
 {
-	return target_write(r->writer, CHANGE_WORK_AREA, r->area + offset, data, bytes, e);
+	return target_write(r->writer, CHANGE_WORK_AREA, at, data, bytes, e);
 }
 
-static int write_word(struct remote *r, uint64_t offset, uint64_t value, struct err *e)
+static int write_word(struct remote *r, uint64_t at, uint64_t value, struct err *e)
 {
-	return write_area(r, offset, &value, sizeof value, e);
+	return write_area(r, at, &value, sizeof value, e);
 }
 
 int remote_prepare(struct remote *r, const struct target_memory *memory, const struct target_writer *writer,
@@ -46,7 +46,7 @@ int remote_prepare(struct remote *r, const struct target_memory *memory, const s
 		.writer = writer,
 		.cave = cave,
 		.area = area,
-		.area_bytes = (SA_EXTRA + extra_bytes + 4095) & ~4095ull,
+		.area_bytes = (WORK_AT(extra) + extra_bytes + 4095) & ~4095ull,
 		.extra_bytes = extra_bytes,
 		.channel = CHANNEL_NONE,
 	};
@@ -244,16 +244,16 @@ int remote_call(struct remote *r, struct stub_call *calls, unsigned count, uint6
 
 	if (count == 0 || count > SA_CALL_MAX)
 		return err_set(e, EINVAL, "a list of %u remote calls", count);
-	int rc = write_area(r, SA_CALLS, calls, count * sizeof *calls, e);
+	int rc = write_area(r, REMOTE_AT(r, stub.calls), calls, count * sizeof *calls, e);
 	if (rc == 0)
-		rc = write_word(r, SA_CALL_COUNT, count, e);
+		rc = write_word(r, REMOTE_AT(r, stub.call_count), count, e);
 	if (rc == 0)
 		rc = run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 	if (rc < 0)
 		return rc;
 	if (checkpoint != STUB_CHECKPOINT_CALLS)
 		return err_set(e, EPROTO, "thread %d: the stub left early", r->tracee->tid);
-	return target_read(r->memory, r->area + SA_CALLS, calls, count * sizeof *calls, e);
+	return target_read(r->memory, REMOTE_AT(r, stub.calls), calls, count * sizeof *calls, e);
 }
 
 int remote_call1(struct remote *r, uint64_t target, const uint64_t arguments[6], uint64_t *result, uint64_t deadline_ns,
@@ -282,9 +282,9 @@ int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address,
 
 	if (r->cleanup_count == SA_CALL_MAX)
 		return err_set(e, ENOSPC, "too many clean-up calls");
-	int rc = write_area(r, SA_CLEANUP + r->cleanup_count * sizeof call, &call, sizeof call, e);
+	int rc = write_area(r, REMOTE_AT(r, stub.cleanup) + r->cleanup_count * sizeof call, &call, sizeof call, e);
 	if (rc == 0)
-		rc = write_word(r, SA_CLEANUP_COUNT, r->cleanup_count + 1, e);
+		rc = write_word(r, REMOTE_AT(r, stub.cleanup_count), r->cleanup_count + 1, e);
 	if (rc == 0)
 		r->cleanup_count++;
 	return rc;
@@ -292,7 +292,7 @@ int remote_cleanup_indirect(struct remote *r, uint64_t number, uint64_t address,
 
 int remote_channel(struct remote *r, const struct channel *channel, struct err *e)
 {
-	int rc = write_word(r, SA_CHANNEL, (uint64_t)channel->there + 1, e);
+	int rc = write_word(r, REMOTE_AT(r, stub.channel), (uint64_t)channel->there + 1, e);
 
 	if (rc == 0)
 		r->channel = *channel;
@@ -318,7 +318,7 @@ static int clean_up_early(struct remote *r, uint64_t deadline_ns, struct err *e)
 	memcpy(area.calls, area.cleanup, area.call_count * sizeof area.calls[0]);
 	area.cleanup[0] = area.cleanup[area.call_count];
 	area.cleanup_count = r->cleanup_count = 1;
-	rc = write_area(r, 0, &area, sizeof area, e);
+	rc = write_area(r, REMOTE_AT(r, stub), &area, sizeof area, e);
 	return rc < 0 ? rc : run_to_checkpoint(r, &checkpoint, deadline_ns, e);
 }
 
@@ -329,7 +329,7 @@ static int leave_channel(struct remote *r, uint64_t deadline_ns, struct err *e)
 
 	int rc = r->tracee->stopped ? 0 : tracee_interrupt(r->tracee, deadline_ns, &stop, e);
 	if (rc == 0)
-		rc = write_word(r, SA_CHANNEL, 0, e);
+		rc = write_word(r, REMOTE_AT(r, stub.channel), 0, e);
 	return rc < 0 ? rc : channel_answer(&r->channel, e);
 }
 
@@ -354,7 +354,7 @@ int remote_call_traced(struct remote *r, struct stub_call *call, uint64_t deadli
 	r->channel = none;
 	rc = remote_call(r, call, 1, deadline_ns, e);
 	r->channel = channel;
-	return rc < 0 ? rc : write_word(r, SA_CHANNEL, (uint64_t)channel.there + 1, e);
+	return rc < 0 ? rc : write_word(r, REMOTE_AT(r, stub.channel), (uint64_t)channel.there + 1, e);
 }
 
 int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
@@ -364,9 +364,9 @@ int remote_keep_errno(struct remote *r, uint64_t errno_address, struct err *e)
 	changes_made(r->writer->changes, CHANGE_ERRNO);
 	int rc = target_read(r->memory, errno_address, &value, sizeof value, e);
 	if (rc == 0)
-		rc = write_word(r, SA_ERRNO_VALUE, (uint32_t)value, e);
+		rc = write_word(r, REMOTE_AT(r, stub.errno_value), (uint32_t)value, e);
 	if (rc == 0)
-		rc = write_word(r, SA_ERRNO_ADDRESS, errno_address, e);
+		rc = write_word(r, REMOTE_AT(r, stub.errno_address), errno_address, e);
 	return rc;
 }
 

@@ -29,11 +29,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "arch/stub.h"
 #include "touch/remote/channel.h"
 #include "base/err.h"
 #include "process/target_memory.h"
 #include "touch/remote/target_write.h"
+#include "touch/remote/work_area.h"
 #include "touch/threads/tracee.h"
 
 struct remote {
@@ -105,15 +105,7 @@ int remote_erase(const struct target_writer *writer, uint64_t cave, struct err *
 /* Is the code of a stub there? */
 bool remote_is_stub(const struct target_memory *memory, uint64_t cave);
 
-/* Addresses in the work area for arguments. */
-static inline uint64_t remote_data(const struct remote *r)
-{
-	return r->area + SA_DATA;
-}
-
-static inline uint64_t remote_extra(const struct remote *r)
-{
-	return r->area + SA_EXTRA;
-}
+/* The address of a member of struct work_area in the target. */
+#define REMOTE_AT(r, member) ((r)->area + WORK_AT(member))
 
 #endif

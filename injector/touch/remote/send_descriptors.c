@@ -16,22 +16,11 @@
 
 #define SENT_MAX (SEND_MAX + 1) /* with the channel */
 
-/* The message as the thread will receive it, laid out in its own memory. */
-struct message {
-	int32_t pair[2];
-	struct msghdr header;
-	struct iovec vector;
-	char byte[8];
-	union {
-		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-};
+_Static_assert(SENT_MAX <= WORK_DESCRIPTORS, "struct work_message");
 
-/* At the end of the data room: until the thread leaves, the clean-up calls read the numbers there. */
 static uint64_t message_address(const struct remote *r)
 {
-	return remote_data(r) + SA_DATA_BYTES - sizeof(struct message);
+	return REMOTE_AT(r, data.message);
 }
 
 static int send_all(int socket, const int *fds, unsigned count, struct err *e)
@@ -57,7 +46,7 @@ static int send_all(int socket, const int *fds, unsigned count, struct err *e)
 	return 0;
 }
 
-static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, struct err *e)
+static int make_pair(struct remote *r, struct work_message *m, uint64_t deadline_ns, struct err *e)
 {
 	uint64_t result = 0;
 	const uint64_t arguments[6] = { AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, message_address(r) };
@@ -76,27 +65,27 @@ static int make_pair(struct remote *r, struct message *m, uint64_t deadline_ns, 
 	return target_read(r->memory, message_address(r), m->pair, sizeof m->pair, e);
 }
 
-static int receive(struct remote *r, struct message *m, unsigned count, int *remote_fds, uint64_t deadline_ns,
+static int receive(struct remote *r, struct work_message *m, unsigned count, int *remote_fds, uint64_t deadline_ns,
                    struct err *e)
 {
 	uint64_t at = message_address(r), result = 0;
-	const uint64_t arguments[6] = { (uint64_t)m->pair[0], at + offsetof(struct message, header),
+	const uint64_t arguments[6] = { (uint64_t)m->pair[0], at + offsetof(struct work_message, header),
 		                        MSG_DONTWAIT | MSG_CMSG_CLOEXEC };
-	struct message back;
+	struct work_message back;
 
 	/* Pointers of the target's address space, written into a struct of ours. */
-	m->vector = (struct iovec){ (void *)(uintptr_t)(at + offsetof(struct message, byte)), 1 };
+	m->vector = (struct iovec){ (void *)(uintptr_t)(at + offsetof(struct work_message, byte)), 1 };
 	m->header = (struct msghdr){
-		.msg_iov = (void *)(uintptr_t)(at + offsetof(struct message, vector)),
+		.msg_iov = (void *)(uintptr_t)(at + offsetof(struct work_message, vector)),
 		.msg_iovlen = 1,
-		.msg_control = (void *)(uintptr_t)(at + offsetof(struct message, control)),
+		.msg_control = (void *)(uintptr_t)(at + offsetof(struct work_message, control)),
 		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
 	};
 	memset(m->control.bytes, 0xff, sizeof m->control.bytes); /* descriptors -1 until they are received */
 	int rc = target_write(r->writer, CHANGE_WORK_AREA, at, m, sizeof *m, e);
 	for (unsigned i = 0; i < count && rc == 0; i++)
-		rc = remote_cleanup_indirect(r, SYS_close,
-		                             at + offsetof(struct message, control) + CMSG_LEN(0) + i * sizeof(int), e);
+		rc = remote_cleanup_indirect(
+			r, SYS_close, at + offsetof(struct work_message, control) + CMSG_LEN(0) + i * sizeof(int), e);
 	if (rc == 0)
 		rc = remote_call1(r, SYS_recvmsg, arguments, &result, deadline_ns, e);
 	if (rc < 0)
@@ -122,7 +111,7 @@ static int receive(struct remote *r, struct message *m, unsigned count, int *rem
 static int exchange(struct remote *r, int pidfd, const int *fds, unsigned count, int *remote_fds, uint64_t deadline_ns,
                     struct err *e)
 {
-	struct message m = { 0 };
+	struct work_message m = { 0 };
 
 	changes_made(r->writer->changes, CHANGE_DESCRIPTORS);
 	int rc = make_pair(r, &m, deadline_ns, e);
