@@ -52,7 +52,8 @@ struct follower {
 	uint64_t next_renewal_ns, next_modules_ns, next_threads_ns, next_rate_control_ns, next_thinning_ns,
 		next_python_ns, fast_until_ns, quiet_from_ns;
 	uint64_t tick_ns;
-	uint64_t taken; /* samples, at the last tick */
+	uint64_t taken;   /* samples, at the last tick */
+	uint32_t watched; /* of session_watch */
 	bool said_no_thinning, said_abandoned;
 };
 
@@ -110,8 +111,9 @@ static int trampolines_in_force(struct session *s, struct control_trampoline **t
 }
 
 /* New or gone modules: ids, unwind tables, records in the dump, and the GOT entries that they brought with them. */
-static int modules_came_or_went(struct session *s, struct err *e)
+static int modules_came_or_went(struct follower *f, struct err *e)
 {
+	struct session *s = f->s;
 	AUTO_FREE uint32_t *old_ids = calloc(s->view.modules.count + 1, sizeof *old_ids);
 	AUTO_FREE struct got_entry *patched = NULL;
 	AUTO_FREE struct control_trampoline *trampolines = NULL;
@@ -163,7 +165,7 @@ static int modules_came_or_went(struct session *s, struct err *e)
 			session_say(s, "%u GOT entries more in modules loaded since",
 			            s->outcome.entries.patched - before);
 	}
-	return rc == 0 ? session_watch(s, e) : rc;
+	return rc == 0 ? session_watch(s, &f->watched, e) : rc;
 }
 
 static int poll_modules(struct follower *f)
@@ -174,7 +176,7 @@ static int poll_modules(struct follower *f)
 
 	int rc = modules_changed(&s->view.modules, &s->memory, &changed, &consistent, &why);
 	if (rc == 0 && changed && consistent)
-		rc = modules_came_or_went(s, &why);
+		rc = modules_came_or_went(f, &why);
 	if (rc < 0 && s->options.verbose)
 		session_say(s, "memattach: modules loaded since: %s", why.text);
 	return rc;
@@ -375,7 +377,7 @@ int session_follow(struct session *s, enum session_end *end, int *detail, struct
 	f.quiet_from_ns = monotonic_ns() + QUIET_AFTER_NS;
 	int rc = set_timer(&f, TICK_FAST_NS, e);
 	if (rc == 0)
-		rc = session_watch(s, e);
+		rc = session_watch(s, &f.watched, e);
 	if (rc == 0)
 		rc = follow(&f, end, detail, e);
 	if (rc == 0)

@@ -8,7 +8,7 @@ import shutil
 import signal
 
 from harness import DEADLINE, Session, UNCHANGED, Victim, case, check_receipt, cycle, run_memattach
-from procfs import Failure, describe
+from procfs import Failure, Skip, describe
 from snapshot import remains
 from harm_kills import kill_at, leave_session
 
@@ -123,3 +123,20 @@ def replaced_library(context):
             tear(victim, "use")
             cycle(context, victim.pid)
             victim.finish_by_stdin()
+
+
+@case()
+def library_is_replaced_behind_the_attach(context):
+    """It is closed and opened again in the same place before memattach watches the words that it has patched."""
+    strace = shutil.which("strace")
+    if not strace:
+        raise Skip("strace is not installed")
+    path = plugin(context, "now")
+    victim = Victim(context, "torn", path, path)
+    slow = (strace, "-qq", "-o", context.path("calls"), "-e", "trace=signalfd4", "-e", "inject=signalfd4:delay_enter=1500000")
+    session = Session(context, victim.pid, "-v", "--hooks", "got", "-d", "4s", under=slow)
+    tear(victim, "close")
+    session.lines.wait("GOT entries more in modules loaded since")
+    check_receipt(session.end(), victim.pid)
+    tear(victim, "use")
+    victim.finish_by_stdin()

@@ -253,11 +253,11 @@ def recording_state(pid):
 class Session:
     """A running memattach. Use run_session for the common case."""
 
-    def __init__(self, context, pid, *arguments, rate="64k", output=None, deadline=DEADLINE, wait=True):
+    def __init__(self, context, pid, *arguments, rate="64k", output=None, deadline=DEADLINE, wait=True, under=()):
         self.context, self.pid = context, pid
         self.dump = output or context.unique("session", ".dump")
         self.receipt_path = context.unique("receipt", ".json")
-        command = [context.memattach, "-p", str(pid), "-r", rate, "-o", self.dump, "--receipt", self.receipt_path,
+        command = [*under, context.memattach, "-p", str(pid), "-r", rate, "-o", self.dump, "--receipt", self.receipt_path,
                    *context.options]
         if deadline:
             command += ["--deadline", deadline]

@@ -176,7 +176,7 @@ int session_mark_gone(struct session *s, struct err *e)
 	return rc;
 }
 
-int session_watch(struct session *s, struct err *e)
+int session_watch(struct session *s, uint32_t *watched, struct err *e)
 {
 	AUTO_FREE struct got_entry *entries = NULL;
 	uint32_t count = 0;
@@ -185,15 +185,19 @@ int session_watch(struct session *s, struct err *e)
 	int rc = session_entries(s, &entries, &count, e);
 	for (uint32_t i = 0; i < count && rc == 0; i++) {
 		const struct elf_module *m = modules_find(&s->view.modules, entries[i].address, false);
-		uint64_t now;
+		uint64_t now = 0;
 		struct err ignored;
-		/* A word that is not ours any more, or out of reach, would look like a change for ever. */
-		if (entries[i].state != GOT_PATCHED || !m || m == last ||
-		    target_read_u64(&s->memory, entries[i].address, &now, &ignored) < 0 ||
-		    !holds_trampoline(s, &entries[i], now))
+
+		if (entries[i].state != GOT_PATCHED || !m || m == last)
+			continue;
+		bool ours = target_read_u64(&s->memory, entries[i].address, &now, &ignored) == 0 &&
+		            holds_trampoline(s, &entries[i], now);
+		if (!ours && i < *watched)
 			continue;
 		last = m;
-		rc = modules_watch_word(&s->view.modules, entries[i].address, now, e);
+		rc = modules_watch_word(&s->view.modules, entries[i].address,
+		                        ours ? now : s->payload.block.trampolines_address, e);
 	}
+	*watched = count;
 	return rc;
 }
