@@ -198,7 +198,7 @@ int java_code_at(struct java_view *v, uint64_t pc, struct java_code *code, struc
 {
 	const struct java_heap *heap = java_heap_of(v, pc);
 	uint64_t block;
-	bool used;
+	bool used = false;
 
 	if (!heap)
 		return err_set(e, ENOENT, "0x%" PRIx64 " is not in a code heap", pc);
