@@ -25,6 +25,7 @@ add_library(memattach_prepare STATIC
   elf/tid_offset.c
   python/python_find.c
   python/python_object.c
+  process/shown_frames.c
   python/python_proof.c
   python/python_releases.c
   python/python_attached.c

@@ -10,7 +10,7 @@
 #include "version.h"
 
 /* Weighted by time, with the sum of the times. */
-static double interval_of(const struct session *s, double *seconds)
+static double interval_of(const struct recorded_session *s, double *seconds)
 {
 	double end = (double)s->duration_ns / 1e9, at = 0, sum = 0, rate = (double)s->first_rate_bytes;
 
@@ -50,7 +50,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct pprof *p, const cha
 static void put_target(struct pprof *p)
 {
 	const struct report *r = p->report;
-	const struct session *s = r->session_count ? &r->sessions[0] : NULL;
+	const struct recorded_session *s = r->session_count ? &r->sessions[0] : NULL;
 	char size[SIZE_TEXT], more[48] = "";
 
 	if (!s)

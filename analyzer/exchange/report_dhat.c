@@ -174,7 +174,7 @@ static int put_head(struct dhat *d)
 {
 	const struct report *r = d->report;
 	struct json *j = &d->json;
-	const struct session *s = r->session_count ? &r->sessions[0] : NULL;
+	const struct recorded_session *s = r->session_count ? &r->sessions[0] : NULL;
 	const char *command = name_clean(&d->file, !s ? "" : s->program[0] ? s->program : s->command);
 	uint64_t end_ns = s ? s->duration_ns : 0;
 

@@ -147,7 +147,7 @@ static uint64_t time_of(const struct report *r)
 	uint64_t latest = 0;
 
 	for (size_t i = 0; i < r->session_count; i++) {
-		const struct session *s = &r->sessions[i];
+		const struct recorded_session *s = &r->sessions[i];
 		uint64_t after = r->options.at_ns && r->options.at_ns < s->duration_ns ? r->options.at_ns
 		                                                                       : s->duration_ns;
 		if (s->start_ns && s->start_ns + after > latest)

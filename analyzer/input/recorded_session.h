@@ -9,7 +9,7 @@
 #include "dump/dump_reader.h"
 
 /* A change of the rate. */
-struct session_rate {
+struct recorded_rate {
 	double seconds; /* after the start */
 	uint64_t old_bytes, new_bytes;
 	uint32_t reason;        /* enum dump_rate_reason, or what a later memattach adds */
@@ -17,7 +17,7 @@ struct session_rate {
 	double overhead;
 };
 
-struct session {
+struct recorded_session {
 	char *name; /* as the user called the dump */
 	char command[64], program[256], host[64], cgroup[512];
 	int32_t pid, end_detail;
@@ -33,7 +33,7 @@ struct session {
 	bool rest_missing;  /* whose lease has passed since: there will be no other copy */
 	uint64_t rate_bytes; /* at the end */
 	uint64_t first_rate_bytes, least_rate_bytes, largest_rate_bytes;
-	struct session_rate *rates; /* its changes, in their order */
+	struct recorded_rate *rates; /* its changes, in their order */
 	size_t rate_count;
 	double max_overhead;                                /* the limit, as a part of the CPU time; 0: none */
 	double cpu_seconds;                                 /* CPU time of the process, NAN unknown */
@@ -50,11 +50,11 @@ struct session {
 };
 
 /* Fills in all but what is only known after reading. -ENOMEM. */
-int session_init(struct session *session, struct dump *dump, const char *name) WARN_UNUSED;
+int recorded_session_init(struct recorded_session *session, struct dump *dump, const char *name) WARN_UNUSED;
 /* After the last record was read: what was left out. */
-void session_finish(struct session *session, const struct dump *dump);
+void recorded_session_finish(struct recorded_session *session, const struct dump *dump);
 /* The name of a reason in JSON. */
-const char *session_rate_reason(uint32_t reason);
-void session_done(struct session *session);
+const char *recorded_session_rate_reason(uint32_t reason);
+void recorded_session_done(struct recorded_session *session);
 
 #endif

@@ -209,7 +209,7 @@ static void put_time(struct json *j, const char *name, uint64_t ns)
 	json_string(j, name, whole);
 }
 
-static void put_rates(struct json *j, const struct session *s)
+static void put_rates(struct json *j, const struct recorded_session *s)
 {
 	json_unsigned(j, "first_rate_bytes", s->first_rate_bytes);
 	json_number(j, "max_overhead", s->max_overhead > 0 ? s->max_overhead : NAN);
@@ -225,12 +225,12 @@ static void put_rates(struct json *j, const struct session *s)
 	}
 	json_array(j, "rate_changes");
 	for (size_t i = 0; i < s->rate_count; i++) {
-		const struct session_rate *c = &s->rates[i];
+		const struct recorded_rate *c = &s->rates[i];
 		json_object(j, NULL);
 		json_number(j, "seconds", c->seconds);
 		json_unsigned(j, "old_bytes", c->old_bytes);
 		json_unsigned(j, "new_bytes", c->new_bytes);
-		json_string(j, "reason", session_rate_reason(c->reason));
+		json_string(j, "reason", recorded_session_rate_reason(c->reason));
 		json_unsigned(j, "thinned_bytes", c->thinned_bytes);
 		json_number(j, "overhead", c->overhead);
 		json_object_end(j);
@@ -238,7 +238,7 @@ static void put_rates(struct json *j, const struct session *s)
 	json_array_end(j);
 }
 
-static void put_target_members(struct json *j, const struct session *s)
+static void put_target_members(struct json *j, const struct recorded_session *s)
 {
 	json_number(j, "pid", s->pid);
 	json_string(j, "command", s->command);
@@ -267,7 +267,7 @@ static void put_targets(struct json *j, const struct report *r)
 		return;
 	json_array(j, "dumps");
 	for (size_t i = 0; i < r->session_count; i++) {
-		const struct session *s = &r->sessions[i];
+		const struct recorded_session *s = &r->sessions[i];
 		json_object(j, NULL);
 		json_string(j, "name", s->name);
 		if (r->options.diff)

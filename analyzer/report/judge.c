@@ -8,7 +8,7 @@
  * Only where the private memory was looked at when the recording ended: else blocks may have been allocated since. Of
  * several sessions the one with the largest excess is kept.
  */
-static void judge_fit(struct trust_evidence *e, const struct session *s, struct estimate_sum fit)
+static void judge_fit(struct trust_evidence *e, const struct recorded_session *s, struct estimate_sum fit)
 {
 	if (s->end != DUMP_END_DETACHED || !s->private_latest_bytes)
 		return;
@@ -29,7 +29,8 @@ void judge_note(struct report *r, uint32_t kind)
 	r->evidence.hooks_lost |= kind == DUMP_NOTE_HOOKS_LOST;
 }
 
-void judge_session(struct report *r, const struct session *s, const struct estimate_sum *fit, uint64_t got_entries)
+void judge_session(struct report *r, const struct recorded_session *s, const struct estimate_sum *fit,
+                   uint64_t got_entries)
 {
 	struct trust_evidence *e = &r->evidence;
 	uint64_t taken = s->counters[DUMP_COUNTER_samples_taken];

@@ -7,7 +7,7 @@
 #include "report/report.h"
 
 /* Of each dump: what its live blocks need of the memory, and how many GOT entries were hooked. */
-void judge_session(struct report *report, const struct session *session, const struct estimate_sum *fit,
+void judge_session(struct report *report, const struct recorded_session *session, const struct estimate_sum *fit,
                    uint64_t got_entries);
 /* Of each note, also those that are not kept. */
 void judge_note(struct report *report, uint32_t kind);

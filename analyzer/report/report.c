@@ -102,8 +102,8 @@ static int add_session(struct report *r, struct dump *dump, const char *name)
 {
 	if (!grow_list(r->sessions, r->session_count))
 		return -ENOMEM;
-	struct session *session = &r->sessions[r->session_count++];
-	int s = session_init(session, dump, name);
+	struct recorded_session *session = &r->sessions[r->session_count++];
+	int s = recorded_session_init(session, dump, name);
 	return s;
 }
 
@@ -117,8 +117,8 @@ static int add(struct report *r, struct dump *dump, const char *name, enum colle
 		s = collect_dump(r, dump, side, kept);
 	if (s)
 		return s;
-	struct session *session = &r->sessions[r->session_count - 1];
-	session_finish(session, dump);
+	struct recorded_session *session = &r->sessions[r->session_count - 1];
+	recorded_session_finish(session, dump);
 	r->whole = r->whole && session->whole;
 	uint64_t busy = session->counters[DUMP_COUNTER_lost_busy];
 	uint64_t full = session->counters[DUMP_COUNTER_lost_live_full];
@@ -380,7 +380,7 @@ static void make_memory(struct report *r)
 		return; /* the sizes are those of the whole session */
 	*m = (struct report_memory){ .known = true, .mmap_sampled = true };
 	for (size_t i = 0; i < r->session_count; i++) {
-		const struct session *s = &r->sessions[i];
+		const struct recorded_session *s = &r->sessions[i];
 		m->known = m->known && s->private_start_bytes && s->private_latest_bytes;
 		m->private_growth += (double)s->private_latest_bytes - (double)s->private_start_bytes;
 		m->shared_growth += s->shared_growth;
@@ -468,7 +468,7 @@ int report_finish(struct report *r, struct err *e)
 void report_done(struct report *r)
 {
 	for (size_t i = 0; i < r->session_count; i++)
-		session_done(&r->sessions[i]);
+		recorded_session_done(&r->sessions[i]);
 	for (size_t i = 0; i < r->note_count; i++)
 		free(r->notes[i].text);
 	free(r->total.change);

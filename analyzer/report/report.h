@@ -141,7 +141,7 @@ const char *report_python_version(uint32_t version, char text[PYTHON_VERSION_TEX
 
 struct report {
 	struct report_options options;
-	struct session *sessions;
+	struct recorded_session *sessions;
 	size_t session_count;
 	struct images images;
 	struct symbols *symbols;                      /* NULL: none wanted */

@@ -231,7 +231,7 @@ bool report_has_pace(const struct report *r)
 
 struct report_pace report_pace(const struct report *r, bool old)
 {
-	const struct session *s = &r->sessions[old];
+	const struct recorded_session *s = &r->sessions[old];
 	const struct estimate_sum *sum = &r->total.change->old[FIGURE_LIVE_BYTES];
 	struct report_pace pace = { .seconds = (double)s->duration_ns / 1e9,
 		                    .live = old ? report_interval(r, sum, FIGURE_LIVE_BYTES)

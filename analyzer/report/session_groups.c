@@ -16,7 +16,7 @@ static void name_container(const struct group_names *names, char text[NAME_TEXT]
 		         names->pod[0] ? " of pod " : "", names->pod);
 }
 
-static void name_session(const struct session *s, enum group_by by, char text[NAME_TEXT])
+static void name_session(const struct recorded_session *s, enum group_by by, char text[NAME_TEXT])
 {
 	struct group_names names;
 
@@ -33,7 +33,7 @@ static void name_session(const struct session *s, enum group_by by, char text[NA
 
 int session_groups_add(struct report *r, const struct report_row *whole, uint64_t rate)
 {
-	const struct session *s = &r->sessions[r->session_count - 1];
+	const struct recorded_session *s = &r->sessions[r->session_count - 1];
 	char name[NAME_TEXT];
 
 	name_session(s, r->options.by, name);

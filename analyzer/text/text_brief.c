@@ -335,7 +335,7 @@ static const char *rate_option(double rate, char text[40])
 static void put_more(const struct text *t)
 {
 	const struct report *r = t->report;
-	const struct session *s = r->sessions;
+	const struct recorded_session *s = r->sessions;
 	uint64_t samples = r->total.sum[r->options.sort].samples;
 	double more = (double)ENOUGH_SAMPLES / (double)(samples ? samples : 1);
 	char number[40], rate[40];

@@ -25,7 +25,7 @@ static const char *format_time(uint64_t ns, char text[64])
 	return text;
 }
 
-static void put_end(const struct text *t, const struct session *s)
+static void put_end(const struct text *t, const struct recorded_session *s)
 {
 	switch (s->end) {
 	case DUMP_END_RUNNING: fputs("still running", t->out); break;
@@ -48,7 +48,7 @@ static void put_end(const struct text *t, const struct session *s)
 }
 
 /* The dump of a session that has not ended, or whose end nobody has seen. */
-static void put_copy(const struct text *t, const struct session *s)
+static void put_copy(const struct text *t, const struct recorded_session *s)
 {
 	char when[64];
 
@@ -63,7 +63,7 @@ static void put_copy(const struct text *t, const struct session *s)
 		fprintf(t->out, "still running; this copy is from %s\n", when);
 }
 
-static void put_session(const struct text *t, const struct session *s, const char *name)
+static void put_session(const struct text *t, const struct recorded_session *s, const char *name)
 {
 	char command[128], program[512], host[128], when[64];
 
@@ -151,7 +151,7 @@ static void put_rate(const struct text *t)
 		        size_format((double)low, a), size_format((double)high, b));
 }
 
-static void put_rate_change(const struct text *t, const struct session *s, const struct session_rate *c)
+static void put_rate_change(const struct text *t, const struct recorded_session *s, const struct recorded_rate *c)
 {
 	char from[40], to[40], share[16];
 
@@ -180,7 +180,7 @@ static void put_cost(const struct text *t)
 		        text_percent(fmin(1, r->sessions[0].overhead), share));
 	}
 	for (size_t i = 0; i < r->session_count; i++) {
-		const struct session *s = &r->sessions[i];
+		const struct recorded_session *s = &r->sessions[i];
 		changes += s->rate_count;
 		for (size_t k = 0; k < s->rate_count && listed < RATES_LISTED; k++) {
 			text_label(t, listed++ ? "" : "rate");
@@ -203,7 +203,7 @@ static void put_frees(const struct text *t)
 
 	if (report_compares(r) || r->session_count != 1)
 		return;
-	const struct session *s = &r->sessions[0];
+	const struct recorded_session *s = &r->sessions[0];
 	text_label(t, "");
 	if (s->frees_known)
 		fprintf(t->out,
@@ -424,7 +424,7 @@ void text_sessions(const struct text *t)
 void text_head(const struct text *t, const char *name)
 {
 	const struct report *r = t->report;
-	const struct session *s = r->sessions;
+	const struct recorded_session *s = r->sessions;
 	char command[128], host[128], when[64], line[LINE_TEXT];
 
 	if (r->session_count != 1) {

@@ -28,7 +28,7 @@ static void tell_proof(const struct java_proof *p)
 		fact("", "  %u more thread%s changed under each look", p->moved, plural(p->moved));
 }
 
-static void tell_frame(const struct java_shown *f)
+static void tell_frame(const struct shown_frame *f)
 {
 	if (f->native)
 		fact("", "    %s (native)", f->function);

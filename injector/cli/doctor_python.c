@@ -60,7 +60,7 @@ static void tell_thread(const struct python_thread *t)
 		fact("", "  %s, interpreter %" PRId64 ", %u frame%s%s", name, t->state.interpreter, t->frames,
 		     plural(t->frames), t->truncated ? " and more" : "");
 	for (uint32_t i = 0; i < t->place_count; i++) {
-		const struct python_shown *f = &t->places[i];
+		const struct shown_frame *f = &t->places[i];
 
 		if (f->line == PYTHON_NO_LINE)
 			fact("", "    %s (%s)", f->function, f->file);

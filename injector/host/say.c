@@ -54,6 +54,17 @@ void say_line(FILE *f, size_t used, const char *format, va_list ap)
 		put(f, used, used ? used : INDENT, text);
 }
 
+void say_unless(bool quiet, const char *format, ...)
+{
+	va_list ap;
+
+	if (quiet)
+		return;
+	va_start(ap, format);
+	say_line(stderr, 0, format, ap);
+	va_end(ap);
+}
+
 void say_error(int pid, const char *format, ...)
 {
 	char from[32] = "";

@@ -20,6 +20,8 @@ bool say_add_line(char **lines, const char *format, va_list ap) __attribute__((f
 void say_line(FILE *f, size_t used, const char *format, va_list ap) __attribute__((format(printf, 3, 0)));
 /* "memattach: PID 812: …" on stderr; pid 0: none. */
 void say_error(int pid, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line on stderr for those who want to know. */
+void say_unless(bool quiet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* From now on such an error goes to text, which has so many bytes, in the place of the one before; NULL: to stderr. */
 void say_keep_errors(char *text, size_t size);
 /*

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/grow.h"
 
 #define PAUSE_NS 1000000 /* after the first look, twice as long after each further one */
 #define PAUSES_MAX 64u   /* of one proof */
@@ -172,32 +171,8 @@ struct look {
 
 static void forget_places(struct java_stack *s)
 {
-	for (uint32_t i = 0; i < s->place_count; i++) {
-		free(s->places[i].function);
-		free(s->places[i].file);
-	}
-	free(s->places);
-	s->places = NULL;
-	s->place_count = s->frames = 0;
-}
-
-static int keep_place(struct prover *pr, struct java_stack *s, const struct java_place *place, bool native,
-                      struct err *e)
-{
-	struct java_shown shown = { .line = place->line, .native = native };
-
-	int rc = budget_take(&pr->budget, sizeof shown + strlen(place->function) + strlen(place->file) + 2, e);
-	if (rc)
-		return rc;
-	shown.function = strdup(place->function);
-	shown.file = strdup(place->file);
-	if (!shown.function || !shown.file || !grow_list(s->places, s->place_count)) {
-		free(shown.function);
-		free(shown.file);
-		return err_set(e, ENOMEM, "no memory for frames");
-	}
-	s->places[s->place_count++] = shown;
-	return 0;
+	shown_frames_free(&s->places, &s->place_count);
+	s->frames = 0;
 }
 
 /* "java.util.Map$Entry.get" is of "Map.java". */
@@ -229,7 +204,10 @@ static int on_frame(void *context, const struct java_frame *frame, struct err *e
 	l->stack->frames++;
 	l->pr->files += place.file[0] != '\0';
 	l->pr->own_files += is_own_file(&place);
-	return l->stack->place_count < JAVA_PLACES_MAX ? keep_place(l->pr, l->stack, &place, m.native, e) : 0;
+	const struct shown_frame shown = { place.function, place.file, place.line, m.native };
+	return l->stack->place_count < JAVA_PLACES_MAX
+	               ? shown_frames_add(&l->stack->places, &l->stack->place_count, &shown, &l->pr->budget, e)
+	               : 0;
 }
 
 static bool same_anchor(const struct java_anchor *a, const struct java_anchor *b)

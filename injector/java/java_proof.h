@@ -19,6 +19,7 @@
 #include "java/java_inside.h"
 #include "java/java_method.h"
 #include "java/java_stack.h"
+#include "process/shown_frames.h"
 
 #define JAVA_PROOF_BYTES (64ull << 20) /* budget */
 #define JAVA_PROOF_WORK (1ull << 30)
@@ -26,21 +27,13 @@
 #define JAVA_PLACES_MAX 64u /* frames of a thread whose text is kept */
 #define JAVA_CODES_MAX 256u /* pieces of compiled code that are looked at, in each heap */
 
-/* A frame as text; both malloc'ed. */
-struct java_shown {
-	char *function;
-	char *file; /* "" not known */
-	int32_t line;
-	bool native;
-};
-
 struct java_stack {
 	struct java_thread thread;
 	bool running; /* it has no anchor: it runs Java code, or has none */
 	bool moved;   /* it changed under each look */
 	struct java_walk_end end;
 	uint32_t frames;
-	struct java_shown *places; /* innermost first */
+	struct shown_frame *places; /* innermost first */
 	uint32_t place_count;
 };
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,17 +48,6 @@ struct launch {
 	struct itimerval alarm;  /* as memattach has inherited it; fork leaves it out, execve does not */
 	struct entry_hold hold;
 };
-
-static __attribute__((format(printf, 2, 3))) void say(const struct launch *l, const char *format, ...)
-{
-	va_list ap;
-
-	if (l->quiet)
-		return;
-	va_start(ap, format);
-	say_line(stderr, 0, format, ap);
-	va_end(ap);
-}
 
 /* ---- the children ---- */
 
@@ -292,16 +280,17 @@ static int execute(struct launch *l)
 	if (!tells_parent(l, &parent))
 		return ECANCELED; /* a signal has ended it */
 	if (named_program_loses_rights(l->command[0]))
-		say(l,
-		    "memattach: %s gains rights when it is executed, which it would lose: it is not held at its entry",
-		    l->command[0]);
+		say_unless(l->quiet,
+		           "memattach: %s gains rights when it is executed, which it would lose: it is not held at its "
+		           "entry",
+		           l->command[0]);
 	else if (parent > 0)
 		traced = own_child_seize(l->program);
 	if (write(l->to_program[1], "", 1) != 1)
 		return errno;
 	if (traced && own_child_wait_past_signals(l->program, UINT64_MAX) == CHILD_EXEC) {
 		if (entry_hold_set(&l->hold, l->program, parent, &e) < 0)
-			say(l, "memattach: %s is not held at its entry: %s", l->command[0], e.text);
+			say_unless(l->quiet, "memattach: %s is not held at its entry: %s", l->command[0], e.text);
 		(void)own_child_let_go(l->program, 0);
 	}
 	return read(l->from_program[0], &why, sizeof why) == sizeof why ? why : 0;
@@ -320,13 +309,13 @@ static void profile(struct launch *l)
 {
 	await_entry(l);
 	if (write(l->to_session[1], &l->program, sizeof l->program) != sizeof l->program)
-		say(l, "memattach: the session has ended before it began");
+		say_unless(l->quiet, "memattach: the session has ended before it began");
 	while (!l->answered && !l->session_ended)
 		wait_for_events(l, -1);
 	entry_hold_release(&l->hold);
 	if (!l->attached)
-		say(l, "memattach: %s %s", l->command[0],
-		    l->program_ended ? "was not profiled" : "runs without being profiled");
+		say_unless(l->quiet, "memattach: %s %s", l->command[0],
+		           l->program_ended ? "was not profiled" : "runs without being profiled");
 	while (!l->program_ended || !l->session_ended)
 		wait_for_events(l, -1);
 }

@@ -47,17 +47,6 @@ static enum session_after *after(const struct several *s, const struct member *m
 	return &s->after[m - s->list];
 }
 
-static __attribute__((format(printf, 2, 3))) void say(const struct several *s, const char *format, ...)
-{
-	va_list ap;
-
-	if (s->options->quiet)
-		return;
-	va_start(ap, format);
-	say_line(stderr, 0, format, ap);
-	va_end(ap);
-}
-
 /* ---- sessions ---- */
 
 /* What a session in a process of its own is begun with. */
@@ -86,7 +75,8 @@ static void begin(struct several *s, struct member *m)
 	*after(s, m) = AFTER_NOTHING;
 	pid_t child = session_process_begin(run_session, &b);
 	if (child < 0) {
-		say(s, "memattach: PID %d: no process can be made for its session: %s", m->target.pid, strerror(errno));
+		say_unless(s->options->quiet, "memattach: PID %d: no process can be made for its session: %s",
+		           m->target.pid, strerror(errno));
 		s->ended[OUTCOME_NOT_ATTACHED]++;
 		return;
 	}
@@ -107,10 +97,11 @@ static void say_full(struct several *s, const struct chosen *target)
 	if (s->said_full)
 		return;
 	s->said_full = true;
-	say(s,
-	    "memattach: PID %d and others are not profiled: there are %zu sessions, of at most %u, and were %zu, of at "
-	    "most %u",
-	    target->pid, s->running, SEVERAL_MAX, s->count, SEVERAL_EVER_MAX);
+	say_unless(s->options->quiet,
+	           "memattach: PID %d and others are not profiled: there are %zu sessions, of at most %u, and were "
+	           "%zu, of at "
+	           "most %u",
+	           target->pid, s->running, SEVERAL_MAX, s->count, SEVERAL_EVER_MAX);
 }
 
 /* What is refused for want of room is asked again at the next look: sessions may have ended. */
@@ -241,7 +232,7 @@ static enum exit_status sum_up(const struct several *s)
 	for (unsigned i = 0; i < OUTCOMES; i++)
 		all += s->ended[i];
 	session_process_sum(s->ended, text, sizeof text);
-	say(s, "%u sessions:%s", all, text);
+	say_unless(s->options->quiet, "%u sessions:%s", all, text);
 	return session_process_worst(s->ended);
 }
 

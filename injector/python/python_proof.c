@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/grow.h"
 
 #define PAUSE_NS 1000000 /* after the first look, twice as long after each further one */
 #define PAUSES_MAX 64u   /* of one proof, so that thousands of busy threads take no longer than a few */
@@ -44,31 +43,8 @@ struct look {
 
 static void forget_places(struct python_thread *t)
 {
-	for (uint32_t i = 0; i < t->place_count; i++) {
-		free(t->places[i].function);
-		free(t->places[i].file);
-	}
-	free(t->places);
-	t->places = NULL;
-	t->place_count = t->frames = 0;
-}
-
-static int keep_place(struct prover *pr, struct python_thread *t, const struct python_place *place, struct err *e)
-{
-	struct python_shown shown = { .line = place->line };
-
-	int rc = budget_take(&pr->budget, sizeof shown + strlen(place->function) + strlen(place->file) + 2, e);
-	if (rc)
-		return rc;
-	shown.function = strdup(place->function);
-	shown.file = strdup(place->file);
-	if (!shown.function || !shown.file || !grow_list(t->places, t->place_count)) {
-		free(shown.function);
-		free(shown.file);
-		return err_set(e, ENOMEM, "no memory for frames");
-	}
-	t->places[t->place_count++] = shown;
-	return 0;
+	shown_frames_free(&t->places, &t->place_count);
+	t->frames = 0;
 }
 
 static int on_frame(void *context, const struct python_frame *frame, struct err *e)
@@ -80,7 +56,10 @@ static int on_frame(void *context, const struct python_frame *frame, struct err 
 	if (rc)
 		return rc;
 	l->t->frames++;
-	return l->t->place_count < PYTHON_PLACES_MAX ? keep_place(l->pr, l->t, &place, e) : 0;
+	const struct shown_frame shown = { .function = place.function, .file = place.file, .line = place.line };
+	return l->t->place_count < PYTHON_PLACES_MAX
+	               ? shown_frames_add(&l->t->places, &l->t->place_count, &shown, &l->pr->budget, e)
+	               : 0;
 }
 
 static bool is_listed(struct prover *pr, uint64_t state)

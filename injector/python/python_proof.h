@@ -25,18 +25,12 @@
 
 #include "python/python_attached.h"
 #include "python/python_find.h"
+#include "process/shown_frames.h"
 
 #define PYTHON_PROOF_BYTES (64ull << 20) /* budget */
 #define PYTHON_PROOF_WORK (1ull << 30)   /* bytes that are read: about a second */
 #define PYTHON_LOOKS 8u                  /* an eighth of a second */
 #define PYTHON_PLACES_MAX 64u            /* frames of a thread whose text is kept */
-
-/* A frame as text; both malloc'ed. */
-struct python_shown {
-	char *function;
-	char *file;
-	int32_t line; /* PYTHON_NO_LINE: none */
-};
 
 struct python_thread {
 	struct python_state state;
@@ -46,7 +40,7 @@ struct python_thread {
 	bool moved;    /* it changed under each look; what follows is empty */
 	bool truncated;
 	uint32_t frames;
-	struct python_shown *places; /* innermost first */
+	struct shown_frame *places; /* innermost first */
 	uint32_t place_count;
 };
 

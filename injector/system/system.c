@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -62,17 +61,6 @@ struct supervisor {
 	unsigned asked;
 	bool said_all;
 };
-
-static __attribute__((format(printf, 2, 3))) void say(const struct supervisor *s, const char *format, ...)
-{
-	va_list ap;
-
-	if (s->options->quiet)
-		return;
-	va_start(ap, format);
-	say_line(stderr, 0, format, ap);
-	va_end(ap);
-}
 
 /* ---- sessions ---- */
 
@@ -208,7 +196,7 @@ static void see_attached(struct supervisor *s, uint64_t now_ns)
 		s->first_bytes = p->share->bytes > s->first_bytes ? p->share->bytes : s->first_bytes;
 		pause_after(s, cpu_of(p->session), now_ns);
 		if (s->options->verbose)
-			say(s, "attached to %d (%s)", p->is.pid, p->is.name);
+			say_unless(s->options->quiet, "attached to %d (%s)", p->is.pid, p->is.name);
 	}
 }
 
@@ -216,7 +204,8 @@ static void refused(struct supervisor *s, struct seen_process *p, uint64_t now_n
 {
 	process_refuse(p, p->share->why[0] ? p->share->why : "its session ended without a word", now_ns);
 	if (unseen_add(&s->said, "", p->is.pid, p->why))
-		say(s, "memattach: PID %d (%s) is not profiled: %s", p->is.pid, p->is.name, p->why);
+		say_unless(s->options->quiet, "memattach: PID %d (%s) is not profiled: %s", p->is.pid, p->is.name,
+		           p->why);
 }
 
 /* It goes on with another program. */
@@ -344,10 +333,10 @@ static void take_unseen(const struct supervisor *s, struct unseen *u)
 static void say_unseen(const struct supervisor *s, const struct unseen *u)
 {
 	for (size_t i = 0; i < u->count && i < SHOWN_ROWS; i++)
-		say(s, "  not profiled: %u %s: %s", u->list[i].count, u->list[i].name[0] ? u->list[i].name : "?",
-		    u->list[i].why);
+		say_unless(s->options->quiet, "  not profiled: %u %s: %s", u->list[i].count,
+		           u->list[i].name[0] ? u->list[i].name : "?", u->list[i].why);
 	if (u->count > SHOWN_ROWS)
-		say(s, "  and %zu lines more, in %s", u->count - SHOWN_ROWS, s->roster.path);
+		say_unless(s->options->quiet, "  and %zu lines more, in %s", u->count - SHOWN_ROWS, s->roster.path);
 }
 
 static void write_roster(struct supervisor *s, bool shown)
@@ -386,7 +375,7 @@ static void say_all(struct supervisor *s, uint64_t now_ns)
 		return;
 	s->said_all = true;
 	take_unseen(s, &u);
-	say(s, "%u processes are profiled, %u are not", s->came_about, unseen_total(&u));
+	say_unless(s->options->quiet, "%u processes are profiled, %u are not", s->came_about, unseen_total(&u));
 	unseen_free(&u);
 }
 
@@ -556,11 +545,11 @@ static enum exit_status sum_up(struct supervisor *s)
 
 	write_roster(s, true);
 	if (s->dumps.removed)
-		say(s, "%u dumps of processes that had ended made way: --max-size is %s", s->dumps.removed,
-		    size_format((double)s->options->max_bytes, bytes));
+		say_unless(s->options->quiet, "%u dumps of processes that had ended made way: --max-size is %s",
+		           s->dumps.removed, size_format((double)s->options->max_bytes, bytes));
 	session_process_sum(s->ended, text, sizeof text);
-	say(s, "%u sessions:%s", s->came_about, text);
-	say(s, "memanalyze %s", s->options->directory);
+	say_unless(s->options->quiet, "%u sessions:%s", s->came_about, text);
+	say_unless(s->options->quiet, "memanalyze %s", s->options->directory);
 	return s->came_about ? session_process_worst(s->ended) : EXIT_NOT_ATTACHED;
 }
 

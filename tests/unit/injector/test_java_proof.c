@@ -86,7 +86,7 @@ static const char *said_next(const char *at, char *text, size_t size)
 	return NULL;
 }
 
-static void shown_text(const struct java_shown *f, char *text, size_t size)
+static void shown_text(const struct shown_frame *f, char *text, size_t size)
 {
 	if (f->native)
 		snprintf(text, size, "%s (Native Method)", f->function);
