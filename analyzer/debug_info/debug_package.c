@@ -2,6 +2,7 @@
 #include "debug_info/debug_package.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,52 +11,59 @@
 
 static const char ending[] = ".list";
 
-/* Whether a line of the list is the path: as it is, or without the /usr into which /bin and /lib were merged. */
-static bool has_line(FILE *list, const char *path)
+struct search {
+	struct debug_package *list;
+	size_t count, left; /* that have no name yet */
+};
+
+/* As it is, or without the /usr into which /bin and /lib were merged. */
+static bool is_path(const char *line, const char *path)
+{
+	return !strcmp(line, path) || (!strncmp(path, "/usr/", 5) && !strcmp(line, path + 4));
+}
+
+/* The package of NAME.list, or of libc6:amd64.list. */
+static void name_package(struct search *q, struct debug_package *p, const char *file)
+{
+	size_t n = strcspn(file, ":"), m = strlen(file) - (sizeof ending - 1);
+
+	n = n < m ? n : m;
+	if (n + sizeof "-dbgsym" > sizeof p->name)
+		return;
+	snprintf(p->name, sizeof p->name, "%.*s-dbgsym", (int)n, file);
+	q->left--;
+}
+
+static void read_list(struct search *q, FILE *list, const char *file)
 {
 	AUTO_FREE char *line = NULL;
-	const char *old = strncmp(path, "/usr/", 5) ? path : path + 4;
 	size_t room = 0;
 	ssize_t n;
 
-	while ((n = getline(&line, &room, list)) > 0) {
+	while (q->left && (n = getline(&line, &room, list)) > 0) {
 		line[n - 1] = line[n - 1] == '\n' ? 0 : line[n - 1];
-		if (!strcmp(line, path) || !strcmp(line, old))
-			return true;
+		for (size_t i = 0; i < q->count; i++)
+			if (!q->list[i].name[0] && is_path(line, q->list[i].path))
+				name_package(q, &q->list[i], file);
 	}
-	return false;
 }
 
-static bool is_of(const char *lists, const char *name, const char *path)
+void debug_packages_find(const char *lists, struct debug_package *list, size_t count)
 {
-	char file[4096];
-
-	if ((size_t)snprintf(file, sizeof file, "%s/%s", lists, name) >= sizeof file)
-		return false;
-	FILE *list = fopen(file, "re");
-	bool found = list && has_line(list, path);
-	if (list)
-		fclose(list);
-	return found;
-}
-
-bool debug_package_find(const char *lists, const char *path, char name[DEBUG_PACKAGE_NAME])
-{
+	struct search q = { list, count, count };
 	DIR *directory = opendir(lists);
 	const struct dirent *entry;
-	bool found = false;
+	char path[4096];
 
-	while (directory && !found && (entry = readdir(directory))) {
+	while (directory && q.left && (entry = readdir(directory))) {
 		size_t n = strlen(entry->d_name), m = sizeof ending - 1;
-		if (n <= m || strcmp(entry->d_name + n - m, ending) != 0 || !is_of(lists, entry->d_name, path))
+		if (n <= m || strcmp(entry->d_name + n - m, ending) != 0 ||
+		    (size_t)snprintf(path, sizeof path, "%s/%s", lists, entry->d_name) >= sizeof path)
 			continue;
-		n = strcspn(entry->d_name, ":"); /* libc6:amd64.list */
-		n = n < strlen(entry->d_name) - m ? n : strlen(entry->d_name) - m;
-		found = n + sizeof "-dbgsym" <= DEBUG_PACKAGE_NAME;
-		if (found)
-			snprintf(name, DEBUG_PACKAGE_NAME, "%.*s-dbgsym", (int)n, entry->d_name);
+		AUTO_FCLOSE FILE *file = fopen(path, "re");
+		if (file)
+			read_list(&q, file, entry->d_name);
 	}
 	if (directory)
 		closedir(directory);
-	return found;
 }

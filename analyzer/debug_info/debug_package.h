@@ -3,13 +3,17 @@
 #ifndef MEMATTACH_DEBUG_PACKAGE_H
 #define MEMATTACH_DEBUG_PACKAGE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #define DEBUG_PACKAGE_LISTS "/var/lib/dpkg/info"
 #define DEBUG_PACKAGE_NAME 128u
 
-/* "mariadb-server-core-dbgsym"; false: the file is of no package here. lists: the directory with them. */
-bool debug_package_find(const char *lists, const char *path, char name[DEBUG_PACKAGE_NAME]);
+struct debug_package {
+	const char *path;              /* of the file */
+	char name[DEBUG_PACKAGE_NAME]; /* "mariadb-server-core-dbgsym"; "": the file is of no package here */
+};
+
+/* Finds the names of all, in one pass over the lists. lists: the directory with them. */
+void debug_packages_find(const char *lists, struct debug_package *list, size_t count);
 
 #endif

@@ -8,6 +8,7 @@
 
 #define ROWS_SEEN 500u
 #define WORTH_SAYING 0.05 /* of the total */
+#define IMAGES_SAID 20u   /* more of them cannot hold so much */
 
 /* The image of the function that is shown first, if that has no name. */
 static uint32_t unnamed_image(const struct report *r, const struct report_row *row)
@@ -19,15 +20,32 @@ static uint32_t unnamed_image(const struct report *r, const struct report_row *r
 	return report_locations(r, place, &n)[own.location].function ? 0 : PLACE_IMAGE(place);
 }
 
-static void put_image(const struct text *t, const struct image *image)
+static void put_image(const struct text *t, const struct image *image, const char *package)
 {
-	char name[LINE_TEXT], package[DEBUG_PACKAGE_NAME];
-	const char *const lists = t->report->options.package_lists;
-	bool found = lists && image->path && debug_package_find(lists, image->path, package);
+	char name[LINE_TEXT];
 
 	text_module(image, name);
 	fprintf(t->out, "Functions of %s that hold much have no names: %s%smemanalyze --debuginfod would name them.\n",
-	        name, found ? package : "", found ? ", or " : "");
+	        name, package, package[0] ? ", or " : "");
+}
+
+/* Those whose functions hold much, in the order of the images. */
+static void put_images(const struct text *t, const double *shares)
+{
+	const struct images *images = &t->report->images;
+	struct debug_package packages[IMAGES_SAID] = { 0 };
+	uint32_t list[IMAGES_SAID];
+	size_t count = 0;
+
+	for (uint32_t i = 1; i < images->count && count < IMAGES_SAID; i++)
+		if (shares[i] >= WORTH_SAYING)
+			list[count++] = i;
+	for (size_t i = 0; i < count; i++)
+		packages[i].path = images->list[list[i]].path ? images->list[list[i]].path : "";
+	if (t->report->options.package_lists && count)
+		debug_packages_find(t->report->options.package_lists, packages, count);
+	for (size_t i = 0; i < count; i++)
+		put_image(t, &images->list[list[i]], packages[i].name);
 }
 
 void text_unnamed(const struct text *t)
@@ -45,7 +63,5 @@ void text_unnamed(const struct text *t)
 		report_want_symbols(r, i, r->rows.count);
 		shares[unnamed_image(r, row)] += report_share(r, row, f);
 	}
-	for (uint32_t i = 1; i < r->images.count; i++)
-		if (shares[i] >= WORTH_SAYING)
-			put_image(t, &r->images.list[i]);
+	put_images(t, shares);
 }

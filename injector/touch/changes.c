@@ -58,6 +58,14 @@ int changes_add(struct changes *c, enum change_kind kind, uint64_t address, cons
 	return (int)c->count++;
 }
 
+void changes_keep(struct changes *c, size_t count)
+{
+	for (; c->count > count; c->count--) {
+		const struct change *row = &c->list[c->count - 1];
+		c->sums[row->kind][row->state]--;
+	}
+}
+
 void changes_set(struct changes *c, int row, enum change_state state)
 {
 	struct change *change = &c->list[row];

@@ -111,6 +111,8 @@ enum change_class change_class(enum change_kind kind);
 /* A row of CHANGE_OF_BYTES, CHANGE_LISTED; its number, or -ENOMEM. Numbers are good until changes_forget(). */
 int changes_add(struct changes *c, enum change_kind kind, uint64_t address, const void *old, const void *new,
                 unsigned bytes, struct err *e) WARN_UNUSED;
+/* Drops all rows but the first so many: those that were added last are none after all. */
+void changes_keep(struct changes *c, size_t count);
 void changes_set(struct changes *c, int row, enum change_state state);
 /* The next row of the kind after `row`, or before it; begin with -1. -1: there is none. */
 int changes_next(const struct changes *c, enum change_kind kind, int row);

@@ -91,10 +91,11 @@ static bool has_rows(const struct session *s)
 }
 
 /* Whether a row is in force its bytes tell, so it counts as made. In the target the program may have written, and what
- * makes no sense is passed over. */
+ * makes no sense is passed over. All or none: half of them would be taken for all of them the next time. */
 int code_patches_adopt(struct session *s, struct err *e)
 {
 	const uint64_t at = s->payload.block.code_patches_address;
+	const size_t before = s->changes.count;
 	struct code_rows all;
 
 	if (!at || has_rows(s))
@@ -110,6 +111,8 @@ int code_patches_adopt(struct session *s, struct err *e)
 		else
 			rc = row;
 	}
+	if (rc < 0)
+		changes_keep(&s->changes, before);
 	return rc;
 }
 

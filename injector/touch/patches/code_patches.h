@@ -14,7 +14,8 @@
 
 /* Adds the rows of session.hooks, whose detours are mapped, to the table of changes, and lists them in the payload. */
 int code_patches_list(struct session *s, struct err *e) WARN_UNUSED;
-/* Those of another memattach, as the payload lists them; nothing where the table has rows. */
+/* Those of another memattach, as the payload lists them; nothing where the table has rows. After a failure it
+ * has none, and this may be tried again. */
 int code_patches_adopt(struct session *s, struct err *e) WARN_UNUSED;
 
 struct code_patches_result {

@@ -22,29 +22,34 @@ static void write_list(const char *directory, const char *package, const char *t
 	assert_int_equal(fclose(list), 0);
 }
 
-static void test_the_package_of_a_file(void **state)
+static void test_the_packages_of_files(void **state)
 {
-	char directory[] = "/tmp/test-lists-XXXXXX", name[DEBUG_PACKAGE_NAME], command[100];
+	struct debug_package list[] = { { .path = "/usr/sbin/server" },
+		                        { .path = "/usr/sbin/serve" },
+		                        { .path = "/usr/lib/x86_64-linux-gnu/libold.so.1" },
+		                        { .path = "/usr/sbin/other" } };
+	char directory[] = "/tmp/test-lists-XXXXXX", command[100];
 
 	(void)state;
 	assert_non_null(mkdtemp(directory));
 	write_list(directory, "server.list", "/.\n/usr/sbin\n/usr/sbin/server\n/usr/sbin/server-more\n");
 	write_list(directory, "libold1:amd64.list", "/lib/x86_64-linux-gnu/libold.so.1");
 	write_list(directory, "server.md5sums", "/usr/sbin/other\n");
-	assert_true(debug_package_find(directory, "/usr/sbin/server", name));
-	assert_string_equal(name, "server-dbgsym");
-	assert_true(debug_package_find(directory, "/usr/lib/x86_64-linux-gnu/libold.so.1", name));
-	assert_string_equal(name, "libold1-dbgsym");
-	assert_false(debug_package_find(directory, "/usr/sbin/serve", name));
-	assert_false(debug_package_find(directory, "/usr/sbin/other", name));
-	assert_false(debug_package_find("/nowhere", "/usr/sbin/server", name));
+	debug_packages_find("/nowhere", list, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(list[i].name, "");
+	debug_packages_find(directory, list, 4);
+	assert_string_equal(list[0].name, "server-dbgsym");
+	assert_string_equal(list[1].name, "");
+	assert_string_equal(list[2].name, "libold1-dbgsym");
+	assert_string_equal(list[3].name, "");
 	snprintf(command, sizeof command, "rm -r %s", directory);
 	assert_int_equal(system(command), 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_package_of_a_file) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_packages_of_files) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

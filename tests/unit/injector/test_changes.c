@@ -132,6 +132,27 @@ static void test_the_next_session_has_its_own_rows(void **state)
 }
 
 /* Each kind says who undoes it: docs, the receipt and --doctor print that. */
+/* What could not be adopted whole. */
+static void test_rows_that_were_added_last_are_dropped(void **state)
+{
+	struct changes c = { 0 }, before;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(changes_add(&c, CHANGE_GOT_ENTRY, 8, "1", "2", 1, &e), 0);
+	changes_set(&c, 0, CHANGE_MADE);
+	before = c;
+	assert_int_equal(changes_add(&c, CHANGE_GOT_ENTRY, 16, "1", "2", 1, &e), 1);
+	assert_int_equal(changes_add(&c, CHANGE_PYTHON_WORD, 24, "1", "2", 1, &e), 2);
+	changes_set(&c, 2, CHANGE_MADE);
+	changes_keep(&c, 1);
+	assert_int_equal(c.count, 1);
+	assert_memory_equal(c.sums, before.sums, sizeof c.sums);
+	assert_int_equal(changes_next(&c, CHANGE_PYTHON_WORD, -1), -1);
+	assert_int_equal(changes_next(&c, CHANGE_GOT_ENTRY, -1), 0);
+	changes_free(&c);
+}
+
 static void test_each_kind_says_who_undoes_it(void **state)
 {
 	(void)state;
@@ -146,6 +167,7 @@ int main(void)
 		cmocka_unit_test(test_a_change_is_undone_backwards),
 		cmocka_unit_test(test_a_write_that_fails_is_no_change),
 		cmocka_unit_test(test_the_next_session_has_its_own_rows),
+		cmocka_unit_test(test_rows_that_were_added_last_are_dropped),
 		cmocka_unit_test(test_each_kind_says_who_undoes_it),
 	};
 
