@@ -5,6 +5,7 @@
 #define MEMATTACH_REGISTERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,6 +19,8 @@
 /* Of a thread that the caller traces and that is stopped. False: errno says why. */
 bool registers_read(pid_t tid, struct registers *regs);
 bool registers_write(pid_t tid, const struct registers *regs);
+/* The extended state of such a thread, vectors included, as XSAVE lays it out; how much it is, 0: it cannot be read. */
+size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes);
 
 /* Bytes of the extended register state that XSAVE may write on this machine, 0 if it cannot be told. */
 uint64_t registers_extended_bytes(void);

@@ -23,6 +23,8 @@ struct looking {
 	const struct census_heap *heap;
 	struct census_memory *memory;
 	bool python;
+	block_wanted_fn wanted;
+	const void *context;
 	uint64_t none[NONE_WORDS];
 	uint8_t *window;
 	uint64_t window_start, window_end;
@@ -177,6 +179,11 @@ static int add_at(struct looking *l, uint64_t block, uint64_t end, struct err *e
 	return data ? add_block(l, data, have, end - block, e) : 0;
 }
 
+static bool is_wanted(const struct looking *l, uint64_t block)
+{
+	return !l->wanted || l->wanted(l->context, block);
+}
+
 /* A block begins behind the size of its chunk, and uses the first word of the next one. */
 static int look_at_segment(struct looking *l, const struct heap_segment *s, struct err *e)
 {
@@ -185,7 +192,7 @@ static int look_at_segment(struct looking *l, const struct heap_segment *s, stru
 	for (uint64_t at = heap_marks_next(&s->marks, s->start), end; at < s->top && rc == 0 && !l->types->over;
 	     at = end) {
 		end = heap_segment_chunk_end(s, at);
-		if (!heap_marks_is_free(&s->marks, at))
+		if (!heap_marks_is_free(&s->marks, at) && is_wanted(l, at + 16))
 			rc = add_at(l, at + 16, end + 8 < s->end ? end + 8 : s->end, e);
 	}
 	return rc;
@@ -228,11 +235,11 @@ static int look_at_extent(struct looking *l, const struct extent *x, struct err 
 	int rc = 0;
 
 	if (x->kind == REGION_MAPPED) /* one block each: a window would be read for nothing */
-		return census_read(l->memory, x->start, first, sizeof first)
+		return is_wanted(l, x->start + 16) && census_read(l->memory, x->start, first, sizeof first)
 		               ? add_block(l, first + 16, sizeof first - 16, x->end - x->start - 16, e)
 		               : 0;
-	for (uint64_t at = x->start; x->kind == REGION_PYTHON && at + size <= x->end && rc == 0 && !l->types->over;
-	     at += size) {
+	for (uint64_t at = x->start;
+	     x->kind == REGION_PYTHON && !l->wanted && at + size <= x->end && rc == 0 && !l->types->over; at += size) {
 		if (at + size > l->window_end) /* whole pools */
 			l->window_start = l->window_end = 0;
 		rc = look_at_pool(l, at, size, e);
@@ -240,7 +247,8 @@ static int look_at_extent(struct looking *l, const struct extent *x, struct err 
 	return rc;
 }
 
-int block_types_take(struct block_types *t, const struct census_heap *h, struct census_memory *memory, struct err *e)
+int block_types_take(struct block_types *t, const struct census_heap *h, struct census_memory *memory,
+                     block_wanted_fn wanted, const void *context, struct err *e)
 {
 	AUTO_FREE struct looking *l = calloc(1, sizeof *l);
 	AUTO_FREE uint8_t *window = malloc(WINDOW_BYTES + CENSUS_PAGE);
@@ -252,6 +260,8 @@ int block_types_take(struct block_types *t, const struct census_heap *h, struct 
 	l->types = t;
 	l->heap = h;
 	l->memory = memory;
+	l->wanted = wanted;
+	l->context = context;
 	l->python = h->pools.pools > 0;
 	l->window = window;
 	census_memory_refresh(memory);

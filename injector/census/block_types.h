@@ -31,9 +31,12 @@ struct block_types {
 	struct map by_word;        /* number of the type + 1; 0: none */
 };
 
-/* block_types_free afterwards; on failure, too. */
+/* Is a block, by where it begins, one of those that are asked for? */
+typedef bool (*block_wanted_fn)(const void *context, uint64_t block);
+
+/* wanted: NULL: all. block_types_free afterwards; on failure, too. */
 int block_types_take(struct block_types *t, const struct census_heap *h, struct census_memory *memory,
-                     struct err *e) WARN_UNUSED;
+                     block_wanted_fn wanted, const void *context, struct err *e) WARN_UNUSED;
 void block_types_free(struct block_types *t);
 /* What type number i is called. */
 const char *block_types_name(const struct block_types *t, size_t i);

@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include "base/now.h"
+#include "census/census_lost.h"
 #include "process/live_thread.h"
 
 /* Bytes that may be read: each page that is there some times, and what lists are long. */
 #define READ_TIMES 8u
 #define READ_LEAST (1ull << 30)
 
-static int scan_mapping(struct census *c, struct page_scan *scan, const struct mapping *m, struct err *e)
+static int scan_mapping(struct resident_pages *pages, struct page_scan *scan, const struct mapping *m, struct err *e)
 {
 	int rc = 0;
 
@@ -19,29 +20,32 @@ static int scan_mapping(struct census *c, struct page_scan *scan, const struct m
 		if (!page_scan_step(scan, &at, m->end))
 			break; /* unmapped meanwhile */
 		for (size_t k = 0; k < scan->count && rc == 0; k++)
-			rc = resident_pages_add(&c->pages, &scan->runs[k], e);
+			rc = resident_pages_add(pages, &scan->runs[k], e);
 	}
 	return rc;
 }
 
-static int scan_all(struct census *c, struct err *e)
+static int scan_pages(const struct target *t, const struct maps *maps, struct resident_pages *pages, struct err *e)
 {
 	struct page_scan scan;
 	struct region r;
-	struct memory_use use = { 0 };
 
-	int rc = page_scan_open(&scan, c->target, e);
+	int rc = page_scan_open(&scan, t, e);
 	if (rc < 0)
 		return rc;
-	page_scan_prepare(&scan, c->target, &c->maps);
-	for (size_t i = 0; i < c->maps.count && rc == 0; i++)
-		if (region_of_mapping(&r, &c->maps.list[i]))
-			rc = scan_mapping(c, &scan, &c->maps.list[i], e);
+	page_scan_prepare(&scan, t, maps);
+	for (size_t i = 0; i < maps->count && rc == 0; i++)
+		if (region_of_mapping(&r, &maps->list[i]))
+			rc = scan_mapping(pages, &scan, &maps->list[i], e);
 	page_scan_close(&scan);
-	if (rc == 0)
-		rc = target_memory_use(c->target, &use, e);
-	c->rss_after = use.resident;
 	return rc;
+}
+
+int census_scan(const struct target *t, struct maps *maps, struct resident_pages *pages, struct err *e)
+{
+	int rc = live_thread_maps(t, maps, e);
+
+	return rc == 0 ? scan_pages(t, maps, pages, e) : rc;
 }
 
 static bool is_stack(const void *context, size_t mapping)
@@ -49,25 +53,28 @@ static bool is_stack(const void *context, size_t mapping)
 	return stack_owners_name(context, mapping) != NULL;
 }
 
-static int take_heap(struct census *c, struct err *e)
+static int take_heap(struct census *c, const struct census_wish *wish, struct err *e)
 {
-	struct target_memory memory;
-	struct census_memory reader;
 	int writable = -1;
 
-	int rc = live_thread_memory(c->target, &memory, &writable, e);
+	int rc = live_thread_memory(c->target, &c->process, &writable, e);
 	if (rc < 0)
 		return rc;
 	close(writable);
-	rc = census_memory_open(&reader, c->target, &c->maps, &memory, &c->pages,
+	c->has_process = true;
+	rc = census_memory_open(&c->memory, c->target, &c->maps, &c->process, &c->pages,
 	                        READ_LEAST + READ_TIMES * c->rss_after, e);
-	if (rc == 0) {
-		rc = census_heap_take(&c->heap, c->target, &c->maps, &reader, is_stack, &c->stacks, e);
-		if (rc == 0)
-			rc = block_types_take(&c->types, &c->heap, &reader, e);
-		census_memory_close(&reader);
+	if (rc == 0 && wish->lost) {
+		rc = page_sums_open(&c->sums, &c->pages, e);
+		c->memory.sums = &c->sums;
 	}
-	target_memory_close(&memory);
+	if (rc == 0)
+		rc = census_heap_take(&c->heap, c->target, &c->maps, &c->memory, is_stack, &c->stacks, e);
+	c->memory.sums = NULL; /* the words that types are known by are not followed */
+	if (rc == 0)
+		rc = block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
+	if (rc == 0 && wish->lost)
+		rc = lost_look(c, wish->budget_ns, e);
 	return rc;
 }
 
@@ -150,7 +157,7 @@ static int add_extents(struct census *c, struct err *e)
 	return rc;
 }
 
-static int take_all(struct census *c, struct err *e)
+static int look_at_pages(struct census *c, struct err *e)
 {
 	struct memory_use use = { 0 };
 
@@ -161,10 +168,20 @@ static int take_all(struct census *c, struct err *e)
 	if (rc == 0)
 		rc = stack_owners_find(&c->stacks, c->target, &c->maps, e);
 	if (rc == 0)
-		rc = scan_all(c, e);
-	c->when_ns = now_ns(CLOCK_MONOTONIC);
+		rc = scan_pages(c->target, &c->maps, &c->pages, e);
 	if (rc == 0)
-		rc = take_heap(c, e);
+		rc = target_memory_use(c->target, &use, e);
+	c->rss_after = use.resident;
+	c->when_ns = now_ns(CLOCK_MONOTONIC);
+	return rc;
+}
+
+static int take_all(struct census *c, const struct census_wish *wish, struct err *e)
+{
+	int rc = look_at_pages(c, e);
+
+	if (rc == 0)
+		rc = take_heap(c, wish, e);
 	for (size_t i = 0; i < c->maps.count && rc == 0; i++)
 		rc = add_mapping(c, i, e);
 	if (rc == 0)
@@ -173,10 +190,10 @@ static int take_all(struct census *c, struct err *e)
 	return rc;
 }
 
-int census_take(struct census *c, const struct target *target, struct err *e)
+int census_take(struct census *c, const struct target *target, const struct census_wish *wish, struct err *e)
 {
-	*c = (struct census){ .target = target };
-	int rc = take_all(c, e);
+	*c = (struct census){ .target = target, .lost.wanted = wish->lost };
+	int rc = take_all(c, wish, e);
 	if (rc == -EACCES || rc == -EPERM)
 		target_explain_permission(target, e);
 	return rc;
@@ -184,6 +201,11 @@ int census_take(struct census *c, const struct target *target, struct err *e)
 
 void census_free(struct census *c)
 {
+	lost_free(c);
+	if (c->memory.cache)
+		census_memory_close(&c->memory);
+	if (c->has_process)
+		target_memory_close(&c->process);
 	region_table_free(&c->regions);
 	census_heap_free(&c->heap);
 	block_types_free(&c->types);

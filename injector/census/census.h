@@ -11,14 +11,32 @@
 #define MEMATTACH_CENSUS_H
 
 #include "census/block_types.h"
+#include "census/reach/reach_settle.h"
 #include "census/heap/census_heap.h"
 #include "census/pages/region_table.h"
 #include "census/pages/stack_owners.h"
 #include "process/target.h"
 
+/* What nothing points to, as far as it was asked for. */
+struct census_lost {
+	bool wanted, known;
+	char why[160];    /* it is not known */
+	struct maps maps; /* of the moment in which it was counted */
+	struct resident_pages pages;
+	struct reach_figures figures;
+	struct block_types types;
+	uint64_t stopped_ns;
+};
+
 struct census {
 	const struct target *target;
 	struct maps maps; /* owns the names */
+	bool has_process;
+	struct target_memory process;
+	struct census_memory memory;
+	struct page_sums sums;
+	struct reach reach;
+	struct census_lost lost;
 	struct stack_owners stacks;
 	struct resident_pages pages;
 	struct census_heap heap;
@@ -29,8 +47,14 @@ struct census {
 	uint64_t when_ns;                 /* CLOCK_MONOTONIC */
 };
 
+/* What is looked at beside what is always told. */
+struct census_wish {
+	bool lost;
+	uint64_t budget_ns; /* for following pointers; then it is given up */
+};
+
 /* Reads it all. census_free afterwards; on failure, too. */
-int census_take(struct census *c, const struct target *t, struct err *e) WARN_UNUSED;
+int census_take(struct census *c, const struct target *t, const struct census_wish *wish, struct err *e) WARN_UNUSED;
 void census_free(struct census *c);
 /* Bytes that VmRSS has and the sum has not, or the other way round, beyond what VmRSS itself changed. */
 uint64_t census_gap(const struct census *c);

@@ -55,15 +55,14 @@ static int compare_types(const void *a, const void *b)
 	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
 }
 
-static void put_type(const struct printing *p, uint32_t number)
+static void put_type(const struct block_types *t, uint32_t number, const struct block_types *old, uint64_t all)
 {
-	const struct block_types *t = &p->census->types, *old = p->view->before ? &p->view->before->types : NULL;
 	const struct type_figures *f = &t->list[number];
 	char bytes[SIZE_TEXT], change[SIZE_TEXT + 1] = "", line[512];
 	uint32_t same;
 
 	int n = snprintf(line, sizeof line, "%11s %5.1f %% %11" PRIu64, size_format((double)f->bytes, bytes),
-	                 t->bytes ? 100 * (double)f->bytes / (double)t->bytes : 0, f->blocks);
+	                 all ? 100 * (double)f->bytes / (double)all : 0, f->blocks);
 	if (old) {
 		const bool known = string_table_find(&old->names, t->names.list[number], &same);
 		census_format_change((double)f->bytes - (known ? (double)old->list[same].bytes : 0), change);
@@ -74,9 +73,9 @@ static void put_type(const struct printing *p, uint32_t number)
 	census_put_line(line);
 }
 
-int census_put_types(const struct printing *p, uint32_t rows, struct err *e)
+static int put_types(const struct block_types *t, const struct block_types *old, uint64_t all, uint32_t rows,
+                     struct err *e)
 {
-	const struct block_types *t = &p->census->types;
 	uint32_t *order = calloc(t->names.count + 1, sizeof *order);
 
 	if (!order)
@@ -85,12 +84,42 @@ int census_put_types(const struct printing *p, uint32_t rows, struct err *e)
 		order[i] = i;
 	sorting_types = t->list;
 	qsort(order, t->names.count, sizeof *order, compare_types);
-	if (t->bytes)
-		printf("\n%11s %7s %11s%s  by type\n", "live", "", "blocks", p->view->before ? "       change" : "");
 	for (uint32_t i = 0; i < rows && i < t->names.count && t->list[order[i]].blocks; i++)
-		put_type(p, order[i]);
+		put_type(t, order[i], old, all);
 	free(order);
+	return 0;
+}
+
+int census_put_types(const struct printing *p, uint32_t rows, struct err *e)
+{
+	const struct block_types *t = &p->census->types, *old = p->view->before ? &p->view->before->types : NULL;
+
+	if (t->bytes)
+		printf("\n%11s %7s %11s%s  by type\n", "live", "", "blocks", old ? "       change" : "");
+	int rc = put_types(t, old, t->bytes, rows, e);
 	if (t->full)
 		printf("There are more types than are told apart.\n");
-	return 0;
+	return rc;
+}
+
+int census_put_lost(const struct printing *p, unsigned rows, struct err *e)
+{
+	const struct census_lost *lost = &p->census->lost;
+	char bytes[SIZE_TEXT], line[256];
+
+	if (!lost->wanted)
+		return 0;
+	if (!lost->known) {
+		puts("");
+		snprintf(line, sizeof line, "No pointer to: not known, %s.", lost->why);
+		census_put_line(line);
+		return 0;
+	}
+	printf("\nNo pointer to %s in %" PRIu64 " blocks, %.2f %% of live (stopped for %.0f ms)\n",
+	       size_format((double)lost->figures.lost_bytes, bytes), lost->figures.lost_blocks,
+	       lost->figures.live_bytes ? 100 * (double)lost->figures.lost_bytes / (double)lost->figures.live_bytes : 0,
+	       (double)lost->stopped_ns / 1e6);
+	int rc = put_types(&lost->types, NULL, lost->figures.lost_bytes, rows, e);
+	puts("A pointer in the kernel, compressed or encrypted would not be seen.");
+	return rc;
 }

@@ -106,6 +106,23 @@ static void put_types(struct json *j, const struct block_types *t)
 	json_flag(j, "more_types", t->full);
 }
 
+static void put_lost(struct json *j, const struct census_lost *lost)
+{
+	json_object_line(j, "unreachable");
+	json_flag(j, "known", lost->known);
+	if (lost->why[0])
+		json_string(j, "why", lost->why);
+	json_number(j, "stopped_ms", (double)lost->stopped_ns / 1e6);
+	if (lost->known) {
+		json_unsigned(j, "blocks", lost->figures.lost_blocks);
+		json_unsigned(j, "bytes", lost->figures.lost_bytes);
+		json_unsigned(j, "of_blocks", lost->figures.live_blocks);
+		json_unsigned(j, "of_bytes", lost->figures.live_bytes);
+		put_types(j, &lost->types);
+	}
+	json_object_end(j);
+}
+
 void census_json(const struct census *c, const struct census_view *view)
 {
 	struct json j = { .out = stdout };
@@ -132,6 +149,8 @@ void census_json(const struct census *c, const struct census_view *view)
 	if (c->heap.pools.pools)
 		put_python(&j, &c->heap.pools);
 	put_types(&j, &c->types);
+	if (c->lost.wanted)
+		put_lost(&j, &c->lost);
 	json_array(&j, "regions");
 	for (size_t i = 0; i < c->regions.count; i++)
 		put_region(&j, &c->regions.list[i]);

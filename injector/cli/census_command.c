@@ -9,6 +9,10 @@
 #include "cli/options.h"
 #include "host/say.h"
 #include "process/memory_room.h"
+#include "run/census_stop.h"
+
+#define MAX_STOP_NS 1000000000ull
+#define BUDGET_NS 60000000000ull
 
 /* -ESRCH: it has ended meanwhile. */
 static int wait_for(const struct target *t, uint64_t ns, struct err *e)
@@ -28,6 +32,15 @@ static int tell(const struct census *c, const struct census *before, const struc
 	return census_report(c, &view, e);
 }
 
+static int take(struct census *c, const struct target *t, const struct session_options *o, struct err *e)
+{
+	const struct census_wish wish = { .lost = o->unreachable,
+		                          .budget_ns = o->budget_ns ? o->budget_ns : BUDGET_NS };
+
+	int rc = census_take(c, t, &wish, e);
+	return rc == 0 && wish.lost ? census_stop(c, o->max_stop_ns ? o->max_stop_ns : MAX_STOP_NS, e) : rc;
+}
+
 /* Looks until there is nothing more to tell. */
 static int look(const struct target *t, const struct session_options *o, struct err *e)
 {
@@ -35,7 +48,7 @@ static int look(const struct target *t, const struct session_options *o, struct 
 	struct census now, before = { 0 };
 	bool again = true;
 
-	int rc = census_take(&now, t, e);
+	int rc = take(&now, t, o, e);
 	if (rc == 0 && !o->for_ns)
 		rc = tell(&now, NULL, o, e);
 	while (rc == 0 && apart_ns && again) {
@@ -44,7 +57,7 @@ static int look(const struct target *t, const struct session_options *o, struct 
 		rc = wait_for(t, apart_ns, e);
 		now = (struct census){ 0 };
 		if (rc == 0)
-			rc = census_take(&now, t, e);
+			rc = take(&now, t, o, e);
 		if (rc == 0 && !o->for_ns && !o->json)
 			puts("");
 		if (rc == 0)
@@ -55,6 +68,8 @@ static int look(const struct target *t, const struct session_options *o, struct 
 	}
 	if (rc == 0 && o->output)
 		rc = census_file_write(&now, o->output, e);
+	if (rc < 0 && target_has_ended(t))
+		rc = err_set(e, ESRCH, "it has ended"); /* in the middle of a look */
 	census_free(&before);
 	census_free(&now);
 	return rc;

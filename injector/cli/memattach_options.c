@@ -53,6 +53,18 @@ static const struct option_row rows[] = {
 	  .value = OPTION_VALUE_WORDS,
 	  .words = "region size type",
 	  .help = "show --census by mapping, or its live blocks by size or type" },
+	{ .code = OPTION_UNREACHABLE,
+	  .name = "unreachable",
+	  .help = "with --census: also which blocks of malloc nothing points to; stops PID for the moment in which "
+	          "its memory is read" },
+	{ .code = OPTION_MAX_STOP,
+	  .name = "max-stop",
+	  .argument = "TIME",
+	  .help = "--unreachable stops PID for no longer than that (1s), and not at all if more is foreseen" },
+	{ .code = OPTION_BUDGET,
+	  .name = "budget",
+	  .argument = "TIME",
+	  .help = "how long --unreachable may follow pointers before that (60s), while PID runs" },
 	{ .code = OPTION_JSON, .name = "json", .help = "write what --census tells as JSON" },
 
 	{ .group = "Sampling" },

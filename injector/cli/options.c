@@ -243,6 +243,9 @@ static int parse_one(int c, const char *argument, struct session_options *o, enu
 	case OPTION_CENSUS: *command = COMMAND_CENSUS; break;
 	case OPTION_FOR: rc = time_parse(argument, &o->for_ns, &e); break;
 	case OPTION_BY: return parse_by(argument, &o->by);
+	case OPTION_UNREACHABLE: o->unreachable = true; break;
+	case OPTION_MAX_STOP: rc = time_parse(argument, &o->max_stop_ns, &e); break;
+	case OPTION_BUDGET: rc = time_parse(argument, &o->budget_ns, &e); break;
 	case OPTION_JSON: o->json = true; break;
 	case OPTION_MMAP: o->groups |= GROUP_BIT(GROUP_MMAP); break;
 	case OPTION_HOOKS: return parse_hooks(argument, &o->hooks);
@@ -352,6 +355,11 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", "--json goes with --census");
 	if ((o->for_ns || o->by) && command != COMMAND_CENSUS)
 		return usage("%s", o->by ? "--by goes with --census" : "--for goes with --census");
+	if (o->unreachable && command != COMMAND_CENSUS)
+		return usage("%s", "--unreachable goes with --census");
+	if (!o->unreachable && (o->max_stop_ns || o->budget_ns))
+		return usage("%s",
+		             o->budget_ns ? "--budget goes with --unreachable" : "--max-stop goes with --unreachable");
 	if (s->children && (o->trigger_count || o->every_ns))
 		return usage("%s", "--children goes with one session from now on: not with --when or --every");
 	return 0;

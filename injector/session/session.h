@@ -76,14 +76,16 @@ struct session_options {
 	bool found_later;                      /* by --children: that it ends before it is attached to is no error */
 	struct trigger triggers[TRIGGERS_MAX]; /* any of them begins the session; none: it begins at once */
 	unsigned trigger_count;
-	uint64_t every_ns; /* sessions begin so far apart; 0: there is one */
-	unsigned keep;     /* dumps of them */
-	bool no_cache;     /* compile unwind tables anew, keep none */
-	bool no_symbols;   /* do not name the frames at the end */
-	bool live;         /* show the live heap meanwhile */
-	bool json;         /* --census: as JSON */
-	uint64_t for_ns;   /* --census: so long between its two looks; 0: there is one */
-	enum census_by by; /* --census: what its rows are */
+	uint64_t every_ns;               /* sessions begin so far apart; 0: there is one */
+	unsigned keep;                   /* dumps of them */
+	bool no_cache;                   /* compile unwind tables anew, keep none */
+	bool no_symbols;                 /* do not name the frames at the end */
+	bool live;                       /* show the live heap meanwhile */
+	bool json;                       /* --census: as JSON */
+	uint64_t for_ns;                 /* --census: so long between its two looks; 0: there is one */
+	enum census_by by;               /* --census: what its rows are */
+	bool unreachable;                /* --census: also what nothing points to */
+	uint64_t max_stop_ns, budget_ns; /* for that; 0: as usual */
 	bool quiet;
 	bool verbose;
 };

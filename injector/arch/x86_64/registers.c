@@ -39,6 +39,13 @@ bool registers_write(pid_t tid, const struct registers *regs)
 	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &iov) == 0;
 }
 
+size_t registers_read_extended(pid_t tid, void *buffer, size_t bytes)
+{
+	struct iovec iov = { buffer, bytes };
+
+	return ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, &iov) == 0 ? iov.iov_len : 0;
+}
+
 uint64_t registers_extended_bytes(void)
 {
 	unsigned eax, ebx, ecx, edx;

@@ -8,6 +8,7 @@
 #include "census/heap/tcache.h"
 
 #define WINDOW_BYTES (1u << 20)
+#define WINDOW_BYTES_AGAIN (2 * CENSUS_PAGE)
 #define LEAST_CHUNK 32u
 #define PROOF_CHUNKS 8u    /* that follow each other where a walk goes on after a gap */
 #define BACK_CHUNKS 256u   /* how far it goes back */
@@ -27,6 +28,7 @@ struct walk {
 	struct heap_segment *segment;
 	struct census_memory *memory;
 	uint8_t *window;
+	uint64_t window_bytes;
 	uint64_t window_start, window_end, top;
 	unsigned rewinds;
 };
@@ -48,7 +50,7 @@ static bool read_window(struct walk *w, uint64_t at, uint64_t bytes)
 static void read_header(struct walk *w, uint64_t chunk, uint64_t header[2])
 {
 	header[0] = header[1] = 0;
-	if ((chunk < w->window_start || chunk + 16 > w->window_end) && !read_window(w, chunk, WINDOW_BYTES))
+	if ((chunk < w->window_start || chunk + 16 > w->window_end) && !read_window(w, chunk, w->window_bytes))
 		return;
 	if (chunk + 16 <= w->window_end)
 		memcpy(header, w->window + (chunk - w->window_start), 16);
@@ -180,6 +182,7 @@ static int walk_all(struct walk *w, struct err *e)
 			if (!s->main)
 				break;
 			at = skip_from(w, at);
+			w->heap->foreign |= at < s->end;
 			continue;
 		}
 		if (!size) {
@@ -199,7 +202,7 @@ static int walk_all(struct walk *w, struct err *e)
 
 int chunk_walk(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, struct err *e)
 {
-	struct walk w = { .heap = h, .segment = s, .memory = memory };
+	struct walk w = { .heap = h, .segment = s, .memory = memory, .window_bytes = WINDOW_BYTES };
 
 	w.window = malloc(WINDOW_BYTES);
 	if (!w.window)
@@ -208,4 +211,57 @@ int chunk_walk(struct glibc_heap *h, struct heap_segment *s, struct census_memor
 	int rc = walk_all(&w, e);
 	free(w.window);
 	return rc;
+}
+
+/* What follows is no chunk that is known: the top, the end of a heap, or what has come to it since. */
+static bool is_last(struct walk *w, uint64_t at)
+{
+	const struct heap_segment *s = w->segment;
+	uint64_t header[2];
+
+	if (at == w->top || at + LEAST_CHUNK > s->end || (!s->main && is_fencepost(w, at)))
+		return true;
+	read_header(w, at, header);
+	return (header[1] & ~15ull) >= LEAST_CHUNK && (header[1] & ~15ull) > s->end - at;
+}
+
+static int walk_again(struct walk *w, uint64_t at, uint64_t to, struct err *e)
+{
+	struct heap_segment *s = w->segment;
+	bool is_free;
+	int rc = 0;
+
+	while ((at < to || !heap_marks_begins(&s->marks, at)) && !is_last(w, at) && rc == 0) {
+		const uint64_t size = chunk_at(w, at, &is_free);
+		if (!size) {
+			w->heap->lost_bytes += to > at ? to - at : CENSUS_PAGE;
+			return 0;
+		}
+		heap_marks_clear(&s->marks, at, at + size);
+		heap_marks_begin(&s->marks, at, is_free);
+		rc = is_free ? 0 : note_tcache(w, at, size, e);
+		at += size;
+	}
+	if (is_last(w, at)) {
+		heap_marks_clear(&s->marks, at, s->marks.end);
+		s->top = at;
+	}
+	return rc;
+}
+
+int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, uint64_t from,
+                     uint64_t to, struct err *e)
+{
+	uint8_t window[WINDOW_BYTES_AGAIN];
+	struct walk w = {
+		.heap = h, .segment = s, .memory = memory, .window = window, .window_bytes = WINDOW_BYTES_AGAIN
+	};
+
+	from = from > s->start ? from : s->start;
+	uint64_t at = heap_marks_previous(&s->marks, from + 16);
+	to = to < s->end ? to : s->end;
+	if (at && at < from && heap_segment_chunk_end(s, at) >= to) /* in a block: no header is there */
+		return 0;
+	(void)is_top(&w, 0);
+	return walk_again(&w, at ? at : s->start, to, e);
 }

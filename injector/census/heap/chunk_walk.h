@@ -14,5 +14,10 @@
 
 /* Fills in the marks and top of a segment, and notes what may be a tcache. -ENOMEM. */
 int chunk_walk(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, struct err *e) WARN_UNUSED;
+/* Walks again, while the process stands still, what has changed in [from, to); as far as it takes until a chunk begins
+ * where one began. Parts that change are given in ascending order. What cannot be a chunk is counted as lost. -ENOMEM.
+ */
+int chunk_walk_again(struct glibc_heap *h, struct heap_segment *s, struct census_memory *memory, uint64_t from,
+                     uint64_t to, struct err *e) WARN_UNUSED;
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "census/heap/tcache.h"
 
+#include "host/clocks.h"
+
 #define SMALL_BINS 64u /* for chunks of 32, 48 … bytes; those after them are of several sizes */
 #define LEAST_CHUNK 32u
 #define BINS_MAX 76u
 #define ATTEMPTS 3u
+#define LIST_MOST (1u << 20)    /* chunks, where it may be a circle */
 #define CACHED_MOST (16u << 20) /* no larger chunk is in a list: glibc_find takes a limit of 8 MiB at most */
 
 static unsigned bin_count(const struct glibc_heap *h)
@@ -28,13 +31,24 @@ static uint64_t reveal(const struct glibc_heap *h, uint64_t place, uint64_t valu
 static uint64_t live_size(const struct glibc_heap *h, uint64_t chunk, struct heap_segment **segment)
 {
 	*segment = glibc_heap_segment(h, chunk);
-	if (!*segment || !heap_marks_begins(&(*segment)->marks, chunk) || heap_marks_is_free(&(*segment)->marks, chunk))
+	if (!*segment || !heap_marks_begins(&(*segment)->marks, chunk) ||
+	    (!h->again_until_ns && heap_marks_is_free(&(*segment)->marks, chunk)))
 		return 0;
 	/* The end of a longer one is not looked for: it may be far away, and asked for by any number of lists. */
 	struct heap_segment near = **segment;
 	near.marks.end = near.marks.end - chunk < CACHED_MOST ? near.marks.end : chunk + CACHED_MOST;
 	const uint64_t bytes = heap_segment_chunk_end(&near, chunk) - chunk;
 	return bytes < CACHED_MOST ? bytes : 0;
+}
+
+/* Again, a list may lead to what is marked already, and so for ever. */
+static bool is_too_long(struct glibc_heap *h, uint64_t steps)
+{
+	if (h->again_until_ns && (steps > LIST_MOST || (steps % 256 == 255 && monotonic_ns() > h->again_until_ns)))
+		h->contradictions++;
+	else
+		return false;
+	return true;
 }
 
 /* Follows a list of chunks, whose next is a pointer to a block or to a chunk. Each is marked, so it ends. */
@@ -44,7 +58,7 @@ static void follow(struct glibc_heap *h, struct census_memory *memory, uint64_t 
 	struct heap_segment *segment;
 	uint64_t next;
 
-	while (chunk) {
+	for (uint64_t steps = 0; chunk && !is_too_long(h, steps); steps++) {
 		const uint64_t bytes = chunk % 16 ? 0 : live_size(h, chunk, &segment);
 		if (!bytes || (size && bytes != size) || !census_read(memory, chunk + 16, &next, sizeof next)) {
 			h->contradictions++;
@@ -88,15 +102,25 @@ static bool is_tcache(struct glibc_heap *h, const uint16_t *counts, const uint64
 		const uint64_t bytes = entries[i] && entries[i] % 16 == 0 ? live_size(h, entries[i] - 16, &segment) : 0;
 		if (entries[i] && (!bytes || (i < SMALL_BINS && bytes != LEAST_CHUNK + 16 * i)))
 			return false;
-		if (h->glibc.release < 42 &&
-		    !counts[i] != !entries[i]) /* from 42 on it counts what there is room for */
+		/* From 42 on it counts what there is room for; and its thread may stand between the two. */
+		if (h->glibc.release < 42 && !h->again_until_ns && !counts[i] != !entries[i])
 			return false;
 		any |= entries[i] != 0;
 	}
 	return any;
 }
 
-static void follow_tcache(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk)
+/* May these be lists, of which some change now? */
+static bool may_be_lists(const struct glibc_heap *h, const uint64_t *entries)
+{
+	for (unsigned i = 0; i < bin_count(h); i++)
+		if (entries[i] && (entries[i] % 16 || !glibc_heap_segment(h, entries[i])))
+			return false;
+	return true;
+}
+
+/* False: it is none, and cannot become one as long as it is the same block. */
+static bool follow_tcache(struct glibc_heap *h, struct census_memory *memory, uint64_t chunk)
 {
 	const unsigned bins = bin_count(h);
 	uint16_t counts[BINS_MAX];
@@ -107,14 +131,17 @@ static void follow_tcache(struct glibc_heap *h, struct census_memory *memory, ui
 		census_memory_refresh(memory);
 		if (!census_read(memory, chunk + 16, counts, bins * sizeof *counts) ||
 		    !census_read(memory, chunk + 16 + bins * sizeof *counts, entries, bins * sizeof *entries))
-			return;
+			return true;
 		is_one = is_tcache(h, counts, entries);
+		if (!is_one && !may_be_lists(h, entries))
+			return false;
 	}
 	if (!is_one)
-		return;
+		return true;
 	for (unsigned i = 0; i < bins; i++)
 		if (entries[i])
 			follow(h, memory, entries[i] - 16, 16, i < SMALL_BINS ? LEAST_CHUNK + 16 * i : 0, &h->cached);
+	return true;
 }
 
 void tcaches_follow(struct glibc_heap *h, struct census_memory *memory)
@@ -122,6 +149,23 @@ void tcaches_follow(struct glibc_heap *h, struct census_memory *memory)
 	if (!h->glibc.release)
 		return;
 	census_memory_refresh(memory);
+	size_t kept = 0;
 	for (size_t i = 0; i < h->tcache_count; i++)
-		follow_tcache(h, memory, h->tcaches[i]);
+		if (follow_tcache(h, memory, h->tcaches[i]))
+			h->tcaches[kept++] = h->tcaches[i];
+	h->tcache_count = kept;
+}
+
+void lists_follow_again(struct glibc_heap *h, struct census_memory *memory, uint64_t until_ns)
+{
+	const struct chunk_list fast = h->fast, cached = h->cached;
+
+	h->again_until_ns = until_ns;
+	h->contradictions = 0;
+	fastbins_follow(h, memory);
+	for (size_t i = 0; i < h->tcache_count && h->glibc.release && monotonic_ns() <= until_ns; i++)
+		(void)follow_tcache(h, memory, h->tcaches[i]);
+	h->again_until_ns = 0;
+	h->fast = fast;
+	h->cached = cached;
 }

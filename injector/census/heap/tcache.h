@@ -14,5 +14,10 @@ bool tcache_may_be(const struct glibc_heap *h, uint64_t chunk_bytes);
 void fastbins_follow(struct glibc_heap *h, struct census_memory *memory);
 /* Marks as free what is in tcaches; malloc_trim would leave it. */
 void tcaches_follow(struct glibc_heap *h, struct census_memory *memory);
+/*
+ * Both again while the process stands still, also of what was marked as free before; until then at the latest. Sums of
+ * the first time stay, contradictions are those of this time.
+ */
+void lists_follow_again(struct glibc_heap *h, struct census_memory *memory, uint64_t until_ns);
 
 #endif

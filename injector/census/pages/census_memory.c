@@ -133,5 +133,8 @@ bool census_read_range(struct census_memory *m, uint64_t start, void *buffer, si
 			count = 0;
 		}
 	}
-	return (count == 0 || read_pieces(m, pieces, count)) && in_budget;
+	in_budget = (count == 0 || read_pieces(m, pieces, count)) && in_budget;
+	if (m->sums && in_budget)
+		page_sums_note(m->sums, start, buffer, bytes);
+	return in_budget;
 }

@@ -8,7 +8,7 @@
 #define MEMATTACH_CENSUS_MEMORY_H
 
 #include "census/pages/mapped_files.h"
-#include "census/pages/resident_pages.h"
+#include "census/pages/page_sums.h"
 #include "process/target_memory.h"
 
 #define CENSUS_CACHE_PAGES 1024u /* a power of two */
@@ -17,6 +17,7 @@ struct census_memory {
 	struct target_memory memory; /* charged */
 	struct budget budget;
 	const struct resident_pages *pages;
+	struct page_sums *sums; /* of what census_read_range reads; NULL: none are noted */
 	struct mapped_files files;
 	uint64_t *cached; /* addresses of the pages in cache + 1 */
 	uint8_t (*cache)[CENSUS_PAGE];

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/census_lost.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "census/reach/reach_roots.h"
+#include "host/clocks.h"
+
+#define TRIED_BYTES (32ull << 20)
+#define STOP_NS 2000000ull /* for the threads and the list of pages */
+
+void lost_is_unknown(struct census *c, const char *format, ...)
+{
+	va_list arguments;
+
+	c->lost.known = false;
+	if (c->lost.why[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(c->lost.why, sizeof c->lost.why, format, arguments);
+	va_end(arguments);
+}
+
+/* Requests that are under way hold pointers in the kernel, which nobody tells. */
+static bool has_requests(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->count; i++)
+		if (strstr(maps->list[i].path, "[io_uring]") || !strncmp(maps->list[i].path, "/[aio]", 6))
+			return true;
+	return false;
+}
+
+static bool has_swapped(const struct resident_pages *pages)
+{
+	for (size_t i = 0; i < pages->count; i++)
+		if (pages->runs[i].swapped)
+			return true;
+	return false;
+}
+
+/* What is known before: where pointers may be that cannot be read, or blocks that were not found. */
+static void check_heap(struct census *c)
+{
+	const struct glibc_heap *h = &c->heap.glibc;
+
+	if (!h->glibc.layout)
+		lost_is_unknown(c, "its heap is not one of glibc");
+	else if (h->lists_unknown)
+		lost_is_unknown(c, "the release of its glibc is not known");
+	else if (h->over || h->foreign || h->lost_bytes)
+		lost_is_unknown(c, "%s",
+		                h->over      ? "its heap was not walked to its end"
+		                : h->foreign ? "others than malloc have parts of brk's heap"
+		                             : "parts of its heap changed too often");
+	else if (has_swapped(&c->pages))
+		lost_is_unknown(c, "a part of it is in swap, and stays there");
+	else if (has_requests(&c->maps))
+		lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
+}
+
+int lost_look(struct census *c, uint64_t budget_ns, struct err *e)
+{
+	struct err why;
+
+	check_heap(c);
+	if (c->lost.why[0])
+		return 0;
+	int rc = reach_open(&c->reach, &c->heap, &c->memory, &c->maps, &c->sums, &why);
+	if (rc < 0 && rc != -E2BIG) {
+		*e = why;
+		return rc;
+	}
+	if (rc < 0) {
+		lost_is_unknown(c, "%s", why.text);
+		return 0;
+	}
+	c->reach.give_up_ns = monotonic_ns() + budget_ns;
+	reach_look(&c->reach);
+	reach_prepare(&c->reach);
+	if (c->reach.over)
+		lost_is_unknown(c, "to follow all pointers takes longer than --budget");
+	return 0;
+}
+
+uint64_t lost_expected_ns(struct census *c)
+{
+	const uint64_t before = monotonic_ns(), bytes = c->sums.page_count * CENSUS_PAGE;
+	uint64_t tried = reach_try_reading(&c->reach, TRIED_BYTES);
+	const uint64_t ns = monotonic_ns() - before;
+
+	return STOP_NS + (tried ? (uint64_t)((double)bytes / (double)tried * (double)ns) : 0);
+}
+
+int lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_ns, struct err *e)
+{
+	struct census_lost *lost = &c->lost;
+
+	maps_free(&lost->maps);
+	resident_pages_free(&lost->pages);
+	c->reach.give_up_ns = until_ns;
+	int rc = census_scan(c->target, &lost->maps, &lost->pages, e);
+	if (rc == 0)
+		rc = reach_settle(&c->reach, &lost->maps, &lost->pages, stop, e);
+	lost->known = rc == 0;
+	return rc;
+}
+
+static bool is_lost(const void *context, uint64_t block)
+{
+	return reach_is_lost(context, block);
+}
+
+int lost_count(struct census *c, struct err *e)
+{
+	if (!c->lost.known)
+		return 0;
+	if (has_swapped(&c->lost.pages))
+		lost_is_unknown(c, "a part of it has gone to swap");
+	c->lost.figures = reach_count(&c->reach);
+	return c->lost.known ? block_types_take(&c->lost.types, &c->heap, &c->memory, is_lost, &c->reach, e) : 0;
+}
+
+void lost_free(struct census *c)
+{
+	reach_close(&c->reach);
+	page_sums_close(&c->sums);
+	block_types_free(&c->lost.types);
+	resident_pages_free(&c->lost.pages);
+	maps_free(&c->lost.maps);
+}

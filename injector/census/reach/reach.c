@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/reach/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "host/clocks.h"
+
+#define POINTER_MASK 0xffffffffffffull /* the upper 16 bits may be a tag */
+#define CACHE_PAGES 4096u
+#define AHEAD_PAGES 64u
+#define CLOCK_EVERY 256u /* reads, and blocks */
+
+struct page_cache {
+	uint64_t addresses[CACHE_PAGES]; /* + 1 */
+	uint8_t pages[CACHE_PAGES][CENSUS_PAGE];
+	unsigned reads;
+};
+
+int reach_open(struct reach *r, struct census_heap *heap, struct census_memory *memory, const struct maps *maps,
+               struct page_sums *sums, struct err *e)
+{
+	*r = (struct reach){ .heap = heap, .memory = memory, .maps = maps, .sums = sums, .give_up_ns = UINT64_MAX };
+	r->cache = calloc(1, sizeof *r->cache);
+	if (!r->cache)
+		return err_set(e, ENOMEM, "no memory for pages that are read");
+	return block_space_open(&r->blocks, heap, e);
+}
+
+void reach_close(struct reach *r)
+{
+	block_space_close(&r->blocks);
+	free(r->queue);
+	free(r->cache);
+	*r = (struct reach){ 0 };
+}
+
+void reach_refresh(struct reach *r)
+{
+	memset(r->cache->addresses, 0, sizeof r->cache->addresses);
+}
+
+static void look_at_clock(struct reach *r, size_t count)
+{
+	if (count % CLOCK_EVERY == 0 && monotonic_ns() > r->give_up_ns)
+		r->over = true;
+}
+
+static bool read_pages(struct reach *r, uint64_t page, size_t count)
+{
+	struct target_memory memory = r->memory->memory;
+	struct err ignored;
+
+	memory.budget = NULL; /* time is the limit */
+	uint8_t *data = r->cache->pages[page / CENSUS_PAGE % CACHE_PAGES];
+	if (target_read(&memory, page, data, count * CENSUS_PAGE, &ignored) < 0)
+		return false;
+	if (r->sums)
+		page_sums_note(r->sums, page, data, count * CENSUS_PAGE);
+	for (size_t i = 0; i < count; i++)
+		r->cache->addresses[page / CENSUS_PAGE % CACHE_PAGES + i] = page + i * CENSUS_PAGE + 1;
+	r->read_bytes += count * CENSUS_PAGE;
+	look_at_clock(r, r->cache->reads++);
+	return true;
+}
+
+/* A page, which is read with those that follow it up to `until`; NULL: it is not there. */
+static const uint8_t *page_at(struct reach *r, uint64_t page, uint64_t until)
+{
+	const size_t slot = page / CENSUS_PAGE % CACHE_PAGES;
+	const struct resident_pages *pages = r->memory->pages;
+
+	if (r->cache->addresses[slot] == page + 1)
+		return r->cache->pages[slot];
+	const size_t i = resident_pages_from(pages, page);
+	if (i == pages->count || pages->runs[i].start > page || pages->runs[i].swapped)
+		return NULL;
+	uint64_t end = until < pages->runs[i].end ? (until + CENSUS_PAGE - 1) / CENSUS_PAGE * CENSUS_PAGE
+	                                          : pages->runs[i].end;
+	size_t count = (size_t)((end - page) / CENSUS_PAGE);
+	count = count < AHEAD_PAGES ? count : AHEAD_PAGES;
+	count = count < CACHE_PAGES - slot ? count : CACHE_PAGES - slot;
+	memset(&r->cache->addresses[slot], 0, count * sizeof *r->cache->addresses);
+	return read_pages(r, page, count) || read_pages(r, page, 1) ? r->cache->pages[slot] : NULL;
+}
+
+void reach_word(struct reach *r, uint64_t word)
+{
+	uint32_t number;
+
+	word &= POINTER_MASK;
+	if (!block_space_near(&r->blocks, word) || !block_space_reach(&r->blocks, word, &number))
+		return;
+	if (!grow_list(r->queue, r->queued)) {
+		r->over = true;
+		return;
+	}
+	r->queue[r->queued++] = number;
+}
+
+static void look_at_words(struct reach *r, const uint8_t *data, size_t bytes, unsigned every)
+{
+	uint64_t word;
+
+	for (size_t at = 0; at + sizeof word <= bytes; at += every) {
+		memcpy(&word, data + at, sizeof word);
+		if (block_space_near(&r->blocks, word & POINTER_MASK))
+			reach_word(r, word);
+	}
+}
+
+void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every)
+{
+	uint8_t across[16]; /* the last bytes of a page, and the first of the next one */
+	bool has_last = false;
+
+	for (uint64_t at = start, next; at < end && !r->over; at = next) {
+		const uint64_t page = at - at % CENSUS_PAGE;
+		next = end - page < CENSUS_PAGE ? end : page + CENSUS_PAGE;
+		const uint8_t *data = page_at(r, page, end);
+		if (data && has_last && next - at >= 8) {
+			memcpy(across + 8, data, 8);
+			look_at_words(r, across + every, sizeof across - 1 - every, every);
+		}
+		if (data)
+			look_at_words(r, data + at % CENSUS_PAGE, next - at, every);
+		has_last = data && next - at >= 8;
+		if (has_last)
+			memcpy(across, data + CENSUS_PAGE - 8, 8);
+	}
+}
+
+void reach_drain(struct reach *r)
+{
+	while (r->looked < r->queued && !r->over) {
+		const struct block b = block_space_block(&r->blocks, r->queue[r->looked++]);
+		reach_range(r, b.start, b.end, 4);
+		look_at_clock(r, r->looked);
+	}
+}
+
+/* A chunk whose header is not there any more has gone with its memory. */
+static bool is_there(const struct reach *r, const struct block *b)
+{
+	const uint64_t page = (b->start - 1) / CENSUS_PAGE * CENSUS_PAGE;
+	const size_t i = resident_pages_from(r->memory->pages, page);
+
+	return i < r->memory->pages->count && r->memory->pages->runs[i].start <= page;
+}
+
+struct reach_figures reach_count(const struct reach *r)
+{
+	struct reach_figures f = { 0 };
+	struct block b;
+
+	for (size_t i = 0; i < r->blocks.count; i++) {
+		const struct block_part *p = &r->blocks.parts[i];
+		for (uint64_t at = p->start; !p->gone && at < p->end && block_space_next(p, at, &b); at = b.end) {
+			f.live_blocks++;
+			f.live_bytes += b.end - b.start;
+			if (block_space_is_reached(&r->blocks, b.number) || !is_there(r, &b))
+				continue;
+			f.lost_blocks++;
+			f.lost_bytes += b.end - b.start;
+		}
+	}
+	return f;
+}
+
+bool reach_is_lost(const struct reach *r, uint64_t start)
+{
+	const size_t i = block_space_from(&r->blocks, start);
+	const struct block_part *p = i < r->blocks.count ? &r->blocks.parts[i] : NULL;
+	struct block b;
+
+	return p && p->start <= start && !p->gone && block_space_next(p, start, &b) && b.start == start &&
+	       !block_space_is_reached(&r->blocks, b.number) && is_there(r, &b);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which blocks of malloc something points to: any word of memory that leads into a block keeps it, and so all that it
+ * points to.
+ *
+ * Most of it is done while the process runs (reach_open, reach_look). Pages are noted as they were when they were used
+ * (page_sums.h): when blocks were found in them, and when their words were looked at. At the end all threads are
+ * stopped, for as long as it takes to read all pages once more (reach_settle): those that are not as they were are
+ * walked and looked at again, with the registers and stacks. What is not reached then nothing points to: each pointer
+ * is in a page that is as it was, and was followed, or in one that was looked at while nothing could change. So the
+ * stop takes time by the memory that is there, and no copy of it is needed.
+ *
+ * Words that only look like pointers keep blocks, too; and what was reached while the process ran stays reached. So
+ * blocks may be missed; none is found that is pointed to by a word of memory, at a multiple of four bytes.
+ */
+#ifndef MEMATTACH_REACH_H
+#define MEMATTACH_REACH_H
+
+#include "census/pages/page_sums.h"
+#include "census/reach/block_space.h"
+
+struct reach_figures {
+	uint64_t live_blocks, live_bytes; /* usable ones */
+	uint64_t lost_blocks, lost_bytes; /* of them: nothing points there */
+};
+
+struct reach {
+	struct census_heap *heap;
+	struct census_memory *memory;
+	const struct maps *maps;
+	struct page_sums *sums; /* NULL while the process stands still */
+	struct block_space blocks;
+	uint32_t *queue; /* numbers of blocks that were reached, and are to be looked at */
+	size_t queued, looked;
+	uint64_t give_up_ns; /* CLOCK_MONOTONIC */
+	uint64_t read_bytes;
+	bool over; /* it took too long, or there was no memory: what was reached is not all */
+	struct page_cache *cache;
+};
+
+/* A word that leads to a block: it is reached, and so will be what it points to. */
+void reach_word(struct reach *r, uint64_t word);
+/* All words of a range that is there; every: how many bytes they are apart. */
+void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every);
+/* Looks at all blocks that were reached. */
+void reach_drain(struct reach *r);
+/* Forgets what was read: the process has run. */
+void reach_refresh(struct reach *r);
+
+/* After the walk of the heap, during which sums were noted. -ENOMEM, -E2BIG. reach_close afterwards; on failure, too.
+ */
+int reach_open(struct reach *r, struct census_heap *heap, struct census_memory *memory, const struct maps *maps,
+               struct page_sums *sums, struct err *e) WARN_UNUSED;
+void reach_close(struct reach *r);
+
+/* All live blocks, and those that were not reached, by the pages that are there now. */
+struct reach_figures reach_count(const struct reach *r);
+/* Is this live block, by where it begins, not reached? */
+bool reach_is_lost(const struct reach *r, uint64_t start);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "census/reach/reach_roots.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define STACK_BYTES_MAX (64ull << 20)
+
+bool root_may_hold(const struct mapping *m, bool private)
+{
+	struct region region;
+
+	if (!region_of_mapping(&region, m) || region.kind == REGION_KERNEL)
+		return false;
+	return private || region.kind == REGION_SHARED || (m->shared && m->prot & PROT_WRITE);
+}
+
+unsigned root_every(const struct mapping *m)
+{
+	return !m->inode && m->prot & PROT_EXEC ? 1 : 4;
+}
+
+bool root_may_be_stack(const struct maps *maps, const struct mapping *m)
+{
+	if (!strcmp(m->path, "[stack]"))
+		return true;
+	return !m->path[0] && !m->inode && !m->shared && m->prot & PROT_WRITE && m->end - m->start <= STACK_BYTES_MAX &&
+	       m > maps->list && m[-1].end == m->start && m[-1].prot == PROT_NONE;
+}
+
+/* A range but for what blocks are in. */
+static void look_between_parts(struct reach *r, uint64_t start, uint64_t end, unsigned every)
+{
+	for (size_t i = block_space_from(&r->blocks, start); start < end && !r->over; i++) {
+		const struct block_part *p = i < r->blocks.count ? &r->blocks.parts[i] : NULL;
+		const uint64_t until = p && p->start < end ? p->start : end;
+		if (start < until)
+			reach_range(r, start, until, every);
+		start = p && p->start < end ? p->end : end;
+	}
+}
+
+static void look_at_mapping(struct reach *r, const struct mapping *m)
+{
+	const struct resident_pages *pages = r->memory->pages;
+
+	for (size_t i = resident_pages_from(pages, m->start);
+	     i < pages->count && pages->runs[i].start < m->end && !r->over; i++) {
+		const struct page_run *run = &pages->runs[i];
+		if (!run->swapped && root_may_hold(m, !run->file))
+			look_between_parts(r, run->start > m->start ? run->start : m->start,
+			                   run->end < m->end ? run->end : m->end, root_every(m));
+	}
+}
+
+void reach_look(struct reach *r)
+{
+	for (size_t i = 0; i < r->maps->count; i++)
+		if (!root_may_be_stack(r->maps, &r->maps->list[i]))
+			look_at_mapping(r, &r->maps->list[i]);
+	reach_drain(r);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory from which pointers lead to blocks: all that is there and is no block itself. Pages of files that nobody has
+ * written to hold none, shared memory may. Code that was generated may have them at any byte.
+ *
+ * Stacks are left for the moment in which all threads stand still: what is below their stack pointers was left behind
+ * by functions that have returned, and would keep blocks that nothing points to.
+ */
+#ifndef MEMATTACH_REACH_ROOTS_H
+#define MEMATTACH_REACH_ROOTS_H
+
+#include "census/reach/reach.h"
+
+/* May pages of a mapping hold pointers? private: those of its own, which are in no file. */
+bool root_may_hold(const struct mapping *m, bool private);
+/* How many bytes words may be apart in it. */
+unsigned root_every(const struct mapping *m);
+/* May it be the stack of a thread, with a guard below? */
+bool root_may_be_stack(const struct maps *maps, const struct mapping *m);
+
+/* Reaches blocks from all of it but stacks, and from them all others, while the process runs. */
+void reach_look(struct reach *r);
+
+#endif

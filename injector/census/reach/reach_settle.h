@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last step of reach.h, while all threads stand still. What is called here must not take long, and ends at
+ * reach.give_up_ns at the latest.
+ */
+#ifndef MEMATTACH_REACH_SETTLE_H
+#define MEMATTACH_REACH_SETTLE_H
+
+#include "census/reach/reach.h"
+
+struct reach_thread {
+	uint64_t sp, tp;
+};
+
+/* What the threads have in their registers, and the kernel of the process. */
+struct reach_stop {
+	uint64_t *words;
+	size_t word_count;
+	struct reach_thread *threads;
+	size_t thread_count;
+};
+
+/* Before the stop: reads what settling needs that is not yet noted. */
+void reach_prepare(struct reach *r);
+/* Reads so many bytes as reach_settle does, or all there are; how many there were. */
+uint64_t reach_try_reading(struct reach *r, uint64_t bytes);
+/*
+ * By the mappings and pages of now, which must stay until r is closed. -EAGAIN: a thread is in malloc: let them go on,
+ * and try again. -ETIME: it would take too long. -EBUSY: its heap was not as it must be. -ENOMEM.
+ */
+int reach_settle(struct reach *r, const struct maps *maps, const struct resident_pages *pages,
+                 const struct reach_stop *stop, struct err *e) WARN_UNUSED;
+
+#endif

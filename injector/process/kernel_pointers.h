@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Words that a program has given to the kernel, to have them back: what epoll_ctl() was told of each descriptor, and
+ * what timer_create() was. They may be the only pointers to a block.
+ */
+#ifndef MEMATTACH_KERNEL_POINTERS_H
+#define MEMATTACH_KERNEL_POINTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct kernel_pointers {
+	pid_t pid;
+	int *epolls; /* descriptors of the process */
+	size_t epoll_count;
+};
+
+/* Which descriptors are of epoll. -ENOMEM, or why they cannot be looked at. kernel_pointers_free afterwards. */
+int kernel_pointers_find(struct kernel_pointers *k, pid_t pid, struct err *e) WARN_UNUSED;
+/* Adds all words to a list of base/grow.h. -ENOMEM. */
+int kernel_pointers_read(const struct kernel_pointers *k, uint64_t **words, size_t *count, struct err *e) WARN_UNUSED;
+void kernel_pointers_free(struct kernel_pointers *k);
+
+#endif

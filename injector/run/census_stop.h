@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The moment in which a process stands still for its census (reach.h). All threads are stopped by ptrace (stop_all.h),
+ * registers and memory are read, and they go on: nothing of the process is written to, and nothing is in it that would
+ * have to be undone. If memattach is killed meanwhile the kernel resumes them.
+ *
+ * That moment is not had where a thread is in malloc, or the registers of one cannot be read: it sleeps in a call that
+ * a stop would harm (blocked_call.h). Other moments are tried then.
+ */
+#ifndef MEMATTACH_CENSUS_STOP_H
+#define MEMATTACH_CENSUS_STOP_H
+
+#include "census/census.h"
+
+/*
+ * Finds out what nothing points to, or why that is not known (census_lost). longest_ns: it is not stopped for longer at
+ * a time, and not at all if more is foreseen. -EINTR: a signal came; -ESRCH, -ENOMEM.
+ */
+int census_stop(struct census *c, uint64_t longest_ns, struct err *e) WARN_UNUSED;
+
+#endif

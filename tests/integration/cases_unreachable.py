@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""--census --unreachable: blocks that nothing points to, found in a stop that leaves nothing."""
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+from cases_census import OBJECTS, take
+from harm_kills import count_calls, kill_points
+from harness import PATIENCE, Victim, case
+from procfs import Failure, read_text, tasks_of
+from snapshot import Snapshot, check_same
+
+RUNS = 6
+KILLS = 30
+# A thread that sleeps in a write of which a part is done: a stop would make it return less.
+WRITING = """
+import os, sys, threading
+reader, writer = os.pipe()
+threading.Thread(target=os.write, args=(writer, bytes(1 << 20)), daemon=True).start()
+print("PID", os.getpid()); print("READY", flush=True)
+sys.stdin.read()
+assert len(os.read(reader, 65536)) == 65536
+"""
+
+
+def unreachable(context, pid, *options):
+    return json.loads(take(context, pid, "--unreachable", "--json", *options))["unreachable"]
+
+
+def truth(victim):
+    (line,) = [line for line in victim.lines.seen if line.startswith("TRUTH {")]
+    return json.loads(line[len("TRUTH "):])
+
+
+def check_found(found, known):
+    """What was lost, and nothing else: what is pointed to has other classes."""
+    assert found.get("known"), found
+    types = {row["name"]: row["blocks"] for row in found["types"]}
+    assert types == known and found["blocks"] == sum(known.values()) and found["bytes"] >= 72 * found["blocks"] / 2, (found, known)
+
+
+@case()
+def unreachable_blocks(context):
+    """Planted ones, exactly; none of those that are pointed to from anywhere, whether or not the process is busy."""
+    for arguments in ((), ("busy",)):
+        victim = Victim(context, "heap_pointers", *arguments)
+        known, before = truth(victim), Snapshot(victim.pid)
+        for _ in range(RUNS):
+            check_found(unreachable(context, victim.pid), known)
+        check_same(before, Snapshot(victim.pid), busy=True)
+        text = take(context, victim.pid, "--unreachable").splitlines()
+        at = next(number for number, line in enumerate(text) if line.startswith("No pointer to "))
+        assert re.match(r"^No pointer to 1\.\d+ MiB in 34095 blocks, \d+\.\d+ % of live \(stopped for \d+ ms\)$", text[at]), text
+        assert text[at + 1].endswith(" 20000  vtable  LostSingle") and text[at + 2].endswith(" 14095  vtable  LostNode"), text
+        assert text[at + 3] == "A pointer in the kernel, compressed or encrypted would not be seen." and max(map(len, text)) <= 80, text
+        victim.finish_by_stdin()
+
+
+@case()
+def unreachable_objects_of_python(context):
+    """What only objects of CPython's pools point to is reachable."""
+    victim = Victim(context, [context.program("python3"), "-c", OBJECTS.replace("object() for", "bytearray(700) for")])
+    found = unreachable(context, victim.pid)
+    assert found.get("known") and found["of_blocks"] > 200000 and found["blocks"] < 20, found
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+
+
+@case()
+def unreachable_is_not_known(context):
+    """Where a stop would harm, or last too long, or is not all: the reason is said, and the rest of the census."""
+    victim = Victim(context, "heap_pointers")
+    for options, why in ((("--max-stop", "1ms"), "it would be stopped for about 0.0 s: --max-stop allows that"),
+                         (("--budget", "1ms"), "to follow all pointers takes longer than --budget")):
+        found = unreachable(context, victim.pid, *options)
+        assert not found.get("known") and found["why"] == why and found["stopped_ms"] == 0, found
+        text = take(context, victim.pid, "--unreachable", *options)
+        assert f"\nNo pointer to: not known, {why}"[:80] in text and "live, " in text, text
+    victim.finish_by_stdin()
+    victim = Victim(context, [context.program("python3"), "-c", WRITING])
+    found = unreachable(context, victim.pid)
+    assert not found.get("known") and re.match(r"^thread \d+ sleeps in a call that a stop would harm$", found["why"]), found
+    victim.process.stdin.close()
+    assert victim.process.wait(PATIENCE) == 0
+    victim = Victim(context, "heap_states", "forged")
+    victim.send("go")
+    victim.wait(r"^FORGED$")
+    found = unreachable(context, victim.pid)
+    assert not found.get("known") and "heap" in found["why"], found
+    victim.finish_by_stdin()
+
+
+@case()
+def unreachable_disturbs_nobody(context):
+    """Calls that are slept in go on as if there had been no stop; signals are handled by whom they were."""
+    for command in (("sleeper", "nanosleep"), ("sleeper", "poll"), ("sleeper", "futex_timed"), ("sleeper", "read"), ("sleeper", "epoll_wait_forever"),
+                    ("sleeper", "semop"), ("signals",), ("first_thread",), ("fork_storm",), ("thread_churn",), ("alloc_loop",)):
+        victim = Victim(context, *command)
+        for _ in range(RUNS):
+            take(context, victim.pid, "--unreachable")
+        victim.check_alive()
+        victim.finish()
+
+
+def check_free(pid):
+    """No thread of it is traced, stopped or of another state than it would be."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        states = [read_text(f"/proc/{pid}/task/{tid}/status") for tid in tasks_of(pid)]
+        if states and not any(re.search(r"^State:\s+[tTZ]|^TracerPid:\s+[1-9]", state, re.M) for state in states):
+            return
+        time.sleep(0.01)
+    raise Failure(f"process {pid} is held: {states}")
+
+
+@case()
+def unreachable_killed(context):
+    """SIGKILL at each kind of system call and at random: no thread stays stopped, no process is left, nothing has changed."""
+    for command in (("heap_pointers", "busy"), ("alloc_loop",), ("signals",), ("sleeper", "poll")):
+        victim = Victim(context, *command)
+        before = Snapshot(victim.pid)
+        line = [context.memattach, "--census", "--unreachable", "-p", str(victim.pid)]
+        calls = {call: count for call, count in count_calls(context, line).items()
+                 if call[0] in ("ptrace", "waitid", "process_vm_readv", "ioctl", "sched_setscheduler", "rt_sigprocmask", "setitimer")}
+        assert any(call[0] == "ptrace" for call in calls), calls
+        killed = 0
+        for (_, number), count in kill_points(calls, KILLS):
+            process = context.start([context.tool("kill_at"), str(number), str(count), *line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            killed += process.wait(PATIENCE) == -signal.SIGKILL
+            check_free(victim.pid)
+        for _ in range(KILLS):
+            process = context.start(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(random.random() * 0.4)
+            process.kill()
+            killed += process.wait(PATIENCE) == -signal.SIGKILL
+            check_free(victim.pid)
+        assert killed >= KILLS, killed
+        assert not read_text(f"/proc/{victim.pid}/task/{victim.pid}/children").strip()
+        check_same(before, Snapshot(victim.pid), busy=True)
+        victim.check_alive()
+        (victim.finish_by_stdin if command[0] == "heap_pointers" else victim.finish)()
+
+
+@case()
+def unreachable_is_interrupted(context):
+    """Ctrl-C at any moment: it ends, and nothing is held."""
+    victim = Victim(context, "heap_pointers", "busy")
+    for _ in range(KILLS):
+        process = context.start([context.memattach, "--census", "--unreachable", "-p", str(victim.pid)], stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL)
+        time.sleep(random.random() * 0.5)
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+        check_free(victim.pid)
+    victim.finish_by_stdin()

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "census/reach/reach.h"
+
+#define BASE 0x7f0000000000ull
+#define HEAP_BYTES (1ull << 20)
+
+/* A page is the same as long as no bit of it differs from all that was read of it. */
+static void test_page_sums_see_each_bit(void **state)
+{
+	static uint8_t data[3 * CENSUS_PAGE];
+	const struct page_run runs[] = { { BASE, BASE + sizeof data, false, false, false } };
+	struct resident_pages pages = { 0 };
+	struct page_sums s;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(resident_pages_add(&pages, &runs[0], &e), 0);
+	assert_int_equal(page_sums_open(&s, &pages, &e), 0);
+	assert_false(page_sums_same(&s, BASE + 2 * CENSUS_PAGE, data + 2 * CENSUS_PAGE)); /* not read yet */
+	page_sums_close(&s);
+	assert_int_equal(page_sums_open(&s, &pages, &e), 0);
+	page_sums_note(&s, BASE, data, sizeof data);
+	page_sums_note(&s, BASE - CENSUS_PAGE, data, 2 * CENSUS_PAGE); /* of the first one nothing is kept */
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(page_sums_same(&s, BASE + i * CENSUS_PAGE, data + i * CENSUS_PAGE));
+	assert_false(page_sums_same(&s, BASE - CENSUS_PAGE, data));
+	assert_false(page_sums_same(&s, BASE + sizeof data, data));
+	for (unsigned bit = 0; bit < 8 * CENSUS_PAGE; bit++) {
+		const uint64_t before = page_sum(data);
+		data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_true(page_sum(data) != before);
+		data[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	data[CENSUS_PAGE + 17] = 1;
+	page_sums_note(&s, BASE + CENSUS_PAGE, data + CENSUS_PAGE, CENSUS_PAGE);
+	assert_false(page_sums_same(&s, BASE + CENSUS_PAGE, data + CENSUS_PAGE)); /* both contents were used */
+	data[17] = 1;
+	assert_false(page_sums_same(&s, BASE, data));
+	data[17] = 0;
+	assert_false(page_sums_same(&s, BASE, data)); /* for ever */
+	assert_true(page_sums_same(&s, BASE + 2 * CENSUS_PAGE, data + 2 * CENSUS_PAGE));
+	page_sums_close(&s);
+	resident_pages_free(&pages);
+}
+
+static void test_blocks_are_reached_from_any_place(void **state)
+{
+	struct heap_segment segment = { .start = BASE + 16, .end = BASE + HEAP_BYTES, .top = BASE + 4096, .arena = 1 };
+	struct extent mapped[] = { { BASE + HEAP_BYTES, BASE + HEAP_BYTES + 8192, REGION_MAPPED, "", 0 },
+		                   { BASE + HEAP_BYTES + 8192, BASE + HEAP_BYTES + 16384, REGION_MAPPED, "", 0 } };
+	const struct census_heap heap = { .glibc = { .segments = &segment, .segment_count = 1 },
+		                          .extents = { mapped, 2 } };
+	struct block_space b;
+	struct block block;
+	struct err e;
+	uint32_t numbers[5], n;
+
+	(void)state;
+	assert_int_equal(heap_marks_open(&segment.marks, segment.start, segment.end, &e), 0);
+	heap_marks_begin(&segment.marks, BASE + 16, false);
+	heap_marks_begin(&segment.marks, BASE + 48, true);
+	heap_marks_begin(&segment.marks, BASE + 96, false);
+	assert_int_equal(block_space_open(&b, &heap, &e), 0);
+	assert_false(block_space_near(&b, BASE - (64ull << 20)) || block_space_near(&b, UINT64_MAX));
+	assert_true(block_space_near(&b, BASE + 200));
+	assert_false(block_space_reach(&b, BASE + 16, &n));                /* a header, and none before it */
+	assert_true(block_space_reach(&b, BASE + 55, &numbers[0]));        /* within the first one */
+	assert_false(block_space_reach(&b, BASE + 56 + 7, &n));            /* its end: it was reached before */
+	assert_false(block_space_reach(&b, BASE + 70, &n));                /* free */
+	assert_true(block_space_reach(&b, BASE + 4096 + 15, &numbers[1])); /* the end of the last one */
+	assert_false(block_space_reach(&b, BASE + 4096 + 16, &n));         /* the top */
+	assert_true(block_space_reach(&b, mapped[1].start, &numbers[2]));  /* the end of the one before */
+	assert_true(block_space_reach(&b, mapped[1].start + 16, &numbers[3]));
+	assert_false(block_space_reach(&b, mapped[1].end - 1, &n));
+	block = block_space_block(&b, numbers[0]);
+	assert_int_equal(block.start, BASE + 32);
+	assert_int_equal(block.end, BASE + 56);
+	block = block_space_block(&b, numbers[1]);
+	assert_int_equal(block.start, BASE + 112);
+	assert_int_equal(block.end, BASE + 4096 + 8);
+	assert_int_equal(block_space_block(&b, numbers[2]).start, mapped[0].start + 16);
+	assert_int_equal(block_space_block(&b, numbers[3]).end, mapped[1].end);
+	assert_true(block_space_is_reached(&b, numbers[3]));
+	assert_true(block_space_next(&b.parts[0], BASE + 16, &block) && block.start == BASE + 32);
+	assert_true(block_space_next(&b.parts[0], BASE + 56, &block) && block.start == BASE + 112);
+	assert_false(block_space_next(&b.parts[0], BASE + 4096 + 8, &block));
+	b.parts[2].gone = true;
+	assert_false(block_space_reach(&b, mapped[1].start + 100, &n));
+	block_space_close(&b);
+	heap_marks_close(&segment.marks);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_page_sums_see_each_bit),
+		cmocka_unit_test(test_blocks_are_reached_from_any_place),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
