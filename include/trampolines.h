@@ -13,8 +13,8 @@
  *
  *     TRAMPOLINE_ALLOCATE  subtracts the requested bytes from those until the next sample, in the near thread state
  *                          (payload/thread_state.h); while some are left the call goes to the original
- *     TRAMPOLINE_RELEASE   reads the first counter of the filter (payload/filter.h); if it is 0 the block was not
- *                          sampled, and the call goes to the original
+ *     TRAMPOLINE_RELEASE   reads the first counter of the filter (payload/tables/filter.h); if it is 0 the block
+ *                          was not sampled, and the call goes to the original
  *     TRAMPOLINE_OTHER     decides nothing
  *     TRAMPOLINE_POOL_ALLOCATE, TRAMPOLINE_POOL_RELEASE
  *                          as the first two, for functions whose first argument is a context (SHAPE_POOL); requests

@@ -15,19 +15,19 @@
 #include "control.h"
 
 #include "exponential.h"
-#include "filter.h"
+#include "tables/filter.h"
 #include "trampoline_setup.h"
-#include "known_code.h"
-#include "known_stack.h"
+#include "python/known_code.h"
+#include "walk/known_stack.h"
 #include "mapping.h"
 #include "payload.h"
-#include "recent_stack.h"
-#include "regions.h"
+#include "walk/recent_stack.h"
+#include "tables/regions.h"
 #include "sampler.h"
 #include "session_block.h"
 #include "syscalls.h"
 #include "thread_state.h"
-#include "rule_cache.h"
+#include "walk/rule_cache.h"
 
 struct switch_page {
 	uint32_t on;

@@ -2,12 +2,12 @@
 #include "outer_call.h"
 
 #include "arch/machine.h"
-#include "known_stack.h"
+#include "walk/known_stack.h"
 #include "payload.h"
 #include "session_block.h"
 #include "thread_state.h"
-#include "unwind.h"
-#include "unwind_step.h"
+#include "walk/unwind.h"
+#include "walk/unwind_step.h"
 
 #define INNER_BYTES (16u << 10) /* of stack that an allocator uses between an outer and an inner call */
 

@@ -24,9 +24,9 @@
 #include "sampler.h"
 
 #include "arch/machine.h"
-#include "counters.h"
+#include "tables/counters.h"
 #include "exponential.h"
-#include "known_stack.h"
+#include "walk/known_stack.h"
 #include "payload.h"
 #include "thread_state.h"
 

@@ -2,9 +2,9 @@
 /* The thread states of the threads, see thread_state.h. */
 #include "thread_state.h"
 
-#include "counters.h"
+#include "tables/counters.h"
 #include "trampoline_setup.h"
-#include "recent_stack.h"
+#include "walk/recent_stack.h"
 
 /* A busy word of a hook whose frame a longjmp has left lies below the present stack pointer, and not far. */
 #define STALE_FRAME_BYTES (8ull << 20)

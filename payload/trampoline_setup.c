@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "arch/machine.h"
-#include "filter.h"
+#include "tables/filter.h"
 #include "hooks.h"
 #include "mapping.h"
 #include "session_block.h"

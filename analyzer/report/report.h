@@ -20,7 +20,7 @@
 #include "report/filter.h"
 #include "report/groups.h"
 #include "input/images.h"
-#include "input/machine.h"
+#include "dumps/machine.h"
 #include "input/progress.h"
 #include "input/recorded_session.h"
 #include "input/rows.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "input/group_names.h"
+#include "dumps/group_names.h"
 
 #define NAME_TEXT 512u
 

@@ -7,7 +7,7 @@
 
 #include "cli/doctor_fact.h"
 #include "session/patched_words.h"
-#include "run/plan.h"
+#include "run/steps/plan.h"
 
 #define REFUSALS_TOLD 4u
 

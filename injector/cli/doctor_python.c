@@ -5,7 +5,7 @@
 
 #include "cli/doctor_fact.h"
 #include "python/python_proof.h"
-#include "touch/patches/python_session.h"
+#include "touch/python/python_session.h"
 
 static const char *plural(uint64_t count)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "run/inspect.h"
+#include "run/steps/inspect.h"
 #include "sandbox/child.h"
 #include "recording/kept_dumps.h"
 #include "host/say.h"

@@ -7,18 +7,18 @@
 
 #include "choose/chosen.h"
 #include "host/watchdog.h"
-#include "run/inspect.h"
-#include "run/java_session.h"
-#include "run/live_child.h"
-#include "run/look_ahead.h"
-#include "run/old_stub.h"
-#include "run/other_session.h"
-#include "run/plan.h"
-#include "run/session_file.h"
-#include "run/session_reports.h"
+#include "run/steps/inspect.h"
+#include "run/steps/java_session.h"
+#include "run/reports/live_child.h"
+#include "run/steps/look_ahead.h"
+#include "run/steps/old_stub.h"
+#include "run/steps/other_session.h"
+#include "run/steps/plan.h"
+#include "run/steps/session_file.h"
+#include "run/reports/session_reports.h"
 #include "session/record.h"
 #include "session/session_lock.h"
-#include "touch/patches/python_session.h"
+#include "touch/python/python_session.h"
 
 /* Nothing of ours is in the target yet. */
 static void note_start_memory(struct session *s)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "process/memory_room.h"
-#include "run/inspect.h"
+#include "run/steps/inspect.h"
 #include "host/say.h"
 #include "session/session_lock.h"
 #include "session/status_line.h"

@@ -33,8 +33,8 @@ MAY_INCLUDE = {
 # says whether it can touch the target: what is not below touch/ changes nothing there.
 FOLDERS = {
     "injector": ("host", "catalogue", "maps", "process", "choose", "census/pages", "census/heap", "census/reach", "census", "elf", "python", "java", "got", "unwind", "allocators", "entry", "recording", "children",
-                 "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/start", "run", "launch", "system", "cli"),
-    "analyzer": ("census", "stats", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
+                 "touch", "touch/threads", "prove", "touch/remote", "session", "touch/patches", "touch/python", "touch/start", "run/reports", "run/steps", "run", "launch", "system", "cli"),
+    "analyzer": ("census", "stats", "dumps", "input", "debug_info", "symbols", "python", "report", "output", "text", "json", "html", "exchange", "forms", "live", "."),
     "common": ("base", "files", "sandbox", "stats", "dump"),
 }
 ANYWHERE = {"arch"}  # beside the code that it serves

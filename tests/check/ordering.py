@@ -124,7 +124,7 @@ def fill_record(o, address, key, shown):
             write("key", address, o(shown, "release"), guard=got)]
 
 
-LIVE, COPY, THINNER, STACKS = "payload/live_table.c", "injector/recording/dump_copy.c", "injector/recording/thinner.c", "payload/stack_table.c"
+LIVE, COPY, THINNER, STACKS = "payload/tables/live_table.c", "injector/recording/dump_copy.c", "injector/recording/thinner.c", "payload/tables/stack_table.c"
 TAKE = (LIVE, "__atomic_compare_exchange_n(key, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)")
 SHOW = (LIVE, "__atomic_store_n(&entry->record->address, entry->address, __ATOMIC_RELEASE)")
 DROP = (LIVE, "__atomic_store_n(&entry->record->address, DUMP_KEY_FREE, __ATOMIC_RELEASE)")
@@ -184,25 +184,25 @@ TESTS = (
            lambda o: [[write("record", 1), write("used", 1, o(0, "release"))],
                       [read("used", "u", o(1, "acquire")), read("record", "r")]],
            lambda r, m: r["u"] == 1 and r["r"] == 0,
-           (("payload/history.c", "__atomic_store_n(&block->used, used + 1, __ATOMIC_RELEASE)"), None)),
+           (("payload/tables/history.c", "__atomic_store_n(&block->used, used + 1, __ATOMIC_RELEASE)"), None)),
     Litmus("a block of the history that is taken again is not read as it was", {"used": 1, "sequence": 7, "record": 0},
            lambda o: [[change("used", 1, 0, "dropped", "acquire"), write("sequence", 8, "release"), fence(o(0, "release")),
                        write("record", 1)],
                       [read("sequence", "s", "acquire"), read("record", "r"), fence("acquire"), read("sequence", "s2")]],
            lambda r, m: r["s"] == r["s2"] == 7 and r["r"] == 1,
-           (("payload/history.c", "__atomic_thread_fence(__ATOMIC_RELEASE)"),)),
+           (("payload/tables/history.c", "__atomic_thread_fence(__ATOMIC_RELEASE)"),)),
     Litmus("a region is described when it is counted", {"count": 0, "descriptor": 0},
            lambda o: [[write("descriptor", 1), write("count", 1, o(0, "release"))],
                       [read("count", "c", o(1, "acquire")), read("descriptor", "d")]],
            lambda r, m: r["c"] == 1 and r["d"] == 0,
            (("injector/recording/dump_writer.c", "atomic_store_explicit(atomic32(&w->shared->region_count), count + 1, memory_order_release)"),
-            ("payload/regions.c", "__atomic_load_n(&payload.dump->region_count, __ATOMIC_ACQUIRE)"))),
+            ("payload/tables/regions.c", "__atomic_load_n(&payload.dump->region_count, __ATOMIC_ACQUIRE)"))),
     Litmus("unwind rules are there when their index is", {"index": 0, "rows": 0},
            lambda o: [[write("rows", 1), write("index", 1, o(0, "release"))],
                       [read("index", "i", o(1, "acquire")), read("rows", "r")]],
            lambda r, m: r["i"] == 1 and r["r"] == 0,
            (("injector/unwind/table_writer.c", "__atomic_store_n(&t->header->index_offset, at, __ATOMIC_RELEASE)"),
-            ("payload/rule_cache.h", "__atomic_load_n(&header->index_offset, __ATOMIC_ACQUIRE)"))),
+            ("payload/walk/rule_cache.h", "__atomic_load_n(&header->index_offset, __ATOMIC_ACQUIRE)"))),
     Litmus("the clock of the lease is read whole", {"sequence": 0, "stamp": 0, "time": 0},
            lambda o: [[write("sequence", 1), fence(o(0, "release")), write("stamp", 1), write("time", 1),
                        write("sequence", 2, o(1, "release"))],

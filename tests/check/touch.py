@@ -59,13 +59,13 @@ def check_sandbox(tree):
 
 # (check, file, what is planted there): each check has to find it.
 PLANTED = (
-    ("touch", "injector/run/attach.c", "int f(void)\n{\n\treturn ptrace(PTRACE_SETREGS, 1, 0, 0);\n}\n"),
-    ("touch", "injector/run/attach.c", "int f(void)\n{\n\treturn target_write(&s->writer, CHANGE_PAYLOAD, at, &x, 1, e);\n}\n"),
+    ("touch", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn ptrace(PTRACE_SETREGS, 1, 0, 0);\n}\n"),
+    ("touch", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn target_write(&s->writer, CHANGE_PAYLOAD, at, &x, 1, e);\n}\n"),
     ("touch", "injector/prove/safe_point.c", "int f(void)\n{\n\treturn tracee_set_registers(t, &regs, e);\n}\n"),
     ("touch", "injector/prove/quiesce.c", "bool f(void)\n{\n\treturn registers_write(1, &regs);\n}\n"),
     ("touch", "injector/session/session.c", "long f(void)\n{\n\treturn process_vm_writev(1, a, 1, b, 1, 0);\n}\n"),
     ("touch", "injector/touch/patches/load.c", "long f(void)\n{\n\treturn pwrite(h->image.mem, a, 1, 0);\n}\n"),
-    ("sandbox", "injector/run/attach.c", "int f(void)\n{\n\treturn fork();\n}\n"),
+    ("sandbox", "injector/run/steps/attach.c", "int f(void)\n{\n\treturn fork();\n}\n"),
     ("sandbox", "analyzer/live/live_guard.c", "void f(void)\n{\n\tprctl(PR_SET_PDEATHSIG, SIGTERM);\n}\n"),
     ("sandbox", "common/files/owner.c", "int f(void)\n{\n\treturn prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);\n}\n"),
     ("folders", "injector/maps/maps.c", '#include "target_file.h"\n'),

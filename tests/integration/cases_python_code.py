@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Code objects of Python that are not read again while none was freed (payload/known_code.h): tests/targets/python_code.py."""
+"""Code objects of Python that are not read again while none was freed (payload/python/known_code.h): tests/targets/python_code.py."""
 import collections
 import re
 import struct

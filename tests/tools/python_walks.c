@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loaded before the C library of a python3: walks the Python frames of the calling thread at each call of malloc,
- * calloc and realloc, by payload/python_walk.c, and reads their code objects, by payload/code_object.c. With
- * PYTHONMALLOC=malloc each Python object is such a call. At the end it adds a line to the file that PYTHON_WALKS names:
+ * calloc and realloc, by payload/python/python_walk.c, and reads their code objects, by payload/python/code_object.c.
+ * With PYTHONMALLOC=malloc each Python object is such a call. At the end it adds a line to the file that PYTHON_WALKS
+ * names:
  *
  *     PID walks frames no_thread truncated lost nameless
  *
@@ -19,10 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "code_object.h"
+#include "python/code_object.h"
 #include "dump_format.h"
 #include "python/python_releases.h"
-#include "python_walk.h"
+#include "python/python_walk.h"
 
 #define ROOM 1024u
 

@@ -62,8 +62,8 @@ uint64_t recording_usable_size(const struct session *s)
 
 /*
  * A free whose counter is not zero is slow. Of n live samples and m counters that are n / m of all frees, and no less
- * than payload/filter.h says: 1 in 16 when all of the present heap has been allocated anew, and still less than half
- * when it has grown eightfold. In a heap of up to 2 GiB at the default rate that are 64 KiB; a larger heap pays a
+ * than payload/tables/filter.h says: 1 in 16 when all of the present heap has been allocated anew, and still less than
+ * half when it has grown eightfold. In a heap of up to 2 GiB at the default rate that are 64 KiB; a larger heap pays a
  * 32768th of its size.
  */
 static uint32_t filter_log2(const struct session_options *o, uint64_t private_bytes)

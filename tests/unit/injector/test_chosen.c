@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "choose/chosen.h"
-#include "run/inspect.h"
+#include "run/steps/inspect.h"
 
 #define NAME "chosen by name"
 

@@ -11,12 +11,12 @@
 
 #include "fixture.h"
 
-#include "run/attach.h"
-#include "run/detach.h"
-#include "run/inspect.h"
+#include "run/steps/attach.h"
+#include "run/steps/detach.h"
+#include "run/steps/inspect.h"
 #include "payload_image.h"
 #include "session/payload_place.h"
-#include "run/plan.h"
+#include "run/steps/plan.h"
 #include "session/receipt.h"
 #include "session/record.h"
 

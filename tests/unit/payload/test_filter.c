@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "filter.h"
+#include "tables/filter.h"
 
 #define COUNTERS (1u << 16)
 #define HEAP 0x55d0c0a00010ull

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "filter.h"
+#include "tables/filter.h"
 #include "trampoline_setup.h"
 #include "hook_fixture.h"
 #include "thread_state.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "java_walk.h"
-#include "known_stack.h"
+#include "walk/java_walk.h"
+#include "walk/known_stack.h"
 #include "walk_fixture.h"
 
 #define SHIFT 7u

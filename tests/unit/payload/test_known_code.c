@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "known_code.h"
+#include "python/known_code.h"
 #include "payload.h"
-#include "python_frames.h"
+#include "python/python_frames.h"
 #include "python_inside.h"
 #include "tables_fixture.h"
 

@@ -10,7 +10,7 @@
 
 #include "arch/machine.h"
 #include "control.h"
-#include "known_stack.h"
+#include "walk/known_stack.h"
 
 #define END 0x7ffc00000000ull
 #define START (END - 0x21000)

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "filter.h"
+#include "tables/filter.h"
 #include "trampoline_setup.h"
-#include "live_table.h"
-#include "regions.h"
+#include "tables/live_table.h"
+#include "tables/regions.h"
 #include "tables_fixture.h"
 
 static bool insert(const struct dump_live_record *record)

@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "code_record.h"
+#include "python/code_record.h"
 #include "payload.h"
-#include "python_frames.h"
+#include "python/python_frames.h"
 #include "python_inside.h"
-#include "regions.h"
+#include "tables/regions.h"
 #include "tables_fixture.h"
 
 #define NATIVE 0x1234567 /* hash of a native stack */

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "known_stack.h"
+#include "walk/known_stack.h"
 #include "python_inside.h"
-#include "python_walk.h"
+#include "python/python_walk.h"
 
 #define ROOM 8u
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "arch/machine.h"
-#include "known_stack.h"
-#include "recent_stack.h"
+#include "walk/known_stack.h"
+#include "walk/recent_stack.h"
 #include "walk_fixture.h"
 
 static struct recent_stack recent;

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "regions.h"
-#include "stack_hash.h"
-#include "stack_table.h"
+#include "tables/regions.h"
+#include "tables/stack_hash.h"
+#include "tables/stack_table.h"
 #include "tables_fixture.h"
 
 static struct dump_stack *intern_hash(uint64_t hash, const uint64_t *frames, uint32_t count, uint32_t flags,

@@ -14,9 +14,9 @@
 
 #include "arch/machine.h"
 #include "fixture.h"
-#include "known_stack.h"
-#include "recent_stack.h"
-#include "unwind.h"
+#include "walk/known_stack.h"
+#include "walk/recent_stack.h"
+#include "walk/unwind.h"
 
 #define PAGE 4096u
 #define ARENA_PAGES 64u

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "counters.h"
-#include "history.h"
-#include "regions.h"
+#include "tables/counters.h"
+#include "tables/history.h"
+#include "tables/regions.h"
 #include "tables_fixture.h"
 #include "thread_state.h"
 

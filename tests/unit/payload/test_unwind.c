@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "arch/machine.h"
-#include "known_stack.h"
+#include "walk/known_stack.h"
 #include "walk_fixture.h"
 
 static void test_walk_follows_each_kind(void **state)

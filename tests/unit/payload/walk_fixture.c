@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "known_stack.h"
+#include "walk/known_stack.h"
 
 struct fixture fixture;
 _Alignas(4096) uint64_t stack[WORDS];

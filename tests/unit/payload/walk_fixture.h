@@ -4,7 +4,7 @@
 #define MEMATTACH_WALK_FIXTURE_H
 
 #include "fixture.h"
-#include "unwind.h"
+#include "walk/unwind.h"
 
 /* A module at CODE whose function number i covers 16 bytes and has rules[i]; return addresses point into its middle. */
 #define CODE 0x10000000ull

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "run/steps/old_stub.h"
+
+#include "run/steps/inspect.h"
+#include "session/payload_place.h"
+
+bool session_old_cave(const struct session *s, uint64_t *cave)
+{
+	for (size_t i = 0; i < s->view.modules.count; i++) {
+		struct cave found;
+		if (cave_of_module(&found, &s->view.modules.list[i], &s->memory, &s->view.maps) &&
+		    found.bytes >= remote_cave_bytes() && remote_is_stub(&s->memory, found.address)) {
+			*cave = found.address;
+			return true;
+		}
+	}
+	return false;
+}
+
+int session_erase_caves(struct session *s, struct err *e)
+{
+	uint64_t longest = 0;
+	struct borrower borrower;
+	int rc = 0;
+
+	session_patient_borrower(s, &borrower, &longest);
+	/* One in each module, unless the program writes them itself. */
+	for (size_t i = 0; rc == 0 && session_old_cave(s, &borrower.cave); i++)
+		rc = i <= s->view.modules.count
+		             ? borrow_erase_cave(&borrower, e)
+		             : err_set(e, EBUSY, "what is cleared in the padding at 0x%llx comes back",
+		                       (unsigned long long)borrower.cave);
+	return rc;
+}
+
+int session_settle(struct session *s, struct err *e)
+{
+	uint64_t longest = 0;
+	struct borrower borrower;
+	int rc = 0;
+
+	if (session_old_cave(s, &s->view.cave)) {
+		rc = session_choose(s, e);
+		session_patient_borrower(s, &borrower, &longest);
+		if (rc == 0)
+			rc = borrow_wait_cave(&borrower, e);
+		if (rc == 0)
+			rc = session_inspect_again(s, e);
+	}
+	return rc == 0 ? session_find_payload(s, e) : rc;
+}

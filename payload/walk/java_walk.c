@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "walk/java_walk.h"
+
+#define HOPS_MAX 1024u /* of a segmap: a block of 2 MB takes 65 */
+#define SENDER (-8)    /* of the interpreter's frame, from the frame pointer on */
+
+/* Memory of HotSpot, or of the stack, that no C object of ours covers. */
+#define READS __attribute__((no_sanitize("address", "thread", "undefined")))
+
+READS static inline uint64_t word_at(uint64_t address)
+{
+	return *(const volatile uint64_t *)address;
+}
+
+READS static inline uint8_t byte_at(uint64_t address)
+{
+	return *(const volatile uint8_t *)address;
+}
+
+READS static inline uint32_t int_at(uint64_t address)
+{
+	return *(const volatile uint32_t *)address;
+}
+
+/* The start of the block that holds pc; 0: none does. */
+static uint64_t block_find(const struct java_code_heap *heap, uint64_t pc)
+{
+	const uint64_t high = word_at(heap->high), segments = word_at(heap->segmap_high) - heap->segmap;
+	uint64_t segment = (pc - heap->low) >> heap->shift;
+
+	if (pc >= high || segment >= segments)
+		return 0;
+	for (uint32_t hop = 0; hop < HOPS_MAX; hop++) {
+		uint8_t back = byte_at(heap->segmap + segment);
+
+		if (back == 0) {
+			uint64_t block = heap->low + (segment << heap->shift);
+			return high - block >= JAVA_BLOB_BYTES ? block : 0;
+		}
+		if (back == JAVA_NO_SEGMENT || back > segment)
+			return 0;
+		segment -= back;
+	}
+	return 0;
+}
+
+static uint64_t block_of(const struct java_layout *l, uint64_t pc)
+{
+	const struct java_code_heap *heap = NULL;
+
+	for (uint32_t i = 0; i < l->heap_count; i++)
+		if (pc >= l->heaps[i].low && (!heap || l->heaps[i].low > heap->low))
+			heap = &l->heaps[i];
+	return heap ? block_find(heap, pc) : 0;
+}
+
+/* May the words from there on be read, so many bytes? */
+static bool covers(uint64_t start, uint64_t end, uint64_t address, uint64_t bytes)
+{
+	return !(address & 7) && address >= start && address < end && bytes <= end - address;
+}
+
+bool java_walk_step(uint64_t pc, uint64_t start, uint64_t end, uint64_t fp, struct java_step *step)
+{
+	const struct java_layout *l = &payload.java;
+	uint64_t block, frame;
+
+	if (pc - l->interpreter < l->interpreter_end - l->interpreter) {
+		if (!covers(start, end, fp + (uint64_t)SENDER, 24))
+			return false;
+		*step = (struct java_step){ word_at(fp + (uint64_t)SENDER), fp };
+		return !(step->sp & 7) && step->sp > start && step->sp <= end;
+	}
+	if (pc == l->call_stub_return) {
+		*step = (struct java_step){ fp + 16, fp };
+		return covers(start, end, fp, 16);
+	}
+	block = block_of(l, pc);
+	if (!block || !byte_at(block + l->block_used) || pc - l->barrier < l->barrier_end - l->barrier)
+		return false;
+	frame = 8ull * int_at(block + l->frame_words);
+	*step = (struct java_step){ start + frame, start + frame - 16 };
+	return frame >= 16 && covers(start, end, step->link, 16);
+}
