@@ -8,6 +8,7 @@
 #define LEAST_SHARE 0.25 /* of a steady stream's part */
 #define ONSET_SHARE 20u  /* of the old blocks: one in so many was born before it */
 #define SLOWER_P 0.01
+#define UNCOMPARED_BINS 2u /* the last ones: what was worked on may be at its end before the recording is */
 #define DECIDES_LEAST 2.0
 #define DECIDES_MOST 100.0
 #define LIVES                                                                                                          \
@@ -164,8 +165,9 @@ enum leak_verdict leak_shape(const struct leak_tally *t)
 		if (!n || (double)n < LEAST_SHARE * pace * (end - from))
 			return LEAK_STEP;
 	}
-	uint64_t early = born_in(t, first, first + length / 2);
-	uint64_t late = born_in(t, LEAK_BINS - length / 2, LEAK_BINS);
+	uint32_t half = length > UNCOMPARED_BINS ? (length - UNCOMPARED_BINS) / 2 : 0;
+	uint64_t early = born_in(t, first, first + half);
+	uint64_t late = born_in(t, LEAK_BINS - UNCOMPARED_BINS - half, LEAK_BINS - UNCOMPARED_BINS);
 	return binomial_upper_tail(early + late, early) < SLOWER_P ? LEAK_FILLING : LEAK_GROWTH;
 }
 
