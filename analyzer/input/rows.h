@@ -56,7 +56,8 @@ struct report_row {
 	double smallest[2]; /* size of a sample: of the newer dumps, of the older one; 0: there is none */
 	struct estimate_sum
 		lost[2]; /* FIGURE_LIVE_BYTES, FIGURE_LIVE_COUNT: samples that had no room in the live table */
-	double part[2];  /* of the error of lower ends, live and allocated (estimate.h); 0: it was not chosen */
+	double part[2];  /* of the error of lower ends, live and allocated (estimate.h); 0: nobody has asked, or it was
+	                    not chosen */
 	double p_value;  /* of the growth, one-sided; 1 if there is none */
 	bool grown;      /* more than chance explains, all rows considered; of leaks: it is one */
 	bool grows;      /* of leaks: old blocks become more, but may be blocks that live long, or a cache that fills */

@@ -414,21 +414,6 @@ static int make_groups(struct report *r)
 	return s;
 }
 
-/* The rows that are shown are those that the estimates chose. */
-static void fill_parts(struct report *r)
-{
-	static const enum report_figure bytes[] = { FIGURE_LIVE_BYTES, FIGURE_ALLOCATED_BYTES };
-	size_t shown = r->options.by == BY_STACK ? report_shown(r) : 0;
-
-	for (int k = 0; k < 2; k++) {
-		double whole = report_estimate(r, &r->total, bytes[k]).high;
-		for (size_t i = 0; i < shown; i++) {
-			struct report_row *row = &r->rows.list[i];
-			row->part[k] = estimate_listed_share(&row->sum[bytes[k]], r->options.confidence, whole);
-		}
-	}
-}
-
 int report_finish(struct report *r, struct err *e)
 {
 	int s = 0;
@@ -459,7 +444,8 @@ int report_finish(struct report *r, struct err *e)
 		s = make_groups(r);
 	if (!s)
 		s = sort_rows(r);
-	fill_parts(r);
+	for (int k = 0; k < 2; k++)
+		r->listed_whole[k] = report_estimate(r, &r->total, k ? FIGURE_ALLOCATED_BYTES : FIGURE_LIVE_BYTES).high;
 	if (!s && filter_failed(&r->filter))
 		s = -ENOMEM;
 	return s ? fail(s, e) : 0;

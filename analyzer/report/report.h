@@ -148,6 +148,7 @@ struct report {
 	struct rows rows;                             /* sorted by report_finish, the largest first */
 	size_t stack_count;                           /* before equal ones were merged */
 	struct report_row total;                      /* no frames */
+	double listed_whole[2];                       /* the upper ends of its bytes, live and allocated */
 	struct report_row unfiltered;                 /* the same without the filter; only sums */
 	struct estimate_sum unassigned[FIGURE_COUNT]; /* of samples without a stack, where the filter asks for names */
 	struct filter filter;

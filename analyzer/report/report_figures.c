@@ -122,11 +122,26 @@ struct estimate report_interval(const struct report *r, const struct estimate_su
 	return interval(r, sum, figure, r->options.confidence, 1);
 }
 
+/* The rows of stacks that are shown are those that their estimates chose. Where few are shown, few are asked about. */
+static double listed_part(const struct report *r, const struct report_row *row, bool live)
+{
+	bool listed = r->options.by == BY_STACK && r->rows.count && row >= r->rows.list &&
+	              row < r->rows.list + r->rows.count;
+
+	if (!listed)
+		return 0;
+	double *part = &r->rows.list[row - r->rows.list].part[!live];
+	if (!(*part > 0))
+		*part = estimate_listed_share(&row->sum[live ? FIGURE_LIVE_BYTES : FIGURE_ALLOCATED_BYTES],
+		                              r->options.confidence, r->listed_whole[!live]);
+	return *part;
+}
+
 static struct estimate estimate_row(const struct report *r, const struct report_row *row, enum report_figure figure,
                                     double confidence)
 {
 	bool live = report_is_live(figure);
-	struct estimate x = interval(r, &row->sum[figure], figure, confidence, row->part[!live]);
+	struct estimate x = interval(r, &row->sum[figure], figure, confidence, listed_part(r, row, live));
 
 	if (live && row->lost[figure].samples) {
 		struct estimate_sum all = row->sum[figure];

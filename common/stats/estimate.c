@@ -13,7 +13,9 @@
 #define ROUNDING 1e-9
 /* Makes up for the steps of a whole number where ends are not rounded. */
 #define HALF 0.5
-/* The lower end of what is listed is found by iteration, from so many standard errors below the estimate. */
+/* The lower end of what is listed is found by iteration, from so many standard errors below the estimate, where a gamma
+ * distribution of bytes has more than this shape, or blocks are counted. */
+#define LARGE_SHAPE 1000.0
 #define START_ERRORS 4
 #define STEPS 20
 #define CLOSE 1e-3
@@ -196,18 +198,30 @@ static double listed_tail(double confidence, double share)
 	return fmax((1 - confidence) / 2 * share, LEAST_TAIL);
 }
 
-double estimate_listed_share(const struct estimate_sum *bytes, double confidence, double whole)
+/* By iteration, for any sum. */
+static double listed_share_in_steps(const struct estimate_sum *sum, double confidence, double whole)
 {
-	double low = fmax(bytes->seen, bytes->value - START_ERRORS * sqrt(bytes->variance));
+	double low = fmax(sum->seen, sum->value - START_ERRORS * sqrt(sum->variance));
 	double before = 0;
 
-	if (!(whole > 0) || !(bytes->variance > 0))
-		return 1;
 	for (int i = 0; i < STEPS && fabs(low - before) > CLOSE * low; i++) {
 		before = low;
-		low = low_at(bytes, listed_tail(confidence, fmin(1, low / whole)));
+		low = low_at(sum, listed_tail(confidence, fmin(1, low / whole)));
 	}
 	return fmin(1, low / whole);
+}
+
+double estimate_listed_share(const struct estimate_sum *sum, double confidence, double whole)
+{
+	double y = sum->value;
+	double scale = sum->variance / y;
+
+	if (!(whole > 0) || !(sum->variance > 0))
+		return 1;
+	if (sum->hidden > 0 || y / scale > LARGE_SHAPE)
+		return listed_share_in_steps(sum, confidence, whole);
+	double low = scale * gamma_p_crosses(y / scale, (1 - confidence) / 2 * scale / whole);
+	return fmin(1, fmax(sum->seen, low) / whole);
 }
 
 struct estimate estimate_interval_listed(const struct estimate_sum *sum, double confidence, double share)

@@ -115,8 +115,8 @@ struct estimate estimate_interval(const struct estimate_sum *sum, double confide
  * confidence) / 2: all lower ends hold together, of however many stacks, listed or not. Little is lost for large
  * stacks, as there can be few of them. The estimates chose no stack for having too few samples, so upper ends stay.
  */
-/* The part L / whole of a sum of bytes; whole: what all of them hold together. */
-double estimate_listed_share(const struct estimate_sum *bytes, double confidence, double whole);
+/* The part L / whole of a sum; whole: what all of them hold together. */
+double estimate_listed_share(const struct estimate_sum *sum, double confidence, double whole);
 /* The interval of a sum over the blocks of a stack that has this part of the error of the lower ends. */
 struct estimate estimate_interval_listed(const struct estimate_sum *sum, double confidence, double share);
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #define TEMME_MIN_SHAPE 500.0
+#define CLOSE 1e-4 /* of what need not be known better */
 
 /* m - log(1 + m) without cancellation near 0: with r = m / (2 + m), log(1 + m) = 2 atanh(r). */
 static double log1p_deficit(double m)
@@ -247,4 +248,43 @@ double gamma_p_inverse(double a, double p)
 double gamma_q_inverse(double a, double q)
 {
 	return inverse(a, q, true);
+}
+
+/* The series of P(a, x) without its density: 1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ..., as far as CLOSE needs it.
+ */
+static double rough_series(double a, double x)
+{
+	double term = 1;
+	double sum = 1;
+
+	for (double n = a + 1; term > sum * CLOSE * CLOSE; n++) {
+		term *= x / n;
+		sum += term;
+	}
+	return sum;
+}
+
+/*
+ * In u = log(x) the difference of the logarithms, h(u) = log P(a, e^u) - log(slope) - u, is concave, with the
+ * derivative a / series - 1. So Newton's method comes from the left and never steps over the place. It begins where P
+ * is the first term of its series, x^a / Gamma(a + 1), which is more than P.
+ */
+double gamma_p_crosses(double a, double slope)
+{
+	double log_gamma = lgamma(a + 1);
+	double u = (log(slope) + log_gamma) / (a - 1);
+
+	if (!(a > 1) || !(slope > 0))
+		return 0;
+	for (int i = 0; i < 100; i++) {
+		double x = exp(u);
+		double series = rough_series(a, x);
+		if (!(series < a) || !(x < a))
+			return 0;
+		double step = ((a - 1) * u - x - log_gamma + log(series) - log(slope)) / (a / series - 1);
+		u -= step;
+		if (fabs(step) < CLOSE)
+			return exp(u);
+	}
+	return exp(u);
 }

@@ -16,6 +16,10 @@ double gamma_q(double a, double x);
 double gamma_p_inverse(double a, double p);
 double gamma_q_inverse(double a, double q);
 
+/* The least x above 0 with P(a, x) = slope * x, to 1e-4 of x; 0 where there is none below a, as with a <= 1. For shapes
+ * of some thousands at most: its time grows with their square root. */
+double gamma_p_crosses(double a, double slope);
+
 /* Quantile of the standard normal distribution, p in (0, 1). */
 double normal_quantile(double p);
 

@@ -167,6 +167,25 @@ static void test_normal_quantile_matches_table(void **state)
 	assert_true(fabs(normal_quantile(0.5)) < 1e-15);
 }
 
+/* Where a line crosses P from below; none crosses where P begins as steeply as a line. */
+static void test_gamma_p_crosses_a_line(void **state)
+{
+	static const double shapes[] = { 1.001, 1.5, 2, 3.7, 10, 100, 1000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for (double slope = 1e-3 / shapes[i]; slope > 1e-14; slope /= 10) {
+			double x = gamma_p_crosses(shapes[i], slope);
+			assert_true(x >= 0 && x < shapes[i]);
+			if (x > 1e-100) {
+				assert_true(fabs(gamma_p(shapes[i], x) / (slope * x) - 1) < 1e-2);
+				assert_true(gamma_p(shapes[i], 0.9 * x) < slope * 0.9 * x);
+			}
+		}
+	assert_true(gamma_p_crosses(100, 1e-5) > 50);
+	assert_true(gamma_p_crosses(1, 1e-3) == 0 && gamma_p_crosses(0.5, 1e-3) == 0 && gamma_p_crosses(2, 0) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_gamma_inverse_returns),
 		cmocka_unit_test(test_gamma_edges),
 		cmocka_unit_test(test_normal_quantile_matches_table),
+		cmocka_unit_test(test_gamma_p_crosses_a_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
