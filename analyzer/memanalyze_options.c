@@ -12,9 +12,9 @@ static const struct option_row rows[] = {
 	  .name = "format",
 	  .argument = "FORMAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "text json html pprof collapsed speedscope dhat",
-	  .help = "text, json, html, pprof, collapsed, speedscope or dhat; without it the name says it: .txt .json "
-	          ".html .pb.gz .folded .collapsed .speedscope.json dhat.out.*" },
+	  .words = "text json html pprof otlp collapsed speedscope dhat",
+	  .help = "text, json, html, pprof, otlp, collapsed, speedscope or dhat; without it the name says it: .txt "
+	          ".json .html .pb.gz .otlp .folded .collapsed .speedscope.json dhat.out.*" },
 	{ .code = 'j', .name = "json", .help = "the same as --format=json" },
 
 	{ .group = "What is shown" },

@@ -5,7 +5,7 @@
 BUILD_PACKAGES=(cmake ninja-build gcc g++ libc6-dev pkg-config libelf-dev libdw-dev libiberty-dev liblzma-dev nettle-dev libzydis-dev zlib1g-dev)
 TEST_PACKAGES=(libcmocka-dev libunwind-dev binutils curl groff-base mandoc python3 redis-server redis-tools nginx-light musl-tools strace dwz btrfs-progs xfsprogs
     libdebuginfod-dev libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev libpython3-dev python3-greenlet default-jdk-headless
-    chromium)
+    chromium protobuf-compiler)
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then

@@ -24,10 +24,6 @@ enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LIN
 enum { LINE_FUNCTION = 1, LINE_NUMBER = 2 };
 enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
 
-/* Readers look for no file behind a name in brackets. */
-#define NO_MODULE "[no module]"
-#define ADDRESSES (1ull << 48)
-#define PAGE 4096u
 #define DROP_FRAMES_MAX 200u
 
 void pprof_put(struct pprof *p, unsigned field)
@@ -35,125 +31,28 @@ void pprof_put(struct pprof *p, unsigned field)
 	proto_clear(&p->part);
 	proto_message(&p->part, field, &p->message);
 	if (p->part.failed)
-		p->error = -ENOMEM;
+		p->base.error = -ENOMEM;
 	else
 		gzip_put(&p->gzip, p->part.bytes, p->part.used);
 	proto_clear(&p->message);
 	proto_clear(&p->part);
 }
 
-uint32_t pprof_string(struct pprof *p, const char *text)
-{
-	const char *clean = name_clean(&p->buffer, text);
-	uint32_t number = 0;
-
-	if (!clean || string_table_add(&p->strings, clean, &number))
-		p->error = -ENOMEM;
-	return number;
-}
-
-void pprof_init_gaps(struct pprof *p)
-{
-	for (size_t i = 0; i < p->rows.count; i++) {
-		enum output_gap gap = output_rows_gap(&p->rows, i);
-		if (gap && !p->gaps[gap])
-			p->gaps[gap] = ++p->gap_count;
-	}
-}
-
-uint64_t pprof_location(struct pprof *p, uint64_t place)
-{
-	const struct place_entry *entry = place_table_get(&p->places, place);
-
-	if (!entry) {
-		p->error = -ENOMEM;
-		return 1;
-	}
-	return p->gap_count + 1u + (uint64_t)(entry - p->places.list);
-}
-
 /* ---- mappings ---- */
-
-static void note_location(struct pprof_mapping *m, const struct location *l)
-{
-	m->functions |= l->function != NULL;
-	m->files |= l->file != NULL;
-	m->lines |= l->file && l->line;
-	m->inlined |= l->inlined;
-}
-
-/* All of the module, as far as it was mapped. */
-static void widen(struct pprof_mapping *m, const struct image *image)
-{
-	if (!m->number || image->low >= image->high)
-		return;
-	m->start = m->limit && m->start < image->low ? m->start : image->low;
-	m->limit = m->limit > image->high ? m->limit : image->high;
-}
-
-/* If one executable segment holds all that is known of the image, the mapping is that of this segment, as in the
- * process; what reads the program file expects it so. */
-static bool take_segment(struct pprof_mapping *m, struct symbols *symbols, uint32_t image)
-{
-	struct symbol_segment segment;
-
-	if (!m->limit || !symbols || !symbols_segment(symbols, PLACE(image, m->low + 1), &segment) ||
-	    m->high - segment.address >= segment.bytes || (segment.address - segment.offset) % PAGE)
-		return false;
-	uint64_t into = segment.address % PAGE;
-	m->start = segment.address - into;
-	m->offset = segment.offset - into;
-	m->limit = (segment.address + segment.bytes + PAGE - 1) & -(uint64_t)PAGE;
-	return true;
-}
-
-static void note_address(struct pprof_mapping *m, uint64_t address)
-{
-	if (!m->limit || address < m->low)
-		m->low = address;
-	if (!m->limit || address > m->high)
-		m->high = address;
-	/* What lies outside of its module is the dump's fault; the mapping holds it all the same. */
-	m->start = m->low & -(uint64_t)PAGE;
-	m->limit = (m->high & -(uint64_t)PAGE) + PAGE;
-}
-
-static void find_mappings(struct pprof *p)
-{
-	const struct images *images = &p->report->images;
-
-	for (size_t i = 0; i < p->places.count; i++) {
-		const struct place_entry *entry = &p->places.list[i];
-		struct pprof_mapping *m = &p->mappings[PLACE_IMAGE(entry->place)];
-		if (python_places_have(images, entry->place))
-			continue; /* it has no addresses */
-		note_address(m, place_call(entry->place));
-		m->number = 1;
-		for (uint32_t k = 0; k < entry->count; k++)
-			note_location(m, place_location(p->report, entry, k));
-	}
-	for (uint32_t i = 1; i < images->count; i++) {
-		struct pprof_mapping *m = &p->mappings[i];
-		if (images->list[i].flags & DUMP_MODULE_MAIN)
-			m->number = 1;
-		if (!take_segment(m, p->report->symbols, i))
-			widen(m, &images->list[i]);
-	}
-}
 
 static void put_mapping(struct pprof *p, uint32_t i)
 {
-	const struct image *image = &p->report->images.list[i];
-	const struct pprof_mapping *m = &p->mappings[i];
+	const struct image *image = &p->base.report->images.list[i];
+	const struct profile_mapping *m = &p->base.mappings[i];
 	char hex[BUILD_ID_TEXT];
 
 	build_id_format(image->build_id, image->build_id_bytes, hex);
 	proto_number(&p->message, MAPPING_ID, m->number);
 	proto_number(&p->message, MAPPING_START, m->start);
-	proto_number(&p->message, MAPPING_LIMIT, m->limit ? m->limit : ADDRESSES);
+	proto_number(&p->message, MAPPING_LIMIT, m->limit ? m->limit : PROFILE_ADDRESSES);
 	proto_number(&p->message, MAPPING_OFFSET, m->offset);
-	proto_number(&p->message, MAPPING_FILE, pprof_string(p, i ? image->path : NO_MODULE));
-	proto_number(&p->message, MAPPING_BUILD_ID, pprof_string(p, hex));
+	proto_number(&p->message, MAPPING_FILE, profile_string(&p->base, i ? image->path : PROFILE_NO_MODULE));
+	proto_number(&p->message, MAPPING_BUILD_ID, profile_string(&p->base, hex));
 	proto_number(&p->message, MAPPING_HAS_FUNCTIONS, m->functions);
 	proto_number(&p->message, MAPPING_HAS_FILES, m->files);
 	proto_number(&p->message, MAPPING_HAS_LINES, m->lines);
@@ -161,25 +60,11 @@ static void put_mapping(struct pprof *p, uint32_t i)
 	pprof_put(p, PROFILE_MAPPING);
 }
 
-/* The program, then the others, then what is in no module. */
 static void put_mappings(struct pprof *p)
 {
-	const struct images *images = &p->report->images;
-	uint64_t number = 0;
-
-	find_mappings(p);
-	for (int others = 0; others < 2; others++) {
-		for (uint32_t i = 1; i < images->count; i++) {
-			if (!p->mappings[i].number || !!(images->list[i].flags & DUMP_MODULE_MAIN) == others)
-				continue;
-			p->mappings[i].number = ++number;
-			put_mapping(p, i);
-		}
-	}
-	if (p->mappings[0].number || !number) {
-		p->mappings[0].number = ++number;
-		put_mapping(p, 0);
-	}
+	profile_find_mappings(&p->base);
+	for (uint32_t number = 1; !p->base.error && number <= p->base.mapped_count; number++)
+		put_mapping(p, p->base.mapped[number]);
 }
 
 /* ---- functions and locations ---- */
@@ -187,31 +72,29 @@ static void put_mappings(struct pprof *p)
 /* The number of a function; a new one is put at once. */
 static uint64_t function_number(struct pprof *p, uint32_t name, uint32_t file)
 {
-	uint64_t key = (uint64_t)name << 32 | file;
-	const uint32_t *known = map_find(&p->function_of, key);
 	struct proto *m = &p->packed; /* p->message is that of the location */
+	bool fresh;
+	uint32_t number = profile_function(&p->base, name, file, &fresh);
 
-	if (known)
-		return *known;
-	if (map_put(&p->function_of, key, ++p->function_count))
-		p->error = -ENOMEM;
+	if (!fresh)
+		return number;
 	proto_clear(m);
-	proto_number(m, FUNCTION_ID, p->function_count);
+	proto_number(m, FUNCTION_ID, number);
 	proto_number(m, FUNCTION_NAME, name);
 	proto_number(m, FUNCTION_SYSTEM_NAME, name);
 	proto_number(m, FUNCTION_FILE, file);
 	proto_clear(&p->part);
 	proto_message(&p->part, PROFILE_FUNCTION, m);
 	if (p->part.failed)
-		p->error = -ENOMEM;
+		p->base.error = -ENOMEM;
 	else
 		gzip_put(&p->gzip, p->part.bytes, p->part.used);
-	return p->function_count;
+	return number;
 }
 
 static void put_line(struct pprof *p, uint32_t name, const struct location *l)
 {
-	uint32_t file = l && l->file ? pprof_string(p, l->file) : 0;
+	uint32_t file = l && l->file ? profile_string(&p->base, l->file) : 0;
 	uint64_t function = function_number(p, name, file);
 
 	proto_clear(&p->packed);
@@ -222,9 +105,9 @@ static void put_line(struct pprof *p, uint32_t name, const struct location *l)
 
 static void put_gap(struct pprof *p, enum output_gap gap)
 {
-	uint32_t name = pprof_string(p, output_gap_name(&p->rows, gap));
+	uint32_t name = profile_string(&p->base, output_gap_name(&p->base.rows, gap));
 
-	proto_number(&p->message, LOCATION_ID, p->gaps[gap]);
+	proto_number(&p->message, LOCATION_ID, p->base.gaps[gap]);
 	proto_number(&p->message, LOCATION_MAPPING, 1);
 	put_line(p, name, NULL);
 	pprof_put(p, PROFILE_LOCATION);
@@ -232,20 +115,16 @@ static void put_gap(struct pprof *p, enum output_gap gap)
 
 static void put_location(struct pprof *p, size_t i)
 {
-	const struct place_entry *entry = &p->places.list[i];
+	const struct place_entry *entry = &p->base.places.list[i];
 
-	proto_number(&p->message, LOCATION_ID, p->gap_count + 1u + i);
-	if (!python_places_have(&p->report->images, entry->place)) {
-		proto_number(&p->message, LOCATION_MAPPING, p->mappings[PLACE_IMAGE(entry->place)].number);
+	proto_number(&p->message, LOCATION_ID, p->base.gap_count + 1u + i);
+	if (!python_places_have(&p->base.report->images, entry->place)) {
+		proto_number(&p->message, LOCATION_MAPPING, p->base.mappings[PLACE_IMAGE(entry->place)].number);
 		proto_number(&p->message, LOCATION_ADDRESS, place_call(entry->place));
 	}
 	for (uint32_t k = 0; k < entry->count; k++) {
-		const struct location *l = place_location(p->report, entry, k);
-		const char *text = name_frame(&p->buffer, p->report, entry->place, l);
-		uint32_t name = 0;
-		if (!text || string_table_add(&p->strings, text, &name))
-			p->error = -ENOMEM;
-		put_line(p, name, l);
+		const struct location *l = place_location(p->base.report, entry, k);
+		put_line(p, profile_frame_name(&p->base, entry, l), l);
 	}
 	pprof_put(p, PROFILE_LOCATION);
 }
@@ -284,11 +163,11 @@ static int write_drop_frames(const struct pprof *p, FILE *out)
 	uint32_t number;
 	int s = 0;
 
-	for (size_t i = 0; !s && i < p->places.count && seen.count < DROP_FRAMES_MAX; i++) {
-		const struct place_entry *entry = &p->places.list[i];
+	for (size_t i = 0; !s && i < p->base.places.count && seen.count < DROP_FRAMES_MAX; i++) {
+		const struct place_entry *entry = &p->base.places.list[i];
 		for (uint32_t k = 0; !s && k < entry->count; k++) {
-			const struct location *l = place_location(p->report, entry, k);
-			const char *kind = folding_kind(p->report, entry->place, l);
+			const struct location *l = place_location(p->base.report, entry, k);
+			const char *kind = folding_kind(p->base.report, entry->place, l);
 			uint32_t known = seen.count;
 			if (!l->function || !kind || strcmp(kind, "allocator") != 0)
 				continue;
@@ -307,38 +186,33 @@ static void put_drop_frames(struct pprof *p)
 {
 	AUTO_FREE char *text = NULL;
 	size_t bytes = 0;
-	FILE *out = p->report->options.show_std ? NULL : open_memstream(&text, &bytes);
+	FILE *out = p->base.report->options.show_std ? NULL : open_memstream(&text, &bytes);
 	int s = out ? write_drop_frames(p, out) : 0;
 
 	if ((out && fclose(out)) || s) {
-		p->error = -ENOMEM;
+		p->base.error = -ENOMEM;
 		return;
 	}
 	proto_clear(&p->part);
 	if (bytes)
-		proto_number(&p->part, PROFILE_DROP_FRAMES, pprof_string(p, text));
+		proto_number(&p->part, PROFILE_DROP_FRAMES, profile_string(&p->base, text));
 	if (!p->part.failed)
 		gzip_put(&p->gzip, p->part.bytes, p->part.used);
 }
 
 void pprof_put_tables(struct pprof *p)
 {
-	p->mappings = calloc(p->report->images.count, sizeof *p->mappings);
-	if (!p->mappings) {
-		p->error = -ENOMEM;
-		return;
-	}
 	put_mappings(p);
-	for (uint32_t number = 1; number <= p->gap_count; number++)
+	for (uint32_t number = 1; number <= p->base.gap_count; number++)
 		for (enum output_gap gap = OUTPUT_UNKNOWN; gap < OUTPUT_GAPS; gap++)
-			if (p->gaps[gap] == number)
+			if (p->base.gaps[gap] == number)
 				put_gap(p, gap);
-	for (size_t i = 0; !p->error && i < p->places.count; i++)
+	for (size_t i = 0; !p->base.error && i < p->base.places.count; i++)
 		put_location(p, i);
 	put_drop_frames(p);
-	for (uint32_t i = 0; i < p->strings.count && !p->error; i++) {
+	for (uint32_t i = 0; i < p->base.strings.count && !p->base.error; i++) {
 		proto_clear(&p->part);
-		proto_string(&p->part, PROFILE_STRING, p->strings.list[i]);
+		proto_string(&p->part, PROFILE_STRING, p->base.strings.list[i]);
 		gzip_put(&p->gzip, p->part.bytes, p->part.used);
 	}
 }

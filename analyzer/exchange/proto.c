@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIRE_VARINT = 0, WIRE_LENGTH = 2 };
+enum { WIRE_VARINT = 0, WIRE_FIXED = 1, WIRE_LENGTH = 2 };
 
 void proto_clear(struct proto *p)
 {
@@ -50,6 +50,23 @@ void proto_number(struct proto *p, unsigned field, uint64_t value)
 		return;
 	proto_element(p, field << 3 | WIRE_VARINT);
 	proto_element(p, value);
+}
+
+void proto_fixed(struct proto *p, unsigned field, uint64_t value)
+{
+	unsigned char bytes[8];
+
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (unsigned char)(value >> 8 * i);
+	proto_element(p, field << 3 | WIRE_FIXED);
+	put(p, bytes, sizeof bytes);
+}
+
+void proto_append(struct proto *p, const struct proto *fields)
+{
+	if (fields->used)
+		put(p, fields->bytes, fields->used);
+	p->failed |= fields->failed;
 }
 
 void proto_bytes(struct proto *p, unsigned field, const void *bytes, size_t count)

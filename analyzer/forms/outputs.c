@@ -9,6 +9,7 @@
 #include "base/grow.h"
 #include "exchange/report_collapsed.h"
 #include "exchange/report_dhat.h"
+#include "exchange/report_otlp.h"
 #include "html/report_html.h"
 #include "json/report_json.h"
 #include "exchange/report_pprof.h"
@@ -60,6 +61,12 @@ static int write_pprof(const struct report *report, const struct output_style *s
 	return report_pprof(report, out);
 }
 
+static int write_otlp(const struct report *report, const struct output_style *style, FILE *out)
+{
+	(void)style;
+	return report_otlp(report, out);
+}
+
 static int write_collapsed(const struct report *report, const struct output_style *style, FILE *out)
 {
 	(void)style;
@@ -90,6 +97,11 @@ static const struct output_format formats[] = {
 	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_THREADS,
 	  .binary = true,
 	  .write = write_pprof },
+	{ .name = "otlp",
+	  .endings = { ".otlp", ".otlp.pb" },
+	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS | SHOWS_THREADS,
+	  .binary = true,
+	  .write = write_otlp },
 	{ .name = "collapsed",
 	  .endings = { ".folded", ".collapsed", ".collapsedstack.txt" },
 	  .shows = SHOWS_COMPARISONS | SHOWS_PARTS,

@@ -21,10 +21,11 @@ import tempfile
 
 import hostile_dump as dump
 from html_page import FIGURES as HTML_FIGURES, Page
+from otlp_profile import OtlpProfile
 from pprof_profile import Profile
 
 FILES = {"text": "r.txt", "json": "r.json", "pprof": "r.pb.gz", "collapsed": "r.folded", "speedscope": "r.speedscope.json", "html": "r.html",
-         "dhat": "dhat.out.r"}
+         "otlp": "r.otlp", "dhat": "dhat.out.r"}
 VIEWS = ([], ["--at=5s"], ["--since=5s"], ["--since=1ms", "--at=20s"], ["--confidence=99"], ["--sort=live-count"], ["--sort=allocated-bytes"],
          ["--top=1"], ["--no-symbols"], ["--peak"], ["--size=1k.."], ["--focus=eventful"], ["--focus=leaky", "--hide=odd"], ["--hide=."],
          ["--ignore=.", "--since=5s"])
@@ -88,6 +89,8 @@ class Outputs:
     def check(self):
         if "pprof" in self.paths:
             self.check_pprof()
+        if "otlp" in self.paths and "pprof" in self.paths and shutil.which("protoc"):
+            self.check_otlp()
         if "collapsed" in self.paths:
             self.check_collapsed()
         if "speedscope" in self.paths:
@@ -117,6 +120,16 @@ class Outputs:
         assert len(said) == bool(filters) and all(word.split("=")[0] in said[0] for word in filters), (filters, said)
         value = self.report["trust"]["live_bytes"]["value"]
         assert value == "measured" or any(value.replace("_", " ") in comment for comment in profile.comments()), profile.comments()
+
+    def check_otlp(self):
+        """It says what the profile for pprof says: the same stacks of the same threads with the same values."""
+        ours, theirs = OtlpProfile(self.paths["otlp"]), Profile(self.paths["pprof"])
+        stacks = [(names, theirs.thread(sample), values) for (names, values), sample in zip(theirs.stacks(), theirs.message["sample"])]
+        for name in theirs.totals():
+            expected = collections.Counter((tuple(names), thread, values[name]) for names, thread, values in stacks if values[name])
+            assert collections.Counter(ours.samples(name)) == expected, (self.arguments, name)
+        command = self.report.get("target", {}).get("command")
+        assert command is None or ours.resource.get("service.name", "") == "".join(c if c.isprintable() else "\ufffd" for c in command), ours.resource
 
     def check_threads(self, profile):
         """What is live by thread is what --by=thread says; all has a label but what is of no thread."""
@@ -314,10 +327,9 @@ class Checks:
         assert "(outer frames left out);" in outputs.paths["collapsed"].read_text()
 
     def check_refusals(self):
-        refused = {"--by=function": {"pprof", "collapsed", "speedscope", "dhat", "html"}, "--by=thread": {"pprof", "collapsed", "speedscope", "dhat", "html"},
-                   "--leaks": {"pprof", "collapsed", "speedscope", "dhat", "html"}, "--plan=5": {"pprof", "collapsed", "speedscope", "dhat", "html"},
-                   "--timeline": {"pprof", "collapsed", "speedscope", "dhat"}, "--timeline=5": {"pprof", "collapsed", "speedscope", "dhat"},
-                   "--since=1s": {"dhat"}, "--depth=2": {"dhat"}}
+        stacks = {"pprof", "otlp", "collapsed", "speedscope", "dhat"}
+        refused = {"--by=function": stacks | {"html"}, "--by=thread": stacks | {"html"}, "--leaks": stacks | {"html"}, "--plan=5": stacks | {"html"},
+                   "--timeline": stacks, "--timeline=5": stacks, "--since=1s": {"dhat"}, "--depth=2": {"dhat"}}
         self.clear()
         for option, formats in refused.items():
             for name, file in FILES.items():
@@ -456,8 +468,8 @@ class Checks:
             plain = {name for name in names if name.isprintable()}
             assert plain <= found, plain - found
             for file in outputs.paths.values():
-                text = Profile(file).plain if file.name.endswith(".gz") else file.read_bytes()
-                assert not re.search(rb"[\x1b\x07\r\x7f]|\xe2\x80\xae", text if file.name != "r.pb.gz" else b""), (k, file)
+                if file.suffix not in (".gz", ".otlp"):  # whose texts have been checked
+                    assert not re.search(rb"[\x1b\x07\r\x7f]|\xe2\x80\xae", file.read_bytes()), (k, file)
         line = outputs.paths["collapsed"].read_text(encoding="utf-8").splitlines()[0]
         assert len(line.split(";")) == len(names), line
 

@@ -4,7 +4,7 @@
 
 #include <link.h>
 
-#include "exchange/pprof_threads.h"
+#include "exchange/profile_threads.h"
 
 enum { STACKS = 5, THREADS = 3, SAMPLES = 600 };
 
@@ -171,13 +171,13 @@ static void test_threads_of_stacks(void **state)
 		int64_t sum[FIGURE_COUNT] = { 0 }, samples = 0;
 		make(&one, &b, (struct report_options){ .filter = { .thread = n < 2 ? names[n] : "13" } });
 		for (size_t i = 0; i < r.rows.count; i++) {
-			struct pprof_part whole = { .thread = "" }, all = { .thread = "" };
-			struct pprof_split split;
+			struct profile_part whole = { .thread = "" }, all = { .thread = "" };
+			struct profile_split split;
 			for (int f = 0; f < FIGURE_COUNT; f++) {
 				whole.values[f] = (int64_t)r.rows.list[i].sum[f].value;
 				whole.samples[f] = r.rows.list[i].sum[f].samples;
 			}
-			assert_int_equal(pprof_split(&r, &r.rows.list[i], &whole, &split), 0);
+			assert_int_equal(profile_split(&r, &r.rows.list[i], &whole, &split), 0);
 			for (size_t k = 0; k < split.count; k++) {
 				assert_true(k + 1 == split.count || split.parts[k].thread[0]);
 				for (int f = 0; f < FIGURE_COUNT; f++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "exchange/pprof_threads.h"
+#include "exchange/profile_threads.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static size_t length(const struct stack_threads *t, uint32_t first)
 
 /* What is left is the largest part's if all of the figure is known, else the last one's, which is of no thread. */
 static void share_out(const struct thread_part *list, size_t count, enum report_figure f, double all,
-                      const struct pprof_part *whole, struct pprof_part *parts)
+                      const struct profile_part *whole, struct profile_part *parts)
 {
 	int64_t left = whole->values[f];
 	uint64_t samples = whole->samples[f];
@@ -72,7 +72,7 @@ static void share_out(const struct thread_part *list, size_t count, enum report_
 }
 
 /* What is of no thread is one part. */
-static void move_part(const struct pprof_part *from, struct pprof_part *to)
+static void move_part(const struct profile_part *from, struct profile_part *to)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++) {
 		to->values[f] += from->values[f];
@@ -80,7 +80,7 @@ static void move_part(const struct pprof_part *from, struct pprof_part *to)
 	}
 }
 
-static bool is_empty(const struct pprof_part *part)
+static bool is_empty(const struct profile_part *part)
 {
 	for (int f = 0; f < FIGURE_COUNT; f++)
 		if (part->values[f] || part->samples[f])
@@ -88,15 +88,15 @@ static bool is_empty(const struct pprof_part *part)
 	return true;
 }
 
-int pprof_split(const struct report *r, const struct report_row *row, const struct pprof_part *whole,
-                struct pprof_split *split)
+int profile_split(const struct report *r, const struct report_row *row, const struct profile_part *whole,
+                  struct profile_split *split)
 {
 	const struct stack_threads *t = &r->stack_threads;
 	uint32_t first = row && !t->full ? row->threads : 0;
 	size_t n = length(t, first);
 	AUTO_FREE struct thread_part *list = calloc(n + 1, sizeof *list);
 
-	*split = (struct pprof_split){ .parts = calloc(n + 1, sizeof *split->parts) };
+	*split = (struct profile_split){ .parts = calloc(n + 1, sizeof *split->parts) };
 	if (!list || !split->parts)
 		return -ENOMEM;
 	n = collect(t, first, list);

@@ -1,39 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include "exchange/pprof_comments.h"
+#include "exchange/profile_comments.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/size.h"
+#include "exchange/profile.h"
 #include "text/text.h"
 #include "version.h"
 
-/* Weighted by time, with the sum of the times. */
-static double interval_of(const struct recorded_session *s, double *seconds)
-{
-	double end = (double)s->duration_ns / 1e9, at = 0, sum = 0, rate = (double)s->first_rate_bytes;
+/* Where the lines go. */
+struct lines {
+	const struct report *report;
+	profile_put_comment *put;
+	void *to;
+};
 
-	for (size_t i = 0; i < s->rate_count; i++) {
-		double next = fmax(at, fmin(s->rates[i].seconds, end));
-		sum += rate * (next - at);
-		at = next;
-		rate = (double)s->rates[i].new_bytes;
-	}
-	*seconds += end;
-	return sum + rate * (end - at);
-}
-
-double pprof_interval(const struct report *r)
-{
-	double seconds = 0, sum = 0;
-
-	for (size_t i = 0; i < r->session_count; i++)
-		sum += interval_of(&r->sessions[i], &seconds);
-	return seconds > 0 ? sum / seconds : r->session_count ? (double)r->sessions[0].rate_bytes : 1;
-}
-
-__attribute__((format(printf, 2, 3))) static void put(struct pprof *p, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put(struct lines *p, const char *format, ...)
 {
 	char line[LINE_TEXT];
 	va_list ap;
@@ -41,13 +25,10 @@ __attribute__((format(printf, 2, 3))) static void put(struct pprof *p, const cha
 	va_start(ap, format);
 	vsnprintf(line, sizeof line, format, ap);
 	va_end(ap);
-	proto_clear(&p->part);
-	proto_number(&p->part, PROFILE_COMMENT, pprof_string(p, line));
-	if (!p->part.failed)
-		gzip_put(&p->gzip, p->part.bytes, p->part.used);
+	p->put(p->to, line);
 }
 
-static void put_target(struct pprof *p)
+static void put_target(struct lines *p)
 {
 	const struct report *r = p->report;
 	const struct recorded_session *s = r->session_count ? &r->sessions[0] : NULL;
@@ -62,10 +43,10 @@ static void put_target(struct pprof *p)
 		    s->pid, s->host[0] ? s->host : "?", more);
 	else
 		put(p, "memanalyze " MEMATTACH_VERSION ": %s, PID %d on %s%s; one sample per %s", s->command, s->pid,
-		    s->host[0] ? s->host : "?", more, size_format(pprof_interval(r), size));
+		    s->host[0] ? s->host : "?", more, size_format(profile_interval(r), size));
 }
 
-static void format_total(const struct pprof *p, enum report_figure f, char *text, size_t size)
+static void format_total(const struct lines *p, enum report_figure f, char *text, size_t size)
 {
 	const struct report *r = p->report;
 	struct estimate x = report_compares(r) ? report_growth(r, &r->total, f) : report_estimate(r, &r->total, f);
@@ -94,7 +75,7 @@ static double normal_quantile(double confidence)
 	return low;
 }
 
-static void put_totals(struct pprof *p)
+static void put_totals(struct lines *p)
 {
 	const struct report *r = p->report;
 	char live[256], allocated[256];
@@ -116,7 +97,7 @@ static void put_totals(struct pprof *p)
 		       "more than chance: memanalyze --diff, --since");
 }
 
-static void put_worth(struct pprof *p, const char *what, const struct trust_part *part)
+static void put_worth(struct lines *p, const char *what, const struct trust_part *part)
 {
 	static const char *const worth[] = { [TRUST_UPPER_BOUND] = "an upper bound",
 		                             [TRUST_LOWER_BOUND] = "a lower bound",
@@ -131,7 +112,7 @@ static void put_worth(struct pprof *p, const char *what, const struct trust_part
 			    text_trust_reason(p->report, i, line));
 }
 
-static void put_filter(struct pprof *p)
+static void put_filter(struct lines *p)
 {
 	const struct report *r = p->report;
 	enum report_figure f = r->options.sort;
@@ -149,9 +130,9 @@ static void put_filter(struct pprof *p)
 		put(p, "not assigned: %s", line);
 }
 
-void pprof_put_comments(struct pprof *p)
+void profile_comments(const struct report *r, profile_put_comment *put_one, void *to)
 {
-	const struct report *r = p->report;
+	struct lines *p = &(struct lines){ r, put_one, to };
 
 	put_target(p);
 	put_filter(p);
