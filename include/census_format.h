@@ -18,6 +18,8 @@ enum census_table {
 	CENSUS_TABLE_REGIONS = 1, /* count: mappings; bytes: resident; more: swapped */
 	CENSUS_TABLE_SIZES = 2,   /* count: live blocks; bytes: of their chunks; more: free memory that they keep */
 	CENSUS_TABLE_TYPES = 3,   /* count: live blocks; bytes: usable ones */
+	CENSUS_TABLE_HOLDERS = 4, /* the same, by who holds them; kind "" */
+	CENSUS_TABLE_LOST = 5,    /* the same of those that nothing points to, by type */
 };
 
 struct census_header {

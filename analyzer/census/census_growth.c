@@ -15,10 +15,14 @@
 
 static const char *const titles[] = { [CENSUS_TABLE_REGIONS] = "resident memory",
 	                              [CENSUS_TABLE_SIZES] = "live blocks by size",
-	                              [CENSUS_TABLE_TYPES] = "live blocks by type" };
-static const char *const names[] = {
-	[CENSUS_TABLE_REGIONS] = "regions", [CENSUS_TABLE_SIZES] = "sizes", [CENSUS_TABLE_TYPES] = "types"
-};
+	                              [CENSUS_TABLE_TYPES] = "live blocks by type",
+	                              [CENSUS_TABLE_HOLDERS] = "live blocks by holder",
+	                              [CENSUS_TABLE_LOST] = "nothing points to" };
+static const char *const names[] = { [CENSUS_TABLE_REGIONS] = "regions",
+	                             [CENSUS_TABLE_SIZES] = "sizes",
+	                             [CENSUS_TABLE_TYPES] = "types",
+	                             [CENSUS_TABLE_HOLDERS] = "holders",
+	                             [CENSUS_TABLE_LOST] = "unreachable" };
 
 static int compare_keys(const void *a, const void *b)
 {
@@ -55,7 +59,7 @@ static size_t add_rows(struct growth_row *rows, const struct census_input *c, bo
 		struct growth_row row = { .table = r->table,
 			                  .kind = c->strings + r->kind,
 			                  .name = c->strings + r->name };
-		if (r->table < CENSUS_TABLE_REGIONS || r->table > CENSUS_TABLE_TYPES)
+		if (r->table < CENSUS_TABLE_REGIONS || r->table > CENSUS_TABLE_LOST)
 			continue;
 		*(new ? &row.new_count : &row.old_count) = r->count;
 		*(new ? &row.new_bytes : &row.old_bytes) = r->bytes;

@@ -73,8 +73,8 @@ static int take_heap(struct census *c, const struct census_wish *wish, struct er
 	c->memory.sums = NULL; /* the words that types are known by are not followed */
 	if (rc == 0)
 		rc = block_types_take(&c->types, &c->heap, &c->memory, NULL, NULL, e);
-	if (rc == 0 && wish->lost)
-		rc = lost_look(c, wish->budget_ns, e);
+	if (rc == 0 && (wish->lost || wish->holders))
+		rc = lost_look(c, wish, e);
 	return rc;
 }
 

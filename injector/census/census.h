@@ -11,6 +11,7 @@
 #define MEMATTACH_CENSUS_H
 
 #include "census/block_types.h"
+#include "census/holders.h"
 #include "census/reach/reach_settle.h"
 #include "census/heap/census_heap.h"
 #include "census/pages/region_table.h"
@@ -37,6 +38,7 @@ struct census {
 	struct page_sums sums;
 	struct reach reach;
 	struct census_lost lost;
+	struct holders holders;
 	struct stack_owners stacks;
 	struct resident_pages pages;
 	struct census_heap heap;
@@ -49,7 +51,7 @@ struct census {
 
 /* What is looked at beside what is always told. */
 struct census_wish {
-	bool lost;
+	bool lost, holders;
 	uint64_t budget_ns; /* for following pointers; then it is given up */
 };
 

@@ -7,7 +7,8 @@ enum census_by {
 	CENSUS_BY_ALL, /* what belongs together */
 	CENSUS_BY_REGION,
 	CENSUS_BY_SIZE,
-	CENSUS_BY_TYPE
+	CENSUS_BY_TYPE,
+	CENSUS_BY_HOLDER
 };
 
 #endif

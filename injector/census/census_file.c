@@ -82,14 +82,27 @@ static int add_sizes(struct building *b, const struct heap_figures *f, struct er
 	return rc;
 }
 
-static int add_types(struct building *b, const struct block_types *t, struct err *e)
+static int add_types(struct building *b, uint32_t table, const struct block_types *t, struct err *e)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < t->names.count && rc == 0; i++) {
-		const struct census_row row = { CENSUS_TABLE_TYPES, 0, 0, 0, t->list[i].blocks, t->list[i].bytes, 0 };
+		const struct census_row row = { table, 0, 0, 0, t->list[i].blocks, t->list[i].bytes, 0 };
 		if (t->list[i].blocks)
 			rc = add_row(b, row, type_source_name(t->list[i].source), block_types_name(t, i), e);
+	}
+	return rc;
+}
+
+static int add_holders(struct building *b, const struct holders *h, struct err *e)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < h->names.count && rc == 0; i++) {
+		const struct census_row row = { .table = CENSUS_TABLE_HOLDERS,
+			                        .count = h->list[i].blocks,
+			                        .bytes = h->list[i].bytes };
+		rc = add_row(b, row, "", h->names.list[i], e);
 	}
 	return rc;
 }
@@ -137,7 +150,11 @@ int census_file_write(const struct census *c, const char *path, struct err *e)
 	if (rc == 0)
 		rc = add_sizes(&b, &c->heap.figures, e);
 	if (rc == 0)
-		rc = add_types(&b, &c->types, e);
+		rc = add_types(&b, CENSUS_TABLE_TYPES, &c->types, e);
+	if (rc == 0 && c->holders.known)
+		rc = add_holders(&b, &c->holders, e);
+	if (rc == 0 && c->lost.known)
+		rc = add_types(&b, CENSUS_TABLE_LOST, &c->lost.types, e);
 	if (rc == 0)
 		rc = write_all(&b, c, path, e);
 	free(b.rows);

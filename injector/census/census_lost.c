@@ -8,6 +8,7 @@
 #include "census/reach/reach_roots.h"
 #include "host/clocks.h"
 
+#define HOLDERS_SHOWN 40u
 #define TRIED_BYTES (32ull << 20)
 #define STOP_NS 2000000ull /* for the threads and the list of pages */
 
@@ -60,12 +61,12 @@ static void check_heap(struct census *c)
 		lost_is_unknown(c, "it makes requests by io_uring or aio, which hold pointers in the kernel");
 }
 
-int lost_look(struct census *c, uint64_t budget_ns, struct err *e)
+int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 {
 	struct err why;
 
 	check_heap(c);
-	if (c->lost.why[0])
+	if (c->lost.why[0] && !(wish->holders && c->heap.glibc.glibc.layout))
 		return 0;
 	int rc = reach_open(&c->reach, &c->heap, &c->memory, &c->maps, &c->sums, &why);
 	if (rc < 0 && rc != -E2BIG) {
@@ -76,12 +77,17 @@ int lost_look(struct census *c, uint64_t budget_ns, struct err *e)
 		lost_is_unknown(c, "%s", why.text);
 		return 0;
 	}
-	c->reach.give_up_ns = monotonic_ns() + budget_ns;
-	reach_look(&c->reach);
-	reach_prepare(&c->reach);
+	c->reach.give_up_ns = monotonic_ns() + wish->budget_ns;
+	c->reach.paths.kept = wish->holders;
+	c->reach.sums = wish->lost ? &c->sums : NULL;
+	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);
 	if (c->reach.over)
 		lost_is_unknown(c, "to follow all pointers takes longer than --budget");
-	return 0;
+	else if (wish->holders)
+		rc = holders_take(&c->holders, &c->reach, &c->stacks, &c->process, HOLDERS_SHOWN, e);
+	if (rc == 0 && wish->lost)
+		reach_prepare(&c->reach);
+	return rc;
 }
 
 uint64_t lost_expected_ns(struct census *c)
@@ -124,6 +130,7 @@ int lost_count(struct census *c, struct err *e)
 
 void lost_free(struct census *c)
 {
+	holders_free(&c->holders);
 	reach_close(&c->reach);
 	page_sums_close(&c->sums);
 	block_types_free(&c->lost.types);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nothing points to (reach.h), step by step: census_take follows all pointers that it finds while the process runs
- * (lost_look); who stops it calls lost_settle then, and lost_count when it runs again. As soon as it is clear that it
- * cannot be known, lost.why says so, and the steps that are left do nothing.
+ * Who holds what (holders.h), and what nothing points to (reach.h), step by step: census_take follows all pointers that
+ * it finds while the process runs (lost_look); who stops it calls lost_settle then, and lost_count when it runs again.
+ * As soon as it is clear that it cannot be known, lost.why says so, and the steps that are left do nothing.
  */
 #ifndef MEMATTACH_CENSUS_LOST_H
 #define MEMATTACH_CENSUS_LOST_H
@@ -10,7 +10,7 @@
 #include "census/census.h"
 
 /* -ENOMEM. */
-int lost_look(struct census *c, uint64_t budget_ns, struct err *e) WARN_UNUSED;
+int lost_look(struct census *c, const struct census_wish *wish, struct err *e) WARN_UNUSED;
 /* How long it would be stopped, by how long a part of its memory takes to be read. */
 uint64_t lost_expected_ns(struct census *c);
 /* As reach_settle; until_ns: until then at most. */

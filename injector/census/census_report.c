@@ -106,6 +106,24 @@ static void put_types(struct json *j, const struct block_types *t)
 	json_flag(j, "more_types", t->full);
 }
 
+static void put_holder(struct json *j, const char *name, const struct holder *h)
+{
+	json_object_line(j, NULL);
+	json_string(j, "name", name);
+	json_unsigned(j, "blocks", h->blocks);
+	json_unsigned(j, "bytes", h->bytes);
+	json_array(j, "path");
+	for (unsigned i = 0; i < h->step_count; i++) {
+		json_object(j, NULL);
+		json_string(j, "what", h->steps[i].what);
+		json_unsigned(j, "blocks", h->steps[i].blocks);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_unsigned(j, "blocks_below", h->below);
+	json_object_end(j);
+}
+
 static void put_lost(struct json *j, const struct census_lost *lost)
 {
 	json_object_line(j, "unreachable");
@@ -149,6 +167,13 @@ void census_json(const struct census *c, const struct census_view *view)
 	if (c->heap.pools.pools)
 		put_python(&j, &c->heap.pools);
 	put_types(&j, &c->types);
+	if (c->holders.known) {
+		json_array(&j, "holders");
+		for (uint32_t i = 0; i < c->holders.names.count; i++)
+			put_holder(&j, c->holders.names.list[c->holders.order[i]],
+			           &c->holders.list[c->holders.order[i]]);
+		json_array_end(&j);
+	}
 	if (c->lost.wanted)
 		put_lost(&j, &c->lost);
 	json_array(&j, "regions");

@@ -309,6 +309,8 @@ int census_text(const struct census *c, const struct census_view *view, struct e
 			census_put_sizes(&p, view->by == CENSUS_BY_SIZE ? BLOCK_ROWS_ALL : BLOCK_ROWS);
 		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_TYPE)
 			rc = census_put_types(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
+		if (view->by == CENSUS_BY_ALL || view->by == CENSUS_BY_HOLDER)
+			census_put_holders(&p, view->by == CENSUS_BY_HOLDER ? BLOCK_ROWS_ALL : BLOCK_ROWS);
 		if (rc == 0)
 			rc = census_put_lost(&p, view->by == CENSUS_BY_TYPE ? BLOCK_ROWS_ALL : BLOCK_ROWS, e);
 		puts("");

@@ -35,6 +35,7 @@ static int tell(const struct census *c, const struct census *before, const struc
 static int take(struct census *c, const struct target *t, const struct session_options *o, struct err *e)
 {
 	const struct census_wish wish = { .lost = o->unreachable,
+		                          .holders = o->unreachable || o->by == CENSUS_BY_HOLDER,
 		                          .budget_ns = o->budget_ns ? o->budget_ns : BUDGET_NS };
 
 	int rc = census_take(c, t, &wish, e);

@@ -51,8 +51,8 @@ static const struct option_row rows[] = {
 	  .name = "by",
 	  .argument = "WHAT",
 	  .value = OPTION_VALUE_WORDS,
-	  .words = "region size type",
-	  .help = "show --census by mapping, or its live blocks by size or type" },
+	  .words = "region size type holder",
+	  .help = "show --census by mapping, or its live blocks by size, type or holder" },
 	{ .code = OPTION_UNREACHABLE,
 	  .name = "unreachable",
 	  .help = "with --census: also which blocks of malloc nothing points to; stops PID for the moment in which "
@@ -64,7 +64,7 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_BUDGET,
 	  .name = "budget",
 	  .argument = "TIME",
-	  .help = "how long --unreachable may follow pointers before that (60s), while PID runs" },
+	  .help = "how long --unreachable and --by holder may follow pointers (60s), while PID runs" },
 	{ .code = OPTION_JSON, .name = "json", .help = "write what --census tells as JSON" },
 
 	{ .group = "Sampling" },

@@ -114,16 +114,17 @@ static int parse_python_allocators(const char *text, enum python_objects *mode)
 
 static int parse_by(const char *text, enum census_by *by)
 {
-	static const char *const names[] = {
-		[CENSUS_BY_REGION] = "region", [CENSUS_BY_SIZE] = "size", [CENSUS_BY_TYPE] = "type"
-	};
+	static const char *const names[] = { [CENSUS_BY_REGION] = "region",
+		                             [CENSUS_BY_SIZE] = "size",
+		                             [CENSUS_BY_TYPE] = "type",
+		                             [CENSUS_BY_HOLDER] = "holder" };
 
 	for (unsigned i = CENSUS_BY_REGION; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(text, names[i])) {
 			*by = (enum census_by)i;
 			return 0;
 		}
-	return usage("--by %s: it is region, size or type", text);
+	return usage("--by %s: it is region, size, type or holder", text);
 }
 
 static int parse_given(const char *text, struct session_options *o)
@@ -357,7 +358,7 @@ static int check_selection(const struct session_options *o, enum command command
 		return usage("%s", o->by ? "--by goes with --census" : "--for goes with --census");
 	if (o->unreachable && command != COMMAND_CENSUS)
 		return usage("%s", "--unreachable goes with --census");
-	if (!o->unreachable && (o->max_stop_ns || o->budget_ns))
+	if (!o->unreachable && (o->max_stop_ns || (o->budget_ns && o->by != CENSUS_BY_HOLDER)))
 		return usage("%s",
 		             o->budget_ns ? "--budget goes with --unreachable" : "--max-stop goes with --unreachable");
 	if (s->children && (o->trigger_count || o->every_ns))

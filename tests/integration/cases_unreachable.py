@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--census --unreachable: blocks that nothing points to, found in a stop that leaves nothing."""
+"""--census --unreachable: blocks that nothing points to, found in a stop that leaves nothing; --by holder: who holds the others."""
 import json
 import os
 import random
@@ -58,6 +58,56 @@ def unreachable_blocks(context):
         assert text[at + 1].endswith(" 20000  vtable  LostSingle") and text[at + 2].endswith(" 14095  vtable  LostNode"), text
         assert text[at + 3] == "A pointer in the kernel, compressed or encrypted would not be seen." and max(map(len, text)) <= 80, text
         victim.finish_by_stdin()
+
+
+def holders_of(census):
+    return {row["name"]: row for row in census["holders"]}
+
+
+@case()
+def census_by_holder(context):
+    """Each block is held by one: containers by their variables, the path to a list, and without symbols its place; nothing is stopped."""
+    stripped = context.path("heap_pointers")
+    subprocess.run(["strip", "-o", stripped, context.target("heap_pointers")], check=True)
+    for command in ("heap_pointers", [stripped]):
+        victim = Victim(context, command)
+        census = json.loads(take(context, victim.pid, "--by", "holder", "--json"))
+        held = holders_of(census)
+        lists = [row for row in held.values() if row["path"] and row["path"][0]["what"] == "KeptNode"]
+        assert len(lists) == 1 and abs(lists[0]["blocks"] - 20000) <= 3, held
+        assert lists[0]["path"][0]["blocks"] + lists[0]["blocks_below"] in range(19990, 20003), lists
+        if command == "heap_pointers":
+            assert lists[0]["name"] == "kept_list (heap_pointers)", lists
+            assert abs(held["names (heap_pointers)"]["blocks"] - 40000) <= 3 and held["shared (heap_pointers)"]["blocks"] == 10000, held
+        else:
+            assert re.match(r"^heap_pointers\+0x[0-9a-f]+$", lists[0]["name"]), lists
+        assert "unreachable" not in census
+        live = sum(row["blocks"] for row in census["types"])
+        reached = sum(row["blocks"] for row in held.values())
+        assert live - sum(truth(victim).values()) - 10 <= reached <= live, (live, reached)  # what is lost may be on a stack still
+        text = take(context, victim.pid, "--by", "holder").splitlines()
+        assert any(line.endswith("  by holder (one path of possibly several)") for line in text) and max(map(len, text)) <= 80, text
+        victim.finish_by_stdin()
+
+
+@case()
+def census_files_show_growth_by_holder(context):
+    """Two files: who holds what has come between them, and what was lost; exactly."""
+    victim = Victim(context, "heap_pointers")
+    files = [context.path("a.census"), context.path("b.census")]
+    take(context, victim.pid, "--unreachable", "-o", files[0])
+    victim.send("more")
+    victim.wait(r"^MADE$")
+    take(context, victim.pid, "--unreachable", "-o", files[1])
+    result = subprocess.run([context.memanalyze, "--diff", "--json", *files], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            timeout=PATIENCE, check=False)
+    assert result.returncode == 0, result
+    growth = json.loads(result.stdout)
+    (kept,) = [row for row in growth["holders"] if row["name"] == "kept_list (heap_pointers)"]
+    (lost,) = [row for row in growth["unreachable"] if row["name"] == "LostSingle"]
+    assert kept["count"] - kept["count_before"] == 1000 and 495 <= lost["count"] - lost["count_before"] <= 500, growth  # the last ones may be on a stack still
+    assert growth["holders"][0] == kept and growth["unreachable"][0] == lost, growth
+    victim.finish_by_stdin()
 
 
 @case()

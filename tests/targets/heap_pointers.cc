@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocks that something points to, each in one way only, and blocks that nothing points to, for --census --unreachable.
- * heap_pointers [busy]: with busy two threads change containers all the time.
+ * heap_pointers [busy]: with busy two threads change containers all the time. After "more" on stdin the list has 1000
+ * more, and 500 more are lost.
  *
  * All that is pointed to is of a class Kept…, all that is not of a class Lost…; TRUTH has how many of these there are.
  */
@@ -186,6 +187,21 @@ static void keep_in_vector()
 	asm volatile("" : : "r"(mine) : "memory");
 }
 
+static VICTIM_FRAME void grow_list(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		auto *node = new KeptNode;
+		node->next = kept_list;
+		kept_list = node;
+	}
+}
+
+static VICTIM_FRAME void lose_single(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		asm volatile("" : : "r"(new LostSingle) : "memory");
+}
+
 static VICTIM_FRAME void keep_containers()
 {
 	for (int i = 0; i < 20000; i++) {
@@ -197,11 +213,7 @@ static VICTIM_FRAME void keep_containers()
 	queues.resize(500);
 	for (int i = 0; i < 5000; i++)
 		queues[i * 31 % 500].push_back(std::make_unique<Kept<102>>());
-	for (unsigned i = 0; i < KEPT_LIST; i++) {
-		auto *node = new KeptNode;
-		node->next = kept_list;
-		kept_list = node;
-	}
+	grow_list(KEPT_LIST);
 }
 
 /* A list, a circle of it, and a tree: their blocks point to each other. */
@@ -209,8 +221,7 @@ static VICTIM_FRAME void lose()
 {
 	LostNode *last = nullptr, *first = nullptr, *tree[LOST_TREE];
 
-	for (unsigned i = 0; i < LOST_SINGLE; i++)
-		asm volatile("" : : "r"(new LostSingle) : "memory");
+	lose_single(LOST_SINGLE);
 	for (unsigned i = 0; i < LOST_LIST; i++) {
 		auto *node = new LostNode;
 		node->next = last;
@@ -270,8 +281,15 @@ int main(int argc, char **argv)
 	victim_say("TRUTH {\"LostSingle\":%u,\"LostNode\":%u}", LOST_SINGLE, LOST_LIST + LOST_TREE);
 	victim_round();
 	victim_ready();
-	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0)
+	while (victim_line(line, sizeof line) && strcmp(line, "end") != 0) {
+		if (!strcmp(line, "more")) {
+			grow_list(1000);
+			lose_single(500);
+			scrub();
+			victim_say("MADE");
+		}
 		victim_round();
+	}
 	stop = true;
 	for (auto &thread : threads)
 		thread.join();

@@ -31,6 +31,7 @@ int reach_open(struct reach *r, struct census_heap *heap, struct census_memory *
 void reach_close(struct reach *r)
 {
 	block_space_close(&r->blocks);
+	reach_paths_free(&r->paths);
 	free(r->queue);
 	free(r->cache);
 	*r = (struct reach){ 0 };
@@ -85,28 +86,37 @@ static const uint8_t *page_at(struct reach *r, uint64_t page, uint64_t until)
 	return read_pages(r, page, count) || read_pages(r, page, 1) ? r->cache->pages[slot] : NULL;
 }
 
-void reach_word(struct reach *r, uint64_t word)
+static int keep_path(struct reach *r, uint64_t address, struct err *e)
+{
+	const uint32_t index = (uint32_t)r->queued;
+
+	return r->in_block ? reach_paths_add(&r->paths, index, (uint32_t)r->looked - 1, e)
+	                   : reach_paths_add_root(&r->paths, index, address, e);
+}
+
+void reach_word(struct reach *r, uint64_t word, uint64_t address)
 {
 	uint32_t number;
+	struct err ignored;
 
 	word &= POINTER_MASK;
 	if (!block_space_near(&r->blocks, word) || !block_space_reach(&r->blocks, word, &number))
 		return;
-	if (!grow_list(r->queue, r->queued)) {
+	if (!grow_list(r->queue, r->queued) || (r->paths.kept && keep_path(r, address, &ignored) < 0)) {
 		r->over = true;
 		return;
 	}
 	r->queue[r->queued++] = number;
 }
 
-static void look_at_words(struct reach *r, const uint8_t *data, size_t bytes, unsigned every)
+static void look_at_words(struct reach *r, const uint8_t *data, size_t bytes, unsigned every, uint64_t address)
 {
 	uint64_t word;
 
 	for (size_t at = 0; at + sizeof word <= bytes; at += every) {
 		memcpy(&word, data + at, sizeof word);
 		if (block_space_near(&r->blocks, word & POINTER_MASK))
-			reach_word(r, word);
+			reach_word(r, word, address + at);
 	}
 }
 
@@ -121,10 +131,10 @@ void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every)
 		const uint8_t *data = page_at(r, page, end);
 		if (data && has_last && next - at >= 8) {
 			memcpy(across + 8, data, 8);
-			look_at_words(r, across + every, sizeof across - 1 - every, every);
+			look_at_words(r, across + every, sizeof across - 1 - every, every, page - 8 + every);
 		}
 		if (data)
-			look_at_words(r, data + at % CENSUS_PAGE, next - at, every);
+			look_at_words(r, data + at % CENSUS_PAGE, next - at, every, at);
 		has_last = data && next - at >= 8;
 		if (has_last)
 			memcpy(across, data + CENSUS_PAGE - 8, 8);
@@ -135,9 +145,12 @@ void reach_drain(struct reach *r)
 {
 	while (r->looked < r->queued && !r->over) {
 		const struct block b = block_space_block(&r->blocks, r->queue[r->looked++]);
+		r->in_block = true;
 		reach_range(r, b.start, b.end, 4);
 		look_at_clock(r, r->looked);
 	}
+	r->in_block = false;
+	r->paths.pass_start = (uint32_t)r->queued;
 }
 
 /* A chunk whose header is not there any more has gone with its memory. */

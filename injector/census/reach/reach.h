@@ -18,6 +18,7 @@
 
 #include "census/pages/page_sums.h"
 #include "census/reach/block_space.h"
+#include "census/reach/reach_paths.h"
 
 struct reach_figures {
 	uint64_t live_blocks, live_bytes; /* usable ones */
@@ -32,17 +33,19 @@ struct reach {
 	struct block_space blocks;
 	uint32_t *queue; /* numbers of blocks that were reached, and are to be looked at */
 	size_t queued, looked;
+	struct reach_paths paths;
+	bool in_block;       /* what is looked at is the block before queue[looked] */
 	uint64_t give_up_ns; /* CLOCK_MONOTONIC */
 	uint64_t read_bytes;
 	bool over; /* it took too long, or there was no memory: what was reached is not all */
 	struct page_cache *cache;
 };
 
-/* A word that leads to a block: it is reached, and so will be what it points to. */
-void reach_word(struct reach *r, uint64_t word);
+/* A word, which is at `address`, and may lead to a block: that is reached, and so will be what it points to. */
+void reach_word(struct reach *r, uint64_t word, uint64_t address);
 /* All words of a range that is there; every: how many bytes they are apart. */
 void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every);
-/* Looks at all blocks that were reached. */
+/* Looks at all blocks that were reached; then a pass over other memory may begin. */
 void reach_drain(struct reach *r);
 /* Forgets what was read: the process has run. */
 void reach_refresh(struct reach *r);

@@ -53,10 +53,29 @@ static void look_at_mapping(struct reach *r, const struct mapping *m)
 	}
 }
 
-void reach_look(struct reach *r)
+/* Data of a module, and what follows it without a file (.bss). */
+static bool is_data(const struct maps *maps, const struct mapping *m)
 {
-	for (size_t i = 0; i < r->maps->count; i++)
-		if (!root_may_be_stack(r->maps, &r->maps->list[i]))
-			look_at_mapping(r, &r->maps->list[i]);
-	reach_drain(r);
+	if (m->inode)
+		return !m->shared && m->prot & PROT_WRITE;
+	return !m->path[0] && m > maps->list && m[-1].end == m->start && m[-1].inode && m[-1].prot & PROT_WRITE;
+}
+
+enum pass { PASS_DATA, PASS_OTHER, PASS_STACKS };
+
+static enum pass pass_of(const struct reach *r, const struct mapping *m, const struct mapping *libc)
+{
+	if (root_may_be_stack(r->maps, m))
+		return PASS_STACKS;
+	return is_data(r->maps, m) && !(libc && mapping_same_file(m, libc)) ? PASS_DATA : PASS_OTHER;
+}
+
+void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks)
+{
+	for (enum pass pass = PASS_DATA; pass <= (with_stacks ? PASS_STACKS : PASS_OTHER); pass++) {
+		for (size_t i = 0; i < r->maps->count; i++)
+			if (pass_of(r, &r->maps->list[i], libc) == pass)
+				look_at_mapping(r, &r->maps->list[i]);
+		reach_drain(r);
+	}
 }

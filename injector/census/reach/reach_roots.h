@@ -18,7 +18,10 @@ unsigned root_every(const struct mapping *m);
 /* May it be the stack of a thread, with a guard below? */
 bool root_may_be_stack(const struct maps *maps, const struct mapping *m);
 
-/* Reaches blocks from all of it but stacks, and from them all others, while the process runs. */
-void reach_look(struct reach *r);
+/*
+ * Reaches blocks from all of it, and from them all others, while the process runs: first from variables of modules,
+ * then from other memory and those of the C library, at last from stacks, if it is not stopped later.
+ */
+void reach_look(struct reach *r, const struct mapping *libc, bool with_stacks);
 
 #endif

@@ -206,6 +206,7 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 {
 	struct reach *r = s->reach;
 
+	r->paths.kept = false; /* of what was reached while it ran */
 	int rc = find_changed(s, maps, pages, e);
 	if (rc < 0)
 		return rc;
@@ -217,7 +218,7 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 	for (size_t i = 0; i < s->count; i++)
 		look_at_changed(r, &s->list[i]);
 	for (size_t i = 0; i < s->stop->word_count; i++)
-		reach_word(r, s->stop->words[i]);
+		reach_word(r, s->stop->words[i], 0);
 	reach_drain(r);
 	return in_time(r, e);
 }
