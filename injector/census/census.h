@@ -52,7 +52,7 @@ struct census {
 /* What is looked at beside what is always told. */
 struct census_wish {
 	bool lost, holders;
-	uint64_t budget_ns; /* for following pointers; then it is given up */
+	uint64_t budget_ns; /* of CPU time, for following pointers; then it is given up */
 };
 
 /* Reads it all. census_free afterwards; on failure, too. */

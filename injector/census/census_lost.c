@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "census/reach/reach_roots.h"
 #include "host/clocks.h"
 
@@ -77,8 +78,7 @@ int lost_look(struct census *c, const struct census_wish *wish, struct err *e)
 		lost_is_unknown(c, "%s", why.text);
 		return 0;
 	}
-	c->reach.give_up_ns = monotonic_ns() + wish->budget_ns;
-	c->reach.paths.kept = wish->holders;
+	c->reach.give_up_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) + wish->budget_ns;
 	c->reach.sums = wish->lost ? &c->sums : NULL;
 	reach_look(&c->reach, maps_find(&c->maps, c->heap.glibc.glibc.main_arena), !wish->lost);
 	if (c->reach.over)
@@ -106,6 +106,7 @@ int lost_settle(struct census *c, const struct reach_stop *stop, uint64_t until_
 	maps_free(&lost->maps);
 	resident_pages_free(&lost->pages);
 	c->reach.give_up_ns = until_ns;
+	c->reach.give_up_cpu_ns = UINT64_MAX;
 	int rc = census_scan(c->target, &lost->maps, &lost->pages, e);
 	if (rc == 0)
 		rc = reach_settle(&c->reach, &lost->maps, &lost->pages, stop, e);

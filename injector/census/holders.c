@@ -17,6 +17,7 @@
 #define HOLDERS_MAX 20000u
 #define PATH_BLOCKS_MAX 100000u
 #define SMALL_BLOCK 4096u
+#define UNIT_BYTES 8u /* of which 2^32 are the most that is told apart */
 #define WORD_BYTES 8u
 #define ARRAY_LEAST 16u
 
@@ -25,27 +26,35 @@ struct summing {
 	const struct reach *reach;
 	const struct stack_owners *stacks;
 	struct data_symbols symbols;
-	uint64_t *below; /* by index: bytes of a block and of what was reached through it */
-	uint32_t *held;  /* by index: the number of the holder */
+	uint32_t *below; /* by index: units of a block and of what was reached through it */
+	uint32_t *tags; /* by index: first the holder, then the child through which most was reached, then which path */
 };
 
-static uint64_t bytes_of(const struct reach *r, uint32_t index)
+static struct block block_of(const struct reach *r, size_t index)
 {
-	const struct block b = block_space_block(&r->blocks, r->queue[index]);
+	return block_space_block(&r->blocks, r->queue[index].number);
+}
 
-	return b.end - b.start;
+static bool is_root(const struct reach *r, size_t index)
+{
+	return r->queue[index].parent & REACHED_BY_ROOT;
+}
+
+static uint32_t plus(uint32_t a, uint64_t b)
+{
+	return b < UINT32_MAX - a ? a + (uint32_t)b : UINT32_MAX;
 }
 
 /* Children come after their parents. */
 static void add_up(struct summing *s)
 {
 	const struct reach *r = s->reach;
-	uint32_t parent;
 
 	for (size_t i = r->queued; i-- > 0;) {
-		s->below[i] += bytes_of(r, (uint32_t)i);
-		if (reach_paths_parent(&r->paths, (uint32_t)i, &parent))
-			s->below[parent] += s->below[i];
+		const struct block b = block_of(r, i);
+		s->below[i] = plus(s->below[i], (b.end - b.start) / UNIT_BYTES);
+		if (!is_root(r, i))
+			s->below[r->queue[i].parent] = plus(s->below[r->queue[i].parent], s->below[i]);
 	}
 }
 
@@ -91,56 +100,80 @@ static int holder_of(struct holders *h, const char *name, uint32_t *number, stru
 }
 
 /* Where no variable is known: many words that follow each other are an array. */
-static uint64_t end_of_array(const struct reach_paths *p, size_t from)
+static uint64_t end_of_array(const struct reach *r, size_t from)
 {
 	size_t i = from;
 
-	while (i + 1 < p->root_count && p->roots[i + 1].address - p->roots[i].address == WORD_BYTES)
+	while (i + 1 < r->root_count && r->roots[i + 1] - r->roots[i] == WORD_BYTES)
 		i++;
-	return i - from >= ARRAY_LEAST ? p->roots[i].address + WORD_BYTES : p->roots[from].address + WORD_BYTES;
+	return i - from >= ARRAY_LEAST ? r->roots[i] + WORD_BYTES : r->roots[from] + WORD_BYTES;
 }
 
-static int add_roots(struct summing *s, struct err *e)
+/* The holder of each root, by the number of its address. */
+static int name_roots(struct summing *s, uint32_t *holder_of_root, struct err *e)
 {
-	const struct reach_paths *p = &s->reach->paths;
+	const struct reach *r = s->reach;
 	char name[DATA_SYMBOL_NAME];
 	uint64_t start = 0, end = 0;
 	uint32_t number = 0;
 	int rc = 0;
 
-	for (size_t i = 0; i < p->root_count && rc == 0; i++) {
-		const struct reach_root *root = &p->roots[i];
-		const bool same = root->address >= start && root->address < end;
-		if (!same) {
-			describe(s, root->address, name);
+	for (size_t i = 0; i < r->root_count && rc == 0; i++) {
+		const uint64_t address = r->roots[i];
+		if (address < start || address >= end) {
+			const struct data_symbol *variable = data_symbols_find(&s->symbols, address);
+			describe(s, address, name);
 			rc = holder_of(s->holders, name, &number, e);
-			const struct data_symbol *variable = data_symbols_find(&s->symbols, root->address);
-			start = root->address;
-			end = variable ? variable->end : end_of_array(p, i);
+			start = address;
+			end = variable ? variable->end : end_of_array(r, i);
 		}
-		s->held[root->index] = number;
-		struct holder *h = &s->holders->list[number];
-		if (rc == 0 && s->below[root->index] > h->heaviest_bytes) {
-			h->heaviest_bytes = s->below[root->index];
-			h->heaviest = root->index;
-		}
+		holder_of_root[i] = number;
 	}
 	return rc;
 }
 
-static void add_blocks(struct summing *s)
+/* What each of them holds. */
+static void add_blocks(struct summing *s, const uint32_t *holder_of_root)
 {
 	const struct reach *r = s->reach;
-	uint32_t parent;
 
 	for (size_t i = 0; i < r->queued; i++) {
-		if (reach_paths_parent(&r->paths, (uint32_t)i, &parent))
-			s->held[i] = s->held[parent];
-		struct holder *h = &s->holders->list[s->held[i]];
-		const uint64_t bytes = bytes_of(r, (uint32_t)i);
+		const uint32_t parent = r->queue[i].parent;
+		const struct block b = block_of(r, i);
+		s->tags[i] = is_root(r, i) ? holder_of_root[parent & ~REACHED_BY_ROOT] : s->tags[parent];
+		struct holder *h = &s->holders->list[s->tags[i]];
 		h->blocks++;
-		h->bytes += bytes;
-		s->holders->bytes += bytes;
+		h->bytes += b.end - b.start;
+		s->holders->bytes += b.end - b.start;
+		if (is_root(r, i) && s->below[i] >= h->heaviest_units) {
+			h->heaviest_units = s->below[i];
+			h->heaviest = (uint32_t)i;
+		}
+	}
+}
+
+static int add_roots(struct summing *s, struct err *e)
+{
+	AUTO_FREE uint32_t *holder_of_root = calloc(s->reach->root_count + 1, sizeof *holder_of_root);
+
+	if (!holder_of_root)
+		return err_set(e, ENOMEM, "no memory for who holds its blocks");
+	int rc = name_roots(s, holder_of_root, e);
+	if (rc == 0)
+		add_blocks(s, holder_of_root);
+	return rc;
+}
+
+/* 0 stands for none: the first block is nobody's child. */
+static void find_heaviest_children(struct summing *s)
+{
+	const struct reach *r = s->reach;
+
+	memset(s->tags, 0, r->queued * sizeof *s->tags);
+	for (size_t i = 0; i < r->queued; i++) {
+		const uint32_t parent = r->queue[i].parent;
+		if (!is_root(r, i) && (!s->tags[parent] || s->below[i] > s->below[s->tags[parent]]))
+			s->tags[parent] = (uint32_t)i;
 	}
 }
 
@@ -148,7 +181,7 @@ static void add_blocks(struct summing *s)
 static void describe_block(const struct summing *s, uint32_t index, char text[128])
 {
 	const struct reach *r = s->reach;
-	const struct block b = block_space_block(&r->blocks, r->queue[index]);
+	const struct block b = block_of(r, index);
 	const uint64_t bytes = b.end - b.start;
 	char name[DATA_SYMBOL_NAME], size[SIZE_TEXT];
 	uint64_t words[LOOK_WORDS] = { 0 };
@@ -174,40 +207,13 @@ static void describe_block(const struct summing *s, uint32_t index, char text[12
 	}
 }
 
-static uint64_t count_below(const struct summing *s, uint32_t index)
-{
-	uint32_t first = index, end = index + 1;
-	uint64_t count = 0;
-
-	for (unsigned level = 0; level < PATH_BLOCKS_MAX && first < end; level++) {
-		reach_paths_children(&s->reach->paths, s->reach->queued, &first, &end);
-		count += end - first;
-	}
-	return count;
-}
-
-/* The child through which so much was reached. */
-static bool heaviest_child(const struct summing *s, uint32_t index, uint64_t least, uint32_t *child)
-{
-	uint32_t first = index, end = index + 1;
-
-	reach_paths_children(&s->reach->paths, s->reach->queued, &first, &end);
-	for (uint32_t i = first; i < end; i++)
-		if (s->below[i] > least) {
-			*child = i;
-			return true;
-		}
-	return false;
-}
-
 /* From its heaviest block on, as long as one block leads to most of it; those that are alike are one step. */
 static void find_path(const struct summing *s, struct holder *h)
 {
-	uint32_t at = h->heaviest, last = at;
-	bool more = h->heaviest_bytes > h->bytes / 2;
+	const uint64_t most = h->bytes / UNIT_BYTES / 2;
+	uint32_t at = h->heaviest;
 
-	h->below = h->blocks;
-	for (unsigned n = 0; more && n < PATH_BLOCKS_MAX; n++) {
+	for (unsigned n = 0; s->below[at] > most && n < PATH_BLOCKS_MAX; n++) {
 		struct holder_step step = { .blocks = 1 };
 		describe_block(s, at, step.what);
 		if (h->step_count && !strcmp(h->steps[h->step_count - 1].what, step.what))
@@ -216,11 +222,30 @@ static void find_path(const struct summing *s, struct holder *h)
 			h->steps[h->step_count++] = step;
 		else
 			break;
-		last = at;
-		more = heaviest_child(s, at, h->bytes / 2, &at);
+		h->last = at;
+		if (!s->tags[at])
+			break;
+		at = s->tags[at];
 	}
-	if (h->step_count)
-		h->below = count_below(s, last);
+}
+
+/* How many blocks are behind the last step of each path. */
+static void count_below(struct summing *s, uint32_t shown)
+{
+	const struct reach *r = s->reach;
+	struct holders *h = s->holders;
+
+	memset(s->tags, 0, r->queued * sizeof *s->tags);
+	for (uint32_t i = 0; i < shown && i < h->names.count; i++)
+		if (h->list[h->order[i]].step_count)
+			s->tags[h->list[h->order[i]].last] = i + 1;
+	for (size_t i = 0; i < r->queued; i++) {
+		const uint32_t above = is_root(r, i) ? 0 : s->tags[r->queue[i].parent];
+		if (!above)
+			continue;
+		h->list[h->order[above - 1]].below++;
+		s->tags[i] = above;
+	}
 }
 
 static const struct holder *sorting;
@@ -244,27 +269,37 @@ static int order_all(struct holders *h, struct err *e)
 	return 0;
 }
 
+static int take(struct summing *s, uint32_t shown, struct err *e)
+{
+	struct holders *h = s->holders;
+
+	add_up(s);
+	int rc = add_roots(s, e);
+	if (rc == 0)
+		rc = order_all(h, e);
+	if (rc < 0)
+		return rc;
+	find_heaviest_children(s);
+	for (uint32_t i = 0; i < shown && i < h->names.count; i++)
+		find_path(s, &h->list[h->order[i]]);
+	count_below(s, shown);
+	h->known = true;
+	return 0;
+}
+
 int holders_take(struct holders *h, const struct reach *r, const struct stack_owners *stacks,
                  const struct target_memory *process, uint32_t shown, struct err *e)
 {
-	AUTO_FREE uint64_t *below = calloc(r->queued + 1, sizeof *below);
-	AUTO_FREE uint32_t *held = calloc(r->queued + 1, sizeof *held);
-	struct summing s = { .holders = h, .reach = r, .stacks = stacks, .below = below, .held = held };
+	AUTO_FREE uint32_t *below = calloc(r->queued + 1, sizeof *below);
+	AUTO_FREE uint32_t *tags = calloc(r->queued + 1, sizeof *tags);
+	struct summing s = { .holders = h, .reach = r, .stacks = stacks, .below = below, .tags = tags };
 
 	*h = (struct holders){ 0 };
-	if (!below || !held)
+	if (!below || !tags)
 		return err_set(e, ENOMEM, "no memory for who holds its blocks");
 	data_symbols_read(&s.symbols, process, r->maps);
-	add_up(&s);
-	int rc = add_roots(&s, e);
-	if (rc == 0)
-		add_blocks(&s);
-	if (rc == 0)
-		rc = order_all(h, e);
-	for (uint32_t i = 0; i < shown && i < h->names.count && rc == 0; i++)
-		find_path(&s, &h->list[h->order[i]]);
+	int rc = take(&s, shown, e);
 	data_symbols_free(&s.symbols);
-	h->known = rc == 0;
 	return rc;
 }
 

@@ -20,8 +20,8 @@ struct holder_step {
 
 struct holder {
 	uint64_t blocks, bytes;
-	uint32_t heaviest; /* index of the block that is reached from it at once, and through which most is */
-	uint64_t heaviest_bytes;
+	uint32_t heaviest, last; /* in reach.queue: the first block on the path to most of it, and the last */
+	uint32_t heaviest_units;
 	struct holder_step steps[HOLDER_STEPS];
 	unsigned step_count;
 	uint64_t below; /* blocks behind the last step */

@@ -64,7 +64,7 @@ static const struct option_row rows[] = {
 	{ .code = OPTION_BUDGET,
 	  .name = "budget",
 	  .argument = "TIME",
-	  .help = "how long --unreachable and --by holder may follow pointers (60s), while PID runs" },
+	  .help = "CPU time that --unreachable and --by holder may take to follow pointers (60s), while PID runs" },
 	{ .code = OPTION_JSON, .name = "json", .help = "write what --census tells as JSON" },
 
 	{ .group = "Sampling" },

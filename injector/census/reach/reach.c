@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/now.h"
 #include "host/clocks.h"
 
 #define POINTER_MASK 0xffffffffffffull /* the upper 16 bits may be a tag */
 #define CACHE_PAGES 4096u
 #define AHEAD_PAGES 64u
+#define NEAR_BYTES (4 * CENSUS_PAGE)
+#define BATCH (1u << 20) /* blocks */
 #define CLOCK_EVERY 256u /* reads, and blocks */
 
 struct page_cache {
@@ -21,7 +24,12 @@ struct page_cache {
 int reach_open(struct reach *r, struct census_heap *heap, struct census_memory *memory, const struct maps *maps,
                struct page_sums *sums, struct err *e)
 {
-	*r = (struct reach){ .heap = heap, .memory = memory, .maps = maps, .sums = sums, .give_up_ns = UINT64_MAX };
+	*r = (struct reach){ .heap = heap,
+		             .memory = memory,
+		             .maps = maps,
+		             .sums = sums,
+		             .give_up_ns = UINT64_MAX,
+		             .give_up_cpu_ns = UINT64_MAX };
 	r->cache = calloc(1, sizeof *r->cache);
 	if (!r->cache)
 		return err_set(e, ENOMEM, "no memory for pages that are read");
@@ -31,8 +39,8 @@ int reach_open(struct reach *r, struct census_heap *heap, struct census_memory *
 void reach_close(struct reach *r)
 {
 	block_space_close(&r->blocks);
-	reach_paths_free(&r->paths);
 	free(r->queue);
+	free(r->roots);
 	free(r->cache);
 	*r = (struct reach){ 0 };
 }
@@ -44,7 +52,8 @@ void reach_refresh(struct reach *r)
 
 static void look_at_clock(struct reach *r, size_t count)
 {
-	if (count % CLOCK_EVERY == 0 && monotonic_ns() > r->give_up_ns)
+	if (count % CLOCK_EVERY == 0 &&
+	    (monotonic_ns() > r->give_up_ns || now_ns(CLOCK_PROCESS_CPUTIME_ID) > r->give_up_cpu_ns))
 		r->over = true;
 }
 
@@ -77,6 +86,7 @@ static const uint8_t *page_at(struct reach *r, uint64_t page, uint64_t until)
 	const size_t i = resident_pages_from(pages, page);
 	if (i == pages->count || pages->runs[i].start > page || pages->runs[i].swapped)
 		return NULL;
+	until = until > r->ahead_until ? until : r->ahead_until;
 	uint64_t end = until < pages->runs[i].end ? (until + CENSUS_PAGE - 1) / CENSUS_PAGE * CENSUS_PAGE
 	                                          : pages->runs[i].end;
 	size_t count = (size_t)((end - page) / CENSUS_PAGE);
@@ -86,27 +96,30 @@ static const uint8_t *page_at(struct reach *r, uint64_t page, uint64_t until)
 	return read_pages(r, page, count) || read_pages(r, page, 1) ? r->cache->pages[slot] : NULL;
 }
 
-static int keep_path(struct reach *r, uint64_t address, struct err *e)
+/* False: there is no memory, or no number left. */
+static bool add_reached(struct reach *r, uint32_t number, uint64_t address)
 {
-	const uint32_t index = (uint32_t)r->queued;
+	struct reached reached = { number, (uint32_t)r->looked - 1 };
 
-	return r->in_block ? reach_paths_add(&r->paths, index, (uint32_t)r->looked - 1, e)
-	                   : reach_paths_add_root(&r->paths, index, address, e);
+	if (r->queued == REACHED_MAX || r->root_count == REACHED_MAX || !grow_list(r->queue, r->queued) ||
+	    (!r->in_block && !grow_list(r->roots, r->root_count)))
+		return false;
+	if (!r->in_block) {
+		reached.parent = REACHED_BY_ROOT | (uint32_t)r->root_count;
+		r->roots[r->root_count++] = address;
+	}
+	r->queue[r->queued++] = reached;
+	return true;
 }
 
 void reach_word(struct reach *r, uint64_t word, uint64_t address)
 {
 	uint32_t number;
-	struct err ignored;
 
 	word &= POINTER_MASK;
-	if (!block_space_near(&r->blocks, word) || !block_space_reach(&r->blocks, word, &number))
-		return;
-	if (!grow_list(r->queue, r->queued) || (r->paths.kept && keep_path(r, address, &ignored) < 0)) {
+	if (block_space_near(&r->blocks, word) && block_space_reach(&r->blocks, word, &number) &&
+	    !add_reached(r, number, address))
 		r->over = true;
-		return;
-	}
-	r->queue[r->queued++] = number;
 }
 
 static void look_at_words(struct reach *r, const uint8_t *data, size_t bytes, unsigned every, uint64_t address)
@@ -141,16 +154,49 @@ void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every)
 	}
 }
 
-void reach_drain(struct reach *r)
+static int compare(const void *a, const void *b)
 {
-	while (r->looked < r->queued && !r->over) {
-		const struct block b = block_space_block(&r->blocks, r->queue[r->looked++]);
-		r->in_block = true;
+	const struct reached *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* From the block at queue[i] on: up to where others are, which are near each other. */
+static uint64_t near_until(const struct reach *r, size_t i, size_t end)
+{
+	uint64_t until = block_space_block(&r->blocks, r->queue[i].number).end;
+
+	for (const uint64_t from = until; i < end && until - from < AHEAD_PAGES * CENSUS_PAGE; i++) {
+		const struct block b = block_space_block(&r->blocks, r->queue[i].number);
+		if (b.start > until + NEAR_BYTES)
+			break;
+		until = b.end > until ? b.end : until;
+	}
+	return until;
+}
+
+/* In the order of their addresses, so that a page is read once for many of them. */
+static void look_at_batch(struct reach *r, size_t end)
+{
+	qsort(&r->queue[r->looked], end - r->looked, sizeof *r->queue, compare);
+	r->ahead_until = 0;
+	while (r->looked < end && !r->over) {
+		const struct block b = block_space_block(&r->blocks, r->queue[r->looked].number);
+		if (b.start >= r->ahead_until)
+			r->ahead_until = near_until(r, r->looked, end);
+		r->looked++;
 		reach_range(r, b.start, b.end, 4);
 		look_at_clock(r, r->looked);
 	}
+}
+
+void reach_drain(struct reach *r)
+{
+	r->in_block = true;
+	while (r->looked < r->queued && !r->over)
+		look_at_batch(r, r->queued - r->looked < BATCH ? r->queued : r->looked + BATCH);
 	r->in_block = false;
-	r->paths.pass_start = (uint32_t)r->queued;
+	r->ahead_until = 0;
 }
 
 /* A chunk whose header is not there any more has gone with its memory. */

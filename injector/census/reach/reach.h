@@ -18,7 +18,16 @@
 
 #include "census/pages/page_sums.h"
 #include "census/reach/block_space.h"
-#include "census/reach/reach_paths.h"
+
+/*
+ * A block that was reached, and by what: the number in the queue of the block that led to it, or, of one that a word
+ * elsewhere led to, REACHED_BY_ROOT and the number of that word's address. Children come after their parents.
+ */
+struct reached {
+	uint32_t number, parent;
+};
+#define REACHED_BY_ROOT (1u << 31)
+#define REACHED_MAX REACHED_BY_ROOT /* blocks, and addresses */
 
 struct reach_figures {
 	uint64_t live_blocks, live_bytes; /* usable ones */
@@ -31,13 +40,16 @@ struct reach {
 	const struct maps *maps;
 	struct page_sums *sums; /* NULL while the process stands still */
 	struct block_space blocks;
-	uint32_t *queue; /* numbers of blocks that were reached, and are to be looked at */
-	size_t queued, looked;
-	struct reach_paths paths;
-	bool in_block;       /* what is looked at is the block before queue[looked] */
-	uint64_t give_up_ns; /* CLOCK_MONOTONIC */
+	struct reached *queue;
+	size_t queued, looked; /* what is from looked on is still to be looked at */
+	uint64_t *roots;       /* addresses of words that led to blocks */
+	size_t root_count;
+	bool in_block;           /* what is looked at is the block before queue[looked] */
+	uint64_t ahead_until;    /* what is before that is wanted soon: pages may be read together */
+	uint64_t give_up_ns;     /* CLOCK_MONOTONIC */
+	uint64_t give_up_cpu_ns; /* of the CPU time of this process */
 	uint64_t read_bytes;
-	bool over; /* it took too long, or there was no memory: what was reached is not all */
+	bool over; /* it took too long, or there was no memory or number: what was reached is not all */
 	struct page_cache *cache;
 };
 
@@ -45,7 +57,7 @@ struct reach {
 void reach_word(struct reach *r, uint64_t word, uint64_t address);
 /* All words of a range that is there; every: how many bytes they are apart. */
 void reach_range(struct reach *r, uint64_t start, uint64_t end, unsigned every);
-/* Looks at all blocks that were reached; then a pass over other memory may begin. */
+/* Looks at all blocks that were reached. */
 void reach_drain(struct reach *r);
 /* Forgets what was read: the process has run. */
 void reach_refresh(struct reach *r);

@@ -206,7 +206,6 @@ static int settle(struct settling *s, const struct maps *maps, const struct resi
 {
 	struct reach *r = s->reach;
 
-	r->paths.kept = false; /* of what was reached while it ran */
 	int rc = find_changed(s, maps, pages, e);
 	if (rc < 0)
 		return rc;

@@ -99,52 +99,11 @@ static void test_blocks_are_reached_from_any_place(void **state)
 	heap_marks_close(&segment.marks);
 }
 
-/* Two passes over other memory: children of one block follow each other, roots are nobody's. */
-static void test_paths_know_parents_and_children(void **state)
-{
-	struct reach_paths p = { .kept = true };
-	uint32_t parent, first, end;
-	struct err e;
-
-	(void)state;
-	assert_int_equal(reach_paths_add_root(&p, 0, 100, &e), 0);
-	assert_int_equal(reach_paths_add_root(&p, 1, 200, &e), 0);
-	for (uint32_t i = 2; i < 5; i++) /* of block 0 */
-		assert_int_equal(reach_paths_add(&p, i, 0, &e), 0);
-	assert_int_equal(reach_paths_add(&p, 5, 3, &e), 0);
-	assert_int_equal(reach_paths_add(&p, 6, 4, &e), 0);
-	p.pass_start = 7;
-	assert_int_equal(reach_paths_add_root(&p, 7, 300, &e), 0);
-	assert_int_equal(reach_paths_add(&p, 8, 7, &e), 0);
-	assert_int_equal(p.root_count, 3);
-	assert_false(reach_paths_parent(&p, 1, &parent) || reach_paths_parent(&p, 7, &parent));
-	assert_true(reach_paths_parent(&p, 4, &parent) && parent == 0);
-	assert_true(reach_paths_parent(&p, 8, &parent) && parent == 7);
-	first = 0;
-	end = 1;
-	reach_paths_children(&p, 9, &first, &end);
-	assert_true(first == 2 && end == 5);
-	reach_paths_children(&p, 9, &first, &end);
-	assert_true(first == 5 && end == 7);
-	reach_paths_children(&p, 9, &first, &end);
-	assert_true(first == end);
-	first = 1;
-	end = 2;
-	reach_paths_children(&p, 9, &first, &end);
-	assert_true(first == end);
-	first = 7;
-	end = 8;
-	reach_paths_children(&p, 9, &first, &end);
-	assert_true(first == 8 && end == 9);
-	reach_paths_free(&p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page_sums_see_each_bit),
 		cmocka_unit_test(test_blocks_are_reached_from_any_place),
-		cmocka_unit_test(test_paths_know_parents_and_children),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
